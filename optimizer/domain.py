@@ -1,0 +1,127 @@
+"""One cluster as arrays: what the pure code (solve, schedule, audit's callers) works on.
+
+Sets: brokers b = 0..B-1 (ascending broker id), partitions p = 0..P-1 (ascending topic, partition), racks r = 0..R-1
+(ascending name). Data are integers: bytes and bytes per second. A replica list is a row of ``replicas``, padded with -1.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+FREE, FORCED_ONLY, FIXED = 0, 1, 2
+MOBILITY = ("free", "forced_only", "fixed")
+
+
+@dataclass(frozen=True)
+class Brokers:
+    """Brokers of one cluster, ascending by id.
+
+    Parameters
+    ----------
+    ids : (B,) int64
+    rack : (B,) int64
+        Index into ``rack_names``; every broker is its own rack where racks are not used.
+    rack_names : tuple of str
+    accepts_replicas, accepts_leadership, must_empty : (B,) bool
+    disk_capacity_bytes, in_capacity_bytes_per_s, out_capacity_bytes_per_s : (B,) int64
+        -1 where unknown: no limit.
+    state : tuple of str
+        alive, new, draining, dead or fenced.
+    racks_matter : bool
+        False where no broker has a rack or the policy ignores racks.
+    """
+
+    ids: Ints
+    rack: Ints
+    rack_names: tuple[str, ...]
+    accepts_replicas: Bools
+    accepts_leadership: Bools
+    must_empty: Bools
+    disk_capacity_bytes: Ints
+    in_capacity_bytes_per_s: Ints
+    out_capacity_bytes_per_s: Ints
+    state: tuple[str, ...]
+    racks_matter: bool
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True)
+class Partitions:
+    """Partitions of one cluster, ascending by topic and partition.
+
+    Parameters
+    ----------
+    topic : (P,) object
+    partition : (P,) int64
+    replicas : (P, W) int64
+        Broker *indices* in order, padded with -1 behind the list.
+    leader : (P,) int64
+        Broker index of the current leader, -1 when leaderless.
+    replication_factor : (P,) int64
+        Asked for: the length of the list unless the policy changes it.
+    size_bytes, in_bytes_per_s, out_bytes_per_s : (P,) int64
+    mobility : (P,) int64
+        FREE, FORCED_ONLY or FIXED.
+    """
+
+    topic: NDArray[np.object_]
+    partition: Ints
+    replicas: Ints
+    leader: Ints
+    replication_factor: Ints
+    size_bytes: Ints
+    in_bytes_per_s: Ints
+    out_bytes_per_s: Ints
+    mobility: Ints
+
+    def __len__(self) -> int:
+        return len(self.partition)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Brokers and partitions together."""
+
+    cluster_id: str
+    brokers: Brokers
+    partitions: Partitions
+
+
+@dataclass(frozen=True)
+class Bands:
+    """Where each broker's load should lie, per resource, in absolute units.
+
+    Parameters
+    ----------
+    lower, upper : (B, D) float64
+        D = len(``resources``); brokers that must empty have upper 0.
+    """
+
+    resources: tuple[str, ...]
+    lower: Floats
+    upper: Floats
+
+
+@dataclass(frozen=True)
+class Move:
+    """One replica that changes brokers, as indices."""
+
+    partition: int
+    from_broker: int
+    to_broker: int
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A proven lower bound on the bytes moved."""
+
+    kind: str
+    bound_bytes: int
+    detail: str = field(default="")

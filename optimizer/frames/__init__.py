@@ -1,0 +1,1 @@
+"""One file a stage: DataFrames in, DataFrames out."""

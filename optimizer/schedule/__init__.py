@@ -1,0 +1,1 @@
+"""Waves, throttle rates and time estimates: no Spark, no I/O."""

@@ -1,0 +1,273 @@
+"""Typed configuration: conf/default.toml, laid over by the user's file and options; nonsense is refused at once."""
+
+import hashlib
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from optimizer.errors import ConfigError
+
+
+def _refuse(name: str, value: object, remedy: str) -> None:
+    raise ConfigError(f"{name} = {value!r} is not usable: {remedy}")
+
+
+def _between(section: str, values: Mapping[str, float], low: float, high: float) -> None:
+    for name, value in values.items():
+        if not low <= value <= high:
+            _refuse(f"[{section}] {name}", value, f"give a number from {low:g} to {high:g}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterInput:
+    """Where one cluster is read from; paths are absolute."""
+
+    id: str
+    input: str = ""
+    bootstrap_servers: str = ""
+    client_config: str = ""
+    captured_at: str = ""
+    kafka_version: str = ""
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[A-Za-z0-9._-]{1,100}", self.id):
+            _refuse("[[clusters]] id", self.id, "use letters, digits, dot, dash and underscore, at most 100")
+        if not (self.input or self.bootstrap_servers):
+            _refuse("[[clusters]]", self.id, "give input (a folder) or bootstrap_servers (a live cluster)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Storage:
+    """Where tables and files go."""
+
+    warehouse: str = "warehouse"
+    output: str = "out"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metrics:
+    """How samples become loads."""
+
+    window_hours: int = 168
+    rate_percentile: float = 95
+    min_coverage: float = 0.95
+    rates_required: bool = False
+
+    def __post_init__(self) -> None:
+        _between("metrics", {"window_hours": self.window_hours}, 1, 24 * 366)
+        _between("metrics", {"rate_percentile": self.rate_percentile}, 1, 100)
+        _between("metrics", {"min_coverage": self.min_coverage}, 0, 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quality:
+    """Thresholds of the data-quality gate."""
+
+    max_quarantined_share: float = 0.01
+
+    def __post_init__(self) -> None:
+        _between("quality", {"max_quarantined_share": self.max_quarantined_share}, 0, 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Baseline:
+    """Which of Kafka's algorithms is the baseline."""
+
+    algorithm: str = "auto"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.algorithm not in ("auto", "striped", "admin_utils"):
+            _refuse("[baseline] algorithm", self.algorithm, "use auto, striped or admin_utils")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """What the operator asks for."""
+
+    drain_brokers: tuple[int, ...] = ()
+    exclude_brokers: tuple[int, ...] = ()
+    demote_brokers: tuple[int, ...] = ()
+    exclude_topics: tuple[str, ...] = ()
+    rack_policy: str = "spread"
+    disk_band: float = 0.05
+    replicas_band: float = 0.10
+    leaders_band: float = 0.10
+    in_band: float = 0.10
+    out_band: float = 0.10
+    disk_headroom: float = 0.10
+
+    def __post_init__(self) -> None:
+        bands = {name: getattr(self, name) for name in _BANDS}
+        _between("policy", bands, 0, 100)
+        _between("policy", {"disk_headroom": self.disk_headroom}, 0, 0.95)
+        if self.rack_policy not in ("spread", "none"):
+            _refuse("[policy] rack_policy", self.rack_policy, "use spread or none")
+        for pattern in self.exclude_topics:
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ConfigError(f"[policy] exclude_topics: {pattern!r} is no regular expression: {error}") from error
+
+
+_BANDS = ("disk_band", "replicas_band", "leaders_band", "in_band", "out_band")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Solver:
+    """How hard the solver tries."""
+
+    shard_brokers: int = 30
+    rounds: int = 4
+    candidate_share: float = 0.45
+    polish_gap: float = 0.002
+    polish_nodes: int = 2000
+    seed: int = 20
+
+    def __post_init__(self) -> None:
+        _between("solver", {"shard_brokers": self.shard_brokers}, 2, 200)
+        _between("solver", {"rounds": self.rounds}, 1, 20)
+        _between("solver", {"candidate_share": self.candidate_share, "polish_gap": self.polish_gap}, 0, 1)
+        _between("solver", {"polish_nodes": self.polish_nodes}, 0, 10**7)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """How the plan is cut into waves."""
+
+    waves: int = 0
+    window_hours: float = 8
+    throttle_mb_per_s: float = 50
+    max_moves_per_wave: int = 1000
+
+    def __post_init__(self) -> None:
+        _between("schedule", {"waves": self.waves}, 0, 10_000)
+        _between("schedule", {"window_hours": self.window_hours}, 0.01, 24 * 365)
+        _between("schedule", {"throttle_mb_per_s": self.throttle_mb_per_s}, 0.001, 10**6)
+        _between("schedule", {"max_moves_per_wave": self.max_moves_per_wave}, 1, 10**7)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Emit:
+    """What the files look like."""
+
+    throttle_style: str = "careful"
+    plan_log_dirs: bool = False
+
+    def __post_init__(self) -> None:
+        if self.throttle_style not in ("careful", "kafka"):
+            _refuse("[emit] throttle_style", self.throttle_style, "use careful or kafka")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The whole configuration of a run."""
+
+    clusters: tuple[ClusterInput, ...] = ()
+    storage: Storage = field(default_factory=Storage)
+    metrics: Metrics = field(default_factory=Metrics)
+    quality: Quality = field(default_factory=Quality)
+    baseline: Baseline = field(default_factory=Baseline)
+    policy: Policy = field(default_factory=Policy)
+    solver: Solver = field(default_factory=Solver)
+    schedule: Schedule = field(default_factory=Schedule)
+    emit: Emit = field(default_factory=Emit)
+
+    def __post_init__(self) -> None:
+        ids = [c.id for c in self.clusters]
+        twice = sorted({i for i in ids if ids.count(i) > 1})
+        if twice:
+            _refuse("[[clusters]] id", twice, "name each cluster once")
+
+    def planning_json(self) -> str:
+        """What decides the plan, as canonical JSON: everything but places and secrets."""
+        content = asdict(self)
+        del content["storage"]
+        for cluster in content["clusters"]:
+            del cluster["client_config"]
+        return json.dumps(content, sort_keys=True)
+
+    def config_hash(self) -> str:
+        """sha256 of ``planning_json``."""
+        return hashlib.sha256(self.planning_json().encode()).hexdigest()
+
+
+_SECTIONS: dict[str, type] = {
+    "storage": Storage,
+    "metrics": Metrics,
+    "quality": Quality,
+    "baseline": Baseline,
+    "policy": Policy,
+    "solver": Solver,
+    "schedule": Schedule,
+    "emit": Emit,
+}
+
+
+def _typed(kind: type, values: Mapping[str, Any], where: str) -> Any:
+    known = {f.name: f for f in fields(kind)}
+    unknown = sorted(set(values) - set(known))
+    if unknown:
+        raise ConfigError(f"{where}: unknown {unknown}; known are {sorted(known)}")
+    plain: dict[str, Any] = {}
+    for name, value in values.items():
+        default = known[name].default
+        wanted = str if default is MISSING else type(default)
+        given = tuple(value) if isinstance(value, list) else value
+        if wanted is float and type(given) is int:
+            given = float(given)
+        if type(given) is not wanted:
+            raise ConfigError(f"{where} {name} = {value!r}: expected {wanted.__name__}, not {type(value).__name__}")
+        plain[name] = given
+    return kind(**plain)
+
+
+def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Lay ``over`` on ``base``, key by key; lists are replaced whole."""
+    result = dict(base)
+    for name, value in over.items():
+        below = result.get(name)
+        result[name] = merge(below, value) if isinstance(below, Mapping) and isinstance(value, Mapping) else value
+    return result
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read one file; relative cluster paths become absolute against its folder.
+
+    Raises
+    ------
+    ConfigError
+        When the file is missing or no TOML: names the file and the place.
+    """
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read the configuration {path}: {error.strerror}; give --config FILE") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is no TOML: {error}") from error
+    for cluster in content.get("clusters", []):
+        for name in ("input", "client_config"):
+            value = cluster.get(name)
+            if value and "://" not in value:
+                cluster[name] = str((path.parent / value).resolve())
+    return content
+
+
+def build(content: Mapping[str, Any]) -> Settings:
+    """Typed settings from a merged mapping.
+
+    Raises
+    ------
+    ConfigError
+        For unknown keys, wrong types and values out of range.
+    """
+    unknown = sorted(set(content) - set(_SECTIONS) - {"clusters"})
+    if unknown:
+        raise ConfigError(f"unknown section {unknown}; known are {sorted([*_SECTIONS, 'clusters'])}")
+    sections = {name: _typed(kind, content.get(name, {}), f"[{name}]") for name, kind in _SECTIONS.items()}
+    clusters = tuple(_typed(ClusterInput, c, "[[clusters]]") for c in content.get("clusters", []))
+    return Settings(clusters=clusters, **sections)

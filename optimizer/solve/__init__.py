@@ -1,0 +1,1 @@
+"""Bounds, shards, the shard model and leaders: no Spark, no I/O."""

@@ -1,0 +1,74 @@
+"""Bronze: what the sources said, row by row, with where it stood."""
+
+from pyspark.sql import types as T
+
+from schemas.table import Table, column, keyed
+
+S, I, L, D = T.StringType(), T.IntegerType(), T.LongType(), T.DoubleType()
+
+BRONZE_RECORDS = Table(
+    name="bronze_records",
+    doc="One record that a parser read from a tool's output, a file or a live cluster (kinds: sources/record.py).",
+    columns=keyed(
+        column("ordinal", L, "position of the record in its source, from 0: with source it identifies the row"),
+        column("kind", S, "record kind, see sources/record.py; 'malformed' for what could not be parsed"),
+        column("source", S, "file (relative to the input folder), or kafka://bootstrap for a live cluster"),
+        column("line", I, "first line of the record in the source, from 1; 0 where lines mean nothing"),
+        column("captured_at", T.TimestampType(), "when the source was captured (UTC)"),
+        column("payload", S, "the record's fields as one JSON object"),
+    ),
+    key=("source", "ordinal"),
+)
+
+BRONZE_METRICS = Table(
+    name="bronze_metrics",
+    doc="One sample of one metric of one partition (or broker), as exported.",
+    columns=keyed(
+        column("source", S, "file of the sample"),
+        column("line", L, "line in the source, from 1; row number for Parquet"),
+        column("metric", S, "size_bytes, in_bytes_per_s, out_bytes_per_s, in_bytes_total, out_bytes_total"),
+        column("topic", S, "topic as the exporter spelled it; null for a broker total", nullable=True),
+        column("partition", I, "partition; null for a topic or broker total", nullable=True),
+        column("broker_id", I, "broker that reported it, where known", nullable=True),
+        column("observed_at", T.TimestampType(), "time of the sample; null for a scrape without time", nullable=True),
+        column("value", D, "value in the unit of the metric's name", nullable=True),
+    ),
+    key=("source", "line", "metric"),
+)
+
+QUARANTINE = Table(
+    name="quarantine",
+    doc="One row of the input that was set aside, with the reason: nothing is lost.",
+    columns=keyed(
+        column("source", S, "file or cluster"),
+        column("line", L, "line in the source; 0 where lines mean nothing"),
+        column("kind", S, "record kind"),
+        column("rule", S, "name of the rule that it broke"),
+        column("severity", S, "error: the row is not used; warning: used, or harmlessly left out"),
+        column("reason", S, "what is wrong, with the value"),
+        column("remedy", S, "what to mend"),
+        column("payload", S, "the row as it came"),
+    ),
+    key=("source", "line", "kind", "rule", "payload"),
+    checks=(("severity_known", "severity IN ('error', 'warning')"),),
+)
+
+QUALITY_RESULTS = Table(
+    name="quality_results",
+    doc="The result of one Great Expectations expectation.",
+    columns=keyed(
+        column("table_name", S, "table that was checked"),
+        column("expectation", S, "expectation type"),
+        column("rule", S, "our name of the rule"),
+        column("severity", S, "critical stops the run, warning is reported"),
+        column("success", T.BooleanType(), "whether it held"),
+        column("observed", S, "observed value, as text", nullable=True),
+        column("threshold", S, "what was asked for", nullable=True),
+        column("unexpected_count", L, "rows that broke it", nullable=True),
+        column("remedy", S, "what to mend"),
+    ),
+    key=("table_name", "rule"),
+    checks=(("severity_known", "severity IN ('critical', 'warning')"),),
+)
+
+TABLES = (BRONZE_RECORDS, BRONZE_METRICS, QUARANTINE, QUALITY_RESULTS)

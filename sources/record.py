@@ -1,0 +1,67 @@
+"""What every parser yields: records of a few kinds, each with its place in the source.
+
+Kinds and their payloads (missing values are null; lists keep the order of the source):
+
+=================  ==========================================================================================
+kind               payload
+=================  ==========================================================================================
+broker             broker_id, host, port, rack, fenced (bool or null), is_controller (bool or null)
+topic              topic, topic_id, partition_count, replication_factor (header: never trusted), configs (opaque
+                   text), marked_for_deletion (bool)
+partition          topic, partition, leader (null when none), replicas, isr, adding, removing, offline (or null)
+assignment         topic, partition, replicas, log_dirs (or null): a "current assignment" JSON
+reassignment       topic, partition, replicas, adding, removing: ``--list`` or the Admin API
+log_dir            broker_id, log_dir, error, total_bytes, usable_bytes (null in the tool's output)
+log_dir_replica    broker_id, log_dir, topic, partition, size_bytes, offset_lag, is_future (bool)
+config             entity_type (topics, brokers, cluster), entity_name, name, value (null when sensitive), sensitive
+capacity           broker_id (-1: every broker without an own entry), log_dir (or null), disk_bytes,
+                   in_bytes_per_s, out_bytes_per_s
+metric             metric, topic, partition, broker_id, observed_at (ISO 8601 UTC or null), value
+partition_load     topic, partition, size_bytes, in_bytes_per_s, out_bytes_per_s (each or null): a finished table
+malformed          expected (what the parser looked for), reason, remedy, text (at most 2,000 characters)
+=================  ==========================================================================================
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+KINDS = (
+    "broker",
+    "topic",
+    "partition",
+    "assignment",
+    "reassignment",
+    "log_dir",
+    "log_dir_replica",
+    "config",
+    "capacity",
+    "metric",
+    "partition_load",
+    "malformed",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record of a source.
+
+    Parameters
+    ----------
+    kind : str
+        One of ``KINDS``.
+    line : int
+        First line of the record, from 1; 0 where lines mean nothing.
+    payload : mapping
+        JSON values only; keys of the kind, see the module's table.
+    """
+
+    kind: str
+    line: int
+    payload: Mapping[str, Any]
+
+
+def malformed(*, line: int, expected: str, reason: str, remedy: str, text: str) -> Record:
+    """A record that says what could not be read, for quarantine."""
+    fields = {"expected": expected, "reason": reason, "remedy": remedy, "text": text[:2000]}
+    return Record("malformed", line, fields)
