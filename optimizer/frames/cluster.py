@@ -1,0 +1,72 @@
+"""Rows of ``instance`` and ``instance_brokers`` as the arrays of ``optimizer.domain``, and back."""
+
+import numpy as np
+import pandas as pd
+
+from optimizer.domain import MOBILITY, Brokers, Cluster, Ints, Partitions
+
+
+def _capacity(column: pd.Series) -> Ints:
+    return column.fillna(-1).astype("int64").to_numpy()
+
+
+def to_brokers(frame: pd.DataFrame) -> Brokers:
+    """Brokers of one cluster from rows of ``instance_brokers``; racks matter when every living broker has one."""
+    rows = frame.sort_values("broker_id", kind="stable")
+    ids = rows["broker_id"].astype("int64").to_numpy()
+    racks_matter = bool(rows.loc[rows["accepts_replicas"], "rack"].notna().all()) and rows["rack"].notna().any()
+    labels = rows["rack"] if racks_matter else rows["broker_id"].map("{:010d}".format)
+    labels = labels.where(labels.notna(), "").astype(str)
+    names = tuple(sorted(set(labels)))
+    return Brokers(
+        ids=ids,
+        rack=np.array([names.index(label) for label in labels], dtype=np.int64),
+        rack_names=names,
+        accepts_replicas=rows["accepts_replicas"].to_numpy(dtype=bool),
+        accepts_leadership=rows["accepts_leadership"].to_numpy(dtype=bool),
+        must_empty=rows["must_empty"].to_numpy(dtype=bool),
+        disk_capacity_bytes=_capacity(rows["disk_capacity_bytes"]),
+        in_capacity_bytes_per_s=_capacity(rows["in_capacity_bytes_per_s"]),
+        out_capacity_bytes_per_s=_capacity(rows["out_capacity_bytes_per_s"]),
+        state=tuple(rows["state"]),
+        racks_matter=racks_matter,
+    )
+
+
+def replica_matrix(lists: pd.Series, ids: Ints) -> Ints:
+    """Replica lists of broker ids as broker indices, (P, W), padded with -1; ``ids`` ascending."""
+    lengths = lists.map(len).to_numpy(dtype=np.int64)
+    width = int(lengths.max(initial=1))
+    matrix = np.full((len(lists), width), -1, dtype=np.int64)
+    if len(lists) and lengths.sum():
+        flat = np.concatenate([np.asarray(x, dtype=np.int64) for x in lists])
+        matrix[np.arange(width) < lengths[:, None]] = np.searchsorted(ids, flat)
+    return matrix
+
+
+def replica_lists(matrix: Ints, ids: Ints) -> list[list[int]]:
+    """Lists of broker ids from a matrix of indices."""
+    return [[int(ids[b]) for b in row if b >= 0] for row in matrix]
+
+
+def to_partitions(frame: pd.DataFrame, ids: Ints) -> Partitions:
+    """Partitions of one cluster from rows of ``instance``, ascending by topic and partition."""
+    rows = frame.sort_values(["topic", "partition"], kind="stable")
+    leader = rows["leader"].to_numpy(dtype="float64", na_value=-1.0).astype(np.int64)
+    return Partitions(
+        topic=rows["topic"].to_numpy(dtype=object),
+        partition=rows["partition"].astype("int64").to_numpy(),
+        replicas=replica_matrix(rows["replicas"], ids),
+        leader=np.where(np.isin(leader, ids), np.searchsorted(ids, leader).clip(0, len(ids) - 1), -1),
+        replication_factor=rows["replication_factor"].astype("int64").to_numpy(),
+        size_bytes=rows["size_bytes"].astype("int64").to_numpy(),
+        in_bytes_per_s=rows["in_bytes_per_s"].astype("int64").to_numpy(),
+        out_bytes_per_s=rows["out_bytes_per_s"].astype("int64").to_numpy(),
+        mobility=rows["mobility"].map(MOBILITY.index).astype("int64").to_numpy(),
+    )
+
+
+def to_cluster(partitions: pd.DataFrame, brokers: pd.DataFrame, cluster_id: str) -> Cluster:
+    """One cluster from its rows of both tables."""
+    hosts = to_brokers(brokers)
+    return Cluster(cluster_id, hosts, to_partitions(partitions, hosts.ids))

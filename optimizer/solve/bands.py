@@ -1,0 +1,139 @@
+"""Loads of brokers, what each rack can reach, and the balance bands around it.
+
+For resource d with load w_pd per replica, rack r can hold between ``lo_rd = sum_p w_pd * floor_p`` and
+``hi_rd = sum_p w_pd * min(cap_p, n_r)``, because the rack rule bounds its replicas of each partition. The total is poured over the
+racks level by level between these limits (water filling); inside a rack it is shared by weight (capacity where brokers
+differ, else equally). The band of broker b is ``mu_bd * (1 -+ width_d)``.
+"""
+
+import numpy as np
+
+from optimizer.domain import Bands, Bools, Brokers, Cluster, Floats, Ints, Partitions
+from optimizer.settings import Policy
+from optimizer.solve.racks import live_rack_sizes, rack_caps, rack_floors
+
+RESOURCES = ("replicas", "disk", "in")
+REPLICAS, DISK, IN = range(3)
+
+
+def replica_weights(partitions: Partitions) -> Floats:
+    """Load of one replica per resource, (P, 3): 1, bytes, bytes in per second."""
+    columns = (np.ones(len(partitions)), partitions.size_bytes, partitions.in_bytes_per_s)
+    return np.stack([c.astype(np.float64) for c in columns], axis=1)
+
+
+def broker_loads(n_brokers: int, replicas: Ints, weights: Floats) -> Floats:
+    """Load of each broker, (B, D), for a placement of broker indices padded with -1."""
+    row, slot = np.nonzero(replicas >= 0)
+    host = replicas[row, slot]
+    return np.stack([np.bincount(host, weights[row, d], n_brokers) for d in range(weights.shape[1])], axis=1)
+
+
+def leader_loads(n_brokers: int, replicas: Ints, partitions: Partitions) -> Floats:
+    """Leaders and bytes out per second of each broker, (B, 2), when the first replica leads.
+
+    Bytes out are what consumers read plus one copy for each follower.
+    """
+    followers = (replicas >= 0).sum(axis=1) - 1
+    out = partitions.out_bytes_per_s + followers * partitions.in_bytes_per_s
+    first = replicas[:, 0]
+    return np.stack([np.bincount(first, None, n_brokers), np.bincount(first, out, n_brokers)], axis=1).astype(np.float64)
+
+
+def pour(total: float, weight: Floats, low: Floats, high: Floats) -> Floats:
+    """Share ``total`` in proportion to ``weight`` with each share kept in [low, high] (water filling).
+
+    Where the limits can't add up to the total, the nearest sum is returned.
+    """
+    share = np.zeros_like(weight)
+    open_ = weight > 0
+    share[~open_] = 0.0
+    while open_.any():
+        left = total - share[~open_].sum()
+        level = left / weight[open_].sum()
+        trial = weight * level
+        over = np.where(open_, np.maximum(trial - high, 0), 0).sum()
+        under = np.where(open_, np.maximum(low - trial, 0), 0).sum()
+        if over <= 1e-9 * max(total, 1) and under <= 1e-9 * max(total, 1):
+            share[open_] = trial[open_]
+            return share
+        fixed = open_ & ((trial > high) if over >= under else (trial < low))
+        share[fixed] = high[fixed] if over >= under else low[fixed]
+        open_ &= ~fixed
+    return share
+
+
+def broker_weights(brokers: Brokers, live: Bools) -> Floats:
+    """Relative strength of each broker per resource, (B, 3): its capacity where all living brokers' are known, else equal.
+
+    A broker with twice the disk is expected to carry twice the replicas; bytes in follow the network's capacity, or the disk's.
+    """
+
+    def relative(capacity: Ints) -> Floats | None:
+        known = capacity[live]
+        if not len(known) or (known <= 0).any():
+            return None
+        return np.where(live, capacity / known.mean(), 0.0)
+
+    equal = live.astype(np.float64)
+    disk = relative(brokers.disk_capacity_bytes)
+    disk = equal if disk is None else disk
+    in_ = relative(brokers.in_capacity_bytes_per_s)
+    return np.stack([disk, disk, disk if in_ is None else in_], axis=1)
+
+
+def reachable_means(cluster: Cluster) -> Floats:
+    """Per broker and resource the load to aim for, (B, 3), in absolute units; 0 for brokers outside the balance."""
+    brokers, partitions = cluster.brokers, cluster.partitions
+    live = brokers.accepts_replicas
+    weights, loads_ = replica_weights(partitions), None
+    loads_ = broker_loads(len(brokers), partitions.replicas, weights)
+    strength = broker_weights(brokers, live)
+    sizes = live_rack_sizes(brokers)
+    caps = rack_caps(partitions.replication_factor, sizes)
+    floors = rack_floors(partitions.replication_factor, sizes)
+    n_racks = len(brokers.rack_names)
+    means = np.zeros((len(brokers), 3))
+    stays = ~live & ~brokers.must_empty
+    for d in range(3):
+        total = float((weights[:, d] * partitions.replication_factor).sum() - loads_[stays, d].sum())
+        rack_weight = np.bincount(brokers.rack, strength[:, d], n_racks)
+        most = np.array([(weights[:, d] * np.minimum(caps, n)).sum() for n in sizes])
+        least = np.array([(weights[:, d] * np.minimum(floors, n)).sum() for n in sizes])
+        rack_total = pour(total, rack_weight, least, most)
+        per_strength = np.divide(rack_total, rack_weight, out=np.zeros(n_racks), where=rack_weight > 0)
+        means[:, d] = strength[:, d] * per_strength[brokers.rack]
+    return means
+
+
+def bands(cluster: Cluster, policy: Policy) -> Bands:
+    """Bands of the placement resources (replicas, disk, in); hard disk capacity with headroom cuts the upper limit.
+
+    Brokers that must empty have the band [0, 0]; brokers that neither receive nor must empty have no band.
+    """
+    brokers = cluster.brokers
+    width = np.array([policy.replicas_band, policy.disk_band, policy.in_band])
+    mean = reachable_means(cluster)
+    lower, upper = mean * (1 - np.minimum(width, 1)), mean * (1 + width)
+    lower[:, REPLICAS] = np.minimum(np.ceil(lower[:, REPLICAS] - 1e-9), np.floor(mean[:, REPLICAS]))
+    upper[:, REPLICAS] = np.maximum(np.floor(upper[:, REPLICAS] + 1e-9), np.ceil(mean[:, REPLICAS]))
+    capacity = brokers.disk_capacity_bytes.astype(np.float64)
+    limit = np.where(capacity > 0, capacity * (1 - policy.disk_headroom), np.inf)
+    upper[:, DISK] = np.minimum(upper[:, DISK], limit)
+    lower = np.minimum(lower, upper)
+    idle = ~brokers.accepts_replicas & ~brokers.must_empty
+    lower[idle], upper[idle] = 0.0, np.inf
+    lower[brokers.must_empty] = upper[brokers.must_empty] = 0.0
+    return Bands(RESOURCES, lower, upper)
+
+
+def excess(loads: Floats, limits: Bands) -> Floats:
+    """Load above (positive) or below (negative) the band, (B, D), in absolute units."""
+    return np.maximum(loads - limits.upper, 0) - np.maximum(limits.lower - loads, 0)
+
+
+def load_scale(cluster: Cluster) -> Floats:
+    """Mean load of a broker that takes part, per resource, (3,); at least 1, so that it can divide."""
+    weights = replica_weights(cluster.partitions)
+    total = (weights * cluster.partitions.replication_factor[:, None]).sum(axis=0)
+    return np.maximum(total / max(int(cluster.brokers.accepts_replicas.sum()), 1), 1.0)

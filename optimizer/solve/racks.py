@@ -1,0 +1,41 @@
+"""The rack rule: how many replicas of a partition a rack may and must hold.
+
+With R racks that have living brokers: at most ``ceil(RF / R)`` in each and, where RF > R, at least ``floor(RF / R)``. Where racks are
+too small for that (a rack of one broker), the cap is the smallest k with ``sum_r min(k, n_r) >= RF``: the most even spread there is.
+"""
+
+import numpy as np
+
+from optimizer.domain import Brokers, Ints
+
+
+def live_rack_sizes(brokers: Brokers) -> Ints:
+    """Brokers that may hold replicas after the plan, per rack, (R,)."""
+    return np.bincount(brokers.rack, ~brokers.must_empty & brokers.accepts_replicas, len(brokers.rack_names)).astype(np.int64)
+
+
+def _cap(replication_factor: int, sizes: Ints) -> int:
+    k = 1
+    while np.minimum(sizes, k).sum() < replication_factor and k < sizes.max(initial=1):
+        k += 1
+    return k
+
+
+def rack_caps(replication_factor: Ints, sizes: Ints) -> Ints:
+    """Most replicas of each partition in one rack, (P,)."""
+    values, inverse = np.unique(replication_factor, return_inverse=True)
+    return np.array([_cap(int(rf), sizes) for rf in values], dtype=np.int64)[inverse]
+
+
+def rack_floors(replication_factor: Ints, sizes: Ints) -> Ints:
+    """Least replicas of each partition in one (large enough) rack, (P,): 0 while RF <= racks."""
+    racks = max(int((sizes > 0).sum()), 1)
+    return np.where(replication_factor > racks, replication_factor // racks, 0)
+
+
+def rack_histogram(replicas: Ints, rack: Ints, n_racks: int) -> Ints:
+    """Replicas of each partition per rack, (P, R)."""
+    counts = np.zeros((len(replicas), n_racks), dtype=np.int64)
+    row, slot = np.nonzero(replicas >= 0)
+    np.add.at(counts, (row, rack[replicas[row, slot]]), 1)
+    return counts
