@@ -1,0 +1,61 @@
+"""What all tests share: one Spark session for the whole run, and the folder of example files."""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from setup.jars import DELTA
+from setup.java import java_home
+from setup.paths import HOME
+
+SHARED = HOME.parent / "shared"
+
+# Small data on few cores: fewer tasks are faster. One heap for all tests.
+FAST = {
+    "spark.driver.memory": "2g",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+}
+
+
+@pytest.fixture(scope="session")
+def spark_environment() -> Iterator[None]:
+    """Set what Spark reads from the environment; workers import our packages from the checkout."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("SPARK_HOME", "PYSPARK_SUBMIT_ARGS", "PYSPARK_DRIVER_PYTHON"):
+            patch.delenv(name, raising=False)
+        patch.setenv("BALLAST_HOME", str(HOME))
+        patch.setenv("JAVA_HOME", str(java_home()))
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(HOME), *filter(None, [os.environ.get("PYTHONPATH")])]))
+        patch.setenv("SPARK_CONF_DIR", str(HOME / "conf"))
+        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        yield
+
+
+@pytest.fixture(scope="session")
+def spark(spark_environment: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A local session with Delta, made at the first test that asks for it; the settings are those of a real run."""
+    builder = SparkSession.builder.master("local[2]").appName("ballast tests")
+    builder = builder.config("spark.jars", ",".join(str(jar) for jar in sorted(DELTA.folder.glob("*.jar"))))
+    builder = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("spark-warehouse")))
+    for name, value in FAST.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of example files that lies beside the checkout, where it does."""
+    if not SHARED.is_dir():
+        pytest.skip(f"example files are not at {SHARED}")
+    return SHARED

@@ -1,0 +1,36 @@
+"""The session that all tests share."""
+
+from pathlib import Path
+
+import pandas as pd
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+
+def test_it_writes_delta_and_merges(spark: SparkSession, tmp_path: Path) -> None:
+    """A Delta table is written, changed by MERGE and read back."""
+    path = str(tmp_path / "table")
+    spark.range(3).withColumn("size_bytes", F.lit(1)).write.format("delta").save(path)
+    spark.sql(
+        f"MERGE INTO delta.`{path}` t USING (SELECT 2L AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET size_bytes = 7"
+    )
+    rows = spark.read.format("delta").load(path).orderBy("id").collect()
+    assert [(row.id, row.size_bytes) for row in rows] == [(0, 1), (1, 1), (2, 7)]
+
+
+def _name_of_error(frame: pd.DataFrame) -> pd.DataFrame:
+    from optimizer.errors import ConfigError
+
+    return frame.assign(name=ConfigError.__name__)
+
+
+def test_workers_import_our_packages(spark: SparkSession) -> None:
+    """A grouped pandas function in a worker process imports from the checkout."""
+    rows = spark.range(2).groupBy("id").applyInPandas(_name_of_error, "id long, name string").collect()
+    assert {row.name for row in rows} == {"ConfigError"}
+
+
+def test_settings_are_those_of_a_run(spark: SparkSession) -> None:
+    """conf/spark-defaults.conf is in force."""
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+    assert spark.conf.get("spark.sql.execution.arrow.pyspark.fallback.enabled") == "false"
