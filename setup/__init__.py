@@ -1,1 +1,1 @@
-"""Prepares the environment once, and submits jobs; standard library only, because it runs before anything is installed."""
+"""Prepares the environment once and submits jobs; needs only the standard library, as nothing else is there yet."""

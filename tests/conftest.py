@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from setup.jars import DELTA
-from setup.java import java_home
+from setup.java import spark_java
 from setup.paths import HOME
 
 SHARED = HOME.parent / "shared"
@@ -32,7 +32,8 @@ def spark_environment() -> Iterator[None]:
         for name in ("SPARK_HOME", "PYSPARK_SUBMIT_ARGS", "PYSPARK_DRIVER_PYTHON"):
             patch.delenv(name, raising=False)
         patch.setenv("BALLAST_HOME", str(HOME))
-        patch.setenv("JAVA_HOME", str(java_home()))
+        for name, value in spark_java().items():
+            patch.setenv(name, value)
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         patch.setenv("PYTHONPATH", os.pathsep.join([str(HOME), *filter(None, [os.environ.get("PYTHONPATH")])]))
         patch.setenv("SPARK_CONF_DIR", str(HOME / "conf"))

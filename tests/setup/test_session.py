@@ -12,7 +12,8 @@ def test_it_writes_delta_and_merges(spark: SparkSession, tmp_path: Path) -> None
     path = str(tmp_path / "table")
     spark.range(3).withColumn("size_bytes", F.lit(1)).write.format("delta").save(path)
     spark.sql(
-        f"MERGE INTO delta.`{path}` t USING (SELECT 2L AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET size_bytes = 7"
+        f"MERGE INTO delta.`{path}` t USING (SELECT 2L AS id) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET size_bytes = 7"
     )
     rows = spark.read.format("delta").load(path).orderBy("id").collect()
     assert [(row.id, row.size_bytes) for row in rows] == [(0, 1), (1, 1), (2, 7)]

@@ -1,0 +1,46 @@
+"""Zips the packages for ``--py-files``: equal content gives an equal file under an equal name."""
+
+import hashlib
+import os
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from setup.paths import BUILD, HOME
+
+PACKAGES = ("optimizer", "schemas", "sources")
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+def package_files(home: Path = HOME) -> Iterator[tuple[str, bytes]]:
+    """Yield name in the zip and content of every file of the packages, sorted by name."""
+    for package in PACKAGES:
+        for path in sorted((home / package).rglob("*"), key=lambda p: p.relative_to(home).as_posix()):
+            if path.is_file() and "__pycache__" not in path.parts:
+                yield path.relative_to(home).as_posix(), path.read_bytes()
+
+
+def code_version(home: Path = HOME) -> str:
+    """Name the code by its content, so that equal code has equal names in every checkout; 16 hex digits."""
+    digest = hashlib.sha256()
+    for name, content in package_files(home):
+        digest.update(f"{name}\0{len(content)}\0".encode())
+        digest.update(content)
+    return digest.hexdigest()[:16]
+
+
+def build(home: Path = HOME, *, folder: Path = BUILD) -> Path:
+    """Write the zip unless it is there; returns its path."""
+    target = folder / f"ballast-{code_version(home)}.zip"
+    if target.exists():
+        return target
+    folder.mkdir(exist_ok=True)
+    partial = target.with_suffix(f".{os.getpid()}.part")
+    with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in package_files(home):
+            entry = zipfile.ZipInfo(name, date_time=_EPOCH)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, content)
+    partial.replace(target)
+    return target

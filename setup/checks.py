@@ -1,0 +1,38 @@
+"""Runs every check of the project, the tests last; with arguments only the tests, which get them."""
+
+import subprocess
+import sys
+
+from setup.paths import HOME, VENV
+
+CHECKS = (
+    ("ruff", "check", "."),
+    ("ruff", "format", "--check", "."),
+    ("mypy",),
+    ("lint-imports",),
+)
+
+
+def run_checks(checks: tuple[tuple[str, ...], ...] = CHECKS) -> list[str]:
+    """Run each check, also after one has failed; returns those that failed."""
+    failed = []
+    for check in checks:
+        name = " ".join(check)
+        print(f"== {name}", flush=True)
+        if subprocess.run([str(VENV / "bin" / check[0]), *check[1:]], cwd=HOME, check=False).returncode:
+            failed.append(name)
+    return failed
+
+
+def main(arguments: list[str]) -> int:
+    """Run checks and tests; returns the exit code."""
+    failed = [] if arguments else run_checks()
+    for name in failed:
+        print(f"FAILED: {name}", flush=True)
+    print("== pytest", flush=True)
+    tests = subprocess.run([str(VENV / "bin" / "python"), "-m", "pytest", *arguments], cwd=HOME, check=False)
+    return tests.returncode or int(bool(failed))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,99 @@
+"""Makes the virtual environment from the locks, once; a stamp beside it says from which locks.
+
+``python -m setup.environment [dev]`` prepares what running (or testing) needs; later calls only compare stamps.
+"""
+
+import hashlib
+import os
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+from setup.jars import DELTA, KAFKA, fetch
+from setup.locking import exclusive
+from setup.paths import SETUP, VENV, SetupError, venv_python
+
+_LOCKS = {"runtime": "requirements.lock", "dev": "requirements-dev.lock"}
+
+
+def say(text: str) -> None:
+    """Show progress; standard output belongs to the job."""
+    print(f"setup: {text}", file=sys.stderr, flush=True)
+
+
+def lock_digest(kind: str) -> str:
+    """sha256 over the locks that a kind of environment is made from."""
+    content = b"".join((SETUP / name).read_bytes() for name in ("tools.lock", _LOCKS[kind]))
+    return hashlib.sha256(content).hexdigest()
+
+
+def is_ready(kind: str, *, venv: Path = VENV) -> bool:
+    """Whether the packages of a kind were installed from the locks as they are now."""
+    stamp = venv / f"{kind}.stamp"
+    return stamp.exists() and stamp.read_text() == lock_digest(kind)
+
+
+def prepare(*, dev: bool = False) -> None:
+    """Make what is missing: packages, Delta's JARs, and with ``dev`` the test tools and Kafka's JARs.
+
+    Raises
+    ------
+    SetupError
+        When the machine lacks something or a download fails.
+    """
+    for kind in ("runtime", "dev") if dev else ("runtime",):
+        if not is_ready(kind):
+            with exclusive("environment"):
+                _install(kind)
+    fetch(DELTA)
+    if dev:
+        fetch(KAFKA)
+
+
+def _install(kind: str) -> None:
+    if is_ready(kind):  # another first run did it while this one waited
+        return
+    started = time.monotonic()
+    if kind == "runtime":
+        _make_venv()
+    lock = SETUP / _LOCKS[kind]
+    say(f"installing {lock.name} into {VENV.name} (once; about half a minute)")
+    uv = [str(VENV / "bin" / "uv"), "pip", "install", "--quiet", "--python", str(venv_python())]
+    _run([*uv, "--no-build-isolation", "--require-hashes", "-r", str(lock)], f"installing {lock.name}")
+    (VENV / f"{kind}.stamp").write_text(lock_digest(kind))
+    say(f"{lock.name} is installed after {time.monotonic() - started:.0f} s")
+
+
+def _make_venv() -> None:
+    """Make the environment with the tools that install the rest; one that was cut off halfway is made again."""
+    made = VENV / "tools.stamp"
+    if not made.exists():
+        if find_spec("ensurepip") is None:
+            raise SetupError("this Python has no ensurepip: run 'apt-get install python3-venv', then start again")
+        _run([sys.executable, "-m", "venv", "--clear", str(VENV)], "making the virtual environment")
+    pip = [str(venv_python()), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    _run([*pip, "--require-hashes", "-r", str(SETUP / "tools.lock")], "installing tools.lock")
+    made.touch()
+
+
+def _run(command: list[str], doing: str) -> None:
+    environ = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    result = subprocess.run(command, stdout=sys.stderr, check=False, env=environ)
+    if result.returncode:
+        raise SetupError(f"{doing} failed (exit code {result.returncode}); the reason is above")
+
+
+def main(arguments: list[str]) -> int:
+    """Prepare; returns the exit code."""
+    try:
+        prepare(dev="dev" in arguments)
+    except SetupError as error:
+        say(str(error))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

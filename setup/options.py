@@ -1,0 +1,114 @@
+"""Splits a command line into Spark's options, the job, and the job's options."""
+
+from dataclasses import dataclass, field
+
+# Apache Spark 4.1 org.apache.spark.launcher.SparkSubmitOptionParser.
+WITH_VALUE = frozenset(
+    (
+        "--archives",
+        "--class",
+        "--conf",
+        "--deploy-mode",
+        "--driver-class-path",
+        "--driver-cores",
+        "--driver-java-options",
+        "--driver-library-path",
+        "--driver-memory",
+        "--exclude-packages",
+        "--executor-cores",
+        "--executor-memory",
+        "--files",
+        "--jars",
+        "--keytab",
+        "--kill",
+        "--master",
+        "--name",
+        "--num-executors",
+        "--packages",
+        "--principal",
+        "--properties-file",
+        "--proxy-user",
+        "--py-files",
+        "--queue",
+        "--remote",
+        "--repositories",
+        "--status",
+        "--total-executor-cores",
+        "-c",
+    )
+)
+FLAGS = frozenset(("--load-spark-defaults", "--supervise", "--verbose", "--version", "-v"))
+HELP = frozenset(("--help", "-h"))
+
+
+class UsageError(Exception):
+    """Wrong use of the command line: exit code 2."""
+
+
+@dataclass
+class CommandLine:
+    """What the words of a command line mean.
+
+    Parameters
+    ----------
+    spark : list of (str, str or None)
+        Options of Spark in their order, with their values; None for flags.
+    job : str
+        Empty where none is named.
+    arguments : list of str
+        What the job gets.
+    help : bool
+        Whether help is asked for, of the job where one is named.
+    """
+
+    spark: list[tuple[str, str | None]] = field(default_factory=list)
+    job: str = ""
+    arguments: list[str] = field(default_factory=list)
+    help: bool = False
+
+    def values(self, name: str) -> list[str]:
+        """Every value that was given to one of Spark's options."""
+        return [value for option, value in self.spark if option == name and value is not None]
+
+    def conf(self, name: str) -> str | None:
+        """The value that ``--conf`` gives to a property; the last one counts."""
+        pairs = (pair.partition("=") for pair in self.values("--conf") + self.values("-c"))
+        found = [value for key, _, value in pairs if key.strip() == name]
+        return found[-1] if found else None
+
+
+def split(words: list[str]) -> CommandLine:
+    """Read a command line; Spark's options may stand anywhere before ``--``, behind it all belongs to the job.
+
+    Raises
+    ------
+    UsageError
+        For an option before the job that is not Spark's, and for one of Spark's options without its value.
+    """
+    line = CommandLine()
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        name, equals, value = word.partition("=")
+        if word == "--":
+            line.arguments += rest
+            break
+        if name in WITH_VALUE:
+            line.spark.append((name, value if equals else _value(name, rest)))
+        elif word in FLAGS:
+            line.spark.append((word, None))
+        elif word in HELP:
+            line.help = True
+        elif line.job:
+            line.arguments.append(word)
+        elif word.startswith("-"):
+            raise UsageError(f"{word} is not an option of Spark; options of a job stand after its name")
+        else:
+            line.job = word
+    return line
+
+
+def _value(name: str, rest: list[str]) -> str:
+    if not rest:
+        raise UsageError(f"{name} needs a value")
+    return rest.pop(0)
