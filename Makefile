@@ -1,0 +1,34 @@
+# Short names for the commands of this project; `make help` lists them.
+.DEFAULT_GOAL := help
+.PHONY: help run test quick lint docs sample clean
+PYTHON := .venv/bin/python
+
+help:  ## list the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
+
+run:  ## plan the bundled sample cluster
+	./spark-submit.sh
+
+test:  ## lint, types and every test
+	./run-tests.sh
+
+quick:  ## the tests that take no more than ten seconds
+	./run-tests.sh -m "not slow and not kafka and not cluster"
+
+lint: .venv  ## lint and types only
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m mypy
+
+docs: .venv  ## write docs/tables.md and docs/configuration.md again
+	$(PYTHON) -m docs.generate
+
+sample: .venv  ## write the inputs of the sample cluster again
+	$(PYTHON) -m tests.fixtures.make_sample
+
+clean:  ## remove the tables, plans and caches of this checkout
+	rm -rf warehouse out spark-warehouse metastore_db derby.log
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+.venv:
+	./run-tests.sh --version

@@ -1,0 +1,41 @@
+"""The written pages and what stands in them: code blocks, links."""
+
+import re
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = tuple(sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]))
+_FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)\n(?P<body>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block of a page."""
+
+    page: Path
+    line: int
+    language: str
+    body: str
+
+    def __str__(self) -> str:
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+
+def blocks(*languages: str, pages: tuple[Path, ...] = PAGES) -> Iterator[Block]:
+    """Every fenced block in one of the languages."""
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        for match in _FENCE.finditer(text):
+            if match["language"] in languages:
+                line = text.count("\n", 0, match.start()) + 1
+                yield Block(page, line, match["language"], textwrap.dedent(match["body"]))
+
+
+def links(page: Path) -> list[str]:
+    """Targets of a page's links, without anchors."""
+    targets = (match["target"].partition("#")[0] for match in _LINK.finditer(page.read_text(encoding="utf-8")))
+    return [target for target in targets if target]

@@ -1,0 +1,54 @@
+"""What the pages say is true: links lead somewhere, configurations load, commands and columns exist."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from optimizer import settings
+from schemas import ALL
+from tests.docs.pages import PAGES, ROOT, Block, blocks, links
+
+COMMANDS = tuple(blocks("sh"))
+KAFKA_TOOLS = {"topics", "broker-api-versions", "log-dirs", "reassign-partitions", "configs", "leader-election"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    """Every relative link of a page names a file or folder of the repository."""
+    relative = [target for target in links(page) if "://" not in target]
+    assert [target for target in relative if not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("block", tuple(blocks("toml")), ids=str)
+def test_configurations_load(block: Block) -> None:
+    """Every configuration that a page shows is accepted over the defaults."""
+    defaults = settings.read_toml(ROOT / "conf" / "default.toml")
+    loaded = settings.build(settings.merge(defaults, tomllib.loads(block.body)))
+    assert [cluster.id for cluster in loaded.clusters] == ["orders"]
+
+
+@pytest.mark.parametrize("block", COMMANDS, ids=str)
+def test_commands_name_existing_files(block: Block) -> None:
+    """Scripts, jobs, configuration files and make targets in shell blocks exist."""
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    jobs = {f"jobs/{job}.py" for job in re.findall(r"spark-submit\.sh ([a-z]+)", block.body)}
+    named = {*re.findall(r"\./([\w-]+\.sh)", block.body), *re.findall(r"conf/[\w.]+", block.body), *jobs}
+    assert sorted(name for name in named if not (ROOT / name).exists()) == []
+    assert set(re.findall(r"^make (\w+)", block.body, re.MULTILINE)) <= targets
+
+
+@pytest.mark.parametrize("block", tuple(blocks("text")), ids=str)
+def test_kafka_commands_name_kafkas_tools(block: Block) -> None:
+    """The scripts of the collecting commands are Kafka's."""
+    assert set(re.findall(r"\bkafka-([\w-]+)\.sh", block.body)) <= KAFKA_TOOLS
+
+
+def test_queries_name_existing_columns() -> None:
+    """Every query of the operations page reads columns that its table has."""
+    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    queries = re.findall(r"SELECT ([\w, *]+) FROM delta\.\\?`(?:\$PWD/)?warehouse/(\w+)\\?`", text)
+    assert len(queries) >= 7
+    for columns, table in queries:
+        assert set(columns.split(", ")) - {"*"} <= set(ALL[table].schema.names), table
