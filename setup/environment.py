@@ -29,7 +29,7 @@ def lock_digest(kind: str) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def is_ready(kind: str, *, venv: Path = VENV) -> bool:
+def is_ready(kind: str, *, venv: Path) -> bool:
     """Whether the packages of a kind were installed from the locks as they are now."""
     stamp = venv / f"{kind}.stamp"
     return stamp.exists() and stamp.read_text() == lock_digest(kind)
@@ -44,7 +44,7 @@ def prepare(*, dev: bool = False) -> None:
         When the machine lacks something or a download fails.
     """
     for kind in ("runtime", "dev") if dev else ("runtime",):
-        if not is_ready(kind):
+        if not is_ready(kind, venv=VENV):
             with exclusive("environment"):
                 _install(kind)
     fetch(DELTA)
@@ -53,7 +53,7 @@ def prepare(*, dev: bool = False) -> None:
 
 
 def _install(kind: str) -> None:
-    if is_ready(kind):  # another first run did it while this one waited
+    if is_ready(kind, venv=VENV):  # another first run did it while this one waited
         return
     started = time.monotonic()
     if kind == "runtime":

@@ -1,0 +1,216 @@
+"""./spark-submit.sh as a person uses it."""
+
+import os
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from setup import environment
+from setup.paths import HOME, SETUP, SetupError
+from setup.submit import list_jobs
+
+JOB = '''"""Ends with the exit code that it is given.
+
+More.
+"""
+
+import argparse
+import os
+import sys
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--exit", type=int, default=0)
+options = parser.parse_args()
+
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.getOrCreate()
+import optimizer
+
+print(optimizer.__file__)
+print(os.environ["BALLAST_HOME"], os.environ["BALLAST_CODE_VERSION"])
+spark.stop()
+sys.exit(options.exit)
+'''
+
+# A dead proxy: whatever tries the network fails at once.
+NO_NETWORK = {
+    f"{scheme}_{word}": "http://127.0.0.1:9"
+    for scheme, word in [("http", "proxy"), ("https", "proxy"), ("all", "proxy")]
+}
+
+
+@pytest.fixture
+def jobs(tmp_path: Path) -> Path:
+    """A folder with one job, and a file that is none."""
+    (tmp_path / "leave.py").write_text(JOB)
+    (tmp_path / "_common.py").write_text("")
+    return tmp_path
+
+
+def submit(jobs: Path, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run the script from another folder, without a network."""
+    clean = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PYTHONPATH", "PYSPARK", "SPARK"))
+    }
+    return subprocess.run(
+        [str(HOME / "spark-submit.sh"), *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=jobs,
+        env={**clean, **NO_NETWORK, "BALLAST_JOBS": str(jobs), **environ},
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def dry_run(jobs: Path, *words: str, **environ: str) -> list[str]:
+    """The command that would run."""
+    result = submit(jobs, *words, BALLAST_DRY_RUN="1", **environ)
+    assert result.returncode == 0, result.stderr
+    return shlex.split(result.stdout)
+
+
+def value_of(command: list[str], option: str) -> list[str]:
+    """Every value of an option in a command."""
+    return [command[at + 1] for at, word in enumerate(command) if word == option]
+
+
+def test_help_lists_the_jobs(jobs: Path) -> None:
+    """--help names each job with the first line of its docstring, and the exit codes."""
+    result = submit(jobs, "--help")
+    assert result.returncode == 0
+    assert "  leave  Ends with the exit code that it is given.\n" in result.stdout
+    assert "_common" not in result.stdout
+    assert "exit codes: 0 done, 1 failed, 2 wrong use" in result.stdout
+
+
+def test_help_of_a_job(jobs: Path) -> None:
+    """A job's help needs no JVM and shows the name that was typed."""
+    result = submit(jobs, "leave", "--help", JAVA_HOME="/nowhere", BALLAST_JAVA="/nowhere")
+    assert result.returncode == 0
+    assert result.stdout.startswith("usage: spark-submit.sh leave [-h] [--exit EXIT]")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nope"], "spark-submit.sh: there is no job 'nope'; jobs: leave; see spark-submit.sh --help\n"),
+        (["--exit", "1"], "spark-submit.sh: --exit is not an option of Spark"),
+        (["leave", "--queue"], "spark-submit.sh: --queue needs a value"),
+    ],
+)
+def test_wrong_use(jobs: Path, words: list[str], message: str) -> None:
+    """Wrong use ends with 2 and one line."""
+    result = submit(jobs, *words)
+    assert result.returncode == 2
+    assert result.stderr.startswith(message)
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+
+
+def test_without_arguments_the_sample_is_planned(jobs: Path) -> None:
+    """No arguments: the pipeline on the bundled sample, on this machine's cores."""
+    (jobs / "pipeline.py").write_text('"""All stages."""\n')
+    command = dry_run(jobs)
+    assert command[-3:] == [str(jobs / "pipeline.py"), "--config", str(HOME / "conf" / "sample.toml")]
+    assert value_of(command, "--master") == ["local[*]"]
+
+
+def test_options_are_sorted_out(jobs: Path) -> None:
+    """Spark's options stand before the job, the job's behind it; ours yield to the user's or join them."""
+    command = dry_run(
+        jobs,
+        "leave",
+        "--exit",
+        "3",
+        "--master=yarn",
+        "--jars",
+        "/x.jar",
+        "--py-files=/y.zip",
+        "--name",
+        "mine",
+        "--supervise",
+    )
+    at = command.index(str(jobs / "leave.py"))
+    assert command[at + 1 :] == ["--exit", "3"]
+    assert value_of(command, "--master") == ["yarn"]
+    assert value_of(command, "--name") == ["mine"]
+    assert "--supervise" in command[:at]
+    [our_jars], [our_zip] = value_of(command, "--jars"), value_of(command, "--py-files")
+    assert re.fullmatch(r"\S+/delta-spark_4\.1_2\.13-4\.4\.0\.jar,\S+/delta-storage-4\.4\.0\.jar,/x\.jar", our_jars)
+    assert re.fullmatch(r"\S+/\.build/ballast-[0-9a-f]{16}\.zip,/y\.zip", our_zip)
+    assert value_of(command, "--conf") == []
+
+
+@pytest.mark.parametrize(
+    ("words", "masters"),
+    [
+        (["leave"], ["local[*]"]),
+        (["leave", "--conf", "spark.master=local[3]"], ["local[3]"]),
+        (["leave", "--properties-file", "x.conf"], []),
+        (["leave", "--remote", "sc://h"], []),
+    ],
+)
+def test_default_master(jobs: Path, words: list[str], masters: list[str]) -> None:
+    """The master is this machine unless something else decides it."""
+    assert value_of(dry_run(jobs, *words), "--master") == masters
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", [0, 2, 3])
+def test_exit_codes_arrive(jobs: Path, code: int) -> None:
+    """The job's exit code is the script's, the code comes from the zip, nothing needs a network, and logs are quiet."""
+    result = submit(jobs, "leave", "--master", "local[1]", "--exit", str(code))
+    assert result.returncode == code, result.stderr
+    origin, home = result.stdout.splitlines()
+    assert re.search(r"/ballast-[0-9a-f]{16}\.zip/optimizer/__init__\.py$", origin)
+    assert re.fullmatch(rf"{re.escape(str(HOME))} [0-9a-f]{{16}}", home)
+    assert result.stderr == ""
+
+
+def test_every_job_says_what_it_does() -> None:
+    """Each job of the project has a first line for --help."""
+    assert all(text.endswith(".") for text in list_jobs(HOME / "jobs").values())
+
+
+def test_locks_name_no_host() -> None:
+    """Locks hold versions and hashes only, so that any mirror serves."""
+    locks = sorted(SETUP.glob("*.lock"))
+    assert len(locks) >= 5
+    for lock in locks:
+        assert not re.search(r"://|--index|--find-links|@ ", lock.read_text()), lock.name
+
+
+def test_missing_ensurepip_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a Python without ensurepip the message names the package to install, and nothing is made."""
+    monkeypatch.setattr(environment, "VENV", tmp_path / "venv")
+    monkeypatch.setattr(environment, "find_spec", lambda name: None)
+    with pytest.raises(SetupError, match=r"^this Python has no ensurepip: run 'apt-get install python3-venv'.*$"):
+        environment.prepare()
+    assert not (tmp_path / "venv").exists()
+
+
+def test_a_changed_lock_is_installed_again(tmp_path: Path) -> None:
+    """An environment is ready only for the locks that it was made from."""
+    assert not environment.is_ready("runtime", venv=tmp_path)
+    (tmp_path / "runtime.stamp").write_text(environment.lock_digest("runtime"))
+    assert environment.is_ready("runtime", venv=tmp_path)
+    (tmp_path / "runtime.stamp").write_text("older")
+    assert not environment.is_ready("runtime", venv=tmp_path)
+
+
+def test_missing_python_is_one_line(tmp_path: Path) -> None:
+    """Without a Python 3.11 the script says so in one line."""
+    (tmp_path / "setup").mkdir()
+    for name in ("spark-submit.sh", "setup/find-python.sh"):
+        (tmp_path / name).write_bytes((HOME / name).read_bytes())
+    environ = {"PATH": "/usr/bin:/bin", "BALLAST_PYTHON": "/nowhere/python"}
+    result = subprocess.run(
+        ["bash", tmp_path / "spark-submit.sh"], capture_output=True, text=True, check=False, env=environ
+    )
+    assert result.returncode == 1
+    assert re.fullmatch(r"setup: no Python 3\.11 found: .*\n", result.stderr)

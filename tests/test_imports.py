@@ -1,0 +1,124 @@
+"""What may import what, and names that would hide others; pyproject.toml has the direction inside packages."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import optimizer
+import schemas
+import sources
+from setup.app_zip import PACKAGES
+from setup.paths import HOME
+
+PURE = ("optimizer/solve", "optimizer/schedule", "optimizer/kafka", "optimizer/audit")
+# The parsers are pure; a live cluster, and metrics in files that only Spark reads, are not.
+SPARK_SOURCES = frozenset({"live", "kafka_topology", "metrics_frames"})
+EFFECTS = frozenset(
+    (
+        "asyncio",
+        "glob",
+        "http",
+        "io",
+        "kafka",
+        "logging",
+        "multiprocessing",
+        "os",
+        "pathlib",
+        "requests",
+        "shutil",
+        "socket",
+        "subprocess",
+        "tempfile",
+        "threading",
+        "urllib",
+    )
+)
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Yield the full names of the modules that a file imports."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+
+
+def files(*folders: str) -> list[Path]:
+    """Every module of some folders, sorted."""
+    return sorted(path for folder in folders for path in (HOME / folder).rglob("*.py"))
+
+
+def parsers() -> list[Path]:
+    """Every module of sources that needs no Spark."""
+    return [path for path in files("sources") if not SPARK_SOURCES & set(path.relative_to(HOME).with_suffix("").parts)]
+
+
+def test_packages_come_from_the_checkout() -> None:
+    """No foreign package of the same name hides ours."""
+    for package in (optimizer, schemas, sources):
+        assert Path(str(package.__file__)).parent.parent == HOME
+
+
+def test_importing_algorithms_and_parsers_loads_no_spark() -> None:
+    """Nothing that the pure modules import, however far away, brings pyspark."""
+    names = [".".join(path.relative_to(HOME).with_suffix("").parts) for path in [*files(*PURE), *parsers()]]
+    names = [name.removesuffix(".__init__") for name in names]
+    code = "import importlib, sys\nfor name in sys.argv[1:]: importlib.import_module(name)\n"
+    code += "sys.exit('pyspark was imported' if 'pyspark' in sys.modules else 0)"
+    result = subprocess.run([sys.executable, "-c", code, *names], cwd=HOME, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+def test_algorithms_and_parsers_have_no_effects() -> None:
+    """The pure modules open, start, read and wait for nothing."""
+    found = [
+        f"{path.relative_to(HOME)} imports {name}"
+        for path in [*files(*PURE), *parsers()]
+        for name in imported(path)
+        if name.partition(".")[0] in EFFECTS
+    ]
+    calls = [
+        f"{path.relative_to(HOME)}:{node.lineno} calls {node.func.id}"
+        for path in [*files(*PURE), *parsers()]
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("open", "input")
+    ]
+    assert found + calls == []
+
+
+def test_jobs_only_wire() -> None:
+    """A job imports no algorithm; it parses options and calls the runner."""
+    inner = tuple(f"{folder.replace('/', '.')}" for folder in PURE)
+    found = [
+        f"{path.name} imports {name}" for path in files("jobs") for name in imported(path) if name.startswith(inner)
+    ]
+    assert found == []
+
+
+def test_nothing_imports_jobs_or_tests() -> None:
+    """What is shipped depends on nothing that stays behind."""
+    outside = {"jobs", "tests", "benchmarks", "setup", "docs"}
+    found = [
+        f"{path.relative_to(HOME)} imports {name}"
+        for path in files(*PACKAGES)
+        for name in imported(path)
+        if name.partition(".")[0] in outside
+    ]
+    assert found == []
+
+
+def test_no_job_hides_another_module() -> None:
+    """jobs/ is first on the path of a driver: a job named like a library's module would be imported in its place."""
+    taken = set(sys.stdlib_module_names) | set(packages_distributions()) | set(PACKAGES)
+    assert {path.stem for path in files("jobs")} & taken == set()
+
+
+def test_the_set_up_needs_nothing_installed() -> None:
+    """setup/ runs on a bare Python."""
+    allowed = set(sys.stdlib_module_names) | {"setup"}
+    found = [f"{path.name} imports {name}" for path in files("setup") for name in imported(path)]
+    assert [text for text in found if text.split()[-1].partition(".")[0] not in allowed] == []
