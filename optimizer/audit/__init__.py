@@ -1,0 +1,25 @@
+"""The checker: knows no solver, shares no code with it, recomputes everything from the documents."""
+
+from optimizer.audit.checker import audit_plan
+from optimizer.audit.model import (
+    AuditBroker,
+    AuditClaims,
+    AuditLimits,
+    AuditPartition,
+    AuditReport,
+    Violation,
+    brokers_from_rows,
+    partitions_from_rows,
+)
+
+__all__ = [
+    "AuditBroker",
+    "AuditClaims",
+    "AuditLimits",
+    "AuditPartition",
+    "AuditReport",
+    "Violation",
+    "audit_plan",
+    "brokers_from_rows",
+    "partitions_from_rows",
+]

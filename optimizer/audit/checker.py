@@ -1,0 +1,134 @@
+"""The audit of one cluster's plan: documents in, verdict out.
+
+Nothing that the planner says about itself is believed: placements, bytes and leaders are recomputed from the documents
+and the instance. What was broken at the start and still is, is counted in the figures; it may not be made worse.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+
+from optimizer.audit import rules
+from optimizer.audit.documents import Document, Entry, read_document
+from optimizer.audit.instance import Instance
+from optimizer.audit.model import (
+    FIXED,
+    AuditBroker,
+    AuditClaims,
+    AuditLimits,
+    AuditPartition,
+    AuditReport,
+    Key,
+    Violation,
+)
+
+
+def audit_plan(
+    *,
+    brokers: Sequence[AuditBroker],
+    partitions: Sequence[AuditPartition],
+    waves: Sequence[str],
+    whole: str | None,
+    rollback: str | None,
+    limits: AuditLimits,
+    claims: AuditClaims | None,
+) -> AuditReport:
+    """Check a plan from its documents.
+
+    Parameters
+    ----------
+    brokers, partitions : sequences
+        The cluster before the plan.
+    waves : sequence of str
+        Reassignment documents in the order of execution; empty when there is nothing to do.
+    whole, rollback : str, optional
+        The reassignment document of the whole plan and its way back; None when there is nothing to do.
+    limits : AuditLimits
+    claims : AuditClaims, optional
+        Figures to compare with the recomputed ones.
+
+    Returns
+    -------
+    AuditReport
+        Violations in the order of the rules, and the recomputed figures.
+
+    References
+    ----------
+    What Kafka reads and refuses: org.apache.kafka.tools.reassign.ReassignPartitionsCommand, Kafka 4.3.
+    """
+    instance = Instance(brokers=brokers, partitions=partitions, limits=limits)
+    plan = None if whole is None else read_document(whole, label="the whole plan")
+    back = None if rollback is None else read_document(rollback, label="the rollback")
+    steps = [read_document(text, label=f"wave {i}") for i, text in enumerate(waves, start=1)]
+    targets = {e.key: e.replicas for e in plan.entries if e.key in instance.partitions} if plan else {}
+    figures = _figures(instance, targets, len(steps))
+    violations = chain(
+        _identities(brokers, partitions),
+        chain.from_iterable(d.violations for d in (plan, back, *steps) if d),
+        _entry_violations(instance, plan, steps),
+        rules.check_waves(plan, steps),
+        rules.check_rollback(instance, plan, back),
+        rules.check_drained(instance, targets),
+        rules.check_capacity(instance, steps),
+        rules.check_wave_sizes(instance, steps),
+        _claim_violations(claims, figures),
+    )
+    return AuditReport(tuple(violations), figures)
+
+
+def _identities(brokers: Sequence[AuditBroker], partitions: Sequence[AuditPartition]) -> Iterator[Violation]:
+    """The instance itself names each broker and partition once; else the verdict would mean nothing."""
+    if len({b.broker_id for b in brokers}) < len(brokers):
+        yield Violation("instance", "brokers", "a broker is listed twice")
+    if len({p.key for p in partitions}) < len(partitions):
+        yield Violation("instance", "partitions", "a partition is listed twice")
+
+
+def _entry_violations(instance: Instance, plan: Document | None, steps: Sequence[Document]) -> Iterator[Violation]:
+    """Rules about single partitions, for each different target that any document gives."""
+    checked: set[Entry] = set()
+    for document in (plan, *steps):
+        for entry in document.entries if document else ():
+            if entry not in checked:
+                checked.add(entry)
+                yield from rules.check_entry(instance, entry)
+
+
+def _figures(instance: Instance, targets: Mapping[Key, tuple[int, ...]], n_waves: int) -> dict[str, int]:
+    changes = [(instance.partitions[key], replicas) for key, replicas in targets.items()]
+    added = [(p, len(set(replicas) - set(p.replicas))) for p, replicas in changes]
+    stuck = rules.on_brokers_to_empty(instance, targets)
+    return {
+        "partitions_changed": len(changes),
+        "replicas_moved": sum(n for _, n in added),
+        "moved_bytes": sum(n * p.size_bytes for p, n in added),
+        "leader_changes": sum(replicas[0] != p.replicas[0] for p, replicas in changes),
+        "rack_violations_before": _rack_violations(instance, {}),
+        "rack_violations_after": _rack_violations(instance, targets),
+        "partitions_left_on_brokers_to_empty": len(stuck),
+        "fixed_partitions_left_on_brokers_to_empty": sum(p.mobility == FIXED for p in stuck),
+        "brokers_over_disk_limit_before": sum(_over_limit(instance, b, n) for b, n in instance.disk_bytes.items()),
+        "waves": n_waves,
+    }
+
+
+def _rack_violations(instance: Instance, targets: Mapping[Key, tuple[int, ...]]) -> int:
+    lists = (targets.get(key, p.replicas) for key, p in instance.partitions.items())
+    return sum(instance.rack_misses(replicas, len(replicas)) > 0 for replicas in lists)
+
+
+def _over_limit(instance: Instance, broker_id: int, held_bytes: int) -> bool:
+    limit = instance.disk_limit(broker_id)
+    return limit is not None and held_bytes > limit
+
+
+def _claim_violations(claims: AuditClaims | None, figures: Mapping[str, int]) -> Iterator[Violation]:
+    if claims is None:
+        return
+    for figure in ("moved_bytes", "replicas_moved", "leader_changes", "partitions_changed"):
+        claimed = getattr(claims, figure)
+        if claimed is not None and claimed != figures[figure]:
+            yield Violation("claims", figure, f"the plan states {claimed}, the documents say {figures[figure]}")
+    bound = claims.bound_bytes
+    if bound is not None and bound > figures["moved_bytes"]:
+        detail = f"the bound {bound} is above the {figures['moved_bytes']} bytes of a plan that meets every band"
+        yield Violation("bound", "moved_bytes", detail)

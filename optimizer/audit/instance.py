@@ -1,0 +1,91 @@
+"""The cluster before the plan, indexed for the rules."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optimizer.audit.model import NOT_LIVING, AuditBroker, AuditLimits, AuditPartition
+
+Ints = NDArray[np.int64]
+
+
+class Instance:
+    """Brokers and partitions with what the rules ask of them.
+
+    Parameters
+    ----------
+    brokers, partitions : sequences
+        In any order; each broker and each partition once.
+    limits : AuditLimits
+    """
+
+    def __init__(
+        self, *, brokers: Sequence[AuditBroker], partitions: Sequence[AuditPartition], limits: AuditLimits
+    ) -> None:
+        self.limits = limits
+        self.brokers = {b.broker_id: b for b in brokers}
+        self.partitions = {p.key: p for p in partitions}
+        self.living = frozenset(b.broker_id for b in brokers if b.state not in NOT_LIVING)
+        self.accepting = frozenset(b.broker_id for b in brokers if b.accepts_replicas and b.broker_id in self.living)
+        self.to_empty = frozenset(b.broker_id for b in brokers if b.must_empty)
+        self.leading = frozenset(b.broker_id for b in brokers if b.accepts_leadership)
+        homes = [self.brokers[b].rack for b in sorted(self.accepting - self.to_empty)]
+        self.racks_count = limits.rack_spread and bool(homes) and None not in homes
+        self.rack_sizes = Counter(rack for rack in homes if rack is not None) if self.racks_count else Counter()
+        self._shares: dict[int, tuple[int, dict[str, int]]] = {}
+        self._rack_of = {b.broker_id: b.rack for b in brokers}
+        self._misses: dict[tuple[int, tuple[str | None, ...]], int] = {}
+
+    def replica_slots(self) -> Iterator[tuple[AuditPartition, int]]:
+        """Every replica of the cluster as (partition, broker id)."""
+        return ((p, b) for p in self.partitions.values() for b in p.replicas)
+
+    @cached_property
+    def disk_bytes(self) -> dict[int, int]:
+        """Bytes on each broker before the plan, exact; also for brokers that only replica lists name."""
+        lengths = np.array([len(p.replicas) for p in self.partitions.values()], dtype=np.int64)
+        sizes = np.array([p.size_bytes for p in self.partitions.values()], dtype=np.int64)
+        hosts = np.fromiter((b for _, b in self.replica_slots()), dtype=np.int64, count=int(lengths.sum()))
+        ids, position = np.unique(hosts, return_inverse=True)
+        totals = np.zeros(len(ids), dtype=np.int64)
+        np.add.at(totals, position, np.repeat(sizes, lengths))
+        return dict.fromkeys(self.brokers, 0) | dict(zip(ids.tolist(), totals.tolist(), strict=True))
+
+    def disk_limit(self, broker_id: int) -> int | None:
+        """Bytes that a broker may hold with headroom; None without a known capacity."""
+        broker = self.brokers.get(broker_id)
+        capacity = broker.disk_capacity_bytes if broker else None
+        return None if capacity is None or capacity <= 0 else int(capacity * (1 - self.limits.disk_headroom))
+
+    def _rack_shares(self, replication_factor: int) -> tuple[int, dict[str, int]]:
+        """Most replicas in any rack, and least in each, for one replication factor.
+
+        The most is ceil(RF / R), or the smallest number with which racks of too few brokers hold RF replicas at all.
+        """
+        if replication_factor not in self._shares:
+            sizes = self.rack_sizes
+            most = -(-replication_factor // len(sizes))
+            while most < max(sizes.values()) and sum(min(n, most) for n in sizes.values()) < replication_factor:
+                most += 1
+            least = replication_factor // len(sizes) if replication_factor > len(sizes) else 0
+            self._shares[replication_factor] = (most, {rack: min(least, n) for rack, n in sizes.items()})
+        return self._shares[replication_factor]
+
+    def rack_misses(self, replicas: Sequence[int], replication_factor: int) -> int:
+        """Replicas above the most, plus replicas short of the least, over all racks; 0 when the spread holds."""
+        if not self.racks_count:
+            return 0
+        racks = tuple(self._rack_of.get(b) for b in replicas)
+        known = (replication_factor, racks)
+        if known not in self._misses:
+            self._misses[known] = self._count_misses(racks, replication_factor)
+        return self._misses[known]
+
+    def _count_misses(self, racks: Sequence[str | None], replication_factor: int) -> int:
+        most, least = self._rack_shares(replication_factor)
+        held = Counter(rack for rack in racks if rack is not None)
+        over = sum(max(0, n - most) for n in held.values())
+        return over + sum(max(0, n - held[rack]) for rack, n in least.items())

@@ -1,0 +1,167 @@
+"""What the checker is given and what it answers: plain data."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from optimizer.errors import AuditFailed
+
+Key = tuple[str, int]
+
+FREE, FORCED_ONLY, FIXED = "free", "forced_only", "fixed"
+NOT_LIVING = ("dead", "fenced")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditBroker:
+    """One broker; fields as in the table ``instance_brokers``."""
+
+    broker_id: int
+    rack: str | None
+    state: str
+    accepts_replicas: bool
+    accepts_leadership: bool
+    must_empty: bool
+    disk_capacity_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditPartition:
+    """One partition before the plan; fields as in the table ``instance``."""
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+    size_bytes: int
+    replication_factor: int
+    mobility: str
+
+    @property
+    def key(self) -> Key:
+        """Topic and partition."""
+        return (self.topic, self.partition)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditLimits:
+    """What the policy asks for.
+
+    Parameters
+    ----------
+    disk_headroom : float
+        Share of a broker's disk that stays free, also while both copies exist.
+    rack_spread : bool
+        False where the policy ignores racks.
+    max_moves_per_wave : int, optional
+        Copies that one wave may start; a wave of a single partition may need more.
+    excused : frozenset of (topic, partition)
+        Partitions whose replicas may stay on brokers to empty because the findings say why no plan can move them.
+    """
+
+    disk_headroom: float
+    rack_spread: bool = True
+    max_moves_per_wave: int | None = None
+    excused: frozenset[Key] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditClaims:
+    """Figures that the plan states about itself; None is not checked.
+
+    Parameters
+    ----------
+    moved_bytes, replicas_moved, leader_changes, partitions_changed : int, optional
+        ``leader_changes`` counts preferred leaders.
+    bound_bytes : int, optional
+        The proven lower bound. It speaks of plans that meet every band: give None where this plan leaves one unmet.
+    """
+
+    moved_bytes: int | None = None
+    replicas_moved: int | None = None
+    leader_changes: int | None = None
+    partitions_changed: int | None = None
+    bound_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One rule that does not hold, for whom, and by how much."""
+
+    rule: str
+    subject: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReport:
+    """The verdict.
+
+    Parameters
+    ----------
+    violations : tuple of Violation
+        Empty when the plan holds.
+    figures : mapping of str to int
+        What was recomputed: bytes, copies, leader changes, and what was broken before and still is.
+    """
+
+    violations: tuple[Violation, ...]
+    figures: Mapping[str, int] = field(default_factory=dict)
+
+    def raise_if_failed(self) -> None:
+        """Refuse the plan.
+
+        Raises
+        ------
+        AuditFailed
+            When a rule does not hold: counts by rule and the first ten violations.
+        """
+        if not self.violations:
+            return
+        counts = Counter(v.rule for v in self.violations)
+        by_rule = ", ".join(f"{rule} {n}" for rule, n in sorted(counts.items()))
+        lines = [f"  {v.rule}: {v.subject}: {v.detail}" for v in self.violations[:10]]
+        rest = len(self.violations) - len(lines)
+        more = [f"  and {rest} more"] if rest else []
+        head = f"the audit refuses the plan: {len(self.violations)} violations ({by_rule}); nothing was written"
+        raise AuditFailed("\n".join([head, *lines, *more]))
+
+
+def _optional_int(value: Any) -> int | None:
+    """An integer cell of a row; None for SQL's null in each of its Python forms."""
+    return None if value is None or value != value else int(value)
+
+
+def _optional_text(value: Any) -> str | None:
+    return None if value is None or value != value else str(value)
+
+
+def brokers_from_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[AuditBroker, ...]:
+    """Brokers from rows of ``instance_brokers``."""
+    return tuple(
+        AuditBroker(
+            broker_id=int(row["broker_id"]),
+            rack=_optional_text(row["rack"]),
+            state=str(row["state"]),
+            accepts_replicas=bool(row["accepts_replicas"]),
+            accepts_leadership=bool(row["accepts_leadership"]),
+            must_empty=bool(row["must_empty"]),
+            disk_capacity_bytes=_optional_int(row["disk_capacity_bytes"]),
+        )
+        for row in rows
+    )
+
+
+def partitions_from_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[AuditPartition, ...]:
+    """Partitions from rows of ``instance``."""
+    return tuple(
+        AuditPartition(
+            topic=str(row["topic"]),
+            partition=int(row["partition"]),
+            replicas=tuple(int(b) for b in row["replicas"]),
+            size_bytes=int(row["size_bytes"]),
+            replication_factor=int(row["replication_factor"]),
+            mobility=str(row["mobility"]),
+        )
+        for row in rows
+    )

@@ -1,0 +1,56 @@
+"""Texts that are no reassignment documents."""
+
+import json
+
+import pytest
+
+from optimizer.audit.documents import read_document
+
+
+def _text(*entries: str, head: str = '"version": 1') -> str:
+    return "{" + head + ', "partitions": [' + ", ".join(entries) + "]}"
+
+
+ENTRY = '{"topic": "t", "partition": 0, "replicas": [1, 2]}'
+BROKEN = [
+    ("", "no JSON"),
+    ("[" * 100_000, "no JSON"),
+    ("[]", "no JSON object"),
+    ('{"version": 1', "no JSON"),
+    ('{"partitions": []}', "lacks 'version'"),
+    (_text(ENTRY, head='"version": 2'), "version 2"),
+    (_text(ENTRY, head='"version": true'), "version True"),
+    ('{"version": 1}', "lacks 'partitions'"),
+    ('{"version": 1, "partitions": []}', "empty"),
+    (_text(ENTRY, head='"version": 1, "version": 1'), "twice"),
+    ('{"version": 1, "partitions": {}}', "no list"),
+    ('{"version": 1, "partitions": [5]}', "no JSON object"),
+    ('{"version": 1, "partitions": [{"topic": "t", "partition": 0}]}', "lacks 'replicas'"),
+    ('{"version": 1, "partitions": [{"topic": 5, "partition": 0, "replicas": [1]}]}', "topic 5"),
+    ('{"version": 1, "partitions": [{"topic": "t", "partition": "0", "replicas": [1]}]}', "partition '0'"),
+    ('{"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": []}]}', "no list of broker ids"),
+    ('{"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1.0]}]}', "no list of broker ids"),
+    ('{"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [NaN]}]}', "NaN"),
+    ('{"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [3000000000]}]}', "no list"),
+    ('{"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1], "log_dirs": []}]}', "log_dirs"),
+    ('{"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1], "log_dirs": [2]}]}', "log_dirs"),
+    (_text(ENTRY, ENTRY), "names it twice"),
+]
+
+
+@pytest.mark.parametrize(("text", "reason"), BROKEN, ids=range(len(BROKEN)))
+def test_unreadable_document(text: str, reason: str) -> None:
+    """A text that Kafka would refuse or read differently gives one violation that says why."""
+    (violation,) = read_document(text, label="wave 1").violations
+    assert violation.rule == "document"
+    assert reason in violation.detail
+
+
+def test_readable_document() -> None:
+    """Fields that Kafka ignores are ignored; directories are noticed only where one is named."""
+    row = {"topic": "t", "partition": 0, "replicas": [1, 2], "more": 1}
+    for directory, planned in (("any", False), ("/data/1", True)):
+        document = read_document(_text(json.dumps(row | {"log_dirs": ["any", directory]})), label="x")
+        assert document.violations == ()
+        (entry,) = document.entries
+        assert (entry.key, entry.replicas, entry.plans_directories) == (("t", 0), (1, 2), planned)

@@ -1,0 +1,259 @@
+"""Each rule of the audit: kept and broken."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from optimizer.audit import AuditClaims, AuditLimits, audit_plan, brokers_from_rows, partitions_from_rows
+from optimizer.errors import AuditFailed
+from tests.audit.plans import LIMITS, audit, broker, document, draining, partition, rules_broken
+
+# Six brokers in three racks: 1, 4 in a; 2, 5 in b; 3, 6 in c. Broker 7 (rack a) is to be emptied, 8 (rack b) is dead.
+RACKS = {1: "a", 2: "b", 3: "c", 4: "a", 5: "b", 6: "c"}
+LIVING = [broker(b, rack) for b, rack in RACKS.items()]
+LEAVING = draining(7, "a")
+DEAD = draining(8, "b", state="dead")
+DEMOTED = broker(9, "c", accepts_leadership=False)
+CLOSED = broker(10, "c", accepts_replicas=False)
+FENCED = broker(11, "c", state="fenced")
+ALL = [*LIVING, LEAVING, DEAD, DEMOTED, CLOSED, FENCED]
+
+P = partition(0, 1, 2, 3)
+TARGETS: list[tuple[str, Any, list[int], str | None]] = [
+    ("a move inside a rack", P, [4, 2, 3], None),
+    ("a new order", P, [2, 1, 3], None),
+    ("a broker twice", P, [1, 1, 3], "distinct racks"),
+    ("a broker that is not there", P, [1, 2, 99], "known_broker"),
+    ("a dead broker", P, [1, 8, 3], "living_broker drain"),
+    ("a fenced broker", P, [1, 2, 11], "living_broker"),
+    ("a broker to empty", P, [2, 7, 3], "accepts_replicas drain"),
+    ("a broker that takes none", P, [1, 2, 10], "accepts_replicas"),
+    ("a broker that takes none but holds one", partition(0, 1, 2, 10), [4, 2, 10], None),
+    ("a replica less", P, [1, 2], "replication_factor"),
+    ("a replica more", P, [1, 2, 3, 4], "replication_factor"),
+    ("a replica less, asked for", partition(0, 1, 2, 3, replication_factor=2), [1, 2], None),
+    ("a replica more, asked for", partition(0, 1, 2, replication_factor=3), [1, 2, 3], None),
+    ("two replicas in one rack", P, [1, 4, 3], "racks"),
+    ("two in one rack, as before", partition(0, 1, 4, 3), [4, 1, 3], None),
+    ("three in one rack, two before", partition(0, 1, 4, 3, 6), [1, 4, 2, 5], None),
+    ("an even spread of four lost", partition(0, 1, 2, 3, 4), [1, 2, 5, 4], "racks"),
+    ("a fixed partition", partition(0, 1, 2, 3, mobility="fixed"), [4, 2, 3], "fixed"),
+    ("no change", P, [1, 2, 3], "needless"),
+    ("an excluded partition moved", partition(0, 1, 2, 3, mobility="forced_only"), [4, 2, 3], "excluded"),
+    ("an excluded partition reordered", partition(0, 1, 2, 3, mobility="forced_only"), [2, 1, 3], "excluded"),
+    ("an excluded partition drained", partition(0, 7, 2, 3, mobility="forced_only"), [4, 2, 3], None),
+    ("an excluded partition drained too far", partition(0, 7, 2, 3, mobility="forced_only"), [4, 5, 3], "excluded"),
+    ("an excluded partition's leader changed", partition(0, 2, 7, 3, mobility="forced_only"), [3, 2, 1], "excluded"),
+    ("a demoted broker made leader", partition(0, 1, 2, 9), [9, 1, 2], "leadership"),
+    ("a demoted broker that leads already", partition(0, 9, 1, 2), [9, 4, 2], None),
+    ("a drained broker left", partition(0, 7, 2, 3), [7, 2, 6], "drain"),
+    ("a dead broker left", partition(0, 1, 8, 3), [1, 5, 3], None),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "rule"), [row[1:] for row in TARGETS], ids=[row[0] for row in TARGETS])
+def test_rule_on_one_partition(before: Any, after: list[int], rule: str | None) -> None:
+    """A change of one partition breaks just the rules that it should, or none."""
+    broken = rules_broken(audit(ALL, [before], {before.partition: after}))
+    assert broken == set((rule or "").split())
+
+
+def test_unknown_partition() -> None:
+    """A plan that names a partition which the cluster lacks is refused, and so is its rollback."""
+    assert rules_broken(audit(LIVING, [P], {1: [4, 2, 3]})) == {"known_partition", "rollback"}
+
+
+def test_nothing_to_do() -> None:
+    """No documents are a valid plan of a cluster that needs none, with all figures 0."""
+    report = audit(LIVING, [P], {})
+    assert report.violations == ()
+    assert set(report.figures.values()) == {0}
+
+
+def test_nothing_to_do_with_a_broker_to_empty() -> None:
+    """No documents are no plan where a broker must be emptied."""
+    assert rules_broken(audit(ALL, [partition(0, 7, 2, 3)], {})) == {"drain"}
+
+
+def test_fixed_partition_on_a_broker_to_empty_is_counted() -> None:
+    """A fixed partition stays on a broker to empty, and the figures say so."""
+    report = audit(ALL, [partition(0, 7, 2, 3, mobility="fixed")], {})
+    assert report.violations == ()
+    assert report.figures["fixed_partitions_left_on_brokers_to_empty"] == 1
+
+
+def test_excused_partition_on_a_broker_to_empty_is_counted() -> None:
+    """A partition that the findings explain may stay on a broker to empty, and the figures say so."""
+    limits = replace(LIMITS, excused=frozenset({("t", 0)}))
+    report = audit(ALL, [partition(0, 7, 2, 3)], {}, limits=limits)
+    assert report.violations == ()
+    assert report.figures["partitions_left_on_brokers_to_empty"] == 1
+
+
+def test_too_few_brokers_to_drain() -> None:
+    """A replica may stay on a dead broker when fewer brokers live than replicas are asked for."""
+    brokers = [broker(1, None), broker(2, None), draining(3, None, state="dead")]
+    assert audit(brokers, [partition(0, 1, 2, 3)], {}).violations == ()
+
+
+@pytest.mark.parametrize(
+    ("racks", "spread", "after", "kept"),
+    [
+        ({1: "a", 2: "b", 3: "c"}, True, (1, 2, 3), True),
+        ({1: "a", 2: "a", 3: "b"}, True, (1, 2, 3), True),
+        ({1: "a", 2: "b", 3: None}, True, (1, 2, 3), True),
+        ({1: "a", 2: "a", 3: "b", 4: "c"}, True, (1, 2, 3), False),
+        ({1: "a", 2: "a", 3: "b", 4: "c"}, False, (1, 2, 3), True),
+        ({1: "a", 2: "a", 3: "a", 4: "b", 5: "b"}, True, (1, 2, 3), False),
+        ({1: "a", 2: "b", 3: "b", 4: "b", 6: "b"}, True, (2, 3, 4, 6), False),
+        ({1: "a", 2: "b", 3: "b", 4: "b", 6: "b"}, True, (1, 2, 3, 4), True),
+    ],
+)
+def test_rack_rule(racks: dict[int, str | None], spread: bool, after: tuple[int, ...], kept: bool) -> None:
+    """A rack holds at most ceil(RF / R), at least floor(RF / R) when RF > R, as far as its brokers go."""
+    brokers = [broker(b, rack) for b, rack in racks.items()]
+    limits = AuditLimits(disk_headroom=0.1, rack_spread=spread)
+    figures = audit(brokers, [partition(0, *after)], {}, limits=limits).figures
+    assert figures["rack_violations_before"] == (0 if kept else 1)
+
+
+@pytest.mark.parametrize(
+    ("held", "size_bytes", "broken"),
+    [
+        (0, 900, set()),
+        (0, 901, {"capacity_during", "capacity_after"}),
+        (500, 400, set()),
+        (500, 401, {"capacity_during", "capacity_after"}),
+        (950, 0, set()),
+        (950, 1, {"capacity_during", "capacity_after"}),
+    ],
+)
+def test_disk_limit(held: int, size_bytes: int, broken: set[str]) -> None:
+    """A broker takes what fits under its disk less headroom, and nothing when it is over it already."""
+    there = partition(1, 4, 2, 3, size_bytes=held)
+    report = audit(LIVING, [partition(0, 1, 2, 3, size_bytes=size_bytes), there], {0: [4, 2, 3]})
+    assert rules_broken(report) == broken
+
+
+def test_both_copies_count_while_moving() -> None:
+    """Two partitions that change places need room for both copies in one wave, and none in a broker of unknown disk."""
+    full = [partition(0, 1, 2, 3, size_bytes=500), partition(1, 4, 2, 3, size_bytes=500)]
+    swap = {0: [4, 2, 3], 1: [1, 2, 3]}
+    roomy = [replace(b, disk_capacity_bytes=None) for b in LIVING]
+    big = [replace(b, disk_capacity_bytes=2000) if b.broker_id in (2, 3) else b for b in LIVING]
+    assert rules_broken(audit(big, full, swap)) == {"capacity_during"}
+    assert audit(roomy, full, swap).violations == ()
+
+
+@pytest.mark.parametrize(
+    ("waves", "broken"),
+    [([[0], [1]], set()), ([[0, 1]], {"capacity_during"}), ([[1], [0]], {"capacity_during", "capacity_after"})],
+)
+def test_capacity_follows_the_waves(waves: list[list[int]], broken: set[str]) -> None:
+    """Room that one wave makes may be used by the next, not in the same wave and not before."""
+    brokers = [replace(b, disk_capacity_bytes=1000 if b.broker_id == 1 else None) for b in LIVING]
+    rows = [partition(0, 1, 2, 3, size_bytes=800), partition(1, 4, 2, 3, size_bytes=800)]
+    assert rules_broken(audit(brokers, rows, {0: [4, 2, 3], 1: [1, 2, 3]}, waves=waves)) == broken
+
+
+@pytest.mark.parametrize(
+    ("most", "waves", "broken"),
+    [(None, [[0, 1]], set()), (2, [[0, 1]], set()), (1, [[0, 1]], {"wave_size"}), (1, [[0], [1]], set())],
+)
+def test_copies_of_a_wave(most: int | None, waves: list[list[int]], broken: set[str]) -> None:
+    """A wave of several partitions starts no more copies than allowed."""
+    rows = [P, partition(1, 1, 2, 3)]
+    limits = replace(LIMITS, max_moves_per_wave=most)
+    report = audit(LIVING, rows, {0: [4, 2, 3], 1: [1, 5, 3]}, waves=waves, limits=limits)
+    assert rules_broken(report) == broken
+
+
+@pytest.mark.parametrize(
+    ("figure", "value", "rule"),
+    [
+        ("moved_bytes", 300, None),
+        ("moved_bytes", 299, "claims"),
+        ("replicas_moved", 3, None),
+        ("replicas_moved", 4, "claims"),
+        ("leader_changes", 1, None),
+        ("leader_changes", 0, "claims"),
+        ("partitions_changed", 2, None),
+        ("partitions_changed", 1, "claims"),
+        ("bound_bytes", 300, None),
+        ("bound_bytes", 301, "bound"),
+    ],
+)
+def test_claims(figure: str, value: int, rule: str | None) -> None:
+    """A figure that the documents don't bear out is refused, and so is a bound above the bytes."""
+    claims = AuditClaims(**{figure: value})
+    report = audit(LIVING, [P, partition(1, 1, 2, 3)], {0: [4, 5, 3], 1: [1, 5, 3]}, claims=claims)
+    assert rules_broken(report) == (set() if rule is None else {rule})
+
+
+def test_what_was_broken_before_is_counted() -> None:
+    """Rack violations and full disks of the start are figures, not violations, while they are no worse."""
+    rows = [partition(0, 1, 4, 3, size_bytes=950), partition(1, 1, 2, 3, size_bytes=0)]
+    report = audit(LIVING, rows, {1: [4, 2, 3]})
+    assert report.violations == ()
+    assert report.figures["rack_violations_before"] == report.figures["rack_violations_after"] == 1
+    assert report.figures["brokers_over_disk_limit_before"] == 3
+
+
+def test_waves_and_whole_plan_differ() -> None:
+    """A wave that says something else than the whole plan, a missing and a repeated one are all named."""
+    before = {("t", 0): [1, 2, 3], ("t", 1): [1, 2, 3], ("t", 2): [1, 2, 3]}
+    after = {("t", 0): [4, 2, 3], ("t", 1): [1, 5, 3], ("t", 2): [1, 2, 6]}
+    report = audit_plan(
+        brokers=LIVING,
+        partitions=[partition(n, 1, 2, 3) for n in range(3)],
+        waves=[document({("t", 0): [4, 2, 3]}), document({("t", 0): [4, 2, 3], ("t", 1): [4, 2, 3]})],
+        whole=document(after),
+        rollback=document({k: v for k, v in before.items() if k != ("t", 2)}),
+        limits=LIMITS,
+        claims=None,
+    )
+    assert [(v.rule, v.subject) for v in report.violations] == [
+        ("waves", "t-0"),
+        ("waves", "t-1"),
+        ("waves", "t-2"),
+        ("rollback", "t-2"),
+    ]
+
+
+def test_an_instance_that_repeats_itself() -> None:
+    """A broker or partition that the instance lists twice is refused: the verdict would mean nothing."""
+    assert rules_broken(audit([*LIVING, LIVING[0]], [P, P], {})) == {"instance"}
+
+
+def test_refusal_names_rules_and_first_violations() -> None:
+    """The error counts the violations by rule, shows ten and has exit code 3."""
+    rows = [partition(n, 7, 2, 3) for n in range(12)]
+    with pytest.raises(AuditFailed, match=r"12 violations \(drain 12\)(?s:.*)t-9: (?s:.*)and 2 more") as caught:
+        audit(ALL, rows, {}).raise_if_failed()
+    assert caught.value.exit_code == 3
+    audit(LIVING, [P], {}).raise_if_failed()
+
+
+def test_rows_of_the_tables() -> None:
+    """Rows of the tables become brokers and partitions; SQL nulls in each Python form are None."""
+    host = {
+        "broker_id": 1,
+        "rack": float("nan"),
+        "state": "alive",
+        "accepts_replicas": True,
+        "accepts_leadership": True,
+        "must_empty": False,
+        "disk_capacity_bytes": float("nan"),
+    }
+    (first,) = brokers_from_rows([host])
+    assert (first.rack, first.disk_capacity_bytes) == (None, None)
+    row = {
+        "topic": "t",
+        "partition": 0,
+        "replicas": [1, 2],
+        "size_bytes": 5,
+        "replication_factor": 2,
+        "mobility": "free",
+    }
+    assert partitions_from_rows([row]) == (partition(0, 1, 2, size_bytes=5),)
