@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from setup import environment
+from setup import environment, locking
 from setup.paths import HOME, SETUP, SetupError
 from setup.submit import list_jobs
 
@@ -201,6 +201,15 @@ def test_a_changed_lock_is_installed_again(tmp_path: Path) -> None:
     assert environment.is_ready("runtime", venv=tmp_path)
     (tmp_path / "runtime.stamp").write_text("older")
     assert not environment.is_ready("runtime", venv=tmp_path)
+
+
+def test_preparations_wait_for_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one process prepares, another can't take the lock; afterwards it can."""
+    monkeypatch.setattr(locking, "BUILD", tmp_path / "build")
+    attempt = ["flock", "--nonblock", str(tmp_path / "build" / "environment.lock"), "true"]
+    with locking.exclusive("environment"):
+        assert subprocess.run(attempt, check=False).returncode == 1
+    assert subprocess.run(attempt, check=False).returncode == 0
 
 
 def test_missing_python_is_one_line(tmp_path: Path) -> None:
