@@ -1,0 +1,329 @@
+"""The only Delta code: creates tables from their contracts, writes a run's rows once, reads pinned versions.
+
+A write is idempotent by content: the rows of a run are replaced, and not even that when the fingerprint of the new rows
+equals the one that ``runs`` recorded (docs/decisions/0002-idempotent-runs.md).
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from delta.tables import DeltaTable
+from py4j.protocol import Py4JJavaError
+from pyspark import StorageLevel
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField
+
+import schemas
+from optimizer.errors import BallastError, StageError
+from schemas.table import Table, conform
+
+# Which stage writes a table: named when the table is missing.
+WRITERS = {
+    "bronze_records": "ingest",
+    "bronze_metrics": "ingest",
+    "brokers": "validate",
+    "log_dirs": "validate",
+    "topics": "validate",
+    "replicas": "validate",
+    "partition_load": "validate",
+    "quarantine": "validate",
+    "quality_results": "validate",
+    "instance": "snapshot",
+    "instance_brokers": "snapshot",
+    "baseline": "baseline",
+    "proposal": "solve",
+    "moves": "solve",
+    "leaders": "solve",
+    "shard_results": "solve",
+    "bounds": "solve",
+    "findings": "solve",
+    "plan": "plan",
+    "waves": "plan",
+    "throttles": "plan",
+    "broker_balance": "plan",
+    "plan_summary": "plan",
+    "documents": "emit",
+}
+
+# People read these tables with engines that can't follow deletion vectors, and return nulls under column mapping.
+_PROPERTIES = {"delta.enableDeletionVectors": "false"}
+_WRITERS_AT_ONCE = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRecord:
+    """One row of ``runs``: what a stage read and wrote.
+
+    Parameters
+    ----------
+    reads, writes : mapping of str to int
+        Delta version by table.
+    fingerprints : mapping of str to str
+        ``rows:hash`` of each table written, volatile columns left out.
+    """
+
+    run_id: str
+    stage: str
+    code_version: str
+    config_hash: str
+    config_json: str
+    reads: Mapping[str, int]
+    writes: Mapping[str, int]
+    fingerprints: Mapping[str, str]
+
+
+class Store:
+    """The Delta tables of one warehouse.
+
+    Parameters
+    ----------
+    warehouse : str
+        Folder or URI; a table lies at ``<warehouse>/<table>``.
+    spark : SparkSession
+    """
+
+    def __init__(self, warehouse: str, spark: SparkSession) -> None:
+        self.warehouse = warehouse.rstrip("/")
+        self.spark = spark
+        self._ensured: set[str] = set()
+        self._records: dict[str, dict[str, RunRecord]] = {}
+        self._written: dict[tuple[str, str], tuple[int, str]] = {}
+
+    def path(self, table: str) -> str:
+        """Where a table lies."""
+        return f"{self.warehouse}/{_contract(table).name}"
+
+    def exists(self, table: str) -> bool:
+        """Whether the table has been created."""
+        return table in self._ensured or DeltaTable.isDeltaTable(self.spark, self.path(table))
+
+    def ensure(self, table: str) -> None:
+        """Create the table, with NOT NULL, comments and CHECK constraints, unless it is there.
+
+        Constraints are given as table properties at creation: Delta enforces them like those of ALTER TABLE, which
+        would be one commit (about half a second) each.
+        """
+        if table in self._ensured:
+            return
+        contract = _contract(table)
+        with _one_line(table):
+            builder = DeltaTable.createIfNotExists(self.spark).location(self.path(table))
+            builder = builder.addColumns(contract.schema).comment(contract.doc)
+            for name, value in _PROPERTIES.items():
+                builder = builder.property(name, value)
+            for name, expression in contract.checks:
+                builder = builder.property(f"delta.constraints.{name}", expression)
+            builder.execute()
+        self._ensured.add(table)
+
+    def latest_version(self, table: str) -> int:
+        """Version of the newest commit.
+
+        Raises
+        ------
+        StageError
+            When the table is missing: names the stage that writes it.
+        """
+        if not self.exists(table):
+            raise _missing(table, self.warehouse)
+        row = DeltaTable.forPath(self.spark, self.path(table)).history(1).select("version").first()
+        if row is None:
+            raise _missing(table, self.warehouse)
+        return int(row.version)
+
+    def read(self, table: str, *, version: int, run_id: str) -> DataFrame:
+        """Rows of one run at a pinned version: a later commit changes nothing.
+
+        Raises
+        ------
+        StageError
+            When the table or the version is missing.
+        """
+        if not self.exists(table):
+            raise _missing(table, self.warehouse)
+        with _one_line(table):
+            reader = self.spark.read.format("delta").option("versionAsOf", version)
+            return reader.load(self.path(table)).where(F.col("run_id") == run_id)
+
+    def write(self, table: str, frame: DataFrame, *, run_id: str) -> int:
+        """Replace the rows of a run, unless they are the same; return the version that holds them.
+
+        Raises
+        ------
+        BallastError
+            When the rows break the contract: a NOT NULL, a CHECK, the key, or another run's id.
+        """
+        contract = _contract(table)
+        self.ensure(table)
+        rows = conform(frame, contract).persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            with _one_line(table):
+                fingerprint = _fingerprint(rows, contract, run_id)
+                known = self._known(table, run_id)
+                version = known[0] if known and known[1] == fingerprint else self._replace(table, rows, run_id)
+        finally:
+            rows.unpersist()
+        self._written[table, run_id] = (version, fingerprint)
+        return version
+
+    def write_all(self, frames: Mapping[str, DataFrame], *, run_id: str) -> dict[str, int]:
+        """``write`` several tables, a few at once (most of a small write is waiting); versions by table."""
+        self._load_records(run_id)
+        with ThreadPoolExecutor(_WRITERS_AT_ONCE) as pool:
+            jobs = {name: pool.submit(self.write, name, frame, run_id=run_id) for name, frame in frames.items()}
+        return {name: job.result() for name, job in jobs.items()}
+
+    def run_record(self, run_id: str, stage: str) -> RunRecord | None:
+        """What ``runs`` holds about a stage of a run; None before it has run."""
+        return self._load_records(run_id).get(stage)
+
+    def pinned(self, table: str, run_id: str) -> int:
+        """Version of a table as the stage that wrote it recorded it.
+
+        Raises
+        ------
+        StageError
+            When that stage has not run: says which to run first.
+        """
+        stage = WRITERS[_contract(table).name]
+        record = self.run_record(run_id, stage)
+        if record is None or table not in record.writes:
+            raise StageError(f"run {run_id!r} has no table {table} in {self.warehouse}: run the stage {stage!r} first")
+        return record.writes[table]
+
+    def record_run(
+        self,
+        *,
+        run_id: str,
+        stage: str,
+        code_version: str,
+        config_hash: str,
+        config_json: str,
+        reads: Mapping[str, int],
+        writes: Mapping[str, int],
+    ) -> RunRecord:
+        """Store which versions a stage read and wrote; an equal record is not written again.
+
+        Raises
+        ------
+        StageError
+            When ``writes`` names a table that this store did not write in this run.
+        """
+        unknown = sorted(name for name in writes if self._known(name, run_id) is None)
+        if unknown:
+            raise StageError(f"run {run_id!r}, stage {stage!r}: {unknown} were not written by it; write them first")
+        record = RunRecord(
+            run_id=run_id,
+            stage=stage,
+            code_version=code_version,
+            config_hash=config_hash,
+            config_json=config_json,
+            reads=dict(sorted(reads.items())),
+            writes=dict(sorted(writes.items())),
+            fingerprints={name: self._fingerprint_of(name, run_id) for name in sorted(writes)},
+        )
+        if self.run_record(run_id, stage) != record:
+            self._save(record)
+        return record
+
+    def _save(self, record: RunRecord) -> None:
+        self.ensure("runs")
+        row = {"cluster_id": "*", **{name: getattr(record, name) for name in record.__dataclass_fields__}}
+        frame = self.spark.createDataFrame([row], _contract("runs").schema)
+        where = f"run_id = {_literal(record.run_id)} AND stage = {_literal(record.stage)}"
+        known = self.run_record(record.run_id, record.stage) is not None
+        with _one_line("runs"):
+            self._put("runs", frame, where if known else None)
+        self._records[record.run_id][record.stage] = record
+
+    def _replace(self, table: str, rows: DataFrame, run_id: str) -> int:
+        """Append where the run has no rows yet (a fifth of the time of a replacement), else replace them."""
+        where = f"run_id = {_literal(run_id)}"
+        old = self.spark.read.format("delta").load(self.path(table)).where(where)
+        self._put(table, rows, None if old.isEmpty() else where)
+        return self.latest_version(table)
+
+    def _put(self, table: str, rows: DataFrame, where: str | None) -> None:
+        writer = rows.write.format("delta")
+        writer = writer.mode("append") if where is None else writer.mode("overwrite").option("replaceWhere", where)
+        writer.save(self.path(table))
+
+    def _known(self, table: str, run_id: str) -> tuple[int, str] | None:
+        """Version and fingerprint of a run's rows, as written here or as recorded."""
+        if (table, run_id) in self._written:
+            return self._written[table, run_id]
+        for record in self._load_records(run_id).values():
+            if table in record.writes:
+                return record.writes[table], record.fingerprints[table]
+        return None
+
+    def _fingerprint_of(self, table: str, run_id: str) -> str:
+        known = self._known(table, run_id)
+        return known[1] if known else ""
+
+    def _load_records(self, run_id: str) -> dict[str, RunRecord]:
+        if run_id not in self._records:
+            self._records[run_id] = {}
+            if self.exists("runs"):
+                frame = self.spark.read.format("delta").load(self.path("runs")).where(F.col("run_id") == run_id)
+                for row in frame.drop("cluster_id").collect():
+                    self._records[run_id][row.stage] = RunRecord(**row.asDict())
+        return self._records[run_id]
+
+
+def _contract(table: str) -> Table:
+    if table not in schemas.ALL:
+        raise StageError(f"no table is named {table!r}; known are {sorted(schemas.ALL)}")
+    return schemas.ALL[table]
+
+
+def _missing(table: str, warehouse: str) -> StageError:
+    stage = WRITERS.get(table, "ingest")
+    return StageError(f"there is no table {table} in {warehouse}: run the stage {stage!r} first")
+
+
+def _literal(text: str) -> str:
+    """A SQL string literal."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def _fingerprint(rows: DataFrame, contract: Table, run_id: str) -> str:
+    """Count and hash of the rows in one pass, in any order; the key and the run id are checked on the way."""
+    stable = [c for c in contract.columns if c.name not in contract.volatile]
+    row_hash = F.xxhash64(*_with_null_flags(stable))
+    key_hash = F.xxhash64(*_with_null_flags(c for c in contract.columns if c.name in contract.full_key))
+    found: Any = rows.agg(
+        F.count("*").alias("rows"),
+        F.sum(row_hash.cast("decimal(38,0)")).alias("content"),
+        F.count_distinct(key_hash).alias("keys"),
+        F.count_if(F.col("run_id") != run_id).alias("foreign"),
+    ).first()
+    if found.foreign:
+        raise BallastError(f"table {contract.name}: {found.foreign} rows carry another run id than {run_id!r}")
+    if found.keys != found.rows:
+        key = ", ".join(contract.full_key)
+        raise BallastError(f"table {contract.name}: {found.rows - found.keys} rows repeat the key ({key})")
+    return f"{found.rows}:{found.content or 0}"
+
+
+def _with_null_flags(columns: Iterable[StructField]) -> list[Column]:
+    """Columns to hash; xxhash64 skips nulls: without the flags, (null, 'a') and ('a', null) would be one."""
+    listed = list(columns)
+    return [F.col(c.name) for c in listed] + [F.col(c.name).isNull() for c in listed if c.nullable]
+
+
+@contextmanager
+def _one_line(table: str) -> Iterator[None]:
+    """Turn what Spark and Delta throw into one clear line: the last of their named conditions, the most precise."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        told = re.findall(r"\[[A-Z][A-Z_.]+\][^\n]*", str(error)) or str(error).splitlines()[:1]
+        raise BallastError(f"table {table}: {' '.join(told[-1:])}") from error

@@ -1,0 +1,147 @@
+"""The Delta store: contracts, idempotence by content, pinned versions."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import schemas
+from optimizer.errors import BallastError, StageError
+from optimizer.store import WRITERS, RunRecord, Store
+
+BROKER = {
+    "cluster_id": "c",
+    "run_id": "r1",
+    "broker_id": 1,
+    "host": None,
+    "port": None,
+    "rack": "a",
+    "state": "alive",
+    "is_controller": False,
+    "disk_capacity_bytes": None,
+    "in_capacity_bytes_per_s": None,
+    "out_capacity_bytes_per_s": None,
+}
+
+
+def brokers(spark: SparkSession, *changes: dict[str, Any], run_id: str = "r1") -> DataFrame:
+    """Rows of the table ``brokers`` without NOT NULL, so that the table itself must refuse."""
+    ddl = ", ".join(f"{c.name} {c.dataType.simpleString()}" for c in schemas.ALL["brokers"].columns)
+    return spark.createDataFrame([{**BROKER, "run_id": run_id, **change} for change in changes], ddl)
+
+
+def record(store: Store, version: int, *, run_id: str = "r1") -> RunRecord:
+    """What ``validate`` would record."""
+    return store.record_run(
+        run_id=run_id,
+        stage="validate",
+        code_version="v",
+        config_hash="h",
+        config_json="{}",
+        reads={"bronze_records": 3},
+        writes={"brokers": version},
+    )
+
+
+@pytest.fixture
+def store(spark: SparkSession, tmp_path: Path) -> Store:
+    """A store in an empty folder, whose name has what a path may have."""
+    return Store(str(tmp_path / "ware house"), spark)
+
+
+def test_equal_rows_are_not_written_again(spark: SparkSession, store: Store) -> None:
+    """A second write of the same rows, in any order and by a new process, leaves the version as it was."""
+    first = store.write("brokers", brokers(spark, {"broker_id": 1}, {"broker_id": 2}), run_id="r1")
+    record(store, first)
+    again = Store(store.warehouse, spark)
+    second = again.write("brokers", brokers(spark, {"broker_id": 2}, {"broker_id": 1}), run_id="r1")
+    record(again, second)
+    assert (first, second, again.latest_version("brokers"), again.latest_version("runs")) == (1, 1, 1, 1)
+
+
+def test_changed_rows_replace_those_of_their_run_only(spark: SparkSession, store: Store) -> None:
+    """Another run's rows survive a replacement, and the old version still shows what was there."""
+    old = store.write("brokers", brokers(spark, {"rack": None, "host": "h"}), run_id="r1")
+    store.write("brokers", brokers(spark, {}, run_id="it's"), run_id="it's")
+    new = store.write("brokers", brokers(spark, {"rack": "h", "host": None}), run_id="r1")
+    assert [r.rack for r in store.read("brokers", version=new, run_id="r1").collect()] == ["h"]
+    assert [r.rack for r in store.read("brokers", version=old, run_id="r1").collect()] == [None]
+    assert store.read("brokers", version=new, run_id="it's").count() == 1
+
+
+def test_tables_carry_their_contract(spark: SparkSession, store: Store) -> None:
+    """Columns have comments, tables their doc and constraints, and no feature that other readers lack."""
+    store.ensure("brokers")
+    detail: Any = spark.sql(f"DESCRIBE DETAIL delta.`{store.path('brokers')}`").first()
+    fields = spark.read.format("delta").load(store.path("brokers")).schema.fields
+    assert detail.description == schemas.ALL["brokers"].doc
+    assert {f.metadata.get("comment") for f in fields} == {
+        c.metadata["comment"] for c in schemas.ALL["brokers"].columns
+    }
+    assert detail.properties["delta.constraints.state_known"] == "state IN ('alive', 'fenced', 'dead')"
+    assert detail.properties["delta.enableDeletionVectors"] == "false"
+    assert "delta.columnMapping.mode" not in detail.properties
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ([{"broker_id": -1}], "broker_id_not_negative"),
+        ([{"state": "asleep"}], "state_known"),
+        ([{"is_controller": None}], "is_controller"),
+        ([{}, {"rack": None}], "1 rows repeat the key (cluster_id, run_id, broker_id)"),
+        ([{"run_id": "r2"}], "1 rows carry another run id than 'r1'"),
+    ],
+)
+def test_rows_against_the_contract_are_refused(
+    spark: SparkSession, store: Store, changes: list[dict[str, Any]], told: str
+) -> None:
+    """A broken NOT NULL, CHECK, key or run id is refused in one line that names it."""
+    with pytest.raises(BallastError) as caught:
+        store.write("brokers", brokers(spark, *changes), run_id="r1")
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_table_names_the_stage_to_run(store: Store) -> None:
+    """Reading before writing says which stage to run first, and is wrong use (exit code 2)."""
+    for ask in (lambda: store.latest_version("replicas"), lambda: store.read("replicas", version=0, run_id="r1")):
+        with pytest.raises(StageError, match="run the stage 'validate' first"):
+            ask()
+    with pytest.raises(StageError, match=r"run 'r1' has no table instance .* run the stage 'snapshot' first"):
+        store.pinned("instance", "r1")
+    assert StageError.exit_code == 2
+
+
+def test_runs_record_versions_and_fingerprints(spark: SparkSession, store: Store) -> None:
+    """A new process finds what was recorded, and the version that a later stage must read."""
+    version = store.write("brokers", brokers(spark, {}), run_id="r1")
+    written = record(store, version)
+    again = Store(store.warehouse, spark)
+    assert again.run_record("r1", "validate") == written
+    assert again.pinned("brokers", "r1") == version
+    assert written.fingerprints["brokers"].startswith("1:")
+    assert again.run_record("r1", "solve") is None
+
+
+def test_recording_what_was_not_written_is_refused(store: Store) -> None:
+    """The audit trail can't name a table that the run never wrote."""
+    with pytest.raises(StageError, match=r"\['brokers'\] were not written"):
+        record(store, 7)
+
+
+def test_several_tables_are_written_at_once(spark: SparkSession, store: Store) -> None:
+    """Writing several tables gives the version of each, and the first error if one is refused."""
+    log_dirs = spark.createDataFrame([("c", "r1", 1, "/d", 5, None, None)], schemas.ALL["log_dirs"].schema)
+    assert store.write_all({"brokers": brokers(spark, {}), "log_dirs": log_dirs}, run_id="r1") == {
+        "brokers": 1,
+        "log_dirs": 1,
+    }
+    with pytest.raises(BallastError, match="state_known"):
+        store.write_all({"brokers": brokers(spark, {"state": "?"}), "log_dirs": log_dirs}, run_id="r1")
+
+
+def test_every_table_has_a_writer() -> None:
+    """Each table but the audit trail names the stage that writes it."""
+    assert set(WRITERS) == set(schemas.ALL) - {"runs"}
