@@ -7,7 +7,7 @@ from optimizer.domain import MOBILITY, Brokers, Cluster, Ints, Partitions
 
 
 def _capacity(column: pd.Series) -> Ints:
-    return column.fillna(-1).astype("int64").to_numpy()
+    return column.astype("Int64").fillna(-1).to_numpy(dtype=np.int64)
 
 
 def to_brokers(frame: pd.DataFrame) -> Brokers:

@@ -37,7 +37,9 @@ def leader_loads(n_brokers: int, replicas: Ints, partitions: Partitions) -> Floa
     followers = (replicas >= 0).sum(axis=1) - 1
     out = partitions.out_bytes_per_s + followers * partitions.in_bytes_per_s
     first = replicas[:, 0]
-    return np.stack([np.bincount(first, None, n_brokers), np.bincount(first, out, n_brokers)], axis=1).astype(np.float64)
+    return np.stack([np.bincount(first, None, n_brokers), np.bincount(first, out, n_brokers)], axis=1).astype(
+        np.float64
+    )
 
 
 def pour(total: float, weight: Floats, low: Floats, high: Floats) -> Floats:

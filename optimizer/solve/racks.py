@@ -11,7 +11,9 @@ from optimizer.domain import Brokers, Ints
 
 def live_rack_sizes(brokers: Brokers) -> Ints:
     """Brokers that may hold replicas after the plan, per rack, (R,)."""
-    return np.bincount(brokers.rack, ~brokers.must_empty & brokers.accepts_replicas, len(brokers.rack_names)).astype(np.int64)
+    return np.bincount(brokers.rack, ~brokers.must_empty & brokers.accepts_replicas, len(brokers.rack_names)).astype(
+        np.int64
+    )
 
 
 def _cap(replication_factor: int, sizes: Ints) -> int:

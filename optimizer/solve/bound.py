@@ -1,0 +1,124 @@
+"""Lower bounds on the bytes that any plan within the bands must move; the largest is the certificate.
+
+forced
+    Replicas on brokers that must empty, and per partition the replicas over the rack caps: each must be copied somewhere.
+flow
+    Brokers above their disk band must shed the difference, brokers below must receive it; whichever sum is larger.
+lagrangian
+    For any prices pi of load per broker and resource: ``sum_p min_T (bytes(T) + sum_{b in T} pi_b . w_p) - sum_b (pi+ . upper -
+    pi- . lower)``, the minimum over replica sets that keep the rack caps. Weak duality: valid for *any* prices; separable by
+    partition, so one pass over the partitions certifies it. The prices come from the shards' relaxations.
+
+A plan may leave brokers outside their bands where no plan can do better; the bands are then widened to what the plan reached, and the bound
+reads: no plan that is at least as balanced, broker by broker, moves fewer bytes.
+"""
+
+import numpy as np
+
+from optimizer.domain import FIXED, FORCED_ONLY, Bands, Brokers, Floats, Ints, Partitions
+from optimizer.solve.bands import DISK, replica_weights
+from optimizer.solve.racks import live_rack_sizes, rack_caps, rack_histogram
+
+FORBIDDEN = 1e30
+CHUNK_CELLS = 2_000_000
+
+
+def widen(limits: Bands, after: Floats) -> Bands:
+    """Bands that hold the loads of a plan."""
+    return Bands(limits.resources, np.minimum(limits.lower, after), np.maximum(limits.upper, after))
+
+
+def forced_bytes(brokers: Brokers, partitions: Partitions) -> Ints:
+    """Bytes that each partition must copy whatever else happens, (P,)."""
+    held = partitions.replicas >= 0
+    host = np.maximum(partitions.replicas, 0)
+    leaving = held & brokers.must_empty[host]
+    caps = rack_caps(partitions.replication_factor, live_rack_sizes(brokers))
+    staying = np.where(leaving, -1, partitions.replicas)
+    over = np.maximum(rack_histogram(staying, brokers.rack, len(brokers.rack_names)) - caps[:, None], 0).sum(axis=1)
+    over = np.where(partitions.mobility == FORCED_ONLY, 0, over)
+    copies = np.where(partitions.mobility == FIXED, 0, leaving.sum(axis=1) + over)
+    return np.asarray(copies * partitions.size_bytes)
+
+
+def flow_bytes(loads: Floats, limits: Bands) -> int:
+    """Bytes that must leave brokers above, or enter brokers below, their disk band."""
+    shed = np.maximum(loads[:, DISK] - limits.upper[:, DISK], 0).sum()
+    take = np.maximum(limits.lower[:, DISK] - loads[:, DISK], 0).sum()
+    return int(max(shed, take))
+
+
+def band_price(prices: Floats, limits: Bands) -> float:
+    """What the bands are worth at the prices: the constant of the Lagrangian."""
+    upper = np.where(np.isfinite(limits.upper), limits.upper, 0.0)
+    rising = np.where(np.isfinite(limits.upper), np.maximum(prices, 0), 0.0)
+    return float((rising * upper).sum() - (np.maximum(-prices, 0) * limits.lower).sum())
+
+
+def usable_prices(prices: Floats, limits: Bands) -> Floats:
+    """Prices without those of absent bands: an infinite upper limit can't be charged."""
+    return np.where(np.isfinite(limits.upper), prices, np.minimum(prices, 0.0))
+
+
+def partition_terms(brokers: Brokers, partitions: Partitions, prices: Floats) -> Floats:
+    """The Lagrangian's term of each partition, bytes, (P,).
+
+    Parameters
+    ----------
+    prices : (B, D) float64
+        Bytes per absolute unit of load.
+    """
+    weights = replica_weights(partitions)
+    caps = rack_caps(partitions.replication_factor, live_rack_sizes(brokers))
+    closed = ~brokers.accepts_replicas
+    terms = np.zeros(len(partitions))
+    step = max(1, CHUNK_CELLS // max(len(brokers), 1))
+    for start in range(0, len(partitions), step):
+        rows = slice(start, start + step)
+        terms[rows] = _chunk(brokers, partitions, weights, caps, closed, prices, rows)
+    return terms
+
+
+def _chunk(
+    brokers: Brokers,
+    partitions: Partitions,
+    weights: Floats,
+    caps: Ints,
+    closed: np.ndarray,
+    prices: Floats,
+    rows: slice,
+) -> Floats:
+    charge = weights[rows] @ prices.T
+    cost = charge + partitions.size_bytes[rows][:, None]
+    cost[:, closed] = FORBIDDEN
+    replicas, mobility = partitions.replicas[rows], partitions.mobility[rows]
+    row, slot = np.nonzero(replicas >= 0)
+    host = replicas[row, slot]
+    stay = charge[row, host]
+    cost[row, host] = np.where(brokers.must_empty[host], FORBIDDEN, stay)
+    home = np.bincount(row, stay, len(replicas))
+    leaving = np.zeros(len(replicas), dtype=bool)
+    leaving[row[brokers.must_empty[host]]] = True
+    frozen = (mobility == FIXED) | ((mobility == FORCED_ONLY) & ~leaving)
+    cheapest = _cheapest_sets(cost, brokers.rack, partitions.replication_factor[rows], caps[rows])
+    return np.asarray(np.where(frozen | (cheapest >= FORBIDDEN), home, cheapest))
+
+
+def _cheapest_sets(cost: Floats, rack: Ints, replication_factor: Ints, caps: Ints) -> Floats:
+    """Cheapest RF hosts with at most ``cap`` in each rack, (P,)."""
+    order = np.argsort(rack, kind="stable")
+    edges = np.searchsorted(rack[order], np.arange(int(rack.max(initial=0)) + 2))
+    blocks = [cost[:, order[a:b]] for a, b in zip(edges[:-1], edges[1:], strict=True) if b > a]
+    total = np.zeros(len(cost))
+    for cap in np.unique(caps):
+        for rf in np.unique(replication_factor[caps == cap]):
+            rows = (caps == cap) & (replication_factor == rf)
+            kept = [_smallest(block[rows], int(cap)) for block in blocks]
+            total[rows] = _smallest(np.concatenate(kept, axis=1), int(rf)).sum(axis=1)
+    return total
+
+
+def _smallest(values: Floats, k: int) -> Floats:
+    if k == 1:
+        return values.min(axis=1, keepdims=True)
+    return values if values.shape[1] <= k else np.partition(values, k - 1, axis=1)[:, :k]

@@ -1,0 +1,252 @@
+"""From the relaxation to whole moves: rounding, then best-improvement by transfers.
+
+A *transfer* shifts load delta from member a to member b by changing the choice of one or two partitions: take an option, drop it, change its target;
+or exchange - a moved replica goes home and another one of the same source takes its place, or two moved replicas swap
+their targets. Exchanges reach what single moves can't: they change a broker's load by the difference of two sizes.
+The merit is ``VIOLATION * (load outside bands) + bytes``: violation strictly first.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from optimizer.domain import Bools, Floats, Ints
+from optimizer.solve.relaxation import Relaxation
+from optimizer.solve.shard import Options, ShardProblem
+
+VIOLATION = 1e4
+STEPS = 400
+SWAP_LIMIT = 600
+THRESHOLDS = (0.5, 0.9)
+EPSILON = 1e-10
+
+
+@dataclass
+class State:
+    """The choice of each partition and the loads that follow.
+
+    Parameters
+    ----------
+    replica, target : (m,) int64
+        Chosen option of each partition; -1 when it stays.
+    loads : (n, D) float64
+    """
+
+    replica: Ints
+    target: Ints
+    loads: Floats
+
+
+@dataclass(frozen=True)
+class Transfers:
+    """Candidate steps: ``delta`` goes from member ``a`` to member ``b``; ``first`` and ``second`` get new choices.
+
+    Parameters
+    ----------
+    a, b : (N,) int64
+    delta : (N, D) float64
+    cost : (N,) float64
+        Change of bytes, in mean broker loads.
+    first, first_replica, first_target, second, second_replica, second_target : (N,) int64
+        ``second`` is -1 where one partition changes.
+    """
+
+    a: Ints
+    b: Ints
+    delta: Floats
+    cost: Floats
+    first: Ints
+    first_replica: Ints
+    first_target: Ints
+    second: Ints
+    second_replica: Ints
+    second_target: Ints
+
+
+def outside(problem: ShardProblem, members: Ints, loads: Floats) -> Floats:
+    """Load outside the bands of the given members, (N,)."""
+    over = np.maximum(loads - problem.upper[members], 0)
+    return np.asarray((over + np.maximum(problem.lower[members] - loads, 0)).sum(axis=1))
+
+
+def violation(problem: ShardProblem, loads: Floats) -> float:
+    """Sum over brokers and resources of the load outside its band, in mean broker loads."""
+    return float(outside(problem, np.arange(len(loads)), loads).sum())
+
+
+def apply_choice(problem: ShardProblem, options: Options, replica: Ints, target: Ints) -> State:
+    """The state of a choice."""
+    loads = problem.loads.copy()
+    p = np.flatnonzero(replica >= 0)
+    np.add.at(loads, target[p], problem.weights[p])
+    np.subtract.at(loads, options.source[replica[p]], problem.weights[p])
+    return State(replica.copy(), target.copy(), loads)
+
+
+def moved_cost(options: Options, state: State) -> float:
+    """Bytes of the choice, in mean broker loads."""
+    p = np.flatnonzero(state.replica >= 0)
+    return float(options.cost[state.replica[p], state.target[p]].sum())
+
+
+def round_relaxation(problem: ShardProblem, options: Options, relaxation: Relaxation, threshold: float) -> State:
+    """Take each partition's largest x where it reaches the threshold; where it must move, take it anyway."""
+    m = len(problem.hosts)
+    partition = options.partition[relaxation.replica]
+    order = np.lexsort((np.arange(len(partition)), -relaxation.value, partition))
+    first = order[np.r_[True, partition[order][1:] != partition[order][:-1]]] if len(order) else order
+    keep = first[(relaxation.value[first] >= threshold) | options.needed[partition[first]]]
+    replica, target = np.full(m, -1), np.full(m, -1)
+    replica[partition[keep]] = relaxation.replica[keep]
+    target[partition[keep]] = relaxation.target[keep]
+    return apply_choice(problem, options, replica, target)
+
+
+def _concat(parts: list[tuple[Ints | Floats, ...]]) -> Transfers:
+    return Transfers(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+class Neighbourhood:
+    """Candidate transfers around a state, drawn from a pool of options."""
+
+    def __init__(self, problem: ShardProblem, options: Options, pool_replica: Ints, pool_target: Ints) -> None:
+        self.problem, self.options = problem, options
+        self.k, self.t = pool_replica, pool_target
+        self.p, self.s = options.partition[pool_replica], options.source[pool_replica]
+        self.pair = self.s * len(problem.rack) + self.t
+
+    def _plain(self, a: Ints, b: Ints, p: Ints, cost: Floats, k: Ints, t: Ints) -> tuple[Ints | Floats, ...]:
+        none = np.full(len(p), -1)
+        return a, b, self.problem.weights[p], cost, p, k, t, none, none, none
+
+    def takes(self, state: State) -> tuple[Ints | Floats, ...]:
+        """Partitions that stay take an option."""
+        i = np.flatnonzero(state.replica[self.p] < 0)
+        return self._plain(
+            self.s[i], self.t[i], self.p[i], self.options.cost[self.k[i], self.t[i]], self.k[i], self.t[i]
+        )
+
+    def drops(self, state: State) -> tuple[Ints | Floats, ...]:
+        """Partitions that need not move go home."""
+        p = np.flatnonzero((state.replica >= 0) & ~self.options.needed)
+        k, t = state.replica[p], state.target[p]
+        none = np.full(len(p), -1)
+        return self._plain(t, self.options.source[k], p, -self.options.cost[k, t], none, none)
+
+    def retargets(self, state: State) -> tuple[Ints | Floats, ...]:
+        """Moved replicas go to another target."""
+        i = np.flatnonzero((state.replica[self.p] == self.k) & (state.target[self.p] != self.t))
+        p, k, t = self.p[i], self.k[i], self.t[i]
+        old = state.target[p]
+        return self._plain(old, t, p, self.options.cost[k, t] - self.options.cost[k, old], k, t)
+
+    def switches(self, state: State) -> tuple[Ints | Floats, ...]:
+        """Another replica of the same partition moves to the same target instead."""
+        chosen = state.replica[self.p]
+        i = np.flatnonzero((chosen >= 0) & (chosen != self.k) & (state.target[self.p] == self.t))
+        p, k, t = self.p[i], self.k[i], self.t[i]
+        gain = self.options.cost[k, t] - self.options.cost[chosen[i], t]
+        return self._plain(self.s[i], self.options.source[chosen[i]], p, gain, k, t)
+
+    def exchanges(self, state: State) -> tuple[Ints | Floats, ...]:
+        """A moved replica goes home and another of the same source moves to the same target."""
+        moved = np.flatnonzero((state.replica >= 0) & ~self.options.needed)
+        pair_of = self.options.source[state.replica[moved]] * len(self.problem.rack) + state.target[moved]
+        idle = np.flatnonzero(state.replica[self.p] < 0)
+        idle = idle[np.argsort(self.pair[idle], kind="stable")]
+        low = np.searchsorted(self.pair[idle], pair_of, side="left")
+        count = np.searchsorted(self.pair[idle], pair_of, side="right") - low
+        home = np.repeat(moved, count)
+        within = np.arange(len(home)) - np.repeat(np.cumsum(count) - count, count)
+        i = idle[np.repeat(low, count) + within]
+        weights, cost = self.problem.weights, self.options.cost
+        back = cost[state.replica[home], state.target[home]]
+        none = np.full(len(home), -1)
+        delta = weights[self.p[i]] - weights[home]
+        gain = cost[self.k[i], self.t[i]] - back
+        return self.s[i], self.t[i], delta, gain, self.p[i], self.k[i], self.t[i], home, none, none
+
+    def swaps(self, state: State, focus: Bools) -> tuple[Ints | Floats, ...]:
+        """Two moved replicas swap their targets; one of the targets is in focus (outside its band)."""
+        moved = np.flatnonzero(state.replica >= 0)
+        near = moved[focus[state.target[moved]]][:SWAP_LIMIT]
+        one, two = (x.ravel() for x in np.meshgrid(near, moved, indexing="ij"))
+        keep = state.target[one] != state.target[two]
+        one, two = one[keep], two[keep]
+        k1, k2, t1, t2 = state.replica[one], state.replica[two], state.target[one], state.target[two]
+        legal = self.options.allowed[k1, t2] & self.options.allowed[k2, t1]
+        one, two, k1, k2, t1, t2 = (x[legal] for x in (one, two, k1, k2, t1, t2))
+        cost = self.options.cost
+        gain = cost[k1, t2] + cost[k2, t1] - cost[k1, t1] - cost[k2, t2]
+        return t1, t2, self.problem.weights[one] - self.problem.weights[two], gain, one, k1, t2, two, k2, t1
+
+    def transfers(self, state: State) -> Transfers:
+        """All candidate steps."""
+        bad = outside(self.problem, np.arange(len(state.loads)), state.loads) > 1e-9
+        parts = [
+            self.takes(state),
+            self.drops(state),
+            self.retargets(state),
+            self.switches(state),
+            self.exchanges(state),
+        ]
+        if bad.any():
+            parts.append(self.swaps(state, bad))
+        return _concat(parts)
+
+
+def gains(problem: ShardProblem, state: State, steps: Transfers) -> Floats:
+    """Change of merit by each step, (N,): negative is better."""
+    at_a, at_b = state.loads[steps.a], state.loads[steps.b]
+    before = outside(problem, steps.a, at_a) + outside(problem, steps.b, at_b)
+    after = outside(problem, steps.a, at_a - steps.delta) + outside(problem, steps.b, at_b + steps.delta)
+    return VIOLATION * (after - before) + steps.cost
+
+
+def _commit(problem: ShardProblem, state: State, steps: Transfers, i: int) -> None:
+    state.loads[steps.a[i]] -= steps.delta[i]
+    state.loads[steps.b[i]] += steps.delta[i]
+    state.replica[steps.first[i]], state.target[steps.first[i]] = steps.first_replica[i], steps.first_target[i]
+    if steps.second[i] >= 0:
+        state.replica[steps.second[i]], state.target[steps.second[i]] = steps.second_replica[i], steps.second_target[i]
+
+
+def improve(neighbourhood: Neighbourhood, state: State) -> int:
+    """Apply the best steps, disjoint in brokers, until none helps: first those that cost no bytes, then all.
+
+    Returns the steps taken.
+    """
+    return _descend(neighbourhood, state, free_only=True) + _descend(neighbourhood, state, free_only=False)
+
+
+def _descend(neighbourhood: Neighbourhood, state: State, *, free_only: bool) -> int:
+    problem, taken = neighbourhood.problem, 0
+    for _ in range(STEPS):
+        steps = neighbourhood.transfers(state)
+        gain = gains(problem, state, steps)
+        better = np.flatnonzero((gain < -EPSILON) & ((steps.cost <= EPSILON) | (not free_only)))
+        if not len(better):
+            return taken
+        order = better[np.lexsort((better, gain[better]))]
+        used = np.zeros(len(problem.rack), dtype=bool)
+        for i in order[:2000]:
+            if not (used[steps.a[i]] or used[steps.b[i]]):
+                used[steps.a[i]] = used[steps.b[i]] = True
+                _commit(problem, state, steps, int(i))
+                taken += 1
+    return taken
+
+
+def best_rounding(problem: ShardProblem, options: Options, relaxation: Relaxation) -> State:
+    """Round at each threshold, improve, and keep the best by merit."""
+    neighbourhood = Neighbourhood(problem, options, relaxation.replica, relaxation.target)
+    best, best_merit = None, np.inf
+    for threshold in THRESHOLDS:
+        state = round_relaxation(problem, options, relaxation, threshold)
+        improve(neighbourhood, state)
+        state = apply_choice(problem, options, state.replica, state.target)
+        merit = VIOLATION * violation(problem, state.loads) + moved_cost(options, state)
+        if merit < best_merit - EPSILON:
+            best, best_merit = state, merit
+    assert best is not None
+    return best

@@ -1,0 +1,153 @@
+"""One shard in one round: which single moves are legal and what they cost.
+
+Sets: members b = 0..n-1 (the shard's brokers), partitions p = 0..m-1 with a replica on a member, movable replicas k = 0..K-1
+(partition, slot, source broker). An *option* (k, t) moves replica k to member t. At most one option per partition is taken in a
+round, so broker-disjoint shards never conflict: a replica changes racks only in its partition's owner shard, and every other
+shard keeps the rack histogram as it is.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from optimizer.domain import FIXED, FORCED_ONLY, FREE, Bools, Floats, Ints
+
+PAD, OUTSIDE = -1, -2
+
+
+@dataclass(frozen=True)
+class ShardProblem:
+    """A shard's brokers and partitions.
+
+    Parameters
+    ----------
+    rack : (n,) int64
+    accepts, must_empty : (n,) bool
+    loads, lower, upper : (n, D) float64
+        In units of ``scale``: the mean broker is 1.
+    hosts : (m, W) int64
+        Member index of each replica; PAD behind the list, OUTSIDE for brokers of other shards.
+    host_rack : (m, W) int64
+        Rack of each replica, -1 at PAD.
+    on_original : (m, W) bool
+        The replica sits where it sat before the plan: moving it costs its bytes; else they are paid already.
+    original : (m, n) bool
+        The member held a replica before the plan: returning to it refunds the bytes.
+    weights : (m, D) float64
+        Load of one replica in units of ``scale``; column ``disk`` is the cost of a copy.
+    cap, floor : (m,) int64
+        Most and least replicas in a rack.
+    owner : (m,) bool
+        Racks may be changed here.
+    mobility : (m,) int64
+    n_racks : int
+    disk : int
+        Column of bytes in ``weights``.
+    """
+
+    rack: Ints
+    accepts: Bools
+    must_empty: Bools
+    loads: Floats
+    lower: Floats
+    upper: Floats
+    hosts: Ints
+    host_rack: Ints
+    on_original: Bools
+    original: Bools
+    weights: Floats
+    cap: Ints
+    floor: Ints
+    owner: Bools
+    mobility: Ints
+    n_racks: int
+    disk: int
+
+    @property
+    def size(self) -> Floats:
+        """Bytes of one replica in mean broker loads, (m,)."""
+        return np.asarray(self.weights[:, self.disk])
+
+
+@dataclass(frozen=True)
+class Options:
+    """Legal single moves of a shard.
+
+    Parameters
+    ----------
+    partition, slot, source : (K,) int64
+        The movable replicas; ``source`` is a member index.
+    allowed : (K, n) bool
+    cost : (K, n) float64
+        Bytes copied in mean broker loads; negative where a copy becomes unnecessary.
+    needed : (m,) bool
+        The partition must take one of its options (draining, dead, racks), and has one.
+    """
+
+    partition: Ints
+    slot: Ints
+    source: Ints
+    allowed: Bools
+    cost: Floats
+    needed: Bools
+
+
+def _histogram(problem: ShardProblem) -> Ints:
+    counts = np.zeros((len(problem.hosts), problem.n_racks), dtype=np.int64)
+    row, slot = np.nonzero(problem.hosts != PAD)
+    np.add.at(counts, (row, problem.host_rack[row, slot]), 1)
+    return counts
+
+
+def rack_disorder(histogram: Ints, cap: Ints, floor: Ints) -> Ints:
+    """Replicas over the cap plus replicas missing under the floor, (m,): 0 is spread as the rule asks."""
+    over = np.maximum(histogram - cap[:, None], 0).sum(axis=1)
+    return over + np.maximum(floor[:, None] - histogram, 0).sum(axis=1)
+
+
+def _disorder_change(problem: ShardProblem, counts: Ints, partition: Ints, source: Ints) -> Ints:
+    """Change of rack disorder by each option, (K, n)."""
+    cap, floor = problem.cap[partition][:, None], problem.floor[partition][:, None]
+    here = counts[partition, problem.rack[source]][:, None]
+    there = counts[partition][:, problem.rack]
+    leave = (here - 1 < floor).astype(np.int64) - (here > cap)
+    enter = (there >= cap).astype(np.int64) - (there < floor)
+    return np.where(problem.rack[source][:, None] == problem.rack[None, :], 0, leave + enter)
+
+
+def _restrict(partition: Ints, allowed: Bools, wanted: Bools, n_partitions: int) -> tuple[Bools, Bools]:
+    """Keep only wanted options of partitions that have any; returns (allowed, partitions that have)."""
+    hit = allowed & wanted
+    has = np.zeros(n_partitions, dtype=bool)
+    has[partition[hit.any(axis=1)]] = True
+    return np.where(has[partition][:, None], hit, allowed), has
+
+
+def legal_options(problem: ShardProblem) -> Options:
+    """Every legal single move, its cost, and the partitions that must move."""
+    m, n = len(problem.hosts), len(problem.rack)
+    partition, slot = np.nonzero((problem.hosts >= 0) & (problem.mobility != FIXED)[:, None])
+    source = problem.hosts[partition, slot]
+    counts = _histogram(problem)
+    taken = np.zeros((m, n), dtype=bool)
+    row, col = np.nonzero(problem.hosts >= 0)
+    taken[row, problem.hosts[row, col]] = True
+    allowed = problem.accepts[None, :] & ~taken[partition]
+    same_rack = problem.rack[source][:, None] == problem.rack[None, :]
+    change = _disorder_change(problem, counts, partition, source)
+    allowed &= (same_rack | problem.owner[partition][:, None]) & (change <= 0)
+    forced = problem.must_empty[source]
+    allowed &= (forced | (problem.mobility == FREE)[partition])[:, None]
+    allowed, drains = _restrict(partition, allowed, np.broadcast_to(forced[:, None], allowed.shape), m)
+    broken = rack_disorder(counts, problem.cap, problem.floor) > 0
+    mends = (
+        (change < 0)
+        & (broken & problem.owner)[partition][:, None]
+        & (problem.mobility != FORCED_ONLY)[partition][:, None]
+    )
+    allowed, mended = _restrict(partition, allowed, mends, m)
+    new_copy = (~problem.original[partition]).astype(np.float64)
+    paid = (~problem.on_original[partition, slot]).astype(np.float64)
+    cost = problem.size[partition][:, None] * (new_copy - paid[:, None])
+    keep = allowed.any(axis=1)
+    return Options(partition[keep], slot[keep], source[keep], allowed[keep], cost[keep], drains | mended)

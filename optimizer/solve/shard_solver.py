@@ -1,0 +1,73 @@
+"""Solve one shard: options, relaxation, rounding and improvement; the result carries its proof."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from optimizer.domain import Floats, Ints
+from optimizer.solve.improve import best_rounding, moved_cost, violation
+from optimizer.solve.relaxation import relax
+from optimizer.solve.shard import ShardProblem, legal_options
+
+OPTIMAL, FEASIBLE, UNCHANGED = "OPTIMAL", "FEASIBLE", "UNCHANGED"
+PROVEN_GAP = 1e-9
+
+
+@dataclass(frozen=True)
+class ShardSolution:
+    """Moves of one shard.
+
+    Parameters
+    ----------
+    status : str
+        OPTIMAL: bytes meet the shard's own bound and every band holds; FEASIBLE; UNCHANGED: nothing to do.
+    partition, slot, target : (M,) int64
+        Rows of the problem's ``hosts`` and the member that each moved replica goes to.
+    prices : (n, D) float64
+        Of the relaxation, bytes per mean broker load: the certificate is made of them.
+    cost, bound : float
+        Bytes copied and their lower bound over single moves, in mean broker loads; the bound holds while bands can be met.
+    violation_before, violation_after : float
+    candidates : int
+    """
+
+    status: str
+    partition: Ints
+    slot: Ints
+    target: Ints
+    prices: Floats
+    cost: float
+    bound: float
+    violation_before: float
+    violation_after: float
+    candidates: int
+
+
+def _nothing(problem: ShardProblem, before: float) -> ShardSolution:
+    none = np.zeros(0, dtype=np.int64)
+    return ShardSolution(UNCHANGED, none, none, none, np.zeros_like(problem.loads), 0.0, 0.0, before, before, 0)
+
+
+def solve_shard(problem: ShardProblem) -> ShardSolution:
+    """Find the cheapest single moves that bring the shard's brokers into their bands and mend what must be mended."""
+    before = violation(problem, problem.loads)
+    options = legal_options(problem)
+    if not len(options.partition) or (before <= PROVEN_GAP and not options.needed.any()):
+        return _nothing(problem, before)
+    relaxation = relax(problem, options)
+    state = best_rounding(problem, options, relaxation)
+    moved = np.flatnonzero(state.replica >= 0)
+    after, cost = violation(problem, state.loads), moved_cost(options, state)
+    proven = after <= PROVEN_GAP and cost <= relaxation.bound * (1 + PROVEN_GAP)
+    return ShardSolution(
+        status=OPTIMAL if proven else FEASIBLE if len(moved) else UNCHANGED,
+        partition=moved,
+        slot=options.slot[state.replica[moved]],
+        target=state.target[moved],
+        prices=relaxation.prices,
+        cost=cost,
+        bound=relaxation.bound,
+        violation_before=before,
+        violation_after=after,
+        candidates=len(relaxation.value),
+    )
