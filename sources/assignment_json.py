@@ -1,0 +1,108 @@
+"""Reassignment JSON as a current assignment: a file, or the "Current" part of what the tool prints.
+
+``{"version":1,"partitions":[{"topic":...,"partition":...,"replicas":[...],"log_dirs":[...]}]}``, with the keys in any
+order, ``log_dirs`` or not. A bare list of such entries, or one entry a line, is read too (as ``jq`` prints it). A
+document behind "Proposed partition reassignment configuration" is a plan, not a state: it is passed over.
+
+References
+----------
+``org.apache.kafka.tools.reassign.ReassignPartitionsCommand`` (4.3): ``formatAsReassignmentJson``,
+``parsePartitionReassignmentData``. Since 4.2 the current assignment names real directories.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from sources.json_text import Document, as_json, documents
+from sources.record import Record, malformed
+from sources.text import is_integer, topic_fault
+
+EXPECTED = "partition assignment JSON"
+REMEDY = 'mend the JSON, or leave the file out; an entry is {"topic":"t","partition":0,"replicas":[1,2]}'
+CURRENT = "Current partition replica assignment"
+PROPOSED = "Proposed partition reassignment configuration"
+
+
+def recognises(text: str) -> bool:
+    """Whether the text holds replica lists in JSON."""
+    return '"replicas"' in text
+
+
+def parse(text: str) -> Iterator[Record]:
+    """One record a partition of every current assignment of the text."""
+    for document in documents(text):
+        if is_proposed(document):
+            continue
+        if document.error is not None:
+            if "replicas" in document.text and "isrs" not in document.text:
+                yield document.refusal(expected=EXPECTED, remedy=REMEDY)
+        else:
+            yield from _assignment(document)
+
+
+def is_proposed(document: Document) -> bool:
+    """Whether the tool printed the document as its proposal."""
+    return document.before.rfind(PROPOSED) > document.before.rfind(CURRENT)
+
+
+def _assignment(document: Document) -> Iterator[Record]:
+    value = document.value
+    if isinstance(value, dict) and "partitions" in value and "brokers" not in value and "logDir" not in value:
+        version = value.get("version", 1)
+        if version != 1 or isinstance(version, bool):
+            reason = f"version {version!r} of the format is not supported; the only one is 1"
+            yield _fault(document.line, reason, document.text)
+        elif not isinstance(value["partitions"], list):
+            yield _fault(document.line, "'partitions' is no list", document.text)
+        else:
+            yield from _entries(document, value["partitions"])
+    elif isinstance(value, dict) and "replicas" in value and "partition" in value:
+        yield from _entries(document, [value])
+    elif isinstance(value, list):
+        yield from _entries(document, value)
+
+
+def _entries(document: Document, entries: list[Any]) -> Iterator[Record]:
+    if not any(isinstance(entry, dict) and "replicas" in entry for entry in entries):
+        return
+    lines = document.lines_of("topic")
+    for entry in entries:
+        line = next(lines) if isinstance(entry, dict) and "topic" in entry else document.line
+        fault = _entry_fault(entry)
+        if fault is not None:
+            yield _fault(line, fault, entry)
+            continue
+        payload = {
+            "topic": entry["topic"],
+            "partition": entry["partition"],
+            "replicas": entry["replicas"],
+            "log_dirs": entry.get("log_dirs"),
+        }
+        yield Record("assignment", line, payload)
+
+
+def _entry_fault(entry: Any) -> str | None:
+    """Why an entry can't be read; repeated brokers and partitions are for the quality gates to judge."""
+    if not isinstance(entry, dict):
+        return f"an entry is {str(entry)[:80]!r}, no object"
+    missing = [key for key in ("topic", "partition", "replicas") if key not in entry]
+    if missing:
+        return f"an entry has no {' and no '.join(repr(key) for key in missing)}"
+    topic, partition, replicas, log_dirs = (entry.get(key) for key in ("topic", "partition", "replicas", "log_dirs"))
+    if (fault := topic_fault(topic)) is not None:
+        return fault
+    if not is_integer(partition) or partition < 0:
+        return f"partition {str(partition)[:80]!r} of {topic} is no partition number"
+    if not isinstance(replicas, list) or not all(is_integer(broker) for broker in replicas):
+        return f"replicas {str(replicas)[:80]!r} of {topic}-{partition} is no list of broker ids"
+    if log_dirs is None:
+        return None
+    if not isinstance(log_dirs, list) or not all(isinstance(log_dir, str) for log_dir in log_dirs):
+        return f"log_dirs of {topic}-{partition} is no list of paths"
+    if len(log_dirs) != len(replicas):
+        return f"{topic}-{partition} has {len(replicas)} replicas but {len(log_dirs)} log_dirs"
+    return None
+
+
+def _fault(line: int, reason: str, piece: object) -> Record:
+    return malformed(line=line, expected=EXPECTED, reason=reason, remedy=REMEDY, text=as_json(piece))

@@ -1,0 +1,59 @@
+"""Brokers as CSV.
+
+Columns in any order: ``broker_id`` (or ``id``, ``broker``);
+``rack``, ``host``, ``port``, ``fenced``, ``is_controller``.
+"""
+
+from collections.abc import Iterator
+
+from sources.csv_text import BROKER_ID, Row, first_of, header_of, rows_of
+from sources.record import Record, malformed
+from sources.text import integer
+
+EXPECTED = "brokers CSV"
+REMEDY = "columns: broker_id, rack, host, port, fenced, is_controller; ids and ports are integers, flags true or false"
+
+_RACK, _HOST, _PORT = ("rack", "broker_rack", "az", "zone"), ("host", "hostname"), ("port",)
+_FENCED, _CONTROLLER = ("fenced", "is_fenced", "isfenced"), ("is_controller", "controller")
+_NOTHING = frozenset({"", "null", "none", "-", "n/a"})
+_FLAGS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+
+
+def recognises(text: str) -> bool:
+    """Whether the first line is a header with a broker's id and something about the broker."""
+    header = header_of(text)
+    about = (*_RACK, *_HOST, *_FENCED)
+    return first_of(header, BROKER_ID) is not None and first_of(header, about) is not None and "topic" not in header
+
+
+def parse(text: str) -> Iterator[Record]:
+    """One record a row."""
+    header = header_of(text)
+    columns = {
+        "broker_id": first_of(header, BROKER_ID),
+        "rack": first_of(header, _RACK),
+        "host": first_of(header, _HOST),
+        "port": first_of(header, _PORT),
+        "fenced": first_of(header, _FENCED),
+        "is_controller": first_of(header, _CONTROLLER),
+    }
+    for row in rows_of(text):
+        yield _record(row, columns)
+
+
+def _record(row: Row, columns: dict[str, str | None]) -> Record:
+    cells = {name: row.cells.get(column, "") if column else "" for name, column in columns.items()}
+    given = {name: None if cell.lower() in _NOTHING else cell for name, cell in cells.items()}
+    broker_id, port = integer(cells["broker_id"]), integer(given["port"] or "")
+    flags = {name: _FLAGS.get((given[name] or "").lower()) for name in ("fenced", "is_controller")}
+    faults = [row.error] if row.error else []
+    if broker_id is None:
+        faults.append(f"broker id {cells['broker_id']!r} is no integer")
+    if given["port"] is not None and port is None:
+        faults.append(f"port {cells['port']!r} is no integer")
+    faults += [f"{name} {cells[name]!r} is not true or false" for name in flags if given[name] and flags[name] is None]
+    if faults:
+        text = str(row.cells)
+        return malformed(line=row.line, expected=EXPECTED, reason="; ".join(faults), remedy=REMEDY, text=text)
+    payload = {"broker_id": broker_id, "host": given["host"], "port": port, "rack": given["rack"], **flags}
+    return Record("broker", row.line, payload)

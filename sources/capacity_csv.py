@@ -1,0 +1,75 @@
+"""Capacities as CSV: a broker (or a directory of one) a row.
+
+Columns: ``broker_id`` (-1, ``default`` or ``*``: every broker without a row of its own), ``log_dir`` (optional),
+``disk_<unit>``, ``in_<unit>_per_s``, ``out_<unit>_per_s`` with the unit bytes, kb, mb, gb, tb (powers of 1000) or kib,
+mib, gib, tib (of 1024). An empty cell is unknown.
+"""
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal, InvalidOperation
+
+from sources.csv_text import BROKER_ID, Row, first_of, header_of, rows_of
+from sources.record import Record, malformed
+from sources.text import integer
+
+EXPECTED = "capacity CSV"
+REMEDY = "columns: broker_id, log_dir, disk_bytes (or disk_mb, disk_gib, ...), in_bytes_per_s, out_bytes_per_s"
+
+_UNITS = {"bytes": 1}
+_UNITS |= {f"{prefix}b": 1000 ** (power + 1) for power, prefix in enumerate("kmgt")}
+_UNITS |= {f"{prefix}ib": 1024 ** (power + 1) for power, prefix in enumerate("kmgt")}
+_COLUMN = re.compile(rf"(disk|in|out)(?:_capacity)?_({'|'.join(_UNITS)})(?:_per_s(?:ec)?)?")
+_LOG_DIR = ("log_dir", "logdir", "dir", "path")
+_DEFAULTS = frozenset({"default", "*"})
+_FIELDS = {"disk": "disk_bytes", "in": "in_bytes_per_s", "out": "out_bytes_per_s"}
+_NUMBER = re.compile(r"-?[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE]\+?[0-9]{1,2})?")
+
+
+def recognises(text: str) -> bool:
+    """Whether the first line is a header with a broker's id and a capacity."""
+    header = header_of(text)
+    return first_of(header, BROKER_ID) is not None and "topic" not in header and bool(_amounts(header))
+
+
+def parse(text: str) -> Iterator[Record]:
+    """One record a row."""
+    header = header_of(text)
+    for row in rows_of(text):
+        yield _record(row, header)
+
+
+def amount(text: str, *, unit: int) -> int | None:
+    """Bytes of a non-negative decimal number of ``unit`` bytes, rounded down; None where it isn't one."""
+    if not _NUMBER.fullmatch(text.strip()):
+        return None
+    try:
+        value = Decimal(text.strip()) * unit
+    except InvalidOperation:
+        return None
+    return int(value) if value >= 0 else None
+
+
+def _amounts(header: tuple[str, ...]) -> dict[str, tuple[str, int]]:
+    """Column and bytes of its unit, by field."""
+    matches = {name: _COLUMN.fullmatch(name) for name in header}
+    return {_FIELDS[match[1]]: (name, _UNITS[match[2]]) for name, match in matches.items() if match}
+
+
+def _record(row: Row, header: tuple[str, ...]) -> Record:
+    id_text = row.cells.get(first_of(header, BROKER_ID) or "", "")
+    broker_id = -1 if id_text.lower() in _DEFAULTS else integer(id_text)
+    log_dir = row.cells.get(first_of(header, _LOG_DIR) or "", "")
+    faults = [row.error] if row.error else []
+    if broker_id is None:
+        faults.append(f"broker id {id_text!r} is no integer")
+    amounts: dict[str, int | None] = dict.fromkeys(_FIELDS.values())
+    for field, (column, unit) in _amounts(header).items():
+        cell = row.cells.get(column, "")
+        amounts[field] = amount(cell, unit=unit) if cell else None
+        if cell and amounts[field] is None:
+            faults.append(f"{column} {cell!r} is no number from 0 up")
+    if faults:
+        text = str(row.cells)
+        return malformed(line=row.line, expected=EXPECTED, reason="; ".join(faults), remedy=REMEDY, text=text)
+    return Record("capacity", row.line, {"broker_id": broker_id, "log_dir": log_dir or None, **amounts})

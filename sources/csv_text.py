@@ -1,0 +1,60 @@
+"""Tables as text: the header decides the delimiter; rows keep their lines."""
+
+import csv
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sources.text import lines_of
+
+_DELIMITERS = (",", ";", "\t")
+BROKER_ID = ("broker_id", "id", "broker", "brokerid", "node_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row: its line, its cells by column, and what is wrong with it (or None)."""
+
+    line: int
+    cells: dict[str, str]
+    error: str | None
+
+
+def header_of(text: str) -> tuple[str, ...]:
+    """Column names of the first line that is neither blank nor a comment; empty where it is no table."""
+    for line in _content(text[:20_000]):
+        cells = [line[1].split(delimiter) for delimiter in _DELIMITERS]
+        names = tuple(_name(cell) for cell in max(cells, key=len))
+        return names if len(names) > 1 and all(names) and len(set(names)) == len(names) else ()
+    return ()
+
+
+def rows_of(text: str) -> Iterator[Row]:
+    """Rows below the header; blank lines and comments are passed over."""
+    content = list(_content(text))
+    header = header_of(text)
+    delimiter = max(_DELIMITERS, key=content[0][1].count)
+    for number, line in content[1:]:
+        try:
+            cells = next(csv.reader(io.StringIO(line), delimiter=delimiter, strict=True), [])
+        except csv.Error as error:
+            yield Row(number, {}, f"the row can't be read: {error}")
+            continue
+        named = dict(zip(header, (cell.strip() for cell in cells), strict=False))
+        wrong = len(cells) != len(header)
+        yield Row(number, named, f"{len(cells)} cells, the header has {len(header)}" if wrong else None)
+
+
+def first_of(header: tuple[str, ...], names: tuple[str, ...]) -> str | None:
+    """The first of ``names`` that the header has."""
+    return next((name for name in names if name in header), None)
+
+
+def _content(text: str) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(lines_of(text), 1):
+        if line.strip() and not line.lstrip().startswith("#"):
+            yield number, line
+
+
+def _name(cell: str) -> str:
+    return cell.strip().strip("\"'").strip().lower().replace(" ", "_").replace("-", "_").replace(".", "_")

@@ -1,0 +1,101 @@
+"""Every format that a text holds: one file may be a transcript with the outputs of several tools."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from sources import (
+    assignment_json,
+    broker_api_versions,
+    brokers_csv,
+    capacity_csv,
+    capacity_json,
+    configs,
+    instance_json,
+    kcat_json,
+    kcat_text,
+    log_dirs,
+    prometheus,
+    reassignments,
+    topics_describe,
+    zookeeper_brokers,
+)
+from sources.record import Record, malformed
+from sources.unused import explain
+
+KNOWN_FORMAT = "a known format"
+
+
+@dataclass(frozen=True, slots=True)
+class Parser:
+    """One input format.
+
+    Parameters
+    ----------
+    name : str
+        What produces it.
+    recognises : callable
+        ``(text) -> bool``: a cheap look at the content; True may turn out to be nothing.
+    parse : callable
+        ``(text, name) -> iterator of Record``: all of this format in the text; passes over the rest, never raises.
+    """
+
+    name: str
+    recognises: Callable[[str], bool]
+    parse: Callable[[str, str], Iterator[Record]]
+
+
+def _of_text(parse: Callable[[str], Iterator[Record]]) -> Callable[[str, str], Iterator[Record]]:
+    """A parser that needs no file name, as one that takes it."""
+
+    def parse_named(text: str, _name: str) -> Iterator[Record]:
+        return parse(text)
+
+    return parse_named
+
+
+def _zookeeper(text: str, name: str) -> Iterator[Record]:
+    return zookeeper_brokers.parse(text, name=name)
+
+
+PARSERS: tuple[Parser, ...] = (
+    Parser("kafka-topics.sh --describe", topics_describe.recognises, _of_text(topics_describe.parse)),
+    Parser("kafka-log-dirs.sh --describe", log_dirs.recognises, _of_text(log_dirs.parse)),
+    Parser("kafka-broker-api-versions.sh", broker_api_versions.recognises, _of_text(broker_api_versions.parse)),
+    Parser("kcat -L -J", kcat_json.recognises, _of_text(kcat_json.parse)),
+    Parser("kcat -L", kcat_text.recognises, _of_text(kcat_text.parse)),
+    Parser("ZooKeeper /brokers/ids", zookeeper_brokers.recognises, _zookeeper),
+    Parser("brokers CSV", brokers_csv.recognises, _of_text(brokers_csv.parse)),
+    Parser("kafka-configs.sh --describe", configs.recognises, _of_text(configs.parse)),
+    Parser("kafka-reassign-partitions.sh --list", reassignments.recognises, _of_text(reassignments.parse)),
+    Parser("partition assignment JSON", assignment_json.recognises, _of_text(assignment_json.parse)),
+    Parser("Cruise Control capacity JSON", capacity_json.recognises, _of_text(capacity_json.parse)),
+    Parser("Prometheus text exposition", prometheus.recognises, _of_text(prometheus.parse)),
+    Parser("benchmark instance JSON", instance_json.recognises, _of_text(instance_json.parse)),
+    Parser("capacity CSV", capacity_csv.recognises, _of_text(capacity_csv.parse)),
+)
+
+
+def parse_any(text: str, *, name: str) -> list[Record]:
+    """All records of a text, by line; what can't be read is a ``malformed`` record, never an exception.
+
+    Parameters
+    ----------
+    text : str
+        The content of one file.
+    name : str
+        Its path: names the broker of a saved znode, nothing else.
+
+    Returns
+    -------
+    list of Record
+        Ascending by line. One ``malformed`` record with ``expected`` = ``KNOWN_FORMAT`` where the text holds nothing
+        that is read here; empty only where the text itself says that there is nothing (no reassignment, no config).
+    """
+    content = text.removeprefix("\ufeff")
+    records = [record for parser in PARSERS if parser.recognises(content) for record in parser.parse(content, name)]
+    if records:
+        return sorted(records, key=lambda record: record.line)
+    if reassignments.NONE_IN_FLIGHT in content or configs.has_heading(content):
+        return []
+    reason, remedy = explain(content)
+    return [malformed(line=1, expected=KNOWN_FORMAT, reason=reason, remedy=remedy, text=content)]

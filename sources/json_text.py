@@ -1,0 +1,135 @@
+"""JSON documents inside a text: a whole file, or the part between a tool's banners, prompts and prose.
+
+A document starts at ``{`` or ``[`` that begins a line (or follows a znode path, a broker id or a heading of Kafka's
+tool). What can't be decoded but looks like an input of ours is reported with line and column, as one piece: its inner
+lines are never mistaken for documents of their own.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sources.record import Record, malformed
+
+_PREFIX = (
+    r"\S*/brokers/ids/\d+|[Bb]roker[ _-]?\d+|\"?\d+\"?"
+    r"|Current partition replica assignment|Proposed partition reassignment configuration"
+)
+_START = re.compile(rf"^[ \t]*(?:(?:{_PREFIX})[ \t]*[:=]?[ \t]*)?(?=\{{\s*[\"}}\w]|\[\s*\{{)", re.MULTILINE)
+_QUOTED = re.compile(r"^[ \t]*>[ \t]?", re.MULTILINE)
+_TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|[{}\[\]]')
+_BOUNDARY = re.compile(r"\n(?=[ \t]*(?:```|\$ |Topic: ?\S|Current partition|Proposed partition|Save this))")
+_OURS = re.compile(r"(?:logDirs?|replicas|brokerCapacities|endpoints|jmx_port|controllerid)\"?\s*:")
+_CONTEXT = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One JSON document, or a piece that should have been one.
+
+    Parameters
+    ----------
+    line : int
+        Line of its first character, from 1.
+    value : object
+        What it decodes to; None when ``error`` is set.
+    error : str or None
+        Why it could not be decoded, with line and column.
+    text : str
+        The document as it stands.
+    before : str
+        The end of what stands between the previous document and this one.
+    """
+
+    line: int
+    value: object
+    error: str | None
+    text: str
+    before: str
+
+    def lines_of(self, key: str) -> Iterator[int]:
+        """Lines of the successive occurrences of the key ``key``, then the document's line for ever."""
+        needle, position, line = f'"{key}"', 0, self.line
+        while (found := self.text.find(needle, position)) >= 0:
+            line += self.text.count("\n", position, found)
+            yield line
+            position = found + len(needle)
+            line += self.text.count("\n", found, position)
+        while True:
+            yield self.line
+
+    def refusal(self, *, expected: str, remedy: str) -> Record:
+        """The malformed record of a document that could not be decoded."""
+        return malformed(
+            line=self.line, expected=expected, reason=self.error or "not JSON", remedy=remedy, text=self.text
+        )
+
+
+def as_json(piece: object) -> str:
+    """A piece of a document as text, for a malformed record."""
+    try:
+        return piece if isinstance(piece, str) else json.dumps(piece, ensure_ascii=False)
+    except RecursionError:
+        return "(nested too deep to show)"
+
+
+def documents(text: str) -> Iterator[Document]:
+    """Every JSON document of a text, and every piece that looks like a broken one of ours.
+
+    References
+    ----------
+    The traps are real: two banner lines before the JSON of ``kafka-log-dirs.sh``; invalid reassignment files.
+    """
+    clean = _QUOTED.sub("", text) if ">" in text else text
+    position, previous_end, line, counted = 0, 0, 1, 0
+    while match := _START.search(clean, position):
+        start = match.end()
+        line += clean.count("\n", counted, start)
+        counted = start
+        value, end, error = _decode(clean, start)
+        if error is not None:
+            end = _end_of_broken(clean, start)
+        piece = clean[start:end]
+        if error is not None and not _OURS.search(piece):
+            position = _next_line(clean, start)
+            continue
+        yield Document(line, value, error, piece, clean[max(previous_end, start - _CONTEXT) : start])
+        position = previous_end = end
+
+
+def _refuse_constant(name: str) -> object:
+    raise ValueError(f"{name} is no JSON number")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
+def _decode(text: str, start: int) -> tuple[object, int, str | None]:
+    try:
+        value, end = _DECODER.raw_decode(text, start)
+    except json.JSONDecodeError as error:
+        return None, start, f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+    except RecursionError:
+        return None, start, "not JSON that can be read: nested too deep"
+    except ValueError as error:
+        return None, start, f"not JSON: {error}"
+    return value, end, None
+
+
+def _end_of_broken(text: str, start: int) -> int:
+    """Where a broken document ends: its brackets balance, or something that isn't JSON begins."""
+    boundary = _BOUNDARY.search(text, start)
+    limit = boundary.start() if boundary else len(text)
+    depth = 0
+    for token in _TOKEN.finditer(text, start, limit):
+        kind = token[0][0]
+        depth += (kind in "{[") - (kind in "}]")
+        if depth <= 0 and kind in "}]":
+            return token.end()
+    return limit
+
+
+def _next_line(text: str, position: int) -> int:
+    newline = text.find("\n", position)
+    return len(text) if newline < 0 else newline + 1

@@ -1,0 +1,51 @@
+"""``kafka-reassign-partitions.sh --list``: reassignments in flight.
+
+References
+----------
+``org.apache.kafka.tools.reassign.ReassignPartitionsCommand.curReassignmentsToString`` (2.6 to 4.3).
+"""
+
+import re
+from collections.abc import Iterator
+
+from sources.record import Record, malformed
+from sources.text import broker_ids, lines_of, topic_partition
+
+EXPECTED = "kafka-reassign-partitions.sh --list"
+REMEDY = "supply the tool's output as it was printed, whole"
+NONE_IN_FLIGHT = "No partition reassignments found."
+
+_LINE = re.compile(
+    r"[\s>#]*(?P<name>\S+): replicas: (?P<replicas>[^.a-z]*)\."
+    r"(?: adding: (?P<adding>[^.a-z]*)\.)?(?: removing: (?P<removing>[^.a-z]*)\.)?\s*"
+)
+_LOOKS_LIKE = re.compile(r"[\s>#]*\S+-\S+: replicas: ")
+
+
+def recognises(text: str) -> bool:
+    """Whether the text has a line of the list."""
+    return ": replicas: " in text
+
+
+def parse(text: str) -> Iterator[Record]:
+    """One record a partition in flight."""
+    for number, line in enumerate(lines_of(text), 1):
+        if ": replicas: " in line and _LOOKS_LIKE.match(line):
+            yield _record(number, line)
+
+
+def _record(number: int, line: str) -> Record:
+    match = _LINE.fullmatch(line)
+    named = topic_partition(match["name"]) if match else None
+    lists = [broker_ids(match[key] or "") for key in ("replicas", "adding", "removing")] if match else []
+    if named is None or any(ids is None for ids in lists):
+        reason = "not 'topic-N: replicas: 1,2. adding: 3. removing: 1.'"
+        return malformed(line=number, expected=EXPECTED, reason=reason, remedy=REMEDY, text=line)
+    payload = {
+        "topic": named[0],
+        "partition": named[1],
+        "replicas": lists[0],
+        "adding": lists[1],
+        "removing": lists[2],
+    }
+    return Record("reassignment", number, payload)

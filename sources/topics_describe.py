@@ -1,0 +1,161 @@
+"""``kafka-topics.sh --describe``, Kafka 0.8 to 4.3 and Confluent: topic headers and partition lines.
+
+A line is cut at its labels, not at tabs or blanks: terminals turn tabs into spaces, and a value may be empty. The
+``Configs`` field is opaque: it can't be split at commas (throttled replicas, placement JSON), so it is all that follows
+its label.
+
+References
+----------
+``kafka.admin.TopicCommand`` (0.8.1 to 3.5), ``org.apache.kafka.tools.TopicCommand`` (3.6 to 4.3):
+``TopicDescription.printDescription``, ``PartitionDescription.printDescription``.
+"""
+
+import re
+from collections.abc import Iterator
+
+from sources.record import Record, malformed
+from sources.text import broker_ids, integer, lines_of, topic_fault
+
+EXPECTED = "kafka-topics.sh --describe"
+REMEDY = "supply the tool's output as it was printed, whole"
+
+_LABEL = re.compile(
+    r"\b(Topic|TopicId|PartitionCount|ReplicationFactor|Partition|Leader|Adding Replicas|Removing Replicas|Replicas|Isr"
+    r"|Elr|LastKnownElr|Offline|LiveObservers|Observers|MarkedForDeletion):"
+)
+_MARKED = re.compile(r"\s+MarkedForDeletion:\s*true\s*$")
+_OLDEST = re.compile(r"\b(topic|partition|leader|replicas|isr): ")
+_ELISION = re.compile(r"[\s>#]*[\[(<]?(?:\.\.\.|…)")
+_CONFIG_TOKEN = re.compile(r"\s*[^\s$`{|>#]\S*=\S*\s*")
+_NOTHING = re.compile(r"^N/A$")
+_LISTS = ("Replicas", "Isr", "Adding Replicas", "Removing Replicas", "Offline")
+_REQUIRED = ("Topic", "Partition", "Leader", "Replicas", "Isr")
+_NO_LEADER = frozenset({"none", "-1", "", "N/A"})
+
+
+def recognises(text: str) -> bool:
+    """Whether the text holds a header or a partition line."""
+    return ("opic:" in text and "artition:" in text) or "PartitionCount:" in text
+
+
+def parse(text: str) -> Iterator[Record]:
+    """Topics and partitions, in the order of the text; other lines are passed over."""
+    lines = lines_of(text)
+    index, inside = 0, False
+    while index < len(lines):
+        line = lines[index]
+        used, record = 1, None
+        if "artition:" in line or "opic:" in line:
+            used, record = _read(lines, index)
+        elif inside and _ELISION.match(line):
+            record = _fault(index, line, "lines were left out here ('...'), so partitions are missing")
+        if record is not None:
+            yield record
+        inside = record is not None or (inside and not line.strip())
+        index += used
+
+
+def _read(lines: list[str], index: int) -> tuple[int, Record | None]:
+    """Lines used and the record that starts at ``index``, None where it is no line of the tool."""
+    line = lines[index]
+    if "topic: " in line and "isr: " in line and "Topic:" not in line:
+        line = _OLDEST.sub(lambda match: match[1].capitalize() + ": ", line)
+    if "Partition:" in line and ("Leader:" in line or "Replicas:" in line):
+        return _read_partition(lines, index, line)
+    if "Topic:" not in line or "Partition:" in line:
+        return 1, None
+    whole, used = _whole_header(lines, index)
+    return (used, _header(index, whole)) if "PartitionCount:" in whole else (1, None)
+
+
+def _read_partition(lines: list[str], index: int, line: str) -> tuple[int, Record]:
+    used = 1
+    while "Isr:" not in line and index + used < len(lines) and _wraps(lines[index + used]):
+        line = f"{line} {lines[index + used].strip()}"
+        used += 1
+    return used, _partition(index, line)
+
+
+def _wraps(line: str) -> bool:
+    return "Topic:" not in line and ("Isr:" in line or "Replicas:" in line or "Leader:" in line)
+
+
+def _whole_header(lines: list[str], index: int) -> tuple[str, int]:
+    """A header with the lines it was wrapped over, and how many lines it takes."""
+    whole, used = lines[index].rstrip(), 1
+    while index + used < len(lines):
+        following = lines[index + used]
+        if "Topic:" in following or "Partition:" in following:
+            break
+        if "Configs:" not in whole:
+            if not _LABEL.search(following) and "Configs:" not in following:
+                break
+            whole = f"{whole} {following.strip()}"
+        elif _CONFIG_TOKEN.fullmatch(following) and not whole.endswith("Configs:"):
+            whole += following.strip()
+        else:
+            break
+        used += 1
+    return whole, used
+
+
+def _header(index: int, line: str) -> Record:
+    head, _, configs = line.partition("Configs:")
+    fields = _fields(head)
+    topic = fields.get("Topic", "")
+    count = integer(fields.get("PartitionCount", ""))
+    factor = integer(fields.get("ReplicationFactor", ""))
+    fault = topic_fault(topic)
+    if fault is None and count is None:
+        fault = f"PartitionCount {fields.get('PartitionCount')!r} is no integer"
+    if fault is not None:
+        return _fault(index, line, fault)
+    opaque = _MARKED.sub("", configs)
+    payload = {
+        "topic": topic,
+        "topic_id": fields.get("TopicId") or None,
+        "partition_count": count,
+        "replication_factor": factor,
+        "configs": opaque.strip(),
+        "marked_for_deletion": opaque != configs or fields.get("MarkedForDeletion") == "true",
+    }
+    return Record("topic", index + 1, payload)
+
+
+def _partition(index: int, line: str) -> Record:
+    fields = _fields(line)
+    missing = [label for label in _REQUIRED if label not in fields]
+    if missing:
+        return _fault(index, line, f"the field {', '.join(missing)} is missing")
+    partition, leader = integer(fields["Partition"]), integer(fields["Leader"])
+    lists = {label: broker_ids(_NOTHING.sub("", fields.get(label, ""))) for label in _LISTS}
+    faults = [topic_fault(fields["Topic"])]
+    if partition is None or partition < 0:
+        faults.append(f"Partition {fields['Partition']!r} is no partition number")
+    if leader is None and fields["Leader"] not in _NO_LEADER:
+        faults.append(f"Leader {fields['Leader']!r} is no broker id")
+    faults += [f"{label} {fields[label]!r} is no list of broker ids" for label, ids in lists.items() if ids is None]
+    found = [fault for fault in faults if fault is not None]
+    if found:
+        return _fault(index, line, "; ".join(found))
+    payload = {
+        "topic": fields["Topic"],
+        "partition": partition,
+        "leader": None if fields["Leader"] in _NO_LEADER else leader,
+        "replicas": lists["Replicas"],
+        "isr": lists["Isr"],
+        "adding": lists["Adding Replicas"],
+        "removing": lists["Removing Replicas"],
+        "offline": lists["Offline"] if "Offline" in fields else None,
+    }
+    return Record("partition", index + 1, payload)
+
+
+def _fields(line: str) -> dict[str, str]:
+    """Values by label."""
+    parts = _LABEL.split(line)
+    return {label: value.strip() for label, value in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def _fault(index: int, line: str, reason: str) -> Record:
+    return malformed(line=index + 1, expected=EXPECTED, reason=reason, remedy=REMEDY, text=line)

@@ -1,0 +1,112 @@
+"""ZooKeeper's ``/brokers/ids/N``: one broker a JSON document, versions 1 to 5.
+
+The document doesn't name its broker. The id comes from the znode's path or a ``broker N`` before it (``get
+/brokers/ids/3``), from the key of an object that holds several, or, for a file with one document, from the file's name.
+Without one, it is refused.
+
+References
+----------
+``kafka.zk.BrokerIdZNode.encode`` and ``decode`` (3.9): version 1 to 5; ``host`` null and ``port`` -1 without a plain
+listener.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from sources.json_text import Document, documents
+from sources.kcat_json import endpoint
+from sources.record import Record, malformed
+from sources.text import is_integer
+
+EXPECTED = "ZooKeeper /brokers/ids JSON"
+REMEDY = "put 'get /brokers/ids/N' on the line before the JSON, or save each broker in a file whose name ends in its id"
+
+_PATH = re.compile(
+    r"/brokers/ids/([0-9]{1,19})|^[ \t]*(?:[Bb]roker[ _-]?)?\"?([0-9]{1,19})\"?[ \t]*[:=]?[ \t]*\Z", re.MULTILINE
+)
+_KEY = re.compile(r"(?:.*/)?([0-9]{1,19})")
+_FILE = re.compile(r"(?:.*/|.*(?:brokers?|ids?|nodes?)[/_.-]?)?([0-9]{1,19})(?:\.[A-Za-z]+)?")
+
+
+def recognises(text: str) -> bool:
+    """Whether the text mentions what a registered broker has."""
+    return '"jmx_port"' in text or '"endpoints"' in text
+
+
+def parse(text: str, *, name: str = "") -> Iterator[Record]:
+    """One record a broker.
+
+    Parameters
+    ----------
+    name : str
+        Path of the file: its last number is the broker's id where the text holds one document and no id.
+    """
+    found = [document for document in documents(text) if document.error is not None or _nodes(document.value)]
+    for document in found:
+        if document.error is not None:
+            if "jmx_port" in document.text or "endpoints" in document.text:
+                yield document.refusal(expected=EXPECTED, remedy=REMEDY)
+            continue
+        for key, node in _nodes(document.value):
+            broker_id = _key_id(key) if key is not None else _id_before(document)
+            if broker_id is None and key is None and len(found) == 1:
+                broker_id = _file_id(name)
+            yield _broker(document, node, broker_id)
+
+
+def _nodes(value: object) -> list[tuple[str | None, dict[str, Any]]]:
+    """The znodes in a JSON value, each with its key where it has one."""
+    if _is_node(value) and isinstance(value, dict):
+        return [(None, value)]
+    if isinstance(value, dict) and value and all(_is_node(node) for node in value.values()):
+        return [(str(key), node) for key, node in value.items()]
+    return []
+
+
+def _is_node(value: object) -> bool:
+    return (
+        isinstance(value, dict)
+        and "host" in value
+        and "port" in value
+        and ("jmx_port" in value or "endpoints" in value)
+    )
+
+
+def _key_id(key: str) -> int | None:
+    match = _KEY.fullmatch(key)
+    return int(match[1]) if match else None
+
+
+def _id_before(document: Document) -> int | None:
+    found = [match[1] or match[2] for match in _PATH.finditer(document.before)]
+    return int(found[-1]) if found else None
+
+
+def _file_id(name: str) -> int | None:
+    match = _FILE.fullmatch(name)
+    return int(match[1]) if match else None
+
+
+def _broker(document: Document, node: dict[str, Any], broker_id: int | None) -> Record:
+    if broker_id is None:
+        reason = "the id of this broker is nowhere: the JSON doesn't hold it, no znode path stands before it"
+        return _fault(document, reason)
+    host, port = node["host"], node["port"]
+    endpoints = node.get("endpoints")
+    if isinstance(endpoints, list) and endpoints and (not isinstance(host, str) or not is_integer(port) or port < 0):
+        host, port = endpoint(str(endpoints[0]))
+    rack = node.get("rack")
+    payload = {
+        "broker_id": broker_id,
+        "host": host if isinstance(host, str) else None,
+        "port": port if is_integer(port) else None,
+        "rack": rack if isinstance(rack, str) and rack else None,
+        "fenced": None,
+        "is_controller": None,
+    }
+    return Record("broker", document.line, payload)
+
+
+def _fault(document: Document, reason: str) -> Record:
+    return malformed(line=document.line, expected=EXPECTED, reason=reason, remedy=REMEDY, text=document.text)
