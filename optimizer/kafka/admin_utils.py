@@ -1,0 +1,171 @@
+"""Kafka's placement up to 4.0, and in ZooKeeper mode.
+
+References
+----------
+org.apache.kafka.admin.AdminUtils.assignReplicasToBrokers, Kafka 4.0.2 (deleted in 4.1);
+kafka.zk.AdminZkClient.createNewPartitionsAssignment, Kafka 3.8.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from optimizer.errors import KafkaError
+from optimizer.kafka.broker import Broker
+from optimizer.kafka.java import JavaRandom, utf16_key
+
+
+def assign_replicas(
+    brokers: Sequence[Broker],
+    partition_count: int,
+    replication_factor: int,
+    *,
+    start_index: int = -1,
+    start_partition: int = -1,
+    random: JavaRandom | None = None,
+) -> dict[int, list[int]]:
+    """Place partitions round robin, with a shift that grows each time round.
+
+    Parameters
+    ----------
+    brokers : sequence of Broker
+        In the order that Kafka was given; without racks the order counts.
+    start_index : int
+        Fixed start, which is the first shift too; negative: both are drawn from ``random``.
+    start_partition : int
+        Id of the first partition; negative is 0.
+
+    Returns
+    -------
+    dict
+        Ordered replicas by partition id.
+
+    Raises
+    ------
+    KafkaError
+        With Kafka's message: no partition, no replica, more replicas than brokers, racks on only some brokers.
+    ValueError
+        When neither ``start_index`` nor ``random`` says where to start.
+    """
+    _check(brokers, partition_count, replication_factor)
+    racks = {b.broker_id: b.rack for b in brokers if b.rack is not None}
+    ring = rack_alternated(racks) if racks else [b.broker_id for b in brokers]
+    start, shift = _start(start_index, len(ring), random)
+    first_id = max(0, start_partition)
+    placed: dict[int, list[int]] = {}
+    for partition in range(first_id, first_id + partition_count):
+        if partition > 0 and partition % len(ring) == 0:
+            shift += 1
+        first = (partition + start) % len(ring)
+        if racks:
+            placed[partition] = _spread_over_racks(ring, racks, first, shift, replication_factor)
+        else:
+            followers = (ring[_follower(first, shift, j, len(ring))] for j in range(replication_factor - 1))
+            placed[partition] = [ring[first], *followers]
+    return placed
+
+
+def _check(brokers: Sequence[Broker], partition_count: int, replication_factor: int) -> None:
+    if partition_count <= 0:
+        raise KafkaError("InvalidPartitionsException", "Number of partitions must be larger than 0.")
+    if replication_factor <= 0:
+        raise KafkaError("InvalidReplicationFactorException", "Replication factor must be larger than 0.")
+    if replication_factor > len(brokers):
+        raise KafkaError(
+            "InvalidReplicationFactorException",
+            f"Replication factor: {replication_factor} larger than available brokers: {len(brokers)}.",
+        )
+    with_rack = sum(b.rack is not None for b in brokers)
+    if 0 < with_rack < len(brokers):
+        raise KafkaError(
+            "AdminOperationException",
+            "Not all brokers have rack information for replica rack aware assignment.",
+        )
+
+
+def _start(start_index: int, broker_count: int, random: JavaRandom | None) -> tuple[int, int]:
+    """Start and first shift; Kafka draws them in this order."""
+    if start_index >= 0:
+        return start_index, start_index
+    if random is None:
+        raise ValueError("give start_index (0 or more) or random")
+    return random.next_int(broker_count), random.next_int(broker_count)
+
+
+def _follower(first: int, shift: int, position: int, broker_count: int) -> int:
+    """Index of the follower ``position`` (from 0) of the leader at index ``first``."""
+    return (first + 1 + (shift + position) % (broker_count - 1)) % broker_count
+
+
+def rack_alternated(racks: Mapping[int, str]) -> list[int]:
+    """Order brokers so that neighbours differ in rack: one of each rack in turn, skipping racks that ran out.
+
+    Parameters
+    ----------
+    racks : mapping
+        Rack by broker id. Racks take turns in the order of Java's strings, brokers of a rack by id.
+    """
+    by_rack: dict[str, list[int]] = {}
+    for broker in sorted(racks):
+        by_rack.setdefault(racks[broker], []).append(broker)
+    columns = [by_rack[name] for name in sorted(by_rack, key=utf16_key)]
+    longest = max(map(len, columns), default=0)
+    return [column[row] for row in range(longest) for column in columns if row < len(column)]
+
+
+def _spread_over_racks(ring: list[int], racks: Mapping[int, str], first: int, shift: int, wanted: int) -> list[int]:
+    """Followers in ring order, a new rack each until every rack has one."""
+    rack_count = len(set(racks.values()))
+    replicas = [ring[first]]
+    used = {racks[ring[first]]}
+    position = 0
+    while len(replicas) < wanted:
+        broker = ring[_follower(first, shift * rack_count, position, len(ring))]
+        position += 1
+        new_rack = racks[broker] not in used or len(used) == rack_count
+        if new_rack and (broker not in replicas or len(replicas) == len(ring)):
+            replicas.append(broker)
+            used.add(racks[broker])
+    return replicas
+
+
+def add_partitions(
+    brokers: Sequence[Broker],
+    existing: Mapping[int, Sequence[int]],
+    partition_count: int,
+    *,
+    topic: str = "",
+) -> dict[int, list[int]]:
+    """Place the partitions that a topic gains, as ZooKeeper mode did.
+
+    Parameters
+    ----------
+    existing : mapping
+        Replicas by partition id, with partition 0: its length is the replication factor, its first replica the start.
+    partition_count : int
+        Partitions after the change.
+
+    Returns
+    -------
+    dict
+        Replicas of the new partitions only.
+
+    Raises
+    ------
+    KafkaError
+        When partition 0 is missing, the count does not grow, or ``assign_replicas`` refuses.
+    """
+    if 0 not in existing:
+        raise KafkaError(
+            "AdminOperationException",
+            f"Unexpected existing replica assignment for topic '{topic}', partition id 0 is missing.",
+        )
+    if partition_count <= len(existing):
+        raise KafkaError(
+            "InvalidPartitionsException",
+            "The number of partitions for a topic can only be increased. "
+            f"Topic {topic} currently has {len(existing)} partitions, {partition_count} would not be an increase.",
+        )
+    ordered = sorted(brokers, key=lambda b: b.broker_id)
+    leader = existing[0][0]
+    start = next((i for i, b in enumerate(ordered) if b.broker_id >= leader), 0)
+    added = partition_count - len(existing)
+    return assign_replicas(ordered, added, len(existing[0]), start_index=start, start_partition=len(existing))

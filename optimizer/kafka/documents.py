@@ -1,0 +1,226 @@
+"""The JSON documents that Kafka's tools read and write: format and parse, byte for byte and message for message.
+
+References
+----------
+org.apache.kafka.tools.reassign.ReassignPartitionsCommand (formatAsReassignmentJson, parsePartitionReassignmentData,
+parseExecuteAssignmentArgs, parseGenerateAssignmentArgs), Kafka 4.3.1; org.apache.kafka.tools.LeaderElectionCommand.
+"""
+
+import json
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from optimizer.errors import KafkaError
+from optimizer.kafka.java import (
+    hash_map_order,
+    integer_hash,
+    parse_int,
+    string_hash,
+    topic_partition_hash,
+    utf16_key,
+)
+from optimizer.kafka.json_values import as_array, as_int, as_list, as_object, as_string, field, read
+
+TopicPartition = tuple[str, int]
+Replica = tuple[str, int, int]
+Row = tuple[str, int, Sequence[int], Sequence[str] | None]
+H = TypeVar("H", bound=Hashable)
+
+ANY_DIR = "any"
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Reassignment:
+    """A reassignment document, read.
+
+    Parameters
+    ----------
+    replicas : dict
+        Target replicas by (topic, partition), in the order of the document.
+    log_dirs : dict
+        Directory by (topic, partition, broker); replicas that may go to any directory are absent.
+    """
+
+    replicas: dict[TopicPartition, list[int]]
+    log_dirs: dict[Replica, str]
+
+
+def partition_name(key: TopicPartition) -> str:
+    """``topic-partition``, as Kafka prints it."""
+    return f"{key[0]}-{key[1]}"
+
+
+def partition_order(key: TopicPartition) -> tuple[bytes, int]:
+    """Sort key of Kafka's documents: topic in Java's order of strings, then partition as a number."""
+    return utf16_key(key[0]), key[1]
+
+
+def _compact(content: Any) -> str:
+    return json.dumps(content, separators=(",", ":"), ensure_ascii=False)
+
+
+def format_reassignment(partitions: Iterable[Row]) -> str:
+    """The reassignment JSON as ``--generate`` prints it: sorted, compact, no line end.
+
+    Parameters
+    ----------
+    partitions : iterable of (topic, partition, replicas, log_dirs)
+        ``log_dirs`` is one directory per replica, or None where Kafka may choose ("any").
+    """
+    entries = [
+        {
+            "topic": topic,
+            "partition": partition,
+            "replicas": list(replicas),
+            "log_dirs": [ANY_DIR] * len(replicas) if log_dirs is None else list(log_dirs),
+        }
+        for topic, partition, replicas, log_dirs in sorted(partitions, key=lambda row: partition_order(row[:2]))
+    ]
+    return _compact({"version": _VERSION, "partitions": entries})
+
+
+def format_topics_to_move(topics: Iterable[str]) -> str:
+    """The file for ``--topics-to-move-json-file``: each topic once, sorted."""
+    names = sorted(set(topics), key=utf16_key)
+    return _compact({"version": _VERSION, "topics": [{"topic": name} for name in names]})
+
+
+def format_leader_election(partitions: Iterable[TopicPartition]) -> str:
+    """The file for ``kafka-leader-election.sh --path-to-json-file``: each partition once, sorted."""
+    keys = sorted(set(partitions), key=partition_order)
+    return _compact({"partitions": [{"topic": topic, "partition": partition} for topic, partition in keys]})
+
+
+def parse_reassignment(text: str) -> Reassignment:
+    """Read a reassignment document as ``--execute`` does, with all checks that need no cluster.
+
+    Raises
+    ------
+    KafkaError
+        With the class and the message of Kafka.
+    """
+    entries, log_dirs = _entries(text)
+    if not entries:
+        raise _refusal("Partition reassignment list cannot be empty")
+    if not all(replicas for _, replicas in entries):
+        raise _refusal("Partition replica list cannot be empty")
+    twice = hash_map_order(repeated([key for key, _ in entries]), topic_partition_hash)
+    if twice:
+        names = ",".join(map(partition_name, twice))
+        raise _refusal(f"Partition reassignment contains duplicate topic partitions: {names}")
+    repeats = [(key, hash_map_order(repeated(replicas), integer_hash)) for key, replicas in entries]
+    texts = [
+        f"{partition_name(key)} contains multiple entries for {','.join(map(str, brokers))}"
+        for key, brokers in repeats
+        if brokers
+    ]
+    if texts:
+        raise _refusal(f"Partition replica lists may not contain duplicate entries: {'. '.join(texts)}")
+    return Reassignment(dict(entries), log_dirs)
+
+
+def _refusal(message: str) -> KafkaError:
+    return KafkaError("AdminCommandFailedException", message)
+
+
+def repeated(items: Iterable[H]) -> list[H]:
+    """Items that occur more than once, in the order of their second occurrence."""
+    seen: set[H] = set()
+    again: dict[H, None] = {}
+    for item in items:
+        if item in seen:
+            again[item] = None
+        seen.add(item)
+    return list(again)
+
+
+def _check_version(content: dict[str, Any]) -> None:
+    version = as_int(content["version"]) if "version" in content else _VERSION
+    if version != _VERSION:
+        raise KafkaError("AdminOperationException", f"Not supported version field value {version}")
+
+
+def _entries(text: str) -> tuple[list[tuple[TopicPartition, list[int]]], dict[Replica, str]]:
+    content = as_object(read(text))
+    _check_version(content)
+    entries: list[tuple[TopicPartition, list[int]]] = []
+    log_dirs: dict[Replica, str] = {}
+    for item in as_array(content.get("partitions", [])):
+        key, replicas, directories = _entry(as_object(item))
+        entries.append((key, replicas))
+        for broker, directory in zip(replicas, directories, strict=True):
+            if directory != ANY_DIR:
+                log_dirs[*key, broker] = directory
+    return entries, log_dirs
+
+
+def _entry(item: dict[str, Any]) -> tuple[TopicPartition, list[int], list[str]]:
+    key = (as_string(field(item, "topic")), as_int(field(item, "partition")))
+    replicas = as_list(field(item, "replicas"), as_int)
+    directories = as_list(item["log_dirs"], as_string) if "log_dirs" in item else [ANY_DIR] * len(replicas)
+    if len(directories) != len(replicas):
+        raise _refusal(
+            f"Size of replicas list {list_text(replicas)} is different from size of log dirs list "
+            f"{list_text(directories)} for partition {partition_name(key)}"
+        )
+    return key, replicas, directories
+
+
+def list_text(items: Iterable[object]) -> str:
+    """A collection as Java prints it: ``[1, 2]``."""
+    return f"[{', '.join(map(str, items))}]"
+
+
+def parse_topics_to_move(text: str) -> list[str]:
+    """Topics of the file for ``--topics-to-move-json-file``, in its order.
+
+    Raises
+    ------
+    KafkaError
+        With the class and the message of Kafka.
+    """
+    try:
+        value = read(text)
+    except KafkaError as error:
+        if error.exception != "AdminOperationException":
+            raise
+        raise KafkaError("AdminOperationException", "The input string is not a valid JSON") from error
+    content = as_object(value)
+    _check_version(content)
+    return [as_string(field(as_object(item), "topic")) for item in as_array(content.get("topics", []))]
+
+
+def parse_generate_arguments(text: str, broker_list: str) -> tuple[list[int], list[str]]:
+    """Brokers and topics of ``--generate``.
+
+    Parameters
+    ----------
+    text : str
+        The topics-to-move JSON.
+    broker_list : str
+        Comma-separated ids; as in Java, blanks are refused and commas at the end dropped.
+
+    Raises
+    ------
+    KafkaError
+        With the class and the message of Kafka.
+    """
+    brokers = [parse_int(item) for item in _split(broker_list)]
+    twice = hash_map_order(repeated(brokers), integer_hash)
+    if twice:
+        raise _refusal(f"Broker list contains duplicate entries: {list_text(twice)}")
+    topics = parse_topics_to_move(text)
+    topics_twice = hash_map_order(repeated(topics), string_hash)
+    if topics_twice:
+        raise _refusal(f"List of topics to reassign contains duplicate entries: {list_text(topics_twice)}")
+    return brokers, topics
+
+
+def _split(text: str) -> list[str]:
+    """String.split(","): empty strings at the end are dropped, unless there is no comma at all."""
+    items = text.split(",")
+    while len(items) > 1 and not items[-1]:
+        items.pop()
+    return [] if items == [""] and text else items

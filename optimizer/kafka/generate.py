@@ -1,0 +1,177 @@
+"""``kafka-reassign-partitions --generate``: what Kafka itself proposes.
+
+References
+----------
+org.apache.kafka.tools.reassign.ReassignPartitionsCommand (generateAssignment, calculateAssignment, getBrokerMetadata,
+describeTopics), Kafka 4.3.1; the tool of 4.0 and before differs in using AdminUtils.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from optimizer.errors import KafkaError
+from optimizer.kafka.admin_utils import assign_replicas
+from optimizer.kafka.broker import Broker
+from optimizer.kafka.documents import ANY_DIR, TopicPartition, format_reassignment, parse_generate_arguments
+from optimizer.kafka.java import (
+    JavaRandom,
+    hash_map_copy_capacity,
+    hash_map_order,
+    hash_set_capacity,
+    string_hash,
+    topic_partition_hash,
+)
+from optimizer.kafka.striped_placer import StripedReplicaPlacer, rack_layout
+
+PARTIAL_RACKS = (
+    "Not all brokers have rack information. Add --disable-rack-aware in command line to make replica assignment "
+    "without rack information."
+)
+
+Place = Callable[[int, int], Sequence[list[int]]]
+
+
+@dataclass(frozen=True)
+class Generated:
+    """What the tool proposes.
+
+    Parameters
+    ----------
+    proposed : dict
+        Replicas by (topic, partition).
+    stdout : str
+        What the tool prints.
+    """
+
+    proposed: dict[TopicPartition, list[int]]
+    stdout: str
+
+
+def check_racks(brokers: Iterable[Broker]) -> None:
+    """Refuse racks on only some brokers, as the tool does.
+
+    Raises
+    ------
+    KafkaError
+    """
+    if len({broker.rack is None for broker in brokers}) > 1:
+        raise KafkaError("AdminOperationException", PARTIAL_RACKS)
+
+
+def replication_factor_source(topic: str, partitions: Iterable[int]) -> int:
+    """The partition whose replication factor the tool takes for a whole topic: first in hash order, not the lowest."""
+    return hash_map_order(((topic, p) for p in partitions), topic_partition_hash)[0][1]
+
+
+def describe_order(topics: Iterable[str], *, capacity: int = 16) -> list[str]:
+    """Order in which the tool looks at the described topics, and so names the first unknown one.
+
+    Parameters
+    ----------
+    topics : iterable
+        Names in the order of their insertion into a set.
+    capacity : int
+        Table of that set at the start.
+    """
+    asked = hash_map_order(topics, string_hash, capacity=capacity)
+    futures = hash_map_order(asked, string_hash)
+    return hash_map_order(futures, string_hash, capacity=hash_map_copy_capacity(len(futures)))
+
+
+def check_topics(described: Iterable[str], known: Mapping[str, object]) -> None:
+    """Refuse the first topic that does not exist.
+
+    Raises
+    ------
+    KafkaError
+    """
+    for topic in described:
+        if topic not in known:
+            raise KafkaError("UnknownTopicOrPartitionException", f"Topic {topic} not found.")
+
+
+def generate(
+    random: JavaRandom,
+    *,
+    cluster: Sequence[Broker],
+    topics: Mapping[str, Sequence[Sequence[int]]],
+    topics_json: str,
+    broker_list: str,
+    rack_aware: bool = True,
+    log_dirs: Mapping[tuple[str, int, int], str] | None = None,
+    algorithm: str = "striped",
+) -> Generated:
+    """Propose an assignment.
+
+    Parameters
+    ----------
+    cluster : sequence of Broker
+        Living brokers; those of ``broker_list`` that are not among them are silently left out.
+    topics : mapping
+        Current replicas, partition by partition from 0, by topic.
+    topics_json, broker_list : str
+        As given to the tool.
+    log_dirs : mapping, optional
+        Directory by (topic, partition, broker) for the current assignment; "any" elsewhere.
+    algorithm : {"striped", "admin_utils"}
+        That of Kafka 4.1 and later, or that of 4.0 and before.
+
+    Raises
+    ------
+    KafkaError
+        With the class and the message of Kafka.
+    """
+    wanted, names = parse_generate_arguments(topics_json, broker_list)
+    described = describe_order(names, capacity=hash_set_capacity(len(names)))
+    check_topics(described, topics)
+    current = {
+        (topic, partition): list(replicas)
+        for topic in hash_map_order(described, string_hash)
+        for partition, replicas in enumerate(topics[topic])
+    }
+    brokers = [Broker(b.broker_id, b.rack if rack_aware else None) for b in cluster if b.broker_id in set(wanted)]
+    if rack_aware:
+        check_racks(brokers)
+    proposed = _propose(current, _placer(brokers, random, algorithm))
+    return Generated(proposed, _stdout(current, proposed, log_dirs or {}))
+
+
+def _placer(brokers: Sequence[Broker], random: JavaRandom, algorithm: str) -> Place:
+    if algorithm == "striped":
+        placer, layout = StripedReplicaPlacer(random), rack_layout(brokers)
+        return lambda count, factor: placer.place(layout, count, factor)
+    return lambda count, factor: list(assign_replicas(brokers, count, factor, random=random).values())
+
+
+def _propose(current: Mapping[TopicPartition, Sequence[int]], place: Place) -> dict[TopicPartition, list[int]]:
+    """Place topic by topic in the tool's order, which decides what each draws from the shared random numbers."""
+    collected = hash_map_order(current, topic_partition_hash)
+    by_topic: dict[str, list[TopicPartition]] = {}
+    for key in hash_map_order(collected, topic_partition_hash):
+        by_topic.setdefault(key[0], []).append(key)
+    proposed: dict[TopicPartition, list[int]] = {}
+    for topic in hash_map_order(by_topic, string_hash, insertion="compute_if_absent"):
+        keys = by_topic[topic]
+        for partition, replicas in enumerate(place(len(keys), len(current[keys[0]]))):
+            proposed[topic, partition] = replicas
+    return proposed
+
+
+def _stdout(
+    current: Mapping[TopicPartition, Sequence[int]],
+    proposed: Mapping[TopicPartition, Sequence[int]],
+    log_dirs: Mapping[tuple[str, int, int], str],
+) -> str:
+    before = assignment_json(current, log_dirs)
+    after = assignment_json(proposed, {})
+    return f"Current partition replica assignment\n{before}\n\nProposed partition reassignment configuration\n{after}\n"
+
+
+def assignment_json(
+    assignment: Mapping[TopicPartition, Sequence[int]], log_dirs: Mapping[tuple[str, int, int], str]
+) -> str:
+    """The reassignment JSON of an assignment, with the directories that are known."""
+    return format_reassignment(
+        (topic, partition, replicas, [log_dirs.get((topic, partition, b), ANY_DIR) for b in replicas])
+        for (topic, partition), replicas in assignment.items()
+    )

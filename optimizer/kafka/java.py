@@ -1,0 +1,165 @@
+"""The pieces of Java that Kafka's placement rests on: Random, shuffle, hash codes, the order of a HashMap, parseInt.
+
+References
+----------
+java.util.Random, Collections.shuffle and HashMap, java.lang.String.hashCode and Integer.parseInt, JDK 17;
+org.apache.kafka.common.TopicPartition.hashCode, Kafka 4.3.1.
+"""
+
+from collections.abc import Callable, Iterable, MutableSequence
+from typing import Literal, TypeVar
+
+from optimizer.errors import KafkaError
+
+K = TypeVar("K")
+T = TypeVar("T")
+
+Insertion = Literal["put", "compute_if_absent"]
+
+_MULTIPLIER = 0x5DEECE66D
+_INCREMENT = 0xB
+_MASK_48 = (1 << 48) - 1
+_MASK_32 = (1 << 32) - 1
+_INT_MIN, _INT_MAX = -(1 << 31), (1 << 31) - 1
+_DEFAULT_CAPACITY = 16
+
+
+class JavaRandom:
+    """java.util.Random: a linear congruential generator of 48 bits.
+
+    Parameters
+    ----------
+    seed : int
+        A Java long; its lower 48 bits count.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._state = (seed ^ _MULTIPLIER) & _MASK_48
+
+    def _next_31_bits(self) -> int:
+        self._state = (self._state * _MULTIPLIER + _INCREMENT) & _MASK_48
+        return self._state >> 17
+
+    def next_int(self, bound: int) -> int:
+        """Draw from 0 to ``bound`` - 1.
+
+        Raises
+        ------
+        KafkaError
+            When ``bound`` is not positive.
+        """
+        if bound <= 0:
+            raise KafkaError("IllegalArgumentException", "bound must be positive")
+        drawn = self._next_31_bits()
+        if bound & (bound - 1) == 0:
+            return (bound * drawn) >> 31
+        value = drawn % bound
+        # Java tells by an overflow that the last, incomplete run of `bound` values was hit, and draws again.
+        while drawn - value + bound - 1 > _INT_MAX:
+            drawn = self._next_31_bits()
+            value = drawn % bound
+        return value
+
+    def shuffle(self, items: MutableSequence[T]) -> None:
+        """Collections.shuffle: swap in place, from the end."""
+        for size in range(len(items), 1, -1):
+            other = self.next_int(size)
+            items[size - 1], items[other] = items[other], items[size - 1]
+
+
+def utf16_key(text: str) -> bytes:
+    """Key that sorts as String.compareTo does: by UTF-16 units, not by code points."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def string_hash(text: str) -> int:
+    """String.hashCode as an unsigned number of 32 bits."""
+    units = utf16_key(text)
+    result = 0
+    for at in range(0, len(units), 2):
+        result = (31 * result + (units[at] << 8 | units[at + 1])) & _MASK_32
+    return result
+
+
+def optional_hash(text: str | None) -> int:
+    """Hash code of an Optional of String; None is Optional.empty."""
+    return 0 if text is None else string_hash(text)
+
+
+def integer_hash(value: int) -> int:
+    """Integer.hashCode as an unsigned number of 32 bits."""
+    return value & _MASK_32
+
+
+def topic_partition_hash(key: tuple[str, int]) -> int:
+    """TopicPartition.hashCode of (topic, partition)."""
+    topic, partition = key
+    return (31 * (31 + partition) + string_hash(topic)) & _MASK_32
+
+
+def power_of_two_at_least(size: int) -> int:
+    """Length of the table that HashMap makes for a wanted capacity."""
+    return 1 << max(0, size - 1).bit_length()
+
+
+def hash_set_capacity(size: int) -> int:
+    """Table of ``new HashSet<>(collection)`` for a collection of ``size``."""
+    return power_of_two_at_least(max(size * 4 // 3 + 1, _DEFAULT_CAPACITY))
+
+
+def hash_map_copy_capacity(size: int) -> int:
+    """Table of ``new HashMap<>(map)``, which may be smaller than the default (JDK 17; later ones round differently)."""
+    return power_of_two_at_least(size * 4 // 3 + 1)
+
+
+def hash_map_order(
+    keys: Iterable[K],
+    hash_of: Callable[[K], int],
+    *,
+    capacity: int = _DEFAULT_CAPACITY,
+    insertion: Insertion = "put",
+) -> list[K]:
+    """Order in which a java.util.HashMap (or HashSet) yields its keys.
+
+    Parameters
+    ----------
+    keys : iterable
+        In the order of insertion; the first occurrence counts.
+    hash_of : callable
+        Java's hash code as an unsigned number of 32 bits.
+    capacity : int
+        Length of the table at the start, a power of two; it doubles when more than three quarters full.
+    insertion : {"put", "compute_if_absent"}
+        ``put`` appends to a bucket; ``computeIfAbsent`` inserts at its head, and grows the table one key later.
+
+    Notes
+    -----
+    Exact as long as no bucket becomes a tree: eight keys in one bucket of a table of 64 or more.
+    """
+    distinct = list(dict.fromkeys(keys))
+    prepends = insertion == "compute_if_absent"
+    while len(distinct) - prepends > capacity * 3 // 4:
+        capacity *= 2
+
+    def position(numbered: tuple[int, K]) -> tuple[int, int]:
+        number, key = numbered
+        code = hash_of(key)
+        return (code ^ code >> 16) & (capacity - 1), -number if prepends else number
+
+    return [key for _, key in sorted(enumerate(distinct), key=position)]
+
+
+def parse_int(text: str) -> int:
+    """Integer.parseInt: an optional sign and decimal digits of any script, nothing around them.
+
+    Raises
+    ------
+    KafkaError
+        NumberFormatException, also when the number exceeds 32 bits.
+    """
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if digits and all(c.isdecimal() and c <= "\uffff" for c in digits):
+        value = int(text)
+        if _INT_MIN <= value <= _INT_MAX:
+            return value
+    raise KafkaError("NumberFormatException", f'For input string: "{text}"')

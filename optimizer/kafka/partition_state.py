@@ -1,0 +1,83 @@
+"""What the controller makes of one partition that is reassigned (KIP-455).
+
+References
+----------
+org.apache.kafka.controller.PartitionReassignmentReplicas and PartitionChangeBuilder, Kafka 4.3.1.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class InFlight:
+    """A partition while it is reassigned.
+
+    Parameters
+    ----------
+    replicas : tuple of int
+        The target in its order, then the replicas to remove, ascending.
+    adding, removing : tuple of int
+        Ascending.
+    """
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """Replicas after completion."""
+        return tuple(b for b in self.replicas if b not in self.removing)
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """Replicas that were there before: what is left after a cancel; their first order is lost."""
+        return tuple(b for b in self.replicas if b not in self.adding)
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A partition when its reassignment is done."""
+
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+
+
+def start(current: Sequence[int], target: Sequence[int]) -> InFlight:
+    """State right after the controller took the reassignment of a partition that was not in flight."""
+    removing = tuple(sorted(set(current) - set(target)))
+    adding = tuple(sorted(set(target) - set(current)))
+    return InFlight((*target, *removing), adding, removing)
+
+
+def cancel(state: InFlight) -> tuple[int, ...]:
+    """Replicas after a cancel: the order of the target stays, so the preferred leader may differ from the first one."""
+    return state.sources
+
+
+def complete(state: InFlight, isr: Sequence[int]) -> Completed | None:
+    """The partition if it completes with these in-sync replicas, else None.
+
+    Notes
+    -----
+    All added replicas must be in sync, some replica that stays must be, and where fewer are added than removed, the
+    whole target must be. A mere reorder is done as soon as it is asked for and is never in flight: None too.
+    """
+    if not state.adding and not state.removing:
+        return None
+    in_sync = tuple(b for b in isr if b not in state.removing)
+    target = state.target
+    if state.removing and not (in_sync and target):
+        return None
+    waits_for = set(state.adding)
+    if len(state.adding) < len(state.removing):
+        waits_for |= set(target)
+    return Completed(target, in_sync) if waits_for <= set(in_sync) else None
+
+
+def leader_after(leader: int, done: Completed) -> int | None:
+    """Leader when the reassignment is done: unchanged while it stays a replica, else the first replica in sync."""
+    if leader in done.replicas:
+        return leader
+    return next((b for b in done.replicas if b in done.isr), None)
