@@ -1,0 +1,91 @@
+"""bronze_metrics -> one load per partition: a percentile over a window for rates, the newest size of a replica."""
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from optimizer.settings import Metrics
+
+_RUN = ("cluster_id", "run_id")
+_PARTITION = (*_RUN, "topic", "partition")
+_SERIES = (*_PARTITION, "broker_id", "metric")
+
+
+def partition_rates(bronze_metrics: DataFrame, settings: Metrics) -> DataFrame:
+    """The load of every partition that has a sample inside the window.
+
+    The window ends at the cluster's newest sample; samples without a time always count. A counter (``*_total``) becomes
+    the rate between two samples of the same broker; where it falls, the broker was restarted and counts from 0 again.
+    Where several brokers report a rate, the largest of their percentiles counts: a partition is led by one at a time.
+
+    Returns
+    -------
+    DataFrame
+        cluster_id, run_id, topic, partition, size_bytes, in_bytes_per_s, out_bytes_per_s (bigint, null where unknown),
+        samples (of the rate that has most).
+
+    References
+    ----------
+    Counter resets as Prometheus' ``rate`` treats them; percentiles are exact, interpolated between samples.
+    """
+    of_partitions = bronze_metrics.where("topic IS NOT NULL AND partition IS NOT NULL")
+    recent = of_partitions.transform(_in_window, hours=settings.window_hours).transform(_one_sample_a_time)
+    sizes = recent.where("metric = 'size_bytes'").transform(_newest_sizes)
+    rates = recent.transform(_rates).transform(_percentiles, percentile=settings.rate_percentile)
+    return sizes.join(rates, list(_PARTITION), "full").select(
+        *_PARTITION,
+        "size_bytes",
+        "in_bytes_per_s",
+        "out_bytes_per_s",
+        F.coalesce("samples", F.lit(0).cast("bigint")).alias("samples"),
+    )
+
+
+def _in_window(samples: DataFrame, *, hours: int) -> DataFrame:
+    newest = F.max("observed_at").over(Window.partitionBy(*_RUN))
+    start = F.expr(f"newest - make_interval(0, 0, 0, 0, {int(hours)})")
+    inside = F.col("observed_at").isNull() | (F.col("observed_at") >= start)
+    return samples.withColumn("newest", newest).where(inside).drop("newest")
+
+
+def _one_sample_a_time(samples: DataFrame) -> DataFrame:
+    """Of samples of one series at one time the largest: the same export may have been given twice."""
+    return samples.groupBy(*_SERIES, "observed_at").agg(F.max("value").alias("value"))
+
+
+def _newest_sizes(samples: DataFrame) -> DataFrame:
+    newest = samples.groupBy(*_SERIES).agg(
+        F.max_by("value", F.coalesce("observed_at", F.lit(0).cast("timestamp"))).alias("value")
+    )
+    return newest.groupBy(*_PARTITION).agg(_whole(F.max("value")).alias("size_bytes"))
+
+
+def _rates(samples: DataFrame) -> DataFrame:
+    """Gauges as they are, counters as rates between neighbours in time."""
+    series = Window.partitionBy(*_SERIES).orderBy("observed_at")
+    counters = samples.where("metric LIKE '%_total' AND observed_at IS NOT NULL").withColumns(
+        {"earlier": F.lag("value").over(series), "since": F.lag("observed_at").over(series)}
+    )
+    growth = F.when(F.col("value") >= F.col("earlier"), F.col("value") - F.col("earlier")).otherwise(F.col("value"))
+    micros = F.unix_micros("observed_at") - F.unix_micros("since")
+    rates = counters.where("earlier IS NOT NULL").withColumns(
+        {"value": growth * 1e6 / micros, "metric": F.replace("metric", F.lit("_total"), F.lit("_per_s"))}
+    )
+    gauges = samples.where("metric LIKE '%_per_s'")
+    return gauges.unionByName(rates.select(gauges.columns))
+
+
+def _percentiles(rates: DataFrame, *, percentile: float) -> DataFrame:
+    by_series = rates.groupBy(*_SERIES).agg(
+        F.percentile("value", percentile / 100).alias("value"), F.count(F.lit(1)).alias("samples")
+    )
+
+    def largest(metric: str) -> Column:
+        return _whole(F.max(F.when(F.col("metric") == metric, F.col("value")))).alias(metric)
+
+    return by_series.groupBy(*_PARTITION).agg(
+        largest("in_bytes_per_s"), largest("out_bytes_per_s"), F.max("samples").alias("samples")
+    )
+
+
+def _whole(value: Column) -> Column:
+    return F.round(value).cast("bigint")

@@ -1,0 +1,76 @@
+"""Names that exporters changed: some print '.' in a topic's name as '_', as Kafka's own metrics once did."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from schemas import bronze, conform
+
+_RUN = ("cluster_id", "run_id")
+
+
+def resolve_topics(bronze_metrics: DataFrame, topics: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """Give every sample the topic's name in the cluster.
+
+    The exact name comes first; a name that no topic has is taken for the one topic that is spelt so with dots as
+    underscores. Where several topics are, the samples are left out and reported; where a topic has the exact name and
+    another is spelt the same, the samples are kept for the exact one and a warning says so.
+
+    Parameters
+    ----------
+    bronze_metrics : DataFrame
+    topics : DataFrame
+        cluster_id, run_id, topic: the topics of each cluster.
+
+    Returns
+    -------
+    (bronze_metrics, quarantine)
+        The second has one row for each name that may mean several topics. Names of no topic stay as they are.
+    """
+    names = _names(bronze_metrics, topics)
+    kept = bronze_metrics.join(F.broadcast(names), [*_RUN, "topic"], "left").where(
+        "verdict IS NULL OR verdict <> 'left out'"
+    )
+    resolved = kept.withColumn("topic", F.coalesce("resolved", "topic"))
+    return conform(resolved, bronze.BRONZE_METRICS), conform(_reports(bronze_metrics, names), bronze.QUARANTINE)
+
+
+def _names(metrics: DataFrame, topics: DataFrame) -> DataFrame:
+    """Each exported name with the topics that it may mean, the one that is taken, and the verdict."""
+    spelt = topics.select(
+        *_RUN, F.translate("topic", ".", "_").alias("spelt"), F.col("topic").alias("known")
+    ).distinct()
+    exported = metrics.where("topic IS NOT NULL").select(*_RUN, "topic", F.translate("topic", ".", "_").alias("spelt"))
+    fits = (F.col("known") == F.col("topic")) | (F.col("topic") == F.col("spelt"))
+    meant = (
+        exported.distinct()
+        .join(spelt, [*_RUN, "spelt"], "inner")
+        .where(fits)
+        .groupBy(*_RUN, "topic")
+        .agg(F.array_sort(F.collect_set("known")).alias("candidates"))
+    )
+    exact, single = F.array_contains("candidates", F.col("topic")), F.size("candidates") == 1
+    return meant.withColumn(
+        "resolved", F.when(exact, F.col("topic")).when(single, F.get("candidates", F.lit(0)))
+    ).withColumn("verdict", F.when(single, F.lit("one topic")).when(exact, F.lit("exact")).otherwise(F.lit("left out")))
+
+
+def _reports(metrics: DataFrame, names: DataFrame) -> DataFrame:
+    doubtful = names.where("verdict <> 'one topic'")
+    places = metrics.groupBy(*_RUN, "topic").agg(
+        F.min(F.struct("source", "line")).alias("first"), F.count(F.lit(1)).alias("n")
+    )
+    may_be = F.array_join("candidates", ", ")
+    taken = F.when(F.col("verdict") == "exact", F.lit("samples are used for the exact name")).otherwise(
+        "samples are left out"
+    )
+    return places.join(F.broadcast(doubtful), [*_RUN, "topic"], "inner").select(
+        *_RUN,
+        "first.source",
+        "first.line",
+        F.lit("metric").alias("kind"),
+        F.lit("topic_spelling").alias("rule"),
+        F.when(F.col("verdict") == "exact", F.lit("warning")).otherwise(F.lit("error")).alias("severity"),
+        F.concat(F.lit("the name may mean "), may_be, F.lit(": "), F.col("n"), F.lit(" "), taken).alias("reason"),
+        F.lit("export the topic's name as it is, with its dots").alias("remedy"),
+        F.col("topic").alias("payload"),
+    )

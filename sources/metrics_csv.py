@@ -1,0 +1,141 @@
+"""Tables of metrics (CSV or Parquet): which column means what, and in which unit; optimizer/frames reads them.
+
+A table has the columns ``topic``, ``partition``, optionally ``broker_id`` and ``observed_at``, and either one column
+per measure (wide: ``size_mb``, ``in_bytes_per_s``, ...) or the two columns ``metric`` and ``value`` (long).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from optimizer.errors import InputError
+
+# Decimal prefixes are powers of 1,000, binary ones of 1,024 (IEC 80000-13).
+UNITS = {
+    "bytes": 1,
+    "kb": 10**3,
+    "mb": 10**6,
+    "gb": 10**9,
+    "tb": 10**12,
+    "kib": 2**10,
+    "mib": 2**20,
+    "gib": 2**30,
+    "tib": 2**40,
+}
+METRICS = ("size_bytes", "in_bytes_per_s", "out_bytes_per_s", "in_bytes_total", "out_bytes_total")
+DELIMITERS = (",", ";", "\t")
+
+_TOPIC = ("topic", "topic_name")
+_PARTITION = ("partition", "partition_id")
+_BROKER = ("broker_id", "broker", "node_id")
+_TIME = ("observed_at", "timestamp", "time", "ts")
+_METRIC = ("metric", "metric_name")
+_VALUE = ("value", "metric_value")
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What a name measures: the metric, and the factor that turns its values into the metric's unit."""
+
+    metric: str
+    factor: int
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Where a table keeps what; indices of columns, None where the table has no such column.
+
+    Parameters
+    ----------
+    topic, partition : int
+    broker_id, observed_at : int or None
+    metric, value : int or None
+        The long form; both or neither.
+    wide : tuple of (int, Measure)
+        The wide form; empty in the long one.
+    """
+
+    topic: int
+    partition: int
+    broker_id: int | None
+    observed_at: int | None
+    metric: int | None
+    value: int | None
+    wide: tuple[tuple[int, Measure], ...]
+
+
+def _names() -> Iterator[tuple[str, Measure]]:
+    for unit, factor in UNITS.items():
+        for name in (f"size_{unit}", f"log_size_{unit}"):
+            yield name, Measure("size_bytes", factor)
+        for way in ("in", "out"):
+            for second in ("s", "sec", "second"):
+                for name in (f"{way}_{unit}_per_{second}", f"{unit}_{way}_per_{second}"):
+                    yield name, Measure(f"{way}_bytes_per_s", factor)
+            for name in (f"{way}_{unit}_total", f"{unit}_{way}_total"):
+                yield name, Measure(f"{way}_bytes_total", factor)
+
+
+MEASURES = dict(_names())
+
+
+def normalise(name: str) -> str:
+    """A column or metric name as it is compared.
+
+    >>> normalise(' "Bytes In per-sec"')
+    'bytes_in_per_sec'
+    """
+    return "_".join(name.strip().strip("\ufeff\"'").strip().lower().replace("-", " ").replace("_", " ").split())
+
+
+def delimiter(header: str) -> str:
+    """The delimiter that a header line uses most; a comma where it uses none."""
+    return max(DELIMITERS, key=header.count)
+
+
+def split_header(header: str) -> list[str]:
+    """Column names of a header line, normalised."""
+    return [normalise(name) for name in header.rstrip("\r\n").split(delimiter(header))]
+
+
+def recognises(header: str) -> bool:
+    """Whether a line is the header of a table of metrics."""
+    try:
+        map_columns(split_header(header))
+    except InputError:
+        return False
+    return True
+
+
+def map_columns(header: Sequence[str]) -> Columns:
+    """Find what each column means.
+
+    Parameters
+    ----------
+    header : sequence of str
+        Column names in order; case, blanks and dashes do not matter.
+
+    Raises
+    ------
+    InputError
+        When a needed column is missing, or two columns mean the same.
+    """
+    names = [normalise(name) for name in header]
+    wide = tuple((i, MEASURES[name]) for i, name in enumerate(names) if name in MEASURES)
+    topic, partition = _find(names, _TOPIC), _find(names, _PARTITION)
+    metric, value = _find(names, _METRIC), _find(names, _VALUE)
+    if topic is None or partition is None:
+        raise InputError(f"the columns {names} lack topic or partition: add them")
+    if (metric is None) != (value is None) or (metric is None) == (not wide):
+        raise InputError(f"the columns {names} hold no measure: add metric and value, or columns such as {METRICS[:3]}")
+    measured = [measure.metric for _, measure in wide]
+    twice = sorted({m for m in measured if measured.count(m) > 1})
+    if twice:
+        raise InputError(f"the columns {names} give {twice} twice: leave one column for each")
+    return Columns(topic, partition, _find(names, _BROKER), _find(names, _TIME), metric, value, wide)
+
+
+def _find(names: Sequence[str], wanted: Sequence[str]) -> int | None:
+    found = [i for i, name in enumerate(names) if name in wanted]
+    if len(found) > 1:
+        raise InputError(f"the columns {[names[i] for i in found]} mean the same: leave one of them")
+    return found[0] if found else None

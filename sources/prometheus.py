@@ -1,0 +1,204 @@
+"""Prometheus text exposition of Kafka's metrics, as the JMX exporter prints them.
+
+Understood, upper or lower case, with the labels ``topic``, ``partition`` and a broker's id where they are given:
+
+- size of a replica: ``kafka_log_log_size``, ``kafka_log_Log_Size``, ``kafka_log_Log_Value{name="Size"}``;
+- counters of bytes: ``kafka_server_brokertopicmetrics_bytesin_total`` (also ``bytesinpersec_total``, ``..._count``,
+  and ``kafka_server_BrokerTopicMetrics_Count{name="BytesInPerSec"}``), the same with ``bytesout``;
+- rates: ``..._bytesinpersec_oneminuterate``, or the five or fifteen minute rate where that is all there is; never the
+  mean rate, which counts from the broker's start.
+
+A series without a topic is the total of its broker, one without a partition the total of its topic on that broker.
+kafka_exporter prints offsets: they count messages, not bytes, so they give neither sizes nor rates.
+
+References
+----------
+Text format 0.0.4 and OpenMetrics 1.0 (there time stamps are seconds, and the text ends with ``# EOF``);
+Kafka 4.3 kafka.server.BrokerTopicMetrics, kafka.log.LogMetricNames.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sources.record import Record, malformed
+
+EXPECTED = "Prometheus text exposition"
+_SAMPLE = re.compile(
+    r'(?P<name>[A-Za-z_:][A-Za-z0-9_:]*)(?:\{(?P<labels>(?:[^"}]|"(?:[^"\\]|\\.)*")*)\})?'
+    r"[ \t]+(?P<value>\S+)(?:[ \t]+(?P<time>-?[0-9.]+))?(?:[ \t]+#.*)?\s*"
+)
+_LABEL = re.compile(r'\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*(?:,|$)')
+_COMMENT = re.compile(r"# (?:HELP|TYPE) kafka_[a-z]", re.IGNORECASE)
+_ESCAPE = re.compile(r"\\(.)")
+_BYTES = re.compile(r"bytes(in|out)(?:persec)?")
+_OFFSETS = re.compile(r"kafka_(?:topic_partition_(?:current|oldest)_offset|consumergroup_\w+)")
+# The shorter the window, the closer to a sample; the mean since the broker's start is none.
+_RATES = {"oneminuterate": 0, "fiveminuterate": 1, "fifteenminuterate": 2}
+_BROKER_LABELS = ("broker_id", "brokerid", "kafka_broker_id", "broker", "kafka_broker", "node_id")
+_POD_LABELS = ("pod", "pod_name", "kubernetes_pod_name")
+_LARGEST = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One line of ours: ``rank`` 0 is the best form of its metric."""
+
+    line: int
+    text: str
+    metric: str
+    rank: int
+    labels: Mapping[str, str]
+    value: str
+    time: str | None
+
+
+def recognises(text: str) -> bool:
+    """Whether a text holds Kafka's metrics in Prometheus' format."""
+    return any(_COMMENT.match(line) or _is_kafka_sample(line) for line in text.split("\n")[:2000])
+
+
+def parse(text: str) -> Iterator[Record]:
+    """Yield ``metric`` records, and ``malformed`` ones for lines that name a metric of ours and can't be read."""
+    samples: list[Sample] = []
+    problems: list[Record] = []
+    offsets = seconds = False
+    for number, line in enumerate(text.split("\n"), start=1):
+        seconds = seconds or line.startswith("# EOF")
+        if not line.lower().startswith("kafka_"):
+            continue
+        offsets = offsets or bool(_OFFSETS.match(line))
+        found = _sample(number, line)
+        if isinstance(found, Record):
+            problems.append(found)
+        elif found:
+            samples.append(found)
+    best: dict[str, int] = {}
+    for sample in samples:
+        best[sample.metric] = min(sample.rank, best.get(sample.metric, sample.rank))
+    records = [_record(s, seconds=seconds) for s in samples if s.rank == best[s.metric]]
+    yield from sorted([*records, *problems], key=lambda record: record.line)
+    if not records and not problems:
+        yield _nothing(offsets=offsets, text=text)
+
+
+def _is_kafka_sample(line: str) -> bool:
+    match = _SAMPLE.fullmatch(line) if line.lower().startswith("kafka_") else None
+    return match is not None and _number(match["value"]) is not None
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _sample(number: int, line: str) -> Sample | Record | None:
+    """A sample of ours, a malformed record, or None where the line is about something else."""
+    name = re.split(r"[{\s]", line, maxsplit=1)[0]
+    match = _SAMPLE.fullmatch(line)
+    labels = _labels(match["labels"] or "") if match else None
+    # A broken line of ours is reported by its name alone; its labels are out of reach.
+    metric = _metric(name.lower(), labels or {})
+    if metric is None:
+        return None
+    if match is None or labels is None:
+        return _malformed(number, line, 'no name{label="value"} value [time]')
+    return Sample(number, line, metric[0], metric[1], labels, match["value"], match["time"])
+
+
+def _labels(text: str) -> dict[str, str] | None:
+    labels: dict[str, str] = {}
+    position = 0
+    while text[position:].strip():
+        match = _LABEL.match(text, position)
+        if match is None:
+            return None
+        labels[match[1].lower()] = _ESCAPE.sub(lambda m: "\n" if m[1] == "n" else m[1], match[2])
+        position = match.end()
+    return labels
+
+
+def _metric(name: str, labels: Mapping[str, str]) -> tuple[str, int] | None:
+    """Our metric and the rank of the form, for a lower-case name.
+
+    >>> _metric("kafka_server_brokertopicmetrics_bytesin_total", {})
+    ('in_bytes_total', 0)
+    >>> _metric("kafka_server_brokertopicmetrics_oneminuterate", {"name": "BytesOutPerSec"})
+    ('out_bytes_per_s', 0)
+    """
+    label = labels.get("name", "").lower()
+    if name in ("kafka_log_log_size", "kafka_log_size") or (name == "kafka_log_log_value" and label == "size"):
+        return "size_bytes", 0
+    prefix = "kafka_server_brokertopicmetrics_"
+    if not name.startswith(prefix):
+        return None
+    first, _, form = name.removeprefix(prefix).partition("_")
+    if label:
+        first, form = label, form or first
+    way = _BYTES.fullmatch(first)
+    if way is None:
+        return None
+    if form in ("total", "count", "count_total"):
+        return f"{way[1]}_bytes_total", 0
+    return (f"{way[1]}_bytes_per_s", _RATES[form]) if form in _RATES else None
+
+
+def _record(sample: Sample, *, seconds: bool) -> Record:
+    value = _number(sample.value)
+    partition = sample.labels.get("partition", "")
+    if value is None or not math.isfinite(value) or not 0 <= value <= _LARGEST:
+        return _malformed(sample.line, sample.text, f"value {sample.value} is not a number from 0 to {_LARGEST}")
+    if partition and not partition.isdecimal():
+        return _malformed(sample.line, sample.text, f"partition {partition!r} is not a number")
+    observed_at = _observed_at(sample.time, seconds=seconds)
+    if sample.time and observed_at is None:
+        return _malformed(sample.line, sample.text, f"time {sample.time} is out of range")
+    payload = {
+        "metric": sample.metric,
+        "topic": sample.labels.get("topic") or None,
+        "partition": int(partition) if partition else None,
+        "broker_id": _broker_id(sample.labels),
+        "observed_at": observed_at,
+        "value": value,
+    }
+    return Record("metric", sample.line, payload)
+
+
+def _broker_id(labels: Mapping[str, str]) -> int | None:
+    """The broker's id from a label, or the ordinal of a Kubernetes pod: the id, where an operator runs Kafka."""
+    for name in _BROKER_LABELS:
+        if labels.get(name, "").isdecimal():
+            return int(labels[name])
+    for name in _POD_LABELS:
+        ordinal = labels.get(name, "").rpartition("-")[2]
+        if ordinal.isdecimal():
+            return int(ordinal)
+    return None
+
+
+def _observed_at(time: str | None, *, seconds: bool) -> str | None:
+    number = _number(time) if time else None
+    if number is None:
+        return None
+    try:
+        moment = datetime.fromtimestamp(number if seconds else number / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _malformed(line: int, text: str, reason: str) -> Record:
+    remedy = "export the metric again, or leave the line out"
+    return malformed(line=line, expected=EXPECTED, reason=reason, remedy=remedy, text=text)
+
+
+def _nothing(*, offsets: bool, text: str) -> Record:
+    reason = "no series gives bytes of a partition, a topic or a broker"
+    if offsets:
+        reason = "offsets count messages, not bytes: kafka_exporter's series give neither sizes nor rates"
+    remedy = "export kafka_log_Log_Size and BrokerTopicMetrics BytesInPerSec, BytesOutPerSec with the JMX exporter"
+    return malformed(line=1, expected=EXPECTED, reason=reason, remedy=remedy, text=text)

@@ -1,0 +1,128 @@
+"""Prometheus text exposition."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sources import prometheus
+from sources.record import KINDS
+
+LINES = [
+    # text, (metric, topic, partition, broker_id, observed_at, value)
+    (
+        'kafka_log_log_size{topic="orders",partition="0",} 1.26257873E8',
+        ("size_bytes", "orders", 0, None, None, 126257873.0),
+    ),
+    ('kafka_log_Log_Size{partition="3",topic="a.b-c"} 7', ("size_bytes", "a.b-c", 3, None, None, 7.0)),
+    ('kafka_log_Log_Value{name="Size",topic="a",partition="1",} 12.0', ("size_bytes", "a", 1, None, None, 12.0)),
+    (
+        'kafka_server_brokertopicmetrics_bytesin_total{topic="a",} 5E3 1790000000500',
+        ("in_bytes_total", "a", None, None, "2026-09-21T14:13:20.500Z", 5000.0),
+    ),
+    ("kafka_server_brokertopicmetrics_bytesout_total 9", ("out_bytes_total", None, None, None, None, 9.0)),
+    (
+        'kafka_server_BrokerTopicMetrics_Count{name="BytesOutPerSec",topic="a",broker_id="12"} 4',
+        ("out_bytes_total", "a", None, 12, None, 4.0),
+    ),
+    (
+        'kafka_server_BrokerTopicMetrics_OneMinuteRate{name="BytesInPerSec",topic="a"} 2.5',
+        ("in_bytes_per_s", "a", None, None, None, 2.5),
+    ),
+    (
+        'kafka_server_brokertopicmetrics_bytesinpersec_fiveminuterate{topic="a",pod="main-kafka-2"} 2.5',
+        ("in_bytes_per_s", "a", None, 2, None, 2.5),
+    ),
+    (
+        r'kafka_log_log_size{note="a \"quoted\" } brace\\",topic="t",partition="0"} 1 # {id="x"} 1',
+        ("size_bytes", "t", 0, None, None, 1.0),
+    ),
+]
+
+
+@pytest.mark.parametrize(("line", "expected"), LINES)
+def test_a_line_becomes_a_metric(line: str, expected: tuple[object, ...]) -> None:
+    """Every form of a metric of ours gives its name, topic, partition, broker, time and value."""
+    text = f"# HELP x y\n# TYPE kafka_x gauge\n{line}\njvm_threads 4\n"
+    (record,) = prometheus.parse(text)
+    assert prometheus.recognises(text)
+    assert (record.kind, record.line) == ("metric", 3)
+    assert tuple(record.payload.values()) == expected
+
+
+REFUSED = [
+    ('kafka_log_log_size{topic="a",partition="0"} NaN', "NaN"),
+    ('kafka_log_log_size{topic="a",partition="0"} -1', "-1"),
+    ('kafka_log_log_size{topic="a",partition="0"} 1E19', "1E19"),
+    ('kafka_log_log_size{topic="a",partition="x"} 1', "partition 'x'"),
+    ('kafka_log_log_size{topic="a",partition="0"} one', "one"),
+    ('kafka_log_log_size{topic="a",partition="0} 1', "value [time]"),
+    ('kafka_log_log_size{topic="a",partition="0"}', "value [time]"),
+    ('kafka_log_log_size{topic="a",partition="0"} 1 99999999999999999999', "out of range"),
+    ('kafka_topic_partition_current_offset{topic="a",partition="0"} 5', "offsets count messages"),
+    ("kafka_server_replicamanager_leadercount 5", "no series gives bytes"),
+    ("kafka_server_brokertopicmetrics_replicationbytesin_total 5", "no series gives bytes"),
+    ('kafka_server_brokertopicmetrics_bytesinpersec_meanrate{topic="a"} 5', "no series gives bytes"),
+]
+
+
+@pytest.mark.parametrize(("line", "reason"), REFUSED)
+def test_what_can_not_be_used_is_malformed(line: str, reason: str) -> None:
+    """A line that gives no bytes is refused with the value or the reason, not raised and not dropped."""
+    (record,) = prometheus.parse(line)
+    assert record.kind == "malformed"
+    assert reason in record.payload["reason"]
+    assert record.payload["text"].startswith("kafka_")
+
+
+def test_all_bad_lines_are_reported_beside_the_good_ones() -> None:
+    """Two bad lines and a good one give three records in the order of the text."""
+    lines = [f'kafka_log_log_size{{topic="a",partition="{p}"}} {v}' for p, v in ((0, "NaN"), (1, "1"), (2, "-3"))]
+    assert [(r.kind, r.line) for r in prometheus.parse("\n".join(lines))] == [
+        ("malformed", 1),
+        ("metric", 2),
+        ("malformed", 3),
+    ]
+
+
+def test_the_shortest_window_of_a_rate_is_taken() -> None:
+    """Of several rates of one meter only the one over the shortest window is a sample."""
+    name = "kafka_server_brokertopicmetrics_bytesinpersec"
+    forms = ("meanrate", "fifteenminuterate", "oneminuterate", "fiveminuterate")
+    text = "\n".join(f'{name}_{form}{{topic="a"}} {i}' for i, form in enumerate(forms))
+    assert [r.payload["value"] for r in prometheus.parse(text)] == [2.0]
+
+
+def test_times_of_openmetrics_are_seconds() -> None:
+    """In a text that ends with # EOF a time stamp is in seconds."""
+    (record,) = prometheus.parse('kafka_log_log_size{topic="a",partition="0"} 1 1790000000.5\n# EOF\n')
+    assert record.payload["observed_at"] == "2026-09-21T14:13:20.500Z"
+
+
+@pytest.mark.parametrize("text", ["", "Topic: a\tPartition: 0", "# Notes about kafka_log_log_size\n", "kafka_ 1 2 3 4"])
+def test_other_texts_are_not_recognised(text: str) -> None:
+    """Text that only mentions a metric is not taken for an exposition."""
+    assert not prometheus.recognises(text)
+
+
+@given(st.text(alphabet='kafkalogsize_{}="\\, 0123456789.eE+-#\n', max_size=200))
+def test_no_text_raises(text: str) -> None:
+    """Any text gives records of known kinds."""
+    assert {r.kind for r in prometheus.parse("kafka_log_log_size" + text)} <= set(KINDS)
+
+
+@given(st.text(min_size=1, max_size=20), st.integers(0, 2**31 - 1), st.floats(0, 1e15))
+def test_a_printed_sample_is_read_back(topic: str, partition: int, value: float) -> None:
+    """Label values with quotes, backslashes and line feeds come back as they were."""
+    escaped = topic.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    (record,) = prometheus.parse(f'kafka_log_log_size{{topic="{escaped}",partition="{partition}",}} {value!r}')
+    assert (record.payload["topic"], record.payload["partition"], record.payload["value"]) == (topic, partition, value)
+
+
+@pytest.mark.shared
+def test_the_example_file_is_read(shared: Path) -> None:
+    """The JMX exporter's old output gives a size and two counters."""
+    path = next((shared / "cases/S06_prometheus").glob("jmx_exporter*"))
+    records = list(prometheus.parse(path.read_text()))
+    assert [r.payload["metric"] for r in records] == ["size_bytes", "out_bytes_total", "in_bytes_total"]
