@@ -1,0 +1,143 @@
+"""The figures of a plan, as people compare them: the cluster before, with Kafka's default, and after."""
+
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+CLUSTER = ["cluster_id", "run_id"]
+PLACEMENTS = ("before", "baseline", "after")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure: its name with the unit, and what people read."""
+
+    name: str
+    label: str
+
+
+FIGURES = (
+    Figure("moved_bytes", "Bytes copied"),
+    Figure("moved_share_percent", "Share of all bytes copied, %"),
+    Figure("replicas_moved", "Replicas copied"),
+    Figure("partitions_changed", "Partitions changed"),
+    Figure("leader_changes", "Preferred leaders changed"),
+    Figure("bound_bytes", "Proven least that any plan must copy, bytes"),
+    Figure("gap_percent", "Over the proven least, %"),
+    Figure("times_default", "Kafka's default copies so many times as much"),
+    Figure("baseline_refused", "Partitions that Kafka's default refuses"),
+    Figure("waves", "Waves"),
+    Figure("estimated_hours", "Hours of copying, estimated"),
+    Figure("rack_violations", "Partitions with too many replicas in a rack"),
+    Figure("replicas_on_leaving_brokers", "Replicas on brokers to empty"),
+    Figure("brokers_outside_bands", "Brokers outside the balance bands"),
+    Figure("disk_max_over_mean", "Fullest broker's disk, over the mean"),
+    Figure("disk_min_over_mean", "Emptiest broker's disk, over the mean"),
+    Figure("in_max_over_mean", "Busiest broker's bytes in, over the mean"),
+    Figure("out_max_over_mean", "Busiest broker's bytes out, over the mean"),
+    Figure("replicas_spread", "Replicas, most less least"),
+    Figure("leaders_spread", "Preferred leaders, most less least"),
+    Figure("brokers", "Brokers that take part"),
+    Figure("partitions", "Partitions"),
+    Figure("replicas", "Replicas"),
+    Figure("total_bytes", "Bytes on all brokers"),
+)
+
+
+def _long(frame: DataFrame, figures: dict[str, Column], placement: Column) -> DataFrame:
+    """One row a figure: cluster, run, figure, placement, value."""
+    pairs = [
+        F.struct(F.lit(name).alias("figure"), value.cast("double").alias("value")) for name, value in figures.items()
+    ]
+    exploded = frame.select(*CLUSTER, placement.alias("placement"), F.explode(F.array(*pairs)).alias("pair"))
+    return exploded.select(*CLUSTER, "placement", "pair.figure", "pair.value")
+
+
+def _percent(part: Column, whole: Column) -> Column:
+    return F.when(whole > 0, 100.0 * part / whole)
+
+
+def _copied(base: DataFrame) -> DataFrame:
+    """Bytes, replicas, partitions and leaders that the default and the plan change, one row a cluster."""
+    return base.groupBy(*CLUSTER).agg(
+        F.sum(F.col("size_bytes") * F.size("current_replicas")).alias("total_bytes"),
+        F.count(F.lit(1)).alias("partitions"),
+        F.sum("moved_bytes").alias("moved_bytes"),
+        F.sum(F.size("adding_replicas")).alias("replicas_moved"),
+        F.sum(F.col("is_changed").cast("long")).alias("partitions_changed"),
+        F.sum(F.col("leader_changed").cast("long")).alias("leader_changes"),
+        F.sum("default_moved_bytes").alias("default_moved_bytes"),
+        F.sum("default_added_replicas").alias("default_replicas_moved"),
+        F.sum(F.col("default_changed").cast("long")).alias("default_partitions_changed"),
+        F.sum(F.col("default_leader_changed").cast("long")).alias("default_leader_changes"),
+        F.sum(F.col("default_refused").cast("long")).alias("baseline_refused"),
+    )
+
+
+def _plan_figures(totals: DataFrame, bounds: DataFrame, waves: DataFrame) -> list[DataFrame]:
+    best = bounds.filter("is_best").groupBy(*CLUSTER).agg(F.max("bound_bytes").alias("bound_bytes"))
+    timed = waves.groupBy(*CLUSTER).agg(
+        F.max("wave").alias("waves"), (F.sum("estimated_seconds") / 3600).alias("estimated_hours")
+    )
+    frame = totals.join(best, CLUSTER, "left").join(timed, CLUSTER, "left")
+    moved, bound = F.col("moved_bytes"), F.col("bound_bytes")
+    gap = F.when(bound > 0, 100.0 * (moved / bound - 1)).when(moved == bound, 0.0)
+    after = {name: F.col(name) for name in ("moved_bytes", "replicas_moved", "partitions_changed", "leader_changes")}
+    after |= {
+        "moved_share_percent": _percent(moved, F.col("total_bytes")),
+        "bound_bytes": bound,
+        "gap_percent": gap,
+        "times_default": F.when(moved > 0, F.col("default_moved_bytes") / moved),
+        "waves": F.coalesce("waves", F.lit(0)),
+        "estimated_hours": F.coalesce("estimated_hours", F.lit(0.0)),
+    }
+    counted = ("moved_bytes", "replicas_moved", "partitions_changed", "leader_changes")
+    default = {name: F.col(f"default_{name}") for name in counted}
+    default |= {
+        "moved_share_percent": _percent(F.col("default_moved_bytes"), F.col("total_bytes")),
+        "baseline_refused": F.col("baseline_refused"),
+    }
+    before = {"partitions": F.col("partitions")}
+    sides = (("before", before), ("baseline", default), ("after", after))
+    return [_long(frame, figures, F.lit(placement)) for placement, figures in sides]
+
+
+def _balance_figures(measured: DataFrame) -> DataFrame:
+    part = F.col("accepts_replicas")
+
+    def over_mean(column: str, extreme: Column) -> Column:
+        mean = F.avg(F.when(part, F.col(column)))
+        return F.when(mean > 0, extreme / mean)
+
+    def inside(column: str) -> Column:
+        return F.when(part, F.col(column))
+
+    totals = measured.groupBy(*CLUSTER, "placement").agg(
+        F.sum("rack_violations").alias("rack_violations"),
+        F.sum(F.when(F.col("must_empty"), F.col("replicas")).otherwise(0)).alias("replicas_on_leaving_brokers"),
+        F.sum((~F.col("in_band")).cast("long")).alias("brokers_outside_bands"),
+        over_mean("disk_bytes", F.max(inside("disk_bytes"))).alias("disk_max_over_mean"),
+        over_mean("disk_bytes", F.min(inside("disk_bytes"))).alias("disk_min_over_mean"),
+        over_mean("in_bytes_per_s", F.max(inside("in_bytes_per_s"))).alias("in_max_over_mean"),
+        over_mean("out_bytes_per_s", F.max(inside("out_bytes_per_s"))).alias("out_max_over_mean"),
+        (F.max(inside("replicas")) - F.min(inside("replicas"))).alias("replicas_spread"),
+        (F.max(inside("leaders")) - F.min(inside("leaders"))).alias("leaders_spread"),
+        F.sum(part.cast("long")).alias("brokers"),
+        F.sum("replicas").alias("replicas"),
+        F.sum("disk_bytes").alias("total_bytes"),
+    )
+    names = [name for name in totals.columns if name not in (*CLUSTER, "placement")]
+    return _long(totals, {name: F.col(name) for name in names}, F.col("placement"))
+
+
+def summarise(base: DataFrame, measured: DataFrame, bounds: DataFrame, waves: DataFrame) -> DataFrame:
+    """Rows of ``plan_summary``: one figure of one cluster, its three values side by side."""
+    rows = reduce(DataFrame.unionByName, [*_plan_figures(_copied(base), bounds, waves), _balance_figures(measured)])
+    sides = [F.max(F.when(F.col("placement") == side, F.col("value"))).alias(side) for side in PLACEMENTS]
+    wide = rows.groupBy(*CLUSTER, "figure").agg(*sides)
+    names = F.array(*(F.lit(figure.name) for figure in FIGURES))
+    labels = F.array(*(F.lit(figure.label) for figure in FIGURES))
+    numbered = wide.withColumn("position", F.array_position(names, F.col("figure")).cast("int"))
+    return numbered.withColumn("label", F.element_at(labels, F.col("position")))

@@ -1,0 +1,153 @@
+"""A small cluster with a finished plan, by hand: six brokers on three racks, one to drain, one dead, one new."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+import schemas
+from optimizer.settings import Policy, Schedule, Settings
+from optimizer.stages import Run
+
+CLUSTER, RUN_ID = "orders", "night-1"
+GB = 10**9
+Rows = list[dict[str, Any]]
+
+BROKERS = (  # id, rack, state, accepts, must_empty
+    (1, "a", "alive", True, False),
+    (2, "a", "draining", False, True),
+    (3, "b", "alive", True, False),
+    (4, "b", "dead", False, True),
+    (5, "c", "alive", True, False),
+    (6, "a", "new", True, False),
+    (7, "b", "new", True, False),
+)
+PARTITIONS = (  # topic, partition, before, leader, isr, size GB, after, Kafka's default, reason
+    ("clicks", 0, [1, 3, 5], 1, [1, 3, 5], 40, [1, 3, 5], [3, 5, 6], ""),
+    ("clicks", 1, [2, 3, 5], 2, [2, 3, 5], 40, [6, 3, 5], [5, 6, 7], "drain"),
+    ("clicks", 2, [1, 4, 5], 1, [1, 5], 60, [1, 7, 5], [6, 7, 1], "dead"),
+    ("clicks", 10, [3, 1, 5], 3, [1, 3, 5], 20, [1, 3, 5], [1, 3, 5], "leader"),
+    ("orders.v1", 0, [1, 2, 5], 1, [1, 2, 5], 10, [1, 7, 5], [5, 1, 3], "drain,rack"),
+    ("orders.v1", 1, [5, 3, 1], 5, [1, 3, 5], 30, [5, 7, 1], [7, 5, 1], "balance"),
+)
+
+
+def instance() -> Rows:
+    """Rows of ``instance``."""
+    return [
+        {
+            "topic": topic, "partition": number, "replicas": before, "log_dirs": ["any"] * len(before),
+            "leader": leader, "isr": isr, "size_bytes": size * GB, "in_bytes_per_s": 1_000_000,
+            "out_bytes_per_s": 3_000_000, "replication_factor": len(before), "mobility": "free", "fixed_reason": None,
+        }
+        for topic, number, before, leader, isr, size, *_ in PARTITIONS
+    ]  # fmt: skip
+
+
+def instance_brokers(disk_gb: int = 1000) -> Rows:
+    """Rows of ``instance_brokers``."""
+    return [
+        {
+            "broker_id": broker, "rack": rack, "state": state, "accepts_replicas": accepts,
+            "accepts_leadership": accepts, "must_empty": empty, "disk_capacity_bytes": disk_gb * GB,
+            "in_capacity_bytes_per_s": None, "out_capacity_bytes_per_s": None,
+        }
+        for broker, rack, state, accepts, empty in BROKERS
+    ]  # fmt: skip
+
+
+def baseline() -> Rows:
+    """Rows of ``baseline``."""
+    rows: Rows = []
+    for topic, number, before, _, _, size, _, default, _ in PARTITIONS:
+        added = len(set(default) - set(before))
+        rows.append(
+            {
+                "topic": topic, "partition": number, "algorithm": "striped", "replicas": default,
+                "added_replicas": added, "moved_bytes": added * size * GB,
+                "leader_changed": default[0] != before[0], "error": None,
+            }
+        )  # fmt: skip
+    return rows
+
+
+def proposal() -> Rows:
+    """Rows of ``proposal``: only what changes."""
+    return [
+        {"topic": topic, "partition": number, "replicas": after}
+        for topic, number, before, _, _, _, after, _, _ in PARTITIONS
+        if after != before
+    ]
+
+
+def moves() -> Rows:
+    """Rows of ``moves``; a partition with two reasons has a row for each."""
+    rows: Rows = []
+    for topic, number, before, _, _, size, after, _, reasons in PARTITIONS:
+        gone, came = sorted(set(before) - set(after)), sorted(set(after) - set(before))
+        pairs = list(zip(gone, came, strict=True))
+        rows += [
+            {
+                "topic": topic,
+                "partition": number,
+                "from_broker": g,
+                "to_broker": c,
+                "size_bytes": size * GB,
+                "reason": r,
+            }
+            for g, c in pairs
+            for r in reasons.split(",")
+        ]
+    return rows
+
+
+BOUNDS: Rows = [
+    {"kind": "forced", "bound_bytes": 110 * GB, "is_best": False, "detail": "replicas on brokers to empty"},
+    {"kind": "flow", "bound_bytes": 130 * GB, "is_best": True, "detail": "what brokers hold above their bands"},
+]
+FINDINGS: Rows = [
+    {
+        "rule": "dead_broker", "subject": "broker 4", "when": "before",
+        "detail": "holds 1 replica, 60 GB, and is not live", "remedy": "the plan copies it elsewhere",
+    }
+]  # fmt: skip
+QUALITY: Rows = [
+    {
+        "table_name": "replicas", "expectation": "expect_column_values_to_be_true", "rule": "no_repeated_broker",
+        "severity": "critical", "success": True, "observed": None, "threshold": None, "unexpected_count": 0,
+        "remedy": "",
+    },
+    {
+        "table_name": "partition_load", "expectation": "expect_column_values_to_be_between", "rule": "rates_known",
+        "severity": "warning", "success": False, "observed": "0.5", "threshold": "0.95", "unexpected_count": 3,
+        "remedy": "export the rates of every partition",
+    },
+]  # fmt: skip
+
+
+def frame(spark: SparkSession, table: str, rows: Rows, cluster_id: str = CLUSTER) -> DataFrame:
+    """Rows as the table's DataFrame."""
+    full = [{"cluster_id": cluster_id, "run_id": RUN_ID, **row} for row in rows]
+    return spark.createDataFrame(full, schemas.ALL[table].schema)
+
+
+def inputs(spark: SparkSession, **replaced: Rows) -> dict[str, DataFrame]:
+    """What PLAN and EMIT read from the stages before; some tables may be replaced."""
+    tables: Mapping[str, Rows] = {
+        "instance": instance(), "instance_brokers": instance_brokers(), "baseline": baseline(),
+        "proposal": proposal(), "moves": moves(), "bounds": BOUNDS, "findings": FINDINGS, "quality_results": QUALITY,
+        **replaced,
+    }  # fmt: skip
+    return {name: frame(spark, name, rows) for name, rows in tables.items()}
+
+
+def settings(output: str = "out", *, disk_headroom: float = 0.1) -> Settings:
+    """Two waves, at most three copies each."""
+    schedule = Schedule(window_hours=1, throttle_mb_per_s=50, max_moves_per_wave=2)
+    base = Settings(schedule=schedule, policy=Policy(drain_brokers=(2,), disk_headroom=disk_headroom))
+    return Settings(schedule=schedule, policy=base.policy, storage=type(base.storage)(output=output))
+
+
+def run(spark: SparkSession, output: str = "out", *, disk_headroom: float = 0.1) -> Run:
+    """The run that the stages are given."""
+    return Run(spark, RUN_ID, settings(output, disk_headroom=disk_headroom), "test")

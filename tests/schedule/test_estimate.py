@@ -1,0 +1,82 @@
+"""Throttle rates and the time that copies take, against what was measured on a real cluster."""
+
+import math
+
+import numpy as np
+import pytest
+
+from optimizer.schedule.estimate import seconds, traffic
+from optimizer.schedule.throttle_rate import is_below_floor, one_for_all, per_broker
+from tests.schedule.test_waves import Row, changes_of
+
+MB = 10**6
+SIZE = 105_010_000
+
+
+def law_seconds(rows: list[Row], rate: int) -> float:
+    """Time at one rate for all brokers."""
+    rates = np.full(6, rate, dtype=np.int64)
+    return seconds(traffic(changes_of(rows), 6), leader_rate=rates, follower_rate=rates)
+
+
+@pytest.mark.parametrize(
+    ("case", "rows", "measured"),
+    [
+        ("one leader, one follower", [("balance", SIZE, 0, [1], [])], 27.7),
+        ("one leader, two followers", [("balance", SIZE, 0, [1, 2], [])], 49.7),
+        ("two partitions of one leader", [("balance", SIZE, 0, [1], []), ("balance", SIZE, 0, [2], [])], 50.0),
+        ("two leaders, one follower", [("balance", SIZE, 0, [2], []), ("balance", SIZE, 1, [2], [])], 55.4),
+        ("two pairs", [("balance", SIZE, 0, [1], []), ("balance", SIZE, 2, [3], [])], 28.9),
+        ("a swap", [("balance", SIZE, 0, [1], []), ("balance", SIZE, 1, [0], [])], 27.8),
+    ],
+)
+def test_the_law_agrees_with_a_real_cluster(case: str, rows: list[Row], measured: float) -> None:
+    """At 4 MB/s the law is within a tenth of the seconds that Kafka took."""
+    assert law_seconds(rows, 4 * MB) == pytest.approx(measured, rel=0.1), case
+
+
+def test_live_traffic_eats_the_throttle() -> None:
+    """With 2 MB/s produced and one in-sync follower, 3 MB/s never finish and 6 MB/s take 35 s."""
+    changes = changes_of([("balance", 70_700_000, 0, [1], [])])
+    changes.in_bytes_per_s[:] = 2 * MB
+    changes.in_sync_followers[:] = 1
+    of = traffic(changes, 6)
+
+    def at(rate: int) -> float:
+        return seconds(of, leader_rate=np.full(6, rate), follower_rate=np.full(6, 10 * rate))
+
+    assert at(3 * MB) == math.inf
+    assert at(6 * MB) == pytest.approx(35.35, abs=0.1)
+
+
+def test_nothing_to_copy_takes_no_time() -> None:
+    """A reorder takes no time and needs no throttle."""
+    of = traffic(changes_of([("leader", SIZE, 0, [], [])]), 6)
+    rates = per_broker(of, copy_bytes_per_s=MB)
+    assert seconds(of, leader_rate=rates.leader, follower_rate=rates.follower) == 0
+    assert one_for_all(of, copy_bytes_per_s=MB) == 0
+
+
+def test_the_careful_rate_adds_live_traffic() -> None:
+    """Copies get what was asked for: live replication is added on each side, and only where a broker takes part."""
+    changes = changes_of([("balance", SIZE, 0, [1, 2], [3])])
+    changes.in_bytes_per_s[:] = 100
+    changes.in_sync_followers[:] = 2
+    of = traffic(changes, 6)
+    rates = per_broker(of, copy_bytes_per_s=MB)
+    assert rates.leader.tolist() == [MB + 400, 0, 0, 0, 0, 0]
+    assert rates.follower.tolist() == [0, MB + 100, MB + 100, 0, 0, 0]
+    assert one_for_all(of, copy_bytes_per_s=MB) == MB + 400
+    assert seconds(of, leader_rate=rates.leader, follower_rate=rates.follower) == pytest.approx(2 * SIZE / MB)
+
+
+@pytest.mark.parametrize(("rate", "below"), [(10_000, True), (104_857, False), (MB, False)])
+def test_a_rate_under_the_fetch_size_is_reported(rate: int, below: bool) -> None:
+    """One partition trickles at about 104 KB/s whatever lower rate is set."""
+    of = traffic(changes_of([("balance", SIZE, 0, [1], [])]), 6)
+    assert is_below_floor(of, per_broker(of, copy_bytes_per_s=rate)) is below
+
+
+def test_the_floor_sets_the_time_below_it() -> None:
+    """At 10 KB/s a copy takes as long as at the floor."""
+    assert law_seconds([("balance", SIZE, 0, [1], [])], 10_000) == pytest.approx(SIZE / 104_857, rel=0.001)

@@ -1,0 +1,162 @@
+"""Waves: urgency, balance, disk, limits."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from optimizer.schedule.changes import URGENCY, Changes, bytes_per_broker, pad, urgency_of
+from optimizer.schedule.waves import NO_LIMIT, PARTITIONS_PER_REQUEST, UNPLACED, assign_waves
+from optimizer.settings import Schedule
+
+GB = 10**9
+Row = tuple[str, int, int, list[int], list[int]]  # reason, size_bytes, leader, added, removed
+
+
+def changes_of(rows: list[Row], n_brokers: int = 6) -> Changes:
+    """Changes from readable rows; brokers are 0..n-1."""
+    ids = np.arange(n_brokers)
+    return Changes(
+        size_bytes=np.array([r[1] for r in rows], dtype=np.int64),
+        in_bytes_per_s=np.zeros(len(rows), dtype=np.int64),
+        source=np.array([r[2] for r in rows], dtype=np.int64),
+        in_sync_followers=np.zeros(len(rows), dtype=np.int64),
+        added=pad([r[3] for r in rows], ids),
+        removed=pad([r[4] for r in rows], ids),
+        urgency=np.array([URGENCY.index(r[0]) for r in rows], dtype=np.int64),
+    )
+
+
+def waves_of(
+    rows: list[Row], *, used: list[int] | None = None, limit: list[int] | None = None, knobs: Schedule | None = None
+) -> list[int]:
+    """Waves of the rows; disks are unlimited unless given."""
+    n = 6
+    return assign_waves(
+        changes_of(rows, n),
+        disk_used=np.array(used or [0] * n, dtype=np.int64),
+        disk_limit=np.array(limit or [NO_LIMIT] * n, dtype=np.int64),
+        schedule=knobs or Schedule(),
+    ).tolist()
+
+
+def test_no_change_needs_no_wave() -> None:
+    """An empty plan has no waves."""
+    assert waves_of([]) == []
+
+
+def test_urgent_comes_first() -> None:
+    """With two waves, drains precede balance moves of the same size on the same broker."""
+    rows: list[Row] = [("balance", GB, 0, [1], [2]), ("drain", GB, 0, [3], [4])]
+    assert waves_of(rows, knobs=Schedule(waves=2)) == [2, 1]
+
+
+def test_copies_are_counted_at_the_leader() -> None:
+    """Two copies that one leader sends go to different waves although sources and targets of the replicas differ."""
+    rows: list[Row] = [("balance", GB, 0, [1], [2]), ("balance", GB, 0, [3], [4]), ("balance", GB, 5, [2], [1])]
+    waves = waves_of(rows, knobs=Schedule(waves=2))
+    assert waves[0] != waves[1]
+
+
+def test_window_sets_the_number_of_waves() -> None:
+    """Four copies from one leader, 3600 s each at the rate, need four waves of one hour and one of four."""
+    rows: list[Row] = [("balance", 36 * GB, 0, [b], []) for b in (1, 2, 3, 4)]
+    assert sorted(waves_of(rows, knobs=Schedule(window_hours=1, throttle_mb_per_s=10))) == [1, 2, 3, 4]
+    assert waves_of(rows, knobs=Schedule(window_hours=4, throttle_mb_per_s=10)) == [1, 1, 1, 1]
+
+
+def test_moves_per_wave_are_limited() -> None:
+    """No wave copies more replicas than allowed."""
+    rows: list[Row] = [("balance", 1, 0, [1, 2], [])] * 5
+    waves = np.array(waves_of(rows, knobs=Schedule(max_moves_per_wave=4)))
+    assert np.bincount(waves).max() <= 2
+    assert waves.max() == 3
+
+
+def test_a_partition_over_the_limit_goes_alone() -> None:
+    """A partition with more copies than a wave allows is still executed, alone."""
+    rows: list[Row] = [("replication", 1, 0, [1, 2, 3], []), ("balance", 1, 0, [1], [])]
+    assert sorted(waves_of(rows, knobs=Schedule(max_moves_per_wave=2))) == [1, 2]
+
+
+def test_reorders_go_last() -> None:
+    """A change without copies is executed in the last wave."""
+    rows: list[Row] = [("leader", GB, 0, [], []), ("balance", GB, 0, [1], [2]), ("balance", GB, 0, [3], [4])]
+    assert waves_of(rows, knobs=Schedule(waves=2))[0] == 2
+    assert waves_of(rows[:1]) == [1]
+
+
+def test_a_request_is_never_larger_than_the_controller_takes() -> None:
+    """Reorders beyond what one request may hold open further waves."""
+    rows: list[Row] = [("balance", 1, 0, [1], [2])] + [("leader", 1, 0, [], [])] * (2 * PARTITIONS_PER_REQUEST)
+    sizes = np.bincount(waves_of(rows))
+    assert sizes.tolist() == [0, PARTITIONS_PER_REQUEST, PARTITIONS_PER_REQUEST, 1]
+
+
+def test_a_full_target_waits_until_it_is_freed() -> None:
+    """A copy to a broker without room follows in the wave after the one that frees it."""
+    used, limit = [0, 10, 0, 0, 0, 0], [100, 12, 100, 100, 100, 100]
+    rows: list[Row] = [("balance", 10, 0, [1], [2]), ("balance", 10, 0, [3], [1])]
+    assert waves_of(rows, used=used, limit=limit) == [2, 1]
+
+
+def test_two_full_brokers_cannot_swap() -> None:
+    """What no order can place is marked, not forced."""
+    used, limit = [0, 10, 10, 0, 0, 0], [100, 12, 12, 100, 100, 100]
+    rows: list[Row] = [("balance", 10, 0, [1], [2]), ("balance", 10, 0, [2], [1])]
+    assert waves_of(rows, used=used, limit=limit) == [UNPLACED, UNPLACED]
+
+
+def test_a_leaderless_partition_loads_its_target_only() -> None:
+    """Without a leader nothing counts as sent."""
+    rows: list[Row] = [("dead", GB, -1, [1], [0]), ("dead", GB, -1, [2], [0])]
+    assert waves_of(rows, knobs=Schedule(window_hours=1, throttle_mb_per_s=1)) == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("reasons", "first"),
+    [("balance", "balance"), ("balance,rack", "rack"), ("drain,rack", "drain"), ("leader", "leader")],
+)
+def test_the_most_urgent_reason_counts(reasons: str, first: str) -> None:
+    """Of several reasons the most urgent decides."""
+    assert URGENCY[urgency_of(reasons)] == first
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> tuple[Changes, np.ndarray, np.ndarray, Schedule]:
+    """A plan that may swap between nearly full brokers."""
+    n = draw(st.integers(3, 6))
+    rows: list[Row] = []
+    for _ in range(draw(st.integers(0, 12))):
+        hosts = draw(st.permutations(range(n)))
+        k = draw(st.integers(0, min(2, n - 1)))
+        added, removed = list(hosts[:k]), list(hosts[k : k + k])
+        reason = draw(st.sampled_from(URGENCY[:-1])) if added else "leader"
+        rows.append((reason, draw(st.integers(0, 50)), draw(st.integers(-1, n - 1)), added, removed))
+    used = np.zeros(n, dtype=np.int64) + bytes_per_broker(
+        changes_of(rows, n).removed, changes_of(rows, n).size_bytes, n
+    )
+    limit = used + np.array([draw(st.integers(-20, 200)) for _ in range(n)], dtype=np.int64)
+    knobs = Schedule(waves=draw(st.integers(0, 4)), max_moves_per_wave=draw(st.integers(1, 6)))
+    return changes_of(rows, n), used, limit, knobs
+
+
+@settings(max_examples=150, deadline=None)
+@given(plans())
+def test_every_wave_respects_disks_and_limits(plan: tuple[Changes, np.ndarray, np.ndarray, Schedule]) -> None:
+    """In every wave disks hold both copies, numbers have no gaps, and limits hold."""
+    changes, used, limit, knobs = plan
+    wave_of = assign_waves(changes, disk_used=used, disk_limit=limit, schedule=knobs)
+    allowed, now = np.maximum(limit, used), used.copy()
+    last = int(wave_of.max(initial=0))
+    assert set(range(1, last + 1)) <= set(wave_of.tolist()) or last <= 1
+    for wave in range(1, last + 1):
+        part = changes.select(wave_of == wave)
+        peak = now + bytes_per_broker(part.added, part.size_bytes, len(used))
+        touched = np.unique(part.added[part.added >= 0])
+        assert (peak[touched] <= allowed[touched]).all()
+        now = peak - bytes_per_broker(part.removed, part.size_bytes, len(used))
+        if not knobs.waves:
+            assert part.copies.sum() <= knobs.max_moves_per_wave or (part.copies > 0).sum() == 1
+    if knobs.waves:
+        assert last <= knobs.waves
