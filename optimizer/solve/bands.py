@@ -6,6 +6,8 @@ racks level by level between these limits (water filling); inside a rack it is s
 differ, else equally). The band of broker b is ``mu_bd * (1 -+ width_d)``.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from optimizer.domain import Bands, Bools, Brokers, Cluster, Floats, Ints, Partitions
@@ -84,38 +86,62 @@ def broker_weights(brokers: Brokers, live: Bools) -> Floats:
     return np.stack([disk, disk, disk if in_ is None else in_], axis=1)
 
 
-def reachable_means(cluster: Cluster) -> Floats:
-    """Per broker and resource the load to aim for, (B, 3), in absolute units; 0 for brokers outside the balance."""
-    brokers, partitions = cluster.brokers, cluster.partitions
+@dataclass(frozen=True)
+class Demand:
+    """What the partitions ask of the cluster, summed by replication factor.
+
+    Parameters
+    ----------
+    replication_factor : (F,) int64
+    load : (F, D) float64
+        Load of one replica of each partition, summed over the partitions of that factor.
+    """
+
+    replication_factor: Ints
+    load: Floats
+
+    @property
+    def total(self) -> Floats:
+        """Load of all replicas, (D,)."""
+        return np.asarray((self.load * self.replication_factor[:, None]).sum(axis=0))
+
+
+def demand_of(partitions: Partitions) -> Demand:
+    """Demand of explicit partitions."""
+    factors, inverse = np.unique(partitions.replication_factor, return_inverse=True)
+    load = np.zeros((len(factors), len(RESOURCES)))
+    np.add.at(load, inverse, replica_weights(partitions))
+    return Demand(factors, load)
+
+
+def reachable_means(brokers: Brokers, demand: Demand, loads: Floats) -> Floats:
+    """Per broker and resource the load to aim for, (B, D), in absolute units; 0 for brokers outside the balance."""
     live = brokers.accepts_replicas
-    weights, loads_ = replica_weights(partitions), None
-    loads_ = broker_loads(len(brokers), partitions.replicas, weights)
     strength = broker_weights(brokers, live)
     sizes = live_rack_sizes(brokers)
-    caps = rack_caps(partitions.replication_factor, sizes)
-    floors = rack_floors(partitions.replication_factor, sizes)
+    caps = rack_caps(demand.replication_factor, sizes)
+    floors = rack_floors(demand.replication_factor, sizes)
     n_racks = len(brokers.rack_names)
-    means = np.zeros((len(brokers), 3))
+    means = np.zeros(strength.shape)
     stays = ~live & ~brokers.must_empty
-    for d in range(3):
-        total = float((weights[:, d] * partitions.replication_factor).sum() - loads_[stays, d].sum())
+    for d in range(strength.shape[1]):
+        total = float(demand.total[d] - loads[stays, d].sum())
         rack_weight = np.bincount(brokers.rack, strength[:, d], n_racks)
-        most = np.array([(weights[:, d] * np.minimum(caps, n)).sum() for n in sizes])
-        least = np.array([(weights[:, d] * np.minimum(floors, n)).sum() for n in sizes])
+        most = np.array([(demand.load[:, d] * np.minimum(caps, n)).sum() for n in sizes])
+        least = np.array([(demand.load[:, d] * np.minimum(floors, n)).sum() for n in sizes])
         rack_total = pour(total, rack_weight, least, most)
         per_strength = np.divide(rack_total, rack_weight, out=np.zeros(n_racks), where=rack_weight > 0)
         means[:, d] = strength[:, d] * per_strength[brokers.rack]
     return means
 
 
-def bands(cluster: Cluster, policy: Policy) -> Bands:
+def bands_for(brokers: Brokers, demand: Demand, loads: Floats, policy: Policy) -> Bands:
     """Bands of the placement resources (replicas, disk, in); hard disk capacity with headroom cuts the upper limit.
 
     Brokers that must empty have the band [0, 0]; brokers that neither receive nor must empty have no band.
     """
-    brokers = cluster.brokers
     width = np.array([policy.replicas_band, policy.disk_band, policy.in_band])
-    mean = reachable_means(cluster)
+    mean = reachable_means(brokers, demand, loads)
     lower, upper = mean * (1 - np.minimum(width, 1)), mean * (1 + width)
     lower[:, REPLICAS] = np.minimum(np.ceil(lower[:, REPLICAS] - 1e-9), np.floor(mean[:, REPLICAS]))
     upper[:, REPLICAS] = np.maximum(np.floor(upper[:, REPLICAS] + 1e-9), np.ceil(mean[:, REPLICAS]))
@@ -129,13 +155,18 @@ def bands(cluster: Cluster, policy: Policy) -> Bands:
     return Bands(RESOURCES, lower, upper)
 
 
+def bands(cluster: Cluster, policy: Policy) -> Bands:
+    """Bands of a cluster given by its partitions."""
+    partitions = cluster.partitions
+    loads = broker_loads(len(cluster.brokers), partitions.replicas, replica_weights(partitions))
+    return bands_for(cluster.brokers, demand_of(partitions), loads, policy)
+
+
 def excess(loads: Floats, limits: Bands) -> Floats:
     """Load above (positive) or below (negative) the band, (B, D), in absolute units."""
     return np.maximum(loads - limits.upper, 0) - np.maximum(limits.lower - loads, 0)
 
 
-def load_scale(cluster: Cluster) -> Floats:
-    """Mean load of a broker that takes part, per resource, (3,); at least 1, so that it can divide."""
-    weights = replica_weights(cluster.partitions)
-    total = (weights * cluster.partitions.replication_factor[:, None]).sum(axis=0)
-    return np.maximum(total / max(int(cluster.brokers.accepts_replicas.sum()), 1), 1.0)
+def load_scale(brokers: Brokers, demand: Demand) -> Floats:
+    """Mean load of a broker that takes part, per resource, (D,); at least 1, so that it can divide."""
+    return np.asarray(np.maximum(demand.total / max(int(brokers.accepts_replicas.sum()), 1), 1.0))

@@ -9,7 +9,7 @@ from optimizer.solve.improve import best_rounding, moved_cost, violation
 from optimizer.solve.relaxation import relax
 from optimizer.solve.shard import ShardProblem, legal_options
 
-OPTIMAL, FEASIBLE, UNCHANGED = "OPTIMAL", "FEASIBLE", "UNCHANGED"
+OPTIMAL, FEASIBLE, UNCHANGED, FAILED = "OPTIMAL", "FEASIBLE", "UNCHANGED", "FAILED"
 PROVEN_GAP = 1e-9
 
 

@@ -1,0 +1,8 @@
+"""Stage 3: the instance to plan: brokers, replicas and loads under the policy."""
+
+import sys
+
+from optimizer.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main(["snapshot"], __doc__ or ""))

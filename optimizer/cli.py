@@ -1,0 +1,169 @@
+"""The command line that every job shares: options to settings, settings to stages, errors to exit codes."""
+
+import argparse
+import os
+import re
+import sys
+import tomllib
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from optimizer.errors import BallastError, ConfigError
+from optimizer.settings import Settings, build, merge, read_toml
+
+EPILOG = """\
+Options are laid over the configuration file, which is laid over conf/default.toml: see docs/configuration.md.
+exit codes: 0 done, 1 failed, 2 wrong use or configuration, 3 refused by a data-quality gate or the audit"""
+
+
+def _ids(text: str) -> list[int]:
+    if not re.fullmatch(r"\d+(,\d+)*", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of broker ids: write 3 or 3,7,12")
+    return [int(part) for part in text.split(",")]
+
+
+def parser(description: str) -> argparse.ArgumentParser:
+    """Options of every job."""
+    result = argparse.ArgumentParser(
+        description=description, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    result.add_argument(
+        "--config", metavar="FILE", help="TOML file: clusters and the knobs that differ from the defaults"
+    )
+    result.add_argument("--run-id", help="names the run in every table (default: the time in UTC)")
+    result.add_argument("--warehouse", metavar="DIR", help="folder of the Delta tables")
+    result.add_argument("--output", metavar="DIR", help="folder of the files; a run gets a folder of its own in it")
+    cluster = result.add_argument_group("one cluster without a configuration file")
+    cluster.add_argument("--cluster", metavar="ID", help="its name in every table")
+    cluster.add_argument("--input", metavar="DIR", help="folder with outputs of Kafka's tools, capacities and metrics")
+    cluster.add_argument("--bootstrap-server", metavar="HOST:PORT", help="live cluster")
+    cluster.add_argument("--client-config", metavar="FILE", help="client properties (SASL, TLS) of the live connection")
+    policy = result.add_argument_group("policy")
+    policy.add_argument("--drain", type=_ids, metavar="IDS", help="empty these brokers, e.g. 3,7")
+    policy.add_argument("--exclude-brokers", type=_ids, metavar="IDS", help="give these brokers no replica")
+    policy.add_argument("--demote", type=_ids, metavar="IDS", help="take preferred leaders off these brokers")
+    policy.add_argument(
+        "--exclude-topics", action="append", metavar="REGEX", help="leave these topics alone; may be repeated"
+    )
+    result.add_argument(
+        "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="any other knob, value as in TOML"
+    )
+    return result
+
+
+def _knob(text: str) -> dict[str, Any]:
+    """``section.key=value`` as nested settings; a value that is no TOML is text."""
+    match = re.fullmatch(r"([a-z_]+)\.([a-z_]+)=(.*)", text)
+    if not match:
+        raise ConfigError(f"--set {text}: write SECTION.KEY=VALUE, e.g. solver.rounds=2")
+    section, key, value = match.groups()
+    try:
+        return {section: tomllib.loads(f"{key} = {value}")}
+    except tomllib.TOMLDecodeError:
+        return {section: {key: value}}
+
+
+def _overrides(options: argparse.Namespace) -> dict[str, Any]:
+    policy = {
+        "drain_brokers": options.drain,
+        "exclude_brokers": options.exclude_brokers,
+        "demote_brokers": options.demote,
+        "exclude_topics": options.exclude_topics,
+    }
+    storage = {"warehouse": options.warehouse, "output": options.output}
+    content: dict[str, Any] = {
+        "policy": {name: value for name, value in policy.items() if value is not None},
+        "storage": {name: value for name, value in storage.items() if value is not None},
+    }
+    for text in options.set:
+        content = merge(content, _knob(text))
+    if options.cluster:
+        paths = {"input": options.input, "client_config": options.client_config}
+        cluster = {name: str(Path(value).resolve()) for name, value in paths.items() if value}
+        if options.bootstrap_server:
+            cluster["bootstrap_servers"] = options.bootstrap_server
+        content["clusters"] = [{"id": options.cluster, **cluster}]
+    elif options.input or options.bootstrap_server or options.client_config:
+        raise ConfigError(
+            "--input, --bootstrap-server and --client-config describe one cluster: name it with --cluster ID"
+        )
+    return content
+
+
+def home() -> Path:
+    """The checkout: where conf/ lies.
+
+    Raises
+    ------
+    ConfigError
+        When it can't be found.
+    """
+    folder = Path(os.environ.get("BALLAST_HOME", Path.cwd()))
+    if not (folder / "conf" / "default.toml").is_file():
+        raise ConfigError(
+            f"{folder}/conf/default.toml is missing: set BALLAST_HOME to the checkout, or use spark-submit.sh"
+        )
+    return folder
+
+
+def settings_of(options: argparse.Namespace) -> Settings:
+    """Defaults, file and options, merged and checked.
+
+    Raises
+    ------
+    ConfigError
+    """
+    content = read_toml(home() / "conf" / "default.toml")
+    if options.config:
+        content = merge(content, read_toml(Path(options.config)))
+    settings = build(merge(content, _overrides(options)))
+    if not settings.clusters:
+        raise ConfigError("no cluster is named: give --config FILE with [[clusters]], or --cluster ID with --input DIR")
+    return settings
+
+
+def run_id_of(options: argparse.Namespace) -> str:
+    """The run's id: given, or the time."""
+    run_id = options.run_id or datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,100}", run_id):
+        raise ConfigError(f"--run-id {run_id!r}: use letters, digits, dot, dash and underscore, at most 100")
+    return run_id
+
+
+def _execute(names: Sequence[str], options: argparse.Namespace) -> None:
+    """Everything that needs Spark is imported here, so that --help is quick."""
+    settings, run_id = settings_of(options), run_id_of(options)
+
+    from pyspark.sql import SparkSession
+
+    from optimizer.frames.emit import written_paths
+    from optimizer.pipeline import run_stages, stages_named
+    from optimizer.resources import Meter
+    from optimizer.stages import Run
+
+    spark = SparkSession.builder.getOrCreate()
+    meter = Meter(spark, sys.stderr)
+    try:
+        run = Run(spark, run_id, settings, os.environ.get("BALLAST_CODE_VERSION", "unknown"))
+        sys.stderr.write(f"run {run_id}: {len(settings.clusters)} cluster(s)\n")
+        try:
+            run_stages(stages_named(names), run, meter)
+        finally:
+            meter.write(Path(settings.storage.output) / run_id / "timings.json")
+        if "emit" in names:
+            sys.stdout.write(written_paths(run))
+    finally:
+        spark.stop()
+
+
+def main(names: Sequence[str], description: str) -> int:
+    """Run stages by name; returns the exit code."""
+    options = parser(description).parse_args()
+    try:
+        _execute(names, options)
+    except BallastError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return error.exit_code
+    return 0

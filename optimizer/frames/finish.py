@@ -1,0 +1,108 @@
+"""The last step of solve, one task a cluster: order lists, choose leaders, name moves and findings."""
+
+from collections.abc import Iterable
+from dataclasses import asdict
+
+import numpy as np
+import pandas as pd
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+import schemas
+from optimizer.domain import Bands, Brokers, Floats, Ints, Partitions
+from optimizer.frames.cluster import replica_lists, replica_matrix, to_partitions
+from optimizer.settings import Policy
+from optimizer.solve import proposal
+from optimizer.solve.leaders import assign_leaders, lead_with
+from optimizer.stages import Frames, Run
+
+COLUMNS = (
+    "cluster_id string, kind string, topic string, partition int, replicas array<int>, from_broker int, to_broker int, "
+    "size_bytes bigint, out_bytes_per_s bigint, reason string, rule string, subject string, when string, "
+    "detail string, remedy string"
+)
+NAMES = [field.split()[0] for field in COLUMNS.split(", ")]
+ClusterFacts = tuple[Brokers, Bands, Floats, Floats]
+
+
+def _proposals(partitions: Partitions, final: Ints, ids: Ints) -> Iterable[dict[str, object]]:
+    changed = np.flatnonzero((final != partitions.replicas).any(axis=1))
+    for row, replicas in zip(changed, replica_lists(final[changed], ids), strict=True):
+        yield {
+            "kind": "proposal",
+            "topic": partitions.topic[row],
+            "partition": partitions.partition[row],
+            "replicas": replicas,
+        }
+
+
+def _moves(brokers: Brokers, partitions: Partitions, settled: Ints) -> Iterable[dict[str, object]]:
+    for move in proposal.reasons(brokers, partitions, settled):
+        yield {
+            "kind": "move",
+            "topic": partitions.topic[move.row],
+            "partition": partitions.partition[move.row],
+            "from_broker": brokers.ids[move.from_broker],
+            "to_broker": brokers.ids[move.to_broker],
+            "size_bytes": partitions.size_bytes[move.row],
+            "reason": move.reason,
+        }
+
+
+def _leaders(brokers: Brokers, partitions: Partitions, final: Ints) -> Iterable[dict[str, object]]:
+    for row in np.flatnonzero(final[:, 0] != partitions.replicas[:, 0]):
+        yield {
+            "kind": "leader",
+            "topic": partitions.topic[row],
+            "partition": partitions.partition[row],
+            "from_broker": brokers.ids[partitions.replicas[row, 0]],
+            "to_broker": brokers.ids[final[row, 0]],
+            "out_bytes_per_s": partitions.out_bytes_per_s[row],
+        }
+
+
+def _fixed_findings(frame: pd.DataFrame) -> Iterable[proposal.Finding]:
+    for row in frame[frame["fixed_reason"].notna()].itertuples():
+        remedy = "mend the cause and plan again" if row.mobility == "fixed" else "take it out of exclude_topics"
+        yield proposal.Finding("not_free", f"{row.topic}-{row.partition}", "both", str(row.fixed_reason), remedy)
+
+
+def finish_cluster(frame: pd.DataFrame, facts: ClusterFacts, policy: Policy) -> pd.DataFrame:
+    """Rows of every output table of one cluster, columns of COLUMNS."""
+    brokers, limits, before, after = facts
+    rows = frame.sort_values(["topic", "partition"], kind="stable").reset_index(drop=True)
+    partitions = to_partitions(rows, brokers.ids)
+    chosen = replica_matrix(rows["current"], brokers.ids)
+    settled = proposal.settle(partitions.replicas, chosen)
+    slot = assign_leaders(brokers, partitions, settled, leaders_band=policy.leaders_band, out_band=policy.out_band)
+    final = lead_with(settled, slot)
+    findings = [
+        *proposal.broker_findings(brokers),
+        *proposal.rack_findings(brokers, partitions, final),
+        *proposal.stranded_findings(brokers, partitions, final),
+        *proposal.band_findings(brokers, limits, before, after),
+        *_fixed_findings(rows),
+    ]
+    records: list[dict[str, object]] = [
+        *_proposals(partitions, final, brokers.ids),
+        *_moves(brokers, partitions, settled),
+        *_leaders(brokers, partitions, final),
+        *({"kind": "finding", **asdict(finding)} for finding in findings),
+    ]
+    result = pd.DataFrame(records, columns=NAMES).assign(cluster_id=str(frame["cluster_id"].iloc[0]))
+    return result.astype(object).where(result.notna(), None)
+
+
+def finish(placement: DataFrame, facts: dict[str, ClusterFacts], run: Run) -> Frames:
+    """``proposal``, ``moves``, ``leaders`` and ``findings`` of the final placement."""
+    policy = run.settings.policy
+
+    def one(frame: pd.DataFrame) -> pd.DataFrame:
+        return finish_cluster(frame, facts[str(frame["cluster_id"].iloc[0])], policy)
+
+    rows = placement.groupBy("cluster_id").applyInPandas(one, COLUMNS).withColumn("run_id", F.lit(run.run_id))
+    stored = rows.localCheckpoint()
+    kinds = {"proposal": "proposal", "moves": "move", "leaders": "leader", "findings": "finding"}
+    return {
+        table: schemas.conform(stored.where(F.col("kind") == kind), schemas.ALL[table]) for table, kind in kinds.items()
+    }

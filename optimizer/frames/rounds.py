@@ -1,0 +1,209 @@
+"""One round of the solver in Spark: shards of every cluster, each in a task of its own.
+
+The placement is one row per partition with ``replicas`` (before the plan) and ``current`` (now). A round expands each partition
+to the shards that hold one of its replicas, solves each shard in a grouped pandas function, and applies the moves.
+"""
+
+import resource
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from optimizer.domain import Brokers, Floats, Ints
+from optimizer.frames.cluster import replica_matrix, to_partitions
+from optimizer.solve.assemble import ClusterFrame, assemble
+from optimizer.solve.ownership import owner_slots
+from optimizer.solve.proposal import disorder
+from optimizer.solve.racks import live_rack_sizes, rack_caps
+from optimizer.solve.shard_solver import FAILED, ShardSolution, solve_shard
+
+PLACEMENT_COLUMNS = (
+    "topic string, partition int, replicas array<int>, leader int, replication_factor int, "
+    "size_bytes bigint, in_bytes_per_s bigint, out_bytes_per_s bigint, mobility string, current array<int>"
+)
+SHARD_INPUT = f"shard int, cluster_id string, owner boolean, {PLACEMENT_COLUMNS}"
+SHARD_OUTPUT = (
+    "shard int, cluster_id string, kind string, topic string, partition int, from_broker int, to_broker int, "
+    "status string, message string, brokers int, partitions int, candidates int, moves int, objective_bytes bigint, "
+    "bound_bytes double, violation_before double, violation_after double, disordered int, cpu_seconds double, "
+    "peak_memory_bytes bigint, broker_ids array<int>, prices array<double>"
+)
+
+
+@dataclass(frozen=True)
+class ClusterRound:
+    """One cluster in one round.
+
+    Parameters
+    ----------
+    frame : ClusterFrame
+        Brokers, bands, loads now, scale.
+    shard : (B,) int64
+        Shard of each broker, numbered over the fleet.
+    round : int
+    """
+
+    frame: ClusterFrame
+    shard: Ints
+    round: int
+
+
+def _current_matrix(frame: pd.DataFrame, brokers: Brokers, width: int) -> Ints:
+    matrix = replica_matrix(frame["current"], brokers.ids)
+    return np.pad(matrix, ((0, 0), (0, width - matrix.shape[1])), constant_values=-1)
+
+
+def _stable_number(frame: pd.DataFrame) -> Ints:
+    """A number per partition that depends on its name alone."""
+    hashed = pd.util.hash_array(frame["topic"].to_numpy(dtype=object)) >> np.uint64(33)
+    return hashed.astype(np.int64) + frame["partition"].to_numpy(dtype=np.int64)
+
+
+def _expand_cluster(frame: pd.DataFrame, task: ClusterRound) -> pd.DataFrame:
+    """Rows of one cluster, once for each shard that holds a replica."""
+    brokers = task.frame.brokers
+    current = replica_matrix(frame["current"], brokers.ids)
+    caps = rack_caps(frame["replication_factor"].to_numpy(dtype=np.int64), live_rack_sizes(brokers))
+    slot = owner_slots(brokers, current, caps, _stable_number(frame) + task.round)
+    shard = np.where(current >= 0, task.shard[np.maximum(current, 0)], -1)
+    owner = shard[np.arange(len(shard)), slot]
+    ordered = np.sort(shard, axis=1)
+    first = np.concatenate([np.ones((len(shard), 1), dtype=bool), ordered[:, 1:] != ordered[:, :-1]], axis=1)
+    row, column = np.nonzero(first & (ordered >= 0))
+    expanded = frame.iloc[row].copy()
+    expanded["shard"] = ordered[row, column]
+    expanded["owner"] = ordered[row, column] == owner[row]
+    return expanded
+
+
+def expand(placement: DataFrame, tasks: dict[str, ClusterRound]) -> DataFrame:
+    """Partitions of the clusters of this round, once per shard that holds a replica."""
+    columns = [field.split()[0] for field in SHARD_INPUT.split(", ")]
+
+    def rows(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        for batch in batches:
+            for cluster_id, frame in batch.groupby("cluster_id", sort=True):
+                if cluster_id in tasks:
+                    yield _expand_cluster(frame, tasks[cluster_id])[columns]
+
+    return placement.mapInPandas(rows, SHARD_INPUT)
+
+
+def _solve(frame: pd.DataFrame, task: ClusterRound, shard: int) -> tuple[ShardSolution, Ints, pd.DataFrame, int]:
+    rows = frame.sort_values(["topic", "partition"], kind="stable").reset_index(drop=True)
+    brokers = task.frame.brokers
+    partitions = to_partitions(rows, brokers.ids)
+    current = _current_matrix(rows, brokers, partitions.replicas.shape[1])
+    members = np.flatnonzero(task.shard == shard)
+    owner = rows["owner"].to_numpy(dtype=bool)
+    problem = assemble(task.frame, members, partitions, current, owner)
+    solution = solve_shard(problem)
+    after = current.copy()
+    after[solution.partition, solution.slot] = members[solution.target]
+    left = int((disorder(brokers, partitions, after)[owner] > 0).sum())
+    moves = pd.DataFrame(
+        {
+            "topic": partitions.topic[solution.partition],
+            "partition": partitions.partition[solution.partition],
+            "from_broker": brokers.ids[current[solution.partition, solution.slot]],
+            "to_broker": brokers.ids[members[solution.target]],
+        }
+    )
+    return solution, members, moves, left
+
+
+def _status_row(task: ClusterRound, solution: ShardSolution, members: Ints, left: int) -> dict[str, object]:
+    bytes_per_load = float(task.frame.scale[1])
+    return {
+        "status": solution.status,
+        "brokers": len(members),
+        "candidates": solution.candidates,
+        "moves": len(solution.partition),
+        "objective_bytes": round(solution.cost * bytes_per_load),
+        "bound_bytes": solution.bound * bytes_per_load,
+        "violation_before": solution.violation_before,
+        "violation_after": solution.violation_after,
+        "disordered": left,
+        "broker_ids": task.frame.brokers.ids[members].tolist(),
+        "prices": solution.prices.ravel().tolist(),
+    }
+
+
+def _failed_row(task: ClusterRound, shard: int, error: Exception) -> dict[str, object]:
+    """A shard that fails keeps its replicas where they are, and says so."""
+    members = task.shard == shard
+    return {
+        "status": FAILED,
+        "message": f"{type(error).__name__}: {error}",
+        "brokers": int(members.sum()),
+        "candidates": 0,
+        "moves": 0,
+        "objective_bytes": 0,
+        "violation_before": 0.0,
+        "violation_after": 0.0,
+        "disordered": 0,
+        "broker_ids": [],
+        "prices": [],
+    }
+
+
+def solve_group(frame: pd.DataFrame, tasks: dict[str, ClusterRound]) -> pd.DataFrame:
+    """Solve one shard: its moves and one status row, columns of SHARD_OUTPUT."""
+    columns = [field.split()[0] for field in SHARD_OUTPUT.split(", ")]
+    cluster_id, shard = str(frame["cluster_id"].iloc[0]), int(frame["shard"].iloc[0])
+    task = tasks[cluster_id]
+    started = time.process_time()
+    try:
+        solution, members, moves, left = _solve(frame, task, shard)
+        status = _status_row(task, solution, members, left)
+    except Exception as error:
+        moves, status = pd.DataFrame(), _failed_row(task, shard, error)
+    status["partitions"] = len(frame)
+    status["cpu_seconds"] = time.process_time() - started
+    status["peak_memory_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    result = pd.concat([moves.assign(kind="move"), pd.DataFrame([status]).assign(kind="status")], ignore_index=True)
+    result = result.assign(cluster_id=cluster_id, shard=shard).reindex(columns=columns)
+    return result.astype(object).where(result.notna(), None)
+
+
+def solve_shards(placement: DataFrame, tasks: dict[str, ClusterRound]) -> DataFrame:
+    """Moves and status rows of every shard of the round, one task a shard."""
+    n_shards = 1 + max(int(task.shard.max()) for task in tasks.values())
+
+    def solve(frame: pd.DataFrame) -> pd.DataFrame:
+        return solve_group(frame, tasks)
+
+    expanded = expand(placement, tasks).repartitionById(n_shards, F.col("shard"))
+    return expanded.groupBy("shard").applyInPandas(solve, SHARD_OUTPUT)
+
+
+def apply_moves(placement: DataFrame, solved: DataFrame) -> DataFrame:
+    """The placement after the moves of a round."""
+    key = ["cluster_id", "topic", "partition"]
+    moves = solved.where("kind = 'move'").groupBy(*key)
+    swaps = moves.agg(
+        F.map_from_entries(F.array_sort(F.collect_list(F.struct("from_broker", "to_broker")))).alias("swaps")
+    )
+    moved = F.transform("current", lambda b: F.coalesce(F.element_at("swaps", b), b))
+    joined = placement.join(swaps, on=key, how="left")
+    return joined.withColumn("current", F.when(F.col("swaps").isNull(), F.col("current")).otherwise(moved)).drop(
+        "swaps"
+    )
+
+
+def broker_loads_now(placement: DataFrame, brokers: dict[str, Brokers]) -> dict[str, Floats]:
+    """Replicas, disk and bytes in of each broker of each cluster, (B, 3), absolute; sums of integers, so order can't matter."""
+    hosts = placement.select("cluster_id", F.explode("current").alias("broker_id"), "size_bytes", "in_bytes_per_s")
+    sums = hosts.groupBy("cluster_id", "broker_id").agg(
+        F.count("*").alias("replicas"), F.sum("size_bytes").alias("disk"), F.sum("in_bytes_per_s").alias("in")
+    )
+    loads = {cluster_id: np.zeros((len(b), 3)) for cluster_id, b in brokers.items()}
+    for row in sums.collect():
+        at = int(np.searchsorted(brokers[row.cluster_id].ids, row.broker_id))
+        loads[row.cluster_id][at] = (row.replicas, row.disk, row["in"])
+    return loads

@@ -1,0 +1,185 @@
+"""Stage solve: instance -> proposal, moves, leaders, shard_results, bounds, findings.
+
+Rounds of disjoint shards until every band holds and nothing is left to mend, then leaders, then the bounds. Brokers and their loads
+(a row per broker) are small and live on the driver; partitions never do.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+import schemas
+from optimizer.domain import Bands, Brokers, Floats
+from optimizer.frames.certificate import bound_rows
+from optimizer.frames.cluster import to_brokers
+from optimizer.frames.finish import finish
+from optimizer.frames.rounds import ClusterRound, apply_moves, broker_loads_now, solve_shards
+from optimizer.settings import Settings
+from optimizer.solve.assemble import ClusterFrame
+from optimizer.solve.bands import Demand, bands_for, load_scale
+from optimizer.solve.sharding import make_shards, seed_of, shard_count
+from optimizer.stages import Frames, Run
+
+SETTLED = 1e-9
+
+
+@dataclass
+class ClusterState:
+    """What the driver knows of one cluster while it is solved."""
+
+    brokers: Brokers
+    demand: Demand
+    limits: Bands
+    scale: Floats
+    loads_before: Floats
+    loads: Floats
+    prices: Floats
+    open: bool = True
+    statuses: list[Row] = field(default_factory=list)
+
+
+def _demands(placement: DataFrame) -> dict[str, Demand]:
+    """Demand of each cluster by replication factor."""
+    sums = placement.groupBy("cluster_id", "replication_factor").agg(
+        F.count("*").alias("n"), F.sum("size_bytes").alias("size"), F.sum("in_bytes_per_s").alias("in")
+    )
+    rows: dict[str, list[Row]] = {}
+    for row in sums.orderBy("cluster_id", "replication_factor").collect():
+        rows.setdefault(row.cluster_id, []).append(row)
+    return {
+        cluster_id: Demand(
+            np.array([r.replication_factor for r in group], dtype=np.int64),
+            np.array([(r.n, r.size, r["in"]) for r in group], dtype=np.float64),
+        )
+        for cluster_id, group in rows.items()
+    }
+
+
+def read_brokers(table: DataFrame) -> dict[str, Brokers]:
+    """Brokers of each cluster, from ``instance_brokers``."""
+    frame = table.toPandas()
+    return {str(cluster_id): to_brokers(rows) for cluster_id, rows in frame.groupby("cluster_id", sort=True)}
+
+
+def _states(placement: DataFrame, brokers: dict[str, Brokers], settings: Settings) -> dict[str, ClusterState]:
+    loads = broker_loads_now(placement, brokers)
+    states = {}
+    for cluster_id, demand in _demands(placement).items():
+        hosts, now = brokers[cluster_id], loads[cluster_id]
+        limits = bands_for(hosts, demand, now, settings.policy)
+        scale = load_scale(hosts, demand)
+        states[cluster_id] = ClusterState(hosts, demand, limits, scale, now, now, np.zeros_like(now))
+    return states
+
+
+def _stays_in_racks(state: ClusterState) -> bool:
+    """Most replicas can't leave their rack: the replication factor reaches the number of racks."""
+    racks = len(np.unique(state.brokers.rack[state.brokers.accepts_replicas]))
+    tight = state.demand.replication_factor >= racks
+    return state.brokers.racks_matter and bool(state.demand.load[tight, 0].sum() > state.demand.load[:, 0].sum() / 2)
+
+
+def _tasks(states: dict[str, ClusterState], settings: Settings, round_number: int) -> dict[str, ClusterRound]:
+    """Shards of the open clusters, numbered over the fleet."""
+    tasks, first = {}, 0
+    for cluster_id, state in states.items():
+        if not state.open:
+            continue
+        n_shards = shard_count(state.brokers, shard_brokers=settings.solver.shard_brokers)
+        shard = make_shards(
+            state.brokers,
+            state.loads,
+            state.limits,
+            state.scale,
+            n_shards=n_shards,
+            per_rack=_stays_in_racks(state),
+            seed=seed_of(settings.solver.seed, cluster_id, round_number),
+        )
+        frame = ClusterFrame(state.brokers, state.limits, state.loads, state.scale)
+        tasks[cluster_id] = ClusterRound(frame, shard + first, round_number)
+        first += n_shards
+    return tasks
+
+
+def _close(state: ClusterState, statuses: list[Row], round_number: int) -> None:
+    """Note the round's prices and whether the cluster needs another round."""
+    state.statuses.extend(statuses)
+    if round_number == 0:
+        for row in (r for r in statuses if r.prices):
+            at = np.searchsorted(state.brokers.ids, row.broker_ids)
+            state.prices[at] = np.array(row.prices).reshape(len(at), -1)
+    outside = sum(r.violation_after for r in statuses) > SETTLED
+    stranded = bool(state.loads[state.brokers.must_empty].any())
+    unsettled = outside or stranded or any(r.disordered for r in statuses)
+    state.open = unsettled and any(r.moves for r in statuses)
+
+
+def _rounds(placement: DataFrame, states: dict[str, ClusterState], run: Run) -> tuple[DataFrame, list[tuple[int, Row]]]:
+    """Run the rounds; returns the final placement and (round, status row) of every shard."""
+    results: list[tuple[int, Row]] = []
+    for number in range(run.settings.solver.rounds):
+        tasks = _tasks(states, run.settings, number)
+        if not tasks:
+            break
+        solved = solve_shards(placement, tasks).localCheckpoint()
+        statuses = solved.where("kind = 'status'").orderBy("shard").collect()
+        results.extend((number, row) for row in statuses)
+        if any(row.moves for row in statuses):
+            placement = apply_moves(placement, solved).localCheckpoint()
+            loads = broker_loads_now(placement, {c: s.brokers for c, s in states.items()})
+            for cluster_id, state in states.items():
+                state.loads = loads[cluster_id]
+        for cluster_id in tasks:
+            _close(states[cluster_id], [r for r in statuses if r.cluster_id == cluster_id], number)
+    return placement, results
+
+
+def _shard_rows(results: list[tuple[int, Row]], run: Run) -> Iterator[dict[str, object]]:
+    names = [c.name for c in schemas.ALL["shard_results"].columns]
+    firsts: dict[tuple[int, str], int] = {}
+    for number, row in results:
+        first = firsts.setdefault((number, row.cluster_id), row.shard)
+        values = {**row.asDict(), "run_id": run.run_id, "round": number, "shard_id": row.shard - first}
+        yield {name: values[name] for name in names}
+
+
+def _frame(rows: list[dict[str, object]], table: str, run: Run) -> DataFrame:
+    """A small frame of driver rows, typed by the contract."""
+    schema = T.StructType([T.StructField(c.name, c.dataType, True) for c in schemas.ALL[table].columns])
+    names = schema.fieldNames()
+    return run.spark.createDataFrame([tuple(row[name] for name in names) for row in rows], schema)
+
+
+def build(inputs: Frames, run: Run) -> Frames:
+    """Solve every cluster of the run.
+
+    Parameters
+    ----------
+    inputs : mapping
+        ``instance`` and ``instance_brokers``.
+
+    Returns
+    -------
+    mapping
+        ``proposal, moves, leaders, shard_results, bounds, findings``.
+    """
+    brokers = read_brokers(inputs["instance_brokers"])
+    start = inputs["instance"].drop("run_id").withColumn("current", F.col("replicas")).localCheckpoint()
+    states = _states(start, brokers, run.settings)
+    placement, results = _rounds(start, states, run)
+    frames = {cluster_id: (s.brokers, s.limits, s.loads_before, s.loads) for cluster_id, s in states.items()}
+    finished = finish(placement, frames, run)
+    bounds = bound_rows(placement, states, run)
+    shard_rows = list(_shard_rows(results, run))
+    return {
+        **finished,
+        "shard_results": _frame(shard_rows, "shard_results", run),
+        "bounds": _frame(bounds, "bounds", run),
+    }
+
+
+__all__ = ["ClusterState", "build", "read_brokers"]

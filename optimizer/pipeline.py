@@ -1,0 +1,99 @@
+"""The seven stages, and the one runner that pins what they read and records what they wrote."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from pyspark.sql import DataFrame
+
+from optimizer.frames import baseline, emit, ingest, plan, snapshot, solve, validate
+from optimizer.resources import Meter
+from optimizer.stages import Run, Stage
+from optimizer.store import Store
+
+STAGES = (
+    Stage("ingest", (), ("bronze_records", "bronze_metrics"), ingest.build),
+    Stage(
+        "validate",
+        ("bronze_records", "bronze_metrics"),
+        ("brokers", "log_dirs", "topics", "replicas", "partition_load", "quarantine", "quality_results"),
+        validate.build,
+        gate=validate.gate,
+        publish=validate.publish,
+    ),
+    Stage(
+        "snapshot",
+        ("brokers", "log_dirs", "topics", "replicas", "partition_load"),
+        ("instance", "instance_brokers"),
+        snapshot.build,
+    ),
+    Stage("baseline", ("instance", "instance_brokers"), ("baseline",), baseline.build),
+    Stage(
+        "solve",
+        ("instance", "instance_brokers"),
+        ("proposal", "moves", "leaders", "shard_results", "bounds", "findings"),
+        solve.build,
+    ),
+    Stage(
+        "plan",
+        ("instance", "instance_brokers", "baseline", "proposal", "moves", "leaders", "bounds"),
+        ("plan", "waves", "throttles", "broker_balance", "plan_summary"),
+        plan.build,
+        gate=plan.gate,
+    ),
+    Stage("emit", emit.READS, ("documents",), emit.build, gate=emit.gate, publish=emit.publish),
+)
+NAMES = tuple(stage.name for stage in STAGES)
+
+
+def stages_named(names: Sequence[str]) -> tuple[Stage, ...]:
+    """The stages with these names, in the pipeline's order."""
+    return tuple(stage for stage in STAGES if stage.name in names)
+
+
+@contextmanager
+def _released(run: Run) -> Iterator[None]:
+    """Drop what a stage cached, whatever happens."""
+    try:
+        yield
+    finally:
+        run.spark.catalog.clearCache()
+
+
+def run_stage(stage: Stage, run: Run, store: Store) -> None:
+    """Run one stage: read pinned versions, write, record, gate, publish.
+
+    Raises
+    ------
+    StageError
+        When an earlier stage has not run.
+    QualityGateFailed, AuditFailed
+        From the stage's gate; its tables are written by then, its files are not.
+    """
+    reads = {table: store.pinned(table, run.run_id) for table in stage.reads}
+    inputs: dict[str, DataFrame] = {
+        table: store.read(table, version=version, run_id=run.run_id) for table, version in reads.items()
+    }
+    with _released(run):
+        writes = store.write_all(stage.build(inputs, run), run_id=run.run_id)
+        store.record_run(
+            run_id=run.run_id,
+            stage=stage.name,
+            code_version=run.code_version,
+            config_hash=run.settings.config_hash(),
+            config_json=run.settings.planning_json(),
+            reads=reads,
+            writes=writes,
+        )
+        stored = {table: store.read(table, version=version, run_id=run.run_id) for table, version in writes.items()}
+        if stage.gate:
+            stage.gate({**inputs, **stored}, run)
+        if stage.publish:
+            stage.publish({**inputs, **stored}, run)
+
+
+def run_stages(stages: Sequence[Stage], run: Run, meter: Meter) -> None:
+    """Run stages one after the other in one session, measured one by one."""
+    store = Store(run.settings.storage.warehouse, run.spark)
+    for number, stage in enumerate(stages, start=1):
+        with meter.stage(stage.name, f"[{number}/{len(stages)}]"):
+            run_stage(stage, run, store)

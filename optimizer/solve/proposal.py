@@ -1,0 +1,120 @@
+"""From chosen replica sets and leaders to ordered lists, net moves with reasons, and findings."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from optimizer.domain import Bands, Brokers, Floats, Ints, Partitions
+from optimizer.solve.bands import excess
+from optimizer.solve.racks import live_rack_sizes, rack_caps, rack_floors, rack_histogram
+from optimizer.solve.shard import rack_disorder
+
+
+@dataclass(frozen=True)
+class NetMove:
+    """One copy: row of the partition, broker indices, and why."""
+
+    row: int
+    from_broker: int
+    to_broker: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was broken before the plan, or is after it."""
+
+    rule: str
+    subject: str
+    when: str
+    detail: str
+    remedy: str
+
+
+def settle(original: Ints, chosen: Ints) -> Ints:
+    """Chosen replica sets in the order of the original lists, (P, W): who stays keeps the place, newcomers fill the gaps in order."""
+    settled = original.copy()
+    changed = np.flatnonzero((np.sort(original, axis=1) != np.sort(chosen, axis=1)).any(axis=1))
+    for row in changed:
+        before, after = original[row], chosen[row]
+        arriving = iter([b for b in after if b >= 0 and b not in before])
+        settled[row] = [b if b < 0 or b in after else next(arriving) for b in before]
+    return settled
+
+
+def reasons(brokers: Brokers, partitions: Partitions, settled: Ints) -> Iterator[NetMove]:
+    """Net moves of settled lists, by row and slot."""
+    caps = rack_caps(partitions.replication_factor, live_rack_sizes(brokers))
+    counts = rack_histogram(partitions.replicas, brokers.rack, len(brokers.rack_names))
+    row, slot = np.nonzero((settled != partitions.replicas) & (settled >= 0))
+    for p, j in zip(row.tolist(), slot.tolist(), strict=True):
+        source, target = int(partitions.replicas[p, j]), int(settled[p, j])
+        if brokers.must_empty[source]:
+            reason = "dead" if brokers.state[source] == "dead" else "drain"
+        elif counts[p, brokers.rack[source]] > caps[p]:
+            reason = "rack"
+        else:
+            reason = "balance"
+        yield NetMove(p, source, target, reason)
+
+
+def disorder(brokers: Brokers, partitions: Partitions, replicas: Ints) -> Ints:
+    """Rack disorder of each partition under a placement, (P,)."""
+    sizes = live_rack_sizes(brokers)
+    caps = rack_caps(partitions.replication_factor, sizes)
+    floors = rack_floors(partitions.replication_factor, sizes)
+    return rack_disorder(rack_histogram(replicas, brokers.rack, len(brokers.rack_names)), caps, floors)
+
+
+def _name(partitions: Partitions, row: int) -> str:
+    return f"{partitions.topic[row]}-{partitions.partition[row]}"
+
+
+def rack_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> Iterator[Finding]:
+    """Partitions that broke the rack rule before: mended in one line, not mended one by one."""
+    broken = disorder(brokers, partitions, partitions.replicas) > 0
+    still = disorder(brokers, partitions, after) > 0
+    mended = int((broken & ~still).sum())
+    if mended:
+        detail = f"{mended} partitions had more replicas in one rack than the rack rule allows; the plan mends them"
+        yield Finding("rack_spread", "mended partitions", "before", detail, "execute the plan")
+    for row in np.flatnonzero(still):
+        detail = "more replicas in one rack than the rack rule allows"
+        yield Finding(
+            "rack_spread", _name(partitions, row), "both", detail, "free the partition, or add brokers to other racks"
+        )
+
+
+def stranded_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> Iterator[Finding]:
+    """Replicas that stay on brokers that should be empty."""
+    row, slot = np.nonzero((after >= 0) & brokers.must_empty[np.maximum(after, 0)])
+    for p, j in zip(row, slot, strict=True):
+        broker = after[p, j]
+        detail = f"a replica stays on broker {brokers.ids[broker]} ({brokers.state[broker]})"
+        remedy = "free the partition, or add a broker that may take it"
+        yield Finding("not_emptied", f"{_name(partitions, p)} on {brokers.ids[broker]}", "both", detail, remedy)
+
+
+def band_findings(brokers: Brokers, limits: Bands, before: Floats, after: Floats) -> Iterator[Finding]:
+    """Brokers outside a band after the plan, with the distance."""
+    gap, gap_before = excess(after, limits), excess(before, limits)
+    tolerance = 1e-6 * np.maximum(limits.lower, 1)
+    for b, d in zip(*np.nonzero((np.abs(gap) > tolerance) & ~brokers.must_empty[:, None]), strict=True):
+        side, limit = ("above", limits.upper[b, d]) if gap[b, d] > 0 else ("below", limits.lower[b, d])
+        detail = f"{limits.resources[d]} {after[b, d]:.0f} is {abs(gap[b, d]):.0f} {side} its band's limit {limit:.0f}"
+        when = "both" if abs(gap_before[b, d]) > tolerance[b, d] else "after"
+        remedy = f"widen {limits.resources[d]}_band, free fixed partitions, or add capacity"
+        yield Finding("band", f"broker {brokers.ids[b]} {limits.resources[d]}", when, detail, remedy)
+
+
+def broker_findings(brokers: Brokers) -> Iterator[Finding]:
+    """Dead and fenced brokers, and racks that can't be used."""
+    for broker, state in zip(brokers.ids, brokers.state, strict=True):
+        if state in ("dead", "fenced"):
+            detail = f"broker {broker} is {state}: replica lists name it, it serves nothing"
+            remedy = "restart it, or let the plan empty it; Kafka's tool refuses documents that name it as a target"
+            yield Finding(f"{state}_broker", f"broker {broker}", "before", detail, remedy)
+    if not brokers.racks_matter:
+        detail = "no rack per broker: replicas are spread over brokers only"
+        yield Finding("no_racks", "cluster", "before", detail, "set broker.rack on every broker")
