@@ -5,8 +5,8 @@ from pyspark.sql import types as T
 from schemas.table import Table, column, keyed
 
 TEXT, INT, LONG, DOUBLE, BOOL = T.StringType(), T.IntegerType(), T.LongType(), T.DoubleType(), T.BooleanType()
-INTS = T.ArrayType(INT, containsNull=False)
-STRINGS = T.ArrayType(TEXT, containsNull=False)
+INTS = T.ArrayType(INT)
+STRINGS = T.ArrayType(TEXT)
 
 INSTANCE = Table(
     name="instance",
