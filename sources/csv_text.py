@@ -31,8 +31,9 @@ def header_of(text: str) -> tuple[str, ...]:
 
 def rows_of(text: str) -> Iterator[Row]:
     """Rows below the header; blank lines and comments are passed over."""
-    content = list(_content(text))
-    header = header_of(text)
+    content, header = list(_content(text)), header_of(text)
+    if not header:
+        return
     delimiter = max(_DELIMITERS, key=content[0][1].count)
     for number, line in content[1:]:
         try:

@@ -23,10 +23,10 @@ EXPECTED = "ZooKeeper /brokers/ids JSON"
 REMEDY = "put 'get /brokers/ids/N' on the line before the JSON, or save each broker in a file whose name ends in its id"
 
 _PATH = re.compile(
-    r"/brokers/ids/([0-9]{1,19})|^[ \t]*(?:[Bb]roker[ _-]?)?\"?([0-9]{1,19})\"?[ \t]*[:=]?[ \t]*\Z", re.MULTILINE
+    r"/brokers/ids/([0-9]{1,19})|^[ \t]*(?:[Bb]roker[ _-]?)?\"?([0-9]{1,19})\"?[ \t]*[:=]?\s*\Z", re.MULTILINE
 )
 _KEY = re.compile(r"(?:.*/)?([0-9]{1,19})")
-_FILE = re.compile(r"(?:.*/|.*(?:brokers?|ids?|nodes?)[/_.-]?)?([0-9]{1,19})(?:\.[A-Za-z]+)?")
+_FILE = re.compile(r"(?:.*/|(?:.*[/_.-])?(?:brokers?|ids?|nodes?)[/_.-]?)?([0-9]{1,19})(?:\.[A-Za-z]+)?")
 
 
 def recognises(text: str) -> bool:

@@ -1,0 +1,133 @@
+"""Reassignment JSON as a current assignment, and ``--list``."""
+
+import json
+from typing import Any
+
+import pytest
+
+from sources import assignment_json, reassignments
+
+ENTRY = {"topic": "t", "partition": 0, "replicas": [1, 2]}
+
+
+def document(*entries: Any, **others: Any) -> str:
+    """Reassignment JSON."""
+    return json.dumps({"version": 1, "partitions": list(entries)} | others)
+
+
+ACCEPTED = [
+    ("plain", document(ENTRY)),
+    ("version last", json.dumps({"partitions": [ENTRY], "version": 1})),
+    ("no version", json.dumps({"partitions": [ENTRY]})),
+    ("pretty", json.dumps({"version": 1, "partitions": [ENTRY]}, indent=4)),
+    ("a bare list", json.dumps([ENTRY])),
+    ("one entry a line", json.dumps(ENTRY)),
+    ("execute", f"Current partition replica assignment\n\n{document(ENTRY)}\n\nSave this to use as the --x option"),
+    (
+        "generate",
+        f"Current partition replica assignment\n{document(ENTRY)}\n\nProposed partition reassignment configuration\n",
+    ),
+    ("on the heading's line", f"Current partition replica assignment {document(ENTRY)}"),
+    ("quoted", "> " + json.dumps({"version": 1, "partitions": [ENTRY]}, indent=1).replace("\n", "\n> ")),
+]
+
+
+@pytest.mark.parametrize("text", [row[1] for row in ACCEPTED], ids=[row[0] for row in ACCEPTED])
+def test_an_assignment_is_read_wherever_it_stands(text: str) -> None:
+    """Each form of the document gives the same record."""
+    (record,) = assignment_json.parse(text)
+    assert record.kind == "assignment"
+    assert dict(record.payload) == ENTRY | {"log_dirs": None}
+
+
+def test_a_proposal_is_no_state() -> None:
+    """What the tool proposes is passed over, what was current before it is read."""
+    proposed = document({"topic": "t", "partition": 0, "replicas": [8, 9]})
+    current = f"Current partition replica assignment\n{document(ENTRY)}"
+    text = f"{current}\n\nProposed partition reassignment configuration\n{proposed}\n"
+    assert [record.payload["replicas"] for record in assignment_json.parse(text)] == [[1, 2]]
+
+
+def test_directories_and_mixed_replication_are_kept() -> None:
+    """Real directories, 'any', a longer and an empty list, and a repeated broker are data."""
+    entries = [
+        ENTRY | {"log_dirs": ["/d", "any"]},
+        {"topic": "t", "partition": 1, "replicas": [1, 2, 3]},
+        {"topic": "t", "partition": 2, "replicas": []},
+        {"topic": "t", "partition": 2, "replicas": [1, 1]},
+    ]
+    records = list(assignment_json.parse(document(*entries)))
+    assert [record.payload["replicas"] for record in records] == [[1, 2], [1, 2, 3], [], [1, 1]]
+    assert records[0].payload["log_dirs"] == ["/d", "any"]
+
+
+def test_entries_keep_their_lines() -> None:
+    """In a document over several lines each entry has the line of its topic."""
+    entries = [json.dumps(ENTRY), json.dumps(ENTRY | {"topic": "u"})]
+    text = '{"version":1,\n "partitions":[\n' + ",\n\n".join(entries) + "]}"
+    assert [record.line for record in assignment_json.parse(text)] == [3, 5]
+
+
+FAULTS = [
+    ('{version":1,\n "partitions":[{"topic":"t","partition":0,"replicas":[1]}]}', "line 1, column 2"),
+    ('{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1]},]}', "line 1, column"),
+    ('{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1]},…]}', "line 1, column"),
+    ('x\n{"version":1,\n"partitions":[{"topic":"t","partition":0,"replicas":[1]}\n', "line 4, column"),
+    (document({"topic": "t", "partition": 0, "replicas": {"$ref": "$.partitions[0]"}}), "replicas"),
+    (document({"topic": "t", "partition": 0, "replicas": ["1"]}), "list of broker ids"),
+    (document({"topic": "t", "partition": 0, "replicas": [True]}), "list of broker ids"),
+    (document({"topic": "t", "partition": "0", "replicas": [1]}), "no partition number"),
+    (document({"topic": "t", "partition": -1, "replicas": [1]}), "no partition number"),
+    (document({"partition": 0, "replicas": [1]}), "no 'topic'"),
+    (document({"topic": "${topic}", "partition": 0, "replicas": [1]}), "'${topic}' is no legal topic name"),
+    (document({"topic": "t", "partition": 0, "replicas": [1, 2], "log_dirs": ["any"]}), "2 replicas but 1 log_dirs"),
+    (document({"topic": "t", "partition": 0, "replicas": [1], "log_dirs": [1]}), "no list of paths"),
+    (document(ENTRY, version=2), "version 2"),
+    ('{"partitions":{"replicas":[]}}', "'partitions' is no list"),
+]
+
+
+@pytest.mark.parametrize(("text", "reason"), FAULTS)
+def test_a_broken_assignment_is_refused_with_its_reason(text: str, reason: str) -> None:
+    """What can't be read is one malformed record; no inner line of it is taken for a document."""
+    assert assignment_json.recognises(text)
+    (record,) = assignment_json.parse(text)
+    assert record.kind == "malformed"
+    assert reason in record.payload["reason"]
+
+
+def test_good_entries_beside_bad_ones_are_kept() -> None:
+    """Every bad entry is refused, every good one read."""
+    records = assignment_json.parse(document(7, ENTRY, {"topic": "t"}))
+    assert [record.kind for record in records] == ["malformed", "assignment", "malformed"]
+
+
+LISTED = [
+    ("t-0: replicas: 1,2,3. adding: 3. removing: 1.", ("t", 0, [1, 2, 3], [3], [1])),
+    ("t-0: replicas: 1,2,3. adding: 3.", ("t", 0, [1, 2, 3], [3], [])),
+    ("t-0: replicas: 1,2,3. removing: 2,1.", ("t", 0, [1, 2, 3], [], [2, 1])),
+    ("  a.b-3-12: replicas: 1.", ("a.b-3", 12, [1], [], [])),
+]
+
+
+@pytest.mark.parametrize(("line", "expected"), LISTED)
+def test_reassignments_in_flight(line: str, expected: tuple[Any, ...]) -> None:
+    """A line of the list gives replicas, adding and removing."""
+    (record,) = reassignments.parse(f"Current partition reassignments:\n{line}\r\n")
+    assert (record.kind, record.line) == ("reassignment", 2)
+    assert tuple(record.payload[key] for key in ("topic", "partition", "replicas", "adding", "removing")) == expected
+
+
+@pytest.mark.parametrize(
+    "line", ["t-x: replicas: 1.", "t-0: replicas: 1,2", "t-0: replicas: 1,,2.", "t-0: replicas: b1."]
+)
+def test_a_broken_line_of_the_list_is_refused(line: str) -> None:
+    """A line that looks like the list's but can't be read is refused."""
+    assert [record.kind for record in reassignments.parse(line)] == ["malformed"]
+
+
+def test_other_lines_with_replicas_are_passed_over() -> None:
+    """Prose and other tools' lines aren't the list's."""
+    assert (
+        list(reassignments.parse("These are my replicas: 1,2\n    partition 0, leader 1, replicas: 1, isrs: 1")) == []
+    )

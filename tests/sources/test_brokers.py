@@ -1,0 +1,197 @@
+"""Brokers and racks: broker-api-versions, kcat in both forms, ZooKeeper, CSV."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sources import broker_api_versions, brokers_csv, kcat_json, kcat_text, zookeeper_brokers
+from sources.record import Record
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "sources"
+
+
+def payloads(records: Iterator[Record], *keys: str) -> list[tuple[Any, ...]]:
+    """The asked fields of all records."""
+    return [tuple(record.payload[key] for key in keys) for record in records]
+
+
+API_LINES = [
+    ("h:9092 (id: 13 rack: eu-1a isFenced: false) -> (", (13, "h", 9092, "eu-1a", False)),
+    ("h:9092 (id: 13 rack: eu-1a isFenced: true) -> (", (13, "h", 9092, "eu-1a", True)),
+    ("h:9092 (id: 0 rack: null) -> (", (0, "h", 9092, None, None)),
+    ("  a.b.example:9092 (id: 1001 rack: r) -> ERROR: org.example.X: no", (1001, "a.b.example", 9092, "r", None)),
+]
+
+
+@pytest.mark.parametrize(("line", "expected"), API_LINES)
+def test_broker_api_versions(line: str, expected: tuple[Any, ...]) -> None:
+    """Old and new lines give id, host, port, rack and whether the broker is fenced."""
+    text = f"{line}\n\tProduce(0): 0 to 13 [usable: 13],\n)\n"
+    assert broker_api_versions.recognises(text)
+    assert payloads(broker_api_versions.parse(text), "broker_id", "host", "port", "rack", "fenced") == [expected]
+
+
+def test_broker_api_versions_refuses_a_broken_line() -> None:
+    """A line with a broker's id but without host and port is refused with its line number."""
+    (record,) = broker_api_versions.parse("\n (id: x rack: r) -> (")
+    assert (record.kind, record.line) == ("malformed", 2)
+
+
+KCAT = {
+    "originating_broker": {"id": 1, "name": "h1:9092/1"},
+    "query": {"topic": "*"},
+    "controllerid": 2,
+    "brokers": [{"id": 1, "name": "h1:9092"}, {"id": 2, "name": "ssl://h2.example:9093"}],
+    "topics": [
+        {
+            "topic": "a.b",
+            "partitions": [
+                {"partition": 0, "leader": 1, "replicas": [{"id": 1}, {"id": 2}], "isrs": [{"id": 1}]},
+                {"partition": 1, "leader": -1, "error": "x", "replicas": [{"id": 9}], "isrs": []},
+            ],
+        }
+    ],
+}
+
+
+def test_kcat_json() -> None:
+    """Brokers with the controller, topics, partitions; a leaderless one has no leader."""
+    records = list(kcat_json.parse(json.dumps(KCAT)))
+    assert [record.kind for record in records] == ["broker", "broker", "topic", "partition", "partition"]
+    assert payloads(iter(records[:2]), "broker_id", "host", "port", "is_controller") == [
+        (1, "h1", 9092, False),
+        (2, "h2.example", 9093, True),
+    ]
+    expected = [("a.b", 0, 1, [1, 2], [1]), ("a.b", 1, None, [9], [])]
+    assert payloads(iter(records[3:]), "topic", "partition", "leader", "replicas", "isr") == expected
+
+
+KCAT_FAULTS: list[tuple[dict[str, Any], str]] = [
+    ({"brokers": {}}, "'brokers' is no list"),
+    ({"brokers": [{"name": "h:1"}], "topics": []}, "no integer 'id'"),
+    ({"brokers": [], "topics": [{"topic": "a b", "partitions": []}]}, "'a b'"),
+    ({"brokers": [], "topics": [{"topic": "t"}]}, "'partitions' of t"),
+    ({"brokers": [], "topics": [{"topic": "t", "partitions": [{"partition": 0}]}]}, "a partition of t"),
+]
+
+
+@pytest.mark.parametrize(("change", "reason"), KCAT_FAULTS)
+def test_kcat_json_refuses_what_it_cannot_read(change: dict[str, Any], reason: str) -> None:
+    """A broken part is refused by its name."""
+    records = list(kcat_json.parse(json.dumps(KCAT | {"topics": []} | change)))
+    assert any(record.kind == "malformed" and reason in record.payload["reason"] for record in records)
+
+
+def test_kcat_json_cut_off_has_a_position() -> None:
+    """Half an output is refused with line and column."""
+    (record,) = kcat_json.parse(json.dumps(KCAT)[:-20])
+    assert "line 1, column" in record.payload["reason"]
+
+
+KCAT_TEXT = """Metadata for all topics (from broker 1: h1:9092/1):
+ 2 brokers:
+  broker 1 at h1:9092
+  broker 2 at h2:9093 (controller)
+ 1 topics:
+  topic "a.b" with 3 partitions:
+    partition 0, leader 1, replicas: 1,2, isrs: 1,2
+    partition 1, leader -1, replicas: 2, isrs: , Broker: Leader not available
+    partition 2, leader x, replicas: 2, isrs: 2
+"""
+
+
+def test_kcat_text() -> None:
+    """The text form holds the same; a broken partition is refused."""
+    assert kcat_text.recognises(KCAT_TEXT)
+    records = list(kcat_text.parse(KCAT_TEXT))
+    assert [record.kind for record in records] == ["broker", "broker", "topic", "partition", "partition", "malformed"]
+    assert payloads(iter(records[:2]), "broker_id", "port", "is_controller") == [(1, 9092, False), (2, 9093, True)]
+    assert payloads(iter(records[3:5]), "leader", "replicas", "isr") == [(1, [1, 2], [1, 2]), (None, [2], [])]
+    assert records[5].line == 9
+
+
+def test_kcat_text_needs_the_topic_above() -> None:
+    """A partition without a topic above it is refused."""
+    (record,) = kcat_text.parse("    partition 0, leader 1, replicas: 1, isrs: 1")
+    assert "no legal topic stands above" in record.payload["reason"]
+
+
+def test_zookeeper_session() -> None:
+    """Each document has the id of the get before it; without a plain listener host and port come from the endpoint."""
+    records = zookeeper_brokers.parse((FIXTURES / "zookeeper.txt").read_text())
+    expected = [(3, "a.example", 9092, None), (5, "b.example", 9093, "r2")]
+    assert payloads(records, "broker_id", "host", "port", "rack") == expected
+
+
+NODE = '{"jmx_port":-1,"host":"h","port":9092,"version":4,"endpoints":["PLAINTEXT://h:9092"]}'
+ID_PLACES = [
+    (f"/brokers/ids/7 {NODE}", "x", 7),
+    (f"/brokers/ids/7\n{NODE}", "x", 7),
+    (f"Broker 7: {NODE}", "x", 7),
+    (f"7\t{NODE}", "x", 7),
+    (f"7\n{NODE}", "x", 7),
+    ('{"7": ' + NODE + "}", "x", 7),
+    ('{"/brokers/ids/7": ' + NODE + "}", "x", 7),
+    (NODE, "brokers/ids/7", 7),
+    (NODE, "dump/brokers_ids_7.json", 7),
+    (NODE, "broker-7.txt", 7),
+    (NODE, "7.json", 7),
+]
+
+
+@pytest.mark.parametrize(("text", "name", "expected"), ID_PLACES)
+def test_zookeeper_finds_the_id(text: str, name: str, expected: int) -> None:
+    """The id comes from a path, a heading, a key, or the name of the file."""
+    assert payloads(zookeeper_brokers.parse(text, name=name), "broker_id", "host") == [(expected, "h")]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"), [(NODE, "znodes-2031.json"), (f"{NODE}\n{NODE}", "broker-7.json"), (NODE, "")]
+)
+def test_zookeeper_refuses_to_guess_the_id(text: str, name: str) -> None:
+    """A number in any file name, or one name for two brokers, is no id."""
+    records = list(zookeeper_brokers.parse(text, name=name))
+    assert {record.kind for record in records} == {"malformed"}
+    assert "id of this broker" in records[0].payload["reason"]
+
+
+CSVS = [
+    ("broker_id,rack,host,port\n1,a,h,9092\n", [(1, "a", "h", 9092)]),
+    ("id;rack\n1;a\n2;\n", [(1, "a", None, None), (2, None, None, None)]),
+    ("Broker\tHost\tRack\n1\th\tnull\n", [(1, None, "h", None)]),
+    ('# made by hand\n\n"broker_id","rack"\n"1","a, b"\n', [(1, "a, b", None, None)]),
+    ("rack,broker-id\r\neu west,3\r\n", [(3, "eu west", None, None)]),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), CSVS)
+def test_brokers_csv(text: str, expected: list[tuple[Any, ...]]) -> None:
+    """Comma, semicolon or tab, columns in any order, comments and quotes; an empty rack is none."""
+    assert brokers_csv.recognises(text)
+    assert payloads(brokers_csv.parse(text), "broker_id", "rack", "host", "port") == expected
+
+
+def test_brokers_csv_flags() -> None:
+    """Flags are true, false or unknown."""
+    text = "broker_id,rack,fenced,is_controller\n1,a,true,no\n2,a,,1\n"
+    assert payloads(brokers_csv.parse(text), "fenced", "is_controller") == [(True, False), (None, True)]
+
+
+def test_brokers_csv_refuses_bad_rows_and_keeps_the_good_ones() -> None:
+    """Every bad row is refused with its line and all that is wrong with it."""
+    text = "broker_id,rack,host,port,fenced\nx,a,h,99z,maybe\n1,a,h,1,true\n2,a\n"
+    bad, good, short = brokers_csv.parse(text)
+    assert (bad.line, good.kind, short.line) == (2, "broker", 4)
+    assert all(part in bad.payload["reason"] for part in ("'x'", "'99z'", "'maybe'"))
+    assert "2 cells, the header has 5" in short.payload["reason"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "id", "topic,partition,broker_id,rack\n", "a,b\n1,2\n", "id,id\n1,1\n", "id,name\n1,x\n"]
+)
+def test_other_tables_are_no_brokers(text: str) -> None:
+    """A table without broker ids, or of partitions, isn't taken."""
+    assert not brokers_csv.recognises(text)

@@ -1,0 +1,81 @@
+"""``kafka-configs.sh --describe``, old and new."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sources.configs import parse
+
+FIXTURE = Path(__file__).parents[1] / "fixtures" / "sources" / "configs-new.txt"
+
+
+def entries(text: str) -> list[tuple[Any, ...]]:
+    """Entity, name and value of each config."""
+    keys = ("entity_type", "entity_name", "name", "value")
+    return [tuple(record.payload[key] for key in keys) for record in parse(text) if record.kind == "config"]
+
+
+def test_new_form() -> None:
+    """Brokers, the cluster's default and topics are read from the right; other entities are passed over."""
+    text = FIXTURE.read_text()
+    assert entries(text) == [
+        ("brokers", "3", "leader.replication.throttled.rate", "10000"),
+        ("brokers", "3", "listener.name.x.ssl.key.password", None),
+        ("cluster", "<default>", "log.retention.ms", "5"),
+        ("topics", "a.b", "header", "x y, sensitive=no"),
+    ]
+    assert {record.kind for record in parse(text)} == {"config"}
+
+
+OLD = [
+    ("Configs for topic 'x' are a=1,b=2", [("topics", "x", "a", "1"), ("topics", "x", "b", "2")]),
+    ("Configs for topics:x are a=1", [("topics", "x", "a", "1")]),
+    ("Configs for brokers '4' are r=5", [("brokers", "4", "r", "5")]),
+    ("Configs for default brokers are r=5", [("cluster", "<default>", "r", "5")]),
+    (
+        "Configs for topic 'x' are leader.t=1:102,0:101,follower.t=1:101",
+        [("topics", "x", "leader.t", "1:102,0:101"), ("topics", "x", "follower.t", "1:101")],
+    ),
+    (
+        "  Configs for topic 'x' are leader.t=1:102,0:101,\n      follower.t=1:101,0:102",
+        [("topics", "x", "leader.t", "1:102,0:101"), ("topics", "x", "follower.t", "1:101,0:102")],
+    ),
+    ("Configs for topic 'x' are ", []),
+    ("Configs for user-principal 'u' are a=1", []),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), OLD)
+def test_old_form(text: str, expected: list[tuple[Any, ...]]) -> None:
+    """A comma parts two configs only where a name and '=' follow, also over wrapped lines."""
+    assert entries(text) == expected
+
+
+def test_entries_of_nobody_are_refused_once() -> None:
+    """Entries without the line that names their entity are refused as one block, with its first line."""
+    records = list(parse("x\n  a=1 sensitive=false synonyms={}\n  b=2 sensitive=false synonyms={}\n"))
+    assert [(record.kind, record.line) for record in records] == [("malformed", 2)]
+
+
+def test_an_entity_ends_at_other_lines() -> None:
+    """Entries behind a prompt don't belong to the entity above it."""
+    text = "Dynamic configs for broker 3 are:\n$ next\n  a=1 sensitive=false synonyms={}\n"
+    assert [record.kind for record in parse(text)] == ["malformed"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Dynamic configs for broker 3 are:\n  sasl.jaas.config=hunter2 sensitive=true synonyms={X:y=hunter2}",
+        "Dynamic configs for broker 3 are:\n  ssl.key.password=hunter2 sensitive=false synonyms={}",
+        "Dynamic configs for broker 3 are:\n  a=hunter2 sensitive=perhaps",
+        "Configs for brokers '3' are ssl.keystore.password=hunter2,a=1",
+        "  a=hunter2 sensitive=false synonyms={}",
+    ],
+)
+def test_secrets_are_never_kept(text: str) -> None:
+    """No record of a secret, nor of a line that can't be read, holds its value."""
+    records = list(parse(text))
+    assert records
+    assert "hunter2" not in repr(records)

@@ -1,0 +1,180 @@
+"""Which formats a text holds, and that nothing makes the parsers raise."""
+
+import json
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sources.detect import KNOWN_FORMAT, PARSERS, parse_any
+from sources.record import KINDS
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "sources"
+SOURCES = sorted(path.read_bytes().decode() for path in FIXTURES.iterdir())
+
+
+def test_a_transcript_gives_all_that_it_holds() -> None:
+    """Outputs of four tools in one text are all read, in order, and the broken JSON among them is refused."""
+    records = parse_any((FIXTURES / "transcript.md").read_text(), name="transcript.md")
+    counts = {"topic": 1, "partition": 2, "malformed": 1, "assignment": 1, "reassignment": 1, "broker": 1}
+    assert Counter(record.kind for record in records) == counts
+    assert [record.line for record in records] == sorted(record.line for record in records)
+    (broken,) = (record for record in records if record.kind == "malformed")
+    assert (broken.line, broken.payload["expected"]) == (11, "partition assignment JSON")
+
+
+def test_one_csv_may_hold_brokers_and_capacities() -> None:
+    """A table with racks and disks gives both kinds."""
+    records = parse_any("broker_id,rack,disk_gb\n1,a,5\n", name="brokers.csv")
+    assert sorted(record.kind for record in records) == ["broker", "capacity"]
+
+
+REFUSED = [
+    ("", "empty"),
+    (" \n\t\n", "empty"),
+    ("Dear all, see you at five.", "neither"),
+    ("topic,size\na,1\n", "neither"),
+    ("Status of partition reassignment:\nReassignment of partition t-0 is completed.\n", "--verify"),
+    ("Reassignment of partition [t,0] completed successfully\n", "--verify"),
+    ('{"topics":[{"topic":"x"}],"version":1}', "topics-to-move"),
+    ("ClusterId: x\nCurrentVoters: [1]\n", "kafka-metadata-quorum.sh"),
+    ("\nGROUP  TOPIC  PARTITION  LAG\n", "kafka-consumer-groups.sh"),
+    ("a.b:0:3\na.b:1:\n", "kafka-get-offsets.sh"),
+    ('{"brokers":[{"id":1,"leaders":[0],"followers":[1]}]}', "another tool's JSON"),
+    ('{"partitions":[{"topic":"t","partition":0}]}', "no replicas"),
+    ("org.apache.kafka.common.errors.TimeoutException: no", "error message"),
+    (
+        'Proposed partition reassignment configuration\n{"partitions":[{"topic":"t","partition":0,"replicas":[1]}]}',
+        "plan",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "reason"), REFUSED)
+def test_a_file_that_is_none_of_ours_is_refused_once_with_its_reason(text: str, reason: str) -> None:
+    """A file without anything readable gives one malformed record that says what it seems to be."""
+    (record,) = parse_any(text, name="x")
+    assert (record.kind, record.payload["expected"]) == ("malformed", KNOWN_FORMAT)
+    assert reason in record.payload["reason"]
+    assert record.payload["remedy"]
+
+
+@pytest.mark.parametrize("text", ["No partition reassignments found.\n", "Dynamic configs for broker 1 are:\n"])
+def test_a_file_that_says_that_there_is_nothing_is_no_fault(text: str) -> None:
+    """Nothing in flight, or no config, is an answer."""
+    assert parse_any(text, name="x") == []
+
+
+def test_a_byte_order_mark_is_ignored() -> None:
+    """A file saved with a byte order mark is read."""
+    (record,) = parse_any('\ufeff[{"topic":"t","partition":0,"replicas":[1]}]', name="x")
+    assert record.kind == "assignment"
+
+
+def check(text: str) -> None:
+    """All parsers get through, with records of known kinds that are JSON."""
+    records = parse_any(text, name="brokers/ids/1")
+    for record in records:
+        assert record.kind in KINDS
+        assert record.line >= 0
+        json.dumps(dict(record.payload))
+    for parser in PARSERS:
+        list(parser.parse(text, ""))
+
+
+DESCRIBE = ["Topic:", "Partition:", "PartitionCount: 1", "Leader:", "Replicas:", "Isr:", "Configs:", "..."]
+JSON = [
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    '"',
+    ":",
+    '"replicas":',
+    '"partitions":',
+    '"topic":',
+    '"logDirs":',
+    '"brokers":',
+    '"jmx_port":1',
+]
+OTHERS = [
+    "broker_id,rack\n",
+    "Configs for topic 'x' are ",
+    "a=1",
+    " sensitive=false",
+    "```",
+    "> ",
+    ": replicas: ",
+    "t-0",
+]
+PLAIN = [" ", "\t", "\n", "1", "-", "null", "1e999", "NaN", "\\"]
+words = st.sampled_from([*DESCRIBE, *JSON, *OTHERS, *PLAIN])
+
+
+@given(st.text() | st.lists(words, max_size=40).map("".join))
+def test_no_text_makes_a_parser_raise(text: str) -> None:
+    """Arbitrary text, and arbitrary sequences of our own words, are got through."""
+    check(text)
+
+
+@given(source=st.sampled_from(SOURCES), data=st.data())
+def test_no_damage_makes_a_parser_raise(source: str, data: st.DataObject) -> None:
+    """A fixture with a piece cut out, doubled or replaced is got through."""
+    start = data.draw(st.integers(0, len(source)))
+    end = data.draw(st.integers(start, min(len(source), start + 200)))
+    filling = data.draw(st.sampled_from(["", source[start:end] * 2, "\0", "{", '"', "\n", "-1", "\ud7ff", "9" * 50]))
+    check(source[:start] + filling + source[end:])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 200_000,
+        '[{"replicas":' * 50_000,
+        '{"a":' * 100_000,
+        '{"replicas":' + "9" * 5000 + "}",
+        '{"replicas":[1e999]}',
+    ],
+    ids=["lists", "entries", "objects", "digits", "infinity"],
+)
+def test_hostile_json_is_got_through(text: str) -> None:
+    """Nesting and numbers beyond the decoder's limits are refused, not raised."""
+    check(text)
+
+
+HOSTILE = {
+    "open braces": "{\n" * 20_000,
+    "open quotes": '"' * 200_000,
+    "wrapped header": "Topic:a PartitionCount:1 Configs:x=1," + "a=1,\n" * 20_000,
+    "headers": "Topic:a\n" * 20_000,
+    "partitions without ISR": "Topic: a Partition: 0 Leader: 1\n" * 20_000,
+    "blanks": "Topic:" + " " * 200_000 + "PartitionCount:",
+    "configs": "Configs for topics " + "x" * 100_000 + " are",
+    "listed": "a" * 100_000 + ": replicas: ",
+    "leaders": '"leaders": [ ' * 20_000,
+    "partitions": '"partitions":[{' * 20_000,
+    "quotes": "> " * 100_000,
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+def test_no_text_takes_long(text: str) -> None:
+    """Texts made to send an expression back and forth take less than two seconds of processor time."""
+    started = time.process_time()
+    parse_any(text, name="x")
+    assert time.process_time() - started < 2
+
+
+def test_a_large_description_is_read_in_seconds() -> None:
+    """50,000 partition lines take less than four seconds of processor time (measured: under one)."""
+    line = "\tTopic: topic.{0}\tPartition: {1}\tLeader: {1}\tReplicas: {1},{2},{3}\tIsr: {1},{2}\tElr: \tLastKnownElr: "
+    lines = [line.format(number // 100, number % 100, number % 97, number % 89) for number in range(50_000)]
+    text = "\n".join(lines)
+    started = time.process_time()
+    records = parse_any(text, name="x")
+    assert len(records) == 50_000
+    assert time.process_time() - started < 4

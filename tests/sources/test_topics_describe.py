@@ -1,0 +1,232 @@
+"""``kafka-topics.sh --describe`` of every version."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sources.record import Record
+from sources.topics_describe import parse, recognises
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "sources"
+
+
+def read(name: str) -> list[Record]:
+    """Records of a fixture."""
+    return list(parse((FIXTURES / name).read_bytes().decode()))
+
+
+def only(text: str) -> Record:
+    """The one record of a text."""
+    (record,) = parse(text)
+    return record
+
+
+PARTITIONS: list[tuple[str, str, dict[str, Any]]] = [
+    ("tabs", "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 2,1", {"replicas": [1, 2], "isr": [2, 1]}),
+    ("tabs became one blank", "Topic: t Partition: 3 Leader: 1 Replicas: 1,2 Isr: 1", {"partition": 3, "isr": [1]}),
+    ("many blanks", "   Topic: t    Partition: 0        Leader: 1       Replicas: 1       Isr: 1", {"leader": 1}),
+    ("commented out", "# Topic: t\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1", {"topic": "t"}),
+    ("quoted", "> \tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1", {"topic": "t"}),
+    ("leader none", "\tTopic: t\tPartition: 0\tLeader: none\tReplicas: 1\tIsr: 1", {"leader": None}),
+    ("leader -1", "\tTopic: t\tPartition: 0\tLeader: -1\tReplicas: 1\tIsr: 1", {"leader": None}),
+    ("leader empty", "\tTopic: t\tPartition: 0\tLeader: \tReplicas: 1\tIsr: 1", {"leader": None}),
+    ("ISR empty", "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: ", {"isr": []}),
+    ("no replicas", "\tTopic: t\tPartition: 0\tLeader: none\tReplicas: \tIsr: ", {"replicas": []}),
+    ("a broker twice", "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,1\tIsr: 1", {"replicas": [1, 1]}),
+    ("dashes and dots", "\tTopic: a.b_c-3\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1", {"topic": "a.b_c-3"}),
+    (
+        "a topic called Partition",
+        "\tTopic: Partition\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1",
+        {"topic": "Partition"},
+    ),
+    (
+        "a move in flight",
+        "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2,3\tIsr: 1,2\tAdding Replicas: 3\tRemoving Replicas: 1,2",
+        {"replicas": [1, 2, 3], "adding": [3], "removing": [1, 2]},
+    ),
+    (
+        "offline and observers",
+        "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1\tOffline: 2\tLiveObservers: 2",
+        {"offline": [2]},
+    ),
+    ("nothing offline", "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1\tOffline: ", {"offline": []}),
+    (
+        "eligible leaders",
+        "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1\tElr: 2\tLastKnownElr: ",
+        {"isr": [1]},
+    ),
+    ("0.8.0", "topic: t\tpartition: 0\tleader: 1\treplicas: 1,2\tisr: 1,2", {"replicas": [1, 2], "isr": [1, 2]}),
+    ("wrapped", "Topic: t  Partition: 0  Leader: 1  Replicas: 1,2\n   Isr: 1,2", {"isr": [1, 2]}),
+]
+
+
+@pytest.mark.parametrize(("line", "expected"), [row[1:] for row in PARTITIONS], ids=[row[0] for row in PARTITIONS])
+def test_a_partition_line_is_read_however_it_is_spaced(line: str, expected: dict[str, Any]) -> None:
+    """Each spelling of a partition line gives the same fields."""
+    assert recognises(line.replace("topic:", "Topic:"))
+    record = only(line)
+    assert (record.kind, record.line) == ("partition", 1)
+    assert {key: record.payload[key] for key in expected} == expected
+
+
+HEADERS: list[tuple[str, str, dict[str, Any]]] = [
+    (
+        "no blanks",
+        "Topic:t\tPartitionCount:9\tReplicationFactor:2\tConfigs:a=1",
+        {"partition_count": 9, "configs": "a=1"},
+    ),
+    (
+        "blanks",
+        "Topic: t\tPartitionCount: 9\tReplicationFactor: 2\tConfigs: ",
+        {"replication_factor": 2, "configs": ""},
+    ),
+    (
+        "topic id that starts with a dash",
+        "Topic: t\tTopicId: -_9aZbYcXdWeVfUgThSiRj\tPartitionCount: 1\tReplicationFactor: 1\tConfigs: ",
+        {"topic_id": "-_9aZbYcXdWeVfUgThSiRj"},
+    ),
+    (
+        "throttled replicas in the configs",
+        "Topic: t\tPartitionCount: 1\tReplicationFactor: 1\tConfigs: l.t=0:11,0:12,1:1,m=2",
+        {"configs": "l.t=0:11,0:12,1:1,m=2"},
+    ),
+    (
+        "marked for deletion",
+        "Topic:t\tPartitionCount:1\tReplicationFactor:1\tConfigs:a=1\tMarkedForDeletion:true",
+        {"configs": "a=1", "marked_for_deletion": True},
+    ),
+    (
+        "wrapped at a field",
+        "Topic: t PartitionCount: 1\n  ReplicationFactor: 1 Configs: a=1,\n  b=2",
+        {"replication_factor": 1, "configs": "a=1,b=2"},
+    ),
+    ("no configs at all", "Topic: t\tPartitionCount: 1\tReplicationFactor: 1", {"configs": "", "topic_id": None}),
+]
+
+
+@pytest.mark.parametrize(("line", "expected"), [row[1:] for row in HEADERS], ids=[row[0] for row in HEADERS])
+def test_a_header_is_read_and_its_configs_stay_opaque(line: str, expected: dict[str, Any]) -> None:
+    """Each spelling of a header gives its fields, the configs as they stand."""
+    record = only(line)
+    assert record.kind == "topic"
+    assert {key: record.payload[key] for key in expected} == expected
+
+
+FAULTS = [
+    ("no topic", "\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1", "Topic is missing"),
+    ("no ISR", "Topic: t\tPartition: 0\tLeader: 1\tReplicas: 1", "Isr is missing"),
+    ("a name in a list", "Topic: t\tPartition: 0\tLeader: 1\tReplicas: 1,b\tIsr: 1", "Replicas '1,b'"),
+    ("an elided list", "Topic: t\tPartition: 0\tLeader: 1\tReplicas: 1,...\tIsr: 1", "Replicas '1,...'"),
+    ("a negative partition", "Topic: t\tPartition: -1\tLeader: 1\tReplicas: 1\tIsr: 1", "Partition '-1'"),
+    ("a leader by name", "Topic: t\tPartition: 0\tLeader: b1\tReplicas: 1\tIsr: 1", "Leader 'b1'"),
+    (
+        "a placeholder",
+        "Topic: <topic>\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1",
+        "'<topic>' is no legal topic name",
+    ),
+    (
+        "a header without a number",
+        "Topic: t\tPartitionCount: many\tReplicationFactor: 1\tConfigs:",
+        "PartitionCount 'many'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("line", "reason"), [row[1:] for row in FAULTS], ids=[row[0] for row in FAULTS])
+def test_a_line_that_looks_like_the_tools_but_is_broken_is_refused(line: str, reason: str) -> None:
+    """A broken line becomes a malformed record that names what is wrong and keeps the line."""
+    record = only("\n" + line)
+    assert (record.kind, record.line, record.payload["text"]) == ("malformed", 2, line)
+    assert reason in record.payload["reason"]
+    assert record.payload["remedy"]
+
+
+def test_every_fault_of_a_line_is_named() -> None:
+    """A line with three faults names the three."""
+    reason = only("Topic: a/b\tPartition: x\tLeader: 1\tReplicas: ?\tIsr: 1").payload["reason"]
+    assert all(part in reason for part in ("'a/b'", "'x'", "'?'"))
+
+
+def test_left_out_lines_are_reported() -> None:
+    """An ellipsis below partitions says that partitions are missing; elsewhere it means nothing."""
+    line = "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1\n"
+    kinds = [record.kind for record in parse(f"...\n{line}  ...\n\nprose\n...\n{line}")]
+    assert kinds == ["partition", "malformed", "partition"]
+
+
+def test_fixture_of_0_8() -> None:
+    """A 0.8 file: leaderless both ways, a topic marked for deletion."""
+    records = read("topics-0.8.txt")
+    assert [record.kind for record in records] == ["topic", "partition", "partition", "topic", "partition"]
+    assert [record.payload["leader"] for record in records if record.kind == "partition"] == [None, 3, None]
+    assert [record.payload["marked_for_deletion"] for record in records if record.kind == "topic"] == [False, True]
+
+
+def test_fixture_of_2_6_in_flight() -> None:
+    """Partition 0 is moving, partition 1 has fewer replicas than the header says: both are data."""
+    moving, still = (record.payload for record in read("topics-2.6.txt") if record.kind == "partition")
+    assert (moving["adding"], moving["removing"], moving["replicas"]) == ([13], [11], [11, 12, 13])
+    assert (still["adding"], still["replicas"]) == ([], [11, 12])
+
+
+def test_fixture_of_4_3_with_windows_line_ends() -> None:
+    """A log line before the output, CRLF, gaps in the partitions and eligible leader replicas change nothing."""
+    records = read("topics-4.3.txt")
+    assert [record.line for record in records] == [2, 3, 4]
+    assert [record.payload.get("partition") for record in records] == [None, 0, 5]
+    assert records[0].payload["configs"] == ""
+
+
+def test_fixture_of_confluent() -> None:
+    """Placement JSON stays in the configs, also with a label in it; the garbled last column is tolerated."""
+    topic, first, second = (record.payload for record in read("topics-confluent.txt"))
+    assert topic["configs"].endswith('"Topic: x"}}]},a=1')
+    assert (first["offline"], second["offline"]) == ([3], [])
+
+
+names = st.from_regex(r"[a-zA-Z0-9._-]{1,20}", fullmatch=True).filter(lambda name: name not in {".", ".."})
+ids = st.lists(st.integers(0, 2**31 - 1), max_size=4)
+layouts = st.sampled_from(
+    [("", "\t", ""), (" ", "\t", "\t"), (" ", "  ", "    "), (" ", " ", "# "), (" ", "\t", "> \t")]
+)
+
+
+@given(
+    topic=names,
+    layout=layouts,
+    replicas=ids,
+    isr=ids,
+    adding=ids,
+    leader=st.none() | st.integers(0, 99),
+    crlf=st.booleans(),
+)
+def test_what_is_printed_is_read_back(
+    topic: str,
+    layout: tuple[str, str, str],
+    replicas: list[int],
+    isr: list[int],
+    adding: list[int],
+    leader: int | None,
+    crlf: bool,
+) -> None:
+    """A printed header and partition come back unchanged in every layout."""
+    blank, gap, indent = layout
+    joined = [",".join(map(str, values)) for values in (replicas, isr, adding)]
+    header = gap.join(
+        [f"Topic:{blank}{topic}", f"PartitionCount:{blank}1", f"ReplicationFactor:{blank}2", f"Configs:{blank}"]
+    )
+    fields = [
+        f"Topic: {topic}",
+        "Partition: 7",
+        f"Leader: {'none' if leader is None else leader}",
+        f"Replicas: {joined[0]}",
+    ]
+    fields += [f"Isr: {joined[1]}", f"Adding Replicas: {joined[2]}"]
+    end = "\r\n" if crlf else "\n"
+    head, partition = parse(header + end + indent + gap.join(fields) + end)
+    assert (head.kind, head.payload["topic"], head.payload["replication_factor"]) == ("topic", topic, 2)
+    expected = {"topic": topic, "partition": 7, "leader": leader, "replicas": replicas, "isr": isr, "adding": adding}
+    assert {key: partition.payload[key] for key in expected} == expected
