@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from optimizer.errors import KafkaError
-from optimizer.kafka.admin_utils import assign_replicas, rack_alternated
+from optimizer.kafka.admin_utils import assign_replicas, broker_ring, rack_alternated
 from optimizer.kafka.assignors import Member, range_assignment, round_robin_assignment
 from optimizer.kafka.broker import Broker
 from optimizer.kafka.documents import format_reassignment, parse_generate_arguments, parse_reassignment, partition_name
@@ -91,7 +91,7 @@ def _rack_list(query: Query) -> Any:
 
 def _admin_utils(query: Query) -> Any:
     placed = assign_replicas(
-        _brokers(query["brokers"]),
+        broker_ring(_brokers(query["brokers"])),
         query["n"],
         query["rf"],
         start_index=query.get("start", -1),

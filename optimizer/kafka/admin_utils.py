@@ -7,14 +7,47 @@ kafka.zk.AdminZkClient.createNewPartitionsAssignment, Kafka 3.8.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from optimizer.errors import KafkaError
 from optimizer.kafka.broker import Broker
 from optimizer.kafka.java import JavaRandom, utf16_key
 
 
+@dataclass(frozen=True)
+class BrokerRing:
+    """Brokers in the order in which replicas go round; made once and used for every topic.
+
+    Parameters
+    ----------
+    brokers : tuple of int
+        Alternating in rack, or as given where no broker has a rack.
+    racks : dict
+        Rack by broker; empty where racks are not used.
+    partial_racks : bool
+        Only some brokers have a rack, which Kafka refuses.
+    """
+
+    brokers: tuple[int, ...]
+    racks: dict[int, str]
+    partial_racks: bool = False
+
+    @property
+    def rack_count(self) -> int:
+        """Racks with a broker."""
+        return len(set(self.racks.values()))
+
+
+def broker_ring(brokers: Sequence[Broker]) -> BrokerRing:
+    """Order brokers; the order given counts only where no broker has a rack."""
+    racks = {b.broker_id: b.rack for b in brokers if b.rack is not None}
+    if 0 < len(racks) < len(brokers):
+        return BrokerRing(tuple(b.broker_id for b in brokers), racks, partial_racks=True)
+    return BrokerRing(tuple(rack_alternated(racks) if racks else (b.broker_id for b in brokers)), racks)
+
+
 def assign_replicas(
-    brokers: Sequence[Broker],
+    ring: BrokerRing,
     partition_count: int,
     replication_factor: int,
     *,
@@ -26,8 +59,8 @@ def assign_replicas(
 
     Parameters
     ----------
-    brokers : sequence of Broker
-        In the order that Kafka was given; without racks the order counts.
+    ring : BrokerRing
+        See ``broker_ring``.
     start_index : int
         Fixed start, which is the first shift too; negative: both are drawn from ``random``.
     start_partition : int
@@ -45,36 +78,35 @@ def assign_replicas(
     ValueError
         When neither ``start_index`` nor ``random`` says where to start.
     """
-    _check(brokers, partition_count, replication_factor)
-    racks = {b.broker_id: b.rack for b in brokers if b.rack is not None}
-    ring = rack_alternated(racks) if racks else [b.broker_id for b in brokers]
-    start, shift = _start(start_index, len(ring), random)
+    _check(ring, partition_count, replication_factor)
+    size = len(ring.brokers)
+    start, shift = _start(start_index, size, random)
+    rack_count = ring.rack_count
     first_id = max(0, start_partition)
     placed: dict[int, list[int]] = {}
     for partition in range(first_id, first_id + partition_count):
-        if partition > 0 and partition % len(ring) == 0:
+        if partition > 0 and partition % size == 0:
             shift += 1
-        first = (partition + start) % len(ring)
-        if racks:
-            placed[partition] = _spread_over_racks(ring, racks, first, shift, replication_factor)
+        first = (partition + start) % size
+        if rack_count:
+            placed[partition] = _spread_over_racks(ring, first, shift * rack_count, rack_count, replication_factor)
         else:
-            followers = (ring[_follower(first, shift, j, len(ring))] for j in range(replication_factor - 1))
-            placed[partition] = [ring[first], *followers]
+            followers = (ring.brokers[_follower(first, shift, j, size)] for j in range(replication_factor - 1))
+            placed[partition] = [ring.brokers[first], *followers]
     return placed
 
 
-def _check(brokers: Sequence[Broker], partition_count: int, replication_factor: int) -> None:
+def _check(ring: BrokerRing, partition_count: int, replication_factor: int) -> None:
     if partition_count <= 0:
         raise KafkaError("InvalidPartitionsException", "Number of partitions must be larger than 0.")
     if replication_factor <= 0:
         raise KafkaError("InvalidReplicationFactorException", "Replication factor must be larger than 0.")
-    if replication_factor > len(brokers):
+    if replication_factor > len(ring.brokers):
         raise KafkaError(
             "InvalidReplicationFactorException",
-            f"Replication factor: {replication_factor} larger than available brokers: {len(brokers)}.",
+            f"Replication factor: {replication_factor} larger than available brokers: {len(ring.brokers)}.",
         )
-    with_rack = sum(b.rack is not None for b in brokers)
-    if 0 < with_rack < len(brokers):
+    if ring.partial_racks:
         raise KafkaError(
             "AdminOperationException",
             "Not all brokers have rack information for replica rack aware assignment.",
@@ -111,19 +143,20 @@ def rack_alternated(racks: Mapping[int, str]) -> list[int]:
     return [column[row] for row in range(longest) for column in columns if row < len(column)]
 
 
-def _spread_over_racks(ring: list[int], racks: Mapping[int, str], first: int, shift: int, wanted: int) -> list[int]:
+def _spread_over_racks(ring: BrokerRing, first: int, shift: int, rack_count: int, wanted: int) -> list[int]:
     """Followers in ring order, a new rack each until every rack has one."""
-    rack_count = len(set(racks.values()))
-    replicas = [ring[first]]
-    used = {racks[ring[first]]}
+    size = len(ring.brokers)
+    leader = ring.brokers[first]
+    replicas = [leader]
+    used = {ring.racks[leader]}
     position = 0
     while len(replicas) < wanted:
-        broker = ring[_follower(first, shift * rack_count, position, len(ring))]
+        broker = ring.brokers[_follower(first, shift, position, size)]
+        rack = ring.racks[broker]
         position += 1
-        new_rack = racks[broker] not in used or len(used) == rack_count
-        if new_rack and (broker not in replicas or len(replicas) == len(ring)):
+        if (rack not in used or len(used) == rack_count) and (broker not in replicas or len(replicas) == size):
             replicas.append(broker)
-            used.add(racks[broker])
+            used.add(rack)
     return replicas
 
 
@@ -168,4 +201,6 @@ def add_partitions(
     leader = existing[0][0]
     start = next((i for i, b in enumerate(ordered) if b.broker_id >= leader), 0)
     added = partition_count - len(existing)
-    return assign_replicas(ordered, added, len(existing[0]), start_index=start, start_partition=len(existing))
+    return assign_replicas(
+        broker_ring(ordered), added, len(existing[0]), start_index=start, start_partition=len(existing)
+    )

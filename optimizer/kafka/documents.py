@@ -6,7 +6,6 @@ org.apache.kafka.tools.reassign.ReassignPartitionsCommand (formatAsReassignmentJ
 parseExecuteAssignmentArgs, parseGenerateAssignmentArgs), Kafka 4.3.1; org.apache.kafka.tools.LeaderElectionCommand.
 """
 
-import json
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -20,7 +19,7 @@ from optimizer.kafka.java import (
     topic_partition_hash,
     utf16_key,
 )
-from optimizer.kafka.json_values import as_array, as_int, as_list, as_object, as_string, field, read
+from optimizer.kafka.json_values import as_array, as_int, as_list, as_object, as_string, compact, field, read
 
 TopicPartition = tuple[str, int]
 Replica = tuple[str, int, int]
@@ -57,10 +56,6 @@ def partition_order(key: TopicPartition) -> tuple[bytes, int]:
     return utf16_key(key[0]), key[1]
 
 
-def _compact(content: Any) -> str:
-    return json.dumps(content, separators=(",", ":"), ensure_ascii=False)
-
-
 def format_reassignment(partitions: Iterable[Row]) -> str:
     """The reassignment JSON as ``--generate`` prints it: sorted, compact, no line end.
 
@@ -78,19 +73,19 @@ def format_reassignment(partitions: Iterable[Row]) -> str:
         }
         for topic, partition, replicas, log_dirs in sorted(partitions, key=lambda row: partition_order(row[:2]))
     ]
-    return _compact({"version": _VERSION, "partitions": entries})
+    return compact({"version": _VERSION, "partitions": entries})
 
 
 def format_topics_to_move(topics: Iterable[str]) -> str:
     """The file for ``--topics-to-move-json-file``: each topic once, sorted."""
     names = sorted(set(topics), key=utf16_key)
-    return _compact({"version": _VERSION, "topics": [{"topic": name} for name in names]})
+    return compact({"version": _VERSION, "topics": [{"topic": name} for name in names]})
 
 
 def format_leader_election(partitions: Iterable[TopicPartition]) -> str:
     """The file for ``kafka-leader-election.sh --path-to-json-file``: each partition once, sorted."""
     keys = sorted(set(partitions), key=partition_order)
-    return _compact({"partitions": [{"topic": topic, "partition": partition} for topic, partition in keys]})
+    return compact({"partitions": [{"topic": topic, "partition": partition} for topic, partition in keys]})
 
 
 def parse_reassignment(text: str) -> Reassignment:

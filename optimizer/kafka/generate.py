@@ -6,11 +6,12 @@ org.apache.kafka.tools.reassign.ReassignPartitionsCommand (generateAssignment, c
 describeTopics), Kafka 4.3.1; the tool of 4.0 and before differs in using AdminUtils.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from optimizer.errors import KafkaError
-from optimizer.kafka.admin_utils import assign_replicas
+from optimizer.kafka.admin_utils import assign_replicas, broker_ring
 from optimizer.kafka.broker import Broker
 from optimizer.kafka.documents import ANY_DIR, TopicPartition, format_reassignment, parse_generate_arguments
 from optimizer.kafka.java import (
@@ -140,19 +141,18 @@ def _placer(brokers: Sequence[Broker], random: JavaRandom, algorithm: str) -> Pl
     if algorithm == "striped":
         placer, layout = StripedReplicaPlacer(random), rack_layout(brokers)
         return lambda count, factor: placer.place(layout, count, factor)
-    return lambda count, factor: list(assign_replicas(brokers, count, factor, random=random).values())
+    ring = broker_ring(brokers)
+    return lambda count, factor: list(assign_replicas(ring, count, factor, random=random).values())
 
 
 def _propose(current: Mapping[TopicPartition, Sequence[int]], place: Place) -> dict[TopicPartition, list[int]]:
     """Place topic by topic in the tool's order, which decides what each draws from the shared random numbers."""
-    collected = hash_map_order(current, topic_partition_hash)
-    by_topic: dict[str, list[TopicPartition]] = {}
-    for key in hash_map_order(collected, topic_partition_hash):
-        by_topic.setdefault(key[0], []).append(key)
+    keys = hash_map_order(hash_map_order(current, topic_partition_hash), topic_partition_hash)
+    counts = Counter(topic for topic, _ in keys)
+    factors = {topic: len(current[topic, partition]) for topic, partition in reversed(keys)}
     proposed: dict[TopicPartition, list[int]] = {}
-    for topic in hash_map_order(by_topic, string_hash, insertion="compute_if_absent"):
-        keys = by_topic[topic]
-        for partition, replicas in enumerate(place(len(keys), len(current[keys[0]]))):
+    for topic in hash_map_order((topic for topic, _ in keys), string_hash, insertion="compute_if_absent"):
+        for partition, replicas in enumerate(place(counts[topic], factors[topic])):
             proposed[topic, partition] = replicas
     return proposed
 

@@ -124,21 +124,24 @@ def hash_map_order(
     Parameters
     ----------
     keys : iterable
-        In the order of insertion; the first occurrence counts.
+        In the order of the calls, repetitions included.
     hash_of : callable
         Java's hash code as an unsigned number of 32 bits.
     capacity : int
         Length of the table at the start, a power of two; it doubles when more than three quarters full.
     insertion : {"put", "compute_if_absent"}
-        ``put`` appends to a bucket; ``computeIfAbsent`` inserts at its head, and grows the table one key later.
+        ``put`` appends to a bucket and then grows the table; ``computeIfAbsent`` first grows it, also when the key is
+        there already, and inserts at the head of the bucket.
 
     Notes
     -----
     Exact as long as no bucket becomes a tree: eight keys in one bucket of a table of 64 or more.
     """
-    distinct = list(dict.fromkeys(keys))
+    calls = list(keys)
+    distinct = list(dict.fromkeys(calls))
     prepends = insertion == "compute_if_absent"
-    while len(distinct) - prepends > capacity * 3 // 4:
+    last_is_new = bool(calls) and calls.index(calls[-1]) == len(calls) - 1
+    while len(distinct) - (prepends and last_is_new) > capacity * 3 // 4:
         capacity *= 2
 
     def position(numbered: tuple[int, K]) -> tuple[int, int]:

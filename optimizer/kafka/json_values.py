@@ -50,6 +50,13 @@ def read(text: str) -> Any:
     return value
 
 
+def compact(value: Any) -> str:
+    """A document as Jackson writes it: no blanks, keys in order, nothing escaped but what must be."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    # Jackson writes the hexadecimal digits of an escaped control character in capitals.
+    return re.sub(r"(?<!\\)((?:\\\\)*\\u)(00[01][a-f])", lambda m: m[1] + m[2].upper(), text)
+
+
 def text_of(value: Any) -> str:
     """The text of a value as Jackson's JsonNode.toString prints it: compact, keys in order."""
     if isinstance(value, dict):
@@ -58,7 +65,7 @@ def text_of(value: Any) -> str:
         return "[" + ",".join(map(text_of, value)) + "]"
     if isinstance(value, float):
         return _double_text(value)
-    return json.dumps(value, ensure_ascii=False)
+    return compact(value)
 
 
 def _double_text(value: float) -> str:

@@ -1,0 +1,98 @@
+"""What Kafka's own tool would propose for one topic, and what getting there would move."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from optimizer.errors import KafkaError
+from optimizer.kafka.admin_utils import BrokerRing, assign_replicas, broker_ring
+from optimizer.kafka.broker import Broker
+from optimizer.kafka.generate import check_racks, replication_factor_source
+from optimizer.kafka.java import JavaRandom
+from optimizer.kafka.striped_placer import RackLayout, StripedReplicaPlacer, rack_layout
+from optimizer.kafka.versions import STRIPED
+
+
+@dataclass(frozen=True)
+class Placement:
+    """How topics of one cluster are placed; made once for all of them.
+
+    Parameters
+    ----------
+    algorithm : str
+        "striped" or "admin_utils".
+    brokers : tuple of Broker
+        Those that may take replicas, ascending by id, as the tool lists them.
+    layout : RackLayout
+        The same, as the striped placer takes them.
+    ring : BrokerRing
+        The same, as AdminUtils takes them.
+    """
+
+    algorithm: str
+    brokers: tuple[Broker, ...]
+    layout: RackLayout
+    ring: BrokerRing
+
+
+def placement(algorithm: str, brokers: Sequence[Broker]) -> Placement:
+    """Prepare the brokers of a cluster."""
+    ordered = tuple(sorted(brokers, key=lambda broker: broker.broker_id))
+    return Placement(algorithm, ordered, rack_layout(ordered), broker_ring(ordered))
+
+
+def topic_seed(seed: int, cluster_id: str, topic: str) -> int:
+    """Seed of a topic's random numbers: the same in every run, on every machine, whichever topics come before.
+
+    Kafka draws one topic after the other from a single unseeded generator; a seed per topic has the same distribution
+    and lets topics be placed in parallel.
+    """
+    text = f"{seed}\0{cluster_id}\0{topic}"
+    return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8], "big", signed=True)
+
+
+def place_topic(
+    where: Placement, topic: str, replication_factors: Mapping[int, int], seed: int
+) -> dict[int, list[int]]:
+    """Place all partitions of a topic as ``--generate`` would.
+
+    Parameters
+    ----------
+    replication_factors : mapping
+        Replication factor by partition. Where they differ, Kafka takes one of them for the whole topic: that of the
+        partition that comes first in a HashMap.
+    seed : int
+        See ``topic_seed``.
+
+    Returns
+    -------
+    dict
+        Ordered replicas by partition. Where ids have gaps, the topic is placed whole and the gaps are left out.
+
+    Raises
+    ------
+    KafkaError
+        With Kafka's message.
+    """
+    check_racks(where.brokers)
+    factor, *others = set(replication_factors.values())
+    if others:
+        factor = replication_factors[replication_factor_source(topic, sorted(replication_factors))]
+    count = max(replication_factors) + 1
+    random = JavaRandom(seed)
+    placed: Sequence[list[int]]
+    if where.algorithm == STRIPED:
+        placed = StripedReplicaPlacer(random).place(where.layout, count, factor)
+    else:
+        placed = list(assign_replicas(where.ring, count, factor, random=random).values())
+    return {partition: placed[partition] for partition in replication_factors}
+
+
+def place_or_refuse(
+    where: Placement, topic: str, replication_factors: Mapping[int, int], seed: int
+) -> tuple[dict[int, list[int]], str | None]:
+    """As ``place_topic``, but where Kafka refuses: empty lists and its message."""
+    try:
+        return place_topic(where, topic, replication_factors, seed), None
+    except KafkaError as error:
+        return {partition: [] for partition in replication_factors}, str(error)

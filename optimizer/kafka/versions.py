@@ -1,0 +1,34 @@
+"""Which of Kafka's placements a version uses."""
+
+import re
+
+from optimizer.errors import ConfigError
+
+STRIPED = "striped"
+ADMIN_UTILS = "admin_utils"
+
+
+def default_algorithm(kafka_version: str) -> str:
+    """The algorithm behind ``kafka-reassign-partitions --generate`` of a version.
+
+    Parameters
+    ----------
+    kafka_version : str
+        "4.3", "3.9.1", "2.8-IV1"; empty where it is not known, which counts as a present one.
+
+    Returns
+    -------
+    str
+        "striped" from 4.1 on, "admin_utils" before (and so in ZooKeeper mode, which ended with 3.9).
+
+    Raises
+    ------
+    ConfigError
+        When the text does not start with a version number.
+    """
+    if not kafka_version:
+        return STRIPED
+    found = re.match(r"(\d+)(?:\.(\d+))?(?![^.\-+_])", kafka_version)
+    if not found:
+        raise ConfigError(f"kafka_version = {kafka_version!r} is no version: give for example 4.3 or 3.9.1")
+    return STRIPED if (int(found[1]), int(found[2] or 0)) >= (4, 1) else ADMIN_UTILS
