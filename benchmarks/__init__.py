@@ -1,0 +1,1 @@
+"""Instances, an independent judge, and the report that compares plans."""

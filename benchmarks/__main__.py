@@ -1,0 +1,87 @@
+"""All benchmarks: generate, plan, judge, compare with Kafka's default; ``benchmarks/bench.sh --help``."""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks.case import load_case
+from benchmarks.collect import default_plan, read_json
+from benchmarks.generate import SCENARIOS, SIZES, generate
+from benchmarks.judge import judge
+from benchmarks.odd import ODD, generate_odd
+from benchmarks.report import aligned, document, failed_row, row
+
+HOME = Path(__file__).resolve().parent.parent
+Maker = Callable[[], dict[str, Any]]
+
+
+def chosen(
+    sizes: Sequence[str], scenarios: Sequence[str], seeds: Sequence[int], odd: Sequence[str]
+) -> dict[str, Maker]:
+    """Names and makers of the instances, in the order of the report."""
+    makers: dict[str, Maker] = {}
+    for size in sizes:
+        for scenario in scenarios:
+            for seed in seeds:
+                makers[f"{size}-{scenario}-{seed}"] = partial(generate, size, scenario, seed)
+    return makers | {f"odd-{name}-{seed}": partial(generate_odd, name, seed) for name in odd for seed in seeds}
+
+
+def plan_and_judge(instance: Path, folder: Path, options: Sequence[str]) -> dict[str, str]:
+    """Plan one instance in a process of its own, judge it, and return its row."""
+    command = [sys.executable, str(HOME / "benchmarks/run.py"), str(instance), str(folder), *options]
+    subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+    result = read_json(folder / "result.json")
+    if result is None or result["status"] != "planned":
+        return failed_row(result or {"instance": instance.stem, "status": "failed", "exit_code": "?"})
+    case = load_case(instance)
+    verdict = judge(case, read_json(folder / "plan.json"))
+    (folder / "verdict.json").write_text(json.dumps(verdict, indent=1) + "\n", encoding="utf-8")
+    return row(result, verdict, judge(case, default_plan(folder / "warehouse")))
+
+
+def machine() -> str:
+    """One sentence about where the figures come from."""
+    return f"Measured on {os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}."
+
+
+def parse(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, list[str]]:
+    """Options, and what is passed on to spark-submit.sh."""
+    parser = argparse.ArgumentParser(
+        prog="benchmarks/bench.sh",
+        description="Generate instances, plan and judge them; other options go to spark-submit.sh.",
+    )
+    parser.add_argument("--sizes", nargs="*", choices=SIZES, default=["S", "M"])
+    parser.add_argument("--scenarios", nargs="*", choices=SCENARIOS, default=list(SCENARIOS))
+    parser.add_argument("--seeds", nargs="*", type=int, default=[1])
+    parser.add_argument("--odd", nargs="*", choices=ODD, default=list(ODD), help="instances of unusual shape")
+    parser.add_argument("--work", type=Path, default=HOME / ".build/benchmarks", help="where instances and runs lie")
+    parser.add_argument("--report", type=Path, default=HOME / "docs/benchmark.md", help="the page to write")
+    return parser.parse_known_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run everything, show each row as it comes, write the page; 1 when an instance could not be planned."""
+    asked, options = parse(arguments)
+    rows = []
+    for name, make in chosen(asked.sizes, asked.scenarios, asked.seeds, asked.odd).items():
+        instance = asked.work / "instances" / f"{name}.json"
+        instance.parent.mkdir(parents=True, exist_ok=True)
+        instance.write_text(json.dumps(make()), encoding="utf-8")
+        rows.append(plan_and_judge(instance, asked.work / name, options))
+        print(f"{name}: {rows[-1]['moves']} moves, gap {rows[-1]['gap %']} %", file=sys.stderr, flush=True)
+    asked.report.write_text(document(rows, machine()), encoding="utf-8")
+    print(aligned(rows))
+    print(f"\nwritten: {asked.report}")
+    return int(any(r["gap %"] == r["TB moved"] == "-" for r in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,111 @@
+"""The table that compares plans: rows from results and verdicts, as Markdown."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+TB_PER_MB = 2**20 / 1e12
+HEAD = (
+    "instance",
+    "moves",
+    "TB moved",
+    "bound TB",
+    "gap %",
+    "disk max/mean",
+    "outside bands",
+    "rule breaks",
+    "leader changes",
+    "shard CPU-s",
+    "all CPU-s",
+    "wall s",
+    "GiB",
+    "default: moves",
+    "default: TB",
+    "default: disk max/mean",
+)
+INTRO = """\
+# Benchmark
+
+Made by `benchmarks/bench.sh`; instances by `benchmarks/generate.py` and `benchmarks/odd.py`, each planned by
+`benchmarks/run.py` through the same stages as a real run and judged by `benchmarks/judge.py`, which shares no code with
+the planner. *Default* is what Kafka's own assignment would copy.
+
+- **bound TB**: the largest proven lower bound, of the planner or the judge; **gap**: TB moved over it.
+- **disk max/mean**, **outside bands**: before → after, over the brokers that stay. Where a band can't be met (a
+  partition larger than it) brokers stay outside.
+- **rule breaks**: duplicates, changed replication factors, rack violations, replicas on brokers to empty, full disks.
+- **shard CPU-s**: the solver alone; **all CPU-s**, **wall s**: the whole job, Spark's start included; **GiB**: peak
+  memory.
+- 1 TB is 10^12 bytes.
+
+"""
+RULES = ("duplicates", "rf_changed", "rack_violations", "on_brokers_to_empty", "over_capacity")
+
+
+def rule_breaks(state: Mapping[str, Any]) -> int:
+    """Hard rules that a judged placement breaks, over all kinds."""
+    return sum(int(state[rule]) for rule in RULES)
+
+
+def _tb(mb: float) -> str:
+    return f"{mb * TB_PER_MB:.3f}"
+
+
+def _change(verdict: Mapping[str, Any], *path: str) -> str:
+    """A figure of the state before and after, with an arrow between."""
+    values = []
+    for side in ("before", "after"):
+        value: Any = verdict[side]
+        for name in path:
+            value = value[name]
+        values.append(f"{value:.3f}" if isinstance(value, float) else str(value))
+    return " → ".join(values)
+
+
+def row(result: Mapping[str, Any], verdict: Mapping[str, Any], default: Mapping[str, Any]) -> dict[str, str]:
+    """One row: the run's result, the judge's verdict of its plan, and of Kafka's default."""
+    own_bound_mb = (result["bound_bytes"] or 0) / 2**20
+    bound_mb = max(own_bound_mb, verdict["bound_mb"])
+    gap = f"{(verdict['moved_mb'] / bound_mb - 1) * 100:.3f}" if bound_mb else ("0" if not verdict["moved_mb"] else "-")
+    cells = (
+        result["instance"],
+        str(verdict["moves"]),
+        _tb(verdict["moved_mb"]),
+        _tb(bound_mb),
+        gap,
+        _change(verdict, "max_over_mean", "disk"),
+        _change(verdict, "outside_bands"),
+        f"{rule_breaks(verdict['before'])} → {rule_breaks(verdict['after'])}",
+        str(verdict["leader_changes"]),
+        f"{result['shards']['cpu_seconds']:.1f}",
+        f"{result['cpu_seconds']:.0f}",
+        f"{result['wall_seconds']:.0f}",
+        f"{(result['peak_memory_bytes'] or 0) / 2**30:.1f}",
+        str(default["moves"]),
+        _tb(default["moved_mb"]),
+        f"{default['after']['max_over_mean']['disk']:.3f}",
+    )
+    return dict(zip(HEAD, cells, strict=True))
+
+
+def failed_row(result: Mapping[str, Any]) -> dict[str, str]:
+    """A row for a run that made no plan."""
+    said = f"{result['status']}, exit code {result['exit_code']}"
+    return dict.fromkeys(HEAD, "-") | {"instance": str(result["instance"]), "moves": said}
+
+
+def markdown(rows: Sequence[Mapping[str, str]]) -> str:
+    """The rows as a Markdown table."""
+    lines = [HEAD, ["---", *["---:"] * (len(HEAD) - 1)], *([r[name] for name in HEAD] for r in rows)]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines) + "\n"
+
+
+def aligned(rows: Sequence[Mapping[str, str]]) -> str:
+    """The rows for a terminal: columns lined up."""
+    table = [HEAD, *([r[name] for name in HEAD] for r in rows)]
+    widths = [max(len(line[i]) for line in table) for i in range(len(HEAD))]
+    return "\n".join("  ".join(cell.rjust(w) for cell, w in zip(line, widths, strict=True)) for line in table)
+
+
+def document(rows: Sequence[Mapping[str, str]], machine: str) -> str:
+    """The whole page."""
+    return f"{INTRO}{machine}\n\n{markdown(rows)}"
