@@ -125,7 +125,7 @@ def _status_row(task: ClusterRound, solution: ShardSolution, members: Ints, left
         "candidates": solution.candidates,
         "moves": len(solution.partition),
         "objective_bytes": round(solution.cost * bytes_per_load),
-        "bound_bytes": solution.bound * bytes_per_load,
+        "bound_bytes": None if solution.bound is None else solution.bound * bytes_per_load,
         "violation_before": solution.violation_before,
         "violation_after": solution.violation_after,
         "disordered": left,

@@ -26,6 +26,7 @@ MISSED = 2000.0
 TIE_BREAK = 0.005
 FIXED_COST = 1e-7
 ITERATIONS = 25
+BOUND_ITERATIONS = 4
 PER_PAIR = 24
 STOP_GAP = 1e-4
 DUAL_SHARE = 0.25  # dual simplex is five times faster where bands decide, primal where most partitions must move
@@ -43,8 +44,10 @@ class Relaxation:
         x of each column.
     prices : (n, D) float64
         Price of one unit of load on each broker, in bytes per mean broker loads.
-    objective, bound : float
-        Value of (1) over the columns, and a lower bound over all options.
+    objective : float
+        Value of (1) with the tie-break.
+    bound : float
+        Lower bound on the bytes of any single moves within the bands, in mean broker loads.
     """
 
     replica: Ints
@@ -173,29 +176,55 @@ def _best_per_pair(options: Options, reduced: Floats, threshold: float, per_pair
     return np.sort(k[chosen] * n + t[chosen])
 
 
-def relax(problem: ShardProblem, options: Options) -> Relaxation:
-    """Solve the relaxation by column generation until the bound meets the objective."""
-    master = _Master(problem, options)
-    prices, dual = _seed_prices(problem), np.zeros(len(problem.hosts))
-    best_bound, values, objective = -np.inf, np.zeros(0), 0.0
-    n = len(problem.rack)
-    if not len(options.partition):
-        return Relaxation(master.pool, master.pool, values, np.zeros_like(problem.loads), 0.0, 0.0)
-    start = master.reduced_costs(prices, dual)
-    forced = np.where(options.needed[options.partition][:, None], start, np.inf)
-    master.add(np.union1d(_best_per_pair(options, start, 0.0, PER_PAIR), _cheapest_of_needed(options, forced)))
-    for iteration in range(ITERATIONS):
+def lagrangian(problem: ShardProblem, options: Options, prices: Floats) -> float:
+    """Bytes that any single moves within the bands must cost, by weak duality at the given prices (module docstring, (2)).
+
+    Every partition takes its cheapest option at the prices, or stays where it may; the bands are paid for.
+    """
+    price = problem.weights[options.partition] @ prices.T
+    paid = np.take_along_axis(price, options.source[:, None], axis=1)
+    value = np.where(options.allowed, options.cost + price - paid, np.inf).min(axis=1)
+    best = np.where(options.needed, np.inf, 0.0)
+    np.minimum.at(best, options.partition, value)
+    upper = np.where(np.isfinite(problem.upper), problem.upper, 0.0)
+    rising = np.where(np.isfinite(problem.upper), np.maximum(prices, 0), 0.0)
+    falling = np.maximum(-prices, 0)
+    return float(
+        best.sum() + (rising * (problem.loads - upper)).sum() - (falling * (problem.loads - problem.lower)).sum()
+    )
+
+
+def _generate(master: _Master, iterations: int) -> tuple[Floats, Floats, float]:
+    """Solve and add columns until the bound meets the objective: values, prices and objective of the last solve."""
+    problem, options = master.problem, master.options
+    best_bound = -np.inf
+    for iteration in range(iterations):
         values, prices, dual, objective = master.solve()
+        if iteration == iterations - 1:
+            break
         reduced = master.reduced_costs(prices, dual)
-        per_partition = np.full(len(problem.hosts), 0.0)
+        per_partition = np.zeros(len(problem.hosts))
         np.minimum.at(per_partition, options.partition, np.minimum(reduced.min(axis=1), 0.0))
         best_bound = max(best_bound, objective + float(per_partition.sum()))
-        if objective - best_bound <= STOP_GAP * max(abs(objective), 1e-9) or iteration == ITERATIONS - 1:
+        if objective - best_bound <= STOP_GAP * max(abs(objective), 1e-9):
             break
         if not master.add(_best_per_pair(options, reduced, -1e-9, PER_PAIR << min(iteration, 6))):
             break
-    k, t = np.divmod(master.pool, n)
-    return Relaxation(k, t, values, prices, objective, best_bound)
+    return values, prices, objective
+
+
+def relax(problem: ShardProblem, options: Options) -> Relaxation:
+    """Solve the relaxation by column generation: first with the tie-break, for rounding, then without, for the bound."""
+    master = _Master(problem, options)
+    prices = _seed_prices(problem)
+    start = master.reduced_costs(prices, np.zeros(len(problem.hosts)))
+    forced = np.where(options.needed[options.partition][:, None], start, np.inf)
+    master.add(np.union1d(_best_per_pair(options, start, 0.0, PER_PAIR), _cheapest_of_needed(options, forced)))
+    values, _, objective = _generate(master, ITERATIONS)
+    replica, target = np.divmod(master.pool, len(problem.rack))
+    master.cost = options.cost
+    _, prices, _ = _generate(master, BOUND_ITERATIONS)
+    return Relaxation(replica, target, values, prices, objective, lagrangian(problem, options, prices))
 
 
 def _cheapest_of_needed(options: Options, reduced: Floats) -> Ints:

@@ -10,7 +10,8 @@ from optimizer.solve.relaxation import relax
 from optimizer.solve.shard import ShardProblem, legal_options
 
 OPTIMAL, FEASIBLE, UNCHANGED, FAILED = "OPTIMAL", "FEASIBLE", "UNCHANGED", "FAILED"
-PROVEN_GAP = 1e-9
+SETTLED = 1e-9
+PROVEN_GAP = 1e-6
 
 
 @dataclass(frozen=True)
@@ -20,13 +21,13 @@ class ShardSolution:
     Parameters
     ----------
     status : str
-        OPTIMAL: bytes meet the shard's own bound and every band holds; FEASIBLE; UNCHANGED: nothing to do.
+        OPTIMAL: every band holds and the bytes are within a millionth of the shard's own bound; FEASIBLE; UNCHANGED.
     partition, slot, target : (M,) int64
         Rows of the problem's ``hosts`` and the member that each moved replica goes to.
     prices : (n, D) float64
         Of the relaxation, bytes per mean broker load: the certificate is made of them.
     cost, bound : float
-        Bytes copied and their lower bound over single moves, in mean broker loads; the bound holds while bands can be met.
+        Bytes copied and their lower bound over single moves, in mean broker loads; no bound where a band is not met.
     violation_before, violation_after : float
     candidates : int
     """
@@ -37,7 +38,7 @@ class ShardSolution:
     target: Ints
     prices: Floats
     cost: float
-    bound: float
+    bound: float | None
     violation_before: float
     violation_after: float
     candidates: int
@@ -52,13 +53,13 @@ def solve_shard(problem: ShardProblem) -> ShardSolution:
     """Find the cheapest single moves that bring the shard's brokers into their bands and mend what must be mended."""
     before = violation(problem, problem.loads)
     options = legal_options(problem)
-    if not len(options.partition) or (before <= PROVEN_GAP and not options.needed.any()):
+    if not len(options.partition) or (before <= SETTLED and not options.needed.any()):
         return _nothing(problem, before)
     relaxation = relax(problem, options)
     state = best_rounding(problem, options, relaxation)
     moved = np.flatnonzero(state.replica >= 0)
     after, cost = violation(problem, state.loads), moved_cost(options, state)
-    proven = after <= PROVEN_GAP and cost <= relaxation.bound * (1 + PROVEN_GAP)
+    proven = after <= SETTLED and cost <= relaxation.bound + PROVEN_GAP * max(cost, 1.0)
     return ShardSolution(
         status=OPTIMAL if proven else FEASIBLE if len(moved) else UNCHANGED,
         partition=moved,
@@ -66,7 +67,7 @@ def solve_shard(problem: ShardProblem) -> ShardSolution:
         target=state.target[moved],
         prices=relaxation.prices,
         cost=cost,
-        bound=relaxation.bound,
+        bound=relaxation.bound if after <= SETTLED else None,
         violation_before=before,
         violation_after=after,
         candidates=len(relaxation.value),
