@@ -20,9 +20,10 @@ from sources import (
     zookeeper_brokers,
 )
 from sources.record import Record, malformed
-from sources.unused import explain
+from sources.unused import UNKNOWN, explain
 
 KNOWN_FORMAT = "a known format"
+RULE = "known_format"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +89,9 @@ def parse_any(text: str, *, name: str) -> list[Record]:
     Returns
     -------
     list of Record
-        Ascending by line. One ``malformed`` record with ``expected`` = ``KNOWN_FORMAT`` where the text holds nothing
-        that is read here; empty only where the text itself says that there is nothing (no reassignment, no config).
+        Ascending by line. One ``malformed`` record with ``expected`` = ``KNOWN_FORMAT``, and ``rule`` and ``severity``
+        beside it, where the text holds nothing that is read here; empty only where the text itself says that there is
+        nothing (no reassignment, no config).
     """
     content = text.removeprefix("\ufeff")
     records = [record for parser in PARSERS if parser.recognises(content) for record in parser.parse(content, name)]
@@ -97,5 +99,8 @@ def parse_any(text: str, *, name: str) -> list[Record]:
         return sorted(records, key=lambda record: record.line)
     if reassignments.NONE_IN_FLIGHT in content or configs.has_heading(content):
         return []
-    reason, remedy = explain(content)
-    return [malformed(line=1, expected=KNOWN_FORMAT, reason=reason, remedy=remedy, text=content)]
+    refusal = explain(content)
+    # What an unknown file holds may be a secret (a client's properties, a key): it is named, never copied.
+    shown = "" if refusal is UNKNOWN else content
+    record = malformed(line=1, expected=KNOWN_FORMAT, reason=refusal.reason, remedy=refusal.remedy, text=shown)
+    return [Record(record.kind, record.line, {**record.payload, "rule": RULE, "severity": refusal.severity})]

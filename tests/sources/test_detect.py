@@ -62,6 +62,20 @@ def test_a_file_that_is_none_of_ours_is_refused_once_with_its_reason(text: str, 
     assert record.payload["remedy"]
 
 
+@pytest.mark.parametrize(
+    ("text", "severity"), [("GROUP TOPIC PARTITION", "warning"), ("", "error"), ("hello", "error")]
+)
+def test_only_a_file_that_is_known_to_be_harmless_is_a_warning(text: str, severity: str) -> None:
+    """A file without any state is a warning; an empty or an unknown one may be a lost input."""
+    (record,) = parse_any(text, name="x")
+    assert (record.payload["severity"], record.payload["rule"]) == (severity, "known_format")
+
+
+def test_an_unknown_file_is_never_copied() -> None:
+    """A client's properties that lie in the folder by mistake leave no trace of their password."""
+    assert "hunter2" not in repr(parse_any("sasl.jaas.config=x password=hunter2;\n", name="client.properties"))
+
+
 @pytest.mark.parametrize("text", ["No partition reassignments found.\n", "Dynamic configs for broker 1 are:\n"])
 def test_a_file_that_says_that_there_is_nothing_is_no_fault(text: str) -> None:
     """Nothing in flight, or no config, is an answer."""
