@@ -1,0 +1,261 @@
+"""A real Kafka cluster on loopback, from Kafka's own JARs: one KRaft controller and some brokers, each a small process.
+
+Nothing is downloaded and no port is fixed; data lies below the folder that is given. Only processes that were started
+here are ended.
+"""
+
+import base64
+import os
+import signal
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from setup.jars import KAFKA
+from setup.java import java
+
+CONTROLLER = 1000
+START_SECONDS = 180
+TOOL_SECONDS = 180
+STARTED = b"Kafka Server started"
+# About 135 MB each, and half the CPU of the defaults at start.
+_SMALL = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss512k", "-XX:-UsePerfData", "-Xshare:auto")
+_COMMON = {
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+    "num.network.threads": 1,
+    "num.io.threads": 2,
+    "background.threads": 2,
+    "num.recovery.threads.per.data.dir": 1,
+    "log.cleaner.dedupe.buffer.size": 4 * 1048576,
+    "log.cleaner.io.buffer.size": 65536,
+    "group.initial.rebalance.delay.ms": 0,
+    "auto.create.topics.enable": "false",
+    # Leaders move only when a test says so.
+    "auto.leader.rebalance.enable": "false",
+    "file.delete.delay.ms": 1000,
+    # Sizes must not change while a test compares them.
+    "log.retention.ms": -1,
+}
+
+
+class ClusterError(Exception):
+    """The cluster, or a tool of Kafka, failed: with the end of its output."""
+
+
+@dataclass
+class Node:
+    """One process: its settings, its output, and the process while it runs."""
+
+    node_id: int
+    home: Path
+    settings: Mapping[str, object]
+    process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    @property
+    def properties(self) -> Path:
+        """The file of its settings: it names the process on its command line."""
+        return self.home / f"node-{self.node_id}.properties"
+
+    @property
+    def output(self) -> Path:
+        """What it writes to its log."""
+        return self.home / f"node-{self.node_id}.log"
+
+    @property
+    def log_dirs(self) -> list[Path]:
+        """Its directories."""
+        return [Path(text) for text in str(self.settings["log.dirs"]).split(",")]
+
+
+def classpath() -> str:
+    """Kafka's JARs, as they were fetched by setup/kafka-jars.sh."""
+    return f"{KAFKA.folder}/*"
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of loopback that nobody uses now."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+def java_command(*, heap_mb: int, level: str = "WARN") -> list[str]:
+    """The start of the command line of a small Java process with Kafka's JARs."""
+    config = Path(__file__).with_name("log4j2.xml")
+    options = (f"-Xmx{heap_mb}m", *_SMALL, f"-Dlog4j2.configurationFile={config}", f"-Dballast.level={level}")
+    return [str(java()), *options, "-cp", classpath()]
+
+
+def kafka_uuid() -> str:
+    """A random UUID as Kafka spells it; one with a leading dash would be taken for an option."""
+    while True:
+        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if not text.startswith("-"):
+            return text
+
+
+@dataclass
+class Cluster:
+    """A running cluster."""
+
+    nodes: dict[int, Node]
+    bootstrap: str
+
+    def tool(self, main_class: str, *arguments: str, stdin: bytes | None = None, check: bool = True) -> str:
+        """Run a main class of Kafka against the cluster and return its standard output.
+
+        Raises
+        ------
+        ClusterError
+            When it fails: with all it said.
+        """
+        servers = ["--bootstrap-server", self.bootstrap]
+        command = [*java_command(heap_mb=160), main_class, *servers, *arguments]
+        result = subprocess.run(command, input=stdin, capture_output=True, timeout=TOOL_SECONDS, check=False)
+        out, err = result.stdout.decode(), result.stderr.decode()
+        if check and result.returncode != 0:
+            raise ClusterError(f"{main_class} {' '.join(arguments)} ended with {result.returncode}:\n{out}\n{err}")
+        return out
+
+    def stop_broker(self, broker_id: int) -> None:
+        """End one broker in an orderly way."""
+        _end([self.nodes[broker_id]], signal.SIGTERM)
+
+    def start_broker(self, broker_id: int) -> None:
+        """Start a broker that was stopped, and wait for it."""
+        _launch(self.nodes[broker_id])
+        _wait([self.nodes[broker_id]])
+
+
+@contextmanager
+def running(home: Path, racks: Mapping[int, str], *, log_dirs: int = 1) -> Iterator[Cluster]:
+    """A cluster with one broker for each id, on its rack; ended and removed from the process table at the end.
+
+    Parameters
+    ----------
+    home : Path
+        An empty folder for data, settings and logs.
+    racks : mapping of int to str
+        Rack of each broker id.
+    log_dirs : int
+        Directories a broker.
+    """
+    home.mkdir(parents=True, exist_ok=True)
+    nodes = _nodes(home, racks, log_dirs=log_dirs)
+    for node in nodes:
+        node.properties.write_text("".join(f"{name}={value}\n" for name, value in node.settings.items()))
+    _format(nodes)
+    try:
+        for node in nodes:
+            _launch(node)
+        _wait(nodes)
+        ports = [str(node.settings["advertised.listeners"]).rpartition(":")[2] for node in nodes[1:]]
+        bootstrap = ",".join(f"127.0.0.1:{port}" for port in ports[:3])
+        yield Cluster({node.node_id: node for node in nodes}, bootstrap)
+    finally:
+        _end(nodes, signal.SIGKILL)
+
+
+def _nodes(home: Path, racks: Mapping[int, str], *, log_dirs: int) -> list[Node]:
+    """The controller first, then the brokers in the order given."""
+    controller_port, *ports = free_ports(len(racks) + 1)
+    quorum = {"controller.quorum.voters": f"{CONTROLLER}@127.0.0.1:{controller_port}"}
+    replication = min(3, len(racks))
+    internal = {
+        "offsets.topic.num.partitions": 3,
+        "offsets.topic.replication.factor": replication,
+        "transaction.state.log.num.partitions": 1,
+        "transaction.state.log.replication.factor": replication,
+        "share.coordinator.state.topic.replication.factor": replication,
+    }
+
+    def node(node_id: int, role: str, **own: object) -> Node:
+        dirs = ",".join(str(home / f"data-{node_id}-{k}") for k in range(log_dirs if role == "broker" else 1))
+        named = {name.replace("_", "."): value for name, value in own.items()}
+        roles = {"node.id": node_id, "process.roles": role, "log.dirs": dirs}
+        return Node(node_id, home, {**_COMMON, **quorum, **internal, **roles, **named})
+
+    controller = node(CONTROLLER, "controller", listeners=f"CONTROLLER://127.0.0.1:{controller_port}")
+    brokers = []
+    for (broker_id, rack), port in zip(racks.items(), ports, strict=True):
+        address = f"PLAINTEXT://127.0.0.1:{port}"
+        own = {"listeners": address, "advertised_listeners": address, "inter_broker_listener_name": "PLAINTEXT"}
+        brokers.append(node(broker_id, "broker", **own, broker_rack=rack))
+    return [controller, *brokers]
+
+
+def _format(nodes: Sequence[Node]) -> None:
+    """Format the controller with Kafka's tool and the brokers after its example: one process instead of many."""
+    cluster_id, controller = kafka_uuid(), nodes[0]
+    arguments = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(controller.properties)]
+    result = subprocess.run([*java_command(heap_mb=128), *arguments], capture_output=True, timeout=120, check=False)
+    if result.returncode != 0:
+        raise ClusterError(f"formatting failed:\n{result.stdout.decode()}\n{result.stderr.decode()}")
+    for node in nodes[1:]:
+        for folder in node.log_dirs:
+            folder.mkdir(parents=True)
+            meta = {"version": 1, "cluster.id": cluster_id, "node.id": node.node_id, "directory.id": kafka_uuid()}
+            (folder / "meta.properties").write_text("".join(f"{name}={value}\n" for name, value in meta.items()))
+
+
+def _launch(node: Node) -> None:
+    command = [*java_command(heap_mb=192, level="INFO"), "kafka.Kafka", str(node.properties)]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")}
+    with node.output.open("wb") as output:
+        node.process = subprocess.Popen(
+            command, stdout=output, stderr=output, stdin=subprocess.DEVNULL, cwd=node.home, env=environment
+        )
+
+
+def _wait(nodes: Sequence[Node]) -> None:
+    """Wait until each node says that it has started; a broker says so when the controller has unfenced it."""
+    deadline = time.monotonic() + START_SECONDS
+    waiting = list(nodes)
+    while waiting:
+        for node in waiting:
+            assert node.process is not None
+            if node.process.poll() is not None:
+                raise ClusterError(f"node {node.node_id} ended while starting:\n{_tail(node)}")
+        waiting = [node for node in waiting if STARTED not in node.output.read_bytes()]
+        if waiting and time.monotonic() > deadline:
+            raise ClusterError(f"node {waiting[0].node_id} was not ready in {START_SECONDS} s:\n{_tail(waiting[0])}")
+        time.sleep(0.1)
+
+
+def _tail(node: Node) -> str:
+    return node.output.read_bytes()[-3000:].decode(errors="replace")
+
+
+def _end(nodes: Sequence[Node], how: signal.Signals) -> None:
+    """End processes that still are what was started here, brokers before the controller."""
+    for node in reversed(nodes):
+        if node.process is not None and node.process.poll() is None and _is_ours(node):
+            node.process.send_signal(how)
+    for node in reversed(nodes):
+        if node.process is not None:
+            try:
+                node.process.wait(timeout=30)
+            except subprocess.TimeoutExpired:
+                node.process.kill()
+                node.process.wait(timeout=30)
+            node.process = None
+
+
+def _is_ours(node: Node) -> bool:
+    assert node.process is not None
+    try:
+        return str(node.properties).encode() in Path(f"/proc/{node.process.pid}/cmdline").read_bytes()
+    except OSError:
+        # Not every system has /proc; the process is a child that was not waited for, so its id can't be another's.
+        return True
