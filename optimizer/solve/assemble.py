@@ -74,6 +74,6 @@ def assemble(frame: ClusterFrame, members: Ints, partitions: Partitions, current
         floor=rack_floors(partitions.replication_factor, sizes),
         owner=owner,
         mobility=partitions.mobility,
-        n_racks=len(brokers.rack_names),
+        rack_size=sizes,
         disk=DISK,
     )

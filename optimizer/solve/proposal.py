@@ -7,8 +7,7 @@ import numpy as np
 
 from optimizer.domain import Bands, Brokers, Floats, Ints, Partitions
 from optimizer.solve.bands import excess
-from optimizer.solve.racks import live_rack_sizes, rack_caps, rack_floors, rack_histogram
-from optimizer.solve.shard import rack_disorder
+from optimizer.solve.racks import live_rack_sizes, rack_caps, rack_disorder, rack_floors, rack_histogram
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ def disorder(brokers: Brokers, partitions: Partitions, replicas: Ints) -> Ints:
     sizes = live_rack_sizes(brokers)
     caps = rack_caps(partitions.replication_factor, sizes)
     floors = rack_floors(partitions.replication_factor, sizes)
-    return rack_disorder(rack_histogram(replicas, brokers.rack, len(brokers.rack_names)), caps, floors)
+    return rack_disorder(rack_histogram(replicas, brokers.rack, len(brokers.rack_names)), caps, floors, sizes)
 
 
 def _name(partitions: Partitions, row: int) -> str:

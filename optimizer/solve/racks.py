@@ -41,3 +41,10 @@ def rack_histogram(replicas: Ints, rack: Ints, n_racks: int) -> Ints:
     row, slot = np.nonzero(replicas >= 0)
     np.add.at(counts, (row, rack[replicas[row, slot]]), 1)
     return counts
+
+
+def rack_disorder(histogram: Ints, cap: Ints, floor: Ints, sizes: Ints) -> Ints:
+    """Replicas over the cap plus replicas missing under the floor, (P,): 0 is spread as the rule asks."""
+    over = np.maximum(histogram - cap[:, None], 0).sum(axis=1)
+    missing = np.minimum(floor[:, None], sizes[None, :]) - histogram
+    return np.asarray(over + np.maximum(missing, 0).sum(axis=1))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.domain import FIXED, FORCED_ONLY, FREE, Bools, Floats, Ints
+from optimizer.solve.racks import rack_disorder
 
 PAD, OUTSIDE = -1, -2
 
@@ -40,7 +41,8 @@ class ShardProblem:
     owner : (m,) bool
         Racks may be changed here.
     mobility : (m,) int64
-    n_racks : int
+    rack_size : (R,) int64
+        Brokers of each rack that may hold replicas after the plan.
     disk : int
         Column of bytes in ``weights``.
     """
@@ -60,7 +62,7 @@ class ShardProblem:
     floor: Ints
     owner: Bools
     mobility: Ints
-    n_racks: int
+    rack_size: Ints
     disk: int
 
     @property
@@ -93,25 +95,22 @@ class Options:
 
 
 def _histogram(problem: ShardProblem) -> Ints:
-    counts = np.zeros((len(problem.hosts), problem.n_racks), dtype=np.int64)
+    counts = np.zeros((len(problem.hosts), len(problem.rack_size)), dtype=np.int64)
     row, slot = np.nonzero(problem.hosts != PAD)
     np.add.at(counts, (row, problem.host_rack[row, slot]), 1)
     return counts
 
 
-def rack_disorder(histogram: Ints, cap: Ints, floor: Ints) -> Ints:
-    """Replicas over the cap plus replicas missing under the floor, (m,): 0 is spread as the rule asks."""
-    over = np.maximum(histogram - cap[:, None], 0).sum(axis=1)
-    return over + np.maximum(floor[:, None] - histogram, 0).sum(axis=1)
-
-
 def _disorder_change(problem: ShardProblem, counts: Ints, partition: Ints, source: Ints) -> Ints:
     """Change of rack disorder by each option, (K, n)."""
-    cap, floor = problem.cap[partition][:, None], problem.floor[partition][:, None]
+    cap = problem.cap[partition][:, None]
+    floor = np.minimum(problem.floor[partition][:, None], problem.rack_size[None, :])
+    floor_here = np.take_along_axis(floor, problem.rack[source][:, None], axis=1)
+    floor_there = floor[:, problem.rack]
     here = counts[partition, problem.rack[source]][:, None]
     there = counts[partition][:, problem.rack]
-    leave = (here - 1 < floor).astype(np.int64) - (here > cap)
-    enter = (there >= cap).astype(np.int64) - (there < floor)
+    leave = (here <= floor_here).astype(np.int64) - (here > cap)
+    enter = (there >= cap).astype(np.int64) - (there < floor_there)
     return np.where(problem.rack[source][:, None] == problem.rack[None, :], 0, leave + enter)
 
 
@@ -139,7 +138,7 @@ def legal_options(problem: ShardProblem) -> Options:
     forced = problem.must_empty[source]
     allowed &= (forced | (problem.mobility == FREE)[partition])[:, None]
     allowed, drains = _restrict(partition, allowed, np.broadcast_to(forced[:, None], allowed.shape), m)
-    broken = rack_disorder(counts, problem.cap, problem.floor) > 0
+    broken = rack_disorder(counts, problem.cap, problem.floor, problem.rack_size) > 0
     mends = (
         (change < 0)
         & (broken & problem.owner)[partition][:, None]

@@ -1,0 +1,165 @@
+"""Small clusters for tests, and the rounds of one shard without Spark."""
+
+import itertools
+from dataclasses import dataclass, replace
+
+import numpy as np
+from hypothesis import strategies as st
+
+from optimizer.domain import FREE, Bands, Brokers, Cluster, Floats, Ints, Partitions
+from optimizer.settings import Policy
+from optimizer.solve.assemble import ClusterFrame, assemble
+from optimizer.solve.bands import bands, broker_loads, demand_of, excess, load_scale, replica_weights
+from optimizer.solve.racks import live_rack_sizes, rack_caps, rack_disorder, rack_floors, rack_histogram
+from optimizer.solve.shard_solver import solve_shard
+
+
+def make_brokers(racks: list[int], *, draining: tuple[int, ...] = (), excluded: tuple[int, ...] = ()) -> Brokers:
+    """Brokers 0..n-1 with the given rack numbers."""
+    n = len(racks)
+    ids = np.arange(n)
+    leaving = np.isin(ids, draining)
+    unknown = np.full(n, -1)
+    names = tuple(f"r{r}" for r in sorted(set(racks)))
+    return Brokers(
+        ids=ids,
+        rack=np.array([names.index(f"r{r}") for r in racks]),
+        rack_names=names,
+        accepts_replicas=~leaving & ~np.isin(ids, excluded),
+        accepts_leadership=~leaving,
+        must_empty=leaving,
+        disk_capacity_bytes=unknown,
+        in_capacity_bytes_per_s=unknown,
+        out_capacity_bytes_per_s=unknown,
+        state=tuple("draining" if x else "alive" for x in leaving),
+        racks_matter=True,
+    )
+
+
+def make_partitions(replicas: list[list[int]], sizes: list[int], rates: list[int] | None = None) -> Partitions:
+    """Partitions of topic t with the given replica lists, sizes (bytes) and rates (bytes per second)."""
+    n, width = len(replicas), max(map(len, replicas))
+    matrix = np.array([list(r) + [-1] * (width - len(r)) for r in replicas])
+    rate = np.array(rates if rates is not None else [0] * n)
+    return Partitions(
+        topic=np.array(["t"] * n, dtype=object),
+        partition=np.arange(n),
+        replicas=matrix,
+        leader=matrix[:, 0],
+        replication_factor=np.array([len(r) for r in replicas]),
+        size_bytes=np.array(sizes),
+        in_bytes_per_s=rate,
+        out_bytes_per_s=2 * rate,
+        mobility=np.full(n, FREE),
+    )
+
+
+def make_cluster(brokers: Brokers, partitions: Partitions) -> Cluster:
+    """Both together."""
+    return Cluster("test", brokers, partitions)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A placement after the rounds, with the bands and the prices of the first round."""
+
+    replicas: Ints
+    limits: Bands
+    prices: Floats
+    scale: Floats
+
+
+def plan_one_shard(cluster: Cluster, policy: Policy, *, rounds: int = 4) -> Planned:
+    """All brokers as one shard, round after round, as the solve stage does it."""
+    brokers, partitions = cluster.brokers, cluster.partitions
+    limits, scale = bands(cluster, policy), load_scale(brokers, demand_of(partitions))
+    current, prices = partitions.replicas.copy(), np.zeros((len(brokers), 3))
+    members, owner = np.arange(len(brokers)), np.ones(len(partitions), dtype=bool)
+    for number in range(rounds):
+        loads = broker_loads(len(brokers), current, replica_weights(partitions))
+        frame = ClusterFrame(brokers, limits, loads, scale)
+        solution = solve_shard(assemble(frame, members, partitions, current, owner))
+        if number == 0:
+            prices = solution.prices
+        if not len(solution.partition):
+            break
+        current[solution.partition, solution.slot] = solution.target
+    return Planned(current, limits, prices, scale)
+
+
+def moved_bytes(cluster: Cluster, replicas: Ints) -> int:
+    """Bytes of copies that a placement needs."""
+    before = cluster.partitions.replicas
+    new = (replicas[:, :, None] != before[:, None, :]).all(axis=2) & (replicas >= 0)
+    return int((new.sum(axis=1) * cluster.partitions.size_bytes).sum())
+
+
+def out_of_band(cluster: Cluster, replicas: Ints, limits: Bands, scale: Floats) -> float:
+    """Load outside the bands, in mean broker loads."""
+    loads = broker_loads(len(cluster.brokers), replicas, replica_weights(cluster.partitions))
+    return float((np.abs(excess(loads, limits)) / scale).sum())
+
+
+def rack_breaches(cluster: Cluster, replicas: Ints) -> int:
+    """Rack disorder over all partitions."""
+    brokers, factor = cluster.brokers, cluster.partitions.replication_factor
+    sizes = live_rack_sizes(brokers)
+    counts = rack_histogram(replicas, brokers.rack, len(brokers.rack_names))
+    return int(rack_disorder(counts, rack_caps(factor, sizes), rack_floors(factor, sizes), sizes).sum())
+
+
+def legal_sets(cluster: Cluster, row: int) -> list[tuple[int, ...]]:
+    """Every replica set of one partition that keeps the rack rule and uses only brokers that accept or already hold."""
+    brokers, partitions = cluster.brokers, cluster.partitions
+    held = {int(b) for b in partitions.replicas[row] if b >= 0}
+    usable = [
+        b for b in range(len(brokers)) if brokers.accepts_replicas[b] or (b in held and not brokers.must_empty[b])
+    ]
+    factor = int(partitions.replication_factor[row])
+    one = replace(cluster, partitions=make_partitions([[0] * factor], [1]))
+    return [s for s in itertools.combinations(usable, factor) if rack_breaches(one, np.array([s])) == 0]
+
+
+def brute_force(cluster: Cluster, limits: Bands, scale: Floats) -> int | None:
+    """Least bytes over all placements inside the bands; None where there is none."""
+    best: int | None = None
+    choices = [legal_sets(cluster, row) for row in range(len(cluster.partitions))]
+    for sets in itertools.product(*choices):
+        replicas = np.array(sets)
+        if out_of_band(cluster, replicas, limits, scale) <= 1e-9:
+            cost = moved_bytes(cluster, replicas)
+            best = cost if best is None else min(best, cost)
+    return best
+
+
+@st.composite
+def tiny_clusters(draw: st.DrawFn) -> Cluster:
+    """Four or five brokers on two or three racks, up to five partitions of replication factor 1 or 2."""
+    n = draw(st.integers(4, 5))
+    n_racks = draw(st.integers(2, 3))
+    racks = [i % n_racks for i in range(n)]
+    draining = draw(st.sampled_from([(), (), (n - 1,)]))
+    factor = draw(st.integers(1, 2))
+    count = draw(st.integers(1, 5))
+    pairs = st.permutations(range(n)).map(lambda order: list(order[:factor]))
+    replicas = [draw(pairs) for _ in range(count)]
+    sizes = [draw(st.integers(1, 50)) for _ in range(count)]
+    rates = [draw(st.integers(0, 9)) for _ in range(count)]
+    return make_cluster(make_brokers(racks, draining=draining), make_partitions(replicas, sizes, rates))
+
+
+@st.composite
+def middling_clusters(draw: st.DrawFn) -> Cluster:
+    """Six to twelve brokers on two to four racks, 40 to 90 partitions of mixed replication factor, skewed to few brokers."""
+    n = draw(st.integers(6, 12))
+    racks = [i % draw(st.integers(2, 4)) for i in range(n)]
+    racks = racks if len(set(racks)) > 1 else [i % 2 for i in range(n)]
+    generator = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    count = draw(st.integers(40, 90))
+    skew = generator.dirichlet(np.full(n, 1.5))
+    factors = generator.integers(1, 4, count)
+    replicas = [generator.choice(n, int(f), replace=False, p=skew).tolist() for f in factors]
+    sizes = (generator.lognormal(3, 1.2, count) * 1000).astype(int).tolist()
+    rates = (generator.lognormal(2, 1.0, count)).astype(int).tolist()
+    draining = draw(st.sampled_from([(), (0,), (n - 1,)]))
+    return make_cluster(make_brokers(racks, draining=draining), make_partitions(replicas, sizes, rates))
