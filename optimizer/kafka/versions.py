@@ -28,7 +28,7 @@ def default_algorithm(kafka_version: str) -> str:
     """
     if not kafka_version:
         return STRIPED
-    found = re.match(r"(\d+)(?:\.(\d+))?(?![^.\-+_])", kafka_version)
+    found = re.fullmatch(r"(\d++)(?:\.(\d++))?+(?:[.\-+_].*)?", kafka_version)
     if not found:
         raise ConfigError(f"kafka_version = {kafka_version!r} is no version: give for example 4.3 or 3.9.1")
     return STRIPED if (int(found[1]), int(found[2] or 0)) >= (4, 1) else ADMIN_UTILS

@@ -1,0 +1,71 @@
+"""Kafka's default for one topic."""
+
+import pytest
+
+from optimizer.errors import ConfigError
+from optimizer.kafka.baseline import place_or_refuse, place_topic, placement, topic_seed
+from optimizer.kafka.broker import Broker
+from optimizer.kafka.generate import PARTIAL_RACKS, replication_factor_source
+from optimizer.kafka.versions import default_algorithm
+
+SIX = [Broker(i, f"r{i % 3}") for i in range(6)]
+
+
+@pytest.mark.parametrize(
+    ("version", "algorithm"),
+    [
+        ("", "striped"),
+        ("4.3", "striped"),
+        ("4.1.0", "striped"),
+        ("4.10", "striped"),
+        ("5", "striped"),
+        ("4", "admin_utils"),
+        ("4.0.2", "admin_utils"),
+        ("3.9.1-SNAPSHOT", "admin_utils"),
+        ("2.8-IV1", "admin_utils"),
+        ("0.10.2", "admin_utils"),
+    ],
+)
+def test_algorithm_of_a_version(version: str, algorithm: str) -> None:
+    """Kafka 4.1 and later, and a version that is not known, place in stripes; older ones by AdminUtils."""
+    assert default_algorithm(version) == algorithm
+
+
+@pytest.mark.parametrize("version", ["new", "v4.1", "4x", "4.1beta"])
+def test_nonsense_versions_are_refused(version: str) -> None:
+    """A text that is no version is refused with an example."""
+    with pytest.raises(ConfigError, match=r"give for example 4\.3"):
+        default_algorithm(version)
+
+
+def test_seeds_differ_by_topic_cluster_and_setting() -> None:
+    """Each topic of each cluster has random numbers of its own, the same in each run."""
+    seeds = {topic_seed(s, c, t) for s in (0, 1) for c in ("a", "b") for t in ("t", "u")}
+    assert len(seeds) == 8
+    assert topic_seed(0, "a", "t") == 1694599755955963161
+
+
+@pytest.mark.parametrize("algorithm", ["striped", "admin_utils"])
+def test_gaps_and_mixed_replication_factors(algorithm: str) -> None:
+    """Ids with gaps keep their own lists; mixed factors become that of the first partition in hash order."""
+    where = placement(algorithm, SIX)
+    whole = place_topic(where, "a", dict.fromkeys(range(6), 2), 1)
+    assert place_topic(where, "a", {5: 2, 2: 2}, 1) == {5: whole[5], 2: whole[2]}
+    source = replication_factor_source("a", range(6))
+    mixed = {p: 3 if p == source else 1 for p in range(6)}
+    assert {len(replicas) for replicas in place_topic(where, "a", mixed, 1).values()} == {3}
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "brokers", "factor", "message"),
+    [
+        ("striped", [Broker(0, "a"), Broker(1)], 1, PARTIAL_RACKS),
+        ("admin_utils", [Broker(0, "a"), Broker(1)], 1, PARTIAL_RACKS),
+        ("admin_utils", [Broker(0)], 2, "Replication factor: 2 larger than available brokers: 1."),
+        ("striped", [], 2, "All brokers are currently fenced, or have all their log directories cordoned."),
+    ],
+)
+def test_a_refusal_is_a_result(algorithm: str, brokers: list[Broker], factor: int, message: str) -> None:
+    """Where Kafka refuses a topic, each partition has an empty list, and the message is kept."""
+    refused = place_or_refuse(placement(algorithm, brokers), "t", {0: factor, 4: factor}, 1)
+    assert refused == ({0: [], 4: []}, message)

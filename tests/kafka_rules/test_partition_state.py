@@ -1,0 +1,55 @@
+"""What the controller makes of a partition that is reassigned."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optimizer.kafka.partition_state import Completed, InFlight, cancel, complete, leader_after, start
+
+LISTS = st.lists(st.integers(0, 9), min_size=1, max_size=5, unique=True)
+
+
+def test_in_flight() -> None:
+    """The target comes first, then what is to be removed; adding and removing ascend."""
+    assert start([0, 1, 2], [5, 1, 0]) == InFlight((5, 1, 0, 2), (5,), (2,))
+
+
+def test_a_cancel_does_not_restore_the_order() -> None:
+    """After a cancel the preferred leader may be another one."""
+    assert cancel(start([0, 1, 2], [5, 1, 0])) == (1, 0, 2)
+
+
+@pytest.mark.parametrize(
+    ("current", "target", "isr", "done"),
+    [
+        ([0, 1], [0, 2], [0, 1], None),
+        ([0, 1], [0, 2], [1, 2], Completed((0, 2), (2,))),
+        ([0, 1, 2], [0, 3], [2, 3], None),
+        ([0, 1, 2], [0, 3], [0, 2, 3], Completed((0, 3), (0, 3))),
+        ([0, 1, 2], [0], [1, 2], None),
+        ([0, 1, 2], [0], [0, 1, 2], Completed((0,), (0,))),
+        ([0, 1], [1, 0], [0, 1], None),
+    ],
+)
+def test_completion(current: list[int], target: list[int], isr: list[int], done: Completed | None) -> None:
+    """A move completes when the added replicas are in sync, a shrink when all that stay are; a reorder never flies."""
+    assert complete(start(current, target), isr) == done
+
+
+@pytest.mark.parametrize(
+    ("leader", "isr", "after"),
+    [(1, (3, 2, 1), 1), (0, (3, 2, 1), 3), (0, (2, 1), 2), (0, (), None)],
+)
+def test_leader_after_completion(leader: int, isr: tuple[int, ...], after: int | None) -> None:
+    """A leader that stays keeps leading; else the first replica in sync takes over."""
+    assert leader_after(leader, Completed((3, 2, 1), isr)) == after
+
+
+@given(LISTS, LISTS)
+def test_nothing_is_lost(current: list[int], target: list[int]) -> None:
+    """A cancel keeps the brokers of before; with all in sync a move ends at its target, in its order."""
+    state = start(current, target)
+    assert sorted(cancel(state)) == sorted(current)
+    done = complete(state, state.replicas)
+    assert (done is None) == (set(current) == set(target))
+    assert done is None or done.replicas == tuple(target)
