@@ -1,0 +1,160 @@
+"""Records -> judged frames: every row with its ``ok_`` columns, and what the rules need to know beside the row."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from optimizer.frames import rule_table
+from optimizer.frames.rules import Rule, is_usable, with_flags
+from optimizer.frames.typed import placements, typed
+
+_PARTITION = ("cluster_id", "topic", "partition")
+_BROKER = ("cluster_id", "broker_id")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Rows with the ``ok_`` columns of their rules.
+
+    Parameters
+    ----------
+    table : str
+        Table that the rows come from, or are.
+    rules : tuple of Rule
+    rows : DataFrame
+        Kept in memory: they are split, counted and used.
+    """
+
+    table: str
+    rules: tuple[Rule, ...]
+    rows: DataFrame
+
+    @property
+    def used(self) -> DataFrame:
+        """Rows that keep every rule of severity error."""
+        return self.rows.where(is_usable(self.rules))
+
+
+def judged(table: str, rows: DataFrame, rules: Sequence[Rule]) -> Judged:
+    """Flag the rows."""
+    return Judged(table, tuple(rules), with_flags(rows, rules).persist(StorageLevel.MEMORY_AND_DISK))
+
+
+def judge_placements(records: DataFrame) -> Judged:
+    """Partitions, each described once: a description counts before an assignment document, the newest first."""
+    flagged = with_flags(placements(records), rule_table.PLACEMENTS)
+    valid = flagged.withColumn("is_valid", is_usable(rule_table.PLACEMENTS))
+    group = Window.partitionBy(*_PARTITION, "is_valid")
+    order = group.orderBy(F.col("kind") == "assignment", F.desc("captured_at"), "source", "ordinal")
+    ranked = valid.withColumns(
+        {
+            "place": F.row_number().over(order),
+            "first_kind": F.first("kind").over(order),
+            "first_source": F.first("source").over(order),
+            "first_replicas": F.first("replicas").over(order),
+        }
+    )
+    differs = (F.col("kind") == F.col("first_kind")) & (F.col("replicas") != F.col("first_replicas"))
+    in_conflict = F.max(differs).over(group) & (F.col("kind") == F.col("first_kind"))
+    known = ranked.withColumn("in_conflict", in_conflict)
+    rows = with_flags(known, rule_table.SNAPSHOTS, where=F.col("is_valid")).persist(StorageLevel.MEMORY_AND_DISK)
+    return Judged("bronze_records", (*rule_table.PLACEMENTS, *rule_table.SNAPSHOTS), rows)
+
+
+def judge_brokers(records: DataFrame) -> Judged:
+    """Brokers as every source lists them."""
+    named = typed(records, "broker").withColumn("rack", F.nullif(F.trim("rack"), F.lit("")))
+    racks = F.array_sort(F.collect_set("rack").over(Window.partitionBy(*_BROKER)))
+    return judged("bronze_records", named.withColumn("racks", racks), rule_table.BROKERS)
+
+
+def judge_log_dirs(records: DataFrame) -> Judged:
+    """Log directories."""
+    return judged("bronze_records", typed(records, "log_dir"), rule_table.LOG_DIRS)
+
+
+def judge_sizes(records: DataFrame, placed: DataFrame) -> Judged:
+    """Sizes of replicas by directory; of several outputs the newest counts."""
+    flagged = with_flags(typed(records, "log_dir_replica"), rule_table.REPLICA_SIZES)
+    valid = flagged.withColumn("is_valid", is_usable(rule_table.REPLICA_SIZES))
+    same = Window.partitionBy(*_PARTITION, "broker_id", "log_dir", "is_future", "is_valid")
+    order = same.orderBy(F.desc("captured_at"), "source", "ordinal")
+    lists = placed.select(*_PARTITION, F.col("replicas").alias("placed_on"))
+    known = valid.join(lists, list(_PARTITION), "left").withColumns(
+        {
+            "place": F.row_number().over(order),
+            "first_source": F.first("source").over(order),
+            "is_placed": F.array_contains("placed_on", F.col("broker_id")),
+        }
+    )
+    rows = with_flags(known, rule_table.PLACED_SIZES, where=F.col("is_valid")).persist(StorageLevel.MEMORY_AND_DISK)
+    return Judged("bronze_records", (*rule_table.REPLICA_SIZES, *rule_table.PLACED_SIZES), rows)
+
+
+def judge_capacities(records: DataFrame, brokers: DataFrame, log_dirs: DataFrame) -> Judged:
+    """Capacities, against the brokers and directories that there are."""
+    variants = F.collect_set(F.struct("disk_bytes", "in_bytes_per_s", "out_bytes_per_s"))
+    directories = log_dirs.groupBy(*_BROKER).agg(F.array_sort(F.collect_set("log_dir")).alias("directories"))
+    ids = brokers.select(*_BROKER, F.lit(True).alias("is_known"))
+    given = typed(records, "capacity").withColumn(
+        "variants", F.size(variants.over(Window.partitionBy(*_BROKER, "log_dir")))
+    )
+    known = given.join(ids, list(_BROKER), "left").join(directories, list(_BROKER), "left")
+    matched = F.expr("log_dir IS NULL OR directories IS NULL OR array_contains(directories, log_dir)")
+    return judged("bronze_records", known.withColumn("is_matched", matched), rule_table.CAPACITIES)
+
+
+def judge_topics(records: DataFrame, placed: DataFrame) -> Judged:
+    """Headers of topics, against the partitions that were read."""
+    seen = placed.groupBy("cluster_id", "topic").agg(F.count(F.lit(1)).alias("seen"))
+    known = typed(records, "topic").join(seen, ["cluster_id", "topic"], "left").fillna(0, ["seen"])
+    return judged("bronze_records", known, rule_table.TOPICS)
+
+
+def judge_reassignments(records: DataFrame, placed: DataFrame) -> Judged:
+    """Reassignments in flight."""
+    return judged("bronze_records", _with_known(typed(records, "reassignment"), placed), rule_table.REASSIGNMENTS)
+
+
+def judge_loads(records: DataFrame, placed: DataFrame) -> Judged:
+    """Finished loads of partitions."""
+    variants = F.collect_set(F.struct("size_bytes", "in_bytes_per_s", "out_bytes_per_s"))
+    given = typed(records, "partition_load").withColumn(
+        "variants", F.size(variants.over(Window.partitionBy(*_PARTITION)))
+    )
+    return judged("bronze_records", _with_known(given, placed), rule_table.LOADS)
+
+
+def judge_metrics(samples: DataFrame, placed: DataFrame) -> Judged:
+    """Partitions that metrics name, one row each."""
+    named = samples.where("topic IS NOT NULL AND partition IS NOT NULL")
+    partitions = named.groupBy("run_id", *_PARTITION).agg(
+        F.min(F.struct("source", F.col("line").cast("int").alias("line"))).alias("first"),
+        F.count(F.lit(1)).alias("samples"),
+    )
+    rows = partitions.select(
+        *("cluster_id", "run_id", "topic", "partition", "samples", "first.source", "first.line"),
+        F.lit("metric").alias("kind"),
+        F.to_json(F.struct("topic", "partition", "samples")).alias("payload"),
+    )
+    return judged("bronze_metrics", _with_known(rows, placed), rule_table.METRICS)
+
+
+def malformed(records: DataFrame) -> DataFrame:
+    """Rows of ``quarantine`` for what no parser could read; the parser named reason and remedy."""
+    return typed(records, "malformed").select(
+        *("cluster_id", "run_id", "source", "line", "kind"),
+        F.coalesce("rule", F.lit("readable")).alias("rule"),
+        F.coalesce("severity", F.lit("error")).alias("severity"),
+        F.concat(F.lit("expected "), F.coalesce("expected", F.lit("a record")), F.lit(": "), "reason").alias("reason"),
+        F.coalesce("remedy", F.lit("mend the line, or leave it out")).alias("remedy"),
+        "payload",
+    )
+
+
+def _with_known(frame: DataFrame, placed: DataFrame) -> DataFrame:
+    known = placed.select(*_PARTITION, F.lit(True).alias("is_known"))
+    return frame.join(known, list(_PARTITION), "left")

@@ -1,0 +1,216 @@
+"""Stage 1: what the sources say -> bronze_records and bronze_metrics, row by row with source and line.
+
+A cluster is read from a folder (every file in it, whatever it is called), from a live cluster, or from both. Rows that
+can't be read are records of kind ``malformed``: validate sets them aside with the reason.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import reduce
+from pathlib import Path
+
+import pandas as pd
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from optimizer.errors import ConfigError, InputError
+from optimizer.frames.metrics import read_metrics
+from optimizer.settings import ClusterInput
+from optimizer.stages import Frames, Run
+from schemas.bronze import BRONZE_METRICS, BRONZE_RECORDS
+from schemas.table import conform
+from sources import metrics_csv
+from sources.detect import parse_any
+
+_PARSED = "ordinal long, kind string, source string, line int, payload string"
+_ROWS_AT_ONCE = 20_000
+_HEAD_LINES = 50
+_TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+_LIVE_SOURCE = "kafka_topology"
+
+
+@dataclass(frozen=True)
+class _File:
+    """One file of a folder; ``path`` as Spark names it."""
+
+    path: str
+    modified: datetime
+
+
+def build(inputs: Frames, run: Run) -> Frames:
+    """Read every cluster of the configuration.
+
+    Raises
+    ------
+    ConfigError
+        When the configuration names no cluster, or a time that is none.
+    InputError
+        When a folder is missing or empty.
+    """
+    if not run.settings.clusters:
+        raise ConfigError("no cluster is configured: add a [[clusters]] table, or give --input FOLDER")
+    clusters = [_cluster(run, cluster) for cluster in run.settings.clusters]
+    records = reduce(DataFrame.unionByName, [frame for records, _ in clusters for frame in records])
+    metrics = reduce(
+        DataFrame.unionByName, [frame for _, metrics in clusters for frame in metrics], _no_metrics(run.spark)
+    )
+    return {"bronze_records": records, "bronze_metrics": metrics}
+
+
+def _cluster(run: Run, cluster: ClusterInput) -> tuple[list[DataFrame], list[DataFrame]]:
+    """Records and metric samples of one cluster, from all its sources."""
+    records: list[DataFrame] = []
+    metrics: list[DataFrame] = []
+    if cluster.input:
+        files = _files(run.spark, cluster)
+        tables = [file.path for file in files if _is_metrics(run.spark, file.path)]
+        captured_at = _captured_at(cluster, files)
+        texts = [file.path for file in files if file.path not in set(tables)]
+        if texts:
+            records.append(_as_bronze(_parsed(run.spark, texts, cluster.input), run, cluster, captured_at))
+        if tables:
+            samples, broken = read_metrics(
+                run.spark, tables, cluster_id=cluster.id, run_id=run.run_id, root=_root(tables[0], cluster.input)
+            )
+            metrics.append(samples)
+            records.append(_as_bronze(_as_malformed(broken), run, cluster, captured_at))
+    if cluster.bootstrap_servers:
+        now = datetime.now(tz=UTC).replace(microsecond=0)
+        records.append(_as_bronze(_live(run.spark, cluster), run, cluster, now))
+    return records, metrics
+
+
+def _no_metrics(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame([], BRONZE_METRICS.schema)
+
+
+def _as_bronze(frame: DataFrame, run: Run, cluster: ClusterInput, captured_at: datetime) -> DataFrame:
+    identified = {
+        "cluster_id": F.lit(cluster.id),
+        "run_id": F.lit(run.run_id),
+        "captured_at": F.lit(captured_at),
+    }
+    return conform(frame.withColumns(identified), BRONZE_RECORDS)
+
+
+def _files(spark: SparkSession, cluster: ClusterInput) -> list[_File]:
+    """Files of the folder and its subfolders, by path; those that start with a dot or underscore are no input."""
+    remedy = f"give [[clusters]] {cluster.id!r} an input folder with the outputs of Kafka's tools"
+    try:
+        found = _listing(spark, cluster.input).select("path", "modificationTime").collect()
+    except AnalysisException as error:
+        raise InputError(f"there is no folder {cluster.input}: {remedy}") from error
+    if not found:
+        raise InputError(f"the folder {cluster.input} holds no file: {remedy}")
+    return sorted((_File(row.path, row.modificationTime) for row in found), key=lambda file: file.path)
+
+
+def _listing(spark: SparkSession, path: str) -> DataFrame:
+    return spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(path)
+
+
+def _captured_at(cluster: ClusterInput, files: list[_File]) -> datetime:
+    """When the folder was captured: as configured, else the time of its newest file, in whole seconds (UTC)."""
+    if not cluster.captured_at:
+        newest = max(file.modified for file in files)
+        return newest.replace(microsecond=0).astimezone(UTC)
+    try:
+        given = datetime.fromisoformat(cluster.captured_at)
+    except ValueError as error:
+        raise ConfigError(
+            f"[[clusters]] {cluster.id!r} captured_at = {cluster.captured_at!r} is no time: "
+            "write it like 2026-01-31T02:00:00Z"
+        ) from error
+    return (given if given.tzinfo else given.replace(tzinfo=UTC)).astimezone(UTC)
+
+
+def _is_metrics(spark: SparkSession, path: str) -> bool:
+    """Whether a file is a table of metrics: Parquet, or a CSV whose first line names a topic and a measure."""
+    if path.endswith(".parquet"):
+        return True
+    if not path.endswith(_TABLES):
+        return False
+    lines = (row.value.strip() for row in spark.read.text(path).head(_HEAD_LINES))
+    header = next((line for line in lines if line and not line.startswith("#")), "")
+    return metrics_csv.recognises(header)
+
+
+def _root(path: str, folder: str) -> str:
+    """The folder as it stands in Spark's name of a file below it."""
+    plain = folder.rstrip("/")
+    start = path.find(plain + "/")
+    return path[: start + len(plain)] if start >= 0 else path.rpartition("/")[0]
+
+
+def _parsed(spark: SparkSession, paths: list[str], folder: str) -> DataFrame:
+    """Records of text files, parsed where the executors are."""
+    skip = len(_root(paths[0], folder)) + 2
+    content = _listing(spark, folder).where(F.col("path").isin(paths))
+    named = content.select(F.expr(f"substring(path, {skip})").alias("name"), "content")
+    return named.mapInPandas(_parse_files, _PARSED)
+
+
+def _parse_files(batches: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    """Parse files (columns ``name``, ``content``) into rows, a limited number at a time."""
+    for batch in batches:
+        for name, content in zip(batch["name"], batch["content"], strict=True):
+            records = parse_any(bytes(content).decode("utf-8", errors="replace"), name=name)
+            for start in range(0, len(records), _ROWS_AT_ONCE):
+                chunk = records[start : start + _ROWS_AT_ONCE]
+                yield pd.DataFrame(
+                    {
+                        "ordinal": range(start, start + len(chunk)),
+                        "kind": [record.kind for record in chunk],
+                        "source": name,
+                        "line": [record.line for record in chunk],
+                        "payload": [_as_json(record.payload) for record in chunk],
+                    }
+                )
+
+
+def _as_json(payload: Mapping[str, object]) -> str:
+    return json.dumps(payload, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+def _as_malformed(broken: DataFrame) -> DataFrame:
+    """Rows that reading the metrics set aside, as records of kind ``malformed``."""
+    told = {name: F.col(name) for name in ("rule", "severity", "reason", "remedy")}
+    fields = {"expected": F.lit("a metric sample"), **told}
+    text = F.substring("payload", 1, 2000).alias("text")
+    payload = F.to_json(F.struct(*(value.alias(name) for name, value in fields.items()), text))
+    order = Window.partitionBy("source").orderBy("line", "rule", "payload")
+    return broken.select(
+        (F.row_number().over(order) - 1).alias("ordinal"),
+        F.lit("malformed").alias("kind"),
+        "source",
+        F.col("line").cast("int").alias("line"),
+        payload.alias("payload"),
+    )
+
+
+def _live(spark: SparkSession, cluster: ClusterInput) -> DataFrame:
+    """Records of a live cluster; options of its client file go to the reader only, never into a table."""
+    reader = spark.read.format(_LIVE_SOURCE).option("bootstrap.servers", cluster.bootstrap_servers)
+    if cluster.client_config:
+        reader = reader.options(**_client_options(Path(cluster.client_config)))
+    order = Window.partitionBy("source").orderBy("kind", "payload", "line")
+    return reader.load().withColumn("ordinal", F.row_number().over(order) - 1)
+
+
+def _client_options(path: Path) -> dict[str, str]:
+    """Options of a Java properties file, as the reader takes them.
+
+    Raises
+    ------
+    ConfigError
+        When it can't be read; its content is never repeated.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise ConfigError(f"client_config {path}: {error.strerror}; give a readable properties file") from error
+    pairs = (line.partition("=") for line in lines if line.strip() and not line.lstrip().startswith(("#", "!")))
+    return {f"kafka.{name.strip()}": value.strip() for name, _, value in pairs}

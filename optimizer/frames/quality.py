@@ -1,0 +1,270 @@
+"""Great Expectations: suites in code over judged rows, a result for every expectation, Data Docs."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from optimizer.frames.checks import Judged
+from optimizer.frames.rules import Rule
+from optimizer.settings import Settings
+
+# Counts are enough: the rows themselves are in quarantine. A list of examples would cost a job for every expectation.
+_COUNTS = {"result_format": "BASIC", "partial_unexpected_count": 0}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A limit for one figure of a whole cluster.
+
+    Parameters
+    ----------
+    name : str
+        Column of the figures, and name of the rule.
+    table : str
+        Table that it is about.
+    stops : bool
+        Whether a figure outside the limits refuses the run.
+    least, most : float, optional
+    remedy : str
+    """
+
+    name: str
+    table: str
+    stops: bool
+    remedy: str
+    least: float | None = None
+    most: float | None = None
+
+
+def figures(settings: Settings) -> tuple[Figure, ...]:
+    """What is asked of a cluster as a whole."""
+    return (
+        Figure("partitions", "replicas", True, "give the output of kafka-topics.sh --describe", least=1),
+        Figure(
+            "registered_brokers",
+            "brokers",
+            False,
+            "give the output of kafka-broker-api-versions.sh: without it every broker counts as alive, without a rack",
+            least=1,
+        ),
+        Figure(
+            "quarantined_share",
+            "quarantine",
+            True,
+            "mend the rows of severity error in the table quarantine, or raise [quality] max_quarantined_share",
+            most=settings.quality.max_quarantined_share,
+        ),
+    )
+
+
+def allowed(rule: Rule, settings: Settings) -> tuple[float, str]:
+    """Share of rows that must keep a rule, and the same in words."""
+    if rule.stops == "share":
+        most = settings.quality.max_quarantined_share
+        return 1 - most, f"at most {most:.2%} of the rows"
+    if rule.stops == "coverage":
+        return settings.metrics.min_coverage, f"at least {settings.metrics.min_coverage:.2%} of the rows"
+    return 1.0, "no row"
+
+
+def evaluate(
+    judged: Sequence[Judged], measured: DataFrame, *, clusters: Iterable[str], settings: Settings
+) -> list[dict[str, Any]]:
+    """Validate every cluster; rows of ``quality_results`` without run id.
+
+    Parameters
+    ----------
+    measured : DataFrame
+        One row a cluster: cluster_id and a column for each of ``figures``.
+    """
+    flags = _flags(judged).persist(StorageLevel.MEMORY_AND_DISK)
+    rows = measured.toPandas().set_index("cluster_id")
+    context = _context()
+    results: list[dict[str, Any]] = []
+    for cluster in clusters:
+        of_rows = _rows_suite(context, cluster, flags.where(F.col("cluster_id") == cluster), judged, settings)
+        of_whole = _figures_suite(context, cluster, rows.loc[[cluster]], settings)
+        results += [{"cluster_id": cluster, **row} for row in (*of_rows, *of_whole)]
+    flags.unpersist()
+    return results
+
+
+def _context() -> Any:
+    os.environ["GX_ANALYTICS_ENABLED"] = "false"
+    # Takes seconds: only the stage that needs it pays.
+    import great_expectations as gx
+
+    context = gx.get_context(mode="ephemeral")
+    context.variables.progress_bars = {"globally": False}
+    return context
+
+
+def _flags(judged: Sequence[Judged]) -> DataFrame:
+    """The ``ok_`` columns of all frames, one row a judged row; null where a rule does not judge it."""
+    names = [f"ok_{rule.name}" for one in judged for rule in one.rules]
+    frames = [
+        one.rows.select(
+            "cluster_id", *(F.col(n) if n in one.rows.columns else F.lit(None).cast("boolean").alias(n) for n in names)
+        )
+        for one in judged
+    ]
+    return reduce(DataFrame.unionByName, frames)
+
+
+def _rows_suite(
+    context: Any, cluster: str, flags: DataFrame, judged: Sequence[Judged], settings: Settings
+) -> list[dict[str, Any]]:
+    from great_expectations import expectations as gxe
+
+    tables = {rule.name: (one.table, rule) for one in judged for rule in one.rules}
+    expectations = [
+        gxe.ExpectColumnValuesToBeInSet(
+            column=f"ok_{name}",
+            value_set=[True],
+            mostly=allowed(rule, settings)[0],
+            severity=_severity(rule.stops != "never"),
+            meta={"rule": name},
+        )
+        for name, (_, rule) in tables.items()
+    ]
+    results = _validate(context.data_sources.add_spark(f"rows of {cluster}"), flags, expectations)
+    return [_row_result(one, *tables[one.expectation_config.meta["rule"]], settings) for one in results]
+
+
+def _row_result(one: Any, table: str, rule: Rule, settings: Settings) -> dict[str, Any]:
+    judged_rows = one.result["element_count"] - one.result["missing_count"]
+    broken = one.result["unexpected_count"]
+    return {
+        "table_name": table,
+        "expectation": one.expectation_config.type,
+        "rule": rule.name,
+        "severity": _severity(rule.stops != "never"),
+        "success": bool(one.success),
+        "observed": f"{broken} of {judged_rows} rows",
+        "threshold": allowed(rule, settings)[1],
+        "unexpected_count": int(broken),
+        "remedy": rule.remedy,
+    }
+
+
+def _figures_suite(context: Any, cluster: str, row: pd.DataFrame, settings: Settings) -> list[dict[str, Any]]:
+    from great_expectations import expectations as gxe
+
+    limits = {figure.name: figure for figure in figures(settings)}
+    expectations = [
+        gxe.ExpectColumnValuesToBeBetween(
+            column=figure.name,
+            min_value=figure.least,
+            max_value=figure.most,
+            severity=_severity(figure.stops),
+            meta={"rule": figure.name},
+        )
+        for figure in limits.values()
+    ]
+    results = _validate(context.data_sources.add_pandas(f"figures of {cluster}"), row, expectations)
+    return [_figure_result(one, limits[one.expectation_config.meta["rule"]], row) for one in results]
+
+
+def _figure_result(one: Any, figure: Figure, row: pd.DataFrame) -> dict[str, Any]:
+    value = row[figure.name].iloc[0]
+    limit = f"at least {figure.least}" if figure.least is not None else f"at most {figure.most}"
+    return {
+        "table_name": figure.table,
+        "expectation": one.expectation_config.type,
+        "rule": figure.name,
+        "severity": _severity(figure.stops),
+        "success": bool(one.success),
+        "observed": f"{value:.6g}" if isinstance(value, float) else str(value),
+        "threshold": limit,
+        "unexpected_count": int(one.result["unexpected_count"]),
+        "remedy": figure.remedy,
+    }
+
+
+def _severity(stops: bool) -> str:
+    return "critical" if stops else "warning"
+
+
+def _validate(source: Any, frame: Any, expectations: list[Any]) -> Any:
+    import great_expectations as gx
+
+    batches = source.add_dataframe_asset("rows").add_batch_definition_whole_dataframe("whole")
+    suite = gx.ExpectationSuite(name=source.name, expectations=expectations)
+    return batches.get_batch({"dataframe": frame}).validate(suite, result_format=_COUNTS).results
+
+
+def write_data_docs(results: Sequence[Mapping[str, Any]], *, run_id: str, folder: Path) -> Path:
+    """Render stored results (rows of ``quality_results``) as Great Expectations' Data Docs; return the index page."""
+    context = _context()
+    backend = {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(folder.resolve())}
+    index = {"class_name": "DefaultSiteIndexBuilder"}
+    site = {
+        "class_name": "SiteBuilder",
+        "store_backend": backend,
+        "site_index_builder": index,
+        "show_how_to_buttons": False,
+    }
+    context.add_data_docs_site(site_name="quality", site_config=site)
+    clusters = sorted({row["cluster_id"] for row in results})
+    for cluster in clusters:
+        _store_result(context, cluster, [row for row in results if row["cluster_id"] == cluster], run_id)
+    context.build_data_docs(site_names=["quality"])
+    return folder / "index.html"
+
+
+def _store_result(context: Any, cluster: str, rows: Sequence[Mapping[str, Any]], run_id: str) -> None:
+    from great_expectations.core import ExpectationSuiteValidationResult, ExpectationValidationResult, RunIdentifier
+    from great_expectations.data_context.types.resource_identifiers import (
+        ExpectationSuiteIdentifier,
+        ValidationResultIdentifier,
+    )
+    from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
+
+    # The time of a run is not part of its results: two runs of the same input give the same pages.
+    run = RunIdentifier(run_name=run_id, run_time="1970-01-01T00:00:00+00:00")
+    outcomes = [
+        ExpectationValidationResult(
+            success=row["success"],
+            expectation_config=ExpectationConfiguration(
+                type=row["expectation"],
+                kwargs={"column": f"{row['table_name']}.{row['rule']}", **_limits(row)},
+                meta={"notes": row["remedy"]},
+                severity=row["severity"],
+            ),
+            result={"observed_value": row["observed"], "unexpected_count": row["unexpected_count"]},
+            meta={},
+            exception_info={"raised_exception": False, "exception_message": None, "exception_traceback": None},
+        )
+        for row in rows
+    ]
+    passed = sum(row["success"] for row in rows)
+    validation = ExpectationSuiteValidationResult(
+        success=passed == len(rows),
+        results=outcomes,
+        suite_name=cluster,
+        statistics={
+            "evaluated_expectations": len(rows),
+            "successful_expectations": passed,
+            "unsuccessful_expectations": len(rows) - passed,
+            "success_percent": 100 * passed / len(rows),
+        },
+        meta={"run_id": run, "cluster_id": cluster},
+    )
+    key = ValidationResultIdentifier(
+        expectation_suite_identifier=ExpectationSuiteIdentifier(cluster), run_id=run, batch_identifier=cluster
+    )
+    context.validation_results_store.set(key, validation)
+
+
+def _limits(row: Mapping[str, Any]) -> dict[str, Any]:
+    if row["expectation"] == "expect_column_values_to_be_in_set":
+        return {"value_set": [f"true ({row['threshold']})"]}
+    return {"min_value" if row["threshold"].startswith("at least") else "max_value": row["threshold"].split()[-1]}

@@ -1,0 +1,117 @@
+"""Stage 3: the clean tables and the policy -> the instance that is planned."""
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from optimizer.errors import ConfigError
+from optimizer.settings import Policy
+from optimizer.stages import Frames, Run
+from schemas.planning import INSTANCE, INSTANCE_BROKERS
+from schemas.table import conform
+
+_PARTITION = ("cluster_id", "run_id", "topic", "partition")
+_BROKER = ("cluster_id", "run_id", "broker_id")
+
+
+def build(inputs: Frames, run: Run) -> Frames:
+    """Apply the policy to brokers and partitions.
+
+    Raises
+    ------
+    ConfigError
+        When the policy names a broker that no cluster has, or leaves a cluster without a broker that may hold replicas.
+    """
+    policy = run.settings.policy
+    brokers = plan_brokers(inputs["brokers"], inputs["replicas"], policy)
+    _check_policy(brokers, policy)
+    return {
+        "instance": conform(plan_partitions(inputs["replicas"], inputs["partition_load"], policy), INSTANCE),
+        "instance_brokers": conform(brokers, INSTANCE_BROKERS),
+    }
+
+
+def _check_policy(brokers: DataFrame, policy: Policy) -> None:
+    rows = brokers.select("cluster_id", "broker_id", "accepts_replicas").orderBy("cluster_id", "broker_id").collect()
+    known = sorted({row.broker_id for row in rows})
+    for name in ("drain_brokers", "exclude_brokers", "demote_brokers"):
+        unknown = sorted(set(getattr(policy, name)) - set(known))
+        if unknown:
+            raise ConfigError(f"[policy] {name} names {unknown}, which no cluster has; known are {known}")
+    open_to_replicas = {row.cluster_id for row in rows if row.accepts_replicas}
+    closed = sorted({row.cluster_id for row in rows} - open_to_replicas)
+    if closed:
+        raise ConfigError(
+            f"no broker of {closed} may hold replicas: every one is drained, excluded, fenced or dead; "
+            "drain or exclude fewer brokers"
+        )
+
+
+def plan_brokers(brokers: DataFrame, replicas: DataFrame, policy: Policy) -> DataFrame:
+    """Brokers with their state and what they accept under the policy; a living broker without replicas is new."""
+    holding = replicas.select(*_BROKER, F.lit(True).alias("holds")).distinct()
+    living = F.col("state") == "alive"
+    state = (
+        F.when(living & _listed(policy.drain_brokers), "draining")
+        .when(living & F.col("holds").isNull(), "new")
+        .otherwise(F.col("state"))
+    )
+    may_hold = F.col("state").isin("alive", "new")
+    rack = F.col("rack") if policy.rack_policy == "spread" else F.lit(None).cast("string")
+    planned = brokers.join(holding, list(_BROKER), "left").withColumn("state", state)
+    return planned.withColumns(
+        {
+            "rack": rack,
+            "accepts_replicas": may_hold & ~_listed(policy.exclude_brokers),
+            "accepts_leadership": may_hold & ~_listed(policy.demote_brokers),
+            "must_empty": F.col("state").isin("draining", "dead"),
+        }
+    )
+
+
+def _listed(brokers: Sequence[int]) -> Column:
+    return F.col("broker_id").isin(*brokers) if brokers else F.lit(False)
+
+
+def plan_partitions(replicas: DataFrame, load: DataFrame, policy: Policy) -> DataFrame:
+    """Partitions with ordered replicas; of a reassignment in flight its target, which is left alone.
+
+    A partition without a leader or an in-sync replica is fixed too: nothing could be copied from it.
+    """
+    row = F.struct("position", "broker_id", F.coalesce("log_dir", F.lit("any")).alias("log_dir"))
+    target = F.array_sort(F.collect_list(F.when(~F.col("is_removing"), row)))
+    gathered = replicas.groupBy(*_PARTITION).agg(
+        target.alias("target"),
+        F.max(F.when(F.col("is_leader"), F.col("broker_id"))).alias("leader"),
+        F.array_sort(F.collect_list(F.when(F.col("in_sync"), F.col("broker_id")))).alias("isr"),
+        F.max(F.col("is_adding") | F.col("is_removing")).alias("in_flight"),
+    )
+    reason = (
+        F.when(F.col("in_flight"), "in flight")
+        .when(F.col("leader").isNull(), "leaderless")
+        .when(F.size("isr") == 0, "no in-sync replica")
+        .when(_matches(policy.exclude_topics), "topic excluded")
+    )
+    mobility = F.when(F.col("fixed_reason").isNull(), "free").when(
+        F.col("fixed_reason") == "topic excluded", "forced_only"
+    )
+    return (
+        gathered.join(load, list(_PARTITION), "left")
+        .withColumns(
+            {
+                "replicas": F.col("target.broker_id"),
+                "log_dirs": F.col("target.log_dir"),
+                "replication_factor": F.size("target"),
+                "fixed_reason": reason,
+            }
+        )
+        .withColumn("mobility", mobility.otherwise("fixed"))
+    )
+
+
+def _matches(patterns: Sequence[str]) -> Column:
+    """Whether a pattern matches the topic's whole name."""
+    if not patterns:
+        return F.lit(False)
+    return F.col("topic").rlike("^(?:" + "|".join(f"(?:{pattern})" for pattern in patterns) + ")$")

@@ -1,0 +1,170 @@
+"""Stage 2: bronze -> the clean tables, what was set aside, and the results of the quality gate."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from optimizer.errors import QualityGateFailed
+from optimizer.frames import checks, quality, rule_table, silver
+from optimizer.frames.checks import Judged
+from optimizer.frames.metrics import from_records, partition_rates, resolve_topics
+from optimizer.frames.rules import set_aside
+from optimizer.frames.typed import typed
+from optimizer.settings import Settings
+from optimizer.stages import Frames, Run
+from schemas.bronze import QUALITY_RESULTS, QUARANTINE
+from schemas.silver import BROKERS, LOG_DIRS, PARTITION_LOAD, REPLICAS, TOPICS
+from schemas.table import conform
+
+_EXAMPLES = 5
+_LISTED = 20
+
+
+@dataclass(frozen=True)
+class _Cleaned:
+    """The clean tables, and the judged frames that they come from."""
+
+    tables: Frames
+    judged: tuple[Judged, ...]
+    quarantine: DataFrame
+    placed: DataFrame
+    registered: DataFrame
+
+
+def build(inputs: Frames, run: Run) -> Frames:
+    """Type, judge and join the records of every cluster; then let Great Expectations judge the outcome."""
+    cleaned = _clean(inputs, run.settings)
+    quarantine = cleaned.quarantine.persist(StorageLevel.MEMORY_AND_DISK)
+    clusters = [cluster.id for cluster in run.settings.clusters]
+    results = quality.evaluate(
+        cleaned.judged, _measured(inputs, cleaned, quarantine, run), clusters=clusters, settings=run.settings
+    )
+    rows = [{**row, "run_id": run.run_id} for row in results]
+    return {
+        **cleaned.tables,
+        "quarantine": quarantine,
+        "quality_results": run.spark.createDataFrame(rows, QUALITY_RESULTS.schema),
+    }
+
+
+def _clean(inputs: Frames, settings: Settings) -> _Cleaned:
+    records = inputs["bronze_records"]
+    placements = checks.judge_placements(records)
+    moving = checks.judge_reassignments(records, placements.used)
+    placed = silver.partitions_in_flight(placements.used, moving.used).persist(StorageLevel.MEMORY_AND_DISK)
+    registered = checks.judge_brokers(records)
+    dirs = checks.judge_log_dirs(records)
+    brokers = checks.judged(
+        "brokers", silver.known_brokers(registered.used, placed, dirs.used), rule_table.known_brokers(settings)
+    )
+    sizes = checks.judge_sizes(records, placed)
+    capacities = checks.judge_capacities(records, brokers.rows, dirs.used)
+    topics = checks.judge_topics(records, placed)
+    loads = checks.judge_loads(records, placed)
+    samples, doubtful = _samples(inputs, placed)
+    metrics = checks.judge_metrics(samples, placed)
+    local = silver.local_sizes(sizes.used)
+    rates = partition_rates(samples, settings.metrics)
+    load = checks.judged(
+        "partition_load", silver.partition_load(placed, local, rates, loads.used), rule_table.coverage(settings)
+    )
+    judged = (placements, moving, registered, dirs, brokers, sizes, capacities, topics, loads, metrics, load)
+    return _Cleaned(
+        tables={
+            "brokers": conform(silver.brokers(brokers.rows, dirs.used, capacities.used), BROKERS),
+            "log_dirs": conform(silver.log_dirs(dirs.used, sizes.used, capacities.used), LOG_DIRS),
+            "topics": conform(silver.topics(placed, topics.used, typed(records, "config")), TOPICS),
+            "replicas": conform(silver.replicas(placed, local), REPLICAS),
+            "partition_load": conform(load.rows, PARTITION_LOAD),
+        },
+        judged=judged,
+        quarantine=_quarantine(
+            [*(set_aside(one.rows, one.rules) for one in judged), checks.malformed(records), doubtful]
+        ),
+        placed=placed,
+        registered=registered.used,
+    )
+
+
+def _samples(inputs: Frames, placed: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """Samples of files and text expositions under the topics' names, and names that may mean several topics."""
+    samples = inputs["bronze_metrics"].unionByName(from_records(inputs["bronze_records"]))
+    return resolve_topics(samples, placed.select("cluster_id", "run_id", "topic").distinct())
+
+
+def _quarantine(frames: Sequence[DataFrame]) -> DataFrame:
+    """All that was set aside; a row that came twice is listed once."""
+    rows = reduce(DataFrame.unionByName, frames)
+    told = {name: F.min(name).alias(name) for name in ("severity", "reason", "remedy")}
+    return conform(rows.groupBy(*QUARANTINE.full_key).agg(*told.values()), QUARANTINE)
+
+
+def _measured(inputs: Frames, cleaned: _Cleaned, quarantine: DataFrame, run: Run) -> DataFrame:
+    """One row a cluster with the columns of ``quality.figures``."""
+    clusters = run.spark.createDataFrame([(cluster.id,) for cluster in run.settings.clusters], "cluster_id string")
+    error = F.when(F.col("severity") == "error", F.xxhash64("source", "line", "kind", "payload"))
+    counts = (
+        cleaned.placed.groupBy("cluster_id").agg(F.count(F.lit(1)).alias("partitions")),
+        cleaned.registered.groupBy("cluster_id").agg(F.count_distinct("broker_id").alias("registered_brokers")),
+        quarantine.groupBy("cluster_id").agg(F.count_distinct(error).alias("errors")),
+        inputs["bronze_records"].groupBy("cluster_id").agg(F.count(F.lit(1)).alias("records")),
+        inputs["bronze_metrics"].groupBy("cluster_id").agg(F.count(F.lit(1)).alias("samples")),
+    )
+    joined = reduce(lambda one, other: one.join(other, "cluster_id", "left"), counts, clusters).fillna(0)
+    share = F.coalesce(F.try_divide("errors", F.col("records") + F.col("samples")), F.lit(0.0))
+    return joined.select("cluster_id", "partitions", "registered_brokers", share.alias("quarantined_share"))
+
+
+def gate(frames: Frames, run: Run) -> None:
+    """Stop the run when a critical expectation failed.
+
+    Raises
+    ------
+    QualityGateFailed
+        Names every failed rule with count, examples and remedy; the Data Docs are written all the same.
+    """
+    failed = frames["quality_results"].where("severity = 'critical' AND NOT success")
+    rows = failed.orderBy("cluster_id", "table_name", "rule").collect()
+    if not rows:
+        return
+    publish(frames, run)
+    examples = _examples(frames["quarantine"])
+    told = [_told(row.asDict(), examples.get((row.cluster_id, row.rule), [])) for row in rows]
+    raise QualityGateFailed(
+        f"the data can't be planned on: {len(rows)} rules are broken\n"
+        + "\n".join(told)
+        + f"\nall rows: table quarantine, run {run.run_id!r}; results: {_docs_folder(run) / 'index.html'}"
+    )
+
+
+def _examples(quarantine: DataFrame) -> dict[tuple[str, str], list[str]]:
+    """The first rows of each rule; errors of every rule stand for the share of rows set aside."""
+    errors = quarantine.where("severity = 'error'").withColumn("rule", F.lit("quarantined_share"))
+    order = Window.partitionBy("cluster_id", "rule").orderBy("source", "line", "payload")
+    ranked = quarantine.unionByName(errors).withColumn("place", F.row_number().over(order))
+    most = F.when(F.col("rule").isin(*(rule.name for rule in rule_table.COVERAGE)), _LISTED).otherwise(_EXAMPLES)
+    found: dict[tuple[str, str], list[str]] = {}
+    for row in ranked.where(F.col("place") <= most).orderBy("cluster_id", "rule", "place").collect():
+        found.setdefault((row.cluster_id, row.rule), []).append(f"{row.source}:{row.line}: {row.reason}")
+    return found
+
+
+def _told(row: Mapping[str, Any], examples: Sequence[str]) -> str:
+    head = f"- cluster {row['cluster_id']}, {row['rule']}: {row['observed']}, allowed {row['threshold']}"
+    return "\n".join([head, *(f"    {example}" for example in examples), f"    mend: {row['remedy']}"])
+
+
+def _docs_folder(run: Run) -> Path:
+    return Path(run.settings.storage.output) / run.run_id / "data_docs"
+
+
+def publish(frames: Frames, run: Run) -> None:
+    """Write the Data Docs below the run's output folder."""
+    rows = frames["quality_results"].orderBy("cluster_id", "table_name", "rule").collect()
+    quality.write_data_docs([row.asDict() for row in rows], run_id=run.run_id, folder=_docs_folder(run))
