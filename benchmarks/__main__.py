@@ -34,7 +34,7 @@ def chosen(
     return makers | {f"odd-{name}-{seed}": partial(generate_odd, name, seed) for name in odd for seed in seeds}
 
 
-def plan_and_judge(instance: Path, folder: Path, options: Sequence[str]) -> dict[str, str]:
+def plan_and_judge(instance: Path, folder: Path, options: Sequence[str], *, steps: int) -> dict[str, str]:
     """Plan one instance in a process of its own, judge it, and return its row."""
     command = [sys.executable, str(HOME / "benchmarks/run.py"), str(instance), str(folder), *options]
     subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
@@ -42,7 +42,7 @@ def plan_and_judge(instance: Path, folder: Path, options: Sequence[str]) -> dict
     if result is None or result["status"] != "planned":
         return failed_row(result or {"instance": instance.stem, "status": "failed", "exit_code": "?"})
     case = load_case(instance)
-    verdict = judge(case, read_json(folder / "plan.json"))
+    verdict = judge(case, read_json(folder / "plan.json"), steps=steps)
     (folder / "verdict.json").write_text(json.dumps(verdict, indent=1) + "\n", encoding="utf-8")
     return row(result, verdict, judge(case, default_plan(folder / "warehouse")))
 
@@ -62,6 +62,7 @@ def parse(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, list[str
     parser.add_argument("--scenarios", nargs="*", choices=SCENARIOS, default=list(SCENARIOS))
     parser.add_argument("--seeds", nargs="*", type=int, default=[1])
     parser.add_argument("--odd", nargs="*", choices=ODD, default=list(ODD), help="instances of unusual shape")
+    parser.add_argument("--steps", type=int, default=0, help="the judge's own dual bound: 300 take minutes at M")
     parser.add_argument("--work", type=Path, default=HOME / ".build/benchmarks", help="where instances and runs lie")
     parser.add_argument("--report", type=Path, default=HOME / "docs/benchmark.md", help="the page to write")
     return parser.parse_known_args(arguments)
@@ -75,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         instance = asked.work / "instances" / f"{name}.json"
         instance.parent.mkdir(parents=True, exist_ok=True)
         instance.write_text(json.dumps(make()), encoding="utf-8")
-        rows.append(plan_and_judge(instance, asked.work / name, options))
+        rows.append(plan_and_judge(instance, asked.work / name, options, steps=asked.steps))
         print(f"{name}: {rows[-1]['moves']} moves, gap {rows[-1]['gap %']} %", file=sys.stderr, flush=True)
     asked.report.write_text(document(rows, machine()), encoding="utf-8")
     print(aligned(rows))

@@ -9,6 +9,7 @@ Lower bounds on moved MB, true for any plan that ends inside the bands:
 
 forced   replicas on brokers to empty, and what the rack rule makes leave or arrive
 flow     what brokers must shed, or must take, to come inside their disk bands
+dual     by prices (benchmarks/dual.py); takes minutes on large instances, so only with ``--steps``
 """
 
 import argparse
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.case import RESOURCES, Bools, Case, Floats, Ints, apply_plan, load_case
+from benchmarks.dual import dual_mb
 
 HEADROOM = 0.10
 SLACK = 1e-6  # of a mean load: rounding of printed figures
@@ -186,8 +188,8 @@ def _leaders(case: Case, replicas: Ints) -> dict[str, float]:
     }
 
 
-def judge(case: Case, plan: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Everything about a plan (None: only the bounds and the state before).
+def judge(case: Case, plan: Mapping[str, Any] | None, *, steps: int = 0) -> dict[str, Any]:
+    """Everything about a plan (None: only the bounds and the state before); ``steps`` go into the dual bound.
 
     Returns
     -------
@@ -195,6 +197,8 @@ def judge(case: Case, plan: Mapping[str, Any] | None) -> dict[str, Any]:
         ``bounds`` in MB, ``before`` and, with a plan, ``after``, movement, ``errors`` and ``gap_percent``.
     """
     limits = {"forced_mb": forced_mb(case), "flow_mb": flow_mb(case)}
+    if steps:
+        limits["dual_mb"] = dual_mb(case, rack_limits(case)[0], bands(case), steps=steps)
     bound = max(limits.values())
     verdict: dict[str, Any] = {"bounds": limits, "bound_mb": bound}
     verdict["before"] = balance(case, case.replicas) | broken(case, case.replicas)
@@ -213,9 +217,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.judge", description="Judge a plan from its files.")
     parser.add_argument("instance", type=Path)
     parser.add_argument("plan", type=Path, nargs="?")
+    parser.add_argument("--steps", type=int, default=0, help="steps towards the dual bound; 300 come within 0.2 %%")
     asked = parser.parse_args(arguments)
     plan = json.loads(asked.plan.read_text(encoding="utf-8")) if asked.plan else None
-    print(json.dumps(judge(load_case(asked.instance), plan)))
+    print(json.dumps(judge(load_case(asked.instance), plan, steps=asked.steps)))
 
 
 if __name__ == "__main__":

@@ -1,17 +1,18 @@
 """The judge agrees with the reference scripts and with hand-made cases."""
 
 import json
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.case import read_case
 from benchmarks.generate import SCENARIOS, generate
-from benchmarks.judge import judge, main, pour
+from benchmarks.judge import bands, broker_loads, judge, main, movement, pour, rack_counts, rack_limits
 from tests.benchmarks.test_generate import load_script
 
 
@@ -76,6 +77,48 @@ def test_agrees_with_the_scorer(
         leaders, out = state["leaders_max_over_mean"], state["out_max_over_mean"]
         assert leaders == pytest.approx(score["leaders"]["max_over_mean"], abs=1e-4)
         assert out == pytest.approx(score["nw_out"]["max_over_mean"], abs=1e-4)
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(("scenario", "share"), [("decom", 1.0), ("uneven", 0.99), ("legacy", 0.99)])
+def test_dual_bound_is_near_the_reference(scenario: str, share: float, shared: Path, tmp_path: Path) -> None:
+    """The bound by prices comes near that of the reference's linear program, or above it."""
+    instance = generate("S", scenario, 2)
+    (tmp_path / "i.json").write_text(json.dumps(instance))
+    bound = load_script(shared / "bench" / "bound.py")
+    reference = bound.bounds(bound.load(str(tmp_path / "i.json")))
+    ours = judge(read_case(instance), None, steps=300)["bounds"]
+    assert max(ours.values()) >= share * max(reference.values())
+
+
+def least_movement(instance: dict[str, Any]) -> float:
+    """MB of the cheapest placement of the small instance inside the bands, by trying all; infinite without one."""
+    case = read_case(instance)
+    lower, upper = bands(case)
+    most, least = rack_limits(case)
+    lists = [list(pair) for pair in combinations(range(4), 2)]
+    cheapest = float("inf")
+    for choice in product(lists, repeat=4):
+        replicas = np.array(choice)
+        held, loads = rack_counts(case, replicas), broker_loads(case, replicas)
+        if (held <= most).all() and (held >= least).all() and ((loads >= lower) & (loads <= upper)).all():
+            cheapest = min(cheapest, movement(case, replicas)["moved_mb"])
+    return cheapest
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.integers(50, 150), min_size=4, max_size=4),
+    st.lists(st.sampled_from([[0, 1], [1, 2], [0, 3], [2, 3], [0, 2]]), min_size=4, max_size=4),
+    st.floats(0.1, 1.0),
+)
+def test_bounds_hold(sizes: list[int], lists: list[list[int]], width: float) -> None:
+    """No placement inside the bands, of all there are, moves less than any of the bounds says."""
+    instance = tiny(meta={"bands": {"count": 1, "disk": width, "in": width}})
+    for partition, size, replicas in zip(instance["partitions"], sizes, lists, strict=True):
+        partition.update(size_mb=size, replicas=replicas)
+    limits = judge(read_case(instance), None, steps=60)["bounds"]
+    assert max(limits.values()) <= least_movement(instance) * (1 + 1e-9) + 1e-6
 
 
 def tiny(**changes: Any) -> dict[str, Any]:
