@@ -1,7 +1,8 @@
 """One cluster as arrays: what the pure code (solve, schedule, audit's callers) works on.
 
 Sets: brokers b = 0..B-1 (ascending broker id), partitions p = 0..P-1 (ascending topic, partition), racks r = 0..R-1
-(ascending name). Data are integers: bytes and bytes per second. A replica list is a row of ``replicas``, padded with -1.
+(ascending name). Data are integers: bytes and bytes per second. A replica list is a row of ``replicas``, padded with
+-1.
 """
 
 from dataclasses import dataclass, field

@@ -32,7 +32,8 @@ class Stage:
     build : callable
         ``build(inputs, run)`` returns one DataFrame per table of ``writes``; lazy, no effects.
     gate : callable, optional
-        ``gate(inputs and outputs as stored, run)``, called after the tables are written; raises to stop the run (exit code 3).
+        ``gate(inputs and outputs as stored, run)``, called after the tables are written; raises to stop the run
+        (exit code 3).
     publish : callable, optional
         ``publish(outputs as stored, run)`` writes files, after the gate.
     """

@@ -1,5 +1,6 @@
 """The lower bounds of every cluster: one pass over the partitions with the prices in the closure."""
 
+from collections.abc import Mapping
 from typing import Protocol
 
 import numpy as np
@@ -55,8 +56,9 @@ def _terms(placement: DataFrame, hosts: dict[str, tuple[Brokers, Floats]]) -> di
     return {row.cluster_id: (int(row.forced), int(row.lagrangian)) for row in total.collect()}
 
 
-def bound_rows(placement: DataFrame, states: dict[str, Solved], run: Run) -> list[dict[str, object]]:
-    """Rows of ``bounds``: forced, flow and lagrangian of each cluster, against bands widened to what the plan reached."""
+def bound_rows(placement: DataFrame, states: Mapping[str, Solved], run: Run) -> list[dict[str, object]]:
+    """Rows of ``bounds``: forced, flow and lagrangian of each cluster, against bands widened to what the plan
+    reached."""
     limits = {cluster_id: widen(s.limits, s.loads) for cluster_id, s in states.items()}
     prices = {cluster_id: _absolute_prices(s, limits[cluster_id]) for cluster_id, s in states.items()}
     terms = _terms(placement, {c: (s.brokers, prices[c]) for c, s in states.items()})

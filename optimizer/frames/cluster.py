@@ -6,15 +6,19 @@ import pandas as pd
 from optimizer.domain import MOBILITY, Brokers, Cluster, Ints, Partitions
 
 
+def _ints(column: pd.Series) -> Ints:
+    return np.asarray(column, dtype=np.int64)
+
+
 def _capacity(column: pd.Series) -> Ints:
-    return column.astype("Int64").fillna(-1).to_numpy(dtype=np.int64)
+    return _ints(column.astype("Int64").fillna(-1))
 
 
 def to_brokers(frame: pd.DataFrame) -> Brokers:
     """Brokers of one cluster from rows of ``instance_brokers``; racks matter when every living broker has one."""
     rows = frame.sort_values("broker_id", kind="stable")
-    ids = rows["broker_id"].astype("int64").to_numpy()
-    racks_matter = bool(rows.loc[rows["accepts_replicas"], "rack"].notna().all()) and rows["rack"].notna().any()
+    ids = _ints(rows["broker_id"])
+    racks_matter = bool(rows.loc[rows["accepts_replicas"], "rack"].notna().all() and rows["rack"].notna().any())
     labels = rows["rack"] if racks_matter else rows["broker_id"].map("{:010d}".format)
     labels = labels.where(labels.notna(), "").astype(str)
     names = tuple(sorted(set(labels)))
@@ -55,14 +59,14 @@ def to_partitions(frame: pd.DataFrame, ids: Ints) -> Partitions:
     leader = rows["leader"].to_numpy(dtype="float64", na_value=-1.0).astype(np.int64)
     return Partitions(
         topic=rows["topic"].to_numpy(dtype=object),
-        partition=rows["partition"].astype("int64").to_numpy(),
+        partition=_ints(rows["partition"]),
         replicas=replica_matrix(rows["replicas"], ids),
         leader=np.where(np.isin(leader, ids), np.searchsorted(ids, leader).clip(0, len(ids) - 1), -1),
-        replication_factor=rows["replication_factor"].astype("int64").to_numpy(),
-        size_bytes=rows["size_bytes"].astype("int64").to_numpy(),
-        in_bytes_per_s=rows["in_bytes_per_s"].astype("int64").to_numpy(),
-        out_bytes_per_s=rows["out_bytes_per_s"].astype("int64").to_numpy(),
-        mobility=rows["mobility"].map(MOBILITY.index).astype("int64").to_numpy(),
+        replication_factor=_ints(rows["replication_factor"]),
+        size_bytes=_ints(rows["size_bytes"]),
+        in_bytes_per_s=_ints(rows["in_bytes_per_s"]),
+        out_bytes_per_s=_ints(rows["out_bytes_per_s"]),
+        mobility=_ints(rows["mobility"].map(MOBILITY.index)),
     )
 
 
@@ -70,3 +74,12 @@ def to_cluster(partitions: pd.DataFrame, brokers: pd.DataFrame, cluster_id: str)
     """One cluster from its rows of both tables."""
     hosts = to_brokers(brokers)
     return Cluster(cluster_id, hosts, to_partitions(partitions, hosts.ids))
+
+
+def with_nulls(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with None for every missing value: Spark refuses NaN where it wants text or an array."""
+    columns = {
+        name: [None if missing else value for value, missing in zip(frame[name], frame[name].isna(), strict=True)]
+        for name in frame
+    }
+    return pd.DataFrame(columns, dtype=object)

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 import schemas
 from optimizer.domain import Bands, Brokers, Floats, Ints, Partitions
-from optimizer.frames.cluster import replica_lists, replica_matrix, to_partitions
+from optimizer.frames.cluster import replica_lists, replica_matrix, to_partitions, with_nulls
 from optimizer.settings import Policy
 from optimizer.solve import proposal
 from optimizer.solve.leaders import assign_leaders, lead_with
@@ -90,7 +90,7 @@ def finish_cluster(frame: pd.DataFrame, facts: ClusterFacts, policy: Policy) -> 
         *({"kind": "finding", **asdict(finding)} for finding in findings),
     ]
     result = pd.DataFrame(records, columns=NAMES).assign(cluster_id=str(frame["cluster_id"].iloc[0]))
-    return result.astype(object).where(result.notna(), None)
+    return with_nulls(result)
 
 
 def finish(placement: DataFrame, facts: dict[str, ClusterFacts], run: Run) -> Frames:

@@ -1,12 +1,13 @@
 """One round of the solver in Spark: shards of every cluster, each in a task of its own.
 
-The placement is one row per partition with ``replicas`` (before the plan) and ``current`` (now). A round expands each partition
+The placement is one row per partition with ``replicas`` (before the plan) and ``current`` (now). A round expands
+each partition
 to the shards that hold one of its replicas, solves each shard in a grouped pandas function, and applies the moves.
 """
 
 import resource
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from optimizer.domain import Brokers, Floats, Ints
-from optimizer.frames.cluster import replica_matrix, to_partitions
+from optimizer.frames.cluster import replica_matrix, to_partitions, with_nulls
 from optimizer.solve.assemble import ClusterFrame, assemble
 from optimizer.solve.ownership import owner_slots
 from optimizer.solve.proposal import disorder
@@ -85,11 +86,12 @@ def expand(placement: DataFrame, tasks: dict[str, ClusterRound]) -> DataFrame:
     """Partitions of the clusters of this round, once per shard that holds a replica."""
     columns = [field.split()[0] for field in SHARD_INPUT.split(", ")]
 
-    def rows(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    def rows(batches: Iterable[pd.DataFrame]) -> Iterable[pd.DataFrame]:
         for batch in batches:
             for cluster_id, frame in batch.groupby("cluster_id", sort=True):
-                if cluster_id in tasks:
-                    yield _expand_cluster(frame, tasks[cluster_id])[columns]
+                task = tasks.get(str(cluster_id))
+                if task:
+                    yield _expand_cluster(frame, task)[columns]
 
     return placement.mapInPandas(rows, SHARD_INPUT)
 
@@ -168,7 +170,7 @@ def solve_group(frame: pd.DataFrame, tasks: dict[str, ClusterRound]) -> pd.DataF
     status["peak_memory_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     result = pd.concat([moves.assign(kind="move"), pd.DataFrame([status]).assign(kind="status")], ignore_index=True)
     result = result.assign(cluster_id=cluster_id, shard=shard).reindex(columns=columns)
-    return result.astype(object).where(result.notna(), None)
+    return with_nulls(result)
 
 
 def solve_shards(placement: DataFrame, tasks: dict[str, ClusterRound]) -> DataFrame:
@@ -197,7 +199,8 @@ def apply_moves(placement: DataFrame, solved: DataFrame) -> DataFrame:
 
 
 def broker_loads_now(placement: DataFrame, brokers: dict[str, Brokers]) -> dict[str, Floats]:
-    """Replicas, disk and bytes in of each broker of each cluster, (B, 3), absolute; sums of integers, so order can't matter."""
+    """Replicas, disk and bytes in of each broker of each cluster, (B, 3), absolute; sums of integers, so order can't
+    matter."""
     hosts = placement.select("cluster_id", F.explode("current").alias("broker_id"), "size_bytes", "in_bytes_per_s")
     sums = hosts.groupBy("cluster_id", "broker_id").agg(
         F.count("*").alias("replicas"), F.sum("size_bytes").alias("disk"), F.sum("in_bytes_per_s").alias("in")

@@ -1,7 +1,7 @@
 """Stage solve: instance -> proposal, moves, leaders, shard_results, bounds, findings.
 
-Rounds of disjoint shards until every band holds and nothing is left to mend, then leaders, then the bounds. Brokers and their loads
-(a row per broker) are small and live on the driver; partitions never do.
+Rounds of disjoint shards until every band holds and nothing is left to mend, then leaders, then the bounds. Brokers
+and their loads (a row per broker) are small and live on the driver; partitions never do.
 """
 
 from collections.abc import Iterator

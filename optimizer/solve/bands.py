@@ -1,7 +1,8 @@
 """Loads of brokers, what each rack can reach, and the balance bands around it.
 
 For resource d with load w_pd per replica, rack r can hold between ``lo_rd = sum_p w_pd * floor_p`` and
-``hi_rd = sum_p w_pd * min(cap_p, n_r)``, because the rack rule bounds its replicas of each partition. The total is poured over the
+``hi_rd = sum_p w_pd * min(cap_p, n_r)``, because the rack rule bounds its replicas of each partition. The total is
+poured over the
 racks level by level between these limits (water filling); inside a rack it is shared by weight (capacity where brokers
 differ, else equally). The band of broker b is ``mu_bd * (1 -+ width_d)``.
 """
@@ -68,9 +69,11 @@ def pour(total: float, weight: Floats, low: Floats, high: Floats) -> Floats:
 
 
 def broker_weights(brokers: Brokers, live: Bools) -> Floats:
-    """Relative strength of each broker per resource, (B, 3): its capacity where all living brokers' are known, else equal.
+    """Relative strength of each broker per resource, (B, 3): its capacity where all living brokers' are known, else
+    equal.
 
-    A broker with twice the disk is expected to carry twice the replicas; bytes in follow the network's capacity, or the disk's.
+    A broker with twice the disk is expected to carry twice the replicas; bytes in follow the network's capacity, or
+    the disk's.
     """
 
     def relative(capacity: Ints) -> Floats | None:
@@ -126,7 +129,7 @@ def reachable_means(brokers: Brokers, demand: Demand, loads: Floats) -> Floats:
     stays = ~live & ~brokers.must_empty
     for d in range(strength.shape[1]):
         total = float(demand.total[d] - loads[stays, d].sum())
-        rack_weight = np.bincount(brokers.rack, strength[:, d], n_racks)
+        rack_weight = np.bincount(brokers.rack, strength[:, d], n_racks).astype(np.float64)
         most = np.array([(demand.load[:, d] * np.minimum(caps, n)).sum() for n in sizes])
         least = np.array([(demand.load[:, d] * np.minimum(floors, n)).sum() for n in sizes])
         rack_total = pour(total, rack_weight, least, most)

@@ -1,17 +1,22 @@
 """Lower bounds on the bytes that any plan within the bands must move; the largest is the certificate.
 
 forced
-    Replicas on brokers that must empty, and per partition the replicas over the rack caps: each must be copied somewhere.
+    Replicas on brokers that must empty, and per partition the replicas over the rack caps: each must be copied
+    somewhere.
 flow
     Brokers above their disk band must shed the difference, brokers below must receive it; whichever sum is larger.
 lagrangian
-    For any prices pi of load per broker and resource: ``sum_p min_T (bytes(T) + sum_{b in T} pi_b . w_p) - sum_b (pi+ . upper -
-    pi- . lower)``, the minimum over replica sets that keep the rack caps. Weak duality: valid for *any* prices; separable by
+    For any prices pi of load per broker and resource: ``sum_p min_T (bytes(T) + sum_{b in T} pi_b . w_p) - sum_b
+    (pi+ . upper -
+    pi- . lower)``, the minimum over replica sets that keep the rack caps. Weak duality: valid for *any* prices;
+    separable by
     partition, so one pass over the partitions certifies it. The prices come from the shards' relaxations.
 
-A plan may leave brokers outside their bands where no plan can do better; the bands are then widened to what the plan reached, and the bound
-reads: no plan that is at least as balanced, broker by broker, moves fewer bytes.
+A plan may leave brokers outside their bands where no plan can do better; the bands are then widened to what the plan
+reached, and the bound reads: no plan that is at least as balanced, broker by broker, moves fewer bytes.
 """
+
+from itertools import pairwise
 
 import numpy as np
 
@@ -108,7 +113,7 @@ def _cheapest_sets(cost: Floats, rack: Ints, replication_factor: Ints, caps: Int
     """Cheapest RF hosts with at most ``cap`` in each rack, (P,)."""
     order = np.argsort(rack, kind="stable")
     edges = np.searchsorted(rack[order], np.arange(int(rack.max(initial=0)) + 2))
-    blocks = [cost[:, order[a:b]] for a, b in zip(edges[:-1], edges[1:], strict=True) if b > a]
+    blocks = [cost[:, order[a:b]] for a, b in pairwise(edges) if b > a]
     total = np.zeros(len(cost))
     for cap in np.unique(caps):
         for rf in np.unique(replication_factor[caps == cap]):

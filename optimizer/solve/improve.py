@@ -1,6 +1,7 @@
 """From the relaxation to whole moves: rounding, then best-improvement by transfers.
 
-A *transfer* shifts load delta from member a to member b by changing the choice of one or two partitions: take an option, drop it, change its target;
+A *transfer* shifts load delta from member a to member b by changing the choice of one or two partitions: take an
+option, drop it, change its target;
 or exchange - a moved replica goes home and another one of the same source takes its place, or two moved replicas swap
 their targets. Exchanges reach what single moves can't: they change a broker's load by the difference of two sizes.
 The merit is ``VIOLATION * (load outside bands) + bytes``: violation strictly first.

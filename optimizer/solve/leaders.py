@@ -5,8 +5,8 @@ Each partition sends one unit through one of its replicas' brokers to the sink::
     minimise    sum_pb change_pb f_pb - REWARD sum_b (units up to lower_b) + REWARD sum_b (units over upper_b)
     subject to  one unit leaves every partition; f over the partition's replicas that may lead
 
-change_pb is 0 where b is the preferred leader now and 1 elsewhere, so among the best-balanced answers the flow changes the fewest
-leaders. Every partition has an arc and the sink takes any number, so the flow is always feasible.
+change_pb is 0 where b is the preferred leader now and 1 elsewhere, so among the best-balanced answers the flow
+changes the fewest leaders. Every partition has an arc and the sink takes any number, so the flow is always feasible.
 """
 
 from dataclasses import dataclass
@@ -51,7 +51,8 @@ def leader_bands(
 
 
 def may_lead(brokers: Brokers, replicas: Ints, partitions: Partitions) -> Bools:
-    """Which slots may lead, (P, W): brokers that accept leadership; the current one where none does, or the partition is fixed."""
+    """Which slots may lead, (P, W): brokers that accept leadership; the current one where none does, or the
+    partition is fixed."""
     held = replicas >= 0
     may = held & brokers.accepts_leadership[np.maximum(replicas, 0)]
     stuck = ~may.any(axis=1) | (partitions.mobility == FIXED)

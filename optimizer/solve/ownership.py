@@ -9,7 +9,8 @@ from optimizer.solve.racks import rack_histogram
 def owner_slots(brokers: Brokers, replicas: Ints, cap: Ints, tie: Ints) -> Ints:
     """Slot of the replica whose shard owns each partition, (P,).
 
-    A replica that must leave its broker comes first, then one in a rack over its cap; else ``tie`` (any stable number) decides.
+    A replica that must leave its broker comes first, then one in a rack over its cap; else ``tie`` (any stable
+    number) decides.
     """
     held = replicas >= 0
     host = np.maximum(replicas, 0)

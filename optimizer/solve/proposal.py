@@ -32,7 +32,8 @@ class Finding:
 
 
 def settle(original: Ints, chosen: Ints) -> Ints:
-    """Chosen replica sets in the order of the original lists, (P, W): who stays keeps the place, newcomers fill the gaps in order."""
+    """Chosen replica sets in the order of the original lists, (P, W): who stays keeps the place, newcomers fill the
+    gaps in order."""
     settled = original.copy()
     changed = np.flatnonzero((np.sort(original, axis=1) != np.sort(chosen, axis=1)).any(axis=1))
     for row in changed:
@@ -66,7 +67,7 @@ def disorder(brokers: Brokers, partitions: Partitions, replicas: Ints) -> Ints:
     return rack_disorder(rack_histogram(replicas, brokers.rack, len(brokers.rack_names)), caps, floors, sizes)
 
 
-def _name(partitions: Partitions, row: int) -> str:
+def _name(partitions: Partitions, row: np.integer) -> str:
     return f"{partitions.topic[row]}-{partitions.partition[row]}"
 
 

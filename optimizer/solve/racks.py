@@ -1,7 +1,9 @@
 """The rack rule: how many replicas of a partition a rack may and must hold.
 
-With R racks that have living brokers: at most ``ceil(RF / R)`` in each and, where RF > R, at least ``floor(RF / R)``. Where racks are
-too small for that (a rack of one broker), the cap is the smallest k with ``sum_r min(k, n_r) >= RF``: the most even spread there is.
+With R racks that have living brokers: at most ``ceil(RF / R)`` in each and, where RF > R, at least ``floor(RF /
+R)``. Where racks are
+too small for that (a rack of one broker), the cap is the smallest k with ``sum_r min(k, n_r) >= RF``: the most even
+spread there is.
 """
 
 import numpy as np

@@ -7,12 +7,14 @@ Variables x_kt in [0, 1] for options (k, t), u_bd, v_bd >= 0 band violations, e_
                sum_{kt of p} x_kt <= 1                        for partitions that may move                (3)
                sum_{kt of p} x_kt + e_p = 1                   for partitions that must move               (4)
 
-c_kt is the bytes of the copy with a tie-break towards small replicas: every set of replicas that adds up to a broker's excess
-costs the same bytes, and a set of many middling ones rounds nearly exactly, a few giants do not. Columns are priced over *all*
-options by the duals, so none is missed by sampling.
+c_kt is the bytes of the copy with a tie-break towards small replicas: every set of replicas that adds up to a
+broker's excess
+costs the same bytes, and a set of many middling ones rounds nearly exactly, a few giants do not. Columns are priced
+over *all* options by the duals, so none is missed by sampling.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -152,7 +154,8 @@ def solve_lp(
         When GLOP does not end OPTIMAL.
     """
     helper = mbh.ModelBuilderHelper()
-    helper.fill_model_from_sparse_data(np.zeros(len(cost)), upper, cost, row_low, row_high, matrix)
+    model: tuple[Any, ...] = (np.zeros(len(cost)), upper, cost, row_low, row_high, matrix)
+    helper.fill_model_from_sparse_data(*model)
     solver = mbh.ModelSolverHelper("GLOP")
     solver.set_solver_specific_parameters(f"use_dual_simplex: {str(dual_simplex).lower()}")
     solver.solve(helper)
@@ -177,7 +180,8 @@ def _best_per_pair(options: Options, reduced: Floats, threshold: float, per_pair
 
 
 def lagrangian(problem: ShardProblem, options: Options, prices: Floats) -> float:
-    """Bytes that any single moves within the bands must cost, by weak duality at the given prices (module docstring, (2)).
+    """Bytes that any single moves within the bands must cost, by weak duality at the given prices (module docstring,
+    (2)).
 
     Every partition takes its cheapest option at the prices, or stays where it may; the bands are paid for.
     """
@@ -214,7 +218,8 @@ def _generate(master: _Master, iterations: int) -> tuple[Floats, Floats, float]:
 
 
 def relax(problem: ShardProblem, options: Options) -> Relaxation:
-    """Solve the relaxation by column generation: first with the tie-break, for rounding, then without, for the bound."""
+    """Solve the relaxation by column generation: first with the tie-break, for rounding, then without, for the
+    bound."""
     master = _Master(problem, options)
     prices = _seed_prices(problem)
     start = master.reduced_costs(prices, np.zeros(len(problem.hosts)))

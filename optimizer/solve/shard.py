@@ -1,9 +1,11 @@
 """One shard in one round: which single moves are legal and what they cost.
 
-Sets: members b = 0..n-1 (the shard's brokers), partitions p = 0..m-1 with a replica on a member, movable replicas k = 0..K-1
-(partition, slot, source broker). An *option* (k, t) moves replica k to member t. At most one option per partition is taken in a
-round, so broker-disjoint shards never conflict: a replica changes racks only in its partition's owner shard, and every other
-shard keeps the rack histogram as it is.
+Sets: members b = 0..n-1 (the shard's brokers), partitions p = 0..m-1 with a replica on a member, movable replicas k
+= 0..K-1
+(partition, slot, source broker). An *option* (k, t) moves replica k to member t. At most one option per partition is
+taken in a
+round, so broker-disjoint shards never conflict: a replica changes racks only in its partition's owner shard, and
+every other shard keeps the rack histogram as it is.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,7 @@
 """Disjoint groups of brokers that can be solved alone and lose (nearly) nothing.
 
-A shard holds brokers of every rack, sits near the cluster's mean in every resource, and has as much to shed as to take; where the
+A shard holds brokers of every rack, sits near the cluster's mean in every resource, and has as much to shed as to
+take; where the
 replication factor reaches the number of racks, replicas stay inside racks, and all this must hold for each rack of each
 shard. Brokers are dealt in a snake by disk load and then improved by swaps inside racks (random restarts are not
 needed: the swaps are drawn from a seed, so equal inputs give equal shards).

@@ -150,7 +150,8 @@ def tiny_clusters(draw: st.DrawFn) -> Cluster:
 
 @st.composite
 def middling_clusters(draw: st.DrawFn) -> Cluster:
-    """Six to twelve brokers on two to four racks, 40 to 90 partitions of mixed replication factor, skewed to few brokers."""
+    """Six to twelve brokers on two to four racks, 40 to 90 partitions of mixed replication factor, skewed to few
+    brokers."""
     n = draw(st.integers(6, 12))
     racks = [i % draw(st.integers(2, 4)) for i in range(n)]
     racks = racks if len(set(racks)) > 1 else [i % 2 for i in range(n)]

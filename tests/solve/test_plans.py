@@ -1,7 +1,14 @@
-"""Plans of one shard: legal, never worse than what they start from, and between the bound and the optimum's other side."""
+"""Plans of one shard: legal, never worse than what they start from, and between the bound and the optimum's other
+side."""
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+
+from optimizer.domain import FIXED, FORCED_ONLY, Cluster
+from optimizer.settings import Policy
+from optimizer.solve.bands import DISK, broker_loads, replica_weights
+from optimizer.solve.bound import band_price, flow_bytes, forced_bytes, partition_terms, usable_prices, widen
 from tests.solve.clusters import (
     brute_force,
     make_brokers,
@@ -14,12 +21,6 @@ from tests.solve.clusters import (
     rack_breaches,
     tiny_clusters,
 )
-from hypothesis import HealthCheck, given, settings
-
-from optimizer.domain import FIXED, FORCED_ONLY, Cluster
-from optimizer.settings import Policy
-from optimizer.solve.bands import DISK, broker_loads, replica_weights
-from optimizer.solve.bound import band_price, flow_bytes, forced_bytes, partition_terms, usable_prices, widen
 
 WIDE = Policy(disk_band=0.6, replicas_band=1.0, in_band=2.0)
 RELAXED = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -42,7 +43,8 @@ def bounds_of(cluster: Cluster, policy: Policy) -> tuple[int, int, int, int]:
 @RELAXED
 @given(middling_clusters())
 def test_plan_is_legal_and_no_worse(cluster: Cluster) -> None:
-    """Lists keep their length and distinct brokers, draining brokers end empty, racks end in order, bands come closer."""
+    """Lists keep their length and distinct brokers, draining brokers end empty, racks end in order, bands come
+    closer."""
     planned = plan_one_shard(cluster, Policy())
     before, after = cluster.partitions.replicas, planned.replicas
     assert ((after >= 0) == (before >= 0)).all()
