@@ -24,7 +24,7 @@ FIGURES = (
     Figure("replicas_moved", "Replicas copied"),
     Figure("partitions_changed", "Partitions changed"),
     Figure("leader_changes", "Preferred leaders changed"),
-    Figure("bound_bytes", "Proven least that any plan must copy, bytes"),
+    Figure("bound_bytes", "Proven least that any plan as balanced must copy"),
     Figure("gap_percent", "Over the proven least, %"),
     Figure("times_default", "Kafka's default copies so many times as much"),
     Figure("baseline_refused", "Partitions that Kafka's default refuses"),

@@ -1,0 +1,127 @@
+"""Columns per broker as SVG geometry: before above after on one scale; from three brokers to thousands."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from optimizer.emit.model import ClusterPlan, Row
+from optimizer.emit.units import human_bytes, human_count, human_rate
+
+WIDTH, HEIGHT = 1000.0, 110.0
+_LABELS = 40  # more brokers than this have no room for their ids
+_TITLES = 150  # more than this would swell the page
+
+
+@dataclass(frozen=True)
+class Column:
+    """One broker's column: a rectangle, and what it says when pointed at."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    title: str
+    leaving: bool
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The columns of one placement.
+
+    Parameters
+    ----------
+    path : str
+        All columns of brokers that stay, as one SVG path; ``leaving`` those of brokers to empty.
+    """
+
+    caption: str
+    path: str
+    leaving: str
+    hover: Sequence[Column]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One resource: panels on one scale, the mean, racks, and labels where they fit."""
+
+    title: str
+    top: str
+    mean_y: float
+    mean: str
+    panels: Sequence[Panel]
+    labels: Sequence[tuple[float, str]]
+    racks: Sequence[tuple[float, float, str]]
+
+
+_RESOURCES: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+    ("Disk", "disk_bytes", human_bytes),
+    ("Replicas", "replicas", human_count),
+    ("Preferred leaders", "leaders", human_count),
+    ("Bytes in per second", "in_bytes_per_s", human_rate),
+    ("Bytes out per second", "out_bytes_per_s", human_rate),
+)
+_PLACEMENTS = (("before", "before"), ("baseline", "Kafka's default"), ("after", "this plan"))
+
+
+def _n(value: float) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def _path(columns: Sequence[Column]) -> str:
+    return "".join(
+        f"M{_n(c.x)} {_n(c.y)}h{_n(c.width)}v{_n(c.height)}h{_n(-c.width)}z" for c in columns if c.height > 0
+    )
+
+
+def _ordered(rows: Sequence[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: (row["rack"] is None, row["rack"] or "", row["broker_id"]))
+
+
+def _panel(
+    caption: str, rows: Sequence[Row], column: str, top: float, show: Callable[[float], str], leaving: set[int]
+) -> Panel:
+    step = WIDTH / len(rows)
+    width = step * (0.8 if len(rows) <= 200 else 1.0)
+    columns = []
+    for i, row in enumerate(rows):
+        height = HEIGHT * row[column] / top
+        title = f"{row['broker_id']}: {show(row[column])}"
+        x = i * step + (step - width) / 2
+        columns.append(Column(x, HEIGHT - height, width, height, title, row["broker_id"] in leaving))
+    staying = [c for c in columns if not c.leaving]
+    hover = columns if len(columns) <= _TITLES else []
+    return Panel(caption, _path(staying), _path([c for c in columns if c.leaving]), hover)
+
+
+def _racks(rows: Sequence[Row]) -> list[tuple[float, float, str]]:
+    """Start, width and name of each rack's run of columns; none where racks are not used."""
+    step, runs = WIDTH / len(rows), list[tuple[float, float, str]]()
+    for i, row in enumerate(rows):
+        if row["rack"] is None:
+            continue
+        if runs and runs[-1][2] == row["rack"]:
+            start, width, name = runs[-1]
+            runs[-1] = (start, width + step, name)
+        else:
+            runs.append((i * step, step, row["rack"]))
+    return runs
+
+
+def _chart(plan: ClusterPlan, title: str, column: str, show: Callable[[float], str]) -> Chart | None:
+    placed = {name: _ordered([r for r in plan.balance if r["placement"] == name]) for name, _ in _PLACEMENTS}
+    top = max((row[column] for rows in placed.values() for row in rows), default=0)
+    if not top:
+        return None
+    leaving = {b["broker_id"] for b in plan.brokers if b["must_empty"]}
+    taking = {b["broker_id"] for b in plan.brokers if b["accepts_replicas"]}
+    after = placed["after"]
+    mean = sum(r[column] for r in after if r["broker_id"] in taking) / max(len(taking), 1)
+    step = WIDTH / len(after)
+    labels = [((i + 0.5) * step, str(r["broker_id"])) for i, r in enumerate(after)] if len(after) <= _LABELS else []
+    panels = [_panel(caption, placed[name], column, top, show, leaving) for name, caption in _PLACEMENTS]
+    return Chart(title, show(top), HEIGHT * (1 - mean / top), show(mean), panels, labels, _racks(after))
+
+
+def charts(plan: ClusterPlan) -> list[Chart]:
+    """A chart for each resource that has any load."""
+    made = (_chart(plan, *resource) for resource in _RESOURCES)
+    return [chart for chart in made if chart is not None]

@@ -1,0 +1,79 @@
+"""The figures that lead every page, as text: before, with Kafka's default, and with the plan."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from optimizer.emit.model import ClusterPlan
+from optimizer.emit.units import human_bytes, human_count, human_percent, human_ratio
+
+NOTHING = "-"
+
+_FORMATS: dict[str, Callable[[float], str]] = {
+    "moved_bytes": human_bytes,
+    "moved_share_percent": human_percent,
+    "replicas_moved": human_count,
+    "partitions_changed": human_count,
+    "leader_changes": human_count,
+    "baseline_refused": human_count,
+    "rack_violations": human_count,
+    "replicas_on_leaving_brokers": human_count,
+    "brokers_outside_bands": human_count,
+    "disk_max_over_mean": human_ratio,
+    "disk_min_over_mean": human_ratio,
+    "in_max_over_mean": human_ratio,
+    "out_max_over_mean": human_ratio,
+    "replicas_spread": human_count,
+    "leaders_spread": human_count,
+}
+_HIDDEN_WHEN_ZERO = ("baseline_refused", "rack_violations", "replicas_on_leaving_brokers")
+COST = (
+    "moved_bytes",
+    "moved_share_percent",
+    "replicas_moved",
+    "partitions_changed",
+    "leader_changes",
+    "baseline_refused",
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One figure, ready to print."""
+
+    name: str
+    label: str
+    before: str
+    baseline: str
+    after: str
+
+
+def lines(plan: ClusterPlan) -> Iterator[Line]:
+    """The figures that compare, in reading order; what is 0 everywhere and only matters otherwise is left out."""
+    for row in plan.summary:
+        show = _FORMATS.get(row["figure"])
+        values = [row.get(side) for side in ("before", "baseline", "after")]
+        if show is None or all(value is None for value in values):
+            continue
+        if row["figure"] in _HIDDEN_WHEN_ZERO and not any(values):
+            continue
+        before, baseline, after = (NOTHING if value is None else show(value) for value in values)
+        yield Line(row["figure"], row["label"], before, baseline, after)
+
+
+def proof(plan: ClusterPlan) -> str:
+    """How close the plan is to the least that any plan must copy, in one sentence."""
+    bound, gap = plan.figure("bound_bytes"), plan.figure("gap_percent")
+    if bound is None:
+        return "No lower bound was computed for this plan."
+    kind = next((row["kind"] for row in plan.bounds if row["is_best"]), "")
+    head = f"No plan that balances as well copies less than {human_bytes(bound)} (proven: {kind} bound)"
+    if gap is None:
+        return f"{head}."
+    return f"{head}; this one copies {human_percent(gap)} more." if gap >= 0.005 else f"{head}, and this one does not."
+
+
+def compared_with_default(plan: ClusterPlan) -> str:
+    """What Kafka's default would copy, in one sentence."""
+    default, times = plan.number("moved_bytes", "baseline"), plan.figure("times_default")
+    text = f"Kafka's default assignment would copy {human_bytes(default)}"
+    return f"{text}, {human_ratio(times)} as much." if times is not None else f"{text}."

@@ -1,0 +1,64 @@
+"""The documents that Kafka's tools execute: reassignments, rollbacks, topics to move, leader election."""
+
+from collections.abc import Iterator, Sequence
+
+from optimizer.emit.model import WHOLE_PLAN, ClusterPlan, Document, Row, wave_folder
+from optimizer.kafka.documents import (
+    ANY_DIR,
+    format_leader_election,
+    format_reassignment,
+    format_topics_to_move,
+)
+
+
+def _directories(row: Row, replicas: Sequence[int]) -> list[str]:
+    """The directory that a broker holds the partition in already; any for a new copy or where it is unknown."""
+    known = dict(zip(row["current_replicas"], row["log_dirs"], strict=True))
+    return [known.get(broker, ANY_DIR) for broker in replicas]
+
+
+def reassignment(plan: ClusterPlan, rows: Sequence[Row], column: str) -> str:
+    """The reassignment JSON to the lists of ``column``, with a line end."""
+    return (
+        format_reassignment(
+            (
+                row["topic"],
+                row["partition"],
+                row[column],
+                _directories(row, row[column]) if plan.plan_log_dirs else None,
+            )
+            for row in rows
+        )
+        + "\n"
+    )
+
+
+def _pair(plan: ClusterPlan, wave: int, folder: str) -> Iterator[Document]:
+    rows = plan.of_wave(wave)
+    there, back = reassignment(plan, rows, "proposed_replicas"), reassignment(plan, rows, "current_replicas")
+    yield Document(f"{folder}/reassignment.json", "reassignment", wave, there)
+    yield Document(f"{folder}/rollback.json", "rollback", wave, back)
+
+
+def kafka_documents(plan: ClusterPlan) -> Iterator[Document]:
+    """Every JSON document of the plan; none where nothing changes: Kafka refuses an empty list."""
+    if not plan.changed:
+        return
+    yield from _pair(plan, WHOLE_PLAN, plan.folder)
+    for row in plan.waves:
+        yield from _pair(plan, row["wave"], f"{plan.folder}/{wave_folder(row['wave'], len(plan.waves))}")
+    topics = format_topics_to_move(row["topic"] for row in plan.changed) + "\n"
+    yield Document(f"{plan.folder}/topics-to-move.json", "topics_to_move", WHOLE_PLAN, topics)
+    elected = [(row["topic"], row["partition"]) for row in plan.changed if needs_election(row)]
+    if elected:
+        content = format_leader_election(elected) + "\n"
+        yield Document(f"{plan.folder}/leader-election.json", "leader_election", WHOLE_PLAN, content)
+
+
+def needs_election(row: Row) -> bool:
+    """Whether the first replica of the plan does not lead when the copies are done.
+
+    A leader that stays a replica leads on until an election; a removed one is followed by the first replica in sync.
+    """
+    leader = row["leader"]
+    return leader != row["proposed_replicas"][0] and leader in row["proposed_replicas"]

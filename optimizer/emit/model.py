@@ -1,0 +1,95 @@
+"""Everything that is known about one cluster's plan, for the documents."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+Row = Mapping[str, Any]
+WHOLE_PLAN = 0
+NOT_LIVING = ("dead", "fenced")
+
+
+@dataclass(frozen=True)
+class Document:
+    """One file: path relative to the run's output folder, and its text."""
+
+    path: str
+    kind: str
+    wave: int
+    content: str
+
+
+@dataclass(frozen=True)
+class ClusterPlan:
+    """Rows of one cluster and run, by table; sorted by key.
+
+    Parameters
+    ----------
+    changed : sequence of rows
+        Of ``plan``: only partitions that change, with ``log_dirs`` of ``instance``.
+    throttle_style : str
+        careful or kafka: the form that the runbook uses.
+    plan_log_dirs : bool
+        Whether documents name directories.
+    """
+
+    cluster_id: str
+    run_id: str
+    throttle_style: str
+    plan_log_dirs: bool
+    changed: Sequence[Row]
+    waves: Sequence[Row]
+    throttles: Sequence[Row]
+    balance: Sequence[Row]
+    summary: Sequence[Row]
+    bounds: Sequence[Row]
+    findings: Sequence[Row]
+    quality: Sequence[Row]
+    brokers: Sequence[Row]
+
+    @property
+    def folder(self) -> str:
+        """The cluster's folder, relative to the run's output folder."""
+        return self.cluster_id
+
+    @cached_property
+    def figures(self) -> dict[str, Row]:
+        """Rows of ``plan_summary`` by figure."""
+        return {row["figure"]: row for row in self.summary}
+
+    def figure(self, name: str, side: str = "after") -> float | None:
+        """One figure: before, baseline or after; None where it has no meaning."""
+        row = self.figures.get(name)
+        value = row.get(side) if row else None
+        return None if value is None else float(value)
+
+    def number(self, name: str, side: str = "after") -> float:
+        """One figure that always has a value, 0 where nothing was counted."""
+        return self.figure(name, side) or 0.0
+
+    @cached_property
+    def dead_brokers(self) -> tuple[int, ...]:
+        """Brokers that answer nobody, ascending."""
+        return tuple(sorted(b["broker_id"] for b in self.brokers if b["state"] in NOT_LIVING))
+
+    def of_wave(self, wave: int) -> Sequence[Row]:
+        """Changed partitions of one wave; of all waves for ``WHOLE_PLAN``."""
+        return self.changed if wave == WHOLE_PLAN else self._by_wave.get(wave, [])
+
+    @cached_property
+    def _by_wave(self) -> dict[int, list[Row]]:
+        groups: dict[int, list[Row]] = {}
+        for row in self.changed:
+            groups.setdefault(row["wave"], []).append(row)
+        return groups
+
+    def touches_dead(self, wave: int) -> bool:
+        """Whether a partition of the wave still names a dead broker: Kafka's own throttle option then fails."""
+        dead = set(self.dead_brokers)
+        return any(dead & set(row["current_replicas"]) for row in self.of_wave(wave))
+
+
+def wave_folder(wave: int, n_waves: int) -> str:
+    """``wave-01``: as many digits as the last wave has, at least two."""
+    return f"wave-{wave:0{max(2, len(str(n_waves)))}d}"

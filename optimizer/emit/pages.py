@@ -1,0 +1,30 @@
+"""Jinja2 templates of this package, read also from a zip."""
+
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import BaseLoader, Environment, StrictUndefined
+
+from optimizer.emit import units
+
+
+def _environment(*, html: bool) -> Environment:
+    environment = Environment(
+        loader=BaseLoader(), autoescape=html, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )  # fmt: skip
+    environment.filters |= {
+        "bytes": units.human_bytes,
+        "rate": units.human_rate,
+        "count": units.human_count,
+        "time": units.human_time,
+        "percent": units.human_percent,
+        "plural": units.plural,
+    }
+    return environment
+
+
+def render(name: str, **context: Any) -> str:
+    """Fill a template of the package; HTML is escaped, an unknown name is an error."""
+    text = files("optimizer.emit").joinpath("templates", name).read_text(encoding="utf-8")
+    return _environment(html=".html" in name).from_string(text).render(**context)

@@ -1,0 +1,102 @@
+"""The report: one self-contained HTML page."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from optimizer.emit.charts import HEIGHT, WIDTH, charts
+from optimizer.emit.figures import COST, compared_with_default, lines, proof
+from optimizer.emit.model import ClusterPlan, Document, Row, wave_folder
+from optimizer.emit.pages import render
+from optimizer.emit.summary import execution
+from optimizer.emit.units import human_bytes, human_count, human_percent, human_ratio, human_time
+
+LARGEST = 25
+_SHOWN = 50
+_PROVES = {
+    "forced": "Replicas on brokers to empty, and those that break the rack rule, have to be copied by any plan.",
+    "flow": (
+        "What a broker holds above its band must leave it and what it lacks must come: no plan within the bands "
+        "copies less than the larger of the two."
+    ),
+    "lagrangian": (
+        "Prices on the brokers' bands turn the problem into independent choices of single partitions. Whatever the "
+        "prices, the cheapest choices together copy no more than any plan within the bands."
+    ),
+}
+_REASONS = {
+    "dead": "off a dead broker",
+    "drain": "off a broker to empty",
+    "rack": "to mend racks",
+    "replication": "to change replication",
+    "balance": "for balance",
+    "leader": "order only",
+}
+
+
+def _cards(plan: ClusterPlan) -> list[tuple[str, str, str]]:
+    """Head figures: value, label, remark."""
+    gap, times = plan.figure("gap_percent"), plan.figure("times_default")
+    seconds = sum(row["estimated_seconds"] for row in plan.waves)
+    outside = {side: human_count(plan.number("brokers_outside_bands", side)) for side in ("before", "after")}
+    racks = {side: human_count(plan.number("rack_violations", side)) for side in ("before", "after")}
+    cards = [
+        (
+            human_bytes(plan.number("moved_bytes")),
+            "copied",
+            f"{human_percent(plan.number('moved_share_percent'))} of all",
+        ),
+        (
+            human_bytes(plan.number("moved_bytes", "baseline")),
+            "with Kafka's default",
+            human_ratio(times) if times else "",
+        ),
+        (human_time(seconds), "of copying", f"{len(plan.waves)} waves"),
+        (f"{outside['before']} → {outside['after']}", "brokers outside a band", "before → after"),
+        (f"{racks['before']} → {racks['after']}", "partitions with broken racks", "before → after"),
+    ]
+    if gap is not None:
+        cards.insert(1, (human_percent(gap), "over the proven least", human_bytes(plan.number("bound_bytes"))))
+    return cards
+
+
+def _reasons(plan: ClusterPlan) -> list[tuple[str, int, int]]:
+    """Reason, partitions and bytes of what changes; a partition with several reasons is counted at each."""
+    partitions, moved = Counter[str](), Counter[str]()
+    for row in plan.changed:
+        for reason in row["reasons"].split(","):
+            partitions[reason] += 1
+            moved[reason] += row["moved_bytes"]
+    return [(text, partitions[name], moved[name]) for name, text in _REASONS.items() if partitions[name]]
+
+
+def _largest(plan: ClusterPlan) -> list[Row]:
+    copied = [row for row in plan.changed if row["moved_bytes"]]
+    return sorted(copied, key=lambda row: (-row["moved_bytes"], row["topic"], row["partition"]))[:LARGEST]
+
+
+def report(plan: ClusterPlan, written: Sequence[Document]) -> str:
+    """The report of one cluster; ``written`` are the files that it points to."""
+    figures = list(lines(plan))
+    failed = [row for row in plan.quality if not row["success"]]
+    return render(
+        "report.html.j2",
+        plan=plan,
+        cards=_cards(plan),
+        proof=proof(plan),
+        default=compared_with_default(plan),
+        execution=execution(plan),
+        cost=[line for line in figures if line.name in COST],
+        balance=[line for line in figures if line.name not in COST],
+        bounds=[(row, _PROVES.get(row["kind"], "")) for row in plan.bounds],
+        findings=plan.findings[:_SHOWN],
+        findings_more=max(len(plan.findings) - _SHOWN, 0),
+        waves=[(wave_folder(row["wave"], len(plan.waves)), row) for row in plan.waves],
+        reasons=_reasons(plan),
+        largest=_largest(plan),
+        charts=charts(plan),
+        width=WIDTH,
+        height=HEIGHT,
+        quality=plan.quality,
+        quality_failed=len(failed),
+        names=[document.path.removeprefix(f"{plan.folder}/") for document in written if document.wave == 0],
+    )

@@ -1,0 +1,65 @@
+"""The runbook: exact commands to execute, watch, verify, clean up and roll back."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from optimizer.emit.figures import compared_with_default, proof
+from optimizer.emit.files import needs_election
+from optimizer.emit.model import WHOLE_PLAN, ClusterPlan, Row, wave_folder
+from optimizer.emit.pages import render
+from optimizer.emit.summary import execution
+from optimizer.schedule.waves import PARTITIONS_PER_REQUEST
+
+_NAMED = 20
+
+
+@dataclass(frozen=True)
+class Step:
+    """One wave as the runbook tells it.
+
+    Parameters
+    ----------
+    form : str
+        kafka: ``--throttle`` of the tool; careful: by scripts; none: nothing is copied.
+    """
+
+    folder: str
+    row: Row
+    form: str
+    names_dead_broker: bool
+
+
+def steps(plan: ClusterPlan) -> list[Step]:
+    """The waves; where a dead broker is named the tool's own throttle option hangs (KAFKA-13392), so scripts set it."""
+    result = []
+    for row in plan.waves:
+        dead = plan.touches_dead(row["wave"])
+        form = "careful" if plan.throttle_style == "careful" or dead else "kafka"
+        form = form if row["replicas_moved"] else "none"
+        result.append(Step(wave_folder(row["wave"], len(plan.waves)), row, form, dead))
+    return result
+
+
+def _no_way_back(plan: ClusterPlan) -> Sequence[str]:
+    """Partitions whose old list names a dead broker: Kafka refuses their rollback."""
+    dead = set(plan.dead_brokers)
+    return [f"{row['topic']}-{row['partition']}" for row in plan.changed if dead & set(row["current_replicas"])]
+
+
+def runbook(plan: ClusterPlan) -> str:
+    """The runbook in Markdown."""
+    stuck = _no_way_back(plan)
+    return render(
+        "runbook.md.j2",
+        plan=plan,
+        steps=steps(plan),
+        proof=proof(plan),
+        default=compared_with_default(plan),
+        execution=execution(plan),
+        elections=sum(needs_election(row) for row in plan.changed),
+        in_one_request=len(plan.of_wave(WHOLE_PLAN)) <= PARTITIONS_PER_REQUEST,
+        request_limit=PARTITIONS_PER_REQUEST,
+        no_way_back=stuck[:_NAMED],
+        no_way_back_more=max(len(stuck) - _NAMED, 0),
+        in_flight=[row["subject"] for row in plan.findings if row["rule"] == "in_flight"],
+    )

@@ -1,0 +1,86 @@
+"""The end of a run on a terminal: at most 96 columns."""
+
+from collections.abc import Iterator, Sequence
+from textwrap import wrap
+
+from optimizer.emit.figures import compared_with_default, lines, proof
+from optimizer.emit.model import ClusterPlan, Document, Row
+from optimizer.emit.units import human_bytes, human_rate, human_time, plural
+
+WIDTH = 96
+_LABEL, _VALUE = 48, 14
+_FINDINGS = 5
+_FILES = {
+    "report.html": "the report, for a browser",
+    "runbook.md": "what to run, step by step",
+    "reassignment.json": "the whole plan",
+    "rollback.json": "the way back",
+}
+
+
+def _row(label: str, *values: str) -> str:
+    return f"  {label:<{_LABEL}}" + "".join(f"{value:>{_VALUE}}" for value in values)
+
+
+def _paragraph(text: str) -> list[str]:
+    return wrap(
+        text, WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _title(plan: ClusterPlan) -> str:
+    partitions, replicas = int(plan.number("partitions", "before")), int(plan.number("replicas", "before"))
+    brokers = plural(len(plan.brokers), "broker")
+    size = human_bytes(plan.number("total_bytes", "before"))
+    return f"{plan.cluster_id}: {plural(partitions, 'partition')}, {plural(replicas, 'replica')}, {size} on {brokers}"
+
+
+def execution(plan: ClusterPlan) -> str:
+    """Waves, time and rate in one sentence."""
+    if not plan.waves:
+        return "Nothing is to be done: no partition changes."
+    seconds = sum(row["estimated_seconds"] for row in plan.waves)
+    rate = max(row["throttle_bytes_per_s"] for row in plan.waves)
+    text = f"{plural(len(plan.waves), 'wave')}, about {human_time(seconds)} of copying"
+    return f"{text} at up to {human_rate(rate)} a broker and direction." if rate else f"{text}: only the order changes."
+
+
+def _findings(findings: Sequence[Row]) -> Iterator[str]:
+    if not findings:
+        return
+    yield ""
+    yield f"  Found ({len(findings)}):"
+    for row in findings[:_FINDINGS]:
+        text = f"- {row['rule']} ({row['when']}): {row['subject']}: {row['detail']}"
+        yield from wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False)
+    if len(findings) > _FINDINGS:
+        yield f"  and {len(findings) - _FINDINGS} more in the report"
+
+
+def summary_text(plan: ClusterPlan, written: Sequence[Document]) -> str:
+    """The summary of one cluster.
+
+    Parameters
+    ----------
+    plan : ClusterPlan
+    written : sequence of Document
+        The other files of the cluster: those that a person opens are listed.
+    """
+    table = [_row(line.label, line.before, line.baseline, line.after) for line in lines(plan)]
+    paths = {document.path for document in written}
+    files = [(f"{plan.folder}/{name}", about) for name, about in _FILES.items() if f"{plan.folder}/{name}" in paths]
+    width = max((len(path) for path, _ in files), default=0) + 2
+    text = [
+        _title(plan),
+        "",
+        _row("", "before", "Kafka default", "this plan"),
+        *table,
+        "",
+        *_paragraph(proof(plan)),
+        *_paragraph(compared_with_default(plan)),
+        *_paragraph(execution(plan)),
+        *_findings(plan.findings),
+        "",
+        *(f"  {path:<{width}}{about}" for path, about in files),
+    ]
+    return "\n".join(line.rstrip() for line in text) + "\n"

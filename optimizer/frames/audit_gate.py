@@ -1,0 +1,93 @@
+"""The gate of EMIT: every plan is audited from its documents before a file is written."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+import pandas as pd
+
+from optimizer.audit import AuditClaims, AuditLimits, audit_plan, brokers_from_rows, partitions_from_rows
+from optimizer.emit.model import NOT_LIVING, WHOLE_PLAN
+from optimizer.errors import AuditFailed, KafkaError
+from optimizer.frames.gather import Tables, gathered, tables_of
+from optimizer.kafka.execute import check_execute
+from optimizer.settings import Settings
+from optimizer.stages import Frames, Run
+
+_CLAIMED = ("moved_bytes", "replicas_moved", "leader_changes", "partitions_changed", "bound_bytes")
+
+
+def _limits(settings: Settings) -> AuditLimits:
+    most = None if settings.schedule.waves else settings.schedule.max_moves_per_wave
+    return AuditLimits(
+        disk_headroom=settings.policy.disk_headroom,
+        rack_spread=settings.policy.rack_policy == "spread",
+        max_moves_per_wave=most,
+    )
+
+
+def _claims(tables: Tables) -> AuditClaims:
+    """What the summary says about the plan; a figure is an integer, stored as a double that holds it exactly."""
+    after = {row["figure"]: row["after"] for row in tables["plan_summary"]}
+    return AuditClaims(**{name: None if after.get(name) is None else round(after[name]) for name in _CLAIMED})
+
+
+def _texts(tables: Tables, kind: str, wave: Callable[[int], bool]) -> list[str]:
+    rows = [row for row in tables["documents"] if row["kind"] == kind and wave(row["wave"])]
+    return [row["content"] for row in sorted(rows, key=lambda row: row["wave"])]
+
+
+def _refusals(tables: Tables, texts: Iterable[str]) -> Iterator[str]:
+    """What Kafka's tool would answer to each document."""
+    live = {row["broker_id"] for row in tables["instance_brokers"] if row["state"] not in NOT_LIVING}
+    partitions: dict[str, set[int]] = {}
+    for row in tables["instance"]:
+        partitions.setdefault(row["topic"], set()).add(row["partition"])
+    for text in texts:
+        try:
+            check_execute(text, live_broker_ids=live, partitions_per_topic=partitions)
+        except KafkaError as error:
+            yield f"Kafka would refuse the plan: {error}; nothing was written"
+
+
+def audit_cluster(group: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
+    """Reasons why the documents of one cluster may not be handed over: cluster_id, message."""
+    tables = tables_of(group)
+    waves = _texts(tables, "reassignment", lambda wave: wave != WHOLE_PLAN)
+    whole = _texts(tables, "reassignment", lambda wave: wave == WHOLE_PLAN)
+    rollback = _texts(tables, "rollback", lambda wave: wave == WHOLE_PLAN)
+    messages = list(dict.fromkeys(_refusals(tables, [*whole, *waves])))
+    verdict = audit_plan(
+        brokers=brokers_from_rows(tables["instance_brokers"]),
+        partitions=partitions_from_rows(tables["instance"]),
+        waves=waves,
+        whole=whole[0] if whole else None,
+        rollback=rollback[0] if rollback else None,
+        limits=_limits(settings),
+        claims=_claims(tables),
+    )
+    try:
+        verdict.raise_if_failed()
+    except AuditFailed as error:
+        messages.append(str(error))
+    rows = [(str(group["cluster_id"].iloc[0]), message) for message in messages]
+    return pd.DataFrame(rows, columns=["cluster_id", "message"])
+
+
+def gate(frames: Frames, run: Run) -> None:
+    """Audit every cluster from its documents, and refuse what Kafka's tool would refuse.
+
+    Raises
+    ------
+    AuditFailed
+        One paragraph for each cluster that does not pass.
+    """
+    judged = {name: frames[name] for name in ("instance", "instance_brokers", "plan_summary")}
+    judged["documents"] = frames["documents"].filter("kind IN ('reassignment', 'rollback')")
+    settings = run.settings
+
+    def of_cluster(group: pd.DataFrame) -> pd.DataFrame:
+        return audit_cluster(group, settings=settings)
+
+    failed = gathered(judged).groupBy("cluster_id").applyInPandas(of_cluster, "cluster_id string, message string")
+    rows = failed.orderBy("cluster_id", "message").collect()
+    if rows:
+        raise AuditFailed("\n".join(f"cluster {row.cluster_id}: {row.message}" for row in rows))

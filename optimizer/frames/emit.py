@@ -1,0 +1,126 @@
+"""EMIT: documents of every cluster, audited, then written as files."""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from pyspark.sql import functions as F
+
+from optimizer.emit.documents import documents
+from optimizer.emit.model import ClusterPlan
+from optimizer.frames.audit_gate import gate
+from optimizer.frames.gather import Tables, gathered, tables_of
+from optimizer.settings import Settings
+from optimizer.stages import Frames, Run
+from schemas.output import DOCUMENTS
+from schemas.table import conform
+
+__all__ = ["READS", "build", "gate", "publish", "written_paths"]
+
+READS = (
+    "plan",
+    "waves",
+    "throttles",
+    "broker_balance",
+    "plan_summary",
+    "bounds",
+    "findings",
+    "quality_results",
+    "instance",
+    "instance_brokers",
+)
+
+
+def _plan(tables: Tables, settings: Settings) -> ClusterPlan:
+    host = tables["instance_brokers"][0]
+    return ClusterPlan(
+        cluster_id=host["cluster_id"],
+        run_id=host["run_id"],
+        throttle_style=settings.emit.throttle_style,
+        plan_log_dirs=settings.emit.plan_log_dirs,
+        changed=tables["plan"],
+        waves=tables["waves"],
+        throttles=tables["throttles"],
+        balance=tables["broker_balance"],
+        summary=tables["plan_summary"],
+        bounds=tables["bounds"],
+        findings=tables["findings"],
+        quality=tables["quality_results"],
+        brokers=tables["instance_brokers"],
+    )
+
+
+def write_documents(group: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
+    """Rows of ``documents`` of one cluster, from the gathered rows of its tables."""
+    tables = tables_of(group)
+    if not tables["instance_brokers"]:
+        return pd.DataFrame(columns=DOCUMENTS.schema.fieldNames())
+    plan = _plan(tables, settings)
+    rows = [
+        {
+            "cluster_id": plan.cluster_id,
+            "run_id": plan.run_id,
+            "path": made.path,
+            "kind": made.kind,
+            "wave": made.wave,
+            "content": made.content,
+            "sha256": hashlib.sha256(made.content.encode()).hexdigest(),
+        }
+        for made in documents(plan)
+    ]
+    return pd.DataFrame(rows)
+
+
+def build(inputs: Frames, run: Run) -> Frames:
+    """The table ``documents``."""
+    log_dirs = inputs["instance"].select("cluster_id", "topic", "partition", "log_dirs")
+    changed = inputs["plan"].filter("is_changed").join(log_dirs, ["cluster_id", "topic", "partition"], "left")
+    used = {name: inputs[name] for name in READS if name not in ("plan", "instance")} | {"plan": changed}
+    settings = run.settings
+
+    def of_cluster(group: pd.DataFrame) -> pd.DataFrame:
+        return write_documents(group, settings=settings)
+
+    made = gathered(used).groupBy("cluster_id").applyInPandas(of_cluster, DOCUMENTS.schema)
+    return {"documents": conform(made, DOCUMENTS)}
+
+
+def _replace_folder(new: Path, target: Path) -> None:
+    """Put a finished folder in place of an older one; whoever looks sees the one or the other, whole."""
+    old = target.with_name(f".{target.name}.old")
+    shutil.rmtree(old, ignore_errors=True)
+    if target.exists():
+        target.rename(old)
+    new.rename(target)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _write_cluster(folder: Path, cluster_id: str, rows: Iterable[Any]) -> None:
+    partial_folder = folder / f".{cluster_id}.partial"
+    shutil.rmtree(partial_folder, ignore_errors=True)
+    for row in rows:
+        target = partial_folder / Path(row.path).relative_to(cluster_id)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(row.content, encoding="utf-8", newline="\n")
+    _replace_folder(partial_folder, folder / cluster_id)
+
+
+def publish(frames: Frames, run: Run) -> None:
+    """Write the documents below ``<output>/<run_id>/<cluster_id>``, each cluster's folder at once."""
+    folder = Path(run.settings.storage.output) / run.run_id
+    clusters = frames["documents"].select("cluster_id").distinct().orderBy("cluster_id").collect()
+    for (cluster_id,) in clusters:
+        rows = frames["documents"].filter(F.col("cluster_id") == cluster_id).orderBy("path")
+        _write_cluster(folder, cluster_id, rows.toLocalIterator())
+
+
+def written_paths(run: Run) -> str:
+    """What a run prints at its end: the summary of every cluster, and the folder that their files are in."""
+    folder = Path(run.settings.storage.output) / run.run_id
+    written = [folder / cluster.id / "summary.txt" for cluster in run.settings.clusters]
+    texts = [path.read_text(encoding="utf-8") for path in written]
+    return "\n".join([*texts, f"Files are below {folder}{os.sep}\n"])

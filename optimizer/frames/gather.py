@@ -1,0 +1,46 @@
+"""All rows of one cluster in one place: tables as JSON rows in one frame, grouped by cluster."""
+
+import json
+from collections.abc import Mapping
+from functools import reduce
+from operator import itemgetter
+from typing import Any
+
+import pandas as pd
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+Tables = Mapping[str, list[dict[str, Any]]]
+_ORDER = {
+    "plan": ("topic", "partition"),
+    "waves": ("wave",),
+    "throttles": ("wave", "style", "entity_type", "entity_name", "config_name"),
+    "broker_balance": ("broker_id", "placement"),
+    "plan_summary": ("position",),
+    "bounds": ("kind",),
+    "findings": ("rule", "subject", "when"),
+    "quality_results": ("table_name", "rule"),
+    "instance": ("topic", "partition"),
+    "instance_brokers": ("broker_id",),
+    "documents": ("path",),
+}
+_KEEP_NULLS = {"ignoreNullFields": "false"}
+
+
+def gathered(frames: Mapping[str, DataFrame]) -> DataFrame:
+    """Rows of several tables as JSON in one frame, so that one group holds all that is known about a cluster."""
+    parts = [
+        frame.select("cluster_id", F.lit(name).alias("table"), F.to_json(F.struct("*"), _KEEP_NULLS).alias("row"))
+        for name, frame in frames.items()
+    ]
+    return reduce(DataFrame.unionByName, parts)
+
+
+def tables_of(group: pd.DataFrame) -> Tables:
+    """Rows by table, each sorted by its key; a table without rows is empty."""
+    tables: dict[str, list[dict[str, Any]]] = {name: [] for name in _ORDER}
+    for name, text in zip(group["table"], group["row"], strict=True):
+        tables[name].append(json.loads(text))
+    for name, rows in tables.items():
+        rows.sort(key=itemgetter(*_ORDER[name]))
+    return tables

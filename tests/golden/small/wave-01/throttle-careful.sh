@@ -1,0 +1,16 @@
+#!/bin/sh
+# Sets the throttles of wave 1 of cluster orders (run night-1):
+# the careful form: the real leader and the added replicas, a rate per broker.
+# BOOTSTRAP names the cluster. KAFKA_CONFIGS is the tool's path where it is not on PATH; COMMAND_CONFIG a file of
+# client properties where the cluster asks for them.
+set -eu
+: "${BOOTSTRAP:?set BOOTSTRAP to host:port of a broker}"
+configs() {
+  "${KAFKA_CONFIGS:-kafka-configs.sh}" --bootstrap-server "$BOOTSTRAP" \
+    ${COMMAND_CONFIG:+--command-config "$COMMAND_CONFIG"} --alter --entity-type "$1" --entity-name "$2" "$3" "$4"
+}
+configs topics 'clicks' --add-config 'leader.replication.throttled.replicas=[1:2,2:1],follower.replication.throttled.replicas=[1:6,2:7]'
+configs brokers '1' --add-config 'leader.replication.throttled.rate=52000000'
+configs brokers '2' --add-config 'leader.replication.throttled.rate=53000000'
+configs brokers '6' --add-config 'follower.replication.throttled.rate=51000000'
+configs brokers '7' --add-config 'follower.replication.throttled.rate=51000000'
