@@ -115,13 +115,14 @@ def broken_plans(draw: st.DrawFn) -> Plan:
     return plan
 
 
+@settings(deadline=None)
 @given(plans())
 def test_valid_plan_passes(plan: Plan) -> None:
     """A plan that keeps every rule has no violation."""
     assert audit_plan(**plan).violations == ()
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(broken_plans())
 def test_changed_plan_is_caught(plan: Plan) -> None:
     """A valid plan with one change in any of its documents or claims has a violation."""

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sources.instance_json import parse, recognises
@@ -80,6 +80,7 @@ def test_recognises() -> None:
     assert not recognises("Topic: t\tPartition: 0")
 
 
+@settings(deadline=None)
 @given(st.recursive(st.none() | st.booleans() | st.floats() | st.integers() | st.text(), st.lists, max_leaves=5))
 def test_never_raises(value: Any) -> None:
     """Any value in any field gives records, never an exception."""

@@ -206,6 +206,7 @@ def test_prints_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert json.loads(capsys.readouterr().out)["moves"] == 1
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 9), st.integers(0, 20), st.integers(0, 20)), min_size=1, max_size=6),
     st.floats(0, 1),
