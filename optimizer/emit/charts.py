@@ -41,12 +41,19 @@ class Panel:
 
 @dataclass(frozen=True)
 class Chart:
-    """One resource: panels on one scale, the mean, racks, and labels where they fit."""
+    """One resource: panels on one scale, the mean, racks, and labels where they fit.
+
+    Parameters
+    ----------
+    band : str
+        Where each column should end, as an SVG path; empty where the tables hold no band of the resource.
+    """
 
     title: str
     top: str
     mean_y: float
     mean: str
+    band: str
     panels: Sequence[Panel]
     labels: Sequence[tuple[float, str]]
     racks: Sequence[tuple[float, float, str]]
@@ -106,6 +113,18 @@ def _racks(rows: Sequence[Row]) -> list[tuple[float, float, str]]:
     return runs
 
 
+def _band(rows: Sequence[Row], top: float, leaving: set[int]) -> str:
+    """The disk bands as one path; brokers to empty, and those without a band, have none."""
+    step = WIDTH / len(rows)
+    parts = []
+    for i, row in enumerate(rows):
+        upper, lower = min(row["disk_upper_bytes"], top), row["disk_lower_bytes"]
+        if row["broker_id"] not in leaving and 0 <= lower <= upper:
+            y, height = HEIGHT * (1 - upper / top), HEIGHT * (upper - lower) / top
+            parts.append(f"M{_n(i * step)} {_n(y)}h{_n(step)}v{_n(height)}h{_n(-step)}z")
+    return "".join(parts)
+
+
 def _chart(plan: ClusterPlan, title: str, column: str, show: Callable[[float], str]) -> Chart | None:
     placed = {name: _ordered([r for r in plan.balance if r["placement"] == name]) for name, _ in _PLACEMENTS}
     top = max((row[column] for rows in placed.values() for row in rows), default=0)
@@ -118,7 +137,8 @@ def _chart(plan: ClusterPlan, title: str, column: str, show: Callable[[float], s
     step = WIDTH / len(after)
     labels = [((i + 0.5) * step, str(r["broker_id"])) for i, r in enumerate(after)] if len(after) <= _LABELS else []
     panels = [_panel(caption, placed[name], column, top, show, leaving) for name, caption in _PLACEMENTS]
-    return Chart(title, show(top), HEIGHT * (1 - mean / top), show(mean), panels, labels, _racks(after))
+    band = _band(after, top, leaving) if column == "disk_bytes" else ""
+    return Chart(title, show(top), HEIGHT * (1 - mean / top), show(mean), band, panels, labels, _racks(after))
 
 
 def charts(plan: ClusterPlan) -> list[Chart]:

@@ -55,7 +55,8 @@ def _script(plan: ClusterPlan, wave: int, style: str, rows: Sequence[Row], *, re
             option, text = "--delete-config", ",".join(entry["config_name"] for entry in entries)
         else:
             option, text = "--add-config", ",".join(map(_setting, entries))
-        lines.append(f"configs {kind} '{name}' {option} '{text}'\n")
+        dead = kind == "brokers" and int(name) in plan.dead_brokers
+        lines.append(f"{'# Dead, nobody can set it: ' if dead else ''}configs {kind} '{name}' {option} '{text}'\n")
     return head + "".join(lines)
 
 

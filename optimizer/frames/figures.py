@@ -20,12 +20,12 @@ class Figure:
 
 FIGURES = (
     Figure("moved_bytes", "Bytes copied"),
-    Figure("moved_share_percent", "Share of all bytes copied, %"),
+    Figure("moved_share_percent", "Share of all bytes copied"),
     Figure("replicas_moved", "Replicas copied"),
     Figure("partitions_changed", "Partitions changed"),
     Figure("leader_changes", "Preferred leaders changed"),
     Figure("bound_bytes", "Proven least that any plan as balanced must copy"),
-    Figure("gap_percent", "Over the proven least, %"),
+    Figure("gap_percent", "Over the proven least"),
     Figure("times_default", "Kafka's default copies so many times as much"),
     Figure("baseline_refused", "Partitions that Kafka's default refuses"),
     Figure("waves", "Waves"),

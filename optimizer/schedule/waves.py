@@ -11,6 +11,7 @@ onto brokers that hold their copies.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,11 +33,20 @@ _TRIES = 8
 
 @dataclass
 class _Board:
-    """Waves being filled: bytes in and out and the highest disk use, each (B, waves); copies per wave."""
+    """Waves being filled.
+
+    Parameters
+    ----------
+    incoming, outgoing, disk_peak : (B, waves) int64
+        Bytes received, bytes sent, most bytes on the disk.
+    busiest, copies, partitions : (waves,) int64
+        Bytes at the busiest broker's end, which set the wave's time; replicas copied; partitions named.
+    """
 
     incoming: Ints
     outgoing: Ints
     disk_peak: Ints
+    busiest: Ints
     copies: Ints
     partitions: Ints
 
@@ -47,6 +57,7 @@ class _Board:
             incoming=np.zeros(shape, dtype=np.int64),
             outgoing=np.zeros(shape, dtype=np.int64),
             disk_peak=np.repeat(disk_used[:, None], n_waves, axis=1),
+            busiest=np.zeros(n_waves, dtype=np.int64),
             copies=np.zeros(n_waves, dtype=np.int64),
             partitions=np.zeros(n_waves, dtype=np.int64),
         )
@@ -63,7 +74,8 @@ class _Board:
         later = np.maximum.accumulate(self.disk_peak[targets, ::-1], axis=1)[:, ::-1]
         return np.asarray((later + size <= limit[targets, None]).all(axis=0), dtype=np.bool_)
 
-    def place(self, wave: int, source: int, targets: Ints, removed: Ints, size: int) -> None:
+    def place(self, wave: int, source: int, targets: Ints, removed: Ints, size: int, load: int) -> None:
+        self.busiest[wave] = max(self.busiest[wave], load)
         self.incoming[targets, wave] += size
         if source >= 0:
             self.outgoing[source, wave] += size * len(targets)
@@ -75,9 +87,10 @@ class _Board:
 
 @dataclass(frozen=True)
 class _Budget:
-    """What one wave may hold: bytes at one broker's end, and copies."""
+    """What one wave may hold: bytes at one broker's end of what is urgent, and of all; copies."""
 
     endpoint_bytes: float
+    window_bytes: float
     copies: float
 
 
@@ -95,8 +108,7 @@ def _fill(
         )
         if len(waiting) == before:
             break
-    busiest: Ints = np.maximum(board.incoming, board.outgoing).max(axis=0, initial=0)
-    return wave_of, busiest
+    return wave_of, board.busiest
 
 
 def _place(changes: Changes, i: int, board: _Board, wave_of: Ints, disk_limit: Ints, budget: _Budget) -> bool:
@@ -111,13 +123,19 @@ def _place(changes: Changes, i: int, board: _Board, wave_of: Ints, disk_limit: I
     if not room.any():
         return False
     early = room & (load <= budget.endpoint_bytes)
-    if changes.urgency[i] < _BALANCE and early.any():
-        wave = int(early.argmax())
-    else:
-        wave = int(np.where(room, load, np.iinfo(np.int64).max).argmin())
-    board.place(wave, source, targets, removed, size)
+    urgent = bool(changes.urgency[i] < _BALANCE and early.any())
+    wave = int(early.argmax()) if urgent else _shortest(board, load, room, budget)
+    board.place(wave, source, targets, removed, size, int(load[wave]))
     wave_of[i] = wave + 1
     return True
+
+
+def _shortest(board: _Board, load: Ints, room: Bools, budget: _Budget) -> int:
+    """The wave that gets least longer; among equals the one where these brokers have least to do."""
+    inside = room & (load <= budget.window_bytes)
+    allowed = inside if inside.any() else room
+    longer = np.where(allowed, np.maximum(load - board.busiest, 0), NO_LIMIT)
+    return int(np.where(longer == longer.min(), load, NO_LIMIT).argmin())
 
 
 def _renumber(wave_of: Ints) -> Ints:
@@ -133,6 +151,25 @@ def _append_reorders(wave_of: Ints, reorders: Ints) -> Ints:
     result = wave_of.copy()
     result[reorders] = last + (np.arange(len(reorders)) + PARTITIONS_PER_REQUEST - room) // PARTITIONS_PER_REQUEST
     return result
+
+
+def _attempts(changes: Changes, n_brokers: int, schedule: Schedule) -> Iterator[tuple[int, _Budget]]:
+    """Numbers of waves to try, with what each wave may hold, until everything has a place inside the window.
+
+    A fixed number first spreads the copies evenly; where disks don't allow that, as they do.
+    """
+    total = int(traffic(changes, n_brokers).busiest.max(initial=0))
+    largest, copies = int(changes.endpoint_bytes.max(initial=0)), int(changes.copies.sum())
+    window = max(schedule.throttle_mb_per_s * BYTES_PER_MB * schedule.window_hours * 3600, largest)
+    if schedule.waves:
+        even = math.ceil(copies / schedule.waves) + int(changes.copies.max(initial=1)) - 1
+        for most in (even, math.inf):
+            yield schedule.waves, _Budget(max(total / schedule.waves, largest), window, most)
+        return
+    n_waves = max(1, math.ceil(total / window), math.ceil(copies / schedule.max_moves_per_wave))
+    for _ in range(_TRIES):
+        yield n_waves, _Budget(min(window, max(total / n_waves, largest)), window, schedule.max_moves_per_wave)
+        n_waves += max(1, n_waves // 8)
 
 
 def assign_waves(changes: Changes, *, disk_used: Ints, disk_limit: Ints, schedule: Schedule) -> Ints:
@@ -156,18 +193,9 @@ def assign_waves(changes: Changes, *, disk_used: Ints, disk_limit: Ints, schedul
     order = copying[
         np.lexsort((copying, -changes.endpoint_bytes[copying], np.minimum(changes.urgency[copying], _BALANCE)))
     ]
-    total = int(traffic(changes, len(disk_used)).busiest.max(initial=0))
-    largest = int(changes.endpoint_bytes.max(initial=0))
-    window_bytes = schedule.throttle_mb_per_s * BYTES_PER_MB * schedule.window_hours * 3600
-    allowed = max(window_bytes, largest)
-    most_copies = math.inf if schedule.waves else float(schedule.max_moves_per_wave)
-    asked = max(1, math.ceil(total / allowed), math.ceil(changes.copies.sum() / most_copies))
-    n_waves = schedule.waves or asked
     wave_of = np.zeros(len(changes), dtype=np.int64)
-    for _ in range(_TRIES):
-        budget = _Budget(min(allowed, max(total / n_waves, largest)), most_copies)
+    for n_waves, budget in _attempts(changes, len(disk_used), schedule):
         wave_of, busiest = _fill(changes, order, disk_used, limit, n_waves, budget)
-        if schedule.waves or ((wave_of[order] > 0).all() and busiest.max(initial=0) <= allowed):
+        if (wave_of[order] > 0).all() and (schedule.waves or busiest.max(initial=0) <= budget.window_bytes):
             break
-        n_waves += max(1, n_waves // 8)
     return _append_reorders(_renumber(wave_of), np.flatnonzero(changes.urgency == _REORDER))

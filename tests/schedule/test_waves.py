@@ -93,6 +93,22 @@ def test_a_request_is_never_larger_than_the_controller_takes() -> None:
     assert sizes.tolist() == [0, PARTITIONS_PER_REQUEST, PARTITIONS_PER_REQUEST, 1]
 
 
+@pytest.mark.parametrize("reason", ["drain", "balance"])
+def test_a_fixed_number_of_waves_is_used(reason: str) -> None:
+    """Copies spread over as many waves as asked for, whatever their reason."""
+    rows: list[Row] = [(reason, 10, 0, [1], [2])] + [(reason, 1, 3, [4], [5])] * 11
+    assert np.bincount(waves_of(rows, knobs=Schedule(waves=4))).tolist() == [0, 3, 3, 3, 3]
+
+
+def test_waves_of_different_lengths_are_shorter_together() -> None:
+    """Large copies of separate brokers share a wave: two waves then take as long as the busiest broker needs."""
+    rows: list[Row] = [("balance", 100, 0, [1], []), ("balance", 100, 2, [3], [])]
+    rows += [("balance", 10, 0, [1], []), ("balance", 10, 2, [3], [])]
+    waves = waves_of(rows, knobs=Schedule(waves=2))
+    assert waves[0] == waves[1]
+    assert waves[2] == waves[3]
+
+
 def test_a_full_target_waits_until_it_is_freed() -> None:
     """A copy to a broker without room follows in the wave after the one that frees it."""
     used, limit = [0, 10, 0, 0, 0, 0], [100, 12, 100, 100, 100, 100]

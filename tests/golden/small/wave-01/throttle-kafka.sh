@@ -13,7 +13,7 @@ configs topics 'clicks' --add-config 'leader.replication.throttled.replicas=[1:2
 configs brokers '1' --add-config 'leader.replication.throttled.rate=53000000,follower.replication.throttled.rate=53000000'
 configs brokers '2' --add-config 'leader.replication.throttled.rate=53000000,follower.replication.throttled.rate=53000000'
 configs brokers '3' --add-config 'leader.replication.throttled.rate=53000000,follower.replication.throttled.rate=53000000'
-configs brokers '4' --add-config 'leader.replication.throttled.rate=53000000,follower.replication.throttled.rate=53000000'
+# Dead, nobody can set it: configs brokers '4' --add-config 'leader.replication.throttled.rate=53000000,follower.replication.throttled.rate=53000000'
 configs brokers '5' --add-config 'leader.replication.throttled.rate=53000000,follower.replication.throttled.rate=53000000'
 configs brokers '6' --add-config 'leader.replication.throttled.rate=53000000,follower.replication.throttled.rate=53000000'
 configs brokers '7' --add-config 'leader.replication.throttled.rate=53000000,follower.replication.throttled.rate=53000000'

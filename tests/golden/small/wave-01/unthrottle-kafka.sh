@@ -13,7 +13,7 @@ configs topics 'clicks' --delete-config 'leader.replication.throttled.replicas,f
 configs brokers '1' --delete-config 'leader.replication.throttled.rate,follower.replication.throttled.rate'
 configs brokers '2' --delete-config 'leader.replication.throttled.rate,follower.replication.throttled.rate'
 configs brokers '3' --delete-config 'leader.replication.throttled.rate,follower.replication.throttled.rate'
-configs brokers '4' --delete-config 'leader.replication.throttled.rate,follower.replication.throttled.rate'
+# Dead, nobody can set it: configs brokers '4' --delete-config 'leader.replication.throttled.rate,follower.replication.throttled.rate'
 configs brokers '5' --delete-config 'leader.replication.throttled.rate,follower.replication.throttled.rate'
 configs brokers '6' --delete-config 'leader.replication.throttled.rate,follower.replication.throttled.rate'
 configs brokers '7' --delete-config 'leader.replication.throttled.rate,follower.replication.throttled.rate'

@@ -1,0 +1,149 @@
+"""Pages of plans of any size, without Spark."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from optimizer.emit import units
+from optimizer.emit.documents import documents
+from optimizer.emit.model import ClusterPlan, wave_folder
+from optimizer.emit.runbook import runbook
+from setup import app_zip
+
+GB = 10**9
+
+
+def synthetic(n_brokers: int, *, style: str = "careful", partitions: int = 300, dead: bool = False) -> ClusterPlan:
+    """A plan on as many brokers as asked for, loads in a sawtooth, one wave for every hundred partitions."""
+    racks = "abc"
+    brokers: list[dict[str, Any]] = [
+        {
+            "broker_id": b, "rack": racks[b % 3], "state": "dead" if dead and b == 0 else "alive",
+            "must_empty": b == 0, "accepts_replicas": b != 0,
+        }
+        for b in range(n_brokers)
+    ]  # fmt: skip
+    balance = [
+        {
+            "broker_id": b, "placement": side, "rack": racks[b % 3], "disk_bytes": (90 + b % swing) * GB * (b > 0),
+            "replicas": 100 + b % swing, "leaders": 30 + b % swing, "in_bytes_per_s": 10**6 * (b % swing),
+            "out_bytes_per_s": 0, "disk_lower_bytes": 85 * GB, "disk_upper_bytes": 105 * GB,
+        }
+        for side, swing in (("before", 60), ("baseline", 30), ("after", 10))
+        for b in range(n_brokers)
+    ]  # fmt: skip
+    changed = [
+        {
+            "topic": "t<1>", "partition": p, "current_replicas": [p % n_brokers], "leader": p % n_brokers,
+            "proposed_replicas": [(p + 1) % n_brokers], "baseline_replicas": [], "log_dirs": ["any"],
+            "moved_bytes": GB, "reasons": "balance", "wave": 1 + p // 100,
+        }
+        for p in range(partitions)
+    ]  # fmt: skip
+    waves = [
+        {
+            "wave": w, "partitions": 100, "replicas_moved": 100, "moved_bytes": 100 * GB, "busiest_broker": 1,
+            "busiest_bytes": GB, "throttle_bytes_per_s": 50 * 10**6, "estimated_seconds": 5400, "below_floor": w == 1,
+            "peak_disk_bytes": 200 * GB,
+        }
+        for w in range(1, 1 + -(-partitions // 100))
+    ]  # fmt: skip
+    return ClusterPlan(
+        cluster_id="c", run_id="r", throttle_style=style, plan_log_dirs=False, changed=changed, waves=waves,
+        throttles=[], balance=balance, summary=[], bounds=[], findings=[], quality=[], brokers=brokers,
+    )  # fmt: skip
+
+
+def page(plan: ClusterPlan, name: str) -> str:
+    """One document of a plan."""
+    return next(d.content for d in documents(plan) if d.path == f"c/{name}")
+
+
+@pytest.mark.parametrize(("n_brokers", "most_bytes"), [(3, 60_000), (120, 250_000), (1000, 900_000)])
+def test_a_report_stays_small(n_brokers: int, most_bytes: int) -> None:
+    """The report of any cluster draws every broker and stays under a megabyte."""
+    report = page(synthetic(n_brokers), "report.html")
+    assert len(report.encode()) < most_bytes
+    assert "t&lt;1&gt;-0" in report
+    assert "t<1>" not in report
+
+
+def test_equal_plans_give_equal_bytes() -> None:
+    """Documents are the same when made again, and sorted by path."""
+    first, second = documents(synthetic(12)), documents(synthetic(12))
+    assert first == second
+    assert [d.path for d in first] == sorted(d.path for d in first)
+
+
+def test_the_tools_own_throttle_is_offered() -> None:
+    """With the form kafka the runbook gives the tool's option and the table's rate."""
+    text = runbook(synthetic(12, style="kafka"))
+    assert "RATE=50000000" in text
+    assert '--execute --throttle "$RATE"' in text
+    assert "throttle-careful.sh\nkafka" not in text
+
+
+def test_a_dead_broker_overrides_the_tools_throttle() -> None:
+    """Waves that name a dead broker are throttled by script whatever form is asked for."""
+    text = runbook(synthetic(12, style="kafka", dead=True, partitions=100))
+    assert 'sh "$WAVE/throttle-careful.sh"' in text
+    assert '--throttle "$RATE"' not in text
+
+
+def test_a_low_throttle_is_pointed_out() -> None:
+    """A wave whose throttle Kafka cannot hold is named."""
+    assert "**wave-01:** the throttle is under what Kafka can hold" in runbook(synthetic(12))
+
+
+def test_a_plan_too_large_for_one_request_says_so() -> None:
+    """A whole plan of more partitions than a controller takes points to the waves."""
+    assert "refuses more than 10,000 in one request" in runbook(synthetic(12, partitions=10_001))
+
+
+@pytest.mark.parametrize(("wave", "of", "name"), [(1, 2, "wave-01"), (7, 120, "wave-007"), (120, 120, "wave-120")])
+def test_wave_folders_sort(wave: int, of: int, name: str) -> None:
+    """Folders of waves sort as their numbers."""
+    assert wave_folder(wave, of) == name
+
+
+@pytest.mark.parametrize(
+    ("shown", "text"),
+    [
+        (units.human_bytes(0), "0 B"),
+        (units.human_bytes(999), "999 B"),
+        (units.human_bytes(1_500_000_000), "1.50 GB"),
+        (units.human_bytes(2 * 10**15), "2.00 PB"),
+        (units.human_rate(53_000_000), "53.00 MB/s"),
+        (units.human_time(20), "20 s"),
+        (units.human_time(3599), "1 h 00 min"),
+        (units.human_time(48 * 3600), "2 d 0 h"),
+        (units.human_time(2**53), "never"),
+        (units.human_percent(0.034), "0.03 %"),
+        (units.human_percent(47.2), "47 %"),
+        (units.human_ratio(35.2), "35.20x"),
+        (units.human_ratio(350.2), "350x"),
+        (units.plural(1, "wave"), "1 wave"),
+        (units.plural(1200, "wave"), "1,200 waves"),
+    ],
+)
+def test_figures_read_well(shown: str, text: str) -> None:
+    """Figures have decimal units and fixed places."""
+    assert shown == text
+
+
+def test_templates_are_read_from_a_zip(tmp_path: Path) -> None:
+    """The packages as one zip, as executors get them, still find their templates."""
+    archive = app_zip.build(folder=tmp_path)
+    code = (
+        "from optimizer.emit.pages import render; import optimizer; print(optimizer.__file__); render('runbook.md.j2')"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(archive)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert str(archive) in done.stdout
+    assert "UndefinedError: 'plan' is undefined" in done.stderr
