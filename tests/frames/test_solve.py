@@ -1,0 +1,137 @@
+"""The solve stage in Spark: a task a shard, the same plan however the rows lie, a failed shard that loses nothing."""
+
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import schemas
+from optimizer.errors import BallastError
+from optimizer.frames import rounds, solve
+from optimizer.settings import Settings, build
+from optimizer.stages import Frames, Run
+
+SHARDS = 3
+SETTINGS: Settings = build({"solver": {"shard_brokers": 8, "rounds": 3}})
+
+
+def rows_of(cluster_id: str, *, seed: int) -> dict[str, list[dict[str, Any]]]:
+    """24 brokers on four racks, the last one new and the first to drain; 360 partitions of RF 3 in skewed places."""
+    generator = np.random.default_rng(seed)
+    key = {"cluster_id": cluster_id, "run_id": "r"}
+    unknown = {
+        f"{name}_capacity_bytes{unit}": None for name, unit in (("disk", ""), ("in", "_per_s"), ("out", "_per_s"))
+    }
+    brokers = [
+        {
+            **key,
+            "broker_id": 100 + b,
+            "rack": f"r{b % 4}",
+            "state": "draining" if b == 0 else "new" if b == 23 else "alive",
+            "accepts_replicas": b > 0,
+            "accepts_leadership": b > 0,
+            "must_empty": b == 0,
+            **unknown,
+        }
+        for b in range(24)
+    ]
+    partitions = []
+    for p in range(360):
+        racks = generator.permutation(4)[:3]
+        replicas = [100 + int(r) + 4 * int(generator.integers(0, 6)) for r in racks]
+        replicas = [119 if b == 123 else b for b in replicas]
+        lists = {"replicas": replicas, "log_dirs": ["any"] * 3, "isr": sorted(replicas)}
+        fields = {"topic": f"t{p % 9}", "partition": p // 9, **lists}
+        size = int(generator.lognormal(20, 1))
+        loads = {"size_bytes": size, "in_bytes_per_s": size // 10_000, "out_bytes_per_s": size // 4_000}
+        state = {"leader": replicas[0], "replication_factor": 3, "mobility": "free", "fixed_reason": None}
+        partitions.append({**key, **fields, **loads, **state})
+    return {"instance": partitions, "instance_brokers": brokers}
+
+
+def frames_of(spark: SparkSession, *clusters: dict[str, list[dict[str, Any]]], slices: int = 2) -> Frames:
+    """Both input tables of one or more clusters, spread over some partitions."""
+    tables = {}
+    for name in ("instance", "instance_brokers"):
+        rows = [tuple(row[c.name] for c in schemas.ALL[name].columns) for cluster in clusters for row in cluster[name]]
+        tables[name] = spark.createDataFrame(rows, schemas.ALL[name].schema).repartition(slices)
+    return tables
+
+
+def run_of(spark: SparkSession) -> Run:
+    """A run with small shards."""
+    return Run(spark, "r", SETTINGS, "test")
+
+
+def stable(frame: DataFrame, table: str) -> list[tuple[Any, ...]]:
+    """All rows of a table but its volatile columns, sorted."""
+    names = [c.name for c in schemas.ALL[table].columns if c.name not in schemas.ALL[table].volatile]
+    return sorted((tuple(row) for row in frame.select(*names).collect()), key=repr)
+
+
+@pytest.fixture(scope="module")
+def solved(spark: SparkSession) -> Frames:
+    """One cluster solved."""
+    frames = solve.build(frames_of(spark, rows_of("a", seed=1)), run_of(spark))
+    return {name: schemas.conform(frame, schemas.ALL[name]).localCheckpoint() for name, frame in frames.items()}
+
+
+def test_plan_drains_and_stays_above_its_bound(solved: Frames) -> None:
+    """Nothing stays on the draining broker, and the bytes of the moves are between the best bound and a little above."""
+    proposed = solved["proposal"].collect()
+    assert not any(100 in row.replicas for row in proposed)
+    assert all(len(set(row.replicas)) == 3 for row in proposed)
+    moved = sum(row.size_bytes for row in solved["moves"].collect())
+    best = [row.bound_bytes for row in solved["bounds"].collect() if row.is_best]
+    assert best[0] <= moved <= 1.2 * best[0]
+    reasons = {row.reason for row in solved["moves"].collect()}
+    assert reasons == {"drain", "balance"}
+
+
+def test_every_shard_reports_and_has_a_task_of_its_own(spark: SparkSession) -> None:
+    """As many status rows as shards in the first round, and as many tasks as shards in the step that solves them."""
+    inputs = frames_of(spark, rows_of("a", seed=1))
+    start = inputs["instance"].drop("run_id").withColumn("current", inputs["instance"]["replicas"]).localCheckpoint()
+    states = solve._states(start, solve.read_brokers(inputs["instance_brokers"]), SETTINGS)
+    tasks = solve._tasks(states, SETTINGS, 0)
+    output = rounds.solve_shards(start, tasks)
+    assert output.rdd.getNumPartitions() == SHARDS
+    rows = output.where("kind = 'status'").collect()
+    assert sorted(row.shard for row in rows) == list(range(SHARDS))
+    used = output.rdd.mapPartitions(lambda part: [len({row.shard for row in part})]).collect()
+    assert used == [1] * SHARDS
+
+
+def test_same_plan_however_the_rows_lie(spark: SparkSession, solved: Frames) -> None:
+    """Another order of rows and another number of partitions give the same tables."""
+    rows = rows_of("a", seed=1)
+    turned = {name: list(reversed(table)) for name, table in rows.items()}
+    again = solve.build(frames_of(spark, turned, slices=7), run_of(spark))
+    for name, frame in again.items():
+        assert stable(schemas.conform(frame, schemas.ALL[name]), name) == stable(solved[name], name), name
+
+
+def test_fleet_is_solved_as_its_clusters_alone(spark: SparkSession, solved: Frames) -> None:
+    """A cluster's proposal doesn't depend on the other clusters of the run."""
+    fleet = solve.build(frames_of(spark, rows_of("a", seed=1), rows_of("b", seed=2)), run_of(spark))
+    both = schemas.conform(fleet["proposal"], schemas.ALL["proposal"])
+    assert stable(both.where("cluster_id = 'a'"), "proposal") == stable(solved["proposal"], "proposal")
+    assert both.where("cluster_id = 'b'").count() > 0
+
+
+def test_failed_shard_keeps_its_replicas_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error inside a shard becomes a status row with its text, and no moves."""
+
+    def broken(*arguments: object) -> None:
+        raise BallastError("no memory left")
+
+    monkeypatch.setattr(rounds, "_solve", broken)
+    frame = pd.DataFrame({"cluster_id": ["a"], "shard": [0]})
+    task = rounds.ClusterRound(frame=cast(Any, None), shard=np.zeros(4, dtype=np.int64), round=0)
+    rows = rounds.solve_group(frame, {"a": task})
+    assert rows["kind"].tolist() == ["status"]
+    assert rows["status"].tolist() == ["FAILED"]
+    assert rows["message"].tolist() == ["BallastError: no memory left"]
+    assert rows["moves"].tolist() == [0]
