@@ -123,16 +123,11 @@ class Solver:
 
     shard_brokers: int = 30
     rounds: int = 4
-    candidate_share: float = 0.45
-    polish_gap: float = 0.002
-    polish_nodes: int = 2000
     seed: int = 20
 
     def __post_init__(self) -> None:
         _between("solver", {"shard_brokers": self.shard_brokers}, 2, 200)
         _between("solver", {"rounds": self.rounds}, 1, 20)
-        _between("solver", {"candidate_share": self.candidate_share, "polish_gap": self.polish_gap}, 0, 1)
-        _between("solver", {"polish_nodes": self.polish_nodes}, 0, 10**7)
 
 
 @dataclass(frozen=True, kw_only=True)
