@@ -8,7 +8,7 @@ from optimizer.emit.figures import COST, compared_with_default, lines, proof
 from optimizer.emit.model import ClusterPlan, Document, Row, wave_folder
 from optimizer.emit.pages import render
 from optimizer.emit.summary import execution
-from optimizer.emit.units import human_bytes, human_count, human_percent, human_ratio, human_time
+from optimizer.emit.units import human_bytes, human_count, human_percent, human_ratio, human_time, plural
 
 LARGEST = 25
 _SHOWN = 50
@@ -50,7 +50,7 @@ def _cards(plan: ClusterPlan) -> list[tuple[str, str, str]]:
             "with Kafka's default",
             human_ratio(times) if times else "",
         ),
-        (human_time(seconds), "of copying", f"{len(plan.waves)} waves"),
+        (human_time(seconds), "of copying", plural(len(plan.waves), "wave")),
         (f"{outside['before']} → {outside['after']}", "brokers outside a band", "before → after"),
         (f"{racks['before']} → {racks['after']}", "partitions with broken racks", "before → after"),
     ]

@@ -61,5 +61,5 @@ def runbook(plan: ClusterPlan) -> str:
         request_limit=PARTITIONS_PER_REQUEST,
         no_way_back=stuck[:_NAMED],
         no_way_back_more=max(len(stuck) - _NAMED, 0),
-        in_flight=[row["subject"] for row in plan.findings if row["rule"] == "in_flight"],
+        in_flight=[row["subject"] for row in plan.findings if "in flight" in row["detail"]],
     )

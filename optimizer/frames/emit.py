@@ -4,11 +4,12 @@ import hashlib
 import os
 import shutil
 from collections.abc import Iterable
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from pyspark.sql import functions as F
 
 from optimizer.emit.documents import documents
 from optimizer.emit.model import ClusterPlan
@@ -112,10 +113,9 @@ def _write_cluster(folder: Path, cluster_id: str, rows: Iterable[Any]) -> None:
 def publish(frames: Frames, run: Run) -> None:
     """Write the documents below ``<output>/<run_id>/<cluster_id>``, each cluster's folder at once."""
     folder = Path(run.settings.storage.output) / run.run_id
-    clusters = frames["documents"].select("cluster_id").distinct().orderBy("cluster_id").collect()
-    for (cluster_id,) in clusters:
-        rows = frames["documents"].filter(F.col("cluster_id") == cluster_id).orderBy("path")
-        _write_cluster(folder, cluster_id, rows.toLocalIterator())
+    rows = frames["documents"].repartition(1).sortWithinPartitions("cluster_id", "path").toLocalIterator()
+    for cluster_id, of_cluster in groupby(rows, key=attrgetter("cluster_id")):
+        _write_cluster(folder, cluster_id, of_cluster)
 
 
 def written_paths(run: Run) -> str:

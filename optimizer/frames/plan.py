@@ -69,18 +69,18 @@ def _with_disk_used(hosts: DataFrame, instance: DataFrame) -> DataFrame:
 
 
 def build(inputs: Frames, run: Run) -> Frames:
-    """The tables of a plan."""
-    base = side_by_side(inputs["instance"], inputs["baseline"], inputs["proposal"], inputs["moves"])
+    """The tables of a plan; what several of them come from is cached until the stage ends."""
+    base = side_by_side(inputs["instance"], inputs["baseline"], inputs["proposal"], inputs["moves"]).persist()
     hosts = _with_disk_used(inputs["instance_brokers"], inputs["instance"])
     by_cluster = hosts.groupBy("cluster_id")
 
     changed = base.filter("is_changed").select(*SCHEDULED.fieldNames()).groupBy("cluster_id").cogroup(by_cluster)
     scheduled = changed.applyInPandas(partial(schedule_cluster, settings=run.settings), SCHEDULED)
-    scheduled = scheduled.persist()  # four tables come from it; dropped with the session's cache
+    scheduled = scheduled.persist()
     again = scheduled.groupBy("cluster_id").cogroup(by_cluster)
-    waves = again.applyInPandas(partial(wave_rows, settings=run.settings), WAVES.schema)
+    waves = again.applyInPandas(partial(wave_rows, settings=run.settings), WAVES.schema).persist()
     throttles = again.applyInPandas(partial(throttle_rows, settings=run.settings), THROTTLES.schema)
-    measured = with_balance(base, inputs["instance_brokers"], policy=run.settings.policy)
+    measured = with_balance(base, inputs["instance_brokers"], policy=run.settings.policy).persist()
     plan = base.filter("NOT is_changed").select(*PLAN.schema.fieldNames())
     return {
         "plan": conform(plan.unionByName(scheduled.select(*plan.columns)), PLAN),
