@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from optimizer.errors import BallastError, ConfigError
-from optimizer.settings import Settings, build, merge, read_toml
+from optimizer.settings import NAME_RULE, Settings, build, is_folder_name, merge, read_toml
 
 EPILOG = """\
 Options are laid over the configuration file, which is laid over conf/default.toml: see docs/configuration.md.
@@ -127,8 +127,8 @@ def settings_of(options: argparse.Namespace) -> Settings:
 def run_id_of(options: argparse.Namespace) -> str:
     """The run's id: given, or the time."""
     run_id = options.run_id or datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    if not re.fullmatch(r"[A-Za-z0-9._-]{1,100}", run_id):
-        raise ConfigError(f"--run-id {run_id!r}: use letters, digits, dot, dash and underscore, at most 100")
+    if not is_folder_name(run_id):
+        raise ConfigError(f"--run-id {run_id!r}: {NAME_RULE}")
     return run_id
 
 

@@ -16,6 +16,14 @@ def _refuse(name: str, value: object, remedy: str) -> None:
     raise ConfigError(f"{name} = {value!r} is not usable: {remedy}")
 
 
+NAME_RULE = "use letters, digits, dot, dash and underscore, at most 100, not dots alone"
+
+
+def is_folder_name(name: str) -> bool:
+    """Whether a cluster or a run may be called so: its name is also a folder's."""
+    return bool(re.fullmatch(r"[A-Za-z0-9._-]{1,100}", name)) and bool(name.strip("."))
+
+
 def _between(section: str, values: Mapping[str, float], low: float, high: float) -> None:
     for name, value in values.items():
         if not low <= value <= high:
@@ -34,8 +42,8 @@ class ClusterInput:
     kafka_version: str = ""
 
     def __post_init__(self) -> None:
-        if not re.fullmatch(r"[A-Za-z0-9._-]{1,100}", self.id):
-            _refuse("[[clusters]] id", self.id, "use letters, digits, dot, dash and underscore, at most 100")
+        if not is_folder_name(self.id):
+            _refuse("[[clusters]] id", self.id, NAME_RULE)
         if not (self.input or self.bootstrap_servers):
             _refuse("[[clusters]]", self.id, "give input (a folder) or bootstrap_servers (a live cluster)")
 

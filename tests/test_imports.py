@@ -13,7 +13,7 @@ import sources
 from setup.app_zip import PACKAGES
 from setup.paths import HOME
 
-PURE = ("optimizer/solve", "optimizer/schedule", "optimizer/kafka", "optimizer/audit")
+PURE = ("optimizer/solve", "optimizer/schedule", "optimizer/kafka", "optimizer/audit", "optimizer/emit")
 # The parsers are pure; a live cluster is not.
 LIVE = frozenset({"kafka_live", "kafka_admin"})
 # In memory io does no I/O: the csv module reads from it.

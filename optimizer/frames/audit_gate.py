@@ -1,6 +1,7 @@
 """The gate of EMIT: every plan is audited from its documents before a file is written."""
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import pandas as pd
 
@@ -15,12 +16,20 @@ from optimizer.stages import Frames, Run
 _CLAIMED = ("moved_bytes", "replicas_moved", "leader_changes", "partitions_changed", "bound_bytes")
 
 
-def _limits(settings: Settings) -> AuditLimits:
+def _disclosed(findings: list[dict[str, Any]]) -> frozenset[tuple[str, int]]:
+    """Partitions that findings name as staying on a broker to empty: people are told, so the rest stands."""
+    names = (row["subject"].rpartition(" on ")[0] for row in findings if row["rule"] == "not_emptied")
+    parts = (name.rpartition("-") for name in names)
+    return frozenset((topic, int(partition)) for topic, _, partition in parts)
+
+
+def _limits(settings: Settings, findings: list[dict[str, Any]]) -> AuditLimits:
     most = None if settings.schedule.waves else settings.schedule.max_moves_per_wave
     return AuditLimits(
         disk_headroom=settings.policy.disk_headroom,
         rack_spread=settings.policy.rack_policy == "spread",
         max_moves_per_wave=most,
+        excused=_disclosed(findings),
     )
 
 
@@ -61,7 +70,7 @@ def audit_cluster(group: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
         waves=waves,
         whole=whole[0] if whole else None,
         rollback=rollback[0] if rollback else None,
-        limits=_limits(settings),
+        limits=_limits(settings, tables["findings"]),
         claims=_claims(tables),
     )
     try:
@@ -80,7 +89,7 @@ def gate(frames: Frames, run: Run) -> None:
     AuditFailed
         One paragraph for each cluster that does not pass.
     """
-    judged = {name: frames[name] for name in ("instance", "instance_brokers", "plan_summary")}
+    judged = {name: frames[name] for name in ("instance", "instance_brokers", "plan_summary", "findings")}
     judged["documents"] = frames["documents"].filter("kind IN ('reassignment', 'rollback')")
     settings = run.settings
 

@@ -1,0 +1,99 @@
+"""Configuration: defaults, files and options laid over each other; nonsense is refused with what to do."""
+
+from pathlib import Path
+
+import pytest
+
+from optimizer.cli import parser, settings_of
+from optimizer.errors import ConfigError
+from optimizer.settings import Settings, build, merge, read_toml
+from setup.paths import HOME
+
+DEFAULTS = read_toml(HOME / "conf" / "default.toml")
+
+
+def settings_from(*words: str, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """Settings of a command line."""
+    monkeypatch.setenv("BALLAST_HOME", str(HOME))
+    return settings_of(parser("test").parse_args(list(words)))
+
+
+def test_default_file_says_what_the_code_defaults_to() -> None:
+    """Every knob stands in conf/default.toml with the value that the code would take without it."""
+    assert build(DEFAULTS) == Settings()
+    known = build({})
+    for section in DEFAULTS:
+        assert set(DEFAULTS[section]) == set(getattr(known, section).__dataclass_fields__)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ({"solver": {"ronds": 3}}, r"\[solver\]: unknown \['ronds'\]; known are"),
+        ({"solvers": {}}, r"unknown section \['solvers'\]"),
+        ({"solver": {"rounds": 0}}, r"\[solver\] rounds = 0 is not usable: give a number from 1 to 20"),
+        ({"solver": {"rounds": 2.5}}, r"\[solver\] rounds = 2.5: expected int, not float"),
+        ({"solver": {"rounds": True}}, r"\[solver\] rounds = True: expected int, not bool"),
+        ({"policy": {"disk_band": -1}}, r"\[policy\] disk_band = -1.0 is not usable"),
+        ({"policy": {"rack_policy": "even"}}, "use spread or none"),
+        ({"policy": {"exclude_topics": ["("]}}, r"'\(' is no regular expression"),
+        ({"baseline": {"algorithm": "random"}}, "use auto, striped or admin_utils"),
+        ({"emit": {"throttle_style": "none"}}, "use careful or kafka"),
+        ({"clusters": [{"id": "a"}]}, r"give input \(a folder\) or bootstrap_servers"),
+        ({"clusters": [{"id": "..", "input": "x"}]}, "not dots alone"),
+        ({"clusters": [{"id": "a/b", "input": "x"}]}, "use letters, digits"),
+        ({"clusters": [{"id": "a", "input": "x"}, {"id": "a", "input": "y"}]}, "name each cluster once"),
+    ],
+)
+def test_nonsense_is_refused(content: dict[str, object], told: str) -> None:
+    """Unknown names, wrong types and values out of range are errors that say what is wanted."""
+    with pytest.raises(ConfigError, match=told):
+        build(merge(DEFAULTS, content))
+
+
+def test_options_lie_over_the_file_over_the_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an option says wins over the file, what the file says over the default; the rest stays."""
+    file = tmp_path / "c.toml"
+    file.write_text('[[clusters]]\nid = "a"\ninput = "in"\n[policy]\ndrain_brokers = [1]\ndisk_band = 0.2\n')
+    words = ("--config", str(file), "--drain", "2,3", "--set", "solver.rounds=7", "--set", "baseline.algorithm=striped")
+    settings = settings_from(*words, monkeypatch=monkeypatch)
+    assert settings.policy.drain_brokers == (2, 3)
+    assert settings.policy.disk_band == 0.2
+    assert settings.policy.in_band == 0.1
+    assert settings.solver.rounds == 7
+    assert settings.baseline.algorithm == "striped"
+    assert settings.clusters[0].input == str(tmp_path / "in")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "no cluster is named"),
+        (("--input", "x"), "name it with --cluster ID"),
+        (("--config", "/nowhere.toml"), "cannot read the configuration /nowhere.toml"),
+        (("--cluster", "a", "--input", "x", "--set", "rounds=3"), "write SECTION.KEY=VALUE"),
+    ],
+)
+def test_wrong_use_is_one_clear_line(words: tuple[str, ...], told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command line that can't be run says what is missing."""
+    with pytest.raises(ConfigError, match=told):
+        settings_from(*words, monkeypatch=monkeypatch)
+
+
+def test_broken_toml_names_the_place(tmp_path: Path) -> None:
+    """A file that is no TOML is named with line and column."""
+    file = tmp_path / "c.toml"
+    file.write_text("[policy\n")
+    with pytest.raises(ConfigError, match=r"c\.toml is no TOML: .*line 1, column 8"):
+        read_toml(file)
+
+
+def test_hash_sees_what_decides_the_plan_alone() -> None:
+    """Places and client files don't change the hash; a band does."""
+    base = build(merge(DEFAULTS, {"clusters": [{"id": "a", "input": "x"}]}))
+    moved = build(
+        merge(DEFAULTS, {"clusters": [{"id": "a", "input": "x", "client_config": "s"}], "storage": {"output": "z"}})
+    )
+    wider = build(merge(DEFAULTS, {"clusters": [{"id": "a", "input": "x"}], "policy": {"disk_band": 0.1}}))
+    assert base.config_hash() == moved.config_hash()
+    assert base.config_hash() != wider.config_hash()
