@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
@@ -38,9 +37,18 @@ class Judged:
         return self.rows.where(is_usable(self.rules))
 
 
+def kept(frame: DataFrame) -> DataFrame:
+    """Compute a frame once and cut its plan off.
+
+    Frames here feed several others, which feed others: a cached frame would still drag its whole plan through every
+    analysis and every look-up in the cache, which took most of the time.
+    """
+    return frame.localCheckpoint(eager=True)
+
+
 def judged(table: str, rows: DataFrame, rules: Sequence[Rule]) -> Judged:
     """Flag the rows."""
-    return Judged(table, tuple(rules), with_flags(rows, rules).persist(StorageLevel.MEMORY_AND_DISK))
+    return Judged(table, tuple(rules), with_flags(rows, rules).transform(kept))
 
 
 def judge_placements(records: DataFrame) -> Judged:
@@ -60,7 +68,7 @@ def judge_placements(records: DataFrame) -> Judged:
     differs = (F.col("kind") == F.col("first_kind")) & (F.col("replicas") != F.col("first_replicas"))
     in_conflict = F.max(differs).over(group) & (F.col("kind") == F.col("first_kind"))
     known = ranked.withColumn("in_conflict", in_conflict)
-    rows = with_flags(known, rule_table.SNAPSHOTS, where=F.col("is_valid")).persist(StorageLevel.MEMORY_AND_DISK)
+    rows = with_flags(known, rule_table.SNAPSHOTS, where=F.col("is_valid")).transform(kept)
     return Judged("bronze_records", (*rule_table.PLACEMENTS, *rule_table.SNAPSHOTS), rows)
 
 
@@ -90,7 +98,7 @@ def judge_sizes(records: DataFrame, placed: DataFrame) -> Judged:
             "is_placed": F.array_contains("placed_on", F.col("broker_id")),
         }
     )
-    rows = with_flags(known, rule_table.PLACED_SIZES, where=F.col("is_valid")).persist(StorageLevel.MEMORY_AND_DISK)
+    rows = with_flags(known, rule_table.PLACED_SIZES, where=F.col("is_valid")).transform(kept)
     return Judged("bronze_records", (*rule_table.REPLICA_SIZES, *rule_table.PLACED_SIZES), rows)
 
 
@@ -128,19 +136,20 @@ def judge_loads(records: DataFrame, placed: DataFrame) -> Judged:
     return judged("bronze_records", _with_known(given, placed), rule_table.LOADS)
 
 
-def judge_metrics(samples: DataFrame, placed: DataFrame) -> Judged:
-    """Partitions that metrics name, one row each."""
-    named = samples.where("topic IS NOT NULL AND partition IS NOT NULL")
-    partitions = named.groupBy("run_id", *_PARTITION).agg(
-        F.min(F.struct("source", F.col("line").cast("int").alias("line"))).alias("first"),
-        F.count(F.lit(1)).alias("samples"),
+def judge_metrics(samples: DataFrame, rates: DataFrame, placed: DataFrame) -> Judged:
+    """Partitions that metrics name (rows of ``partition_rates``); only unknown ones are looked up in the samples."""
+    named = _with_known(rates, placed).transform(kept)
+    unknown = named.where("is_known IS NULL").select("run_id", *_PARTITION)
+    first = F.min(F.struct("source", F.col("line").cast("int").alias("line"), "metric")).alias("first")
+    places = (
+        samples.join(F.broadcast(unknown), ["run_id", *_PARTITION], "inner").groupBy("run_id", *_PARTITION).agg(first)
     )
-    rows = partitions.select(
-        *("cluster_id", "run_id", "topic", "partition", "samples", "first.source", "first.line"),
+    rows = named.join(places, ["run_id", *_PARTITION], "left").select(
+        *("cluster_id", "run_id", "topic", "partition", "samples", "is_known", "first.source", "first.line"),
         F.lit("metric").alias("kind"),
         F.to_json(F.struct("topic", "partition", "samples")).alias("payload"),
     )
-    return judged("bronze_metrics", _with_known(rows, placed), rule_table.METRICS)
+    return judged("bronze_metrics", rows, rule_table.METRICS)
 
 
 def malformed(records: DataFrame) -> DataFrame:

@@ -5,13 +5,13 @@ can't be read are records of kind ``malformed``: validate sets them aside with t
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import reduce
 from pathlib import Path
 
-import pandas as pd
+import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -24,6 +24,7 @@ from schemas.bronze import BRONZE_METRICS, BRONZE_RECORDS
 from schemas.table import conform
 from sources import metrics_csv
 from sources.detect import parse_any
+from sources.record import Record
 
 _PARSED = "ordinal long, kind string, source string, line int, payload string"
 _ROWS_AT_ONCE = 20_000
@@ -150,25 +151,32 @@ def _parsed(spark: SparkSession, paths: list[str], folder: str) -> DataFrame:
     skip = len(_root(paths[0], folder)) + 2
     content = _listing(spark, folder).where(F.col("path").isin(paths))
     named = content.select(F.expr(f"substring(path, {skip})").alias("name"), "content")
-    return named.mapInPandas(_parse_files, _PARSED)
+    return named.mapInArrow(_parse_files, _PARSED)
 
 
-def _parse_files(batches: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-    """Parse files (columns ``name``, ``content``) into rows, a limited number at a time."""
+def _parse_files(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Parse files (columns ``name``, ``content``) into rows, a limited number at a time.
+
+    Arrow, not pandas: importing pandas costs each worker more than parsing a small cluster.
+    """
     for batch in batches:
-        for name, content in zip(batch["name"], batch["content"], strict=True):
-            records = parse_any(bytes(content).decode("utf-8", errors="replace"), name=name)
+        for name, content in zip(batch["name"].to_pylist(), batch["content"].to_pylist(), strict=True):
+            records = parse_any(content.decode("utf-8", errors="replace"), name=name)
             for start in range(0, len(records), _ROWS_AT_ONCE):
-                chunk = records[start : start + _ROWS_AT_ONCE]
-                yield pd.DataFrame(
-                    {
-                        "ordinal": range(start, start + len(chunk)),
-                        "kind": [record.kind for record in chunk],
-                        "source": name,
-                        "line": [record.line for record in chunk],
-                        "payload": [_as_json(record.payload) for record in chunk],
-                    }
-                )
+                yield _as_batch(records[start : start + _ROWS_AT_ONCE], name, start)
+
+
+def _as_batch(records: Sequence[Record], name: str, start: int) -> pa.RecordBatch:
+    """Rows of ``_PARSED``."""
+    return pa.RecordBatch.from_pydict(
+        {
+            "ordinal": pa.array(range(start, start + len(records)), pa.int64()),
+            "kind": pa.array([record.kind for record in records], pa.string()),
+            "source": pa.array([name] * len(records), pa.string()),
+            "line": pa.array([record.line for record in records], pa.int32()),
+            "payload": pa.array([_as_json(record.payload) for record in records], pa.string()),
+        }
+    )
 
 
 def _as_json(payload: Mapping[str, object]) -> str:

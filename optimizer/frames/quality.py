@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from optimizer.frames.checks import Judged
+from optimizer.frames.checks import Judged, kept
 from optimizer.frames.rules import Rule
 from optimizer.settings import Settings
 
 # Counts are enough: the rows themselves are in quarantine. A list of examples would cost a job for every expectation.
 _COUNTS = {"result_format": "BASIC", "partial_unexpected_count": 0}
+_FEW_ROWS = 100_000
 
 
 @dataclass(frozen=True)
@@ -85,15 +85,19 @@ def evaluate(
     measured : DataFrame
         One row a cluster: cluster_id and a column for each of ``figures``.
     """
-    flags = _flags(judged).persist(StorageLevel.MEMORY_AND_DISK)
+    flags = _flags(judged).transform(kept)
+    # Of few rows a job for every count would take most of the time.
+    small = flags.toPandas() if flags.count() <= _FEW_ROWS else None
     rows = measured.toPandas().set_index("cluster_id")
     context = _context()
     results: list[dict[str, Any]] = []
     for cluster in clusters:
-        of_rows = _rows_suite(context, cluster, flags.where(F.col("cluster_id") == cluster), judged, settings)
+        of_cluster = (
+            flags.where(F.col("cluster_id") == cluster) if small is None else small[small["cluster_id"] == cluster]
+        )
+        of_rows = _rows_suite(context, cluster, of_cluster, judged, settings)
         of_whole = _figures_suite(context, cluster, rows.loc[[cluster]], settings)
         results += [{"cluster_id": cluster, **row} for row in (*of_rows, *of_whole)]
-    flags.unpersist()
     return results
 
 
@@ -120,7 +124,7 @@ def _flags(judged: Sequence[Judged]) -> DataFrame:
 
 
 def _rows_suite(
-    context: Any, cluster: str, flags: DataFrame, judged: Sequence[Judged], settings: Settings
+    context: Any, cluster: str, flags: DataFrame | pd.DataFrame, judged: Sequence[Judged], settings: Settings
 ) -> list[dict[str, Any]]:
     from great_expectations import expectations as gxe
 
@@ -135,7 +139,9 @@ def _rows_suite(
         )
         for name, (_, rule) in tables.items()
     ]
-    results = _validate(context.data_sources.add_spark(f"rows of {cluster}"), flags, expectations)
+    sources = context.data_sources
+    add = sources.add_pandas if isinstance(flags, pd.DataFrame) else sources.add_spark
+    results = _validate(add(f"rows of {cluster}"), flags, expectations)
     return [_row_result(one, *tables[one.expectation_config.meta["rule"]], settings) for one in results]
 
 

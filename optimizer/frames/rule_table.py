@@ -330,7 +330,7 @@ METRICS = (
         "is_known",
         "error",
         "share",
-        f"concat(samples, ' samples of ', {_NAME}, ', which is not described')",
+        f"concat('samples of ', {_NAME}, ', which is not described')",
         "describe all topics; if the topic was deleted, export a later window",
     ),
 )

@@ -6,7 +6,6 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
@@ -40,7 +39,7 @@ class _Cleaned:
 def build(inputs: Frames, run: Run) -> Frames:
     """Type, judge and join the records of every cluster; then let Great Expectations judge the outcome."""
     cleaned = _clean(inputs, run.settings)
-    quarantine = cleaned.quarantine.persist(StorageLevel.MEMORY_AND_DISK)
+    quarantine = cleaned.quarantine.transform(checks.kept)
     clusters = [cluster.id for cluster in run.settings.clusters]
     results = quality.evaluate(
         cleaned.judged, _measured(inputs, cleaned, quarantine, run), clusters=clusters, settings=run.settings
@@ -54,10 +53,10 @@ def build(inputs: Frames, run: Run) -> Frames:
 
 
 def _clean(inputs: Frames, settings: Settings) -> _Cleaned:
-    records = inputs["bronze_records"]
+    records = inputs["bronze_records"].transform(checks.kept)
     placements = checks.judge_placements(records)
     moving = checks.judge_reassignments(records, placements.used)
-    placed = silver.partitions_in_flight(placements.used, moving.used).persist(StorageLevel.MEMORY_AND_DISK)
+    placed = silver.partitions_in_flight(placements.used, moving.used).transform(checks.kept)
     registered = checks.judge_brokers(records)
     dirs = checks.judge_log_dirs(records)
     brokers = checks.judged(
@@ -68,9 +67,9 @@ def _clean(inputs: Frames, settings: Settings) -> _Cleaned:
     topics = checks.judge_topics(records, placed)
     loads = checks.judge_loads(records, placed)
     samples, doubtful = _samples(inputs, placed)
-    metrics = checks.judge_metrics(samples, placed)
+    rates = partition_rates(samples, settings.metrics).transform(checks.kept)
+    metrics = checks.judge_metrics(samples, rates, placed)
     local = silver.local_sizes(sizes.used)
-    rates = partition_rates(samples, settings.metrics)
     load = checks.judged(
         "partition_load", silver.partition_load(placed, local, rates, loads.used), rule_table.coverage(settings)
     )
