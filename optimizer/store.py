@@ -4,6 +4,7 @@ A write is idempotent by content: the rows of a run are replaced, and not even t
 equals the one that ``runs`` recorded (docs/decisions/0002-idempotent-runs.md).
 """
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -89,9 +90,10 @@ class Store:
     """
 
     def __init__(self, warehouse: str, spark: SparkSession) -> None:
-        self.warehouse = warehouse.rstrip("/")
+        self.warehouse = warehouse.rstrip("/") if "://" in warehouse else os.path.abspath(warehouse)
         self.spark = spark
         self._ensured: set[str] = set()
+        self._empty: set[str] = set()
         self._records: dict[str, dict[str, RunRecord]] = {}
         self._written: dict[tuple[str, str], tuple[int, str]] = {}
 
@@ -112,6 +114,7 @@ class Store:
         if table in self._ensured:
             return
         contract = _contract(table)
+        is_new = not self.exists(table)
         with _one_line(table):
             builder = DeltaTable.createIfNotExists(self.spark).location(self.path(table))
             builder = builder.addColumns(contract.schema).comment(contract.doc)
@@ -121,6 +124,8 @@ class Store:
                 builder = builder.property(f"delta.constraints.{name}", expression)
             builder.execute()
         self._ensured.add(table)
+        if is_new:
+            self._empty.add(table)
 
     def latest_version(self, table: str) -> int:
         """Version of the newest commit.
@@ -245,8 +250,11 @@ class Store:
     def _replace(self, table: str, rows: DataFrame, run_id: str) -> int:
         """Append where the run has no rows yet (a fifth of the time of a replacement), else replace them."""
         where = f"run_id = {_literal(run_id)}"
-        old = self.spark.read.format("delta").load(self.path(table)).where(where)
-        self._put(table, rows, None if old.isEmpty() else where)
+        is_first = table in self._empty or (
+            self.spark.read.format("delta").load(self.path(table)).where(where).isEmpty()
+        )
+        self._empty.discard(table)
+        self._put(table, rows, None if is_first else where)
         return self.latest_version(table)
 
     def _put(self, table: str, rows: DataFrame, where: str | None) -> None:
