@@ -25,16 +25,20 @@ class Judged:
     rules : tuple of Rule
     rows : DataFrame
         Kept in memory: they are split, counted and used.
+    is_ranked : bool
+        Whether only rows of ``place`` 1 are used: the others are copies of them.
     """
 
     table: str
     rules: tuple[Rule, ...]
     rows: DataFrame
+    is_ranked: bool = False
 
     @property
     def used(self) -> DataFrame:
-        """Rows that keep every rule of severity error."""
-        return self.rows.where(is_usable(self.rules))
+        """Rows that keep every rule of severity error, each once."""
+        usable = self.rows.where(is_usable(self.rules))
+        return usable.where("place = 1") if self.is_ranked else usable
 
 
 def kept(frame: DataFrame) -> DataFrame:
@@ -69,7 +73,7 @@ def judge_placements(records: DataFrame) -> Judged:
     in_conflict = F.max(differs).over(group) & (F.col("kind") == F.col("first_kind"))
     known = ranked.withColumn("in_conflict", in_conflict)
     rows = with_flags(known, rule_table.SNAPSHOTS, where=F.col("is_valid")).transform(kept)
-    return Judged("bronze_records", (*rule_table.PLACEMENTS, *rule_table.SNAPSHOTS), rows)
+    return Judged("bronze_records", (*rule_table.PLACEMENTS, *rule_table.SNAPSHOTS), rows, is_ranked=True)
 
 
 def judge_brokers(records: DataFrame) -> Judged:
@@ -99,7 +103,7 @@ def judge_sizes(records: DataFrame, placed: DataFrame) -> Judged:
         }
     )
     rows = with_flags(known, rule_table.PLACED_SIZES, where=F.col("is_valid")).transform(kept)
-    return Judged("bronze_records", (*rule_table.REPLICA_SIZES, *rule_table.PLACED_SIZES), rows)
+    return Judged("bronze_records", (*rule_table.REPLICA_SIZES, *rule_table.PLACED_SIZES), rows, is_ranked=True)
 
 
 def judge_capacities(records: DataFrame, brokers: DataFrame, log_dirs: DataFrame) -> Judged:

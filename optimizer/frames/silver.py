@@ -40,9 +40,7 @@ def partitions_in_flight(placed: DataFrame, reassignments: DataFrame) -> DataFra
 
 def local_sizes(sizes: DataFrame) -> DataFrame:
     """Size and directory of each replica; future copies are no replicas yet."""
-    measured = sizes.where("place = 1 AND NOT coalesce(is_future, false)").withColumn(
-        "bytes", F.expr(whole_number("size_bytes"))
-    )
+    measured = sizes.where("NOT coalesce(is_future, false)").withColumn("bytes", F.expr(whole_number("size_bytes")))
     return measured.groupBy(*_PARTITION, "broker_id").agg(
         F.max("bytes").alias("size_bytes"), F.max_by("log_dir", F.struct("bytes", "log_dir")).alias("log_dir")
     )
@@ -162,7 +160,7 @@ def brokers(known: DataFrame, log_dirs: DataFrame, capacities: DataFrame) -> Dat
 def log_dirs(dirs: DataFrame, sizes: DataFrame, capacities: DataFrame) -> DataFrame:
     """The table: used bytes count future copies; capacity as given for the directory, else as the broker says."""
     key = [*_BROKER, "log_dir"]
-    used = sizes.where("place = 1").groupBy(*key).agg(F.sum(F.expr(whole_number("size_bytes"))).alias("used_bytes"))
+    used = sizes.groupBy(*key).agg(F.sum(F.expr(whole_number("size_bytes"))).alias("used_bytes"))
     given = capacities.groupBy(*key).agg(F.max(F.expr(whole_number("disk_bytes"))).alias("given_bytes"))
     joined = _newest_dirs(dirs).join(used, key, "left").join(given, key, "left")
     return joined.fillna(0, ["used_bytes"]).withColumn("capacity_bytes", F.coalesce("given_bytes", "total_bytes"))

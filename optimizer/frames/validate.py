@@ -94,7 +94,8 @@ def _clean(inputs: Frames, settings: Settings) -> _Cleaned:
 def _samples(inputs: Frames, placed: DataFrame) -> tuple[DataFrame, DataFrame]:
     """Samples of files and text expositions under the topics' names, and names that may mean several topics."""
     samples = inputs["bronze_metrics"].unionByName(from_records(inputs["bronze_records"]))
-    return resolve_topics(samples, placed.select("cluster_id", "run_id", "topic").distinct())
+    named, doubtful = resolve_topics(samples, placed.select("cluster_id", "run_id", "topic").distinct())
+    return named.transform(checks.kept), doubtful
 
 
 def _quarantine(frames: Sequence[DataFrame]) -> DataFrame:

@@ -1,0 +1,119 @@
+"""Ingest: folders, metric tables and what can't be read; then the first three stages, run twice."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from optimizer.errors import ConfigError, InputError
+from optimizer.frames import ingest, snapshot, validate
+from optimizer.pipeline import STAGES, run_stage
+from optimizer.settings import ClusterInput, Settings, Storage
+from optimizer.stages import Run
+from optimizer.store import WRITERS, Store
+
+DESCRIBE = """Topic: t\tTopicId: abcdefghijklmnopqrstuv\tPartitionCount: 2\tReplicationFactor: 2\tConfigs: min.insync.replicas=2
+\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1,2
+\tTopic: t\tPartition: 1\tLeader: 2\tReplicas: 2,1\tIsr: 2,1
+"""
+VERSIONS = """h1:9092 (id: 1 rack: a isFenced: false) -> (
+h2:9092 (id: 2 rack: b isFenced: false) -> (
+"""
+METRICS = """observed_at,topic,partition,size_bytes,in_bytes_per_s
+2026-01-31T01:00:00Z,t,0,100,10
+2026-01-31T01:00:00Z,t,1,300,-1
+2026-01-31T01:30:00Z,t,1,300,30
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The outputs of a small cluster, one in a subfolder whose name has a blank."""
+    below = tmp_path / "in put" / "sub folder"
+    below.mkdir(parents=True)
+    (below.parent / "topics.txt").write_text(DESCRIBE, encoding="utf-8")
+    (below / "brokers.txt").write_text(VERSIONS, encoding="utf-8")
+    (below / "load.csv").write_text(METRICS, encoding="utf-8")
+    (below.parent / "notes.txt").write_text("nothing of ours\n", encoding="utf-8")
+    return below.parent
+
+
+def run_of(spark: SparkSession, folder: Path, **cluster: Any) -> Run:
+    """A run over one folder."""
+    given = ClusterInput(id="c", input=str(folder), **cluster)
+    storage = Storage(warehouse=str(folder.parent / "warehouse"), output=str(folder.parent / "out"))
+    return Run(spark, "r1", Settings(clusters=(given,), storage=storage), "test")
+
+
+def test_every_file_of_a_folder_is_read_with_its_place(spark: SparkSession, folder: Path) -> None:
+    """Records keep file, line and order; tables of metrics go to their own table; the rest says why it is not read."""
+    frames = ingest.build({}, run_of(spark, folder, captured_at="2026-01-31T02:00:00Z"))
+    records = frames["bronze_records"].orderBy("source", "ordinal").collect()
+    shown = [(row.source, row.line, row.kind) for row in records]
+    assert shown == [
+        ("notes.txt", 1, "malformed"),
+        ("sub folder/brokers.txt", 1, "broker"),
+        ("sub folder/brokers.txt", 2, "broker"),
+        ("sub folder/load.csv", 3, "malformed"),
+        ("topics.txt", 1, "topic"),
+        ("topics.txt", 2, "partition"),
+        ("topics.txt", 3, "partition"),
+    ]
+    assert {row.captured_at.isoformat() for row in records} == {"2026-01-31T02:00:00"}
+    assert json.loads(records[5].payload)["replicas"] == [1, 2]
+    assert "-1" in json.loads(records[3].payload)["reason"]
+    samples = {(row.source, row.line, row.metric) for row in frames["bronze_metrics"].collect()}
+    assert ("sub folder/load.csv", 2, "size_bytes") in samples
+    assert ("sub folder/load.csv", 3, "in_bytes_per_s") not in samples
+
+
+@pytest.mark.parametrize("make", [False, True])
+def test_a_folder_without_input_is_named(spark: SparkSession, tmp_path: Path, make: bool) -> None:
+    """A missing folder, or one without files, is refused by name with what to give."""
+    missing = tmp_path / "nowhere"
+    if make:
+        missing.mkdir()
+    with pytest.raises(InputError, match=r"folder .*nowhere.*: give \[\[clusters\]\] 'c' an input folder"):
+        ingest.build({}, run_of(spark, missing))
+
+
+def test_a_configuration_that_names_nothing_is_refused(spark: SparkSession, folder: Path) -> None:
+    """No cluster, and a time that is none, are wrong configuration."""
+    with pytest.raises(ConfigError, match="no cluster is configured"):
+        ingest.build({}, Run(spark, "r1", Settings(), "test"))
+    with pytest.raises(ConfigError, match=r"captured_at = 'yesterday' is no time"):
+        ingest.build({}, run_of(spark, folder, captured_at="yesterday"))
+    with pytest.raises(ConfigError, match="client_config .*gone.properties"):
+        live = ClusterInput(id="c", bootstrap_servers="127.0.0.1:1", client_config=str(folder / "gone.properties"))
+        ingest.build({}, Run(spark, "r1", Settings(clusters=(live,)), "test"))
+
+
+def test_the_first_stages_run_twice_leave_every_table_as_it_was(spark: SparkSession, folder: Path) -> None:
+    """Ingest, validate and snapshot give an instance; a second run, by a new process, changes no version."""
+    (folder / "notes.txt").unlink()
+    (folder / "sub folder" / "load.csv").write_text(METRICS.replace("-1", "5"), encoding="utf-8")
+    run = run_of(spark, folder)
+    versions = []
+    for _ in range(2):
+        store = Store(run.settings.storage.warehouse, spark)
+        for stage in STAGES[:3]:
+            run_stage(stage, run, store)
+        tables = [table for stage in STAGES[:3] for table in stage.writes]
+        versions.append({table: store.latest_version(table) for table in (*tables, "runs")})
+    assert versions[0] == versions[1]
+    instance = (
+        store.read("instance", version=store.pinned("instance", "r1"), run_id="r1").orderBy("partition").collect()
+    )
+    assert [(list(row.replicas), row.size_bytes) for row in instance] == [([1, 2], 100), ([2, 1], 300)]
+    assert (Path(run.settings.storage.output) / "r1" / "data_docs" / "index.html").is_file()
+
+
+def test_stages_write_what_the_store_says(spark: SparkSession) -> None:
+    """The stage that the store names for a missing table is the one that writes it."""
+    written = {table: stage.name for stage in STAGES for table in stage.writes}
+    assert written == WRITERS
+    builders = {stage.name: stage.build for stage in STAGES}
+    assert (builders["ingest"], builders["validate"]) == (ingest.build, validate.build)
+    assert builders["snapshot"] == snapshot.build

@@ -1,0 +1,135 @@
+"""Snapshot: the policy applied to brokers and partitions."""
+
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import schemas
+from optimizer.errors import ConfigError
+from optimizer.frames import snapshot
+from optimizer.settings import Policy
+from optimizer.stages import Frames
+from tests.frames import bronze
+
+BROKER = {"host": None, "port": None, "is_controller": False}
+LIMITS = {"disk_capacity_bytes": 900, "in_capacity_bytes_per_s": None, "out_capacity_bytes_per_s": None}
+# Broker 4 is fenced, 5 holds nothing, 9 is dead.
+STATES = {1: "alive", 2: "alive", 3: "alive", 4: "fenced", 5: "alive", 9: "dead"}
+
+
+def rows(spark: SparkSession, table: str, values: list[dict[str, Any]]) -> DataFrame:
+    """Rows of a table of run r1, cluster c."""
+    return spark.createDataFrame([{"cluster_id": "c", "run_id": "r1", **v} for v in values], schemas.ALL[table].schema)
+
+
+def replicas(topic: str, number: int, brokers: list[int], **more: Any) -> list[dict[str, Any]]:
+    """Replicas of a partition; ``leader``, ``isr``, ``adding``, ``removing`` as lists of brokers."""
+    leader, isr = more.get("leader", brokers[:1]), more.get("isr", brokers)
+    return [
+        {
+            "topic": topic,
+            "partition": number,
+            "position": position,
+            "broker_id": broker,
+            "is_leader": broker in leader,
+            "in_sync": broker in isr,
+            "is_adding": broker in more.get("adding", []),
+            "is_removing": broker in more.get("removing", []),
+            "log_dir": more.get("log_dir"),
+            "size_bytes": None,
+        }
+        for position, broker in enumerate(brokers)
+    ]
+
+
+@pytest.fixture(scope="module")
+def silver(spark: SparkSession) -> Frames:
+    """Six brokers and a partition of every sort."""
+    placed = [
+        *replicas("orders", 0, [3, 1, 2], isr=[2, 3], log_dir="/d"),
+        *replicas("orders", 1, [4, 9, 1], leader=[1], adding=[4], removing=[1]),
+        *replicas("orders", 2, [9], leader=[], isr=[]),
+        *replicas("orders", 3, [2, 1], isr=[]),
+        *replicas("orders.keep", 0, [1, 2]),
+        *replicas("my.orders", 0, [1, 2]),
+    ]
+    keys = sorted({(row["topic"], row["partition"]) for row in placed})
+    loads = [
+        {"topic": t, "partition": p, "size_bytes": 7, "in_bytes_per_s": 1, "out_bytes_per_s": 2, "samples": 1}
+        | {"size_source": "log_dirs", "rate_source": "metric"}
+        for t, p in keys
+    ]
+    brokers = [{"broker_id": b, "rack": f"r{b}", "state": state, **BROKER, **LIMITS} for b, state in STATES.items()]
+    return {
+        "replicas": rows(spark, "replicas", placed),
+        "partition_load": rows(spark, "partition_load", loads),
+        "brokers": rows(spark, "brokers", brokers),
+    }
+
+
+def built(spark: SparkSession, silver: Frames, **policy: Any) -> tuple[dict[Any, Any], dict[int, Any]]:
+    """Rows of instance by topic and partition, and of instance_brokers by broker."""
+    run = bronze.run_of(spark, bronze.settings_of(["c"], policy=Policy(**policy)))
+    frames = snapshot.build(silver, run)
+    instance = {(row.topic, row.partition): row for row in frames["instance"].collect()}
+    return instance, {row.broker_id: row for row in frames["instance_brokers"].collect()}
+
+
+def test_partitions_keep_their_order_and_say_why_they_are_fixed(spark: SparkSession, silver: Frames) -> None:
+    """Order is kept, a reassignment in flight shows its target, and what can't be copied is fixed with its reason."""
+    instance, _ = built(spark, silver, exclude_topics=("orders[.].*", "never"))
+    shown = {key: (list(row.replicas), row.mobility, row.fixed_reason) for key, row in instance.items()}
+    assert shown == {
+        ("orders", 0): ([3, 1, 2], "free", None),
+        ("orders", 1): ([4, 9], "fixed", "in flight"),
+        ("orders", 2): ([9], "fixed", "leaderless"),
+        ("orders", 3): ([2, 1], "fixed", "no in-sync replica"),
+        ("orders.keep", 0): ([1, 2], "forced_only", "topic excluded"),
+        ("my.orders", 0): ([1, 2], "free", None),
+    }
+    first = instance["orders", 0]
+    assert (first.leader, list(first.isr), list(first.log_dirs), first.replication_factor) == (3, [2, 3], ["/d"] * 3, 3)
+    assert (instance["orders", 1].leader, list(instance["orders", 3].log_dirs)) == (1, ["any", "any"])
+    assert (first.size_bytes, first.in_bytes_per_s, first.out_bytes_per_s) == (7, 1, 2)
+
+
+def test_brokers_follow_the_policy(spark: SparkSession, silver: Frames) -> None:
+    """States, and who accepts what: drained and dead brokers must empty, excluded ones may still lead."""
+    _, brokers = built(spark, silver, drain_brokers=(3,), exclude_brokers=(2,), demote_brokers=(1,))
+    shown = {b: (row.state, row.accepts_replicas, row.accepts_leadership, row.must_empty) for b, row in brokers.items()}
+    assert shown == {
+        1: ("alive", True, False, False),
+        2: ("alive", False, True, False),
+        3: ("draining", False, False, True),
+        4: ("fenced", False, False, False),
+        5: ("new", True, True, False),
+        9: ("dead", False, False, True),
+    }
+    assert {row.rack for row in brokers.values()} == {f"r{b}" for b in STATES}
+
+
+def test_racks_that_are_ignored_are_left_out(spark: SparkSession, silver: Frames) -> None:
+    """Under rack_policy none no broker has a rack."""
+    _, brokers = built(spark, silver, rack_policy="none")
+    assert {row.rack for row in brokers.values()} == {None}
+
+
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        (
+            {"drain_brokers": (1, 77)},
+            r"drain_brokers names \[77\], which no cluster has; known are \[1, 2, 3, 4, 5, 9\]",
+        ),
+        ({"exclude_brokers": (-1,)}, r"exclude_brokers names \[-1\]"),
+        ({"demote_brokers": (6,)}, r"demote_brokers names \[6\]"),
+        ({"drain_brokers": (1, 2), "exclude_brokers": (3, 5)}, r"no broker of \['c'\] may hold replicas"),
+    ],
+)
+def test_a_policy_that_cannot_be_met_is_refused(
+    spark: SparkSession, silver: Frames, policy: dict[str, Any], told: str
+) -> None:
+    """Unknown brokers are named beside the known ones, and a cluster keeps a broker that may hold replicas."""
+    with pytest.raises(ConfigError, match=told):
+        built(spark, silver, **policy)
