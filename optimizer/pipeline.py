@@ -5,10 +5,12 @@ from contextlib import contextmanager
 
 from pyspark.sql import DataFrame
 
+from optimizer.errors import BallastError
 from optimizer.frames import baseline, emit, ingest, plan, snapshot, solve, validate
 from optimizer.resources import Meter
 from optimizer.stages import Run, Stage
 from optimizer.store import Store
+from sources.kafka_live import unwrapped
 
 STAGES = (
     Stage("ingest", (), ("bronze_records", "bronze_metrics"), ingest.build),
@@ -59,6 +61,18 @@ def _released(run: Run) -> Iterator[None]:
         run.spark.catalog.clearCache()
 
 
+@contextmanager
+def _live_errors() -> Iterator[None]:
+    """What a live cluster's task raised is the error, not Spark's report of the task."""
+    try:
+        yield
+    except BallastError as error:
+        told = unwrapped(error.__cause__ or error)
+        if told:
+            raise told from error
+        raise
+
+
 def run_stage(stage: Stage, run: Run, store: Store) -> None:
     """Run one stage: read pinned versions, write, record, gate, publish.
 
@@ -73,7 +87,7 @@ def run_stage(stage: Stage, run: Run, store: Store) -> None:
     inputs: dict[str, DataFrame] = {
         table: store.read(table, version=version, run_id=run.run_id) for table, version in reads.items()
     }
-    with _released(run):
+    with _released(run), _live_errors():
         writes = store.write_all(stage.build(inputs, run), run_id=run.run_id)
         store.record_run(
             run_id=run.run_id,

@@ -333,5 +333,9 @@ def _one_line(table: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        told = re.findall(r"\[[A-Z][A-Z_.]+\][^\n]*", str(error)) or str(error).splitlines()[:1]
+        text = str(error)
+        told = re.findall(r"\[[A-Z][A-Z_.]+\][^\n]*", text) or re.findall(
+            r"^(?:Caused by)?: ([^\n]+)", text, re.MULTILINE
+        )
+        told = told or text.splitlines()[:1]
         raise BallastError(f"table {table}: {' '.join(told[-1:])}") from error

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import reduce
-from pathlib import Path
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
@@ -22,7 +21,7 @@ from optimizer.settings import ClusterInput
 from optimizer.stages import Frames, Run
 from schemas.bronze import BRONZE_METRICS, BRONZE_RECORDS
 from schemas.table import conform
-from sources import metrics_csv
+from sources import kafka_live, metrics_csv
 from sources.detect import parse_any
 from sources.record import Record
 
@@ -30,7 +29,6 @@ _PARSED = "ordinal long, kind string, source string, line int, payload string"
 _ROWS_AT_ONCE = 20_000
 _HEAD_LINES = 50
 _TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
-_LIVE_SOURCE = "kafka_topology"
 
 
 @dataclass(frozen=True)
@@ -200,25 +198,10 @@ def _as_malformed(broken: DataFrame) -> DataFrame:
 
 
 def _live(spark: SparkSession, cluster: ClusterInput) -> DataFrame:
-    """Records of a live cluster; options of its client file go to the reader only, never into a table."""
-    reader = spark.read.format(_LIVE_SOURCE).option("bootstrap.servers", cluster.bootstrap_servers)
+    """Records of a live cluster; the file of client properties goes by its path: secrets are no options."""
+    kafka_live.register(spark)
+    reader = spark.read.format(kafka_live.FORMAT).option("bootstrap.servers", cluster.bootstrap_servers)
     if cluster.client_config:
-        reader = reader.options(**_client_options(Path(cluster.client_config)))
+        reader = reader.option("client.config", cluster.client_config)
     order = Window.partitionBy("source").orderBy("kind", "payload", "line")
     return reader.load().withColumn("ordinal", F.row_number().over(order) - 1)
-
-
-def _client_options(path: Path) -> dict[str, str]:
-    """Options of a Java properties file, as the reader takes them.
-
-    Raises
-    ------
-    ConfigError
-        When it can't be read; its content is never repeated.
-    """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise ConfigError(f"client_config {path}: {error.strerror}; give a readable properties file") from error
-    pairs = (line.partition("=") for line in lines if line.strip() and not line.lstrip().startswith(("#", "!")))
-    return {f"kafka.{name.strip()}": value.strip() for name, _, value in pairs}
