@@ -14,7 +14,7 @@ from optimizer.settings import ClusterInput, Settings, Storage
 from optimizer.stages import Run
 from optimizer.store import WRITERS, Store
 
-DESCRIBE = """Topic: t\tTopicId: abcdefghijklmnopqrstuv\tPartitionCount: 2\tReplicationFactor: 2\tConfigs: min.insync.replicas=2
+DESCRIBE = """Topic: t\tTopicId: abc\tPartitionCount: 2\tReplicationFactor: 2\tConfigs: min.insync.replicas=2
 \tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1,2
 \tTopic: t\tPartition: 1\tLeader: 2\tReplicas: 2,1\tIsr: 2,1
 """
@@ -85,7 +85,7 @@ def test_a_configuration_that_names_nothing_is_refused(spark: SparkSession, fold
         ingest.build({}, Run(spark, "r1", Settings(), "test"))
     with pytest.raises(ConfigError, match=r"captured_at = 'yesterday' is no time"):
         ingest.build({}, run_of(spark, folder, captured_at="yesterday"))
-    with pytest.raises(ConfigError, match="client_config .*gone.properties"):
+    with pytest.raises(ConfigError, match=r"client_config .*gone\.properties"):
         live = ClusterInput(id="c", bootstrap_servers="127.0.0.1:1", client_config=str(folder / "gone.properties"))
         ingest.build({}, Run(spark, "r1", Settings(clusters=(live,)), "test"))
 
