@@ -26,8 +26,9 @@ def build(inputs: Frames, run: Run) -> Frames:
     policy = run.settings.policy
     brokers = plan_brokers(inputs["brokers"], inputs["replicas"], policy)
     _check_policy(brokers, policy)
+    partitions = plan_partitions(inputs["replicas"], inputs["partition_load"], brokers, policy)
     return {
-        "instance": conform(plan_partitions(inputs["replicas"], inputs["partition_load"], policy), INSTANCE),
+        "instance": conform(partitions, INSTANCE),
         "instance_brokers": conform(brokers, INSTANCE_BROKERS),
     }
 
@@ -35,7 +36,13 @@ def build(inputs: Frames, run: Run) -> Frames:
 def _check_policy(brokers: DataFrame, policy: Policy) -> None:
     rows = brokers.select("cluster_id", "broker_id", "accepts_replicas").orderBy("cluster_id", "broker_id").collect()
     known = sorted({row.broker_id for row in rows})
+    clusters = sorted({row.cluster_id for row in rows})
     for name in ("drain_brokers", "exclude_brokers", "demote_brokers"):
+        if getattr(policy, name) and len(clusters) > 1:
+            raise ConfigError(
+                f"[policy] {name} names brokers by id, but the run has several clusters ({', '.join(clusters)}): "
+                "the same id is another broker in each; plan that cluster in a run of its own"
+            )
         unknown = sorted(set(getattr(policy, name)) - set(known))
         if unknown:
             raise ConfigError(f"[policy] {name} names {unknown}, which no cluster has; known are {known}")
@@ -49,7 +56,10 @@ def _check_policy(brokers: DataFrame, policy: Policy) -> None:
 
 
 def plan_brokers(brokers: DataFrame, replicas: DataFrame, policy: Policy) -> DataFrame:
-    """Brokers with their state and what they accept under the policy; a living broker without replicas is new."""
+    """Brokers with their state and what they accept under the policy; a living broker without replicas is new.
+
+    A fenced broker may come back, so its replicas stay unless the policy drains it; a dead one is emptied anyway.
+    """
     holding = replicas.select(*_BROKER, F.lit(True).alias("holds")).distinct()
     living = F.col("state") == "alive"
     state = (
@@ -65,7 +75,7 @@ def plan_brokers(brokers: DataFrame, replicas: DataFrame, policy: Policy) -> Dat
             "rack": rack,
             "accepts_replicas": may_hold & ~_listed(policy.exclude_brokers),
             "accepts_leadership": may_hold & ~_listed(policy.demote_brokers),
-            "must_empty": F.col("state").isin("draining", "dead"),
+            "must_empty": F.col("state").isin("draining", "dead") | _listed(policy.drain_brokers),
         }
     )
 
@@ -74,23 +84,28 @@ def _listed(brokers: Sequence[int]) -> Column:
     return F.col("broker_id").isin(*brokers) if brokers else F.lit(False)
 
 
-def plan_partitions(replicas: DataFrame, load: DataFrame, policy: Policy) -> DataFrame:
+def plan_partitions(replicas: DataFrame, load: DataFrame, brokers: DataFrame, policy: Policy) -> DataFrame:
     """Partitions with ordered replicas; of a reassignment in flight its target, which is left alone.
 
-    A partition without a leader or an in-sync replica is fixed too: nothing could be copied from it.
+    A partition without a leader or an in-sync replica is fixed too: nothing could be copied from it. So is one with a
+    replica that stays on a fenced broker: Kafka's tool refuses a list that names a broker which is not live.
     """
+    waiting = brokers.where("state = 'fenced' AND NOT must_empty").select(*_BROKER, F.lit(True).alias("is_fenced"))
+    known = replicas.join(F.broadcast(waiting), list(_BROKER), "left")
     row = F.struct("position", "broker_id", F.coalesce("log_dir", F.lit("any")).alias("log_dir"))
     target = F.array_sort(F.collect_list(F.when(~F.col("is_removing"), row)))
-    gathered = replicas.groupBy(*_PARTITION).agg(
+    gathered = known.groupBy(*_PARTITION).agg(
         target.alias("target"),
         F.max(F.when(F.col("is_leader"), F.col("broker_id"))).alias("leader"),
         F.array_sort(F.collect_list(F.when(F.col("in_sync"), F.col("broker_id")))).alias("isr"),
         F.max(F.col("is_adding") | F.col("is_removing")).alias("in_flight"),
+        F.min(F.when(F.col("is_fenced") & ~F.col("is_removing"), F.col("broker_id"))).alias("fenced_on"),
     )
     reason = (
         F.when(F.col("in_flight"), "in flight")
         .when(F.col("leader").isNull(), "leaderless")
         .when(F.size("isr") == 0, "no in-sync replica")
+        .when(F.col("fenced_on").isNotNull(), F.format_string("a replica on fenced broker %d", "fenced_on"))
         .when(_matches(policy.exclude_topics), "topic excluded")
     )
     mobility = F.when(F.col("fixed_reason").isNull(), "free").when(

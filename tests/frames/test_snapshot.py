@@ -109,6 +109,30 @@ def test_brokers_follow_the_policy(spark: SparkSession, silver: Frames) -> None:
     assert {row.rack for row in brokers.values()} == {f"r{b}" for b in STATES}
 
 
+@pytest.mark.parametrize(
+    ("drained", "mobility", "reason", "must_empty"),
+    [((), "fixed", "a replica on fenced broker 4", False), ((4,), "free", None, True)],
+)
+def test_a_fenced_broker_keeps_its_replicas_unless_it_is_drained(
+    spark: SparkSession, silver: Frames, drained: tuple[int, ...], mobility: str, reason: str | None, must_empty: bool
+) -> None:
+    """Kafka refuses lists that name a broker which is not live: its partitions stay, or leave it when it is drained."""
+    placed = rows(spark, "replicas", replicas("my.orders", 0, [1, 4, 2], isr=[1, 2]))
+    instance, brokers = built(spark, {**silver, "replicas": placed}, drain_brokers=drained)
+    assert (instance["my.orders", 0].mobility, instance["my.orders", 0].fixed_reason) == (mobility, reason)
+    assert (brokers[4].state, brokers[4].accepts_replicas, brokers[4].must_empty) == ("fenced", False, must_empty)
+
+
+def test_broker_ids_are_refused_for_several_clusters(spark: SparkSession, silver: Frames) -> None:
+    """An id means another broker in every cluster of a fleet, so the policy may not name one."""
+    other = silver["brokers"].selectExpr("'d' AS cluster_id", *silver["brokers"].columns[1:])
+    fleet = {**silver, "brokers": silver["brokers"].unionByName(other)}
+    with pytest.raises(
+        ConfigError, match=r"drain_brokers names brokers by id, but the run has several clusters \(c, d\)"
+    ):
+        built(spark, fleet, drain_brokers=(1,))
+
+
 def test_racks_that_are_ignored_are_left_out(spark: SparkSession, silver: Frames) -> None:
     """Under rack_policy none no broker has a rack."""
     _, brokers = built(spark, silver, rack_policy="none")
