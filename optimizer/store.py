@@ -14,7 +14,6 @@ from typing import Any
 
 from delta.tables import DeltaTable
 from py4j.protocol import Py4JJavaError
-from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -166,14 +165,12 @@ class Store:
         """
         contract = _contract(table)
         self.ensure(table)
-        rows = conform(frame, contract).persist(StorageLevel.MEMORY_AND_DISK)
-        try:
-            with _one_line(table):
-                fingerprint = _fingerprint(rows, contract, run_id)
-                known = self._known(table, run_id)
-                version = known[0] if known and known[1] == fingerprint else self._replace(table, rows, run_id)
-        finally:
-            rows.unpersist()
+        with _one_line(table):
+            # A checkpoint, not a cache: it also cuts the plan off, which each of the three uses would drag along.
+            rows = conform(frame, contract).localCheckpoint()
+            fingerprint = _fingerprint(rows, contract, run_id)
+            known = self._known(table, run_id)
+            version = known[0] if known and known[1] == fingerprint else self._replace(table, rows, run_id)
         self._written[table, run_id] = (version, fingerprint)
         return version
 

@@ -101,12 +101,16 @@ def evaluate(
     return results
 
 
-def _context() -> Any:
+def load() -> Any:
+    """Import Great Expectations, without its analytics: takes seconds, so only the stage that needs it pays."""
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
-    # Takes seconds: only the stage that needs it pays.
-    import great_expectations as gx
+    import great_expectations
 
-    context = gx.get_context(mode="ephemeral")
+    return great_expectations
+
+
+def _context() -> Any:
+    context = load().get_context(mode="ephemeral")
     context.variables.progress_bars = {"globally": False}
     return context
 

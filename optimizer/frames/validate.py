@@ -1,6 +1,7 @@
 """Stage 2: bronze -> the clean tables, what was set aside, and the results of the quality gate."""
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -21,6 +22,7 @@ from schemas.bronze import QUALITY_RESULTS, QUARANTINE
 from schemas.silver import BROKERS, LOG_DIRS, PARTITION_LOAD, REPLICAS, TOPICS
 from schemas.table import conform
 
+_AT_ONCE = 3
 _EXAMPLES = 5
 _LISTED = 20
 
@@ -32,13 +34,35 @@ class _Cleaned:
     tables: Frames
     judged: tuple[Judged, ...]
     quarantine: DataFrame
+    records: DataFrame
     placed: DataFrame
     registered: DataFrame
 
 
+@dataclass(frozen=True)
+class _Hosts:
+    """What is known about brokers."""
+
+    registered: Judged
+    dirs: Judged
+    brokers: Judged
+    capacities: Judged
+
+
+@dataclass(frozen=True)
+class _Measures:
+    """What metrics say."""
+
+    rates: DataFrame
+    judged: Judged
+    doubtful: DataFrame
+
+
 def build(inputs: Frames, run: Run) -> Frames:
     """Type, judge and join the records of every cluster; then let Great Expectations judge the outcome."""
-    cleaned = _clean(inputs, run.settings)
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        pool.submit(quality.load)
+        cleaned = _clean(inputs, run.settings, pool)
     quarantine = cleaned.quarantine.transform(checks.kept)
     clusters = [cluster.id for cluster in run.settings.clusters]
     results = quality.evaluate(
@@ -52,50 +76,58 @@ def build(inputs: Frames, run: Run) -> Frames:
     }
 
 
-def _clean(inputs: Frames, settings: Settings) -> _Cleaned:
+def _clean(inputs: Frames, settings: Settings, pool: Executor) -> _Cleaned:
+    """Placements first: all else is judged against them, a few kinds at once (planning a query takes one core)."""
     records = inputs["bronze_records"].transform(checks.kept)
     placements = checks.judge_placements(records)
     moving = checks.judge_reassignments(records, placements.used)
     placed = silver.partitions_in_flight(placements.used, moving.used).transform(checks.kept)
-    registered = checks.judge_brokers(records)
-    dirs = checks.judge_log_dirs(records)
-    brokers = checks.judged(
-        "brokers", silver.known_brokers(registered.used, placed, dirs.used), rule_table.known_brokers(settings)
-    )
+    later_measures = pool.submit(_measures, inputs["bronze_metrics"], records, placed, settings)
+    later_hosts = pool.submit(_hosts, records, placed, settings)
     sizes = checks.judge_sizes(records, placed)
-    capacities = checks.judge_capacities(records, brokers.rows, dirs.used)
     topics = checks.judge_topics(records, placed)
     loads = checks.judge_loads(records, placed)
-    samples, doubtful = _samples(inputs, placed)
-    rates = partition_rates(samples, settings.metrics).transform(checks.kept)
-    metrics = checks.judge_metrics(samples, rates, placed)
+    measures, hosts = later_measures.result(), later_hosts.result()
     local = silver.local_sizes(sizes.used)
     load = checks.judged(
-        "partition_load", silver.partition_load(placed, local, rates, loads.used), rule_table.coverage(settings)
+        "partition_load",
+        silver.partition_load(placed, local, measures.rates, loads.used),
+        rule_table.coverage(settings),
     )
-    judged = (placements, moving, registered, dirs, brokers, sizes, capacities, topics, loads, metrics, load)
+    of_hosts = (hosts.registered, hosts.dirs, hosts.brokers, hosts.capacities)
+    judged = (placements, moving, *of_hosts, sizes, topics, loads, measures.judged, load)
+    aside = [*(set_aside(one.rows, one.rules) for one in judged), checks.malformed(records), measures.doubtful]
     return _Cleaned(
         tables={
-            "brokers": conform(silver.brokers(brokers.rows, dirs.used, capacities.used), BROKERS),
-            "log_dirs": conform(silver.log_dirs(dirs.used, sizes.used, capacities.used), LOG_DIRS),
+            "brokers": conform(silver.brokers(hosts.brokers.rows, hosts.dirs.used, hosts.capacities.used), BROKERS),
+            "log_dirs": conform(silver.log_dirs(hosts.dirs.used, sizes.used, hosts.capacities.used), LOG_DIRS),
             "topics": conform(silver.topics(placed, topics.used, typed(records, "config")), TOPICS),
             "replicas": conform(silver.replicas(placed, local), REPLICAS),
             "partition_load": conform(load.rows, PARTITION_LOAD),
         },
         judged=judged,
-        quarantine=_quarantine(
-            [*(set_aside(one.rows, one.rules) for one in judged), checks.malformed(records), doubtful]
-        ),
+        quarantine=_quarantine(aside),
+        records=records,
         placed=placed,
-        registered=registered.used,
+        registered=hosts.registered.used,
     )
 
 
-def _samples(inputs: Frames, placed: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """Samples of files and text expositions under the topics' names, and names that may mean several topics."""
-    samples = inputs["bronze_metrics"].unionByName(from_records(inputs["bronze_records"]))
-    named, doubtful = resolve_topics(samples, placed.select("cluster_id", "run_id", "topic").distinct())
-    return named.transform(checks.kept), doubtful
+def _hosts(records: DataFrame, placed: DataFrame, settings: Settings) -> _Hosts:
+    registered = checks.judge_brokers(records)
+    dirs = checks.judge_log_dirs(records)
+    known = silver.known_brokers(registered.used, placed, dirs.used)
+    brokers = checks.judged("brokers", known, rule_table.known_brokers(settings))
+    return _Hosts(registered, dirs, brokers, checks.judge_capacities(records, brokers.rows, dirs.used))
+
+
+def _measures(bronze_metrics: DataFrame, records: DataFrame, placed: DataFrame, settings: Settings) -> _Measures:
+    """Samples of files and text expositions under the topics' names, as rates; names that may mean several topics."""
+    topics = placed.select("cluster_id", "run_id", "topic").distinct()
+    named, doubtful = resolve_topics(bronze_metrics.unionByName(from_records(records)), topics)
+    samples = named.transform(checks.kept)
+    rates = partition_rates(samples, settings.metrics).transform(checks.kept)
+    return _Measures(rates, checks.judge_metrics(samples, rates, placed), doubtful.transform(checks.kept))
 
 
 def _quarantine(frames: Sequence[DataFrame]) -> DataFrame:
@@ -113,7 +145,7 @@ def _measured(inputs: Frames, cleaned: _Cleaned, quarantine: DataFrame, run: Run
         cleaned.placed.groupBy("cluster_id").agg(F.count(F.lit(1)).alias("partitions")),
         cleaned.registered.groupBy("cluster_id").agg(F.count_distinct("broker_id").alias("registered_brokers")),
         quarantine.groupBy("cluster_id").agg(F.count_distinct(error).alias("errors")),
-        inputs["bronze_records"].groupBy("cluster_id").agg(F.count(F.lit(1)).alias("records")),
+        cleaned.records.groupBy("cluster_id").agg(F.count(F.lit(1)).alias("records")),
         inputs["bronze_metrics"].groupBy("cluster_id").agg(F.count(F.lit(1)).alias("samples")),
     )
     joined = reduce(lambda one, other: one.join(other, "cluster_id", "left"), counts, clusters).fillna(0)

@@ -85,9 +85,6 @@ def test_a_configuration_that_names_nothing_is_refused(spark: SparkSession, fold
         ingest.build({}, Run(spark, "r1", Settings(), "test"))
     with pytest.raises(ConfigError, match=r"captured_at = 'yesterday' is no time"):
         ingest.build({}, run_of(spark, folder, captured_at="yesterday"))
-    with pytest.raises(ConfigError, match=r"client_config .*gone\.properties"):
-        live = ClusterInput(id="c", bootstrap_servers="127.0.0.1:1", client_config=str(folder / "gone.properties"))
-        ingest.build({}, Run(spark, "r1", Settings(clusters=(live,)), "test"))
 
 
 def test_the_first_stages_run_twice_leave_every_table_as_it_was(spark: SparkSession, folder: Path) -> None:
