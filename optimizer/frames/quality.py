@@ -1,6 +1,7 @@
 """Great Expectations: suites in code over judged rows, a result for every expectation, Data Docs."""
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -249,7 +250,7 @@ def _store_result(context: Any, cluster: str, rows: Sequence[Mapping[str, Any]],
                 meta={"notes": row["remedy"]},
                 severity=row["severity"],
             ),
-            result={"observed_value": row["observed"], "unexpected_count": row["unexpected_count"]},
+            result=_counts(row),
             meta={},
             exception_info={"raised_exception": False, "exception_message": None, "exception_traceback": None},
         )
@@ -272,6 +273,23 @@ def _store_result(context: Any, cluster: str, rows: Sequence[Mapping[str, Any]],
         expectation_suite_identifier=ExpectationSuiteIdentifier(cluster), run_id=run, batch_identifier=cluster
     )
     context.validation_results_store.set(key, validation)
+
+
+def _counts(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What the pages show of a result; rows were counted as ``_row_result`` words it, a figure is one value."""
+    found = re.fullmatch(r"\d+ of (\d+) rows", row["observed"])
+    judged_rows = int(found.group(1)) if found else 1
+    share = 100 * row["unexpected_count"] / max(judged_rows, 1)
+    return {
+        "observed_value": row["observed"],
+        "element_count": judged_rows,
+        "unexpected_count": row["unexpected_count"],
+        "unexpected_percent": share,
+        "unexpected_percent_total": share,
+        "missing_count": 0,
+        "missing_percent": 0.0,
+        "partial_unexpected_list": [],
+    }
 
 
 def _limits(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from optimizer.errors import QualityGateFailed
-from optimizer.frames import rule_table, validate
+from optimizer.frames import quality, rule_table, validate
 from optimizer.settings import Metrics, Policy, Settings, Storage
 from optimizer.stages import Run
 from sources.record import Record, malformed
@@ -218,6 +218,19 @@ def test_a_bad_row_is_set_aside_with_its_reason(outcome: Outcome, name: str) -> 
     assert rows
     assert any(CASES[name].told in row["reason"] for row in rows)
     assert all(row["remedy"] and row["source"] and row["line"] > 0 for row in rows)
+
+
+def test_data_docs_show_what_failed(
+    outcome: Outcome, tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each cluster has a page with its results, rendered without complaint."""
+    rows = [row for row in outcome.rows["quality_results"] if row["cluster_id"] in ("healthy", "no-sizes", "nothing")]
+    assert quality.write_data_docs(rows, run_id="r1", folder=tmp_path).is_file()
+    pages = {page.name: page.read_text(encoding="utf-8") for page in (tmp_path / "validations").rglob("*.html")}
+    assert sorted(pages) == ["healthy.html", "no-sizes.html", "nothing.html"]
+    assert "partition_load.size_known" in pages["no-sizes.html"]
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+    assert "unexpected Exception" not in "".join(capsys.readouterr())
 
 
 def test_the_gate_names_everything_that_stops_the_run(outcome: Outcome) -> None:
