@@ -12,6 +12,7 @@ from optimizer.frames.typed import placements, typed
 
 _PARTITION = ("cluster_id", "topic", "partition")
 _BROKER = ("cluster_id", "broker_id")
+_OTHER = "struct<place: int, source: string, line: int, replicas: array<bigint>>"
 
 
 @dataclass(frozen=True)
@@ -66,12 +67,17 @@ def judge_placements(records: DataFrame) -> Judged:
             "place": F.row_number().over(order),
             "first_kind": F.first("kind").over(order),
             "first_source": F.first("source").over(order),
+            "first_line": F.first("line").over(order),
             "first_replicas": F.first("replicas").over(order),
         }
     )
-    differs = (F.col("kind") == F.col("first_kind")) & (F.col("replicas") != F.col("first_replicas"))
-    in_conflict = F.max(differs).over(group) & (F.col("kind") == F.col("first_kind"))
-    known = ranked.withColumn("in_conflict", in_conflict)
+    same_kind = F.col("kind") == F.col("first_kind")
+    differs = same_kind & (F.col("replicas") != F.col("first_replicas"))
+    # The first row names the next that differs, every other row names the first.
+    next_other = F.min(F.when(differs, F.struct("place", "source", "line", "replicas"))).over(group)
+    first = F.struct(F.lit(1).alias("place"), "first_source", "first_line", "first_replicas")
+    other = F.when(differs, first.cast(_OTHER)).otherwise(next_other.cast(_OTHER))
+    known = ranked.withColumn("other", other).withColumn("in_conflict", same_kind & F.col("other").isNotNull())
     rows = with_flags(known, rule_table.SNAPSHOTS, where=F.col("is_valid")).transform(kept)
     return Judged("bronze_records", (*rule_table.PLACEMENTS, *rule_table.SNAPSHOTS), rows, is_ranked=True)
 

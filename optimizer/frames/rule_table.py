@@ -98,8 +98,8 @@ SNAPSHOTS = (
         "NOT in_conflict",
         "error",
         "any",
-        f"concat({_NAME}, ': replicas ', {_REPLICAS}, ' here, [', array_join(first_replicas, ','), '] in ', "
-        "first_source)",
+        f"concat({_NAME}, ': replicas ', {_REPLICAS}, ' here, [', array_join(other.replicas, ','), '] in ', "
+        "other.source, ':', other.line)",
         "keep one description of the cluster: the newest",
     ),
     Rule(

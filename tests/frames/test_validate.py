@@ -108,7 +108,9 @@ CASES = {
     "no-sizes": Case(without(healthy(), "log_dir_replica"), ("size_known!",), "t-3 has no size"),
     "described-twice": Case([*healthy(), partition(1, LISTS[1])], ("no_duplicate_snapshot",), "t-1 is described again"),
     "in-conflict": Case(
-        [*healthy(), partition(1, [3, 2, 1])], ("no_conflicting_snapshot!", "replica_size_placed", *LOST), "[2,3,1]"
+        [*healthy(), partition(1, [3, 2, 1])],
+        ("no_conflicting_snapshot!", "replica_size_placed", *LOST),
+        "t-1: replicas [2,3,1] here, [3,2,1] in in-conflict.txt:2",
     ),
     "racks-on-some": Case(
         [*without(healthy(), "broker"), *brokers({1: "a", 2: None, 3: "c"})], ("rack_known!",), "broker 2 has no rack"
