@@ -15,6 +15,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 FREE, FORCED_ONLY, FIXED = 0, 1, 2
+NOT_LIVE = ("dead", "fenced")
 MOBILITY = ("free", "forced_only", "fixed")
 
 
@@ -51,6 +52,11 @@ class Brokers:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def is_live(self) -> Bools:
+        """Brokers that Kafka's tool accepts in a list, (B,)."""
+        return np.array([state not in NOT_LIVE for state in self.state], dtype=bool)
 
 
 @dataclass(frozen=True)

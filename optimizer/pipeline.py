@@ -74,7 +74,9 @@ def _live_errors() -> Iterator[None]:
 
 
 def run_stage(stage: Stage, run: Run, store: Store) -> None:
-    """Run one stage: read pinned versions, write, record, gate, publish.
+    """Run one stage: read pinned versions, write, gate, record, publish.
+
+    A stage that its gate refuses is not recorded, so no later stage can go on from it.
 
     Raises
     ------
@@ -89,6 +91,9 @@ def run_stage(stage: Stage, run: Run, store: Store) -> None:
     }
     with _released(run), _live_errors():
         writes = store.write_all(stage.build(inputs, run), run_id=run.run_id)
+        stored = {table: store.read(table, version=version, run_id=run.run_id) for table, version in writes.items()}
+        if stage.gate:
+            stage.gate({**inputs, **stored}, run)
         store.record_run(
             run_id=run.run_id,
             stage=stage.name,
@@ -98,9 +103,6 @@ def run_stage(stage: Stage, run: Run, store: Store) -> None:
             reads=reads,
             writes=writes,
         )
-        stored = {table: store.read(table, version=version, run_id=run.run_id) for table, version in writes.items()}
-        if stage.gate:
-            stage.gate({**inputs, **stored}, run)
         if stage.publish:
             stage.publish({**inputs, **stored}, run)
 

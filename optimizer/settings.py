@@ -40,6 +40,9 @@ class ClusterInput:
     client_config: str = ""
     captured_at: str = ""
     kafka_version: str = ""
+    drain_brokers: tuple[int, ...] = ()
+    exclude_brokers: tuple[int, ...] = ()
+    demote_brokers: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not is_folder_name(self.id):
@@ -122,6 +125,7 @@ class Policy:
                 raise ConfigError(f"[policy] exclude_topics: {pattern!r} is no regular expression: {error}") from error
 
 
+BROKER_LISTS = ("drain_brokers", "exclude_brokers", "demote_brokers")
 _BANDS = ("disk_band", "replicas_band", "leaders_band", "in_band", "out_band")
 
 
@@ -185,13 +189,23 @@ class Settings:
         twice = sorted({i for i in ids if ids.count(i) > 1})
         if twice:
             _refuse("[[clusters]] id", twice, "name each cluster once")
+        for name in BROKER_LISTS:
+            if getattr(self.policy, name) and len(ids) > 1:
+                where = f"give {name} in the [[clusters]] table that it is meant for"
+                remedy = f"an id is another broker in each of {ids}: {where}"
+                _refuse(f"[policy] {name}", list(getattr(self.policy, name)), remedy)
+
+    def brokers_listed(self, name: str) -> dict[str, tuple[int, ...]]:
+        """Broker ids of one of ``BROKER_LISTS`` by cluster: its own, and the policy's where there is one cluster."""
+        return {c.id: tuple(sorted({*getattr(c, name), *getattr(self.policy, name)})) for c in self.clusters}
 
     def planning_json(self) -> str:
         """What decides the plan, as canonical JSON: everything but places and secrets."""
         content = asdict(self)
         del content["storage"]
         for cluster in content["clusters"]:
-            del cluster["client_config"]
+            for place in ("input", "bootstrap_servers", "client_config"):
+                del cluster[place]
         return json.dumps(content, sort_keys=True)
 
     def config_hash(self) -> str:

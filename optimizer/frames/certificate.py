@@ -8,8 +8,8 @@ import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from optimizer.domain import Bands, Brokers, Floats
-from optimizer.frames.cluster import to_partitions
+from optimizer.domain import Bands, Brokers, Floats, Ints
+from optimizer.frames.cluster import replica_matrix, to_partitions
 from optimizer.solve.bands import DISK
 from optimizer.solve.bound import band_price, flow_bytes, forced_bytes, partition_terms, usable_prices, widen
 from optimizer.stages import Run
@@ -29,6 +29,13 @@ class Solved(Protocol):
     prices: Floats
 
 
+def reached_by(frame: pd.DataFrame, ids: Ints, width: int) -> Ints:
+    """Replicas after the plan, in the order of ``to_partitions``, (P, width)."""
+    rows = frame.sort_values(["topic", "partition"], kind="stable")
+    matrix = replica_matrix(rows["current"], ids)
+    return np.pad(matrix, ((0, 0), (0, width - matrix.shape[1])), constant_values=-1)
+
+
 def _absolute_prices(state: Solved, limits: Bands) -> Floats:
     """Prices in bytes per absolute unit of load."""
     return usable_prices(state.prices * (state.scale[DISK] / state.scale), limits)
@@ -41,8 +48,9 @@ def _terms(placement: DataFrame, hosts: dict[str, tuple[Brokers, Floats]]) -> di
         cluster_id = str(frame["cluster_id"].iloc[0])
         brokers, prices = hosts[cluster_id]
         partitions = to_partitions(frame, brokers.ids)
-        terms = np.floor(partition_terms(brokers, partitions, prices)).astype(np.int64)
-        forced = forced_bytes(brokers, partitions)
+        reached = reached_by(frame, brokers.ids, partitions.replicas.shape[1])
+        terms = np.floor(partition_terms(brokers, partitions, prices, reached)).astype(np.int64)
+        forced = forced_bytes(brokers, partitions, reached)
         return pd.DataFrame(
             {"cluster_id": [cluster_id], "forced_bytes": [forced.sum()], "lagrangian_bytes": [terms.sum()]}
         )

@@ -1,7 +1,7 @@
 """The last step of solve, one task a cluster: order lists, choose leaders, name moves and findings."""
 
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import pandas as pd
@@ -22,7 +22,17 @@ COLUMNS = (
     "detail string, remedy string"
 )
 NAMES = [field.split()[0] for field in COLUMNS.split(", ")]
-ClusterFacts = tuple[Brokers, Bands, Floats, Floats]
+
+
+@dataclass(frozen=True)
+class ClusterFacts:
+    """What the driver knows of a solved cluster: brokers, bands, loads before and after (B, D), shards that failed."""
+
+    brokers: Brokers
+    limits: Bands
+    before: Floats
+    after: Floats
+    failures: tuple[proposal.Finding, ...] = ()
 
 
 def _proposals(partitions: Partitions, final: Ints, ids: Ints) -> Iterable[dict[str, object]]:
@@ -69,7 +79,7 @@ def _fixed_findings(frame: pd.DataFrame) -> Iterable[proposal.Finding]:
 
 def finish_cluster(frame: pd.DataFrame, facts: ClusterFacts, policy: Policy) -> pd.DataFrame:
     """Rows of every output table of one cluster, columns of COLUMNS."""
-    brokers, limits, before, after = facts
+    brokers = facts.brokers
     rows = frame.sort_values(["topic", "partition"], kind="stable").reset_index(drop=True)
     partitions = to_partitions(rows, brokers.ids)
     chosen = replica_matrix(rows["current"], brokers.ids)
@@ -80,8 +90,9 @@ def finish_cluster(frame: pd.DataFrame, facts: ClusterFacts, policy: Policy) -> 
         *proposal.broker_findings(brokers),
         *proposal.rack_findings(brokers, partitions, final),
         *proposal.stranded_findings(brokers, partitions, final),
-        *proposal.band_findings(brokers, limits, before, after),
+        *proposal.band_findings(brokers, facts.limits, facts.before, facts.after),
         *_fixed_findings(rows),
+        *facts.failures,
     ]
     records: list[dict[str, object]] = [
         *_proposals(partitions, final, brokers.ids),

@@ -1,12 +1,13 @@
 """Stage 3: the clean tables and the policy -> the instance that is planned."""
 
 from collections.abc import Sequence
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from optimizer.errors import ConfigError
-from optimizer.settings import Policy
+from optimizer.settings import BROKER_LISTS, Policy, Settings
 from optimizer.stages import Frames, Run
 from schemas.planning import INSTANCE, INSTANCE_BROKERS
 from schemas.table import conform
@@ -21,31 +22,26 @@ def build(inputs: Frames, run: Run) -> Frames:
     Raises
     ------
     ConfigError
-        When the policy names a broker that no cluster has, or leaves a cluster without a broker that may hold replicas.
+        When a list names a broker that the cluster has not, or the policy leaves a cluster without a broker that may
+        hold replicas.
     """
-    policy = run.settings.policy
-    brokers = plan_brokers(inputs["brokers"], inputs["replicas"], policy)
-    _check_policy(brokers, policy)
-    partitions = plan_partitions(inputs["replicas"], inputs["partition_load"], brokers, policy)
+    brokers = plan_brokers(inputs["brokers"], inputs["replicas"], run.settings)
+    _check_policy(brokers, run.settings)
+    partitions = plan_partitions(inputs["replicas"], inputs["partition_load"], brokers, run.settings.policy)
     return {
         "instance": conform(partitions, INSTANCE),
         "instance_brokers": conform(brokers, INSTANCE_BROKERS),
     }
 
 
-def _check_policy(brokers: DataFrame, policy: Policy) -> None:
+def _check_policy(brokers: DataFrame, settings: Settings) -> None:
     rows = brokers.select("cluster_id", "broker_id", "accepts_replicas").orderBy("cluster_id", "broker_id").collect()
-    known = sorted({row.broker_id for row in rows})
-    clusters = sorted({row.cluster_id for row in rows})
-    for name in ("drain_brokers", "exclude_brokers", "demote_brokers"):
-        if getattr(policy, name) and len(clusters) > 1:
-            raise ConfigError(
-                f"[policy] {name} names brokers by id, but the run has several clusters ({', '.join(clusters)}): "
-                "the same id is another broker in each; plan that cluster in a run of its own"
-            )
-        unknown = sorted(set(getattr(policy, name)) - set(known))
-        if unknown:
-            raise ConfigError(f"[policy] {name} names {unknown}, which no cluster has; known are {known}")
+    for name in BROKER_LISTS:
+        for cluster_id, listed in settings.brokers_listed(name).items():
+            known = [row.broker_id for row in rows if row.cluster_id == cluster_id]
+            unknown = sorted(set(listed) - set(known))
+            if unknown:
+                raise ConfigError(f"{name} names {unknown}, which cluster {cluster_id} has not; known are {known}")
     open_to_replicas = {row.cluster_id for row in rows if row.accepts_replicas}
     closed = sorted({row.cluster_id for row in rows} - open_to_replicas)
     if closed:
@@ -55,7 +51,7 @@ def _check_policy(brokers: DataFrame, policy: Policy) -> None:
         )
 
 
-def plan_brokers(brokers: DataFrame, replicas: DataFrame, policy: Policy) -> DataFrame:
+def plan_brokers(brokers: DataFrame, replicas: DataFrame, settings: Settings) -> DataFrame:
     """Brokers with their state and what they accept under the policy; a living broker without replicas is new.
 
     A fenced broker may come back, so its replicas stay unless the policy drains it; a dead one is emptied anyway.
@@ -63,25 +59,28 @@ def plan_brokers(brokers: DataFrame, replicas: DataFrame, policy: Policy) -> Dat
     holding = replicas.select(*_BROKER, F.lit(True).alias("holds")).distinct()
     living = F.col("state") == "alive"
     state = (
-        F.when(living & _listed(policy.drain_brokers), "draining")
+        F.when(living & _listed(settings, "drain_brokers"), "draining")
         .when(living & F.col("holds").isNull(), "new")
         .otherwise(F.col("state"))
     )
     may_hold = F.col("state").isin("alive", "new")
-    rack = F.col("rack") if policy.rack_policy == "spread" else F.lit(None).cast("string")
+    rack = F.col("rack") if settings.policy.rack_policy == "spread" else F.lit(None).cast("string")
     planned = brokers.join(holding, list(_BROKER), "left").withColumn("state", state)
     return planned.withColumns(
         {
             "rack": rack,
-            "accepts_replicas": may_hold & ~_listed(policy.exclude_brokers),
-            "accepts_leadership": may_hold & ~_listed(policy.demote_brokers),
-            "must_empty": F.col("state").isin("draining", "dead") | _listed(policy.drain_brokers),
+            "accepts_replicas": may_hold & ~_listed(settings, "exclude_brokers"),
+            "accepts_leadership": may_hold & ~_listed(settings, "demote_brokers"),
+            "must_empty": F.col("state").isin("draining", "dead") | _listed(settings, "drain_brokers"),
         }
     )
 
 
-def _listed(brokers: Sequence[int]) -> Column:
-    return F.col("broker_id").isin(*brokers) if brokers else F.lit(False)
+def _listed(settings: Settings, name: str) -> Column:
+    """Whether a broker of its cluster is in one of the lists."""
+    lists = settings.brokers_listed(name).items()
+    hits = [(F.col("cluster_id") == c) & F.col("broker_id").isin(*ids) for c, ids in lists if ids]
+    return reduce(Column.__or__, hits, F.lit(False))
 
 
 def plan_partitions(replicas: DataFrame, load: DataFrame, brokers: DataFrame, policy: Policy) -> DataFrame:

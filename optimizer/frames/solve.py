@@ -16,11 +16,13 @@ import schemas
 from optimizer.domain import Bands, Brokers, Floats
 from optimizer.frames.certificate import bound_rows
 from optimizer.frames.cluster import to_brokers
-from optimizer.frames.finish import finish
+from optimizer.frames.finish import ClusterFacts, finish
 from optimizer.frames.rounds import ClusterRound, apply_moves, broker_loads_now, solve_shards
 from optimizer.settings import Settings
 from optimizer.solve.assemble import ClusterFrame
 from optimizer.solve.bands import Demand, bands_for, load_scale
+from optimizer.solve.proposal import Finding
+from optimizer.solve.shard_solver import FAILED
 from optimizer.solve.sharding import make_shards, seed_of, shard_count
 from optimizer.stages import Frames, Run
 
@@ -114,14 +116,19 @@ def _close(state: ClusterState, statuses: list[Row], round_number: int) -> None:
             state.prices[at] = np.array(row.prices).reshape(len(at), -1)
     outside = sum(r.violation_after for r in statuses) > SETTLED
     stranded = bool(state.loads[state.brokers.must_empty].any())
-    unsettled = outside or stranded or any(r.disordered for r in statuses)
-    state.open = unsettled and any(r.moves for r in statuses)
+    failed = any(r.status == FAILED for r in statuses)
+    unsettled = outside or stranded or failed or any(r.disordered for r in statuses)
+    state.open = unsettled and (failed or any(r.moves for r in statuses))
 
 
 def _rounds(placement: DataFrame, states: dict[str, ClusterState], run: Run) -> tuple[DataFrame, list[tuple[int, Row]]]:
-    """Run the rounds; returns the final placement and (round, status row) of every shard."""
+    """Run the rounds; returns the final placement and (round, status row) of every shard.
+
+    A partition makes one move a round, so there are as many rounds as the largest replication factor, if needed.
+    """
     results: list[tuple[int, Row]] = []
-    for number in range(run.settings.solver.rounds):
+    most = max((int(s.demand.replication_factor.max()) for s in states.values()), default=1)
+    for number in range(max(run.settings.solver.rounds, most)):
         tasks = _tasks(states, run.settings, number)
         if not tasks:
             break
@@ -136,6 +143,35 @@ def _rounds(placement: DataFrame, states: dict[str, ClusterState], run: Run) -> 
         for cluster_id in tasks:
             _close(states[cluster_id], [r for r in statuses if r.cluster_id == cluster_id], number)
     return placement, results
+
+
+def _acceptable(placement: DataFrame, states: dict[str, ClusterState]) -> DataFrame:
+    """Give partitions that still name a broker which is not live their old list: Kafka's tool would refuse a new
+    one."""
+    keeps = F.lit(False)
+    for cluster_id, state in states.items():
+        gone = [F.lit(int(b)).cast("int") for b in state.brokers.ids[~state.brokers.is_live]]
+        if gone:
+            keeps = keeps | ((F.col("cluster_id") == cluster_id) & F.arrays_overlap("current", F.array(*gone)))
+    kept = placement.withColumn("current", F.when(keeps, F.col("replicas")).otherwise(F.col("current")))
+    loads = broker_loads_now(kept, {c: s.brokers for c, s in states.items()})
+    for cluster_id, state in states.items():
+        state.loads = loads[cluster_id]
+    return kept
+
+
+def _failures(results: list[tuple[int, Row]]) -> dict[str, list[Finding]]:
+    """Shards that failed, as findings of their clusters."""
+    found: dict[str, list[Finding]] = {}
+    for number, row in results:
+        if row.status == FAILED:
+            detail = f"a shard of {row.brokers} brokers failed and left its replicas where they are: {row.message}"
+            subject = f"shard {row.shard} of round {number}"
+            finding = Finding(
+                "shard_failed", subject, "after", detail, "see shard_results; report it with the run's tables"
+            )
+            found.setdefault(row.cluster_id, []).append(finding)
+    return found
 
 
 def _shard_rows(results: list[tuple[int, Row]], run: Run) -> Iterator[dict[str, object]]:
@@ -171,7 +207,13 @@ def build(inputs: Frames, run: Run) -> Frames:
     start = inputs["instance"].drop("run_id").withColumn("current", F.col("replicas")).localCheckpoint()
     states = _states(start, brokers, run.settings)
     placement, results = _rounds(start, states, run)
-    frames = {cluster_id: (s.brokers, s.limits, s.loads_before, s.loads) for cluster_id, s in states.items()}
+    if not all(state.brokers.is_live.all() for state in states.values()):
+        placement = _acceptable(placement, states).localCheckpoint()
+    failed = _failures(results)
+    frames = {
+        cluster_id: ClusterFacts(s.brokers, s.limits, s.loads_before, s.loads, tuple(failed.get(cluster_id, ())))
+        for cluster_id, s in states.items()
+    }
     finished = finish(placement, frames, run)
     bounds = bound_rows(placement, states, run)
     shard_rows = list(_shard_rows(results, run))

@@ -12,6 +12,9 @@ lagrangian
     separable by
     partition, so one pass over the partitions certifies it. The prices come from the shards' relaxations.
 
+Where a plan leaves a partition as no rule allows - a replica on a broker to empty, a broken rack - because nothing
+better exists, its term is taken at the plan's own placement if that is smaller: a smaller term is a bound too.
+
 A plan may leave brokers outside their bands where no plan can do better; the bands are then widened to what the plan
 reached, and the bound reads: no plan that is at least as balanced, broker by broker, moves fewer bytes.
 """
@@ -33,8 +36,19 @@ def widen(limits: Bands, after: Floats) -> Bands:
     return Bands(limits.resources, np.minimum(limits.lower, after), np.maximum(limits.upper, after))
 
 
-def forced_bytes(brokers: Brokers, partitions: Partitions) -> Ints:
-    """Bytes that each partition must copy whatever else happens, (P,)."""
+def copies_of(before: Ints, after: Ints) -> Ints:
+    """Replicas of each partition on brokers that held none before, (P,)."""
+    return np.asarray(((after[:, :, None] != before[:, None, :]).all(axis=2) & (after >= 0)).sum(axis=1))
+
+
+def forced_bytes(brokers: Brokers, partitions: Partitions, reached: Ints) -> Ints:
+    """Bytes that each partition must copy whatever else happens, (P,).
+
+    Parameters
+    ----------
+    reached : (P, W) int64
+        Replicas after the plan.
+    """
     held = partitions.replicas >= 0
     host = np.maximum(partitions.replicas, 0)
     leaving = held & brokers.must_empty[host]
@@ -43,7 +57,7 @@ def forced_bytes(brokers: Brokers, partitions: Partitions) -> Ints:
     over = np.maximum(rack_histogram(staying, brokers.rack, len(brokers.rack_names)) - caps[:, None], 0).sum(axis=1)
     over = np.where(partitions.mobility == FORCED_ONLY, 0, over)
     copies = np.where(partitions.mobility == FIXED, 0, leaving.sum(axis=1) + over)
-    return np.asarray(copies * partitions.size_bytes)
+    return np.asarray(np.minimum(copies, copies_of(partitions.replicas, reached)) * partitions.size_bytes)
 
 
 def flow_bytes(loads: Floats, limits: Bands) -> int:
@@ -65,13 +79,15 @@ def usable_prices(prices: Floats, limits: Bands) -> Floats:
     return np.where(np.isfinite(limits.upper), prices, np.minimum(prices, 0.0))
 
 
-def partition_terms(brokers: Brokers, partitions: Partitions, prices: Floats) -> Floats:
+def partition_terms(brokers: Brokers, partitions: Partitions, prices: Floats, reached: Ints) -> Floats:
     """The Lagrangian's term of each partition, bytes, (P,).
 
     Parameters
     ----------
     prices : (B, D) float64
         Bytes per absolute unit of load.
+    reached : (P, W) int64
+        Replicas after the plan.
     """
     weights = replica_weights(partitions)
     caps = rack_caps(partitions.replication_factor, live_rack_sizes(brokers))
@@ -81,7 +97,13 @@ def partition_terms(brokers: Brokers, partitions: Partitions, prices: Floats) ->
     for start in range(0, len(partitions), step):
         rows = slice(start, start + step)
         terms[rows] = _chunk(brokers, partitions, weights, caps, closed, prices, rows)
-    return terms
+    return np.asarray(np.minimum(terms, _own_terms(partitions, weights, prices, reached)))
+
+
+def _own_terms(partitions: Partitions, weights: Floats, prices: Floats, reached: Ints) -> Floats:
+    """Bytes and prices of the plan's own placement, (P,)."""
+    charge = np.where(reached >= 0, np.einsum("pd,pwd->pw", weights, prices[np.maximum(reached, 0)]), 0.0)
+    return np.asarray(charge.sum(axis=1) + copies_of(partitions.replicas, reached) * partitions.size_bytes)
 
 
 def _chunk(

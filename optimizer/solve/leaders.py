@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from ortools.graph.python import min_cost_flow
 
-from optimizer.domain import FIXED, Bools, Brokers, Floats, Ints, Partitions
+from optimizer.domain import FORCED_ONLY, FREE, Bools, Brokers, Floats, Ints, Partitions
 from optimizer.solve.bands import leader_loads, pour
 
 REWARD = 1000
@@ -51,11 +51,19 @@ def leader_bands(
 
 
 def may_lead(brokers: Brokers, replicas: Ints, partitions: Partitions) -> Bools:
-    """Which slots may lead, (P, W): brokers that accept leadership; the current one where none does, or the
-    partition is fixed."""
+    """Which slots may lead, (P, W).
+
+    Brokers that accept leadership; the first slot alone where none does, where the partition may not be reordered, or
+    where its list names a broker that is not live, which Kafka's tool would refuse.
+    """
     held = replicas >= 0
-    may = held & brokers.accepts_leadership[np.maximum(replicas, 0)]
-    stuck = ~may.any(axis=1) | (partitions.mobility == FIXED)
+    host = np.maximum(replicas, 0)
+    may = held & brokers.accepts_leadership[host]
+    same = (replicas == partitions.replicas).all(axis=1)
+    first_stays = (replicas[:, 0] == partitions.replicas[:, 0]) & may[:, 0]
+    frozen = (partitions.mobility != FREE) & same
+    frozen |= (partitions.mobility == FORCED_ONLY) & first_stays
+    stuck = ~may.any(axis=1) | frozen | (held & ~brokers.is_live[host]).any(axis=1)
     may[stuck] = False
     may[stuck, 0] = True
     return may

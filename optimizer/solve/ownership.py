@@ -17,7 +17,8 @@ def owner_slots(brokers: Brokers, replicas: Ints, cap: Ints, tie: Ints) -> Ints:
     counts = rack_histogram(replicas, brokers.rack, len(brokers.rack_names))
     over = np.take_along_axis(counts, brokers.rack[host], axis=1) > cap[:, None]
     width = replicas.shape[1]
-    turn = (np.arange(width)[None, :] - tie[:, None]) % width
+    factor = np.maximum(held.sum(axis=1), 1)[:, None]
+    turn = (np.arange(width)[None, :] - tie[:, None]) % factor
     urgency = 4 * (brokers.must_empty[host] & held) + 2 * (over & held)
-    score = np.where(held, urgency * width - turn, -(10**6))
+    score = np.where(held, urgency * factor - turn, -(10**6))
     return np.asarray(score.argmax(axis=1))

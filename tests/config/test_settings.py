@@ -41,6 +41,10 @@ def test_default_file_says_what_the_code_defaults_to() -> None:
         ({"emit": {"throttle_style": "none"}}, "use careful or kafka"),
         ({"clusters": [{"id": "a"}]}, r"give input \(a folder\) or bootstrap_servers"),
         ({"clusters": [{"id": "..", "input": "x"}]}, "not dots alone"),
+        (
+            {"clusters": [{"id": "a", "input": "x"}, {"id": "b", "input": "y"}], "policy": {"drain_brokers": [1]}},
+            r"give drain_brokers in the \[\[clusters\]\] table that it is meant for",
+        ),
         ({"clusters": [{"id": "a/b", "input": "x"}]}, "use letters, digits"),
         ({"clusters": [{"id": "a", "input": "x"}, {"id": "a", "input": "y"}]}, "name each cluster once"),
     ],
@@ -88,11 +92,20 @@ def test_broken_toml_names_the_place(tmp_path: Path) -> None:
         read_toml(file)
 
 
+def test_each_cluster_has_its_own_brokers_listed() -> None:
+    """Lists of a cluster's own table hold for it alone; the policy's hold where there is one cluster."""
+    one = {"id": "a", "input": "x", "drain_brokers": [3]}
+    both = build(merge(DEFAULTS, {"clusters": [one, {"id": "b", "input": "y"}]}))
+    assert both.brokers_listed("drain_brokers") == {"a": (3,), "b": ()}
+    alone = build(merge(DEFAULTS, {"clusters": [one], "policy": {"drain_brokers": [1]}}))
+    assert alone.brokers_listed("drain_brokers") == {"a": (1, 3)}
+
+
 def test_hash_sees_what_decides_the_plan_alone() -> None:
     """Places and client files don't change the hash; a band does."""
     base = build(merge(DEFAULTS, {"clusters": [{"id": "a", "input": "x"}]}))
     moved = build(
-        merge(DEFAULTS, {"clusters": [{"id": "a", "input": "x", "client_config": "s"}], "storage": {"output": "z"}})
+        merge(DEFAULTS, {"clusters": [{"id": "a", "input": "y", "client_config": "s"}], "storage": {"output": "z"}})
     )
     wider = build(merge(DEFAULTS, {"clusters": [{"id": "a", "input": "x"}], "policy": {"disk_band": 0.1}}))
     assert base.config_hash() == moved.config_hash()

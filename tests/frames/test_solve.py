@@ -79,7 +79,7 @@ def solved(spark: SparkSession) -> Frames:
 
 
 def test_plan_drains_and_stays_above_its_bound(solved: Frames) -> None:
-    """Nothing stays on the draining broker, and the bytes of the moves are between the best bound and a little above."""
+    """Nothing stays on the draining broker, and the bytes moved lie between the best bound and a little above it."""
     proposed = solved["proposal"].collect()
     assert not any(100 in row.replicas for row in proposed)
     assert all(len(set(row.replicas)) == 3 for row in proposed)

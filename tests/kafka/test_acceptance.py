@@ -36,14 +36,13 @@ CONFIG = """\
 id = "tools"
 input = "captured"
 kafka_version = "4.3"
+drain_brokers = [{drain}]
 
 [[clusters]]
 id = "live"
 input = "metrics"
 bootstrap_servers = "{bootstrap}"
 kafka_version = "4.3"
-
-[policy]
 drain_brokers = [{drain}]
 
 [schedule]

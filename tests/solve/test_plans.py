@@ -3,7 +3,7 @@ side."""
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 
 from optimizer.domain import FIXED, FORCED_ONLY, Cluster
 from optimizer.settings import Policy
@@ -34,8 +34,8 @@ def bounds_of(cluster: Cluster, policy: Policy) -> tuple[int, int, int, int]:
     limits = widen(planned.limits, after)
     before = broker_loads(len(cluster.brokers), cluster.partitions.replicas, weights)
     prices = usable_prices(planned.prices * (planned.scale[DISK] / planned.scale), limits)
-    terms = int(np.floor(partition_terms(cluster.brokers, cluster.partitions, prices)).sum())
-    forced = int(forced_bytes(cluster.brokers, cluster.partitions).sum())
+    terms = int(np.floor(partition_terms(cluster.brokers, cluster.partitions, prices, planned.replicas)).sum())
+    forced = int(forced_bytes(cluster.brokers, cluster.partitions, planned.replicas).sum())
     lagrangian = int(np.floor(terms - band_price(prices, limits)))
     return moved_bytes(cluster, planned.replicas), forced, flow_bytes(before, limits), lagrangian
 
@@ -74,8 +74,7 @@ def test_every_bound_is_below_the_plan(cluster: Cluster) -> None:
 def test_bound_optimum_plan_stand_in_this_order(cluster: Cluster) -> None:
     """On tiny clusters the best placement found by trying all lies between the bounds and the plan."""
     planned = plan_one_shard(cluster, WIDE, rounds=6)
-    if out_of_band(cluster, planned.replicas, planned.limits, planned.scale) > 1e-9:
-        return
+    assume(out_of_band(cluster, planned.replicas, planned.limits, planned.scale) <= 1e-9)
     optimum = brute_force(cluster, planned.limits, planned.scale)
     plan, forced, flow, lagrangian = bounds_of(cluster, WIDE)
     assert optimum is not None

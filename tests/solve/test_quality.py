@@ -1,0 +1,71 @@
+"""How near the plan comes to its bound, on clusters of 30 brokers and 3,000 partitions."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchmarks.generate import generate
+from optimizer.domain import Cluster
+from optimizer.frames.cluster import to_cluster
+from optimizer.settings import Policy
+from optimizer.solve.bands import DISK, broker_loads, replica_weights
+from optimizer.solve.bound import band_price, flow_bytes, forced_bytes, partition_terms, usable_prices
+from tests.solve.clusters import moved_bytes, out_of_band, plan_one_shard, rack_breaches
+
+MB = 1 << 20
+
+
+def cluster_of(scenario: str) -> Cluster:
+    """A generated cluster of size S, seed 1."""
+    made = generate("S", scenario, 1)
+    leaving = set(made["decommission"])
+    brokers = [
+        {
+            "broker_id": b["id"],
+            "rack": b["rack"],
+            "state": "draining" if b["id"] in leaving else "alive",
+            "accepts_replicas": b["id"] not in leaving,
+            "accepts_leadership": b["id"] not in leaving,
+            "must_empty": b["id"] in leaving,
+            "disk_capacity_bytes": int(b["disk_capacity_mb"] * MB),
+            "in_capacity_bytes_per_s": None,
+            "out_capacity_bytes_per_s": None,
+        }
+        for b in made["brokers"]
+    ]
+    partitions = [
+        {
+            "topic": p["topic"],
+            "partition": p["partition"],
+            "replicas": p["replicas"],
+            "leader": p["leader"],
+            "replication_factor": len(p["replicas"]),
+            "size_bytes": int(p["size_mb"] * MB),
+            "in_bytes_per_s": int(p["nw_in_kbps"] * 1024),
+            "out_bytes_per_s": int(p["nw_out_kbps"] * 1024),
+            "mobility": "free",
+        }
+        for p in made["partitions"]
+    ]
+    return to_cluster(pd.DataFrame(partitions), pd.DataFrame(brokers), scenario)
+
+
+@pytest.mark.parametrize("scenario", ["expand", "decom", "legacy", "drift", "uneven"])
+def test_plan_is_within_a_thousandth_of_its_bound(scenario: str) -> None:
+    """Every band holds, every rack is in order, and the bytes are at most 0.1 % over the best of the three bounds."""
+    cluster = cluster_of(scenario)
+    planned = plan_one_shard(cluster, Policy())
+    weights = replica_weights(cluster.partitions)
+    before = broker_loads(len(cluster.brokers), cluster.partitions.replicas, weights)
+    prices = usable_prices(planned.prices * (planned.scale[DISK] / planned.scale), planned.limits)
+    terms = np.floor(partition_terms(cluster.brokers, cluster.partitions, prices, planned.replicas)).sum()
+    bound = max(
+        int(forced_bytes(cluster.brokers, cluster.partitions, planned.replicas).sum()),
+        flow_bytes(before, planned.limits),
+        int(terms - band_price(prices, planned.limits)),
+    )
+    moved = moved_bytes(cluster, planned.replicas)
+    assert out_of_band(cluster, planned.replicas, planned.limits, planned.scale) < 1e-6
+    assert rack_breaches(cluster, planned.replicas) == 0
+    assert not cluster.brokers.must_empty[planned.replicas].any()
+    assert bound <= moved <= 1.001 * bound
