@@ -105,7 +105,12 @@ DOCUMENTS = Table(
     doc="One file that is handed over, stable to the byte.",
     columns=keyed(
         column("path", TEXT, "relative to the run's output folder"),
-        column("kind", TEXT, "reassignment, rollback, topics_to_move, leader_election, throttle, runbook, report"),
+        column(
+            "kind",
+            TEXT,
+            "reassignment, rollback, rollback_not_possible, topics_to_move, leader_election, throttle, runbook, "
+            "report, summary",
+        ),
         column("wave", INT, "wave; 0 for the whole plan"),
         column("content", TEXT, "text, UTF-8"),
         column("sha256", TEXT, "hex digest of the content"),

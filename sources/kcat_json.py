@@ -101,8 +101,8 @@ def _partition(topic: str, entry: Any, line: int) -> Record:
         "leader": None if leader == -1 else leader,
         "replicas": replicas,
         "isr": isr,
-        "adding": [],
-        "removing": [],
+        "adding": None,
+        "removing": None,
         "offline": None,
     }
     return Record("partition", line, payload)

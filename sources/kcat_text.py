@@ -81,8 +81,8 @@ def _partition(number: int, line: str, topic: str | None) -> Record:
         "leader": None if leader == -1 else leader,
         "replicas": replicas,
         "isr": isr,
-        "adding": [],
-        "removing": [],
+        "adding": None,
+        "removing": None,
         "offline": None,
     }
     return Record("partition", number, payload)

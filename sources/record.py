@@ -8,7 +8,8 @@ kind               payload
 broker             broker_id, host, port, rack, fenced (bool or null), is_controller (bool or null)
 topic              topic, topic_id, partition_count, replication_factor (header: never trusted), configs (opaque
                    text), marked_for_deletion (bool)
-partition          topic, partition, leader (null when none), replicas, isr, adding, removing, offline (or null)
+partition          topic, partition, leader (null when none), replicas, isr, adding, removing (both null when the tool
+                   does not tell what moves), offline (or null)
 assignment         topic, partition, replicas, log_dirs (or null): a "current assignment" JSON
 reassignment       topic, partition, replicas, adding, removing: ``--list`` or the Admin API
 log_dir            broker_id, log_dir, error, total_bytes, usable_bytes (null in the tool's output)

@@ -122,17 +122,25 @@ def check_waves(whole: Document | None, waves: Sequence[Document]) -> Iterator[V
 
 
 def check_rollback(instance: Instance, whole: Document | None, rollback: Document | None) -> Iterator[Violation]:
-    """The rollback names the plan's partitions, each with the replicas that it had, in their order."""
+    """The rollback names the plan's partitions, each with the replicas that it had, in their order.
+
+    Just those are left out that were on a broker which does not live: Kafka refuses a whole document that names one.
+    """
     planned = {e.key for e in whole.entries} if whole else set()
     restored = {e.key: e.replicas for e in rollback.entries} if rollback else {}
     for key in sorted(planned - restored.keys()):
-        yield Violation("rollback", name(key), "the rollback does not name it")
+        partition = instance.partitions.get(key)
+        if partition is None or instance.living.issuperset(partition.replicas):
+            yield Violation("rollback", name(key), "the rollback does not name it")
     for key, replicas in restored.items():
         before = instance.partitions.get(key)
         if key not in planned or before is None:
             yield Violation("rollback", name(key), "the plan does not name it")
         elif replicas != before.replicas:
             yield Violation("rollback", name(key), f"restores {replicas}, the cluster has {before.replicas}")
+        elif not instance.living.issuperset(replicas):
+            away = sorted(set(replicas) - instance.living)
+            yield Violation("rollback", name(key), f"restores {replicas}: Kafka refuses it while {away} do not live")
 
 
 def check_capacity(instance: Instance, waves: Sequence[Document]) -> Iterator[Violation]:

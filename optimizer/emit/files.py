@@ -35,18 +35,25 @@ def reassignment(plan: ClusterPlan, rows: Sequence[Row], column: str) -> str:
 
 def _pair(plan: ClusterPlan, wave: int, folder: str) -> Iterator[Document]:
     rows = plan.of_wave(wave)
-    there, back = reassignment(plan, rows, "proposed_replicas"), reassignment(plan, rows, "current_replicas")
-    yield Document(f"{folder}/reassignment.json", "reassignment", wave, there)
-    yield Document(f"{folder}/rollback.json", "rollback", wave, back)
+    yield Document(f"{folder}/reassignment.json", "reassignment", wave, reassignment(plan, rows, "proposed_replicas"))
+    back = [row for row in rows if plan.can_go_back(row)]
+    if back:
+        yield Document(f"{folder}/rollback.json", "rollback", wave, reassignment(plan, back, "current_replicas"))
 
 
 def kafka_documents(plan: ClusterPlan) -> Iterator[Document]:
-    """Every JSON document of the plan; none where nothing changes: Kafka refuses an empty list."""
+    """Every JSON document of the plan; none where nothing changes: Kafka refuses an empty list.
+
+    Partitions that Kafka would not take back are in no rollback, but in a document of their own.
+    """
     if not plan.changed:
         return
     yield from _pair(plan, WHOLE_PLAN, plan.folder)
     for row in plan.waves:
         yield from _pair(plan, row["wave"], f"{plan.folder}/{wave_folder(row['wave'], len(plan.waves))}")
+    if plan.no_way_back:
+        stuck = reassignment(plan, plan.no_way_back, "current_replicas")
+        yield Document(f"{plan.folder}/rollback-not-possible.json", "rollback_not_possible", WHOLE_PLAN, stuck)
     topics = format_topics_to_move(row["topic"] for row in plan.changed) + "\n"
     yield Document(f"{plan.folder}/topics-to-move.json", "topics_to_move", WHOLE_PLAN, topics)
     elected = [(row["topic"], row["partition"]) for row in plan.changed if needs_election(row)]

@@ -84,6 +84,19 @@ class ClusterPlan:
             groups.setdefault(row["wave"], []).append(row)
         return groups
 
+    @cached_property
+    def _living(self) -> frozenset[int]:
+        return frozenset(b["broker_id"] for b in self.brokers if b["state"] not in NOT_LIVING)
+
+    def can_go_back(self, row: Row) -> bool:
+        """Whether Kafka accepts the old list: one broker that does not live, and it refuses the whole document."""
+        return self._living.issuperset(row["current_replicas"])
+
+    @cached_property
+    def no_way_back(self) -> Sequence[Row]:
+        """Changed partitions whose old list names a broker that does not live."""
+        return [row for row in self.changed if not self.can_go_back(row)]
+
     def touches_dead(self, wave: int) -> bool:
         """Whether a partition of the wave still names a dead broker: Kafka's own throttle option then fails."""
         dead = set(self.dead_brokers)

@@ -40,15 +40,16 @@ def steps(plan: ClusterPlan) -> list[Step]:
     return result
 
 
-def _no_way_back(plan: ClusterPlan) -> Sequence[str]:
-    """Partitions whose old list names a dead broker: Kafka refuses their rollback."""
-    dead = set(plan.dead_brokers)
-    return [f"{row['topic']}-{row['partition']}" for row in plan.changed if dead & set(row["current_replicas"])]
+def _without_rollback(plan: ClusterPlan) -> Sequence[str]:
+    """Folders of waves none of whose partitions can go back."""
+    without = [row["wave"] for row in plan.waves if not any(map(plan.can_go_back, plan.of_wave(row["wave"])))]
+    return [wave_folder(wave, len(plan.waves)) for wave in without]
 
 
 def runbook(plan: ClusterPlan) -> str:
     """The runbook in Markdown."""
-    stuck = _no_way_back(plan)
+    stuck = [f"{row['topic']}-{row['partition']}" for row in plan.no_way_back]
+    without = _without_rollback(plan)
     return render(
         "runbook.md.j2",
         plan=plan,
@@ -59,6 +60,8 @@ def runbook(plan: ClusterPlan) -> str:
         elections=sum(needs_election(row) for row in plan.changed),
         in_one_request=len(plan.of_wave(WHOLE_PLAN)) <= PARTITIONS_PER_REQUEST,
         request_limit=PARTITIONS_PER_REQUEST,
+        waves_without_rollback=without,
+        any_rollback=len(without) < len(plan.waves),
         no_way_back=stuck[:_NAMED],
         no_way_back_more=max(len(stuck) - _NAMED, 0),
         in_flight=[row["subject"] for row in plan.findings if "in flight" in row["detail"]],

@@ -15,6 +15,7 @@ _FILES = {
     "runbook.md": "what to run, step by step",
     "reassignment.json": "the whole plan",
     "rollback.json": "the way back",
+    "rollback-not-possible.json": "what has no way back until a dead broker is back",
 }
 
 

@@ -44,8 +44,8 @@ def _texts(tables: Tables, kind: str, wave: Callable[[int], bool]) -> list[str]:
     return [row["content"] for row in sorted(rows, key=lambda row: row["wave"])]
 
 
-def _refusals(tables: Tables, texts: Iterable[str]) -> Iterator[str]:
-    """What Kafka's tool would answer to each document."""
+def _refusals(tables: Tables, texts: Iterable[str], subject: str) -> Iterator[str]:
+    """What Kafka's tool would answer to each document of the plan or the rollback."""
     live = {row["broker_id"] for row in tables["instance_brokers"] if row["state"] not in NOT_LIVING}
     partitions: dict[str, set[int]] = {}
     for row in tables["instance"]:
@@ -54,7 +54,7 @@ def _refusals(tables: Tables, texts: Iterable[str]) -> Iterator[str]:
         try:
             check_execute(text, live_broker_ids=live, partitions_per_topic=partitions)
         except KafkaError as error:
-            yield f"Kafka would refuse the plan: {error}; nothing was written"
+            yield f"Kafka would refuse the {subject}: {error}; nothing was written"
 
 
 def audit_cluster(group: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
@@ -63,7 +63,9 @@ def audit_cluster(group: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
     waves = _texts(tables, "reassignment", lambda wave: wave != WHOLE_PLAN)
     whole = _texts(tables, "reassignment", lambda wave: wave == WHOLE_PLAN)
     rollback = _texts(tables, "rollback", lambda wave: wave == WHOLE_PLAN)
-    messages = list(dict.fromkeys(_refusals(tables, [*whole, *waves])))
+    back = _texts(tables, "rollback", lambda _: True)
+    refusals = (*_refusals(tables, [*whole, *waves], "plan"), *_refusals(tables, back, "rollback"))
+    messages = list(dict.fromkeys(refusals))
     verdict = audit_plan(
         brokers=brokers_from_rows(tables["instance_brokers"]),
         partitions=partitions_from_rows(tables["instance"]),

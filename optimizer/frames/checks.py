@@ -57,11 +57,16 @@ def judged(table: str, rows: DataFrame, rules: Sequence[Rule]) -> Judged:
 
 
 def judge_placements(records: DataFrame) -> Judged:
-    """Partitions, each described once: a description counts before an assignment document, the newest first."""
+    """Partitions, each described once: a description counts before an assignment document, the newest first.
+
+    Of the same capture, one that tells what is in flight counts before one that does not.
+    """
     flagged = with_flags(placements(records), rule_table.PLACEMENTS)
     valid = flagged.withColumn("is_valid", is_usable(rule_table.PLACEMENTS))
     group = Window.partitionBy(*_PARTITION, "is_valid")
-    order = group.orderBy(F.col("kind") == "assignment", F.desc("captured_at"), "source", "ordinal")
+    order = group.orderBy(
+        F.col("kind") == "assignment", F.desc("captured_at"), F.desc("knows_moves"), "source", "ordinal"
+    )
     ranked = valid.withColumns(
         {
             "place": F.row_number().over(order),

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from optimizer.errors import ConfigError, InputError
-from optimizer.frames.metrics import read_metrics
+from optimizer.frames.metrics import literal_path, read_metrics
 from optimizer.settings import ClusterInput
 from optimizer.stages import Frames, Run
 from schemas.bronze import BRONZE_METRICS, BRONZE_RECORDS
@@ -108,7 +108,7 @@ def _files(spark: SparkSession, cluster: ClusterInput) -> list[_File]:
 
 
 def _listing(spark: SparkSession, path: str) -> DataFrame:
-    return spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(path)
+    return spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(literal_path(path))
 
 
 def _captured_at(cluster: ClusterInput, files: list[_File]) -> datetime:
@@ -132,7 +132,7 @@ def _is_metrics(spark: SparkSession, path: str) -> bool:
         return True
     if not path.endswith(_TABLES):
         return False
-    lines = (row.value.strip() for row in spark.read.text(path).head(_HEAD_LINES))
+    lines = (row.value.strip() for row in spark.read.text(literal_path(path)).head(_HEAD_LINES))
     header = next((line for line in lines if line and not line.startswith("#")), "")
     return metrics_csv.recognises(header)
 

@@ -1,5 +1,6 @@
 """Files of metrics -> bronze_metrics, and the rows that are set aside; every rule is a column expression."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -15,6 +16,7 @@ from schemas import bronze, conform
 from sources import metrics_csv
 
 _HEAD_LINES = 50
+_PATTERN = re.compile(r"([\[\]{}*?\\])")
 _BOM = "\ufeff"
 _MEASURED = (
     "source string, line long, payload string, topic string, partition int, broker_id int, observed_at timestamp, "
@@ -76,12 +78,17 @@ def from_records(records: DataFrame) -> DataFrame:
 
 def _table(spark: SparkSession, path: str) -> _Table:
     if path.rstrip("/").endswith(".parquet"):
-        return _Table("", tuple(spark.read.parquet(path).columns))
-    for row in spark.read.text(path).head(_HEAD_LINES):
+        return _Table("", tuple(spark.read.parquet(literal_path(path)).columns))
+    for row in spark.read.text(literal_path(path)).head(_HEAD_LINES):
         line = row.value.removeprefix(_BOM).strip()
         if line and not line.startswith("#"):
             return _Table(line, tuple(metrics_csv.split_header(line)))
     return _Table("", ())
+
+
+def literal_path(path: str) -> str:
+    """A path that Spark takes by its letters: brackets, braces, stars and question marks stand for patterns."""
+    return _PATTERN.sub(r"\\\1", path)
 
 
 def _plain(path: str) -> str:
@@ -122,7 +129,7 @@ def _numbered_lines(spark: SparkSession, paths: Sequence[str], root: str) -> Dat
     A task numbers the lines of a split in order; the lines before the split are counted in a pass of their own.
     """
     split = ("path", "start")
-    lines = spark.read.text(list(paths)).select(
+    lines = spark.read.text([literal_path(path) for path in paths]).select(
         "value",
         _source_column(root).alias("source"),
         F.col("_metadata.file_path").alias("path"),
@@ -143,7 +150,7 @@ def _parquet_rows(spark: SparkSession, paths: Sequence[str], table: _Table, root
     """Rows of Parquet files in the shape of ``_csv_rows``; the line is the row's number in its file, from 1."""
     columns = [F.col(f"`{name}`") for name in table.names]
     texts = [column.cast("string").alias(f"c{i}") for i, column in enumerate(columns)]
-    return spark.read.parquet(*paths).select(
+    return spark.read.parquet(*map(literal_path, paths)).select(
         _source_column(root).alias("source"),
         (F.col("_metadata.row_index") + 1).alias("line"),
         F.to_json(F.struct(*columns)).alias("payload"),

@@ -39,6 +39,7 @@ def placements(records: DataFrame) -> DataFrame:
     """Partitions as ``--describe`` (or a live cluster) and assignment documents show them, in one shape.
 
     An assignment document knows neither leader nor ISR: it is read as a healthy partition, led by its first replica.
+    ``knows_moves`` says whether the source tells what is in flight: kcat does not.
     """
     kinds = F.col("kind").isin("partition", "assignment")
     fields = F.from_json("payload", _FIELDS["partition"])
@@ -50,6 +51,7 @@ def placements(records: DataFrame) -> DataFrame:
         {
             "leader": leader,
             "isr": F.when(healthy, F.col("replicas")).otherwise(F.coalesce("isr", "replicas")),
+            "knows_moves": F.col("adding").isNotNull() & F.col("removing").isNotNull(),
             "adding": F.coalesce("adding", none),
             "removing": F.coalesce("removing", none),
         }

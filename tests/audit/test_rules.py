@@ -221,6 +221,36 @@ def test_waves_and_whole_plan_differ() -> None:
     ]
 
 
+LEFT_OUT: list[tuple[str, tuple[int, ...], bool, str]] = [
+    ("dead and left out", (1, 8, 3), False, ""),
+    ("fenced and left out", (1, 2, 11), False, ""),
+    ("unknown and left out", (1, 2, 99), False, ""),
+    ("dead and named", (1, 8, 3), True, "restores (1, 8, 3): Kafka refuses it while [8] do not live"),
+    ("living and left out", (1, 2, 6), False, "the rollback does not name it"),
+    ("to empty and left out", (7, 2, 3), False, "the rollback does not name it"),
+    ("living and named", (1, 2, 6), True, ""),
+]
+
+
+@pytest.mark.parametrize(
+    ("before", "is_named", "detail"), [row[1:] for row in LEFT_OUT], ids=[row[0] for row in LEFT_OUT]
+)
+def test_a_rollback_leaves_out_what_kafka_refuses(before: tuple[int, ...], is_named: bool, detail: str) -> None:
+    """Just the partitions that were on a broker which does not live are in no rollback."""
+    whole = document({("t", 0): [4, 5, 3], ("t", 1): [4, 2, 3]})
+    report = audit_plan(
+        brokers=ALL,
+        partitions=[partition(0, *before), partition(1, 1, 2, 3)],
+        waves=[whole],
+        whole=whole,
+        rollback=document({**({("t", 0): before} if is_named else {}), ("t", 1): (1, 2, 3)}),
+        limits=LIMITS,
+        claims=None,
+    )
+    found = [(v.subject, v.detail) for v in report.violations if v.rule == "rollback"]
+    assert found == ([("t-0", detail)] if detail else [])
+
+
 def test_an_instance_that_repeats_itself() -> None:
     """A broker or partition that the instance lists twice is refused: the verdict would mean nothing."""
     assert rules_broken(audit([*LIVING, LIVING[0]], [P, P], {})) == {"instance"}

@@ -1,8 +1,10 @@
 """Pages of plans of any size, without Spark."""
 
+import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +72,44 @@ def test_a_report_stays_small(n_brokers: int, most_bytes: int) -> None:
     assert len(report.encode()) < most_bytes
     assert "t&lt;1&gt;-0" in report
     assert "t<1>" not in report
+
+
+def test_a_rollback_names_no_dead_broker() -> None:
+    """Partitions that were on a dead broker are in no rollback, but in a document of their own with the same shape."""
+    made = {d.path.removeprefix("c/"): d.content for d in documents(synthetic(3, dead=True))}
+    back = {path: json.loads(text)["partitions"] for path, text in made.items() if "rollback" in path}
+    assert sorted(back) == [
+        "rollback-not-possible.json",
+        "rollback.json",
+        *(f"wave-0{w}/rollback.json" for w in (1, 2, 3)),
+    ]
+    stuck = back.pop("rollback-not-possible.json")
+    assert [(p["partition"], p["replicas"]) for p in stuck] == [(p, [0]) for p in range(0, 300, 3)]
+    assert all(p["replicas"] != [0] for rows in back.values() for p in rows)
+    assert len(back["rollback.json"]) == sum(len(back[f"wave-0{w}/rollback.json"]) for w in (1, 2, 3)) == 200
+    assert "rollback-not-possible.json" in made["runbook.md"]
+    assert "Without a `rollback.json`" not in made["runbook.md"]
+
+
+def test_waves_that_cannot_go_back_have_no_rollback() -> None:
+    """A wave, or a plan, of nothing but partitions from a dead broker has no rollback, and the runbook says so."""
+    plan = synthetic(3, dead=True, partitions=201)
+    rows = [row if row["wave"] < 3 else {**row, "current_replicas": [0]} for row in plan.changed]
+    some = {d.path: d.content for d in documents(replace(plan, changed=rows))}
+    assert "c/wave-02/rollback.json" in some
+    assert "c/wave-03/rollback.json" not in some
+    assert "nothing else is in them: wave-03." in some["c/runbook.md"]
+    none = {d.path: d.content for d in documents(synthetic(3, dead=True, partitions=1))}
+    assert [path for path in none if "rollback" in path] == ["c/rollback-not-possible.json"]
+    assert "/rollback.json" not in none["c/runbook.md"]
+    assert "--cancel" in none["c/runbook.md"]
+
+
+def test_without_dead_brokers_everything_can_go_back() -> None:
+    """No document and no word says that something is not possible."""
+    made = {d.path: d.content for d in documents(synthetic(3))}
+    assert "c/rollback-not-possible.json" not in made
+    assert "rollback-not-possible" not in made["c/runbook.md"]
 
 
 def test_equal_plans_give_equal_bytes() -> None:

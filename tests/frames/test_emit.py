@@ -59,14 +59,17 @@ def test_waves_and_the_whole_name_the_same_partitions(texts: dict[str, str]) -> 
     key = [(p["topic"], p["partition"]) for p in whole]
     assert sorted((p["topic"], p["partition"]) for wave in waves for p in wave) == key
     back = json.loads(texts["rollback.json"])["partitions"]
-    assert [p["replicas"] for p in back] == [p[2] for p in small_plan.PARTITIONS if p[2] != p[6]]
+    assert [p["replicas"] for p in back] == [p[2] for p in small_plan.PARTITIONS if p[2] != p[6] and 4 not in p[2]]
+    stuck = json.loads(texts["rollback-not-possible.json"])["partitions"]
+    assert [(p["topic"], p["partition"], p["replicas"]) for p in stuck] == [("clicks", 2, [1, 4, 5])]
 
 
 def test_the_runbook_warns_of_the_dead_broker(texts: dict[str, str]) -> None:
-    """Where a dead broker is named, throttles are set by script, and its rollback is named as impossible."""
+    """Where a dead broker is named, throttles are set by script, and its rollback is named as not yet possible."""
     runbook = texts["runbook.md"]
     assert "never give `--throttle` there" in runbook
-    assert "Take these partitions out of the\nrollback first: clicks-2." in runbook
+    assert "**Not possible while 4 is down:**" in runbook
+    assert "no `rollback.json` has them: clicks-2." in runbook
     assert "--cancel" in runbook.split("A wave that runs")[1]
 
 
@@ -121,6 +124,16 @@ def test_the_gate_refuses_what_kafka_refuses(frames: Frames, spark: SparkSession
     assert "Kafka would refuse the plan: Unknown broker id 4; nothing was written" in str(caught.value)
     assert "the audit refuses the plan" in str(caught.value)
     assert caught.value.exit_code == 3
+
+
+@pytest.mark.parametrize("wave", [0, 1])
+def test_the_gate_refuses_a_rollback_that_kafka_refuses(frames: Frames, spark: SparkSession, wave: int) -> None:
+    """A rollback that names a dead broker, of the whole or of a wave, stops the run before a file is written."""
+    chosen = (F.col("kind") == "rollback") & (F.col("wave") == wave)
+    spoilt = F.when(chosen, F.replace("content", F.lit("[2,3,5]"), F.lit("[4,3,5]"))).otherwise(F.col("content"))
+    with pytest.raises(AuditFailed) as caught:
+        emit.gate({**frames, "documents": frames["documents"].withColumn("content", spoilt)}, small_plan.run(spark))
+    assert "Kafka would refuse the rollback: Unknown broker id 4; nothing was written" in str(caught.value)
 
 
 def test_files_are_written_whole_and_replaced(frames: Frames, spark: SparkSession, tmp_path: Path) -> None:

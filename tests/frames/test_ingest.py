@@ -30,12 +30,12 @@ METRICS = """observed_at,topic,partition,size_bytes,in_bytes_per_s
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The outputs of a small cluster, one in a subfolder whose name has a blank."""
+    """The outputs of a small cluster, one in a subfolder whose name has a blank, one named with brackets."""
     below = tmp_path / "in put" / "sub folder"
     below.mkdir(parents=True)
     (below.parent / "topics.txt").write_text(DESCRIBE, encoding="utf-8")
     (below / "brokers.txt").write_text(VERSIONS, encoding="utf-8")
-    (below / "load.csv").write_text(METRICS, encoding="utf-8")
+    (below / "load [1].csv").write_text(METRICS, encoding="utf-8")
     (below.parent / "notes.txt").write_text("nothing of ours\n", encoding="utf-8")
     return below.parent
 
@@ -56,7 +56,7 @@ def test_every_file_of_a_folder_is_read_with_its_place(spark: SparkSession, fold
         ("notes.txt", 1, "malformed"),
         ("sub folder/brokers.txt", 1, "broker"),
         ("sub folder/brokers.txt", 2, "broker"),
-        ("sub folder/load.csv", 3, "malformed"),
+        ("sub folder/load [1].csv", 3, "malformed"),
         ("topics.txt", 1, "topic"),
         ("topics.txt", 2, "partition"),
         ("topics.txt", 3, "partition"),
@@ -65,8 +65,8 @@ def test_every_file_of_a_folder_is_read_with_its_place(spark: SparkSession, fold
     assert json.loads(records[5].payload)["replicas"] == [1, 2]
     assert "-1" in json.loads(records[3].payload)["reason"]
     samples = {(row.source, row.line, row.metric) for row in frames["bronze_metrics"].collect()}
-    assert ("sub folder/load.csv", 2, "size_bytes") in samples
-    assert ("sub folder/load.csv", 3, "in_bytes_per_s") not in samples
+    assert ("sub folder/load [1].csv", 2, "size_bytes") in samples
+    assert ("sub folder/load [1].csv", 3, "in_bytes_per_s") not in samples
 
 
 @pytest.mark.parametrize("make", [False, True])
@@ -90,7 +90,7 @@ def test_a_configuration_that_names_nothing_is_refused(spark: SparkSession, fold
 def test_the_first_stages_run_twice_leave_every_table_as_it_was(spark: SparkSession, folder: Path) -> None:
     """Ingest, validate and snapshot give an instance; a second run, by a new process, changes no version."""
     (folder / "notes.txt").unlink()
-    (folder / "sub folder" / "load.csv").write_text(METRICS.replace("-1", "5"), encoding="utf-8")
+    (folder / "sub folder" / "load [1].csv").write_text(METRICS.replace("-1", "5"), encoding="utf-8")
     run = run_of(spark, folder)
     versions = []
     for _ in range(2):

@@ -170,6 +170,15 @@ CASES = {
         ],
         (),
     ),
+    "in-flight-and-kcat": Case(
+        [
+            *(partition(p, LISTS[p], adding=None, removing=None) for p in LISTS),
+            *others(0),
+            partition(0, LISTS[0], adding=[1], removing=[3]),
+        ],
+        ("no_duplicate_snapshot",),
+        "t-0 is described again",
+    ),
     "assignment-only": Case([*without(healthy(), "partition"), *(assignment(p, LISTS[p]) for p in LISTS)], ()),
 }
 
@@ -315,6 +324,14 @@ def test_what_moves_is_read_from_either_tool(outcome: Outcome) -> None:
         (1, 2, True, False),
         (1, 1, False, True),
     }
+
+
+def test_a_listing_that_cannot_know_hides_no_move(outcome: Outcome) -> None:
+    """A description that tells what moves counts before an earlier row of the same capture that does not."""
+    rows = outcome.of("replicas", "in-flight-and-kcat")
+    moving = {(r["partition"], r["broker_id"], r["is_adding"], r["is_removing"]) for r in rows}
+    assert {row for row in moving if row[2] or row[3]} == {(0, 1, True, False), (0, 3, False, True)}
+    assert len(rows) == 12
 
 
 def test_an_assignment_alone_is_read_as_healthy(outcome: Outcome) -> None:

@@ -69,6 +69,14 @@ def test_kcat_json() -> None:
     assert payloads(iter(records[3:]), "topic", "partition", "leader", "replicas", "isr") == expected
 
 
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_kcat_does_not_know_what_moves(form: str) -> None:
+    """kcat shows nothing of a reassignment in flight: adding and removing are unknown, not empty."""
+    records = kcat_json.parse(json.dumps(KCAT)) if form == "json" else kcat_text.parse(KCAT_TEXT)
+    described = [record for record in records if record.kind == "partition"]
+    assert payloads(iter(described), "adding", "removing") == [(None, None)] * 2
+
+
 KCAT_FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"brokers": {}}, "'brokers' is no list"),
     ({"brokers": [{"name": "h:1"}], "topics": []}, "no integer 'id'"),
