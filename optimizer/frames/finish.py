@@ -100,7 +100,7 @@ def finish_cluster(frame: pd.DataFrame, facts: ClusterFacts, policy: Policy) -> 
         *_leaders(brokers, partitions, final),
         *({"kind": "finding", **asdict(finding)} for finding in findings),
     ]
-    result = pd.DataFrame(records, columns=NAMES).assign(cluster_id=str(frame["cluster_id"].iloc[0]))
+    result = pd.DataFrame(records, columns=NAMES, dtype=object).assign(cluster_id=str(frame["cluster_id"].iloc[0]))
     return with_nulls(result)
 
 

@@ -168,7 +168,9 @@ def solve_group(frame: pd.DataFrame, tasks: dict[str, ClusterRound]) -> pd.DataF
     status["partitions"] = len(frame)
     status["cpu_seconds"] = time.process_time() - started
     status["peak_memory_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    result = pd.concat([moves.assign(kind="move"), pd.DataFrame([status]).assign(kind="status")], ignore_index=True)
+    # Objects: a whole number beside a missing one would become a float, and wrong above 2^53.
+    parts = (moves.astype(object).assign(kind="move"), pd.DataFrame([status], dtype=object).assign(kind="status"))
+    result = pd.concat(parts, ignore_index=True)
     result = result.assign(cluster_id=cluster_id, shard=shard).reindex(columns=columns)
     return with_nulls(result)
 

@@ -32,7 +32,8 @@ def run_block(block: Block, folder: Path) -> str:
 def promised_files() -> set[str]:
     """Files that README's table of outputs names, for the first wave."""
     section = README.read_text(encoding="utf-8").partition("## What you get")[2].partition("\n## ")[0]
-    rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    always = [line for line in section.splitlines() if line.startswith("| `") and "only if" not in line]
+    rows = [line.split("|")[1] for line in always]
     return {name.replace("NN", "01") for row in rows for name in re.findall(r"`([^`]+)`", row)}
 
 

@@ -1,0 +1,141 @@
+"""From a cluster in any state to documents: every plan passes the audit, or says in a finding what it could not do."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from optimizer.audit import AuditClaims, AuditLimits, audit_plan, brokers_from_rows, partitions_from_rows
+from optimizer.domain import FIXED, MOBILITY, Cluster
+from optimizer.frames.cluster import replica_lists
+from optimizer.frames.finish import ClusterFacts, finish_cluster
+from optimizer.kafka.documents import format_reassignment
+from optimizer.settings import Policy
+from optimizer.solve.bands import DISK, broker_loads, replica_weights
+from optimizer.solve.bound import band_price, flow_bytes, forced_bytes, partition_terms, usable_prices, widen
+from tests.solve.clusters import make_cluster, middling_clusters, plan_one_shard
+
+POLICY = Policy()
+
+
+@st.composite
+def troubled_clusters(draw: st.DrawFn) -> Cluster:
+    """Clusters with dead, fenced and draining brokers, excluded and fixed partitions, and sometimes hardly any room."""
+    cluster = draw(middling_clusters())
+    brokers, n = cluster.brokers, len(cluster.brokers)
+    states = list(brokers.state)
+    for broker in draw(st.sets(st.integers(0, n - 1), max_size=n - 2)):
+        states[broker] = draw(st.sampled_from(["dead", "fenced", "draining", "excluded"]))
+    if all(state != "alive" for state in states):
+        states[1] = "alive"
+    accepts = np.array([state == "alive" for state in states])
+    empties = np.array([state in ("dead", "draining") for state in states])
+    brokers = replace(
+        brokers,
+        accepts_replicas=accepts,
+        accepts_leadership=accepts | np.array([state == "excluded" for state in states]),
+        must_empty=empties,
+        state=tuple("alive" if state == "excluded" else state for state in states),
+    )
+    partitions = cluster.partitions
+    seed = draw(st.integers(0, 2**32 - 1))
+    mobility = np.random.default_rng(seed).choice(3, len(partitions), p=[0.8, 0.1, 0.1])
+    fenced = np.array([state == "fenced" for state in states])
+    held = partitions.replicas >= 0
+    waits = (held & fenced[np.maximum(partitions.replicas, 0)]).any(axis=1)
+    return make_cluster(brokers, replace(partitions, mobility=np.where(waits, FIXED, mobility)))
+
+
+def broker_rows(cluster: Cluster) -> list[dict[str, object]]:
+    """Rows of ``instance_brokers``."""
+    b = cluster.brokers
+    unknown = dict.fromkeys(("disk_capacity_bytes", "in_capacity_bytes_per_s", "out_capacity_bytes_per_s"))
+    return [
+        {
+            "broker_id": int(b.ids[i]),
+            "rack": b.rack_names[b.rack[i]],
+            "state": b.state[i],
+            "accepts_replicas": bool(b.accepts_replicas[i]),
+            "accepts_leadership": bool(b.accepts_leadership[i]),
+            "must_empty": bool(b.must_empty[i]),
+            **unknown,
+        }
+        for i in range(len(b))
+    ]
+
+
+def partition_rows(cluster: Cluster) -> list[dict[str, object]]:
+    """Rows of ``instance``."""
+    p, lists = cluster.partitions, replica_lists(cluster.partitions.replicas, cluster.brokers.ids)
+    return [
+        {
+            "cluster_id": "test",
+            "topic": p.topic[i],
+            "partition": int(p.partition[i]),
+            "replicas": lists[i],
+            "leader": lists[i][0],
+            "isr": sorted(lists[i]),
+            "replication_factor": len(lists[i]),
+            "size_bytes": int(p.size_bytes[i]),
+            "in_bytes_per_s": int(p.in_bytes_per_s[i]),
+            "out_bytes_per_s": int(p.out_bytes_per_s[i]),
+            "mobility": MOBILITY[p.mobility[i]],
+            "fixed_reason": None,
+        }
+        for i in range(len(p))
+    ]
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(troubled_clusters())
+def test_every_plan_passes_the_audit(cluster: Cluster) -> None:
+    """Whatever is dead, fenced, draining, excluded or fixed: the document breaks no rule, the bounds lie below it."""
+    brokers, partitions = cluster.brokers, cluster.partitions
+    planned = plan_one_shard(cluster, POLICY, rounds=4)
+    names_gone = (planned.replicas >= 0) & ~brokers.is_live[np.maximum(planned.replicas, 0)]
+    reached = np.where(names_gone.any(axis=1, keepdims=True), partitions.replicas, planned.replicas)
+
+    weights = replica_weights(partitions)
+    before, after = (broker_loads(len(brokers), placed, weights) for placed in (partitions.replicas, reached))
+    rows = partition_rows(cluster)
+    current = replica_lists(reached, brokers.ids)
+    frame = pd.DataFrame([{**row, "current": now} for row, now in zip(rows, current, strict=True)])
+    records = finish_cluster(frame, ClusterFacts(brokers, planned.limits, before, after), POLICY)
+    proposals = records[records["kind"] == "proposal"]
+    moves, stranded = records[records["kind"] == "move"], records[records["rule"] == "not_emptied"]
+
+    limits = widen(planned.limits, after)
+    prices = usable_prices(planned.prices * (planned.scale[DISK] / planned.scale), limits)
+    terms = np.floor(partition_terms(brokers, partitions, prices, reached)).sum()
+    bounds = (
+        int(forced_bytes(brokers, partitions, reached).sum()),
+        flow_bytes(before, limits),
+        int(np.floor(terms - band_price(prices, limits))),
+    )
+    changed = [
+        (str(topic), int(number), list(replicas), None)
+        for topic, number, replicas in zip(
+            proposals["topic"], proposals["partition"], proposals["replicas"], strict=True
+        )
+    ]
+    text = format_reassignment(changed)
+    names = (subject.rpartition(" on ")[0].rpartition("-") for subject in stranded["subject"])
+    report = audit_plan(
+        brokers=brokers_from_rows(broker_rows(cluster)),
+        partitions=partitions_from_rows(rows),
+        waves=[text] if changed else [],
+        whole=text if changed else None,
+        rollback=None,
+        limits=AuditLimits(disk_headroom=0.1, excused=frozenset((t, int(p)) for t, _, p in names)),
+        claims=AuditClaims(
+            moved_bytes=int(moves["size_bytes"].sum()),
+            replicas_moved=len(moves),
+            leader_changes=int((records["kind"] == "leader").sum()),
+            partitions_changed=len(proposals),
+            bound_bytes=max(bounds),
+        ),
+    )
+    wrong = [v for v in report.violations if v.rule != "rollback"]
+    assert wrong == []
