@@ -69,7 +69,7 @@ def parse(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, list[str
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run everything, show each row as it comes, write the page; 1 when an instance could not be planned."""
+    """Run everything; show each row and write the page as it comes; 1 when an instance could not be planned."""
     asked, options = parse(arguments)
     rows = []
     for name, make in chosen(asked.sizes, asked.scenarios, asked.seeds, asked.odd).items():
@@ -77,8 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         instance.parent.mkdir(parents=True, exist_ok=True)
         instance.write_text(json.dumps(make()), encoding="utf-8")
         rows.append(plan_and_judge(instance, asked.work / name, options, steps=asked.steps))
+        asked.report.write_text(document(rows, machine()), encoding="utf-8")
         print(f"{name}: {rows[-1]['moves']} moves, gap {rows[-1]['gap %']} %", file=sys.stderr, flush=True)
-    asked.report.write_text(document(rows, machine()), encoding="utf-8")
     print(aligned(rows))
     print(f"\nwritten: {asked.report}")
     return int(any(r["gap %"] == r["TB moved"] == "-" for r in rows))
