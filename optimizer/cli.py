@@ -26,8 +26,12 @@ def _ids(text: str) -> list[int]:
 
 def parser(description: str) -> argparse.ArgumentParser:
     """Options of every job."""
+    script = Path(sys.argv[0])
     result = argparse.ArgumentParser(
-        description=description, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=f"spark-submit.sh {script.stem}" if script.suffix == ".py" else None,
+        description=description,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     result.add_argument(
         "--config", metavar="FILE", help="TOML file: clusters and the knobs that differ from the defaults"

@@ -28,6 +28,7 @@ _OLDEST = re.compile(r"\b(topic|partition|leader|replicas|isr): ")
 _ELISION = re.compile(r"[\s>#]*[\[(<]?(?:\.\.\.|…)")
 _CONFIG_TOKEN = re.compile(r"\s*[^\s$`{|>#]\S*=\S*\s*")
 _NOTHING = re.compile(r"^N/A$")
+_CUT = re.compile(r"^\t+Topic: ?[A-Za-z0-9._-]+(\s+P\w*)?\s*$")
 _LISTS = ("Replicas", "Isr", "Adding Replicas", "Removing Replicas", "Offline")
 _REQUIRED = ("Topic", "Partition", "Leader", "Replicas", "Isr")
 _NO_LEADER = frozenset({"none", "-1", "", "N/A"})
@@ -65,7 +66,9 @@ def _read(lines: list[str], index: int) -> tuple[int, Record | None]:
     if "Topic:" not in line or "Partition:" in line:
         return 1, None
     whole, used = _whole_header(lines, index)
-    return (used, _header(index, whole)) if "PartitionCount:" in whole else (1, None)
+    if "PartitionCount:" in whole:
+        return used, _header(index, whole)
+    return 1, _fault(index, line, "the line of a partition is cut off") if _CUT.match(line) else None
 
 
 def _read_partition(lines: list[str], index: int, line: str) -> tuple[int, Record]:

@@ -88,6 +88,7 @@ def finish_cluster(frame: pd.DataFrame, facts: ClusterFacts, policy: Policy) -> 
     final = lead_with(settled, slot)
     findings = [
         *proposal.broker_findings(brokers),
+        *proposal.rate_findings(partitions),
         *proposal.rack_findings(brokers, partitions, final),
         *proposal.stranded_findings(brokers, partitions, final),
         *proposal.band_findings(brokers, facts.limits, facts.before, facts.after),

@@ -67,6 +67,13 @@ def disorder(brokers: Brokers, partitions: Partitions, replicas: Ints) -> Ints:
     return rack_disorder(rack_histogram(replicas, brokers.rack, len(brokers.rack_names)), caps, floors, sizes)
 
 
+def rate_findings(partitions: Partitions) -> Iterator[Finding]:
+    """Clusters whose rates are all unknown or zero: the network takes no part in the plan."""
+    if len(partitions) and not partitions.in_bytes_per_s.any() and not partitions.out_bytes_per_s.any():
+        detail = "no partition has a rate: bytes in and out are not balanced, and times leave live traffic out"
+        yield Finding("no_rates", "cluster", "both", detail, "give rates by partition: see docs/formats-metrics.md")
+
+
 def _name(partitions: Partitions, row: np.integer) -> str:
     return f"{partitions.topic[row]}-{partitions.partition[row]}"
 
