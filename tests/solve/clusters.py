@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from optimizer.domain import FREE, Bands, Brokers, Cluster, Floats, Ints, Partitions
 from optimizer.settings import Policy
 from optimizer.solve.assemble import ClusterFrame, assemble
-from optimizer.solve.bands import bands, broker_loads, demand_of, excess, load_scale, replica_weights
+from optimizer.solve.bands import DISK, bands, broker_loads, demand_of, excess, load_scale, replica_weights
+from optimizer.solve.bound import band_price, flow_bytes, forced_bytes, partition_terms, usable_prices, widen
 from optimizer.solve.racks import live_rack_sizes, rack_caps, rack_disorder, rack_floors, rack_histogram
 from optimizer.solve.shard_solver import solve_shard
 
@@ -92,6 +93,18 @@ def moved_bytes(cluster: Cluster, replicas: Ints) -> int:
     before = cluster.partitions.replicas
     new = (replicas[:, :, None] != before[:, None, :]).all(axis=2) & (replicas >= 0)
     return int((new.sum(axis=1) * cluster.partitions.size_bytes).sum())
+
+
+def bounds(cluster: Cluster, planned: Planned, reached: Ints) -> tuple[int, int, int]:
+    """Forced, flow and Lagrangian bounds in bytes, against bands widened to a placement."""
+    brokers, partitions = cluster.brokers, cluster.partitions
+    weights = replica_weights(partitions)
+    limits = widen(planned.limits, broker_loads(len(brokers), reached, weights))
+    prices = usable_prices(planned.prices * (planned.scale[DISK] / planned.scale), limits)
+    terms = int(np.floor(partition_terms(brokers, partitions, prices, reached)).sum())
+    forced = int(forced_bytes(brokers, partitions, reached).sum())
+    before = broker_loads(len(brokers), partitions.replicas, weights)
+    return forced, flow_bytes(before, limits), int(np.floor(terms - band_price(prices, limits)))
 
 
 def out_of_band(cluster: Cluster, replicas: Ints, limits: Bands, scale: Floats) -> float:

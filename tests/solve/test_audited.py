@@ -13,9 +13,8 @@ from optimizer.frames.cluster import replica_lists
 from optimizer.frames.finish import ClusterFacts, finish_cluster
 from optimizer.kafka.documents import format_reassignment
 from optimizer.settings import Policy
-from optimizer.solve.bands import DISK, broker_loads, replica_weights
-from optimizer.solve.bound import band_price, flow_bytes, forced_bytes, partition_terms, usable_prices, widen
-from tests.solve.clusters import make_cluster, middling_clusters, plan_one_shard
+from optimizer.solve.bands import broker_loads, replica_weights
+from tests.solve.clusters import bounds, make_cluster, middling_clusters, plan_one_shard
 
 POLICY = Policy()
 
@@ -106,14 +105,6 @@ def test_every_plan_passes_the_audit(cluster: Cluster) -> None:
     proposals = records[records["kind"] == "proposal"]
     moves, stranded = records[records["kind"] == "move"], records[records["rule"] == "not_emptied"]
 
-    limits = widen(planned.limits, after)
-    prices = usable_prices(planned.prices * (planned.scale[DISK] / planned.scale), limits)
-    terms = np.floor(partition_terms(brokers, partitions, prices, reached)).sum()
-    bounds = (
-        int(forced_bytes(brokers, partitions, reached).sum()),
-        flow_bytes(before, limits),
-        int(np.floor(terms - band_price(prices, limits))),
-    )
     changed = [
         (str(topic), int(number), list(replicas), None)
         for topic, number, replicas in zip(
@@ -134,7 +125,7 @@ def test_every_plan_passes_the_audit(cluster: Cluster) -> None:
             replicas_moved=len(moves),
             leader_changes=int((records["kind"] == "leader").sum()),
             partitions_changed=len(proposals),
-            bound_bytes=max(bounds),
+            bound_bytes=max(bounds(cluster, planned, reached)),
         ),
     )
     wrong = [v for v in report.violations if v.rule != "rollback"]

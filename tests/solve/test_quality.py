@@ -1,6 +1,5 @@
 """How near the plan comes to its bound, on clusters of 30 brokers and 3,000 partitions."""
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -8,9 +7,7 @@ from benchmarks.generate import generate
 from optimizer.domain import Cluster
 from optimizer.frames.cluster import to_cluster
 from optimizer.settings import Policy
-from optimizer.solve.bands import DISK, broker_loads, replica_weights
-from optimizer.solve.bound import band_price, flow_bytes, forced_bytes, partition_terms, usable_prices
-from tests.solve.clusters import moved_bytes, out_of_band, plan_one_shard, rack_breaches
+from tests.solve.clusters import bounds, moved_bytes, out_of_band, plan_one_shard, rack_breaches
 
 MB = 1 << 20
 
@@ -55,15 +52,7 @@ def test_plan_is_within_a_thousandth_of_its_bound(scenario: str) -> None:
     """Every band holds, every rack is in order, and the bytes are at most 0.1 % over the best of the three bounds."""
     cluster = cluster_of(scenario)
     planned = plan_one_shard(cluster, Policy())
-    weights = replica_weights(cluster.partitions)
-    before = broker_loads(len(cluster.brokers), cluster.partitions.replicas, weights)
-    prices = usable_prices(planned.prices * (planned.scale[DISK] / planned.scale), planned.limits)
-    terms = np.floor(partition_terms(cluster.brokers, cluster.partitions, prices, planned.replicas)).sum()
-    bound = max(
-        int(forced_bytes(cluster.brokers, cluster.partitions, planned.replicas).sum()),
-        flow_bytes(before, planned.limits),
-        int(terms - band_price(prices, planned.limits)),
-    )
+    bound = max(bounds(cluster, planned, planned.replicas))
     moved = moved_bytes(cluster, planned.replicas)
     assert out_of_band(cluster, planned.replicas, planned.limits, planned.scale) < 1e-6
     assert rack_breaches(cluster, planned.replicas) == 0
