@@ -5,7 +5,7 @@ Sets: brokers b = 0..B-1 (ascending broker id), partitions p = 0..P-1 (ascending
 -1.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,21 +114,3 @@ class Bands:
     resources: tuple[str, ...]
     lower: Floats
     upper: Floats
-
-
-@dataclass(frozen=True)
-class Move:
-    """One replica that changes brokers, as indices."""
-
-    partition: int
-    from_broker: int
-    to_broker: int
-
-
-@dataclass(frozen=True)
-class Bound:
-    """A proven lower bound on the bytes moved."""
-
-    kind: str
-    bound_bytes: int
-    detail: str = field(default="")

@@ -12,7 +12,7 @@ from optimizer.domain import Bands, Cluster, Floats, Ints
 from optimizer.frames.cluster import replica_matrix, to_cluster
 from optimizer.settings import Policy
 from optimizer.solve.bands import bands, broker_loads, excess, leader_loads, replica_weights
-from optimizer.solve.racks import live_rack_sizes, rack_caps, rack_floors, rack_histogram
+from optimizer.solve.proposal import disorder
 from schemas.output import BROKER_BALANCE
 
 PLACEMENTS = {"before": "current_replicas", "baseline": "baseline_replicas", "after": "proposed_replicas"}
@@ -30,13 +30,10 @@ _TOLERANCE = 1e-6
 
 def broken_racks(cluster: Cluster, replicas: Ints) -> Ints:
     """Partitions that break the rack rule, counted at the broker of their first replica, (B,)."""
-    brokers, sizes = cluster.brokers, live_rack_sizes(cluster.brokers)
+    brokers = cluster.brokers
     if not brokers.racks_matter:
         return np.zeros(len(brokers), dtype=np.int64)
-    factor = cluster.partitions.replication_factor
-    counts = rack_histogram(replicas, brokers.rack, len(brokers.rack_names))
-    floors = np.minimum(rack_floors(factor, sizes)[:, None], sizes[None, :])
-    broken = ((counts > rack_caps(factor, sizes)[:, None]) | (counts < floors)).any(axis=1)
+    broken = disorder(brokers, cluster.partitions, replicas) > 0
     return np.bincount(replicas[broken, 0], minlength=len(brokers)).astype(np.int64)
 
 

@@ -32,8 +32,7 @@ class Solved(Protocol):
 def reached_by(frame: pd.DataFrame, ids: Ints, width: int) -> Ints:
     """Replicas after the plan, in the order of ``to_partitions``, (P, width)."""
     rows = frame.sort_values(["topic", "partition"], kind="stable")
-    matrix = replica_matrix(rows["current"], ids)
-    return np.pad(matrix, ((0, 0), (0, width - matrix.shape[1])), constant_values=-1)
+    return replica_matrix(rows["current"], ids, width=width)
 
 
 def _absolute_prices(state: Solved, limits: Bands) -> Floats:

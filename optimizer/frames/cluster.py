@@ -37,10 +37,10 @@ def to_brokers(frame: pd.DataFrame) -> Brokers:
     )
 
 
-def replica_matrix(lists: pd.Series, ids: Ints) -> Ints:
-    """Replica lists of broker ids as broker indices, (P, W), padded with -1; ``ids`` ascending."""
+def replica_matrix(lists: pd.Series, ids: Ints, *, width: int = 1) -> Ints:
+    """Replica lists of broker ids as broker indices, (P, W), padded with -1 to ``width`` or more; ids ascend."""
     lengths = lists.map(len).to_numpy(dtype=np.int64)
-    width = int(lengths.max(initial=1))
+    width = int(lengths.max(initial=width))
     matrix = np.full((len(lists), width), -1, dtype=np.int64)
     if len(lists) and lengths.sum():
         flat = np.concatenate([np.asarray(x, dtype=np.int64) for x in lists])

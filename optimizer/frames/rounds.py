@@ -54,11 +54,6 @@ class ClusterRound:
     round: int
 
 
-def _current_matrix(frame: pd.DataFrame, brokers: Brokers, width: int) -> Ints:
-    matrix = replica_matrix(frame["current"], brokers.ids)
-    return np.pad(matrix, ((0, 0), (0, width - matrix.shape[1])), constant_values=-1)
-
-
 def _stable_number(frame: pd.DataFrame) -> Ints:
     """A number per partition that depends on its name alone."""
     hashed = pd.util.hash_array(frame["topic"].to_numpy(dtype=object)) >> np.uint64(33)
@@ -100,7 +95,7 @@ def _solve(frame: pd.DataFrame, task: ClusterRound, shard: int) -> tuple[ShardSo
     rows = frame.sort_values(["topic", "partition"], kind="stable").reset_index(drop=True)
     brokers = task.frame.brokers
     partitions = to_partitions(rows, brokers.ids)
-    current = _current_matrix(rows, brokers, partitions.replicas.shape[1])
+    current = replica_matrix(rows["current"], brokers.ids, width=partitions.replicas.shape[1])
     members = np.flatnonzero(task.shard == shard)
     owner = rows["owner"].to_numpy(dtype=bool)
     problem = assemble(task.frame, members, partitions, current, owner)
