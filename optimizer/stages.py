@@ -36,6 +36,8 @@ class Stage:
         (exit code 3).
     publish : callable, optional
         ``publish(outputs as stored, run)`` writes files, after the gate.
+    ahead : callable, optional
+        What may be done while earlier stages run: imports that take seconds.
     """
 
     name: str
@@ -44,3 +46,4 @@ class Stage:
     build: Callable[[Frames, Run], Frames]
     gate: Callable[[Frames, Run], None] | None = None
     publish: Callable[[Frames, Run], None] | None = None
+    ahead: Callable[[], object] | None = None

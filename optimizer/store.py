@@ -6,7 +6,7 @@ equals the one that ``runs`` recorded (docs/decisions/0002-idempotent-runs.md).
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -52,7 +52,8 @@ WRITERS = {
 }
 
 # People read these tables with engines that can't follow deletion vectors, and return nulls under column mapping.
-_PROPERTIES = {"delta.enableDeletionVectors": "false"}
+# Reads select by run: statistics of the first two columns (cluster and run) are all that skips a file.
+_PROPERTIES = {"delta.enableDeletionVectors": "false", "delta.dataSkippingNumIndexedCols": "2"}
 _WRITERS_AT_ONCE = 4
 
 
@@ -86,15 +87,20 @@ class Store:
     warehouse : str
         Folder or URI; a table lies at ``<warehouse>/<table>``.
     spark : SparkSession
+    keeps_rows : bool
+        Whether rows that were written stay in memory until ``release``, for reads of just that version: opening a small
+        table costs more than all that is done with its rows. Only where no executor can be lost, and the rows with it.
     """
 
-    def __init__(self, warehouse: str, spark: SparkSession) -> None:
+    def __init__(self, warehouse: str, spark: SparkSession, *, keeps_rows: bool = False) -> None:
         self.warehouse = warehouse.rstrip("/") if "://" in warehouse else os.path.abspath(warehouse)
         self.spark = spark
         self._ensured: set[str] = set()
         self._empty: set[str] = set()
         self._records: dict[str, dict[str, RunRecord]] = {}
         self._written: dict[tuple[str, str], tuple[int, str]] = {}
+        self._keeps_rows = keeps_rows
+        self._rows: dict[tuple[str, int, str], DataFrame] = {}
 
     def path(self, table: str) -> str:
         """Where a table lies."""
@@ -136,19 +142,23 @@ class Store:
         """
         if not self.exists(table):
             raise _missing(table, self.warehouse)
-        row = DeltaTable.forPath(self.spark, self.path(table)).history(1).select("version").first()
-        if row is None:
-            raise _missing(table, self.warehouse)
-        return int(row.version)
+        jvm: Any = self.spark.sparkContext._jvm
+        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self.spark._jsparkSession, self.path(table))
+        none = jvm.scala.Option.empty()
+        return int(log.update(False, none, none).version())
 
     def read(self, table: str, *, version: int, run_id: str) -> DataFrame:
         """Rows of one run at a pinned version: a later commit changes nothing.
+
+        Rows that this store wrote come from memory, where it keeps them.
 
         Raises
         ------
         StageError
             When the table or the version is missing.
         """
+        if (table, version, run_id) in self._rows:
+            return self._rows[table, version, run_id]
         if not self.exists(table):
             raise _missing(table, self.warehouse)
         with _one_line(table):
@@ -170,9 +180,16 @@ class Store:
             rows = conform(frame, contract).localCheckpoint()
             fingerprint = _fingerprint(rows, contract, run_id)
             known = self._known(table, run_id)
-            version = known[0] if known and known[1] == fingerprint else self._replace(table, rows, run_id)
+            is_same = known is not None and known[1] == fingerprint
+            version = known[0] if known and is_same else self._replace(table, rows, run_id)
+        if self._keeps_rows and not (is_same and contract.volatile):
+            self._rows[table, version, run_id] = rows
         self._written[table, run_id] = (version, fingerprint)
         return version
+
+    def release(self, *, keep: Collection[str]) -> None:
+        """Forget the rows in memory of all tables but ``keep``."""
+        self._rows = {key: rows for key, rows in self._rows.items() if key[0] in keep}
 
     def write_all(self, frames: Mapping[str, DataFrame], *, run_id: str) -> dict[str, int]:
         """``write`` several tables, a few at once (most of a small write is waiting); versions by table."""
@@ -198,6 +215,10 @@ class Store:
         if record is None or table not in record.writes:
             raise StageError(f"run {run_id!r} has no table {table} in {self.warehouse}: run the stage {stage!r} first")
         return record.writes[table]
+
+    def rows(self, table: str, run_id: str) -> int:
+        """How many rows of a run were written; 0 before."""
+        return int(self._fingerprint_of(table, run_id).partition(":")[0] or 0)
 
     def record_run(
         self,

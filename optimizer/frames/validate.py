@@ -61,7 +61,6 @@ class _Measures:
 def build(inputs: Frames, run: Run) -> Frames:
     """Type, judge and join the records of every cluster; then let Great Expectations judge the outcome."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        pool.submit(quality.load)
         cleaned = _clean(inputs, run.settings, pool)
     quarantine = cleaned.quarantine.transform(checks.kept)
     clusters = [cluster.id for cluster in run.settings.clusters]

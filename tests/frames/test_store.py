@@ -60,6 +60,27 @@ def test_equal_rows_are_not_written_again(spark: SparkSession, store: Store) -> 
     assert (first, second, again.latest_version("brokers"), again.latest_version("runs")) == (1, 1, 1, 1)
 
 
+def test_rows_in_memory_are_those_of_the_version(spark: SparkSession, store: Store) -> None:
+    """A store that keeps rows answers for the versions that it wrote; released, it reads the table."""
+    keeping = Store(store.warehouse, spark, keeps_rows=True)
+    old = keeping.write("brokers", brokers(spark, {"rack": "a"}, {"broker_id": 2}), run_id="r1")
+    new = keeping.write("brokers", brokers(spark, {"rack": "b"}), run_id="r1")
+    for version in (old, new):
+        kept, stored = (one.read("brokers", version=version, run_id="r1") for one in (keeping, store))
+        assert kept.inputFiles() == []
+        assert stored.inputFiles() != []
+        assert sorted(kept.collect()) == sorted(stored.collect())
+    keeping.release(keep=["topics"])
+    assert keeping.read("brokers", version=new, run_id="r1").inputFiles() != []
+
+
+def test_rows_are_counted(spark: SparkSession, store: Store) -> None:
+    """The number of rows that a run wrote is known without reading them."""
+    assert store.rows("brokers", "r1") == 0
+    store.write("brokers", brokers(spark, {}, {"broker_id": 2}), run_id="r1")
+    assert store.rows("brokers", "r1") == 2
+
+
 def test_changed_rows_replace_those_of_their_run_only(spark: SparkSession, store: Store) -> None:
     """Another run's rows survive a replacement, and the old version still shows what was there."""
     old = store.write("brokers", brokers(spark, {"rack": None, "host": "h"}), run_id="r1")
