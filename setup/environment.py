@@ -11,7 +11,8 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
-from setup.jars import DELTA, KAFKA, fetch
+from setup import classes
+from setup.jars import DELTA, KAFKA, delta_jars, fetch
 from setup.locking import exclusive
 from setup.paths import SETUP, VENV, SetupError, venv_python
 
@@ -36,7 +37,9 @@ def is_ready(kind: str, *, venv: Path) -> bool:
 
 
 def prepare(*, dev: bool = False) -> None:
-    """Make what is missing: packages, Delta's JARs, and with ``dev`` the test tools and Kafka's JARs.
+    """Make what is missing: packages, Delta's JARs, the archive of classes.
+
+    With ``dev`` the test tools and Kafka's JARs too.
 
     Raises
     ------
@@ -50,6 +53,9 @@ def prepare(*, dev: bool = False) -> None:
     fetch(DELTA)
     if dev:
         fetch(KAFKA)
+    if not classes.is_made(delta_jars()):
+        say("archiving the classes of Spark and Delta (once; about half a minute)")
+        say(f"the classes are archived after {classes.make(delta_jars()):.0f} s")
 
 
 def _install(kind: str) -> None:

@@ -82,6 +82,11 @@ def is_ready(jars: JarSet) -> bool:
     return stamp.exists() and stamp.read_bytes() == jars.lock.read_bytes()
 
 
+def delta_jars() -> list[Path]:
+    """Delta's JARs, by name."""
+    return sorted(DELTA.folder.glob("*.jar"))
+
+
 def fetch(jars: JarSet) -> None:
     """Fill the folder of a set, once; nothing unchecked ever lies in it.
 

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 from setup.paths import SETUP, site_packages
@@ -60,6 +61,7 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
         yield Path(on_path).resolve()
 
 
+@cache
 def _version(program: Path) -> int | None:
     try:
         result = subprocess.run([program, "-version"], capture_output=True, text=True, check=False, timeout=60)

@@ -8,10 +8,10 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from setup import app_zip
+from setup import app_zip, classes
 from setup.environment import prepare, say
-from setup.jars import DELTA
-from setup.java import spark_java
+from setup.jars import delta_jars
+from setup.java import java, spark_java
 from setup.options import CommandLine, UsageError, split
 from setup.paths import HOME, SetupError, spark_home, venv_python
 
@@ -90,6 +90,8 @@ def spark_command(line: CommandLine, *, job: Path, package: Path, jars: list[Pat
         command += ["--name", f"ballast {job.stem}"]
     if where.startswith("local") and line.conf("spark.sql.shuffle.partitions") is None:
         command += ["--conf", f"spark.sql.shuffle.partitions={max(2, cores)}"]
+    if where.startswith("local") and not line.values("--driver-class-path"):
+        command += ["--driver-class-path", classes.class_path(jars)]
     command += ["--jars", ",".join([*map(str, jars), *line.values("--jars")])]
     command += ["--py-files", ",".join([str(package), *line.values("--py-files")])]
     for name, value in line.spark:
@@ -108,6 +110,8 @@ def spark_environment(line: CommandLine, environ: Mapping[str, str]) -> dict[str
     result["PYSPARK_DRIVER_PYTHON"] = str(venv_python())
     if where.startswith("local") or not environ.get("PYSPARK_PYTHON"):
         result["PYSPARK_PYTHON"] = str(venv_python())
+    if where.startswith("local"):
+        result["BALLAST_CLASSES"] = str(classes.archive(java(environ), delta_jars()))
     if _LOOPBACK.fullmatch(where):
         result["SPARK_LOCAL_IP"] = "127.0.0.1"
     result["BALLAST_HOME"] = str(HOME)
@@ -160,7 +164,7 @@ def submit(line: CommandLine, environ: Mapping[str, str] = os.environ) -> int:
         line,
         job=job,
         package=app_zip.build(),
-        jars=sorted(DELTA.folder.glob("*.jar")),
+        jars=delta_jars(),
         cores=os.cpu_count() or 1,
     )
     return _run(command, spark_environment(line, environ))

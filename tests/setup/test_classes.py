@@ -1,0 +1,91 @@
+"""The archive of loaded classes, and the wrapper that hands it to Java."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from setup import classes
+from setup.jars import delta_jars
+from setup.java import QUIET_HOME, java
+from setup.paths import HOME, spark_home
+
+CONF = str(HOME / "conf")
+DRIVER = ("-cp", f"/a.jar:{CONF}/:/b/*", "org.apache.spark.deploy.SparkSubmit", "--master", "local")
+LAUNCHER = ("-cp", "/b/*", "org.apache.spark.launcher.Main", "org.apache.spark.deploy.SparkSubmit")
+
+
+def started(tmp_path: Path, *arguments: str, **environ: str) -> list[str]:
+    """Arguments that the wrapper gives to Java."""
+    program = tmp_path / "java"
+    program.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    program.chmod(0o755)
+    clean = {"PATH": os.environ["PATH"], "SPARK_CONF_DIR": CONF, "BALLAST_JAVA": str(program), **environ}
+    command = [str(QUIET_HOME / "bin" / "java"), *arguments]
+    return subprocess.run(command, env=clean, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def test_a_driver_starts_from_the_archive(tmp_path: Path) -> None:
+    """The archive is handed over, and the configuration folder stands behind all JARs: Java looks no further."""
+    archive = tmp_path / "classes.jsa"
+    archive.write_bytes(b"x")
+    words = started(tmp_path, *DRIVER, BALLAST_CLASSES=str(archive))
+    assert words[:2] == [f"-XX:SharedArchiveFile={archive}", "-Xlog:cds*=off"]
+    assert words[2:] == ["-cp", f"/a.jar:/b/*:{CONF}/", *DRIVER[2:]]
+
+
+@pytest.mark.parametrize("content", [None, b""])
+def test_no_archive_is_no_option(tmp_path: Path, content: bytes | None) -> None:
+    """Where no archive was made, or none could be, Java gets no option for one."""
+    archive = tmp_path / "classes.jsa"
+    if content is not None:
+        archive.write_bytes(content)
+    assert started(tmp_path, *DRIVER, BALLAST_CLASSES=str(archive))[0] == "-cp"
+
+
+def test_other_programs_get_no_archive(tmp_path: Path) -> None:
+    """Spark's launcher, which names the driver's class, starts as ever."""
+    archive = tmp_path / "classes.jsa"
+    archive.write_bytes(b"x")
+    assert started(tmp_path, *LAUNCHER, BALLAST_CLASSES=str(archive)) == list(LAUNCHER)
+
+
+def test_making_leaves_the_configuration_folder_out(tmp_path: Path) -> None:
+    """Java archives nothing behind a folder in the class path, so there is none."""
+    base = tmp_path / "base.jsa"
+    base.write_bytes(b"x")
+    words = started(tmp_path, *DRIVER, BALLAST_CLASSES=str(base), BALLAST_CLASSES_MADE="/made.jsa")
+    assert "-XX:ArchiveClassesAtExit=/made.jsa" in words
+    assert words[words.index("-cp") + 1] == "/a.jar:/b/*"
+
+
+def test_a_useless_archive_is_passed_over(tmp_path: Path) -> None:
+    """Java starts, and says nothing, with a file that is no archive."""
+    archive = tmp_path / "classes.jsa"
+    archive.write_bytes(b"no archive" * 1000)
+    command = [str(QUIET_HOME / "bin" / "java"), "-cp", f"{spark_home()}/jars/*"]
+    environ = {**os.environ, "BALLAST_JAVA": str(java()), "BALLAST_CLASSES": str(archive), "SPARK_CONF_DIR": CONF}
+    result = subprocess.run(
+        [*command, "org.apache.spark.deploy.SparkSubmit", "--version"],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert "cds" not in (result.stdout + result.stderr).lower()
+
+
+def test_another_java_has_another_archive(tmp_path: Path) -> None:
+    """The archive is named by Java and by every JAR: Java would refuse one of others."""
+    other = tmp_path / "java"
+    other.write_text("")
+    assert classes.archive(java(), delta_jars()) != classes.archive(other, delta_jars())
+    assert classes.archive(other, delta_jars()) == classes.archive(other, delta_jars())
+    assert classes.archive(other, delta_jars()) != classes.archive(other, delta_jars()[:1])
+
+
+def test_the_set_up_made_one() -> None:
+    """Tests run after the set-up: whether it worked or not, it is not tried again."""
+    assert classes.is_made(delta_jars())
