@@ -133,12 +133,13 @@ _BANDS = ("disk_band", "replicas_band", "leaders_band", "in_band", "out_band")
 class Solver:
     """How hard the solver tries."""
 
-    shard_brokers: int = 30
+    shard_brokers: int = 40
+    rack_shard_brokers: int = 25
     rounds: int = 4
     seed: int = 20
 
     def __post_init__(self) -> None:
-        _between("solver", {"shard_brokers": self.shard_brokers}, 2, 200)
+        _between("solver", {"shard_brokers": self.shard_brokers, "rack_shard_brokers": self.rack_shard_brokers}, 2, 200)
         _between("solver", {"rounds": self.rounds}, 1, 20)
 
 

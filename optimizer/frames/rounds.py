@@ -15,13 +15,13 @@ import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from optimizer.domain import Brokers, Floats, Ints
+from optimizer.domain import Bools, Brokers, Floats, Ints
 from optimizer.frames.cluster import replica_matrix, to_partitions, with_nulls
 from optimizer.solve.assemble import ClusterFrame, assemble
-from optimizer.solve.ownership import owner_slots
+from optimizer.solve.ownership import must_change_racks, owner_slots
 from optimizer.solve.proposal import disorder
 from optimizer.solve.racks import live_rack_sizes, rack_caps
-from optimizer.solve.shard_solver import FAILED, ShardSolution, solve_shard
+from optimizer.solve.shard_solver import FAILED, ShardSolution, mend_shard, solve_shard
 
 PLACEMENT_COLUMNS = (
     "topic string, partition int, replicas array<int>, leader int, replication_factor int, "
@@ -47,11 +47,14 @@ class ClusterRound:
     shard : (B,) int64
         Shard of each broker, numbered over the fleet.
     round : int
+    mends : bool
+        Only partitions that must change racks take part; nothing is balanced.
     """
 
     frame: ClusterFrame
     shard: Ints
     round: int
+    mends: bool
 
 
 def _stable_number(frame: pd.DataFrame) -> Ints:
@@ -60,9 +63,16 @@ def _stable_number(frame: pd.DataFrame) -> Ints:
     return hashed.astype(np.int64) + frame["partition"].to_numpy(dtype=np.int64)
 
 
+def _to_mend(frame: pd.DataFrame, brokers: Brokers) -> Bools:
+    factor = frame["replication_factor"].to_numpy(dtype=np.int64)
+    return must_change_racks(brokers, replica_matrix(frame["current"], brokers.ids), factor)
+
+
 def _expand_cluster(frame: pd.DataFrame, task: ClusterRound) -> pd.DataFrame:
     """Rows of one cluster, once for each shard that holds a replica."""
     brokers = task.frame.brokers
+    if task.mends:
+        frame = frame[_to_mend(frame, brokers)]
     current = replica_matrix(frame["current"], brokers.ids)
     caps = rack_caps(frame["replication_factor"].to_numpy(dtype=np.int64), live_rack_sizes(brokers))
     slot = owner_slots(brokers, current, caps, _stable_number(frame) + task.round)
@@ -99,7 +109,7 @@ def _solve(frame: pd.DataFrame, task: ClusterRound, shard: int) -> tuple[ShardSo
     members = np.flatnonzero(task.shard == shard)
     owner = rows["owner"].to_numpy(dtype=bool)
     problem = assemble(task.frame, members, partitions, current, owner)
-    solution = solve_shard(problem)
+    solution = mend_shard(problem) if task.mends else solve_shard(problem)
     after = current.copy()
     after[solution.partition, solution.slot] = members[solution.target]
     left = int((disorder(brokers, partitions, after)[owner] > 0).sum())

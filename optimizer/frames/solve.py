@@ -5,7 +5,7 @@ and their loads (a row per broker) are small and live on the driver; partitions 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from pyspark.sql import DataFrame, Row
@@ -18,12 +18,12 @@ from optimizer.frames.certificate import bound_rows
 from optimizer.frames.cluster import to_brokers
 from optimizer.frames.finish import ClusterFacts, finish
 from optimizer.frames.rounds import ClusterRound, apply_moves, broker_loads_now, solve_shards
-from optimizer.settings import Settings
+from optimizer.settings import Settings, Solver
 from optimizer.solve.assemble import ClusterFrame
 from optimizer.solve.bands import Demand, bands_for, load_scale
 from optimizer.solve.proposal import Finding
 from optimizer.solve.shard_solver import FAILED
-from optimizer.solve.sharding import make_shards, seed_of, shard_count
+from optimizer.solve.sharding import make_shards, replicas_stay_in_racks, seed_of, shard_counts
 from optimizer.stages import Frames, Run
 
 SETTLED = 1e-9
@@ -41,7 +41,10 @@ class ClusterState:
     loads: Floats
     prices: Floats
     open: bool = True
-    statuses: list[Row] = field(default_factory=list)
+    to_mend: bool = True
+    balanced: bool = False
+    balanced_within: bool = False
+    unsettled: bool = False
 
 
 def _demands(placement: DataFrame) -> dict[str, Demand]:
@@ -78,57 +81,65 @@ def _states(placement: DataFrame, brokers: dict[str, Brokers], settings: Setting
     return states
 
 
-def _stays_in_racks(state: ClusterState) -> bool:
-    """Most replicas can't leave their rack: the replication factor reaches the number of racks."""
-    racks = len(np.unique(state.brokers.rack[state.brokers.accepts_replicas]))
-    tight = state.demand.replication_factor >= racks
-    return state.brokers.racks_matter and bool(state.demand.load[tight, 0].sum() > state.demand.load[:, 0].sum() / 2)
+def _task(state: ClusterState, knobs: Solver, cluster_id: str, number: int, first: int) -> ClusterRound:
+    """How a cluster is cut in a round.
+
+    Where replicas stay in racks, shards are of one rack: first what must change racks is mended in shards over all
+    racks, and a round over all racks also follows one that left a band broken.
+    """
+    within = replicas_stay_in_racks(state.brokers, state.demand.replication_factor)
+    mends = within and state.to_mend
+    within = within and not mends and not (state.balanced_within and state.unsettled)
+    size = knobs.rack_shard_brokers if within else knobs.shard_brokers
+    shard = make_shards(
+        state.brokers,
+        state.loads,
+        state.limits,
+        state.scale,
+        counts=shard_counts(state.brokers, shard_brokers=size, within_racks=within),
+        seed=seed_of(knobs.seed, cluster_id, number),
+    )
+    state.balanced_within = within
+    frame = ClusterFrame(state.brokers, state.limits, state.loads, state.scale)
+    return ClusterRound(frame, shard + first, number, mends)
 
 
-def _tasks(states: dict[str, ClusterState], settings: Settings, round_number: int) -> dict[str, ClusterRound]:
+def _tasks(states: dict[str, ClusterState], settings: Settings, number: int) -> dict[str, ClusterRound]:
     """Shards of the open clusters, numbered over the fleet."""
     tasks, first = {}, 0
     for cluster_id, state in states.items():
-        if not state.open:
-            continue
-        n_shards = shard_count(state.brokers, shard_brokers=settings.solver.shard_brokers)
-        shard = make_shards(
-            state.brokers,
-            state.loads,
-            state.limits,
-            state.scale,
-            n_shards=n_shards,
-            per_rack=_stays_in_racks(state),
-            seed=seed_of(settings.solver.seed, cluster_id, round_number),
-        )
-        frame = ClusterFrame(state.brokers, state.limits, state.loads, state.scale)
-        tasks[cluster_id] = ClusterRound(frame, shard + first, round_number)
-        first += n_shards
+        if state.open:
+            tasks[cluster_id] = _task(state, settings.solver, cluster_id, number, first)
+            first = int(tasks[cluster_id].shard.max()) + 1
     return tasks
 
 
-def _close(state: ClusterState, statuses: list[Row], round_number: int) -> None:
-    """Note the round's prices and whether the cluster needs another round."""
-    state.statuses.extend(statuses)
-    if round_number == 0:
+def _close(state: ClusterState, statuses: list[Row], task: ClusterRound) -> None:
+    """Note the prices of the first balancing round, and whether the cluster needs another round."""
+    moved = any(r.moves for r in statuses)
+    if task.mends:
+        state.to_mend = moved and any(r.disordered for r in statuses)
+        return
+    if not state.balanced:
         for row in (r for r in statuses if r.prices):
             at = np.searchsorted(state.brokers.ids, row.broker_ids)
             state.prices[at] = np.array(row.prices).reshape(len(at), -1)
+    state.balanced = True
     outside = sum(r.violation_after for r in statuses) > SETTLED
     stranded = bool(state.loads[state.brokers.must_empty].any())
     failed = any(r.status == FAILED for r in statuses)
-    unsettled = outside or stranded or failed or any(r.disordered for r in statuses)
-    state.open = unsettled and (failed or any(r.moves for r in statuses))
+    state.unsettled = outside or stranded or failed or any(r.disordered for r in statuses)
+    state.open = state.unsettled and (failed or moved or state.balanced_within)
 
 
 def _rounds(placement: DataFrame, states: dict[str, ClusterState], run: Run) -> tuple[DataFrame, list[tuple[int, Row]]]:
     """Run the rounds; returns the final placement and (round, status row) of every shard.
 
-    A partition makes one move a round, so there are as many rounds as the largest replication factor, if needed.
+    A partition makes one move a round, so there may be as many more rounds as the largest replication factor.
     """
     results: list[tuple[int, Row]] = []
     most = max((int(s.demand.replication_factor.max()) for s in states.values()), default=1)
-    for number in range(max(run.settings.solver.rounds, most)):
+    for number in range(run.settings.solver.rounds + most):
         tasks = _tasks(states, run.settings, number)
         if not tasks:
             break
@@ -141,7 +152,7 @@ def _rounds(placement: DataFrame, states: dict[str, ClusterState], run: Run) -> 
             for cluster_id, state in states.items():
                 state.loads = loads[cluster_id]
         for cluster_id in tasks:
-            _close(states[cluster_id], [r for r in statuses if r.cluster_id == cluster_id], number)
+            _close(states[cluster_id], [r for r in statuses if r.cluster_id == cluster_id], tasks[cluster_id])
     return placement, results
 
 

@@ -7,35 +7,22 @@ their targets. Exchanges reach what single moves can't: they change a broker's l
 The merit is ``VIOLATION * (load outside bands) + bytes``: violation strictly first.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
 from optimizer.domain import Bools, Floats, Ints
+from optimizer.solve.choice import State, apply_choice, moved_cost, outside, violation
 from optimizer.solve.relaxation import Relaxation
 from optimizer.solve.shard import Options, ShardProblem
 
 VIOLATION = 1e4
+PENALTIES = (1.05, 3.0, VIOLATION)
 STEPS = 400
-SWAP_LIMIT = 600
+BATCH = 1500
+SWAP_LIMIT = 100
 THRESHOLDS = (0.5, 0.9)
 EPSILON = 1e-10
-
-
-@dataclass
-class State:
-    """The choice of each partition and the loads that follow.
-
-    Parameters
-    ----------
-    replica, target : (m,) int64
-        Chosen option of each partition; -1 when it stays.
-    loads : (n, D) float64
-    """
-
-    replica: Ints
-    target: Ints
-    loads: Floats
 
 
 @dataclass(frozen=True)
@@ -63,44 +50,9 @@ class Transfers:
     second_replica: Ints
     second_target: Ints
 
-
-def outside(problem: ShardProblem, members: Ints, loads: Floats) -> Floats:
-    """Load outside the bands of the given members, (N,)."""
-    over = np.maximum(loads - problem.upper[members], 0)
-    return np.asarray((over + np.maximum(problem.lower[members] - loads, 0)).sum(axis=1))
-
-
-def violation(problem: ShardProblem, loads: Floats) -> float:
-    """Sum over brokers and resources of the load outside its band, in mean broker loads."""
-    return float(outside(problem, np.arange(len(loads)), loads).sum())
-
-
-def apply_choice(problem: ShardProblem, options: Options, replica: Ints, target: Ints) -> State:
-    """The state of a choice."""
-    loads = problem.loads.copy()
-    p = np.flatnonzero(replica >= 0)
-    np.add.at(loads, target[p], problem.weights[p])
-    np.subtract.at(loads, options.source[replica[p]], problem.weights[p])
-    return State(replica.copy(), target.copy(), loads)
-
-
-def moved_cost(options: Options, state: State) -> float:
-    """Bytes of the choice, in mean broker loads."""
-    p = np.flatnonzero(state.replica >= 0)
-    return float(options.cost[state.replica[p], state.target[p]].sum())
-
-
-def round_relaxation(problem: ShardProblem, options: Options, relaxation: Relaxation, threshold: float) -> State:
-    """Take each partition's largest x where it reaches the threshold; where it must move, take it anyway."""
-    m = len(problem.hosts)
-    partition = options.partition[relaxation.replica]
-    order = np.lexsort((np.arange(len(partition)), -relaxation.value, partition))
-    first = order[np.r_[True, partition[order][1:] != partition[order][:-1]]] if len(order) else order
-    keep = first[(relaxation.value[first] >= threshold) | options.needed[partition[first]]]
-    replica, target = np.full(m, -1), np.full(m, -1)
-    replica[partition[keep]] = relaxation.replica[keep]
-    target[partition[keep]] = relaxation.target[keep]
-    return apply_choice(problem, options, replica, target)
+    def rows(self, kept: Ints | list[int]) -> "Transfers":
+        """Some of the steps."""
+        return Transfers(*(getattr(self, field.name)[kept] for field in fields(self)))
 
 
 def _concat(parts: list[tuple[Ints | Floats, ...]]) -> Transfers:
@@ -182,29 +134,32 @@ class Neighbourhood:
         return t1, t2, self.problem.weights[one] - self.problem.weights[two], gain, one, k1, t2, two, k2, t1
 
     def transfers(self, state: State) -> Transfers:
-        """All candidate steps."""
-        bad = outside(self.problem, np.arange(len(state.loads)), state.loads) > 1e-9
-        parts = [
-            self.takes(state),
-            self.drops(state),
-            self.retargets(state),
-            self.switches(state),
-            self.exchanges(state),
-        ]
-        if bad.any():
-            parts.append(self.swaps(state, bad))
-        return _concat(parts)
+        """All candidate steps but the swaps."""
+        kinds = (self.takes, self.drops, self.retargets, self.switches, self.exchanges)
+        return _concat([kind(state) for kind in kinds])
+
+    def swaps_out(self, state: State) -> Transfers:
+        """The swaps that touch a broker outside its band: many, so they come last."""
+        bad = outside(self.problem, np.arange(len(state.loads)), state.loads) > EPSILON
+        return _concat([self.swaps(state, bad)])
 
 
-def gains(problem: ShardProblem, state: State, steps: Transfers) -> Floats:
+def _hopeful(problem: ShardProblem, state: State, steps: Transfers) -> Transfers:
+    """Steps that can help: they touch a broker outside its band, or save bytes."""
+    bad = outside(problem, np.arange(len(state.loads)), state.loads) > EPSILON
+    kept = np.flatnonzero(bad[steps.a] | bad[steps.b] | (steps.cost < -EPSILON))
+    return steps.rows(kept)
+
+
+def gains(problem: ShardProblem, state: State, steps: Transfers, penalty: float) -> Floats:
     """Change of merit by each step, (N,): negative is better."""
     at_a, at_b = state.loads[steps.a], state.loads[steps.b]
     before = outside(problem, steps.a, at_a) + outside(problem, steps.b, at_b)
     after = outside(problem, steps.a, at_a - steps.delta) + outside(problem, steps.b, at_b + steps.delta)
-    return VIOLATION * (after - before) + steps.cost
+    return penalty * (after - before) + steps.cost
 
 
-def _commit(problem: ShardProblem, state: State, steps: Transfers, i: int) -> None:
+def _commit(state: State, steps: Transfers, i: int) -> None:
     state.loads[steps.a[i]] -= steps.delta[i]
     state.loads[steps.b[i]] += steps.delta[i]
     state.replica[steps.first[i]], state.target[steps.first[i]] = steps.first_replica[i], steps.first_target[i]
@@ -212,38 +167,73 @@ def _commit(problem: ShardProblem, state: State, steps: Transfers, i: int) -> No
         state.replica[steps.second[i]], state.target[steps.second[i]] = steps.second_replica[i], steps.second_target[i]
 
 
+def _gain_now(problem: ShardProblem, state: State, steps: Transfers, i: int, penalty: float) -> float:
+    """Change of merit by one step, as ``gains`` does it for many."""
+    change, delta = 0.0, steps.delta[i].tolist()
+    for member, sign in ((steps.a[i], -1.0), (steps.b[i], 1.0)):
+        rows = (state.loads[member].tolist(), problem.lower[member].tolist(), problem.upper[member].tolist(), delta)
+        for load, low, high, by in zip(*rows, strict=True):
+            then = load + sign * by
+            change += max(then - high, low - then, 0.0) - max(load - high, low - load, 0.0)
+    return penalty * change + float(steps.cost[i])
+
+
+def _take(problem: ShardProblem, state: State, steps: Transfers, gain: Floats, penalty: float) -> int:
+    """Commit the best steps in order, at most one a partition; a step whose brokers have changed since must still be
+    worth half of what it was. Returns how many were committed."""
+    order = np.lexsort((np.arange(len(gain)), gain))[:BATCH]
+    batch = steps.rows(order)
+    changed, taken = np.zeros(len(problem.rack), dtype=bool), 0
+    done: set[int] = set()
+    for i, promised in enumerate(gain[order]):
+        pair = {int(batch.first[i]), int(batch.second[i])} - {-1}
+        if pair & done:
+            continue
+        a, b = batch.a[i], batch.b[i]
+        if (changed[a] or changed[b]) and _gain_now(problem, state, batch, i, penalty) > promised / 2:
+            continue
+        _commit(state, batch, i)
+        changed[a] = changed[b] = True
+        done |= pair
+        taken += 1
+    return taken
+
+
 def improve(neighbourhood: Neighbourhood, state: State) -> int:
     """Apply the best steps, disjoint in brokers, until none helps: first those that cost no bytes, then all.
 
     Returns the steps taken.
     """
-    return _descend(neighbourhood, state, free_only=True) + _descend(neighbourhood, state, free_only=False)
+    taken = _descend(neighbourhood, state, VIOLATION, free_only=True)
+    return taken + sum(_descend(neighbourhood, state, penalty, free_only=False) for penalty in PENALTIES)
 
 
-def _descend(neighbourhood: Neighbourhood, state: State, *, free_only: bool) -> int:
-    problem, taken = neighbourhood.problem, 0
+def _descend(neighbourhood: Neighbourhood, state: State, penalty: float, *, free_only: bool) -> int:
+    taken = 0
     for _ in range(STEPS):
-        steps = neighbourhood.transfers(state)
-        gain = gains(problem, state, steps)
-        better = np.flatnonzero((gain < -EPSILON) & ((steps.cost <= EPSILON) | (not free_only)))
-        if not len(better):
-            return taken
-        order = better[np.lexsort((better, gain[better]))]
-        used = np.zeros(len(problem.rack), dtype=bool)
-        for i in order[:2000]:
-            if not (used[steps.a[i]] or used[steps.b[i]]):
-                used[steps.a[i]] = used[steps.b[i]] = True
-                _commit(problem, state, steps, int(i))
-                taken += 1
+        step = 0
+        for candidates in (neighbourhood.transfers, neighbourhood.swaps_out):
+            if not step:
+                step = _step(neighbourhood.problem, state, candidates(state), penalty, free_only=free_only)
+        if not step:
+            break
+        taken += step
     return taken
+
+
+def _step(problem: ShardProblem, state: State, steps: Transfers, penalty: float, *, free_only: bool) -> int:
+    steps = _hopeful(problem, state, steps)
+    gain = gains(problem, state, steps, penalty)
+    better = np.flatnonzero((gain < -EPSILON) & ((steps.cost <= EPSILON) | (not free_only)))
+    return _take(problem, state, steps.rows(better), gain[better], penalty) if len(better) else 0
 
 
 def best_rounding(problem: ShardProblem, options: Options, relaxation: Relaxation) -> State:
     """Round at each threshold, improve, and keep the best by merit."""
-    neighbourhood = Neighbourhood(problem, options, relaxation.replica, relaxation.target)
+    neighbourhood = Neighbourhood(problem, options, relaxation.near_replica, relaxation.near_target)
     best, best_merit = None, np.inf
     for threshold in THRESHOLDS:
-        state = round_relaxation(problem, options, relaxation, threshold)
+        state = relaxation.rounded(problem, options, threshold)
         improve(neighbourhood, state)
         state = apply_choice(problem, options, state.replica, state.target)
         merit = VIOLATION * violation(problem, state.loads) + moved_cost(options, state)

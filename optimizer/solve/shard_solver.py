@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.domain import Floats, Ints
-from optimizer.solve.improve import best_rounding, moved_cost, violation
-from optimizer.solve.relaxation import relax
-from optimizer.solve.shard import ShardProblem, legal_options
+from optimizer.solve.choice import State, moved_cost, seed, violation
+from optimizer.solve.improve import best_rounding
+from optimizer.solve.relaxation import Relaxation, relax
+from optimizer.solve.shard import Options, ShardProblem, legal_options
 
 OPTIMAL, FEASIBLE, UNCHANGED, FAILED = "OPTIMAL", "FEASIBLE", "UNCHANGED", "FAILED"
 SETTLED = 1e-9
@@ -49,26 +50,44 @@ def _nothing(problem: ShardProblem, before: float) -> ShardSolution:
     return ShardSolution(UNCHANGED, none, none, none, np.zeros_like(problem.loads), 0.0, 0.0, before, before, 0)
 
 
+def _solution(
+    problem: ShardProblem, options: Options, state: State, before: float, relaxation: Relaxation | None
+) -> ShardSolution:
+    moved = np.flatnonzero(state.replica >= 0)
+    after, cost = violation(problem, state.loads), moved_cost(options, state)
+    bound = relaxation.bound if relaxation and after <= SETTLED else None
+    proven = bound is not None and cost <= bound + PROVEN_GAP * max(cost, 1.0)
+    return ShardSolution(
+        status=OPTIMAL if proven else FEASIBLE if len(moved) else UNCHANGED,
+        partition=moved,
+        slot=options.slot[state.replica[moved]],
+        target=state.target[moved],
+        prices=relaxation.prices if relaxation else np.zeros_like(problem.loads),
+        cost=cost,
+        bound=bound,
+        violation_before=before,
+        violation_after=after,
+        candidates=len(relaxation.value) if relaxation else 0,
+    )
+
+
 def solve_shard(problem: ShardProblem) -> ShardSolution:
     """Find the cheapest single moves that bring the shard's brokers into their bands and mend what must be mended."""
     before = violation(problem, problem.loads)
     options = legal_options(problem)
     if not len(options.partition) or (before <= SETTLED and not options.needed.any()):
         return _nothing(problem, before)
-    relaxation = relax(problem, options)
+    base = seed(problem, options)
+    relaxation = relax(problem, options, base)
     state = best_rounding(problem, options, relaxation)
-    moved = np.flatnonzero(state.replica >= 0)
-    after, cost = violation(problem, state.loads), moved_cost(options, state)
-    proven = after <= SETTLED and cost <= relaxation.bound + PROVEN_GAP * max(cost, 1.0)
-    return ShardSolution(
-        status=OPTIMAL if proven else FEASIBLE if len(moved) else UNCHANGED,
-        partition=moved,
-        slot=options.slot[state.replica[moved]],
-        target=state.target[moved],
-        prices=relaxation.prices,
-        cost=cost,
-        bound=relaxation.bound if after <= SETTLED else None,
-        violation_before=before,
-        violation_after=after,
-        candidates=len(relaxation.value),
-    )
+    return _solution(problem, options, state, before, relaxation)
+
+
+def mend_shard(problem: ShardProblem) -> ShardSolution:
+    """Give every partition that must move its first option (``choice.seed``), and balance nothing."""
+    before = violation(problem, problem.loads)
+    options = legal_options(problem)
+    if not options.needed.any():
+        return _nothing(problem, before)
+    state = seed(problem, options)
+    return _solution(problem, options, state, before, None)

@@ -1,10 +1,10 @@
 """Disjoint groups of brokers that can be solved alone and lose (nearly) nothing.
 
-A shard holds brokers of every rack, sits near the cluster's mean in every resource, and has as much to shed as to
-take; where the
-replication factor reaches the number of racks, replicas stay inside racks, and all this must hold for each rack of each
-shard. Brokers are dealt in a snake by disk load and then improved by swaps inside racks (random restarts are not
-needed: the swaps are drawn from a seed, so equal inputs give equal shards).
+A shard sits near the cluster's mean in every resource and has as much to shed as to take. It holds brokers of every
+rack; where every rack must hold the same number of replicas of each partition, so that replicas can't leave their
+racks, it holds brokers of one rack instead: nothing is lost by that, and shards are as wide as they can be. Brokers are
+dealt in a snake by disk load and then improved by swaps inside racks (the swaps are drawn from a seed, so equal inputs
+give equal shards).
 """
 
 import hashlib
@@ -24,35 +24,52 @@ def seed_of(*parts: object) -> int:
     return int.from_bytes(digest[:8], "big") >> 1
 
 
-def shard_count(brokers: Brokers, *, shard_brokers: int) -> int:
-    """Shards of about ``shard_brokers`` brokers; never more than the smallest rack can serve."""
+def shard_counts(brokers: Brokers, *, shard_brokers: int, within_racks: bool) -> Ints:
+    """Shards of about ``shard_brokers`` brokers: of each rack, (R,), or one number for the cluster, (1,).
+
+    Shards over all racks are never more than the smallest rack can serve.
+    """
     used = brokers.accepts_replicas
-    wanted = max(1, round(int(used.sum()) / shard_brokers))
-    if not brokers.racks_matter:
-        return wanted
     sizes = np.bincount(brokers.rack[used], minlength=len(brokers.rack_names))
-    return int(max(1, min(wanted, sizes[sizes > 0].min(initial=wanted))))
+    if within_racks:
+        return np.maximum(np.ceil(sizes / shard_brokers), 1).astype(np.int64)
+    wanted = max(1, round(int(used.sum()) / shard_brokers))
+    most = int(sizes[sizes > 0].min(initial=wanted)) if brokers.racks_matter else wanted
+    return np.array([max(1, min(wanted, most))], dtype=np.int64)
 
 
-def _deal(rack: Ints, load: Floats, n_shards: int) -> Ints:
+def replicas_stay_in_racks(brokers: Brokers, replication_factor: Ints) -> bool:
+    """Every legal placement has the same number of replicas of a partition in each rack: RF is a multiple of racks."""
+    racks = len(np.unique(brokers.rack[brokers.accepts_replicas]))
+    return brokers.racks_matter and racks > 1 and not bool((replication_factor % racks).any())
+
+
+def _deal(rack: Ints, load: Floats, counts: Ints) -> Ints:
+    """Brokers of each rack in a snake over the rack's shards, or over all where there is one count."""
     order = np.lexsort((np.arange(len(rack)), -load, rack))
-    position = np.arange(len(rack))
-    lap, step = np.divmod(position, n_shards)
     shard = np.empty(len(rack), dtype=np.int64)
-    shard[order] = np.where(lap % 2 == 0, step, n_shards - 1 - step)
+    first = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    if len(counts) == 1:
+        lap, step = np.divmod(np.arange(len(rack)), counts[0])
+        shard[order] = np.where(lap % 2 == 0, step, counts[0] - 1 - step)
+        return shard
+    for r, count in enumerate(counts):
+        mine = order[rack[order] == r]
+        lap, step = np.divmod(np.arange(len(mine)), count)
+        shard[mine] = first[r] + np.where(lap % 2 == 0, step, count - 1 - step)
     return shard
 
 
 @dataclass
 class _Groups:
-    """Sums per group (shard, or shard and rack): deviation from the mean, load to shed, load to take; (G, D) each."""
+    """Sums per shard: deviation from the mean, load to shed, load to take; (S, D) each."""
 
     features: Floats
     sums: Floats
     dims: int
 
     def cost(self, sums: Floats) -> Floats:
-        """Cost of groups with the given feature sums, (N,)."""
+        """Cost of shards with the given feature sums, (N,)."""
         d = self.dims
         deviation, shed, take = sums[:, :d], sums[:, d : 2 * d], sums[:, 2 * d :]
         return np.asarray(DEVIATION * (deviation**2).sum(axis=1) + np.maximum(shed, take).sum(axis=1))
@@ -66,7 +83,7 @@ def _features(loads: Floats, limits: Bands, scale: Floats) -> Floats:
     return np.concatenate([part / scale for part in parts], axis=1)
 
 
-def _improve(shard: Ints, rack: Ints, groups: _Groups, per_rack: bool, n_racks: int, seed: int) -> None:
+def _improve(shard: Ints, rack: Ints, groups: _Groups, n_racks: int, seed: int) -> None:
     generator = np.random.default_rng(seed)
     members = [np.flatnonzero(rack == r) for r in range(n_racks)]
     members = [m for m in members if len(np.unique(shard[m])) > 1]
@@ -80,9 +97,7 @@ def _improve(shard: Ints, rack: Ints, groups: _Groups, per_rack: bool, n_racks: 
         a, b = int(pool[int(x * len(pool))]), int(pool[int(y * len(pool))])
         if shard[a] == shard[b]:
             continue
-        width = n_racks if per_rack else 1
-        offset = rack[a] if per_rack else 0
-        pair = np.array([shard[a] * width + offset, shard[b] * width + offset])
+        pair = np.array([shard[a], shard[b]])
         change = groups.features[b] - groups.features[a]
         old = groups.sums[pair]
         new = old + np.stack([change, -change])
@@ -91,26 +106,24 @@ def _improve(shard: Ints, rack: Ints, groups: _Groups, per_rack: bool, n_racks: 
             shard[a], shard[b] = shard[b], shard[a]
 
 
-def make_shards(
-    brokers: Brokers, loads: Floats, limits: Bands, scale: Floats, *, n_shards: int, per_rack: bool, seed: int
-) -> Ints:
+def make_shards(brokers: Brokers, loads: Floats, limits: Bands, scale: Floats, *, counts: Ints, seed: int) -> Ints:
     """Shard of each broker, (B,).
 
     Parameters
     ----------
     loads : (B, D) float64
         Absolute loads now.
-    per_rack : bool
-        Balance each rack of each shard (replicas can't leave their racks).
+    counts : (1,) or (R,) int64
+        Shards over all racks, or of each rack: ``shard_counts``.
     """
+    n_shards = int(counts.sum())
     if n_shards == 1:
         return np.zeros(len(brokers), dtype=np.int64)
     n_racks = len(brokers.rack_names) if brokers.racks_matter else 1
     rack = brokers.rack if brokers.racks_matter else np.zeros(len(brokers), dtype=np.int64)
-    shard = _deal(rack, loads[:, 1], n_shards)
+    shard = _deal(rack, loads[:, 1], counts)
     features = _features(loads, limits, scale)
-    group = shard * n_racks + rack if per_rack else shard
-    sums = np.zeros((n_shards * (n_racks if per_rack else 1), features.shape[1]))
-    np.add.at(sums, group, features)
-    _improve(shard, rack, _Groups(features, sums, loads.shape[1]), per_rack, n_racks, seed)
+    sums = np.zeros((n_shards, features.shape[1]))
+    np.add.at(sums, shard, features)
+    _improve(shard, rack, _Groups(features, sums, loads.shape[1]), n_racks, seed)
     return shard

@@ -1,0 +1,73 @@
+"""The choice of each partition in a shard - stay, or one option - and the loads that follow."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from optimizer.domain import Floats, Ints
+from optimizer.solve.shard import Options, ShardProblem
+
+
+@dataclass
+class State:
+    """The choice of each partition and the loads that follow.
+
+    Parameters
+    ----------
+    replica, target : (m,) int64
+        Chosen option of each partition; -1 when it stays.
+    loads : (n, D) float64
+    """
+
+    replica: Ints
+    target: Ints
+    loads: Floats
+
+
+def outside(problem: ShardProblem, members: Ints, loads: Floats) -> Floats:
+    """Load outside the bands of the given members, (N,)."""
+    over = np.maximum(loads - problem.upper[members], 0)
+    return np.asarray((over + np.maximum(problem.lower[members] - loads, 0)).sum(axis=1))
+
+
+def violation(problem: ShardProblem, loads: Floats) -> float:
+    """Sum over brokers and resources of the load outside its band, in mean broker loads."""
+    return float(outside(problem, np.arange(len(loads)), loads).sum())
+
+
+def apply_choice(problem: ShardProblem, options: Options, replica: Ints, target: Ints) -> State:
+    """The state of a choice."""
+    loads = problem.loads.copy()
+    p = np.flatnonzero(replica >= 0)
+    np.add.at(loads, target[p], problem.weights[p])
+    np.subtract.at(loads, options.source[replica[p]], problem.weights[p])
+    return State(replica.copy(), target.copy(), loads)
+
+
+def moved_cost(options: Options, state: State) -> float:
+    """Bytes of the choice, in mean broker loads."""
+    p = np.flatnonzero(state.replica >= 0)
+    return float(options.cost[state.replica[p], state.target[p]].sum())
+
+
+def seed(problem: ShardProblem, options: Options) -> State:
+    """A first option for every partition that must move, largest first: from the fullest broker to the emptiest.
+
+    Fullness is the load over the upper end of the band, in the resource where the replica leaves most.
+    """
+    state = apply_choice(problem, options, np.full(len(problem.hosts), -1), np.full(len(problem.hosts), -1))
+    ceiling = np.where(np.isfinite(problem.upper), np.maximum(problem.upper, 1e-9), np.inf)
+    order = np.argsort(options.partition, kind="stable")
+    edge = np.searchsorted(options.partition[order], np.arange(len(problem.hosts) + 1))
+    needed = np.flatnonzero(options.needed)
+    for p in needed[np.argsort(-problem.weights[needed].max(axis=1), kind="stable")]:
+        rows = order[edge[p] : edge[p + 1]]
+        weight = problem.weights[p]
+        arrive = ((state.loads + weight) / ceiling).max(axis=1)
+        leave = (state.loads[options.source[rows]] / ceiling[options.source[rows]]).max(axis=1)
+        score = np.where(options.allowed[rows], arrive[None, :] - leave[:, None], np.inf)
+        i, t = divmod(int(score.argmin()), len(problem.rack))
+        state.replica[p], state.target[p] = rows[i], t
+        state.loads[t] += weight
+        state.loads[options.source[rows[i]]] -= weight
+    return state
