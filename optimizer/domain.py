@@ -20,6 +20,21 @@ MOBILITY = ("free", "forced_only", "fixed")
 
 
 @dataclass(frozen=True)
+class Pin:
+    """Topics whose replicas may sit on some brokers only.
+
+    Parameters
+    ----------
+    topics : str
+        Regular expression, whole name.
+    allowed : (B,) bool
+    """
+
+    topics: str
+    allowed: Bools
+
+
+@dataclass(frozen=True)
 class Brokers:
     """Brokers of one cluster, ascending by id.
 
@@ -36,6 +51,8 @@ class Brokers:
         alive, new, draining, dead or fenced.
     racks_matter : bool
         False where no broker has a rack or the policy ignores racks.
+    pins : tuple of Pin
+        Ascending by pattern; a topic that several match keeps to all of them.
     """
 
     ids: Ints
@@ -49,6 +66,7 @@ class Brokers:
     out_capacity_bytes_per_s: Ints
     state: tuple[str, ...]
     racks_matter: bool
+    pins: tuple[Pin, ...] = ()
 
     def __len__(self) -> int:
         return len(self.ids)

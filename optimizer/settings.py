@@ -30,6 +30,50 @@ def _between(section: str, values: Mapping[str, float], low: float, high: float)
             _refuse(f"[{section}] {name}", value, f"give a number from {low:g} to {high:g}")
 
 
+def _check_pattern(name: str, pattern: object) -> None:
+    try:
+        re.compile(str(pattern))
+    except re.error as error:
+        raise ConfigError(f"{name}: {pattern!r} is no regular expression: {error}") from error
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pin:
+    """Topics whose replicas may sit on some brokers only, or in some racks only.
+
+    Parameters
+    ----------
+    topics : str
+        Regular expression, whole name.
+    brokers : tuple of int
+    racks : tuple of str
+        One of the two.
+    """
+
+    topics: str = ""
+    brokers: tuple[int, ...] = ()
+    racks: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.topics:
+            _refuse("pins topics", self.topics, "give a regular expression for the topics' whole names")
+        _check_pattern("pins topics", self.topics)
+        if bool(self.brokers) == bool(self.racks):
+            remedy = "give brokers = [..] or racks = [..], one of them and not empty"
+            _refuse(f"the pin of {self.topics!r}", {"brokers": self.brokers, "racks": self.racks}, remedy)
+        for name, values, kind in (("brokers", self.brokers, int), ("racks", self.racks, str)):
+            wrong = [value for value in values if type(value) is not kind]
+            if wrong:
+                _refuse(f"the pin of {self.topics!r}: {name}", wrong, f"each is a {kind.__name__}")
+
+
+def _check_pins(where: str, pins: "tuple[Pin, ...]") -> None:
+    patterns = [pin.topics for pin in pins]
+    twice = sorted({pattern for pattern in patterns if patterns.count(pattern) > 1})
+    if twice:
+        _refuse(f"{where} pins", twice, "name each pattern once, with all of its brokers or racks")
+
+
 @dataclass(frozen=True, kw_only=True)
 class ClusterInput:
     """Where one cluster is read from; paths are absolute."""
@@ -43,6 +87,7 @@ class ClusterInput:
     drain_brokers: tuple[int, ...] = ()
     exclude_brokers: tuple[int, ...] = ()
     demote_brokers: tuple[int, ...] = ()
+    pins: tuple[Pin, ...] = ()
 
     def __post_init__(self) -> None:
         if not is_folder_name(self.id):
@@ -104,6 +149,7 @@ class Policy:
     exclude_brokers: tuple[int, ...] = ()
     demote_brokers: tuple[int, ...] = ()
     exclude_topics: tuple[str, ...] = ()
+    pins: tuple[Pin, ...] = ()
     rack_policy: str = "spread"
     disk_band: float = 0.05
     replicas_band: float = 0.10
@@ -119,10 +165,7 @@ class Policy:
         if self.rack_policy not in ("spread", "none"):
             _refuse("[policy] rack_policy", self.rack_policy, "use spread or none")
         for pattern in self.exclude_topics:
-            try:
-                re.compile(pattern)
-            except re.error as error:
-                raise ConfigError(f"[policy] exclude_topics: {pattern!r} is no regular expression: {error}") from error
+            _check_pattern("[policy] exclude_topics", pattern)
 
 
 BROKER_LISTS = ("drain_brokers", "exclude_brokers", "demote_brokers")
@@ -195,6 +238,16 @@ class Settings:
                 where = f"give {name} in the [[clusters]] table that it is meant for"
                 remedy = f"an id is another broker in each of {ids}: {where}"
                 _refuse(f"[policy] {name}", list(getattr(self.policy, name)), remedy)
+        by_broker = [pin.topics for pin in self.policy.pins if pin.brokers]
+        if by_broker and len(ids) > 1:
+            remedy = f"an id is another broker in each of {ids}: pin to racks, or in a [[clusters]] table"
+            _refuse("[[policy.pins]]", by_broker, remedy)
+        for cluster_id, pins in self.pins().items():
+            _check_pins(f"cluster {cluster_id}:", pins)
+
+    def pins(self) -> dict[str, tuple[Pin, ...]]:
+        """Pins of each cluster: the policy's and its own."""
+        return {c.id: (*self.policy.pins, *c.pins) for c in self.clusters}
 
     def brokers_listed(self, name: str) -> dict[str, tuple[int, ...]]:
         """Broker ids of one of ``BROKER_LISTS`` by cluster: its own, and the policy's where there is one cluster."""
@@ -233,6 +286,9 @@ def _typed(kind: type, values: Mapping[str, Any], where: str) -> Any:
         raise ConfigError(f"{where}: unknown {unknown}; known are {sorted(known)}")
     plain: dict[str, Any] = {}
     for name, value in values.items():
+        if name == "pins":
+            plain[name] = _typed_pins(value, where)
+            continue
         default = known[name].default
         wanted = str if default is MISSING else type(default)
         given = tuple(value) if isinstance(value, list) else value
@@ -242,6 +298,12 @@ def _typed(kind: type, values: Mapping[str, Any], where: str) -> Any:
             raise ConfigError(f"{where} {name} = {value!r}: expected {wanted.__name__}, not {type(value).__name__}")
         plain[name] = given
     return kind(**plain)
+
+
+def _typed_pins(value: object, where: str) -> tuple[Pin, ...]:
+    if not isinstance(value, list) or not all(isinstance(pin, Mapping) for pin in value):
+        raise ConfigError(f'{where} pins = {value!r}: expected tables like {{topics = "audit[.].*", racks = ["a"]}}')
+    return tuple(_typed(Pin, pin, f"{where} pins") for pin in value)
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ INSTANCE = Table(
         column("replication_factor", INT, "asked for; the length of replicas unless the policy changes it"),
         column("mobility", TEXT, "free; forced_only: moves only off brokers to empty; fixed: never moves"),
         column("fixed_reason", TEXT, "why it is not free", nullable=True),
+        column("pinned_brokers", INTS, "the only brokers that may hold it, ascending; null: any", nullable=True),
     ),
     key=("topic", "partition"),
     checks=(
@@ -46,6 +47,7 @@ INSTANCE_BROKERS = Table(
         column("disk_capacity_bytes", LONG, "hard limit before headroom", nullable=True),
         column("in_capacity_bytes_per_s", LONG, "network in", nullable=True),
         column("out_capacity_bytes_per_s", LONG, "network out", nullable=True),
+        column("pinned_topics", STRINGS, "patterns of the pins that let their topics sit on it"),
     ),
     key=("broker_id",),
     checks=(("state_known", "state IN ('alive', 'new', 'draining', 'dead', 'fenced')"),),
@@ -88,10 +90,10 @@ MOVES = Table(
         column("from_broker", INT, "broker that gives the replica up; null when replication grows", nullable=True),
         column("to_broker", INT, "broker that receives a copy; null when replication shrinks", nullable=True),
         column("size_bytes", LONG, "bytes copied: 0 when replication shrinks"),
-        column("reason", TEXT, "drain, dead, rack, replication or balance"),
+        column("reason", TEXT, "drain, dead, pin, rack, replication or balance"),
     ),
     key=("topic", "partition", "from_broker", "to_broker"),
-    checks=(("reason_known", "reason IN ('drain', 'dead', 'rack', 'replication', 'balance')"),),
+    checks=(("reason_known", "reason IN ('drain', 'dead', 'pin', 'rack', 'replication', 'balance')"),),
 )
 
 LEADERS = Table(

@@ -68,6 +68,7 @@ def audit_plan(
         rules.check_waves(plan, steps),
         rules.check_rollback(instance, plan, back),
         rules.check_drained(instance, targets),
+        rules.check_pinned(instance, targets),
         rules.check_capacity(instance, steps),
         rules.check_wave_sizes(instance, steps),
         _claim_violations(claims, figures),
@@ -106,14 +107,15 @@ def _figures(instance: Instance, targets: Mapping[Key, tuple[int, ...]], n_waves
         "rack_violations_after": _rack_violations(instance, targets),
         "partitions_left_on_brokers_to_empty": len(stuck),
         "fixed_partitions_left_on_brokers_to_empty": sum(p.mobility == FIXED for p in stuck),
+        "partitions_left_outside_their_pin": len(rules.outside_pins(instance, targets)),
         "brokers_over_disk_limit_before": sum(_over_limit(instance, b, n) for b, n in instance.disk_bytes.items()),
         "waves": n_waves,
     }
 
 
 def _rack_violations(instance: Instance, targets: Mapping[Key, tuple[int, ...]]) -> int:
-    lists = (targets.get(key, p.replicas) for key, p in instance.partitions.items())
-    return sum(instance.rack_misses(replicas, len(replicas)) > 0 for replicas in lists)
+    lists = ((p, targets.get(key, p.replicas)) for key, p in instance.partitions.items())
+    return sum(instance.rack_misses(replicas, len(replicas), p.pinned_brokers) > 0 for p, replicas in lists)
 
 
 def _over_limit(instance: Instance, broker_id: int, held_bytes: int) -> bool:

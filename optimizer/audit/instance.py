@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from optimizer.audit.model import NOT_LIVING, AuditBroker, AuditLimits, AuditPartition
 
 Ints = NDArray[np.int64]
+Pin = frozenset[int] | None
 
 
 class Instance:
@@ -32,12 +33,12 @@ class Instance:
         self.accepting = frozenset(b.broker_id for b in brokers if b.accepts_replicas and b.broker_id in self.living)
         self.to_empty = frozenset(b.broker_id for b in brokers if b.must_empty)
         self.leading = frozenset(b.broker_id for b in brokers if b.accepts_leadership)
-        homes = [self.brokers[b].rack for b in sorted(self.accepting - self.to_empty)]
-        self.racks_count = limits.rack_spread and bool(homes) and None not in homes
-        self.rack_sizes = Counter(rack for rack in homes if rack is not None) if self.racks_count else Counter()
-        self._shares: dict[int, tuple[int, dict[str, int]]] = {}
+        self._homes = self.accepting - self.to_empty
+        racks = [self.brokers[b].rack for b in sorted(self._homes)]
+        self.racks_count = limits.rack_spread and bool(racks) and None not in racks
+        self._shares: dict[tuple[int, Pin], tuple[int, dict[str, int]]] = {}
         self._rack_of = {b.broker_id: b.rack for b in brokers}
-        self._misses: dict[tuple[int, tuple[str | None, ...]], int] = {}
+        self._misses: dict[tuple[int, Pin, tuple[str | None, ...]], int] = {}
 
     def replica_slots(self) -> Iterator[tuple[AuditPartition, int]]:
         """Every replica of the cluster as (partition, broker id)."""
@@ -60,32 +61,40 @@ class Instance:
         capacity = broker.disk_capacity_bytes if broker else None
         return None if capacity is None or capacity <= 0 else int(capacity * (1 - self.limits.disk_headroom))
 
-    def _rack_shares(self, replication_factor: int) -> tuple[int, dict[str, int]]:
-        """Most replicas in any rack, and least in each, for one replication factor.
+    def homes(self, pin: Pin) -> frozenset[int]:
+        """Brokers that may hold replicas after the plan, of those that the pin names."""
+        return self._homes if pin is None else self._homes & pin
+
+    def _rack_shares(self, replication_factor: int, pin: Pin) -> tuple[int, dict[str, int]]:
+        """Most replicas in any rack, and least in each, for one replication factor, in the racks that a pin leaves.
 
         The most is ceil(RF / R), or the smallest number with which racks of too few brokers hold RF replicas at all.
         """
-        if replication_factor not in self._shares:
-            sizes = self.rack_sizes
+        known = (replication_factor, pin)
+        if known not in self._shares:
+            sizes = Counter(rack for rack in (self._rack_of[b] for b in self.homes(pin)) if rack is not None)
             most = -(-replication_factor // len(sizes))
             while most < max(sizes.values()) and sum(min(n, most) for n in sizes.values()) < replication_factor:
                 most += 1
             least = replication_factor // len(sizes) if replication_factor > len(sizes) else 0
-            self._shares[replication_factor] = (most, {rack: min(least, n) for rack, n in sizes.items()})
-        return self._shares[replication_factor]
+            self._shares[known] = (most, {rack: min(least, n) for rack, n in sizes.items()})
+        return self._shares[known]
 
-    def rack_misses(self, replicas: Sequence[int], replication_factor: int) -> int:
+    def rack_misses(self, replicas: Sequence[int], replication_factor: int, pin: Pin) -> int:
         """Replicas above the most, plus replicas short of the least, over all racks; 0 when the spread holds."""
         if not self.racks_count:
             return 0
         racks = tuple(self._rack_of.get(b) for b in replicas)
-        known = (replication_factor, racks)
+        known = (replication_factor, pin, racks)
         if known not in self._misses:
-            self._misses[known] = self._count_misses(racks, replication_factor)
+            self._misses[known] = self._count_misses(racks, replication_factor, pin)
         return self._misses[known]
 
-    def _count_misses(self, racks: Sequence[str | None], replication_factor: int) -> int:
-        most, least = self._rack_shares(replication_factor)
+    def _count_misses(self, racks: Sequence[str | None], replication_factor: int, pin: Pin) -> int:
+        """A pin that leaves no broker asks nothing of the racks: its partitions stay."""
+        if not self.homes(pin):
+            return 0
+        most, least = self._rack_shares(replication_factor, pin)
         held = Counter(rack for rack in racks if rack is not None)
         over = sum(max(0, n - most) for n in held.values())
         return over + sum(max(0, n - held[rack]) for rack, n in least.items())

@@ -28,7 +28,7 @@ class AuditBroker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditPartition:
-    """One partition before the plan; fields as in the table ``instance``."""
+    """One partition before the plan; fields as in the table ``instance``; no pin where it may sit anywhere."""
 
     topic: str
     partition: int
@@ -36,6 +36,7 @@ class AuditPartition:
     size_bytes: int
     replication_factor: int
     mobility: str
+    pinned_brokers: frozenset[int] | None = None
 
     @property
     def key(self) -> Key:
@@ -57,12 +58,15 @@ class AuditLimits:
         Copies that one wave may start; a wave of a single partition may need more.
     excused : frozenset of (topic, partition)
         Partitions whose replicas may stay on brokers to empty because the findings say why no plan can move them.
+    excused_from_pin : frozenset of (topic, partition)
+        Partitions whose replicas may stay outside their pin because the findings say so.
     """
 
     disk_headroom: float
     rack_spread: bool = True
     max_moves_per_wave: int | None = None
     excused: frozenset[Key] = frozenset()
+    excused_from_pin: frozenset[Key] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +140,10 @@ def _optional_text(value: Any) -> str | None:
     return None if value is None or value != value else str(value)
 
 
+def _optional_ids(value: Any) -> frozenset[int] | None:
+    return None if value is None or isinstance(value, float) else frozenset(int(b) for b in value)
+
+
 def brokers_from_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[AuditBroker, ...]:
     """Brokers from rows of ``instance_brokers``."""
     return tuple(
@@ -162,6 +170,7 @@ def partitions_from_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[AuditPartit
             size_bytes=int(row["size_bytes"]),
             replication_factor=int(row["replication_factor"]),
             mobility=str(row["mobility"]),
+            pinned_brokers=_optional_ids(row["pinned_brokers"]),
         )
         for row in rows
     )

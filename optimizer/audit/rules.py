@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from optimizer.audit.documents import Document, Entry, name
 from optimizer.audit.instance import Instance
-from optimizer.audit.model import FIXED, FORCED_ONLY, AuditPartition, Key, Violation
+from optimizer.audit.model import FIXED, FORCED_ONLY, FREE, AuditPartition, Key, Violation
 
 Targets = Mapping[Key, tuple[int, ...]]
 
@@ -37,6 +37,8 @@ def _brokers(instance: Instance, before: AuditPartition, replicas: tuple[int, ..
             yield Violation("living_broker", subject, f"broker {broker} is {state}: Kafka refuses it")
         elif added and (broker not in instance.accepting or broker in instance.to_empty):
             yield Violation("accepts_replicas", subject, f"broker {broker} may not receive a replica")
+        elif added and before.pinned_brokers is not None and broker not in before.pinned_brokers:
+            yield Violation("pin", subject, f"broker {broker} is not one of {sorted(before.pinned_brokers)}")
 
 
 def _mobility(instance: Instance, before: AuditPartition, entry: Entry) -> Iterator[Violation]:
@@ -72,8 +74,8 @@ def _factor(before: AuditPartition, replicas: tuple[int, ...]) -> Iterator[Viola
 
 def _racks(instance: Instance, before: AuditPartition, replicas: tuple[int, ...]) -> Iterator[Violation]:
     """The spread over racks holds, or was broken before and is no worse."""
-    misses = instance.rack_misses(replicas, len(replicas))
-    was = instance.rack_misses(before.replicas, len(replicas))
+    misses = instance.rack_misses(replicas, len(replicas), before.pinned_brokers)
+    was = instance.rack_misses(before.replicas, len(replicas), before.pinned_brokers)
     if misses > was:
         detail = f"{list(replicas)}: {misses} replicas against the rack rule, {was} before"
         yield Violation("racks", name(before.key), detail)
@@ -92,9 +94,27 @@ def check_drained(instance: Instance, targets: Targets) -> Iterator[Violation]:
         if partition.mobility == FIXED or partition.key in instance.limits.excused:
             continue
         stay = [b for b in partition.replicas if b in instance.living and b not in instance.to_empty]
-        if len(instance.accepting - instance.to_empty | set(stay)) >= partition.replication_factor:
+        if len(instance.homes(partition.pinned_brokers) | set(stay)) >= partition.replication_factor:
             left = sorted(instance.to_empty & set(targets.get(partition.key, partition.replicas)))
             yield Violation("drain", name(partition.key), f"replicas stay on brokers {left}, which must be emptied")
+
+
+def check_pinned(instance: Instance, targets: Targets) -> Iterator[Violation]:
+    """No replica of a free partition stays outside its pin, where the pin leaves brokers enough and nobody is told."""
+    for partition in outside_pins(instance, targets):
+        pin = partition.pinned_brokers or frozenset()
+        if partition.mobility != FREE or partition.key in instance.limits.excused_from_pin:
+            continue
+        kept = {b for b in partition.replicas if b in pin and b in instance.living and b not in instance.to_empty}
+        if len(instance.homes(pin) | kept) >= partition.replication_factor:
+            away = sorted(set(targets.get(partition.key, partition.replicas)) - pin)
+            yield Violation("pin", name(partition.key), f"replicas stay on brokers {away}, outside {sorted(pin)}")
+
+
+def outside_pins(instance: Instance, targets: Targets) -> list[AuditPartition]:
+    """Partitions with a replica outside their pin, under a plan."""
+    pinned = ((p, p.pinned_brokers) for p in instance.partitions.values() if p.pinned_brokers is not None)
+    return [p for p, pin in pinned if not pin.issuperset(targets.get(p.key, p.replicas))]
 
 
 def on_brokers_to_empty(instance: Instance, targets: Targets) -> list[AuditPartition]:

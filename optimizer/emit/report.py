@@ -26,6 +26,7 @@ _PROVES = {
 _REASONS = {
     "dead": "off a dead broker",
     "drain": "off a broker to empty",
+    "pin": "to where its topic is pinned",
     "rack": "to mend racks",
     "replication": "to change replication",
     "balance": "for balance",

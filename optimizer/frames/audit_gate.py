@@ -16,9 +16,9 @@ from optimizer.stages import Frames, Run
 _CLAIMED = ("moved_bytes", "replicas_moved", "leader_changes", "partitions_changed", "bound_bytes")
 
 
-def _disclosed(findings: list[dict[str, Any]]) -> frozenset[tuple[str, int]]:
-    """Partitions that findings name as staying on a broker to empty: people are told, so the rest stands."""
-    names = (row["subject"].rpartition(" on ")[0] for row in findings if row["rule"] == "not_emptied")
+def _disclosed(findings: list[dict[str, Any]], rule: str) -> frozenset[tuple[str, int]]:
+    """Partitions that findings name as staying where they should not: people are told, so the rest stands."""
+    names = (row["subject"].rpartition(" on ")[0] for row in findings if row["rule"] == rule)
     parts = (name.rpartition("-") for name in names)
     return frozenset((topic, int(partition)) for topic, _, partition in parts)
 
@@ -29,7 +29,8 @@ def _limits(settings: Settings, findings: list[dict[str, Any]]) -> AuditLimits:
         disk_headroom=settings.policy.disk_headroom,
         rack_spread=settings.policy.rack_policy == "spread",
         max_moves_per_wave=most,
-        excused=_disclosed(findings),
+        excused=_disclosed(findings, "not_emptied"),
+        excused_from_pin=_disclosed(findings, "not_pinned"),
     )
 
 

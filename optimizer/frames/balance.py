@@ -12,7 +12,7 @@ from optimizer.domain import Bands, Cluster, Floats, Ints
 from optimizer.frames.cluster import replica_matrix, to_cluster
 from optimizer.settings import Policy
 from optimizer.solve.bands import bands, broker_loads, excess, leader_loads, replica_weights
-from optimizer.solve.proposal import disorder
+from optimizer.solve.pins import rack_breaks
 from schemas.output import BROKER_BALANCE
 
 PLACEMENTS = {"before": "current_replicas", "baseline": "baseline_replicas", "after": "proposed_replicas"}
@@ -33,7 +33,7 @@ def broken_racks(cluster: Cluster, replicas: Ints) -> Ints:
     brokers = cluster.brokers
     if not brokers.racks_matter:
         return np.zeros(len(brokers), dtype=np.int64)
-    broken = disorder(brokers, cluster.partitions, replicas) > 0
+    broken = rack_breaks(brokers, cluster.partitions, replicas) > 0
     return np.bincount(replicas[broken, 0], minlength=len(brokers)).astype(np.int64)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from optimizer.domain import MOBILITY, Brokers, Cluster, Ints, Partitions
+from optimizer.domain import MOBILITY, Brokers, Cluster, Ints, Partitions, Pin
 
 
 def _ints(column: pd.Series) -> Ints:
@@ -12,6 +12,12 @@ def _ints(column: pd.Series) -> Ints:
 
 def _capacity(column: pd.Series) -> Ints:
     return _ints(column.astype("Int64").fillna(-1))
+
+
+def _pins(rows: pd.DataFrame) -> tuple[Pin, ...]:
+    named = [set(patterns) for patterns in rows["pinned_topics"]]
+    masks = {pattern: np.array([pattern in names for names in named]) for pattern in set().union(*named)}
+    return tuple(Pin(pattern, masks[pattern]) for pattern in sorted(masks))
 
 
 def to_brokers(frame: pd.DataFrame) -> Brokers:
@@ -34,6 +40,7 @@ def to_brokers(frame: pd.DataFrame) -> Brokers:
         out_capacity_bytes_per_s=_capacity(rows["out_capacity_bytes_per_s"]),
         state=tuple(rows["state"]),
         racks_matter=racks_matter,
+        pins=_pins(rows),
     )
 
 

@@ -11,8 +11,9 @@ from pyspark.sql import functions as F
 import schemas
 from optimizer.domain import Bands, Brokers, Floats, Ints, Partitions
 from optimizer.frames.cluster import replica_lists, replica_matrix, to_partitions, with_nulls
+from optimizer.frames.pins import PIN_LEAVES
 from optimizer.settings import Policy
-from optimizer.solve import proposal
+from optimizer.solve import explain, proposal
 from optimizer.solve.leaders import assign_leaders, lead_with
 from optimizer.stages import Frames, Run
 
@@ -72,7 +73,9 @@ def _leaders(brokers: Brokers, partitions: Partitions, final: Ints) -> Iterable[
 
 
 def _fixed_findings(frame: pd.DataFrame) -> Iterable[proposal.Finding]:
-    for row in frame[frame["fixed_reason"].notna()].itertuples():
+    """Partitions that are not free; those of a pin that leaves too few brokers have a finding by topic."""
+    told = frame["fixed_reason"].notna() & ~frame["fixed_reason"].astype(str).str.startswith(PIN_LEAVES)
+    for row in frame[told].itertuples():
         remedy = "mend the cause and plan again" if row.mobility == "fixed" else "take it out of exclude_topics"
         yield proposal.Finding("not_free", f"{row.topic}-{row.partition}", "both", str(row.fixed_reason), remedy)
 
@@ -91,7 +94,10 @@ def finish_cluster(frame: pd.DataFrame, facts: ClusterFacts, policy: Policy) -> 
         *proposal.rate_findings(partitions),
         *proposal.rack_findings(brokers, partitions, final),
         *proposal.stranded_findings(brokers, partitions, final),
-        *proposal.band_findings(brokers, facts.limits, facts.before, facts.after),
+        *explain.pin_findings(brokers, partitions, final),
+        *explain.band_findings(
+            brokers, facts.limits, facts.before, facts.after, partitions=partitions, placed=final, policy=policy
+        ),
         *_fixed_findings(rows),
         *facts.failures,
     ]

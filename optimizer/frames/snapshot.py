@@ -1,13 +1,13 @@
 """Stage 3: the clean tables and the policy -> the instance that is planned."""
 
-from collections.abc import Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from optimizer.errors import ConfigError
-from optimizer.settings import BROKER_LISTS, Policy, Settings
+from optimizer.frames.pins import PIN_LEAVES, check_pins, matches, pinned_topics, with_pins
+from optimizer.settings import BROKER_LISTS, Settings
 from optimizer.stages import Frames, Run
 from schemas.planning import INSTANCE, INSTANCE_BROKERS
 from schemas.table import conform
@@ -22,12 +22,13 @@ def build(inputs: Frames, run: Run) -> Frames:
     Raises
     ------
     ConfigError
-        When a list names a broker that the cluster has not, or the policy leaves a cluster without a broker that may
+        When a list or a pin names what the cluster has not, or the policy leaves a cluster without a broker that may
         hold replicas.
     """
     brokers = plan_brokers(inputs["brokers"], inputs["replicas"], run.settings)
     _check_policy(brokers, run.settings)
-    partitions = plan_partitions(inputs["replicas"], inputs["partition_load"], brokers, run.settings.policy)
+    check_pins(inputs["brokers"], run.settings)
+    partitions = plan_partitions(inputs["replicas"], inputs["partition_load"], brokers, run.settings)
     return {
         "instance": conform(partitions, INSTANCE),
         "instance_brokers": conform(brokers, INSTANCE_BROKERS),
@@ -69,6 +70,7 @@ def plan_brokers(brokers: DataFrame, replicas: DataFrame, settings: Settings) ->
     return planned.withColumns(
         {
             "rack": rack,
+            "pinned_topics": pinned_topics(settings),
             "accepts_replicas": may_hold & ~_listed(settings, "exclude_brokers"),
             "accepts_leadership": may_hold & ~_listed(settings, "demote_brokers"),
             "must_empty": F.col("state").isin("draining", "dead") | _listed(settings, "drain_brokers"),
@@ -83,11 +85,12 @@ def _listed(settings: Settings, name: str) -> Column:
     return reduce(Column.__or__, hits, F.lit(False))
 
 
-def plan_partitions(replicas: DataFrame, load: DataFrame, brokers: DataFrame, policy: Policy) -> DataFrame:
+def plan_partitions(replicas: DataFrame, load: DataFrame, brokers: DataFrame, settings: Settings) -> DataFrame:
     """Partitions with ordered replicas; of a reassignment in flight its target, which is left alone.
 
     A partition without a leader or an in-sync replica is fixed too: nothing could be copied from it. So is one with a
-    replica that stays on a fenced broker: Kafka's tool refuses a list that names a broker which is not live.
+    replica that stays on a fenced broker: Kafka's tool refuses a list that names a broker which is not live; and one
+    whose pin leaves fewer brokers than it has replicas.
     """
     waiting = brokers.where("state = 'fenced' AND NOT must_empty").select(*_BROKER, F.lit(True).alias("is_fenced"))
     known = replicas.join(F.broadcast(waiting), list(_BROKER), "left")
@@ -105,27 +108,19 @@ def plan_partitions(replicas: DataFrame, load: DataFrame, brokers: DataFrame, po
         .when(F.col("leader").isNull(), "leaderless")
         .when(F.size("isr") == 0, "no in-sync replica")
         .when(F.col("fenced_on").isNotNull(), F.format_string("a replica on fenced broker %d", "fenced_on"))
-        .when(_matches(policy.exclude_topics), "topic excluded")
+        .when(
+            F.col("pin_leaves") < F.size("replicas"),
+            F.format_string(f"{PIN_LEAVES} %d brokers for %d replicas", "pin_leaves", F.size("replicas")),
+        )
+        .when(matches(settings.policy.exclude_topics), "topic excluded")
     )
     mobility = F.when(F.col("fixed_reason").isNull(), "free").when(
         F.col("fixed_reason") == "topic excluded", "forced_only"
     )
+    targets = {"replicas": F.col("target.broker_id"), "log_dirs": F.col("target.log_dir")}
     return (
-        gathered.join(load, list(_PARTITION), "left")
-        .withColumns(
-            {
-                "replicas": F.col("target.broker_id"),
-                "log_dirs": F.col("target.log_dir"),
-                "replication_factor": F.size("target"),
-                "fixed_reason": reason,
-            }
-        )
+        with_pins(gathered.withColumns(targets), brokers, settings)
+        .join(load, list(_PARTITION), "left")
+        .withColumns({"replication_factor": F.size("replicas"), "fixed_reason": reason})
         .withColumn("mobility", mobility.otherwise("fixed"))
     )
-
-
-def _matches(patterns: Sequence[str]) -> Column:
-    """Whether a pattern matches the topic's whole name."""
-    if not patterns:
-        return F.lit(False)
-    return F.col("topic").rlike("^(?:" + "|".join(f"(?:{pattern})" for pattern in patterns) + ")$")

@@ -8,7 +8,7 @@ import numpy as np
 from optimizer.domain import Bools, Ints
 
 # Most urgent first. 'leader' only reorders: nothing is copied.
-URGENCY = ("dead", "drain", "rack", "replication", "balance", "leader")
+URGENCY = ("dead", "drain", "pin", "rack", "replication", "balance", "leader")
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import numpy as np
 
 from optimizer.domain import Bands, Bools, Brokers, Floats, Ints, Partitions
 from optimizer.solve.bands import DISK, replica_weights
-from optimizer.solve.racks import live_rack_sizes, rack_caps, rack_floors
+from optimizer.solve.pins import group_by_pins, rack_rule
 from optimizer.solve.shard import OUTSIDE, PAD, ShardProblem
 
 
@@ -57,7 +57,8 @@ def assemble(frame: ClusterFrame, members: Ints, partitions: Partitions, current
     row, slot = np.nonzero(hosts >= 0)
     on_original = np.zeros(hosts.shape, dtype=bool)
     on_original[row, slot] = original[row, hosts[row, slot]]
-    sizes = live_rack_sizes(brokers)
+    groups = group_by_pins(brokers, partitions.topic)
+    rule = rack_rule(brokers, groups, partitions.replication_factor)
     return ShardProblem(
         rack=brokers.rack[members],
         accepts=brokers.accepts_replicas[members],
@@ -70,10 +71,12 @@ def assemble(frame: ClusterFrame, members: Ints, partitions: Partitions, current
         on_original=on_original,
         original=original,
         weights=replica_weights(partitions) / frame.scale,
-        cap=rack_caps(partitions.replication_factor, sizes),
-        floor=rack_floors(partitions.replication_factor, sizes),
+        cap=rule.cap,
+        floor=rule.floor,
         owner=owner,
         mobility=partitions.mobility,
-        rack_size=sizes,
+        rack_size=rule.sizes,
+        pin=groups.of,
+        pin_allows=groups.allowed[:, members],
         disk=DISK,
     )

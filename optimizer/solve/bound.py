@@ -1,19 +1,20 @@
 """Lower bounds on the bytes that any plan within the bands must move; the largest is the certificate.
 
 forced
-    Replicas on brokers that must empty, and per partition the replicas over the rack caps: each must be copied
-    somewhere.
+    Replicas on brokers that must empty or outside their pin, and per partition the replicas over the rack caps: each
+    must be copied somewhere.
 flow
     Brokers above their disk band must shed the difference, brokers below must receive it; whichever sum is larger.
 lagrangian
     For any prices pi of load per broker and resource: ``sum_p min_T (bytes(T) + sum_{b in T} pi_b . w_p) - sum_b
     (pi+ . upper -
-    pi- . lower)``, the minimum over replica sets that keep the rack caps. Weak duality: valid for *any* prices;
+    pi- . lower)``, the minimum over replica sets that keep pins and rack caps. Weak duality: valid for *any* prices;
     separable by
     partition, so one pass over the partitions certifies it. The prices come from the shards' relaxations.
 
-Where a plan leaves a partition as no rule allows - a replica on a broker to empty, a broken rack - because nothing
-better exists, its term is taken at the plan's own placement if that is smaller: a smaller term is a bound too.
+Where a plan leaves a partition as no rule allows - a replica on a broker to empty or outside its pin, a broken rack -
+because nothing better exists, its term is taken at the plan's own placement if that is smaller: a smaller term is a
+bound too.
 
 A plan may leave brokers outside their bands where no plan can do better; the bands are then widened to what the plan
 reached, and the bound reads: no plan that is at least as balanced, broker by broker, moves fewer bytes.
@@ -23,9 +24,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from optimizer.domain import FIXED, FORCED_ONLY, Bands, Brokers, Floats, Ints, Partitions
+from optimizer.domain import FIXED, FORCED_ONLY, Bands, Bools, Brokers, Floats, Ints, Partitions
 from optimizer.solve.bands import DISK, replica_weights
-from optimizer.solve.racks import live_rack_sizes, rack_caps, rack_histogram
+from optimizer.solve.pins import PinGroups, group_by_pins, must_leave, rack_rule
+from optimizer.solve.racks import rack_histogram
 
 FORBIDDEN = 1e30
 CHUNK_CELLS = 2_000_000
@@ -49,10 +51,9 @@ def forced_bytes(brokers: Brokers, partitions: Partitions, reached: Ints) -> Int
     reached : (P, W) int64
         Replicas after the plan.
     """
-    held = partitions.replicas >= 0
-    host = np.maximum(partitions.replicas, 0)
-    leaving = held & brokers.must_empty[host]
-    caps = rack_caps(partitions.replication_factor, live_rack_sizes(brokers))
+    groups = group_by_pins(brokers, partitions.topic)
+    leaving = must_leave(brokers, partitions, groups, partitions.replicas)
+    caps = rack_rule(brokers, groups, partitions.replication_factor).cap
     staying = np.where(leaving, -1, partitions.replicas)
     over = np.maximum(rack_histogram(staying, brokers.rack, len(brokers.rack_names)) - caps[:, None], 0).sum(axis=1)
     over = np.where(partitions.mobility == FORCED_ONLY, 0, over)
@@ -90,13 +91,15 @@ def partition_terms(brokers: Brokers, partitions: Partitions, prices: Floats, re
         Replicas after the plan.
     """
     weights = replica_weights(partitions)
-    caps = rack_caps(partitions.replication_factor, live_rack_sizes(brokers))
-    closed = ~brokers.accepts_replicas
+    groups = group_by_pins(brokers, partitions.topic)
+    caps = rack_rule(brokers, groups, partitions.replication_factor).cap
+    leaving = must_leave(brokers, partitions, groups, partitions.replicas)
     terms = np.zeros(len(partitions))
     step = max(1, CHUNK_CELLS // max(len(brokers), 1))
     for start in range(0, len(partitions), step):
         rows = slice(start, start + step)
-        terms[rows] = _chunk(brokers, partitions, weights, caps, closed, prices, rows)
+        charge = weights[rows] @ prices.T
+        terms[rows] = _chunk(brokers, partitions, charge, caps[rows], groups, leaving[rows], rows)
     return np.asarray(np.minimum(terms, _own_terms(partitions, weights, prices, reached)))
 
 
@@ -109,25 +112,24 @@ def _own_terms(partitions: Partitions, weights: Floats, prices: Floats, reached:
 def _chunk(
     brokers: Brokers,
     partitions: Partitions,
-    weights: Floats,
+    charge: Floats,
     caps: Ints,
-    closed: np.ndarray,
-    prices: Floats,
+    groups: PinGroups,
+    must_go: Bools,
     rows: slice,
 ) -> Floats:
-    charge = weights[rows] @ prices.T
     cost = charge + partitions.size_bytes[rows][:, None]
-    cost[:, closed] = FORBIDDEN
+    cost[:, ~brokers.accepts_replicas] = FORBIDDEN
+    if groups.any:
+        cost[~groups.allowed[groups.of[rows]]] = FORBIDDEN
     replicas, mobility = partitions.replicas[rows], partitions.mobility[rows]
     row, slot = np.nonzero(replicas >= 0)
     host = replicas[row, slot]
     stay = charge[row, host]
-    cost[row, host] = np.where(brokers.must_empty[host], FORBIDDEN, stay)
+    cost[row, host] = np.where(must_go[row, slot], FORBIDDEN, stay)
     home = np.bincount(row, stay, len(replicas))
-    leaving = np.zeros(len(replicas), dtype=bool)
-    leaving[row[brokers.must_empty[host]]] = True
-    frozen = (mobility == FIXED) | ((mobility == FORCED_ONLY) & ~leaving)
-    cheapest = _cheapest_sets(cost, brokers.rack, partitions.replication_factor[rows], caps[rows])
+    frozen = (mobility == FIXED) | ((mobility == FORCED_ONLY) & ~must_go.any(axis=1))
+    cheapest = _cheapest_sets(cost, brokers.rack, partitions.replication_factor[rows], caps)
     return np.asarray(np.where(frozen | (cheapest >= FORBIDDEN), home, cheapest))
 
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optimizer.domain import Bands, Brokers, Floats, Ints, Partitions
-from optimizer.solve.bands import excess
-from optimizer.solve.racks import live_rack_sizes, rack_caps, rack_disorder, rack_floors, rack_histogram
+from optimizer.domain import Brokers, Ints, Partitions
+from optimizer.solve.pins import group_by_pins, must_leave, rack_breaks, rack_rule
+from optimizer.solve.racks import rack_histogram
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,17 @@ def settle(original: Ints, chosen: Ints) -> Ints:
 
 def reasons(brokers: Brokers, partitions: Partitions, settled: Ints) -> Iterator[NetMove]:
     """Net moves of settled lists, by row and slot."""
-    caps = rack_caps(partitions.replication_factor, live_rack_sizes(brokers))
+    groups = group_by_pins(brokers, partitions.topic)
+    caps = rack_rule(brokers, groups, partitions.replication_factor).cap
+    outside = groups.outside(partitions.replicas)
     counts = rack_histogram(partitions.replicas, brokers.rack, len(brokers.rack_names))
     row, slot = np.nonzero((settled != partitions.replicas) & (settled >= 0))
     for p, j in zip(row.tolist(), slot.tolist(), strict=True):
         source, target = int(partitions.replicas[p, j]), int(settled[p, j])
         if brokers.must_empty[source]:
             reason = "dead" if brokers.state[source] == "dead" else "drain"
+        elif outside[p, j]:
+            reason = "pin"
         elif counts[p, brokers.rack[source]] > caps[p]:
             reason = "rack"
         else:
@@ -60,11 +64,10 @@ def reasons(brokers: Brokers, partitions: Partitions, settled: Ints) -> Iterator
 
 
 def disorder(brokers: Brokers, partitions: Partitions, replicas: Ints) -> Ints:
-    """Rack disorder of each partition under a placement, (P,)."""
-    sizes = live_rack_sizes(brokers)
-    caps = rack_caps(partitions.replication_factor, sizes)
-    floors = rack_floors(partitions.replication_factor, sizes)
-    return rack_disorder(rack_histogram(replicas, brokers.rack, len(brokers.rack_names)), caps, floors, sizes)
+    """Replicas of each partition that break the rack rule or sit outside their pin, under a placement, (P,)."""
+    groups = group_by_pins(brokers, partitions.topic)
+    away = must_leave(brokers, partitions, groups, replicas) & groups.outside(replicas)
+    return np.asarray(rack_breaks(brokers, partitions, replicas) + away.sum(axis=1))
 
 
 def rate_findings(partitions: Partitions) -> Iterator[Finding]:
@@ -80,8 +83,8 @@ def _name(partitions: Partitions, row: np.integer) -> str:
 
 def rack_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> Iterator[Finding]:
     """Partitions that broke the rack rule before: mended in one line, not mended one by one."""
-    broken = disorder(brokers, partitions, partitions.replicas) > 0
-    still = disorder(brokers, partitions, after) > 0
+    broken = rack_breaks(brokers, partitions, partitions.replicas) > 0
+    still = rack_breaks(brokers, partitions, after) > 0
     mended = int((broken & ~still).sum())
     if mended:
         detail = f"{mended} partitions had more replicas in one rack than the rack rule allows; the plan mends them"
@@ -101,18 +104,6 @@ def stranded_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> 
         detail = f"a replica stays on broker {brokers.ids[broker]} ({brokers.state[broker]})"
         remedy = "free the partition, or add a broker that may take it"
         yield Finding("not_emptied", f"{_name(partitions, p)} on {brokers.ids[broker]}", "both", detail, remedy)
-
-
-def band_findings(brokers: Brokers, limits: Bands, before: Floats, after: Floats) -> Iterator[Finding]:
-    """Brokers outside a band after the plan, with the distance."""
-    gap, gap_before = excess(after, limits), excess(before, limits)
-    tolerance = 1e-6 * np.maximum(limits.lower, 1)
-    for b, d in zip(*np.nonzero((np.abs(gap) > tolerance) & ~brokers.must_empty[:, None]), strict=True):
-        side, limit = ("above", limits.upper[b, d]) if gap[b, d] > 0 else ("below", limits.lower[b, d])
-        detail = f"{limits.resources[d]} {after[b, d]:.0f} is {abs(gap[b, d]):.0f} {side} its band's limit {limit:.0f}"
-        when = "both" if abs(gap_before[b, d]) > tolerance[b, d] else "after"
-        remedy = f"widen {limits.resources[d]}_band, free fixed partitions, or add capacity"
-        yield Finding("band", f"broker {brokers.ids[b]} {limits.resources[d]}", when, detail, remedy)
 
 
 def broker_findings(brokers: Brokers) -> Iterator[Finding]:

@@ -43,8 +43,12 @@ class ShardProblem:
     owner : (m,) bool
         Racks may be changed here.
     mobility : (m,) int64
-    rack_size : (R,) int64
-        Brokers of each rack that may hold replicas after the plan.
+    rack_size : (G, R) int64
+        Brokers of each rack that may hold replicas of a pin's group after the plan.
+    pin : (m,) int64
+        Group of each partition; 0 without a pin.
+    pin_allows : (G, n) bool
+        Members that may hold replicas of each group; row 0 is all True.
     disk : int
         Column of bytes in ``weights``.
     """
@@ -65,6 +69,8 @@ class ShardProblem:
     owner: Bools
     mobility: Ints
     rack_size: Ints
+    pin: Ints
+    pin_allows: Bools
     disk: int
 
     @property
@@ -85,7 +91,7 @@ class Options:
     cost : (K, n) float64
         Bytes copied in mean broker loads; negative where a copy becomes unnecessary.
     needed : (m,) bool
-        The partition must take one of its options (draining, dead, racks), and has one.
+        The partition must take one of its options (draining, dead, pins, racks), and has one.
     """
 
     partition: Ints
@@ -97,7 +103,7 @@ class Options:
 
 
 def _histogram(problem: ShardProblem) -> Ints:
-    counts = np.zeros((len(problem.hosts), len(problem.rack_size)), dtype=np.int64)
+    counts = np.zeros((len(problem.hosts), problem.rack_size.shape[1]), dtype=np.int64)
     row, slot = np.nonzero(problem.hosts != PAD)
     np.add.at(counts, (row, problem.host_rack[row, slot]), 1)
     return counts
@@ -106,9 +112,9 @@ def _histogram(problem: ShardProblem) -> Ints:
 def _disorder_change(problem: ShardProblem, counts: Ints, partition: Ints, source: Ints) -> Ints:
     """Change of rack disorder by each option, (K, n)."""
     cap = problem.cap[partition][:, None]
-    floor = np.minimum(problem.floor[partition][:, None], problem.rack_size[None, :])
-    floor_here = np.take_along_axis(floor, problem.rack[source][:, None], axis=1)
-    floor_there = floor[:, problem.rack]
+    floor, group = problem.floor[partition][:, None], problem.pin[partition]
+    floor_here = np.minimum(floor, problem.rack_size[group, problem.rack[source]][:, None])
+    floor_there = np.minimum(floor, problem.rack_size[:, problem.rack][group])
     here = counts[partition, problem.rack[source]][:, None]
     there = counts[partition][:, problem.rack]
     leave = (here <= floor_here).astype(np.int64) - (here > cap)
@@ -124,6 +130,19 @@ def _restrict(partition: Ints, allowed: Bools, wanted: Bools, n_partitions: int)
     return np.where(has[partition][:, None], hit, allowed), has
 
 
+def _rack_broken(problem: ShardProblem, counts: Ints) -> Bools:
+    broken = np.zeros(len(counts), dtype=bool)
+    for group, sizes in enumerate(problem.rack_size):
+        rows = problem.pin == group
+        broken[rows] = rack_disorder(counts[rows], problem.cap[rows], problem.floor[rows], sizes) > 0
+    return broken
+
+
+def _outside_pin(problem: ShardProblem, partition: Ints, source: Ints) -> Bools:
+    """Replicas that a pin sends away, (K,): of free partitions alone."""
+    return ~problem.pin_allows[problem.pin[partition], source] & (problem.mobility == FREE)[partition]
+
+
 def legal_options(problem: ShardProblem) -> Options:
     """Every legal single move, its cost, and the partitions that must move."""
     m, n = len(problem.hosts), len(problem.rack)
@@ -137,10 +156,12 @@ def legal_options(problem: ShardProblem) -> Options:
     same_rack = problem.rack[source][:, None] == problem.rack[None, :]
     change = _disorder_change(problem, counts, partition, source)
     allowed &= (same_rack | problem.owner[partition][:, None]) & (change <= 0)
-    forced = problem.must_empty[source]
+    if len(problem.pin_allows) > 1:
+        allowed &= problem.pin_allows[problem.pin[partition]]
+    forced = problem.must_empty[source] | _outside_pin(problem, partition, source)
     allowed &= (forced | (problem.mobility == FREE)[partition])[:, None]
     allowed, drains = _restrict(partition, allowed, np.broadcast_to(forced[:, None], allowed.shape), m)
-    broken = rack_disorder(counts, problem.cap, problem.floor, problem.rack_size) > 0
+    broken = _rack_broken(problem, counts)
     mends = (
         (change < 0)
         & (broken & problem.owner)[partition][:, None]

@@ -285,5 +285,9 @@ def test_rows_of_the_tables() -> None:
         "size_bytes": 5,
         "replication_factor": 2,
         "mobility": "free",
+        "pinned_brokers": [2, 1],
     }
-    assert partitions_from_rows([row]) == (partition(0, 1, 2, size_bytes=5),)
+    for null in (None, float("nan")):
+        assert partitions_from_rows([row | {"pinned_brokers": null}]) == (partition(0, 1, 2, size_bytes=5),)
+    (pinned,) = partitions_from_rows([row])
+    assert pinned.pinned_brokers == frozenset({1, 2})

@@ -6,7 +6,7 @@ import pytest
 
 from optimizer.cli import parser, settings_of
 from optimizer.errors import ConfigError
-from optimizer.settings import Settings, build, merge, read_toml
+from optimizer.settings import Pin, Settings, build, merge, read_toml
 from setup.paths import HOME
 
 DEFAULTS = read_toml(HOME / "conf" / "default.toml")
@@ -37,6 +37,32 @@ def test_default_file_says_what_the_code_defaults_to() -> None:
         ({"policy": {"disk_band": -1}}, r"\[policy\] disk_band = -1.0 is not usable"),
         ({"policy": {"rack_policy": "even"}}, "use spread or none"),
         ({"policy": {"exclude_topics": ["("]}}, r"'\(' is no regular expression"),
+        ({"policy": {"pins": "a"}}, r"\[policy\] pins = 'a': expected tables like"),
+        ({"policy": {"pins": [7]}}, r"\[policy\] pins = \[7\]: expected tables like"),
+        ({"policy": {"pins": [{"topics": "a", "broker": [1]}]}}, r"\[policy\] pins: unknown \['broker'\]; known are"),
+        (
+            {"policy": {"pins": [{"topics": "a", "brokers": []}]}},
+            r"give brokers = \[..\] or racks = \[..\], one of them",
+        ),
+        ({"policy": {"pins": [{"topics": "a", "brokers": [1], "racks": ["r"]}]}}, "one of them and not empty"),
+        (
+            {"policy": {"pins": [{"topics": "a", "brokers": ["1"]}]}},
+            r"'a': brokers = \['1'\] is not usable: each is a int",
+        ),
+        ({"policy": {"pins": [{"topics": "a", "racks": [1]}]}}, r"'a': racks = \[1\] is not usable: each is a str"),
+        ({"policy": {"pins": [{"topics": "(", "racks": ["r"]}]}}, r"pins topics: '\(' is no regular expression"),
+        ({"policy": {"pins": [{"racks": ["r"]}]}}, "give a regular expression for the topics' whole names"),
+        (
+            {"clusters": [{"id": "c", "input": "x"}], "policy": {"pins": [{"topics": "a", "racks": ["r"]}] * 2}},
+            r"cluster c: pins = \['a'\] is not usable: name each pattern once",
+        ),
+        (
+            {
+                "clusters": [{"id": "c", "input": "x"}, {"id": "d", "input": "y"}],
+                "policy": {"pins": [{"topics": "a", "brokers": [1]}]},
+            },
+            r"\[\[policy.pins\]\] = \['a'\] is not usable: an id is another broker in each of \['c', 'd'\]",
+        ),
         ({"baseline": {"algorithm": "random"}}, "use auto, striped or admin_utils"),
         ({"emit": {"throttle_style": "none"}}, "use careful or kafka"),
         ({"clusters": [{"id": "a"}]}, r"give input \(a folder\) or bootstrap_servers"),
@@ -99,6 +125,19 @@ def test_each_cluster_has_its_own_brokers_listed() -> None:
     assert both.brokers_listed("drain_brokers") == {"a": (3,), "b": ()}
     alone = build(merge(DEFAULTS, {"clusters": [one], "policy": {"drain_brokers": [1]}}))
     assert alone.brokers_listed("drain_brokers") == {"a": (1, 3)}
+
+
+def test_each_cluster_has_its_own_pins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pins of a cluster's table hold for it alone, the policy's for all; an option gives them as TOML."""
+    one = {"id": "c", "input": "x", "pins": [{"topics": "audit[.].*", "brokers": [1, 2]}]}
+    rack = {"policy": {"pins": [{"topics": "eu-.*", "racks": ["a"]}]}}
+    both = build(merge(DEFAULTS, {"clusters": [one, {"id": "d", "input": "y"}], **rack}))
+    common, own = Pin(topics="eu-.*", racks=("a",)), Pin(topics="audit[.].*", brokers=(1, 2))
+    assert both.pins() == {"c": (common, own), "d": (common,)}
+    words = ("--cluster", "c", "--input", "x", "--set", 'policy.pins=[{topics = "eu-.*", racks = ["a"]}]')
+    given = settings_from(*words, monkeypatch=monkeypatch)
+    assert given.pins() == {"c": (common,)}
+    assert given.config_hash() != build(merge(DEFAULTS, {"clusters": [{"id": "c", "input": "x"}]})).config_hash()
 
 
 def test_hash_sees_what_decides_the_plan_alone() -> None:

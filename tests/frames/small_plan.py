@@ -50,7 +50,7 @@ def instance_brokers(disk_gb: int = 1000) -> Rows:
         {
             "broker_id": broker, "rack": rack, "state": state, "accepts_replicas": accepts,
             "accepts_leadership": accepts, "must_empty": empty, "disk_capacity_bytes": disk_gb * GB,
-            "in_capacity_bytes_per_s": None, "out_capacity_bytes_per_s": None,
+            "in_capacity_bytes_per_s": None, "out_capacity_bytes_per_s": None, "pinned_topics": [],
         }
         for broker, rack, state, accepts, empty in BROKERS
     ]  # fmt: skip

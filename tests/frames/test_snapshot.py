@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 import schemas
 from optimizer.errors import ConfigError
 from optimizer.frames import snapshot
-from optimizer.settings import Policy
+from optimizer.settings import Pin, Policy
 from optimizer.stages import Frames
 from tests.frames import bronze
 
@@ -123,6 +123,21 @@ def test_a_fenced_broker_keeps_its_replicas_unless_it_is_drained(
     assert (brokers[4].state, brokers[4].accepts_replicas, brokers[4].must_empty) == ("fenced", False, must_empty)
 
 
+def test_pins_are_kept_with_partitions_and_brokers(spark: SparkSession, silver: Frames) -> None:
+    """Each partition has the brokers that all its pins name, also where racks are ignored; too few of them fix it."""
+    pins = (Pin(topics=".*orders", racks=("r1", "r2", "r3", "r9")), Pin(topics="my.*", brokers=(2, 3, 4)))
+    instance, brokers = built(spark, silver, pins=pins, rack_policy="none", exclude_brokers=(2,), drain_brokers=(1,))
+    assert {b: list(row.pinned_topics) for b, row in brokers.items()} == {
+        1: [".*orders"], 2: [".*orders", "my.*"], 3: [".*orders", "my.*"], 4: ["my.*"], 5: [], 9: [".*orders"]
+    }  # fmt: skip
+    shown = {key: (row.pinned_brokers, row.mobility, row.fixed_reason) for key, row in instance.items()}
+
+    assert shown["my.orders", 0] == ([2, 3], "free", None)
+    assert shown["orders", 0] == ([1, 2, 3, 9], "fixed", "its pin leaves 2 brokers for 3 replicas")
+    assert shown["orders", 1] == ([1, 2, 3, 9], "fixed", "in flight")
+    assert shown["orders.keep", 0] == (None, "free", None)
+
+
 def test_racks_that_are_ignored_are_left_out(spark: SparkSession, silver: Frames) -> None:
     """Under rack_policy none no broker has a rack."""
     _, brokers = built(spark, silver, rack_policy="none")
@@ -138,6 +153,14 @@ def test_racks_that_are_ignored_are_left_out(spark: SparkSession, silver: Frames
         ),
         ({"exclude_brokers": (-1,)}, r"exclude_brokers names \[-1\]"),
         ({"demote_brokers": (6,)}, r"demote_brokers names \[6\]"),
+        (
+            {"pins": (Pin(topics="orders", brokers=(1, 8)),)},
+            r"the pin of 'orders' names brokers \[8\], which cluster c has not; known are \[1, 2, 3, 4, 5, 9\]",
+        ),
+        (
+            {"pins": (Pin(topics="orders", racks=("r1", "R2")),)},
+            r"the pin of 'orders' names racks \['R2'\], which cluster c has not; known are \['r1', 'r2', .*\]",
+        ),
         ({"drain_brokers": (1, 2), "exclude_brokers": (3, 5)}, r"no broker of \['c'\] may hold replicas"),
     ],
 )

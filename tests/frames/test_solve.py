@@ -24,7 +24,7 @@ def rows_of(cluster_id: str, *, seed: int) -> dict[str, list[dict[str, Any]]]:
     unknown = {
         f"{name}_capacity_bytes{unit}": None for name, unit in (("disk", ""), ("in", "_per_s"), ("out", "_per_s"))
     }
-    brokers = [
+    brokers: list[dict[str, Any]] = [
         {
             **key,
             "broker_id": 100 + b,
@@ -33,6 +33,7 @@ def rows_of(cluster_id: str, *, seed: int) -> dict[str, list[dict[str, Any]]]:
             "accepts_replicas": b > 0,
             "accepts_leadership": b > 0,
             "must_empty": b == 0,
+            "pinned_topics": [],
             **unknown,
         }
         for b in range(24)
@@ -47,7 +48,7 @@ def rows_of(cluster_id: str, *, seed: int) -> dict[str, list[dict[str, Any]]]:
         size = int(generator.lognormal(20, 1))
         loads = {"size_bytes": size, "in_bytes_per_s": size // 10_000, "out_bytes_per_s": size // 4_000}
         state = {"leader": replicas[0], "replication_factor": 3, "mobility": "free", "fixed_reason": None}
-        partitions.append({**key, **fields, **loads, **state})
+        partitions.append({**key, **fields, **loads, **state, "pinned_brokers": None})
     return {"instance": partitions, "instance_brokers": brokers}
 
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from hypothesis import strategies as st
 
-from optimizer.domain import FREE, Bands, Brokers, Cluster, Floats, Ints, Partitions
+from optimizer.domain import FREE, Bands, Brokers, Cluster, Floats, Ints, Partitions, Pin
 from optimizer.settings import Policy
 from optimizer.solve.assemble import ClusterFrame, assemble
 from optimizer.solve.bands import DISK, bands, broker_loads, demand_of, excess, load_scale, replica_weights
 from optimizer.solve.bound import band_price, flow_bytes, forced_bytes, partition_terms, usable_prices, widen
-from optimizer.solve.racks import live_rack_sizes, rack_caps, rack_disorder, rack_floors, rack_histogram
+from optimizer.solve.pins import group_by_pins, rack_breaks
 from optimizer.solve.shard_solver import solve_shard
 
 
@@ -115,22 +115,28 @@ def out_of_band(cluster: Cluster, replicas: Ints, limits: Bands, scale: Floats) 
 
 def rack_breaches(cluster: Cluster, replicas: Ints) -> int:
     """Rack disorder over all partitions."""
-    brokers, factor = cluster.brokers, cluster.partitions.replication_factor
-    sizes = live_rack_sizes(brokers)
-    counts = rack_histogram(replicas, brokers.rack, len(brokers.rack_names))
-    return int(rack_disorder(counts, rack_caps(factor, sizes), rack_floors(factor, sizes), sizes).sum())
+    return int(rack_breaks(cluster.brokers, cluster.partitions, replicas).sum())
+
+
+def outside_pins(cluster: Cluster, replicas: Ints) -> Ints:
+    """Replicas of each partition outside its pin, (P,)."""
+    groups = group_by_pins(cluster.brokers, cluster.partitions.topic)
+    return np.asarray(groups.outside(replicas).sum(axis=1))
 
 
 def legal_sets(cluster: Cluster, row: int) -> list[tuple[int, ...]]:
-    """Every replica set of one partition that keeps the rack rule and uses only brokers that accept or already hold."""
+    """Every replica set of one partition that keeps pin and rack rule and uses only brokers that accept or hold."""
     brokers, partitions = cluster.brokers, cluster.partitions
     held = {int(b) for b in partitions.replicas[row] if b >= 0}
     usable = [
         b for b in range(len(brokers)) if brokers.accepts_replicas[b] or (b in held and not brokers.must_empty[b])
     ]
     factor = int(partitions.replication_factor[row])
-    one = replace(cluster, partitions=make_partitions([[0] * factor], [1]))
-    return [s for s in itertools.combinations(usable, factor) if rack_breaches(one, np.array([s])) == 0]
+    one = make_partitions([[0] * factor], [1])
+    alone = replace(cluster, partitions=replace(one, topic=partitions.topic[row : row + 1]))
+    sets = (np.array([s]) for s in itertools.combinations(usable, factor))
+    legal = [s for s in sets if rack_breaches(alone, s) == 0 and not outside_pins(alone, s).any()]
+    return [tuple(s[0].tolist()) for s in legal]
 
 
 def brute_force(cluster: Cluster, limits: Bands, scale: Floats) -> int | None:
@@ -159,6 +165,26 @@ def tiny_clusters(draw: st.DrawFn) -> Cluster:
     sizes = [draw(st.integers(1, 50)) for _ in range(count)]
     rates = [draw(st.integers(0, 9)) for _ in range(count)]
     return make_cluster(make_brokers(racks, draining=draining), make_partitions(replicas, sizes, rates))
+
+
+def pinned(cluster: Cluster, masks: dict[str, list[int]], topics: list[str]) -> Cluster:
+    """The cluster with pins of patterns to brokers, and these topics."""
+    ids = cluster.brokers.ids
+    pins = tuple(Pin(pattern, np.isin(ids, masks[pattern])) for pattern in sorted(masks))
+    partitions = replace(cluster.partitions, topic=np.array(topics, dtype=object))
+    return make_cluster(replace(cluster.brokers, pins=pins), partitions)
+
+
+@st.composite
+def with_pins(draw: st.DrawFn, clusters: st.SearchStrategy[Cluster]) -> Cluster:
+    """Clusters with one or two pins, maybe overlapping; every topic has brokers enough."""
+    cluster = draw(clusters)
+    n, factor = len(cluster.brokers), int(cluster.partitions.replication_factor.max())
+    live = cluster.brokers.ids[cluster.brokers.accepts_replicas].tolist()
+    first = draw(st.sets(st.sampled_from(live), min_size=min(factor, len(live))))
+    second = first | draw(st.sets(st.integers(0, n - 1)))
+    topics = draw(st.lists(st.sampled_from(["t", "a", "ab"]), min_size=len(cluster.partitions), max_size=90))
+    return pinned(cluster, {"a.*": sorted(second), "ab": sorted(first)}, topics[: len(cluster.partitions)])
 
 
 @st.composite

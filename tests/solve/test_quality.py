@@ -27,6 +27,7 @@ def cluster_of(scenario: str) -> Cluster:
             "disk_capacity_bytes": int(b["disk_capacity_mb"] * MB),
             "in_capacity_bytes_per_s": None,
             "out_capacity_bytes_per_s": None,
+            "pinned_topics": [],
         }
         for b in made["brokers"]
     ]

@@ -1,0 +1,102 @@
+"""Pins in the snapshot: which brokers may hold a topic's replicas, and whether they are enough."""
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F
+
+from optimizer.errors import ConfigError
+from optimizer.settings import Pin, Settings
+
+PIN_LEAVES = "its pin leaves"
+
+
+def check_pins(brokers: DataFrame, settings: Settings) -> None:
+    """Refuse pins to what a cluster has not.
+
+    Raises
+    ------
+    ConfigError
+        Names the pin, the broker or rack, and those that are known.
+    """
+    if not any(settings.pins().values()):
+        return
+    rows = brokers.select("cluster_id", "broker_id", "rack").orderBy("cluster_id", "broker_id").collect()
+    for cluster_id, pins in settings.pins().items():
+        mine = [row for row in rows if row.cluster_id == cluster_id]
+        known = {"brokers": [r.broker_id for r in mine], "racks": sorted({r.rack for r in mine if r.rack is not None})}
+        for pin in pins:
+            for kind, names in known.items():
+                unknown = sorted(set(getattr(pin, kind)) - set(names))
+                if unknown:
+                    what = f"the pin of {pin.topics!r} names {kind} {unknown}, which cluster {cluster_id} has not"
+                    raise ConfigError(f"{what}; known are {names}")
+
+
+def pinned_topics(settings: Settings) -> Column:
+    """Patterns of the pins that name a broker, of columns cluster_id, broker_id and rack."""
+    named = [
+        F.when((F.col("cluster_id") == cluster_id) & _names(pin), F.lit(pin.topics))
+        for cluster_id, pins in settings.pins().items()
+        for pin in pins
+    ]
+    return F.array_sort(F.array_compact(F.array(*named))) if named else F.array().cast("array<string>")
+
+
+def _names(pin: Pin) -> Column:
+    if pin.brokers:
+        return F.col("broker_id").isin(*pin.brokers)
+    return F.coalesce(F.col("rack").isin(*pin.racks), F.lit(False))
+
+
+def matches(patterns: Sequence[str]) -> Column:
+    """Whether a pattern matches the topic's whole name."""
+    if not patterns:
+        return F.lit(False)
+    return F.col("topic").rlike("^(?:" + "|".join(f"(?:{pattern})" for pattern in patterns) + ")$")
+
+
+def with_pins(partitions: DataFrame, brokers: DataFrame, settings: Settings) -> DataFrame:
+    """Partitions with ``pinned_brokers`` and ``pin_leaves``, how many of them may hold a replica after the plan.
+
+    Parameters
+    ----------
+    partitions : DataFrame
+        With cluster_id, topic and ``replicas``.
+    brokers : DataFrame
+        Rows of ``instance_brokers``.
+    """
+    if not any(settings.pins().values()):
+        nothing = {"pinned_brokers": F.lit(None).cast("array<int>"), "pin_leaves": F.lit(None).cast("int")}
+        return partitions.withColumns(nothing)
+    columns = ("cluster_id", "broker_id", "accepts_replicas", "must_empty", "pinned_topics")
+    hosts: dict[str, list[Row]] = {}
+    for row in brokers.select(*columns).orderBy("cluster_id", "broker_id").collect():
+        hosts.setdefault(row.cluster_id, []).append(row)
+    accepting = _by_cluster(hosts, lambda row: row.accepts_replicas)
+    leaving = _by_cluster(hosts, lambda row: row.must_empty)
+    staying = F.array_except(F.array_intersect("pinned_brokers", "replicas"), leaving)
+    leaves = F.size(F.array_union(F.array_intersect("pinned_brokers", accepting), staying))
+    pinned = partitions.withColumn("pinned_brokers", F.coalesce(*(_pinned(c, rows) for c, rows in hosts.items())))
+    return pinned.withColumn("pin_leaves", F.when(F.col("pinned_brokers").isNotNull(), leaves))
+
+
+def _ids(rows: Sequence[Row]) -> Column:
+    return F.array(*(F.lit(row.broker_id) for row in rows)).cast("array<int>")
+
+
+def _by_cluster(hosts: dict[str, list[Row]], wanted: Callable[[Row], bool]) -> Column:
+    """Ids of the wanted brokers of a row's cluster."""
+    return F.coalesce(*(F.when(F.col("cluster_id") == c, _ids([*filter(wanted, rows)])) for c, rows in hosts.items()))
+
+
+def _pinned(cluster_id: str, rows: Sequence[Row]) -> Column:
+    """Brokers that every matching pin names; null where none matches, and for other clusters."""
+    patterns = sorted({pattern for row in rows for pattern in row.pinned_topics})
+    named = {p: [row.broker_id for row in rows if p in row.pinned_topics] for p in patterns}
+
+    def allowed(broker: Column) -> Column:
+        return reduce(Column.__and__, (~matches([p]) | broker.isin(*ids) for p, ids in named.items()), F.lit(True))
+
+    return F.when((F.col("cluster_id") == cluster_id) & matches(patterns), F.filter(_ids(rows), allowed))

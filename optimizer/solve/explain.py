@@ -1,0 +1,216 @@
+"""Why a wish can't be met, where that can be told cheaply, and what would make it feasible."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from optimizer.domain import FIXED, FORCED_ONLY, FREE, Bands, Bools, Brokers, Floats, Ints, Partitions
+from optimizer.settings import Policy
+from optimizer.solve.bands import DISK, broker_loads, demand_of, excess, reachable_means, replica_weights
+from optimizer.solve.pins import PinGroups, group_by_pins
+from optimizer.solve.proposal import Finding
+
+SHOWN = 10
+
+
+def _name(partitions: Partitions, row: int) -> str:
+    return f"{partitions.topic[row]}-{partitions.partition[row]}"
+
+
+def pin_room(brokers: Brokers, partitions: Partitions, groups: PinGroups) -> Ints:
+    """Brokers that may hold each partition after the plan: those of its pin that accept replicas, or keep theirs."""
+    accepting = (groups.allowed & brokers.accepts_replicas).sum(axis=1)
+    host = np.maximum(partitions.replicas, 0)
+    keeps = (partitions.replicas >= 0) & ~brokers.accepts_replicas[host] & ~brokers.must_empty[host]
+    return np.asarray(accepting[groups.of] + (keeps & ~groups.outside(partitions.replicas)).sum(axis=1))
+
+
+def pin_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> Iterator[Finding]:
+    """Pins that match nothing, that leave too few brokers, and replicas that stay outside theirs."""
+    if not brokers.pins:
+        return
+    groups = group_by_pins(brokers, partitions.topic)
+    used = {pattern for patterns in groups.patterns for pattern in patterns}
+    for pattern in (pin.topics for pin in brokers.pins if pin.topics not in used):
+        remedy = "a pattern has to match a topic's whole name: mend it, or take the pin out"
+        yield Finding("pin_unused", pattern, "both", "no topic matches this pin", remedy)
+    room = pin_room(brokers, partitions, groups)
+    short = (groups.of > 0) & (room < partitions.replication_factor)
+    yield from _short_pins(brokers, partitions, groups, room, short)
+    for p, j in zip(*np.nonzero(groups.outside(after) & ~short[:, None]), strict=True):
+        broker = brokers.ids[after[p, j]]
+        detail = f"a replica stays on broker {broker}, outside the pin {' and '.join(groups.patterns[groups.of[p]])}"
+        free = partitions.mobility[p] == FREE
+        remedy = "execute the plan and run again, or raise solver.rounds" if free else "free the partition"
+        yield Finding("not_pinned", f"{_name(partitions, p)} on {broker}", "both", detail, remedy)
+
+
+def _short_pins(
+    brokers: Brokers, partitions: Partitions, groups: PinGroups, room: Ints, short: Bools
+) -> Iterator[Finding]:
+    """Topics whose pins leave fewer brokers than they have replicas: one finding a topic."""
+    for topic in dict.fromkeys(partitions.topic[short]):
+        rows = np.flatnonzero(short & (partitions.topic == topic))
+        worst = rows[np.argmax(partitions.replication_factor[rows] - room[rows])]
+        factor, left = int(partitions.replication_factor[worst]), int(room[worst])
+        ids = brokers.ids[groups.allowed[groups.of[worst]]].tolist()
+        named = f"{ids[:SHOWN]}{' and more' if len(ids) > SHOWN else ''}"
+        pins = " and ".join(groups.patterns[groups.of[worst]])
+        detail = (
+            f"the pin {pins} allows brokers {named}, of which {left} can hold a replica of {factor}: "
+            f"{len(rows)} partitions stay where they are"
+        )
+        remedy = f"let the pin name {factor - left} more brokers that accept replicas"
+        yield Finding("pin", str(topic), "both", detail, remedy + (f", or ask for {left} replicas" if left else ""))
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What the causes are read from; loads are (B, D), absolute.
+
+    Parameters
+    ----------
+    stuck : dict of str to (B, D) float64
+        Load that may not leave, by its cause.
+    placed : (P, W) int64
+        Replicas after the plan.
+    may_move : (P,) bool
+    may_host : (G, B) bool
+    """
+
+    brokers: Brokers
+    partitions: Partitions
+    limits: Bands
+    after: Floats
+    mean: Floats
+    weights: Floats
+    stuck: dict[str, Floats]
+    placed: Ints
+    may_move: Bools
+    groups: PinGroups
+
+    def on(self, b: int) -> Ints:
+        """Partitions with a replica on a broker."""
+        return np.flatnonzero((self.placed == b).any(axis=1))
+
+    def rack(self, values: Floats, b: int, d: int) -> float:
+        """Sum of values (B, D) over the brokers of the rack that take part in the balance."""
+        rack = self.brokers.rack == self.brokers.rack[b] if self.brokers.racks_matter else np.ones(len(values), bool)
+        return float(values[rack & self.brokers.accepts_replicas, d].sum())
+
+    def rack_name(self, b: int) -> str:
+        """The rack of a broker; the cluster where racks are not used."""
+        return f"rack {self.brokers.rack_names[self.brokers.rack[b]]}" if self.brokers.racks_matter else "the cluster"
+
+
+def _facts(
+    brokers: Brokers, limits: Bands, before: Floats, after: Floats, partitions: Partitions, placed: Ints
+) -> _Facts:
+    weights, n = replica_weights(partitions), len(brokers)
+    groups = group_by_pins(brokers, partitions.topic)
+    tight = (groups.of > 0) & (pin_room(brokers, partitions, groups) <= partitions.replication_factor)
+    free = partitions.mobility == FREE
+    causes = {
+        "fixed partitions": partitions.mobility == FIXED,
+        "excluded topics": partitions.mobility == FORCED_ONLY,
+        "pinned topics that have no other broker": free & tight,
+    }
+    stuck = {cause: broker_loads(n, np.where(rows[:, None], placed, -1), weights) for cause, rows in causes.items()}
+    mean = reachable_means(brokers, demand_of(partitions), before)
+    return _Facts(brokers, partitions, limits, after, mean, weights, stuck, placed, free & ~tight, groups)
+
+
+def _why_above(facts: _Facts, b: int, d: int, policy: Policy) -> str:
+    upper, lower, load = facts.limits.upper[b, d], facts.limits.lower[b, d], facts.after[b, d]
+    if _at_disk_limit(facts, b, d, policy):
+        return f"the band ends at the disk's capacity less {policy.disk_headroom:g} of headroom"
+    stuck = {cause: loads[b, d] for cause, loads in facts.stuck.items() if loads[b, d] > 0}
+    if sum(stuck.values()) > upper:
+        return "what may not leave it is above the band alone: " + ", ".join(f"{c} {v:.0f}" for c, v in stuck.items())
+    rows = facts.on(b)
+    largest = rows[np.argmax(facts.weights[rows, d])]
+    if facts.weights[largest, d] > upper:
+        return f"{_name(facts.partitions, largest)} alone has {facts.weights[largest, d]:.0f}"
+    held, most = facts.rack(facts.after, b, d), facts.rack(facts.limits.upper, b, d)
+    if held > most:
+        return f"{facts.rack_name(b)} holds {held:.0f} in all and the bands of its brokers end at {most:.0f} together"
+    rows = rows[facts.may_move[rows]]
+    if len(rows) and facts.weights[rows, d].min() > load - lower:
+        least = rows[np.argmin(facts.weights[rows, d])]
+        size = facts.weights[least, d]
+        return f"without {_name(facts.partitions, least)} ({size:.0f}), the least that may leave, it is below the band"
+    return ""
+
+
+def _why_below(facts: _Facts, b: int, d: int) -> str:
+    held, least = facts.rack(facts.after, b, d), facts.rack(facts.limits.lower, b, d)
+    if held < least:
+        return (
+            f"{facts.rack_name(b)} holds {held:.0f} in all and the bands of its brokers begin at {least:.0f} together"
+        )
+    hosts = facts.groups.allowed[facts.groups.of, b]
+    here = (facts.placed == b).any(axis=1)
+    reach = facts.weights[(hosts & facts.may_move) | here, d].sum()
+    if reach < facts.limits.lower[b, d]:
+        return f"all that pins, fixed partitions and excluded topics let sit on it is {reach:.0f}"
+    come = np.flatnonzero(hosts & facts.may_move & ~here)
+    room = facts.limits.upper[b, d] - facts.after[b, d]
+    if len(come) and facts.weights[come, d].min() > room:
+        smallest = come[np.argmin(facts.weights[come, d])]
+        size = facts.weights[smallest, d]
+        return f"with {_name(facts.partitions, smallest)} ({size:.0f}), the least that could come, it is above the band"
+    return ""
+
+
+def _at_disk_limit(facts: _Facts, b: int, d: int, policy: Policy) -> bool:
+    """Whether the disk, not the width, ends the band below the load."""
+    capacity = int(facts.brokers.disk_capacity_bytes[b])
+    return d == DISK and 0 < capacity * (1 - policy.disk_headroom) < facts.after[b, d]
+
+
+def _widths(facts: _Facts) -> Floats:
+    """The least width, in thousandths, of a band that holds each load, (B, D); nan where no width does."""
+    mean = np.where(facts.mean > 0, facts.mean, np.nan)
+    return np.asarray(np.ceil(np.abs(facts.after / mean - 1) * 1000 - 1e-6) / 1000)
+
+
+def band_findings(
+    brokers: Brokers,
+    limits: Bands,
+    before: Floats,
+    after: Floats,
+    *,
+    partitions: Partitions,
+    placed: Ints,
+    policy: Policy,
+) -> Iterator[Finding]:
+    """Brokers outside a band after the plan: the distance, why where it can be told, and the width that would do."""
+    gap, gap_before = excess(after, limits), excess(before, limits)
+    tolerance = 1e-6 * np.maximum(limits.lower, 1)
+    outside = (np.abs(gap) > tolerance) & ~brokers.must_empty[:, None]
+    if not outside.any():
+        return
+    facts = _facts(brokers, limits, before, after, partitions, placed)
+    widths = _widths(facts)
+    widest = np.nanmax(np.where(outside, widths, 0), axis=0)
+    for b, d in zip(*(index.tolist() for index in np.nonzero(outside)), strict=True):
+        above, resource = gap[b, d] > 0, limits.resources[d]
+        side, limit = ("above", limits.upper[b, d]) if above else ("below", limits.lower[b, d])
+        detail = f"{resource} {after[b, d]:.0f} is {abs(gap[b, d]):.0f} {side} its band's limit {limit:.0f}"
+        why = _why_above(facts, b, d, policy) if above else _why_below(facts, b, d)
+        when = "both" if abs(gap_before[b, d]) > tolerance[b, d] else "after"
+        if above and _at_disk_limit(facts, b, d, policy):
+            remedy = f"no width would do: add disk, lower disk_headroom, or free {gap[b, d]:.0f} bytes"
+        else:
+            remedy = _remedy(resource, widths[b, d], widest[d])
+        yield Finding(
+            "band", f"broker {brokers.ids[b]} {resource}", when, f"{detail}: {why}" if why else detail, remedy
+        )
+
+
+def _remedy(resource: str, width: float, widest: float) -> str:
+    if not np.isfinite(width):
+        return f"widen {resource}_band, free fixed partitions, or add capacity"
+    every = "" if widest <= width else f", {widest:g} would do for every broker"
+    return f"{resource}_band = {width:g} would do for this broker{every}; or free fixed partitions, or add capacity"

@@ -1,0 +1,95 @@
+"""Pins: replicas sit where their topic may, at the least bytes, and the racks of the pin alone count."""
+
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import HealthCheck, assume, given, settings
+
+from optimizer.domain import FIXED, FORCED_ONLY, Cluster
+from optimizer.settings import Policy
+from optimizer.solve import proposal
+from optimizer.solve.pins import group_by_pins
+from tests.solve.clusters import (
+    bounds,
+    brute_force,
+    make_brokers,
+    make_cluster,
+    make_partitions,
+    middling_clusters,
+    moved_bytes,
+    out_of_band,
+    outside_pins,
+    pinned,
+    plan_one_shard,
+    rack_breaches,
+    tiny_clusters,
+    with_pins,
+)
+
+WIDE = Policy(disk_band=0.9, replicas_band=2.0, in_band=9.0)
+RELAXED = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+RACKS = [0, 0, 0, 1, 1, 1, 2, 2, 2]
+
+
+def one_rack(replicas: list[list[int]]) -> Cluster:
+    """Partitions of topic a, pinned to the brokers 0, 1 and 2 of rack 0."""
+    partitions = make_partitions(replicas, [10] * len(replicas))
+    return pinned(make_cluster(make_brokers(RACKS), partitions), {"a": [0, 1, 2]}, ["a"] * len(replicas))
+
+
+@RELAXED
+@given(with_pins(tiny_clusters()))
+def test_bound_optimum_plan_stand_in_this_order_with_pins(cluster: Cluster) -> None:
+    """The best placement found by trying all that the pins allow lies between the bounds and the plan."""
+    planned = plan_one_shard(cluster, WIDE, rounds=6)
+    assert not outside_pins(cluster, planned.replicas).any()
+    assert rack_breaches(cluster, planned.replicas) == 0
+    assert max(bounds(cluster, planned, planned.replicas)) <= moved_bytes(cluster, planned.replicas)
+    assume(out_of_band(cluster, planned.replicas, planned.limits, planned.scale) <= 1e-9)
+    optimum = brute_force(cluster, planned.limits, planned.scale)
+    assert optimum is not None
+    assert max(bounds(cluster, planned, planned.replicas)) <= optimum <= moved_bytes(cluster, planned.replicas)
+
+
+@RELAXED
+@given(with_pins(middling_clusters()))
+def test_no_replica_stays_outside_its_pin(cluster: Cluster) -> None:
+    """Whatever the start: pins are met, brokers to empty are empty, racks are in order, the bounds lie below."""
+    planned = plan_one_shard(cluster, Policy(), rounds=7)
+    assert not outside_pins(cluster, planned.replicas).any()
+    assert not cluster.brokers.must_empty[planned.replicas[planned.replicas >= 0]].any()
+    assert rack_breaches(cluster, planned.replicas) == 0
+    assert max(bounds(cluster, planned, planned.replicas)) <= moved_bytes(cluster, planned.replicas)
+
+
+def test_replicas_may_share_the_rack_that_they_are_pinned_to() -> None:
+    """Three replicas pinned to one rack gather in it, each move says why, and the forced bound is all of them."""
+    cluster = one_rack([[3, 4, 6]] * 4)
+    planned = plan_one_shard(cluster, WIDE)
+    assert np.sort(planned.replicas, axis=1).tolist() == [[0, 1, 2]] * 4
+    moves = list(proposal.reasons(cluster.brokers, cluster.partitions, planned.replicas))
+    assert [move.reason for move in moves] == ["pin"] * 12
+    assert bounds(cluster, planned, planned.replicas)[0] == moved_bytes(cluster, planned.replicas) == 120
+
+
+def test_a_pin_forces_free_partitions_only() -> None:
+    """Fixed and excluded partitions stay outside their pin, and what an excluded one must leave goes inside."""
+    cluster = one_rack([[3], [4], [5]])
+    cluster.partitions.mobility[:] = [FIXED, FORCED_ONLY, FORCED_ONLY]
+    drained = replace(make_brokers(RACKS, draining=(5,)), pins=cluster.brokers.pins)
+    planned = plan_one_shard(make_cluster(drained, cluster.partitions), WIDE)
+    assert planned.replicas[:2].tolist() == [[3], [4]]
+    assert planned.replicas[2, 0] in (0, 1, 2)
+
+
+def test_overlapping_pins_leave_what_all_of_them_name() -> None:
+    """A topic that matches two pins may use the brokers of both only; patterns match whole names."""
+    cluster = pinned(
+        make_cluster(make_brokers(RACKS), make_partitions([[0]] * 4, [1] * 4)),
+        {"a.*": [0, 1, 4], "ab": [1, 2, 4]},
+        ["ab", "a", "xab", "ab"],
+    )
+    groups = group_by_pins(cluster.brokers, cluster.partitions.topic)
+    allowed = [np.flatnonzero(groups.allowed[group]).tolist() for group in groups.of]
+    assert allowed == [[1, 4], [0, 1, 4], list(range(9)), [1, 4]]
+    assert [groups.patterns[group] for group in groups.of] == [("a.*", "ab"), ("a.*",), (), ("a.*", "ab")]
