@@ -115,6 +115,33 @@ def broken_plans(draw: st.DrawFn) -> Plan:
     return plan
 
 
+@st.composite
+def pinned_plans(draw: st.DrawFn) -> tuple[Plan, AuditPartition]:
+    """A valid plan of a cluster where a partition is pinned to where the plan puts it, and that partition."""
+    plan = draw(plans())
+    entries = {(row["topic"], row["partition"]): row["replicas"] for row in json.loads(plan["whole"])["partitions"]}
+    key = draw(st.sampled_from(sorted(entries)))
+    more = draw(st.sets(st.sampled_from([b for b in range(9) if b not in entries[key]]), max_size=5))
+    at = next(i for i, p in enumerate(plan["partitions"]) if p.key == key)
+    plan["partitions"][at] = replace(plan["partitions"][at], pinned_brokers=frozenset({*entries[key], *more}))
+    return plan, plan["partitions"][at]
+
+
+@settings(deadline=None)
+@given(pinned_plans())
+def test_a_broken_pin_is_caught(case: tuple[Plan, AuditPartition]) -> None:
+    """A plan that meets its pins passes; where the pin misses one of its targets, or a replica that stays, it fails."""
+    plan, partition = case
+    assert audit_plan(**plan).violations == ()
+    after = next(
+        set(r["replicas"]) for r in json.loads(plan["whole"])["partitions"] if partition.partition == r["partition"]
+    )
+    for missed in after:
+        others = frozenset(range(9)) - {missed}
+        changed = [replace(p, pinned_brokers=others) if p.key == partition.key else p for p in plan["partitions"]]
+        assert "pin" in rules_broken(audit_plan(**plan | {"partitions": changed}))
+
+
 @settings(deadline=None)
 @given(plans())
 def test_valid_plan_passes(plan: Plan) -> None:

@@ -91,6 +91,47 @@ def test_excused_partition_on_a_broker_to_empty_is_counted() -> None:
     assert report.figures["partitions_left_on_brokers_to_empty"] == 1
 
 
+PINS: tuple[tuple[str, dict[str, Any], dict[int, list[int]], set[str]], ...] = (
+    ("met", {}, {7: [1, 2]}, set()),
+    ("target outside", {}, {7: [1, 3]}, {"pin"}),
+    ("left outside", {}, {}, {"pin"}),
+    ("half left outside", {"pinned_brokers": frozenset({1, 2, 4})}, {7: [1, 5]}, {"pin"}),
+    ("fixed stays", {"mobility": "fixed"}, {}, set()),
+    ("excluded stays", {"mobility": "forced_only"}, {}, set()),
+    ("too few brokers", {"pinned_brokers": frozenset({1, 9})}, {}, set()),
+)
+
+
+@pytest.mark.parametrize(("changes", "targets", "broken"), [row[1:] for row in PINS], ids=[row[0] for row in PINS])
+def test_pins(changes: dict[str, Any], targets: dict[int, list[int]], broken: set[str]) -> None:
+    """Replicas sit inside their pin, but for fixed and excluded partitions and pins of too few brokers."""
+    hosts = [broker(b, f"r{b}") for b in range(1, 7)]
+    row = partition(7, 3, 5, **{"pinned_brokers": frozenset({1, 2}), **changes})
+    report = audit(hosts, [row], targets)
+    assert rules_broken(report) == broken
+    assert report.figures["partitions_left_outside_their_pin"] == (0 if targets == {7: [1, 2]} else 1)
+
+
+def test_a_disclosed_replica_outside_its_pin_is_counted() -> None:
+    """What a finding says may stay outside its pin is counted; a copy may still go nowhere but inside."""
+    hosts = [broker(b, f"r{b}") for b in range(1, 7)]
+    row = partition(7, 3, 5, pinned_brokers=frozenset({1, 2}))
+    limits = AuditLimits(disk_headroom=0.1, excused_from_pin=frozenset({("t", 7)}))
+    assert rules_broken(audit(hosts, [row], {7: [1, 5]}, limits=limits)) == set()
+    assert rules_broken(audit(hosts, [row], {7: [3, 4]}, limits=limits)) == {"pin"}
+
+
+@pytest.mark.parametrize(("after", "kept"), [((1, 2, 3), True), ((1, 2, 4), False)])
+def test_rack_rule_within_a_pin(after: tuple[int, ...], kept: bool) -> None:
+    """Pinned to one rack, all replicas may share it; pinned to two, the spread over these two counts."""
+    racks = {1: "a", 2: "a", 3: "a", 4: "b", 5: "b", 6: "c", 7: "c"}
+    hosts = [broker(b, rack) for b, rack in racks.items()]
+    one = partition(0, 4, 6, 5, pinned_brokers=frozenset({1, 2, 3} if kept else {1, 2, 4}))
+    assert rules_broken(audit(hosts, [one], {0: after})) == set()
+    two = partition(0, 4, 6, 1, pinned_brokers=frozenset({1, 2, 3, 4, 5}))
+    assert ("racks" in rules_broken(audit(hosts, [two], {0: after}))) is kept
+
+
 def test_too_few_brokers_to_drain() -> None:
     """A replica may stay on a dead broker when fewer brokers live than replicas are asked for."""
     brokers = [broker(1, None), broker(2, None), draining(3, None, state="dead")]

@@ -29,6 +29,7 @@ def _instance(spark: SparkSession, keys: list[Key], replicas: list[int], *, fact
             factor or len(replicas),
             "free",
             None,
+            None,
         )
         for c, t, p in keys
     ]
@@ -36,11 +37,11 @@ def _instance(spark: SparkSession, keys: list[Key], replicas: list[int], *, fact
 
 
 def _brokers(spark: SparkSession, cluster: str, racks: dict[int, str | None], **states: str) -> DataFrame:
-    rows = []
+    rows: list[tuple[object, ...]] = []
     for broker, rack in racks.items():
         state = states.get(f"b{broker}", "alive")
         usable = state in ("alive", "new")
-        rows.append((cluster, "r", broker, rack, state, usable, usable, not usable, None, None, None))
+        rows.append((cluster, "r", broker, rack, state, usable, usable, not usable, None, None, None, []))
     return spark.createDataFrame(rows, INSTANCE_BROKERS.schema)
 
 

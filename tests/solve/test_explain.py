@@ -1,0 +1,134 @@
+"""Findings say why a broker stays outside a band, what would do, and which pins can't be met."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from optimizer.domain import FIXED, FORCED_ONLY, Cluster, Ints
+from optimizer.settings import Policy
+from optimizer.solve.bands import bands, broker_loads, replica_weights
+from optimizer.solve.explain import band_findings, pin_findings
+from optimizer.solve.proposal import Finding
+from tests.solve.clusters import make_brokers, make_cluster, make_partitions, middling_clusters, pinned, with_pins
+
+NARROW = Policy(disk_band=0.02, replicas_band=0.02, in_band=0.02)
+WIDE = Policy(disk_band=90.0, replicas_band=90.0, in_band=90.0)
+
+
+def findings_of(cluster: Cluster, placed: Ints, policy: Policy) -> list[Finding]:
+    """Band findings of a placement."""
+    brokers, partitions = cluster.brokers, cluster.partitions
+    weights = replica_weights(partitions)
+    before, after = (broker_loads(len(brokers), where, weights) for where in (partitions.replicas, placed))
+    limits = bands(cluster, policy)
+    return list(band_findings(brokers, limits, before, after, partitions=partitions, placed=placed, policy=policy))
+
+
+def with_bands(policy: Policy, widths: dict[str, float]) -> Policy:
+    """The policy with other widths."""
+    return Policy(
+        **{name: widths.get(name, getattr(policy, name)) for name in ("disk_band", "replicas_band", "in_band")}
+    )
+
+
+def widest(findings: list[Finding]) -> dict[str, float]:
+    """The largest width that the remedies name, by knob."""
+    result: dict[str, float] = {}
+    for finding in findings:
+        knob = f"{finding.subject.split()[-1]}_band"
+        named = re.findall(r"([\d.]+) would do", finding.remedy)
+        result[knob] = max([result.get(knob, 0.0), *map(float, named)])
+    return result
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.one_of(middling_clusters(), with_pins(middling_clusters())))
+def test_the_width_that_would_do_does(cluster: Cluster) -> None:
+    """With the widths that the remedies name, the same placement has no broker outside; a thousandth less has one."""
+    placed = cluster.partitions.replicas
+    found = findings_of(cluster, placed, NARROW)
+    named = widest(found)
+    assert findings_of(cluster, placed, with_bands(NARROW, named)) == []
+    for knob, width in named.items():
+        less = findings_of(cluster, placed, with_bands(WIDE, {knob: max(width - 0.0011, 0)}))
+        assert less or width <= 0.0011
+
+
+def crowded() -> Cluster:
+    """One large partition and many small ones on four brokers of two racks."""
+    replicas = [[0], *([b] for b in (1, 2, 3) for _ in range(10))]
+    return make_cluster(make_brokers([0, 0, 1, 1]), make_partitions(replicas, [900, *[10] * 30]))
+
+
+def with_mobility(value: int) -> Cluster:
+    """Thirty partitions on one of three brokers, all of one mobility."""
+    partitions = replace(make_partitions([[0]] * 30, [10] * 30), mobility=np.full(30, value))
+    return make_cluster(make_brokers([0, 0, 0]), partitions)
+
+
+def pinned_to_one() -> Cluster:
+    """Thirty partitions pinned to the broker that they are on, of three."""
+    return pinned(with_mobility(0), {"t": [0]}, ["t"] * 30)
+
+
+def small_disk() -> Cluster:
+    """Broker 0 of three has room for less than its share."""
+    cluster = make_cluster(make_brokers([0, 0, 0]), make_partitions([[b] for b in (0, 1, 2) * 10], [10] * 30))
+    return replace(cluster, brokers=replace(cluster.brokers, disk_capacity_bytes=np.array([100, -1, 200])))
+
+
+def lopsided_racks() -> Cluster:
+    """Everything in one rack of two."""
+    return make_cluster(make_brokers([0, 0, 1, 1]), make_partitions([[p % 2] for p in range(20)], [10] * 20))
+
+
+def coarse() -> Cluster:
+    """Three partitions of 40 on two brokers: with either of them a broker is outside."""
+    return make_cluster(make_brokers([0, 0]), make_partitions([[0], [0], [1]], [40, 40, 40]))
+
+
+@pytest.mark.parametrize(
+    ("cluster", "broker", "cause"),
+    [
+        (crowded(), 0, "t-0 alone has 900"),
+        (with_mobility(FIXED), 0, "what may not leave it is above the band alone: fixed partitions 300"),
+        (with_mobility(FORCED_ONLY), 0, "what may not leave it is above the band alone: excluded topics 300"),
+        (with_mobility(FIXED), 1, "all that pins, fixed partitions and excluded topics let sit on it is 0"),
+        (pinned_to_one(), 0, "pinned topics that have no other broker 300"),
+        (small_disk(), 0, "the band ends at the disk's capacity less 0.1 of headroom"),
+        (lopsided_racks(), 0, "rack r0 holds 200 in all and the bands of its brokers end at 105 together"),
+        (lopsided_racks(), 3, "rack r1 holds 0 in all and the bands of its brokers begin at 95 together"),
+        (coarse(), 0, "without t-0 (40), the least that may leave, it is below the band"),
+        (coarse(), 1, "with t-0 (40), the least that could come, it is above the band"),
+    ],
+)
+def test_causes(cluster: Cluster, broker: int, cause: str) -> None:
+    """Each finding names the first cause that explains it alone."""
+    found = findings_of(cluster, cluster.partitions.replicas, Policy(replicas_band=90.0))
+    (disk,) = [f for f in found if f.subject == f"broker {broker} disk"]
+    assert cause in disk.detail
+
+
+def test_no_width_mends_a_full_disk() -> None:
+    """Where the disk ends the band, the remedy is room, not a width."""
+    cluster = small_disk()
+    (disk,) = [f for f in findings_of(cluster, cluster.partitions.replicas, Policy()) if "disk" in f.subject]
+    assert disk.remedy == "no width would do: add disk, lower disk_headroom, or free 10 bytes"
+
+
+def test_pins_that_cannot_be_met_are_told_by_topic() -> None:
+    """A pin of too few brokers says how many are missing; one that matches nothing, what stays outside, too."""
+    partitions = make_partitions([[0, 1, 2], [1, 2, 3], [3, 0, 1]], [1, 1, 1])
+    cluster = make_cluster(make_brokers([0, 0, 1, 1], draining=(0,), excluded=(1,)), partitions)
+    cluster = pinned(cluster, {"a": [0, 1, 2], "b": [1, 2, 3], "gone": [1]}, ["a", "a", "b"])
+    found = {(f.rule, f.subject): f for f in pin_findings(cluster.brokers, cluster.partitions, partitions.replicas)}
+    assert set(found) == {("pin_unused", "gone"), ("pin", "a"), ("not_pinned", "b-2 on 0")}
+    short = found["pin", "a"]
+    assert short.detail == (
+        "the pin a allows brokers [0, 1, 2], of which 2 can hold a replica of 3: 2 partitions stay where they are"
+    )
+    assert short.remedy == "let the pin name 1 more brokers that accept replicas, or ask for 2 replicas"
