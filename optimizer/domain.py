@@ -5,7 +5,7 @@ Sets: brokers b = 0..B-1 (ascending broker id), partitions p = 0..P-1 (ascending
 -1.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,6 +108,10 @@ class Partitions:
 
     def __len__(self) -> int:
         return len(self.partition)
+
+    def rows(self, rows: Ints) -> "Partitions":
+        """Some of the partitions, or some more than once."""
+        return Partitions(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
 @dataclass(frozen=True)

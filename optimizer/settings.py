@@ -176,7 +176,7 @@ _BANDS = ("disk_band", "replicas_band", "leaders_band", "in_band", "out_band")
 class Solver:
     """How hard the solver tries."""
 
-    shard_brokers: int = 40
+    shard_brokers: int = 50
     rack_shard_brokers: int = 25
     rounds: int = 4
     seed: int = 20

@@ -1,4 +1,8 @@
-"""The lower bounds of every cluster: one pass over the partitions with the prices in the closure."""
+"""The lower bounds of every cluster: one pass over the partitions with the prices in the closure.
+
+Two sets of prices are tried, and the better one counts: those of the shards, each from the relaxation of its own
+brokers, exact where shards are few, and those of the classes, which agree over all brokers.
+"""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -9,13 +13,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from optimizer.domain import Bands, Brokers, Floats, Ints
+from optimizer.frames.classes import classes_of
 from optimizer.frames.cluster import replica_matrix, to_partitions
-from optimizer.solve.bands import DISK
+from optimizer.solve.bands import DISK, Demand
 from optimizer.solve.bound import band_price, flow_bytes, forced_bytes, partition_terms, usable_prices, widen
+from optimizer.solve.class_prices import Classes, class_prices
+from optimizer.solve.sharding import replicas_stay_in_racks
 from optimizer.stages import Run
 
 ROWS_PER_CHUNK = 10_000
-TERMS = "cluster_id string, forced_bytes bigint, lagrangian_bytes bigint"
+TERMS = "cluster_id string, prices int, forced_bytes bigint, lagrangian_bytes bigint"
+SOURCES = ("shards", "classes")
 
 
 class Solved(Protocol):
@@ -27,6 +35,7 @@ class Solved(Protocol):
     loads_before: Floats
     loads: Floats
     prices: Floats
+    demand: Demand
 
 
 def reached_by(frame: pd.DataFrame, ids: Ints, width: int) -> Ints:
@@ -35,50 +44,66 @@ def reached_by(frame: pd.DataFrame, ids: Ints, width: int) -> Ints:
     return replica_matrix(rows["current"], ids, width=width)
 
 
-def _absolute_prices(state: Solved, limits: Bands) -> Floats:
-    """Prices in bytes per absolute unit of load."""
-    return usable_prices(state.prices * (state.scale[DISK] / state.scale), limits)
+def _candidates(state: Solved, classes: Classes, limits: Bands) -> list[Floats]:
+    """Prices in bytes per absolute unit of load, from each of SOURCES."""
+    leave = not replicas_stay_in_racks(state.brokers, state.demand.replication_factor)
+    of_classes = class_prices(state.brokers, classes, limits, state.scale, leave_racks=leave)
+    return [usable_prices(p * (state.scale[DISK] / state.scale), limits) for p in (state.prices, of_classes)]
 
 
-def _terms(placement: DataFrame, hosts: dict[str, tuple[Brokers, Floats]]) -> dict[str, tuple[int, int]]:
-    """Sums of the forced bytes and the Lagrangian's terms, rounded down to whole bytes partition by partition."""
+def _terms(
+    placement: DataFrame, hosts: dict[str, tuple[Brokers, list[Floats]]]
+) -> dict[tuple[str, int], tuple[int, int]]:
+    """Sums of the forced bytes and the Lagrangian's terms at each of the prices, rounded down to whole bytes partition
+    by partition."""
 
     def chunk(frame: pd.DataFrame) -> pd.DataFrame:
         cluster_id = str(frame["cluster_id"].iloc[0])
-        brokers, prices = hosts[cluster_id]
+        brokers, candidates = hosts[cluster_id]
         partitions = to_partitions(frame, brokers.ids)
         reached = reached_by(frame, brokers.ids, partitions.replicas.shape[1])
-        terms = np.floor(partition_terms(brokers, partitions, prices, reached)).astype(np.int64)
-        forced = forced_bytes(brokers, partitions, reached)
+        terms = [np.floor(partition_terms(brokers, partitions, p, reached)).astype(np.int64).sum() for p in candidates]
         return pd.DataFrame(
-            {"cluster_id": [cluster_id], "forced_bytes": [forced.sum()], "lagrangian_bytes": [terms.sum()]}
+            {
+                "cluster_id": cluster_id,
+                "prices": range(len(terms)),
+                "forced_bytes": forced_bytes(brokers, partitions, reached).sum(),
+                "lagrangian_bytes": terms,
+            }
         )
 
     rows = placement.groupBy("cluster_id").count().collect()
     most = max((row["count"] for row in rows), default=1)
     chunks = max(1, -(-most // ROWS_PER_CHUNK))
     keyed = placement.withColumn("chunk", F.pmod(F.xxhash64("topic", "partition"), F.lit(chunks)))
-    sums = keyed.groupBy("cluster_id", "chunk").applyInPandas(chunk, TERMS).groupBy("cluster_id")
+    sums = keyed.groupBy("cluster_id", "chunk").applyInPandas(chunk, TERMS).groupBy("cluster_id", "prices")
     total = sums.agg(F.sum("forced_bytes").alias("forced"), F.sum("lagrangian_bytes").alias("lagrangian"))
-    return {row.cluster_id: (int(row.forced), int(row.lagrangian)) for row in total.collect()}
+    return {(row.cluster_id, row.prices): (int(row.forced), int(row.lagrangian)) for row in total.collect()}
 
 
 def bound_rows(placement: DataFrame, states: Mapping[str, Solved], run: Run) -> list[dict[str, object]]:
     """Rows of ``bounds``: forced, flow and lagrangian of each cluster, against bands widened to what the plan
     reached."""
     limits = {cluster_id: widen(s.limits, s.loads) for cluster_id, s in states.items()}
-    prices = {cluster_id: _absolute_prices(s, limits[cluster_id]) for cluster_id, s in states.items()}
+    brokers, scales = ({c: getattr(s, name) for c, s in states.items()} for name in ("brokers", "scale"))
+    classes = classes_of(placement, brokers, scales)
+    prices = {cluster_id: _candidates(s, classes[cluster_id], limits[cluster_id]) for cluster_id, s in states.items()}
     terms = _terms(placement, {c: (s.brokers, prices[c]) for c, s in states.items()})
     rows: list[dict[str, object]] = []
     for cluster_id, state in states.items():
-        forced, term = terms[cluster_id]
+        duals = [
+            terms[cluster_id, i][1] - band_price(price, limits[cluster_id])
+            for i, price in enumerate(prices[cluster_id])
+        ]
+        source = int(np.argmax(duals))
+        detail = (
+            f"cheapest placement of every partition at the brokers' prices ({SOURCES[source]}), less the price of the "
+            "bands"
+        )
         values = {
-            "forced": (forced, "replicas on brokers to empty, and over the rack cap"),
+            "forced": (terms[cluster_id, 0][0], "replicas on brokers to empty, and over the rack cap"),
             "flow": (flow_bytes(state.loads_before, limits[cluster_id]), "disk that brokers must shed or receive"),
-            "lagrangian": (
-                max(0, int(np.floor(term - band_price(prices[cluster_id], limits[cluster_id])))),
-                "cheapest placement of every partition at the brokers' prices, less the price of the bands",
-            ),
+            "lagrangian": (max(0, int(np.floor(duals[source]))), detail),
         }
         best = max(values, key=lambda kind: values[kind][0])
         for kind, (value, detail) in values.items():

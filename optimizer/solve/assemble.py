@@ -32,6 +32,29 @@ def _local(replicas: Ints, position: Ints) -> Ints:
     return np.where(replicas < 0, PAD, position[np.maximum(replicas, 0)])
 
 
+def _leaving(brokers: Brokers, members: Ints, current: Ints) -> Bools:
+    """Replicas on members that must empty, (m, W)."""
+    empties = np.zeros(len(brokers), dtype=bool)
+    empties[members] = brokers.must_empty[members]
+    return np.asarray((current >= 0) & empties[np.maximum(current, 0)])
+
+
+def _rows(leaving: Bools, width: int) -> tuple[Ints, Bools]:
+    """A row for each partition, or for each of its leaving replicas where they are several: (m,) and (m, W).
+
+    Each of these rows may move its own replica inside the rack, so that all leave in one round and none of their bytes
+    comes on top of what the balance needs.
+    """
+    several = leaving.sum(axis=1) > 1
+    row, slot = np.nonzero(leaving & several[:, None])
+    rows = np.concatenate([np.flatnonzero(~several), row])
+    alone = np.zeros((len(row), width), dtype=bool)
+    alone[np.arange(len(row)), slot] = True
+    movable = np.concatenate([np.ones((len(rows) - len(row), width), dtype=bool), alone])
+    order = np.argsort(rows, kind="stable")
+    return rows[order], movable[order]
+
+
 def assemble(frame: ClusterFrame, members: Ints, partitions: Partitions, current: Ints, owner: Bools) -> ShardProblem:
     """The problem of one shard.
 
@@ -47,6 +70,9 @@ def assemble(frame: ClusterFrame, members: Ints, partitions: Partitions, current
         This shard may change their racks.
     """
     brokers = frame.brokers
+    row_of, movable = _rows(_leaving(frame.brokers, members, current), current.shape[1])
+    several = np.bincount(row_of, minlength=len(partitions)) > 1
+    partitions, current, owner = partitions.rows(row_of), current[row_of], owner[row_of] & ~several[row_of]
     position = np.full(len(brokers), OUTSIDE)
     position[members] = np.arange(len(members))
     hosts = _local(current, position)
@@ -68,6 +94,8 @@ def assemble(frame: ClusterFrame, members: Ints, partitions: Partitions, current
         upper=frame.bands.upper[members] / frame.scale,
         hosts=hosts,
         host_rack=np.where(current >= 0, brokers.rack[np.maximum(current, 0)], -1),
+        row=row_of,
+        movable=movable,
         on_original=on_original,
         original=original,
         weights=replica_weights(partitions) / frame.scale,

@@ -32,6 +32,10 @@ class ShardProblem:
         Member index of each replica; PAD behind the list, OUTSIDE for brokers of other shards.
     host_rack : (m, W) int64
         Rack of each replica, -1 at PAD.
+    row : (m,) int64
+        The partition among those handed in: one with several replicas to move off has a row for each of them.
+    movable : (m, W) bool
+        The replicas that this row may move.
     on_original : (m, W) bool
         The replica sits where it sat before the plan: moving it costs its bytes; else they are paid already.
     original : (m, n) bool
@@ -61,6 +65,8 @@ class ShardProblem:
     upper: Floats
     hosts: Ints
     host_rack: Ints
+    row: Ints
+    movable: Bools
     on_original: Bools
     original: Bools
     weights: Floats
@@ -146,7 +152,7 @@ def _outside_pin(problem: ShardProblem, partition: Ints, source: Ints) -> Bools:
 def legal_options(problem: ShardProblem) -> Options:
     """Every legal single move, its cost, and the partitions that must move."""
     m, n = len(problem.hosts), len(problem.rack)
-    partition, slot = np.nonzero((problem.hosts >= 0) & (problem.mobility != FIXED)[:, None])
+    partition, slot = np.nonzero((problem.hosts >= 0) & problem.movable & (problem.mobility != FIXED)[:, None])
     source = problem.hosts[partition, slot]
     counts = _histogram(problem)
     taken = np.zeros((m, n), dtype=bool)

@@ -24,7 +24,7 @@ class ShardSolution:
     status : str
         OPTIMAL: every band holds and the bytes are within a millionth of the shard's own bound; FEASIBLE; UNCHANGED.
     partition, slot, target : (M,) int64
-        Rows of the problem's ``hosts`` and the member that each moved replica goes to.
+        Rows of the partitions handed in, their slot, and the member that each moved replica goes to.
     prices : (n, D) float64
         Of the relaxation, bytes per mean broker load: the certificate is made of them.
     cost, bound : float
@@ -50,16 +50,23 @@ def _nothing(problem: ShardProblem, before: float) -> ShardSolution:
     return ShardSolution(UNCHANGED, none, none, none, np.zeros_like(problem.loads), 0.0, 0.0, before, before, 0)
 
 
+def _first_of_each(problem: ShardProblem, state: State) -> Ints:
+    """Rows that move; of two replicas of a partition that chose the same target, the first."""
+    moved = np.flatnonzero(state.replica >= 0)
+    pair = problem.row[moved] * len(problem.rack) + state.target[moved]
+    return moved[np.sort(np.unique(pair, return_index=True)[1])]
+
+
 def _solution(
     problem: ShardProblem, options: Options, state: State, before: float, relaxation: Relaxation | None
 ) -> ShardSolution:
-    moved = np.flatnonzero(state.replica >= 0)
+    moved = _first_of_each(problem, state)
     after, cost = violation(problem, state.loads), moved_cost(options, state)
     bound = relaxation.bound if relaxation and after <= SETTLED else None
     proven = bound is not None and cost <= bound + PROVEN_GAP * max(cost, 1.0)
     return ShardSolution(
         status=OPTIMAL if proven else FEASIBLE if len(moved) else UNCHANGED,
-        partition=moved,
+        partition=problem.row[moved],
         slot=options.slot[state.replica[moved]],
         target=state.target[moved],
         prices=relaxation.prices if relaxation else np.zeros_like(problem.loads),

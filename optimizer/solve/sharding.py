@@ -44,19 +44,11 @@ def replicas_stay_in_racks(brokers: Brokers, replication_factor: Ints) -> bool:
     return brokers.racks_matter and racks > 1 and not bool((replication_factor % racks).any())
 
 
-def _deal(rack: Ints, load: Floats, counts: Ints) -> Ints:
-    """Brokers of each rack in a snake over the rack's shards, or over all where there is one count."""
+def _deal(rack: Ints, load: Floats, n_shards: int) -> Ints:
     order = np.lexsort((np.arange(len(rack)), -load, rack))
+    lap, step = np.divmod(np.arange(len(rack)), n_shards)
     shard = np.empty(len(rack), dtype=np.int64)
-    first = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    if len(counts) == 1:
-        lap, step = np.divmod(np.arange(len(rack)), counts[0])
-        shard[order] = np.where(lap % 2 == 0, step, counts[0] - 1 - step)
-        return shard
-    for r, count in enumerate(counts):
-        mine = order[rack[order] == r]
-        lap, step = np.divmod(np.arange(len(mine)), count)
-        shard[mine] = first[r] + np.where(lap % 2 == 0, step, count - 1 - step)
+    shard[order] = np.where(lap % 2 == 0, step, n_shards - 1 - step)
     return shard
 
 
@@ -83,9 +75,9 @@ def _features(loads: Floats, limits: Bands, scale: Floats) -> Floats:
     return np.concatenate([part / scale for part in parts], axis=1)
 
 
-def _improve(shard: Ints, rack: Ints, groups: _Groups, n_racks: int, seed: int) -> None:
+def _improve(shard: Ints, rack: Ints, groups: _Groups, seed: int) -> None:
     generator = np.random.default_rng(seed)
-    members = [np.flatnonzero(rack == r) for r in range(n_racks)]
+    members = [np.flatnonzero(rack == r) for r in np.unique(rack)]
     members = [m for m in members if len(np.unique(shard[m])) > 1]
     if not members:
         return
@@ -106,8 +98,34 @@ def _improve(shard: Ints, rack: Ints, groups: _Groups, n_racks: int, seed: int) 
             shard[a], shard[b] = shard[b], shard[a]
 
 
+def _out_of_reach(shard: Ints, features: Floats, limits: Bands, scale: Floats) -> float:
+    """Load that the shards hold above or below what the bands of their brokers hold together, in mean broker loads."""
+    d = scale.size
+    n = int(shard.max(initial=0)) + 1
+    width = np.where(np.isfinite(limits.upper), (limits.upper - limits.lower) / 2, 0.0) / scale
+    total, room = np.zeros((n, d)), np.zeros((n, d))
+    np.add.at(total, shard, features[:, :d])
+    np.add.at(room, shard, width)
+    return float(np.maximum(np.abs(total) - room, 0).sum())
+
+
+def _cut(rack: Ints, loads: Floats, features: Floats, limits: Bands, scale: Floats, count: int, seed: int) -> Ints:
+    """Brokers in ``count`` shards, or fewer where a broker is so full that only more brokers together can level it."""
+    whole = np.zeros(len(rack), dtype=np.int64)
+    reach = _out_of_reach(whole, features, limits, scale) + 1e-9
+    while count > 1:
+        shard = _deal(rack, loads[:, 1], count)
+        sums = np.zeros((count, features.shape[1]))
+        np.add.at(sums, shard, features)
+        _improve(shard, rack, _Groups(features, sums, loads.shape[1]), seed)
+        if _out_of_reach(shard, features, limits, scale) <= reach:
+            return shard
+        count //= 2
+    return whole
+
+
 def make_shards(brokers: Brokers, loads: Floats, limits: Bands, scale: Floats, *, counts: Ints, seed: int) -> Ints:
-    """Shard of each broker, (B,).
+    """Shard of each broker, (B,), numbered from 0.
 
     Parameters
     ----------
@@ -116,14 +134,13 @@ def make_shards(brokers: Brokers, loads: Floats, limits: Bands, scale: Floats, *
     counts : (1,) or (R,) int64
         Shards over all racks, or of each rack: ``shard_counts``.
     """
-    n_shards = int(counts.sum())
-    if n_shards == 1:
-        return np.zeros(len(brokers), dtype=np.int64)
-    n_racks = len(brokers.rack_names) if brokers.racks_matter else 1
     rack = brokers.rack if brokers.racks_matter else np.zeros(len(brokers), dtype=np.int64)
-    shard = _deal(rack, loads[:, 1], counts)
     features = _features(loads, limits, scale)
-    sums = np.zeros((n_shards, features.shape[1]))
-    np.add.at(sums, shard, features)
-    _improve(shard, rack, _Groups(features, sums, loads.shape[1]), n_racks, seed)
+    groups = [np.arange(len(brokers))] if len(counts) == 1 else [np.flatnonzero(rack == r) for r in range(len(counts))]
+    shard, first = np.zeros(len(brokers), dtype=np.int64), 0
+    for members, count in zip(groups, counts.tolist(), strict=True):
+        bands = Bands(limits.resources, limits.lower[members], limits.upper[members])
+        cut = _cut(rack[members], loads[members], features[members], bands, scale, count, seed)
+        shard[members] = first + cut
+        first = int(shard[members].max(initial=first - 1)) + 1
     return shard

@@ -1,0 +1,62 @@
+"""Replicas of each broker by class of partitions: what the prices of the whole cluster are made of."""
+
+import numpy as np
+import pandas as pd
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from optimizer.domain import Brokers, Floats
+from optimizer.solve.class_prices import Classes, class_of_bins
+
+KEY = ["cluster_id", "size_bin", "rate_bin"]
+
+
+def _binned(placement: DataFrame) -> DataFrame:
+    """Partitions with the bin of their size (half octaves) and of bytes in over size (octaves)."""
+
+    def octaves(value: Column) -> Column:
+        return F.floor(F.log2(value)).cast("int")
+
+    size, rate = F.greatest("size_bytes", F.lit(1)), F.greatest("in_bytes_per_s", F.lit(1))
+    return placement.select(
+        "cluster_id",
+        F.col("replicas"),
+        "size_bytes",
+        "in_bytes_per_s",
+        octaves(size.cast("double") * size.cast("double")).alias("size_bin"),
+        octaves(rate.cast("double") / size).alias("rate_bin"),
+    )
+
+
+def _sums() -> list[Column]:
+    return [F.count("*").alias("n"), F.sum("size_bytes").alias("size"), F.sum("in_bytes_per_s").alias("in")]
+
+
+def classes_of(placement: DataFrame, brokers: dict[str, Brokers], scale: dict[str, Floats]) -> dict[str, Classes]:
+    """Classes of each cluster, in its mean broker loads, of the placement before the plan."""
+    binned = _binned(placement)
+    bins = binned.groupBy(*KEY).agg(*_sums()).toPandas().sort_values(KEY, kind="stable")
+    bins["class"] = -1
+    for _, rows in bins.groupby("cluster_id", sort=True):
+        count = rows["n"].to_numpy(dtype=np.int64)
+        bins.loc[rows.index, "class"] = class_of_bins(rows["size_bin"].to_numpy(), rows["rate_bin"].to_numpy(), count)
+    spark = placement.sparkSession
+    names = F.broadcast(spark.createDataFrame(bins[[*KEY, "class"]]))
+    hosts = binned.join(names, on=KEY).select(
+        "cluster_id", F.explode("replicas").alias("broker_id"), "class", "size_bytes", "in_bytes_per_s"
+    )
+    held = hosts.groupBy("cluster_id", "broker_id", "class").agg(*_sums()).toPandas()
+    return {
+        str(c): _classes(held[held["cluster_id"] == c], rows, brokers[str(c)], scale[str(c)])
+        for c, rows in bins.groupby("cluster_id", sort=True)
+    }
+
+
+def _classes(held: pd.DataFrame, bins: pd.DataFrame, brokers: Brokers, scale: Floats) -> Classes:
+    loads = ["n", "size", "in"]
+    total = bins.groupby("class", sort=True)[loads].sum()
+    at = np.searchsorted(total.index.to_numpy(), held["class"].to_numpy())
+    load = np.zeros((len(brokers), len(total), len(loads)))
+    load[np.searchsorted(brokers.ids, held["broker_id"].to_numpy()), at] = held[loads].to_numpy(dtype=np.float64)
+    mean = total.to_numpy(dtype=np.float64) / total[["n"]].to_numpy(dtype=np.float64)
+    return Classes(load / scale, mean / scale)
