@@ -5,10 +5,12 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import HealthCheck, assume, given, settings
 
-from optimizer.domain import FIXED, FORCED_ONLY, Cluster
+from optimizer.domain import FIXED, FORCED_ONLY, FREE, Cluster
 from optimizer.settings import Policy
 from optimizer.solve import proposal
-from optimizer.solve.pins import group_by_pins
+from optimizer.solve.bands import bands, broker_loads, replica_weights
+from optimizer.solve.pin_start import start_inside_pins
+from optimizer.solve.pins import group_by_pins, rack_breaks
 from tests.solve.clusters import (
     bounds,
     brute_force,
@@ -80,6 +82,24 @@ def test_a_pin_forces_free_partitions_only() -> None:
     planned = plan_one_shard(make_cluster(drained, cluster.partitions), WIDE)
     assert planned.replicas[:2].tolist() == [[3], [4]]
     assert planned.replicas[2, 0] in (0, 1, 2)
+
+
+@RELAXED
+@given(with_pins(middling_clusters()))
+def test_the_start_is_inside_the_pins(cluster: Cluster) -> None:
+    """Every replica outside its pin goes inside, no other one moves, and racks that were free are in order."""
+    brokers, partitions = cluster.brokers, cluster.partitions
+    partitions.mobility[::7] = FIXED
+    away = outside_pins(cluster, partitions.replicas)
+    weights = replica_weights(partitions)
+    loads = broker_loads(len(brokers), partitions.replicas, weights)
+    placed = start_inside_pins(brokers, partitions, bands(cluster, Policy()), loads)
+    free = partitions.mobility == FREE
+    assert ((placed != partitions.replicas).sum(axis=1) == np.where(free, away, 0)).all()
+    assert not outside_pins(cluster, placed)[free].any()
+    assert (np.sort(placed, axis=1)[:, 1:] != np.sort(placed, axis=1)[:, :-1])[placed[:, 1:] >= 0].all()
+    chosen = free & (away == partitions.replication_factor)
+    assert not rack_breaks(brokers, partitions, placed)[chosen].any()
 
 
 def test_overlapping_pins_leave_what_all_of_them_name() -> None:

@@ -1,0 +1,45 @@
+"""Before the rounds of solve: replicas outside their pins go inside, one task a cluster."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import pandas as pd
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from optimizer.domain import Bands, Brokers, Floats
+from optimizer.frames.cluster import replica_lists, to_partitions
+from optimizer.solve.pin_start import start_inside_pins
+
+_KEY = ["cluster_id", "topic", "partition"]
+_STARTED = "cluster_id string, topic string, partition int, started array<int>"
+
+
+class Unsolved(Protocol):
+    """What the start needs of a cluster."""
+
+    brokers: Brokers
+    limits: Bands
+    loads: Floats
+
+
+def started(placement: DataFrame, states: Mapping[str, Unsolved]) -> DataFrame:
+    """The placement with ``current`` inside the pins.
+
+    Parameters
+    ----------
+    placement : DataFrame
+        Rows of ``instance`` with ``current``, the same as ``replicas``.
+    """
+    facts = {cluster_id: (s.brokers, s.limits, s.loads) for cluster_id, s in states.items()}
+
+    def of_cluster(frame: pd.DataFrame) -> pd.DataFrame:
+        brokers, limits, loads = facts[str(frame["cluster_id"].iloc[0])]
+        rows = frame.sort_values(["topic", "partition"], kind="stable")
+        placed = start_inside_pins(brokers, to_partitions(rows, brokers.ids), limits, loads)
+        return rows[_KEY].assign(started=pd.Series(replica_lists(placed, brokers.ids), index=rows.index))
+
+    away = placement.where("pinned_brokers IS NOT NULL AND size(array_except(replicas, pinned_brokers)) > 0")
+    moved = away.groupBy("cluster_id").applyInPandas(of_cluster, _STARTED)
+    joined = placement.join(moved, on=_KEY, how="left")
+    return joined.withColumn("current", F.coalesce("started", "current")).drop("started")

@@ -1,0 +1,35 @@
+"""The start of solve with pins, in Spark."""
+
+from types import SimpleNamespace
+
+import numpy as np
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+import schemas
+from optimizer.domain import Bands
+from optimizer.frames.cluster import to_brokers
+from optimizer.frames.pin_start import started
+from tests.frames.test_solve import frames_of, rows_of
+
+
+def test_replicas_outside_their_pins_start_inside(spark: SparkSession) -> None:
+    """Pinned partitions start where their topic may sit; the others, and ``replicas``, are as they were."""
+    rows = rows_of("a", seed=1)
+    pin = [101, 102, 106, 107]
+    for broker in rows["instance_brokers"]:
+        broker["pinned_topics"] = ["t0"] * (broker["broker_id"] in pin)
+    for partition in rows["instance"]:
+        partition["pinned_brokers"] = pin if partition["topic"] == "t0" else None
+    frames = frames_of(spark, rows)
+    brokers = to_brokers(frames["instance_brokers"].toPandas())
+    free = Bands(("replicas", "disk", "in"), np.zeros((24, 3)), np.full((24, 3), np.inf))
+    state = SimpleNamespace(brokers=brokers, limits=free, loads=np.zeros((24, 3)))
+    placement = frames["instance"].withColumn("current", F.col("replicas"))
+    result = started(placement, {"a": state}).collect()
+    assert len(result) == len(rows["instance"])
+    assert all(set(row.current) <= set(pin) and len(set(row.current)) == 3 for row in result if row.topic == "t0")
+    assert all(row.current == row.replicas for row in result if row.topic != "t0")
+    before = {(row["topic"], row["partition"]): row["replicas"] for row in rows["instance"]}
+    assert all(row.replicas == before[row.topic, row.partition] for row in result)
+    assert set(schemas.ALL["instance"].schema.names) <= set(result[0].asDict())
