@@ -6,7 +6,7 @@ import numpy as np
 
 from optimizer.domain import Bands, Bools, Brokers, Floats, Ints, Partitions
 from optimizer.solve.bands import DISK, replica_weights
-from optimizer.solve.pins import group_by_pins, rack_rule
+from optimizer.solve.pins import PinGroups, group_by_pins, rack_rule
 from optimizer.solve.shard import OUTSIDE, PAD, ShardProblem
 
 
@@ -32,11 +32,14 @@ def _local(replicas: Ints, position: Ints) -> Ints:
     return np.where(replicas < 0, PAD, position[np.maximum(replicas, 0)])
 
 
-def _leaving(brokers: Brokers, members: Ints, current: Ints) -> Bools:
-    """Replicas on members that must empty, (m, W)."""
-    empties = np.zeros(len(brokers), dtype=bool)
-    empties[members] = brokers.must_empty[members]
-    return np.asarray((current >= 0) & empties[np.maximum(current, 0)])
+def _leaving(brokers: Brokers, members: Ints, current: Ints, groups: PinGroups) -> Bools:
+    """Replicas on members that must empty, where their rack has a member that may take them, (m, W)."""
+    inside = np.zeros(len(brokers), dtype=bool)
+    inside[members] = True
+    takes = [np.isin(brokers.rack, brokers.rack[inside & brokers.accepts_replicas & a]) for a in groups.allowed]
+    host = np.maximum(current, 0)
+    leaves = (current >= 0) & (inside & brokers.must_empty)[host]
+    return np.asarray(leaves & np.stack(takes)[groups.of[:, None], host])
 
 
 def _rows(leaving: Bools, width: int) -> tuple[Ints, Bools]:
@@ -70,7 +73,8 @@ def assemble(frame: ClusterFrame, members: Ints, partitions: Partitions, current
         This shard may change their racks.
     """
     brokers = frame.brokers
-    row_of, movable = _rows(_leaving(frame.brokers, members, current), current.shape[1])
+    groups = group_by_pins(brokers, partitions.topic)
+    row_of, movable = _rows(_leaving(brokers, members, current, groups), current.shape[1])
     several = np.bincount(row_of, minlength=len(partitions)) > 1
     partitions, current, owner = partitions.rows(row_of), current[row_of], owner[row_of] & ~several[row_of]
     position = np.full(len(brokers), OUTSIDE)
@@ -83,7 +87,7 @@ def assemble(frame: ClusterFrame, members: Ints, partitions: Partitions, current
     row, slot = np.nonzero(hosts >= 0)
     on_original = np.zeros(hosts.shape, dtype=bool)
     on_original[row, slot] = original[row, hosts[row, slot]]
-    groups = group_by_pins(brokers, partitions.topic)
+    groups = groups.rows(row_of)
     rule = rack_rule(brokers, groups, partitions.replication_factor)
     return ShardProblem(
         rack=brokers.rack[members],

@@ -37,6 +37,10 @@ class PinGroups:
         """Whether a partition is pinned."""
         return len(self.allowed) > 1
 
+    def rows(self, rows: Ints) -> "PinGroups":
+        """The groups of some of the partitions, or of some more than once."""
+        return PinGroups(self.of[rows], self.allowed, self.patterns)
+
     def outside(self, replicas: Ints) -> Bools:
         """Replicas on brokers that their pin does not name, (P, W)."""
         if not self.any:

@@ -102,6 +102,21 @@ def test_the_start_is_inside_the_pins(cluster: Cluster) -> None:
     assert not rack_breaks(brokers, partitions, placed)[chosen].any()
 
 
+def test_all_replicas_leave_racks_that_are_drained() -> None:
+    """Two replicas on brokers to empty leave them also where only other racks may take them, for a pin or a drain."""
+    one = pinned(
+        make_cluster(make_brokers(RACKS, draining=(3, 6)), make_partitions([[3, 6]] * 3, [10] * 3)),
+        {"a": [0, 1, 2]},
+        ["a"] * 3,
+    )
+    racks = make_brokers([0, 0, 1, 1, 2, 2, 3, 3], draining=(0, 1, 2, 3))
+    two = make_cluster(racks, make_partitions([[0, 2], [1, 3], [0, 3]], [10] * 3))
+    for cluster in (one, two):
+        planned = plan_one_shard(cluster, WIDE)
+        assert not cluster.brokers.must_empty[planned.replicas].any()
+        assert not outside_pins(cluster, planned.replicas).any()
+
+
 def test_overlapping_pins_leave_what_all_of_them_name() -> None:
     """A topic that matches two pins may use the brokers of both only; patterns match whole names."""
     cluster = pinned(
