@@ -31,34 +31,44 @@ class Relaxation:
 
     Parameters
     ----------
-    base : State
-        What the columns start from.
+    master : Master
+        The model, with the columns generated and the base that they start from.
     partition, replica, target : (C,) int64
         The generated columns: to an option, or -1 for home.
     value : (C,) float64
         x of each column.
     near_replica, near_target : (N,) int64
         Options worth a try in the improvement: the columns and others of nearly their reduced cost.
-    prices : (n, D) float64
-        Price of one unit of load on each broker, in bytes per mean broker loads.
-    bound : float
-        Lower bound on the bytes of any single moves within the bands, in mean broker loads.
     """
 
-    base: State
+    master: Master
     partition: Ints
     replica: Ints
     target: Ints
     value: Floats
     near_replica: Ints
     near_target: Ints
-    prices: Floats
-    bound: float
 
     def rounded(self, problem: ShardProblem, options: Options, threshold: float) -> State:
         """Whole moves: each partition's largest x where it reaches the threshold."""
         columns = (self.partition, self.replica, self.target, self.value)
-        return take_largest(problem, options, self.base, *columns, threshold)
+        return take_largest(problem, options, self.master.base, *columns, threshold)
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What a relaxation proves.
+
+    Parameters
+    ----------
+    prices : (n, D) float64
+        Price of one unit of load on each broker, in bytes per mean broker loads.
+    bound : float
+        Lower bound on the bytes of any single moves within the bands, in mean broker loads.
+    """
+
+    prices: Floats
+    bound: float
 
 
 def _best_per_pair(options: Options, gain: Floats, per_pair: int) -> Ints:
@@ -115,16 +125,19 @@ def _near(master: Master, prices: Floats, per_pair: int) -> Ints:
 
 
 def relax(problem: ShardProblem, options: Options, base: State) -> Relaxation:
-    """Solve the relaxation by column generation: first with the tie-break, for rounding, then without, for the
-    bound."""
+    """Solve the relaxation by column generation, tie-broken for rounding."""
     master = Master(problem, options, base)
     start = charges(problem, options, master.cost, _seed_prices(problem))
     master.pool = np.union1d(master.pool, _best_per_pair(options, master.gains(start), PER_PAIR))
     values, prices = _generate(master, ITERATIONS, for_rounding=True)
     replica, target = master.choices()
     near = np.divmod(np.union1d(master.moves, _near(master, prices, NEAR_PER_PAIR)), len(problem.rack))
-    partition = master.partitions()
+    return Relaxation(master, master.partitions(), replica, target, values, *near)
+
+
+def prove(relaxation: Relaxation, problem: ShardProblem, options: Options) -> Proof:
+    """Prices and bound from the columns of a relaxation, by the bytes alone: no tie-break, no price on moves."""
+    master = relaxation.master
     master.cost = options.cost
     _, prices = _generate(master, BOUND_ITERATIONS, for_rounding=False)
-    bound = lagrangian(problem, options, prices)
-    return Relaxation(master.base, partition, replica, target, values, *near, prices, bound)
+    return Proof(prices, lagrangian(problem, options, prices))

@@ -8,7 +8,7 @@ round, so broker-disjoint shards never conflict: a replica changes racks only in
 every other shard keeps the rack histogram as it is.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -94,6 +94,8 @@ class Options:
     partition, slot, source : (K,) int64
         The movable replicas; ``source`` is a member index.
     allowed : (K, n) bool
+    copies : (K, n) float64
+        Copies made: 1, 0 for moving on one that is paid already, -1 where a copy becomes unnecessary.
     cost : (K, n) float64
         Bytes copied in mean broker loads; negative where a copy becomes unnecessary.
     needed : (m,) bool
@@ -104,8 +106,13 @@ class Options:
     slot: Ints
     source: Ints
     allowed: Bools
+    copies: Floats
     cost: Floats
     needed: Bools
+
+    def priced(self, size: Floats, move_price: float) -> "Options":
+        """The same with a price on each copy beside its bytes; ``size`` (m,) and the price in mean broker loads."""
+        return replace(self, cost=(size + move_price)[self.partition][:, None] * self.copies)
 
 
 def _histogram(problem: ShardProblem) -> Ints:
@@ -176,6 +183,7 @@ def legal_options(problem: ShardProblem) -> Options:
     allowed, mended = _restrict(partition, allowed, mends, m)
     new_copy = (~problem.original[partition]).astype(np.float64)
     paid = (~problem.on_original[partition, slot]).astype(np.float64)
-    cost = problem.size[partition][:, None] * (new_copy - paid[:, None])
+    copies = new_copy - paid[:, None]
     keep = allowed.any(axis=1)
-    return Options(partition[keep], slot[keep], source[keep], allowed[keep], cost[keep], drains | mended)
+    cost = problem.size[partition][:, None] * copies
+    return Options(partition[keep], slot[keep], source[keep], allowed[keep], copies[keep], cost[keep], drains | mended)

@@ -7,12 +7,40 @@ import numpy as np
 from optimizer.domain import Floats, Ints
 from optimizer.solve.choice import State, moved_cost, seed, violation
 from optimizer.solve.improve import best_rounding
-from optimizer.solve.relaxation import Relaxation, relax
+from optimizer.solve.relaxation import Proof, prove, relax
 from optimizer.solve.shard import Options, ShardProblem, legal_options
 
 OPTIMAL, FEASIBLE, UNCHANGED, FAILED = "OPTIMAL", "FEASIBLE", "UNCHANGED", "FAILED"
 SETTLED = 1e-9
 PROVEN_GAP = 1e-6
+PLAN_PRICES = (0.01, 0.1)
+CURVE_PRICES = (0.01, 0.03, 0.1, 0.3, 1.0, 1.4, 2.0, 8.0, 20.0)
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is tried on a shard.
+
+    Parameters
+    ----------
+    move_prices : tuple of float
+        Prices of one move, in mean replica sizes; the first gives the bound.
+    bytes_tolerance : float
+        Share of the least bytes that may be spent on fewer moves.
+    """
+
+    move_prices: tuple[float, ...] = PLAN_PRICES
+    bytes_tolerance: float = 0.001
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """One plan of a shard: ``moves`` copies, ``cost`` and ``violation`` in mean broker loads."""
+
+    move_price: float
+    moves: int
+    cost: float
+    violation: float
 
 
 @dataclass(frozen=True)
@@ -31,6 +59,9 @@ class ShardSolution:
         Bytes copied and their lower bound over single moves, in mean broker loads; no bound where a band is not met.
     violation_before, violation_after : float
     candidates : int
+        Legal options, all of them priced.
+    curve : tuple of CurvePoint
+        The plans tried, one for each price on moves.
     """
 
     status: str
@@ -43,11 +74,49 @@ class ShardSolution:
     violation_before: float
     violation_after: float
     candidates: int
+    curve: tuple[CurvePoint, ...]
 
 
 def _nothing(problem: ShardProblem, before: float) -> ShardSolution:
     none = np.zeros(0, dtype=np.int64)
-    return ShardSolution(UNCHANGED, none, none, none, np.zeros_like(problem.loads), 0.0, 0.0, before, before, 0)
+    return ShardSolution(UNCHANGED, none, none, none, np.zeros_like(problem.loads), 0.0, 0.0, before, before, 0, ())
+
+
+def solve_shard(problem: ShardProblem, search: Search = Search()) -> ShardSolution:
+    """Find the cheapest single moves that bring the shard's brokers into their bands and mend what must be mended.
+
+    Each price on moves gives a plan; of those with the least violation and bytes within the tolerance of the least,
+    the one with the fewest moves is taken.
+    """
+    before = violation(problem, problem.loads)
+    options = legal_options(problem)
+    if not len(options.partition) or (before <= SETTLED and not options.needed.any()):
+        return _nothing(problem, before)
+    base, proof, tries = seed(problem, options), None, []
+    mean_size = float(problem.size.mean())
+    for price in search.move_prices:
+        priced = options.priced(problem.size, price * mean_size)
+        relaxation = relax(problem, priced, base)
+        tries.append((price, best_rounding(problem, priced, relaxation)))
+        proof = proof or prove(relaxation, problem, options)
+    points = tuple(_point(problem, options, price, state) for price, state in tries)
+    chosen = choose(points, search.bytes_tolerance)
+    return _solution(problem, options, tries[chosen][1], before, proof, points)
+
+
+def _point(problem: ShardProblem, options: Options, move_price: float, state: State) -> CurvePoint:
+    moved = np.flatnonzero(state.replica >= 0)
+    copies = int(options.copies[state.replica[moved], state.target[moved]].sum())
+    return CurvePoint(move_price, copies, moved_cost(options, state), violation(problem, state.loads))
+
+
+def choose(points: tuple[CurvePoint, ...], bytes_tolerance: float) -> int:
+    """Index of the fewest moves within the tolerance of the least bytes, among the least violation."""
+    least = min(p.violation for p in points)
+    level = [i for i, p in enumerate(points) if p.violation <= least + SETTLED]
+    bytes_ = min(points[i].cost for i in level)
+    close = [i for i in level if points[i].cost <= bytes_ + bytes_tolerance * abs(bytes_)]
+    return min(close, key=lambda i: (points[i].moves, points[i].cost, i))
 
 
 def _first_of_each(problem: ShardProblem, state: State) -> Ints:
@@ -58,36 +127,30 @@ def _first_of_each(problem: ShardProblem, state: State) -> Ints:
 
 
 def _solution(
-    problem: ShardProblem, options: Options, state: State, before: float, relaxation: Relaxation | None
+    problem: ShardProblem,
+    options: Options,
+    state: State,
+    before: float,
+    proof: Proof | None,
+    curve: tuple[CurvePoint, ...],
 ) -> ShardSolution:
     moved = _first_of_each(problem, state)
     after, cost = violation(problem, state.loads), moved_cost(options, state)
-    bound = relaxation.bound if relaxation and after <= SETTLED else None
+    bound = proof.bound if proof and after <= SETTLED else None
     proven = bound is not None and cost <= bound + PROVEN_GAP * max(cost, 1.0)
     return ShardSolution(
         status=OPTIMAL if proven else FEASIBLE if len(moved) else UNCHANGED,
         partition=problem.row[moved],
         slot=options.slot[state.replica[moved]],
         target=state.target[moved],
-        prices=relaxation.prices if relaxation else np.zeros_like(problem.loads),
+        prices=proof.prices if proof else np.zeros_like(problem.loads),
         cost=cost,
         bound=bound,
         violation_before=before,
         violation_after=after,
-        candidates=len(relaxation.value) if relaxation else 0,
+        candidates=int(options.allowed.sum()),
+        curve=curve,
     )
-
-
-def solve_shard(problem: ShardProblem) -> ShardSolution:
-    """Find the cheapest single moves that bring the shard's brokers into their bands and mend what must be mended."""
-    before = violation(problem, problem.loads)
-    options = legal_options(problem)
-    if not len(options.partition) or (before <= SETTLED and not options.needed.any()):
-        return _nothing(problem, before)
-    base = seed(problem, options)
-    relaxation = relax(problem, options, base)
-    state = best_rounding(problem, options, relaxation)
-    return _solution(problem, options, state, before, relaxation)
 
 
 def mend_shard(problem: ShardProblem) -> ShardSolution:
@@ -96,5 +159,4 @@ def mend_shard(problem: ShardProblem) -> ShardSolution:
     options = legal_options(problem)
     if not options.needed.any():
         return _nothing(problem, before)
-    state = seed(problem, options)
-    return _solution(problem, options, state, before, None)
+    return _solution(problem, options, seed(problem, options), before, None, ())
