@@ -34,7 +34,7 @@ STAGES = (
     Stage(
         "solve",
         ("instance", "instance_brokers"),
-        ("proposal", "moves", "leaders", "shard_results", "bounds", "findings"),
+        ("proposal", "moves", "leaders", "shard_results", "bounds", "curve", "findings"),
         solve.build,
     ),
     Stage(

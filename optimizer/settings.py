@@ -157,11 +157,15 @@ class Policy:
     in_band: float = 0.10
     out_band: float = 0.10
     disk_headroom: float = 0.10
+    bytes_tolerance: float = 0.001
+    move_price: float = 0.0
 
     def __post_init__(self) -> None:
         bands = {name: getattr(self, name) for name in _BANDS}
         _between("policy", bands, 0, 100)
         _between("policy", {"disk_headroom": self.disk_headroom}, 0, 0.95)
+        _between("policy", {"bytes_tolerance": self.bytes_tolerance}, 0, 1)
+        _between("policy", {"move_price": self.move_price}, 0, 1000)
         if self.rack_policy not in ("spread", "none"):
             _refuse("[policy] rack_policy", self.rack_policy, "use spread or none")
         for pattern in self.exclude_topics:
@@ -180,10 +184,12 @@ class Solver:
     rack_shard_brokers: int = 25
     rounds: int = 4
     seed: int = 20
+    curve_brokers: int = 100
 
     def __post_init__(self) -> None:
         _between("solver", {"shard_brokers": self.shard_brokers, "rack_shard_brokers": self.rack_shard_brokers}, 2, 200)
         _between("solver", {"rounds": self.rounds}, 1, 20)
+        _between("solver", {"curve_brokers": self.curve_brokers}, 0, 100_000)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -145,6 +145,18 @@ BOUNDS = Table(
     key=("kind",),
 )
 
+CURVE = Table(
+    name="curve",
+    doc="One trade of moves against bytes: what the first balancing round of the plan would do at a price on moves.",
+    columns=keyed(
+        column("move_price", DOUBLE, "policy.move_price that gives it: price of one move, in mean replica sizes"),
+        column("moves", INT, "replicas copied"),
+        column("moved_bytes", LONG, "bytes copied"),
+        column("violation", DOUBLE, "load left outside the bands, in mean broker loads: later rounds mend it"),
+    ),
+    key=("move_price",),
+)
+
 FINDINGS = Table(
     name="findings",
     doc="What was broken before the plan, or can't be met by any plan; named, never hidden.",
@@ -167,5 +179,6 @@ TABLES = (
     LEADERS,
     SHARD_RESULTS,
     BOUNDS,
+    CURVE,
     FINDINGS,
 )

@@ -8,7 +8,7 @@ to the shards that hold one of its replicas, solves each shard in a grouped pand
 import resource
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ from optimizer.solve.assemble import ClusterFrame, assemble
 from optimizer.solve.ownership import must_change_racks, owner_slots
 from optimizer.solve.proposal import disorder
 from optimizer.solve.racks import live_rack_sizes, rack_caps
-from optimizer.solve.shard_solver import FAILED, ShardSolution, mend_shard, solve_shard
+from optimizer.solve.shard_solver import FAILED, Search, ShardSolution, mend_shard, solve_shard
 
 PLACEMENT_COLUMNS = (
     "topic string, partition int, replicas array<int>, leader int, replication_factor int, "
@@ -32,7 +32,8 @@ SHARD_OUTPUT = (
     "shard int, cluster_id string, kind string, topic string, partition int, from_broker int, to_broker int, "
     "status string, message string, brokers int, partitions int, candidates int, moves int, objective_bytes bigint, "
     "bound_bytes double, violation_before double, violation_after double, disordered int, cpu_seconds double, "
-    "peak_memory_bytes bigint, broker_ids array<int>, prices array<double>"
+    "peak_memory_bytes bigint, broker_ids array<int>, prices array<double>, "
+    "curve array<struct<move_price: double, moves: int, cost: double, violation: double>>"
 )
 
 
@@ -49,12 +50,14 @@ class ClusterRound:
     round : int
     mends : bool
         Only partitions that must change racks take part; nothing is balanced.
+    search : Search
     """
 
     frame: ClusterFrame
     shard: Ints
     round: int
     mends: bool
+    search: Search
 
 
 def _stable_number(frame: pd.DataFrame) -> Ints:
@@ -109,7 +112,7 @@ def _solve(frame: pd.DataFrame, task: ClusterRound, shard: int) -> tuple[ShardSo
     members = np.flatnonzero(task.shard == shard)
     owner = rows["owner"].to_numpy(dtype=bool)
     problem = assemble(task.frame, members, partitions, current, owner)
-    solution = mend_shard(problem) if task.mends else solve_shard(problem)
+    solution = mend_shard(problem) if task.mends else solve_shard(problem, task.search)
     after = current.copy()
     after[solution.partition, solution.slot] = members[solution.target]
     left = int((disorder(brokers, partitions, after)[owner] > 0).sum())
@@ -138,6 +141,7 @@ def _status_row(task: ClusterRound, solution: ShardSolution, members: Ints, left
         "disordered": left,
         "broker_ids": task.frame.brokers.ids[members].tolist(),
         "prices": solution.prices.ravel().tolist(),
+        "curve": [asdict(point) for point in solution.curve],
     }
 
 
@@ -156,6 +160,7 @@ def _failed_row(task: ClusterRound, shard: int, error: Exception) -> dict[str, o
         "disordered": 0,
         "broker_ids": [],
         "prices": [],
+        "curve": [],
     }
 
 

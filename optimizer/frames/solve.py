@@ -1,11 +1,11 @@
-"""Stage solve: instance -> proposal, moves, leaders, shard_results, bounds, findings.
+"""Stage solve: instance -> proposal, moves, leaders, shard_results, bounds, curve, findings.
 
 Rounds of disjoint shards until every band holds and nothing is left to mend, then leaders, then the bounds. Brokers
 and their loads (a row per broker) are small and live on the driver; partitions never do.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from pyspark.sql import DataFrame, Row
@@ -17,12 +17,13 @@ from optimizer.domain import Bands, Brokers, Floats
 from optimizer.frames.certificate import bound_rows
 from optimizer.frames.cluster import to_brokers
 from optimizer.frames.finish import ClusterFacts, finish
+from optimizer.frames.pin_start import started
 from optimizer.frames.rounds import ClusterRound, apply_moves, broker_loads_now, solve_shards
-from optimizer.settings import Settings, Solver
+from optimizer.settings import Settings
 from optimizer.solve.assemble import ClusterFrame
-from optimizer.solve.bands import Demand, bands_for, load_scale
+from optimizer.solve.bands import DISK, Demand, bands_for, load_scale
 from optimizer.solve.proposal import Finding
-from optimizer.solve.shard_solver import FAILED
+from optimizer.solve.shard_solver import CURVE_PRICES, FAILED, PLAN_PRICES, CurvePoint, Search
 from optimizer.solve.sharding import make_shards, replicas_stay_in_racks, seed_of, shard_counts
 from optimizer.stages import Frames, Run
 
@@ -45,6 +46,7 @@ class ClusterState:
     balanced: bool = False
     balanced_within: bool = False
     unsettled: bool = False
+    curve: list[CurvePoint] = field(default_factory=list)
 
 
 def _demands(placement: DataFrame) -> dict[str, Demand]:
@@ -81,7 +83,16 @@ def _states(placement: DataFrame, brokers: dict[str, Brokers], settings: Setting
     return states
 
 
-def _task(state: ClusterState, knobs: Solver, cluster_id: str, number: int, first: int) -> ClusterRound:
+def _search(state: ClusterState, settings: Settings) -> Search:
+    """The prices on moves that are tried: the policy's, or a few; on smaller clusters the first round has the curve."""
+    policy = settings.policy
+    if policy.move_price > 0:
+        return Search((policy.move_price,), policy.bytes_tolerance)
+    curve = not state.balanced and len(state.brokers) <= settings.solver.curve_brokers
+    return Search(CURVE_PRICES if curve else PLAN_PRICES, policy.bytes_tolerance)
+
+
+def _task(state: ClusterState, settings: Settings, cluster_id: str, number: int, first: int) -> ClusterRound:
     """How a cluster is cut in a round.
 
     Where replicas stay in racks, shards are of one rack: first what must change racks is mended in shards over all
@@ -90,6 +101,7 @@ def _task(state: ClusterState, knobs: Solver, cluster_id: str, number: int, firs
     within = replicas_stay_in_racks(state.brokers, state.demand.replication_factor)
     mends = within and state.to_mend
     within = within and not mends and not (state.balanced_within and state.unsettled)
+    knobs = settings.solver
     size = knobs.rack_shard_brokers if within else knobs.shard_brokers
     shard = make_shards(
         state.brokers,
@@ -101,7 +113,7 @@ def _task(state: ClusterState, knobs: Solver, cluster_id: str, number: int, firs
     )
     state.balanced_within = within
     frame = ClusterFrame(state.brokers, state.limits, state.loads, state.scale)
-    return ClusterRound(frame, shard + first, number, mends)
+    return ClusterRound(frame, shard + first, number, mends, _search(state, settings))
 
 
 def _tasks(states: dict[str, ClusterState], settings: Settings, number: int) -> dict[str, ClusterRound]:
@@ -109,9 +121,34 @@ def _tasks(states: dict[str, ClusterState], settings: Settings, number: int) -> 
     tasks, first = {}, 0
     for cluster_id, state in states.items():
         if state.open:
-            tasks[cluster_id] = _task(state, settings.solver, cluster_id, number, first)
+            tasks[cluster_id] = _task(state, settings, cluster_id, number, first)
             first = int(tasks[cluster_id].shard.max()) + 1
     return tasks
+
+
+def curve_of(statuses: list[Row], bytes_per_load: float) -> list[CurvePoint]:
+    """Points of all shards of a round added up by price; ``cost`` in bytes."""
+    sums: dict[float, list[float]] = {}
+    for point in (p for row in statuses for p in row.curve):
+        total = sums.setdefault(point.move_price, [0, 0.0, 0.0])
+        for i, value in enumerate((point.moves, point.cost * bytes_per_load, point.violation)):
+            total[i] += value
+    return [CurvePoint(price, int(n), cost, violation) for price, (n, cost, violation) in sorted(sums.items())]
+
+
+def _curve_rows(states: dict[str, ClusterState], run: Run) -> list[dict[str, object]]:
+    return [
+        {
+            "cluster_id": cluster_id,
+            "run_id": run.run_id,
+            "move_price": point.move_price,
+            "moves": point.moves,
+            "moved_bytes": round(point.cost),
+            "violation": point.violation,
+        }
+        for cluster_id, state in states.items()
+        for point in state.curve
+    ]
 
 
 def _close(state: ClusterState, statuses: list[Row], task: ClusterRound) -> None:
@@ -124,6 +161,7 @@ def _close(state: ClusterState, statuses: list[Row], task: ClusterRound) -> None
         for row in (r for r in statuses if r.prices):
             at = np.searchsorted(state.brokers.ids, row.broker_ids)
             state.prices[at] = np.array(row.prices).reshape(len(at), -1)
+        state.curve = curve_of(statuses, state.scale[DISK])
     state.balanced = True
     outside = sum(r.violation_after for r in statuses) > SETTLED
     stranded = bool(state.loads[state.brokers.must_empty].any())
@@ -212,11 +250,15 @@ def build(inputs: Frames, run: Run) -> Frames:
     Returns
     -------
     mapping
-        ``proposal, moves, leaders, shard_results, bounds, findings``.
+        ``proposal, moves, leaders, shard_results, bounds, curve, findings``.
     """
     brokers = read_brokers(inputs["instance_brokers"])
     start = inputs["instance"].drop("run_id").withColumn("current", F.col("replicas")).localCheckpoint()
     states = _states(start, brokers, run.settings)
+    if any(state.brokers.pins for state in states.values()):
+        start = started(start, states).localCheckpoint()
+        for cluster_id, loads in broker_loads_now(start, brokers).items():
+            states[cluster_id].loads = loads
     placement, results = _rounds(start, states, run)
     if not all(state.brokers.is_live.all() for state in states.values()):
         placement = _acceptable(placement, states).localCheckpoint()
@@ -232,6 +274,7 @@ def build(inputs: Frames, run: Run) -> Frames:
         **finished,
         "shard_results": _frame(shard_rows, "shard_results", run),
         "bounds": _frame(bounds, "bounds", run),
+        "curve": _frame(_curve_rows(states, run), "curve", run),
     }
 
 
