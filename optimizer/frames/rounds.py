@@ -33,7 +33,7 @@ SHARD_OUTPUT = (
     "status string, message string, brokers int, partitions int, candidates int, moves int, objective_bytes bigint, "
     "bound_bytes double, violation_before double, violation_after double, disordered int, cpu_seconds double, "
     "peak_memory_bytes bigint, broker_ids array<int>, prices array<double>, "
-    "curve array<struct<move_price: double, moves: int, cost: double, violation: double>>"
+    "curve array<struct<move_price:double,moves:int,cost:double,violation:double>>"
 )
 
 
