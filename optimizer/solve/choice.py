@@ -7,6 +7,9 @@ import numpy as np
 from optimizer.domain import Floats, Ints
 from optimizer.solve.shard import Options, ShardProblem
 
+OVERFULL = 2.0
+GOLDEN = 0.618033988749895
+
 
 @dataclass
 class State:
@@ -50,24 +53,51 @@ def moved_cost(options: Options, state: State) -> float:
     return float(options.cost[state.replica[p], state.target[p]].sum())
 
 
-def seed(problem: ShardProblem, options: Options) -> State:
-    """A first option for every partition that must move, largest first: from the fullest broker to the emptiest.
+def mended(problem: ShardProblem, options: Options) -> State:
+    """A first option for every partition that must move.
 
-    Fullness is the load over the upper end of the band, in the resource where the replica leaves most.
+    They go largest first, from the fullest broker to the emptiest. Fullness is the load over the upper
+    end of the band, in the resource where the replica leaves most.
     """
-    state = apply_choice(problem, options, np.full(len(problem.hosts), -1), np.full(len(problem.hosts), -1))
-    ceiling = np.where(np.isfinite(problem.upper), np.maximum(problem.upper, 1e-9), np.inf)
+    stay = np.full(len(problem.hosts), -1)
+    state = apply_choice(problem, options, stay, stay)
     order = np.argsort(options.partition, kind="stable")
     edge = np.searchsorted(options.partition[order], np.arange(len(problem.hosts) + 1))
     needed = np.flatnonzero(options.needed)
     for p in needed[np.argsort(-problem.weights[needed].max(axis=1), kind="stable")]:
-        rows = order[edge[p] : edge[p + 1]]
-        weight = problem.weights[p]
-        arrive = ((state.loads + weight) / ceiling).max(axis=1)
-        leave = (state.loads[options.source[rows]] / ceiling[options.source[rows]]).max(axis=1)
-        score = np.where(options.allowed[rows], arrive[None, :] - leave[:, None], np.inf)
-        i, t = divmod(int(score.argmin()), len(problem.rack))
-        state.replica[p], state.target[p] = rows[i], t
-        state.loads[t] += weight
-        state.loads[options.source[rows[i]]] -= weight
+        _take_emptiest(problem, options, state, order[edge[p] : edge[p + 1]])
     return state
+
+
+def seed(problem: ShardProblem, options: Options) -> State:
+    """A first option for every partition that must move, and for as many as overfull brokers must shed."""
+    state = mended(problem, options)
+    _shed(problem, options, state)
+    return state
+
+
+def _shed(problem: ShardProblem, options: Options, state: State) -> None:
+    """Move replicas of every size off brokers that are over their bands many times, until they are inside."""
+    upper = np.where(np.isfinite(problem.upper), problem.upper, np.inf)
+    for broker in np.flatnonzero((problem.loads > OVERFULL * upper).any(axis=1) & problem.accepts):
+        rows = np.flatnonzero((options.source == broker) & ~options.needed[options.partition])
+        for row in rows[np.argsort(np.arange(len(rows)) * GOLDEN % 1.0, kind="stable")]:
+            if (state.loads[broker] <= upper[broker]).all():
+                break
+            if state.replica[options.partition[row]] < 0:
+                _take_emptiest(problem, options, state, np.array([row]))
+
+
+def _take_emptiest(problem: ShardProblem, options: Options, state: State, rows: Ints) -> None:
+    """Take the option of the rows of one partition that leads from the fullest broker to the emptiest."""
+    p = options.partition[rows[0]]
+    weight = problem.weights[p]
+    ceiling = np.where(np.isfinite(problem.upper), np.maximum(problem.upper, 1e-9), np.inf)
+    source = options.source[rows]
+    arrive = ((state.loads + weight) / ceiling).max(axis=1)
+    leave = (state.loads[source] / ceiling[source]).max(axis=1)
+    score = np.where(options.allowed[rows], arrive[None, :] - leave[:, None], np.inf)
+    i, target = divmod(int(score.argmin()), len(problem.rack))
+    state.replica[p], state.target[p] = rows[i], target
+    state.loads[target] += weight
+    state.loads[source[i]] -= weight

@@ -106,7 +106,7 @@ def _generate(master: Master, iterations: int, *, for_rounding: bool) -> tuple[F
         gain = master.gains(charge)
         thinned = for_rounding and objective - best <= NEARLY * size and master.thin_out(values)
         gain = np.where(master.open, gain, np.inf)
-        new = np.setdiff1d(_best_per_pair(options, gain, PER_PAIR << min(iteration, 6)), master.pool)
+        new = np.setdiff1d(_best_per_pair(options, gain, PER_PAIR << min(iteration, 4)), master.pool)
         if not (thinned or len(new)):
             break
         master.pool = np.union1d(master.pool, new)

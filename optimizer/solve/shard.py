@@ -16,6 +16,7 @@ from optimizer.domain import FIXED, FORCED_ONLY, FREE, Bools, Floats, Ints
 from optimizer.solve.racks import rack_disorder
 
 PAD, OUTSIDE = -1, -2
+MOST_CELLS = 3_000_000
 
 
 @dataclass(frozen=True)
@@ -156,6 +157,18 @@ def _outside_pin(problem: ShardProblem, partition: Ints, source: Ints) -> Bools:
     return ~problem.pin_allows[problem.pin[partition], source] & (problem.mobility == FREE)[partition]
 
 
+def _worth_a_look(problem: ShardProblem, source: Ints, cells: int) -> Bools:
+    """Replicas whose move may help, (K,): all; in a very wide shard those of brokers fuller than the middle of a band.
+
+    A shard is that wide only where a few brokers are so full that all the others must take from them.
+    """
+    if cells <= MOST_CELLS:
+        return np.ones(len(source), dtype=bool)
+    bounded = np.isfinite(problem.upper)
+    middle = np.where(bounded, (problem.lower + np.where(bounded, problem.upper, 0.0)) / 2, np.inf)
+    return np.asarray((problem.loads > middle).any(axis=1))[source]
+
+
 def legal_options(problem: ShardProblem) -> Options:
     """Every legal single move, its cost, and the partitions that must move."""
     m, n = len(problem.hosts), len(problem.rack)
@@ -184,6 +197,6 @@ def legal_options(problem: ShardProblem) -> Options:
     new_copy = (~problem.original[partition]).astype(np.float64)
     paid = (~problem.on_original[partition, slot]).astype(np.float64)
     copies = new_copy - paid[:, None]
-    keep = allowed.any(axis=1)
+    keep = allowed.any(axis=1) & (forced | _worth_a_look(problem, source, allowed.size))
     cost = problem.size[partition][:, None] * copies
     return Options(partition[keep], slot[keep], source[keep], allowed[keep], copies[keep], cost[keep], drains | mended)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.domain import Floats, Ints
-from optimizer.solve.choice import State, moved_cost, seed, violation
+from optimizer.solve.choice import State, mended, moved_cost, seed, violation
 from optimizer.solve.improve import best_rounding
 from optimizer.solve.relaxation import Proof, prove, relax
 from optimizer.solve.shard import Options, ShardProblem, legal_options
@@ -154,9 +154,9 @@ def _solution(
 
 
 def mend_shard(problem: ShardProblem) -> ShardSolution:
-    """Give every partition that must move its first option (``choice.seed``), and balance nothing."""
+    """Give every partition that must move its first option (``choice.mended``), and balance nothing."""
     before = violation(problem, problem.loads)
     options = legal_options(problem)
     if not options.needed.any():
         return _nothing(problem, before)
-    return _solution(problem, options, seed(problem, options), before, None, ())
+    return _solution(problem, options, mended(problem, options), before, None, ())
