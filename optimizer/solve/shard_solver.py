@@ -1,11 +1,12 @@
 """Solve one shard: options, relaxation, rounding and improvement; the result carries its proof."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from optimizer.domain import Floats, Ints
 from optimizer.solve.choice import State, mended, moved_cost, seed, violation
+from optimizer.solve.exact import changes, held, solve_small
 from optimizer.solve.improve import best_rounding
 from optimizer.solve.relaxation import Proof, prove, relax
 from optimizer.solve.shard import Options, ShardProblem, legal_options
@@ -50,7 +51,8 @@ class ShardSolution:
     Parameters
     ----------
     status : str
-        OPTIMAL: every band holds and the bytes are within a millionth of the shard's own bound; FEASIBLE; UNCHANGED.
+        OPTIMAL: every band holds and no moves of the shard cost fewer bytes, by its own bound over single moves (to a
+        millionth) or by ``exact``; FEASIBLE; UNCHANGED.
     partition, slot, target : (M,) int64
         Rows of the partitions handed in, their slot, and the member that each moved replica goes to.
     prices : (n, D) float64
@@ -101,7 +103,32 @@ def solve_shard(problem: ShardProblem, search: Search = Search()) -> ShardSoluti
         proof = proof or prove(relaxation, problem, options)
     points = tuple(_point(problem, options, price, state) for price, state in tries)
     chosen = choose(points, search.bytes_tolerance)
-    return _solution(problem, options, tries[chosen][1], before, proof, points)
+    found = _solution(problem, options, tries[chosen][1], before, proof, points)
+    return _exact(problem, found) if found.status == FEASIBLE and found.violation_after <= SETTLED else found
+
+
+def _exact(problem: ShardProblem, found: ShardSolution) -> ShardSolution:
+    """The solution of a small cluster, if need be a cheaper one, with the proof that none is cheaper."""
+    hint = held(problem)
+    hint[found.partition, problem.hosts[found.partition, found.slot]] = False
+    hint[found.partition, found.target] = True
+    placement = solve_small(problem, hint)
+    if placement is None:
+        return found
+    partition, slot, target = changes(problem, placement.holds)
+    paid = (held(problem) & ~problem.original).sum(axis=1)
+    copies = (placement.holds & ~problem.original).sum(axis=1)
+    cost = float((problem.size * (copies - paid)).sum())
+    return replace(
+        found,
+        status=OPTIMAL if placement.optimal else FEASIBLE,
+        partition=partition,
+        slot=slot,
+        target=target,
+        cost=cost,
+        bound=cost if placement.optimal else found.bound,
+        violation_after=violation(problem, placement.holds.T @ problem.weights),
+    )
 
 
 def _point(problem: ShardProblem, options: Options, move_price: float, state: State) -> CurvePoint:

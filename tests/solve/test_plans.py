@@ -66,6 +66,15 @@ def test_bound_optimum_plan_stand_in_this_order(cluster: Cluster) -> None:
     assert best <= optimum <= moved_bytes(cluster, planned.replicas)
 
 
+@RELAXED
+@given(tiny_clusters())
+def test_small_cluster_is_planned_to_the_optimum(cluster: Cluster) -> None:
+    """Where every band can be met, a tiny cluster's plan moves no byte more than the best of all placements."""
+    planned = plan_one_shard(cluster, WIDE, rounds=6)
+    assume(out_of_band(cluster, planned.replicas, planned.limits, planned.scale) <= 1e-9)
+    assert moved_bytes(cluster, planned.replicas) == brute_force(cluster, planned.limits, planned.scale)
+
+
 def test_balanced_cluster_is_left_alone() -> None:
     """Where every band holds and every rack is in order, nothing moves."""
     replicas = [[i % 6, (i + 1) % 6] for i in range(36)]

@@ -12,9 +12,9 @@ from tests.solve.clusters import bounds, moved_bytes, out_of_band, plan_one_shar
 MB = 1 << 20
 
 
-def cluster_of(scenario: str) -> Cluster:
-    """A generated cluster of size S, seed 1."""
-    made = generate("S", scenario, 1)
+def cluster_of(scenario: str, seed: int = 1) -> Cluster:
+    """A generated cluster of size S."""
+    made = generate("S", scenario, seed)
     leaving = set(made["decommission"])
     brokers = [
         {

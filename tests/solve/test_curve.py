@@ -1,0 +1,39 @@
+"""Moves against bytes: what a price on moves buys, on clusters of 30 brokers and 3,000 partitions."""
+
+import numpy as np
+import pytest
+
+from optimizer.settings import Policy
+from optimizer.solve.assemble import ClusterFrame, assemble
+from optimizer.solve.bands import bands, broker_loads, demand_of, load_scale, replica_weights
+from optimizer.solve.shard_solver import CURVE_PRICES, CurvePoint, Search, choose, solve_shard
+from tests.solve.test_quality import cluster_of
+
+
+def curve_of(seed: int) -> tuple[tuple[CurvePoint, ...], float]:
+    """The curve of a drifted cluster and its bound, in mean broker loads."""
+    cluster = cluster_of("drift", seed)
+    brokers, partitions = cluster.brokers, cluster.partitions
+    loads = broker_loads(len(brokers), partitions.replicas, replica_weights(partitions))
+    frame = ClusterFrame(brokers, bands(cluster, Policy()), loads, load_scale(brokers, demand_of(partitions)))
+    everything, owner = np.arange(len(brokers)), np.ones(len(partitions), dtype=bool)
+    problem = assemble(frame, everything, partitions, partitions.replicas, owner)
+    solution = solve_shard(problem, Search(CURVE_PRICES))
+    assert solution.bound is not None
+    return solution.curve, solution.bound
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("seed", "moves", "gap"), [(1, 92, 0.0044), (1, 22, 0.0145), (2, 80, 0.078), (2, 16, 0.091)])
+def test_curve_passes_below_what_other_planners_reach(seed: int, moves: int, gap: float) -> None:
+    """For so many moves, some point of the curve costs no more over the bound, with every band held."""
+    curve, bound = curve_of(seed)
+    assert any(p.moves <= moves and p.cost <= (1 + gap) * bound and p.violation < 1e-6 for p in curve)
+
+
+def test_fewest_moves_within_the_tolerance_are_chosen() -> None:
+    """Violation comes first, then bytes up to the tolerance, then moves."""
+    points = (CurvePoint(0, 90, 1.0, 0.0), CurvePoint(1, 40, 1.0009, 0.0), CurvePoint(2, 9, 1.2, 0.0))
+    assert choose(points, 0.001) == 1
+    assert choose(points, 0.0) == 0
+    assert choose((*points, CurvePoint(3, 1, 0.5, 0.1)), 0.5) == 2
