@@ -42,6 +42,7 @@ WRITERS = {
     "leaders": "solve",
     "shard_results": "solve",
     "bounds": "solve",
+    "curve": "solve",
     "findings": "solve",
     "plan": "plan",
     "waves": "plan",
