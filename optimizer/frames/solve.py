@@ -127,13 +127,16 @@ def _tasks(states: dict[str, ClusterState], settings: Settings, number: int) -> 
 
 
 def curve_of(statuses: list[Row], bytes_per_load: float) -> list[CurvePoint]:
-    """Points of all shards of a round added up by price; ``cost`` in bytes."""
+    """Points of all shards of a round added up by price, where every shard has one; ``cost`` in bytes."""
     sums: dict[float, list[float]] = {}
+    tried = [{p.move_price for p in row.curve} for row in statuses if row.curve]
+    everywhere = set.intersection(*tried) if tried else set()
     for point in (p for row in statuses for p in row.curve):
         total = sums.setdefault(point.move_price, [0, 0.0, 0.0])
         for i, value in enumerate((point.moves, point.cost * bytes_per_load, point.violation)):
             total[i] += value
-    return [CurvePoint(price, int(n), cost, violation) for price, (n, cost, violation) in sorted(sums.items())]
+    points = sorted((price, total) for price, total in sums.items() if price in everywhere)
+    return [CurvePoint(price, int(n), cost, violation) for price, (n, cost, violation) in points]
 
 
 def _curve_rows(states: dict[str, ClusterState], run: Run) -> list[dict[str, object]]:

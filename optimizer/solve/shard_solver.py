@@ -15,6 +15,7 @@ OPTIMAL, FEASIBLE, UNCHANGED, FAILED = "OPTIMAL", "FEASIBLE", "UNCHANGED", "FAIL
 SETTLED = 1e-9
 PROVEN_GAP = 1e-6
 PLAN_PRICES = (0.01, 0.1)
+CURVE_MOVES = 400  # a shard with more moves than these is not asked for the whole curve: there fewer are not to be had
 CURVE_PRICES = (0.01, 0.03, 0.1, 0.3, 1.0, 1.4, 2.0, 8.0, 20.0)
 
 
@@ -94,9 +95,12 @@ def solve_shard(problem: ShardProblem, search: Search = Search()) -> ShardSoluti
     options = legal_options(problem)
     if not len(options.partition) or (before <= SETTLED and not options.needed.any()):
         return _nothing(problem, before)
-    base, proof, tries = seed(problem, options), None, []
+    base, proof = seed(problem, options), None
+    tries: list[tuple[float, State]] = []
     mean_size = float(problem.size.mean())
     for price in search.move_prices:
+        if tries and len(np.flatnonzero(tries[0][1].replica >= 0)) > CURVE_MOVES and price not in PLAN_PRICES:
+            continue
         priced = options.priced(problem.size, price * mean_size)
         relaxation = relax(problem, priced, base)
         tries.append((price, best_rounding(problem, priced, relaxation)))
