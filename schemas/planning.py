@@ -119,7 +119,7 @@ SHARD_RESULTS = Table(
         column("message", TEXT, "why it failed", nullable=True),
         column("brokers", INT, "brokers of the shard"),
         column("partitions", INT, "partitions with a replica in it"),
-        column("candidates", INT, "columns of its model"),
+        column("candidates", INT, "legal moves, all of them priced"),
         column("moves", INT, "replicas moved"),
         column("objective_bytes", LONG, "bytes moved by it"),
         column("bound_bytes", DOUBLE, "lower bound of its own model; null without one", nullable=True),

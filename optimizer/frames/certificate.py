@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from optimizer.domain import Bands, Brokers, Floats, Ints
 from optimizer.frames.classes import classes_of
 from optimizer.frames.cluster import replica_matrix, to_partitions
-from optimizer.solve.bands import DISK, Demand
+from optimizer.solve.bands import DISK, REPLICAS, Demand
 from optimizer.solve.bound import band_price, flow_bytes, forced_bytes, partition_terms, usable_prices, widen
 from optimizer.solve.class_prices import Classes, class_prices
 from optimizer.solve.sharding import replicas_stay_in_racks
@@ -52,10 +52,10 @@ def _candidates(state: Solved, classes: Classes, limits: Bands) -> list[Floats]:
 
 
 def _terms(
-    placement: DataFrame, hosts: dict[str, tuple[Brokers, list[Floats]]]
+    placement: DataFrame, hosts: dict[str, tuple[Brokers, list[Floats]]], most: int
 ) -> dict[tuple[str, int], tuple[int, int]]:
     """Sums of the forced bytes and the Lagrangian's terms at each of the prices, rounded down to whole bytes partition
-    by partition."""
+    by partition; ``most`` are the partitions of the largest cluster."""
 
     def chunk(frame: pd.DataFrame) -> pd.DataFrame:
         cluster_id = str(frame["cluster_id"].iloc[0])
@@ -72,8 +72,6 @@ def _terms(
             }
         )
 
-    rows = placement.groupBy("cluster_id").count().collect()
-    most = max((row["count"] for row in rows), default=1)
     chunks = max(1, -(-most // ROWS_PER_CHUNK))
     keyed = placement.withColumn("chunk", F.pmod(F.xxhash64("topic", "partition"), F.lit(chunks)))
     sums = keyed.groupBy("cluster_id", "chunk").applyInPandas(chunk, TERMS).groupBy("cluster_id", "prices")
@@ -88,7 +86,8 @@ def bound_rows(placement: DataFrame, states: Mapping[str, Solved], run: Run) -> 
     brokers, scales = ({c: getattr(s, name) for c, s in states.items()} for name in ("brokers", "scale"))
     classes = classes_of(placement, brokers, scales)
     prices = {cluster_id: _candidates(s, classes[cluster_id], limits[cluster_id]) for cluster_id, s in states.items()}
-    terms = _terms(placement, {c: (s.brokers, prices[c]) for c, s in states.items()})
+    most = max((int(s.demand.load[:, REPLICAS].sum()) for s in states.values()), default=1)
+    terms = _terms(placement, {c: (s.brokers, prices[c]) for c, s in states.items()}, most)
     rows: list[dict[str, object]] = []
     for cluster_id, state in states.items():
         duals = [

@@ -131,12 +131,11 @@ def curve_of(statuses: list[Row], bytes_per_load: float) -> list[CurvePoint]:
     sums: dict[float, list[float]] = {}
     tried = [{p.move_price for p in row.curve} for row in statuses if row.curve]
     everywhere = set.intersection(*tried) if tried else set()
-    for point in (p for row in statuses for p in row.curve):
+    for point in (p for row in statuses for p in row.curve if p.move_price in everywhere):
         total = sums.setdefault(point.move_price, [0, 0.0, 0.0])
         for i, value in enumerate((point.moves, point.cost * bytes_per_load, point.violation)):
             total[i] += value
-    points = sorted((price, total) for price, total in sums.items() if price in everywhere)
-    return [CurvePoint(price, int(n), cost, violation) for price, (n, cost, violation) in points]
+    return [CurvePoint(price, int(n), cost, violation) for price, (n, cost, violation) in sorted(sums.items())]
 
 
 def _curve_rows(states: dict[str, ClusterState], run: Run) -> list[dict[str, object]]:

@@ -25,15 +25,11 @@ def charges(problem: ShardProblem, options: Options, cost: Floats, prices: Float
     return np.where(options.allowed, cost + price - paid, np.inf)
 
 
-def lagrangian(problem: ShardProblem, options: Options, prices: Floats) -> float:
-    """Bytes that any single moves within the bands must cost, by weak duality at the given prices.
-
-    Every partition takes its cheapest option at the prices, or stays where it may; the bands are paid for.
-    """
-    return dual_value(problem, options, charges(problem, options, options.cost, prices), prices)
-
-
 def dual_value(problem: ShardProblem, options: Options, charge: Floats, prices: Floats) -> float:
+    """Cost that any single moves within the bands have at least, by weak duality at the given prices.
+
+    Every partition takes its cheapest option at the prices (``charge``), or stays where it may; the bands are paid for.
+    """
     best = np.where(options.needed, np.inf, 0.0)
     np.minimum.at(best, options.partition, charge.min(axis=1))
     finite = np.isfinite(problem.upper)

@@ -37,18 +37,20 @@ class Placement:
     optimal: bool
 
 
+def is_small_cluster(problem: ShardProblem) -> bool:
+    """Whether the shard is a cluster of its own, and small enough."""
+    alone = not (problem.hosts == OUTSIDE).any() and len(np.unique(problem.row)) == len(problem.row)
+    return alone and problem.original.size <= MOST_CELLS
+
+
 def solve_small(problem: ShardProblem, hint: Bools) -> Placement | None:
-    """The least bytes over all placements inside the bands; None where the shard is no small cluster of its own, or
-    nothing was found.
+    """The least bytes over all placements inside the bands; None where none was found.
 
     Parameters
     ----------
     hint : (m, n) bool
         A placement to start from.
     """
-    alone = not (problem.hosts == OUTSIDE).any() and len(np.unique(problem.row)) == len(problem.row)
-    if not alone or hint.size > MOST_CELLS:
-        return None
     model = cp_model.CpModel()
     may, must = _domain(problem)
     ranges = zip(must.astype(int).tolist(), may.astype(int).tolist(), strict=True)
@@ -72,17 +74,9 @@ def solve_small(problem: ShardProblem, hint: Bools) -> Placement | None:
     return Placement(found, status == cp_model.OPTIMAL)
 
 
-def held(problem: ShardProblem) -> Bools:
-    """Members that hold a replica of each partition now, (m, n)."""
-    holds = np.zeros(problem.original.shape, dtype=bool)
-    row, slot = np.nonzero(problem.hosts >= 0)
-    holds[row, problem.hosts[row, slot]] = True
-    return holds
-
-
 def _domain(problem: ShardProblem) -> tuple[Bools, Bools]:
     """Where a replica may be, and where it must: (m, n) each."""
-    now = held(problem)
+    now = problem.held
     inside = problem.pin_allows[problem.pin]
     may = (problem.accepts[None, :] | now) & ~problem.must_empty[None, :] & inside
     fixed = problem.mobility == FIXED
@@ -126,7 +120,7 @@ def changes(problem: ShardProblem, holds: Bools) -> tuple[Ints, Ints, Ints]:
     rows: list[int] = []
     slots: list[int] = []
     targets: list[int] = []
-    now = held(problem)
+    now = problem.held
     for p in np.flatnonzero((now != holds).any(axis=1)):
         arriving = np.flatnonzero(holds[p] & ~now[p])
         leaving = [j for j, b in enumerate(problem.hosts[p]) if b >= 0 and not holds[p, b]]

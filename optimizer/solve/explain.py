@@ -9,13 +9,9 @@ from optimizer.domain import FIXED, FORCED_ONLY, FREE, Bands, Bools, Brokers, Fl
 from optimizer.settings import Policy
 from optimizer.solve.bands import DISK, broker_loads, demand_of, excess, reachable_means, replica_weights
 from optimizer.solve.pins import PinGroups, group_by_pins
-from optimizer.solve.proposal import Finding
+from optimizer.solve.proposal import Finding, partition_name
 
 SHOWN = 10
-
-
-def _name(partitions: Partitions, row: int) -> str:
-    return f"{partitions.topic[row]}-{partitions.partition[row]}"
 
 
 def pin_room(brokers: Brokers, partitions: Partitions, groups: PinGroups) -> Ints:
@@ -43,7 +39,7 @@ def pin_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> Itera
         detail = f"a replica stays on broker {broker}, outside the pin {' and '.join(groups.patterns[groups.of[p]])}"
         free = partitions.mobility[p] == FREE
         remedy = "execute the plan and run again, or raise solver.rounds" if free else "free the partition"
-        yield Finding("not_pinned", f"{_name(partitions, p)} on {broker}", "both", detail, remedy)
+        yield Finding("not_pinned", f"{partition_name(partitions, p)} on {broker}", "both", detail, remedy)
 
 
 def _short_pins(
@@ -131,7 +127,7 @@ def _why_above(facts: _Facts, b: int, d: int, policy: Policy) -> str:
     rows = facts.on(b)
     largest = rows[np.argmax(facts.weights[rows, d])]
     if facts.weights[largest, d] > upper:
-        return f"{_name(facts.partitions, largest)} alone has {facts.weights[largest, d]:.0f}"
+        return f"{partition_name(facts.partitions, largest)} alone has {facts.weights[largest, d]:.0f}"
     held, most = facts.rack(facts.after, b, d), facts.rack(facts.limits.upper, b, d)
     if held > most:
         return f"{facts.rack_name(b)} holds {held:.0f} in all and the bands of its brokers end at {most:.0f} together"
@@ -139,7 +135,8 @@ def _why_above(facts: _Facts, b: int, d: int, policy: Policy) -> str:
     if len(rows) and facts.weights[rows, d].min() > load - lower:
         least = rows[np.argmin(facts.weights[rows, d])]
         size = facts.weights[least, d]
-        return f"without {_name(facts.partitions, least)} ({size:.0f}), the least that may leave, it is below the band"
+        name = partition_name(facts.partitions, least)
+        return f"without {name} ({size:.0f}), the least that may leave, it is below the band"
     return ""
 
 
@@ -159,7 +156,8 @@ def _why_below(facts: _Facts, b: int, d: int) -> str:
     if len(come) and facts.weights[come, d].min() > room:
         smallest = come[np.argmin(facts.weights[come, d])]
         size = facts.weights[smallest, d]
-        return f"with {_name(facts.partitions, smallest)} ({size:.0f}), the least that could come, it is above the band"
+        name = partition_name(facts.partitions, smallest)
+        return f"with {name} ({size:.0f}), the least that could come, it is above the band"
     return ""
 
 

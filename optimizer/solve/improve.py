@@ -233,7 +233,7 @@ def best_rounding(problem: ShardProblem, options: Options, relaxation: Relaxatio
     neighbourhood = Neighbourhood(problem, options, relaxation.near_replica, relaxation.near_target)
     best, best_merit = None, np.inf
     for threshold in THRESHOLDS:
-        state = relaxation.rounded(problem, options, threshold)
+        state = relaxation.rounded(threshold)
         improve(neighbourhood, state)
         state = apply_choice(problem, options, state.replica, state.target)
         merit = VIOLATION * violation(problem, state.loads) + moved_cost(options, state)

@@ -120,34 +120,21 @@ class Master:
         """Charge of every option over the least in the pool of its partition, its base among them, (K, n)."""
         return np.asarray(charge - self._least(charge)[self.options.partition][:, None])
 
-    def rounded(self, values: Floats) -> State:
-        """The base changed by each partition's largest x where that is half or more."""
-        return take_largest(self.problem, self.options, self.base, self.partitions(), *self.choices(), values, 0.5)
+    def rounded(self, values: Floats, threshold: float) -> State:
+        """The base changed by each partition's largest x where it reaches the threshold; where the partition must
+        move, where it exceeds what is left for the base."""
+        partition, (replica, target) = self.partitions(), self._choices()
+        order = np.lexsort((np.arange(len(partition)), -values, partition))
+        first = order[np.r_[True, partition[order][1:] != partition[order][:-1]]] if len(order) else order
+        left = 1.0 - np.bincount(partition, values, len(self.problem.hosts))
+        level = np.where(self.options.needed, left, threshold)[partition[first]]
+        keep = first[values[first] >= level]
+        chosen_replica, chosen_target = self.base.replica.copy(), self.base.target.copy()
+        chosen_replica[partition[keep]], chosen_target[partition[keep]] = replica[keep], target[keep]
+        return apply_choice(self.problem, self.options, chosen_replica, chosen_target)
 
-    def choices(self) -> tuple[Ints, Ints]:
+    def _choices(self) -> tuple[Ints, Ints]:
         """Replica and target of each column; -1 for the way home."""
         k, t = np.divmod(self.moves, len(self.problem.rack))
         home = np.full(len(self.pool) - len(k), -1)
         return np.concatenate([k, home]), np.concatenate([t, home])
-
-
-def take_largest(
-    problem: ShardProblem,
-    options: Options,
-    base: State,
-    partition: Ints,
-    replica: Ints,
-    target: Ints,
-    value: Floats,
-    threshold: float,
-) -> State:
-    """The base changed by each partition's largest x where it reaches the threshold; where the partition must move,
-    where it exceeds what is left for the base."""
-    order = np.lexsort((np.arange(len(partition)), -value, partition))
-    first = order[np.r_[True, partition[order][1:] != partition[order][:-1]]] if len(order) else order
-    left = 1.0 - np.bincount(partition, value, len(problem.hosts))
-    level = np.where(options.needed, left, threshold)[partition[first]]
-    keep = first[value[first] >= level]
-    chosen_replica, chosen_target = base.replica.copy(), base.target.copy()
-    chosen_replica[partition[keep]], chosen_target[partition[keep]] = replica[keep], target[keep]
-    return apply_choice(problem, options, chosen_replica, chosen_target)

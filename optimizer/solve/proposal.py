@@ -77,7 +77,8 @@ def rate_findings(partitions: Partitions) -> Iterator[Finding]:
         yield Finding("no_rates", "cluster", "both", detail, "give rates by partition: see docs/formats-metrics.md")
 
 
-def _name(partitions: Partitions, row: np.integer) -> str:
+def partition_name(partitions: Partitions, row: int | np.integer) -> str:
+    """Topic and number, as Kafka writes them."""
     return f"{partitions.topic[row]}-{partitions.partition[row]}"
 
 
@@ -92,7 +93,11 @@ def rack_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> Iter
     for row in np.flatnonzero(still):
         detail = "more replicas in one rack than the rack rule allows"
         yield Finding(
-            "rack_spread", _name(partitions, row), "both", detail, "free the partition, or add brokers to other racks"
+            "rack_spread",
+            partition_name(partitions, row),
+            "both",
+            detail,
+            "free the partition, or add brokers to other racks",
         )
 
 
@@ -103,7 +108,9 @@ def stranded_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> 
         broker = after[p, j]
         detail = f"a replica stays on broker {brokers.ids[broker]} ({brokers.state[broker]})"
         remedy = "free the partition, or add a broker that may take it"
-        yield Finding("not_emptied", f"{_name(partitions, p)} on {brokers.ids[broker]}", "both", detail, remedy)
+        yield Finding(
+            "not_emptied", f"{partition_name(partitions, p)} on {brokers.ids[broker]}", "both", detail, remedy
+        )
 
 
 def broker_findings(brokers: Brokers) -> Iterator[Finding]:

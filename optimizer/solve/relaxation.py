@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.domain import Floats, Ints
-from optimizer.solve.charges import charges, dual_value, lagrangian
+from optimizer.solve.charges import charges, dual_value
 from optimizer.solve.choice import State, violation
-from optimizer.solve.master import Master, take_largest
+from optimizer.solve.master import Master
 from optimizer.solve.shard import Options, ShardProblem
 
 ITERATIONS = 60
@@ -20,6 +20,7 @@ BOUND_ITERATIONS = 6
 PER_PAIR = 24
 STOP_GAP = 5e-4
 BROKEN = 0.2
+HALF = 0.5
 NEARLY = 0.05
 NEAR = 0.02
 NEAR_PER_PAIR = 24
@@ -32,9 +33,7 @@ class Relaxation:
     Parameters
     ----------
     master : Master
-        The model, with the columns generated and the base that they start from.
-    partition, replica, target : (C,) int64
-        The generated columns: to an option, or -1 for home.
+        The model, with the columns generated and the base that they start from; ``prove`` goes on with it.
     value : (C,) float64
         x of each column.
     near_replica, near_target : (N,) int64
@@ -42,17 +41,13 @@ class Relaxation:
     """
 
     master: Master
-    partition: Ints
-    replica: Ints
-    target: Ints
     value: Floats
     near_replica: Ints
     near_target: Ints
 
-    def rounded(self, problem: ShardProblem, options: Options, threshold: float) -> State:
-        """Whole moves: each partition's largest x where it reaches the threshold."""
-        columns = (self.partition, self.replica, self.target, self.value)
-        return take_largest(problem, options, self.master.base, *columns, threshold)
+    def rounded(self, threshold: float) -> State:
+        """Whole moves: each partition's largest x where it reaches the threshold; to be asked before ``prove``."""
+        return self.master.rounded(self.value, threshold)
 
 
 @dataclass(frozen=True)
@@ -85,8 +80,8 @@ def _best_per_pair(options: Options, gain: Floats, per_pair: int) -> Ints:
     return np.sort(k[chosen] * n + t[chosen])
 
 
-def _generate(master: Master, iterations: int, *, for_rounding: bool) -> tuple[Floats, Floats]:
-    """Solve and add columns until the bound meets the objective: values of the last solve, prices of the best bound.
+def _generate(master: Master, iterations: int, *, for_rounding: bool) -> tuple[Floats, Proof]:
+    """Solve and add columns until the bound meets the objective: values of the last solve, and the best bound.
 
     For rounding, the rounded values must also come near the bands.
     """
@@ -99,7 +94,7 @@ def _generate(master: Master, iterations: int, *, for_rounding: bool) -> tuple[F
         if dual > best:
             best, best_prices = dual, prices
         size = max(abs(objective), 1e-9)
-        broken = violation(problem, master.rounded(values).loads) if for_rounding else 0.0
+        broken = violation(problem, master.rounded(values, HALF).loads) if for_rounding else 0.0
         settled = objective - best <= STOP_GAP * size and broken <= BROKEN * size
         if settled or iteration == iterations - 1:
             break
@@ -110,7 +105,7 @@ def _generate(master: Master, iterations: int, *, for_rounding: bool) -> tuple[F
         if not (thinned or len(new)):
             break
         master.pool = np.union1d(master.pool, new)
-    return values, best_prices
+    return values, Proof(best_prices, best)
 
 
 def _seed_prices(problem: ShardProblem) -> Floats:
@@ -129,15 +124,14 @@ def relax(problem: ShardProblem, options: Options, base: State) -> Relaxation:
     master = Master(problem, options, base)
     start = charges(problem, options, master.cost, _seed_prices(problem))
     master.pool = np.union1d(master.pool, _best_per_pair(options, master.gains(start), PER_PAIR))
-    values, prices = _generate(master, ITERATIONS, for_rounding=True)
-    replica, target = master.choices()
-    near = np.divmod(np.union1d(master.moves, _near(master, prices, NEAR_PER_PAIR)), len(problem.rack))
-    return Relaxation(master, master.partitions(), replica, target, values, *near)
+    values, proof = _generate(master, ITERATIONS, for_rounding=True)
+    near = np.divmod(np.union1d(master.moves, _near(master, proof.prices, NEAR_PER_PAIR)), len(problem.rack))
+    return Relaxation(master, values, *near)
 
 
-def prove(relaxation: Relaxation, problem: ShardProblem, options: Options) -> Proof:
+def prove(relaxation: Relaxation, options: Options) -> Proof:
     """Prices and bound from the columns of a relaxation, by the bytes alone: no tie-break, no price on moves."""
     master = relaxation.master
     master.cost = options.cost
-    _, prices = _generate(master, BOUND_ITERATIONS, for_rounding=False)
-    return Proof(prices, lagrangian(problem, options, prices))
+    _, proof = _generate(master, BOUND_ITERATIONS, for_rounding=False)
+    return proof

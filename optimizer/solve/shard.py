@@ -81,6 +81,14 @@ class ShardProblem:
     disk: int
 
     @property
+    def held(self) -> Bools:
+        """Members that hold a replica of each partition now, (m, n)."""
+        holds = np.zeros(self.original.shape, dtype=bool)
+        row, slot = np.nonzero(self.hosts >= 0)
+        holds[row, self.hosts[row, slot]] = True
+        return holds
+
+    @property
     def size(self) -> Floats:
         """Bytes of one replica in mean broker loads, (m,)."""
         return np.asarray(self.weights[:, self.disk])
@@ -171,14 +179,11 @@ def _worth_a_look(problem: ShardProblem, source: Ints, cells: int) -> Bools:
 
 def legal_options(problem: ShardProblem) -> Options:
     """Every legal single move, its cost, and the partitions that must move."""
-    m, n = len(problem.hosts), len(problem.rack)
+    m = len(problem.hosts)
     partition, slot = np.nonzero((problem.hosts >= 0) & problem.movable & (problem.mobility != FIXED)[:, None])
     source = problem.hosts[partition, slot]
     counts = _histogram(problem)
-    taken = np.zeros((m, n), dtype=bool)
-    row, col = np.nonzero(problem.hosts >= 0)
-    taken[row, problem.hosts[row, col]] = True
-    allowed = problem.accepts[None, :] & ~taken[partition]
+    allowed = problem.accepts[None, :] & ~problem.held[partition]
     same_rack = problem.rack[source][:, None] == problem.rack[None, :]
     change = _disorder_change(problem, counts, partition, source)
     allowed &= (same_rack | problem.owner[partition][:, None]) & (change <= 0)
@@ -197,6 +202,7 @@ def legal_options(problem: ShardProblem) -> Options:
     new_copy = (~problem.original[partition]).astype(np.float64)
     paid = (~problem.on_original[partition, slot]).astype(np.float64)
     copies = new_copy - paid[:, None]
-    keep = allowed.any(axis=1) & (forced | _worth_a_look(problem, source, allowed.size))
+    needed = drains | mended
+    keep = allowed.any(axis=1) & (needed[partition] | _worth_a_look(problem, source, allowed.size))
     cost = problem.size[partition][:, None] * copies
-    return Options(partition[keep], slot[keep], source[keep], allowed[keep], copies[keep], cost[keep], drains | mended)
+    return Options(partition[keep], slot[keep], source[keep], allowed[keep], copies[keep], cost[keep], needed)

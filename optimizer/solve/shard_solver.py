@@ -6,7 +6,7 @@ import numpy as np
 
 from optimizer.domain import Floats, Ints
 from optimizer.solve.choice import State, mended, moved_cost, seed, violation
-from optimizer.solve.exact import changes, held, solve_small
+from optimizer.solve.exact import changes, is_small_cluster, solve_small
 from optimizer.solve.improve import best_rounding
 from optimizer.solve.relaxation import Proof, prove, relax
 from optimizer.solve.shard import Options, ShardProblem, legal_options
@@ -104,23 +104,24 @@ def solve_shard(problem: ShardProblem, search: Search = Search()) -> ShardSoluti
         priced = options.priced(problem.size, price * mean_size)
         relaxation = relax(problem, priced, base)
         tries.append((price, best_rounding(problem, priced, relaxation)))
-        proof = proof or prove(relaxation, problem, options)
+        proof = proof or prove(relaxation, options)
     points = tuple(_point(problem, options, price, state) for price, state in tries)
     chosen = choose(points, search.bytes_tolerance)
     found = _solution(problem, options, tries[chosen][1], before, proof, points)
-    return _exact(problem, found) if found.status == FEASIBLE and found.violation_after <= SETTLED else found
+    unproven = found.status == FEASIBLE and found.violation_after <= SETTLED
+    return _exact(problem, found) if unproven and is_small_cluster(problem) else found
 
 
 def _exact(problem: ShardProblem, found: ShardSolution) -> ShardSolution:
     """The solution of a small cluster, if need be a cheaper one, with the proof that none is cheaper."""
-    hint = held(problem)
+    hint = problem.held
     hint[found.partition, problem.hosts[found.partition, found.slot]] = False
     hint[found.partition, found.target] = True
     placement = solve_small(problem, hint)
     if placement is None:
         return found
     partition, slot, target = changes(problem, placement.holds)
-    paid = (held(problem) & ~problem.original).sum(axis=1)
+    paid = (problem.held & ~problem.original).sum(axis=1)
     copies = (placement.holds & ~problem.original).sum(axis=1)
     cost = float((problem.size * (copies - paid)).sum())
     return replace(

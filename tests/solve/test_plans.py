@@ -75,6 +75,16 @@ def test_small_cluster_is_planned_to_the_optimum(cluster: Cluster) -> None:
     assert moved_bytes(cluster, planned.replicas) == brute_force(cluster, planned.limits, planned.scale)
 
 
+def test_wide_shard_mends_racks_from_brokers_that_are_not_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where only full brokers are looked at for balance, a replica that breaks the rack rule leaves any broker."""
+    monkeypatch.setattr("optimizer.solve.shard.MOST_CELLS", 0)
+    replicas = [[0, 2], [1, 3], [0, 1], *([2, 5] for _ in range(9))]
+    cluster = make_cluster(make_brokers([0, 0, 1, 1, 2, 2]), make_partitions(replicas, [10] * 12))
+    planned = plan_one_shard(cluster, Policy(disk_band=100, replicas_band=100, in_band=100))
+    assert rack_breaches(cluster, planned.replicas) == 0
+    assert moved_bytes(cluster, planned.replicas) == 10
+
+
 def test_balanced_cluster_is_left_alone() -> None:
     """Where every band holds and every rack is in order, nothing moves."""
     replicas = [[i % 6, (i + 1) % 6] for i in range(36)]
