@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from optimizer.configuration import build, merge, read_toml
 from optimizer.errors import BallastError, ConfigError
-from optimizer.settings import NAME_RULE, Settings, build, is_folder_name, merge, read_toml
+from optimizer.settings import NAME_RULE, Settings, is_folder_name
 
 EPILOG = """\
 Options are laid over the configuration file, which is laid over conf/default.toml: see docs/configuration.md.

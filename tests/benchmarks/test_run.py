@@ -19,7 +19,7 @@ from benchmarks.judge import judge
 from benchmarks.report import aligned, document, failed_row, row
 from benchmarks.run import configuration
 from benchmarks.tables import read_table
-from optimizer.settings import build, merge, read_toml
+from optimizer.configuration import build, merge, read_toml
 from setup.paths import HOME
 from tests.benchmarks.test_judge import plan_of, tiny
 

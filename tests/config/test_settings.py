@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from optimizer.cli import parser, settings_of
+from optimizer.configuration import build, merge, read_toml
 from optimizer.errors import ConfigError
-from optimizer.settings import Pin, Settings, build, merge, read_toml
+from optimizer.settings import Pin, Settings
 from setup.paths import HOME
 
 DEFAULTS = read_toml(HOME / "conf" / "default.toml")

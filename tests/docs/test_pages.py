@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from optimizer import settings
+from optimizer import configuration
 from schemas import ALL
 from tests.docs.pages import PAGES, ROOT, Block, blocks, links
 
@@ -24,8 +24,8 @@ def test_links_lead_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("block", tuple(blocks("toml")), ids=str)
 def test_configurations_load(block: Block) -> None:
     """Every configuration that a page shows is accepted over the defaults."""
-    defaults = settings.read_toml(ROOT / "conf" / "default.toml")
-    loaded = settings.build(settings.merge(defaults, tomllib.loads(block.body)))
+    defaults = configuration.read_toml(ROOT / "conf" / "default.toml")
+    loaded = configuration.build(configuration.merge(defaults, tomllib.loads(block.body)))
     assert [cluster.id for cluster in loaded.clusters] == ["orders"]
 
 

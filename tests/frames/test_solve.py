@@ -8,9 +8,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import schemas
+from optimizer.configuration import build
 from optimizer.errors import BallastError
 from optimizer.frames import rounds, solve
-from optimizer.settings import Settings, build
+from optimizer.settings import Settings
 from optimizer.solve.shard_solver import Search
 from optimizer.stages import Frames, Run
 

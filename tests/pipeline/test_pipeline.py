@@ -7,11 +7,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 import schemas
+from optimizer.configuration import build, merge, read_toml
 from optimizer.errors import QualityGateFailed, StageError
 from optimizer.frames import solve
 from optimizer.pipeline import STAGES, run_stage, run_stages
 from optimizer.resources import Meter
-from optimizer.settings import build, merge, read_toml
 from optimizer.stages import Frames, Run, Stage
 from optimizer.store import Store
 from setup.paths import HOME
