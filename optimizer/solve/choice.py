@@ -29,8 +29,12 @@ class State:
 
 def outside(problem: ShardProblem, members: Ints, loads: Floats) -> Floats:
     """Load outside the bands of the given members, (N,)."""
-    over = np.maximum(loads - problem.upper[members], 0)
-    return np.asarray((over + np.maximum(problem.lower[members] - loads, 0)).sum(axis=1))
+    total = np.zeros(len(members))
+    # Column by column: rows of three numbers gathered at once take six times as long.
+    for load, lower, upper in zip(loads.T, problem.lower.T, problem.upper.T, strict=True):
+        beyond = np.maximum(load - upper.take(members), lower.take(members) - load)
+        total += np.maximum(beyond, 0)
+    return total
 
 
 def violation(problem: ShardProblem, loads: Floats) -> float:
@@ -51,6 +55,12 @@ def moved_cost(options: Options, state: State) -> float:
     """Bytes of the choice, in mean broker loads."""
     p = np.flatnonzero(state.replica >= 0)
     return float(options.cost[state.replica[p], state.target[p]].sum())
+
+
+def moved_bytes(problem: ShardProblem, options: Options, state: State) -> float:
+    """The same without a price on moves."""
+    p = np.flatnonzero(state.replica >= 0)
+    return float((problem.size[p] * options.copies[state.replica[p], state.target[p]]).sum())
 
 
 def mended(problem: ShardProblem, options: Options) -> State:

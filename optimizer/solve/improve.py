@@ -7,13 +7,13 @@ their targets. Exchanges reach what single moves can't: they change a broker's l
 The merit is ``VIOLATION * (load outside bands) + bytes``: violation strictly first.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
 
 from optimizer.domain import Bools, Floats, Ints
-from optimizer.solve.choice import State, apply_choice, moved_cost, outside, violation
-from optimizer.solve.relaxation import Relaxation
+from optimizer.solve.choice import State, apply_choice, moved_bytes, moved_cost, outside, violation
 from optimizer.solve.shard import Options, ShardProblem
 
 VIOLATION = 1e4
@@ -21,7 +21,7 @@ PENALTIES = (1.05, 3.0, VIOLATION)
 STEPS = 400
 BATCH = 1500
 SWAP_LIMIT = 100
-THRESHOLDS = (0.5, 0.9)
+CLOSE = 1e-4
 EPSILON = 1e-10
 
 
@@ -52,7 +52,7 @@ class Transfers:
 
     def rows(self, kept: Ints | list[int]) -> "Transfers":
         """Some of the steps."""
-        return Transfers(*(getattr(self, field.name)[kept] for field in fields(self)))
+        return Transfers(*(getattr(self, field.name).take(kept, axis=0) for field in fields(self)))
 
 
 def _concat(parts: list[tuple[Ints | Floats, ...]]) -> Transfers:
@@ -153,10 +153,10 @@ def _hopeful(problem: ShardProblem, state: State, steps: Transfers) -> Transfers
 
 def gains(problem: ShardProblem, state: State, steps: Transfers, penalty: float) -> Floats:
     """Change of merit by each step, (N,): negative is better."""
-    at_a, at_b = state.loads[steps.a], state.loads[steps.b]
-    before = outside(problem, steps.a, at_a) + outside(problem, steps.b, at_b)
+    now = outside(problem, np.arange(len(state.loads)), state.loads)
+    at_a, at_b = state.loads.take(steps.a, axis=0), state.loads.take(steps.b, axis=0)
     after = outside(problem, steps.a, at_a - steps.delta) + outside(problem, steps.b, at_b + steps.delta)
-    return penalty * (after - before) + steps.cost
+    return penalty * (after - now[steps.a] - now[steps.b]) + steps.cost
 
 
 def _commit(state: State, steps: Transfers, i: int) -> None:
@@ -228,16 +228,26 @@ def _step(problem: ShardProblem, state: State, steps: Transfers, penalty: float,
     return _take(problem, state, steps.rows(better), gain[better], penalty) if len(better) else 0
 
 
-def best_rounding(problem: ShardProblem, options: Options, relaxation: Relaxation) -> State:
-    """Round at each threshold, improve, and keep the best by merit."""
-    neighbourhood = Neighbourhood(problem, options, relaxation.near_replica, relaxation.near_target)
-    best, best_merit = None, np.inf
-    for threshold in THRESHOLDS:
-        state = relaxation.rounded(threshold)
+def best_rounding(neighbourhood: Neighbourhood, starts: Sequence[State], bound: float) -> State:
+    """Improve each start, and keep the best by merit; the first within ``CLOSE`` of the bound on bytes will do.
+
+    Parameters
+    ----------
+    starts : sequence of State
+        Roundings of the relaxation; not changed.
+    bound : float
+        Least bytes, in mean broker loads.
+    """
+    problem, options = neighbourhood.problem, neighbourhood.options
+    best, best_merit = starts[0], np.inf
+    for start in starts:
+        state = apply_choice(problem, options, start.replica, start.target)
         improve(neighbourhood, state)
         state = apply_choice(problem, options, state.replica, state.target)
-        merit = VIOLATION * violation(problem, state.loads) + moved_cost(options, state)
+        outside_bands = violation(problem, state.loads)
+        merit = VIOLATION * outside_bands + moved_cost(options, state)
         if merit < best_merit - EPSILON:
             best, best_merit = state, merit
-    assert best is not None
+        if outside_bands <= EPSILON and moved_bytes(problem, options, state) <= bound + CLOSE * abs(bound):
+            break
     return best

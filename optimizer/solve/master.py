@@ -15,7 +15,7 @@ are spread, and others fill what is left.
 import numpy as np
 import scipy.sparse as sp
 
-from optimizer.domain import Floats, Ints
+from optimizer.domain import Bools, Floats, Ints
 from optimizer.solve.charges import tie_broken_cost
 from optimizer.solve.choice import State, apply_choice
 from optimizer.solve.glop import minimise
@@ -87,6 +87,10 @@ class Master:
         """Value of each column in a (K, n) table; 0 for the way home."""
         moves = self.moves
         return np.concatenate([table.ravel()[moves], np.zeros(len(self.pool) - len(moves))])
+
+    def keep(self, wanted: Bools) -> None:
+        """Go on with some of the columns, and the ways home."""
+        self.pool = self.pool[wanted | (self.pool >= self.first_home)]
 
     def thin_out(self, values: Floats) -> bool:
         """Leave one column to each partition that the values take more than once; returns whether there was any.

@@ -21,6 +21,7 @@ PER_PAIR = 24
 STOP_GAP = 5e-4
 BROKEN = 0.2
 HALF = 0.5
+TAKEN = 1e-9
 NEARLY = 0.05
 NEAR = 0.02
 NEAR_PER_PAIR = 24
@@ -133,5 +134,6 @@ def prove(relaxation: Relaxation, options: Options) -> Proof:
     """Prices and bound from the columns of a relaxation, by the bytes alone: no tie-break, no price on moves."""
     master = relaxation.master
     master.cost = options.cost
+    master.keep(relaxation.value > TAKEN)
     _, proof = _generate(master, BOUND_ITERATIONS, for_rounding=False)
     return proof

@@ -7,13 +7,14 @@ import numpy as np
 from optimizer.domain import Floats, Ints
 from optimizer.solve.choice import State, mended, moved_cost, seed, violation
 from optimizer.solve.exact import changes, is_small_cluster, solve_small
-from optimizer.solve.improve import best_rounding
+from optimizer.solve.improve import Neighbourhood, best_rounding
 from optimizer.solve.relaxation import Proof, prove, relax
 from optimizer.solve.shard import Options, ShardProblem, legal_options
 
 OPTIMAL, FEASIBLE, UNCHANGED, FAILED = "OPTIMAL", "FEASIBLE", "UNCHANGED", "FAILED"
 SETTLED = 1e-9
 PROVEN_GAP = 1e-6
+THRESHOLDS = (0.5, 0.9)
 PLAN_PRICES = (0.01, 0.1)
 CURVE_MOVES = 400  # a shard with more moves than these is not asked for the whole curve: there fewer are not to be had
 CURVE_PRICES = (0.01, 0.03, 0.1, 0.3, 1.0, 1.4, 2.0, 8.0, 20.0)
@@ -103,8 +104,10 @@ def solve_shard(problem: ShardProblem, search: Search = Search()) -> ShardSoluti
             continue
         priced = options.priced(problem.size, price * mean_size)
         relaxation = relax(problem, priced, base)
-        tries.append((price, best_rounding(problem, priced, relaxation)))
+        starts = [relaxation.rounded(threshold) for threshold in THRESHOLDS]
         proof = proof or prove(relaxation, options)
+        pool = Neighbourhood(problem, priced, relaxation.near_replica, relaxation.near_target)
+        tries.append((price, best_rounding(pool, starts, proof.bound)))
     points = tuple(_point(problem, options, price, state) for price, state in tries)
     chosen = choose(points, search.bytes_tolerance)
     found = _solution(problem, options, tries[chosen][1], before, proof, points)
