@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from optimizer.domain import Bools, Brokers, Floats, Ints
 from optimizer.frames.cluster import replica_matrix, to_partitions, with_nulls
 from optimizer.solve.assemble import ClusterFrame, assemble
+from optimizer.solve.bands import fullness
 from optimizer.solve.ownership import must_change_racks, owner_slots
 from optimizer.solve.proposal import disorder
 from optimizer.solve.racks import live_rack_sizes, rack_caps
@@ -78,7 +79,8 @@ def _expand_cluster(frame: pd.DataFrame, task: ClusterRound) -> pd.DataFrame:
         frame = frame[_to_mend(frame, brokers)]
     current = replica_matrix(frame["current"], brokers.ids)
     caps = rack_caps(frame["replication_factor"].to_numpy(dtype=np.int64), live_rack_sizes(brokers))
-    slot = owner_slots(brokers, current, caps, _stable_number(frame) + task.round)
+    full = fullness(task.frame.loads, task.frame.bands)
+    slot = owner_slots(brokers, current, caps, _stable_number(frame) + task.round, full)
     shard = np.where(current >= 0, task.shard[np.maximum(current, 0)], -1)
     owner = shard[np.arange(len(shard)), slot]
     ordered = np.sort(shard, axis=1)

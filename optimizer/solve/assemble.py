@@ -7,6 +7,7 @@ import numpy as np
 from optimizer.domain import Bands, Bools, Brokers, Floats, Ints, Partitions
 from optimizer.solve.bands import DISK, replica_weights
 from optimizer.solve.pins import PinGroups, group_by_pins, rack_rule
+from optimizer.solve.racks import rack_histogram
 from optimizer.solve.shard import OUTSIDE, PAD, ShardProblem
 
 
@@ -42,20 +43,30 @@ def _leaving(brokers: Brokers, members: Ints, current: Ints, groups: PinGroups) 
     return np.asarray(leaves & np.stack(takes)[groups.of[:, None], host])
 
 
-def _rows(leaving: Bools, width: int) -> tuple[Ints, Bools]:
-    """A row for each partition, or for each of its leaving replicas where they are several: (m,) and (m, W).
+def _mends_apart(brokers: Brokers, current: Ints, leaving: Bools, cap: Ints) -> Bools:
+    """Partitions that have a leaving replica and, in another rack, more replicas than the cap, (m,)."""
+    counts = rack_histogram(current, brokers.rack, len(brokers.rack_names))
+    over = (current >= 0) & (np.take_along_axis(counts, brokers.rack[np.maximum(current, 0)], axis=1) > cap[:, None])
+    return np.asarray(over.any(axis=1) & leaving.any(axis=1) & ~(over & leaving).any(axis=1))
 
-    Each of these rows may move its own replica inside the rack, so that all leave in one round and none of their bytes
-    comes on top of what the balance needs.
+
+def _rows(leaving: Bools, mends: Bools) -> tuple[Ints, Bools, Bools]:
+    """A row for each partition; where several replicas must move, one for each of those that leave and one for the
+    rest of a partition whose racks are to be mended: partitions (m,), movable replicas (m, W), may change racks (m,).
+
+    A row of a leaving replica moves it inside the rack, so that all leave in one round and none of their bytes comes
+    on top of what the balance needs.
     """
-    several = leaving.sum(axis=1) > 1
-    row, slot = np.nonzero(leaving & several[:, None])
-    rows = np.concatenate([np.flatnonzero(~several), row])
-    alone = np.zeros((len(row), width), dtype=bool)
+    split = (leaving.sum(axis=1) > 1) | mends
+    row, slot = np.nonzero(leaving & split[:, None])
+    alone = np.zeros((len(row), leaving.shape[1]), dtype=bool)
     alone[np.arange(len(row)), slot] = True
-    movable = np.concatenate([np.ones((len(rows) - len(row), width), dtype=bool), alone])
+    whole, rest = np.flatnonzero(~split), np.flatnonzero(mends)
+    rows = np.concatenate([whole, row, rest])
+    movable = np.concatenate([np.ones((len(whole), leaving.shape[1]), dtype=bool), alone, ~leaving[rest]])
+    may_own = np.repeat([True, False, True], [len(whole), len(row), len(rest)])
     order = np.argsort(rows, kind="stable")
-    return rows[order], movable[order]
+    return rows[order], movable[order], may_own[order]
 
 
 def assemble(frame: ClusterFrame, members: Ints, partitions: Partitions, current: Ints, owner: Bools) -> ShardProblem:
@@ -74,9 +85,10 @@ def assemble(frame: ClusterFrame, members: Ints, partitions: Partitions, current
     """
     brokers = frame.brokers
     groups = group_by_pins(brokers, partitions.topic)
-    row_of, movable = _rows(_leaving(brokers, members, current, groups), current.shape[1])
-    several = np.bincount(row_of, minlength=len(partitions)) > 1
-    partitions, current, owner = partitions.rows(row_of), current[row_of], owner[row_of] & ~several[row_of]
+    rule = rack_rule(brokers, groups, partitions.replication_factor)
+    leaving = _leaving(brokers, members, current, groups)
+    row_of, movable, may_own = _rows(leaving, owner & _mends_apart(brokers, current, leaving, rule.cap))
+    partitions, current, owner = partitions.rows(row_of), current[row_of], owner[row_of] & may_own
     position = np.full(len(brokers), OUTSIDE)
     position[members] = np.arange(len(members))
     hosts = _local(current, position)
@@ -88,7 +100,6 @@ def assemble(frame: ClusterFrame, members: Ints, partitions: Partitions, current
     on_original = np.zeros(hosts.shape, dtype=bool)
     on_original[row, slot] = original[row, hosts[row, slot]]
     groups = groups.rows(row_of)
-    rule = rack_rule(brokers, groups, partitions.replication_factor)
     return ShardProblem(
         rack=brokers.rack[members],
         accepts=brokers.accepts_replicas[members],
@@ -103,8 +114,8 @@ def assemble(frame: ClusterFrame, members: Ints, partitions: Partitions, current
         on_original=on_original,
         original=original,
         weights=replica_weights(partitions) / frame.scale,
-        cap=rule.cap,
-        floor=rule.floor,
+        cap=rule.cap[row_of],
+        floor=rule.floor[row_of],
         owner=owner,
         mobility=partitions.mobility,
         rack_size=rule.sizes,

@@ -170,6 +170,15 @@ def excess(loads: Floats, limits: Bands) -> Floats:
     return np.maximum(loads - limits.upper, 0) - np.maximum(limits.lower - loads, 0)
 
 
+def fullness(loads: Floats, limits: Bands) -> Floats:
+    """Load over the upper end of the band, in the resource where it is largest, (B,): over 1 is above the band.
+
+    Brokers without a band have 0, loaded ones that must empty infinity.
+    """
+    share = np.divide(loads, limits.upper, out=np.where(loads > 0, np.inf, 0.0), where=limits.upper > 0)
+    return np.asarray(share.max(axis=1))
+
+
 def load_scale(brokers: Brokers, demand: Demand) -> Floats:
     """Mean load of a broker that takes part, per resource, (D,); at least 1, so that it can divide."""
     return np.asarray(np.maximum(demand.total / max(int(brokers.accepts_replicas.sum()), 1), 1.0))

@@ -39,8 +39,7 @@ class Placement:
 
 def is_small_cluster(problem: ShardProblem) -> bool:
     """Whether the shard is a cluster of its own, and small enough."""
-    alone = not (problem.hosts == OUTSIDE).any() and len(np.unique(problem.row)) == len(problem.row)
-    return alone and problem.original.size <= MOST_CELLS
+    return not (problem.hosts == OUTSIDE).any() and problem.original.size <= MOST_CELLS
 
 
 def solve_small(problem: ShardProblem, hint: Bools) -> Placement | None:
@@ -48,6 +47,8 @@ def solve_small(problem: ShardProblem, hint: Bools) -> Placement | None:
 
     Parameters
     ----------
+    problem : ShardProblem
+        One row for each partition.
     hint : (m, n) bool
         A placement to start from.
     """

@@ -2,26 +2,36 @@
 
 import numpy as np
 
-from optimizer.domain import Bools, Brokers, Ints
+from optimizer.domain import Bools, Brokers, Floats, Ints
 from optimizer.solve.racks import live_rack_sizes, rack_caps, rack_disorder, rack_floors, rack_histogram
 
 
-def owner_slots(brokers: Brokers, replicas: Ints, cap: Ints, tie: Ints) -> Ints:
+def owner_slots(brokers: Brokers, replicas: Ints, cap: Ints, tie: Ints, fullness: Floats) -> Ints:
     """Slot of the replica whose shard owns each partition, (P,).
 
-    A replica that must leave its broker comes first, then one in a rack over its cap; else ``tie`` (any stable
-    number) decides.
+    A replica in a rack over its cap, or in a rack that is to be empty, comes first: one of these must go to another
+    rack, best from the fullest broker, for that one has to shed load anyway. Then one that must leave its broker: it
+    may stay in its rack, which any shard sees to. Then one on a broker above its band; else ``tie`` decides.
+
+    Parameters
+    ----------
+    tie : (P,) int64
+        Any stable number.
+    fullness : (B,) float64
+        Load over the upper end of the band, in the resource where it is largest (``bands.fullness``).
     """
     held = replicas >= 0
     host = np.maximum(replicas, 0)
     counts = rack_histogram(replicas, brokers.rack, len(brokers.rack_names))
+    leaves = brokers.must_empty[host] & held
     over = np.take_along_axis(counts, brokers.rack[host], axis=1) > cap[:, None]
-    width = replicas.shape[1]
+    over |= leaves & (live_rack_sizes(brokers) == 0)[brokers.rack[host]]
+    full = fullness[host]
     factor = np.maximum(held.sum(axis=1), 1)[:, None]
-    turn = (np.arange(width)[None, :] - tie[:, None]) % factor
-    urgency = 4 * (brokers.must_empty[host] & held) + 2 * (over & held)
-    score = np.where(held, urgency * factor - turn, -(10**6))
-    return np.asarray(score.argmax(axis=1))
+    turn = (np.arange(replicas.shape[1])[None, :] - tie[:, None]) % factor
+    urgency = 4 * over + 2 * leaves + (full > 1)
+    within = np.where(over, 1 - 1 / (1 + full), 1 - turn / factor)
+    return np.asarray(np.where(held, urgency + within / 2, -1.0).argmax(axis=1))
 
 
 def must_change_racks(brokers: Brokers, replicas: Ints, replication_factor: Ints) -> Bools:

@@ -17,6 +17,7 @@ from optimizer.solve.racks import rack_disorder
 
 PAD, OUTSIDE = -1, -2
 MOST_CELLS = 3_000_000
+BY_ROW = tuple("hosts host_rack row movable on_original original weights cap floor owner mobility pin".split())
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,11 @@ class ShardProblem:
         row, slot = np.nonzero(self.hosts >= 0)
         holds[row, self.hosts[row, slot]] = True
         return holds
+
+    def one_row_each(self) -> "ShardProblem":
+        """The same with one row for each partition, in the order of the partitions."""
+        first = np.unique(self.row, return_index=True)[1]
+        return replace(self, **{name: getattr(self, name)[first] for name in BY_ROW})
 
     @property
     def size(self) -> Floats:

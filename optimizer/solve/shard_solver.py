@@ -112,7 +112,7 @@ def solve_shard(problem: ShardProblem, search: Search = Search()) -> ShardSoluti
     chosen = choose(points, search.bytes_tolerance)
     found = _solution(problem, options, tries[chosen][1], before, proof, points)
     unproven = found.status == FEASIBLE and found.violation_after <= SETTLED
-    return _exact(problem, found) if unproven and is_small_cluster(problem) else found
+    return _exact(problem.one_row_each(), found) if unproven and is_small_cluster(problem) else found
 
 
 def _exact(problem: ShardProblem, found: ShardSolution) -> ShardSolution:
