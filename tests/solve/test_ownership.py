@@ -1,0 +1,62 @@
+"""Which shard may change a partition's racks, and what one round mends."""
+
+import numpy as np
+import pytest
+
+from optimizer.settings import Policy
+from optimizer.solve.assemble import ClusterFrame, assemble
+from optimizer.solve.bands import bands, broker_loads, demand_of, fullness, load_scale, replica_weights
+from optimizer.solve.bound import copies_of
+from optimizer.solve.ownership import owner_slots
+from optimizer.solve.racks import live_rack_sizes, rack_caps
+from optimizer.solve.shard_solver import solve_shard
+from tests.solve.clusters import make_brokers, make_cluster, make_partitions, rack_breaches
+
+RACKS = [0, 0, 0, 1, 1, 1, 2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("replicas", "draining", "full", "owner"),
+    [
+        pytest.param([0, 1, 3], (), (), 0, id="two replicas in one rack: one of them, by the turn"),
+        pytest.param([0, 1, 3], (), (1,), 1, id="two in one rack: the one on the fuller broker"),
+        pytest.param([0, 1, 3], (3,), (), 0, id="a broker to empty elsewhere comes after the rack"),
+        pytest.param([0, 1, 3], (3,), (3,), 0, id="however full it is"),
+        pytest.param([0, 3, 6], (3,), (0,), 1, id="a broker to empty comes before a full one"),
+        pytest.param([0, 3, 6], (), (6,), 2, id="a full broker comes before the turn"),
+        pytest.param([0, 3, 6], (), (), 0, id="else the turn decides"),
+        pytest.param([0, 3, 6], (0, 6, 7, 8), (), 2, id="a rack to be empty comes before a broker to empty"),
+    ],
+)
+def test_owner(replicas: list[int], draining: tuple[int, ...], full: tuple[int, ...], owner: int) -> None:
+    """Racks come first, then brokers to empty, then brokers above their bands, then the turn."""
+    brokers = make_brokers(RACKS, draining=draining)
+    fuller = np.where(np.isin(np.arange(9), full), 1.5, 0.9)
+    caps = rack_caps(np.array([3]), live_rack_sizes(brokers))
+    assert owner_slots(brokers, np.array([replicas]), caps, np.array([0]), fuller).tolist() == [owner]
+
+
+def test_fullness_is_that_of_the_scarcest_resource() -> None:
+    """A broker above one of its bands is over 1; one to empty is infinitely full, and 0 when it is empty."""
+    replicas = [[0, 1]] * 8 + [[2, 1]]
+    cluster = make_cluster(make_brokers([0, 1, 2, 3], draining=(2,)), make_partitions(replicas, [10] * 9))
+    limits = bands(cluster, Policy())
+    loads = broker_loads(4, cluster.partitions.replicas, replica_weights(cluster.partitions))
+    full = fullness(loads, limits)
+    assert full[0] > 1 and full[1] > 1 and np.isinf(full[2]) and full[3] == 0
+
+
+def test_drain_and_rack_are_mended_in_one_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A partition with a replica on a broker to empty and two others in one rack is in order after a single round."""
+    monkeypatch.setattr("optimizer.solve.exact.MOST_CELLS", 0)
+    partitions = make_partitions([[3, 0, 1]] + [[0, 4, 7], [1, 5, 8], [2, 4, 6]] * 4, [10] * 13)
+    cluster = make_cluster(make_brokers(RACKS, draining=(3,)), partitions)
+    limits, weights = bands(cluster, Policy(disk_band=9, replicas_band=9, in_band=9)), replica_weights(partitions)
+    scale = load_scale(cluster.brokers, demand_of(partitions))
+    frame = ClusterFrame(cluster.brokers, limits, broker_loads(9, partitions.replicas, weights), scale)
+    everywhere = np.ones(13, dtype=bool)
+    found = solve_shard(assemble(frame, np.arange(9), partitions, partitions.replicas, everywhere))
+    after = partitions.replicas.copy()
+    after[found.partition, found.slot] = found.target
+    assert rack_breaches(cluster, after) == 0 and not (after == 3).any()
+    assert copies_of(partitions.replicas, after).sum() == 2
