@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 import schemas
 from optimizer.domain import Bands, Brokers, Floats, Ints, Partitions
 from optimizer.frames.cluster import replica_lists, replica_matrix, to_partitions, with_nulls
+from optimizer.frames.factors import TOO_FEW
 from optimizer.frames.pins import PIN_LEAVES
 from optimizer.settings import Policy
 from optimizer.solve import explain, proposal
@@ -53,9 +54,9 @@ def _moves(brokers: Brokers, partitions: Partitions, settled: Ints) -> Iterable[
             "kind": "move",
             "topic": partitions.topic[move.row],
             "partition": partitions.partition[move.row],
-            "from_broker": brokers.ids[move.from_broker],
-            "to_broker": brokers.ids[move.to_broker],
-            "size_bytes": partitions.size_bytes[move.row],
+            "from_broker": None if move.from_broker < 0 else brokers.ids[move.from_broker],
+            "to_broker": None if move.to_broker < 0 else brokers.ids[move.to_broker],
+            "size_bytes": 0 if move.to_broker < 0 else partitions.size_bytes[move.row],
             "reason": move.reason,
         }
 
@@ -73,9 +74,14 @@ def _leaders(brokers: Brokers, partitions: Partitions, final: Ints) -> Iterable[
 
 
 def _fixed_findings(frame: pd.DataFrame) -> Iterable[proposal.Finding]:
-    """Partitions that are not free; those of a pin that leaves too few brokers have a finding by topic."""
-    told = frame["fixed_reason"].notna() & ~frame["fixed_reason"].astype(str).str.startswith(PIN_LEAVES)
-    for row in frame[told].itertuples():
+    """Partitions that are not free; those that brokers are too few for have a finding by topic."""
+    reason = frame["fixed_reason"].astype(str)
+    too_few = reason.str.contains(TOO_FEW, regex=False)
+    for topic, rows in frame[too_few].groupby("topic", sort=True):
+        detail = f"{rows['fixed_reason'].max()}; {len(rows)} partitions stay as they are"
+        remedy = "ask for fewer replicas, or let more brokers accept them"
+        yield proposal.Finding("replication_factor", str(topic), "both", detail, remedy)
+    for row in frame[frame["fixed_reason"].notna() & ~too_few & ~reason.str.startswith(PIN_LEAVES)].itertuples():
         remedy = "mend the cause and plan again" if row.mobility == "fixed" else "take it out of exclude_topics"
         yield proposal.Finding("not_free", f"{row.topic}-{row.partition}", "both", str(row.fixed_reason), remedy)
 
@@ -85,7 +91,7 @@ def finish_cluster(frame: pd.DataFrame, facts: ClusterFacts, policy: Policy) -> 
     brokers = facts.brokers
     rows = frame.sort_values(["topic", "partition"], kind="stable").reset_index(drop=True)
     partitions = to_partitions(rows, brokers.ids)
-    chosen = replica_matrix(rows["current"], brokers.ids)
+    chosen = replica_matrix(rows["current"], brokers.ids, width=partitions.replicas.shape[1])
     settled = proposal.settle(partitions.replicas, chosen)
     slot = assign_leaders(brokers, partitions, settled, leaders_band=policy.leaders_band, out_band=policy.out_band)
     final = lead_with(settled, slot)

@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from optimizer.errors import ConfigError
+from optimizer.frames.factors import TOO_FEW, asked_factor, check_factors
 from optimizer.frames.pins import PIN_LEAVES, check_pins, matches, pinned_topics, with_pins
 from optimizer.settings import BROKER_LISTS, Settings
 from optimizer.stages import Frames, Run
@@ -22,12 +23,13 @@ def build(inputs: Frames, run: Run) -> Frames:
     Raises
     ------
     ConfigError
-        When a list or a pin names what the cluster has not, or the policy leaves a cluster without a broker that may
-        hold replicas.
+        When a list or a pin names what the cluster has not, patterns ask different replication factors for a topic, or
+        the policy leaves a cluster without a broker that may hold replicas.
     """
     brokers = plan_brokers(inputs["brokers"], inputs["replicas"], run.settings)
     _check_policy(brokers, run.settings)
     check_pins(inputs["brokers"], run.settings)
+    check_factors(inputs["replicas"], run.settings)
     partitions = plan_partitions(inputs["replicas"], inputs["partition_load"], brokers, run.settings)
     return {
         "instance": conform(partitions, INSTANCE),
@@ -90,7 +92,8 @@ def plan_partitions(replicas: DataFrame, load: DataFrame, brokers: DataFrame, se
 
     A partition without a leader or an in-sync replica is fixed too: nothing could be copied from it. So is one with a
     replica that stays on a fenced broker: Kafka's tool refuses a list that names a broker which is not live; and one
-    whose pin leaves fewer brokers than it has replicas.
+    whose pin leaves fewer brokers than it has replicas, or that can't have as many replicas as are asked for. All but
+    free ones keep the replication factor that they have.
     """
     waiting = brokers.where("state = 'fenced' AND NOT must_empty").select(*_BROKER, F.lit(True).alias("is_fenced"))
     known = replicas.join(F.broadcast(waiting), list(_BROKER), "left")
@@ -103,24 +106,31 @@ def plan_partitions(replicas: DataFrame, load: DataFrame, brokers: DataFrame, se
         F.max(F.col("is_adding") | F.col("is_removing")).alias("in_flight"),
         F.min(F.when(F.col("is_fenced") & ~F.col("is_removing"), F.col("broker_id"))).alias("fenced_on"),
     )
-    reason = (
-        F.when(F.col("in_flight"), "in flight")
-        .when(F.col("leader").isNull(), "leaderless")
-        .when(F.size("isr") == 0, "no in-sync replica")
-        .when(F.col("fenced_on").isNotNull(), F.format_string("a replica on fenced broker %d", "fenced_on"))
-        .when(
-            F.col("pin_leaves") < F.size("replicas"),
-            F.format_string(f"{PIN_LEAVES} %d brokers for %d replicas", "pin_leaves", F.size("replicas")),
-        )
-        .when(matches(settings.policy.exclude_topics), "topic excluded")
-    )
+    excluded, now = matches(settings.policy.exclude_topics), F.size("replicas")
     mobility = F.when(F.col("fixed_reason").isNull(), "free").when(
         F.col("fixed_reason") == "topic excluded", "forced_only"
     )
     targets = {"replicas": F.col("target.broker_id"), "log_dirs": F.col("target.log_dir")}
+    asked = F.when(excluded, now).otherwise(F.coalesce(asked_factor(settings), now))
     return (
-        with_pins(gathered.withColumns(targets), brokers, settings)
+        with_pins(gathered.withColumns(targets).withColumn("asked", asked), brokers, settings)
         .join(load, list(_PARTITION), "left")
-        .withColumns({"replication_factor": F.size("replicas"), "fixed_reason": reason})
+        .withColumn("fixed_reason", _fixed_reason(excluded))
         .withColumn("mobility", mobility.otherwise("fixed"))
+        .withColumn("replication_factor", F.when(F.col("mobility") == "free", F.col("asked")).otherwise(now))
+    )
+
+
+def _fixed_reason(excluded: Column) -> Column:
+    """Why a partition is not free; where brokers are too few for a smaller factor, what can be shed still is."""
+    now, asked, room = F.size("replicas"), F.col("asked"), F.col("room")
+    too_few = (room < asked) & (F.col("pinned_brokers").isNotNull() | (asked > now))
+    return (
+        F.when(F.col("in_flight"), "in flight")
+        .when(F.col("leader").isNull(), "leaderless")
+        .when(F.size("isr") == 0, "no in-sync replica")
+        .when(F.col("fenced_on").isNotNull(), F.format_string("a replica on fenced broker %d", "fenced_on"))
+        .when(too_few & (asked == now), F.format_string(f"{PIN_LEAVES} %d brokers for %d replicas", "room", now))
+        .when(too_few, F.format_string(f"%d {TOO_FEW} %d", "asked", "room"))
+        .when(excluded, "topic excluded")
     )

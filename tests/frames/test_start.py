@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 import schemas
 from optimizer.domain import Bands
 from optimizer.frames.cluster import to_brokers
-from optimizer.frames.pin_start import started
+from optimizer.frames.start import started
 from tests.frames.test_solve import frames_of, rows_of
 
 
