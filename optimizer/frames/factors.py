@@ -7,14 +7,42 @@ from optimizer.errors import ConfigError
 from optimizer.frames.pins import matches
 from optimizer.settings import Settings, TopicFactor
 
-TOO_FEW = "replicas asked for, brokers that can hold them:"
+ASKED = "replicas asked for"
+TOO_FEW_BROKERS, UNDER_MIN_ISR = f"{ASKED}, brokers that can hold them:", f"{ASKED}, min.insync.replicas:"
 _NAMED = 5
 
 
-def asked_factor(settings: Settings) -> Column:
-    """The replication factor asked for, of columns cluster_id and topic; null where no pattern matches."""
+def with_asked(partitions: DataFrame, topics: DataFrame, settings: Settings) -> DataFrame:
+    """Partitions with ``asked``, the replication factor, and ``min_isr``, null where unknown or nothing is asked.
+
+    Parameters
+    ----------
+    partitions : DataFrame
+        With cluster_id, topic and ``replicas``; excluded topics keep what they have.
+    topics : DataFrame
+        Rows of ``topics``.
+    """
+    now = F.size("replicas")
     asked = [F.when(_matched(c, one), one.factor) for c, factors in _asked(settings).items() for one in factors]
-    return F.coalesce(*asked, F.lit(None).cast("int"))
+    if not asked:
+        return partitions.withColumns({"asked": now, "min_isr": F.lit(None).cast("int")})
+    excluded = matches(settings.policy.exclude_topics)
+    least = topics.select("cluster_id", "topic", F.col("min_insync_replicas").alias("min_isr"))
+    return partitions.withColumn("asked", F.when(~excluded, F.coalesce(*asked, now)).otherwise(now)).join(
+        F.broadcast(least), ["cluster_id", "topic"], "left"
+    )
+
+
+def refused_factor() -> Column:
+    """Why a partition can't have what is asked, of the columns of ``with_asked`` and ``with_pins``; null where it can.
+
+    A list that gets shorter needs no room for what it sheds, unless it is pinned.
+    """
+    now, asked, room = F.size("replicas"), F.col("asked"), F.col("room")
+    too_few = (room < asked) & (F.col("pinned_brokers").isNotNull() | (asked > now))
+    return F.when((asked != now) & too_few, F.format_string(f"%d {TOO_FEW_BROKERS} %d", "asked", "room")).when(
+        (asked < now) & (asked < F.col("min_isr")), F.format_string(f"%d {UNDER_MIN_ISR} %d", "asked", "min_isr")
+    )
 
 
 def check_factors(replicas: DataFrame, settings: Settings) -> None:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 import schemas
 from optimizer.domain import Bands, Brokers, Floats, Ints, Partitions
 from optimizer.frames.cluster import replica_lists, replica_matrix, to_partitions, with_nulls
-from optimizer.frames.factors import TOO_FEW
+from optimizer.frames.factors import ASKED, TOO_FEW_BROKERS
 from optimizer.frames.pins import PIN_LEAVES
 from optimizer.settings import Policy
 from optimizer.solve import explain, proposal
@@ -74,14 +74,15 @@ def _leaders(brokers: Brokers, partitions: Partitions, final: Ints) -> Iterable[
 
 
 def _fixed_findings(frame: pd.DataFrame) -> Iterable[proposal.Finding]:
-    """Partitions that are not free; those that brokers are too few for have a finding by topic."""
+    """Partitions that are not free; those of a pin or factor that can't be met have a finding by topic."""
     reason = frame["fixed_reason"].astype(str)
-    too_few = reason.str.contains(TOO_FEW, regex=False)
-    for topic, rows in frame[too_few].groupby("topic", sort=True):
+    refused = reason.str.contains(ASKED, regex=False)
+    for topic, rows in frame[refused].groupby("topic", sort=True):
         detail = f"{rows['fixed_reason'].max()}; {len(rows)} partitions stay as they are"
-        remedy = "ask for fewer replicas, or let more brokers accept them"
+        few = TOO_FEW_BROKERS in detail
+        remedy = "ask for fewer, or let more brokers accept replicas" if few else "lower min.insync.replicas, or ask more"
         yield proposal.Finding("replication_factor", str(topic), "both", detail, remedy)
-    for row in frame[frame["fixed_reason"].notna() & ~too_few & ~reason.str.startswith(PIN_LEAVES)].itertuples():
+    for row in frame[frame["fixed_reason"].notna() & ~refused & ~reason.str.startswith(PIN_LEAVES)].itertuples():
         remedy = "mend the cause and plan again" if row.mobility == "fixed" else "take it out of exclude_topics"
         yield proposal.Finding("not_free", f"{row.topic}-{row.partition}", "both", str(row.fixed_reason), remedy)
 
