@@ -1,5 +1,6 @@
 """The last step of solve, one task a cluster: order lists, choose leaders, name moves and findings."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
@@ -23,18 +24,22 @@ COLUMNS = (
     "size_bytes bigint, out_bytes_per_s bigint, reason string, rule string, subject string, when string, "
     "detail string, remedy string"
 )
+FEWER_OR_ROOM = "ask for fewer, or let more brokers accept replicas"
+MORE_OR_LESS_IN_SYNC = "ask for more, or lower min.insync.replicas first"
 NAMES = [field.split()[0] for field in COLUMNS.split(", ")]
 
 
 @dataclass(frozen=True)
 class ClusterFacts:
-    """What the driver knows of a solved cluster: brokers, bands, loads before and after (B, D), shards that failed."""
+    """What the driver knows of a solved cluster: brokers, bands, loads before and after (B, D), shards that failed,
+    and the patterns that ask for a replication factor."""
 
     brokers: Brokers
     limits: Bands
     before: Floats
     after: Floats
     failures: tuple[proposal.Finding, ...] = ()
+    factor_patterns: tuple[str, ...] = ()
 
 
 def _proposals(partitions: Partitions, final: Ints, ids: Ints) -> Iterable[dict[str, object]]:
@@ -79,12 +84,20 @@ def _fixed_findings(frame: pd.DataFrame) -> Iterable[proposal.Finding]:
     refused = reason.str.contains(ASKED, regex=False)
     for topic, rows in frame[refused].groupby("topic", sort=True):
         detail = f"{rows['fixed_reason'].max()}; {len(rows)} partitions stay as they are"
-        few = TOO_FEW_BROKERS in detail
-        remedy = "ask for fewer, or let more brokers accept replicas" if few else "lower min.insync.replicas, or ask more"
+        remedy = FEWER_OR_ROOM if TOO_FEW_BROKERS in detail else MORE_OR_LESS_IN_SYNC
         yield proposal.Finding("replication_factor", str(topic), "both", detail, remedy)
     for row in frame[frame["fixed_reason"].notna() & ~refused & ~reason.str.startswith(PIN_LEAVES)].itertuples():
         remedy = "mend the cause and plan again" if row.mobility == "fixed" else "take it out of exclude_topics"
         yield proposal.Finding("not_free", f"{row.topic}-{row.partition}", "both", str(row.fixed_reason), remedy)
+
+
+def _unused_factors(topics: Iterable[str], patterns: Iterable[str]) -> Iterable[proposal.Finding]:
+    """Patterns that ask for a replication factor and match no topic."""
+    names = set(topics)
+    for pattern in sorted(patterns):
+        if not any(re.fullmatch(pattern, topic) for topic in names):
+            remedy = "a pattern has to match a topic's whole name: mend it, or take it out"
+            yield proposal.Finding("factor_unused", pattern, "both", "no topic matches this pattern", remedy)
 
 
 def finish_cluster(frame: pd.DataFrame, facts: ClusterFacts, policy: Policy) -> pd.DataFrame:
@@ -106,6 +119,7 @@ def finish_cluster(frame: pd.DataFrame, facts: ClusterFacts, policy: Policy) -> 
             brokers, facts.limits, facts.before, facts.after, partitions=partitions, placed=final, policy=policy
         ),
         *_fixed_findings(rows),
+        *_unused_factors(rows["topic"], facts.factor_patterns),
         *facts.failures,
     ]
     records: list[dict[str, object]] = [

@@ -54,7 +54,10 @@ def _demands(placement: DataFrame) -> dict[str, tuple[Demand, bool]]:
     """Demand of each cluster by replication factor, and whether a list is to change its length."""
     resized = F.size("replicas") != F.col("replication_factor")
     sums = placement.groupBy("cluster_id", "replication_factor").agg(
-        F.count("*").alias("n"), F.sum("size_bytes").alias("size"), F.sum("in_bytes_per_s").alias("in"), F.max(resized).alias("resized")
+        F.count("*").alias("n"),
+        F.sum("size_bytes").alias("size"),
+        F.sum("in_bytes_per_s").alias("in"),
+        F.max(resized).alias("resized"),
     )
     rows: dict[str, list[Row]] = {}
     for row in sums.orderBy("cluster_id", "replication_factor").collect():
@@ -230,6 +233,24 @@ def _failures(results: list[tuple[int, Row]]) -> dict[str, list[Finding]]:
     return found
 
 
+def _facts(
+    states: dict[str, ClusterState], failed: dict[str, list[Finding]], settings: Settings
+) -> dict[str, ClusterFacts]:
+    """What the last step needs of each cluster."""
+    asked = settings.replication_factors()
+    return {
+        c: ClusterFacts(
+            s.brokers,
+            s.limits,
+            s.loads_before,
+            s.loads,
+            failures=tuple(failed.get(c, ())),
+            factor_patterns=tuple(one.topics for one in asked.get(c, ())),
+        )
+        for c, s in states.items()
+    }
+
+
 def _shard_rows(results: list[tuple[int, Row]], run: Run) -> Iterator[dict[str, object]]:
     names = [c.name for c in schemas.ALL["shard_results"].columns]
     firsts: dict[tuple[int, str], int] = {}
@@ -269,12 +290,7 @@ def build(inputs: Frames, run: Run) -> Frames:
     placement, results = _rounds(start, states, run)
     if not all(state.brokers.is_live.all() for state in states.values()):
         placement = _acceptable(placement, states).localCheckpoint()
-    failed = _failures(results)
-    frames = {
-        cluster_id: ClusterFacts(s.brokers, s.limits, s.loads_before, s.loads, tuple(failed.get(cluster_id, ())))
-        for cluster_id, s in states.items()
-    }
-    finished = finish(placement, frames, run)
+    finished = finish(placement, _facts(states, _failures(results), run.settings), run)
     bounds = bound_rows(placement, states, run)
     shard_rows = list(_shard_rows(results, run))
     return {
