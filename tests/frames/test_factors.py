@@ -2,12 +2,19 @@
 
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 from pyspark.sql import SparkSession
 
 import schemas
+from optimizer.domain import Bands
 from optimizer.errors import AuditFailed
 from optimizer.frames import baseline, emit, plan, solve
+from optimizer.frames.cluster import to_brokers
+from optimizer.frames.factors import UNDER_MIN_ISR
+from optimizer.frames.finish import FEWER_OR_ROOM, MORE_OR_LESS_IN_SYNC, ClusterFacts, finish_cluster
+from optimizer.settings import Policy
 from optimizer.stages import Frames
 from tests.frames import small_plan
 from tests.frames.test_solve import frames_of, rows_of, run_of
@@ -79,3 +86,22 @@ def test_the_audit_agrees(spark: SparkSession, tables: Frames) -> None:
         AuditFailed, match=r"(?s)replication_factor 40.*t0-0: 4 replicas planned; 3 replicas now, 3 asked"
     ):
         emit.gate({**tables, "instance": other}, run)
+
+
+def test_what_cannot_be_had_is_a_finding_by_topic() -> None:
+    """Topics that can't have their factor, and patterns that match no topic, are named once, with what would do."""
+    rows = rows_of("a", seed=1)
+    reasons = {"t0": "30 replicas asked for, brokers that can hold them: 23", "t1": f"1 {UNDER_MIN_ISR} 2"}
+    for row in rows["instance"]:
+        row |= {"current": row["replicas"], "fixed_reason": reasons.get(row["topic"])}
+        row["mobility"] = "fixed" if row["fixed_reason"] else "free"
+    brokers = to_brokers(pd.DataFrame(rows["instance_brokers"]))
+    loads, free = np.zeros((24, 3)), Bands(("replicas", "disk", "in"), np.zeros((24, 3)), np.full((24, 3), np.inf))
+    facts = ClusterFacts(brokers, free, loads, loads, factor_patterns=("t[01]", "t"))
+    found = finish_cluster(pd.DataFrame(rows["instance"]), facts, Policy())
+    shown = found[found["rule"].isin(["replication_factor", "factor_unused", "not_free"])]
+    assert shown[["subject", "detail", "remedy"]].to_numpy().tolist() == [
+        ["t0", f"{reasons['t0']}; 40 partitions stay as they are", FEWER_OR_ROOM],
+        ["t1", "1 replicas asked for, min.insync.replicas: 2; 40 partitions stay as they are", MORE_OR_LESS_IN_SYNC],
+        ["t", "no topic matches this pattern", "a pattern has to match a topic's whole name: mend it, or take it out"],
+    ]

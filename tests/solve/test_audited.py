@@ -127,7 +127,7 @@ def disclosed(records: pd.DataFrame, rule: str) -> frozenset[tuple[str, int]]:
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(troubled_clusters())
 def test_every_plan_passes_the_audit(cluster: Cluster) -> None:
-    """Whatever is dead, draining, excluded, pinned, fixed or resized: the document breaks no rule, the bounds lie below it."""
+    """Whatever is dead, draining, excluded, pinned, fixed or resized: no rule is broken, the bounds lie below."""
     brokers, partitions = cluster.brokers, cluster.partitions
     planned = plan_one_shard(cluster, POLICY, rounds=4)
     names_gone = (planned.replicas >= 0) & ~brokers.is_live[np.maximum(planned.replicas, 0)]
