@@ -34,9 +34,9 @@ def with_asked(partitions: DataFrame, topics: DataFrame, settings: Settings) -> 
 
 
 def refused_factor() -> Column:
-    """Why a partition can't have what is asked, of the columns of ``with_asked`` and ``with_pins``; null where it can.
+    """Why a partition keeps what it has, of the columns of ``with_asked`` and ``with_pins``; null where it need not.
 
-    A list that gets shorter needs no room for what it sheds, unless it is pinned.
+    A list that gets shorter needs no room, unless it is pinned.
     """
     now, asked, room = F.size("replicas"), F.col("asked"), F.col("room")
     too_few = (room < asked) & (F.col("pinned_brokers").isNotNull() | (asked > now))

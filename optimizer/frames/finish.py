@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 import schemas
 from optimizer.domain import Bands, Brokers, Floats, Ints, Partitions
 from optimizer.frames.cluster import replica_lists, replica_matrix, to_partitions, with_nulls
-from optimizer.frames.factors import ASKED, TOO_FEW_BROKERS
+from optimizer.frames.factors import TOO_FEW_BROKERS
 from optimizer.frames.pins import PIN_LEAVES
 from optimizer.settings import Policy
 from optimizer.solve import explain, proposal
@@ -79,21 +79,20 @@ def _leaders(brokers: Brokers, partitions: Partitions, final: Ints) -> Iterable[
 
 
 def _fixed_findings(frame: pd.DataFrame) -> Iterable[proposal.Finding]:
-    """Partitions that are not free; those of a pin or factor that can't be met have a finding by topic."""
-    reason = frame["fixed_reason"].astype(str)
-    refused = reason.str.contains(ASKED, regex=False)
-    for topic, rows in frame[refused].groupby("topic", sort=True):
-        detail = f"{rows['fixed_reason'].max()}; {len(rows)} partitions stay as they are"
-        remedy = FEWER_OR_ROOM if TOO_FEW_BROKERS in detail else MORE_OR_LESS_IN_SYNC
-        yield proposal.Finding("replication_factor", str(topic), "both", detail, remedy)
-    for row in frame[frame["fixed_reason"].notna() & ~refused & ~reason.str.startswith(PIN_LEAVES)].itertuples():
+    """Partitions that are not free; those of a pin that leaves too few brokers have a finding by topic."""
+    told = frame["fixed_reason"].notna() & ~frame["fixed_reason"].astype(str).str.startswith(PIN_LEAVES)
+    for row in frame[told].itertuples():
         remedy = "mend the cause and plan again" if row.mobility == "fixed" else "take it out of exclude_topics"
         yield proposal.Finding("not_free", f"{row.topic}-{row.partition}", "both", str(row.fixed_reason), remedy)
 
 
-def _unused_factors(topics: Iterable[str], patterns: Iterable[str]) -> Iterable[proposal.Finding]:
-    """Patterns that ask for a replication factor and match no topic."""
-    names = set(topics)
+def _factor_findings(frame: pd.DataFrame, patterns: Iterable[str]) -> Iterable[proposal.Finding]:
+    """Topics that can't have the replication factor asked for, and patterns that match no topic."""
+    for topic, rows in frame[frame["factor_refused"].notna()].groupby("topic", sort=True):
+        detail = f"{rows['factor_refused'].max()}; {len(rows)} partitions keep what they have"
+        remedy = FEWER_OR_ROOM if TOO_FEW_BROKERS in detail else MORE_OR_LESS_IN_SYNC
+        yield proposal.Finding("replication_factor", str(topic), "both", detail, remedy)
+    names = set(frame["topic"])
     for pattern in sorted(patterns):
         if not any(re.fullmatch(pattern, topic) for topic in names):
             remedy = "a pattern has to match a topic's whole name: mend it, or take it out"
@@ -119,7 +118,7 @@ def finish_cluster(frame: pd.DataFrame, facts: ClusterFacts, policy: Policy) -> 
             brokers, facts.limits, facts.before, facts.after, partitions=partitions, placed=final, policy=policy
         ),
         *_fixed_findings(rows),
-        *_unused_factors(rows["topic"], facts.factor_patterns),
+        *_factor_findings(rows, facts.factor_patterns),
         *facts.failures,
     ]
     records: list[dict[str, object]] = [

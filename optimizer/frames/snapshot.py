@@ -92,8 +92,8 @@ def plan_partitions(inputs: Frames, brokers: DataFrame, settings: Settings) -> D
 
     A partition without a leader or an in-sync replica is fixed too: nothing could be copied from it. So is one with a
     replica that stays on a fenced broker: Kafka's tool refuses a list that names a broker which is not live; and one
-    whose pin leaves fewer brokers than it has replicas, or that can't have as many replicas as are asked for: too few
-    brokers, or fewer replicas than must be in sync. All but free ones keep the replication factor that they have.
+    whose pin leaves fewer brokers than it needs. Fixed and excluded ones keep the replication factor that they have,
+    and so do those that can't have what is asked: for too few brokers, or with fewer replicas than must be in sync.
 
     Parameters
     ----------
@@ -117,25 +117,26 @@ def plan_partitions(inputs: Frames, brokers: DataFrame, settings: Settings) -> D
         F.col("fixed_reason") == "topic excluded", "forced_only"
     )
     targets = {"replicas": F.col("target.broker_id"), "log_dirs": F.col("target.log_dir")}
-    factor = F.when(F.col("mobility") == "free", F.col("asked")).otherwise(F.size("replicas"))
+    factor, now = F.col("replication_factor"), F.size("replicas")
     return (
         with_pins(with_asked(gathered.withColumns(targets), inputs["topics"], settings), brokers, settings)
         .join(inputs["partition_load"], list(_PARTITION), "left")
+        .withColumn("factor_refused", refused_factor())
+        .withColumn("replication_factor", F.when(F.col("factor_refused").isNull(), F.col("asked")).otherwise(now))
         .withColumn("fixed_reason", _fixed_reason(settings))
         .withColumn("mobility", mobility.otherwise("fixed"))
-        .withColumn("replication_factor", factor)
+        .withColumn("replication_factor", F.when(F.col("mobility") == "free", factor).otherwise(now))
     )
 
 
 def _fixed_reason(settings: Settings) -> Column:
-    now, room, refused = F.size("replicas"), F.col("room"), refused_factor()
-    pin_leaves = F.format_string(f"{PIN_LEAVES} %d brokers for %d replicas", "room", now)
+    short = F.col("pinned_brokers").isNotNull() & (F.col("room") < F.col("replication_factor"))
+    pin_leaves = F.format_string(f"{PIN_LEAVES} %d brokers for %d replicas", "room", "replication_factor")
     return (
         F.when(F.col("in_flight"), "in flight")
         .when(F.col("leader").isNull(), "leaderless")
         .when(F.size("isr") == 0, "no in-sync replica")
         .when(F.col("fenced_on").isNotNull(), F.format_string("a replica on fenced broker %d", "fenced_on"))
-        .when((room < now) & (F.col("asked") == now), pin_leaves)
-        .when(refused.isNotNull(), refused)
+        .when(short, pin_leaves)
         .when(matches(settings.policy.exclude_topics), "topic excluded")
     )

@@ -93,15 +93,14 @@ def test_what_cannot_be_had_is_a_finding_by_topic() -> None:
     rows = rows_of("a", seed=1)
     reasons = {"t0": "30 replicas asked for, brokers that can hold them: 23", "t1": f"1 {UNDER_MIN_ISR} 2"}
     for row in rows["instance"]:
-        row |= {"current": row["replicas"], "fixed_reason": reasons.get(row["topic"])}
-        row["mobility"] = "fixed" if row["fixed_reason"] else "free"
+        row |= {"current": row["replicas"], "factor_refused": reasons.get(row["topic"])}
     brokers = to_brokers(pd.DataFrame(rows["instance_brokers"]))
     loads, free = np.zeros((24, 3)), Bands(("replicas", "disk", "in"), np.zeros((24, 3)), np.full((24, 3), np.inf))
     facts = ClusterFacts(brokers, free, loads, loads, factor_patterns=("t[01]", "t"))
     found = finish_cluster(pd.DataFrame(rows["instance"]), facts, Policy())
     shown = found[found["rule"].isin(["replication_factor", "factor_unused", "not_free"])]
     assert shown[["subject", "detail", "remedy"]].to_numpy().tolist() == [
-        ["t0", f"{reasons['t0']}; 40 partitions stay as they are", FEWER_OR_ROOM],
-        ["t1", "1 replicas asked for, min.insync.replicas: 2; 40 partitions stay as they are", MORE_OR_LESS_IN_SYNC],
+        ["t0", f"{reasons['t0']}; 40 partitions keep what they have", FEWER_OR_ROOM],
+        ["t1", "1 replicas asked for, min.insync.replicas: 2; 40 partitions keep what they have", MORE_OR_LESS_IN_SYNC],
         ["t", "no topic matches this pattern", "a pattern has to match a topic's whole name: mend it, or take it out"],
     ]

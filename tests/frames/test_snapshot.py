@@ -169,22 +169,35 @@ def test_replication_factors_are_asked_for_by_topic(spark: SparkSession, silver:
         ("orders", 4, {"exclude_brokers": (5,)}, "4 replicas asked for, brokers that can hold them: 3"),
         ("orders", 2, {"drain_brokers": (1, 2, 5)}, None),
         ("orders", 4, {"pins": (Pin(topics="orders", brokers=(1, 2, 3, 4)),)}, "4 .* hold them: 3"),
-        ("orders", 2, {"pins": (Pin(topics="orders", brokers=(1, 4)),)}, "2 .* hold them: 1"),
-        ("orders", 3, {"pins": (Pin(topics="orders", brokers=(1, 4)),)}, "its pin leaves 1 brokers for 3 replicas"),
+        ("my.orders", 3, {"pins": (Pin(topics="my.*", brokers=(1, 2)),)}, "3 .* hold them: 2"),
         ("orders.keep", 1, {}, None),
     ],
 )
-def test_a_factor_that_cannot_be_had_fixes_its_partitions(
+def test_a_factor_that_cannot_be_had_leaves_the_partitions_theirs(
     spark: SparkSession, silver: Frames, topic: str, factor: int, policy: dict[str, Any], reason: str | None
 ) -> None:
-    """Too few brokers, or fewer replicas than must be in sync: the list stays and says why, and the run goes on."""
+    """Too few brokers, or fewer replicas than must be in sync: the list keeps its length and says why; it may move."""
     factors = (TopicFactor(topics=topic, factor=factor),)
     row = built(spark, silver, replication_factors=factors, **policy)[0][topic, 0]
-    if reason is None:
-        assert (row.mobility, row.replication_factor) == ("free", factor)
-    else:
-        assert (row.mobility, row.replication_factor) == ("fixed", len(row.replicas))
-        assert re.fullmatch(reason, row.fixed_reason)
+    assert row.mobility == "free"
+    assert row.replication_factor == (factor if reason is None else len(row.replicas))
+    assert re.fullmatch(reason or "None", str(row.factor_refused))
+
+
+@pytest.mark.parametrize(("factor", "needed"), [(3, 3), (2, 3), (1, None)])
+def test_a_pin_that_leaves_too_few_brokers_for_the_factor(
+    spark: SparkSession, silver: Frames, factor: int, needed: int | None
+) -> None:
+    """A pin fixes a topic that has not room in it for what it is to have; asked for less than that, it goes inside."""
+    pins, factors = (Pin(topics="my.*", brokers=(3, 4)),), (TopicFactor(topics="my.*", factor=factor),)
+    silver = {
+        **silver,
+        "replicas": rows(spark, "replicas", replicas("my.orders", 0, [1, 2, 5])),
+        "topics": silver["topics"].limit(0),
+    }
+    row = built(spark, silver, pins=pins, replication_factors=factors)[0]["my.orders", 0]
+    told = None if needed is None else f"its pin leaves 1 brokers for {needed} replicas"
+    assert (row.fixed_reason, row.replication_factor) == (told, needed or factor)
 
 
 def test_racks_that_are_ignored_are_left_out(spark: SparkSession, silver: Frames) -> None:

@@ -52,7 +52,7 @@ def troubled_clusters(draw: st.DrawFn) -> Cluster:
 
 
 def _resized(draw: st.DrawFn, cluster: Cluster) -> Cluster:
-    """A quarter of the partitions asked to have another length; as the snapshot does, those that can't are fixed."""
+    """A quarter of the partitions asked to have another length; as in the snapshot, those that can't keep theirs."""
     brokers, partitions = cluster.brokers, cluster.partitions
     factor, rows = draw(st.integers(1, 5)), np.arange(len(partitions))
     free = partitions.mobility == FREE
@@ -60,8 +60,7 @@ def _resized(draw: st.DrawFn, cluster: Cluster) -> Cluster:
     room = pin_room(brokers, partitions, group_by_pins(brokers, partitions.topic))
     asked = (rows % 4 == 1) & free & (now != factor)
     short = asked & (room < factor) & ((partitions.topic == "a") | (factor > now))
-    fixed = make_cluster(brokers, replace(partitions, mobility=np.where(short, FIXED, partitions.mobility)))
-    return asking(fixed, np.where(asked, factor, now).tolist())
+    return asking(cluster, np.where(asked & ~short, factor, now).tolist())
 
 
 def _pinned(draw: st.DrawFn, cluster: Cluster) -> Cluster:
@@ -111,6 +110,7 @@ def partition_rows(cluster: Cluster) -> list[dict[str, object]]:
             "out_bytes_per_s": int(p.out_bytes_per_s[i]),
             "mobility": MOBILITY[p.mobility[i]],
             "fixed_reason": None,
+            "factor_refused": None,
             "pinned_brokers": next((b.ids[pin.allowed].tolist() for pin in b.pins if pin.topics == p.topic[i]), None),
         }
         for i in range(len(p))
