@@ -19,6 +19,7 @@ from optimizer.settings import (
     Settings,
     Solver,
     Storage,
+    TopicFactor,
 )
 
 _SECTIONS: dict[str, type] = {
@@ -32,6 +33,12 @@ _SECTIONS: dict[str, type] = {
     "emit": Emit,
 }
 
+# Lists of tables: what a table is, and one to show.
+_TABLES: dict[str, tuple[type, str]] = {
+    "pins": (Pin, '{topics = "audit[.].*", racks = ["a"]}'),
+    "replication_factors": (TopicFactor, '{topics = "audit[.].*", factor = 3}'),
+}
+
 
 def _typed(kind: type, values: Mapping[str, Any], where: str) -> Any:
     known = {f.name: f for f in fields(kind)}
@@ -40,8 +47,8 @@ def _typed(kind: type, values: Mapping[str, Any], where: str) -> Any:
         raise ConfigError(f"{where}: unknown {unknown}; known are {sorted(known)}")
     plain: dict[str, Any] = {}
     for name, value in values.items():
-        if name == "pins":
-            plain[name] = _typed_pins(value, where)
+        if name in _TABLES:
+            plain[name] = _typed_tables(name, value, where)
             continue
         default = known[name].default
         wanted = str if default is MISSING else type(default)
@@ -54,10 +61,11 @@ def _typed(kind: type, values: Mapping[str, Any], where: str) -> Any:
     return kind(**plain)
 
 
-def _typed_pins(value: object, where: str) -> tuple[Pin, ...]:
-    if not isinstance(value, list) or not all(isinstance(pin, Mapping) for pin in value):
-        raise ConfigError(f'{where} pins = {value!r}: expected tables like {{topics = "audit[.].*", racks = ["a"]}}')
-    return tuple(_typed(Pin, pin, f"{where} pins") for pin in value)
+def _typed_tables(name: str, value: object, where: str) -> tuple[Any, ...]:
+    kind, example = _TABLES[name]
+    if not isinstance(value, list) or not all(isinstance(table, Mapping) for table in value):
+        raise ConfigError(f"{where} {name} = {value!r}: expected tables like {example}")
+    return tuple(_typed(kind, table, f"{where} {name}") for table in value)
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -86,7 +86,7 @@ class Partitions:
     topic : (P,) object
     partition : (P,) int64
     replicas : (P, W) int64
-        Broker *indices* in order, padded with -1 behind the list.
+        Broker *indices* in order, padded with -1 behind the list; W is also the most that ``replication_factor`` asks.
     leader : (P,) int64
         Broker index of the current leader, -1 when leaderless.
     replication_factor : (P,) int64

@@ -64,11 +64,36 @@ class Pin:
                 _refuse(f"the pin of {self.topics!r}: {name}", wrong, f"each is a {kind.__name__}")
 
 
-def _check_pins(where: str, pins: "tuple[Pin, ...]") -> None:
-    patterns = [pin.topics for pin in pins]
+MOST_REPLICAS = 32767  # of a partition: Kafka's number is a short
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopicFactor:
+    """The replication factor that is asked for some topics.
+
+    Parameters
+    ----------
+    topics : str
+        Regular expression, whole name.
+    factor : int
+    """
+
+    topics: str = ""
+    factor: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.topics:
+            _refuse("replication_factors topics", self.topics, "give a regular expression for the topics' whole names")
+        _check_pattern("replication_factors topics", self.topics)
+        if not 1 <= self.factor <= MOST_REPLICAS:
+            remedy = f"give a number of replicas from 1 to {MOST_REPLICAS}"
+            _refuse(f"the replication factor of {self.topics!r}: factor", self.factor, remedy)
+
+
+def _check_patterns(where: str, patterns: list[str], remedy: str) -> None:
     twice = sorted({pattern for pattern in patterns if patterns.count(pattern) > 1})
     if twice:
-        _refuse(f"{where} pins", twice, "name each pattern once, with all of its brokers or racks")
+        _refuse(where, twice, f"name each pattern once, {remedy}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +110,7 @@ class ClusterInput:
     exclude_brokers: tuple[int, ...] = ()
     demote_brokers: tuple[int, ...] = ()
     pins: tuple[Pin, ...] = ()
+    replication_factors: tuple[TopicFactor, ...] = ()
 
     def __post_init__(self) -> None:
         if not is_folder_name(self.id):
@@ -147,6 +173,7 @@ class Policy:
     demote_brokers: tuple[int, ...] = ()
     exclude_topics: tuple[str, ...] = ()
     pins: tuple[Pin, ...] = ()
+    replication_factors: tuple[TopicFactor, ...] = ()
     rack_policy: str = "spread"
     disk_band: float = 0.05
     replicas_band: float = 0.10
@@ -246,11 +273,19 @@ class Settings:
             remedy = f"an id is another broker in each of {ids}: pin to racks, or in a [[clusters]] table"
             _refuse("[[policy.pins]]", by_broker, remedy)
         for cluster_id, pins in self.pins().items():
-            _check_pins(f"cluster {cluster_id}:", pins)
+            remedy = "with all of its brokers or racks"
+            _check_patterns(f"cluster {cluster_id}: pins", [pin.topics for pin in pins], remedy)
+        for cluster_id, factors in self.replication_factors().items():
+            where = f"cluster {cluster_id}: replication_factors"
+            _check_patterns(where, [asked.topics for asked in factors], "with one factor")
 
     def pins(self) -> dict[str, tuple[Pin, ...]]:
         """Pins of each cluster: the policy's and its own."""
         return {c.id: (*self.policy.pins, *c.pins) for c in self.clusters}
+
+    def replication_factors(self) -> dict[str, tuple[TopicFactor, ...]]:
+        """Replication factors that are asked for in each cluster: by the policy and by its own table."""
+        return {c.id: (*self.policy.replication_factors, *c.replication_factors) for c in self.clusters}
 
     def brokers_listed(self, name: str) -> dict[str, tuple[int, ...]]:
         """Broker ids of one of ``BROKER_LISTS`` by cluster: its own, and the policy's where there is one cluster."""

@@ -24,6 +24,7 @@ INSTANCE = Table(
         column("replication_factor", INT, "asked for; the length of replicas unless the policy changes it"),
         column("mobility", TEXT, "free; forced_only: moves only off brokers to empty; fixed: never moves"),
         column("fixed_reason", TEXT, "why it is not free", nullable=True),
+        column("factor_refused", TEXT, "why it keeps its replication factor though another is asked", nullable=True),
         column("pinned_brokers", INTS, "the only brokers that may hold it, ascending; null: any", nullable=True),
     ),
     key=("topic", "partition"),
@@ -83,7 +84,7 @@ PROPOSAL = Table(
 
 MOVES = Table(
     name="moves",
-    doc="One replica that the plan copies to another broker (net, over all rounds).",
+    doc="One replica that the plan copies to another broker, or gives up (net, over all rounds).",
     columns=keyed(
         column("topic", TEXT, "topic"),
         column("partition", INT, "partition"),

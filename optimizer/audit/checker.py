@@ -67,6 +67,7 @@ def audit_plan(
         _entry_violations(instance, plan, steps),
         rules.check_waves(plan, steps),
         rules.check_rollback(instance, plan, back),
+        rules.check_lengths(instance, targets),
         rules.check_drained(instance, targets),
         rules.check_pinned(instance, targets),
         rules.check_capacity(instance, steps),

@@ -55,10 +55,9 @@ def _mobility(instance: Instance, before: AuditPartition, entry: Entry) -> Itera
 def _forced_only(instance: Instance, before: AuditPartition, replicas: tuple[int, ...]) -> Iterator[Violation]:
     subject = name(before.key)
     needless = [b for b in before.replicas if b not in replicas and b not in instance.to_empty]
-    shrinks = before.replication_factor < len(before.replicas)
-    if needless and not shrinks:
+    if needless:
         yield Violation("excluded", subject, f"it is excluded, yet leaves brokers {needless}, which stay")
-    unforced = before.replication_factor == len(before.replicas) and not instance.to_empty & set(before.replicas)
+    unforced = not instance.to_empty & set(before.replicas)
     if unforced and not needless:
         yield Violation("excluded", subject, "it is excluded and nothing forces a change")
     first = before.replicas[0]
@@ -67,15 +66,15 @@ def _forced_only(instance: Instance, before: AuditPartition, replicas: tuple[int
 
 
 def _factor(before: AuditPartition, replicas: tuple[int, ...]) -> Iterator[Violation]:
-    if len(replicas) not in (before.replication_factor, len(before.replicas)):
+    if len(replicas) != before.replication_factor:
         asked = f"{len(before.replicas)} replicas now, {before.replication_factor} asked for"
         yield Violation("replication_factor", name(before.key), f"{len(replicas)} replicas planned; {asked}")
 
 
 def _racks(instance: Instance, before: AuditPartition, replicas: tuple[int, ...]) -> Iterator[Violation]:
-    """The spread over racks holds, or was broken before and is no worse."""
+    """The spread over racks holds, or was broken before and is no worse; each list is judged by its own length."""
     misses = instance.rack_misses(replicas, len(replicas), before.pinned_brokers)
-    was = instance.rack_misses(before.replicas, len(replicas), before.pinned_brokers)
+    was = instance.rack_misses(before.replicas, len(before.replicas), before.pinned_brokers)
     if misses > was:
         detail = f"{list(replicas)}: {misses} replicas against the rack rule, {was} before"
         yield Violation("racks", name(before.key), detail)
@@ -86,6 +85,15 @@ def _leader(instance: Instance, before: AuditPartition, replicas: tuple[int, ...
     first = replicas[0]
     if first != before.replicas[0] and first not in instance.leading and instance.leading & set(replicas):
         yield Violation("leadership", name(before.key), f"broker {first} may not become preferred leader")
+
+
+def check_lengths(instance: Instance, targets: Targets) -> Iterator[Violation]:
+    """Free partitions that the plan does not name have as many replicas as are asked for, but for excused ones."""
+    for key, partition in instance.partitions.items():
+        stays = key not in targets and partition.mobility == FREE and key not in instance.limits.excused
+        if stays and len(partition.replicas) != partition.replication_factor:
+            asked = f"{len(partition.replicas)} replicas stay, {partition.replication_factor} asked for"
+            yield Violation("replication_factor", name(key), asked)
 
 
 def check_drained(instance: Instance, targets: Targets) -> Iterator[Violation]:

@@ -14,6 +14,7 @@ _FORMATS: dict[str, Callable[[float], str]] = {
     "replicas_moved": human_count,
     "partitions_changed": human_count,
     "leader_changes": human_count,
+    "factor_changes": human_count,
     "baseline_refused": human_count,
     "rack_violations": human_count,
     "replicas_on_leaving_brokers": human_count,
@@ -25,13 +26,14 @@ _FORMATS: dict[str, Callable[[float], str]] = {
     "replicas_spread": human_count,
     "leaders_spread": human_count,
 }
-_HIDDEN_WHEN_ZERO = ("baseline_refused", "rack_violations", "replicas_on_leaving_brokers")
+_HIDDEN_WHEN_ZERO = ("factor_changes", "baseline_refused", "rack_violations", "replicas_on_leaving_brokers")
 COST = (
     "moved_bytes",
     "moved_share_percent",
     "replicas_moved",
     "partitions_changed",
     "leader_changes",
+    "factor_changes",
     "baseline_refused",
 )
 

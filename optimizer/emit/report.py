@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from optimizer.emit.charts import HEIGHT, WIDTH, charts
+from optimizer.emit.factors import factors_text
 from optimizer.emit.figures import COST, compared_with_default, lines, proof
 from optimizer.emit.model import ClusterPlan, Document, Row, wave_folder
 from optimizer.emit.pages import render
@@ -13,7 +14,10 @@ from optimizer.emit.units import human_bytes, human_count, human_percent, human_
 LARGEST = 25
 _SHOWN = 50
 _PROVES = {
-    "forced": "Replicas on brokers to empty, and those that break the rack rule, have to be copied by any plan.",
+    "forced": (
+        "Replicas on brokers to empty, those that break the rack rule, and those that the replication factor asks for "
+        "besides, have to be copied by any plan."
+    ),
     "flow": (
         "What a broker holds above its band must leave it and what it lacks must come: no plan within the bands "
         "copies less than the larger of the two."
@@ -85,6 +89,7 @@ def report(plan: ClusterPlan, written: Sequence[Document]) -> str:
         cards=_cards(plan),
         proof=proof(plan),
         default=compared_with_default(plan),
+        factors=factors_text(plan),
         execution=execution(plan),
         cost=[line for line in figures if line.name in COST],
         balance=[line for line in figures if line.name not in COST],

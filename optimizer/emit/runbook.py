@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from optimizer.emit.factors import factors_text, gives_up_replicas
 from optimizer.emit.figures import compared_with_default, proof
 from optimizer.emit.files import needs_election
 from optimizer.emit.model import WHOLE_PLAN, ClusterPlan, Row, wave_folder
@@ -57,6 +58,8 @@ def runbook(plan: ClusterPlan) -> str:
         proof=proof(plan),
         default=compared_with_default(plan),
         execution=execution(plan),
+        factors=factors_text(plan),
+        gives_up_replicas=gives_up_replicas(plan),
         elections=sum(needs_election(row) for row in plan.changed),
         in_one_request=len(plan.of_wave(WHOLE_PLAN)) <= PARTITIONS_PER_REQUEST,
         request_limit=PARTITIONS_PER_REQUEST,

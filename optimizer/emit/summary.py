@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
+from optimizer.emit.factors import factors_text
 from optimizer.emit.figures import compared_with_default, lines, proof
 from optimizer.emit.model import ClusterPlan, Document, Row
 from optimizer.emit.units import human_bytes, human_rate, human_time, plural
@@ -43,7 +44,7 @@ def execution(plan: ClusterPlan) -> str:
     seconds = sum(row["estimated_seconds"] for row in plan.waves)
     rate = max(row["throttle_bytes_per_s"] for row in plan.waves)
     text = f"{plural(len(plan.waves), 'wave')}, about {human_time(seconds)} of copying"
-    return f"{text} at up to {human_rate(rate)} a broker and direction." if rate else f"{text}: only the order changes."
+    return f"{text} at up to {human_rate(rate)} a broker and direction." if rate else f"{text}: nothing is copied."
 
 
 def _findings(findings: Sequence[Row]) -> Iterator[str]:
@@ -79,6 +80,7 @@ def summary_text(plan: ClusterPlan, written: Sequence[Document]) -> str:
         "",
         *_paragraph(proof(plan)),
         *_paragraph(compared_with_default(plan)),
+        *_paragraph(factors_text(plan)),
         *_paragraph(execution(plan)),
         *_findings(plan.findings),
         "",

@@ -100,8 +100,11 @@ def bound_rows(placement: DataFrame, states: Mapping[str, Solved], run: Run) -> 
             "bands"
         )
         values = {
-            "forced": (terms[cluster_id, 0][0], "replicas on brokers to empty, and over the rack cap"),
-            "flow": (flow_bytes(state.loads_before, limits[cluster_id]), "disk that brokers must shed or receive"),
+            "forced": (terms[cluster_id, 0][0], "replicas on brokers to empty, over the rack cap, and missing"),
+            "flow": (
+                flow_bytes(state.loads_before, limits[cluster_id], state.loads),
+                "disk that brokers must shed or receive",
+            ),
             "lagrangian": (max(0, int(np.floor(duals[source]))), detail),
         }
         best = max(values, key=lambda kind: values[kind][0])

@@ -6,23 +6,28 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from optimizer.domain import Brokers, Floats
-from optimizer.solve.class_prices import Classes, class_of_bins
+from optimizer.solve.bands import DISK
+from optimizer.solve.class_prices import RATE_CLASSES, SIZE_CLASSES, Classes, class_of_bins
 
-KEY = ["cluster_id", "size_bin", "rate_bin"]
+KEY = ["cluster_id", "grows", "size_bin", "rate_bin"]
 
 
 def _binned(placement: DataFrame) -> DataFrame:
-    """Partitions with the bin of their size (half octaves) and of bytes in over size (octaves)."""
+    """Partitions with the bin of their size (half octaves) and of bytes in over size (octaves), and whether the
+    replication factor that is asked for is smaller (-1), as it is, or larger (1)."""
 
     def octaves(value: Column) -> Column:
         return F.floor(F.log2(value)).cast("int")
 
+    more = F.col("replication_factor") - F.size("replicas")
     size, rate = F.greatest("size_bytes", F.lit(1)), F.greatest("in_bytes_per_s", F.lit(1))
     return placement.select(
         "cluster_id",
         F.col("replicas"),
         "size_bytes",
         "in_bytes_per_s",
+        (F.col("size_bytes") * more).alias("growth"),
+        F.signum(more).cast("int").alias("grows"),
         octaves(size.cast("double") * size.cast("double")).alias("size_bin"),
         octaves(rate.cast("double") / size).alias("rate_bin"),
     )
@@ -35,11 +40,14 @@ def _sums() -> list[Column]:
 def classes_of(placement: DataFrame, brokers: dict[str, Brokers], scale: dict[str, Floats]) -> dict[str, Classes]:
     """Classes of each cluster, in its mean broker loads, of the placement before the plan."""
     binned = _binned(placement)
-    bins = binned.groupBy(*KEY).agg(*_sums()).toPandas().sort_values(KEY, kind="stable")
+    bins = (
+        binned.groupBy(*KEY).agg(*_sums(), F.sum("growth").alias("growth")).toPandas().sort_values(KEY, kind="stable")
+    )
     bins["class"] = -1
-    for _, rows in bins.groupby("cluster_id", sort=True):
+    for _, rows in bins.groupby(["cluster_id", "grows"], sort=True):
         count = rows["n"].to_numpy(dtype=np.int64)
-        bins.loc[rows.index, "class"] = class_of_bins(rows["size_bin"].to_numpy(), rows["rate_bin"].to_numpy(), count)
+        of_bins = class_of_bins(rows["size_bin"].to_numpy(), rows["rate_bin"].to_numpy(), count)
+        bins.loc[rows.index, "class"] = (1 + rows["grows"]) * SIZE_CLASSES * RATE_CLASSES + of_bins
     spark = placement.sparkSession
     names = F.broadcast(spark.createDataFrame(bins[[*KEY, "class"]]))
     hosts = binned.join(names, on=KEY).select(
@@ -54,9 +62,10 @@ def classes_of(placement: DataFrame, brokers: dict[str, Brokers], scale: dict[st
 
 def _classes(held: pd.DataFrame, bins: pd.DataFrame, brokers: Brokers, scale: Floats) -> Classes:
     loads = ["n", "size", "in"]
-    total = bins.groupby("class", sort=True)[loads].sum()
+    total = bins.groupby("class", sort=True)[[*loads, "growth"]].sum()
     at = np.searchsorted(total.index.to_numpy(), held["class"].to_numpy())
     load = np.zeros((len(brokers), len(total), len(loads)))
     load[np.searchsorted(brokers.ids, held["broker_id"].to_numpy()), at] = held[loads].to_numpy(dtype=np.float64)
-    mean = total.to_numpy(dtype=np.float64) / total[["n"]].to_numpy(dtype=np.float64)
-    return Classes(load / scale, mean / scale)
+    mean = total[loads].to_numpy(dtype=np.float64) / total[["n"]].to_numpy(dtype=np.float64)
+    growth = total["growth"].to_numpy(dtype=np.float64)
+    return Classes(load / scale, mean / scale, growth / scale[DISK])

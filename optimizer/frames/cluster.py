@@ -61,15 +61,17 @@ def replica_lists(matrix: Ints, ids: Ints) -> list[list[int]]:
 
 
 def to_partitions(frame: pd.DataFrame, ids: Ints) -> Partitions:
-    """Partitions of one cluster from rows of ``instance``, ascending by topic and partition."""
+    """Partitions of one cluster from rows of ``instance``, ascending by topic and partition; ``replicas`` is as wide as
+    the lists are now and as the factors ask."""
     rows = frame.sort_values(["topic", "partition"], kind="stable")
     leader = rows["leader"].to_numpy(dtype="float64", na_value=-1.0).astype(np.int64)
+    factor = _ints(rows["replication_factor"])
     return Partitions(
         topic=rows["topic"].to_numpy(dtype=object),
         partition=_ints(rows["partition"]),
-        replicas=replica_matrix(rows["replicas"], ids),
+        replicas=replica_matrix(rows["replicas"], ids, width=int(factor.max(initial=1))),
         leader=np.where(np.isin(leader, ids), np.searchsorted(ids, leader).clip(0, len(ids) - 1), -1),
-        replication_factor=_ints(rows["replication_factor"]),
+        replication_factor=factor,
         size_bytes=_ints(rows["size_bytes"]),
         in_bytes_per_s=_ints(rows["in_bytes_per_s"]),
         out_bytes_per_s=_ints(rows["out_bytes_per_s"]),

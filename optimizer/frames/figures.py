@@ -24,6 +24,7 @@ FIGURES = (
     Figure("replicas_moved", "Replicas copied"),
     Figure("partitions_changed", "Partitions changed"),
     Figure("leader_changes", "Preferred leaders changed"),
+    Figure("factor_changes", "Partitions with another replication factor"),
     Figure("bound_bytes", "Proven least that any plan as balanced must copy"),
     Figure("gap_percent", "Over the proven least"),
     Figure("times_default", "Kafka's default copies so many times as much"),
@@ -68,12 +69,20 @@ def _copied(base: DataFrame) -> DataFrame:
         F.sum(F.size("adding_replicas")).alias("replicas_moved"),
         F.sum(F.col("is_changed").cast("long")).alias("partitions_changed"),
         F.sum(F.col("leader_changed").cast("long")).alias("leader_changes"),
+        _resized("proposed_replicas").alias("factor_changes"),
         F.sum("default_moved_bytes").alias("default_moved_bytes"),
         F.sum("default_added_replicas").alias("default_replicas_moved"),
         F.sum(F.col("default_changed").cast("long")).alias("default_partitions_changed"),
         F.sum(F.col("default_leader_changed").cast("long")).alias("default_leader_changes"),
+        _resized("baseline_replicas").alias("default_factor_changes"),
         F.sum(F.col("default_refused").cast("long")).alias("baseline_refused"),
     )
+
+
+def _resized(column: str) -> Column:
+    """Partitions whose list gets another length; an empty list is Kafka's refusal."""
+    length = F.size(column)
+    return F.sum(((length > 0) & (length != F.size("current_replicas"))).cast("long"))
 
 
 def _plan_figures(totals: DataFrame, bounds: DataFrame, waves: DataFrame) -> list[DataFrame]:
@@ -84,7 +93,8 @@ def _plan_figures(totals: DataFrame, bounds: DataFrame, waves: DataFrame) -> lis
     frame = totals.join(best, CLUSTER, "left").join(timed, CLUSTER, "left")
     moved, bound = F.col("moved_bytes"), F.col("bound_bytes")
     gap = F.when(bound > 0, 100.0 * (moved / bound - 1)).when(moved == bound, 0.0)
-    after = {name: F.col(name) for name in ("moved_bytes", "replicas_moved", "partitions_changed", "leader_changes")}
+    counted = ("moved_bytes", "replicas_moved", "partitions_changed", "leader_changes", "factor_changes")
+    after = {name: F.col(name) for name in counted}
     after |= {
         "moved_share_percent": _percent(moved, F.col("total_bytes")),
         "bound_bytes": bound,
@@ -93,7 +103,6 @@ def _plan_figures(totals: DataFrame, bounds: DataFrame, waves: DataFrame) -> lis
         "waves": F.coalesce("waves", F.lit(0)),
         "estimated_hours": F.coalesce("estimated_hours", F.lit(0.0)),
     }
-    counted = ("moved_bytes", "replicas_moved", "partitions_changed", "leader_changes")
     default = {name: F.col(f"default_{name}") for name in counted}
     default |= {
         "moved_share_percent": _percent(F.col("default_moved_bytes"), F.col("total_bytes")),

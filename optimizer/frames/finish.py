@@ -1,5 +1,6 @@
 """The last step of solve, one task a cluster: order lists, choose leaders, name moves and findings."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
@@ -11,6 +12,7 @@ from pyspark.sql import functions as F
 import schemas
 from optimizer.domain import Bands, Brokers, Floats, Ints, Partitions
 from optimizer.frames.cluster import replica_lists, replica_matrix, to_partitions, with_nulls
+from optimizer.frames.factors import TOO_FEW_BROKERS
 from optimizer.frames.pins import PIN_LEAVES
 from optimizer.settings import Policy
 from optimizer.solve import explain, proposal
@@ -22,18 +24,22 @@ COLUMNS = (
     "size_bytes bigint, out_bytes_per_s bigint, reason string, rule string, subject string, when string, "
     "detail string, remedy string"
 )
+FEWER_OR_ROOM = "ask for fewer, or let more brokers accept replicas"
+MORE_OR_LESS_IN_SYNC = "ask for more, or lower min.insync.replicas first"
 NAMES = [field.split()[0] for field in COLUMNS.split(", ")]
 
 
 @dataclass(frozen=True)
 class ClusterFacts:
-    """What the driver knows of a solved cluster: brokers, bands, loads before and after (B, D), shards that failed."""
+    """What the driver knows of a solved cluster: brokers, bands, loads before and after (B, D), shards that failed,
+    and the patterns that ask for a replication factor."""
 
     brokers: Brokers
     limits: Bands
     before: Floats
     after: Floats
     failures: tuple[proposal.Finding, ...] = ()
+    factor_patterns: tuple[str, ...] = ()
 
 
 def _proposals(partitions: Partitions, final: Ints, ids: Ints) -> Iterable[dict[str, object]]:
@@ -53,9 +59,9 @@ def _moves(brokers: Brokers, partitions: Partitions, settled: Ints) -> Iterable[
             "kind": "move",
             "topic": partitions.topic[move.row],
             "partition": partitions.partition[move.row],
-            "from_broker": brokers.ids[move.from_broker],
-            "to_broker": brokers.ids[move.to_broker],
-            "size_bytes": partitions.size_bytes[move.row],
+            "from_broker": None if move.from_broker < 0 else brokers.ids[move.from_broker],
+            "to_broker": None if move.to_broker < 0 else brokers.ids[move.to_broker],
+            "size_bytes": 0 if move.to_broker < 0 else partitions.size_bytes[move.row],
             "reason": move.reason,
         }
 
@@ -80,12 +86,25 @@ def _fixed_findings(frame: pd.DataFrame) -> Iterable[proposal.Finding]:
         yield proposal.Finding("not_free", f"{row.topic}-{row.partition}", "both", str(row.fixed_reason), remedy)
 
 
+def _factor_findings(frame: pd.DataFrame, patterns: Iterable[str]) -> Iterable[proposal.Finding]:
+    """Topics that can't have the replication factor asked for, and patterns that match no topic."""
+    for topic, rows in frame[frame["factor_refused"].notna()].groupby("topic", sort=True):
+        detail = f"{rows['factor_refused'].max()}; {len(rows)} partitions keep what they have"
+        remedy = FEWER_OR_ROOM if TOO_FEW_BROKERS in detail else MORE_OR_LESS_IN_SYNC
+        yield proposal.Finding("replication_factor", str(topic), "both", detail, remedy)
+    names = set(frame["topic"])
+    for pattern in sorted(patterns):
+        if not any(re.fullmatch(pattern, topic) for topic in names):
+            remedy = "a pattern has to match a topic's whole name: mend it, or take it out"
+            yield proposal.Finding("factor_unused", pattern, "both", "no topic matches this pattern", remedy)
+
+
 def finish_cluster(frame: pd.DataFrame, facts: ClusterFacts, policy: Policy) -> pd.DataFrame:
     """Rows of every output table of one cluster, columns of COLUMNS."""
     brokers = facts.brokers
     rows = frame.sort_values(["topic", "partition"], kind="stable").reset_index(drop=True)
     partitions = to_partitions(rows, brokers.ids)
-    chosen = replica_matrix(rows["current"], brokers.ids)
+    chosen = replica_matrix(rows["current"], brokers.ids, width=partitions.replicas.shape[1])
     settled = proposal.settle(partitions.replicas, chosen)
     slot = assign_leaders(brokers, partitions, settled, leaders_band=policy.leaders_band, out_band=policy.out_band)
     final = lead_with(settled, slot)
@@ -99,6 +118,7 @@ def finish_cluster(frame: pd.DataFrame, facts: ClusterFacts, policy: Policy) -> 
             brokers, facts.limits, facts.before, facts.after, partitions=partitions, placed=final, policy=policy
         ),
         *_fixed_findings(rows),
+        *_factor_findings(rows, facts.factor_patterns),
         *facts.failures,
     ]
     records: list[dict[str, object]] = [

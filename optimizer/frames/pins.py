@@ -1,4 +1,4 @@
-"""Pins in the snapshot: which brokers may hold a topic's replicas, and whether they are enough."""
+"""Pins in the snapshot: which brokers may hold a topic's replicas, and how many that leaves."""
 
 from collections.abc import Callable, Sequence
 from functools import reduce
@@ -58,17 +58,22 @@ def matches(patterns: Sequence[str]) -> Column:
 
 
 def with_pins(partitions: DataFrame, brokers: DataFrame, settings: Settings) -> DataFrame:
-    """Partitions with ``pinned_brokers`` and ``pin_leaves``, how many of them may hold a replica after the plan.
+    """Partitions with ``pinned_brokers`` and ``room``, how many brokers may hold a replica after the plan.
 
     Parameters
     ----------
     partitions : DataFrame
-        With cluster_id, topic and ``replicas``.
+        With cluster_id, topic, ``replicas`` and ``asked``, the replication factor.
     brokers : DataFrame
         Rows of ``instance_brokers``.
+
+    Returns
+    -------
+    DataFrame
+        ``room`` is null where there is no pin and the replication factor stays.
     """
-    if not any(settings.pins().values()):
-        nothing = {"pinned_brokers": F.lit(None).cast("array<int>"), "pin_leaves": F.lit(None).cast("int")}
+    if not any((*settings.pins().values(), *settings.replication_factors().values())):
+        nothing = {"pinned_brokers": F.lit(None).cast("array<int>"), "room": F.lit(None).cast("int")}
         return partitions.withColumns(nothing)
     columns = ("cluster_id", "broker_id", "accepts_replicas", "must_empty", "pinned_topics")
     hosts: dict[str, list[Row]] = {}
@@ -76,10 +81,15 @@ def with_pins(partitions: DataFrame, brokers: DataFrame, settings: Settings) -> 
         hosts.setdefault(row.cluster_id, []).append(row)
     accepting = _by_cluster(hosts, lambda row: row.accepts_replicas)
     leaving = _by_cluster(hosts, lambda row: row.must_empty)
-    staying = F.array_except(F.array_intersect("pinned_brokers", "replicas"), leaving)
-    leaves = F.size(F.array_union(F.array_intersect("pinned_brokers", accepting), staying))
+    is_pinned = F.col("pinned_brokers").isNotNull()
+
+    def allowed(ids: Column) -> Column:
+        return F.when(is_pinned, F.array_intersect("pinned_brokers", ids)).otherwise(ids)
+
+    staying = F.array_except(allowed(F.col("replicas")), leaving)
+    room = F.size(F.array_union(allowed(accepting), staying))
     pinned = partitions.withColumn("pinned_brokers", F.coalesce(*(_pinned(c, rows) for c, rows in hosts.items())))
-    return pinned.withColumn("pin_leaves", F.when(F.col("pinned_brokers").isNotNull(), leaves))
+    return pinned.withColumn("room", F.when(is_pinned | (F.col("asked") != F.size("replicas")), room))
 
 
 def _ids(rows: Sequence[Row]) -> Column:

@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from optimizer.errors import ConfigError
+from optimizer.frames.factors import check_factors, refused_factor, with_asked
 from optimizer.frames.pins import PIN_LEAVES, check_pins, matches, pinned_topics, with_pins
 from optimizer.settings import BROKER_LISTS, Settings
 from optimizer.stages import Frames, Run
@@ -22,13 +23,14 @@ def build(inputs: Frames, run: Run) -> Frames:
     Raises
     ------
     ConfigError
-        When a list or a pin names what the cluster has not, or the policy leaves a cluster without a broker that may
-        hold replicas.
+        When a list or a pin names what the cluster has not, patterns ask different replication factors for a topic, or
+        the policy leaves a cluster without a broker that may hold replicas.
     """
     brokers = plan_brokers(inputs["brokers"], inputs["replicas"], run.settings)
     _check_policy(brokers, run.settings)
     check_pins(inputs["brokers"], run.settings)
-    partitions = plan_partitions(inputs["replicas"], inputs["partition_load"], brokers, run.settings)
+    check_factors(inputs["replicas"], run.settings)
+    partitions = plan_partitions(inputs, brokers, run.settings)
     return {
         "instance": conform(partitions, INSTANCE),
         "instance_brokers": conform(brokers, INSTANCE_BROKERS),
@@ -85,15 +87,23 @@ def _listed(settings: Settings, name: str) -> Column:
     return reduce(Column.__or__, hits, F.lit(False))
 
 
-def plan_partitions(replicas: DataFrame, load: DataFrame, brokers: DataFrame, settings: Settings) -> DataFrame:
+def plan_partitions(inputs: Frames, brokers: DataFrame, settings: Settings) -> DataFrame:
     """Partitions with ordered replicas; of a reassignment in flight its target, which is left alone.
 
     A partition without a leader or an in-sync replica is fixed too: nothing could be copied from it. So is one with a
     replica that stays on a fenced broker: Kafka's tool refuses a list that names a broker which is not live; and one
-    whose pin leaves fewer brokers than it has replicas.
+    whose pin leaves fewer brokers than it needs. Fixed and excluded ones keep the replication factor that they have,
+    and so do those that can't have what is asked: for too few brokers, or with fewer replicas than must be in sync.
+
+    Parameters
+    ----------
+    inputs : mapping
+        ``replicas``, ``topics`` and ``partition_load``.
+    brokers : DataFrame
+        Rows of ``instance_brokers``.
     """
     waiting = brokers.where("state = 'fenced' AND NOT must_empty").select(*_BROKER, F.lit(True).alias("is_fenced"))
-    known = replicas.join(F.broadcast(waiting), list(_BROKER), "left")
+    known = inputs["replicas"].join(F.broadcast(waiting), list(_BROKER), "left")
     row = F.struct("position", "broker_id", F.coalesce("log_dir", F.lit("any")).alias("log_dir"))
     target = F.array_sort(F.collect_list(F.when(~F.col("is_removing"), row)))
     gathered = known.groupBy(*_PARTITION).agg(
@@ -103,24 +113,30 @@ def plan_partitions(replicas: DataFrame, load: DataFrame, brokers: DataFrame, se
         F.max(F.col("is_adding") | F.col("is_removing")).alias("in_flight"),
         F.min(F.when(F.col("is_fenced") & ~F.col("is_removing"), F.col("broker_id"))).alias("fenced_on"),
     )
-    reason = (
-        F.when(F.col("in_flight"), "in flight")
-        .when(F.col("leader").isNull(), "leaderless")
-        .when(F.size("isr") == 0, "no in-sync replica")
-        .when(F.col("fenced_on").isNotNull(), F.format_string("a replica on fenced broker %d", "fenced_on"))
-        .when(
-            F.col("pin_leaves") < F.size("replicas"),
-            F.format_string(f"{PIN_LEAVES} %d brokers for %d replicas", "pin_leaves", F.size("replicas")),
-        )
-        .when(matches(settings.policy.exclude_topics), "topic excluded")
-    )
     mobility = F.when(F.col("fixed_reason").isNull(), "free").when(
         F.col("fixed_reason") == "topic excluded", "forced_only"
     )
     targets = {"replicas": F.col("target.broker_id"), "log_dirs": F.col("target.log_dir")}
+    factor, now = F.col("replication_factor"), F.size("replicas")
     return (
-        with_pins(gathered.withColumns(targets), brokers, settings)
-        .join(load, list(_PARTITION), "left")
-        .withColumns({"replication_factor": F.size("replicas"), "fixed_reason": reason})
+        with_pins(with_asked(gathered.withColumns(targets), inputs["topics"], settings), brokers, settings)
+        .join(inputs["partition_load"], list(_PARTITION), "left")
+        .withColumn("factor_refused", refused_factor())
+        .withColumn("replication_factor", F.when(F.col("factor_refused").isNull(), F.col("asked")).otherwise(now))
+        .withColumn("fixed_reason", _fixed_reason(settings))
         .withColumn("mobility", mobility.otherwise("fixed"))
+        .withColumn("replication_factor", F.when(F.col("mobility") == "free", factor).otherwise(now))
+    )
+
+
+def _fixed_reason(settings: Settings) -> Column:
+    short = F.col("pinned_brokers").isNotNull() & (F.col("room") < F.col("replication_factor"))
+    pin_leaves = F.format_string(f"{PIN_LEAVES} %d brokers for %d replicas", "room", "replication_factor")
+    return (
+        F.when(F.col("in_flight"), "in flight")
+        .when(F.col("leader").isNull(), "leaderless")
+        .when(F.size("isr") == 0, "no in-sync replica")
+        .when(F.col("fenced_on").isNotNull(), F.format_string("a replica on fenced broker %d", "fenced_on"))
+        .when(short, pin_leaves)
+        .when(matches(settings.policy.exclude_topics), "topic excluded")
     )

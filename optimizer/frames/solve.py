@@ -17,8 +17,8 @@ from optimizer.domain import Bands, Brokers, Floats
 from optimizer.frames.certificate import bound_rows
 from optimizer.frames.cluster import to_brokers
 from optimizer.frames.finish import ClusterFacts, finish
-from optimizer.frames.pin_start import started
 from optimizer.frames.rounds import ClusterRound, apply_moves, broker_loads_now, solve_shards
+from optimizer.frames.start import started
 from optimizer.settings import Settings
 from optimizer.solve.assemble import ClusterFrame
 from optimizer.solve.bands import DISK, Demand, bands_for, load_scale
@@ -32,7 +32,7 @@ SETTLED = 1e-9
 
 @dataclass
 class ClusterState:
-    """What the driver knows of one cluster while it is solved."""
+    """What the driver knows of one cluster while it is solved; ``resized``: a list changes its length."""
 
     brokers: Brokers
     demand: Demand
@@ -41,6 +41,7 @@ class ClusterState:
     loads_before: Floats
     loads: Floats
     prices: Floats
+    resized: bool
     open: bool = True
     to_mend: bool = True
     balanced: bool = False
@@ -49,18 +50,25 @@ class ClusterState:
     curve: list[CurvePoint] = field(default_factory=list)
 
 
-def _demands(placement: DataFrame) -> dict[str, Demand]:
-    """Demand of each cluster by replication factor."""
+def _demands(placement: DataFrame) -> dict[str, tuple[Demand, bool]]:
+    """Demand of each cluster by replication factor, and whether a list is to change its length."""
+    resized = F.size("replicas") != F.col("replication_factor")
     sums = placement.groupBy("cluster_id", "replication_factor").agg(
-        F.count("*").alias("n"), F.sum("size_bytes").alias("size"), F.sum("in_bytes_per_s").alias("in")
+        F.count("*").alias("n"),
+        F.sum("size_bytes").alias("size"),
+        F.sum("in_bytes_per_s").alias("in"),
+        F.max(resized).alias("resized"),
     )
     rows: dict[str, list[Row]] = {}
     for row in sums.orderBy("cluster_id", "replication_factor").collect():
         rows.setdefault(row.cluster_id, []).append(row)
     return {
-        cluster_id: Demand(
-            np.array([r.replication_factor for r in group], dtype=np.int64),
-            np.array([(r.n, r.size, r["in"]) for r in group], dtype=np.float64),
+        cluster_id: (
+            Demand(
+                np.array([r.replication_factor for r in group], dtype=np.int64),
+                np.array([(r.n, r.size, r["in"]) for r in group], dtype=np.float64),
+            ),
+            any(r.resized for r in group),
         )
         for cluster_id, group in rows.items()
     }
@@ -75,11 +83,11 @@ def read_brokers(table: DataFrame) -> dict[str, Brokers]:
 def _states(placement: DataFrame, brokers: dict[str, Brokers], settings: Settings) -> dict[str, ClusterState]:
     loads = broker_loads_now(placement, brokers)
     states = {}
-    for cluster_id, demand in _demands(placement).items():
+    for cluster_id, (demand, resized) in _demands(placement).items():
         hosts, now = brokers[cluster_id], loads[cluster_id]
         limits = bands_for(hosts, demand, now, settings.policy)
         scale = load_scale(hosts, demand)
-        states[cluster_id] = ClusterState(hosts, demand, limits, scale, now, now, np.zeros_like(now))
+        states[cluster_id] = ClusterState(hosts, demand, limits, scale, now, now, np.zeros_like(now), resized)
     return states
 
 
@@ -225,6 +233,24 @@ def _failures(results: list[tuple[int, Row]]) -> dict[str, list[Finding]]:
     return found
 
 
+def _facts(
+    states: dict[str, ClusterState], failed: dict[str, list[Finding]], settings: Settings
+) -> dict[str, ClusterFacts]:
+    """What the last step needs of each cluster."""
+    asked = settings.replication_factors()
+    return {
+        c: ClusterFacts(
+            s.brokers,
+            s.limits,
+            s.loads_before,
+            s.loads,
+            failures=tuple(failed.get(c, ())),
+            factor_patterns=tuple(one.topics for one in asked.get(c, ())),
+        )
+        for c, s in states.items()
+    }
+
+
 def _shard_rows(results: list[tuple[int, Row]], run: Run) -> Iterator[dict[str, object]]:
     names = [c.name for c in schemas.ALL["shard_results"].columns]
     firsts: dict[tuple[int, str], int] = {}
@@ -257,19 +283,14 @@ def build(inputs: Frames, run: Run) -> Frames:
     brokers = read_brokers(inputs["instance_brokers"])
     start = inputs["instance"].drop("run_id").withColumn("current", F.col("replicas")).localCheckpoint()
     states = _states(start, brokers, run.settings)
-    if any(state.brokers.pins for state in states.values()):
+    if any(state.brokers.pins or state.resized for state in states.values()):
         start = started(start, states).localCheckpoint()
         for cluster_id, loads in broker_loads_now(start, brokers).items():
             states[cluster_id].loads = loads
     placement, results = _rounds(start, states, run)
     if not all(state.brokers.is_live.all() for state in states.values()):
         placement = _acceptable(placement, states).localCheckpoint()
-    failed = _failures(results)
-    frames = {
-        cluster_id: ClusterFacts(s.brokers, s.limits, s.loads_before, s.loads, tuple(failed.get(cluster_id, ())))
-        for cluster_id, s in states.items()
-    }
-    finished = finish(placement, frames, run)
+    finished = finish(placement, _facts(states, _failures(results), run.settings), run)
     bounds = bound_rows(placement, states, run)
     shard_rows = list(_shard_rows(results, run))
     return {

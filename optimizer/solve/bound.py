@@ -1,10 +1,11 @@
 """Lower bounds on the bytes that any plan within the bands must move; the largest is the certificate.
 
 forced
-    Replicas on brokers that must empty or outside their pin, and per partition the replicas over the rack caps: each
-    must be copied somewhere.
+    Replicas on brokers that must empty or outside their pin, and per partition the replicas over the rack caps, as far
+    as the replication factor asks for as many, and those that are missing to it: each must be copied somewhere.
 flow
     Brokers above their disk band must shed the difference, brokers below must receive it; whichever sum is larger.
+    Where replication factors change, what is shed need not all be copied, or more is: the difference of all disks.
 lagrangian
     For any prices pi of load per broker and resource: ``sum_p min_T (bytes(T) + sum_{b in T} pi_b . w_p) - sum_b
     (pi+ . upper -
@@ -54,16 +55,23 @@ def forced_bytes(brokers: Brokers, partitions: Partitions, reached: Ints) -> Int
     groups = group_by_pins(brokers, partitions.topic)
     leaving = must_leave(brokers, partitions, groups, partitions.replicas)
     caps = rack_rule(brokers, groups, partitions.replication_factor).cap
-    staying = np.where(leaving, -1, partitions.replicas)
-    over = np.maximum(rack_histogram(staying, brokers.rack, len(brokers.rack_names)) - caps[:, None], 0).sum(axis=1)
-    over = np.where(partitions.mobility == FORCED_ONLY, 0, over)
-    copies = np.where(partitions.mobility == FIXED, 0, leaving.sum(axis=1) + over)
+    histogram = rack_histogram(np.where(leaving, -1, partitions.replicas), brokers.rack, len(brokers.rack_names))
+    most = np.where(partitions.mobility == FORCED_ONLY, partitions.replication_factor, caps)
+    staying = np.minimum(histogram, most[:, None]).sum(axis=1)
+    copies = np.where(partitions.mobility == FIXED, 0, np.maximum(partitions.replication_factor - staying, 0))
     return np.asarray(np.minimum(copies, copies_of(partitions.replicas, reached)) * partitions.size_bytes)
 
 
-def flow_bytes(loads: Floats, limits: Bands) -> int:
-    """Bytes that must leave brokers above, or enter brokers below, their disk band."""
-    shed = np.maximum(loads[:, DISK] - limits.upper[:, DISK], 0).sum()
+def flow_bytes(loads: Floats, limits: Bands, after: Floats) -> int:
+    """Bytes that must leave brokers above and be copied, or enter brokers below, their disk band.
+
+    Parameters
+    ----------
+    loads, after : (B, D) float64
+        Before the plan and after it: their sums tell by how much changed replication factors change the whole.
+    """
+    grown = after[:, DISK].sum() - loads[:, DISK].sum()
+    shed = np.maximum(loads[:, DISK] - limits.upper[:, DISK], 0).sum() + grown
     take = np.maximum(limits.lower[:, DISK] - loads[:, DISK], 0).sum()
     return int(max(shed, take))
 

@@ -7,8 +7,9 @@ in_bk count the replicas of class k that leave and enter broker b, export_rk the
     minimise   sum_bk size_bk out_bk + PENALTY (sum_bd u_bd + v_bd)
     subject to lower_bd <= load_bd - sum_k mean_bkd out_bk + sum_k mean_kd in_bk + u_bd - v_bd <= upper_bd
                sum_{b of r} (size_bk / size_k) out_bk - in_bk = export_rk        for each rack and class
-               sum_r export_rk = 0                                               for each class
+               sum_r export_rk = - growth_k                                      for each class
 
+growth_k are the replicas that changed replication factors add to class k, less those that they take away.
 The model is no bound - what leaves a broker is not of its mean size - but its band duals are prices, and any prices
 prove a bound (``bound.partition_terms``).
 """
@@ -37,10 +38,13 @@ class Classes:
         Sum of the loads of the broker's replicas of the class.
     mean : (K, D) float64
         Load of one replica of the class.
+    growth : (K,) float64
+        Bytes that changed replication factors add to the class, less those that they take away.
     """
 
     load: Floats
     mean: Floats
+    growth: Floats
 
 
 def quantile_classes(count: Ints, classes: int) -> Ints:
@@ -87,9 +91,9 @@ def class_prices(brokers: Brokers, classes: Classes, limits: Bands, scale: Float
     high = np.concatenate([held.ravel(), open_, np.full(exports + 2 * n * d, np.inf)])
     cost = np.concatenate([mean_here[:, :, DISK].ravel(), np.zeros(n * k + exports), np.full(2 * n * d, PENALTY)])
     now = classes.load.sum(axis=1)
-    zeros = np.zeros(balance.shape[0])
-    row_low = np.concatenate([(limits.lower / scale - now).ravel(), zeros])
-    row_high = np.concatenate([(limits.upper / scale - now).ravel(), zeros])
+    growing = -_growth(brokers, classes, leave_racks, balance.shape[0])
+    row_low = np.concatenate([(limits.lower / scale - now).ravel(), growing])
+    row_high = np.concatenate([(limits.upper / scale - now).ravel(), growing])
     shift = matrix @ low
     _, duals, _ = minimise(cost, high - low, row_low - shift, row_high - shift, matrix)
     return np.where(brokers.must_empty[:, None], 0.0, -duals[: n * d].reshape(n, d))
@@ -108,8 +112,7 @@ def _band_rows(mean_here: Floats, mean: Floats) -> sp.csr_array:
 def _balance_rows(brokers: Brokers, mean_here: Floats, mean: Floats, leave_racks: bool) -> sp.csr_array:
     """What leaves each rack and class enters it, or is exported: (R * K [+ K], 2 * B * K [+ 2 * R * K])."""
     n, k, _ = mean_here.shape
-    rack = brokers.rack if brokers.racks_matter else np.zeros(n, dtype=np.int64)
-    racks = int(rack.max(initial=0)) + 1
+    rack, racks = _racks(brokers)
     row = (rack[:, None] * k + np.arange(k)).ravel()
     leaving = (mean_here[:, :, DISK] / np.maximum(mean[:, DISK], 1e-18)).ravel()
     columns = np.arange(n * k)
@@ -124,3 +127,26 @@ def _balance_rows(brokers: Brokers, mean_here: Floats, mean: Floats, leave_racks
     return sp.vstack(
         [sp.hstack([body, -export, export]), sp.hstack([sp.csr_array((k, 2 * n * k)), total, -total])]
     ).tocsr()
+
+
+def _racks(brokers: Brokers) -> tuple[Ints, int]:
+    """Rack of each broker, (B,), and how many there are; one where racks do not matter."""
+    rack = brokers.rack if brokers.racks_matter else np.zeros(len(brokers), dtype=np.int64)
+    return rack, int(rack.max(initial=0)) + 1
+
+
+def _growth(brokers: Brokers, classes: Classes, leave_racks: bool, rows: int) -> Floats:
+    """Mean replicas that come on top of those that leave, in the order of ``_balance_rows``.
+
+    Replicas that can't leave their racks are shared evenly among the racks, whatever these held before.
+    """
+    rack, racks = _racks(brokers)
+    unit = np.maximum(classes.mean[:, DISK], 1e-18)
+    growth = classes.growth / unit
+    if leave_racks and racks > 1:
+        return np.concatenate([np.zeros(rows - len(growth)), growth])
+    held = np.zeros((racks, len(growth)))
+    np.add.at(held, rack, classes.load[:, :, DISK] / unit)
+    open_ = np.bincount(rack, brokers.accepts_replicas, racks) > 0
+    asked = np.where(open_[:, None], (held.sum(axis=0) + growth) / max(int(open_.sum()), 1), 0.0)
+    return np.where(growth != 0, asked - held, 0.0).ravel()

@@ -116,9 +116,9 @@ def disorder_by_group(histogram: Ints, rule: RackRule, of: Ints) -> Ints:
 
 
 def rack_breaks(brokers: Brokers, partitions: Partitions, replicas: Ints) -> Ints:
-    """Rack disorder of each partition under a placement, within its pin, (P,)."""
+    """Rack disorder of each partition under a placement, within its pin, (P,): as lists of their length should lie."""
     groups = group_by_pins(brokers, partitions.topic)
-    rule = rack_rule(brokers, groups, partitions.replication_factor)
+    rule = rack_rule(brokers, groups, (replicas >= 0).sum(axis=1))
     return disorder_by_group(rack_histogram(replicas, brokers.rack, len(brokers.rack_names)), rule, groups.of)
 
 

@@ -12,7 +12,13 @@ from optimizer.solve.racks import rack_histogram
 
 @dataclass(frozen=True)
 class NetMove:
-    """One copy: row of the partition, broker indices, and why."""
+    """One replica that changes its broker, comes or goes: row of the partition, broker indices, and why.
+
+    Parameters
+    ----------
+    from_broker, to_broker : int
+        -1 where the replication factor grows, and where it shrinks: then nothing is copied.
+    """
 
     row: int
     from_broker: int
@@ -33,34 +39,46 @@ class Finding:
 
 def settle(original: Ints, chosen: Ints) -> Ints:
     """Chosen replica sets in the order of the original lists, (P, W): who stays keeps the place, newcomers fill the
-    gaps in order."""
+    gaps in order; where more come than go the others follow, where fewer come the gaps close."""
     settled = original.copy()
     changed = np.flatnonzero((np.sort(original, axis=1) != np.sort(chosen, axis=1)).any(axis=1))
     for row in changed:
-        before, after = original[row], chosen[row]
-        arriving = iter([b for b in after if b >= 0 and b not in before])
-        settled[row] = [b if b < 0 or b in after else next(arriving) for b in before]
+        before, after = (held[held >= 0].tolist() for held in (original[row], chosen[row]))
+        arriving = [b for b in after if b not in before]
+        gaps = iter(arriving)
+        kept = [b if b in after else next(gaps, -1) for b in before]
+        ordered = [b for b in [*kept, *gaps] if b >= 0]
+        settled[row] = ordered + [-1] * (original.shape[1] - len(ordered))
     return settled
 
 
 def reasons(brokers: Brokers, partitions: Partitions, settled: Ints) -> Iterator[NetMove]:
-    """Net moves of settled lists, by row and slot."""
+    """Net moves of settled lists, by row: those who come in the order of the new list, each for one who goes.
+
+    Where more go than come, those that had to leave anyway go for the smaller replication factor.
+    """
     groups = group_by_pins(brokers, partitions.topic)
     caps = rack_rule(brokers, groups, partitions.replication_factor).cap
     outside = groups.outside(partitions.replicas)
     counts = rack_histogram(partitions.replicas, brokers.rack, len(brokers.rack_names))
-    row, slot = np.nonzero((settled != partitions.replicas) & (settled >= 0))
-    for p, j in zip(row.tolist(), slot.tolist(), strict=True):
-        source, target = int(partitions.replicas[p, j]), int(settled[p, j])
+
+    def why(p: int, j: int) -> str:
+        source = int(partitions.replicas[p, j])
         if brokers.must_empty[source]:
-            reason = "dead" if brokers.state[source] == "dead" else "drain"
-        elif outside[p, j]:
-            reason = "pin"
-        elif counts[p, brokers.rack[source]] > caps[p]:
-            reason = "rack"
-        else:
-            reason = "balance"
-        yield NetMove(p, source, target, reason)
+            return "dead" if brokers.state[source] == "dead" else "drain"
+        return "pin" if outside[p, j] else "rack" if counts[p, brokers.rack[source]] > caps[p] else "balance"
+
+    for p in np.flatnonzero((settled != partitions.replicas).any(axis=1)).tolist():
+        before, after = partitions.replicas[p].tolist(), settled[p].tolist()
+        leaving = [(why(p, j), b) for j, b in enumerate(before) if b >= 0 and b not in after]
+        coming = [b for b in after if b >= 0 and b not in before]
+        fewer = max(len(leaving) - len(coming), 0)
+        given_up = sorted(leaving, key=lambda item: item[0] == "balance")[:fewer]
+        yield from (NetMove(p, source, -1, "replication") for _, source in given_up)
+        replaced = [item for item in leaving if item not in given_up]
+        replaced += [("replication", -1)] * (len(coming) - len(replaced))
+        for target, (reason, source) in zip(coming, replaced, strict=True):
+            yield NetMove(p, source, target, reason)
 
 
 def disorder(brokers: Brokers, partitions: Partitions, replicas: Ints) -> Ints:

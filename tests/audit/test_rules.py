@@ -34,6 +34,12 @@ TARGETS: list[tuple[str, Any, list[int], str | None]] = [
     ("a replica more", P, [1, 2, 3, 4], "replication_factor"),
     ("a replica less, asked for", partition(0, 1, 2, 3, replication_factor=2), [1, 2], None),
     ("a replica more, asked for", partition(0, 1, 2, replication_factor=3), [1, 2, 3], None),
+    ("a replica more, asked for, not planned", partition(0, 1, 2, replication_factor=3), [2, 1], "replication_factor"),
+    ("a replica more, in a rack that has one", partition(0, 1, 2, replication_factor=3), [1, 2, 4], "racks"),
+    ("two more, where two are", partition(0, 1, 2, replication_factor=4), [1, 2, 4, 5], "racks"),
+    ("a replica less, racks as before", partition(0, 1, 4, 2, replication_factor=2), [1, 4], None),
+    ("a replica less, of the three racks", partition(0, 1, 4, 2, 3, replication_factor=3), [1, 4, 2], "racks"),
+    ("the drained replica of three goes", partition(0, 7, 2, 3, replication_factor=2), [2, 3], None),
     ("two replicas in one rack", P, [1, 4, 3], "racks"),
     ("two in one rack, as before", partition(0, 1, 4, 3), [4, 1, 3], None),
     ("three in one rack, two before", partition(0, 1, 4, 3, 6), [1, 4, 2, 5], None),
@@ -89,6 +95,30 @@ def test_excused_partition_on_a_broker_to_empty_is_counted() -> None:
     report = audit(ALL, [partition(0, 7, 2, 3)], {}, limits=limits)
     assert report.violations == ()
     assert report.figures["partitions_left_on_brokers_to_empty"] == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "excused", "broken"),
+    [
+        ({}, frozenset(), {"replication_factor"}),
+        ({}, frozenset({("t", 0)}), set()),
+        ({"mobility": "fixed"}, frozenset(), set()),
+        ({"replication_factor": 3}, frozenset(), set()),
+    ],
+)
+def test_lists_that_stay_have_the_length_asked_for(
+    changes: dict[str, Any], excused: frozenset[tuple[str, int]], broken: set[str]
+) -> None:
+    """A free partition that the plan leaves out has as many replicas as are asked for, or a finding says why not."""
+    row = partition(0, 1, 2, 3, **{"replication_factor": 2, **changes})
+    assert rules_broken(audit(ALL, [row], {}, limits=replace(LIMITS, excused=excused))) == broken
+
+
+@pytest.mark.parametrize(("size_bytes", "broken"), [(900, set()), (901, {"capacity_during", "capacity_after"})])
+def test_added_replicas_need_room(size_bytes: int, broken: set[str]) -> None:
+    """A list that grows is counted on the disks that it grows onto, while it is copied and after."""
+    row = partition(0, 1, 2, size_bytes=size_bytes, replication_factor=3)
+    assert rules_broken(audit(LIVING, [row], {0: [1, 2, 3]})) == broken
 
 
 PINS: tuple[tuple[str, dict[str, Any], dict[int, list[int]], set[str]], ...] = (

@@ -7,7 +7,7 @@ import pytest
 from optimizer.cli import parser, settings_of
 from optimizer.configuration import build, merge, read_toml
 from optimizer.errors import ConfigError
-from optimizer.settings import Pin, Settings
+from optimizer.settings import Pin, Settings, TopicFactor
 from setup.paths import HOME
 
 DEFAULTS = read_toml(HOME / "conf" / "default.toml")
@@ -63,6 +63,23 @@ def test_default_file_says_what_the_code_defaults_to() -> None:
                 "policy": {"pins": [{"topics": "a", "brokers": [1]}]},
             },
             r"\[\[policy.pins\]\] = \['a'\] is not usable: an id is another broker in each of \['c', 'd'\]",
+        ),
+        (
+            {"policy": {"replication_factors": 3}},
+            r"replication_factors = 3: expected tables like {topics = .*factor = 3}",
+        ),
+        ({"policy": {"replication_factors": [{"factor": 3}]}}, "regular expression for the topics' whole names"),
+        ({"policy": {"replication_factors": [{"topics": "(", "factor": 3}]}}, r"'\(' is no regular expression"),
+        ({"policy": {"replication_factors": [{"topics": "a"}]}}, r"'a': factor = 0 is not usable: give a number"),
+        ({"policy": {"replication_factors": [{"topics": "a", "factor": 32768}]}}, "from 1 to 32767"),
+        ({"policy": {"replication_factors": [{"topics": "a", "factor": 2.5}]}}, "expected int, not float"),
+        ({"policy": {"replication_factors": [{"topics": "a", "rf": 2}]}}, r"unknown \['rf'\]; known are"),
+        (
+            {
+                "clusters": [{"id": "c", "input": "x", "replication_factors": [{"topics": "a", "factor": 2}]}],
+                "policy": {"replication_factors": [{"topics": "a", "factor": 3}]},
+            },
+            r"cluster c: replication_factors = \['a'\] is not usable: name each pattern once, with one factor",
         ),
         ({"baseline": {"algorithm": "random"}}, "use auto, striped or admin_utils"),
         ({"emit": {"throttle_style": "none"}}, "use careful or kafka"),
@@ -139,6 +156,17 @@ def test_each_cluster_has_its_own_pins(monkeypatch: pytest.MonkeyPatch) -> None:
     given = settings_from(*words, monkeypatch=monkeypatch)
     assert given.pins() == {"c": (common,)}
     assert given.config_hash() != build(merge(DEFAULTS, {"clusters": [{"id": "c", "input": "x"}]})).config_hash()
+
+
+def test_each_cluster_asks_for_its_own_factors() -> None:
+    """Replication factors of a cluster's table hold for it alone, the policy's for all; the hash sees them."""
+    own = {"id": "c", "input": "x", "replication_factors": [{"topics": "audit", "factor": 4}]}
+    common = {"policy": {"replication_factors": [{"topics": "eu-.*", "factor": 2}]}}
+    both = build(merge(DEFAULTS, {"clusters": [own, {"id": "d", "input": "y"}], **common}))
+    everywhere, audit = TopicFactor(topics="eu-.*", factor=2), TopicFactor(topics="audit", factor=4)
+    assert both.replication_factors() == {"c": (everywhere, audit), "d": (everywhere,)}
+    without = build(merge(DEFAULTS, {"clusters": [own, {"id": "d", "input": "y"}]}))
+    assert both.config_hash() != without.config_hash()
 
 
 def test_hash_sees_what_decides_the_plan_alone() -> None:

@@ -1,5 +1,6 @@
 """Snapshot: the policy applied to brokers and partitions."""
 
+import re
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 import schemas
 from optimizer.errors import ConfigError
 from optimizer.frames import snapshot
-from optimizer.settings import Pin, Policy
+from optimizer.settings import Pin, Policy, TopicFactor
 from optimizer.stages import Frames
 from tests.frames import bronze
 
@@ -60,10 +61,13 @@ def silver(spark: SparkSession) -> Frames:
         | {"size_source": "log_dirs", "rate_source": "metric"}
         for t, p in keys
     ]
+    facts = {"topic_id": None, "partitions": 1, "replication_factor": 3, "is_internal": False, "configs": None}
+    topics = [{"topic": t, "min_insync_replicas": 2, **facts} for t in ("orders", "my.orders")]
     brokers = [{"broker_id": b, "rack": f"r{b}", "state": state, **BROKER, **LIMITS} for b, state in STATES.items()]
     return {
         "replicas": rows(spark, "replicas", placed),
         "partition_load": rows(spark, "partition_load", loads),
+        "topics": rows(spark, "topics", topics),
         "brokers": rows(spark, "brokers", brokers),
     }
 
@@ -138,6 +142,64 @@ def test_pins_are_kept_with_partitions_and_brokers(spark: SparkSession, silver: 
     assert shown["orders.keep", 0] == (None, "free", None)
 
 
+def test_replication_factors_are_asked_for_by_topic(spark: SparkSession, silver: Frames) -> None:
+    """Free partitions get the factor of their pattern; fixed and excluded ones, and what can't have it, keep theirs."""
+    factors = (TopicFactor(topics="orders", factor=2), TopicFactor(topics="(my[.].*|orders[.]keep)", factor=3))
+    shown = {
+        key: (row.replication_factor, row.mobility, row.fixed_reason)
+        for key, row in built(spark, silver, replication_factors=factors, exclude_topics=("orders[.]keep",))[0].items()
+    }
+    assert shown == {
+        ("orders", 0): (2, "free", None),
+        ("orders", 1): (2, "fixed", "in flight"),
+        ("orders", 2): (1, "fixed", "leaderless"),
+        ("orders", 3): (2, "fixed", "no in-sync replica"),
+        ("orders.keep", 0): (2, "forced_only", "topic excluded"),
+        ("my.orders", 0): (3, "free", None),
+    }
+
+
+@pytest.mark.parametrize(
+    ("topic", "factor", "policy", "reason"),
+    [
+        ("orders", 1, {}, "1 replicas asked for, min.insync.replicas: 2"),
+        ("orders", 4, {}, None),
+        ("orders", 5, {}, "5 replicas asked for, brokers that can hold them: 4"),
+        ("orders", 4, {"exclude_brokers": (2,)}, None),
+        ("orders", 4, {"exclude_brokers": (5,)}, "4 replicas asked for, brokers that can hold them: 3"),
+        ("orders", 2, {"drain_brokers": (1, 2, 5)}, None),
+        ("orders", 4, {"pins": (Pin(topics="orders", brokers=(1, 2, 3, 4)),)}, "4 .* hold them: 3"),
+        ("my.orders", 3, {"pins": (Pin(topics="my.*", brokers=(1, 2)),)}, "3 .* hold them: 2"),
+        ("orders.keep", 1, {}, None),
+    ],
+)
+def test_a_factor_that_cannot_be_had_leaves_the_partitions_theirs(
+    spark: SparkSession, silver: Frames, topic: str, factor: int, policy: dict[str, Any], reason: str | None
+) -> None:
+    """Too few brokers, or fewer replicas than must be in sync: the list keeps its length and says why; it may move."""
+    factors = (TopicFactor(topics=topic, factor=factor),)
+    row = built(spark, silver, replication_factors=factors, **policy)[0][topic, 0]
+    assert row.mobility == "free"
+    assert row.replication_factor == (factor if reason is None else len(row.replicas))
+    assert re.fullmatch(reason or "None", str(row.factor_refused))
+
+
+@pytest.mark.parametrize(("factor", "needed"), [(3, 3), (2, 3), (1, None)])
+def test_a_pin_that_leaves_too_few_brokers_for_the_factor(
+    spark: SparkSession, silver: Frames, factor: int, needed: int | None
+) -> None:
+    """A pin fixes a topic that has not room in it for what it is to have; asked for less than that, it goes inside."""
+    pins, factors = (Pin(topics="my.*", brokers=(3, 4)),), (TopicFactor(topics="my.*", factor=factor),)
+    silver = {
+        **silver,
+        "replicas": rows(spark, "replicas", replicas("my.orders", 0, [1, 2, 5])),
+        "topics": silver["topics"].limit(0),
+    }
+    row = built(spark, silver, pins=pins, replication_factors=factors)[0]["my.orders", 0]
+    told = None if needed is None else f"its pin leaves 1 brokers for {needed} replicas"
+    assert (row.fixed_reason, row.replication_factor) == (told, needed or factor)
+
+
 def test_racks_that_are_ignored_are_left_out(spark: SparkSession, silver: Frames) -> None:
     """Under rack_policy none no broker has a rack."""
     _, brokers = built(spark, silver, rack_policy="none")
@@ -160,6 +222,10 @@ def test_racks_that_are_ignored_are_left_out(spark: SparkSession, silver: Frames
         (
             {"pins": (Pin(topics="orders", racks=("r1", "R2")),)},
             r"the pin of 'orders' names racks \['R2'\], which cluster c has not; known are \['r1', 'r2', .*\]",
+        ),
+        (
+            {"replication_factors": (TopicFactor(topics="orders.*", factor=2), TopicFactor(topics=".*keep", factor=3))},
+            r"orders.keep of cluster c: 2 by 'orders\.\*', 3 by '\.\*keep'; let one pattern match it",
         ),
         ({"drain_brokers": (1, 2), "exclude_brokers": (3, 5)}, r"no broker of \['c'\] may hold replicas"),
     ],

@@ -50,7 +50,7 @@ def rows_of(cluster_id: str, *, seed: int) -> dict[str, list[dict[str, Any]]]:
         size = int(generator.lognormal(20, 1))
         loads = {"size_bytes": size, "in_bytes_per_s": size // 10_000, "out_bytes_per_s": size // 4_000}
         state = {"leader": replicas[0], "replication_factor": 3, "mobility": "free", "fixed_reason": None}
-        partitions.append({**key, **fields, **loads, **state, "pinned_brokers": None})
+        partitions.append({**key, **fields, **loads, **state, "factor_refused": None, "pinned_brokers": None})
     return {"instance": partitions, "instance_brokers": brokers}
 
 

@@ -13,6 +13,7 @@ from optimizer.solve.bands import DISK, bands, broker_loads, demand_of, excess, 
 from optimizer.solve.bound import band_price, flow_bytes, forced_bytes, partition_terms, usable_prices, widen
 from optimizer.solve.pins import group_by_pins, rack_breaks
 from optimizer.solve.shard_solver import solve_shard
+from optimizer.solve.start import start
 
 
 def make_brokers(racks: list[int], *, draining: tuple[int, ...] = (), excluded: tuple[int, ...] = ()) -> Brokers:
@@ -74,7 +75,7 @@ def plan_one_shard(cluster: Cluster, policy: Policy, *, rounds: int = 4) -> Plan
     """All brokers as one shard, round after round, as the solve stage does it."""
     brokers, partitions = cluster.brokers, cluster.partitions
     limits, scale = bands(cluster, policy), load_scale(brokers, demand_of(partitions))
-    current, prices = partitions.replicas.copy(), np.zeros((len(brokers), 3))
+    current, prices = started(cluster, limits), np.zeros((len(brokers), 3))
     members, owner = np.arange(len(brokers)), np.ones(len(partitions), dtype=bool)
     for number in range(rounds):
         loads = broker_loads(len(brokers), current, replica_weights(partitions))
@@ -86,6 +87,15 @@ def plan_one_shard(cluster: Cluster, policy: Policy, *, rounds: int = 4) -> Plan
             break
         current[solution.partition, solution.slot] = solution.target
     return Planned(current, limits, prices, scale)
+
+
+def started(cluster: Cluster, limits: Bands) -> Ints:
+    """Where the rounds begin: the lists of now, or of the length that is asked for."""
+    brokers, partitions = cluster.brokers, cluster.partitions
+    if ((partitions.replicas >= 0).sum(axis=1) == partitions.replication_factor).all():
+        return partitions.replicas.copy()
+    loads = broker_loads(len(brokers), partitions.replicas, replica_weights(partitions))
+    return start(brokers, partitions, limits, loads)
 
 
 def moved_bytes(cluster: Cluster, replicas: Ints) -> int:
@@ -104,7 +114,8 @@ def bounds(cluster: Cluster, planned: Planned, reached: Ints) -> tuple[int, int,
     terms = int(np.floor(partition_terms(brokers, partitions, prices, reached)).sum())
     forced = int(forced_bytes(brokers, partitions, reached).sum())
     before = broker_loads(len(brokers), partitions.replicas, weights)
-    return forced, flow_bytes(before, limits), int(np.floor(terms - band_price(prices, limits)))
+    after = broker_loads(len(brokers), reached, weights)
+    return forced, flow_bytes(before, limits, after), int(np.floor(terms - band_price(prices, limits)))
 
 
 def out_of_band(cluster: Cluster, replicas: Ints, limits: Bands, scale: Floats) -> float:
@@ -143,8 +154,9 @@ def brute_force(cluster: Cluster, limits: Bands, scale: Floats) -> int | None:
     """Least bytes over all placements inside the bands; None where there is none."""
     best: int | None = None
     choices = [legal_sets(cluster, row) for row in range(len(cluster.partitions))]
+    width = cluster.partitions.replicas.shape[1]
     for sets in itertools.product(*choices):
-        replicas = np.array(sets)
+        replicas = np.array([[*chosen, *[-1] * (width - len(chosen))] for chosen in sets])
         if out_of_band(cluster, replicas, limits, scale) <= 1e-9:
             cost = moved_bytes(cluster, replicas)
             best = cost if best is None else min(best, cost)
@@ -165,6 +177,26 @@ def tiny_clusters(draw: st.DrawFn) -> Cluster:
     sizes = [draw(st.integers(1, 50)) for _ in range(count)]
     rates = [draw(st.integers(0, 9)) for _ in range(count)]
     return make_cluster(make_brokers(racks, draining=draining), make_partitions(replicas, sizes, rates))
+
+
+def asking(cluster: Cluster, factors: list[int]) -> Cluster:
+    """The cluster with these replication factors asked for, but for partitions that are not free."""
+    partitions = cluster.partitions
+    now = (partitions.replicas >= 0).sum(axis=1)
+    asked = np.where(partitions.mobility == FREE, np.array(factors), now)
+    more = max(int(asked.max()) - partitions.replicas.shape[1], 0)
+    wider = np.pad(partitions.replicas, ((0, 0), (0, more)), constant_values=-1)
+    return make_cluster(cluster.brokers, replace(partitions, replicas=wider, replication_factor=asked))
+
+
+@st.composite
+def with_factors(draw: st.DrawFn, clusters: st.SearchStrategy[Cluster], most: int = 3) -> Cluster:
+    """Clusters in which some lists are to become longer or shorter, at most as long as brokers accept replicas."""
+    cluster = draw(clusters)
+    now = (cluster.partitions.replicas >= 0).sum(axis=1).tolist()
+    room = int(cluster.brokers.accepts_replicas.sum())
+    kept = st.integers(1, max(min(most, room), 1))
+    return asking(cluster, [factor if draw(st.booleans()) else draw(kept) for factor in now])
 
 
 def pinned(cluster: Cluster, masks: dict[str, list[int]], topics: list[str]) -> Cluster:

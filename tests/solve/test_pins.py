@@ -9,8 +9,8 @@ from optimizer.domain import FIXED, FORCED_ONLY, FREE, Cluster
 from optimizer.settings import Policy
 from optimizer.solve import proposal
 from optimizer.solve.bands import bands, broker_loads, replica_weights
-from optimizer.solve.pin_start import start_inside_pins
 from optimizer.solve.pins import group_by_pins, rack_breaks
+from optimizer.solve.start import start
 from tests.solve.clusters import (
     bounds,
     brute_force,
@@ -93,7 +93,7 @@ def test_the_start_is_inside_the_pins(cluster: Cluster) -> None:
     away = outside_pins(cluster, partitions.replicas)
     weights = replica_weights(partitions)
     loads = broker_loads(len(brokers), partitions.replicas, weights)
-    placed = start_inside_pins(brokers, partitions, bands(cluster, Policy()), loads)
+    placed = start(brokers, partitions, bands(cluster, Policy()), loads)
     free = partitions.mobility == FREE
     assert ((placed != partitions.replicas).sum(axis=1) == np.where(free, away, 0)).all()
     assert not outside_pins(cluster, placed)[free].any()

@@ -1,4 +1,4 @@
-"""Before the rounds of solve: replicas outside their pins go inside, one task a cluster."""
+"""Before the rounds of solve: lists get the length asked for and go inside their pins, one task a cluster."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -9,9 +9,13 @@ from pyspark.sql import functions as F
 
 from optimizer.domain import Bands, Brokers, Floats
 from optimizer.frames.cluster import replica_lists, to_partitions
-from optimizer.solve.pin_start import start_inside_pins
+from optimizer.solve.start import start
 
 _KEY = ["cluster_id", "topic", "partition"]
+_TO_START = (
+    "size(replicas) != replication_factor"
+    " OR pinned_brokers IS NOT NULL AND size(array_except(replicas, pinned_brokers)) > 0"
+)
 _STARTED = "cluster_id string, topic string, partition int, started array<int>"
 
 
@@ -24,7 +28,7 @@ class Unsolved(Protocol):
 
 
 def started(placement: DataFrame, states: Mapping[str, Unsolved]) -> DataFrame:
-    """The placement with ``current`` inside the pins.
+    """The placement with ``current`` of the length asked for, inside the pins.
 
     Parameters
     ----------
@@ -36,10 +40,9 @@ def started(placement: DataFrame, states: Mapping[str, Unsolved]) -> DataFrame:
     def of_cluster(frame: pd.DataFrame) -> pd.DataFrame:
         brokers, limits, loads = facts[str(frame["cluster_id"].iloc[0])]
         rows = frame.sort_values(["topic", "partition"], kind="stable")
-        placed = start_inside_pins(brokers, to_partitions(rows, brokers.ids), limits, loads)
+        placed = start(brokers, to_partitions(rows, brokers.ids), limits, loads)
         return rows[_KEY].assign(started=pd.Series(replica_lists(placed, brokers.ids), index=rows.index))
 
-    away = placement.where("pinned_brokers IS NOT NULL AND size(array_except(replicas, pinned_brokers)) > 0")
-    moved = away.groupBy("cluster_id").applyInPandas(of_cluster, _STARTED)
+    moved = placement.where(_TO_START).groupBy("cluster_id").applyInPandas(of_cluster, _STARTED)
     joined = placement.join(moved, on=_KEY, how="left")
     return joined.withColumn("current", F.coalesce("started", "current")).drop("started")

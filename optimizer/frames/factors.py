@@ -1,0 +1,80 @@
+"""Replication factors in the snapshot: which one is asked for a topic, and what to do where patterns disagree."""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from optimizer.errors import ConfigError
+from optimizer.frames.pins import matches
+from optimizer.settings import Settings, TopicFactor
+
+ASKED = "replicas asked for"
+TOO_FEW_BROKERS, UNDER_MIN_ISR = f"{ASKED}, brokers that can hold them:", f"{ASKED}, min.insync.replicas:"
+_NAMED = 5
+
+
+def with_asked(partitions: DataFrame, topics: DataFrame, settings: Settings) -> DataFrame:
+    """Partitions with ``asked``, the replication factor, and ``min_isr``, null where unknown or nothing is asked.
+
+    Parameters
+    ----------
+    partitions : DataFrame
+        With cluster_id, topic and ``replicas``; excluded topics keep what they have.
+    topics : DataFrame
+        Rows of ``topics``.
+    """
+    now = F.size("replicas")
+    asked = [F.when(_matched(c, one), one.factor) for c, factors in _asked(settings).items() for one in factors]
+    if not asked:
+        return partitions.withColumns({"asked": now, "min_isr": F.lit(None).cast("int")})
+    excluded = matches(settings.policy.exclude_topics)
+    least = topics.select("cluster_id", "topic", F.col("min_insync_replicas").alias("min_isr"))
+    return partitions.withColumn("asked", F.when(~excluded, F.coalesce(*asked, now)).otherwise(now)).join(
+        F.broadcast(least), ["cluster_id", "topic"], "left"
+    )
+
+
+def refused_factor() -> Column:
+    """Why a partition keeps what it has, of the columns of ``with_asked`` and ``with_pins``; null where it need not.
+
+    A list that gets shorter needs no room, unless it is pinned.
+    """
+    now, asked, room = F.size("replicas"), F.col("asked"), F.col("room")
+    too_few = (room < asked) & (F.col("pinned_brokers").isNotNull() | (asked > now))
+    return F.when((asked != now) & too_few, F.format_string(f"%d {TOO_FEW_BROKERS} %d", "asked", "room")).when(
+        (asked < now) & (asked < F.col("min_isr")), F.format_string(f"%d {UNDER_MIN_ISR} %d", "asked", "min_isr")
+    )
+
+
+def check_factors(replicas: DataFrame, settings: Settings) -> None:
+    """Refuse patterns that ask different factors for one topic.
+
+    Raises
+    ------
+    ConfigError
+        Names the first topics with the patterns that match them.
+    """
+    if all(len({one.factor for one in factors}) < 2 for factors in settings.replication_factors().values()):
+        return
+    said = [
+        F.when(_matched(c, one), F.struct(F.lit(one.factor).alias("factor"), F.lit(one.topics).alias("pattern")))
+        for c, factors in _asked(settings).items()
+        for one in factors
+    ]
+    topics = replicas.select("cluster_id", "topic").distinct().withColumn("said", F.array_compact(F.array(*said)))
+    torn = topics.where(F.size(F.array_distinct("said.factor")) > 1).orderBy("cluster_id", "topic")
+    rows = torn.limit(_NAMED).collect()
+    if rows:
+        told = "; ".join(
+            f"{row.topic} of cluster {row.cluster_id}: "
+            + ", ".join(f"{one.factor} by {one.pattern!r}" for one in row.said)
+            for row in rows
+        )
+        raise ConfigError(f"replication_factors ask different factors for one topic: {told}; let one pattern match it")
+
+
+def _asked(settings: Settings) -> dict[str, tuple[TopicFactor, ...]]:
+    return {cluster_id: factors for cluster_id, factors in settings.replication_factors().items() if factors}
+
+
+def _matched(cluster_id: str, asked: TopicFactor) -> Column:
+    return (F.col("cluster_id") == cluster_id) & matches([asked.topics])
