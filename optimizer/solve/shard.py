@@ -17,8 +17,10 @@ from optimizer.solve.racks import rack_disorder
 
 PAD, OUTSIDE = -1, -2
 MOST_CELLS = 3_000_000
-BY_ROW = ("hosts", "host_rack", "row", "movable", "on_original", "original", "weights", "cap", "floor", "owner")
-BY_ROW += ("mobility", "pin")
+BY_ROW = (
+    *("hosts", "host_rack", "row", "movable", "on_original", "original"),
+    *("weights", "cap", "floor", "owner", "mobility", "pin"),
+)
 
 
 @dataclass(frozen=True)
