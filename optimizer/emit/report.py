@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from optimizer.emit.charts import HEIGHT, WIDTH, charts
-from optimizer.emit.figures import COST, compared_with_default, lines, proof
+from optimizer.emit.figures import COST, compared_with_default, limited, lines, proof
 from optimizer.emit.model import ClusterPlan, Document, Row, wave_folder
 from optimizer.emit.pages import render
 from optimizer.emit.summary import execution
@@ -86,6 +86,7 @@ def report(plan: ClusterPlan, written: Sequence[Document]) -> str:
         proof=proof(plan),
         default=compared_with_default(plan),
         execution=execution(plan),
+        limited=limited(plan),
         cost=[line for line in figures if line.name in COST],
         balance=[line for line in figures if line.name not in COST],
         bounds=[(row, _PROVES.get(row["kind"], "")) for row in plan.bounds],

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
-from optimizer.emit.figures import compared_with_default, lines, proof
+from optimizer.emit.figures import compared_with_default, limited, lines, proof
 from optimizer.emit.model import ClusterPlan, Document, Row
 from optimizer.emit.units import human_bytes, human_rate, human_time, plural
 
@@ -80,6 +80,7 @@ def summary_text(plan: ClusterPlan, written: Sequence[Document]) -> str:
         *_paragraph(proof(plan)),
         *_paragraph(compared_with_default(plan)),
         *_paragraph(execution(plan)),
+        *_paragraph(limited(plan)),
         *_findings(plan.findings),
         "",
         *(f"  {path:<{width}}{about}" for path, about in files),

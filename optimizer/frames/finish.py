@@ -13,8 +13,9 @@ from optimizer.domain import Bands, Brokers, Floats, Ints, Partitions
 from optimizer.frames.cluster import replica_lists, replica_matrix, to_partitions, with_nulls
 from optimizer.frames.pins import PIN_LEAVES
 from optimizer.settings import Policy
-from optimizer.solve import explain, proposal
+from optimizer.solve import explain, limit_findings, proposal
 from optimizer.solve.leaders import assign_leaders, lead_with
+from optimizer.solve.limit_findings import Cut
 from optimizer.stages import Frames, Run
 
 COLUMNS = (
@@ -27,13 +28,15 @@ NAMES = [field.split()[0] for field in COLUMNS.split(", ")]
 
 @dataclass(frozen=True)
 class ClusterFacts:
-    """What the driver knows of a solved cluster: brokers, bands, loads before and after (B, D), shards that failed."""
+    """What the driver knows of a solved cluster: brokers, bands, loads before and after (B, D), shards that failed, and
+    the plan that a limit has cut."""
 
     brokers: Brokers
     limits: Bands
     before: Floats
     after: Floats
     failures: tuple[proposal.Finding, ...] = ()
+    cut: Cut | None = None
 
 
 def _proposals(partitions: Partitions, final: Ints, ids: Ints) -> Iterable[dict[str, object]]:
@@ -101,6 +104,11 @@ def finish_cluster(frame: pd.DataFrame, facts: ClusterFacts, policy: Policy) -> 
         *_fixed_findings(rows),
         *facts.failures,
     ]
+    if facts.cut:
+        held_back = rows["held_back"].to_numpy(dtype=bool)
+        findings = limit_findings.with_limit(
+            findings, facts.cut, brokers, facts.limits, facts.after, partitions=partitions, held_back=held_back
+        )
     records: list[dict[str, object]] = [
         *_proposals(partitions, final, brokers.ids),
         *_moves(brokers, partitions, settled),

@@ -17,6 +17,7 @@ from optimizer.domain import Bands, Brokers, Floats
 from optimizer.frames.certificate import bound_rows
 from optimizer.frames.cluster import to_brokers
 from optimizer.frames.finish import ClusterFacts, finish
+from optimizer.frames.limit import within_limits
 from optimizer.frames.pin_start import started
 from optimizer.frames.rounds import ClusterRound, apply_moves, broker_loads_now, solve_shards
 from optimizer.settings import Settings
@@ -264,10 +265,13 @@ def build(inputs: Frames, run: Run) -> Frames:
     placement, results = _rounds(start, states, run)
     if not all(state.brokers.is_live.all() for state in states.values()):
         placement = _acceptable(placement, states).localCheckpoint()
+    placement, cuts = within_limits(placement, states, run.settings)
+    for cluster_id in cuts:
+        states[cluster_id].loads = broker_loads_now(placement, brokers)[cluster_id]
     failed = _failures(results)
     frames = {
-        cluster_id: ClusterFacts(s.brokers, s.limits, s.loads_before, s.loads, tuple(failed.get(cluster_id, ())))
-        for cluster_id, s in states.items()
+        c: ClusterFacts(s.brokers, s.limits, s.loads_before, s.loads, tuple(failed.get(c, ())), cuts.get(c))
+        for c, s in states.items()
     }
     finished = finish(placement, frames, run)
     bounds = bound_rows(placement, states, run)
