@@ -1,8 +1,9 @@
-"""Which changes that are not urgent a limited plan keeps: a linear program over z in [0, 1], rounded and improved.
+"""Which changes that are not urgent a limited plan keeps: a linear program over z in [0, 1], then whole changes.
 
-The program has two rows beside those of the bands, so few of its values are not whole; and as the whole plan meets the
-bands, keeping a share of every change would too: its optimum is near what whole changes can reach. Urgent changes that
-found no room on a disk take part with a reward, so that what makes room for them is kept with them.
+The program has a row for each limit beside those of the bands, and many more changes than rows: few of its values are
+not whole. Those that are 1 are kept; then changes are kept or left one by one, whichever mends most for its share of
+the limit, and at last by pairs. The same is done from those that are at least a half, and the better choice counts.
+Urgent changes that found no room on a disk take part with a reward, so that what makes room for them is kept with them.
 """
 
 from dataclasses import dataclass
@@ -17,7 +18,9 @@ from optimizer.solve.limit import BALANCE, Changes, urgent_first
 
 REWARD = 100.0  # mean broker loads: an urgent change is worth more than what it may do to the bands
 BYTES_TIE = 1e-6  # of equal balance the fewer bytes
-HALF = 0.5
+WHOLE = 1e-7
+ROUND_FROM = (1 - WHOLE, 0.5)
+LEAST_SHARE = 1e-6  # of the limit: what copies less, or gives back, is not told apart
 POOL = 200
 STEPS = 400
 GAIN = 1e-9
@@ -31,13 +34,20 @@ def keep_within(changes: Changes) -> Bools:
     urgent = urgent_first(changes)
     rows = np.flatnonzero(~urgent)
     values, reduced_cost = relaxed(changes, urgent)
-    near = rows[np.argsort(np.where(_is_whole(values), np.abs(reduced_cost), -1), kind="stable")[:POOL]]
-    kept = urgent.copy()
-    kept[rows[values >= HALF]] = True
-    best = _improved(changes, kept, rows, near)
+    whole = np.abs(values - np.round(values)) < WHOLE
+    near = rows[np.argsort(np.where(whole, np.abs(reduced_cost), -1), kind="stable")[:POOL]]
+    choices = [_improved(changes, urgent | _at(changes, rows, values >= level), rows, near) for level in ROUND_FROM]
+    best = max(choices, key=lambda kept: _merit(changes, kept))
     if _merit(changes, best) > _merit(changes, urgent):
         return best
     return _improved(changes, urgent, rows, near)
+
+
+def _at(changes: Changes, rows: Ints, chosen: Bools) -> Bools:
+    """Some of the rows as a mask of all changes, (N,)."""
+    mask = np.zeros(len(changes), dtype=bool)
+    mask[rows[chosen]] = True
+    return mask
 
 
 def reward_of(changes: Changes) -> Floats:
@@ -47,10 +57,6 @@ def reward_of(changes: Changes) -> Floats:
 
 def _merit(changes: Changes, kept: Bools) -> float:
     return float(reward_of(changes)[kept].sum()) - changes.violation(changes.loads_with(kept))
-
-
-def _is_whole(values: Floats) -> Bools:
-    return np.abs(values - np.round(values)) < 1e-7
 
 
 def relaxed(changes: Changes, kept: Bools) -> tuple[Floats, Floats]:
@@ -158,10 +164,11 @@ def _improved(changes: Changes, kept: Bools, rows: Ints, near: Ints) -> Bools:
     flips, pairs = _Flips(changes, rows), _Flips(changes, np.sort(near))
     trial = _trimmed(flips, _Trial(kept.copy(), changes.loads_with(kept)))
     for _ in range(STEPS):
-        legal = flips.legal(trial, changes.left(trial.kept))
-        gains = np.where(legal, flips.gains(trial), -np.inf)
-        if gains.max(initial=0) > GAIN:
-            trial = flips.flip(trial, int(gains.argmax()))
+        gains = flips.gains(trial)
+        legal = flips.legal(trial, changes.left(trial.kept)) & (gains > GAIN)
+        if legal.any():
+            share = (flips.spent(trial) / np.maximum(changes.allowed, 1)).max(axis=1)
+            trial = flips.flip(trial, int(np.where(legal, gains / np.maximum(share, LEAST_SHARE), 0).argmax()))
             continue
         better = _best_pair(pairs, trial)
         if better is None:

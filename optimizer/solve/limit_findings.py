@@ -13,7 +13,7 @@ from optimizer.solve.proposal import Finding, partition_name
 LIMITED = "limited"
 REMEDY = "run again once this plan is executed, or raise the limit"
 _LEFT = {
-    "band": "brokers outside a band that they would be in",
+    "band": "loads of brokers outside bands that they would be in",
     "not_emptied": "replicas on brokers to empty",
     "not_pinned": "replicas outside their pin",
     "rack_spread": "partitions that break the rack rule",

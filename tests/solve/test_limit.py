@@ -116,19 +116,28 @@ def test_balance_is_no_worse_than_before(changes: Changes) -> None:
         assert case.violation(case.loads_with(keep_within(case))) <= start + 1e-9
 
 
-@settings(RELAXED, max_examples=10)
-@given(middling_clusters(), st.sampled_from([0.3, 0.6, 0.9]))
-def test_balance_is_near_the_relaxation(cluster: Cluster, share: float) -> None:
+def crowded(seed: int) -> Cluster:
+    """Twelve brokers on three racks, 500 partitions in skewed places."""
+    generator = np.random.default_rng(seed)
+    skew = generator.dirichlet(np.full(4, 2.0), 3)
+    lists = [[int(generator.choice(4, p=skew[r])) * 3 + int(r) for r in generator.permutation(3)] for _ in range(500)]
+    sizes = (generator.lognormal(3, 1.2, 500) * 1000).astype(int).tolist()
+    rates = (generator.lognormal(2, 1.0, 500) * 100).astype(int).tolist()
+    return make_cluster(make_brokers([0, 1, 2] * 4), make_partitions(lists, sizes, rates))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_balance_is_near_the_relaxation(seed: int) -> None:
     """Whole changes leave hardly more load outside the bands than parts of changes could at the least."""
-    changes = with_share(changes_to(cluster, plan_one_shard(cluster, Policy()).replicas), share, 1.0)
-    calm = replace(changes, level=np.full(len(changes), BALANCE))
-    assume((calm.left(np.ones(len(calm), dtype=bool)) < 0).any())
-    parts, _ = relaxed(calm, np.zeros(len(calm), dtype=bool))
-    loads = calm.loads.copy()
-    np.add.at(loads, calm.broker, calm.effects * parts[calm.change][:, None])
-    start, least = calm.violation(calm.loads), calm.violation(loads)
-    reached = calm.violation(calm.loads_with(keep_within(calm)))
-    assert least - 1e-6 <= reached <= least + 0.1 * start
+    cluster = crowded(seed)
+    whole = changes_to(cluster, plan_one_shard(cluster, Policy()).replicas)
+    for share in (0.25, 0.5, 0.75):
+        changes = with_share(whole, share, 1.0)
+        parts, _ = relaxed(changes, np.zeros(len(changes), dtype=bool))
+        loads = changes.loads.copy()
+        np.add.at(loads, changes.broker, changes.effects * parts[changes.change][:, None])
+        reached = changes.violation(changes.loads_with(keep_within(changes)))
+        assert reached <= changes.violation(loads) + 0.01 * changes.violation(changes.loads)
 
 
 def test_levels() -> None:
