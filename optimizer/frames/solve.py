@@ -266,8 +266,8 @@ def build(inputs: Frames, run: Run) -> Frames:
     if not all(state.brokers.is_live.all() for state in states.values()):
         placement = _acceptable(placement, states).localCheckpoint()
     placement, cuts = within_limits(placement, states, run.settings)
-    for cluster_id in cuts:
-        states[cluster_id].loads = broker_loads_now(placement, brokers)[cluster_id]
+    for cluster_id, loads in broker_loads_now(placement, brokers).items() if cuts else ():
+        states[cluster_id].loads = loads
     failed = _failures(results)
     frames = {
         c: ClusterFacts(s.brokers, s.limits, s.loads_before, s.loads, tuple(failed.get(c, ())), cuts.get(c))
