@@ -1,6 +1,7 @@
 """After the rounds of solve: plans that copy more than the policy allows are cut, one task a cluster."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 import pandas as pd
@@ -41,6 +42,35 @@ def _cuts(placement: DataFrame, states: Mapping[str, Planned], limits: Mapping[s
     }
 
 
+@dataclass(frozen=True)
+class _Facts:
+    """What a task needs of its cluster."""
+
+    brokers: Brokers
+    limits: Bands
+    loads: Floats
+    scale: Floats
+    disk_limit: Floats
+    allowed: MoveLimit
+
+
+def _choose(frame: pd.DataFrame, facts: _Facts) -> pd.DataFrame:
+    """Which of the changed partitions of one cluster keep their change."""
+    rows = frame.sort_values(["topic", "partition"], kind="stable")
+    partitions = to_partitions(rows, facts.brokers.ids)
+    changes = changes_of(
+        facts.brokers,
+        partitions,
+        replica_matrix(rows["current"], facts.brokers.ids, width=partitions.replicas.shape[1]),
+        limits=facts.limits,
+        loads=facts.loads,
+        scale=facts.scale,
+        disk_limit=facts.disk_limit,
+        allowed=facts.allowed,
+    )
+    return rows[_KEY].assign(kept=keep_within(changes))
+
+
 def within_limits(
     placement: DataFrame, states: Mapping[str, Planned], settings: Settings
 ) -> tuple[DataFrame, dict[str, Cut]]:
@@ -61,27 +91,14 @@ def within_limits(
     cuts = _cuts(placement, states, asked) if asked else {}
     if not cuts:
         return placement.withColumn("held_back", F.lit(False)), {}
-    facts = {c: (states[c].brokers, states[c].limits, states[c].loads_before, states[c].scale) for c in cuts}
-    policy = settings.policy
+    facts = {
+        c: _Facts(s.brokers, s.limits, s.loads_before, s.scale, disk_limit(s.brokers, settings.policy), cuts[c].limit)
+        for c, s in states.items()
+        if c in cuts
+    }
 
     def of_cluster(frame: pd.DataFrame) -> pd.DataFrame:
-        cluster_id = str(frame["cluster_id"].iloc[0])
-        brokers, bands, loads, scale = facts[cluster_id]
-        rows = frame.sort_values(["topic", "partition"], kind="stable")
-        partitions = to_partitions(rows, brokers.ids)
-        planned = replica_matrix(rows["current"], brokers.ids, width=partitions.replicas.shape[1])
-        room = disk_limit(brokers, policy)
-        changes = changes_of(
-            brokers,
-            partitions,
-            planned,
-            limits=bands,
-            loads=loads,
-            scale=scale,
-            disk_limit=room,
-            allowed=cuts[cluster_id].limit,
-        )
-        return rows[_KEY].assign(kept=keep_within(changes))
+        return _choose(frame, facts[str(frame["cluster_id"].iloc[0])])
 
     differs = F.array_sort("current") != F.array_sort("replicas")
     changed = placement.where(F.col("cluster_id").isin(*cuts) & differs)
