@@ -90,6 +90,22 @@ class TopicFactor:
             _refuse(f"the replication factor of {self.topics!r}: factor", self.factor, remedy)
 
 
+NO_LIMIT = 2**62
+BYTES_PER_GB = 10**9
+
+
+@dataclass(frozen=True, kw_only=True)
+class MoveLimit:
+    """What the plan of one cluster may copy at most: bytes, and replicas; ``NO_LIMIT`` where nothing is asked."""
+
+    moved_bytes: int = NO_LIMIT
+    moves: int = NO_LIMIT
+
+
+def _check_limits(section: str, max_moved_gb: float, max_moves: int) -> None:
+    _between(section, {"max_moved_gb": max_moved_gb, "max_moves": max_moves}, 0, 10**9)
+
+
 def _check_patterns(where: str, patterns: list[str], remedy: str) -> None:
     twice = sorted({pattern for pattern in patterns if patterns.count(pattern) > 1})
     if twice:
@@ -111,8 +127,11 @@ class ClusterInput:
     demote_brokers: tuple[int, ...] = ()
     pins: tuple[Pin, ...] = ()
     replication_factors: tuple[TopicFactor, ...] = ()
+    max_moved_gb: float = 0.0
+    max_moves: int = 0
 
     def __post_init__(self) -> None:
+        _check_limits("clusters", self.max_moved_gb, self.max_moves)
         if not is_folder_name(self.id):
             _refuse("[[clusters]] id", self.id, NAME_RULE)
         if not (self.input or self.bootstrap_servers):
@@ -183,8 +202,11 @@ class Policy:
     disk_headroom: float = 0.10
     bytes_tolerance: float = 0.001
     move_price: float = 0.0
+    max_moved_gb: float = 0.0
+    max_moves: int = 0
 
     def __post_init__(self) -> None:
+        _check_limits("policy", self.max_moved_gb, self.max_moves)
         bands = {name: getattr(self, name) for name in _BANDS}
         _between("policy", bands, 0, 100)
         _between("policy", {"disk_headroom": self.disk_headroom}, 0, 0.95)
@@ -286,6 +308,16 @@ class Settings:
     def replication_factors(self) -> dict[str, tuple[TopicFactor, ...]]:
         """Replication factors that are asked for in each cluster: by the policy and by its own table."""
         return {c.id: (*self.policy.replication_factors, *c.replication_factors) for c in self.clusters}
+
+    def move_limits(self) -> dict[str, MoveLimit]:
+        """Limit of each cluster, knob by knob: its own, or the policy's, which holds for each cluster by itself."""
+        limits = {}
+        for cluster in self.clusters:
+            moved_gb = cluster.max_moved_gb or self.policy.max_moved_gb
+            moved_bytes = round(moved_gb * BYTES_PER_GB) if moved_gb else NO_LIMIT
+            moves = cluster.max_moves or self.policy.max_moves or NO_LIMIT
+            limits[cluster.id] = MoveLimit(moved_bytes=moved_bytes, moves=moves)
+        return limits
 
     def brokers_listed(self, name: str) -> dict[str, tuple[int, ...]]:
         """Broker ids of one of ``BROKER_LISTS`` by cluster: its own, and the policy's where there is one cluster."""

@@ -72,6 +72,7 @@ def audit_plan(
         rules.check_pinned(instance, targets),
         rules.check_capacity(instance, steps),
         rules.check_wave_sizes(instance, steps),
+        _limit_violations(limits, figures),
         _claim_violations(claims, figures),
     )
     return AuditReport(tuple(violations), figures)
@@ -122,6 +123,13 @@ def _rack_violations(instance: Instance, targets: Mapping[Key, tuple[int, ...]])
 def _over_limit(instance: Instance, broker_id: int, held_bytes: int) -> bool:
     limit = instance.disk_limit(broker_id)
     return limit is not None and held_bytes > limit
+
+
+def _limit_violations(limits: AuditLimits, figures: Mapping[str, int]) -> Iterator[Violation]:
+    """The whole plan copies no more bytes and replicas than the policy allows."""
+    for figure, most in (("moved_bytes", limits.max_moved_bytes), ("replicas_moved", limits.max_moves)):
+        if most is not None and figures[figure] > most:
+            yield Violation("limit", figure, f"the plan copies {figures[figure]}, the policy allows {most}")
 
 
 def _claim_violations(claims: AuditClaims | None, figures: Mapping[str, int]) -> Iterator[Violation]:

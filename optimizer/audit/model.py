@@ -60,6 +60,8 @@ class AuditLimits:
         Partitions whose replicas may stay on brokers to empty because the findings say why no plan can move them.
     excused_from_pin : frozenset of (topic, partition)
         Partitions whose replicas may stay outside their pin because the findings say so.
+    max_moved_bytes, max_moves : int, optional
+        Bytes and replicas that the whole plan may copy.
     """
 
     disk_headroom: float
@@ -67,6 +69,8 @@ class AuditLimits:
     max_moves_per_wave: int | None = None
     excused: frozenset[Key] = frozenset()
     excused_from_pin: frozenset[Key] = frozenset()
+    max_moved_bytes: int | None = None
+    max_moves: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

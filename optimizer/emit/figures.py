@@ -74,6 +74,12 @@ def proof(plan: ClusterPlan) -> str:
     return f"{head}; this one copies {human_percent(gap)} more." if gap >= 0.005 else f"{head}, and this one does not."
 
 
+def limited(plan: ClusterPlan) -> str:
+    """What a limit has left out of the plan, in one sentence; empty where none did."""
+    cut = next((row for row in plan.findings if row["rule"] == "limited"), None)
+    return f"Cut to the limit {cut['subject']}: {cut['detail']}; {cut['remedy']}." if cut else ""
+
+
 def compared_with_default(plan: ClusterPlan) -> str:
     """What Kafka's default would copy, in one sentence."""
     default, times = plan.number("moved_bytes", "baseline"), plan.figure("times_default")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from optimizer.emit.charts import HEIGHT, WIDTH, charts
 from optimizer.emit.factors import factors_text
-from optimizer.emit.figures import COST, compared_with_default, lines, proof
+from optimizer.emit.figures import COST, compared_with_default, limited, lines, proof
 from optimizer.emit.model import ClusterPlan, Document, Row, wave_folder
 from optimizer.emit.pages import render
 from optimizer.emit.summary import execution
@@ -91,6 +91,7 @@ def report(plan: ClusterPlan, written: Sequence[Document]) -> str:
         default=compared_with_default(plan),
         factors=factors_text(plan),
         execution=execution(plan),
+        limited=limited(plan),
         cost=[line for line in figures if line.name in COST],
         balance=[line for line in figures if line.name not in COST],
         bounds=[(row, _PROVES.get(row["kind"], "")) for row in plan.bounds],

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from optimizer.emit.factors import factors_text
-from optimizer.emit.figures import compared_with_default, lines, proof
+from optimizer.emit.figures import compared_with_default, limited, lines, proof
 from optimizer.emit.model import ClusterPlan, Document, Row
 from optimizer.emit.units import human_bytes, human_rate, human_time, plural
 
@@ -82,6 +82,7 @@ def summary_text(plan: ClusterPlan, written: Sequence[Document]) -> str:
         *_paragraph(compared_with_default(plan)),
         *_paragraph(factors_text(plan)),
         *_paragraph(execution(plan)),
+        *_paragraph(limited(plan)),
         *_findings(plan.findings),
         "",
         *(f"  {path:<{width}}{about}" for path, about in files),

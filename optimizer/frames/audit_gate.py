@@ -10,7 +10,7 @@ from optimizer.emit.model import NOT_LIVING, WHOLE_PLAN
 from optimizer.errors import AuditFailed, KafkaError
 from optimizer.frames.gather import Tables, gathered, tables_of
 from optimizer.kafka.execute import check_execute
-from optimizer.settings import Settings
+from optimizer.settings import MoveLimit, Settings
 from optimizer.stages import Frames, Run
 
 _CLAIMED = ("moved_bytes", "replicas_moved", "leader_changes", "partitions_changed", "bound_bytes")
@@ -23,14 +23,17 @@ def _disclosed(findings: list[dict[str, Any]], rule: str) -> frozenset[tuple[str
     return frozenset((topic, int(partition)) for topic, _, partition in parts)
 
 
-def _limits(settings: Settings, findings: list[dict[str, Any]]) -> AuditLimits:
+def _limits(settings: Settings, cluster_id: str, findings: list[dict[str, Any]]) -> AuditLimits:
     most = None if settings.schedule.waves else settings.schedule.max_moves_per_wave
+    allowed = settings.move_limits().get(cluster_id, MoveLimit())
     return AuditLimits(
         disk_headroom=settings.policy.disk_headroom,
         rack_spread=settings.policy.rack_policy == "spread",
         max_moves_per_wave=most,
         excused=_disclosed(findings, "not_emptied"),
         excused_from_pin=_disclosed(findings, "not_pinned"),
+        max_moved_bytes=allowed.moved_bytes,
+        max_moves=allowed.moves,
     )
 
 
@@ -61,6 +64,7 @@ def _refusals(tables: Tables, texts: Iterable[str], subject: str) -> Iterator[st
 def audit_cluster(group: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
     """Reasons why the documents of one cluster may not be handed over: cluster_id, message."""
     tables = tables_of(group)
+    cluster_id = str(group["cluster_id"].iloc[0])
     waves = _texts(tables, "reassignment", lambda wave: wave != WHOLE_PLAN)
     whole = _texts(tables, "reassignment", lambda wave: wave == WHOLE_PLAN)
     rollback = _texts(tables, "rollback", lambda wave: wave == WHOLE_PLAN)
@@ -73,14 +77,14 @@ def audit_cluster(group: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
         waves=waves,
         whole=whole[0] if whole else None,
         rollback=rollback[0] if rollback else None,
-        limits=_limits(settings, tables["findings"]),
+        limits=_limits(settings, cluster_id, tables["findings"]),
         claims=_claims(tables),
     )
     try:
         verdict.raise_if_failed()
     except AuditFailed as error:
         messages.append(str(error))
-    rows = [(str(group["cluster_id"].iloc[0]), message) for message in messages]
+    rows = [(cluster_id, message) for message in messages]
     return pd.DataFrame(rows, columns=["cluster_id", "message"])
 
 

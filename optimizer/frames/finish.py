@@ -15,8 +15,9 @@ from optimizer.frames.cluster import replica_lists, replica_matrix, to_partition
 from optimizer.frames.factors import TOO_FEW_BROKERS
 from optimizer.frames.pins import PIN_LEAVES
 from optimizer.settings import Policy
-from optimizer.solve import explain, proposal
+from optimizer.solve import explain, limit_findings, proposal
 from optimizer.solve.leaders import assign_leaders, lead_with
+from optimizer.solve.limit_findings import Cut
 from optimizer.stages import Frames, Run
 
 COLUMNS = (
@@ -31,8 +32,8 @@ NAMES = [field.split()[0] for field in COLUMNS.split(", ")]
 
 @dataclass(frozen=True)
 class ClusterFacts:
-    """What the driver knows of a solved cluster: brokers, bands, loads before and after (B, D), shards that failed,
-    and the patterns that ask for a replication factor."""
+    """What the driver knows of a solved cluster: brokers, bands, loads before and after (B, D), shards that failed, the
+    patterns that ask for a replication factor, and the plan that a limit has cut."""
 
     brokers: Brokers
     limits: Bands
@@ -40,6 +41,7 @@ class ClusterFacts:
     after: Floats
     failures: tuple[proposal.Finding, ...] = ()
     factor_patterns: tuple[str, ...] = ()
+    cut: Cut | None = None
 
 
 def _proposals(partitions: Partitions, final: Ints, ids: Ints) -> Iterable[dict[str, object]]:
@@ -121,6 +123,11 @@ def finish_cluster(frame: pd.DataFrame, facts: ClusterFacts, policy: Policy) -> 
         *_factor_findings(rows, facts.factor_patterns),
         *facts.failures,
     ]
+    if facts.cut:
+        held_back = rows["held_back"].to_numpy(dtype=bool)
+        findings = limit_findings.with_limit(
+            findings, facts.cut, brokers, facts.limits, facts.after, partitions=partitions, held_back=held_back
+        )
     records: list[dict[str, object]] = [
         *_proposals(partitions, final, brokers.ids),
         *_moves(brokers, partitions, settled),

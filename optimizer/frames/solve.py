@@ -17,11 +17,13 @@ from optimizer.domain import Bands, Brokers, Floats
 from optimizer.frames.certificate import bound_rows
 from optimizer.frames.cluster import to_brokers
 from optimizer.frames.finish import ClusterFacts, finish
+from optimizer.frames.limit import within_limits
 from optimizer.frames.rounds import ClusterRound, apply_moves, broker_loads_now, solve_shards
 from optimizer.frames.start import started
 from optimizer.settings import Settings
 from optimizer.solve.assemble import ClusterFrame
 from optimizer.solve.bands import DISK, Demand, bands_for, load_scale
+from optimizer.solve.limit_findings import Cut
 from optimizer.solve.proposal import Finding
 from optimizer.solve.shard_solver import CURVE_PRICES, FAILED, PLAN_PRICES, CurvePoint, Search
 from optimizer.solve.sharding import make_shards, replicas_stay_in_racks, seed_of, shard_counts
@@ -234,7 +236,7 @@ def _failures(results: list[tuple[int, Row]]) -> dict[str, list[Finding]]:
 
 
 def _facts(
-    states: dict[str, ClusterState], failed: dict[str, list[Finding]], settings: Settings
+    states: dict[str, ClusterState], failed: dict[str, list[Finding]], cuts: dict[str, Cut], settings: Settings
 ) -> dict[str, ClusterFacts]:
     """What the last step needs of each cluster."""
     asked = settings.replication_factors()
@@ -246,6 +248,7 @@ def _facts(
             s.loads,
             failures=tuple(failed.get(c, ())),
             factor_patterns=tuple(one.topics for one in asked.get(c, ())),
+            cut=cuts.get(c),
         )
         for c, s in states.items()
     }
@@ -290,7 +293,10 @@ def build(inputs: Frames, run: Run) -> Frames:
     placement, results = _rounds(start, states, run)
     if not all(state.brokers.is_live.all() for state in states.values()):
         placement = _acceptable(placement, states).localCheckpoint()
-    finished = finish(placement, _facts(states, _failures(results), run.settings), run)
+    placement, cuts = within_limits(placement, states, run.settings)
+    for cluster_id, loads in broker_loads_now(placement, brokers).items() if cuts else ():
+        states[cluster_id].loads = loads
+    finished = finish(placement, _facts(states, _failures(results), cuts, run.settings), run)
     bounds = bound_rows(placement, states, run)
     shard_rows = list(_shard_rows(results, run))
     return {

@@ -148,14 +148,18 @@ def bands_for(brokers: Brokers, demand: Demand, loads: Floats, policy: Policy) -
     lower, upper = mean * (1 - np.minimum(width, 1)), mean * (1 + width)
     lower[:, REPLICAS] = np.minimum(np.ceil(lower[:, REPLICAS] - 1e-9), np.floor(mean[:, REPLICAS]))
     upper[:, REPLICAS] = np.maximum(np.floor(upper[:, REPLICAS] + 1e-9), np.ceil(mean[:, REPLICAS]))
-    capacity = brokers.disk_capacity_bytes.astype(np.float64)
-    limit = np.where(capacity > 0, capacity * (1 - policy.disk_headroom), np.inf)
-    upper[:, DISK] = np.minimum(upper[:, DISK], limit)
+    upper[:, DISK] = np.minimum(upper[:, DISK], disk_limit(brokers, policy))
     lower = np.minimum(lower, upper)
     idle = ~brokers.accepts_replicas & ~brokers.must_empty
     lower[idle], upper[idle] = 0.0, np.inf
     lower[brokers.must_empty] = upper[brokers.must_empty] = 0.0
     return Bands(RESOURCES, lower, upper)
+
+
+def disk_limit(brokers: Brokers, policy: Policy) -> Floats:
+    """Bytes that each broker may hold, (B,): its disk less headroom; +inf where the disk is unknown."""
+    capacity = brokers.disk_capacity_bytes.astype(np.float64)
+    return np.where(capacity > 0, capacity * (1 - policy.disk_headroom), np.inf)
 
 
 def bands(cluster: Cluster, policy: Policy) -> Bands:

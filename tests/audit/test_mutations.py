@@ -143,6 +143,17 @@ def test_a_broken_pin_is_caught(case: tuple[Plan, AuditPartition]) -> None:
 
 
 @settings(deadline=None)
+@given(plans(), st.sampled_from(["moved_bytes", "replicas_moved"]))
+def test_a_broken_limit_is_caught(plan: Plan, figure: str) -> None:
+    """A plan that copies just what it may passes; with one byte or one replica less allowed, it fails."""
+    name = {"moved_bytes": "max_moved_bytes", "replicas_moved": "max_moves"}[figure]
+    copied = getattr(plan["claims"], figure)
+    for allowed, broken in ((copied, set()), (copied - 1, {"limit"})):
+        limits = replace(plan["limits"], **{name: allowed})
+        assert rules_broken(audit_plan(**plan | {"limits": limits})) == broken
+
+
+@settings(deadline=None)
 @given(plans())
 def test_valid_plan_passes(plan: Plan) -> None:
     """A plan that keeps every rule has no violation."""

@@ -241,6 +241,18 @@ def test_copies_of_a_wave(most: int | None, waves: list[list[int]], broken: set[
 
 
 @pytest.mark.parametrize(
+    ("max_moved_bytes", "max_moves", "broken"),
+    [(None, None, set()), (300, 3, set()), (299, None, {"limit"}), (None, 2, {"limit"}), (300, 2, {"limit"})],
+)
+def test_limit_of_the_whole_plan(max_moved_bytes: int | None, max_moves: int | None, broken: set[str]) -> None:
+    """All waves together copy no more bytes and no more replicas than the policy allows; an order costs nothing."""
+    limits = replace(LIMITS, max_moved_bytes=max_moved_bytes, max_moves=max_moves)
+    rows = [P, partition(1, 1, 2, 3), partition(2, 1, 2, 3)]
+    report = audit(LIVING, rows, {0: [4, 5, 3], 1: [1, 5, 3], 2: [2, 1, 3]}, limits=limits, waves=[[0], [1, 2]])
+    assert rules_broken(report) == broken
+
+
+@pytest.mark.parametrize(
     ("figure", "value", "rule"),
     [
         ("moved_bytes", 300, None),

@@ -7,7 +7,7 @@ import pytest
 from optimizer.cli import parser, settings_of
 from optimizer.configuration import build, merge, read_toml
 from optimizer.errors import ConfigError
-from optimizer.settings import Pin, Settings, TopicFactor
+from optimizer.settings import NO_LIMIT, MoveLimit, Pin, Settings, TopicFactor
 from setup.paths import HOME
 
 DEFAULTS = read_toml(HOME / "conf" / "default.toml")
@@ -36,6 +36,9 @@ def test_default_file_says_what_the_code_defaults_to() -> None:
         ({"solver": {"rounds": 2.5}}, r"\[solver\] rounds = 2.5: expected int, not float"),
         ({"solver": {"rounds": True}}, r"\[solver\] rounds = True: expected int, not bool"),
         ({"policy": {"disk_band": -1}}, r"\[policy\] disk_band = -1.0 is not usable"),
+        ({"policy": {"max_moved_gb": -1}}, r"\[policy\] max_moved_gb = -1.0 is not usable: give a number from 0 to"),
+        ({"policy": {"max_moves": 2.5}}, r"\[policy\] max_moves = 2.5: expected int, not float"),
+        ({"clusters": [{"id": "a", "input": "x", "max_moves": -3}]}, r"\[clusters\] max_moves = -3 is not usable"),
         ({"policy": {"rack_policy": "even"}}, "use spread or none"),
         ({"policy": {"exclude_topics": ["("]}}, r"'\(' is no regular expression"),
         ({"policy": {"pins": "a"}}, r"\[policy\] pins = 'a': expected tables like"),
@@ -167,6 +170,25 @@ def test_each_cluster_asks_for_its_own_factors() -> None:
     assert both.replication_factors() == {"c": (everywhere, audit), "d": (everywhere,)}
     without = build(merge(DEFAULTS, {"clusters": [own, {"id": "d", "input": "y"}]}))
     assert both.config_hash() != without.config_hash()
+
+
+def test_each_cluster_has_its_own_limit() -> None:
+    """The policy's limit holds for each cluster by itself; a cluster's own is taken in its place, knob by knob."""
+    clusters = [
+        {"id": "a", "input": "x"},
+        {"id": "b", "input": "y", "max_moved_gb": 0.5},
+        {"id": "c", "input": "z", "max_moves": 7},
+    ]
+    asked = build(merge(DEFAULTS, {"clusters": clusters, "policy": {"max_moved_gb": 2000}})).move_limits()
+    two_tb = 2 * 10**12
+    assert {name: (limit.moved_bytes, limit.moves) for name, limit in asked.items()} == {
+        "a": (two_tb, NO_LIMIT),
+        "b": (5 * 10**8, NO_LIMIT),
+        "c": (two_tb, 7),
+    }
+    assert build(merge(DEFAULTS, {"clusters": clusters[:1]})).move_limits() == {"a": MoveLimit()}
+    least = build(merge(DEFAULTS, {"clusters": clusters[:1], "policy": {"max_moved_gb": 1e-12}}))
+    assert least.move_limits()["a"].moved_bytes == 0
 
 
 def test_hash_sees_what_decides_the_plan_alone() -> None:

@@ -1,0 +1,96 @@
+"""What people are told of a plan that a limit has cut: what it would have been, and what is left for a later run."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from optimizer.domain import Bands, Bools, Brokers, Floats, Partitions
+from optimizer.settings import BYTES_PER_GB, MoveLimit
+from optimizer.solve.bands import excess
+from optimizer.solve.proposal import Finding, partition_name
+
+LIMITED = "limited"
+REMEDY = "run again once this plan is executed, or raise the limit"
+_LEFT = {
+    "band": "loads of brokers outside bands that they would be in",
+    "not_emptied": "replicas on brokers to empty",
+    "not_pinned": "replicas outside their pin",
+    "rack_spread": "partitions that break the rack rule",
+}
+TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The plan of one cluster before a limit cut it.
+
+    Parameters
+    ----------
+    limit : MoveLimit
+    moved_bytes, moves : int
+        What it would copy.
+    loads : (B, D) float64
+        Loads of the brokers after it, absolute.
+    """
+
+    limit: MoveLimit
+    moved_bytes: int
+    moves: int
+    loads: Floats
+
+    @property
+    def names(self) -> str:
+        """The limits that it is over, as the configuration names them."""
+        binds = (
+            (self.moved_bytes > self.limit.moved_bytes, f"max_moved_gb = {self.limit.moved_bytes / BYTES_PER_GB:.12g}"),
+            (self.moves > self.limit.moves, f"max_moves = {self.limit.moves}"),
+        )
+        return ", ".join(name for is_over, name in binds if is_over)
+
+
+def with_limit(
+    findings: Iterable[Finding],
+    cut: Cut,
+    brokers: Brokers,
+    limits: Bands,
+    after: Floats,
+    *,
+    partitions: Partitions,
+    held_back: Bools,
+) -> list[Finding]:
+    """The findings, those that the limit alone is the reason of saying so, and one of the limit itself.
+
+    Parameters
+    ----------
+    after : (B, D) float64
+        Loads after the plan as it was cut.
+    held_back : (P,) bool
+        Partitions that the plan would change, and the limit leaves.
+    """
+    names = {partition_name(partitions, row) for row in np.flatnonzero(held_back)} | set(
+        _held_out(cut, brokers, limits, after)
+    )
+    told, left = list[Finding](), dict.fromkeys(_LEFT, 0)
+    for finding in findings:
+        if finding.rule in _LEFT and finding.subject.partition(" on ")[0] in names:
+            left[finding.rule] += 1
+            detail = f"{finding.detail}; the limit leaves it for a later run"
+            finding = replace(finding, detail=detail, remedy=REMEDY)
+        told.append(finding)
+    return [*told, _limited(cut, int(held_back.sum()), left)]
+
+
+def _held_out(cut: Cut, brokers: Brokers, limits: Bands, after: Floats) -> Iterator[str]:
+    """Bands that the whole plan meets and the plan as cut does not, as findings name them."""
+    tolerance = TOLERANCE * np.maximum(limits.lower, 1)
+    out, would = (np.abs(excess(loads, limits)) > tolerance for loads in (after, cut.loads))
+    for b, d in zip(*np.nonzero(out & ~would), strict=True):
+        yield f"broker {brokers.ids[b]} {limits.resources[d]}"
+
+
+def _limited(cut: Cut, held_back: int, left: dict[str, int]) -> Finding:
+    whole = f"without the limit the plan would copy {cut.moved_bytes / BYTES_PER_GB:.1f} GB in {cut.moves} moves"
+    rest = [f"{count} {_LEFT[rule]}" for rule, count in left.items() if count]
+    detail = f"{whole}; {held_back} partitions stay where they are, those that are worth least"
+    return Finding(LIMITED, cut.names, "after", ": ".join([detail, ", ".join(rest)]) if rest else detail, REMEDY)

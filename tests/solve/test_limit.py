@@ -1,0 +1,187 @@
+"""An upper limit on what a plan copies: never passed, urgent changes first, then the best balance for it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from optimizer.domain import Brokers, Cluster, Floats, Ints
+from optimizer.settings import MoveLimit, Policy
+from optimizer.solve.bands import DISK, bands, broker_loads, demand_of, disk_limit, load_scale, replica_weights
+from optimizer.solve.limit import BALANCE, LEVELS, Changes, changes_of, levels, urgent_first
+from optimizer.solve.limit_choice import keep_within, relaxed
+from tests.solve.clusters import (
+    make_brokers,
+    make_cluster,
+    make_partitions,
+    middling_clusters,
+    pinned,
+    plan_one_shard,
+)
+
+RELAXED = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SHARES = st.sampled_from([0.0, 0.05, 0.3, 0.6, 0.9, 1.0])
+
+
+def changes_to(
+    cluster: Cluster, planned: Ints, *, allowed: MoveLimit | None = None, room: Floats | None = None
+) -> Changes:
+    """The changes from a cluster's placement to a planned one."""
+    brokers, partitions = cluster.brokers, cluster.partitions
+    return changes_of(
+        brokers,
+        partitions,
+        planned,
+        limits=bands(cluster, Policy()),
+        loads=broker_loads(len(brokers), partitions.replicas, replica_weights(partitions)),
+        scale=load_scale(brokers, demand_of(partitions)),
+        disk_limit=disk_limit(brokers, Policy()) if room is None else room,
+        allowed=allowed or MoveLimit(),
+    )
+
+
+def with_share(changes: Changes, moved_bytes: float, moves: float) -> Changes:
+    """The changes with shares of what they cost allowed."""
+    shares = np.array([moved_bytes, moves])
+    return replace(changes, allowed=np.floor(changes.costs.sum(axis=0) * shares).astype(np.int64))
+
+
+def any_plan(cluster: Cluster, seed: int) -> Ints:
+    """A third of the replicas, and all on brokers to empty, go to any broker that accepts and does not hold them."""
+    generator, planned = np.random.default_rng(seed), cluster.partitions.replicas.copy()
+    for row, slot in zip(*np.nonzero(planned >= 0), strict=True):
+        targets = np.setdiff1d(np.flatnonzero(cluster.brokers.accepts_replicas), planned[row])
+        if len(targets) and (cluster.brokers.must_empty[planned[row, slot]] or generator.random() < 0.3):
+            planned[row, slot] = generator.choice(targets)
+    return planned
+
+
+@st.composite
+def limited_plans(draw: st.DrawFn) -> Changes:
+    """Plans of middling clusters under limits on bytes, on moves or on both; some with disks that are nearly full."""
+    cluster = draw(middling_clusters())
+    if draw(st.booleans()):
+        brokers = cluster.brokers
+        pairs = zip(brokers.state, brokers.must_empty, strict=True)
+        state = tuple("dead" if empties else state for state, empties in pairs)
+        cluster = make_cluster(replace(brokers, state=state), cluster.partitions)
+    planned = any_plan(cluster, draw(st.integers(0, 2**32 - 1)))
+    room = None
+    if draw(st.booleans()):
+        weights = replica_weights(cluster.partitions)
+        loads = [broker_loads(len(cluster.brokers), r, weights) for r in (cluster.partitions.replicas, planned)]
+        room = np.maximum(*loads)[:, DISK] * draw(st.sampled_from([1.0, 1.05]))
+    return with_share(changes_to(cluster, planned, room=room), draw(SHARES), draw(SHARES))
+
+
+@RELAXED
+@given(limited_plans())
+def test_limit_and_disks_hold(changes: Changes) -> None:
+    """What is kept copies no more bytes and replicas than allowed, and fills no disk over its limit, twice the same."""
+    kept = keep_within(changes)
+    assert (changes.left(kept) >= 0).all()
+    assert (changes.loads_with(kept)[:, DISK] <= changes.disk_limit).all()
+    assert (keep_within(changes) == kept).all()
+
+
+@RELAXED
+@given(limited_plans())
+def test_everything_is_kept_where_the_limit_allows_it(changes: Changes) -> None:
+    """A limit of just what the plan copies leaves it whole."""
+    assert keep_within(with_share(changes, 1.0, 1.0)).all()
+
+
+@RELAXED
+@given(limited_plans())
+def test_urgent_changes_go_first(changes: Changes) -> None:
+    """What is left out would not fit beside the changes that are at least as urgent, unless a disk has no room."""
+    assume(np.isinf(changes.disk_limit).all())
+    kept = urgent_first(changes)
+    assert (keep_within(changes) >= kept).all()
+    for left in np.flatnonzero(~kept & (changes.level < BALANCE)):
+        before = kept & (changes.level <= changes.level[left])
+        assert (changes.costs[before].sum(axis=0) + changes.costs[left] > changes.allowed).any()
+
+
+@RELAXED
+@given(limited_plans())
+def test_balance_is_no_worse_than_before(changes: Changes) -> None:
+    """Where nothing is urgent, a cut plan leaves no more load outside the bands than there was; nor do mere drains."""
+    calm = replace(changes, level=np.full(len(changes), BALANCE))
+    drains = changes if set(changes.level) <= {LEVELS.index("drain"), BALANCE} else calm
+    start = changes.violation(changes.loads)
+    for case in (calm, drains):
+        assert case.violation(case.loads_with(keep_within(case))) <= start + 1e-9
+
+
+def crowded(seed: int) -> Cluster:
+    """Twelve brokers on three racks, 500 partitions in skewed places."""
+    generator = np.random.default_rng(seed)
+    skew = generator.dirichlet(np.full(4, 2.0), 3)
+    lists = [[int(generator.choice(4, p=skew[r])) * 3 + int(r) for r in generator.permutation(3)] for _ in range(500)]
+    sizes = (generator.lognormal(3, 1.2, 500) * 1000).astype(int).tolist()
+    rates = (generator.lognormal(2, 1.0, 500) * 100).astype(int).tolist()
+    return make_cluster(make_brokers([0, 1, 2] * 4), make_partitions(lists, sizes, rates))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_balance_is_near_the_relaxation(seed: int) -> None:
+    """Whole changes leave hardly more load outside the bands than parts of changes could at the least."""
+    cluster = crowded(seed)
+    whole = changes_to(cluster, plan_one_shard(cluster, Policy()).replicas)
+    for share in (0.25, 0.5, 0.75):
+        changes = with_share(whole, share, 1.0)
+        parts, _ = relaxed(changes, np.zeros(len(changes), dtype=bool))
+        loads = changes.loads.copy()
+        np.add.at(loads, changes.broker, changes.effects * parts[changes.change][:, None])
+        reached = changes.violation(changes.loads_with(keep_within(changes)))
+        assert reached <= changes.violation(loads) + 0.01 * changes.violation(changes.loads)
+
+
+def test_levels() -> None:
+    """A partition is as urgent as its most urgent replica: dead, racks, drain, pin, replication, balance."""
+    brokers: Brokers = make_brokers([0, 1, 2, 0, 1, 2], draining=(3, 4))
+    brokers = replace(brokers, state=("alive", "alive", "alive", "dead", "draining", "alive"))
+    lists = [[3, 4], [0, 4], [2, 5], [0, 1], [1, 2], [0, 2]]
+    cluster = pinned(
+        make_cluster(brokers, make_partitions(lists, [1] * 6)), {"a": [2, 5]}, ["t", "t", "t", "a", "t", "t"]
+    )
+    factor = np.array([2, 2, 2, 2, 3, 2])
+    found = levels(cluster.brokers, replace(cluster.partitions, replication_factor=factor))
+    assert [LEVELS[level] for level in found] == ["dead", "drain", "rack", "pin", "replication", "balance"]
+
+
+@pytest.mark.parametrize(
+    ("allowed", "kept"),
+    [
+        (MoveLimit(moved_bytes=100), [True, False, False]),
+        (MoveLimit(moved_bytes=99), [False, True, False]),
+        (MoveLimit(moved_bytes=149), [True, False, True]),
+        (MoveLimit(moves=2), [True, True, False]),
+        (MoveLimit(moved_bytes=150, moves=1), [True, False, False]),
+        (MoveLimit(moved_bytes=0), [False, False, False]),
+    ],
+)
+def test_data_at_risk_then_racks_then_balance(allowed: MoveLimit, kept: list[bool]) -> None:
+    """The replica on a dead broker goes first, then the rack, then what the bands ask for; what is left goes on."""
+    lists = [[3, 1], [1, 4], [0, 2], [0, 5], [0, 1]]
+    cluster = make_cluster(make_brokers([0, 1, 2, 0, 1, 2], draining=(3,)), make_partitions(lists, [100, 60, 40, 9, 9]))
+    state = ("alive", "alive", "alive", "dead", "alive", "alive")
+    cluster = make_cluster(replace(cluster.brokers, state=state), cluster.partitions)
+    planned = np.array([[5, 1], [1, 5], [4, 2], [0, 5], [0, 1]])
+    changes = changes_to(cluster, planned, allowed=allowed)
+    assert keep_within(changes)[:3].tolist() == kept
+
+
+def test_room_on_a_disk_is_made_for_what_is_urgent() -> None:
+    """Where the only target of an urgent copy is full, the change that makes room for it is kept with it."""
+    lists = [[3, 1], [0, 2], [1, 2], [4, 5]]
+    brokers = make_brokers([0, 1, 2, 0, 1, 2], draining=(3,))
+    cluster = make_cluster(brokers, make_partitions(lists, [100, 80, 50, 50]))
+    planned = np.array([[0, 1], [5, 2], [4, 2], [1, 5]])
+    room = np.array([100.0, 1e9, 1e9, 1e9, 1e9, 1e9])
+    changes = changes_to(cluster, planned, allowed=MoveLimit(moved_bytes=190), room=room)
+    assert not urgent_first(changes)[0]
+    assert keep_within(changes)[:2].tolist() == [True, True]

@@ -1,0 +1,101 @@
+"""From a cluster in any state and a limit to documents: the cut plan passes the audit, and its bounds lie below it."""
+
+import numpy as np
+import pandas as pd
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from optimizer.audit import AuditClaims, AuditLimits, audit_plan, brokers_from_rows, partitions_from_rows
+from optimizer.domain import Cluster, Floats, Ints
+from optimizer.frames.cluster import replica_lists
+from optimizer.frames.finish import ClusterFacts, finish_cluster
+from optimizer.kafka.documents import format_reassignment
+from optimizer.settings import MoveLimit, Policy
+from optimizer.solve.bands import broker_loads, disk_limit, replica_weights
+from optimizer.solve.bound import copies_of
+from optimizer.solve.limit import changes_of
+from optimizer.solve.limit_choice import keep_within
+from optimizer.solve.limit_findings import LIMITED, REMEDY, Cut
+from tests.solve.clusters import Planned, bounds, plan_one_shard
+from tests.solve.test_audited import broker_rows, disclosed, partition_rows, troubled_clusters
+
+POLICY = Policy()
+
+
+def loads_of(cluster: Cluster, replicas: Ints) -> Floats:
+    """Loads of the brokers under a placement."""
+    return broker_loads(len(cluster.brokers), replicas, replica_weights(cluster.partitions))
+
+
+def cut(cluster: Cluster, planned: Planned, whole: Ints, allowed: MoveLimit) -> Ints:
+    """The replicas of a plan after its limit, as the solve stage takes it."""
+    before = cluster.partitions.replicas
+    changed = np.flatnonzero((np.sort(whole, axis=1) != np.sort(before, axis=1)).any(axis=1))
+    changes = changes_of(
+        cluster.brokers,
+        cluster.partitions.rows(changed),
+        whole[changed],
+        limits=planned.limits,
+        loads=loads_of(cluster, before),
+        scale=planned.scale,
+        disk_limit=disk_limit(cluster.brokers, POLICY),
+        allowed=allowed,
+    )
+    left = changed[~keep_within(changes)]
+    result = whole.copy()
+    result[left] = before[left]
+    return result
+
+
+def finished(cluster: Cluster, planned: Planned, whole: Ints, reached: Ints, limit: Cut) -> pd.DataFrame:
+    """Records of the finished plan."""
+    frame = pd.DataFrame(partition_rows(cluster))
+    frame["current"] = replica_lists(reached, cluster.brokers.ids)
+    frame["held_back"] = (whole != reached).any(axis=1)
+    before, after = loads_of(cluster, cluster.partitions.replicas), loads_of(cluster, reached)
+    facts = ClusterFacts(cluster.brokers, planned.limits, before, after, cut=limit)
+    return finish_cluster(frame, facts, POLICY)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(troubled_clusters(), st.sampled_from([0.0, 0.1, 0.5, 0.9]), st.booleans())
+def test_every_cut_plan_passes_the_audit(cluster: Cluster, share: float, by_moves: bool) -> None:
+    """Whatever is dead, draining, pinned or fixed: a cut plan keeps its limit and every rule, findings say what it
+    leaves, and no bound is above it."""
+    brokers, partitions = cluster.brokers, cluster.partitions
+    planned = plan_one_shard(cluster, POLICY, rounds=3)
+    gone = (planned.replicas >= 0) & ~brokers.is_live[np.maximum(planned.replicas, 0)]
+    whole = np.where(gone.any(axis=1, keepdims=True), partitions.replicas, planned.replicas)
+    copies = copies_of(partitions.replicas, whole)
+    moves, moved_bytes = int(copies.sum()), int((copies * partitions.size_bytes).sum())
+    allowed = MoveLimit(moves=int(moves * share)) if by_moves else MoveLimit(moved_bytes=int(moved_bytes * share))
+    reached = cut(cluster, planned, whole, allowed)
+
+    records = finished(cluster, planned, whole, reached, Cut(allowed, moved_bytes, moves, loads_of(cluster, whole)))
+    findings = records[records["kind"] == "finding"]
+    assert (findings["rule"] == LIMITED).sum() == 1
+    left = {f"{partitions.topic[p]}-{partitions.partition[p]}" for p in np.flatnonzero((whole != reached).any(axis=1))}
+    named = findings[findings["rule"].isin(["not_emptied", "not_pinned", "rack_spread"])]
+    blamed = named[named["remedy"] == REMEDY]["subject"].map(lambda subject: subject.partition(" on ")[0])
+    assert set(blamed) == left & set(named["subject"].map(lambda subject: subject.partition(" on ")[0]))
+
+    proposals = records[records["kind"] == "proposal"]
+    lists = zip(proposals["topic"], proposals["partition"], proposals["replicas"], strict=True)
+    changed = [(str(topic), int(number), list(replicas), None) for topic, number, replicas in lists]
+    text = format_reassignment(changed)
+    report = audit_plan(
+        brokers=brokers_from_rows(broker_rows(cluster)),
+        partitions=partitions_from_rows(partition_rows(cluster)),
+        waves=[text] if changed else [],
+        whole=text if changed else None,
+        rollback=None,
+        limits=AuditLimits(
+            disk_headroom=0.1,
+            excused=disclosed(records, "not_emptied"),
+            excused_from_pin=disclosed(records, "not_pinned"),
+            max_moved_bytes=allowed.moved_bytes,
+            max_moves=allowed.moves,
+        ),
+        claims=AuditClaims(bound_bytes=max(bounds(cluster, planned, reached))),
+    )
+    assert [v for v in report.violations if v.rule != "rollback"] == []
