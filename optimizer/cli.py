@@ -12,7 +12,8 @@ from typing import Any
 
 from optimizer.configuration import build, merge, read_toml
 from optimizer.errors import BallastError, ConfigError
-from optimizer.settings import NAME_RULE, Settings, is_folder_name
+from optimizer.setting_checks import NAME_RULE, is_folder_name
+from optimizer.settings import Settings
 
 EPILOG = """\
 Options are laid over the configuration file, which is laid over conf/default.toml: see docs/configuration.md.

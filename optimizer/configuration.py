@@ -12,15 +12,14 @@ from optimizer.settings import (
     ClusterInput,
     Emit,
     Metrics,
-    Pin,
     Policy,
     Quality,
     Schedule,
     Settings,
     Solver,
     Storage,
-    TopicFactor,
 )
+from optimizer.topic_wishes import Pin, TopicFactor
 
 _SECTIONS: dict[str, type] = {
     "storage": Storage,

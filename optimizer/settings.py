@@ -2,93 +2,10 @@
 
 import hashlib
 import json
-import re
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
-from optimizer.errors import ConfigError
-
-
-def _refuse(name: str, value: object, remedy: str) -> None:
-    raise ConfigError(f"{name} = {value!r} is not usable: {remedy}")
-
-
-NAME_RULE = "use letters, digits, dot, dash and underscore, at most 100, not dots alone"
-
-
-def is_folder_name(name: str) -> bool:
-    """Whether a cluster or a run may be called so: its name is also a folder's."""
-    return bool(re.fullmatch(r"[A-Za-z0-9._-]{1,100}", name)) and bool(name.strip("."))
-
-
-def _between(section: str, values: Mapping[str, float], low: float, high: float) -> None:
-    for name, value in values.items():
-        if not low <= value <= high:
-            _refuse(f"[{section}] {name}", value, f"give a number from {low:g} to {high:g}")
-
-
-def _check_pattern(name: str, pattern: object) -> None:
-    try:
-        re.compile(str(pattern))
-    except re.error as error:
-        raise ConfigError(f"{name}: {pattern!r} is no regular expression: {error}") from error
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pin:
-    """Topics whose replicas may sit on some brokers only, or in some racks only.
-
-    Parameters
-    ----------
-    topics : str
-        Regular expression, whole name.
-    brokers : tuple of int
-    racks : tuple of str
-        One of the two.
-    """
-
-    topics: str = ""
-    brokers: tuple[int, ...] = ()
-    racks: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if not self.topics:
-            _refuse("pins topics", self.topics, "give a regular expression for the topics' whole names")
-        _check_pattern("pins topics", self.topics)
-        if bool(self.brokers) == bool(self.racks):
-            remedy = "give brokers = [..] or racks = [..], one of them and not empty"
-            _refuse(f"the pin of {self.topics!r}", {"brokers": self.brokers, "racks": self.racks}, remedy)
-        for name, values, kind in (("brokers", self.brokers, int), ("racks", self.racks, str)):
-            wrong = [value for value in values if type(value) is not kind]
-            if wrong:
-                _refuse(f"the pin of {self.topics!r}: {name}", wrong, f"each is a {kind.__name__}")
-
-
-MOST_REPLICAS = 32767  # of a partition: Kafka's number is a short
-
-
-@dataclass(frozen=True, kw_only=True)
-class TopicFactor:
-    """The replication factor that is asked for some topics.
-
-    Parameters
-    ----------
-    topics : str
-        Regular expression, whole name.
-    factor : int
-    """
-
-    topics: str = ""
-    factor: int = 0
-
-    def __post_init__(self) -> None:
-        if not self.topics:
-            _refuse("replication_factors topics", self.topics, "give a regular expression for the topics' whole names")
-        _check_pattern("replication_factors topics", self.topics)
-        if not 1 <= self.factor <= MOST_REPLICAS:
-            remedy = f"give a number of replicas from 1 to {MOST_REPLICAS}"
-            _refuse(f"the replication factor of {self.topics!r}: factor", self.factor, remedy)
-
+from optimizer.setting_checks import NAME_RULE, between, check_pattern, check_patterns, is_folder_name, refuse
+from optimizer.topic_wishes import Pin, TopicFactor
 
 NO_LIMIT = 2**62
 BYTES_PER_GB = 10**9
@@ -103,13 +20,7 @@ class MoveLimit:
 
 
 def _check_limits(section: str, max_moved_gb: float, max_moves: int) -> None:
-    _between(section, {"max_moved_gb": max_moved_gb, "max_moves": max_moves}, 0, 10**9)
-
-
-def _check_patterns(where: str, patterns: list[str], remedy: str) -> None:
-    twice = sorted({pattern for pattern in patterns if patterns.count(pattern) > 1})
-    if twice:
-        _refuse(where, twice, f"name each pattern once, {remedy}")
+    between(section, {"max_moved_gb": max_moved_gb, "max_moves": max_moves}, 0, 10**9)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,9 +44,9 @@ class ClusterInput:
     def __post_init__(self) -> None:
         _check_limits("clusters", self.max_moved_gb, self.max_moves)
         if not is_folder_name(self.id):
-            _refuse("[[clusters]] id", self.id, NAME_RULE)
+            refuse("[[clusters]] id", self.id, NAME_RULE)
         if not (self.input or self.bootstrap_servers):
-            _refuse("[[clusters]]", self.id, "give input (a folder) or bootstrap_servers (a live cluster)")
+            refuse("[[clusters]]", self.id, "give input (a folder) or bootstrap_servers (a live cluster)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,9 +67,9 @@ class Metrics:
     rates_required: bool = False
 
     def __post_init__(self) -> None:
-        _between("metrics", {"window_hours": self.window_hours}, 1, 24 * 366)
-        _between("metrics", {"rate_percentile": self.rate_percentile}, 1, 100)
-        _between("metrics", {"min_coverage": self.min_coverage}, 0, 1)
+        between("metrics", {"window_hours": self.window_hours}, 1, 24 * 366)
+        between("metrics", {"rate_percentile": self.rate_percentile}, 1, 100)
+        between("metrics", {"min_coverage": self.min_coverage}, 0, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,7 +79,7 @@ class Quality:
     max_quarantined_share: float = 0.01
 
     def __post_init__(self) -> None:
-        _between("quality", {"max_quarantined_share": self.max_quarantined_share}, 0, 1)
+        between("quality", {"max_quarantined_share": self.max_quarantined_share}, 0, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,7 +91,7 @@ class Baseline:
 
     def __post_init__(self) -> None:
         if self.algorithm not in ("auto", "striped", "admin_utils"):
-            _refuse("[baseline] algorithm", self.algorithm, "use auto, striped or admin_utils")
+            refuse("[baseline] algorithm", self.algorithm, "use auto, striped or admin_utils")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,14 +119,14 @@ class Policy:
     def __post_init__(self) -> None:
         _check_limits("policy", self.max_moved_gb, self.max_moves)
         bands = {name: getattr(self, name) for name in _BANDS}
-        _between("policy", bands, 0, 100)
-        _between("policy", {"disk_headroom": self.disk_headroom}, 0, 0.95)
-        _between("policy", {"bytes_tolerance": self.bytes_tolerance}, 0, 1)
-        _between("policy", {"move_price": self.move_price}, 0, 1000)
+        between("policy", bands, 0, 100)
+        between("policy", {"disk_headroom": self.disk_headroom}, 0, 0.95)
+        between("policy", {"bytes_tolerance": self.bytes_tolerance}, 0, 1)
+        between("policy", {"move_price": self.move_price}, 0, 1000)
         if self.rack_policy not in ("spread", "none"):
-            _refuse("[policy] rack_policy", self.rack_policy, "use spread or none")
+            refuse("[policy] rack_policy", self.rack_policy, "use spread or none")
         for pattern in self.exclude_topics:
-            _check_pattern("[policy] exclude_topics", pattern)
+            check_pattern("[policy] exclude_topics", pattern)
 
 
 BROKER_LISTS = ("drain_brokers", "exclude_brokers", "demote_brokers")
@@ -233,9 +144,9 @@ class Solver:
     curve_brokers: int = 60
 
     def __post_init__(self) -> None:
-        _between("solver", {"shard_brokers": self.shard_brokers, "rack_shard_brokers": self.rack_shard_brokers}, 2, 200)
-        _between("solver", {"rounds": self.rounds}, 1, 20)
-        _between("solver", {"curve_brokers": self.curve_brokers}, 0, 100_000)
+        between("solver", {"shard_brokers": self.shard_brokers, "rack_shard_brokers": self.rack_shard_brokers}, 2, 200)
+        between("solver", {"rounds": self.rounds}, 1, 20)
+        between("solver", {"curve_brokers": self.curve_brokers}, 0, 100_000)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,10 +159,10 @@ class Schedule:
     max_moves_per_wave: int = 1000
 
     def __post_init__(self) -> None:
-        _between("schedule", {"waves": self.waves}, 0, 10_000)
-        _between("schedule", {"window_hours": self.window_hours}, 0.01, 24 * 365)
-        _between("schedule", {"throttle_mb_per_s": self.throttle_mb_per_s}, 0.001, 10**6)
-        _between("schedule", {"max_moves_per_wave": self.max_moves_per_wave}, 1, 10**7)
+        between("schedule", {"waves": self.waves}, 0, 10_000)
+        between("schedule", {"window_hours": self.window_hours}, 0.01, 24 * 365)
+        between("schedule", {"throttle_mb_per_s": self.throttle_mb_per_s}, 0.001, 10**6)
+        between("schedule", {"max_moves_per_wave": self.max_moves_per_wave}, 1, 10**7)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,7 +174,7 @@ class Emit:
 
     def __post_init__(self) -> None:
         if self.throttle_style not in ("careful", "kafka"):
-            _refuse("[emit] throttle_style", self.throttle_style, "use careful or kafka")
+            refuse("[emit] throttle_style", self.throttle_style, "use careful or kafka")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -284,22 +195,22 @@ class Settings:
         ids = [c.id for c in self.clusters]
         twice = sorted({i for i in ids if ids.count(i) > 1})
         if twice:
-            _refuse("[[clusters]] id", twice, "name each cluster once")
+            refuse("[[clusters]] id", twice, "name each cluster once")
         for name in BROKER_LISTS:
             if getattr(self.policy, name) and len(ids) > 1:
                 where = f"give {name} in the [[clusters]] table that it is meant for"
                 remedy = f"an id is another broker in each of {ids}: {where}"
-                _refuse(f"[policy] {name}", list(getattr(self.policy, name)), remedy)
+                refuse(f"[policy] {name}", list(getattr(self.policy, name)), remedy)
         by_broker = [pin.topics for pin in self.policy.pins if pin.brokers]
         if by_broker and len(ids) > 1:
             remedy = f"an id is another broker in each of {ids}: pin to racks, or in a [[clusters]] table"
-            _refuse("[[policy.pins]]", by_broker, remedy)
+            refuse("[[policy.pins]]", by_broker, remedy)
         for cluster_id, pins in self.pins().items():
             remedy = "with all of its brokers or racks"
-            _check_patterns(f"cluster {cluster_id}: pins", [pin.topics for pin in pins], remedy)
+            check_patterns(f"cluster {cluster_id}: pins", [pin.topics for pin in pins], remedy)
         for cluster_id, factors in self.replication_factors().items():
             where = f"cluster {cluster_id}: replication_factors"
-            _check_patterns(where, [asked.topics for asked in factors], "with one factor")
+            check_patterns(where, [asked.topics for asked in factors], "with one factor")
 
     def pins(self) -> dict[str, tuple[Pin, ...]]:
         """Pins of each cluster: the policy's and its own."""

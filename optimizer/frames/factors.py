@@ -5,7 +5,8 @@ from pyspark.sql import functions as F
 
 from optimizer.errors import ConfigError
 from optimizer.frames.pins import matches
-from optimizer.settings import Settings, TopicFactor
+from optimizer.settings import Settings
+from optimizer.topic_wishes import TopicFactor
 
 ASKED = "replicas asked for"
 TOO_FEW_BROKERS, UNDER_MIN_ISR = f"{ASKED}, brokers that can hold them:", f"{ASKED}, min.insync.replicas:"

@@ -7,7 +7,8 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from optimizer.errors import ConfigError
-from optimizer.settings import Pin, Settings
+from optimizer.settings import Settings
+from optimizer.topic_wishes import Pin
 
 PIN_LEAVES = "its pin leaves"
 

@@ -7,7 +7,8 @@ import pytest
 from optimizer.cli import parser, settings_of
 from optimizer.configuration import build, merge, read_toml
 from optimizer.errors import ConfigError
-from optimizer.settings import NO_LIMIT, MoveLimit, Pin, Settings, TopicFactor
+from optimizer.settings import NO_LIMIT, MoveLimit, Settings
+from optimizer.topic_wishes import Pin, TopicFactor
 from setup.paths import HOME
 
 DEFAULTS = read_toml(HOME / "conf" / "default.toml")

@@ -9,8 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 import schemas
 from optimizer.errors import ConfigError
 from optimizer.frames import snapshot
-from optimizer.settings import Pin, Policy, TopicFactor
+from optimizer.settings import Policy
 from optimizer.stages import Frames
+from optimizer.topic_wishes import Pin, TopicFactor
 from tests.frames import bronze
 
 BROKER = {"host": None, "port": None, "is_controller": False}

@@ -1,0 +1,41 @@
+"""What single settings are checked for."""
+
+import re
+from collections.abc import Mapping
+
+from optimizer.errors import ConfigError
+
+
+def refuse(name: str, value: object, remedy: str) -> None:
+    """Raise a ConfigError that names the setting, its value and the remedy."""
+    raise ConfigError(f"{name} = {value!r} is not usable: {remedy}")
+
+
+NAME_RULE = "use letters, digits, dot, dash and underscore, at most 100, not dots alone"
+
+
+def is_folder_name(name: str) -> bool:
+    """Whether a cluster or a run may be called so: its name is also a folder's."""
+    return bool(re.fullmatch(r"[A-Za-z0-9._-]{1,100}", name)) and bool(name.strip("."))
+
+
+def between(section: str, values: Mapping[str, float], low: float, high: float) -> None:
+    """Refuse numbers of a section that are out of range."""
+    for name, value in values.items():
+        if not low <= value <= high:
+            refuse(f"[{section}] {name}", value, f"give a number from {low:g} to {high:g}")
+
+
+def check_pattern(name: str, pattern: object) -> None:
+    """Refuse what is no regular expression."""
+    try:
+        re.compile(str(pattern))
+    except re.error as error:
+        raise ConfigError(f"{name}: {pattern!r} is no regular expression: {error}") from error
+
+
+def check_patterns(where: str, patterns: list[str], remedy: str) -> None:
+    """Refuse patterns that are given twice."""
+    twice = sorted({pattern for pattern in patterns if patterns.count(pattern) > 1})
+    if twice:
+        refuse(where, twice, f"name each pattern once, {remedy}")

@@ -1,0 +1,61 @@
+"""What an operator may ask of topics by name: pins to brokers or racks, and replication factors."""
+
+from dataclasses import dataclass
+
+from optimizer.setting_checks import check_pattern, refuse
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pin:
+    """Topics whose replicas may sit on some brokers only, or in some racks only.
+
+    Parameters
+    ----------
+    topics : str
+        Regular expression, whole name.
+    brokers : tuple of int
+    racks : tuple of str
+        One of the two.
+    """
+
+    topics: str = ""
+    brokers: tuple[int, ...] = ()
+    racks: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.topics:
+            refuse("pins topics", self.topics, "give a regular expression for the topics' whole names")
+        check_pattern("pins topics", self.topics)
+        if bool(self.brokers) == bool(self.racks):
+            remedy = "give brokers = [..] or racks = [..], one of them and not empty"
+            refuse(f"the pin of {self.topics!r}", {"brokers": self.brokers, "racks": self.racks}, remedy)
+        for name, values, kind in (("brokers", self.brokers, int), ("racks", self.racks, str)):
+            wrong = [value for value in values if type(value) is not kind]
+            if wrong:
+                refuse(f"the pin of {self.topics!r}: {name}", wrong, f"each is a {kind.__name__}")
+
+
+MOST_REPLICAS = 32767  # of a partition: Kafka's number is a short
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopicFactor:
+    """The replication factor that is asked for some topics.
+
+    Parameters
+    ----------
+    topics : str
+        Regular expression, whole name.
+    factor : int
+    """
+
+    topics: str = ""
+    factor: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.topics:
+            refuse("replication_factors topics", self.topics, "give a regular expression for the topics' whole names")
+        check_pattern("replication_factors topics", self.topics)
+        if not 1 <= self.factor <= MOST_REPLICAS:
+            remedy = f"give a number of replicas from 1 to {MOST_REPLICAS}"
+            refuse(f"the replication factor of {self.topics!r}: factor", self.factor, remedy)
