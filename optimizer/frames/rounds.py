@@ -8,7 +8,7 @@ to the shards that hold one of its replicas, solves each shard in a grouped pand
 import resource
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
@@ -17,12 +17,11 @@ from pyspark.sql import functions as F
 
 from optimizer.domain import Bools, Brokers, Floats, Ints
 from optimizer.frames.cluster import replica_matrix, to_partitions, with_nulls
-from optimizer.solve.assemble import ClusterFrame, assemble
-from optimizer.solve.bands import fullness
-from optimizer.solve.ownership import must_change_racks, owner_slots
+from optimizer.solve.assemble import assemble
+from optimizer.solve.ownership import must_change_racks
+from optimizer.solve.progress import ClusterRound
 from optimizer.solve.proposal import disorder
-from optimizer.solve.racks import live_rack_sizes, rack_caps
-from optimizer.solve.shard_solver import FAILED, Search, ShardSolution, mend_shard, solve_shard
+from optimizer.solve.shard_solver import FAILED, ShardSolution, mend_shard, solve_shard
 
 PLACEMENT_COLUMNS = (
     "topic string, partition int, replicas array<int>, leader int, replication_factor int, "
@@ -38,33 +37,10 @@ SHARD_OUTPUT = (
 )
 
 
-@dataclass(frozen=True)
-class ClusterRound:
-    """One cluster in one round.
-
-    Parameters
-    ----------
-    frame : ClusterFrame
-        Brokers, bands, loads now, scale.
-    shard : (B,) int64
-        Shard of each broker, numbered over the fleet.
-    round : int
-    mends : bool
-        Only partitions that must change racks take part; nothing is balanced.
-    search : Search
-    """
-
-    frame: ClusterFrame
-    shard: Ints
-    round: int
-    mends: bool
-    search: Search
-
-
-def _stable_number(frame: pd.DataFrame) -> Ints:
+def stable_number(topic: pd.Series, partition: pd.Series) -> Ints:
     """A number per partition that depends on its name alone."""
-    hashed = pd.util.hash_array(frame["topic"].to_numpy(dtype=object)) >> np.uint64(33)
-    return hashed.astype(np.int64) + frame["partition"].to_numpy(dtype=np.int64)
+    hashed = pd.util.hash_array(topic.to_numpy(dtype=object)) >> np.uint64(33)
+    return hashed.astype(np.int64) + partition.to_numpy(dtype=np.int64)
 
 
 def _to_mend(frame: pd.DataFrame, brokers: Brokers) -> Bools:
@@ -78,11 +54,8 @@ def _expand_cluster(frame: pd.DataFrame, task: ClusterRound) -> pd.DataFrame:
     if task.mends:
         frame = frame[_to_mend(frame, brokers)]
     current = replica_matrix(frame["current"], brokers.ids)
-    caps = rack_caps(frame["replication_factor"].to_numpy(dtype=np.int64), live_rack_sizes(brokers))
-    full = fullness(task.frame.loads, task.frame.bands)
-    slot = owner_slots(brokers, current, caps, _stable_number(frame) + task.round, full)
-    shard = np.where(current >= 0, task.shard[np.maximum(current, 0)], -1)
-    owner = shard[np.arange(len(shard)), slot]
+    factor = frame["replication_factor"].to_numpy(dtype=np.int64)
+    shard, owner = task.shards_of(current, factor, stable_number(frame["topic"], frame["partition"]))
     ordered = np.sort(shard, axis=1)
     first = np.concatenate([np.ones((len(shard), 1), dtype=bool), ordered[:, 1:] != ordered[:, :-1]], axis=1)
     row, column = np.nonzero(first & (ordered >= 0))

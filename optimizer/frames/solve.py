@@ -5,7 +5,6 @@ and their loads (a row per broker) are small and live on the driver; partitions 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 import numpy as np
 from pyspark.sql import DataFrame, Row
@@ -13,43 +12,20 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 import schemas
-from optimizer.domain import Bands, Brokers, Floats
+from optimizer.domain import Brokers
 from optimizer.frames.certificate import bound_rows
 from optimizer.frames.cluster import to_brokers
 from optimizer.frames.finish import ClusterFacts, finish
 from optimizer.frames.limit import within_limits
-from optimizer.frames.rounds import ClusterRound, apply_moves, broker_loads_now, solve_shards
+from optimizer.frames.rounds import apply_moves, broker_loads_now, solve_shards
 from optimizer.frames.start import started
 from optimizer.settings import Settings
-from optimizer.solve.assemble import ClusterFrame
-from optimizer.solve.bands import DISK, Demand, bands_for, load_scale
+from optimizer.solve.bands import Demand, bands_for, load_scale
 from optimizer.solve.limit_findings import Cut
+from optimizer.solve.progress import ClusterRound, ClusterState, close_round, next_round
 from optimizer.solve.proposal import Finding
-from optimizer.solve.shard_solver import CURVE_PRICES, FAILED, PLAN_PRICES, CurvePoint, Search
-from optimizer.solve.sharding import make_shards, replicas_stay_in_racks, seed_of, shard_counts
+from optimizer.solve.shard_solver import FAILED
 from optimizer.stages import Frames, Run
-
-SETTLED = 1e-9
-
-
-@dataclass
-class ClusterState:
-    """What the driver knows of one cluster while it is solved; ``resized``: a list changes its length."""
-
-    brokers: Brokers
-    demand: Demand
-    limits: Bands
-    scale: Floats
-    loads_before: Floats
-    loads: Floats
-    prices: Floats
-    resized: bool
-    open: bool = True
-    to_mend: bool = True
-    balanced: bool = False
-    balanced_within: bool = False
-    unsettled: bool = False
-    curve: list[CurvePoint] = field(default_factory=list)
 
 
 def _demands(placement: DataFrame) -> dict[str, tuple[Demand, bool]]:
@@ -93,59 +69,14 @@ def _states(placement: DataFrame, brokers: dict[str, Brokers], settings: Setting
     return states
 
 
-def _search(state: ClusterState, settings: Settings) -> Search:
-    """The prices on moves that are tried: the policy's, or a few; on smaller clusters the first round has the curve."""
-    policy = settings.policy
-    if policy.move_price > 0:
-        return Search((policy.move_price,), policy.bytes_tolerance)
-    curve = not state.balanced and len(state.brokers) <= settings.solver.curve_brokers
-    return Search(CURVE_PRICES if curve else PLAN_PRICES, policy.bytes_tolerance)
-
-
-def _task(state: ClusterState, settings: Settings, cluster_id: str, number: int, first: int) -> ClusterRound:
-    """How a cluster is cut in a round.
-
-    Where replicas stay in racks, shards are of one rack: first what must change racks is mended in shards over all
-    racks, and a round over all racks also follows one that left a band broken.
-    """
-    within = replicas_stay_in_racks(state.brokers, state.demand.replication_factor)
-    mends = within and state.to_mend
-    within = within and not mends and not (state.balanced_within and state.unsettled)
-    knobs = settings.solver
-    size = knobs.rack_shard_brokers if within else knobs.shard_brokers
-    shard = make_shards(
-        state.brokers,
-        state.loads,
-        state.limits,
-        state.scale,
-        counts=shard_counts(state.brokers, shard_brokers=size, within_racks=within),
-        seed=seed_of(knobs.seed, cluster_id, number),
-    )
-    state.balanced_within = within
-    frame = ClusterFrame(state.brokers, state.limits, state.loads, state.scale)
-    return ClusterRound(frame, shard + first, number, mends, _search(state, settings))
-
-
 def _tasks(states: dict[str, ClusterState], settings: Settings, number: int) -> dict[str, ClusterRound]:
     """Shards of the open clusters, numbered over the fleet."""
     tasks, first = {}, 0
     for cluster_id, state in states.items():
         if state.open:
-            tasks[cluster_id] = _task(state, settings, cluster_id, number, first)
+            tasks[cluster_id] = next_round(state, settings, cluster_id, number, first)
             first = int(tasks[cluster_id].shard.max()) + 1
     return tasks
-
-
-def curve_of(statuses: list[Row], bytes_per_load: float) -> list[CurvePoint]:
-    """Points of all shards of a round added up by price, where every shard has one; ``cost`` in bytes."""
-    sums: dict[float, list[float]] = {}
-    tried = [{p.move_price for p in row.curve} for row in statuses if row.curve]
-    everywhere = set.intersection(*tried) if tried else set()
-    for point in (p for row in statuses for p in row.curve if p.move_price in everywhere):
-        total = sums.setdefault(point.move_price, [0, 0.0, 0.0])
-        for i, value in enumerate((point.moves, point.cost * bytes_per_load, point.violation)):
-            total[i] += value
-    return [CurvePoint(price, int(n), cost, violation) for price, (n, cost, violation) in sorted(sums.items())]
 
 
 def _curve_rows(states: dict[str, ClusterState], run: Run) -> list[dict[str, object]]:
@@ -161,25 +92,6 @@ def _curve_rows(states: dict[str, ClusterState], run: Run) -> list[dict[str, obj
         for cluster_id, state in states.items()
         for point in state.curve
     ]
-
-
-def _close(state: ClusterState, statuses: list[Row], task: ClusterRound) -> None:
-    """Note the prices of the first balancing round, and whether the cluster needs another round."""
-    moved = any(r.moves for r in statuses)
-    if task.mends:
-        state.to_mend = moved and any(r.disordered for r in statuses)
-        return
-    if not state.balanced:
-        for row in (r for r in statuses if r.prices):
-            at = np.searchsorted(state.brokers.ids, row.broker_ids)
-            state.prices[at] = np.array(row.prices).reshape(len(at), -1)
-        state.curve = curve_of(statuses, state.scale[DISK])
-    state.balanced = True
-    outside = sum(r.violation_after for r in statuses) > SETTLED
-    stranded = bool(state.loads[state.brokers.must_empty].any())
-    failed = any(r.status == FAILED for r in statuses)
-    state.unsettled = outside or stranded or failed or any(r.disordered for r in statuses)
-    state.open = state.unsettled and (failed or moved or state.balanced_within)
 
 
 def _rounds(placement: DataFrame, states: dict[str, ClusterState], run: Run) -> tuple[DataFrame, list[tuple[int, Row]]]:
@@ -202,7 +114,7 @@ def _rounds(placement: DataFrame, states: dict[str, ClusterState], run: Run) -> 
             for cluster_id, state in states.items():
                 state.loads = loads[cluster_id]
         for cluster_id in tasks:
-            _close(states[cluster_id], [r for r in statuses if r.cluster_id == cluster_id], tasks[cluster_id])
+            close_round(states[cluster_id], [r for r in statuses if r.cluster_id == cluster_id], tasks[cluster_id])
     return placement, results
 
 
@@ -307,4 +219,4 @@ def build(inputs: Frames, run: Run) -> Frames:
     }
 
 
-__all__ = ["ClusterState", "build", "read_brokers"]
+__all__ = ["build", "read_brokers"]

@@ -12,6 +12,7 @@ from optimizer.configuration import build
 from optimizer.errors import BallastError
 from optimizer.frames import rounds, solve
 from optimizer.settings import Settings
+from optimizer.solve.progress import ClusterRound
 from optimizer.solve.shard_solver import Search
 from optimizer.stages import Frames, Run
 
@@ -132,9 +133,7 @@ def test_failed_shard_keeps_its_replicas_and_says_so(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(rounds, "_solve", broken)
     frame = pd.DataFrame({"cluster_id": ["a"], "shard": [0]})
-    task = rounds.ClusterRound(
-        frame=cast(Any, None), shard=np.zeros(4, dtype=np.int64), round=0, mends=False, search=Search()
-    )
+    task = ClusterRound(frame=cast(Any, None), shard=np.zeros(4, dtype=np.int64), round=0, mends=False, search=Search())
     rows = rounds.solve_group(frame, {"a": task})
     assert rows["kind"].tolist() == ["status"]
     assert rows["status"].tolist() == ["FAILED"]

@@ -3,16 +3,17 @@
 import numpy as np
 import pytest
 
+from benchmarks.generate import generate
+from benchmarks.in_memory import cluster_of
 from optimizer.settings import Policy
 from optimizer.solve.assemble import ClusterFrame, assemble
 from optimizer.solve.bands import bands, broker_loads, demand_of, load_scale, replica_weights
 from optimizer.solve.shard_solver import CURVE_PRICES, CurvePoint, Search, choose, solve_shard
-from tests.solve.test_quality import cluster_of
 
 
 def curve_of(seed: int) -> tuple[tuple[CurvePoint, ...], float]:
     """The curve of a drifted cluster and its bound, in mean broker loads."""
-    cluster = cluster_of("drift", seed)
+    cluster = cluster_of(generate("S", "drift", seed), "drift")
     brokers, partitions = cluster.brokers, cluster.partitions
     loads = broker_loads(len(brokers), partitions.replicas, replica_weights(partitions))
     frame = ClusterFrame(brokers, bands(cluster, Policy()), loads, load_scale(brokers, demand_of(partitions)))

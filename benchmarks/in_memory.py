@@ -1,0 +1,162 @@
+"""An instance planned without Spark: the same rounds, shards and solver, one shard after the other.
+
+For measurements of the solver alone (``benchmarks.ablations``) and for tests of plans in several shards.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from optimizer.domain import Cluster, Ints
+from optimizer.frames.cluster import to_cluster
+from optimizer.frames.rounds import stable_number
+from optimizer.settings import Settings
+from optimizer.solve.assemble import assemble
+from optimizer.solve.bands import DISK, bands_for, broker_loads, demand_of, load_scale, replica_weights
+from optimizer.solve.bound import band_price, flow_bytes, forced_bytes, partition_terms, usable_prices, widen
+from optimizer.solve.ownership import must_change_racks
+from optimizer.solve.progress import ClusterRound, ClusterState, close_round, next_round
+from optimizer.solve.proposal import disorder
+from optimizer.solve.shard_solver import CurvePoint, mend_shard, solve_shard
+
+MB, KB = 1 << 20, 1 << 10
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A plan and what it took.
+
+    Parameters
+    ----------
+    replicas : (P, W) int64
+        Broker indices after the plan, slot by slot against those before.
+    moved_bytes, bound_bytes : int
+        The bound is the best of forced, flow and the Lagrangian at the shards' prices.
+    violation : float
+        Load outside the bands, in mean broker loads.
+    cpu_seconds : float
+        Of the shards alone.
+    """
+
+    replicas: Ints
+    moved_bytes: int
+    bound_bytes: int
+    moves: int
+    violation: float
+    rounds: int
+    shards: int
+    cpu_seconds: float
+
+
+@dataclass
+class _Status:
+    """One shard of a round, as ``progress.ShardStatus`` asks."""
+
+    status: str
+    moves: int
+    disordered: int
+    violation_after: float
+    broker_ids: Sequence[int]
+    prices: Sequence[float]
+    curve: Sequence[CurvePoint]
+
+
+def cluster_of(instance: Mapping[str, Any], name: str) -> Cluster:
+    """The cluster of an instance (``benchmarks.generate``)."""
+    leaving = set(instance["decommission"])
+    brokers = [
+        {
+            "broker_id": b["id"],
+            "rack": b["rack"],
+            "state": "draining" if b["id"] in leaving else "alive",
+            "accepts_replicas": b["id"] not in leaving,
+            "accepts_leadership": b["id"] not in leaving,
+            "must_empty": b["id"] in leaving,
+            "disk_capacity_bytes": int(b["disk_capacity_mb"] * MB),
+            "in_capacity_bytes_per_s": None,
+            "out_capacity_bytes_per_s": None,
+            "pinned_topics": [],
+        }
+        for b in instance["brokers"]
+    ]
+    partitions = [
+        {
+            "topic": p["topic"],
+            "partition": p["partition"],
+            "replicas": p["replicas"],
+            "leader": p["leader"],
+            "replication_factor": len(p["replicas"]),
+            "size_bytes": int(p["size_mb"] * MB),
+            "in_bytes_per_s": int(p["nw_in_kbps"] * KB),
+            "out_bytes_per_s": int(p["nw_out_kbps"] * KB),
+            "mobility": "free",
+        }
+        for p in instance["partitions"]
+    ]
+    return to_cluster(pd.DataFrame(partitions), pd.DataFrame(brokers), name)
+
+
+def solve(cluster: Cluster, settings: Settings) -> Outcome:
+    """Plan a cluster in rounds of shards."""
+    brokers, partitions = cluster.brokers, cluster.partitions
+    weights, demand = replica_weights(partitions), demand_of(partitions)
+    before = broker_loads(len(brokers), partitions.replicas, weights)
+    limits, scale = bands_for(brokers, demand, before, settings.policy), load_scale(brokers, demand)
+    state = ClusterState(brokers, demand, limits, scale, before, before, np.zeros_like(before), resized=False)
+    current, number, shards, started = partitions.replicas.copy(), 0, 0, time.process_time()
+    while state.open and number < settings.solver.rounds + int(partitions.replication_factor.max()):
+        task = next_round(state, settings, cluster.cluster_id, number, 0)
+        statuses = _round(cluster, task, current)
+        shards += len(statuses)
+        state.loads = broker_loads(len(brokers), current, weights)
+        close_round(state, statuses, task)
+        number += 1
+    spent = time.process_time() - started
+    copies = ((current[:, :, None] != partitions.replicas[:, None, :]).all(axis=2) & (current >= 0)).sum(axis=1)
+    return Outcome(
+        replicas=current,
+        moved_bytes=int((copies * partitions.size_bytes).sum()),
+        bound_bytes=_bound(cluster, state, current),
+        moves=int(copies.sum()),
+        violation=state.violation,
+        rounds=number,
+        shards=shards,
+        cpu_seconds=spent,
+    )
+
+
+def _round(cluster: Cluster, task: ClusterRound, current: Ints) -> list[_Status]:
+    """Solve the shards of a round; ``current`` becomes the placement after it."""
+    brokers, partitions = cluster.brokers, cluster.partitions
+    factor = partitions.replication_factor
+    tie = stable_number(pd.Series(partitions.topic), pd.Series(partitions.partition))
+    shard, owner = task.shards_of(current, factor, tie)
+    taking_part = must_change_racks(brokers, current, factor) if task.mends else np.ones(len(factor), dtype=bool)
+    start, statuses = current.copy(), []
+    for number in range(int(task.shard.max()) + 1):
+        members = np.flatnonzero(task.shard == number)
+        rows = np.flatnonzero((shard == number).any(axis=1) & taking_part)
+        if not len(rows):
+            continue
+        mine = owner[rows] == number
+        problem = assemble(task.frame, members, partitions.rows(rows), start[rows], mine)
+        found = mend_shard(problem) if task.mends else solve_shard(problem, task.search)
+        current[rows[found.partition], found.slot] = members[found.target]
+        left = disorder(brokers, partitions.rows(rows), current[rows])[mine] > 0
+        ids, prices = brokers.ids[members].tolist(), found.prices.ravel().tolist()
+        moves = len(found.partition)
+        statuses.append(_Status(found.status, moves, int(left.sum()), found.violation_after, ids, prices, found.curve))
+    return statuses
+
+
+def _bound(cluster: Cluster, state: ClusterState, after: Ints) -> int:
+    brokers, partitions = cluster.brokers, cluster.partitions
+    limits = widen(state.limits, state.loads)
+    prices = usable_prices(state.prices * state.scale[DISK] / state.scale, limits)
+    lagrangian = partition_terms(brokers, partitions, prices, after).sum() - band_price(prices, limits)
+    forced = int(forced_bytes(brokers, partitions, after).sum())
+    return max(forced, flow_bytes(state.loads_before, limits, state.loads), int(np.floor(lagrangian)))

@@ -1,0 +1,175 @@
+"""The rounds of one cluster: how it is cut in the next one, and whether there is a next one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from optimizer.domain import Bands, Brokers, Floats, Ints
+from optimizer.settings import Settings
+from optimizer.solve.assemble import ClusterFrame
+from optimizer.solve.bands import DISK, Demand, fullness
+from optimizer.solve.ownership import owner_slots
+from optimizer.solve.racks import live_rack_sizes, rack_caps
+from optimizer.solve.shard_solver import CURVE_PRICES, FAILED, PLAN_PRICES, CurvePoint, Search
+from optimizer.solve.sharding import make_shards, replicas_stay_in_racks, seed_of, shard_counts
+
+SETTLED = 1e-9
+PROGRESS = 0.999
+PATIENCE = 2
+
+
+class ShardStatus(Protocol):
+    """What a round has to know of each of its shards, as the columns of ``shard_results`` say it."""
+
+    status: str
+    moves: int
+    disordered: int
+    violation_after: float
+    broker_ids: Sequence[int]
+    prices: Sequence[float]
+    curve: Sequence[CurvePoint]
+
+
+@dataclass
+class ClusterState:
+    """What the driver knows of one cluster while it is solved.
+
+    Parameters
+    ----------
+    loads_before, loads, prices : (B, D) float64
+        Absolute loads before the plan and now; prices of the first balancing round, bytes per mean broker load.
+    resized : bool
+        A list changes its length.
+    open : bool
+        There is another round.
+    to_mend, balanced, balanced_within, unsettled : bool
+        Racks are mended apart first; a round has balanced; the last one did it within racks; something is left to do.
+    violation : float
+        Load outside the bands after the last balancing round, in mean broker loads.
+    stalled : int
+        Balancing rounds in a row that have not made it less.
+    """
+
+    brokers: Brokers
+    demand: Demand
+    limits: Bands
+    scale: Floats
+    loads_before: Floats
+    loads: Floats
+    prices: Floats
+    resized: bool
+    open: bool = True
+    to_mend: bool = True
+    balanced: bool = False
+    balanced_within: bool = False
+    unsettled: bool = False
+    violation: float = np.inf
+    stalled: int = 0
+    curve: list[CurvePoint] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class ClusterRound:
+    """One cluster in one round.
+
+    Parameters
+    ----------
+    frame : ClusterFrame
+        Brokers, bands, loads now, scale.
+    shard : (B,) int64
+        Shard of each broker, numbered over the fleet.
+    round : int
+    mends : bool
+        Only partitions that must change racks take part; nothing is balanced.
+    search : Search
+    """
+
+    frame: ClusterFrame
+    shard: Ints
+    round: int
+    mends: bool
+    search: Search
+
+    def shards_of(self, current: Ints, replication_factor: Ints, tie: Ints) -> tuple[Ints, Ints]:
+        """Shard of each replica, (P, W), -1 behind the list, and the shard that owns each partition, (P,).
+
+        Parameters
+        ----------
+        tie : (P,) int64
+            A number for each partition that does not depend on the others.
+        """
+        brokers = self.frame.brokers
+        caps = rack_caps(replication_factor, live_rack_sizes(brokers))
+        full = fullness(self.frame.loads, self.frame.bands)
+        slot = owner_slots(brokers, current, caps, tie + self.round, full)
+        shard = np.where(current >= 0, self.shard[np.maximum(current, 0)], -1)
+        return shard, shard[np.arange(len(shard)), slot]
+
+
+def _search(state: ClusterState, settings: Settings) -> Search:
+    """The prices on moves that are tried: the policy's, or a few; on smaller clusters the first round has the curve."""
+    policy = settings.policy
+    if policy.move_price > 0:
+        return Search((policy.move_price,), policy.bytes_tolerance)
+    curve = not state.balanced and len(state.brokers) <= settings.solver.curve_brokers
+    return Search(CURVE_PRICES if curve else PLAN_PRICES, policy.bytes_tolerance)
+
+
+def next_round(state: ClusterState, settings: Settings, cluster_id: str, number: int, first: int) -> ClusterRound:
+    """How a cluster is cut in a round; its shards are numbered from ``first``.
+
+    Where replicas stay in racks, shards are of one rack: first what must change racks is mended in shards over all
+    racks, and a round over all racks also follows one that left a band broken.
+    """
+    within = replicas_stay_in_racks(state.brokers, state.demand.replication_factor)
+    mends = within and state.to_mend
+    within = within and not mends and not (state.balanced_within and state.unsettled)
+    knobs = settings.solver
+    size = knobs.rack_shard_brokers if within else knobs.shard_brokers
+    shard = make_shards(
+        state.brokers,
+        state.loads,
+        state.limits,
+        state.scale,
+        counts=shard_counts(state.brokers, shard_brokers=size, within_racks=within),
+        seed=seed_of(knobs.seed, cluster_id, number),
+    )
+    state.balanced_within = within
+    frame = ClusterFrame(state.brokers, state.limits, state.loads, state.scale)
+    return ClusterRound(frame, shard + first, number, mends, _search(state, settings))
+
+
+def curve_of(statuses: Sequence[ShardStatus], bytes_per_load: float) -> list[CurvePoint]:
+    """Points of all shards of a round added up by price, where every shard has one; ``cost`` in bytes."""
+    sums: dict[float, list[float]] = {}
+    tried = [{p.move_price for p in row.curve} for row in statuses if row.curve]
+    everywhere = set.intersection(*tried) if tried else set()
+    for point in (p for row in statuses for p in row.curve if p.move_price in everywhere):
+        total = sums.setdefault(point.move_price, [0, 0.0, 0.0])
+        for i, value in enumerate((point.moves, point.cost * bytes_per_load, point.violation)):
+            total[i] += value
+    return [CurvePoint(price, int(n), cost, violation) for price, (n, cost, violation) in sorted(sums.items())]
+
+
+def close_round(state: ClusterState, statuses: Sequence[ShardStatus], task: ClusterRound) -> None:
+    """Note the prices of the first balancing round, and whether the cluster needs another round."""
+    moved = any(r.moves for r in statuses)
+    if task.mends:
+        state.to_mend = moved and any(r.disordered for r in statuses)
+        return
+    if not state.balanced:
+        for row in (r for r in statuses if r.prices):
+            at = np.searchsorted(state.brokers.ids, row.broker_ids)
+            state.prices[at] = np.array(row.prices).reshape(len(at), -1)
+        state.curve = curve_of(statuses, state.scale[DISK])
+    state.balanced = True
+    violation = sum(r.violation_after for r in statuses)
+    state.stalled = state.stalled + 1 if violation > PROGRESS * state.violation else 0
+    state.violation = violation
+    outside = violation > SETTLED and state.stalled < PATIENCE
+    stranded = bool(state.loads[state.brokers.must_empty].any())
+    failed = any(r.status == FAILED for r in statuses)
+    state.unsettled = outside or stranded or failed or any(r.disordered for r in statuses)
+    state.open = state.unsettled and (failed or moved or state.balanced_within)
