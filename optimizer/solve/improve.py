@@ -8,7 +8,7 @@ The merit is ``VIOLATION * (load outside bands) + bytes``: violation strictly fi
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -22,6 +22,7 @@ STEPS = 400
 BATCH = 1500
 SWAP_LIMIT = 100
 CLOSE = 1e-4
+SPARE = 1e-3
 EPSILON = 1e-10
 
 
@@ -228,6 +229,24 @@ def _step(problem: ShardProblem, state: State, steps: Transfers, penalty: float,
     return _take(problem, state, steps.rows(better), gain[better], penalty) if len(better) else 0
 
 
+def _settle(neighbourhood: Neighbourhood, state: State) -> None:
+    """Improve; where brokers stay outside, improve inside bands that are a little narrower, and again in the true ones.
+
+    A broker may be stuck because the brokers that could help it are filled exactly to the ends of their bands. Narrower
+    bands give them room for a trifle more bytes.
+    """
+    improve(neighbourhood, state)
+    problem = neighbourhood.problem
+    if violation(problem, state.loads) <= EPSILON:
+        return
+    bounded = np.isfinite(problem.upper)
+    spare = np.minimum(SPARE, np.where(bounded, problem.upper - problem.lower, 0.0) / 2)
+    upper = np.where(bounded, problem.upper - spare, problem.upper)
+    narrower = replace(problem, lower=problem.lower + spare, upper=upper)
+    improve(Neighbourhood(narrower, neighbourhood.options, neighbourhood.k, neighbourhood.t), state)
+    improve(neighbourhood, state)
+
+
 def best_rounding(neighbourhood: Neighbourhood, starts: Sequence[State], bound: float) -> State:
     """Improve each start, and keep the best by merit; the first within ``CLOSE`` of the bound on bytes will do.
 
@@ -242,7 +261,7 @@ def best_rounding(neighbourhood: Neighbourhood, starts: Sequence[State], bound: 
     best, best_merit = starts[0], np.inf
     for start in starts:
         state = apply_choice(problem, options, start.replica, start.target)
-        improve(neighbourhood, state)
+        _settle(neighbourhood, state)
         state = apply_choice(problem, options, state.replica, state.target)
         outside_bands = violation(problem, state.loads)
         merit = VIOLATION * outside_bands + moved_cost(options, state)
