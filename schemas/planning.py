@@ -123,6 +123,12 @@ SHARD_RESULTS = Table(
         column("moves", INT, "replicas moved"),
         column("objective_bytes", LONG, "bytes moved by it"),
         column("bound_bytes", DOUBLE, "lower bound of its own model; null without one", nullable=True),
+        column(
+            "search_bytes",
+            LONG,
+            "of a small cluster: what any placement copies at least, by search over them all; else null",
+            nullable=True,
+        ),
         column("violation_before", DOUBLE, "sum of band violations, in mean broker loads"),
         column("violation_after", DOUBLE, "the same, after"),
         column("cpu_seconds", DOUBLE, "process time of the solve"),
@@ -137,7 +143,7 @@ BOUNDS = Table(
     name="bounds",
     doc="One proven lower bound on the bytes that any plan within the bands must move.",
     columns=keyed(
-        column("kind", TEXT, "forced, flow or lagrangian"),
+        column("kind", TEXT, "forced, flow, lagrangian; of a small cluster search, or exact if it is the plan's bytes"),
         column("bound_bytes", LONG, "no plan that meets the policy moves fewer bytes"),
         column("is_best", BOOL, "the largest, and so the one that the gap is measured against"),
         column("detail", TEXT, "how it came about"),

@@ -22,6 +22,14 @@ _PROVES = {
         "Prices on the brokers' bands turn the problem into independent choices of single partitions. Whatever the "
         "prices, the cheapest choices together copy no more than any plan within the bands."
     ),
+    "search": (
+        "On a cluster as small as this one branch and bound goes through all placements at once. What it had not ruled "
+        "out at its limit copies no less than this."
+    ),
+    "exact": (
+        "On a cluster as small as this one branch and bound goes through all placements at once: none within the bands "
+        "copies less, to the byte."
+    ),
 }
 _REASONS = {
     "dead": "off a dead broker",

@@ -47,6 +47,7 @@ class ClusterState:
     balanced_within: bool = False
     unsettled: bool = False
     curve: list[CurvePoint] = field(default_factory=list)
+    search_bytes: int | None = None
 
 
 def _demands(placement: DataFrame) -> dict[str, Demand]:
@@ -165,6 +166,8 @@ def _close(state: ClusterState, statuses: list[Row], task: ClusterRound) -> None
             state.prices[at] = np.array(row.prices).reshape(len(at), -1)
         state.curve = curve_of(statuses, state.scale[DISK])
     state.balanced = True
+    searched = [r.search_bytes for r in statuses if r.search_bytes is not None]
+    state.search_bytes = max(searched, default=state.search_bytes)
     outside = sum(r.violation_after for r in statuses) > SETTLED
     stranded = bool(state.loads[state.brokers.must_empty].any())
     failed = any(r.status == FAILED for r in statuses)

@@ -76,9 +76,9 @@ def _partition(number: int, generator: np.random.Generator) -> dict[str, Any]:
     }
 
 
-def run_of(spark: SparkSession) -> Run:
-    """A run with small shards."""
-    return Run(spark, "r", SETTINGS, "test")
+def run_of(spark: SparkSession, settings: Settings = SETTINGS) -> Run:
+    """A run, with small shards if nothing else is asked for."""
+    return Run(spark, "r", settings, "test")
 
 
 def frames_of(spark: SparkSession, tables: dict[str, Rows], *, slices: int) -> dict[str, DataFrame]:
@@ -98,10 +98,10 @@ def table_bytes(frame: DataFrame, name: str) -> bytes:
     return "\n".join(sorted(rows)).encode()
 
 
-def solved(spark: SparkSession, tables: dict[str, Rows], *, slices: int = 2) -> Frames:
+def solved(run: Run, tables: dict[str, Rows], *, slices: int = 2) -> Frames:
     """Every table that solve makes of the cluster, with those that it is made from."""
-    inputs = frames_of(spark, tables, slices=slices)
-    frames = solve.build(inputs, run_of(spark))
+    inputs = frames_of(run.spark, tables, slices=slices)
+    frames = solve.build(inputs, run)
     return inputs | {
         name: schemas.conform(frame, schemas.ALL[name]).localCheckpoint() for name, frame in frames.items()
     }
@@ -112,13 +112,17 @@ def solved_bytes(frames: Frames) -> dict[str, bytes]:
     return {name: table_bytes(frame, name) for name, frame in frames.items() if name in SOLVED}
 
 
-def document_bytes(spark: SparkSession, frames: Frames) -> bytes:
-    """Every document of the plan that follows from solved tables."""
-    run = run_of(spark)
+def finished(run: Run, frames: Frames) -> dict[str, DataFrame]:
+    """The tables of PLAN and EMIT that follow from solved tables, beside them."""
     known = {**frames, **baseline.build(frames, run)}
-    known["quality_results"] = spark.createDataFrame([], schemas.ALL["quality_results"].schema)
+    known["quality_results"] = run.spark.createDataFrame([], schemas.ALL["quality_results"].schema)
     known |= plan.build(known, run)
-    return table_bytes(emit.build(known, run)["documents"], "documents")
+    return {**known, **emit.build(known, run)}
+
+
+def document_bytes(run: Run, frames: Frames) -> bytes:
+    """Every document of the plan that follows from solved tables."""
+    return table_bytes(finished(run, frames)["documents"], "documents")
 
 
 @dataclass(frozen=True)
@@ -153,7 +157,7 @@ def _main(master: str, folder: Path) -> None:
         return DiesOnce(usual.move_prices, usual.bytes_tolerance, str(deaths))
 
     vars(solve)["_search"] = dying
-    for name, content in solved_bytes(solved(spark, cluster(), slices=3)).items():
+    for name, content in solved_bytes(solved(run_of(spark), cluster(), slices=3)).items():
         (folder / name).write_bytes(content)
     spark.stop()
 

@@ -21,7 +21,7 @@ MENDING_ROUNDS = 2
 @pytest.fixture(scope="module")
 def frames(spark: SparkSession) -> Frames:
     """What two cores make of the cluster."""
-    return planned.solved(spark, planned.cluster())
+    return planned.solved(planned.run_of(spark), planned.cluster())
 
 
 @pytest.fixture(scope="module")
@@ -45,14 +45,15 @@ def test_instance_asks_every_kind_of_round(tables: dict[str, bytes]) -> None:
 @pytest.mark.slow
 def test_other_partitions_change_nothing(spark: SparkSession, frames: Frames, tables: dict[str, bytes]) -> None:
     """Rows in the opposite order, in seven partitions and shuffled into eleven, give the same tables and documents."""
-    documents = planned.document_bytes(spark, frames)
+    run = planned.run_of(spark)
+    documents = planned.document_bytes(run, frames)
     turned = {name: rows[::-1] for name, rows in planned.cluster().items()}
     usual = spark.conf.get("spark.sql.shuffle.partitions") or ""
     spark.conf.set("spark.sql.shuffle.partitions", "11")
     try:
-        again = planned.solved(spark, turned, slices=7)
+        again = planned.solved(run, turned, slices=7)
         assert planned.solved_bytes(again) == tables
-        assert planned.document_bytes(spark, again) == documents
+        assert planned.document_bytes(run, again) == documents
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", usual)
 
