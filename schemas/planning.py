@@ -109,6 +109,18 @@ LEADERS = Table(
     key=("topic", "partition"),
 )
 
+LEADER_BOUNDS = Table(
+    name="leader_bounds",
+    doc="One measure of the preferred leaders, with the least that any order of the same replica lists has.",
+    columns=keyed(
+        column("measure", TEXT, "leaders_outside, out_outside_bytes_per_s (both: their bands) or leader_changes"),
+        column("planned", LONG, "of the plan"),
+        column("bound", LONG, "proven least; of changes, for orders that are as balanced, broker by broker"),
+        column("detail", TEXT, "how it came about"),
+    ),
+    key=("measure",),
+)
+
 SHARD_RESULTS = Table(
     name="shard_results",
     doc="How one shard was solved in one round.",
@@ -183,6 +195,7 @@ TABLES = (
     PROPOSAL,
     MOVES,
     LEADERS,
+    LEADER_BOUNDS,
     SHARD_RESULTS,
     BOUNDS,
     CURVE,

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from optimizer.emit.charts import HEIGHT, WIDTH, charts
-from optimizer.emit.figures import COST, compared_with_default, lines, proof
+from optimizer.emit.figures import COST, compared_with_default, leader_proof, lines, proof
 from optimizer.emit.model import ClusterPlan, Document, Row, wave_folder
 from optimizer.emit.pages import render
 from optimizer.emit.summary import execution
@@ -92,6 +92,7 @@ def report(plan: ClusterPlan, written: Sequence[Document]) -> str:
         plan=plan,
         cards=_cards(plan),
         proof=proof(plan),
+        leader_proof=leader_proof(plan),
         default=compared_with_default(plan),
         execution=execution(plan),
         cost=[line for line in figures if line.name in COST],

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
-from optimizer.emit.figures import compared_with_default, lines, proof
+from optimizer.emit.figures import compared_with_default, leader_proof, lines, proof
 from optimizer.emit.model import ClusterPlan, Document, Row
 from optimizer.emit.units import human_bytes, human_rate, human_time, plural
 
@@ -78,6 +78,7 @@ def summary_text(plan: ClusterPlan, written: Sequence[Document]) -> str:
         *table,
         "",
         *_paragraph(proof(plan)),
+        *_paragraph(leader_proof(plan)),
         *_paragraph(compared_with_default(plan)),
         *_paragraph(execution(plan)),
         *_findings(plan.findings),

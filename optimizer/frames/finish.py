@@ -14,13 +14,14 @@ from optimizer.frames.cluster import replica_lists, replica_matrix, to_partition
 from optimizer.frames.pins import PIN_LEAVES
 from optimizer.settings import Policy
 from optimizer.solve import explain, proposal
+from optimizer.solve.leader_bounds import leader_bounds
 from optimizer.solve.leaders import assign_leaders, lead_with
 from optimizer.stages import Frames, Run
 
 COLUMNS = (
     "cluster_id string, kind string, topic string, partition int, replicas array<int>, from_broker int, to_broker int, "
     "size_bytes bigint, out_bytes_per_s bigint, reason string, rule string, subject string, when string, "
-    "detail string, remedy string"
+    "detail string, remedy string, measure string, planned bigint, bound bigint"
 )
 NAMES = [field.split()[0] for field in COLUMNS.split(", ")]
 
@@ -87,8 +88,8 @@ def finish_cluster(frame: pd.DataFrame, facts: ClusterFacts, policy: Policy) -> 
     partitions = to_partitions(rows, brokers.ids)
     chosen = replica_matrix(rows["current"], brokers.ids)
     settled = proposal.settle(partitions.replicas, chosen)
-    slot = assign_leaders(brokers, partitions, settled, leaders_band=policy.leaders_band, out_band=policy.out_band)
-    final = lead_with(settled, slot)
+    leaders = assign_leaders(brokers, partitions, settled, leaders_band=policy.leaders_band, out_band=policy.out_band)
+    final = lead_with(settled, leaders.chosen)
     findings = [
         *proposal.broker_findings(brokers),
         *proposal.rate_findings(partitions),
@@ -106,13 +107,14 @@ def finish_cluster(frame: pd.DataFrame, facts: ClusterFacts, policy: Policy) -> 
         *_moves(brokers, partitions, settled),
         *_leaders(brokers, partitions, final),
         *({"kind": "finding", **asdict(finding)} for finding in findings),
+        *({"kind": "leader_bound", **asdict(bound)} for bound in leader_bounds(leaders)),
     ]
     result = pd.DataFrame(records, columns=NAMES, dtype=object).assign(cluster_id=str(frame["cluster_id"].iloc[0]))
     return with_nulls(result)
 
 
 def finish(placement: DataFrame, facts: dict[str, ClusterFacts], run: Run) -> Frames:
-    """``proposal``, ``moves``, ``leaders`` and ``findings`` of the final placement."""
+    """``proposal``, ``moves``, ``leaders``, ``leader_bounds`` and ``findings`` of the final placement."""
     policy = run.settings.policy
 
     def one(frame: pd.DataFrame) -> pd.DataFrame:
@@ -121,6 +123,7 @@ def finish(placement: DataFrame, facts: dict[str, ClusterFacts], run: Run) -> Fr
     rows = placement.groupBy("cluster_id").applyInPandas(one, COLUMNS).withColumn("run_id", F.lit(run.run_id))
     stored = rows.localCheckpoint()
     kinds = {"proposal": "proposal", "moves": "move", "leaders": "leader", "findings": "finding"}
+    kinds["leader_bounds"] = "leader_bound"
     return {
         table: schemas.conform(stored.where(F.col("kind") == kind), schemas.ALL[table]) for table, kind in kinds.items()
     }

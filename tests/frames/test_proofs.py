@@ -41,3 +41,17 @@ def test_small_cluster_has_an_exact_bound_and_no_gap(small: Frames) -> None:
     assert "(proven: exact bound)" in texts["summary"]
     assert "none within the bands copies less, to the byte" in texts["report"]
     assert {row.search_bytes for row in small["shard_results"].collect() if row.status == "OPTIMAL"} == {moved}
+
+
+def test_leaders_have_bounds_of_their_own(small: Frames) -> None:
+    """Each measure of the leaders has its least; the changes are those of the plan, and the summary names the least."""
+    bounds = {row.measure: (row.planned, row.bound) for row in small["leader_bounds"].collect()}
+    assert sorted(bounds) == ["leader_changes", "leaders_outside", "out_outside_bytes_per_s"]
+    assert all(0 <= bound <= planned for planned, bound in bounds.values())
+    planned, bound = bounds["leader_changes"]
+    assert planned == small["leaders"].count() > 0
+    figures = {row.figure: row.after for row in small["plan_summary"].collect()}
+    assert (figures["leader_changes"], figures["leader_changes_bound"]) == (planned, bound)
+    texts = {row.kind: " ".join(row.content.split()) for row in small["documents"].collect()}
+    assert f"changes fewer than {bound} leader" in texts["summary"]
+    assert f"changes fewer than {bound} leader" in texts["report"]
