@@ -60,6 +60,7 @@ class _Status:
     moves: int
     disordered: int
     violation_after: float
+    search_bytes: int | None
     broker_ids: Sequence[int]
     prices: Sequence[float]
     curve: Sequence[CurvePoint]
@@ -149,7 +150,8 @@ def _round(cluster: Cluster, task: ClusterRound, current: Ints) -> list[_Status]
         left = disorder(brokers, partitions.rows(rows), current[rows])[mine] > 0
         ids, prices = brokers.ids[members].tolist(), found.prices.ravel().tolist()
         moves = len(found.partition)
-        statuses.append(_Status(found.status, moves, int(left.sum()), found.violation_after, ids, prices, found.curve))
+        after, searched = found.violation_after, found.search_bytes
+        statuses.append(_Status(found.status, moves, int(left.sum()), after, searched, ids, prices, found.curve))
     return statuses
 
 

@@ -34,12 +34,12 @@ STAGES = (
     Stage(
         "solve",
         ("instance", "instance_brokers"),
-        ("proposal", "moves", "leaders", "shard_results", "bounds", "curve", "findings"),
+        ("proposal", "moves", "leaders", "leader_bounds", "shard_results", "bounds", "curve", "findings"),
         solve.build,
     ),
     Stage(
         "plan",
-        ("instance", "instance_brokers", "baseline", "proposal", "moves", "leaders", "bounds"),
+        ("instance", "instance_brokers", "baseline", "proposal", "moves", "leaders", "leader_bounds", "bounds"),
         ("plan", "waves", "throttles", "broker_balance", "plan_summary"),
         plan.build,
         gate=plan.gate,

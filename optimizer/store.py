@@ -40,6 +40,7 @@ WRITERS = {
     "proposal": "solve",
     "moves": "solve",
     "leaders": "solve",
+    "leader_bounds": "solve",
     "shard_results": "solve",
     "bounds": "solve",
     "curve": "solve",

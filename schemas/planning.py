@@ -110,6 +110,18 @@ LEADERS = Table(
     key=("topic", "partition"),
 )
 
+LEADER_BOUNDS = Table(
+    name="leader_bounds",
+    doc="One measure of the preferred leaders, with the least that any order of the same replica lists has.",
+    columns=keyed(
+        column("measure", TEXT, "leaders_outside, out_outside_bytes_per_s (both: their bands) or leader_changes"),
+        column("planned", LONG, "of the plan"),
+        column("bound", LONG, "proven least; of changes, for orders that are as balanced, broker by broker"),
+        column("detail", TEXT, "how it came about"),
+    ),
+    key=("measure",),
+)
+
 SHARD_RESULTS = Table(
     name="shard_results",
     doc="How one shard was solved in one round.",
@@ -124,6 +136,12 @@ SHARD_RESULTS = Table(
         column("moves", INT, "replicas moved"),
         column("objective_bytes", LONG, "bytes moved by it"),
         column("bound_bytes", DOUBLE, "lower bound of its own model; null without one", nullable=True),
+        column(
+            "search_bytes",
+            LONG,
+            "of a small cluster: what any placement copies at least, by search over them all; else null",
+            nullable=True,
+        ),
         column("violation_before", DOUBLE, "sum of band violations, in mean broker loads"),
         column("violation_after", DOUBLE, "the same, after"),
         column("cpu_seconds", DOUBLE, "process time of the solve"),
@@ -138,7 +156,7 @@ BOUNDS = Table(
     name="bounds",
     doc="One proven lower bound on the bytes that any plan within the bands must move.",
     columns=keyed(
-        column("kind", TEXT, "forced, flow or lagrangian"),
+        column("kind", TEXT, "forced, flow, lagrangian; of a small cluster search, or exact if it is the plan's bytes"),
         column("bound_bytes", LONG, "no plan that meets the policy moves fewer bytes"),
         column("is_best", BOOL, "the largest, and so the one that the gap is measured against"),
         column("detail", TEXT, "how it came about"),
@@ -178,6 +196,7 @@ TABLES = (
     PROPOSAL,
     MOVES,
     LEADERS,
+    LEADER_BOUNDS,
     SHARD_RESULTS,
     BOUNDS,
     CURVE,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from optimizer.emit.model import ClusterPlan
-from optimizer.emit.units import human_bytes, human_count, human_percent, human_ratio
+from optimizer.emit.units import human_bytes, human_count, human_percent, human_rate, human_ratio, plural
 
 NOTHING = "-"
 
@@ -78,6 +78,21 @@ def limited(plan: ClusterPlan) -> str:
     """What a limit has left out of the plan, in one sentence; empty where none did."""
     cut = next((row for row in plan.findings if row["rule"] == "limited"), None)
     return f"Cut to the limit {cut['subject']}: {cut['detail']}; {cut['remedy']}." if cut else ""
+
+
+def leader_proof(plan: ClusterPlan) -> str:
+    """The fewest changes of leaders and the least bytes out outside the bands, in a sentence or two; empty where they
+    are not known."""
+    least = plan.figure("leader_changes_bound")
+    if least is None:
+        return ""
+    changes, fewest = plan.number("leader_changes"), plural(int(least), "leader")
+    text = f"No order of these replica lists that balances as well changes fewer than {fewest} (proven)"
+    text += f"; this one changes {human_count(changes)}." if changes > least else ", and this one changes no more."
+    out, least_out = plan.number("out_outside_bytes_per_s"), plan.number("out_outside_bytes_per_s_bound")
+    if not out:
+        return text
+    return f"{text} Bytes out outside their bands: {human_rate(out)}, in any order at least {human_rate(least_out)}."
 
 
 def compared_with_default(plan: ClusterPlan) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from optimizer.emit.charts import HEIGHT, WIDTH, charts
 from optimizer.emit.factors import factors_text
-from optimizer.emit.figures import COST, compared_with_default, limited, lines, proof
+from optimizer.emit.figures import COST, compared_with_default, leader_proof, limited, lines, proof
 from optimizer.emit.model import ClusterPlan, Document, Row, wave_folder
 from optimizer.emit.pages import render
 from optimizer.emit.summary import execution
@@ -25,6 +25,14 @@ _PROVES = {
     "lagrangian": (
         "Prices on the brokers' bands turn the problem into independent choices of single partitions. Whatever the "
         "prices, the cheapest choices together copy no more than any plan within the bands."
+    ),
+    "search": (
+        "On a cluster as small as this one branch and bound goes through all placements at once. What it had not ruled "
+        "out at its limit copies no less than this."
+    ),
+    "exact": (
+        "On a cluster as small as this one branch and bound goes through all placements at once: none within the bands "
+        "copies less, to the byte."
     ),
 }
 _REASONS = {
@@ -88,6 +96,7 @@ def report(plan: ClusterPlan, written: Sequence[Document]) -> str:
         plan=plan,
         cards=_cards(plan),
         proof=proof(plan),
+        leader_proof=leader_proof(plan),
         default=compared_with_default(plan),
         factors=factors_text(plan),
         execution=execution(plan),

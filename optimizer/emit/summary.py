@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from optimizer.emit.factors import factors_text
-from optimizer.emit.figures import compared_with_default, limited, lines, proof
+from optimizer.emit.figures import compared_with_default, leader_proof, limited, lines, proof
 from optimizer.emit.model import ClusterPlan, Document, Row
 from optimizer.emit.units import human_bytes, human_rate, human_time, plural
 
@@ -79,6 +79,7 @@ def summary_text(plan: ClusterPlan, written: Sequence[Document]) -> str:
         *table,
         "",
         *_paragraph(proof(plan)),
+        *_paragraph(leader_proof(plan)),
         *_paragraph(compared_with_default(plan)),
         *_paragraph(factors_text(plan)),
         *_paragraph(execution(plan)),

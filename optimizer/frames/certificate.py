@@ -1,7 +1,8 @@
 """The lower bounds of every cluster: one pass over the partitions with the prices in the closure.
 
 Two sets of prices are tried, and the better one counts: those of the shards, each from the relaxation of its own
-brokers, exact where shards are few, and those of the classes, which agree over all brokers.
+brokers, exact where shards are few, and those of the classes, which agree over all brokers. A small cluster has
+the bound of a search over all placements beside them: exact where it is what the plan moves.
 """
 
 from collections.abc import Mapping
@@ -9,20 +10,21 @@ from typing import Protocol
 
 import numpy as np
 import pandas as pd
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from optimizer.domain import Bands, Brokers, Floats, Ints
 from optimizer.frames.classes import classes_of
 from optimizer.frames.cluster import replica_matrix, to_partitions
 from optimizer.solve.bands import DISK, REPLICAS, Demand
-from optimizer.solve.bound import band_price, flow_bytes, forced_bytes, partition_terms, usable_prices, widen
+from optimizer.solve.bound import band_price, copies_of, flow_bytes, forced_bytes, partition_terms, usable_prices, widen
 from optimizer.solve.class_prices import Classes, class_prices
+from optimizer.solve.exact import whole_limits
 from optimizer.solve.sharding import replicas_stay_in_racks
 from optimizer.stages import Run
 
 ROWS_PER_CHUNK = 10_000
-TERMS = "cluster_id string, prices int, forced_bytes bigint, lagrangian_bytes bigint"
+TERMS = "cluster_id string, prices int, moved_bytes bigint, forced_bytes bigint, lagrangian_bytes bigint"
 SOURCES = ("shards", "classes")
 
 
@@ -36,6 +38,7 @@ class Solved(Protocol):
     loads: Floats
     prices: Floats
     demand: Demand
+    search_bytes: int | None
 
 
 def reached_by(frame: pd.DataFrame, ids: Ints, width: int) -> Ints:
@@ -53,9 +56,9 @@ def _candidates(state: Solved, classes: Classes, limits: Bands) -> list[Floats]:
 
 def _terms(
     placement: DataFrame, hosts: dict[str, tuple[Brokers, list[Floats]]], most: int
-) -> dict[tuple[str, int], tuple[int, int]]:
-    """Sums of the forced bytes and the Lagrangian's terms at each of the prices, rounded down to whole bytes partition
-    by partition; ``most`` are the partitions of the largest cluster."""
+) -> dict[tuple[str, int], Row]:
+    """Sums of the bytes that the plan moves, of the forced ones, and of the Lagrangian's terms at each of the prices,
+    rounded down to whole bytes partition by partition; ``most`` are the partitions of the largest cluster."""
 
     def chunk(frame: pd.DataFrame) -> pd.DataFrame:
         cluster_id = str(frame["cluster_id"].iloc[0])
@@ -67,6 +70,7 @@ def _terms(
             {
                 "cluster_id": cluster_id,
                 "prices": range(len(terms)),
+                "moved_bytes": (copies_of(partitions.replicas, reached) * partitions.size_bytes).sum(),
                 "forced_bytes": forced_bytes(brokers, partitions, reached).sum(),
                 "lagrangian_bytes": terms,
             }
@@ -75,13 +79,24 @@ def _terms(
     chunks = max(1, -(-most // ROWS_PER_CHUNK))
     keyed = placement.withColumn("chunk", F.pmod(F.xxhash64("topic", "partition"), F.lit(chunks)))
     sums = keyed.groupBy("cluster_id", "chunk").applyInPandas(chunk, TERMS).groupBy("cluster_id", "prices")
-    total = sums.agg(F.sum("forced_bytes").alias("forced"), F.sum("lagrangian_bytes").alias("lagrangian"))
-    return {(row.cluster_id, row.prices): (int(row.forced), int(row.lagrangian)) for row in total.collect()}
+    kinds = ("moved", "forced", "lagrangian")
+    total = sums.agg(*(F.sum(f"{kind}_bytes").alias(kind) for kind in kinds))
+    return {(row.cluster_id, row.prices): row for row in total.collect()}
+
+
+def _searched(state: Solved, moved_bytes: int) -> dict[str, tuple[int, str]]:
+    """What was proven over all placements that keep bands and rules: of no use for a plan that does not."""
+    lower, upper = whole_limits(state.limits)
+    inside = ((state.loads >= lower) & (state.loads <= upper)).all()
+    least = state.search_bytes
+    if least is None or not inside or least > moved_bytes:
+        return {}
+    return {"exact" if least == moved_bytes else "search": (least, "branch and bound over all placements")}
 
 
 def bound_rows(placement: DataFrame, states: Mapping[str, Solved], run: Run) -> list[dict[str, object]]:
     """Rows of ``bounds``: forced, flow and lagrangian of each cluster, against bands widened to what the plan
-    reached."""
+    reached, and what a search has proven."""
     limits = {cluster_id: widen(s.limits, s.loads) for cluster_id, s in states.items()}
     brokers, scales = ({c: getattr(s, name) for c, s in states.items()} for name in ("brokers", "scale"))
     classes = classes_of(placement, brokers, scales)
@@ -91,7 +106,7 @@ def bound_rows(placement: DataFrame, states: Mapping[str, Solved], run: Run) -> 
     rows: list[dict[str, object]] = []
     for cluster_id, state in states.items():
         duals = [
-            terms[cluster_id, i][1] - band_price(price, limits[cluster_id])
+            terms[cluster_id, i].lagrangian - band_price(price, limits[cluster_id])
             for i, price in enumerate(prices[cluster_id])
         ]
         source = int(np.argmax(duals))
@@ -99,8 +114,9 @@ def bound_rows(placement: DataFrame, states: Mapping[str, Solved], run: Run) -> 
             f"cheapest placement of every partition at the brokers' prices ({SOURCES[source]}), less the price of the "
             "bands"
         )
-        values = {
-            "forced": (terms[cluster_id, 0][0], "replicas on brokers to empty, over the rack cap, and missing"),
+        values = _searched(state, terms[cluster_id, 0].moved)
+        values |= {
+            "forced": (terms[cluster_id, 0].forced, "replicas on brokers to empty, over the rack cap, and missing"),
             "flow": (
                 flow_bytes(state.loads_before, limits[cluster_id], state.loads),
                 "disk that brokers must shed or receive",

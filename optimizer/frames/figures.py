@@ -24,6 +24,7 @@ FIGURES = (
     Figure("replicas_moved", "Replicas copied"),
     Figure("partitions_changed", "Partitions changed"),
     Figure("leader_changes", "Preferred leaders changed"),
+    Figure("leader_changes_bound", "Proven least changes of leaders, in lists as these and as balanced"),
     Figure("factor_changes", "Partitions with another replication factor"),
     Figure("bound_bytes", "Proven least that any plan as balanced must copy"),
     Figure("gap_percent", "Over the proven least"),
@@ -34,6 +35,10 @@ FIGURES = (
     Figure("rack_violations", "Partitions with too many replicas in a rack"),
     Figure("replicas_on_leaving_brokers", "Replicas on brokers to empty"),
     Figure("brokers_outside_bands", "Brokers outside the balance bands"),
+    Figure("leaders_outside", "Preferred leaders outside their bands"),
+    Figure("leaders_outside_bound", "Proven least of them, in lists as these"),
+    Figure("out_outside_bytes_per_s", "Bytes out per second outside their bands"),
+    Figure("out_outside_bytes_per_s_bound", "Proven least of them, in lists as these"),
     Figure("disk_max_over_mean", "Fullest broker's disk, over the mean"),
     Figure("disk_min_over_mean", "Emptiest broker's disk, over the mean"),
     Figure("in_max_over_mean", "Busiest broker's bytes in, over the mean"),
@@ -113,6 +118,17 @@ def _plan_figures(totals: DataFrame, bounds: DataFrame, waves: DataFrame) -> lis
     return [_long(frame, figures, F.lit(placement)) for placement, figures in sides]
 
 
+def _leader_figures(leader_bounds: DataFrame) -> DataFrame:
+    """The measures of ``leader_bounds`` with the plan; that of changes is counted elsewhere, too."""
+    name, least = F.concat("measure", F.lit("_bound")).alias("figure"), F.col("bound").alias("value")
+    bound = leader_bounds.select(*CLUSTER, name, least)
+    planned = leader_bounds.filter("measure != 'leader_changes'").select(
+        *CLUSTER, F.col("measure").alias("figure"), F.col("planned").alias("value")
+    )
+    rows = bound.unionByName(planned).withColumn("placement", F.lit("after"))
+    return rows.select(*CLUSTER, "placement", "figure", F.col("value").cast("double").alias("value"))
+
+
 def _balance_figures(measured: DataFrame) -> DataFrame:
     part = F.col("accepts_replicas")
 
@@ -141,9 +157,12 @@ def _balance_figures(measured: DataFrame) -> DataFrame:
     return _long(totals, {name: F.col(name) for name in names}, F.col("placement"))
 
 
-def summarise(base: DataFrame, measured: DataFrame, bounds: DataFrame, waves: DataFrame) -> DataFrame:
+def summarise(
+    base: DataFrame, measured: DataFrame, bounds: DataFrame, leader_bounds: DataFrame, waves: DataFrame
+) -> DataFrame:
     """Rows of ``plan_summary``: one figure of one cluster, its three values side by side."""
-    rows = reduce(DataFrame.unionByName, [*_plan_figures(_copied(base), bounds, waves), _balance_figures(measured)])
+    parts = [*_plan_figures(_copied(base), bounds, waves), _balance_figures(measured), _leader_figures(leader_bounds)]
+    rows = reduce(DataFrame.unionByName, parts)
     sides = [F.max(F.when(F.col("placement") == side, F.col("value"))).alias(side) for side in PLACEMENTS]
     wide = rows.groupBy(*CLUSTER, "figure").agg(*sides)
     names = F.array(*(F.lit(figure.name) for figure in FIGURES))

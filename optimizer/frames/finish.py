@@ -16,6 +16,7 @@ from optimizer.frames.factors import TOO_FEW_BROKERS
 from optimizer.frames.pins import PIN_LEAVES
 from optimizer.settings import Policy
 from optimizer.solve import explain, limit_findings, proposal
+from optimizer.solve.leader_bounds import leader_bounds
 from optimizer.solve.leaders import assign_leaders, lead_with
 from optimizer.solve.limit_findings import Cut
 from optimizer.stages import Frames, Run
@@ -23,7 +24,7 @@ from optimizer.stages import Frames, Run
 COLUMNS = (
     "cluster_id string, kind string, topic string, partition int, replicas array<int>, from_broker int, to_broker int, "
     "size_bytes bigint, out_bytes_per_s bigint, reason string, rule string, subject string, when string, "
-    "detail string, remedy string"
+    "detail string, remedy string, measure string, planned bigint, bound bigint"
 )
 FEWER_OR_ROOM = "ask for fewer, or let more brokers accept replicas"
 MORE_OR_LESS_IN_SYNC = "ask for more, or lower min.insync.replicas first"
@@ -108,8 +109,8 @@ def finish_cluster(frame: pd.DataFrame, facts: ClusterFacts, policy: Policy) -> 
     partitions = to_partitions(rows, brokers.ids)
     chosen = replica_matrix(rows["current"], brokers.ids, width=partitions.replicas.shape[1])
     settled = proposal.settle(partitions.replicas, chosen)
-    slot = assign_leaders(brokers, partitions, settled, leaders_band=policy.leaders_band, out_band=policy.out_band)
-    final = lead_with(settled, slot)
+    leaders = assign_leaders(brokers, partitions, settled, leaders_band=policy.leaders_band, out_band=policy.out_band)
+    final = lead_with(settled, leaders.chosen)
     findings = [
         *proposal.broker_findings(brokers),
         *proposal.rate_findings(partitions),
@@ -133,13 +134,14 @@ def finish_cluster(frame: pd.DataFrame, facts: ClusterFacts, policy: Policy) -> 
         *_moves(brokers, partitions, settled),
         *_leaders(brokers, partitions, final),
         *({"kind": "finding", **asdict(finding)} for finding in findings),
+        *({"kind": "leader_bound", **asdict(bound)} for bound in leader_bounds(leaders)),
     ]
     result = pd.DataFrame(records, columns=NAMES, dtype=object).assign(cluster_id=str(frame["cluster_id"].iloc[0]))
     return with_nulls(result)
 
 
 def finish(placement: DataFrame, facts: dict[str, ClusterFacts], run: Run) -> Frames:
-    """``proposal``, ``moves``, ``leaders`` and ``findings`` of the final placement."""
+    """``proposal``, ``moves``, ``leaders``, ``leader_bounds`` and ``findings`` of the final placement."""
     policy = run.settings.policy
 
     def one(frame: pd.DataFrame) -> pd.DataFrame:
@@ -148,6 +150,7 @@ def finish(placement: DataFrame, facts: dict[str, ClusterFacts], run: Run) -> Fr
     rows = placement.groupBy("cluster_id").applyInPandas(one, COLUMNS).withColumn("run_id", F.lit(run.run_id))
     stored = rows.localCheckpoint()
     kinds = {"proposal": "proposal", "moves": "move", "leaders": "leader", "findings": "finding"}
+    kinds["leader_bounds"] = "leader_bound"
     return {
         table: schemas.conform(stored.where(F.col("kind") == kind), schemas.ALL[table]) for table, kind in kinds.items()
     }

@@ -15,7 +15,7 @@ from schemas.output import BROKER_BALANCE, PLAN, PLAN_SUMMARY, THROTTLES, WAVES
 from schemas.planning import INTS
 from schemas.table import conform
 
-READS = ("instance", "instance_brokers", "baseline", "proposal", "moves", "bounds")
+READS = ("instance", "instance_brokers", "baseline", "proposal", "moves", "leader_bounds", "bounds")
 WRITES = ("plan", "waves", "throttles", "broker_balance", "plan_summary")
 _KEY = ["cluster_id", "topic", "partition"]
 _NAMED = 5
@@ -82,12 +82,13 @@ def build(inputs: Frames, run: Run) -> Frames:
     throttles = again.applyInPandas(partial(throttle_rows, settings=run.settings), THROTTLES.schema)
     measured = with_balance(base, inputs["instance_brokers"], policy=run.settings.policy).persist()
     plan = base.filter("NOT is_changed").select(*PLAN.schema.fieldNames())
+    summary = summarise(base, measured, inputs["bounds"], inputs["leader_bounds"], waves)
     return {
         "plan": conform(plan.unionByName(scheduled.select(*plan.columns)), PLAN),
         "waves": conform(waves, WAVES),
         "throttles": conform(throttles, THROTTLES),
         "broker_balance": conform(measured, BROKER_BALANCE),
-        "plan_summary": conform(summarise(base, measured, inputs["bounds"], waves), PLAN_SUMMARY),
+        "plan_summary": conform(summary, PLAN_SUMMARY),
     }
 
 

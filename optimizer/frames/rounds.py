@@ -31,8 +31,8 @@ SHARD_INPUT = f"shard int, cluster_id string, owner boolean, {PLACEMENT_COLUMNS}
 SHARD_OUTPUT = (
     "shard int, cluster_id string, kind string, topic string, partition int, from_broker int, to_broker int, "
     "status string, message string, brokers int, partitions int, candidates int, moves int, objective_bytes bigint, "
-    "bound_bytes double, violation_before double, violation_after double, disordered int, cpu_seconds double, "
-    "peak_memory_bytes bigint, broker_ids array<int>, prices array<double>, "
+    "bound_bytes double, search_bytes bigint, violation_before double, violation_after double, disordered int, "
+    "cpu_seconds double, peak_memory_bytes bigint, broker_ids array<int>, prices array<double>, "
     "curve array<struct<move_price:double,moves:int,cost:double,violation:double>>"
 )
 
@@ -111,6 +111,7 @@ def _status_row(task: ClusterRound, solution: ShardSolution, members: Ints, left
         "moves": len(solution.partition),
         "objective_bytes": round(solution.cost * bytes_per_load),
         "bound_bytes": None if solution.bound is None else solution.bound * bytes_per_load,
+        "search_bytes": solution.search_bytes,
         "violation_before": solution.violation_before,
         "violation_after": solution.violation_after,
         "disordered": left,

@@ -1,4 +1,4 @@
-"""Stage solve: instance -> proposal, moves, leaders, shard_results, bounds, curve, findings.
+"""Stage solve: instance -> proposal, moves, leaders, leader_bounds, shard_results, bounds, curve, findings.
 
 Rounds of disjoint shards until every band holds and nothing is left to mend, then leaders, then the bounds. Brokers
 and their loads (a row per broker) are small and live on the driver; partitions never do.
@@ -193,7 +193,7 @@ def build(inputs: Frames, run: Run) -> Frames:
     Returns
     -------
     mapping
-        ``proposal, moves, leaders, shard_results, bounds, curve, findings``.
+        ``proposal, moves, leaders, leader_bounds, shard_results, bounds, curve, findings``.
     """
     brokers = read_brokers(inputs["instance_brokers"])
     start = inputs["instance"].drop("run_id").withColumn("current", F.col("replicas")).localCheckpoint()

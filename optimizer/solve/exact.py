@@ -2,12 +2,14 @@
 
 Variables y_pb in {0, 1} say that member b holds a replica of partition p::
 
-    minimise   sum_pb (size_p + a trifle) y_pb      over members that did not hold p before the plan
+    minimise   sum_pb size_p y_pb      over members that did not hold p before the plan; of equal bytes, fewest copies
     subject to sum_b y_pb = RF_p, rack caps and floors, every band
 
-Loads are scaled to whole numbers against the band (they round up under an upper limit and down over a lower one), so
-that no plan leaves its band by rounding. One worker, a fixed seed and a limit in deterministic time: the same answer
-on every machine.
+Nothing of it depends on the round: the domain and the costs are those of the placement before the plan, so what is
+proven holds for the plan as a whole. Sizes, loads and limits are whole bytes and bytes per second. A limit is rounded
+away from the band by no more than its own rounding error as a float, so no placement inside the bands is left out.
+One worker, a fixed seed and a limit in deterministic time: the same answer on every machine. Where the limit comes
+first, the bound of the search stands.
 """
 
 from dataclasses import dataclass
@@ -15,26 +17,28 @@ from dataclasses import dataclass
 import numpy as np
 from ortools.sat.python import cp_model
 
-from optimizer.domain import FIXED, FORCED_ONLY, Bools, Floats, Ints
+from optimizer.domain import FIXED, FORCED_ONLY, Bands, Bools, Ints
 from optimizer.solve.shard import OUTSIDE, PAD, ShardProblem
 
-LOAD_UNITS = 10**12
 MOST_CELLS = 500
 DETERMINISTIC_SECONDS = 2.0
+UNBOUNDED = 2**62
+DUST = 1e-15  # of a limit: what scaling it, and back, may have changed
 
 
 @dataclass(frozen=True)
 class Placement:
-    """A placement inside every band, and whether no other moves fewer bytes.
+    """A placement inside every band, and what any such placement must copy.
 
     Parameters
     ----------
     holds : (m, n) bool
-    optimal : bool
+    least_bytes : int
+        No placement inside the bands copies less; where the search came to its end, what this one copies.
     """
 
     holds: Bools
-    optimal: bool
+    least_bytes: int
 
 
 def is_small_cluster(problem: ShardProblem) -> bool:
@@ -43,7 +47,7 @@ def is_small_cluster(problem: ShardProblem) -> bool:
 
 
 def solve_small(problem: ShardProblem, hint: Bools) -> Placement | None:
-    """The least bytes over all placements inside the bands; None where none was found.
+    """The best placement inside the bands that the search finds, and its bound; None where none was found.
 
     Parameters
     ----------
@@ -58,8 +62,8 @@ def solve_small(problem: ShardProblem, hint: Bools) -> Placement | None:
     holds = [[model.new_int_var(a, b, "") for a, b in zip(low, high, strict=True)] for low, high in ranges]
     _replicas_and_racks(model, holds, problem, must)
     _bands(model, holds, problem)
-    copied = np.rint(problem.size * LOAD_UNITS).astype(np.int64)[:, None] * len(hint) * 8 + 1
-    cost = np.where(problem.original, 0, copied)
+    most_copies = int((problem.hosts != PAD).sum())
+    cost = np.where(problem.original, 0, _whole_weights(problem)[:, [problem.disk]] * (most_copies + 1) + 1)
     flat = [variable for row in holds for variable in row]
     model.minimize(cp_model.LinearExpr.weighted_sum(flat, cost.ravel().tolist()))
     for variable, value in zip(flat, hint.ravel().tolist(), strict=True):
@@ -72,48 +76,94 @@ def solve_small(problem: ShardProblem, hint: Bools) -> Placement | None:
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None
     found = np.array([solver.value(variable) for variable in flat], dtype=bool).reshape(hint.shape)
-    return Placement(found, status == cp_model.OPTIMAL)
+    if status == cp_model.OPTIMAL:
+        return Placement(found, copied_bytes(problem, found))
+    # The objective is bytes * (most_copies + 1) + copies, and its bound a float.
+    bound = int(np.floor(solver.best_objective_bound - 2 * np.spacing(abs(solver.best_objective_bound))))
+    return Placement(found, max(0, -((most_copies - bound) // (most_copies + 1))))
 
 
 def _domain(problem: ShardProblem) -> tuple[Bools, Bools]:
     """Where a replica may be, and where it must: (m, n) each."""
-    now = problem.held
+    before = problem.original
+    stays = before & ~problem.must_empty[None, :]
     inside = problem.pin_allows[problem.pin]
-    may = (problem.accepts[None, :] | now) & ~problem.must_empty[None, :] & inside
-    fixed = problem.mobility == FIXED
-    stays = (problem.mobility == FORCED_ONLY)[:, None] & now & may
-    return np.where(fixed[:, None], now, may), np.where(fixed[:, None], now, stays)
+    takes = problem.accepts[None, :] & inside
+    fixed, forced_only = problem.mobility[:, None] == FIXED, problem.mobility[:, None] == FORCED_ONLY
+    may = np.where(fixed, before, takes | (stays & (inside | forced_only)))
+    return may, np.where(fixed, before, stays & forced_only)
+
+
+def _by_rack(problem: ShardProblem, holds: Bools) -> Ints:
+    """Replicas of each partition in each rack, (m, R)."""
+    counts = np.zeros((len(holds), problem.rack_size.shape[1]), dtype=np.int64)
+    row, member = np.nonzero(holds)
+    np.add.at(counts, (row, problem.rack[member]), 1)
+    return counts
+
+
+def _rack_limits(problem: ShardProblem, must: Bools) -> tuple[Ints, Ints]:
+    """Least and most replicas of each partition in each rack, (m, R) each; what is fixed breaks no rule."""
+    stuck = _by_rack(problem, must)
+    least = np.minimum(problem.floor[:, None], problem.rack_size[problem.pin])
+    fixed = problem.mobility[:, None] == FIXED
+    return np.where(fixed, 0, least), np.maximum(problem.cap[:, None], stuck)
+
+
+def _whole_weights(problem: ShardProblem) -> Ints:
+    """Load of one replica in whole units, (m, D)."""
+    return np.rint(problem.weights * problem.scale).astype(np.int64)
+
+
+def whole_limits(limits: Bands) -> tuple[Ints, Ints]:
+    """Least and most whole load inside the bands, (n, D) each; a limit that is absent is the largest number."""
+    bounded = np.isfinite(limits.upper)
+    upper = np.where(bounded, limits.upper, 0.0)
+    most = np.where(bounded, np.floor(upper * (1 + DUST) + DUST), float(UNBOUNDED))
+    return np.ceil(limits.lower * (1 - DUST) - DUST).astype(np.int64), most.astype(np.int64)
 
 
 def _replicas_and_racks(
     model: cp_model.CpModel, holds: list[list[cp_model.IntVar]], problem: ShardProblem, must: Bools
 ) -> None:
-    counts = (problem.hosts != PAD).sum(axis=1)
-    racks = [np.flatnonzero(problem.rack == r) for r in np.unique(problem.rack)]
+    counts = (problem.hosts != PAD).sum(axis=1).tolist()
+    least, most = _rack_limits(problem, must)
+    racks = [(r, np.flatnonzero(problem.rack == r)) for r in np.unique(problem.rack)]
     for p, row in enumerate(holds):
-        model.add(sum(row) == int(counts[p]))
-        for members in racks:
-            there = sum(row[b] for b in members)
-            size = int(problem.rack_size[problem.pin[p], problem.rack[members[0]]])
-            model.add(there <= max(int(problem.cap[p]), int(must[p, members].sum())))
-            model.add(there >= min(int(problem.floor[p]), size))
+        model.add(sum(row) == counts[p])
+        for rack, members in racks:
+            model.add_linear_constraint(sum(row[b] for b in members), int(least[p, rack]), int(most[p, rack]))
 
 
 def _bands(model: cp_model.CpModel, holds: list[list[cp_model.IntVar]], problem: ShardProblem) -> None:
-    weight = problem.weights * LOAD_UNITS
+    weight = _whole_weights(problem)
+    lower, upper = _limits(problem)
     for b in range(len(problem.rack)):
         column = [row[b] for row in holds]
         for d in range(weight.shape[1]):
-            if np.isfinite(problem.upper[b, d]):
-                load = cp_model.LinearExpr.weighted_sum(column, np.ceil(weight[:, d]).astype(int).tolist())
-                model.add(load <= _whole(problem.upper[b, d], len(column)))
-            load = cp_model.LinearExpr.weighted_sum(column, np.floor(weight[:, d]).astype(int).tolist())
-            model.add(load >= _whole(problem.lower[b, d], 0))
+            load = cp_model.LinearExpr.weighted_sum(column, weight[:, d].tolist())
+            model.add(load >= int(lower[b, d]))
+            if upper[b, d] < UNBOUNDED:
+                model.add(load <= int(upper[b, d]))
 
 
-def _whole(limit: Floats, slack: int) -> int:
-    """A limit in load units; an upper one with room for what rounding up has added."""
-    return int(np.floor(float(limit) * LOAD_UNITS)) + slack
+def _limits(problem: ShardProblem) -> tuple[Ints, Ints]:
+    return whole_limits(Bands((), problem.lower * problem.scale, problem.upper * problem.scale))
+
+
+def keeps_rules(problem: ShardProblem, holds: Bools) -> bool:
+    """Whether a placement is one of those that were searched: domain, racks and bands."""
+    may, must = _domain(problem)
+    counts, (least, most) = _by_rack(problem, holds), _rack_limits(problem, must)
+    loads, (lower, upper) = holds.T.astype(np.int64) @ _whole_weights(problem), _limits(problem)
+    inside = (holds <= may).all() and (holds >= must).all() and (counts >= least).all() and (counts <= most).all()
+    return bool(inside and (loads >= lower).all() and (loads <= upper).all())
+
+
+def copied_bytes(problem: ShardProblem, holds: Bools) -> int:
+    """Whole bytes that a placement copies, against the one before the plan."""
+    copies = (holds & ~problem.original).sum(axis=1)
+    return int((_whole_weights(problem)[:, problem.disk] * copies).sum())
 
 
 def changes(problem: ShardProblem, holds: Bools) -> tuple[Ints, Ints, Ints]:

@@ -1,34 +1,50 @@
-"""Preferred leaders over chosen replica sets: min-cost flow on counts, then transfers priced for bytes out.
+"""Preferred leaders over chosen replica sets: min-cost flow on counts, priced for bytes out, then steps.
 
 Each partition sends one unit through one of its replicas' brokers to the sink::
 
-    minimise    sum_pb change_pb f_pb - REWARD sum_b (units up to lower_b) + REWARD sum_b (units over upper_b)
+    minimise    sum_pb (change_pb + price_b out_p) f_pb
+                - REWARD sum_b (units up to lower_b) + REWARD sum_b (units over upper_b)
     subject to  one unit leaves every partition; f over the partition's replicas that may lead
 
-change_pb is 0 where b is the preferred leader now and 1 elsewhere, so among the best-balanced answers the flow
-changes the fewest leaders. Every partition has an arc and the sink takes any number, so the flow is always feasible.
+change_pb is 0 where b is the preferred leader now and 1 elsewhere. Without prices the flow has the least violation of
+the count's band and, with that, the fewest changes: this is proven, and where its counts and loads are in their bands
+after a few steps at no further change, nothing else is tried. Else the prices of ``leader_prices`` make the flow keep
+bytes out near their band, and the better of the two counts. Every partition has an arc and the sink takes any number,
+so the flow is always feasible.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-from ortools.graph.python import min_cost_flow
 
 from optimizer.domain import FORCED_ONLY, FREE, Bools, Brokers, Floats, Ints, Partitions
 from optimizer.solve.bands import leader_loads, pour
+from optimizer.solve.leader_flow import LeaderBands, LeaderChoices, flow, host_loads
+from optimizer.solve.leader_prices import out_prices
+from optimizer.solve.leader_steps import descend, outside
 
-REWARD = 1000
-VIOLATION = 1e4
-STEPS = 2000
+LEVEL = 1e-9
 
 
 @dataclass(frozen=True)
-class LeaderBands:
-    """Bands of leaders and bytes out per second, (B, 2) each, and the mean load of a broker that may lead, (2,)."""
+class ChosenLeaders:
+    """Preferred leaders, and what their proof is made of.
 
-    lower: Floats
-    upper: Floats
-    scale: Floats
+    Parameters
+    ----------
+    choices : LeaderChoices
+    chosen : (P,) int64
+        Slot of the preferred leader of each partition.
+    fewest : (P,) int64
+        The arc of each partition with the least violation of the count's band, and with that the fewest changes.
+    prices : (B,) float64
+        Of bytes out, in changes per mean broker load; 0 where none were needed.
+    """
+
+    choices: LeaderChoices
+    chosen: Ints
+    fewest: Ints
+    prices: Floats
 
 
 def leader_bands(
@@ -69,74 +85,10 @@ def may_lead(brokers: Brokers, replicas: Ints, partitions: Partitions) -> Bools:
     return may
 
 
-def _flow(n_brokers: int, row: Ints, slot: Ints, host: Ints, change: Ints, limits: LeaderBands, n: int) -> Ints:
-    """Chosen slot of each partition, (P,)."""
-    low = limits.lower[:, 0].astype(np.int64)
-    span = limits.upper[:, 0].astype(np.int64) - low
-    brokers_at = n + np.arange(n_brokers)
-    sink = n + n_brokers
-    tails = np.concatenate([row, np.tile(brokers_at, 3)])
-    heads = np.concatenate([n + host, np.full(3 * n_brokers, sink)])
-    capacity = np.concatenate([np.ones(len(row), dtype=np.int64), low, span, np.full(n_brokers, n)])
-    cost = np.concatenate(
-        [change, np.full(n_brokers, -REWARD), np.zeros(n_brokers, dtype=np.int64), np.full(n_brokers, REWARD)]
-    )
-    solver = min_cost_flow.SimpleMinCostFlow()
-    arcs = solver.add_arcs_with_capacity_and_unit_cost(tails, heads, capacity, cost)
-    solver.set_nodes_supplies(
-        np.arange(sink + 1), np.r_[np.ones(n, dtype=np.int64), np.zeros(n_brokers, dtype=np.int64), -n]
-    )
-    status = solver.solve()
-    if status != solver.OPTIMAL:
-        raise ArithmeticError(f"min-cost flow of {n} leaders ended with status {status}")
-    used = solver.flows(arcs[: len(row)]) > 0
-    chosen = np.zeros(n, dtype=np.int64)
-    chosen[row[used]] = slot[used]
-    return chosen
-
-
-def _outside(loads: Floats, limits: LeaderBands, at: Ints) -> Floats:
-    over = np.maximum(loads - limits.upper[at], 0) + np.maximum(limits.lower[at] - loads, 0)
-    return np.asarray((over / limits.scale).sum(axis=1))
-
-
-def _repair(replicas: Ints, chosen: Ints, may: Bools, changed: Floats, weight: Floats, limits: LeaderBands) -> None:
-    """Hand leadership over, one partition at a time, while the bands of count and bytes out come closer."""
-    rows = np.arange(len(replicas))
-    loads = np.zeros_like(limits.lower)
-    np.add.at(loads, replicas[rows, chosen], weight)
-    row, slot = np.nonzero(may)
-    host = replicas[row, slot]
-    for _ in range(STEPS):
-        at = replicas[row, chosen[row]]
-        bad = _outside(loads, limits, np.arange(len(loads))) > 1e-9
-        i = np.flatnonzero((slot != chosen[row]) & (bad[at] | bad[host]))
-        if not len(i):
-            return
-        a, b, w = at[i], host[i], weight[row[i]]
-        gain = (
-            _outside(loads[a] - w, limits, a)
-            + _outside(loads[b] + w, limits, b)
-            - _outside(loads[a], limits, a)
-            - _outside(loads[b], limits, b)
-        )
-        gain = VIOLATION * gain + changed[row[i], slot[i]] - changed[row[i], chosen[row[i]]]
-        better = np.flatnonzero(gain < -1e-6)
-        if not len(better):
-            return
-        used = np.zeros(len(loads), dtype=bool)
-        for j in better[np.lexsort((better, gain[better]))][:1000]:
-            if not (used[a[j]] or used[b[j]]):
-                used[a[j]] = used[b[j]] = True
-                loads[a[j]] -= w[j]
-                loads[b[j]] += w[j]
-                chosen[row[i[j]]] = slot[i[j]]
-
-
-def assign_leaders(
+def leader_choices(
     brokers: Brokers, partitions: Partitions, replicas: Ints, *, leaders_band: float, out_band: float
-) -> Ints:
-    """Slot of the preferred leader of each partition in ``replicas``, (P,).
+) -> LeaderChoices:
+    """Who may lead what, at which change, and the bands.
 
     Parameters
     ----------
@@ -145,19 +97,42 @@ def assign_leaders(
     replicas : (P, W) int64
         Chosen replicas, broker indices padded with -1.
     """
-    n = len(partitions)
-    if n == 0:
-        return np.zeros(0, dtype=np.int64)
-    limits = leader_bands(brokers, replicas, partitions, leaders_band=leaders_band, out_band=out_band)
-    may = may_lead(brokers, replicas, partitions)
-    changed = (replicas != partitions.replicas[:, :1]).astype(np.float64)
-    row, slot = np.nonzero(may)
-    chosen = _flow(len(brokers), row, slot, replicas[row, slot], changed[row, slot].astype(np.int64), limits, n)
+    row, slot = np.nonzero(may_lead(brokers, replicas, partitions))
+    host = replicas[row, slot]
     followers = (replicas >= 0).sum(axis=1) - 1
-    out = partitions.out_bytes_per_s + followers * partitions.in_bytes_per_s
-    weight = np.stack([np.ones(n), out.astype(np.float64)], axis=1)
-    _repair(replicas, chosen, may, changed, weight, limits)
-    return chosen
+    return LeaderChoices(
+        row=row,
+        slot=slot,
+        host=host,
+        change=(host != partitions.replicas[row, 0]).astype(np.int64),
+        out=partitions.out_bytes_per_s + followers * partitions.in_bytes_per_s,
+        bands=leader_bands(brokers, replicas, partitions, leaders_band=leaders_band, out_band=out_band),
+    )
+
+
+def _merit(choices: LeaderChoices, arc: Ints) -> tuple[float, int]:
+    """Load outside the bands in mean broker loads, and changes."""
+    violation = float(outside(host_loads(choices, arc), choices.bands, slice(None)).sum())
+    return round(violation / LEVEL) * LEVEL, int(choices.change[arc].sum())
+
+
+def assign_leaders(
+    brokers: Brokers, partitions: Partitions, replicas: Ints, *, leaders_band: float, out_band: float
+) -> ChosenLeaders:
+    """The preferred leader of each partition in ``replicas``; parameters as in ``leader_choices``."""
+    choices = leader_choices(brokers, partitions, replicas, leaders_band=leaders_band, out_band=out_band)
+    none = np.zeros(len(brokers))
+    if not len(partitions):
+        return ChosenLeaders(choices, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), none)
+    fewest = flow(choices, choices.change, choices.bands)
+    arc = descend(choices, fewest)
+    violation, changes = _merit(choices, arc)
+    if violation <= LEVEL and changes <= choices.change[fewest].sum():
+        return ChosenLeaders(choices, choices.slot[arc], fewest, none)
+    prices = out_prices(choices)
+    priced = descend(choices, flow(choices, choices.priced(prices), choices.bands))
+    best = min((arc, priced), key=lambda tried: _merit(choices, tried))
+    return ChosenLeaders(choices, choices.slot[best], fewest, prices)
 
 
 def lead_with(replicas: Ints, slot: Ints) -> Ints:

@@ -27,6 +27,7 @@ class ShardStatus(Protocol):
     moves: int
     disordered: int
     violation_after: float
+    search_bytes: int | None
     broker_ids: Sequence[int]
     prices: Sequence[float]
     curve: Sequence[CurvePoint]
@@ -68,6 +69,7 @@ class ClusterState:
     violation: float = np.inf
     stalled: int = 0
     curve: list[CurvePoint] = field(default_factory=list)
+    search_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ class ClusterRound:
         return shard, shard[np.arange(len(shard)), slot]
 
 
-def _search(state: ClusterState, settings: Settings) -> Search:
+def search_for(state: ClusterState, settings: Settings) -> Search:
     """The prices on moves that are tried: the policy's, or a few; on smaller clusters the first round has the curve."""
     policy = settings.policy
     if policy.move_price > 0:
@@ -138,7 +140,7 @@ def next_round(state: ClusterState, settings: Settings, cluster_id: str, number:
     )
     state.balanced_within = within
     frame = ClusterFrame(state.brokers, state.limits, state.loads, state.scale)
-    return ClusterRound(frame, shard + first, number, mends, _search(state, settings))
+    return ClusterRound(frame, shard + first, number, mends, search_for(state, settings))
 
 
 def curve_of(statuses: Sequence[ShardStatus], bytes_per_load: float) -> list[CurvePoint]:
@@ -165,6 +167,8 @@ def close_round(state: ClusterState, statuses: Sequence[ShardStatus], task: Clus
             state.prices[at] = np.array(row.prices).reshape(len(at), -1)
         state.curve = curve_of(statuses, state.scale[DISK])
     state.balanced = True
+    searched = [r.search_bytes for r in statuses if r.search_bytes is not None]
+    state.search_bytes = max(searched, default=state.search_bytes)
     violation = sum(r.violation_after for r in statuses)
     state.stalled = state.stalled + 1 if violation > PROGRESS * state.violation else 0
     state.violation = violation

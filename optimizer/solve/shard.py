@@ -31,6 +31,8 @@ class ShardProblem:
     ----------
     rack : (n,) int64
     accepts, must_empty : (n,) bool
+    scale : (D,) float64
+        Mean broker load, absolute.
     loads, lower, upper : (n, D) float64
         In units of ``scale``: the mean broker is 1.
     hosts : (m, W) int64
@@ -65,6 +67,7 @@ class ShardProblem:
     rack: Ints
     accepts: Bools
     must_empty: Bools
+    scale: Floats
     loads: Floats
     lower: Floats
     upper: Floats

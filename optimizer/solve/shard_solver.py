@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from optimizer.domain import Floats, Ints
+from optimizer.domain import Bools, Floats, Ints
 from optimizer.solve.choice import State, mended, moved_cost, seed, violation
-from optimizer.solve.exact import changes, is_small_cluster, solve_small
+from optimizer.solve.exact import changes, copied_bytes, is_small_cluster, keeps_rules, solve_small
 from optimizer.solve.improve import Neighbourhood, best_rounding
 from optimizer.solve.relaxation import Proof, prove, relax
 from optimizer.solve.shard import Options, ShardProblem, legal_options
@@ -53,19 +53,23 @@ class ShardSolution:
     Parameters
     ----------
     status : str
-        OPTIMAL: every band holds and no moves of the shard cost fewer bytes, by its own bound over single moves (to a
-        millionth) or by ``exact``; FEASIBLE; UNCHANGED.
+        OPTIMAL: every band holds and no moves of the shard cost fewer bytes, by ``search_bytes`` or else by its own
+        bound over single moves (to a millionth); FEASIBLE; UNCHANGED.
     partition, slot, target : (M,) int64
         Rows of the partitions handed in, their slot, and the member that each moved replica goes to.
     prices : (n, D) float64
         Of the relaxation, bytes per mean broker load: the certificate is made of them.
     cost, bound : float
-        Bytes copied and their lower bound over single moves, in mean broker loads; no bound where a band is not met.
+        Bytes copied and their lower bound over single moves, or over all placements where ``search_bytes`` is known, in
+        mean broker loads; no bound where a band is not met.
     violation_before, violation_after : float
     candidates : int
         Legal options, all of them priced.
     curve : tuple of CurvePoint
         The plans tried, one for each price on moves.
+    search_bytes : int, optional
+        Of a small cluster: whole bytes that any placement inside the bands copies against the one before the plan,
+        proven by search (``exact``).
     """
 
     status: str
@@ -79,6 +83,7 @@ class ShardSolution:
     violation_after: float
     candidates: int
     curve: tuple[CurvePoint, ...]
+    search_bytes: int | None = None
 
 
 def _nothing(problem: ShardProblem, before: float) -> ShardSolution:
@@ -111,32 +116,44 @@ def solve_shard(problem: ShardProblem, search: Search = Search()) -> ShardSoluti
     points = tuple(_point(problem, options, price, state) for price, state in tries)
     chosen = choose(points, search.bytes_tolerance)
     found = _solution(problem, options, tries[chosen][1], before, proof, points)
-    unproven = found.status == FEASIBLE and found.violation_after <= SETTLED
-    return _exact(problem.one_row_each(), found) if unproven and is_small_cluster(problem) else found
+    settled = found.violation_after <= SETTLED
+    return _exact(problem.one_row_each(), found, search) if settled and is_small_cluster(problem) else found
 
 
-def _exact(problem: ShardProblem, found: ShardSolution) -> ShardSolution:
-    """The solution of a small cluster, if need be a cheaper one, with the proof that none is cheaper."""
+def _exact(problem: ShardProblem, found: ShardSolution, search: Search) -> ShardSolution:
+    """The solution of a small cluster, if need be a cheaper one, with what any placement copies at least."""
     hint = problem.held
     hint[found.partition, problem.hosts[found.partition, found.slot]] = False
     hint[found.partition, found.target] = True
     placement = solve_small(problem, hint)
     if placement is None:
         return found
-    partition, slot, target = changes(problem, placement.holds)
-    paid = (problem.held & ~problem.original).sum(axis=1)
-    copies = (placement.holds & ~problem.original).sum(axis=1)
-    cost = float((problem.size * (copies - paid)).sum())
+    keeps = keeps_rules(problem, hint) and _is_worth(problem, hint, placement.holds, search)
+    holds = hint if keeps else placement.holds
+    paid, copied = (copied_bytes(problem, x) for x in (problem.held, holds))
+    bytes_per_load = float(problem.scale[problem.disk])
+    partition, slot, target = changes(problem, holds)
     return replace(
         found,
-        status=OPTIMAL if placement.optimal else FEASIBLE,
+        status=OPTIMAL if copied == placement.least_bytes or (keeps and found.status == OPTIMAL) else FEASIBLE,
         partition=partition,
         slot=slot,
         target=target,
-        cost=cost,
-        bound=cost if placement.optimal else found.bound,
-        violation_after=violation(problem, placement.holds.T @ problem.weights),
+        cost=(copied - paid) / bytes_per_load,
+        bound=(placement.least_bytes - paid) / bytes_per_load,
+        violation_after=violation(problem, holds.T @ problem.weights),
+        search_bytes=placement.least_bytes,
     )
+
+
+def _is_worth(problem: ShardProblem, found: Bools, cheapest: Bools, search: Search) -> bool:
+    """Whether a plan stays beside one of the least bytes: it has fewer moves within the tolerance, or was made at the
+    price on moves that the policy asks for."""
+    points = tuple(
+        CurvePoint(0.0, int((holds & ~problem.original).sum()), copied_bytes(problem, holds), 0.0)
+        for holds in (found, cheapest)
+    )
+    return len(search.move_prices) == 1 or choose(points, search.bytes_tolerance) == 0
 
 
 def _point(problem: ShardProblem, options: Options, move_price: float, state: State) -> CurvePoint:

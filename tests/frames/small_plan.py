@@ -105,6 +105,11 @@ BOUNDS: Rows = [
     {"kind": "forced", "bound_bytes": 110 * GB, "is_best": False, "detail": "replicas on brokers to empty"},
     {"kind": "flow", "bound_bytes": 130 * GB, "is_best": True, "detail": "what brokers hold above their bands"},
 ]
+LEADER_BOUNDS: Rows = [
+    {"measure": "leader_changes", "planned": 2, "bound": 1, "detail": "min-cost flow of leaders"},
+    {"measure": "leaders_outside", "planned": 2, "bound": 1, "detail": "min-cost flow of leaders"},
+    {"measure": "out_outside_bytes_per_s", "planned": 3_000_000, "bound": 1_000_000, "detail": "flow of bytes out"},
+]
 FINDINGS: Rows = [
     {
         "rule": "dead_broker", "subject": "broker 4", "when": "before",
@@ -135,7 +140,8 @@ def inputs(spark: SparkSession, **replaced: Rows) -> dict[str, DataFrame]:
     """What PLAN and EMIT read from the stages before; some tables may be replaced."""
     tables: Mapping[str, Rows] = {
         "instance": instance(), "instance_brokers": instance_brokers(), "baseline": baseline(),
-        "proposal": proposal(), "moves": moves(), "bounds": BOUNDS, "findings": FINDINGS, "quality_results": QUALITY,
+        "proposal": proposal(), "moves": moves(), "bounds": BOUNDS, "leader_bounds": LEADER_BOUNDS,
+        "findings": FINDINGS, "quality_results": QUALITY,
         **replaced,
     }  # fmt: skip
     return {name: frame(spark, name, rows) for name, rows in tables.items()}

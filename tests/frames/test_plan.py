@@ -100,7 +100,7 @@ def test_balance_shows_three_placements(tables: Tables) -> None:
 
 
 def test_the_summary_compares(tables: Tables) -> None:
-    """Bytes, bound, gap, the default's cost and broken racks are figures of the summary, each labelled."""
+    """Bytes, bounds, gap, the default's cost and broken racks are figures of the summary, each labelled."""
     rows = by(tables["plan_summary"], "figure")
     assert rows["moved_bytes"]["after"] == 140 * GB
     assert rows["moved_bytes"]["baseline"] == sum(row["moved_bytes"] for row in small_plan.baseline())
@@ -108,7 +108,10 @@ def test_the_summary_compares(tables: Tables) -> None:
     assert rows["gap_percent"]["after"] == pytest.approx(100 * (140 / 130 - 1))
     assert (rows["rack_violations"]["before"], rows["rack_violations"]["after"]) == (1, 0)
     assert (rows["replicas_on_leaving_brokers"]["before"], rows["replicas_on_leaving_brokers"]["after"]) == (3, 0)
-    assert rows["leader_changes"]["after"] == 2
+    assert (rows["leader_changes"]["after"], rows["leader_changes_bound"]["after"]) == (2, 1)
+    assert (rows["leaders_outside"]["after"], rows["leaders_outside_bound"]["after"]) == (2, 1)
+    outside = ("out_outside_bytes_per_s", "out_outside_bytes_per_s_bound")
+    assert [rows[name]["after"] for name in outside] == [3_000_000, 1_000_000]
     assert all(row["label"] and row["position"] > 0 for row in rows.values())
 
 

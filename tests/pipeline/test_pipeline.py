@@ -13,7 +13,7 @@ from optimizer.frames import solve
 from optimizer.pipeline import STAGES, run_stage, run_stages
 from optimizer.resources import Meter
 from optimizer.stages import Frames, Run, Stage
-from optimizer.store import Store
+from optimizer.store import WRITERS, Store
 from setup.paths import HOME
 
 KEYS = {"cluster_id": "c", "run_id": "r", "rule": "band", "subject": "broker 1", "when": "after"}
@@ -77,3 +77,8 @@ def test_a_stage_that_its_gate_refuses_is_a_dead_end(spark: SparkSession, tmp_pa
     assert store.read("findings", version=store.latest_version("findings"), run_id="r").count() == 1
     with pytest.raises(StageError, match="run the stage 'solve' first"):
         store.pinned("findings", "r")
+
+
+def test_every_table_has_the_stage_that_writes_it() -> None:
+    """What a missing table is said to come from is the stage that writes it."""
+    assert {table: stage.name for stage in STAGES for table in stage.writes} == WRITERS

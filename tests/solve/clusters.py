@@ -63,12 +63,13 @@ def make_cluster(brokers: Brokers, partitions: Partitions) -> Cluster:
 
 @dataclass(frozen=True)
 class Planned:
-    """A placement after the rounds, with the bands and the prices of the first round."""
+    """A placement after the rounds, with the bands, the prices of the first round, and the least bytes if proven."""
 
     replicas: Ints
     limits: Bands
     prices: Floats
     scale: Floats
+    search_bytes: int | None
 
 
 def plan_one_shard(cluster: Cluster, policy: Policy, *, rounds: int = 4) -> Planned:
@@ -77,16 +78,18 @@ def plan_one_shard(cluster: Cluster, policy: Policy, *, rounds: int = 4) -> Plan
     limits, scale = bands(cluster, policy), load_scale(brokers, demand_of(partitions))
     current, prices = started(cluster, limits), np.zeros((len(brokers), 3))
     members, owner = np.arange(len(brokers)), np.ones(len(partitions), dtype=bool)
+    exact = None
     for number in range(rounds):
         loads = broker_loads(len(brokers), current, replica_weights(partitions))
         frame = ClusterFrame(brokers, limits, loads, scale)
         solution = solve_shard(assemble(frame, members, partitions, current, owner))
+        exact = exact if solution.search_bytes is None else solution.search_bytes
         if number == 0:
             prices = solution.prices
         if not len(solution.partition):
             break
         current[solution.partition, solution.slot] = solution.target
-    return Planned(current, limits, prices, scale)
+    return Planned(current, limits, prices, scale, exact)
 
 
 def started(cluster: Cluster, limits: Bands) -> Ints:
@@ -164,7 +167,7 @@ def brute_force(cluster: Cluster, limits: Bands, scale: Floats) -> int | None:
 
 
 @st.composite
-def tiny_clusters(draw: st.DrawFn) -> Cluster:
+def tiny_clusters(draw: st.DrawFn, largest_bytes: int = 50) -> Cluster:
     """Four or five brokers on two or three racks, up to five partitions of replication factor 1 or 2."""
     n = draw(st.integers(4, 5))
     n_racks = draw(st.integers(2, 3))
@@ -174,7 +177,7 @@ def tiny_clusters(draw: st.DrawFn) -> Cluster:
     count = draw(st.integers(1, 5))
     pairs = st.permutations(range(n)).map(lambda order: list(order[:factor]))
     replicas = [draw(pairs) for _ in range(count)]
-    sizes = [draw(st.integers(1, 50)) for _ in range(count)]
+    sizes = [draw(st.integers(1, largest_bytes)) for _ in range(count)]
     rates = [draw(st.integers(0, 9)) for _ in range(count)]
     return make_cluster(make_brokers(racks, draining=draining), make_partitions(replicas, sizes, rates))
 

@@ -1,0 +1,70 @@
+"""What any choice of leaders from the same replica lists must leave or change, at least.
+
+leaders_outside
+    Leaders outside the count's bands: the flow without prices has the least.
+out_outside_bytes_per_s
+    Bytes out outside their bands: a flow that may split the leadership of a partition.
+leader_changes
+    Changes of any choice that is as balanced, broker by broker: the bands are first widened to what the plan reached.
+    For any prices of bytes out, the cheapest flow within the count's bands, less what the bands of bytes out are worth.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from optimizer.domain import Floats, Ints
+from optimizer.solve.leader_flow import PRICE_UNITS, LeaderBands, LeaderChoices, flow, host_loads, least_out_violation
+from optimizer.solve.leaders import ChosenLeaders
+
+DUST = 1e-6
+
+
+@dataclass(frozen=True)
+class LeaderBound:
+    """One measure of the preferred leaders: the plan's value and the least, whole numbers."""
+
+    measure: str
+    planned: int
+    bound: int
+    detail: str
+
+
+def leader_bounds(leaders: ChosenLeaders) -> Iterator[LeaderBound]:
+    """The three bounds of chosen leaders; none without partitions."""
+    choices = leaders.choices
+    if not len(choices):
+        return
+    arc = _arcs(leaders)
+    loads = host_loads(choices, arc)
+    fewest = host_loads(choices, leaders.fewest)
+    off, least_off = (_outside(x[:, 0], choices.bands.lower[:, 0], choices.bands.upper[:, 0]) for x in (loads, fewest))
+    yield LeaderBound("leaders_outside", off, least_off, "min-cost flow of leaders over the replica lists")
+    lower, upper = np.floor(choices.bands.lower[:, 1]), np.ceil(choices.bands.upper[:, 1])
+    out = _outside(loads[:, 1], lower, upper)
+    least = least_out_violation(choices, lower.astype(np.int64), upper.astype(np.int64)) if out else 0
+    yield LeaderBound("out_outside_bytes_per_s", out, least, "flow of bytes out, partitions led in parts")
+    changes, bands = int(choices.change[arc].sum()), choices.bands.widened(loads)
+    plain = least_changes(choices, bands, np.zeros(len(loads)))
+    priced = least_changes(choices, bands, leaders.prices) if leaders.prices.any() else 0
+    how = "min-cost flow of leaders" + (", priced for bytes out" if priced > plain else "")
+    yield LeaderBound("leader_changes", changes, max(plain, priced), f"{how}, in the bands as the plan reached them")
+
+
+def _arcs(leaders: ChosenLeaders) -> Ints:
+    choices = leaders.choices
+    return np.flatnonzero(choices.slot == leaders.chosen[choices.row])
+
+
+def _outside(loads: Floats, lower: Floats, upper: Floats) -> int:
+    return int((np.maximum(loads - upper, 0) + np.maximum(lower - loads, 0)).sum())
+
+
+def least_changes(choices: LeaderChoices, bands: LeaderBands, prices: Floats) -> int:
+    """Changes of any choice within the bands, at least: weak duality, valid for any prices of bytes out, (B,)."""
+    cost = choices.priced(prices)
+    cheapest = int(cost[flow(choices, cost, bands)].sum()) / PRICE_UNITS
+    lower, upper = bands.lower[:, 1] / bands.scale[1], bands.upper[:, 1] / bands.scale[1]
+    worth = float((np.maximum(prices, 0) * upper - np.maximum(-prices, 0) * lower).sum())
+    return max(0, int(np.ceil(cheapest - worth - DUST)))

@@ -1,0 +1,120 @@
+"""Who may lead what, and the min-cost flow that chooses."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from ortools.graph.python import min_cost_flow
+
+from optimizer.domain import Floats, Ints
+
+PRICE_UNITS = 10**6
+
+
+@dataclass(frozen=True)
+class LeaderBands:
+    """Bands of leaders and bytes out per second, (B, 2) each, and the mean load of a broker that may lead, (2,)."""
+
+    lower: Floats
+    upper: Floats
+    scale: Floats
+
+    def widened(self, loads: Floats) -> "LeaderBands":
+        """Bands that hold some loads, (B, 2)."""
+        return LeaderBands(np.minimum(self.lower, loads), np.maximum(self.upper, loads), self.scale)
+
+
+@dataclass(frozen=True)
+class LeaderChoices:
+    """Arcs from partitions to brokers that may lead them, ascending by partition and slot; each partition has one.
+
+    Parameters
+    ----------
+    row, slot, host : (A,) int64
+    change : (A,) int64
+        1 where another broker is the preferred leader now.
+    out : (P,) int64
+        Bytes out per second of the leader: consumers and followers.
+    bands : LeaderBands
+    """
+
+    row: Ints
+    slot: Ints
+    host: Ints
+    change: Ints
+    out: Ints
+    bands: LeaderBands
+
+    def __len__(self) -> int:
+        return len(self.out)
+
+    @property
+    def first(self) -> Ints:
+        """First arc of each partition, (P,)."""
+        return np.searchsorted(self.row, np.arange(len(self)))
+
+    @property
+    def weight(self) -> Floats:
+        """Leaders and bytes out of each arc, (A, 2)."""
+        return np.stack([np.ones(len(self.row)), self.out[self.row].astype(np.float64)], axis=1)
+
+    def priced(self, prices: Floats) -> Ints:
+        """Changes and the price of bytes out, in PRICE_UNITS and rounded down, (A,); prices (B,) as in mean loads."""
+        out = self.out[self.row] / self.bands.scale[1]
+        return np.floor(PRICE_UNITS * (self.change + prices[self.host] * out)).astype(np.int64)
+
+
+def host_loads(choices: LeaderChoices, arc: Ints) -> Floats:
+    """Leaders and bytes out of each broker when partitions use these arcs, (B, 2)."""
+    n = len(choices.bands.lower)
+    counts = np.bincount(choices.host[arc], minlength=n).astype(np.float64)
+    return np.stack([counts, np.bincount(choices.host[arc], choices.out, n)], axis=1)
+
+
+def _solved(network: tuple[Ints, Ints, Ints], cost: Ints, supply: Ints) -> tuple[min_cost_flow.SimpleMinCostFlow, Ints]:
+    solver = min_cost_flow.SimpleMinCostFlow()
+    arcs = solver.add_arcs_with_capacity_and_unit_cost(*network, cost)
+    solver.set_nodes_supplies(np.arange(len(supply)), supply)
+    status = solver.solve()
+    if status != solver.OPTIMAL:
+        raise ArithmeticError(f"min-cost flow of {len(supply)} nodes ended with status {status}")
+    return solver, arcs
+
+
+def _network(choices: LeaderChoices, through: Ints, lower: Ints, upper: Ints, most: int) -> tuple[Ints, Ints, Ints]:
+    """Tails, heads, capacities: partitions to brokers, and brokers to the sink up to, inside and over their bands."""
+    n, brokers = len(choices), len(lower)
+    at = n + np.arange(brokers)
+    tails = np.concatenate([choices.row, np.tile(at, 3)])
+    heads = np.concatenate([n + choices.host, np.full(3 * brokers, n + brokers)])
+    return tails, heads, np.concatenate([through, lower, upper - lower, np.full(brokers, most)])
+
+
+def flow(choices: LeaderChoices, cost: Ints, bands: LeaderBands) -> Ints:
+    """The arc of each partition, (P,): the least violation of the count's band, and with that the least cost.
+
+    A unit of violation is worth more than what any chain of hand-overs, each broker once, can cost.
+    """
+    n, brokers = len(choices), len(bands.lower)
+    lower, upper = bands.lower[:, 0].astype(np.int64), bands.upper[:, 0].astype(np.int64)
+    network = _network(choices, np.ones(len(choices.row), dtype=np.int64), lower, upper, n)
+    reward = 1 + 2 * (brokers + 1) * int(np.abs(cost).max(initial=1))
+    band_cost = np.repeat(np.array([-reward, 0, reward]), brokers)
+    supply = np.concatenate([np.ones(n, dtype=np.int64), np.zeros(brokers, dtype=np.int64), [-n]])
+    solver, arcs = _solved(network, np.concatenate([cost, band_cost]), supply)
+    return np.flatnonzero(solver.flows(arcs[: len(choices.row)]) > 0)
+
+
+def least_out_violation(choices: LeaderChoices, lower: Ints, upper: Ints) -> int:
+    """Bytes out per second that any leaders leave outside their bands, at least: partitions may be led in parts.
+
+    Parameters
+    ----------
+    lower, upper : (B,) int64
+        Whole bytes per second.
+    """
+    brokers, total = len(lower), int(choices.out.sum())
+    network = _network(choices, choices.out[choices.row], lower, upper, total)
+    cost = np.concatenate([np.zeros(len(choices.row), dtype=np.int64), np.repeat(np.array([-1, 0, 1]), brokers)])
+    supply = np.concatenate([choices.out, np.zeros(brokers, dtype=np.int64), [-total]])
+    solver, _ = _solved(network, cost, supply)
+    return int(solver.optimal_cost()) + int(lower.sum())

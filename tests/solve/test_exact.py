@@ -1,0 +1,96 @@
+"""The proof over all placements of a small cluster: whole bytes, from the placement before the plan, or no claim."""
+
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from optimizer.domain import FIXED, FORCED_ONLY, FREE, Bands, Cluster
+from optimizer.settings import Policy
+from optimizer.solve import exact
+from optimizer.solve.assemble import ClusterFrame, assemble
+from optimizer.solve.bands import bands, broker_loads, demand_of, load_scale, replica_weights
+from optimizer.solve.exact import whole_limits
+from optimizer.solve.shard_solver import Search, ShardSolution, solve_shard
+from tests.solve.clusters import (
+    brute_force,
+    make_brokers,
+    make_cluster,
+    make_partitions,
+    moved_bytes,
+    plan_one_shard,
+    tiny_clusters,
+    with_pins,
+)
+
+WIDE = Policy(disk_band=0.6, replicas_band=1.0, in_band=2.0)
+RELAXED = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def first_round(cluster: Cluster, policy: Policy, search: Search) -> ShardSolution:
+    """The first round, all brokers in one shard."""
+    brokers, partitions = cluster.brokers, cluster.partitions
+    loads = broker_loads(len(brokers), partitions.replicas, replica_weights(partitions))
+    frame = ClusterFrame(brokers, bands(cluster, policy), loads, load_scale(brokers, demand_of(partitions)))
+    owner = np.ones(len(partitions), dtype=bool)
+    return solve_shard(assemble(frame, np.arange(len(brokers)), partitions, partitions.replicas, owner), search)
+
+
+@pytest.mark.parametrize("limit", [2.0, 1e-4])
+@RELAXED
+@given(cluster=tiny_clusters() | tiny_clusters(largest_bytes=10**12) | with_pins(tiny_clusters()))
+def test_searched_bytes_are_no_more_than_the_optimum(limit: float, cluster: Cluster) -> None:
+    """What a search has proven is the least of all placements inside the bands, or less where it met its limit."""
+    with patch.object(exact, "DETERMINISTIC_SECONDS", limit):
+        planned = plan_one_shard(cluster, WIDE, rounds=6)
+    if planned.search_bytes is not None:
+        optimum = brute_force(cluster, planned.limits, planned.scale)
+        assert optimum is not None
+        assert planned.search_bytes <= optimum <= moved_bytes(cluster, planned.replicas)
+        assert planned.search_bytes == optimum or limit < 1
+
+
+def test_placement_at_the_very_edge_of_a_band_counts() -> None:
+    """Nine of ten replicas a broker is just inside a band of a tenth: no proof leaves such a placement out."""
+    replicas = [[0]] * 13 + [[1]] * 9 + [[2]] * 8
+    cluster = make_cluster(make_brokers([0, 0, 0]), make_partitions(replicas, [7] * 30))
+    planned = plan_one_shard(cluster, Policy(disk_band=0.1, replicas_band=0.1))
+    assert planned.search_bytes == moved_bytes(cluster, planned.replicas) == 2 * 7
+
+
+def test_no_claim_where_the_bands_cannot_be_met() -> None:
+    """One replica as large as all others: no placement is inside the bands, and nothing is said to be exact."""
+    cluster = make_cluster(make_brokers([0, 0, 0]), make_partitions([[0], [0], [1]], [90, 1, 1]))
+    assert plan_one_shard(cluster, Policy()).search_bytes is None
+
+
+@pytest.mark.parametrize(("mobility", "least"), [(FREE, 40), (FORCED_ONLY, 40), (FIXED, None)])
+def test_proof_knows_how_free_partitions_are(mobility: int, least: int | None) -> None:
+    """Broker 0 drains: its four replicas leave it whether the partitions are free or only forced; fixed ones can't."""
+    partitions = make_partitions([[0, 1]] * 2 + [[0, 2]] * 2, [10] * 4)
+    partitions.mobility[:] = mobility
+    cluster = make_cluster(make_brokers([0, 1, 2, 3], draining=(0,)), partitions)
+    assert first_round(cluster, Policy(disk_band=10, replicas_band=10, in_band=10), Search()).search_bytes == least
+
+
+def test_policy_price_on_moves_keeps_its_plan_beside_the_proof() -> None:
+    """At a high price on moves one large replica moves instead of two small ones of fewer bytes; the proof is of
+    the fewer bytes."""
+    cluster = make_cluster(make_brokers([0, 0]), make_partitions([[0]] * 10 + [[1]] * 4, [31, *[10] * 9, *[17] * 4]))
+    policy = Policy(disk_band=0.17, replicas_band=1.0, in_band=10)
+    cheap, few = first_round(cluster, policy, Search()), first_round(cluster, policy, Search((20.0,), 0.001))
+    assert (len(cheap.partition), cheap.search_bytes) == (2, 20)
+    assert (len(few.partition), few.search_bytes) == (1, 20)
+    assert few.status == "FEASIBLE"
+
+
+@given(st.integers(0, 10**14), st.floats(0.0, 1.0))
+def test_whole_limits_lose_no_whole_load(load: int, width: float) -> None:
+    """A load inside a band is inside its whole limits, however the limits are scaled and back."""
+    edge = float(load)
+    limits = Bands((), np.array([[edge / 3.7 * 3.7]]), np.array([[edge / 3.7 * 3.7 * (1 + width)]]))
+    lower, upper = whole_limits(limits)
+    assert lower[0, 0] <= load <= upper[0, 0]
+    assert lower[0, 0] >= load - 1

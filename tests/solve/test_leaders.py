@@ -1,0 +1,133 @@
+"""Preferred leaders: legal, in their bands where they can be, and between what is proven and what trying all finds."""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from benchmarks.generate import generate
+from benchmarks.in_memory import cluster_of
+from optimizer.domain import FIXED, Cluster, Ints
+from optimizer.solve.bands import leader_loads
+from optimizer.solve.leader_bounds import LeaderBound, leader_bounds, least_changes
+from optimizer.solve.leader_flow import LeaderChoices, host_loads
+from optimizer.solve.leader_steps import descend
+from optimizer.solve.leaders import ChosenLeaders, assign_leaders, lead_with, leader_choices
+from tests.solve.clusters import make_brokers, make_cluster, make_partitions, middling_clusters
+
+RELAXED = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+BANDS = {"leaders_band": 0.1, "out_band": 0.1}
+
+
+@st.composite
+def few_lists(draw: st.DrawFn) -> Cluster:
+    """Three or four brokers and up to six partitions of one to three replicas, led by few brokers."""
+    n, count = draw(st.integers(3, 4)), draw(st.integers(1, 6))
+    lists = [draw(st.permutations(range(n)))[: draw(st.integers(1, 3))] for _ in range(count)]
+    lists = [sorted(x) if draw(st.booleans()) else list(x) for x in lists]
+    rates = [draw(st.sampled_from([0, 1, 5, 40, 10**9 + 7])) for _ in range(count)]
+    brokers = make_brokers(list(range(n)), draining=draw(st.sampled_from([(), (0,)])))
+    return make_cluster(brokers, make_partitions(lists, [1] * count, rates))
+
+
+def choices_of(cluster: Cluster, *, band: float) -> LeaderChoices:
+    """The choices of the lists as they are, both bands of the same width."""
+    lists = cluster.partitions.replicas
+    return leader_choices(cluster.brokers, cluster.partitions, lists, leaders_band=band, out_band=band)
+
+
+def chosen_of(cluster: Cluster) -> ChosenLeaders:
+    """Leaders of the lists as they are."""
+    return assign_leaders(cluster.brokers, cluster.partitions, cluster.partitions.replicas, **BANDS)
+
+
+def by_measure(leaders: ChosenLeaders) -> dict[str, LeaderBound]:
+    """The three bounds."""
+    return {bound.measure: bound for bound in leader_bounds(leaders)}
+
+
+def all_orders(choices: LeaderChoices) -> Iterator[Ints]:
+    """Every choice of one arc for each partition."""
+    edges = np.append(choices.first, len(choices.row))
+    for arcs in itertools.product(*(range(a, b) for a, b in itertools.pairwise(edges.tolist()))):
+        yield np.array(arcs)
+
+
+def arcs_of(leaders: ChosenLeaders) -> Ints:
+    """The arcs that a choice uses."""
+    choices = leaders.choices
+    return np.flatnonzero(choices.slot == leaders.chosen[choices.row])
+
+
+@RELAXED
+@given(few_lists())
+def test_bounds_optimum_plan_stand_in_this_order(cluster: Cluster) -> None:
+    """The best of all orders, measure by measure, lies between the proven least and the plan."""
+    leaders = chosen_of(cluster)
+    bands, choices, bounds = leaders.choices.bands, leaders.choices, by_measure(leaders)
+    lower, upper = np.floor(bands.lower), np.ceil(bands.upper)
+    reached = bands.widened(host_loads(choices, arcs_of(leaders)))
+    outside, changes = [], []
+    for arcs in all_orders(choices):
+        loads = host_loads(choices, arcs)
+        outside.append((np.maximum(loads - upper, 0) + np.maximum(lower - loads, 0)).sum(axis=0))
+        if ((loads >= reached.lower) & (loads <= reached.upper)).all():
+            changes.append(int(choices.change[arcs].sum()))
+    count, out = np.array(outside).min(axis=0)
+    assert bounds["leaders_outside"].bound == count <= bounds["leaders_outside"].planned
+    assert bounds["out_outside_bytes_per_s"].bound <= out <= bounds["out_outside_bytes_per_s"].planned
+    assert bounds["leader_changes"].bound <= min(changes) <= bounds["leader_changes"].planned
+
+
+@RELAXED
+@given(few_lists(), st.lists(st.floats(-50, 50), min_size=4, max_size=4))
+def test_any_prices_bound_the_changes(cluster: Cluster, prices: list[float]) -> None:
+    """Whatever the prices of bytes out, no order inside the bands changes fewer leaders than they say."""
+    leaders = chosen_of(cluster)
+    choices = leaders.choices
+    reached = choices.bands.widened(host_loads(choices, arcs_of(leaders)))
+    bound = least_changes(choices, reached, np.array(prices)[: len(cluster.brokers)])
+    assert bound <= choices.change[arcs_of(leaders)].sum()
+
+
+@RELAXED
+@given(middling_clusters())
+def test_leaders_are_legal(cluster: Cluster) -> None:
+    """Leaders are chosen among the replicas of brokers that accept leadership; the sets stay, fixed lists too."""
+    brokers, partitions = cluster.brokers, cluster.partitions
+    partitions = replace(partitions, mobility=np.where(partitions.partition % 5 == 0, FIXED, partitions.mobility))
+    leaders = chosen_of(make_cluster(brokers, partitions))
+    final = lead_with(partitions.replicas, leaders.chosen)
+    assert (np.sort(final, axis=1) == np.sort(partitions.replicas, axis=1)).all()
+    changed = final[:, 0] != partitions.replicas[:, 0]
+    assert not changed[partitions.mobility == FIXED].any()
+    assert brokers.accepts_leadership[final[changed, 0]].all()
+    assert (host_loads(leaders.choices, arcs_of(leaders)) == leader_loads(len(brokers), final, partitions)).all()
+
+
+def test_both_bands_hold_at_few_changes() -> None:
+    """On 30 brokers no leader and no byte is outside its band, and at most a quarter more leaders change than must."""
+    bounds = by_measure(chosen_of(cluster_of(generate("S", "drift", 1), "drift")))
+    assert bounds["leaders_outside"].planned == bounds["out_outside_bytes_per_s"].planned == 0
+    changes = bounds["leader_changes"]
+    assert changes.bound <= changes.planned <= 1.25 * changes.bound
+
+
+def test_a_chain_of_two_mends_what_one_hand_over_cannot() -> None:
+    """Broker 0 leads too many and shares no list with broker 2, which leads too few: broker 1 passes one on."""
+    lists = [[0, 1]] * 4 + [[1, 2]] * 3 + [[2, 1]] * 2
+    choices = choices_of(make_cluster(make_brokers([0, 1, 2]), make_partitions(lists, [1] * 9, [10] * 9)), band=0.0)
+    arcs = descend(choices, choices.first)
+    assert host_loads(choices, arcs)[:, 0].tolist() == [3, 3, 3]
+    assert choices.change[arcs].sum() == 2
+
+
+def test_no_partitions_no_bounds() -> None:
+    """A cluster without partitions has no leaders and nothing to prove."""
+    cluster = make_cluster(make_brokers([0, 1]), make_partitions([[0]], [1]).rows(np.zeros(0, dtype=np.int64)))
+    leaders = chosen_of(cluster)
+    assert len(leaders.chosen) == 0
+    assert list(leader_bounds(leaders)) == []
