@@ -15,6 +15,8 @@ OPTIMAL, FEASIBLE, UNCHANGED, FAILED = "OPTIMAL", "FEASIBLE", "UNCHANGED", "FAIL
 SETTLED = 1e-9
 PROVEN_GAP = 1e-6
 THRESHOLDS = (0.5, 0.9)
+MORE_THRESHOLDS = (0.5, 0.9, 0.3, 0.7)
+FEW_MOVES_PRICE = 0.3  # from here on a plan has few moves: each rounding is quick, and they differ
 PLAN_PRICES = (0.01, 0.1)
 CURVE_MOVES = 400  # a shard with more moves than these is not asked for the whole curve: there fewer are not to be had
 CURVE_PRICES = (0.01, 0.03, 0.1, 0.3, 1.0, 1.4, 2.0, 8.0, 20.0)
@@ -109,7 +111,8 @@ def solve_shard(problem: ShardProblem, search: Search = Search()) -> ShardSoluti
             continue
         priced = options.priced(problem.size, price * mean_size)
         relaxation = relax(problem, priced, base)
-        starts = [relaxation.rounded(threshold) for threshold in THRESHOLDS]
+        thresholds = THRESHOLDS if price < FEW_MOVES_PRICE else MORE_THRESHOLDS
+        starts = [relaxation.rounded(threshold) for threshold in thresholds]
         proof = proof or prove(relaxation, options)
         pool = Neighbourhood(problem, priced, relaxation.near_replica, relaxation.near_target)
         tries.append((price, best_rounding(pool, starts, proof.bound)))
