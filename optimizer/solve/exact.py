@@ -3,7 +3,7 @@
 Variables y_pb in {0, 1} say that member b holds a replica of partition p::
 
     minimise   sum_pb (size_p + a trifle) y_pb      over members that did not hold p before the plan
-    subject to sum_b y_pb = RF_p, rack caps and floors, every band
+    subject to sum_b y_pb = RF_p, rack caps and floors, the spread of topics, every band
 
 Loads are scaled to whole numbers against the band (they round up under an upper limit and down over a lower one), so
 that no plan leaves its band by rounding. One worker, a fixed seed and a limit in deterministic time: the same answer
@@ -16,6 +16,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from optimizer.domain import FIXED, FORCED_ONLY, Bools, Floats, Ints
+from optimizer.settings import NO_LIMIT
 from optimizer.solve.shard import OUTSIDE, PAD, ShardProblem
 
 LOAD_UNITS = 10**12
@@ -57,6 +58,7 @@ def solve_small(problem: ShardProblem, hint: Bools) -> Placement | None:
     ranges = zip(must.astype(int).tolist(), may.astype(int).tolist(), strict=True)
     holds = [[model.new_int_var(a, b, "") for a, b in zip(low, high, strict=True)] for low, high in ranges]
     _replicas_and_racks(model, holds, problem, must)
+    _topics(model, holds, problem, must)
     _bands(model, holds, problem)
     copied = np.rint(problem.size * LOAD_UNITS).astype(np.int64)[:, None] * len(hint) * 8 + 1
     cost = np.where(problem.original, 0, copied)
@@ -97,6 +99,16 @@ def _replicas_and_racks(
             size = int(problem.rack_size[problem.pin[p], problem.rack[members[0]]])
             model.add(there <= max(int(problem.cap[p]), int(must[p, members].sum())))
             model.add(there >= min(int(problem.floor[p]), size))
+
+
+def _topics(model: cp_model.CpModel, holds: list[list[cp_model.IntVar]], problem: ShardProblem, must: Bools) -> None:
+    """No member has more of a topic than its most, or than what must stay there."""
+    spread = problem.spread
+    for topic in np.flatnonzero(spread.most < NO_LIMIT) if spread else ():
+        rows = np.flatnonzero(problem.topic == topic)
+        for b in range(len(problem.rack)):
+            stuck, most = int(must[rows, b].sum()), int(problem.topic_most[rows[0]])
+            model.add(sum(holds[p][b] for p in rows) <= max(stuck, most))
 
 
 def _bands(model: cp_model.CpModel, holds: list[list[cp_model.IntVar]], problem: ShardProblem) -> None:

@@ -369,6 +369,7 @@ def test_rows_of_the_tables() -> None:
         "replication_factor": 2,
         "mobility": "free",
         "pinned_brokers": [2, 1],
+        "topic_most_replicas": 7,
     }
     for null in (None, float("nan")):
         assert partitions_from_rows([row | {"pinned_brokers": null}]) == (partition(0, 1, 2, size_bytes=5),)

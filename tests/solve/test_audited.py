@@ -111,6 +111,7 @@ def partition_rows(cluster: Cluster) -> list[dict[str, object]]:
             "mobility": MOBILITY[p.mobility[i]],
             "fixed_reason": None,
             "factor_refused": None,
+            "topic_most_replicas": None,
             "pinned_brokers": next((b.ids[pin.allowed].tolist() for pin in b.pins if pin.topics == p.topic[i]), None),
         }
         for i in range(len(p))

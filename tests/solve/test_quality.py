@@ -42,6 +42,7 @@ def cluster_of(scenario: str, seed: int = 1) -> Cluster:
             "in_bytes_per_s": int(p["nw_in_kbps"] * 1024),
             "out_bytes_per_s": int(p["nw_out_kbps"] * 1024),
             "mobility": "free",
+            "topic_most_replicas": None,
         }
         for p in made["partitions"]
     ]
