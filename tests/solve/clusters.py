@@ -166,12 +166,13 @@ def crowds(cluster: Cluster, replicas: Ints) -> dict[tuple[str, int], int]:
     """How many replicas of a topic a broker holds over the most, where it does."""
     partitions = cluster.partitions
     over: dict[tuple[str, int], int] = {}
+    hosts = np.flatnonzero(~cluster.brokers.must_empty).tolist()
     for topic in dict.fromkeys(partitions.topic):
         rows = partitions.topic == topic
         placed = replicas[rows]
         counts = np.bincount(placed[placed >= 0], minlength=len(cluster.brokers))
         counts -= int(partitions.topic_most_replicas[rows][0])
-        over |= {(topic, b): int(counts[b]) for b in np.flatnonzero((counts > 0) & ~cluster.brokers.must_empty)}
+        over |= {(str(topic), b): int(counts[b]) for b in hosts if counts[b] > 0}
     return over
 
 
