@@ -105,12 +105,12 @@ def solve_shard(problem: ShardProblem, search: Search = Search()) -> ShardSoluti
         over = without_room(problem, options, state)
         if not len(over):
             break
-        options = options.without(_closed(problem, options, state, over))
+        options = options.without(closed_by(problem, options, state, over))
         if not len(options.partition):
             return _nothing(problem, before)
         tries, _ = _tries(problem, options, search)
         points, state = _best(problem, options, tries, search)
-    state = _with_room(problem, options, state)
+    state = with_room(problem, options, state)
     if violation(problem, state.loads) > before + SETTLED and not options.needed.any():
         return _nothing(problem, before)
     found = _solution(problem, options, state, before, proof, points)
@@ -153,7 +153,7 @@ def without_room(problem: ShardProblem, options: Options, state: State) -> Ints:
     return moved[over]
 
 
-def _closed(problem: ShardProblem, options: Options, state: State, over: Ints) -> Bools:
+def closed_by(problem: ShardProblem, options: Options, state: State, over: Ints) -> Bools:
     """Options to close, (K, n): those of the topics and members that are over, but for the ones that have room."""
     full = np.zeros((int(problem.topic.max()) + 1, len(problem.rack)), dtype=bool)
     full[problem.topic[over], state.target[over]] = True
@@ -163,7 +163,7 @@ def _closed(problem: ShardProblem, options: Options, state: State, over: Ints) -
     return closed
 
 
-def _with_room(problem: ShardProblem, options: Options, state: State) -> State:
+def with_room(problem: ShardProblem, options: Options, state: State) -> State:
     """The state without moves that have no room; one that is dropped stays, so others may have none then."""
     while len(over := without_room(problem, options, state)):
         replica = state.replica.copy()

@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 
 from optimizer.domain import FIXED, FORCED_ONLY, Cluster
 from optimizer.settings import NO_LIMIT, Policy
+from optimizer.solve.assemble import ClusterFrame, assemble
+from optimizer.solve.bands import bands, broker_loads, demand_of, load_scale, replica_weights
+from optimizer.solve.choice import State, apply_choice
 from optimizer.solve.racks import busiest_share
+from optimizer.solve.shard import Options, ShardProblem, legal_options
+from optimizer.solve.shard_solver import closed_by, with_room, without_room
 from optimizer.solve.spread_findings import spread_findings
 from optimizer.solve.topic_spread import TopicSpread, topic_spread
 from tests.solve.clusters import (
@@ -116,28 +121,62 @@ def test_no_broker_is_given_more_of_a_topic_than_its_most(cluster: Cluster, seed
     fixed = cluster.partitions.mobility == FIXED
     assert (planned.replicas[fixed] == cluster.partitions.replicas[fixed]).all()
     assert max(bounds(cluster, planned, planned.replicas)) <= moved_bytes(cluster, planned.replicas)
+    if not cluster.brokers.must_empty.any() and not crowds(cluster, cluster.partitions.replicas):
+        start = replace(planned, replicas=cluster.partitions.replicas)
+        after, before = (out_of_band(cluster, p.replicas, p.limits, p.scale) for p in (planned, start))
+        assert after <= before + 1e-9 or rack_breaches(cluster, start.replicas)
     stays = cluster.brokers.must_empty[np.maximum(planned.replicas, 0)] & held & ~fixed[:, None]
     assert not stays.any()
 
 
-def piled(count: int, **policy: float) -> Cluster:
+def piled(count: int, topic_spread: float = 1.0) -> Cluster:
     """A topic of ``count`` equal partitions, all on three of twelve brokers, beside a small one on the others."""
     brokers = make_brokers([b % 3 for b in range(12)])
     giant = [[0, 1, 2]] * count
     other = [[3 + (p + i) % 9 for i in range(3)] for p in range(0, 27, 3)]
     cluster = make_cluster(brokers, make_partitions([*giant, *other], [10] * count + [1] * 9))
-    return spread_over(cluster, ["giant"] * count + ["other"] * 9, policy.get("topic_spread", 1.0))
+    return spread_over(cluster, ["giant"] * count + ["other"] * 9, topic_spread)
 
 
 @pytest.mark.parametrize("topic_spread", [1.0, 1.5, 3.0])
-def test_a_pile_is_dissolved(topic_spread: float) -> None:
+@pytest.mark.parametrize("count", [20, 40])  # the smaller cluster is also solved exactly
+def test_a_pile_is_dissolved(count: int, topic_spread: float) -> None:
     """All of a giant topic on three brokers: they keep their most, no broker gets more, and no more is moved."""
-    cluster = piled(40, topic_spread=topic_spread)
+    cluster = piled(count, topic_spread)
     planned = plan_one_shard(cluster, OPEN, rounds=7)
     assert not crowds(cluster, planned.replicas)
     assert rack_breaches(cluster, planned.replicas) == 0
-    kept = round(10 * topic_spread)
-    assert moved_bytes(cluster, planned.replicas) == 3 * (40 - kept) * 10
+    kept = round(count * topic_spread / 4)
+    assert moved_bytes(cluster, planned.replicas) == 3 * (count - kept) * 10
+
+
+def test_what_has_no_room_is_dropped() -> None:
+    """The smaller of two arrivals has no room; as it stays, so does the smaller of two that were to take its place."""
+    cluster = make_cluster(make_brokers([0, 0, 0]), make_partitions([[0], [0], [1], [1], [2]], [5, 4, 3, 1, 1]))
+    partitions = replace(cluster.partitions, topic_most_replicas=np.full(5, 2))
+    state, problem, options = chosen(replace(cluster, partitions=partitions), [1, 1, 2, 2])
+    over = without_room(problem, options, state)
+    assert over.tolist() == [3]
+    kept = with_room(problem, options, state)
+    assert kept.replica.tolist() == [0, -1, 2, -1, -1]
+    assert kept.loads.sum() == pytest.approx(state.loads.sum())
+    assert options.partition.tolist() == [0, 1, 2, 3]  # the others are full, so the last one has nowhere to go
+    left = options.without(closed_by(problem, options, state, over))
+    assert (left.partition.tolist(), left.allowed.tolist(), left.narrowed) == ([2], [[False, False, True]], True)
+
+
+def chosen(cluster: Cluster, targets: list[int]) -> tuple[State, ShardProblem, Options]:
+    """One shard in which the only replica of each of the first partitions moves to a target."""
+    brokers, partitions = cluster.brokers, cluster.partitions
+    scale = load_scale(brokers, demand_of(partitions))
+    loads = broker_loads(len(brokers), partitions.replicas, replica_weights(partitions))
+    frame = ClusterFrame(brokers, bands(cluster, OPEN), loads, scale)
+    members, owner = np.arange(len(brokers)), np.ones(len(partitions), dtype=bool)
+    problem = assemble(frame, members, partitions, partitions.replicas, owner)
+    options = legal_options(problem)
+    stays = [-1] * (len(partitions) - len(targets))
+    state = apply_choice(problem, options, np.array([*range(len(targets)), *stays]), np.array([*targets, *stays]))
+    return state, problem, options
 
 
 def test_what_may_not_leave_stays_and_is_told() -> None:
