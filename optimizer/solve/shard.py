@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optimizer.domain import FIXED, FORCED_ONLY, FREE, Bools, Floats, Ints
+from optimizer.settings import NO_LIMIT
 from optimizer.solve.racks import rack_disorder
 from optimizer.solve.topic_spread import TopicSpread, topic_spread
 
@@ -107,6 +108,8 @@ class ShardProblem:
     @property
     def spread(self) -> TopicSpread | None:
         """Topics on members; None where nothing is asked of any topic."""
+        if not (self.topic_most < NO_LIMIT).any():
+            return None
         first = np.unique(self.row, return_index=True)[1]
         return topic_spread(self.topic[first], self.topic_most[first], self.hosts[first], len(self.rack))
 

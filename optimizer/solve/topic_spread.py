@@ -72,12 +72,6 @@ class TopicSpread:
         rank = _rank(pair, np.lexsort((-size, ~needed, pair)))
         return np.asarray(rank >= room[topic, target])
 
-    def is_kept_by(self, topic: Ints, holds: Bools) -> bool:
-        """Whether a placement, (m, n), has no more of any topic on a member than allowed, or than now."""
-        counts = np.zeros_like(self.counts)
-        np.add.at(counts, topic, holds)
-        return bool((counts <= np.maximum(self.most[:, None], self.counts)).all())
-
 
 def topic_numbers(topics: NDArray[np.object_], most: Ints) -> Ints:
     """A number for each topic, (P,); 0 for all where nothing is asked of any."""
@@ -86,8 +80,8 @@ def topic_numbers(topics: NDArray[np.object_], most: Ints) -> Ints:
     return np.unique(topics, return_inverse=True)[1].astype(np.int64)
 
 
-def topic_spread(topic: Ints, most: Ints, hosts: Ints, members: int) -> TopicSpread | None:
-    """The spread of the topics of a shard; None where nothing is asked of any.
+def topic_spread(topic: Ints, most: Ints, hosts: Ints, members: int) -> TopicSpread:
+    """The spread of the topics of a shard.
 
     Parameters
     ----------
@@ -97,8 +91,6 @@ def topic_spread(topic: Ints, most: Ints, hosts: Ints, members: int) -> TopicSpr
         Members, negative elsewhere.
     members : int
     """
-    if not (most < NO_LIMIT).any():
-        return None
     counts = np.zeros((int(topic.max()) + 1, members), dtype=np.int64)
     row, slot = np.nonzero(hosts >= 0)
     np.add.at(counts, (topic[row], hosts[row, slot]), 1)

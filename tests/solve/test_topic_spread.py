@@ -16,7 +16,7 @@ from optimizer.solve.racks import busiest_share
 from optimizer.solve.shard import Options, ShardProblem, legal_options
 from optimizer.solve.shard_solver import closed_by, with_room, without_room
 from optimizer.solve.spread_findings import spread_findings
-from optimizer.solve.topic_spread import TopicSpread, topic_spread
+from optimizer.solve.topic_spread import TopicSpread
 from tests.solve.clusters import (
     bounds,
     brute_force,
@@ -89,10 +89,13 @@ def test_arrivals_share_the_room() -> None:
 
 
 def test_nothing_is_counted_where_nothing_is_asked() -> None:
-    """Without a most of any topic there is no spread."""
-    hosts, topic = np.array([[0, 1]]), np.array([0])
-    assert topic_spread(topic, np.array([NO_LIMIT]), hosts, 2) is None
-    assert topic_spread(topic, np.array([1]), hosts, 2) is not None
+    """Without a most of any topic a shard has no spread; with one it counts each partition once."""
+    cluster = make_cluster(make_brokers([0, 0, 1, 1], draining=(0, 1)), make_partitions([[0, 1], [0, 2]], [1, 1]))
+    assert chosen(cluster, [])[1].spread is None
+    partitions = replace(cluster.partitions, topic_most_replicas=np.array([2, 2]))
+    problem = chosen(replace(cluster, partitions=partitions), [])[1]
+    assert problem.spread is not None
+    assert problem.spread.counts.tolist() == [[2, 1, 1, 0]]
 
 
 @RELAXED
