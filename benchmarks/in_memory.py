@@ -95,6 +95,7 @@ def cluster_of(instance: Mapping[str, Any], name: str) -> Cluster:
             "in_bytes_per_s": int(p["nw_in_kbps"] * KB),
             "out_bytes_per_s": int(p["nw_out_kbps"] * KB),
             "mobility": "free",
+            "topic_most_replicas": None,
         }
         for p in instance["partitions"]
     ]

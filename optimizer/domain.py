@@ -94,6 +94,8 @@ class Partitions:
     size_bytes, in_bytes_per_s, out_bytes_per_s : (P,) int64
     mobility : (P,) int64
         FREE, FORCED_ONLY or FIXED.
+    topic_most_replicas : (P,) int64
+        Most replicas of the partition's topic on one broker, a very large number where nothing is asked.
     """
 
     topic: NDArray[np.object_]
@@ -105,6 +107,7 @@ class Partitions:
     in_bytes_per_s: Ints
     out_bytes_per_s: Ints
     mobility: Ints
+    topic_most_replicas: Ints
 
     def __len__(self) -> int:
         return len(self.partition)

@@ -20,6 +20,7 @@ from optimizer.audit.model import (
     Key,
     Violation,
 )
+from optimizer.audit.spread import check_spread, crowded
 
 
 def audit_plan(
@@ -70,6 +71,7 @@ def audit_plan(
         rules.check_lengths(instance, targets),
         rules.check_drained(instance, targets),
         rules.check_pinned(instance, targets),
+        check_spread(instance, targets),
         rules.check_capacity(instance, steps),
         rules.check_wave_sizes(instance, steps),
         _limit_violations(limits, figures),
@@ -110,6 +112,8 @@ def _figures(instance: Instance, targets: Mapping[Key, tuple[int, ...]], n_waves
         "partitions_left_on_brokers_to_empty": len(stuck),
         "fixed_partitions_left_on_brokers_to_empty": sum(p.mobility == FIXED for p in stuck),
         "partitions_left_outside_their_pin": len(rules.outside_pins(instance, targets)),
+        "crowded_topics_before": len(crowded(instance, {})),
+        "crowded_topics_after": len(crowded(instance, targets)),
         "brokers_over_disk_limit_before": sum(_over_limit(instance, b, n) for b, n in instance.disk_bytes.items()),
         "waves": n_waves,
     }

@@ -28,7 +28,7 @@ class AuditBroker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditPartition:
-    """One partition before the plan; fields as in the table ``instance``; no pin where it may sit anywhere."""
+    """One partition before the plan; fields as in the table ``instance``; None where nothing is asked."""
 
     topic: str
     partition: int
@@ -37,6 +37,7 @@ class AuditPartition:
     replication_factor: int
     mobility: str
     pinned_brokers: frozenset[int] | None = None
+    topic_most_replicas: int | None = None
 
     @property
     def key(self) -> Key:
@@ -60,6 +61,8 @@ class AuditLimits:
         Partitions whose replicas may stay on brokers to empty because the findings say why no plan can move them.
     excused_from_pin : frozenset of (topic, partition)
         Partitions whose replicas may stay outside their pin because the findings say so.
+    excused_from_spread : frozenset of (topic, broker id)
+        Brokers that may hold too many replicas of a topic because the findings say so.
     max_moved_bytes, max_moves : int, optional
         Bytes and replicas that the whole plan may copy.
     """
@@ -69,6 +72,7 @@ class AuditLimits:
     max_moves_per_wave: int | None = None
     excused: frozenset[Key] = frozenset()
     excused_from_pin: frozenset[Key] = frozenset()
+    excused_from_spread: frozenset[tuple[str, int]] = frozenset()
     max_moved_bytes: int | None = None
     max_moves: int | None = None
 
@@ -175,6 +179,7 @@ def partitions_from_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[AuditPartit
             replication_factor=int(row["replication_factor"]),
             mobility=str(row["mobility"]),
             pinned_brokers=_optional_ids(row["pinned_brokers"]),
+            topic_most_replicas=_optional_int(row["topic_most_replicas"]),
         )
         for row in rows
     )

@@ -23,6 +23,12 @@ def _disclosed(findings: list[dict[str, Any]], rule: str) -> frozenset[tuple[str
     return frozenset((topic, int(partition)) for topic, _, partition in parts)
 
 
+def _crowded(findings: list[dict[str, Any]]) -> frozenset[tuple[str, int]]:
+    """Topics and brokers that findings name as holding too many replicas."""
+    names = (row["subject"].rpartition(" on broker ") for row in findings if row["rule"] == "topic_spread")
+    return frozenset((topic, int(broker)) for topic, found, broker in names if found)
+
+
 def _limits(settings: Settings, cluster_id: str, findings: list[dict[str, Any]]) -> AuditLimits:
     most = None if settings.schedule.waves else settings.schedule.max_moves_per_wave
     allowed = settings.move_limits().get(cluster_id, MoveLimit())
@@ -32,6 +38,7 @@ def _limits(settings: Settings, cluster_id: str, findings: list[dict[str, Any]])
         max_moves_per_wave=most,
         excused=_disclosed(findings, "not_emptied"),
         excused_from_pin=_disclosed(findings, "not_pinned"),
+        excused_from_spread=_crowded(findings),
         max_moved_bytes=allowed.moved_bytes,
         max_moves=allowed.moves,
     )

@@ -102,7 +102,8 @@ def with_balance(base: DataFrame, hosts: DataFrame, *, policy: Policy) -> DataFr
     """
     left = base.select(
         "cluster_id", "topic", "partition", "leader", "size_bytes", "in_bytes_per_s", "out_bytes_per_s",
-        "replication_factor", "mobility", *PLACEMENTS.values(), F.col("current_replicas").alias("replicas"),
+        "replication_factor", "mobility", "topic_most_replicas", *PLACEMENTS.values(),
+        F.col("current_replicas").alias("replicas"),
     )  # fmt: skip
     grouped = left.groupBy("cluster_id").cogroup(hosts.groupBy("cluster_id"))
     return grouped.applyInPandas(partial(measure, policy=policy), MEASURED)

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from optimizer.domain import MOBILITY, Brokers, Cluster, Ints, Partitions, Pin
+from optimizer.settings import NO_LIMIT
 
 
 def _ints(column: pd.Series) -> Ints:
@@ -76,6 +77,7 @@ def to_partitions(frame: pd.DataFrame, ids: Ints) -> Partitions:
         in_bytes_per_s=_ints(rows["in_bytes_per_s"]),
         out_bytes_per_s=_ints(rows["out_bytes_per_s"]),
         mobility=_ints(rows["mobility"].map(MOBILITY.index)),
+        topic_most_replicas=_ints(rows["topic_most_replicas"].astype("Int64").fillna(NO_LIMIT)),
     )
 
 

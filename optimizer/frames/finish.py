@@ -19,6 +19,7 @@ from optimizer.solve import explain, limit_findings, proposal
 from optimizer.solve.leader_bounds import leader_bounds
 from optimizer.solve.leaders import assign_leaders, lead_with
 from optimizer.solve.limit_findings import Cut
+from optimizer.solve.spread_findings import spread_findings
 from optimizer.stages import Frames, Run
 
 COLUMNS = (
@@ -117,6 +118,7 @@ def finish_cluster(frame: pd.DataFrame, facts: ClusterFacts, policy: Policy) -> 
         *proposal.rack_findings(brokers, partitions, final),
         *proposal.stranded_findings(brokers, partitions, final),
         *explain.pin_findings(brokers, partitions, final),
+        *spread_findings(brokers, partitions, final),
         *explain.band_findings(
             brokers, facts.limits, facts.before, facts.after, partitions=partitions, placed=final, policy=policy
         ),

@@ -8,7 +8,7 @@ to the shards that hold one of its replicas, solves each shard in a grouped pand
 import resource
 import time
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import pandas as pd
@@ -17,15 +17,18 @@ from pyspark.sql import functions as F
 
 from optimizer.domain import Bools, Brokers, Floats, Ints
 from optimizer.frames.cluster import replica_matrix, to_partitions, with_nulls
+from optimizer.settings import NO_LIMIT
 from optimizer.solve.assemble import assemble
 from optimizer.solve.ownership import must_change_racks
 from optimizer.solve.progress import ClusterRound
 from optimizer.solve.proposal import disorder
+from optimizer.solve.shard import ShardProblem
 from optimizer.solve.shard_solver import FAILED, ShardSolution, mend_shard, solve_shard
 
 PLACEMENT_COLUMNS = (
     "topic string, partition int, replicas array<int>, leader int, replication_factor int, "
-    "size_bytes bigint, in_bytes_per_s bigint, out_bytes_per_s bigint, mobility string, current array<int>"
+    "size_bytes bigint, in_bytes_per_s bigint, out_bytes_per_s bigint, mobility string, "
+    "topic_most_replicas int, current array<int>"
 )
 SHARD_INPUT = f"shard int, cluster_id string, owner boolean, {PLACEMENT_COLUMNS}"
 SHARD_OUTPUT = (
@@ -86,11 +89,13 @@ def _solve(frame: pd.DataFrame, task: ClusterRound, shard: int) -> tuple[ShardSo
     current = replica_matrix(rows["current"], brokers.ids, width=partitions.replicas.shape[1])
     members = np.flatnonzero(task.shard == shard)
     owner = rows["owner"].to_numpy(dtype=bool)
+    if task.mends:  # Not every partition of a topic takes part, so nobody knows its spread.
+        partitions = replace(partitions, topic_most_replicas=np.full(len(partitions), NO_LIMIT))
     problem = assemble(task.frame, members, partitions, current, owner)
     solution = mend_shard(problem) if task.mends else solve_shard(problem, task.search)
     after = current.copy()
     after[solution.partition, solution.slot] = members[solution.target]
-    left = int((disorder(brokers, partitions, after)[owner] > 0).sum())
+    left = int((disorder(brokers, partitions, after)[owner] > 0).sum()) + _overfull(problem, solution)
     moves = pd.DataFrame(
         {
             "topic": partitions.topic[solution.partition],
@@ -100,6 +105,17 @@ def _solve(frame: pd.DataFrame, task: ClusterRound, shard: int) -> tuple[ShardSo
         }
     )
     return solution, members, moves, left
+
+
+def _overfull(problem: ShardProblem, solution: ShardSolution) -> int:
+    """Members that hold too many replicas of a topic after the moves, summed over topics."""
+    if problem.spread is None:
+        return 0
+    each = problem.one_row_each()
+    hosts = each.hosts.copy()
+    hosts[solution.partition, solution.slot] = solution.target
+    spread = replace(each, hosts=hosts).spread
+    return 0 if spread is None else int((spread.surplus[:, ~problem.must_empty] > 0).sum())
 
 
 def _status_row(task: ClusterRound, solution: ShardSolution, members: Ints, left: int) -> dict[str, object]:

@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 from optimizer.errors import ConfigError
 from optimizer.frames.factors import check_factors, refused_factor, with_asked
 from optimizer.frames.pins import PIN_LEAVES, check_pins, matches, pinned_topics, with_pins
+from optimizer.frames.topic_spread import with_topic_most
 from optimizer.settings import BROKER_LISTS, Settings
 from optimizer.stages import Frames, Run
 from schemas.planning import INSTANCE, INSTANCE_BROKERS
@@ -118,7 +119,7 @@ def plan_partitions(inputs: Frames, brokers: DataFrame, settings: Settings) -> D
     )
     targets = {"replicas": F.col("target.broker_id"), "log_dirs": F.col("target.log_dir")}
     factor, now = F.col("replication_factor"), F.size("replicas")
-    return (
+    planned = (
         with_pins(with_asked(gathered.withColumns(targets), inputs["topics"], settings), brokers, settings)
         .join(inputs["partition_load"], list(_PARTITION), "left")
         .withColumn("factor_refused", refused_factor())
@@ -127,6 +128,7 @@ def plan_partitions(inputs: Frames, brokers: DataFrame, settings: Settings) -> D
         .withColumn("mobility", mobility.otherwise("fixed"))
         .withColumn("replication_factor", F.when(F.col("mobility") == "free", factor).otherwise(now))
     )
+    return with_topic_most(planned, brokers, settings)
 
 
 def _fixed_reason(settings: Settings) -> Column:

@@ -9,6 +9,7 @@ from optimizer.solve.bands import DISK, replica_weights
 from optimizer.solve.pins import PinGroups, group_by_pins, rack_rule
 from optimizer.solve.racks import rack_histogram
 from optimizer.solve.shard import OUTSIDE, PAD, ShardProblem
+from optimizer.solve.topic_spread import topic_numbers
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,8 @@ def assemble(frame: ClusterFrame, members: Ints, partitions: Partitions, current
         floor=rule.floor[row_of],
         owner=owner,
         mobility=partitions.mobility,
+        topic=topic_numbers(partitions.topic, partitions.topic_most_replicas),
+        topic_most=partitions.topic_most_replicas,
         rack_size=rule.sizes,
         pin=groups.of,
         pin_allows=groups.allowed[:, members],

@@ -3,7 +3,7 @@
 Variables y_pb in {0, 1} say that member b holds a replica of partition p::
 
     minimise   sum_pb size_p y_pb      over members that did not hold p before the plan; of equal bytes, fewest copies
-    subject to sum_b y_pb = RF_p, rack caps and floors, every band
+    subject to sum_b y_pb = RF_p, rack caps and floors, the spread of topics, every band
 
 Nothing of it depends on the round: the domain and the costs are those of the placement before the plan, so what is
 proven holds for the plan as a whole. Sizes, loads and limits are whole bytes and bytes per second. A limit is rounded
@@ -18,6 +18,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from optimizer.domain import FIXED, FORCED_ONLY, Bands, Bools, Ints
+from optimizer.settings import NO_LIMIT
 from optimizer.solve.shard import OUTSIDE, PAD, ShardProblem
 
 MOST_CELLS = 500
@@ -61,6 +62,7 @@ def solve_small(problem: ShardProblem, hint: Bools) -> Placement | None:
     ranges = zip(must.astype(int).tolist(), may.astype(int).tolist(), strict=True)
     holds = [[model.new_int_var(a, b, "") for a, b in zip(low, high, strict=True)] for low, high in ranges]
     _replicas_and_racks(model, holds, problem, must)
+    _topics(model, holds, problem, must)
     _bands(model, holds, problem)
     most_copies = int((problem.hosts != PAD).sum())
     cost = np.where(problem.original, 0, _whole_weights(problem)[:, [problem.disk]] * (most_copies + 1) + 1)
@@ -133,6 +135,16 @@ def _replicas_and_racks(
         model.add(sum(row) == counts[p])
         for rack, members in racks:
             model.add_linear_constraint(sum(row[b] for b in members), int(least[p, rack]), int(most[p, rack]))
+
+
+def _topics(model: cp_model.CpModel, holds: list[list[cp_model.IntVar]], problem: ShardProblem, must: Bools) -> None:
+    """No member has more of a topic than its most, or than what must stay there."""
+    spread = problem.spread
+    for topic in np.flatnonzero(spread.most < NO_LIMIT) if spread else ():
+        rows = np.flatnonzero(problem.topic == topic)
+        for b in range(len(problem.rack)):
+            stuck, most = int(must[rows, b].sum()), int(problem.topic_most[rows[0]])
+            model.add(sum(holds[p][b] for p in rows) <= max(stuck, most))
 
 
 def _bands(model: cp_model.CpModel, holds: list[list[cp_model.IntVar]], problem: ShardProblem) -> None:

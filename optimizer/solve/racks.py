@@ -18,6 +18,31 @@ def live_rack_sizes(brokers: Brokers) -> Ints:
     )
 
 
+def busiest_share(replication_factor: int, sizes: Ints) -> float:
+    """Replicas of one partition that the busiest broker must expect where all spread as evenly as the racks let them.
+
+    Parameters
+    ----------
+    sizes : (R,) int64
+        Brokers of each rack that may hold replicas.
+
+    Returns
+    -------
+    float
+        The least f with ``sum_r min(f n_r, cap_r) >= RF`` and ``f n_r >= floor_r``; with even racks RF / brokers. A
+        small rack fills up to its cap, so the brokers of the others hold more. At most 1.
+    """
+    used = sizes[sizes > 0]
+    cap = np.minimum(_cap(replication_factor, used), used)
+    floor = np.minimum(rack_floors(np.array([replication_factor]), used)[0], used)
+    left, open_ = float(replication_factor), int(used.sum())
+    for rack in np.argsort(cap / used, kind="stable") if cap.sum() > replication_factor else ():
+        if left * used[rack] <= cap[rack] * open_:
+            return float(max(left / open_, (floor / used).max()))
+        left, open_ = left - float(cap[rack]), open_ - int(used[rack])
+    return 1.0 if cap.sum() < replication_factor else float((cap / used).max(initial=0.0))
+
+
 def _cap(replication_factor: int, sizes: Ints) -> int:
     k = 1
     while np.minimum(sizes, k).sum() < replication_factor and k < sizes.max(initial=1):

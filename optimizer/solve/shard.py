@@ -13,13 +13,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optimizer.domain import FIXED, FORCED_ONLY, FREE, Bools, Floats, Ints
+from optimizer.settings import NO_LIMIT
 from optimizer.solve.racks import rack_disorder
+from optimizer.solve.topic_spread import TopicSpread, topic_spread
 
 PAD, OUTSIDE = -1, -2
 MOST_CELLS = 3_000_000
 BY_ROW = (
     *("hosts", "host_rack", "row", "movable", "on_original", "original"),
-    *("weights", "cap", "floor", "owner", "mobility", "pin"),
+    *("weights", "cap", "floor", "owner", "mobility", "pin", "topic", "topic_most"),
 )
 
 
@@ -54,6 +56,10 @@ class ShardProblem:
     owner : (m,) bool
         Racks may be changed here.
     mobility : (m,) int64
+    topic : (m,) int64
+        Topic of each partition, numbered in the shard; 0 for all where nothing is asked of any.
+    topic_most : (m,) int64
+        Most replicas of its topic on one broker, ``NO_LIMIT`` where nothing is asked.
     rack_size : (G, R) int64
         Brokers of each rack that may hold replicas of a pin's group after the plan.
     pin : (m,) int64
@@ -82,6 +88,8 @@ class ShardProblem:
     floor: Ints
     owner: Bools
     mobility: Ints
+    topic: Ints
+    topic_most: Ints
     rack_size: Ints
     pin: Ints
     pin_allows: Bools
@@ -99,6 +107,14 @@ class ShardProblem:
         """The same with one row for each partition, in the order of the partitions."""
         first = np.unique(self.row, return_index=True)[1]
         return replace(self, **{name: getattr(self, name)[first] for name in BY_ROW})
+
+    @property
+    def spread(self) -> TopicSpread | None:
+        """Topics on members; None where nothing is asked of any topic."""
+        if not (self.topic_most < NO_LIMIT).any():
+            return None
+        first = np.unique(self.row, return_index=True)[1]
+        return topic_spread(self.topic[first], self.topic_most[first], self.hosts[first], len(self.rack))
 
     @property
     def size(self) -> Floats:
@@ -120,7 +136,9 @@ class Options:
     cost : (K, n) float64
         Bytes copied in mean broker loads; negative where a copy becomes unnecessary.
     needed : (m,) bool
-        The partition must take one of its options (draining, dead, pins, racks), and has one.
+        The partition must take one of its options (draining, dead, pins, racks, topics), and has one.
+    narrowed : bool
+        The spread of topics closes or demands some of them: what is least of these need not be least of all moves.
     """
 
     partition: Ints
@@ -130,6 +148,17 @@ class Options:
     copies: Floats
     cost: Floats
     needed: Bools
+    narrowed: bool
+
+    def without(self, closed: Bools) -> "Options":
+        """The same without closed options, (K, n); a partition that has none left is not needed."""
+        allowed = self.allowed & ~closed
+        keep = allowed.any(axis=1)
+        has = np.zeros(len(self.needed), dtype=bool)
+        has[self.partition[keep]] = True
+        per_row = ("partition", "slot", "source", "copies", "cost")
+        kept = {name: getattr(self, name)[keep] for name in per_row}
+        return replace(self, **kept, allowed=allowed[keep], needed=self.needed & has, narrowed=True)
 
     def priced(self, size: Floats, move_price: float) -> "Options":
         """The same with a price on each copy beside its bytes; ``size`` (m,) and the price in mean broker loads."""
@@ -189,6 +218,19 @@ def _worth_a_look(problem: ShardProblem, source: Ints, cells: int) -> Bools:
     return np.asarray((problem.loads > middle).any(axis=1))[source]
 
 
+def _spread(problem: ShardProblem, partition: Ints, source: Ints, allowed: Bools, forced: Bools) -> tuple[Bools, Bools]:
+    """Options where their topics have room, (K, n), and the replicas that their topics send away, (K,)."""
+    spread = problem.spread
+    if spread is None:
+        return allowed, np.zeros(len(partition), dtype=bool)
+    topic = problem.topic[partition]
+    allowed = allowed & spread.has_room[topic]
+    busy = np.zeros(len(problem.hosts), dtype=bool)
+    busy[partition[forced]] = True
+    may_leave = allowed.any(axis=1) & ~busy[partition] & (problem.mobility == FREE)[partition]
+    return allowed, spread.to_shed(topic, source, problem.size[partition], may_leave)
+
+
 def legal_options(problem: ShardProblem) -> Options:
     """Every legal single move, its cost, and the partitions that must move."""
     m = len(problem.hosts)
@@ -203,6 +245,8 @@ def legal_options(problem: ShardProblem) -> Options:
         allowed &= problem.pin_allows[problem.pin[partition]]
     forced = problem.must_empty[source] | _outside_pin(problem, partition, source)
     allowed &= (forced | (problem.mobility == FREE)[partition])[:, None]
+    open_, shed = _spread(problem, partition, source, allowed, forced)
+    narrowed, allowed, forced = bool(shed.any() or (open_ != allowed).any()), open_, forced | shed
     allowed, drains = _restrict(partition, allowed, np.broadcast_to(forced[:, None], allowed.shape), m)
     broken = _rack_broken(problem, counts)
     mends = (
@@ -217,4 +261,4 @@ def legal_options(problem: ShardProblem) -> Options:
     needed = drains | mended
     keep = allowed.any(axis=1) & (needed[partition] | _worth_a_look(problem, source, allowed.size))
     cost = problem.size[partition][:, None] * copies
-    return Options(partition[keep], slot[keep], source[keep], allowed[keep], copies[keep], cost[keep], needed)
+    return Options(partition[keep], slot[keep], source[keep], allowed[keep], copies[keep], cost[keep], needed, narrowed)

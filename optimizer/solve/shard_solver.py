@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optimizer.domain import Bools, Floats, Ints
-from optimizer.solve.choice import State, mended, moved_cost, seed, violation
+from optimizer.solve.choice import State, apply_choice, mended, moved_cost, seed, violation
 from optimizer.solve.exact import changes, copied_bytes, is_small_cluster, keeps_rules, solve_small
 from optimizer.solve.improve import Neighbourhood, best_rounding
 from optimizer.solve.relaxation import Proof, prove, relax
@@ -17,6 +17,7 @@ PROVEN_GAP = 1e-6
 THRESHOLDS = (0.5, 0.9)
 MORE_THRESHOLDS = (0.5, 0.9, 0.3, 0.7)
 FEW_MOVES_PRICE = 0.3  # from here on a plan has few moves: each rounding is quick, and they differ
+SPREAD_TRIES = 3  # solves more where several moves together bring too many of a topic to one member
 PLAN_PRICES = (0.01, 0.1)
 CURVE_MOVES = 400  # a shard with more moves than these is not asked for the whole curve: there fewer are not to be had
 CURVE_PRICES = (0.01, 0.03, 0.1, 0.3, 1.0, 1.4, 2.0, 8.0, 20.0)
@@ -63,7 +64,7 @@ class ShardSolution:
         Of the relaxation, bytes per mean broker load: the certificate is made of them.
     cost, bound : float
         Bytes copied and their lower bound over single moves, or over all placements where ``search_bytes`` is known, in
-        mean broker loads; no bound where a band is not met.
+        mean broker loads; no bound where a band is not met or the spread of topics rules out moves.
     violation_before, violation_after : float
     candidates : int
         Legal options, all of them priced.
@@ -97,12 +98,34 @@ def solve_shard(problem: ShardProblem, search: Search = Search()) -> ShardSoluti
     """Find the cheapest single moves that bring the shard's brokers into their bands and mend what must be mended.
 
     Each price on moves gives a plan; of those with the least violation and bytes within the tolerance of the least,
-    the one with the fewest moves is taken.
+    the one with the fewest moves is taken. Where its moves together bring more of a topic to a member than there may
+    be, the ones without room are closed and it is solved again.
     """
     before = violation(problem, problem.loads)
     options = legal_options(problem)
     if not len(options.partition) or (before <= SETTLED and not options.needed.any()):
         return _nothing(problem, before)
+    tries, proof = _tries(problem, options, search)
+    points, state = _best(problem, options, tries, search)
+    for _ in range(SPREAD_TRIES):
+        over = without_room(problem, options, state)
+        if not len(over):
+            break
+        options = options.without(closed_by(problem, options, state, over))
+        if not len(options.partition):
+            return _nothing(problem, before)
+        tries, _ = _tries(problem, options, search)
+        points, state = _best(problem, options, tries, search)
+    state = with_room(problem, options, state)
+    if violation(problem, state.loads) > before + SETTLED and not options.needed.any():
+        return _nothing(problem, before)
+    found = _solution(problem, options, state, before, proof, points)
+    settled = found.violation_after <= SETTLED
+    return _exact(problem.one_row_each(), found, search) if settled and is_small_cluster(problem) else found
+
+
+def _tries(problem: ShardProblem, options: Options, search: Search) -> tuple[list[tuple[float, State]], Proof | None]:
+    """A plan for each price on moves, and the proof of the first relaxation."""
     base, proof = seed(problem, options), None
     tries: list[tuple[float, State]] = []
     mean_size = float(problem.size.mean())
@@ -116,11 +139,44 @@ def solve_shard(problem: ShardProblem, search: Search = Search()) -> ShardSoluti
         proof = proof or prove(relaxation, options)
         pool = Neighbourhood(problem, priced, relaxation.near_replica, relaxation.near_target)
         tries.append((price, best_rounding(pool, starts, proof.bound)))
+    return tries, proof
+
+
+def _best(
+    problem: ShardProblem, options: Options, tries: list[tuple[float, State]], search: Search
+) -> tuple[tuple[CurvePoint, ...], State]:
     points = tuple(_point(problem, options, price, state) for price, state in tries)
-    chosen = choose(points, search.bytes_tolerance)
-    found = _solution(problem, options, tries[chosen][1], before, proof, points)
-    settled = found.violation_after <= SETTLED
-    return _exact(problem.one_row_each(), found, search) if settled and is_small_cluster(problem) else found
+    return points, tries[choose(points, search.bytes_tolerance)][1]
+
+
+def without_room(problem: ShardProblem, options: Options, state: State) -> Ints:
+    """Rows whose moves make more of a topic on a member than there may be."""
+    spread = problem.spread
+    if spread is None:
+        return np.zeros(0, dtype=np.int64)
+    moved = _first_of_each(problem, state)
+    source, target = options.source[state.replica[moved]], state.target[moved]
+    over = spread.without_room(problem.topic[moved], source, target, problem.size[moved], options.needed[moved])
+    return moved[over]
+
+
+def closed_by(problem: ShardProblem, options: Options, state: State, over: Ints) -> Bools:
+    """Options to close, (K, n): those of the topics and members that are over, but for the ones that have room."""
+    full = np.zeros((int(problem.topic.max()) + 1, len(problem.rack)), dtype=bool)
+    full[problem.topic[over], state.target[over]] = True
+    closed = full[problem.topic[options.partition]]
+    kept = np.setdiff1d(np.flatnonzero(state.replica >= 0), over)
+    closed[state.replica[kept], state.target[kept]] = False
+    return closed
+
+
+def with_room(problem: ShardProblem, options: Options, state: State) -> State:
+    """The state without moves that have no room; one that is dropped stays, so others may have none then."""
+    while len(over := without_room(problem, options, state)):
+        replica = state.replica.copy()
+        replica[over] = -1
+        state = apply_choice(problem, options, replica, state.target)
+    return state
 
 
 def _exact(problem: ShardProblem, found: ShardSolution, search: Search) -> ShardSolution:
@@ -191,7 +247,7 @@ def _solution(
 ) -> ShardSolution:
     moved = _first_of_each(problem, state)
     after, cost = violation(problem, state.loads), moved_cost(options, state)
-    bound = proof.bound if proof and after <= SETTLED else None
+    bound = proof.bound if proof and after <= SETTLED and not options.narrowed else None
     proven = bound is not None and cost <= bound + PROVEN_GAP * max(cost, 1.0)
     return ShardSolution(
         status=OPTIMAL if proven else FEASIBLE if len(moved) else UNCHANGED,

@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -140,6 +141,21 @@ def test_a_broken_pin_is_caught(case: tuple[Plan, AuditPartition]) -> None:
         others = frozenset(range(9)) - {missed}
         changed = [replace(p, pinned_brokers=others) if p.key == partition.key else p for p in plan["partitions"]]
         assert "pin" in rules_broken(audit_plan(**plan | {"partitions": changed}))
+
+
+@settings(deadline=None)
+@given(plans())
+def test_a_broken_spread_is_caught(plan: Plan) -> None:
+    """Allowed what its fullest broker ends with, a plan passes; with one less allowed, it fails where that is new."""
+    targets = {(r["topic"], r["partition"]): r["replicas"] for r in json.loads(plan["whole"])["partitions"]}
+    before = Counter((p.topic, b) for p in plan["partitions"] for b in p.replicas)
+    after = Counter((p.topic, b) for p in plan["partitions"] for b in targets.get(p.key, p.replicas))
+    for topic in {p.topic for p in plan["partitions"]}:
+        fullest = max(n for (name, _), n in after.items() if name == topic)
+        grown = any(n == fullest > before[pair] for pair, n in after.items() if pair[0] == topic)
+        for most, broken in ((fullest, set()), (fullest - 1, {"topic_spread"} if grown else set())):
+            asked = [replace(p, topic_most_replicas=most) if p.topic == topic else p for p in plan["partitions"]]
+            assert rules_broken(audit_plan(**plan | {"partitions": asked})) == broken
 
 
 @settings(deadline=None)

@@ -162,6 +162,35 @@ def test_rack_rule_within_a_pin(after: tuple[int, ...], kept: bool) -> None:
     assert ("racks" in rules_broken(audit(hosts, [two], {0: after}))) is kept
 
 
+SPREAD: tuple[tuple[str, int | None, dict[int, list[int]], set[str]], ...] = (
+    ("as before", 1, {}, set()),
+    ("a crowd elsewhere", 1, {0: [4, 2, 3]}, {"topic_spread"}),
+    ("dissolved", 2, {0: [4, 2, 3]}, set()),
+    ("over the most", 1, {2: [1, 5, 6]}, {"topic_spread"}),
+    ("over the most, where none was", 1, {0: [4, 2, 3], 1: [4, 5, 3]}, {"topic_spread"}),
+    ("up to the most", 3, {2: [1, 5, 6]}, set()),
+    ("one comes, one goes", 1, {0: [4, 2, 3], 2: [1, 5, 6]}, set()),
+    ("nothing asked", None, {2: [1, 5, 6]}, set()),
+)
+
+
+@pytest.mark.parametrize(("most", "targets", "broken"), [row[1:] for row in SPREAD], ids=[row[0] for row in SPREAD])
+def test_spread_of_topics(most: int | None, targets: dict[int, list[int]], broken: set[str]) -> None:
+    """No broker ends with more of a topic than its most, or than it had where that is more; others are counted."""
+    rows = [
+        partition(number, *replicas, topic_most_replicas=most)
+        for number, replicas in enumerate([(1, 2, 3), (1, 5, 3), (4, 5, 6)])
+    ]
+    report = audit(LIVING, rows, targets)
+    assert rules_broken(report) == broken
+    if not targets:
+        assert report.figures["crowded_topics_before"] == report.figures["crowded_topics_after"] == 3
+    if broken:
+        at = {("t", b) for b in RACKS}
+        told = replace(LIMITS, excused_from_spread=frozenset(at))
+        assert rules_broken(audit(LIVING, rows, targets, limits=told)) == set()
+
+
 def test_too_few_brokers_to_drain() -> None:
     """A replica may stay on a dead broker when fewer brokers live than replicas are asked for."""
     brokers = [broker(1, None), broker(2, None), draining(3, None, state="dead")]
@@ -369,8 +398,11 @@ def test_rows_of_the_tables() -> None:
         "replication_factor": 2,
         "mobility": "free",
         "pinned_brokers": [2, 1],
+        "topic_most_replicas": 7,
     }
     for null in (None, float("nan")):
-        assert partitions_from_rows([row | {"pinned_brokers": null}]) == (partition(0, 1, 2, size_bytes=5),)
-    (pinned,) = partitions_from_rows([row])
-    assert pinned.pinned_brokers == frozenset({1, 2})
+        assert partitions_from_rows([row | {"pinned_brokers": null, "topic_most_replicas": null}]) == (
+            partition(0, 1, 2, size_bytes=5),
+        )
+    (asked,) = partitions_from_rows([row])
+    assert (asked.pinned_brokers, asked.topic_most_replicas) == (frozenset({1, 2}), 7)

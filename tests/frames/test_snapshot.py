@@ -114,6 +114,19 @@ def test_brokers_follow_the_policy(spark: SparkSession, silver: Frames) -> None:
     assert {row.rack for row in brokers.values()} == {f"r{b}" for b in STATES}
 
 
+def test_topics_are_given_their_most_by_broker(spark: SparkSession, silver: Frames) -> None:
+    """Shares of the brokers that may hold replicas, times the spread, rounded up; a pinned topic has none."""
+    pins = (Pin(topics="my.*", brokers=(1, 2, 3)),)
+    instance, _ = built(spark, silver, topic_spread=1.2, pins=pins)
+    shown = {key[0]: row.topic_most_replicas for key, row in instance.items()}
+    # Brokers 1, 2, 3 and 5 are left, in racks of their own: orders has 3 + 2 + 1 + 2 replicas, 1.2 times 2 a broker.
+    assert shown == {"orders": 3, "orders.keep": 1, "my.orders": None}
+    factors = (TopicFactor(topics="orders", factor=4),)
+    instance, _ = built(spark, silver, topic_spread=1.0, replication_factors=factors, drain_brokers=(5,))
+    assert instance["orders", 0].topic_most_replicas == 3  # 4 brokers are too few for 4: it keeps 3 + 2 + 1 + 2 on 3
+    assert {row.topic_most_replicas for row in built(spark, silver)[0].values()} == {None}
+
+
 @pytest.mark.parametrize(
     ("drained", "mobility", "reason", "must_empty"),
     [((), "fixed", "a replica on fenced broker 4", False), ((4,), "free", None, True)],

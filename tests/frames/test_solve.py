@@ -17,6 +17,7 @@ from optimizer.solve.shard_solver import Search
 from optimizer.stages import Frames, Run
 
 SHARDS = 3
+ANYWHERE = {"pinned_brokers": None, "topic_most_replicas": None}
 SETTINGS: Settings = build({"solver": {"shard_brokers": 8, "rounds": 3}})
 
 
@@ -51,7 +52,7 @@ def rows_of(cluster_id: str, *, seed: int) -> dict[str, list[dict[str, Any]]]:
         size = int(generator.lognormal(20, 1))
         loads = {"size_bytes": size, "in_bytes_per_s": size // 10_000, "out_bytes_per_s": size // 4_000}
         state = {"leader": replicas[0], "replication_factor": 3, "mobility": "free", "fixed_reason": None}
-        partitions.append({**key, **fields, **loads, **state, "factor_refused": None, "pinned_brokers": None})
+        partitions.append({**key, **fields, **loads, **state, "factor_refused": None, **ANYWHERE})
     return {"instance": partitions, "instance_brokers": brokers}
 
 

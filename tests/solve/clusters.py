@@ -7,11 +7,12 @@ import numpy as np
 from hypothesis import strategies as st
 
 from optimizer.domain import FREE, Bands, Brokers, Cluster, Floats, Ints, Partitions, Pin
-from optimizer.settings import Policy
+from optimizer.settings import NO_LIMIT, Policy
 from optimizer.solve.assemble import ClusterFrame, assemble
 from optimizer.solve.bands import DISK, bands, broker_loads, demand_of, excess, load_scale, replica_weights
 from optimizer.solve.bound import band_price, flow_bytes, forced_bytes, partition_terms, usable_prices, widen
 from optimizer.solve.pins import group_by_pins, rack_breaks
+from optimizer.solve.racks import busiest_share, live_rack_sizes
 from optimizer.solve.shard_solver import solve_shard
 from optimizer.solve.start import start
 
@@ -53,6 +54,7 @@ def make_partitions(replicas: list[list[int]], sizes: list[int], rates: list[int
         in_bytes_per_s=rate,
         out_bytes_per_s=2 * rate,
         mobility=np.full(n, FREE),
+        topic_most_replicas=np.full(n, NO_LIMIT),
     )
 
 
@@ -153,6 +155,30 @@ def legal_sets(cluster: Cluster, row: int) -> list[tuple[int, ...]]:
     return [tuple(s[0].tolist()) for s in legal]
 
 
+def spread_over(cluster: Cluster, topics: list[str], topic_spread: float) -> Cluster:
+    """The cluster with these topics, and the most that each may have on a broker, as the snapshot has it."""
+    sizes, factor = live_rack_sizes(cluster.brokers), cluster.partitions.replication_factor.tolist()
+    names = np.array(topics, dtype=object)
+    share = np.array([busiest_share(rf, sizes) for rf in factor])
+    most = [int(np.ceil(round(topic_spread * share[names == topic].sum(), 6))) for topic in topics]
+    partitions = replace(cluster.partitions, topic=names, topic_most_replicas=np.array(most))
+    return make_cluster(cluster.brokers, partitions)
+
+
+def crowds(cluster: Cluster, replicas: Ints) -> dict[tuple[str, int], int]:
+    """How many replicas of a topic a broker holds over the most, where it does."""
+    partitions = cluster.partitions
+    over: dict[tuple[str, int], int] = {}
+    hosts = np.flatnonzero(~cluster.brokers.must_empty).tolist()
+    for topic in dict.fromkeys(partitions.topic):
+        rows = partitions.topic == topic
+        placed = replicas[rows]
+        counts = np.bincount(placed[placed >= 0], minlength=len(cluster.brokers))
+        counts -= int(partitions.topic_most_replicas[rows][0])
+        over |= {(str(topic), b): int(counts[b]) for b in hosts if counts[b] > 0}
+    return over
+
+
 def brute_force(cluster: Cluster, limits: Bands, scale: Floats) -> int | None:
     """Least bytes over all placements inside the bands; None where there is none."""
     best: int | None = None
@@ -160,7 +186,7 @@ def brute_force(cluster: Cluster, limits: Bands, scale: Floats) -> int | None:
     width = cluster.partitions.replicas.shape[1]
     for sets in itertools.product(*choices):
         replicas = np.array([[*chosen, *[-1] * (width - len(chosen))] for chosen in sets])
-        if out_of_band(cluster, replicas, limits, scale) <= 1e-9:
+        if not crowds(cluster, replicas) and out_of_band(cluster, replicas, limits, scale) <= 1e-9:
             cost = moved_bytes(cluster, replicas)
             best = cost if best is None else min(best, cost)
     return best

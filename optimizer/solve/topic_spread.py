@@ -1,0 +1,108 @@
+"""The spread of topics over brokers in a shard: which arrivals a topic has room for, and which replicas are a surplus.
+
+Every partition with a replica on a member is in the shard, so the counts of a topic on a member are exact::
+
+    sum over partitions p of topic t of x_pb <= most_t        for each member b
+
+Where a member held more before, it gives up what it can and takes nothing. Single options can't see each other, so
+several of them may together be more than there is room for: those are found in the answer and closed
+(``shard_solver``).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optimizer.domain import Bools, Floats, Ints
+from optimizer.settings import NO_LIMIT
+
+
+@dataclass(frozen=True)
+class TopicSpread:
+    """Replicas of each topic on each member, and the most that there may be.
+
+    Parameters
+    ----------
+    counts : (T, n) int64
+    most : (T,) int64
+        ``NO_LIMIT`` where nothing is asked.
+    """
+
+    counts: Ints
+    most: Ints
+
+    @property
+    def has_room(self) -> Bools:
+        """Members that may take a replica of each topic, (T, n)."""
+        return np.asarray(self.counts < self.most[:, None])
+
+    @property
+    def surplus(self) -> Ints:
+        """Replicas of each topic over the most, (T, n)."""
+        return np.maximum(self.counts - self.most[:, None], 0)
+
+    def to_shed(self, topic: Ints, source: Ints, size: Floats, may_leave: Bools) -> Bools:
+        """Replicas that have to go for the surplus, (K,): of those that may leave the smallest.
+
+        Parameters
+        ----------
+        topic, source : (K,) int64
+            Topic and member of each replica.
+        size : (K,) float64
+        may_leave : (K,) bool
+        """
+        pair = topic * self.counts.shape[1] + source
+        rank = _rank(pair, np.lexsort((size, ~may_leave, pair)))
+        return np.asarray(may_leave & (rank < self.surplus[topic, source]))
+
+    def without_room(self, topic: Ints, source: Ints, target: Ints, size: Floats, needed: Bools) -> Bools:
+        """Moves whose target has no room when all of them are made, (M,): those that are not needed, the smaller ones.
+
+        Parameters
+        ----------
+        topic, source, target : (M,) int64
+        size : (M,) float64
+        needed : (M,) bool
+        """
+        leaving = np.zeros_like(self.counts)
+        np.add.at(leaving, (topic, source), 1)
+        room = self.most[:, None] - self.counts + leaving
+        pair = topic * self.counts.shape[1] + target
+        rank = _rank(pair, np.lexsort((-size, ~needed, pair)))
+        return np.asarray(rank >= room[topic, target])
+
+
+def topic_numbers(topics: NDArray[np.object_], most: Ints) -> Ints:
+    """A number for each topic, (P,); 0 for all where nothing is asked of any."""
+    if not (most < NO_LIMIT).any():
+        return np.zeros(len(topics), dtype=np.int64)
+    return np.unique(topics, return_inverse=True)[1].astype(np.int64)
+
+
+def topic_spread(topic: Ints, most: Ints, hosts: Ints, members: int) -> TopicSpread:
+    """The spread of the topics of a shard.
+
+    Parameters
+    ----------
+    topic, most : (m,) int64
+        Of each partition, one row each.
+    hosts : (m, W) int64
+        Members, negative elsewhere.
+    members : int
+    """
+    counts = np.zeros((int(topic.max()) + 1, members), dtype=np.int64)
+    row, slot = np.nonzero(hosts >= 0)
+    np.add.at(counts, (topic[row], hosts[row, slot]), 1)
+    most_of = np.full(len(counts), NO_LIMIT, dtype=np.int64)
+    most_of[topic] = most
+    return TopicSpread(counts, most_of)
+
+
+def _rank(group: Ints, order: Ints) -> Ints:
+    """Place of each entry inside its group, from 0, (N,), in an order that sorts by group first."""
+    sorted_group = group[order]
+    first = np.flatnonzero(np.r_[True, sorted_group[1:] != sorted_group[:-1]][: len(group)])
+    rank = np.empty(len(group), dtype=np.int64)
+    rank[order] = np.arange(len(group)) - np.repeat(first, np.diff(np.r_[first, len(group)]))
+    return rank

@@ -1,0 +1,219 @@
+"""The spread of topics: no broker is given more of one than its most, crowds are dissolved, the bounds stay below."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from optimizer.domain import FIXED, FORCED_ONLY, Cluster
+from optimizer.settings import NO_LIMIT, Policy
+from optimizer.solve.assemble import ClusterFrame, assemble
+from optimizer.solve.bands import bands, broker_loads, demand_of, load_scale, replica_weights
+from optimizer.solve.choice import State, apply_choice
+from optimizer.solve.racks import busiest_share
+from optimizer.solve.shard import Options, ShardProblem, legal_options
+from optimizer.solve.shard_solver import closed_by, with_room, without_room
+from optimizer.solve.spread_findings import spread_findings
+from optimizer.solve.topic_spread import TopicSpread
+from tests.solve.clusters import (
+    bounds,
+    brute_force,
+    crowds,
+    make_brokers,
+    make_cluster,
+    make_partitions,
+    middling_clusters,
+    moved_bytes,
+    out_of_band,
+    plan_one_shard,
+    rack_breaches,
+    spread_over,
+    tiny_clusters,
+)
+
+WIDE = Policy(disk_band=0.9, replicas_band=2.0, in_band=9.0)
+OPEN = Policy(disk_band=99, replicas_band=99, in_band=99)
+RELAXED = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@st.composite
+def with_spread(draw: st.DrawFn, clusters: st.SearchStrategy[Cluster]) -> Cluster:
+    """Clusters of one to four topics that are to be spread, some partitions fixed or excluded."""
+    cluster = draw(clusters)
+    names = [f"t{n}" for n in range(draw(st.integers(1, 4)))]
+    seed = draw(st.integers(0, 2**32 - 1))
+    topics = np.random.default_rng(seed).choice(names, len(cluster.partitions)).tolist()
+    return spread_over(cluster, topics, draw(st.sampled_from([1.0, 1.2, 1.5, 2.0])))
+
+
+def grown(cluster: Cluster, replicas: np.ndarray) -> dict[tuple[str, int], int]:
+    """Crowds that are larger than before the plan."""
+    before = crowds(cluster, cluster.partitions.replicas)
+    return {pair: n for pair, n in crowds(cluster, replicas).items() if n > before.get(pair, 0)}
+
+
+@pytest.mark.parametrize(
+    ("factor", "sizes", "share"),
+    [
+        (3, [10, 10, 10], 0.1),
+        (2, [10, 10, 0], 0.1),
+        (3, [1, 4, 4], 1.0),  # every rack holds one replica, and the first has one broker
+        (2, [1, 1, 10], 0.5),  # the large rack holds one: the other one is on one of two brokers
+        (5, [2, 4, 4], 0.5),
+        (3, [1, 1], 1.0),  # more replicas than brokers
+        (1, [3, 5], 0.125),
+    ],
+)
+def test_share_of_the_busiest_broker(factor: int, sizes: list[int], share: float) -> None:
+    """Even racks share evenly; where a rack takes no more, the brokers of the others hold what is left."""
+    assert busiest_share(factor, np.array(sizes)) == pytest.approx(share)
+
+
+def test_the_smallest_replicas_go() -> None:
+    """As many as the surplus, of those that may leave; a broker within the most keeps all."""
+    spread = TopicSpread(np.array([[4, 1]]), np.array([2]))
+    topic, source = np.zeros(5, dtype=np.int64), np.array([0, 0, 0, 0, 1])
+    size, may = np.array([4.0, 1.0, 3.0, 2.0, 1.0]), np.array([True, False, True, True, True])
+    assert spread.to_shed(topic, source, size, may).tolist() == [False, False, True, True, False]
+
+
+def test_arrivals_share_the_room() -> None:
+    """Who leaves makes room; needed moves come first, then large ones; other topics and brokers are not asked."""
+    spread = TopicSpread(np.array([[1, 2], [9, 9]]), np.array([2, NO_LIMIT]))
+    topic = np.array([0, 0, 0, 0, 1])
+    source, target = np.array([1, 1, 1, 0, 0]), np.array([0, 0, 0, 1, 1])
+    size, needed = np.array([1.0, 3.0, 2.0, 1.0, 1.0]), np.array([True, False, False, False, False])
+    assert spread.without_room(topic, source, target, size, needed).tolist() == [False, False, True, False, False]
+
+
+def test_nothing_is_counted_where_nothing_is_asked() -> None:
+    """Without a most of any topic a shard has no spread; with one it counts each partition once."""
+    cluster = make_cluster(make_brokers([0, 0, 1, 1], draining=(0, 1)), make_partitions([[0, 1], [0, 2]], [1, 1]))
+    assert chosen(cluster, [])[1].spread is None
+    partitions = replace(cluster.partitions, topic_most_replicas=np.array([2, 2]))
+    problem = chosen(replace(cluster, partitions=partitions), [])[1]
+    assert problem.spread is not None
+    assert problem.spread.counts.tolist() == [[2, 1, 1, 0]]
+
+
+@RELAXED
+@given(with_spread(tiny_clusters()))
+def test_bound_optimum_plan_stand_in_this_order_with_spread(cluster: Cluster) -> None:
+    """The best placement found by trying all that keep the spread lies between the bounds and the plan."""
+    planned = plan_one_shard(cluster, WIDE, rounds=6)
+    assert not grown(cluster, planned.replicas)
+    assert max(bounds(cluster, planned, planned.replicas)) <= moved_bytes(cluster, planned.replicas)
+    assume(out_of_band(cluster, planned.replicas, planned.limits, planned.scale) <= 1e-9)
+    assume(not crowds(cluster, planned.replicas) and not rack_breaches(cluster, planned.replicas))
+    optimum = brute_force(cluster, planned.limits, planned.scale)
+    assert optimum is not None
+    assert max(bounds(cluster, planned, planned.replicas)) <= optimum <= moved_bytes(cluster, planned.replicas)
+
+
+@RELAXED
+@given(with_spread(middling_clusters()), st.integers(0, 2**32 - 1))
+def test_no_broker_is_given_more_of_a_topic_than_its_most(cluster: Cluster, seed: int) -> None:
+    """Whatever the start, and whatever may not move: no crowd grows, brokers to empty are as empty as without it."""
+    count = len(cluster.partitions)
+    cluster.partitions.mobility[:] = np.random.default_rng(seed).choice(3, count, p=[0.8, 0.1, 0.1])
+    planned = plan_one_shard(cluster, Policy(), rounds=7)
+    assert not grown(cluster, planned.replicas)
+    held = planned.replicas >= 0
+    fixed = cluster.partitions.mobility == FIXED
+    assert (planned.replicas[fixed] == cluster.partitions.replicas[fixed]).all()
+    assert max(bounds(cluster, planned, planned.replicas)) <= moved_bytes(cluster, planned.replicas)
+    if not cluster.brokers.must_empty.any() and not crowds(cluster, cluster.partitions.replicas):
+        start = replace(planned, replicas=cluster.partitions.replicas)
+        after, before = (out_of_band(cluster, p.replicas, p.limits, p.scale) for p in (planned, start))
+        assert after <= before + 1e-9 or rack_breaches(cluster, start.replicas)
+    stays = cluster.brokers.must_empty[np.maximum(planned.replicas, 0)] & held & ~fixed[:, None]
+    assert not stays.any()
+
+
+def piled(count: int, topic_spread: float = 1.0) -> Cluster:
+    """A topic of ``count`` equal partitions, all on three of twelve brokers, beside a small one on the others."""
+    brokers = make_brokers([b % 3 for b in range(12)])
+    giant = [[0, 1, 2]] * count
+    other = [[3 + (p + i) % 9 for i in range(3)] for p in range(0, 27, 3)]
+    cluster = make_cluster(brokers, make_partitions([*giant, *other], [10] * count + [1] * 9))
+    return spread_over(cluster, ["giant"] * count + ["other"] * 9, topic_spread)
+
+
+@pytest.mark.parametrize("topic_spread", [1.0, 1.5, 3.0])
+@pytest.mark.parametrize("count", [20, 40])  # the smaller cluster is also solved exactly
+def test_a_pile_is_dissolved(count: int, topic_spread: float) -> None:
+    """All of a giant topic on three brokers: they keep their most, no broker gets more, and no more is moved."""
+    cluster = piled(count, topic_spread)
+    planned = plan_one_shard(cluster, OPEN, rounds=7)
+    assert not crowds(cluster, planned.replicas)
+    assert rack_breaches(cluster, planned.replicas) == 0
+    kept = round(count * topic_spread / 4)
+    assert moved_bytes(cluster, planned.replicas) == 3 * (count - kept) * 10
+
+
+def test_what_has_no_room_is_dropped() -> None:
+    """The smaller of two arrivals has no room; as it stays, so does the smaller of two that were to take its place."""
+    cluster = make_cluster(make_brokers([0, 0, 0]), make_partitions([[0], [0], [1], [1], [2]], [5, 4, 3, 1, 1]))
+    partitions = replace(cluster.partitions, topic_most_replicas=np.full(5, 2))
+    state, problem, options = chosen(replace(cluster, partitions=partitions), [1, 1, 2, 2])
+    over = without_room(problem, options, state)
+    assert over.tolist() == [3]
+    kept = with_room(problem, options, state)
+    assert kept.replica.tolist() == [0, -1, 2, -1, -1]
+    assert kept.loads.sum() == pytest.approx(state.loads.sum())
+    assert options.partition.tolist() == [0, 1, 2, 3]  # the others are full, so the last one has nowhere to go
+    left = options.without(closed_by(problem, options, state, over))
+    assert (left.partition.tolist(), left.allowed.tolist(), left.narrowed) == ([2], [[False, False, True]], True)
+
+
+def chosen(cluster: Cluster, targets: list[int]) -> tuple[State, ShardProblem, Options]:
+    """One shard in which the only replica of each of the first partitions moves to a target."""
+    brokers, partitions = cluster.brokers, cluster.partitions
+    scale = load_scale(brokers, demand_of(partitions))
+    loads = broker_loads(len(brokers), partitions.replicas, replica_weights(partitions))
+    frame = ClusterFrame(brokers, bands(cluster, OPEN), loads, scale)
+    members, owner = np.arange(len(brokers)), np.ones(len(partitions), dtype=bool)
+    problem = assemble(frame, members, partitions, partitions.replicas, owner)
+    options = legal_options(problem)
+    stays = [-1] * (len(partitions) - len(targets))
+    state = apply_choice(problem, options, np.array([*range(len(targets)), *stays]), np.array([*targets, *stays]))
+    return state, problem, options
+
+
+def test_what_may_not_leave_stays_and_is_told() -> None:
+    """Fixed and excluded partitions of a pile stay; findings name the crowd, its size and the most."""
+    cluster = piled(40)
+    cluster.partitions.mobility[:40] = [FIXED, FORCED_ONLY] * 10 + [0] * 20
+    planned = plan_one_shard(cluster, OPEN, rounds=7)
+    assert crowds(cluster, planned.replicas) == {("giant", b): 10 for b in range(3)}
+    found = list(spread_findings(cluster.brokers, cluster.partitions, planned.replicas))
+    assert [(f.subject, f.when) for f in found] == [(f"giant on broker {b}", "both") for b in range(3)]
+    assert found[0].detail == "broker 0 holds 20 of 120 replicas of topic giant, 10 are its most"
+
+
+def test_findings_name_the_worst_and_count_the_rest() -> None:
+    """Ten crowds that were there before, the worst first, and how many more; each that has grown; what is mended."""
+    brokers = make_brokers([b % 3 for b in range(16)])
+    lists = [[b] for b in range(15) for _ in range(3 + (b == 4))]
+    cluster = make_cluster(brokers, make_partitions(lists, [1] * len(lists)))
+    partitions = replace(cluster.partitions, topic_most_replicas=np.full(len(lists), 2))
+    after = partitions.replicas.copy()
+    after[:3, 0] = 15
+    found = list(spread_findings(brokers, partitions, after))
+    assert [f.subject for f in found[:3]] == ["mended topics", "t on broker 4", "t on broker 1"]
+    assert found[0].detail.startswith("1 times")
+    assert [(f.subject, f.when) for f in found if "15" in f.subject] == [("t on broker 15", "after")]
+    assert len([f for f in found if f.when == "both"]) == 10 + 1
+    assert found[-1].detail.startswith("4 times more a broker holds more of a topic")
+
+
+@settings(RELAXED, max_examples=12)
+@given(middling_clusters())
+def test_a_wide_spread_changes_nothing(cluster: Cluster) -> None:
+    """A most that no broker comes near gives the same plan as none."""
+    wide = np.full(len(cluster.partitions), 10 * len(cluster.partitions))
+    same = make_cluster(cluster.brokers, replace(cluster.partitions, topic_most_replicas=wide))
+    plans = [plan_one_shard(c, Policy(), rounds=2).replicas for c in (cluster, same)]
+    assert (plans[0] == plans[1]).all()
