@@ -68,7 +68,7 @@ class _Status:
 
 def cluster_of(instance: Mapping[str, Any], name: str) -> Cluster:
     """The cluster of an instance (``benchmarks.generate``)."""
-    leaving = set(instance["decommission"])
+    leaving = set(instance.get("decommission") or [])
     brokers = [
         {
             "broker_id": b["id"],

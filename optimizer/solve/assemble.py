@@ -34,21 +34,25 @@ def _local(replicas: Ints, position: Ints) -> Ints:
     return np.where(replicas < 0, PAD, position[np.maximum(replicas, 0)])
 
 
+def _over(brokers: Brokers, current: Ints, cap: Ints) -> Bools:
+    """Replicas in racks that hold more than the cap, (m, W)."""
+    counts = rack_histogram(current, brokers.rack, len(brokers.rack_names))
+    here = np.take_along_axis(counts, brokers.rack[np.maximum(current, 0)], axis=1)
+    return np.asarray((current >= 0) & (here > cap[:, None]))
+
+
 def _leaving(brokers: Brokers, members: Ints, current: Ints, groups: PinGroups) -> Bools:
-    """Replicas on members that must empty, where their rack has a member that may take them, (m, W)."""
+    """Replicas on members that must empty, where members of their rack can take all those of the partition, (m, W)."""
     inside = np.zeros(len(brokers), dtype=bool)
     inside[members] = True
-    takes = [np.isin(brokers.rack, brokers.rack[inside & brokers.accepts_replicas & a]) for a in groups.allowed]
-    host = np.maximum(current, 0)
+    racks, host = len(brokers.rack_names), np.maximum(current, 0)
+    takes = inside & brokers.accepts_replicas
+    takers = np.stack([np.bincount(brokers.rack[takes & allowed], minlength=racks) for allowed in groups.allowed])
     leaves = (current >= 0) & (inside & brokers.must_empty)[host]
-    return np.asarray(leaves & np.stack(takes)[groups.of[:, None], host])
-
-
-def _mends_apart(brokers: Brokers, current: Ints, leaving: Bools, cap: Ints) -> Bools:
-    """Partitions that have a leaving replica and, in another rack, more replicas than the cap, (m,)."""
-    counts = rack_histogram(current, brokers.rack, len(brokers.rack_names))
-    over = (current >= 0) & (np.take_along_axis(counts, brokers.rack[np.maximum(current, 0)], axis=1) > cap[:, None])
-    return np.asarray(over.any(axis=1) & leaving.any(axis=1) & ~(over & leaving).any(axis=1))
+    taken = (current >= 0) & takes[host] & groups.allowed[groups.of[:, None], host]
+    wanted = rack_histogram(np.where(leaves | taken, current, -1), brokers.rack, racks)
+    fits = takers[groups.of] >= wanted
+    return np.asarray(leaves & np.take_along_axis(fits, brokers.rack[host], axis=1))
 
 
 def _rows(leaving: Bools, mends: Bools) -> tuple[Ints, Bools, Bools]:
@@ -87,8 +91,9 @@ def assemble(frame: ClusterFrame, members: Ints, partitions: Partitions, current
     brokers = frame.brokers
     groups = group_by_pins(brokers, partitions.topic)
     rule = rack_rule(brokers, groups, partitions.replication_factor)
-    leaving = _leaving(brokers, members, current, groups)
-    row_of, movable, may_own = _rows(leaving, owner & _mends_apart(brokers, current, leaving, rule.cap))
+    over = _over(brokers, current, rule.cap)
+    leaving = _leaving(brokers, members, current, groups) & ~over
+    row_of, movable, may_own = _rows(leaving, owner & over.any(axis=1) & leaving.any(axis=1))
     partitions, current, owner = partitions.rows(row_of), current[row_of], owner[row_of] & may_own
     position = np.full(len(brokers), OUTSIDE)
     position[members] = np.arange(len(members))
@@ -126,4 +131,5 @@ def assemble(frame: ClusterFrame, members: Ints, partitions: Partitions, current
         pin=groups.of,
         pin_allows=groups.allowed[:, members],
         disk=DISK,
+        is_cluster=len(members) == len(brokers),
     )

@@ -101,6 +101,7 @@ def partition_terms(brokers: Brokers, partitions: Partitions, prices: Floats, re
     weights = replica_weights(partitions)
     groups = group_by_pins(brokers, partitions.topic)
     caps = rack_rule(brokers, groups, partitions.replication_factor).cap
+    caps = np.where(partitions.mobility == FORCED_ONLY, partitions.replication_factor, caps)
     leaving = must_leave(brokers, partitions, groups, partitions.replicas)
     terms = np.zeros(len(partitions))
     step = max(1, CHUNK_CELLS // max(len(brokers), 1))

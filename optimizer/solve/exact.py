@@ -19,7 +19,7 @@ from ortools.sat.python import cp_model
 
 from optimizer.domain import FIXED, FORCED_ONLY, Bands, Bools, Ints
 from optimizer.settings import NO_LIMIT
-from optimizer.solve.shard import OUTSIDE, PAD, ShardProblem
+from optimizer.solve.shard import PAD, ShardProblem
 
 MOST_CELLS = 500
 DETERMINISTIC_SECONDS = 2.0
@@ -44,7 +44,7 @@ class Placement:
 
 def is_small_cluster(problem: ShardProblem) -> bool:
     """Whether the shard is a cluster of its own, and small enough."""
-    return not (problem.hosts == OUTSIDE).any() and problem.original.size <= MOST_CELLS
+    return problem.is_cluster and problem.original.size <= MOST_CELLS
 
 
 def solve_small(problem: ShardProblem, hint: Bools) -> Placement | None:
@@ -137,14 +137,27 @@ def _replicas_and_racks(
             model.add_linear_constraint(sum(row[b] for b in members), int(least[p, rack]), int(most[p, rack]))
 
 
+def _topic_limits(problem: ShardProblem, must: Bools) -> tuple[Ints, Ints]:
+    """Topics that have a limit, (L,), and the most replicas of each on each member, (L, n): what must stay may."""
+    spread = problem.spread
+    topics = np.flatnonzero(spread.most < NO_LIMIT) if spread else np.zeros(0, dtype=np.int64)
+    stuck = _by_topic(problem, must)[topics]
+    return topics, np.maximum(stuck, spread.most[topics][:, None]) if spread else stuck
+
+
+def _by_topic(problem: ShardProblem, holds: Bools) -> Ints:
+    """Replicas of each topic on each member, (T, n)."""
+    counts = np.zeros((int(problem.topic.max(initial=0)) + 1, holds.shape[1]), dtype=np.int64)
+    np.add.at(counts, problem.topic, holds.astype(np.int64))
+    return counts
+
+
 def _topics(model: cp_model.CpModel, holds: list[list[cp_model.IntVar]], problem: ShardProblem, must: Bools) -> None:
     """No member has more of a topic than its most, or than what must stay there."""
-    spread = problem.spread
-    for topic in np.flatnonzero(spread.most < NO_LIMIT) if spread else ():
+    for topic, most in zip(*_topic_limits(problem, must), strict=True):
         rows = np.flatnonzero(problem.topic == topic)
-        for b in range(len(problem.rack)):
-            stuck, most = int(must[rows, b].sum()), int(problem.topic_most[rows[0]])
-            model.add(sum(holds[p][b] for p in rows) <= max(stuck, most))
+        for b, limit in enumerate(most.tolist()):
+            model.add(sum(holds[p][b] for p in rows) <= limit)
 
 
 def _bands(model: cp_model.CpModel, holds: list[list[cp_model.IntVar]], problem: ShardProblem) -> None:
@@ -164,11 +177,13 @@ def _limits(problem: ShardProblem) -> tuple[Ints, Ints]:
 
 
 def keeps_rules(problem: ShardProblem, holds: Bools) -> bool:
-    """Whether a placement is one of those that were searched: domain, racks and bands."""
+    """Whether a placement is one of those that were searched: domain, racks, topics and bands."""
     may, must = _domain(problem)
     counts, (least, most) = _by_rack(problem, holds), _rack_limits(problem, must)
     loads, (lower, upper) = holds.T.astype(np.int64) @ _whole_weights(problem), _limits(problem)
+    topics, most_of = _topic_limits(problem, must)
     inside = (holds <= may).all() and (holds >= must).all() and (counts >= least).all() and (counts <= most).all()
+    inside &= (_by_topic(problem, holds)[topics] <= most_of).all()
     return bool(inside and (loads >= lower).all() and (loads <= upper).all())
 
 

@@ -229,44 +229,52 @@ def _step(problem: ShardProblem, state: State, steps: Transfers, penalty: float,
     return _take(problem, state, steps.rows(better), gain[better], penalty) if len(better) else 0
 
 
-def _settle(neighbourhood: Neighbourhood, state: State) -> None:
+def _merit(problem: ShardProblem, options: Options, state: State) -> float:
+    return VIOLATION * violation(problem, state.loads) + moved_cost(options, state)
+
+
+def _settled(neighbourhood: Neighbourhood, start: State) -> State:
     """Improve; where brokers stay outside, improve inside bands that are a little narrower, and again in the true ones.
 
     A broker may be stuck because the brokers that could help it are filled exactly to the ends of their bands. Narrower
     bands give them room for a trifle more bytes.
     """
+    problem, options = neighbourhood.problem, neighbourhood.options
+    state = apply_choice(problem, options, start.replica, start.target)
     improve(neighbourhood, state)
-    problem = neighbourhood.problem
-    if violation(problem, state.loads) <= EPSILON:
-        return
+    first = apply_choice(problem, options, state.replica, state.target)
+    if violation(problem, first.loads) <= EPSILON:
+        return first
     bounded = np.isfinite(problem.upper)
     spare = np.minimum(SPARE, np.where(bounded, problem.upper - problem.lower, 0.0) / 2)
     upper = np.where(bounded, problem.upper - spare, problem.upper)
     narrower = replace(problem, lower=problem.lower + spare, upper=upper)
-    improve(Neighbourhood(narrower, neighbourhood.options, neighbourhood.k, neighbourhood.t), state)
+    improve(Neighbourhood(narrower, options, neighbourhood.k, neighbourhood.t), state)
     improve(neighbourhood, state)
+    second = apply_choice(problem, options, state.replica, state.target)
+    return min(first, second, key=lambda found: _merit(problem, options, found))
 
 
-def best_rounding(neighbourhood: Neighbourhood, starts: Sequence[State], bound: float) -> State:
+def best_rounding(neighbourhood: Neighbourhood, base: State, starts: Sequence[State], bound: float) -> State:
     """Improve each start, and keep the best by merit; the first within ``CLOSE`` of the bound on bytes will do.
 
     Parameters
     ----------
+    base : State
+        Kept where no start leads to anything better.
     starts : sequence of State
         Roundings of the relaxation; not changed.
     bound : float
         Least bytes, in mean broker loads.
     """
     problem, options = neighbourhood.problem, neighbourhood.options
-    best, best_merit = starts[0], np.inf
+    best, best_merit = base, _merit(problem, options, base)
     for start in starts:
-        state = apply_choice(problem, options, start.replica, start.target)
-        _settle(neighbourhood, state)
-        state = apply_choice(problem, options, state.replica, state.target)
-        outside_bands = violation(problem, state.loads)
-        merit = VIOLATION * outside_bands + moved_cost(options, state)
+        state = _settled(neighbourhood, start)
+        merit = _merit(problem, options, state)
         if merit < best_merit - EPSILON:
             best, best_merit = state, merit
-        if outside_bands <= EPSILON and moved_bytes(problem, options, state) <= bound + CLOSE * abs(bound):
+        inside = violation(problem, state.loads) <= EPSILON
+        if inside and moved_bytes(problem, options, state) <= bound + CLOSE * abs(bound):
             break
     return best

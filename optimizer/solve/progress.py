@@ -51,6 +51,8 @@ class ClusterState:
         Load outside the bands after the last balancing round, in mean broker loads.
     stalled : int
         Balancing rounds in a row that have not made it less.
+    idle : int
+        Balancing rounds in a row that have moved nothing.
     """
 
     brokers: Brokers
@@ -68,6 +70,7 @@ class ClusterState:
     unsettled: bool = False
     violation: float = np.inf
     stalled: int = 0
+    idle: int = 0
     curve: list[CurvePoint] = field(default_factory=list)
     search_bytes: int | None = None
 
@@ -175,5 +178,7 @@ def close_round(state: ClusterState, statuses: Sequence[ShardStatus], task: Clus
     outside = violation > SETTLED and state.stalled < PATIENCE
     stranded = bool(state.loads[state.brokers.must_empty].any())
     failed = any(r.status == FAILED for r in statuses)
-    state.unsettled = outside or stranded or failed or any(r.disordered for r in statuses)
-    state.open = state.unsettled and (failed or moved or state.balanced_within)
+    broken = stranded or any(r.disordered for r in statuses)
+    state.idle = 0 if moved else state.idle + 1
+    state.unsettled = outside or broken or failed
+    state.open = state.unsettled and (failed or moved or state.balanced_within or (broken and state.idle < PATIENCE))

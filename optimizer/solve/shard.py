@@ -68,6 +68,8 @@ class ShardProblem:
         Members that may hold replicas of each group; row 0 is all True.
     disk : int
         Column of bytes in ``weights``.
+    is_cluster : bool
+        The members are all brokers of the cluster.
     """
 
     rack: Ints
@@ -94,6 +96,7 @@ class ShardProblem:
     pin: Ints
     pin_allows: Bools
     disk: int
+    is_cluster: bool
 
     @property
     def held(self) -> Bools:
@@ -138,7 +141,8 @@ class Options:
     needed : (m,) bool
         The partition must take one of its options (draining, dead, pins, racks, topics), and has one.
     narrowed : bool
-        The spread of topics closes or demands some of them: what is least of these need not be least of all moves.
+        The spread of topics closes or demands some, or the width of the shard hides some: what is least of these need
+        not be least of all moves.
     """
 
     partition: Ints
@@ -259,6 +263,8 @@ def legal_options(problem: ShardProblem) -> Options:
     paid = (~problem.on_original[partition, slot]).astype(np.float64)
     copies = new_copy - paid[:, None]
     needed = drains | mended
-    keep = allowed.any(axis=1) & (needed[partition] | _worth_a_look(problem, source, allowed.size))
+    looked_at = needed[partition] | _worth_a_look(problem, source, allowed.size)
+    narrowed |= not looked_at.all()
+    keep = allowed.any(axis=1) & looked_at
     cost = problem.size[partition][:, None] * copies
     return Options(partition[keep], slot[keep], source[keep], allowed[keep], copies[keep], cost[keep], needed, narrowed)

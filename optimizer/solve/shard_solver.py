@@ -138,7 +138,7 @@ def _tries(problem: ShardProblem, options: Options, search: Search) -> tuple[lis
         starts = [relaxation.rounded(threshold) for threshold in thresholds]
         proof = proof or prove(relaxation, options)
         pool = Neighbourhood(problem, priced, relaxation.near_replica, relaxation.near_target)
-        tries.append((price, best_rounding(pool, starts, proof.bound)))
+        tries.append((price, best_rounding(pool, base, starts, proof.bound)))
     return tries, proof
 
 

@@ -7,10 +7,11 @@ from optimizer.settings import Policy
 from optimizer.solve.assemble import ClusterFrame, assemble
 from optimizer.solve.bands import bands, broker_loads, demand_of, fullness, load_scale, replica_weights
 from optimizer.solve.bound import copies_of
+from optimizer.solve.exact import is_small_cluster
 from optimizer.solve.ownership import owner_slots
 from optimizer.solve.racks import live_rack_sizes, rack_caps
 from optimizer.solve.shard_solver import solve_shard
-from tests.solve.clusters import make_brokers, make_cluster, make_partitions, rack_breaches
+from tests.solve.clusters import make_brokers, make_cluster, make_partitions, plan_one_shard, rack_breaches
 
 RACKS = [0, 0, 0, 1, 1, 1, 2, 2, 2]
 
@@ -60,3 +61,25 @@ def test_drain_and_rack_are_mended_in_one_round(monkeypatch: pytest.MonkeyPatch)
     after[found.partition, found.slot] = found.target
     assert rack_breaches(cluster, after) == 0 and not (after == 3).any()
     assert copies_of(partitions.replicas, after).sum() == 2
+
+
+@pytest.mark.parametrize("racks", [[0, 0, 0, 1, 1, 2, 2], [0, 0, 0, 0, 1, 1, 2, 2]])
+def test_two_replicas_leave_a_rack_that_holds_too_many(racks: list[int]) -> None:
+    """Where brokers to empty share a rack that must shed anyway, their replicas leave the rack, one a round."""
+    partitions = make_partitions([[0, 1, 2], [3, 4, 6], [2, 3, 5]], [10] * 3)
+    cluster = make_cluster(make_brokers(racks, draining=(0, 1)), partitions)
+    planned = plan_one_shard(cluster, Policy(disk_band=9, replicas_band=9, in_band=9), rounds=6)
+    assert not np.isin(planned.replicas, [0, 1]).any()
+    assert rack_breaches(cluster, planned.replicas) == 0
+
+
+def test_a_shard_of_whole_partitions_is_no_cluster() -> None:
+    """Half of the brokers are not searched as if they were all, even where every partition lies inside."""
+    partitions = make_partitions([[0], [1], [2], [3]], [10, 20, 30, 40])
+    cluster = make_cluster(make_brokers([0, 0, 1, 1]), partitions)
+    limits, weights = bands(cluster, Policy()), replica_weights(partitions)
+    loads, scale = broker_loads(4, partitions.replicas, weights), load_scale(cluster.brokers, demand_of(partitions))
+    frame, half = ClusterFrame(cluster.brokers, limits, loads, scale), np.arange(2)
+    inside = assemble(frame, half, partitions.rows(half), partitions.replicas[half], np.ones(2, dtype=bool))
+    whole = assemble(frame, np.arange(4), partitions, partitions.replicas, np.ones(4, dtype=bool))
+    assert is_small_cluster(whole) and not is_small_cluster(inside)

@@ -1,0 +1,69 @@
+"""Whether a cluster gets another round."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from optimizer.settings import Policy, Settings
+from optimizer.solve.bands import bands, broker_loads, demand_of, load_scale, replica_weights
+from optimizer.solve.progress import ClusterState, close_round, next_round
+from optimizer.solve.shard_solver import CurvePoint
+from tests.solve.clusters import make_brokers, make_cluster, make_partitions
+
+
+@dataclass
+class Status:
+    """What a round says of its only shard."""
+
+    moves: int = 0
+    violation_after: float = 0.0
+    disordered: int = 0
+    status: str = "FEASIBLE"
+    search_bytes: int | None = None
+    broker_ids: Sequence[int] = ()
+    prices: Sequence[float] = ()
+    curve: Sequence[CurvePoint] = ()
+
+
+def state_of(draining: tuple[int, ...] = ()) -> ClusterState:
+    """A cluster of six brokers on three racks before its first round."""
+    partitions = make_partitions([[i % 6, (i + 1) % 6] for i in range(12)], [10] * 12)
+    cluster = make_cluster(make_brokers([0, 0, 1, 1, 2, 2], draining=draining), partitions)
+    loads = broker_loads(6, partitions.replicas, replica_weights(partitions))
+    demand = demand_of(partitions)
+    limits, scale = bands(cluster, Policy()), load_scale(cluster.brokers, demand)
+    return ClusterState(cluster.brokers, demand, limits, scale, loads, loads, np.zeros_like(loads), resized=False)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "another"),
+    [
+        pytest.param([Status(3)], False, id="all is done"),
+        pytest.param([Status(3, 0.2)], True, id="a band is broken"),
+        pytest.param([Status(0, 0.2)], False, id="a band is broken and nothing can move"),
+        pytest.param([Status(3, 0.2), Status(3, 0.2)], True, id="one round has not mended the band"),
+        pytest.param([Status(3, 0.2), Status(3, 0.2), Status(3, 0.2)], False, id="two rounds have not"),
+        pytest.param([Status(3, 0.2), Status(3, 0.2), Status(3, 0.1)], True, id="the second has mended some of it"),
+        pytest.param([Status(0, 0.0, 1)], True, id="racks are broken and nothing moves: other shards may do it"),
+        pytest.param([Status(0, 0.0, 1), Status(0, 0.0, 1)], False, id="twice"),
+        pytest.param([Status(0, 0.2, 0, "FAILED")], True, id="a shard has failed"),
+    ],
+)
+def test_another_round(rounds: list[Status], another: bool) -> None:
+    """Rounds go on while they mend something, and once more where other shards may."""
+    state = state_of()
+    for number, status in enumerate(rounds):
+        close_round(state, [status], next_round(state, Settings(), "c", number, 0))
+    assert state.open == another
+
+
+def test_replicas_on_a_broker_to_empty_ask_for_another_round() -> None:
+    """A cluster is open while a broker to empty holds something."""
+    state = state_of(draining=(5,))
+    close_round(state, [Status(1)], next_round(state, Settings(), "c", 0, 0))
+    assert state.open
+    state.loads = np.where(np.arange(6)[:, None] == 5, 0.0, state.loads)
+    close_round(state, [Status(1)], next_round(state, Settings(), "c", 1, 0))
+    assert not state.open
