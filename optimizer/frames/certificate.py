@@ -17,7 +17,16 @@ from optimizer.domain import Bands, Brokers, Floats, Ints
 from optimizer.frames.classes import classes_of
 from optimizer.frames.cluster import replica_matrix, to_partitions
 from optimizer.solve.bands import DISK, REPLICAS, Demand
-from optimizer.solve.bound import band_price, copies_of, flow_bytes, forced_bytes, partition_terms, usable_prices, widen
+from optimizer.solve.bound import (
+    band_price,
+    copies_of,
+    flow_bytes,
+    flow_prices,
+    forced_bytes,
+    partition_terms,
+    usable_prices,
+    widen,
+)
 from optimizer.solve.class_prices import Classes, class_prices
 from optimizer.solve.exact import whole_limits
 from optimizer.solve.sharding import replicas_stay_in_racks
@@ -25,7 +34,7 @@ from optimizer.stages import Run
 
 ROWS_PER_CHUNK = 10_000
 TERMS = "cluster_id string, prices int, moved_bytes bigint, forced_bytes bigint, lagrangian_bytes bigint"
-SOURCES = ("shards", "classes")
+SOURCES = ("shards", "classes", "classes and flow")
 
 
 class Solved(Protocol):
@@ -51,7 +60,9 @@ def _candidates(state: Solved, classes: Classes, limits: Bands) -> list[Floats]:
     """Prices in bytes per absolute unit of load, from each of SOURCES."""
     leave = not replicas_stay_in_racks(state.brokers, state.demand.replication_factor)
     of_classes = class_prices(state.brokers, classes, limits, state.scale, leave_racks=leave)
-    return [usable_prices(p * (state.scale[DISK] / state.scale), limits) for p in (state.prices, of_classes)]
+    shards, of_classes = (p * (state.scale[DISK] / state.scale) for p in (state.prices, of_classes))
+    mixed = (of_classes + flow_prices(state.loads_before, limits)) / 2
+    return [usable_prices(prices, limits) for prices in (shards, of_classes, mixed)]
 
 
 def _terms(

@@ -76,6 +76,16 @@ def flow_bytes(loads: Floats, limits: Bands, after: Floats) -> int:
     return int(max(shed, take))
 
 
+def flow_prices(loads: Floats, limits: Bands) -> Floats:
+    """Prices that make the Lagrangian about what ``flow_bytes`` says, bytes per absolute unit, (B, D): of disk alone, 1
+    on brokers that must shed, or -1 on those that must receive, whichever are more bytes."""
+    shed = np.maximum(loads[:, DISK] - limits.upper[:, DISK], 0)
+    take = np.maximum(limits.lower[:, DISK] - loads[:, DISK], 0)
+    prices = np.zeros_like(loads)
+    prices[:, DISK] = shed > 0 if shed.sum() >= take.sum() else -1.0 * (take > 0)
+    return prices
+
+
 def band_price(prices: Floats, limits: Bands) -> float:
     """What the bands are worth at the prices: the constant of the Lagrangian."""
     upper = np.where(np.isfinite(limits.upper), limits.upper, 0.0)

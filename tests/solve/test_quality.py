@@ -8,6 +8,8 @@ from benchmarks.generate import generate
 from benchmarks.in_memory import cluster_of, solve
 from optimizer.configuration import build, read_toml
 from optimizer.settings import Policy
+from optimizer.solve.bands import bands, broker_loads, replica_weights
+from optimizer.solve.bound import band_price, flow_bytes, flow_prices, partition_terms
 from setup.paths import HOME
 from tests.solve.clusters import bounds, moved_bytes, out_of_band, plan_one_shard, rack_breaches
 
@@ -35,3 +37,15 @@ def test_shards_of_ten_brokers_lose_little(scenario: str, gap: float) -> None:
     assert found.shards >= 3 and found.violation < 1e-6
     assert rack_breaches(cluster, found.replicas) == 0
     assert found.bound_bytes <= found.moved_bytes <= (1 + gap) * found.bound_bytes
+
+
+def test_flow_prices_prove_what_the_flow_bound_does() -> None:
+    """At prices of 1 on brokers that must shed, the Lagrangian is within a millionth of the closed form."""
+    cluster = cluster_of(generate("S", "drift", 1), "drift")
+    brokers, partitions = cluster.brokers, cluster.partitions
+    limits = bands(cluster, Policy())
+    loads = broker_loads(len(brokers), partitions.replicas, replica_weights(partitions))
+    prices = flow_prices(loads, limits)
+    terms = partition_terms(brokers, partitions, prices, partitions.replicas).sum()
+    flow = flow_bytes(loads, limits, loads)
+    assert terms - band_price(prices, limits) == pytest.approx(flow, rel=1e-6)
