@@ -74,6 +74,8 @@ def _partition(number: int, generator: np.random.Generator) -> dict[str, Any]:
         "mobility": "free",
         "fixed_reason": None,
         "pinned_brokers": None,
+        "factor_refused": None,
+        "topic_most_replicas": None,
     }
 
 
