@@ -30,6 +30,8 @@ def _instance(spark: SparkSession, keys: list[Key], replicas: list[int], *, fact
             "free",
             None,
             None,
+            None,
+            None,
         )
         for c, t, p in keys
     ]
