@@ -61,6 +61,8 @@ class AuditLimits:
         Partitions whose replicas may stay on brokers to empty because the findings say why no plan can move them.
     excused_from_pin : frozenset of (topic, partition)
         Partitions whose replicas may stay outside their pin because the findings say so.
+    excused_from_factor : frozenset of (topic, partition)
+        Partitions that may keep their replication factor because the findings say so.
     excused_from_spread : frozenset of (topic, broker id)
         Brokers that may hold too many replicas of a topic because the findings say so.
     max_moved_bytes, max_moves : int, optional
@@ -72,6 +74,7 @@ class AuditLimits:
     max_moves_per_wave: int | None = None
     excused: frozenset[Key] = frozenset()
     excused_from_pin: frozenset[Key] = frozenset()
+    excused_from_factor: frozenset[Key] = frozenset()
     excused_from_spread: frozenset[tuple[str, int]] = frozenset()
     max_moved_bytes: int | None = None
     max_moves: int | None = None

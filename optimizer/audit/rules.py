@@ -89,8 +89,9 @@ def _leader(instance: Instance, before: AuditPartition, replicas: tuple[int, ...
 
 def check_lengths(instance: Instance, targets: Targets) -> Iterator[Violation]:
     """Free partitions that the plan does not name have as many replicas as are asked for, but for excused ones."""
+    excused = instance.limits.excused | instance.limits.excused_from_factor
     for key, partition in instance.partitions.items():
-        stays = key not in targets and partition.mobility == FREE and key not in instance.limits.excused
+        stays = key not in targets and partition.mobility == FREE and key not in excused
         if stays and len(partition.replicas) != partition.replication_factor:
             asked = f"{len(partition.replicas)} replicas stay, {partition.replication_factor} asked for"
             yield Violation("replication_factor", name(key), asked)

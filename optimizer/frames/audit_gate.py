@@ -38,6 +38,7 @@ def _limits(settings: Settings, cluster_id: str, findings: list[dict[str, Any]])
         max_moves_per_wave=most,
         excused=_disclosed(findings, "not_emptied"),
         excused_from_pin=_disclosed(findings, "not_pinned"),
+        excused_from_factor=_disclosed(findings, "not_resized"),
         excused_from_spread=_crowded(findings),
         max_moved_bytes=allowed.moved_bytes,
         max_moves=allowed.moves,

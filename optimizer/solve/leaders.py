@@ -77,7 +77,8 @@ def may_lead(brokers: Brokers, replicas: Ints, partitions: Partitions) -> Bools:
     may = held & brokers.accepts_leadership[host]
     same = (replicas == partitions.replicas).all(axis=1)
     first_stays = (replicas[:, 0] == partitions.replicas[:, 0]) & may[:, 0]
-    frozen = (partitions.mobility != FREE) & same
+    # A list that has not the length asked for is left as it is: the audit would refuse it in a plan.
+    frozen = ((partitions.mobility != FREE) | (held.sum(axis=1) != partitions.replication_factor)) & same
     frozen |= (partitions.mobility == FORCED_ONLY) & first_stays
     stuck = ~may.any(axis=1) | frozen | (held & ~brokers.is_live[host]).any(axis=1)
     may[stuck] = False

@@ -78,7 +78,16 @@ def with_limit(
             detail = f"{finding.detail}; the limit leaves it for a later run"
             finding = replace(finding, detail=detail, remedy=REMEDY)
         told.append(finding)
-    return [*told, _limited(cut, int(held_back.sum()), left)]
+    return [*told, *_not_resized(partitions, held_back), _limited(cut, int(held_back.sum()), left)]
+
+
+def _not_resized(partitions: Partitions, held_back: Bools) -> Iterator[Finding]:
+    """Partitions that keep their replication factor though another is asked."""
+    now = (partitions.replicas >= 0).sum(axis=1)
+    for row in np.flatnonzero(held_back & (now != partitions.replication_factor)):
+        detail = f"{partitions.replication_factor[row]} are asked for; the limit leaves it for a later run"
+        subject = f"{partition_name(partitions, row)} on {now[row]} replicas"
+        yield Finding("not_resized", subject, "after", detail, REMEDY)
 
 
 def _held_out(cut: Cut, brokers: Brokers, limits: Bands, after: Floats) -> Iterator[str]:

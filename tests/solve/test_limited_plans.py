@@ -93,6 +93,7 @@ def test_every_cut_plan_passes_the_audit(cluster: Cluster, share: float, by_move
             disk_headroom=0.1,
             excused=disclosed(records, "not_emptied"),
             excused_from_pin=disclosed(records, "not_pinned"),
+            excused_from_factor=disclosed(records, "not_resized"),
             max_moved_bytes=allowed.moved_bytes,
             max_moves=allowed.moves,
         ),
