@@ -55,13 +55,15 @@ class _Facts:
 
 
 def _choose(frame: pd.DataFrame, facts: _Facts) -> pd.DataFrame:
-    """Which of the changed partitions of one cluster keep their change."""
-    rows = frame.sort_values(["topic", "partition"], kind="stable")
+    """Which of the changed partitions of one cluster keep their change; the others say what their topics hold."""
+    ordered = frame.sort_values(["topic", "partition"], kind="stable")
+    rows = ordered[ordered["differs"]]
     partitions = to_partitions(rows, facts.brokers.ids)
     changes = changes_of(
         facts.brokers,
         partitions,
         replica_matrix(rows["current"], facts.brokers.ids, width=partitions.replicas.shape[1]),
+        unchanged=to_partitions(ordered[~ordered["differs"]], facts.brokers.ids),
         limits=facts.limits,
         loads=facts.loads,
         scale=facts.scale,
@@ -101,8 +103,10 @@ def within_limits(
         return _choose(frame, facts[str(frame["cluster_id"].iloc[0])])
 
     differs = F.array_sort("current") != F.array_sort("replicas")
-    changed = placement.where(F.col("cluster_id").isin(*cuts) & differs)
-    kept = changed.groupBy("cluster_id").applyInPandas(of_cluster, _KEPT)
+    cut = placement.where(F.col("cluster_id").isin(*cuts)).withColumn("differs", differs)
+    kept = (
+        cut.where("differs OR topic_most_replicas IS NOT NULL").groupBy("cluster_id").applyInPandas(of_cluster, _KEPT)
+    )
     joined = placement.join(kept, on=_KEY, how="left").withColumn("held_back", ~F.coalesce("kept", F.lit(True)))
     current = F.when(F.col("held_back"), F.col("replicas")).otherwise(F.col("current"))
     return joined.withColumn("current", current).drop("kept").localCheckpoint(), cuts

@@ -1,12 +1,13 @@
 """An upper limit on what a plan copies: which of its changes are worth most within the limit.
 
 The solver plans as if there were no limit; then changes are taken back until it holds. The change of a partition stands
-alone: its pin and its racks do not ask what other partitions do. Only the bands and the disks join them, so this is a
-choice of whole changes, z_p in {0, 1}::
+alone: its pin and its racks do not ask what other partitions do. Only the bands, the disks and the spread of topics
+join them, so this is a choice of whole changes, z_p in {0, 1}::
 
     minimise   violation of the bands by  start load + sum_p z_p effect_p        (in mean broker loads)          (1)
     subject to sum_p z_p bytes_p <= bytes allowed,  sum_p z_p moves_p <= moves allowed                           (2)
                disk of each broker <= its limit, or what it held before where that is more                       (3)
+               replicas of a topic on a broker <= its most, or what it held before or would hold where that is more (4)
 
 What is urgent goes first, whatever it does to the bands: level by level, and inside a level the cheapest first, so that
 as many partitions as possible are helped. The rest is chosen by ``limit_choice``.
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.domain import FREE, Bands, Bools, Brokers, Floats, Ints, Partitions
-from optimizer.settings import MoveLimit
+from optimizer.settings import NO_LIMIT, MoveLimit
 from optimizer.solve.bands import DISK, replica_weights
 from optimizer.solve.bound import copies_of
 from optimizer.solve.pins import group_by_pins, rack_breaks
@@ -49,6 +50,10 @@ class Changes:
         Loads before the plan, and the bands.
     disk_limit : (B,) float64
         Most bytes on a broker: its disk less headroom, or what it held before; +inf where the disk is unknown.
+    spot : (E,) int64
+        Topic and broker, numbered: index into ``room``.
+    room : (Q,) int64
+        Replicas of a topic that a broker may gain.
     scale : (D,) float64
         Mean broker load.
     """
@@ -64,6 +69,8 @@ class Changes:
     lower: Floats
     upper: Floats
     disk_limit: Floats
+    spot: Ints
+    room: Ints
     scale: Floats
 
     def __len__(self) -> int:
@@ -90,6 +97,15 @@ class Changes:
         over = np.maximum(loads - self.upper[brokers], 0) + np.maximum(self.lower[brokers] - loads, 0)
         return np.asarray((over / self.scale).sum(axis=1))
 
+    def gains(self, kept: Bools) -> Ints:
+        """Replicas of a topic that a broker gains when these changes are kept, (Q,)."""
+        return np.bincount(self.spot, self.sign * kept[self.change], len(self.room)).astype(np.int64)
+
+    def overfull(self, kept: Bools, loads: Floats) -> Bools:
+        """Replicas on a broker whose disk, or in a spot whose topic, has too many when these changes are kept, (E,)."""
+        disk = loads[:, DISK] > self.disk_limit
+        return np.asarray(disk[self.broker] | (self.gains(kept) > self.room)[self.spot])
+
     def left(self, kept: Bools) -> Ints:
         """Bytes and replicas that may still be copied, (2,)."""
         return np.asarray(self.allowed - self.costs[kept].sum(axis=0))
@@ -111,11 +127,43 @@ def levels(brokers: Brokers, partitions: Partitions) -> Ints:
     return np.select([urgent[name] for name in LEVELS[:BALANCE]], range(BALANCE), BALANCE)
 
 
+def _spots(topic: Ints, host: Ints, entry_topic: Ints, entry_broker: Ints, brokers: int) -> tuple[Ints, Ints, Ints]:
+    """Topic and broker of each entry, numbered, (E,); their topics, (Q,), and the replicas held there, (Q,).
+
+    Parameters
+    ----------
+    topic, host : (R,) int64
+        Topic and broker of every replica before the plan.
+    """
+    spots, spot = np.unique(entry_topic * brokers + entry_broker, return_inverse=True)
+    at = np.searchsorted(spots, key := topic * brokers + host)
+    hit = np.append(spots, -1)[at] == key
+    return spot.astype(np.int64), spots // brokers, np.bincount(at[hit], minlength=len(spots)).astype(np.int64)
+
+
+def _rooms(
+    change: Ints, broker: Ints, sign: Floats, partitions: Partitions, unchanged: Partitions, brokers: int
+) -> tuple[Ints, Ints]:
+    """Topic and broker of each entry, numbered, (E,), and the replicas that each of these may gain, (Q,)."""
+    if not (partitions.topic_most_replicas < NO_LIMIT).any():
+        return np.zeros(len(change), dtype=np.int64), np.array([NO_LIMIT])
+    topic = np.unique(np.concatenate([partitions.topic, unchanged.topic]), return_inverse=True)[1].astype(np.int64)
+    replicas = [partitions.replicas, unchanged.replicas]
+    host = np.concatenate([r[r >= 0] for r in replicas])
+    held = np.concatenate([(r >= 0).sum(axis=1) for r in replicas])
+    spot, of, before = _spots(np.repeat(topic, held), host, topic[change], broker, brokers)
+    most = np.full(int(topic.max()) + 1, NO_LIMIT, dtype=np.int64)
+    most[topic[: len(partitions)]] = partitions.topic_most_replicas
+    planned = before + np.bincount(spot, sign, len(before)).astype(np.int64)
+    return spot, np.maximum(most[of], np.maximum(before, planned)) - before
+
+
 def changes_of(
     brokers: Brokers,
     partitions: Partitions,
     planned: Ints,
     *,
+    unchanged: Partitions,
     limits: Bands,
     loads: Floats,
     scale: Floats,
@@ -126,6 +174,8 @@ def changes_of(
 
     Parameters
     ----------
+    unchanged : Partitions
+        The others of topics that are to be spread.
     loads : (B, D) float64
         Of all partitions before the plan, absolute.
     disk_limit : (B,) float64
@@ -136,10 +186,14 @@ def changes_of(
     removed = (before[:, :, None] != planned[:, None, :]).all(axis=2) & (before >= 0)
     (row_in, slot_in), (row_out, slot_out) = np.nonzero(added), np.nonzero(removed)
     copies = copies_of(before, planned)
+    change = np.concatenate([row_in, row_out])
+    broker = np.concatenate([planned[row_in, slot_in], before[row_out, slot_out]])
+    sign = np.repeat([1.0, -1.0], [len(row_in), len(row_out)])
+    spot, room = _rooms(change, broker, sign, partitions, unchanged, len(brokers))
     return Changes(
-        change=np.concatenate([row_in, row_out]),
-        broker=np.concatenate([planned[row_in, slot_in], before[row_out, slot_out]]),
-        sign=np.repeat([1.0, -1.0], [len(row_in), len(row_out)]),
+        change=change,
+        broker=broker,
+        sign=sign,
         weights=replica_weights(partitions),
         costs=np.stack([copies * partitions.size_bytes, copies], axis=1),
         allowed=np.array([allowed.moved_bytes, allowed.moves], dtype=np.int64),
@@ -148,12 +202,14 @@ def changes_of(
         lower=limits.lower,
         upper=limits.upper,
         disk_limit=np.maximum(disk_limit, loads[:, DISK]),
+        spot=spot,
+        room=room,
         scale=scale,
     )
 
 
 def urgent_first(changes: Changes) -> Bools:
-    """Urgent changes that the limit allows, (N,): level by level, the cheapest first, none over a disk's limit."""
+    """Urgent changes that the limit allows, (N,): level by level, the cheapest first, none where there is no room."""
     kept = np.zeros(len(changes), dtype=bool)
     share = (changes.costs / np.maximum(changes.allowed, 1)).max(axis=1, initial=0)
     for level in range(BALANCE):
@@ -165,17 +221,17 @@ def urgent_first(changes: Changes) -> Bools:
             kept[rows[fits]] = True
             # What is too dear in bytes may still be followed by what is not, where moves are limited too.
             rows = rows[~fits & (changes.costs[rows] <= changes.left(kept)).all(axis=1)]
-        _leave_full_disks(changes, kept, level)
+        _leave_overfull(changes, kept, level)
     return kept
 
 
-def _leave_full_disks(changes: Changes, kept: Bools, level: int) -> None:
-    """Take changes of a level back, the largest first, until no disk holds more than it may."""
+def _leave_overfull(changes: Changes, kept: Bools, level: int) -> None:
+    """Take changes of a level back, the largest first, until no disk and no spot of a topic holds more than it may."""
     added = (changes.sign > 0) & (changes.level[changes.change] == level)
     size = changes.weights[changes.change, DISK]
     while True:
-        over = changes.loads_with(kept)[:, DISK] > changes.disk_limit
-        at = np.flatnonzero(added & over[changes.broker] & kept[changes.change])
+        over = changes.overfull(kept, changes.loads_with(kept))
+        at = np.flatnonzero(added & over & kept[changes.change])
         if not len(at):
             return
         # One of each broker that is over, so that as many passes do as a broker has too many.

@@ -3,7 +3,7 @@
 The program has a row for each limit beside those of the bands, and many more changes than rows: few of its values are
 not whole. Those that are 1 are kept; then changes are kept or left one by one, whichever mends most for its share of
 the limit, and at last by pairs. The same is done from those that are at least a half, and the better choice counts.
-Urgent changes that found no room on a disk take part with a reward, so that what makes room for them is kept with them.
+Urgent changes that found no room take part with a reward, so that what makes room for them is kept with them.
 """
 
 from dataclasses import dataclass
@@ -115,7 +115,8 @@ class _Flips:
         self.changes, self.rows = changes, rows
         entries = np.flatnonzero(np.isin(changes.change, rows))
         self.at = np.searchsorted(rows, changes.change[entries])
-        self.broker, self.effects = changes.broker[entries], changes.effects[entries]
+        self.entries, self.broker, self.effects = entries, changes.broker[entries], changes.effects[entries]
+        self.sign, self.spot = changes.sign[entries], changes.spot[entries]
         self.reward, self.costs = reward_of(changes)[rows], changes.costs[rows]
 
     def _direction(self, trial: _Trial) -> Floats:
@@ -133,15 +134,17 @@ class _Flips:
         """Bytes and replicas that each flip copies more, (n, 2)."""
         return np.asarray(np.where(trial.kept[self.rows], -1, 1)[:, None] * self.costs)
 
-    def fits_disks(self, trial: _Trial) -> Bools:
-        """Flips that fill no disk over its limit, (n,)."""
-        disk = self._direction(trial)[self.at] * self.effects[:, DISK]
+    def fits(self, trial: _Trial) -> Bools:
+        """Flips that fill no disk over its limit and bring no topic more to a broker than there may be, (n,)."""
+        direction = self._direction(trial)[self.at]
+        disk = direction * self.effects[:, DISK]
         full = (disk > 0) & (trial.loads[self.broker, DISK] + disk > self.changes.disk_limit[self.broker])
+        full |= (direction * self.sign > 0) & (self.changes.gains(trial.kept) >= self.changes.room)[self.spot]
         return np.asarray(np.bincount(self.at, full, len(self.rows)) == 0)
 
     def legal(self, trial: _Trial, left: Ints) -> Bools:
-        """Flips that fill no disk and copy no more than what is left, (n,)."""
-        return self.fits_disks(trial) & (self.spent(trial) <= left).all(axis=1)
+        """Flips that find room and copy no more than what is left, (n,)."""
+        return self.fits(trial) & (self.spent(trial) <= left).all(axis=1)
 
     def flip(self, trial: _Trial, i: int) -> _Trial:
         """The trial after a flip."""
@@ -151,9 +154,9 @@ class _Flips:
         return _Trial(kept, loads)
 
     def too_much(self, trial: _Trial) -> Bools:
-        """Kept changes that fill a disk over its limit, or all kept ones where the plan copies too much, (n,)."""
-        over = trial.loads[:, DISK] > self.changes.disk_limit
-        fills = np.bincount(self.at, over[self.broker] & (self.effects[:, DISK] > 0), len(self.rows)) > 0
+        """Kept changes that go where too much is, or all kept ones where the plan copies too much, (n,)."""
+        over = self.changes.overfull(trial.kept, trial.loads)[self.entries]
+        fills = np.bincount(self.at, over & (self.sign > 0), len(self.rows)) > 0
         if (self.changes.left(trial.kept) < 0).any():
             fills = np.ones(len(self.rows), dtype=bool)
         return fills & trial.kept[self.rows]
@@ -178,7 +181,7 @@ def _improved(changes: Changes, kept: Bools, rows: Ints, near: Ints) -> Bools:
 
 
 def _trimmed(flips: _Flips, trial: _Trial) -> _Trial:
-    """Leave changes, those first that lose least for what they cost, until the limit and every disk hold."""
+    """Leave changes, those first that lose least for what they cost, until the limit holds and nothing is overfull."""
     while (candidates := np.flatnonzero(flips.too_much(trial))).size:
         excess = -np.minimum(flips.changes.left(trial.kept), 0)
         freed = np.minimum(flips.costs[candidates], np.maximum(excess, 1)) / np.maximum(excess, 1)
@@ -191,8 +194,8 @@ def _best_pair(flips: _Flips, trial: _Trial) -> _Trial | None:
     """The trial after the two flips that mend most together, where they mend anything."""
     best, result = GAIN, None
     singles, left = flips.gains(trial), flips.changes.left(trial.kept)
-    # Of two flips the one that makes room on a disk comes first.
-    for i in np.flatnonzero(flips.fits_disks(trial)).tolist():
+    # Of two flips the one that makes room comes first.
+    for i in np.flatnonzero(flips.fits(trial)).tolist():
         after = flips.flip(trial, i)
         gains = singles[i] + flips.gains(after)
         legal = flips.legal(after, left - flips.spent(trial)[i])

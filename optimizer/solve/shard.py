@@ -133,6 +133,8 @@ class Options:
     ----------
     partition, slot, source : (K,) int64
         The movable replicas; ``source`` is a member index.
+    pushes : (K,) bool
+        It must leave and no member has room for its topic: it goes where there is none.
     allowed : (K, n) bool
     copies : (K, n) float64
         Copies made: 1, 0 for moving on one that is paid already, -1 where a copy becomes unnecessary.
@@ -148,6 +150,7 @@ class Options:
     partition: Ints
     slot: Ints
     source: Ints
+    pushes: Bools
     allowed: Bools
     copies: Floats
     cost: Floats
@@ -160,7 +163,7 @@ class Options:
         keep = allowed.any(axis=1)
         has = np.zeros(len(self.needed), dtype=bool)
         has[self.partition[keep]] = True
-        per_row = ("partition", "slot", "source", "copies", "cost")
+        per_row = ("partition", "slot", "source", "pushes", "copies", "cost")
         kept = {name: getattr(self, name)[keep] for name in per_row}
         return replace(self, **kept, allowed=allowed[keep], needed=self.needed & has, narrowed=True)
 
@@ -222,17 +225,25 @@ def _worth_a_look(problem: ShardProblem, source: Ints, cells: int) -> Bools:
     return np.asarray((problem.loads > middle).any(axis=1))[source]
 
 
-def _spread(problem: ShardProblem, partition: Ints, source: Ints, allowed: Bools, forced: Bools) -> tuple[Bools, Bools]:
-    """Options where their topics have room, (K, n), and the replicas that their topics send away, (K,)."""
-    spread = problem.spread
+def _spread(
+    problem: ShardProblem, partition: Ints, source: Ints, allowed: Bools, forced: Bools
+) -> tuple[Bools, Bools, Bools]:
+    """Options where their topics have room, (K, n), the replicas that their topics send away, and those that push in.
+
+    What must leave its broker and finds no room pushes in: an empty broker comes before a topic's spread, and what is
+    then too many is sent away in the next round.
+    """
+    spread, nothing = problem.spread, np.zeros(len(partition), dtype=bool)
     if spread is None:
-        return allowed, np.zeros(len(partition), dtype=bool)
+        return allowed, nothing, nothing
     topic = problem.topic[partition]
-    allowed = allowed & spread.has_room[topic]
+    roomy = allowed & spread.has_room[topic]
+    pushes = forced & ~roomy.any(axis=1)
     busy = np.zeros(len(problem.hosts), dtype=bool)
     busy[partition[forced]] = True
-    may_leave = allowed.any(axis=1) & ~busy[partition] & (problem.mobility == FREE)[partition]
-    return allowed, spread.to_shed(topic, source, problem.size[partition], may_leave)
+    may_leave = roomy.any(axis=1) & ~busy[partition] & (problem.mobility == FREE)[partition]
+    shed = spread.to_shed(topic, source, problem.size[partition], may_leave)
+    return np.where(pushes[:, None], allowed, roomy), shed, pushes
 
 
 def legal_options(problem: ShardProblem) -> Options:
@@ -249,8 +260,8 @@ def legal_options(problem: ShardProblem) -> Options:
         allowed &= problem.pin_allows[problem.pin[partition]]
     forced = problem.must_empty[source] | _outside_pin(problem, partition, source)
     allowed &= (forced | (problem.mobility == FREE)[partition])[:, None]
-    open_, shed = _spread(problem, partition, source, allowed, forced)
-    narrowed, allowed, forced = bool(shed.any() or (open_ != allowed).any()), open_, forced | shed
+    open_, shed, pushes = _spread(problem, partition, source, allowed, forced)
+    narrowed, allowed, forced = bool(shed.any() or pushes.any() or (open_ != allowed).any()), open_, forced | shed
     allowed, drains = _restrict(partition, allowed, np.broadcast_to(forced[:, None], allowed.shape), m)
     broken = _rack_broken(problem, counts)
     mends = (
@@ -267,4 +278,14 @@ def legal_options(problem: ShardProblem) -> Options:
     narrowed |= not looked_at.all()
     keep = allowed.any(axis=1) & looked_at
     cost = problem.size[partition][:, None] * copies
-    return Options(partition[keep], slot[keep], source[keep], allowed[keep], copies[keep], cost[keep], needed, narrowed)
+    return Options(
+        partition=partition[keep],
+        slot=slot[keep],
+        source=source[keep],
+        pushes=pushes[keep],
+        allowed=allowed[keep],
+        copies=copies[keep],
+        cost=cost[keep],
+        needed=needed,
+        narrowed=narrowed,
+    )

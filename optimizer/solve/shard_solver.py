@@ -150,14 +150,14 @@ def _best(
 
 
 def without_room(problem: ShardProblem, options: Options, state: State) -> Ints:
-    """Rows whose moves make more of a topic on a member than there may be."""
+    """Rows whose moves make more of a topic on a member than there may be, but for those that push in."""
     spread = problem.spread
     if spread is None:
         return np.zeros(0, dtype=np.int64)
     moved = _first_of_each(problem, state)
     source, target = options.source[state.replica[moved]], state.target[moved]
     over = spread.without_room(problem.topic[moved], source, target, problem.size[moved], options.needed[moved])
-    return moved[over]
+    return moved[over & ~options.pushes[state.replica[moved]]]
 
 
 def closed_by(problem: ShardProblem, options: Options, state: State, over: Ints) -> Bools:

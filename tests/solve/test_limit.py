@@ -19,6 +19,7 @@ from tests.solve.clusters import (
     middling_clusters,
     pinned,
     plan_one_shard,
+    spread_over,
 )
 
 RELAXED = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -34,6 +35,7 @@ def changes_to(
         brokers,
         partitions,
         planned,
+        unchanged=partitions.rows(np.zeros(0, dtype=np.int64)),
         limits=bands(cluster, Policy()),
         loads=broker_loads(len(brokers), partitions.replicas, replica_weights(partitions)),
         scale=load_scale(brokers, demand_of(partitions)),
@@ -68,6 +70,9 @@ def limited_plans(draw: st.DrawFn) -> Changes:
         state = tuple("dead" if empties else state for state, empties in pairs)
         cluster = make_cluster(replace(brokers, state=state), cluster.partitions)
     planned = any_plan(cluster, draw(st.integers(0, 2**32 - 1)))
+    if draw(st.booleans()):
+        topics = [f"t{p % 3}" for p in range(len(cluster.partitions))]
+        cluster = spread_over(cluster, topics, draw(st.sampled_from([1.0, 1.5])))
     room = None
     if draw(st.booleans()):
         weights = replica_weights(cluster.partitions)
@@ -78,11 +83,13 @@ def limited_plans(draw: st.DrawFn) -> Changes:
 
 @RELAXED
 @given(limited_plans())
-def test_limit_and_disks_hold(changes: Changes) -> None:
-    """What is kept copies no more bytes and replicas than allowed, and fills no disk over its limit, twice the same."""
+def test_limit_disks_and_spread_hold(changes: Changes) -> None:
+    """What is kept copies no more bytes and replicas than allowed, fills no disk over its limit, brings no broker more
+    of a topic than there may be, twice the same."""
     kept = keep_within(changes)
     assert (changes.left(kept) >= 0).all()
     assert (changes.loads_with(kept)[:, DISK] <= changes.disk_limit).all()
+    assert (changes.gains(kept) <= changes.room).all()
     assert (keep_within(changes) == kept).all()
 
 
@@ -96,8 +103,8 @@ def test_everything_is_kept_where_the_limit_allows_it(changes: Changes) -> None:
 @RELAXED
 @given(limited_plans())
 def test_urgent_changes_go_first(changes: Changes) -> None:
-    """What is left out would not fit beside the changes that are at least as urgent, unless a disk has no room."""
-    assume(np.isinf(changes.disk_limit).all())
+    """What is left out would not fit beside the changes that are at least as urgent, unless there is no room."""
+    assume(np.isinf(changes.disk_limit).all() and len(changes.room) == 1)
     kept = urgent_first(changes)
     assert (keep_within(changes) >= kept).all()
     for left in np.flatnonzero(~kept & (changes.level < BALANCE)):
@@ -114,6 +121,17 @@ def test_balance_is_no_worse_than_before(changes: Changes) -> None:
     start = changes.violation(changes.loads)
     for case in (calm, drains):
         assert case.violation(case.loads_with(keep_within(case))) <= start + 1e-9
+
+
+@pytest.mark.parametrize(("moves", "kept"), [(1, [False, False]), (2, [True, True])])
+def test_a_swap_of_one_topic_is_kept_whole(moves: int, kept: list[bool]) -> None:
+    """Each of two replicas makes room for the other: where the limit allows one move, none is made."""
+    cluster = make_cluster(make_brokers([0, 0, 0]), make_partitions([[0], [1], [2]], [5, 5, 50]))
+    one_each = replace(cluster.partitions, topic_most_replicas=np.ones(3, dtype=np.int64))
+    changes = changes_to(make_cluster(cluster.brokers, one_each), np.array([[1], [0], [2]]))
+    limited = replace(changes, allowed=np.array([100, moves]))
+    assert changes.room.tolist() == [0, 0]
+    assert keep_within(limited)[:2].tolist() == kept
 
 
 def crowded(seed: int) -> Cluster:
