@@ -21,7 +21,8 @@ from optimizer.solve.bound import band_price, flow_bytes, forced_bytes, partitio
 from optimizer.solve.ownership import must_change_racks
 from optimizer.solve.progress import ClusterRound, ClusterState, close_round, next_round
 from optimizer.solve.proposal import disorder
-from optimizer.solve.shard_solver import CurvePoint, mend_shard, solve_shard
+from optimizer.solve.search import CurvePoint
+from optimizer.solve.shard_solver import mend_shard, solve_shard
 
 MB, KB = 1 << 20, 1 << 10
 

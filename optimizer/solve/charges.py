@@ -5,16 +5,16 @@ import numpy as np
 from optimizer.domain import Floats
 from optimizer.solve.shard import Options, ShardProblem
 
-TIE_BREAK = 0.005
 FIXED_COST = 1e-7
 
 
-def tie_broken_cost(problem: ShardProblem, options: Options) -> Floats:
-    """Cost of each option, (K, n), with the tie-break towards small replicas."""
+def tie_broken_cost(problem: ShardProblem, options: Options, tie_break: float) -> Floats:
+    """Cost of each option, (K, n), with a tie-break towards small replicas: a replica of mean size costs this share
+    more, one of twice the size twice this share."""
     size = problem.size
     moving = size[size > 0]
     mean = float(moving.mean()) if len(moving) else 1.0
-    factor = 1.0 + TIE_BREAK * size / mean
+    factor = 1.0 + tie_break * size / mean
     return np.asarray(options.cost * factor[options.partition][:, None] + FIXED_COST)
 
 

@@ -229,7 +229,8 @@ def _step(problem: ShardProblem, state: State, steps: Transfers, penalty: float,
     return _take(problem, state, steps.rows(better), gain[better], penalty) if len(better) else 0
 
 
-def _merit(problem: ShardProblem, options: Options, state: State) -> float:
+def merit(problem: ShardProblem, options: Options, state: State) -> float:
+    """What is least: load outside bands, then cost."""
     return VIOLATION * violation(problem, state.loads) + moved_cost(options, state)
 
 
@@ -252,7 +253,7 @@ def _settled(neighbourhood: Neighbourhood, start: State) -> State:
     improve(Neighbourhood(narrower, options, neighbourhood.k, neighbourhood.t), state)
     improve(neighbourhood, state)
     second = apply_choice(problem, options, state.replica, state.target)
-    return min(first, second, key=lambda found: _merit(problem, options, found))
+    return min(first, second, key=lambda found: merit(problem, options, found))
 
 
 def best_rounding(neighbourhood: Neighbourhood, base: State, starts: Sequence[State], bound: float) -> State:
@@ -268,12 +269,12 @@ def best_rounding(neighbourhood: Neighbourhood, base: State, starts: Sequence[St
         Least bytes, in mean broker loads.
     """
     problem, options = neighbourhood.problem, neighbourhood.options
-    best, best_merit = base, _merit(problem, options, base)
+    best, best_merit = base, merit(problem, options, base)
     for start in starts:
         state = _settled(neighbourhood, start)
-        merit = _merit(problem, options, state)
-        if merit < best_merit - EPSILON:
-            best, best_merit = state, merit
+        reached = merit(problem, options, state)
+        if reached < best_merit - EPSILON:
+            best, best_merit = state, reached
         inside = violation(problem, state.loads) <= EPSILON
         if inside and moved_bytes(problem, options, state) <= bound + CLOSE * abs(bound):
             break

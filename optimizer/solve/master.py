@@ -30,9 +30,9 @@ class Master:
     A column is an option k * n + t, or K * n + p: partition p goes home from its base.
     """
 
-    def __init__(self, problem: ShardProblem, options: Options, base: State) -> None:
+    def __init__(self, problem: ShardProblem, options: Options, base: State, tie_break: float) -> None:
         self.problem, self.options = problem, options
-        self.cost = tie_broken_cost(problem, options)
+        self.cost = tie_broken_cost(problem, options, tie_break)
         self.first_home = options.allowed.size
         self.base = base
         self.open = options.allowed.copy()

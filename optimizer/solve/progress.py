@@ -12,7 +12,8 @@ from optimizer.solve.assemble import ClusterFrame
 from optimizer.solve.bands import DISK, Demand, fullness
 from optimizer.solve.ownership import owner_slots
 from optimizer.solve.racks import live_rack_sizes, rack_caps
-from optimizer.solve.shard_solver import CURVE_PRICES, FAILED, PLAN_PRICES, CurvePoint, Search
+from optimizer.solve.search import CURVE_PRICES, PLAN_PRICES, CurvePoint, Search
+from optimizer.solve.shard_solver import FAILED
 from optimizer.solve.sharding import make_shards, replicas_stay_in_racks, seed_of, shard_counts
 
 SETTLED = 1e-9

@@ -120,9 +120,9 @@ def _near(master: Master, prices: Floats, per_pair: int) -> Ints:
     return _best_per_pair(master.options, gain - NEAR, per_pair)
 
 
-def relax(problem: ShardProblem, options: Options, base: State) -> Relaxation:
-    """Solve the relaxation by column generation, tie-broken for rounding."""
-    master = Master(problem, options, base)
+def relax(problem: ShardProblem, options: Options, base: State, tie_break: float) -> Relaxation:
+    """Solve the relaxation by column generation, tie-broken for rounding (``charges.tie_broken_cost``)."""
+    master = Master(problem, options, base, tie_break)
     start = charges(problem, options, master.cost, _seed_prices(problem))
     master.pool = np.union1d(master.pool, _best_per_pair(options, master.gains(start), PER_PAIR))
     values, proof = _generate(master, ITERATIONS, for_rounding=True)

@@ -157,15 +157,17 @@ class Options:
     needed: Bools
     narrowed: bool
 
-    def without(self, closed: Bools) -> "Options":
-        """The same without closed options, (K, n); a partition that has none left is not needed."""
-        allowed = self.allowed & ~closed
-        keep = allowed.any(axis=1)
+    def only(self, open_: Bools, goes: Bools) -> tuple["Options", Ints]:
+        """The same without options that are not open, (K, n), and with partitions that must take one beside those that
+        had to, (m,); a partition that has none left is not needed. Also the rows that are left of these options."""
+        allowed = self.allowed & open_
+        rows = np.flatnonzero(allowed.any(axis=1))
         has = np.zeros(len(self.needed), dtype=bool)
-        has[self.partition[keep]] = True
+        has[self.partition[rows]] = True
         per_row = ("partition", "slot", "source", "pushes", "copies", "cost")
-        kept = {name: getattr(self, name)[keep] for name in per_row}
-        return replace(self, **kept, allowed=allowed[keep], needed=self.needed & has, narrowed=True)
+        kept = {name: getattr(self, name)[rows] for name in per_row}
+        needed = (self.needed | goes) & has
+        return replace(self, **kept, allowed=allowed[rows], needed=needed, narrowed=True), rows
 
     def priced(self, size: Floats, move_price: float) -> "Options":
         """The same with a price on each copy beside its bytes; ``size`` (m,) and the price in mean broker loads."""

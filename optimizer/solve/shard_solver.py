@@ -1,52 +1,21 @@
-"""Solve one shard: options, relaxation, rounding and improvement; the result carries its proof."""
+"""Solve one shard: its options, the plans tried on them, the one taken; the result carries its proof."""
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from optimizer.domain import Bools, Floats, Ints
-from optimizer.solve.choice import State, apply_choice, mended, moved_cost, seed, violation
+from optimizer.solve.choice import State, apply_choice, mended, moved_cost, violation
 from optimizer.solve.exact import changes, copied_bytes, is_small_cluster, keeps_rules, solve_small
-from optimizer.solve.improve import Neighbourhood, best_rounding
-from optimizer.solve.relaxation import Proof, prove, relax
+from optimizer.solve.relaxation import Proof
+from optimizer.solve.search import CurvePoint, Search, best_of, choose, plans_of
 from optimizer.solve.shard import Options, ShardProblem, legal_options
 
 OPTIMAL, FEASIBLE, UNCHANGED, FAILED = "OPTIMAL", "FEASIBLE", "UNCHANGED", "FAILED"
 SETTLED = 1e-9
 PROVEN_GAP = 1e-6
-THRESHOLDS = (0.5, 0.9)
-MORE_THRESHOLDS = (0.5, 0.9, 0.3, 0.7)
-FEW_MOVES_PRICE = 0.3  # from here on a plan has few moves: each rounding is quick, and they differ
+PLAN = Search()
 SPREAD_TRIES = 3  # solves more where several moves together bring too many of a topic to one member
-PLAN_PRICES = (0.01, 0.1)
-CURVE_MOVES = 400  # a shard with more moves than these is not asked for the whole curve: there fewer are not to be had
-CURVE_PRICES = (0.01, 0.03, 0.1, 0.3, 1.0, 1.4, 2.0, 8.0, 20.0)
-
-
-@dataclass(frozen=True)
-class Search:
-    """What is tried on a shard.
-
-    Parameters
-    ----------
-    move_prices : tuple of float
-        Prices of one move, in mean replica sizes; the first gives the bound.
-    bytes_tolerance : float
-        Share of the least bytes that may be spent on fewer moves.
-    """
-
-    move_prices: tuple[float, ...] = PLAN_PRICES
-    bytes_tolerance: float = 0.001
-
-
-@dataclass(frozen=True)
-class CurvePoint:
-    """One plan of a shard: ``moves`` copies, ``cost`` and ``violation`` in mean broker loads."""
-
-    move_price: float
-    moves: int
-    cost: float
-    violation: float
 
 
 @dataclass(frozen=True)
@@ -94,7 +63,7 @@ def _nothing(problem: ShardProblem, before: float) -> ShardSolution:
     return ShardSolution(UNCHANGED, none, none, none, np.zeros_like(problem.loads), 0.0, 0.0, before, before, 0, ())
 
 
-def solve_shard(problem: ShardProblem, search: Search = Search()) -> ShardSolution:
+def solve_shard(problem: ShardProblem, search: Search = PLAN) -> ShardSolution:
     """Find the cheapest single moves that bring the shard's brokers into their bands and mend what must be mended.
 
     Each price on moves gives a plan; of those with the least violation and bytes within the tolerance of the least,
@@ -105,48 +74,24 @@ def solve_shard(problem: ShardProblem, search: Search = Search()) -> ShardSoluti
     options = legal_options(problem)
     if not len(options.partition) or (before <= SETTLED and not options.needed.any()):
         return _nothing(problem, before)
-    tries, proof = _tries(problem, options, search)
-    points, state = _best(problem, options, tries, search)
+    plans, proof = plans_of(problem, options, search)
+    points, state = best_of(plans, search.bytes_tolerance)
     for _ in range(SPREAD_TRIES):
         over = without_room(problem, options, state)
         if not len(over):
             break
-        options = options.without(closed_by(problem, options, state, over))
+        closed = closed_by(problem, options, state, over)
+        options = options.only(~closed, np.zeros(len(options.needed), dtype=bool))[0]
         if not len(options.partition):
             return _nothing(problem, before)
-        tries, _ = _tries(problem, options, search)
-        points, state = _best(problem, options, tries, search)
+        plans, _ = plans_of(problem, options, search)
+        points, state = best_of(plans, search.bytes_tolerance)
     state = with_room(problem, options, state)
     if violation(problem, state.loads) > before + SETTLED and not options.needed.any():
         return _nothing(problem, before)
     found = _solution(problem, options, state, before, proof, points)
     settled = found.violation_after <= SETTLED
     return _exact(problem.one_row_each(), found, search) if settled and is_small_cluster(problem) else found
-
-
-def _tries(problem: ShardProblem, options: Options, search: Search) -> tuple[list[tuple[float, State]], Proof | None]:
-    """A plan for each price on moves, and the proof of the first relaxation."""
-    base, proof = seed(problem, options), None
-    tries: list[tuple[float, State]] = []
-    mean_size = float(problem.size.mean())
-    for price in search.move_prices:
-        if tries and len(np.flatnonzero(tries[0][1].replica >= 0)) > CURVE_MOVES and price not in PLAN_PRICES:
-            continue
-        priced = options.priced(problem.size, price * mean_size)
-        relaxation = relax(problem, priced, base)
-        thresholds = THRESHOLDS if price < FEW_MOVES_PRICE else MORE_THRESHOLDS
-        starts = [relaxation.rounded(threshold) for threshold in thresholds]
-        proof = proof or prove(relaxation, options)
-        pool = Neighbourhood(problem, priced, relaxation.near_replica, relaxation.near_target)
-        tries.append((price, best_rounding(pool, base, starts, proof.bound)))
-    return tries, proof
-
-
-def _best(
-    problem: ShardProblem, options: Options, tries: list[tuple[float, State]], search: Search
-) -> tuple[tuple[CurvePoint, ...], State]:
-    points = tuple(_point(problem, options, price, state) for price, state in tries)
-    return points, tries[choose(points, search.bytes_tolerance)][1]
 
 
 def without_room(problem: ShardProblem, options: Options, state: State) -> Ints:
@@ -213,21 +158,6 @@ def _is_worth(problem: ShardProblem, found: Bools, cheapest: Bools, search: Sear
         for holds in (found, cheapest)
     )
     return len(search.move_prices) == 1 or choose(points, search.bytes_tolerance) == 0
-
-
-def _point(problem: ShardProblem, options: Options, move_price: float, state: State) -> CurvePoint:
-    moved = np.flatnonzero(state.replica >= 0)
-    copies = int(options.copies[state.replica[moved], state.target[moved]].sum())
-    return CurvePoint(move_price, copies, moved_cost(options, state), violation(problem, state.loads))
-
-
-def choose(points: tuple[CurvePoint, ...], bytes_tolerance: float) -> int:
-    """Index of the fewest moves within the tolerance of the least bytes, among the least violation."""
-    least = min(p.violation for p in points)
-    level = [i for i, p in enumerate(points) if p.violation <= least + SETTLED]
-    bytes_ = min(points[i].cost for i in level)
-    close = [i for i in level if points[i].cost <= bytes_ + bytes_tolerance * abs(bytes_)]
-    return min(close, key=lambda i: (points[i].moves, points[i].cost, i))
 
 
 def _first_of_each(problem: ShardProblem, state: State) -> Ints:

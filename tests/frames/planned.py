@@ -20,7 +20,7 @@ from optimizer.configuration import build
 from optimizer.frames import baseline, emit, plan, solve
 from optimizer.settings import Settings
 from optimizer.solve import progress
-from optimizer.solve.shard_solver import Search
+from optimizer.solve.search import Search
 from optimizer.stages import Frames, Run
 
 # Rounds of every kind: racks mended over all racks, then shards of one rack, then over all racks again.

@@ -13,7 +13,7 @@ from optimizer.errors import BallastError
 from optimizer.frames import rounds, solve
 from optimizer.settings import Settings
 from optimizer.solve.progress import ClusterRound
-from optimizer.solve.shard_solver import Search
+from optimizer.solve.search import Search
 from optimizer.stages import Frames, Run
 
 SHARDS = 3

@@ -8,7 +8,8 @@ from benchmarks.in_memory import cluster_of
 from optimizer.settings import Policy
 from optimizer.solve.assemble import ClusterFrame, assemble
 from optimizer.solve.bands import bands, broker_loads, demand_of, load_scale, replica_weights
-from optimizer.solve.shard_solver import CURVE_PRICES, CurvePoint, Search, choose, solve_shard
+from optimizer.solve.search import CURVE_PRICES, CurvePoint, Search, choose
+from optimizer.solve.shard_solver import solve_shard
 
 
 def curve_of(seed: int) -> tuple[tuple[CurvePoint, ...], float]:

@@ -13,7 +13,8 @@ from optimizer.solve import exact
 from optimizer.solve.assemble import ClusterFrame, assemble
 from optimizer.solve.bands import bands, broker_loads, demand_of, load_scale, replica_weights
 from optimizer.solve.exact import whole_limits
-from optimizer.solve.shard_solver import Search, ShardSolution, solve_shard
+from optimizer.solve.search import Search
+from optimizer.solve.shard_solver import ShardSolution, solve_shard
 from tests.solve.clusters import (
     brute_force,
     make_brokers,

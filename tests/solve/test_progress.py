@@ -9,7 +9,7 @@ import pytest
 from optimizer.settings import Policy, Settings
 from optimizer.solve.bands import bands, broker_loads, demand_of, load_scale, replica_weights
 from optimizer.solve.progress import ClusterState, close_round, next_round
-from optimizer.solve.shard_solver import CurvePoint
+from optimizer.solve.search import CurvePoint
 from tests.solve.clusters import make_brokers, make_cluster, make_partitions
 
 

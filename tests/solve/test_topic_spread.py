@@ -163,7 +163,7 @@ def test_what_has_no_room_is_dropped() -> None:
     assert kept.replica.tolist() == [0, -1, 2, -1, -1]
     assert kept.loads.sum() == pytest.approx(state.loads.sum())
     assert options.partition.tolist() == [0, 1, 2, 3]  # the others are full, so the last one has nowhere to go
-    left = options.without(closed_by(problem, options, state, over))
+    left = options.only(~closed_by(problem, options, state, over), np.zeros(5, dtype=bool))[0]
     assert (left.partition.tolist(), left.allowed.tolist(), left.narrowed) == ([2], [[False, False, True]], True)
 
 

@@ -1,0 +1,137 @@
+"""The plans tried on a shard: one for each price on moves, and more where the first one is far from its bound."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from optimizer.domain import Ints
+from optimizer.solve.choice import State, moved_bytes, moved_cost, seed, violation
+from optimizer.solve.dive import largest_decided
+from optimizer.solve.improve import Neighbourhood, best_rounding
+from optimizer.solve.relaxation import Proof, Relaxation, prove, relax
+from optimizer.solve.shard import Options, ShardProblem
+
+SETTLED = 1e-9
+THRESHOLDS = (0.5, 0.9)
+MORE_THRESHOLDS = (0.5, 0.9, 0.3, 0.7)
+FEW_MOVES_PRICE = 0.3  # from here on a plan has few moves: each rounding is quick, and they differ
+TIE_BREAK = 0.001
+FEW_MOVES_TIE_BREAK = 0.0003  # many small replicas round well, but each is a move
+GAP_TIE_BREAK = 0.005
+GAP = 1e-3  # of the bound: where a plan of few moves is further away, more is tried
+FEW_MOVES = 400  # a shard with more has one plan: there fewer are not to be had
+PLAN_PRICES = (0.003, 0.03, 0.1)
+CURVE_PRICES = (0.003, 0.03, 0.1, 0.3, 0.8, 1.0, 1.4, 2.0, 8.0, 20.0)
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is tried on a shard.
+
+    Parameters
+    ----------
+    move_prices : tuple of float
+        Prices of one move, in mean replica sizes; the first gives the bound.
+    bytes_tolerance : float
+        Share of the least bytes that may be spent on fewer moves.
+    """
+
+    move_prices: tuple[float, ...] = PLAN_PRICES
+    bytes_tolerance: float = 0.001
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """One plan of a shard: ``moves`` copies, ``cost`` and ``violation`` in mean broker loads."""
+
+    move_price: float
+    moves: int
+    cost: float
+    violation: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A choice of a shard's options, and where it lies on the curve."""
+
+    point: CurvePoint
+    state: State
+
+
+def plans_of(problem: ShardProblem, options: Options, search: Search) -> tuple[list[Plan], Proof | None]:
+    """A plan or more for each price on moves, and the proof of the first relaxation."""
+    base, proof = seed(problem, options), None
+    plans: list[Plan] = []
+    mean_size = float(problem.size.mean())
+    for price in search.move_prices:
+        if plans and not _has_few_moves(plans[0].state):
+            break
+        priced = options.priced(problem.size, price * mean_size)
+        relaxation = relax(problem, priced, base, FEW_MOVES_TIE_BREAK if plans else TIE_BREAK)
+        starts = [relaxation.rounded(at) for at in (THRESHOLDS if price < FEW_MOVES_PRICE else MORE_THRESHOLDS)]
+        decided, rows = largest_decided(relaxation, priced)
+        proof = proof or prove(relaxation, options)
+        found = [_rounded(problem, priced, base, relaxation, starts, proof.bound)]
+        if not plans and _is_far(problem, options, found[0], proof.bound):
+            found.append(_dived(problem, decided, rows, proof.bound))
+            found.append(_smaller(problem, priced, base, proof.bound))
+        plans += [Plan(_point(problem, options, price, state), state) for state in found]
+    return plans, proof
+
+
+def _has_few_moves(state: State) -> bool:
+    return bool(np.count_nonzero(state.replica >= 0) <= FEW_MOVES)
+
+
+def _is_far(problem: ShardProblem, options: Options, state: State, bound: float) -> bool:
+    """Whether a plan of few moves has a gap, or leaves a broker outside its bands."""
+    broken = violation(problem, state.loads) > SETTLED
+    far = broken or moved_bytes(problem, options, state) > bound + GAP * abs(bound)
+    return far and _has_few_moves(state)
+
+
+def _rounded(
+    problem: ShardProblem, options: Options, base: State, relaxation: Relaxation, starts: list[State], bound: float
+) -> State:
+    pool = Neighbourhood(problem, options, relaxation.near_replica, relaxation.near_target)
+    return best_rounding(pool, base, starts, bound)
+
+
+def _smaller(problem: ShardProblem, options: Options, base: State, bound: float) -> State:
+    """The plan of smaller replicas: more moves, and less lost when they are rounded."""
+    relaxation = relax(problem, options, base, GAP_TIE_BREAK)
+    return _rounded(problem, options, base, relaxation, [relaxation.rounded(at) for at in THRESHOLDS], bound)
+
+
+def _dived(problem: ShardProblem, decided: Options, rows: Ints, bound: float) -> State:
+    """The plan once the largest replicas are decided, as a choice of the options whose ``rows`` these are."""
+    base = seed(problem, decided)
+    relaxation = relax(problem, decided, base, TIE_BREAK)
+    starts = [relaxation.rounded(at) for at in THRESHOLDS]
+    found = _rounded(problem, decided, base, relaxation, starts, bound)
+    return State(np.where(found.replica >= 0, rows[found.replica], -1), found.target, found.loads)
+
+
+def best_of(plans: list[Plan], bytes_tolerance: float) -> tuple[tuple[CurvePoint, ...], State]:
+    """The curve, of each price its best plan, and the plan that is taken (``choose``)."""
+    points = tuple(plan.point for plan in plans)
+    taken = choose(points, bytes_tolerance)
+    ahead = sorted(points, key=lambda p: (p.move_price, p.violation > SETTLED, p.cost))
+    best = {point.move_price: point for point in reversed(ahead)}
+    curve = tuple(points[taken] if price == points[taken].move_price else best[price] for price in sorted(best))
+    return curve, plans[taken].state
+
+
+def _point(problem: ShardProblem, options: Options, move_price: float, state: State) -> CurvePoint:
+    moved = np.flatnonzero(state.replica >= 0)
+    copies = int(options.copies[state.replica[moved], state.target[moved]].sum())
+    return CurvePoint(move_price, copies, moved_cost(options, state), violation(problem, state.loads))
+
+
+def choose(points: tuple[CurvePoint, ...], bytes_tolerance: float) -> int:
+    """Index of the fewest moves within the tolerance of the least bytes, among the least violation."""
+    least = min(p.violation for p in points)
+    level = [i for i, p in enumerate(points) if p.violation <= least + SETTLED]
+    bytes_ = min(points[i].cost for i in level)
+    close = [i for i in level if points[i].cost <= bytes_ + bytes_tolerance * abs(bytes_)]
+    return min(close, key=lambda i: (points[i].moves, points[i].cost, i))
