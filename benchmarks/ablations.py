@@ -18,7 +18,7 @@ from benchmarks.in_memory import Outcome, cluster_of, solve
 from optimizer.configuration import build, read_toml
 from optimizer.domain import Cluster, Ints
 from optimizer.settings import Settings
-from optimizer.solve import charges, improve, progress, relaxation, shard_solver, sharding
+from optimizer.solve import improve, progress, relaxation, search, sharding
 
 HOME = Path(__file__).resolve().parent.parent
 INTRO = """\
@@ -58,6 +58,7 @@ def _as_rounded(neighbourhood: object, state: object) -> int:
     return 0
 
 
+TIE_BREAKS = ("TIE_BREAK", "FEW_MOVES_TIE_BREAK", "GAP_TIE_BREAK")
 VARIANTS = (
     Variant("as it is"),
     Variant("random shards", ((sharding, "_deal", _dealt_at_random), (sharding, "SWAPS", 0))),
@@ -66,10 +67,11 @@ VARIANTS = (
     Variant("shards of 30 brokers", knobs=(("shard_brokers", 30), ("rack_shard_brokers", 15))),
     Variant("shards of 100 brokers", knobs=(("shard_brokers", 100), ("rack_shard_brokers", 50))),
     Variant("owners by turn, not by fullness", ((progress, "fullness", _by_turn),)),
-    Variant("no tie-break towards small replicas", ((charges, "TIE_BREAK", 0.0),)),
+    Variant("no tie-break towards small replicas", tuple((search, name, 0.0) for name in TIE_BREAKS)),
     Variant("a quarter of the candidates", ((relaxation, "PER_PAIR", 6), (relaxation, "NEAR_PER_PAIR", 6))),
-    Variant("one rounding, at a half", ((shard_solver, "THRESHOLDS", (0.5,)),)),
-    Variant("one price on moves", ((progress, "PLAN_PRICES", (0.01,)),)),
+    Variant("one rounding, at a half", ((search, "THRESHOLDS", (0.5,)),)),
+    Variant("one price on moves", ((progress, "PLAN_PRICES", (0.003,)),)),
+    Variant("nothing more where a gap is left", ((search, "GAP", np.inf),)),
     Variant("penalty in one stage", ((improve, "PENALTIES", (improve.VIOLATION,)),)),
     Variant("rounding alone, no exchange", ((improve, "improve", _as_rounded),)),
 )

@@ -181,6 +181,20 @@ def chosen(cluster: Cluster, targets: list[int]) -> tuple[State, ShardProblem, O
     return state, problem, options
 
 
+def test_what_must_leave_pushes_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The only broker that can take from one to empty is full of the topic: it takes, and gives up another replica."""
+    monkeypatch.setattr("optimizer.solve.exact.MOST_CELLS", 0)
+    brokers = make_brokers([0, 0, 1, 1], draining=(0,))
+    cluster = make_cluster(brokers, make_partitions([[0, 2], [1, 3], [1]], [5, 4, 3]))
+    cluster = replace(cluster, partitions=replace(cluster.partitions, topic_most_replicas=np.full(3, 2)))
+    planned = plan_one_shard(cluster, OPEN, rounds=1).replicas
+    assert planned[0, 0] == 1
+    assert crowds(cluster, planned) == {("t", 1): 1}
+    planned = plan_one_shard(cluster, OPEN, rounds=2).replicas
+    assert planned[2, 0] in (2, 3)
+    assert not crowds(cluster, planned)
+
+
 def test_what_may_not_leave_stays_and_is_told() -> None:
     """Fixed and excluded partitions of a pile stay; findings name the crowd, its size and the most."""
     cluster = piled(40)
