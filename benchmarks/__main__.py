@@ -34,10 +34,13 @@ def chosen(
     return makers | {f"odd-{name}-{seed}": partial(generate_odd, name, seed) for name in odd for seed in seeds}
 
 
-def plan_and_judge(instance: Path, folder: Path, options: Sequence[str], *, steps: int) -> dict[str, str]:
-    """Plan one instance in a process of its own, judge it, and return its row."""
-    command = [sys.executable, str(HOME / "benchmarks/run.py"), str(instance), str(folder), *options]
-    subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+def plan_and_judge(
+    instance: Path, folder: Path, options: Sequence[str], *, steps: int, resume: bool = False
+) -> dict[str, str]:
+    """Plan one instance in a process of its own, unless it is to be resumed and has a result; judge it; its row."""
+    if not (resume and (folder / "result.json").exists()):
+        command = [sys.executable, str(HOME / "benchmarks/run.py"), str(instance), str(folder), *options]
+        subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
     result = read_json(folder / "result.json")
     if result is None or result["status"] != "planned":
         return failed_row(result or {"instance": instance.stem, "status": "failed", "exit_code": "?"})
@@ -64,6 +67,7 @@ def parse(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, list[str
     parser.add_argument("--odd", nargs="*", choices=ODD, default=list(ODD), help="instances of unusual shape")
     parser.add_argument("--steps", type=int, default=0, help="the judge's own dual bound: 300 take minutes at M")
     parser.add_argument("--work", type=Path, default=HOME / ".build/benchmarks", help="where instances and runs lie")
+    parser.add_argument("--resume", action="store_true", help="plan only what has no result in the work folder yet")
     parser.add_argument("--report", type=Path, default=HOME / "docs/benchmark.md", help="the page to write")
     return parser.parse_known_args(arguments)
 
@@ -76,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         instance = asked.work / "instances" / f"{name}.json"
         instance.parent.mkdir(parents=True, exist_ok=True)
         instance.write_text(json.dumps(make()), encoding="utf-8")
-        rows.append(plan_and_judge(instance, asked.work / name, options, steps=asked.steps))
+        rows.append(plan_and_judge(instance, asked.work / name, options, steps=asked.steps, resume=asked.resume))
         asked.report.write_text(document(rows, machine()), encoding="utf-8")
         print(f"{name}: {rows[-1]['moves']} moves, gap {rows[-1]['gap %']} %", file=sys.stderr, flush=True)
     print(aligned(rows))

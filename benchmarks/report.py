@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from benchmarks.generate import SIZES
+
 TB_PER_MB = 2**20 / 1e12
 HEAD = (
     "instance",
@@ -36,6 +38,12 @@ the planner. *Default* is what Kafka's own assignment would copy.
 - **shard CPU-s**: the solver alone; **all CPU-s**, **wall s**: the whole job, Spark's start included; **GiB**: peak
   memory.
 - 1 TB is 10^12 bytes.
+
+"""
+GROWTH = """
+## How cost grows
+
+Shard CPU-s / all CPU-s / wall s.
 
 """
 RULES = ("duplicates", "rf_changed", "rack_violations", "on_brokers_to_empty", "over_capacity")
@@ -108,4 +116,17 @@ def aligned(rows: Sequence[Mapping[str, str]]) -> str:
 
 def document(rows: Sequence[Mapping[str, str]], machine: str) -> str:
     """The whole page."""
-    return f"{INTRO}{machine}\n\n{markdown(rows)}"
+    return f"{INTRO}{machine}\n\n{markdown(rows)}{growth(rows)}"
+
+
+def growth(rows: Sequence[Mapping[str, str]]) -> str:
+    """How the cost of a scenario grows with the size of the cluster, where the rows have more than one size."""
+    cost = {tuple(r["instance"].rsplit("-", 2)): f"{r['shard CPU-s']} / {r['all CPU-s']} / {r['wall s']}" for r in rows}
+    sizes = [size for size in SIZES if any(key[0] == size for key in cost)]
+    if len(sizes) < 2:
+        return ""
+    names = {size: f"{size} ({SIZES[size].brokers} brokers)" for size in sizes}
+    lines = [["scenario", *names.values()], ["---", *["---:"] * len(sizes)]]
+    for scenario, seed in dict.fromkeys(key[1:] for key in cost if key[0] in sizes):
+        lines.append([f"{scenario}-{seed}", *(cost.get((size, scenario, seed), "-") for size in sizes)])
+    return GROWTH + "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"

@@ -16,7 +16,7 @@ from benchmarks import __main__ as bench
 from benchmarks.case import read_case
 from benchmarks.collect import default_plan
 from benchmarks.judge import judge
-from benchmarks.report import aligned, document, failed_row, row
+from benchmarks.report import aligned, document, failed_row, growth, row
 from benchmarks.run import configuration
 from benchmarks.tables import read_table
 from optimizer.configuration import build, merge, read_toml
@@ -165,6 +165,35 @@ def test_report(finished_run: Path, tmp_path: Path) -> None:
     assert "| tiny | 2 | 0.000 | 0.000 | 5.263 |" in page
     assert "| x | refused, exit code 3 | - |" in page
     assert aligned([cells, failed]).count("\n") == 2
+
+
+def test_growth_is_shown_of_scenarios_in_several_sizes() -> None:
+    """A line for each scenario and seed, a column for each size; nothing where there is one size only."""
+
+    def cells(name: str, seconds: str) -> dict[str, str]:
+        return failed_row({"instance": name, "status": "planned", "exit_code": 0}) | dict.fromkeys(
+            ("shard CPU-s", "all CPU-s", "wall s"), seconds
+        )
+
+    rows = [cells("S-drift-1", "1"), cells("M-drift-1", "7"), cells("M-decom-2", "5"), cells("odd-tiny_topics-1", "2")]
+    lines = growth(rows).splitlines()[-4:]
+    assert lines[0] == "| scenario | S (30 brokers) | M (100 brokers) |"
+    assert lines[2:] == ["| drift-1 | 1 / 1 / 1 | 7 / 7 / 7 |", "| decom-2 | - | 5 / 5 / 5 |"]
+    assert growth(rows[:1]) == ""
+
+
+def test_a_run_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has a result is not planned again."""
+
+    def refuse(*command: object, **options: object) -> None:
+        raise AssertionError(command)
+
+    (tmp_path / "result.json").write_text(json.dumps({"instance": "x", "status": "refused", "exit_code": 3}))
+    monkeypatch.setattr("benchmarks.__main__.subprocess.run", refuse)
+    cells = bench.plan_and_judge(tmp_path / "x.json", tmp_path, [], steps=0, resume=True)
+    assert cells["moves"] == "refused, exit code 3"
+    with pytest.raises(AssertionError):
+        bench.plan_and_judge(tmp_path / "x.json", tmp_path, [], steps=0)
 
 
 def test_choice_of_instances() -> None:
