@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from optimizer.emit.model import ClusterPlan, Row
-from optimizer.emit.units import human_bytes, human_count, human_rate
+from optimizer.units import human_bytes, human_count, human_rate
 
 WIDTH, HEIGHT = 1000.0, 110.0
 _LABELS = 40  # more brokers than this have no room for their ids

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from optimizer.emit.model import ClusterPlan
-from optimizer.emit.units import plural
+from optimizer.units import plural
 
 _NAMED = 5
 

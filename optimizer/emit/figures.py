@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from optimizer.emit.model import ClusterPlan
-from optimizer.emit.units import human_bytes, human_count, human_percent, human_rate, human_ratio, plural
+from optimizer.units import human_bytes, human_count, human_percent, human_rate, human_ratio, plural
 
 NOTHING = "-"
 

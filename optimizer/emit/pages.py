@@ -5,7 +5,7 @@ from typing import Any
 
 from jinja2 import BaseLoader, Environment, StrictUndefined
 
-from optimizer.emit import units
+from optimizer import units
 
 
 def _environment(*, html: bool) -> Environment:

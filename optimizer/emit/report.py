@@ -9,7 +9,7 @@ from optimizer.emit.figures import COST, compared_with_default, leader_proof, li
 from optimizer.emit.model import ClusterPlan, Document, Row, wave_folder
 from optimizer.emit.pages import render
 from optimizer.emit.summary import execution
-from optimizer.emit.units import human_bytes, human_count, human_percent, human_ratio, human_time, plural
+from optimizer.units import human_bytes, human_count, human_percent, human_ratio, human_time, plural
 
 LARGEST = 25
 _SHOWN = 50

@@ -6,7 +6,7 @@ from textwrap import wrap
 from optimizer.emit.factors import factors_text
 from optimizer.emit.figures import compared_with_default, leader_proof, limited, lines, proof
 from optimizer.emit.model import ClusterPlan, Document, Row
-from optimizer.emit.units import human_bytes, human_rate, human_time, plural
+from optimizer.units import human_bytes, human_rate, human_time, plural
 
 WIDTH = 96
 _LABEL, _VALUE = 48, 14

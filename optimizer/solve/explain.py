@@ -10,6 +10,7 @@ from optimizer.settings import Policy
 from optimizer.solve.bands import DISK, broker_loads, demand_of, excess, reachable_means, replica_weights
 from optimizer.solve.pins import PinGroups, group_by_pins
 from optimizer.solve.proposal import Finding, partition_name
+from optimizer.units import human_bytes, human_count, human_rate
 
 SHOWN = 10
 
@@ -95,6 +96,15 @@ class _Facts:
         rack = self.brokers.rack == self.brokers.rack[b] if self.brokers.racks_matter else np.ones(len(values), bool)
         return float(values[rack & self.brokers.accepts_replicas, d].sum())
 
+    def amount(self, load: float, d: int) -> str:
+        """A load of a resource, as people read it."""
+        human = {"replicas": human_count, "disk": human_bytes}.get(self.limits.resources[d], human_rate)
+        return human(load)
+
+    def in_rack(self, b: int, d: int, held: float) -> str:
+        """What the rack of a broker holds, up to what the bands of its brokers do."""
+        return f"{self.rack_name(b)} holds {self.amount(held, d)} in all and the bands of its brokers"
+
     def rack_name(self, b: int) -> str:
         """The rack of a broker; the cluster where racks are not used."""
         return f"rack {self.brokers.rack_names[self.brokers.rack[b]]}" if self.brokers.racks_matter else "the cluster"
@@ -123,41 +133,40 @@ def _why_above(facts: _Facts, b: int, d: int, policy: Policy) -> str:
         return f"the band ends at the disk's capacity less {policy.disk_headroom:g} of headroom"
     stuck = {cause: loads[b, d] for cause, loads in facts.stuck.items() if loads[b, d] > 0}
     if sum(stuck.values()) > upper:
-        return "what may not leave it is above the band alone: " + ", ".join(f"{c} {v:.0f}" for c, v in stuck.items())
+        causes = ", ".join(f"{cause} {facts.amount(value, d)}" for cause, value in stuck.items())
+        return f"what may not leave it is above the band alone: {causes}"
     rows = facts.on(b)
     largest = rows[np.argmax(facts.weights[rows, d])]
     if facts.weights[largest, d] > upper:
-        return f"{partition_name(facts.partitions, largest)} alone has {facts.weights[largest, d]:.0f}"
+        return f"{partition_name(facts.partitions, largest)} alone has {facts.amount(facts.weights[largest, d], d)}"
     held, most = facts.rack(facts.after, b, d), facts.rack(facts.limits.upper, b, d)
     if held > most:
-        return f"{facts.rack_name(b)} holds {held:.0f} in all and the bands of its brokers end at {most:.0f} together"
+        return f"{facts.in_rack(b, d, held)} end at {facts.amount(most, d)} together"
     rows = rows[facts.may_move[rows]]
     if len(rows) and facts.weights[rows, d].min() > load - lower:
         least = rows[np.argmin(facts.weights[rows, d])]
-        size = facts.weights[least, d]
+        size = facts.amount(facts.weights[least, d], d)
         name = partition_name(facts.partitions, least)
-        return f"without {name} ({size:.0f}), the least that may leave, it is below the band"
+        return f"without {name} ({size}), the least that may leave, it is below the band"
     return ""
 
 
 def _why_below(facts: _Facts, b: int, d: int) -> str:
     held, least = facts.rack(facts.after, b, d), facts.rack(facts.limits.lower, b, d)
     if held < least:
-        return (
-            f"{facts.rack_name(b)} holds {held:.0f} in all and the bands of its brokers begin at {least:.0f} together"
-        )
+        return f"{facts.in_rack(b, d, held)} begin at {facts.amount(least, d)} together"
     hosts = facts.groups.allowed[facts.groups.of, b]
     here = (facts.placed == b).any(axis=1)
     reach = facts.weights[(hosts & facts.may_move) | here, d].sum()
     if reach < facts.limits.lower[b, d]:
-        return f"all that pins, fixed partitions and excluded topics let sit on it is {reach:.0f}"
+        return f"all that pins, fixed partitions and excluded topics let sit on it is {facts.amount(reach, d)}"
     come = np.flatnonzero(hosts & facts.may_move & ~here)
     room = facts.limits.upper[b, d] - facts.after[b, d]
     if len(come) and facts.weights[come, d].min() > room:
         smallest = come[np.argmin(facts.weights[come, d])]
-        size = facts.weights[smallest, d]
+        size = facts.amount(facts.weights[smallest, d], d)
         name = partition_name(facts.partitions, smallest)
-        return f"with {name} ({size:.0f}), the least that could come, it is above the band"
+        return f"with {name} ({size}), the least that could come, it is above the band"
     return ""
 
 
@@ -195,11 +204,12 @@ def band_findings(
     for b, d in zip(*(index.tolist() for index in np.nonzero(outside)), strict=True):
         above, resource = gap[b, d] > 0, limits.resources[d]
         side, limit = ("above", limits.upper[b, d]) if above else ("below", limits.lower[b, d])
-        detail = f"{resource} {after[b, d]:.0f} is {abs(gap[b, d]):.0f} {side} its band's limit {limit:.0f}"
+        load, far, end = (facts.amount(value, d) for value in (after[b, d], abs(gap[b, d]), limit))
+        detail = f"{resource} {load} is {far} {side} its band's limit {end}"
         why = _why_above(facts, b, d, policy) if above else _why_below(facts, b, d)
         when = "both" if abs(gap_before[b, d]) > tolerance[b, d] else "after"
         if above and _at_disk_limit(facts, b, d, policy):
-            remedy = f"no width would do: add disk, lower disk_headroom, or free {gap[b, d]:.0f} bytes"
+            remedy = f"no width would do: add disk, lower disk_headroom, or free {far}"
         else:
             remedy = _remedy(resource, widths[b, d], widest[d])
         yield Finding(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from optimizer.emit import units
+from optimizer import units
 from optimizer.emit.documents import documents
 from optimizer.emit.model import ClusterPlan, wave_folder
 from optimizer.emit.runbook import runbook

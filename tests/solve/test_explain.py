@@ -94,16 +94,16 @@ def coarse() -> Cluster:
 @pytest.mark.parametrize(
     ("cluster", "broker", "cause"),
     [
-        (crowded(), 0, "t-0 alone has 900"),
-        (with_mobility(FIXED), 0, "what may not leave it is above the band alone: fixed partitions 300"),
-        (with_mobility(FORCED_ONLY), 0, "what may not leave it is above the band alone: excluded topics 300"),
-        (with_mobility(FIXED), 1, "all that pins, fixed partitions and excluded topics let sit on it is 0"),
-        (pinned_to_one(), 0, "pinned topics that have no other broker 300"),
+        (crowded(), 0, "t-0 alone has 900 B"),
+        (with_mobility(FIXED), 0, "what may not leave it is above the band alone: fixed partitions 300 B"),
+        (with_mobility(FORCED_ONLY), 0, "what may not leave it is above the band alone: excluded topics 300 B"),
+        (with_mobility(FIXED), 1, "all that pins, fixed partitions and excluded topics let sit on it is 0 B"),
+        (pinned_to_one(), 0, "pinned topics that have no other broker 300 B"),
         (small_disk(), 0, "the band ends at the disk's capacity less 0.1 of headroom"),
-        (lopsided_racks(), 0, "rack r0 holds 200 in all and the bands of its brokers end at 105 together"),
-        (lopsided_racks(), 3, "rack r1 holds 0 in all and the bands of its brokers begin at 95 together"),
-        (coarse(), 0, "without t-0 (40), the least that may leave, it is below the band"),
-        (coarse(), 1, "with t-0 (40), the least that could come, it is above the band"),
+        (lopsided_racks(), 0, "rack r0 holds 200 B in all and the bands of its brokers end at 105 B together"),
+        (lopsided_racks(), 3, "rack r1 holds 0 B in all and the bands of its brokers begin at 95 B together"),
+        (coarse(), 0, "without t-0 (40 B), the least that may leave, it is below the band"),
+        (coarse(), 1, "with t-0 (40 B), the least that could come, it is above the band"),
     ],
 )
 def test_causes(cluster: Cluster, broker: int, cause: str) -> None:
@@ -117,7 +117,7 @@ def test_no_width_mends_a_full_disk() -> None:
     """Where the disk ends the band, the remedy is room, not a width."""
     cluster = small_disk()
     (disk,) = [f for f in findings_of(cluster, cluster.partitions.replicas, Policy()) if "disk" in f.subject]
-    assert disk.remedy == "no width would do: add disk, lower disk_headroom, or free 10 bytes"
+    assert disk.remedy == "no width would do: add disk, lower disk_headroom, or free 10 B"
 
 
 def test_pins_that_cannot_be_met_are_told_by_topic() -> None:
