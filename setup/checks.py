@@ -11,6 +11,8 @@ CHECKS = (
     ("mypy",),
     ("lint-imports", "--no-logo"),
 )
+# Every test: two at a time, those of one file together, because many share what their file sets up.
+ALL_TESTS = ("-n", "2", "--dist", "loadfile")
 
 
 def run_checks(checks: tuple[tuple[str, ...], ...] = CHECKS) -> list[str]:
@@ -30,7 +32,7 @@ def main(arguments: list[str]) -> int:
     for name in failed:
         print(f"FAILED: {name}", flush=True)
     print("== pytest", flush=True)
-    tests = subprocess.run([str(VENV / "bin" / "python"), "-m", "pytest", *arguments], cwd=HOME, check=False)
+    tests = subprocess.run([str(VENV / "bin" / "python"), "-m", "pytest", *(arguments or ALL_TESTS)], cwd=HOME, check=False)
     return tests.returncode or int(bool(failed))
 
 
