@@ -32,7 +32,9 @@ def main(arguments: list[str]) -> int:
     for name in failed:
         print(f"FAILED: {name}", flush=True)
     print("== pytest", flush=True)
-    tests = subprocess.run([str(VENV / "bin" / "python"), "-m", "pytest", *(arguments or ALL_TESTS)], cwd=HOME, check=False)
+    tests = subprocess.run(
+        [str(VENV / "bin" / "python"), "-m", "pytest", *(arguments or ALL_TESTS)], cwd=HOME, check=False
+    )
     return tests.returncode or int(bool(failed))
 
 

@@ -1,17 +1,18 @@
-"""After the rounds of solve: plans that copy more than the policy allows are cut, one task a cluster."""
+"""After the rounds of solve: plans that copy more than is allowed, or fill a disk, are cut, one task a cluster."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
 import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from optimizer.domain import Bands, Brokers, Floats
 from optimizer.frames.cluster import replica_matrix, to_partitions
-from optimizer.settings import MoveLimit, Settings
-from optimizer.solve.bands import disk_limit
+from optimizer.settings import MoveLimit, Policy, Settings
+from optimizer.solve.bands import DISK, disk_limit
 from optimizer.solve.limit import changes_of
 from optimizer.solve.limit_choice import keep_within
 from optimizer.solve.limit_findings import Cut
@@ -30,16 +31,34 @@ class Planned(Protocol):
     loads: Floats
 
 
-def _cuts(placement: DataFrame, states: Mapping[str, Planned], limits: Mapping[str, MoveLimit]) -> dict[str, Cut]:
-    """The clusters whose plans copy more than they may."""
+def _filled(state: Planned, policy: Policy) -> bool:
+    """Whether a plan fills a disk over its limit, or one that was over it further."""
+    may = np.maximum(disk_limit(state.brokers, policy), state.loads_before[:, DISK])
+    return bool((state.loads[:, DISK] > may).any())
+
+
+def _cuts(placement: DataFrame, states: Mapping[str, Planned], settings: Settings) -> dict[str, Cut]:
+    """The clusters whose plans copy more than they may, or fill a disk."""
+    limits = {c: limit for c, limit in settings.move_limits().items() if c in states}
+    filled = {c for c in limits if _filled(states[c], settings.policy)}
+    asked = sorted(filled | {c for c, limit in limits.items() if limit != MoveLimit()})
+    if not asked:
+        return {}
     copies = F.size(F.array_except("current", "replicas"))
-    wanted = placement.where(F.col("cluster_id").isin(*limits)).groupBy("cluster_id")
+    wanted = placement.where(F.col("cluster_id").isin(*asked)).groupBy("cluster_id")
     sums = wanted.agg(F.sum(copies * F.col("size_bytes")).alias("moved_bytes"), F.sum(copies).alias("moves"))
-    return {
-        row.cluster_id: Cut(limits[row.cluster_id], row.moved_bytes, row.moves, states[row.cluster_id].loads)
+    headroom = settings.policy.disk_headroom
+    cuts = {
+        row.cluster_id: Cut(
+            limits[row.cluster_id],
+            row.moved_bytes,
+            row.moves,
+            states[row.cluster_id].loads,
+            disk_headroom=headroom if row.cluster_id in filled else None,
+        )
         for row in sums.orderBy("cluster_id").collect()
-        if row.moved_bytes > limits[row.cluster_id].moved_bytes or row.moves > limits[row.cluster_id].moves
     }
+    return {c: cut for c, cut in cuts.items() if cut.names}
 
 
 @dataclass(frozen=True)
@@ -89,8 +108,7 @@ def within_limits(
     cuts : dict
         What the plan would have been, for each cluster whose plan was cut.
     """
-    asked = {c: limit for c, limit in settings.move_limits().items() if c in states and limit != MoveLimit()}
-    cuts = _cuts(placement, states, asked) if asked else {}
+    cuts = _cuts(placement, states, settings)
     if not cuts:
         return placement.withColumn("held_back", F.lit(False)), {}
     facts = {

@@ -27,9 +27,10 @@ GAIN = 1e-9
 
 
 def keep_within(changes: Changes) -> Bools:
-    """The changes to keep, (N,): all of them where the limit allows it."""
+    """The changes to keep, (N,): all of them where the limits allow it."""
     everything = np.ones(len(changes), dtype=bool)
-    if (changes.left(everything) >= 0).all():
+    over = changes.overfull(everything, changes.loads_with(everything))
+    if (changes.left(everything) >= 0).all() and not over.any():
         return everything
     urgent = urgent_first(changes)
     rows = np.flatnonzero(~urgent)

@@ -12,6 +12,7 @@ from optimizer.solve.proposal import Finding, partition_name
 
 LIMITED = "limited"
 REMEDY = "run again once this plan is executed, or raise the limit"
+DISK_REMEDY = "add disk, let more brokers accept replicas, or lower disk_headroom"
 _LEFT = {
     "band": "loads of brokers outside bands that they would be in",
     "not_emptied": "replicas on brokers to empty",
@@ -32,19 +33,30 @@ class Cut:
         What it would copy.
     loads : (B, D) float64
         Loads of the brokers after it, absolute.
+    disk_headroom : float, optional
+        Where it would fill a disk further than this headroom allows.
     """
 
     limit: MoveLimit
     moved_bytes: int
     moves: int
     loads: Floats
+    disk_headroom: float | None = None
+
+    @property
+    def remedy(self) -> str:
+        """What would do."""
+        over = self.moved_bytes > self.limit.moved_bytes or self.moves > self.limit.moves
+        wanted = (REMEDY, over), (DISK_REMEDY, self.disk_headroom is not None)
+        return "; ".join(remedy for remedy, is_wanted in wanted if is_wanted)
 
     @property
     def names(self) -> str:
-        """The limits that it is over, as the configuration names them."""
+        """The limits that it is over, as the configuration names them; empty where it is within them."""
         binds = (
             (self.moved_bytes > self.limit.moved_bytes, f"max_moved_gb = {self.limit.moved_bytes / BYTES_PER_GB:.12g}"),
             (self.moves > self.limit.moves, f"max_moves = {self.limit.moves}"),
+            (self.disk_headroom is not None, f"disk_headroom = {self.disk_headroom}"),
         )
         return ", ".join(name for is_over, name in binds if is_over)
 
@@ -76,18 +88,18 @@ def with_limit(
         if finding.rule in _LEFT and finding.subject.partition(" on ")[0] in names:
             left[finding.rule] += 1
             detail = f"{finding.detail}; the limit leaves it for a later run"
-            finding = replace(finding, detail=detail, remedy=REMEDY)
+            finding = replace(finding, detail=detail, remedy=cut.remedy)
         told.append(finding)
-    return [*told, *_not_resized(partitions, held_back), _limited(cut, int(held_back.sum()), left)]
+    return [*told, *_not_resized(cut, partitions, held_back), _limited(cut, int(held_back.sum()), left)]
 
 
-def _not_resized(partitions: Partitions, held_back: Bools) -> Iterator[Finding]:
+def _not_resized(cut: Cut, partitions: Partitions, held_back: Bools) -> Iterator[Finding]:
     """Partitions that keep their replication factor though another is asked."""
     now = (partitions.replicas >= 0).sum(axis=1)
     for row in np.flatnonzero(held_back & (now != partitions.replication_factor)):
         detail = f"{partitions.replication_factor[row]} are asked for; the limit leaves it for a later run"
         subject = f"{partition_name(partitions, row)} on {now[row]} replicas"
-        yield Finding("not_resized", subject, "after", detail, REMEDY)
+        yield Finding("not_resized", subject, "after", detail, cut.remedy)
 
 
 def _held_out(cut: Cut, brokers: Brokers, limits: Bands, after: Floats) -> Iterator[str]:
@@ -102,4 +114,4 @@ def _limited(cut: Cut, held_back: int, left: dict[str, int]) -> Finding:
     whole = f"without the limit the plan would copy {cut.moved_bytes / BYTES_PER_GB:.1f} GB in {cut.moves} moves"
     rest = [f"{count} {_LEFT[rule]}" for rule, count in left.items() if count]
     detail = f"{whole}; {held_back} partitions stay where they are, those that are worth least"
-    return Finding(LIMITED, cut.names, "after", ": ".join([detail, ", ".join(rest)]) if rest else detail, REMEDY)
+    return Finding(LIMITED, cut.names, "after", ": ".join([detail, ", ".join(rest)]) if rest else detail, cut.remedy)

@@ -1,5 +1,6 @@
-"""A limit in Spark: solve cuts the plan of one cluster of two, plan and emit carry it on, and the audit agrees."""
+"""A limit in Spark: solve cuts the plan of one cluster of several, plan and emit carry it on, and the audit agrees."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,11 +12,17 @@ from optimizer.configuration import build
 from optimizer.errors import AuditFailed
 from optimizer.frames import emit, plan, solve
 from optimizer.settings import Settings
+from optimizer.solve.limit_findings import DISK_REMEDY
 from optimizer.stages import Frames, Run
 from tests.frames.test_solve import frames_of, rows_of, stable
 
 LIMIT_GB = 60
-CLUSTERS: list[dict[str, Any]] = [{"id": "a", "input": "x", "max_moved_gb": LIMIT_GB}, {"id": "b", "input": "y"}]
+HEADROOM, SPARE = 0.1, 1.02
+CLUSTERS: list[dict[str, Any]] = [
+    {"id": "a", "input": "x", "max_moved_gb": LIMIT_GB},
+    {"id": "b", "input": "y"},
+    {"id": "full", "input": "z"},
+]
 
 
 def settings_with(clusters: list[dict[str, Any]]) -> Settings:
@@ -28,11 +35,27 @@ def run_of(spark: SparkSession, clusters: list[dict[str, Any]]) -> Run:
     return Run(spark, "r", settings_with(clusters), "test")
 
 
+def disk_bytes(partitions: list[dict[str, Any]], lists: str) -> Counter[int]:
+    """Bytes on each broker."""
+    held: Counter[int] = Counter()
+    for row in partitions:
+        held.update(dict.fromkeys(row[lists], row["size_bytes"]))
+    return held
+
+
+def with_full_disks(rows: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
+    """The cluster with disks that have little room beside what they hold: too little for the broker to empty."""
+    held = disk_bytes(rows["instance"], "replicas")
+    for broker in rows["instance_brokers"]:
+        broker["disk_capacity_bytes"] = int(max(held[broker["broker_id"]], 10**9) * SPARE / (1 - HEADROOM))
+    return rows
+
+
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession) -> Iterator[Frames]:
-    """Every table of a fleet of two, of which one has a limit, from solve to emit."""
-    run = run_of(spark, CLUSTERS)
-    inputs = dict(frames_of(spark, rows_of("a", seed=1), rows_of("b", seed=2)))
+    """Every table of a fleet of three, of which one has a limit and one has full disks, from solve to emit."""
+    run, full = run_of(spark, CLUSTERS), with_full_disks(rows_of("full", seed=3))
+    inputs = dict(frames_of(spark, *(rows_of(c, seed=seed) for c, seed in (("a", 1), ("b", 2))), full))
     for name in ("baseline", "quality_results"):
         inputs[name] = spark.createDataFrame([], schemas.ALL[name].schema)
     for stage in (solve, plan, emit):
@@ -76,7 +99,23 @@ def test_the_pages_say_so(tables: Frames) -> None:
         "a/report.html": True,
         "b/summary.txt": False,
         "b/report.html": False,
+        "full/summary.txt": False,
+        "full/report.html": False,
     }
+
+
+def test_no_disk_is_filled_and_it_is_told(tables: Frames) -> None:
+    """What the disks can't take stays on the broker to empty, with findings that say what would do."""
+    rows = [row.asDict() for row in tables["plan"].where("cluster_id = 'full'").collect()]
+    before, after = disk_bytes(rows, "current_replicas"), disk_bytes(rows, "proposed_replicas")
+    assert 0 < after[100] < before[100]
+    assert all(size <= max(before[b], 10**9) * SPARE + 1 for b, size in after.items())
+    findings = tables["findings"].where("cluster_id = 'full'").collect()
+    (told,) = [row for row in findings if row.rule == "limited"]
+    assert told.subject == "disk_headroom = 0.1"
+    left = [row for row in findings if row.rule == "not_emptied"]
+    assert left
+    assert {row.remedy for row in left} == {told.remedy} == {DISK_REMEDY}
 
 
 def test_what_is_urgent_goes_first(tables: Frames) -> None:
@@ -91,7 +130,7 @@ def test_what_is_urgent_goes_first(tables: Frames) -> None:
 
 def test_the_audit_refuses_a_plan_over_its_limit(spark: SparkSession, tables: Frames) -> None:
     """The gate of emit stops a plan that copies more than the configuration allows."""
-    tighter = [{**CLUSTERS[0], "max_moved_gb": LIMIT_GB / 2}, CLUSTERS[1]]
+    tighter = [{**CLUSTERS[0], "max_moved_gb": LIMIT_GB / 2}, *CLUSTERS[1:]]
     with pytest.raises(AuditFailed, match=r"cluster a(?s:.*)limit: moved_bytes: the plan copies"):
         emit.gate(tables, run_of(spark, tighter))
 
