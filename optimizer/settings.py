@@ -144,7 +144,7 @@ class Solver:
     rack_shard_brokers: int = 25
     rounds: int = 4
     seed: int = 20
-    curve_brokers: int = 60
+    curve_brokers: int = 120
 
     def __post_init__(self) -> None:
         between("solver", {"shard_brokers": self.shard_brokers, "rack_shard_brokers": self.rack_shard_brokers}, 2, 200)

@@ -19,9 +19,10 @@ TIE_BREAK = 0.001
 FEW_MOVES_TIE_BREAK = 0.0003  # many small replicas round well, but each is a move
 GAP_TIE_BREAK = 0.005
 GAP = 1e-3  # of the bound: where a plan of few moves is further away, more is tried
-FEW_MOVES = 400  # a shard with more has one plan: there fewer are not to be had
+MANY_MOVES = 400  # a shard with more has one plan: there fewer are not to be had
+FEW_MOVES = 10  # a broker: a shard with more is not asked for the whole curve
 PLAN_PRICES = (0.003, 0.03, 0.1)
-CURVE_PRICES = (0.003, 0.03, 0.1, 0.3, 0.8, 1.0, 1.4, 2.0, 8.0, 20.0)
+CURVE_PRICES = (0.003, 0.03, 0.1, 0.3, 0.8, 2.0, 4.0, 8.0)
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def plans_of(problem: ShardProblem, options: Options, search: Search) -> tuple[l
     plans: list[Plan] = []
     mean_size = float(problem.size.mean())
     for price in search.move_prices:
-        if plans and not _has_few_moves(plans[0].state):
+        if plans and not _may_have_fewer(plans[0].state, price):
             break
         priced = options.priced(problem.size, price * mean_size)
         relaxation = relax(problem, priced, base, FEW_MOVES_TIE_BREAK if plans else TIE_BREAK)
@@ -79,15 +80,21 @@ def plans_of(problem: ShardProblem, options: Options, search: Search) -> tuple[l
     return plans, proof
 
 
-def _has_few_moves(state: State) -> bool:
-    return bool(np.count_nonzero(state.replica >= 0) <= FEW_MOVES)
+def _moves(state: State) -> int:
+    return int(np.count_nonzero(state.replica >= 0))
+
+
+def _may_have_fewer(first: State, price: float) -> bool:
+    """Whether a price is tried after the first plan."""
+    few = price in PLAN_PRICES or _moves(first) <= FEW_MOVES * len(first.loads)
+    return few and _moves(first) <= MANY_MOVES
 
 
 def _is_far(problem: ShardProblem, options: Options, state: State, bound: float) -> bool:
     """Whether a plan of few moves has a gap, or leaves a broker outside its bands."""
     broken = violation(problem, state.loads) > SETTLED
     far = broken or moved_bytes(problem, options, state) > bound + GAP * abs(bound)
-    return far and _has_few_moves(state)
+    return far and _moves(state) <= MANY_MOVES
 
 
 def _rounded(
