@@ -12,12 +12,14 @@ import numpy as np
 import pandas as pd
 
 from optimizer.domain import Cluster, Ints
+from optimizer.frames.certificate import WIDE_GAP
 from optimizer.frames.cluster import to_cluster
 from optimizer.frames.rounds import stable_number
 from optimizer.settings import Settings
-from optimizer.solve.assemble import assemble
+from optimizer.solve.assemble import ClusterFrame, assemble
 from optimizer.solve.bands import DISK, bands_for, broker_loads, demand_of, load_scale, replica_weights
-from optimizer.solve.bound import band_price, flow_bytes, forced_bytes, partition_terms, usable_prices, widen
+from optimizer.solve.bound import band_price, copies_of, flow_bytes, forced_bytes, partition_terms, usable_prices, widen
+from optimizer.solve.cluster_prices import cluster_prices, is_small_enough
 from optimizer.solve.ownership import must_change_racks
 from optimizer.solve.progress import ClusterRound, ClusterState, close_round, next_round
 from optimizer.solve.proposal import disorder
@@ -36,7 +38,8 @@ class Outcome:
     replicas : (P, W) int64
         Broker indices after the plan, slot by slot against those before.
     moved_bytes, bound_bytes : int
-        The bound is the best of forced, flow and the Lagrangian at the shards' prices.
+        The bound is the best of forced, flow and the Lagrangian at the prices of the shards or, where these leave a
+        gap, of the cluster.
     violation : float
         Load outside the bands, in mean broker loads.
     cpu_seconds : float
@@ -162,5 +165,12 @@ def _bound(cluster: Cluster, state: ClusterState, after: Ints) -> int:
     limits = widen(state.limits, state.loads)
     prices = usable_prices(state.prices * state.scale[DISK] / state.scale, limits)
     lagrangian = partition_terms(brokers, partitions, prices, after).sum() - band_price(prices, limits)
+    moved = (copies_of(partitions.replicas, after) * partitions.size_bytes).sum()
+    small = is_small_enough(len(brokers), int((after >= 0).sum()))
+    if state.shards > 1 and small and moved > (1 + WIDE_GAP) * lagrangian:
+        frame = ClusterFrame(brokers, limits, state.loads_before, state.scale)
+        of_cluster = cluster_prices(frame, partitions, after) * state.scale[DISK] / state.scale
+        more = usable_prices(of_cluster, limits)
+        lagrangian = max(lagrangian, partition_terms(brokers, partitions, more, after).sum() - band_price(more, limits))
     forced = int(forced_bytes(brokers, partitions, after).sum())
     return max(forced, flow_bytes(state.loads_before, limits, state.loads), int(np.floor(lagrangian)))

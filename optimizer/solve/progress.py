@@ -54,6 +54,8 @@ class ClusterState:
         Balancing rounds in a row that have not made it less.
     idle : int
         Balancing rounds in a row that have moved nothing.
+    shards : int
+        Shards of the first balancing round.
     """
 
     brokers: Brokers
@@ -72,6 +74,7 @@ class ClusterState:
     violation: float = np.inf
     stalled: int = 0
     idle: int = 0
+    shards: int = 0
     curve: list[CurvePoint] = field(default_factory=list)
     search_bytes: int | None = None
 
@@ -169,7 +172,7 @@ def close_round(state: ClusterState, statuses: Sequence[ShardStatus], task: Clus
         for row in (r for r in statuses if r.prices):
             at = np.searchsorted(state.brokers.ids, row.broker_ids)
             state.prices[at] = np.array(row.prices).reshape(len(at), -1)
-        state.curve = curve_of(statuses, state.scale[DISK])
+        state.curve, state.shards = curve_of(statuses, state.scale[DISK]), len(statuses)
     state.balanced = True
     searched = [r.search_bytes for r in statuses if r.search_bytes is not None]
     state.search_bytes = max(searched, default=state.search_bytes)

@@ -17,6 +17,7 @@ from optimizer.solve.shard import Options, ShardProblem
 
 ITERATIONS = 60
 BOUND_ITERATIONS = 6
+AROUND_ITERATIONS = 10
 PER_PAIR = 24
 STOP_GAP = 5e-4
 BROKEN = 0.2
@@ -137,3 +138,17 @@ def prove(relaxation: Relaxation, options: Options) -> Proof:
     master.keep(relaxation.value > TAKEN)
     _, proof = _generate(master, BOUND_ITERATIONS, for_rounding=False)
     return proof
+
+
+def prove_around(problem: ShardProblem, options: Options, base: State, columns: Ints) -> Proof:
+    """Prices and bound by the bytes alone, from columns that a plan has taken: flat indices into (K, n).
+
+    First without the rows that let a partition move once, then with one column for each partition that broke its row.
+    """
+    master = Master(problem, options, base, 0.0)
+    master.cost = options.cost
+    master.pool = np.union1d(master.pool, columns)
+    _, plain = _generate(master, AROUND_ITERATIONS, for_rounding=False)
+    master.pool = np.union1d(master.pool, columns)
+    _, thinned = _generate(master, AROUND_ITERATIONS, for_rounding=True)
+    return max(plain, thinned, key=lambda proof: proof.bound)

@@ -8,8 +8,10 @@ from benchmarks.generate import generate
 from benchmarks.in_memory import cluster_of, solve
 from optimizer.configuration import build, read_toml
 from optimizer.settings import Policy
-from optimizer.solve.bands import bands, broker_loads, replica_weights
-from optimizer.solve.bound import band_price, flow_bytes, flow_prices, partition_terms
+from optimizer.solve.assemble import ClusterFrame
+from optimizer.solve.bands import DISK, bands, broker_loads, demand_of, load_scale, replica_weights
+from optimizer.solve.bound import band_price, flow_bytes, flow_prices, partition_terms, usable_prices, widen
+from optimizer.solve.cluster_prices import cluster_prices
 from setup.paths import HOME
 from tests.solve.clusters import bounds, moved_bytes, out_of_band, plan_one_shard, rack_breaches
 
@@ -37,6 +39,21 @@ def test_shards_of_ten_brokers_lose_little(scenario: str, gap: float) -> None:
     assert found.shards >= 3 and found.violation < 1e-6
     assert rack_breaches(cluster, found.replicas) == 0
     assert found.bound_bytes <= found.moved_bytes <= (1 + gap) * found.bound_bytes
+
+
+def test_prices_of_the_whole_cluster_prove_what_those_of_shards_cannot() -> None:
+    """Shards of ten brokers prove too little; the relaxation around their plan proves more, and never too much."""
+    cluster = cluster_of(generate("S", "drift", 1), "drift")
+    brokers, partitions = cluster.brokers, cluster.partitions
+    found = solve(cluster, replace(SETTINGS, solver=replace(SETTINGS.solver, shard_brokers=10, curve_brokers=0)))
+    weights = replica_weights(partitions)
+    before, after = (broker_loads(len(brokers), placed, weights) for placed in (partitions.replicas, found.replicas))
+    limits, scale = widen(bands(cluster, Policy()), after), load_scale(brokers, demand_of(partitions))
+    prices = cluster_prices(ClusterFrame(brokers, limits, before, scale), partitions, found.replicas)
+    prices = usable_prices(prices * scale[DISK] / scale, limits)
+    bound = partition_terms(brokers, partitions, prices, found.replicas).sum() - band_price(prices, limits)
+    whole = plan_one_shard(cluster, Policy())
+    assert 0.998 * moved_bytes(cluster, whole.replicas) <= bound <= moved_bytes(cluster, whole.replicas)
 
 
 def test_flow_prices_prove_what_the_flow_bound_does() -> None:
