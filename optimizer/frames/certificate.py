@@ -75,7 +75,7 @@ def _of_whole_clusters(
     placement: DataFrame, states: Mapping[str, Solved], limits: Mapping[str, Bands]
 ) -> dict[str, Floats]:
     """Prices of some clusters from their relaxations around the plan, one task a cluster, in bytes per absolute unit;
-    none where GLOP does not end."""
+    none where that fails."""
     frames = {c: ClusterFrame(s.brokers, limits[c], s.loads_before, s.scale) for c, s in states.items()}
 
     def of_cluster(frame: pd.DataFrame) -> pd.DataFrame:
@@ -86,7 +86,7 @@ def _of_whole_clusters(
         reached = reached_by(rows, cluster.brokers.ids, partitions.replicas.shape[1])
         try:
             prices = cluster_prices(cluster, partitions, reached)
-        except ArithmeticError:
+        except Exception:  # the other prices stand
             prices = np.zeros((0, len(cluster.scale)))
         return pd.DataFrame({"cluster_id": [cluster_id], "prices": [prices.ravel().tolist()]})
 
@@ -100,7 +100,7 @@ def _of_whole_clusters(
 
 def _has_wide_gap(state: Solved, moved: int, bound: float) -> bool:
     """Whether the shards of a cluster prove little, and one task can prove more."""
-    replicas = int(state.demand.load[:, REPLICAS].sum())
+    replicas = int(state.loads[:, REPLICAS].sum())
     is_small = is_small_enough(len(state.brokers), replicas)
     return state.shards > 1 and is_small and moved > (1 + WIDE_GAP) * bound
 

@@ -2,7 +2,8 @@
 
 Shards that could not agree on what a move is worth prove little together. The relaxation of all brokers at once would
 take long to find its columns; but the plan has found most of them, so column generation starts with the plan's moves
-and ends after a few solves. Any prices prove a bound (``bound.partition_terms``).
+and ends after a few solves. In a wide cluster it sees the replicas of the fuller brokers alone (``shard.MOST_CELLS``);
+any prices prove a bound (``bound.partition_terms``).
 """
 
 import numpy as np
@@ -13,12 +14,12 @@ from optimizer.solve.choice import seed
 from optimizer.solve.relaxation import prove_around
 from optimizer.solve.shard import legal_options
 
-MOST_CELLS = 8_000_000  # (replica, broker) pairs: some 100 MB for each of a few arrays
+MOST_PAIRS = 8_000_000  # (replica, broker): some 60 MB for each of a dozen arrays
 
 
 def is_small_enough(brokers: int, replicas: int) -> bool:
     """Whether the relaxation of the whole cluster fits one task."""
-    return brokers * replicas <= MOST_CELLS
+    return brokers * replicas <= MOST_PAIRS
 
 
 def cluster_prices(frame: ClusterFrame, partitions: Partitions, reached: Ints) -> Floats:

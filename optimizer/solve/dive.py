@@ -31,5 +31,6 @@ def largest_decided(relaxation: Relaxation, options: Options) -> tuple[Options, 
     open_.flat[moves[taken]] = True
     goes = np.zeros(len(size), dtype=bool)
     goes[partition[taken]] = True
-    undecided = ~largest | (options.needed & ~goes)
+    based = master.base.replica >= 0  # what is not in the columns of these stays with their base
+    undecided = ~largest | ((options.needed | based) & ~goes)
     return options.only(open_ | undecided[options.partition][:, None], goes)

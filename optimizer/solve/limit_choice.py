@@ -34,7 +34,10 @@ def keep_within(changes: Changes) -> Bools:
         return everything
     urgent = urgent_first(changes)
     rows = np.flatnonzero(~urgent)
-    values, reduced_cost = relaxed(changes, urgent)
+    try:
+        values, reduced_cost = relaxed(changes, urgent)
+    except ArithmeticError:  # without the program the changes are chosen one by one
+        return _improved(changes, urgent, rows, rows[:POOL])
     whole = np.abs(values - np.round(values)) < WHOLE
     near = rows[np.argsort(np.where(whole, np.abs(reduced_cost), -1), kind="stable")[:POOL]]
     choices = [_improved(changes, urgent | _at(changes, rows, values >= level), rows, near) for level in ROUND_FROM]

@@ -44,10 +44,18 @@ class Cut:
     disk_headroom: float | None = None
 
     @property
+    def _copies_too_much(self) -> bool:
+        return self.moved_bytes > self.limit.moved_bytes or self.moves > self.limit.moves
+
+    @property
+    def why(self) -> str:
+        """Why something is left, after what is left."""
+        return "the limit leaves it for a later run" if self._copies_too_much else "the disks have no room"
+
+    @property
     def remedy(self) -> str:
         """What would do."""
-        over = self.moved_bytes > self.limit.moved_bytes or self.moves > self.limit.moves
-        wanted = (REMEDY, over), (DISK_REMEDY, self.disk_headroom is not None)
+        wanted = (REMEDY, self._copies_too_much), (DISK_REMEDY, self.disk_headroom is not None)
         return "; ".join(remedy for remedy, is_wanted in wanted if is_wanted)
 
     @property
@@ -87,7 +95,7 @@ def with_limit(
     for finding in findings:
         if finding.rule in _LEFT and finding.subject.partition(" on ")[0] in names:
             left[finding.rule] += 1
-            detail = f"{finding.detail}; the limit leaves it for a later run"
+            detail = f"{finding.detail}; {cut.why}"
             finding = replace(finding, detail=detail, remedy=cut.remedy)
         told.append(finding)
     return [*told, *_not_resized(cut, partitions, held_back), _limited(cut, int(held_back.sum()), left)]
@@ -97,7 +105,7 @@ def _not_resized(cut: Cut, partitions: Partitions, held_back: Bools) -> Iterator
     """Partitions that keep their replication factor though another is asked."""
     now = (partitions.replicas >= 0).sum(axis=1)
     for row in np.flatnonzero(held_back & (now != partitions.replication_factor)):
-        detail = f"{partitions.replication_factor[row]} are asked for; the limit leaves it for a later run"
+        detail = f"{partitions.replication_factor[row]} are asked for; {cut.why}"
         subject = f"{partition_name(partitions, row)} on {now[row]} replicas"
         yield Finding("not_resized", subject, "after", detail, cut.remedy)
 

@@ -118,7 +118,8 @@ class ClusterRound:
 
 
 def search_for(state: ClusterState, settings: Settings) -> Search:
-    """The prices on moves that are tried: the policy's, or a few; on smaller clusters the first round has the curve."""
+    """The prices on moves that are tried: the policy's, or a few; on smaller clusters the first round has the curve, as
+    far as shards have few moves."""
     policy = settings.policy
     if policy.move_price > 0:
         return Search((policy.move_price,), policy.bytes_tolerance)

@@ -149,6 +149,5 @@ def prove_around(problem: ShardProblem, options: Options, base: State, columns: 
     master.cost = options.cost
     master.pool = np.union1d(master.pool, columns)
     _, plain = _generate(master, AROUND_ITERATIONS, for_rounding=False)
-    master.pool = np.union1d(master.pool, columns)
     _, thinned = _generate(master, AROUND_ITERATIONS, for_rounding=True)
     return max(plain, thinned, key=lambda proof: proof.bound)

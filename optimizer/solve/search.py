@@ -68,13 +68,14 @@ def plans_of(problem: ShardProblem, options: Options, search: Search) -> tuple[l
         if plans and not _may_have_fewer(plans[0].state, price):
             break
         priced = options.priced(problem.size, price * mean_size)
-        relaxation = relax(problem, priced, base, FEW_MOVES_TIE_BREAK if plans else TIE_BREAK)
+        for_bytes = price <= PLAN_PRICES[0]
+        relaxation = relax(problem, priced, base, TIE_BREAK if for_bytes else FEW_MOVES_TIE_BREAK)
         starts = [relaxation.rounded(at) for at in (THRESHOLDS if price < FEW_MOVES_PRICE else MORE_THRESHOLDS)]
-        decided, rows = largest_decided(relaxation, priced)
+        decided = largest_decided(relaxation, priced) if for_bytes else None  # of the columns that a proof takes away
         proof = proof or prove(relaxation, options)
         found = [_rounded(problem, priced, base, relaxation, starts, proof.bound)]
-        if not plans and _is_far(problem, options, found[0], proof.bound):
-            found.append(_dived(problem, decided, rows, proof.bound))
+        if decided and _is_far(problem, options, found[0], proof.bound):
+            found.append(_dived(problem, *decided, proof.bound))
             found.append(_smaller(problem, priced, base, proof.bound))
         plans += [Plan(_point(problem, options, price, state), state) for state in found]
     return plans, proof
@@ -123,7 +124,7 @@ def best_of(plans: list[Plan], bytes_tolerance: float) -> tuple[tuple[CurvePoint
     """The curve, of each price its best plan, and the plan that is taken (``choose``)."""
     points = tuple(plan.point for plan in plans)
     taken = choose(points, bytes_tolerance)
-    ahead = sorted(points, key=lambda p: (p.move_price, p.violation > SETTLED, p.cost))
+    ahead = sorted(points, key=lambda p: (p.move_price, max(p.violation - SETTLED, 0), p.cost))
     best = {point.move_price: point for point in reversed(ahead)}
     curve = tuple(points[taken] if price == points[taken].move_price else best[price] for price in sorted(best))
     return curve, plans[taken].state

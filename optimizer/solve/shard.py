@@ -134,7 +134,7 @@ class Options:
     partition, slot, source : (K,) int64
         The movable replicas; ``source`` is a member index.
     pushes : (K,) bool
-        It must leave and no member has room for its topic: it goes where there is none.
+        It must leave and no member that it may go to has room for its topic: it goes where there is none.
     allowed : (K, n) bool
     copies : (K, n) float64
         Copies made: 1, 0 for moving on one that is paid already, -1 where a copy becomes unnecessary.
@@ -240,7 +240,7 @@ def _spread(
         return allowed, nothing, nothing
     topic = problem.topic[partition]
     roomy = allowed & spread.has_room[topic]
-    pushes = forced & ~roomy.any(axis=1)
+    pushes = forced & allowed.any(axis=1) & ~roomy.any(axis=1)
     busy = np.zeros(len(problem.hosts), dtype=bool)
     busy[partition[forced]] = True
     may_leave = roomy.any(axis=1) & ~busy[partition] & (problem.mobility == FREE)[partition]

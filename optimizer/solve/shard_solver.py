@@ -38,7 +38,7 @@ class ShardSolution:
     candidates : int
         Legal options, all of them priced.
     curve : tuple of CurvePoint
-        The plans tried, one for each price on moves.
+        The best plan of each price on moves that was tried.
     search_bytes : int, optional
         Of a small cluster: whole bytes that any placement inside the bands copies against the one before the plan,
         proven by search (``exact``).
@@ -66,9 +66,9 @@ def _nothing(problem: ShardProblem, before: float) -> ShardSolution:
 def solve_shard(problem: ShardProblem, search: Search = PLAN) -> ShardSolution:
     """Find the cheapest single moves that bring the shard's brokers into their bands and mend what must be mended.
 
-    Each price on moves gives a plan; of those with the least violation and bytes within the tolerance of the least,
-    the one with the fewest moves is taken. Where its moves together bring more of a topic to a member than there may
-    be, the ones without room are closed and it is solved again.
+    Each price on moves gives a plan or more, as long as there are few moves; of those with the least violation and
+    bytes within the tolerance of the least, the one with the fewest moves is taken. Where its moves together bring more
+    of a topic to a member than there may be, the ones without room are closed and it is solved again.
     """
     before = violation(problem, problem.loads)
     options = legal_options(problem)
@@ -83,7 +83,7 @@ def solve_shard(problem: ShardProblem, search: Search = PLAN) -> ShardSolution:
         closed = closed_by(problem, options, state, over)
         options = options.only(~closed, np.zeros(len(options.needed), dtype=bool))[0]
         if not len(options.partition):
-            return _nothing(problem, before)
+            return replace(_nothing(problem, before), bound=None)
         plans, _ = plans_of(problem, options, search)
         points, state = best_of(plans, search.bytes_tolerance)
     state = with_room(problem, options, state)
