@@ -12,7 +12,7 @@ CHECKS = (
     ("lint-imports", "--no-logo"),
 )
 # Every test: two at a time, those of one file together, because many share what their file sets up.
-ALL_TESTS = ("-n", "2", "--dist", "loadfile")
+ALL_TESTS = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
 
 
 def run_checks(checks: tuple[tuple[str, ...], ...] = CHECKS) -> list[str]:
