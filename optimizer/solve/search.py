@@ -17,7 +17,7 @@ MORE_THRESHOLDS = (0.5, 0.9, 0.3, 0.7)
 FEW_MOVES_PRICE = 0.3  # from here on a plan has few moves: each rounding is quick, and they differ
 TIE_BREAK = 0.001
 FEW_MOVES_TIE_BREAK = 0.0003  # many small replicas round well, but each is a move
-GAP_TIE_BREAK = 0.005
+GAP_TIE_BREAK = 0.005  # smaller replicas still: more moves, and less lost when they are rounded
 GAP = 1e-3  # of the bound: where a plan of few moves is further away, more is tried
 MANY_MOVES = 400  # a shard with more has one plan: there fewer are not to be had
 FEW_MOVES = 10  # a broker: a shard with more is not asked for the whole curve
@@ -76,7 +76,7 @@ def plans_of(problem: ShardProblem, options: Options, search: Search) -> tuple[l
         found = [_rounded(problem, priced, base, relaxation, starts, proof.bound)]
         if decided and _is_far(problem, options, found[0], proof.bound):
             found.append(_dived(problem, *decided, proof.bound))
-            found.append(_smaller(problem, priced, base, proof.bound))
+            found.append(_solved_again(problem, priced, base, GAP_TIE_BREAK, proof.bound))
         plans += [Plan(_point(problem, options, price, state), state) for state in found]
     return plans, proof
 
@@ -105,18 +105,15 @@ def _rounded(
     return best_rounding(pool, base, starts, bound)
 
 
-def _smaller(problem: ShardProblem, options: Options, base: State, bound: float) -> State:
-    """The plan of smaller replicas: more moves, and less lost when they are rounded."""
-    relaxation = relax(problem, options, base, GAP_TIE_BREAK)
+def _solved_again(problem: ShardProblem, options: Options, base: State, tie_break: float, bound: float) -> State:
+    """The plan of a relaxation of its own, of which nothing is proven."""
+    relaxation = relax(problem, options, base, tie_break)
     return _rounded(problem, options, base, relaxation, [relaxation.rounded(at) for at in THRESHOLDS], bound)
 
 
 def _dived(problem: ShardProblem, decided: Options, rows: Ints, bound: float) -> State:
     """The plan once the largest replicas are decided, as a choice of the options whose ``rows`` these are."""
-    base = seed(problem, decided)
-    relaxation = relax(problem, decided, base, TIE_BREAK)
-    starts = [relaxation.rounded(at) for at in THRESHOLDS]
-    found = _rounded(problem, decided, base, relaxation, starts, bound)
+    found = _solved_again(problem, decided, seed(problem, decided), TIE_BREAK, bound)
     return State(np.where(found.replica >= 0, rows[found.replica], -1), found.target, found.loads)
 
 
