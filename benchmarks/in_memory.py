@@ -100,6 +100,7 @@ def cluster_of(instance: Mapping[str, Any], name: str) -> Cluster:
             "out_bytes_per_s": int(p["nw_out_kbps"] * KB),
             "mobility": "free",
             "topic_most_replicas": None,
+            "topic_most_leaders": None,
         }
         for p in instance["partitions"]
     ]

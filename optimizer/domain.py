@@ -96,6 +96,8 @@ class Partitions:
         FREE, FORCED_ONLY or FIXED.
     topic_most_replicas : (P,) int64
         Most replicas of the partition's topic on one broker, a very large number where nothing is asked.
+    topic_most_leaders : (P,) int64
+        Most preferred leaders of the partition's topic on one broker, likewise.
     """
 
     topic: NDArray[np.object_]
@@ -108,6 +110,7 @@ class Partitions:
     out_bytes_per_s: Ints
     mobility: Ints
     topic_most_replicas: Ints
+    topic_most_leaders: Ints
 
     def __len__(self) -> int:
         return len(self.partition)

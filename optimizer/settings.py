@@ -116,6 +116,7 @@ class Policy:
     max_moved_gb: float = 0.0
     max_moves: int = 0
     topic_spread: float = 0.0
+    topic_leader_spread: float = 0.0
 
     def __post_init__(self) -> None:
         _check_limits("policy", self.max_moved_gb, self.max_moves)
@@ -124,8 +125,10 @@ class Policy:
         between("policy", {"disk_headroom": self.disk_headroom}, 0, 0.95)
         between("policy", {"bytes_tolerance": self.bytes_tolerance}, 0, 1)
         between("policy", {"move_price": self.move_price}, 0, 1000)
-        if self.topic_spread != 0 and not 1 <= self.topic_spread <= 1000:
-            refuse("[policy] topic_spread", self.topic_spread, "give a number from 1 to 1000, or 0 for no rule")
+        for name in ("topic_spread", "topic_leader_spread"):
+            wanted = getattr(self, name)
+            if wanted != 0 and not 1 <= wanted <= 1000:
+                refuse(f"[policy] {name}", wanted, "give a number from 1 to 1000, or 0 for no rule")
         if self.rack_policy not in ("spread", "none"):
             refuse("[policy] rack_policy", self.rack_policy, "use spread or none")
         for pattern in self.exclude_topics:

@@ -27,6 +27,7 @@ INSTANCE = Table(
         column("factor_refused", TEXT, "why it keeps its replication factor though another is asked", nullable=True),
         column("pinned_brokers", INTS, "the only brokers that may hold it, ascending; null: any", nullable=True),
         column("topic_most_replicas", INT, "most of its topic's replicas on one broker; null: any", nullable=True),
+        column("topic_most_leaders", INT, "most of its topic's preferred leaders on one; null: any", nullable=True),
     ),
     key=("topic", "partition"),
     checks=(

@@ -38,6 +38,7 @@ class AuditPartition:
     mobility: str
     pinned_brokers: frozenset[int] | None = None
     topic_most_replicas: int | None = None
+    topic_most_leaders: int | None = None
 
     @property
     def key(self) -> Key:
@@ -65,6 +66,8 @@ class AuditLimits:
         Partitions that may keep their replication factor because the findings say so.
     excused_from_spread : frozenset of (topic, broker id)
         Brokers that may hold too many replicas of a topic because the findings say so.
+    excused_from_leader_spread : frozenset of (topic, broker id)
+        Brokers that may lead too many partitions of a topic, likewise.
     max_moved_bytes, max_moves : int, optional
         Bytes and replicas that the whole plan may copy.
     """
@@ -76,6 +79,7 @@ class AuditLimits:
     excused_from_pin: frozenset[Key] = frozenset()
     excused_from_factor: frozenset[Key] = frozenset()
     excused_from_spread: frozenset[tuple[str, int]] = frozenset()
+    excused_from_leader_spread: frozenset[tuple[str, int]] = frozenset()
     max_moved_bytes: int | None = None
     max_moves: int | None = None
 
@@ -183,6 +187,7 @@ def partitions_from_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[AuditPartit
             mobility=str(row["mobility"]),
             pinned_brokers=_optional_ids(row["pinned_brokers"]),
             topic_most_replicas=_optional_int(row["topic_most_replicas"]),
+            topic_most_leaders=_optional_int(row["topic_most_leaders"]),
         )
         for row in rows
     )

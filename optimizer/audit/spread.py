@@ -1,4 +1,4 @@
-"""The rule about the spread of topics: no broker is given more of one than the instance allows."""
+"""The rules about the spread of topics: no broker is given more of one, or leads more, than the instance allows."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ Targets = Mapping[Key, tuple[int, ...]]
 
 
 def check_spread(instance: Instance, targets: Targets) -> Iterator[Violation]:
-    """No broker holds more of a topic than its most, or than it held before where that is more, but where people are
+    """No broker holds or leads more of a topic than its most, or than before where that is more, but where people are
     told."""
     before = _counts(instance, {})
     for (topic, broker), (held, most) in sorted(crowded(instance, targets).items()):
@@ -18,6 +18,20 @@ def check_spread(instance: Instance, targets: Targets) -> Iterator[Violation]:
         if held > allowed and (topic, broker) not in instance.limits.excused_from_spread:
             detail = f"{held} replicas on broker {broker}, {before[topic, broker]} before, {most} are its most"
             yield Violation("topic_spread", topic, detail)
+    led, leads = _led(instance, {}), _led(instance, targets)
+    for (topic, broker), (held, most) in sorted(leads.items()):
+        was = led.get((topic, broker), (0, most))[0]
+        if held > max(most, was) and (topic, broker) not in instance.limits.excused_from_leader_spread:
+            detail = f"broker {broker} leads {held} partitions, {was} before, {most} are its most"
+            yield Violation("topic_leader_spread", topic, detail)
+
+
+def _led(instance: Instance, targets: Targets) -> dict[tuple[str, int], tuple[int, int]]:
+    """Partitions of each topic that has a most by preferred leader: how many, and the most."""
+    asked = [(key, p) for key, p in instance.partitions.items() if p.topic_most_leaders is not None]
+    most = {p.topic: p.topic_most_leaders or 0 for _, p in asked}
+    counts = Counter((p.topic, targets.get(key, p.replicas)[0]) for key, p in asked)
+    return {pair: (n, most[pair[0]]) for pair, n in counts.items()}
 
 
 def crowded(instance: Instance, targets: Targets) -> dict[tuple[str, int], tuple[int, int]]:

@@ -23,9 +23,9 @@ def _disclosed(findings: list[dict[str, Any]], rule: str) -> frozenset[tuple[str
     return frozenset((topic, int(partition)) for topic, _, partition in parts)
 
 
-def _crowded(findings: list[dict[str, Any]]) -> frozenset[tuple[str, int]]:
-    """Topics and brokers that findings name as holding too many replicas."""
-    names = (row["subject"].rpartition(" on broker ") for row in findings if row["rule"] == "topic_spread")
+def _crowded(findings: list[dict[str, Any]], rule: str) -> frozenset[tuple[str, int]]:
+    """Topics and brokers that findings name as holding, or leading, too many of a topic."""
+    names = (row["subject"].rpartition(" on broker ") for row in findings if row["rule"] == rule)
     return frozenset((topic, int(broker)) for topic, found, broker in names if found)
 
 
@@ -39,7 +39,8 @@ def _limits(settings: Settings, cluster_id: str, findings: list[dict[str, Any]])
         excused=_disclosed(findings, "not_emptied"),
         excused_from_pin=_disclosed(findings, "not_pinned"),
         excused_from_factor=_disclosed(findings, "not_resized"),
-        excused_from_spread=_crowded(findings),
+        excused_from_spread=_crowded(findings, "topic_spread"),
+        excused_from_leader_spread=_crowded(findings, "topic_leader_spread"),
         max_moved_bytes=allowed.moved_bytes,
         max_moves=allowed.moves,
     )

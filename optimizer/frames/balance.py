@@ -102,7 +102,7 @@ def with_balance(base: DataFrame, hosts: DataFrame, *, policy: Policy) -> DataFr
     """
     left = base.select(
         "cluster_id", "topic", "partition", "leader", "size_bytes", "in_bytes_per_s", "out_bytes_per_s",
-        "replication_factor", "mobility", "topic_most_replicas", *PLACEMENTS.values(),
+        "replication_factor", "mobility", "topic_most_replicas", "topic_most_leaders", *PLACEMENTS.values(),
         F.col("current_replicas").alias("replicas"),
     )  # fmt: skip
     grouped = left.groupBy("cluster_id").cogroup(hosts.groupBy("cluster_id"))

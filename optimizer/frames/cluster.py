@@ -78,6 +78,7 @@ def to_partitions(frame: pd.DataFrame, ids: Ints) -> Partitions:
         out_bytes_per_s=_ints(rows["out_bytes_per_s"]),
         mobility=_ints(rows["mobility"].map(MOBILITY.index)),
         topic_most_replicas=_ints(rows["topic_most_replicas"].astype("Int64").fillna(NO_LIMIT)),
+        topic_most_leaders=_ints(rows["topic_most_leaders"].astype("Int64").fillna(NO_LIMIT)),
     )
 
 

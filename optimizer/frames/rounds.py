@@ -28,7 +28,7 @@ from optimizer.solve.shard_solver import FAILED, ShardSolution, mend_shard, solv
 PLACEMENT_COLUMNS = (
     "topic string, partition int, replicas array<int>, leader int, replication_factor int, "
     "size_bytes bigint, in_bytes_per_s bigint, out_bytes_per_s bigint, mobility string, "
-    "topic_most_replicas int, current array<int>"
+    "topic_most_replicas int, topic_most_leaders int, current array<int>"
 )
 SHARD_INPUT = f"shard int, cluster_id string, owner boolean, {PLACEMENT_COLUMNS}"
 SHARD_OUTPUT = (

@@ -1,6 +1,6 @@
-"""The spread of topics in the snapshot: how many replicas of a topic one broker may hold."""
+"""The spread of topics in the snapshot: how many replicas of a topic one broker may hold, and how many it may lead."""
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from optimizer.frames.cluster import to_brokers
@@ -13,7 +13,8 @@ _SHARES = "cluster_id string, replication_factor int, share bigint"
 
 
 def with_topic_most(partitions: DataFrame, brokers: DataFrame, settings: Settings) -> DataFrame:
-    """Partitions with ``topic_most_replicas``: null where nothing is asked, and for topics with a pin.
+    """Partitions with ``topic_most_replicas`` and ``topic_most_leaders``: null where nothing is asked, and for topics
+    with a pin.
 
     Parameters
     ----------
@@ -22,17 +23,26 @@ def with_topic_most(partitions: DataFrame, brokers: DataFrame, settings: Setting
     brokers : DataFrame
         Rows of ``instance_brokers``.
     """
-    wanted = settings.policy.topic_spread
-    if not wanted:
-        return partitions.withColumn("topic_most_replicas", F.lit(None).cast("int"))
-    most = F.ceil(F.round(F.lit(wanted) * F.sum("share") / SHARE_UNITS, DIGITS)).cast("int")
+    policy, none = settings.policy, F.lit(None).cast("int")
+    if not (policy.topic_spread or policy.topic_leader_spread):
+        return partitions.withColumns({"topic_most_replicas": none, "topic_most_leaders": none})
+    leaders = brokers.groupBy("cluster_id").agg(F.count_if("accepts_leadership").alias("may_lead"))
     topics = (
         partitions.where("pinned_brokers IS NULL")
         .join(F.broadcast(_shares(partitions, brokers)), ["cluster_id", "replication_factor"])
+        .join(F.broadcast(leaders), ["cluster_id"])
         .groupBy("cluster_id", "topic")
-        .agg(most.alias("topic_most_replicas"))
+        .agg(
+            _most(policy.topic_spread, F.sum("share") / SHARE_UNITS).alias("topic_most_replicas"),
+            _most(policy.topic_leader_spread, F.count("*") / F.max("may_lead")).alias("topic_most_leaders"),
+        )
     )
     return partitions.join(topics, ["cluster_id", "topic"], "left")
+
+
+def _most(wanted: float, fair: Column) -> Column:
+    """So many times a fair share, rounded up; null where nothing is asked, or nobody is there to share."""
+    return F.ceil(F.round(F.lit(wanted or None).cast("double") * fair, DIGITS)).cast("int")
 
 
 def _shares(partitions: DataFrame, brokers: DataFrame) -> DataFrame:

@@ -35,6 +35,10 @@ class LeaderChoices:
     out : (P,) int64
         Bytes out per second of the leader: consumers and followers.
     bands : LeaderBands
+    crowd : (A,) int64
+        Topic and broker of an arc, as a number, where a topic has a most; else -1.
+    most : (C,) int64
+        Most leaders of each such topic on each such broker.
     """
 
     row: Ints
@@ -43,6 +47,8 @@ class LeaderChoices:
     change: Ints
     out: Ints
     bands: LeaderBands
+    crowd: Ints
+    most: Ints
 
     def __len__(self) -> int:
         return len(self.out)
@@ -70,6 +76,12 @@ def host_loads(choices: LeaderChoices, arc: Ints) -> Floats:
     return np.stack([counts, np.bincount(choices.host[arc], choices.out, n)], axis=1)
 
 
+def crowd_counts(choices: LeaderChoices, arc: Ints) -> Ints:
+    """Leaders of each topic and broker that has a most when partitions use these arcs, (C,)."""
+    of = choices.crowd[arc]
+    return np.bincount(of[of >= 0], minlength=len(choices.most))
+
+
 def _solved(network: tuple[Ints, Ints, Ints], cost: Ints, supply: Ints) -> tuple[min_cost_flow.SimpleMinCostFlow, Ints]:
     solver = min_cost_flow.SimpleMinCostFlow()
     arcs = solver.add_arcs_with_capacity_and_unit_cost(*network, cost)
@@ -89,18 +101,41 @@ def _network(choices: LeaderChoices, through: Ints, lower: Ints, upper: Ints, mo
     return tails, heads, np.concatenate([through, lower, upper - lower, np.full(brokers, most)])
 
 
-def flow(choices: LeaderChoices, cost: Ints, bands: LeaderBands) -> Ints:
-    """The arc of each partition, (P,): the least violation of the count's band, and with that the least cost.
+def _with_crowds(choices: LeaderChoices, network: tuple[Ints, Ints, Ints]) -> tuple[Ints, Ints, Ints]:
+    """The network with a node for each topic and broker that has a most, and arcs on to its broker: up to the most, and
+    over it."""
+    tails, heads, capacity = network
+    arcs, crowds = len(choices.row), len(choices.most)
+    at = len(choices) + len(choices.bands.lower) + 1 + np.arange(crowds)
+    joined = np.flatnonzero(choices.crowd >= 0)
+    broker = np.zeros(crowds, dtype=np.int64)
+    broker[choices.crowd[joined]] = heads[joined]
+    onto = heads[:arcs].copy()
+    onto[joined] = at[choices.crowd[joined]]
+    return (
+        np.concatenate([tails, at, at]),
+        np.concatenate([onto, heads[arcs:], broker, broker]),
+        np.concatenate([capacity, choices.most, np.full(crowds, len(choices))]),
+    )
 
-    A unit of violation is worth more than what any chain of hand-overs, each broker once, can cost.
+
+def flow(choices: LeaderChoices, cost: Ints, bands: LeaderBands) -> Ints:
+    """The arc of each partition, (P,): the least leaders over the most of their topic; with that the least violation
+    of the count's band; and with that the least cost.
+
+    A unit of violation is worth more than what any chain of hand-overs, each broker once, can cost; a leader over the
+    most of its topic, more than a chain that also mends or breaks the band at both ends.
     """
-    n, brokers = len(choices), len(bands.lower)
+    n, brokers, crowds = len(choices), len(bands.lower), len(choices.most)
     lower, upper = bands.lower[:, 0].astype(np.int64), bands.upper[:, 0].astype(np.int64)
-    network = _network(choices, np.ones(len(choices.row), dtype=np.int64), lower, upper, n)
-    reward = 1 + 2 * (brokers + 1) * int(np.abs(cost).max(initial=1))
-    band_cost = np.repeat(np.array([-reward, 0, reward]), brokers)
-    supply = np.concatenate([np.ones(n, dtype=np.int64), np.zeros(brokers, dtype=np.int64), [-n]])
-    solver, arcs = _solved(network, np.concatenate([cost, band_cost]), supply)
+    network = _with_crowds(choices, _network(choices, np.ones(len(choices.row), dtype=np.int64), lower, upper, n))
+    chain = 1 + 2 * (brokers + crowds + 1) * int(np.abs(cost).max(initial=1))
+    band_cost = np.repeat(np.array([-chain, 0, chain]), brokers)
+    crowd_cost = np.repeat(np.array([0, 4 * chain]), crowds)
+    supply = np.concatenate(
+        [np.ones(n, dtype=np.int64), np.zeros(brokers, dtype=np.int64), [-n], np.zeros(crowds, dtype=np.int64)]
+    )
+    solver, arcs = _solved(network, np.concatenate([cost, band_cost, crowd_cost]), supply)
     return np.flatnonzero(solver.flows(arcs[: len(choices.row)]) > 0)
 
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from optimizer.domain import Floats, Ints
-from optimizer.solve.leader_flow import LeaderBands, LeaderChoices, host_loads
+from optimizer.domain import Bools, Floats, Ints
+from optimizer.solve.leader_flow import LeaderBands, LeaderChoices, crowd_counts, host_loads
 
 VIOLATION = 1e4
 STEPS = 2000
@@ -32,7 +32,14 @@ class _Steps:
 
     def __init__(self, choices: LeaderChoices, arc: Ints) -> None:
         self.choices, self.arc, self.weight = choices, arc.copy(), choices.weight
-        self.loads = host_loads(choices, arc)
+        self.loads, self.crowds = host_loads(choices, arc), crowd_counts(choices, arc)
+
+    def _has_room(self, arcs: Ints) -> Bools:
+        """Arcs whose broker may lead one more of the topic."""
+        of = self.choices.crowd[arcs]
+        free = of < 0
+        free[~free] = (self.crowds < self.choices.most)[of[~free]]
+        return free
 
     def hand_over(self, penalty: float) -> bool:
         """Hand partitions over, the best first, each broker once; whether there was one."""
@@ -41,6 +48,7 @@ class _Steps:
         now = outside(self.loads, bands, slice(None))
         at, bad, change = choices.host[used], now > SETTLED, choices.change - choices.change[used]
         new = np.flatnonzero((used != np.arange(len(used))) & (bad[at] | bad[choices.host] | (change < 0)))
+        new = new[self._has_room(new)]
         a, b, load = at[new], choices.host[new], self.weight[new]
         then = outside(self.loads[a] - load, bands, a) + outside(self.loads[b] + load, bands, b)
         gain = penalty * (then - now[a] - now[b]) + change[new]
@@ -56,6 +64,7 @@ class _Steps:
         """Take the best two hand-overs in a row from or to one of the worst brokers; whether there were any."""
         used = self.arc[self.choices.row]
         at, idle = self.choices.host[used], np.flatnonzero(used != np.arange(len(used)))
+        idle = idle[self._has_room(idle)]
         leaving, entering = _Index(at, idle, len(self.loads)), _Index(self.choices.host, idle, len(self.loads))
         off = outside(self.loads, self.choices.bands, slice(None))
         worst = np.argsort(-off, kind="stable")[:WORST]
@@ -86,8 +95,10 @@ class _Steps:
 
     def _use(self, arc: int) -> None:
         row = self.choices.row[arc]
-        self.loads[self.choices.host[self.arc[row]]] -= self.weight[arc]
-        self.loads[self.choices.host[arc]] += self.weight[arc]
+        for one, sign in ((self.arc[row], -1), (arc, 1)):
+            self.loads[self.choices.host[one]] += sign * self.weight[arc]
+            if self.choices.crowd[one] >= 0:
+                self.crowds[self.choices.crowd[one]] += sign
         self.arc[row] = arc
 
 

@@ -6,6 +6,9 @@ Each partition sends one unit through one of its replicas' brokers to the sink::
                 - REWARD sum_b (units up to lower_b) + REWARD sum_b (units over upper_b)
     subject to  one unit leaves every partition; f over the partition's replicas that may lead
 
+Where a topic has a most (``policy.topic_leader_spread``), its units pass a node for each of its brokers, and what is
+over the most costs more than the bands can give back: it is the least of all choices, and no later step adds to it.
+
 change_pb is 0 where b is the preferred leader now and 1 elsewhere. Without prices the flow has the least violation of
 the count's band and, with that, the fewest changes: this is proven, and where its counts and loads are in their bands
 after a few steps at no further change, nothing else is tried. Else the prices of ``leader_prices`` make the flow keep
@@ -18,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.domain import FORCED_ONLY, FREE, Bools, Brokers, Floats, Ints, Partitions
+from optimizer.settings import NO_LIMIT
 from optimizer.solve.bands import leader_loads, pour
 from optimizer.solve.leader_flow import LeaderBands, LeaderChoices, flow, host_loads
 from optimizer.solve.leader_prices import out_prices
@@ -100,6 +104,7 @@ def leader_choices(
     """
     row, slot = np.nonzero(may_lead(brokers, replicas, partitions))
     host = replicas[row, slot]
+    crowd, most = _crowds(partitions, row, host)
     followers = (replicas >= 0).sum(axis=1) - 1
     return LeaderChoices(
         row=row,
@@ -108,7 +113,19 @@ def leader_choices(
         change=(host != partitions.replicas[row, 0]).astype(np.int64),
         out=partitions.out_bytes_per_s + followers * partitions.in_bytes_per_s,
         bands=leader_bands(brokers, replicas, partitions, leaders_band=leaders_band, out_band=out_band),
+        crowd=crowd,
+        most=most,
     )
+
+
+def _crowds(partitions: Partitions, row: Ints, host: Ints) -> tuple[Ints, Ints]:
+    """Of each arc the number of its topic and broker, -1 where the topic has no most, (A,); the most of each, (C,)."""
+    crowd = np.full(len(row), -1, dtype=np.int64)
+    asked = np.flatnonzero(partitions.topic_most_leaders[row] < NO_LIMIT)
+    topic = np.unique(partitions.topic[row[asked]], return_inverse=True)[1]
+    pair = topic * (1 + host.max(initial=0)) + host[asked]
+    _, first, crowd[asked] = np.unique(pair, return_index=True, return_inverse=True)
+    return crowd, partitions.topic_most_leaders[row[asked][first]]
 
 
 def _merit(choices: LeaderChoices, arc: Ints) -> tuple[float, int]:

@@ -1,6 +1,7 @@
-"""What people are told of topics that crowd on brokers: what the plan mends, and what it leaves."""
+"""What people are told of topics that crowd on brokers, with replicas or leaders: what the plan mends, and leaves."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -9,37 +10,70 @@ from optimizer.settings import NO_LIMIT
 from optimizer.solve.proposal import Finding
 
 SHOWN = 10
-RULE = "topic_spread"
-REMEDY = "free partitions of the topic, let more brokers accept replicas, or raise topic_spread; else run again"
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """A rule about topics on brokers, and the words of its findings."""
+
+    name: str
+    held: str
+    holds: str
+    things: str
+    remedy: str
+
+
+REPLICAS = _Rule(
+    "topic_spread",
+    "held",
+    "holds",
+    "replicas",
+    "free partitions of the topic, let more brokers accept replicas, or raise topic_spread; else run again",
+)
+LEADERS = _Rule(
+    "topic_leader_spread",
+    "led",
+    "leads",
+    "leaders",
+    "spread the topic's replicas with topic_spread, let more brokers lead, or raise topic_leader_spread",
+)
 
 
 def spread_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> Iterator[Finding]:
+    """Brokers with more replicas of a topic than allowed, and brokers that lead more of it; ``after`` is (P, W)."""
+    yield from _findings(REPLICAS, brokers, partitions, partitions.topic_most_replicas, after)
+    yield from _findings(LEADERS, brokers, partitions, partitions.topic_most_leaders, after[:, :1])
+
+
+def _findings(
+    rule: _Rule, brokers: Brokers, partitions: Partitions, topic_most: Ints, after: Ints
+) -> Iterator[Finding]:
     """Brokers with more of a topic than allowed: those that the plan fills over it, each; of the rest the worst."""
-    rows = np.flatnonzero(partitions.topic_most_replicas < NO_LIMIT)
+    rows = np.flatnonzero(topic_most < NO_LIMIT)
     if not len(rows):
         return
     topics, first, topic = np.unique(partitions.topic[rows], return_index=True, return_inverse=True)
-    most = partitions.topic_most_replicas[rows][first]
-    replicas = np.bincount(topic, (after[rows] >= 0).sum(axis=1)).astype(np.int64)
-    had, has = (_counts(brokers, topic, placed[rows]) for placed in (partitions.replicas, after))
+    most = topic_most[rows][first]
+    total = np.bincount(topic, (after[rows] >= 0).sum(axis=1)).astype(np.int64)
+    placed_before = partitions.replicas[:, : after.shape[1]]
+    had, has = (_counts(brokers, topic, placed[rows]) for placed in (placed_before, after))
     crowded_before, crowded = (_crowded(counts, most) for counts in (had, has))
     mended = len(set(crowded_before) - set(crowded))
     if mended:
-        detail = f"{mended} times a broker held more of a topic than is its most; the plan mends them"
-        yield Finding(RULE, "mended topics", "before", detail, "execute the plan")
+        detail = f"{mended} times a broker {rule.held} more of a topic than is its most; the plan mends them"
+        yield Finding(rule.name, "mended topics", "before", detail, "execute the plan")
     old = 0
     for t, b in crowded:
         was, now = had.get((t, b), 0), has[t, b]
         old += now <= was
         if now > was or old <= SHOWN:
-            what = f"broker {brokers.ids[b]} holds {now} of {replicas[t]} replicas of topic {topics[t]}"
-            when = "both" if was > most[t] else "after"
-            yield Finding(
-                RULE, f"{topics[t]} on broker {brokers.ids[b]}", when, f"{what}, {most[t]} are its most", REMEDY
-            )
+            subject, when = f"{topics[t]} on broker {brokers.ids[b]}", "both" if was > most[t] else "after"
+            what = f"broker {brokers.ids[b]} {rule.holds} {now} of {total[t]} {rule.things} of topic {topics[t]}"
+            yield Finding(rule.name, subject, when, f"{what}, {most[t]} are its most", rule.remedy)
     if old > SHOWN:
-        detail = f"{old - SHOWN} times more a broker holds more of a topic than is its most, by less than those named"
-        yield Finding(RULE, "further topics", "both", detail, REMEDY)
+        crowds = f"{old - SHOWN} times more a broker {rule.holds} more of a topic than is its most"
+        detail = f"{crowds}, by less than those named"
+        yield Finding(rule.name, "further topics", "both", detail, rule.remedy)
 
 
 def _counts(brokers: Brokers, topic: Ints, replicas: Ints) -> dict[tuple[int, int], int]:

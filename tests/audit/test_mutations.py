@@ -159,6 +159,21 @@ def test_a_broken_spread_is_caught(plan: Plan) -> None:
 
 
 @settings(deadline=None)
+@given(plans())
+def test_a_broken_spread_of_leaders_is_caught(plan: Plan) -> None:
+    """As above, for the partitions that one broker leads."""
+    targets = {(r["topic"], r["partition"]): r["replicas"] for r in json.loads(plan["whole"])["partitions"]}
+    before = Counter((p.topic, p.replicas[0]) for p in plan["partitions"])
+    after = Counter((p.topic, targets.get(p.key, p.replicas)[0]) for p in plan["partitions"])
+    for topic in {p.topic for p in plan["partitions"]}:
+        fullest = max(n for (name, _), n in after.items() if name == topic)
+        grown = any(n == fullest > before[pair] for pair, n in after.items() if pair[0] == topic)
+        for most, broken in ((fullest, set()), (fullest - 1, {"topic_leader_spread"} if grown else set())):
+            asked = [replace(p, topic_most_leaders=most) if p.topic == topic else p for p in plan["partitions"]]
+            assert rules_broken(audit_plan(**plan | {"partitions": asked})) == broken
+
+
+@settings(deadline=None)
 @given(plans(), st.sampled_from(["moved_bytes", "replicas_moved"]))
 def test_a_broken_limit_is_caught(plan: Plan, figure: str) -> None:
     """A plan that copies just what it may passes; with one byte or one replica less allowed, it fails."""

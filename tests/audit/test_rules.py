@@ -191,6 +191,28 @@ def test_spread_of_topics(most: int | None, targets: dict[int, list[int]], broke
         assert rules_broken(audit(LIVING, rows, targets, limits=told)) == set()
 
 
+@pytest.mark.parametrize(
+    ("most", "targets", "broken"),
+    [
+        (1, {}, set()),
+        (1, {0: [2, 1, 3]}, set()),
+        (1, {2: [1, 5, 6]}, {"topic_leader_spread"}),
+        (1, {0: [4, 2, 3]}, {"topic_leader_spread"}),
+        (2, {0: [4, 2, 3]}, set()),
+        (None, {2: [1, 5, 6]}, set()),
+    ],
+)
+def test_spread_of_leaders(most: int | None, targets: dict[int, list[int]], broken: set[str]) -> None:
+    """No broker ends leading more of a topic than its most, or than it led where that is more, but where it is told."""
+    rows = [
+        partition(number, *replicas, topic_most_leaders=most)
+        for number, replicas in enumerate([(1, 2, 3), (1, 5, 3), (4, 5, 6)])
+    ]
+    assert rules_broken(audit(LIVING, rows, targets)) == broken
+    told = replace(LIMITS, excused_from_leader_spread=frozenset({("t", 1), ("t", 4)}))
+    assert rules_broken(audit(LIVING, rows, targets, limits=told)) == set()
+
+
 def test_too_few_brokers_to_drain() -> None:
     """A replica may stay on a dead broker when fewer brokers live than replicas are asked for."""
     brokers = [broker(1, None), broker(2, None), draining(3, None, state="dead")]
@@ -399,10 +421,11 @@ def test_rows_of_the_tables() -> None:
         "mobility": "free",
         "pinned_brokers": [2, 1],
         "topic_most_replicas": 7,
+        "topic_most_leaders": 4,
     }
     for null in (None, float("nan")):
-        assert partitions_from_rows([row | {"pinned_brokers": null, "topic_most_replicas": null}]) == (
-            partition(0, 1, 2, size_bytes=5),
-        )
+        nothing = dict.fromkeys(("pinned_brokers", "topic_most_replicas", "topic_most_leaders"), null)
+        assert partitions_from_rows([row | nothing]) == (partition(0, 1, 2, size_bytes=5),)
     (asked,) = partitions_from_rows([row])
     assert (asked.pinned_brokers, asked.topic_most_replicas) == (frozenset({1, 2}), 7)
+    assert asked.topic_most_leaders == 4

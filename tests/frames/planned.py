@@ -76,6 +76,7 @@ def _partition(number: int, generator: np.random.Generator) -> dict[str, Any]:
         "pinned_brokers": None,
         "factor_refused": None,
         "topic_most_replicas": None,
+        "topic_most_leaders": None,
     }
 
 

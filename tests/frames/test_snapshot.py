@@ -1,5 +1,6 @@
 """Snapshot: the policy applied to brokers and partitions."""
 
+import math
 import re
 from typing import Any
 
@@ -125,6 +126,19 @@ def test_topics_are_given_their_most_by_broker(spark: SparkSession, silver: Fram
     instance, _ = built(spark, silver, topic_spread=1.0, replication_factors=factors, drain_brokers=(5,))
     assert instance["orders", 0].topic_most_replicas == 3  # 4 brokers are too few for 4: it keeps 3 + 2 + 1 + 2 on 3
     assert {row.topic_most_replicas for row in built(spark, silver)[0].values()} == {None}
+
+
+def test_topics_are_given_their_most_leaders_by_broker(spark: SparkSession, silver: Frames) -> None:
+    """Partitions over the brokers that may lead, times the spread, rounded up; the spread of replicas is not asked."""
+    pins = (Pin(topics="my.*", brokers=(1, 2, 3)),)
+    instance, _ = built(spark, silver, topic_leader_spread=1.5, demote_brokers=(5,), pins=pins)
+    count = sum(key[0] == "orders" for key in instance)
+    assert {key[0]: row.topic_most_leaders for key, row in instance.items()} == {
+        "orders": math.ceil(1.5 * count / 3),
+        "orders.keep": 1,
+        "my.orders": None,
+    }
+    assert {row.topic_most_replicas for row in instance.values()} == {None}
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from optimizer.solve.search import Search
 from optimizer.stages import Frames, Run
 
 SHARDS = 3
-ANYWHERE = {"pinned_brokers": None, "topic_most_replicas": None}
+ANYWHERE = {"pinned_brokers": None, "topic_most_replicas": None, "topic_most_leaders": None}
 SETTINGS: Settings = build({"solver": {"shard_brokers": 8, "rounds": 3}})
 
 

@@ -15,7 +15,7 @@ from optimizer.stages import Frames
 from tests.frames import small_plan
 from tests.frames.test_solve import frames_of, rows_of, run_of
 
-GIANT, MOST = "giant", 12
+GIANT, MOST, MOST_LED = "giant", 12, 4
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def tables(spark: SparkSession) -> Frames:
         replicas = [104 + (number + r) % 4 + 4 * (number % 2 * (r < 2)) for r in range(3)]
         row |= {"topic": GIANT, "partition": number, "replicas": replicas, "leader": replicas[0]}
         row |= {"isr": sorted(replicas), "size_bytes": 10**6 + number, "in_bytes_per_s": 1, "out_bytes_per_s": 1}
-        row |= {"topic_most_replicas": MOST}
+        row |= {"topic_most_replicas": MOST, "topic_most_leaders": MOST_LED}
     run = run_of(spark)
     inputs = frames_of(spark, rows)
     made: dict[str, Any] = {**inputs, **solve.build(inputs, run)}
@@ -47,6 +47,15 @@ def test_no_broker_keeps_more_than_its_most(tables: Frames) -> None:
     assert max(_held(tables, "current_replicas").values()) > 2 * MOST
     assert max(_held(tables, "proposed_replicas").values()) <= MOST
     found = [row for row in tables["findings"].collect() if row.rule == "topic_spread"]
+    assert [(row.subject, row.when) for row in found] == [("mended topics", "before")]
+
+
+def test_no_broker_leads_more_than_its_most(tables: Frames) -> None:
+    """Leaders of the pile are spread too, over the replica lists that the plan gives."""
+    rows = tables["plan"].where(F.col("topic") == GIANT).collect()
+    assert max(Counter(row.current_replicas[0] for row in rows).values()) > 2 * MOST_LED
+    assert max(Counter(row.proposed_replicas[0] for row in rows).values()) <= MOST_LED
+    found = [row for row in tables["findings"].collect() if row.rule == "topic_leader_spread"]
     assert [(row.subject, row.when) for row in found] == [("mended topics", "before")]
 
 

@@ -55,6 +55,7 @@ def make_partitions(replicas: list[list[int]], sizes: list[int], rates: list[int
         out_bytes_per_s=2 * rate,
         mobility=np.full(n, FREE),
         topic_most_replicas=np.full(n, NO_LIMIT),
+        topic_most_leaders=np.full(n, NO_LIMIT),
     )
 
 

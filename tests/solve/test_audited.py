@@ -59,7 +59,9 @@ def _spread(draw: st.DrawFn, cluster: Cluster) -> Cluster:
     result = spread_over(cluster, topics, draw(st.sampled_from([1.0, 1.5, 2.0])))
     is_pinned = np.isin(topics, sorted(pins))
     most = np.where(is_pinned, NO_LIMIT, result.partitions.topic_most_replicas)
-    return make_cluster(result.brokers, replace(result.partitions, topic_most_replicas=most))
+    led = np.where(is_pinned, NO_LIMIT, draw(st.sampled_from([1, 2, 4, NO_LIMIT])))
+    partitions = replace(result.partitions, topic_most_replicas=most, topic_most_leaders=led)
+    return make_cluster(result.brokers, partitions)
 
 
 def _resized(draw: st.DrawFn, cluster: Cluster) -> Cluster:
@@ -104,6 +106,11 @@ def broker_rows(cluster: Cluster) -> list[dict[str, object]]:
     ]
 
 
+def asked_or_none(most: np.int64) -> int | None:
+    """A most as the table has it."""
+    return None if most == NO_LIMIT else int(most)
+
+
 def partition_rows(cluster: Cluster) -> list[dict[str, object]]:
     """Rows of ``instance``."""
     p, b, lists = cluster.partitions, cluster.brokers, replica_lists(cluster.partitions.replicas, cluster.brokers.ids)
@@ -122,7 +129,8 @@ def partition_rows(cluster: Cluster) -> list[dict[str, object]]:
             "mobility": MOBILITY[p.mobility[i]],
             "fixed_reason": None,
             "factor_refused": None,
-            "topic_most_replicas": None if p.topic_most_replicas[i] == NO_LIMIT else int(p.topic_most_replicas[i]),
+            "topic_most_replicas": asked_or_none(p.topic_most_replicas[i]),
+            "topic_most_leaders": asked_or_none(p.topic_most_leaders[i]),
             "pinned_brokers": next((b.ids[pin.allowed].tolist() for pin in b.pins if pin.topics == p.topic[i]), None),
         }
         for i in range(len(p))
@@ -132,7 +140,7 @@ def partition_rows(cluster: Cluster) -> list[dict[str, object]]:
 def disclosed(records: pd.DataFrame, rule: str) -> frozenset[tuple[str, int]]:
     """Partitions that findings of a rule name, or topics and brokers."""
     subjects = records.loc[records["rule"] == rule, "subject"]
-    if rule == "topic_spread":
+    if rule in ("topic_spread", "topic_leader_spread"):
         crowds = (subject.rpartition(" on broker ") for subject in subjects)
         return frozenset((topic, int(broker)) for topic, found, broker in crowds if found)
     names = (subject.rpartition(" on ")[0].rpartition("-") for subject in subjects)
@@ -175,6 +183,7 @@ def test_every_plan_passes_the_audit(cluster: Cluster) -> None:
             excused=disclosed(records, "not_emptied"),
             excused_from_pin=disclosed(records, "not_pinned"),
             excused_from_spread=disclosed(records, "topic_spread"),
+            excused_from_leader_spread=disclosed(records, "topic_leader_spread"),
         ),
         claims=AuditClaims(
             moved_bytes=int(moves["size_bytes"].sum()),

@@ -33,6 +33,12 @@ def few_lists(draw: st.DrawFn) -> Cluster:
     return make_cluster(brokers, make_partitions(lists, [1] * count, rates))
 
 
+def with_most_leaders(cluster: Cluster, most: int) -> Cluster:
+    """The cluster with a most of leaders for every topic."""
+    asked = np.full(len(cluster.partitions), most, dtype=np.int64)
+    return replace(cluster, partitions=replace(cluster.partitions, topic_most_leaders=asked))
+
+
 def choices_of(cluster: Cluster, *, band: float) -> LeaderChoices:
     """The choices of the lists as they are, both bands of the same width."""
     lists = cluster.partitions.replicas
@@ -80,6 +86,37 @@ def test_bounds_optimum_plan_stand_in_this_order(cluster: Cluster) -> None:
     assert bounds["leaders_outside"].bound == count <= bounds["leaders_outside"].planned
     assert bounds["out_outside_bytes_per_s"].bound <= out <= bounds["out_outside_bytes_per_s"].planned
     assert bounds["leader_changes"].bound <= min(changes) <= bounds["leader_changes"].planned
+
+
+@RELAXED
+@given(few_lists(), st.integers(1, 3))
+def test_topics_crowd_as_little_as_can_be(cluster: Cluster, most: int) -> None:
+    """Of all orders the plan's leads least over the most of a topic; its bounds speak of the orders that do."""
+    leaders = chosen_of(with_most_leaders(cluster, most))
+    choices, bounds = leaders.choices, by_measure(leaders)
+    lower, upper = np.floor(choices.bands.lower), np.ceil(choices.bands.upper)
+    reached = choices.bands.widened(host_loads(choices, arcs_of(leaders)))
+    orders = list(all_orders(choices))
+    crowd = [np.maximum(host_loads(choices, arcs)[:, 0] - most, 0).sum() for arcs in orders]
+    assert np.maximum(host_loads(choices, arcs_of(leaders))[:, 0] - most, 0).sum() == min(crowd)
+    loads = [host_loads(choices, arcs) for arcs, over in zip(orders, crowd, strict=True) if over == min(crowd)]
+    outside = [(np.maximum(at - upper, 0) + np.maximum(lower - at, 0)).sum(axis=0) for at in loads]
+    assert bounds["leaders_outside"].bound == np.array(outside).min(axis=0)[0]
+    as_good = [((at >= reached.lower) & (at <= reached.upper)).all() for at in loads]
+    least = [arcs for arcs, over in zip(orders, crowd, strict=True) if over == min(crowd)]
+    changes = [choices.change[arcs].sum() for arcs, good in zip(least, as_good, strict=True) if good]
+    assert bounds["leader_changes"].bound <= min(changes) <= bounds["leader_changes"].planned
+
+
+def test_a_topic_is_led_by_more_brokers_though_the_bands_hold() -> None:
+    """Two topics of four partitions, each led by one broker: counts are even, but a broker may lead two of a topic."""
+    lists = [[0, 1]] * 4 + [[1, 0]] * 4
+    partitions = make_partitions(lists, [1] * 8, [10] * 8)
+    names = np.array(["a"] * 4 + ["b"] * 4, dtype=object)
+    cluster = make_cluster(make_brokers([0, 1]), replace(partitions, topic=names))
+    assert not chosen_of(cluster).chosen.any()
+    spread = chosen_of(with_most_leaders(cluster, 2))
+    assert [spread.chosen[:4].sum(), spread.chosen[4:].sum()] == [2, 2]
 
 
 @RELAXED
