@@ -130,7 +130,7 @@ SHARD_RESULTS = Table(
     columns=keyed(
         column("round", INT, "from 0"),
         column("shard_id", INT, "from 0"),
-        column("status", TEXT, "OPTIMAL, FEASIBLE, UNCHANGED or FAILED"),
+        column("status", TEXT, "OPTIMAL, FEASIBLE, UNCHANGED, FAILED or OUT_OF_TIME"),
         column("message", TEXT, "why it failed", nullable=True),
         column("brokers", INT, "brokers of the shard"),
         column("partitions", INT, "partitions with a replica in it"),
@@ -150,7 +150,7 @@ SHARD_RESULTS = Table(
         column("peak_memory_bytes", LONG, "largest resident size of the worker so far"),
     ),
     key=("round", "shard_id"),
-    checks=(("status_known", "status IN ('OPTIMAL', 'FEASIBLE', 'UNCHANGED', 'FAILED')"),),
+    checks=(("status_known", "status IN ('OPTIMAL', 'FEASIBLE', 'UNCHANGED', 'FAILED', 'OUT_OF_TIME')"),),
     volatile=("cpu_seconds", "peak_memory_bytes"),
 )
 

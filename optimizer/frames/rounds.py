@@ -19,11 +19,12 @@ from optimizer.domain import Bools, Brokers, Floats, Ints
 from optimizer.frames.cluster import replica_matrix, to_partitions, with_nulls
 from optimizer.settings import NO_LIMIT
 from optimizer.solve.assemble import assemble
+from optimizer.solve.glop import OutOfTime
 from optimizer.solve.ownership import must_change_racks
 from optimizer.solve.progress import ClusterRound
 from optimizer.solve.proposal import disorder
 from optimizer.solve.shard import ShardProblem
-from optimizer.solve.shard_solver import FAILED, ShardSolution, mend_shard, solve_shard
+from optimizer.solve.shard_solver import FAILED, OUT_OF_TIME, ShardSolution, mend_shard, solve_shard
 
 PLACEMENT_COLUMNS = (
     "topic string, partition int, replicas array<int>, leader int, replication_factor int, "
@@ -138,10 +139,10 @@ def _status_row(task: ClusterRound, solution: ShardSolution, members: Ints, left
 
 
 def _failed_row(task: ClusterRound, shard: int, error: Exception) -> dict[str, object]:
-    """A shard that fails keeps its replicas where they are, and says so."""
+    """A shard that fails, or is out of time, keeps its replicas where they are, and says so."""
     members = task.shard == shard
     return {
-        "status": FAILED,
+        "status": OUT_OF_TIME if isinstance(error, OutOfTime) else FAILED,
         "message": f"{type(error).__name__}: {error}",
         "brokers": int(members.sum()),
         "candidates": 0,

@@ -24,8 +24,13 @@ from optimizer.solve.bands import Demand, bands_for, load_scale
 from optimizer.solve.limit_findings import Cut
 from optimizer.solve.progress import ClusterRound, ClusterState, close_round, next_round
 from optimizer.solve.proposal import Finding
-from optimizer.solve.shard_solver import FAILED
+from optimizer.solve.shard_solver import FAILED, NOT_SOLVED, OUT_OF_TIME
 from optimizer.stages import Frames, Run
+
+TROUBLES = {
+    FAILED: ("shard_failed", "failed", "see shard_results; report it with the run's tables"),
+    OUT_OF_TIME: ("shard_out_of_time", "was out of time", "raise solver.lp_seconds, or lower solver.shard_brokers"),
+}
 
 
 def _demands(placement: DataFrame) -> dict[str, tuple[Demand, bool]]:
@@ -134,15 +139,13 @@ def _acceptable(placement: DataFrame, states: dict[str, ClusterState]) -> DataFr
 
 
 def _failures(results: list[tuple[int, Row]]) -> dict[str, list[Finding]]:
-    """Shards that failed, as findings of their clusters."""
+    """Shards that failed or were out of time, as findings of their clusters."""
     found: dict[str, list[Finding]] = {}
     for number, row in results:
-        if row.status == FAILED:
-            detail = f"a shard of {row.brokers} brokers failed and left its replicas where they are: {row.message}"
-            subject = f"shard {row.shard} of round {number}"
-            finding = Finding(
-                "shard_failed", subject, "after", detail, "see shard_results; report it with the run's tables"
-            )
+        if row.status in NOT_SOLVED:
+            rule, what, remedy = TROUBLES[row.status]
+            detail = f"a shard of {row.brokers} brokers {what} and left its replicas where they are: {row.message}"
+            finding = Finding(rule, f"shard {row.shard} of round {number}", "after", detail, remedy)
             found.setdefault(row.cluster_id, []).append(finding)
     return found
 

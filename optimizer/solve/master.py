@@ -30,8 +30,10 @@ class Master:
     A column is an option k * n + t, or K * n + p: partition p goes home from its base.
     """
 
-    def __init__(self, problem: ShardProblem, options: Options, base: State, tie_break: float) -> None:
-        self.problem, self.options = problem, options
+    def __init__(
+        self, problem: ShardProblem, options: Options, base: State, tie_break: float, lp_seconds: float = np.inf
+    ) -> None:
+        self.problem, self.options, self.lp_seconds = problem, options, lp_seconds
         self.cost = tie_broken_cost(problem, options, tie_break)
         self.first_home = options.allowed.size
         self.base = base
@@ -72,7 +74,7 @@ class Master:
         return sp.csr_matrix((load.ravel(), (rows, np.repeat(at, d))), shape=(n * d, len(p)))
 
     def solve(self) -> tuple[Floats, Floats, float]:
-        """Solve the restricted model: values (C,), band prices (n, D), objective."""
+        """Solve the restricted model: values (C,), band prices (n, D), objective; raises ``glop.OutOfTime``."""
         shape = self.problem.loads.shape
         bands = shape[0] * shape[1]
         slack = sp.eye_array(bands, format="csr")
@@ -80,7 +82,8 @@ class Master:
         base_cost = self.of_base(self.cost)
         cost = np.concatenate([self._taken(self.cost) - base_cost[self.partitions()], np.full(2 * bands, PENALTY)])
         upper = np.concatenate([np.ones(len(self.pool)), np.full(2 * bands, np.inf)])
-        values, duals, objective = minimise(cost, upper, self.limits[:bands], self.limits[bands:], matrix)
+        rows = self.limits[:bands], self.limits[bands:]
+        values, duals, objective = minimise(cost, upper, *rows, matrix, limit_seconds=self.lp_seconds)
         return values[: len(self.pool)], -duals.reshape(shape), objective + float(base_cost.sum())
 
     def _taken(self, table: Floats) -> Floats:

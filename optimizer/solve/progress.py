@@ -13,7 +13,7 @@ from optimizer.solve.bands import DISK, Demand, fullness
 from optimizer.solve.ownership import owner_slots
 from optimizer.solve.racks import live_rack_sizes, rack_caps
 from optimizer.solve.search import CURVE_PRICES, PLAN_PRICES, CurvePoint, Search
-from optimizer.solve.shard_solver import FAILED
+from optimizer.solve.shard_solver import NOT_SOLVED
 from optimizer.solve.sharding import make_shards, replicas_stay_in_racks, seed_of, shard_counts
 
 SETTLED = 1e-9
@@ -120,11 +120,11 @@ class ClusterRound:
 def search_for(state: ClusterState, settings: Settings) -> Search:
     """The prices on moves that are tried: the policy's, or a few; on smaller clusters the first round has the curve, as
     far as shards have few moves."""
-    policy = settings.policy
+    policy, solver = settings.policy, settings.solver
     if policy.move_price > 0:
-        return Search((policy.move_price,), policy.bytes_tolerance)
-    curve = not state.balanced and len(state.brokers) <= settings.solver.curve_brokers
-    return Search(CURVE_PRICES if curve else PLAN_PRICES, policy.bytes_tolerance)
+        return Search((policy.move_price,), policy.bytes_tolerance, solver.lp_seconds)
+    curve = not state.balanced and len(state.brokers) <= solver.curve_brokers
+    return Search(CURVE_PRICES if curve else PLAN_PRICES, policy.bytes_tolerance, solver.lp_seconds)
 
 
 def next_round(state: ClusterState, settings: Settings, cluster_id: str, number: int, first: int) -> ClusterRound:
@@ -182,7 +182,7 @@ def close_round(state: ClusterState, statuses: Sequence[ShardStatus], task: Clus
     state.violation = violation
     outside = violation > SETTLED and state.stalled < PATIENCE
     stranded = bool(state.loads[state.brokers.must_empty].any())
-    failed = any(r.status == FAILED for r in statuses)
+    failed = any(r.status in NOT_SOLVED for r in statuses)
     broken = stranded or any(r.disordered for r in statuses)
     state.idle = 0 if moved else state.idle + 1
     state.unsettled = outside or broken or failed

@@ -121,9 +121,18 @@ def _near(master: Master, prices: Floats, per_pair: int) -> Ints:
     return _best_per_pair(master.options, gain - NEAR, per_pair)
 
 
-def relax(problem: ShardProblem, options: Options, base: State, tie_break: float) -> Relaxation:
-    """Solve the relaxation by column generation, tie-broken for rounding (``charges.tie_broken_cost``)."""
-    master = Master(problem, options, base, tie_break)
+def relax(
+    problem: ShardProblem, options: Options, base: State, tie_break: float, lp_seconds: float = np.inf
+) -> Relaxation:
+    """Solve the relaxation by column generation, tie-broken for rounding (``charges.tie_broken_cost``).
+
+    Raises
+    ------
+    OutOfTime
+        When one of its linear programs needs more than ``lp_seconds`` of deterministic time; ``prove`` goes on with
+        the same limit.
+    """
+    master = Master(problem, options, base, tie_break, lp_seconds)
     start = charges(problem, options, master.cost, _seed_prices(problem))
     master.pool = np.union1d(master.pool, _best_per_pair(options, master.gains(start), PER_PAIR))
     values, proof = _generate(master, ITERATIONS, for_rounding=True)

@@ -1,5 +1,6 @@
 """The plans tried on a shard: one for each price on moves, and more where the first one is far from its bound."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from optimizer.domain import Ints
 from optimizer.solve.choice import State, moved_bytes, moved_cost, seed, violation
 from optimizer.solve.dive import largest_decided
+from optimizer.solve.glop import OutOfTime
 from optimizer.solve.improve import Neighbourhood, best_rounding
 from optimizer.solve.relaxation import Proof, Relaxation, prove, relax
 from optimizer.solve.shard import Options, ShardProblem
@@ -35,10 +37,13 @@ class Search:
         Prices of one move, in mean replica sizes; the first gives the bound.
     bytes_tolerance : float
         Share of the least bytes that may be spent on fewer moves.
+    lp_seconds : float
+        Most that one linear program may take, in deterministic time.
     """
 
     move_prices: tuple[float, ...] = PLAN_PRICES
     bytes_tolerance: float = 0.001
+    lp_seconds: float = np.inf
 
 
 @dataclass(frozen=True)
@@ -60,25 +65,44 @@ class Plan:
 
 
 def plans_of(problem: ShardProblem, options: Options, search: Search) -> tuple[list[Plan], Proof | None]:
-    """A plan or more for each price on moves, and the proof of the first relaxation."""
-    base, proof = seed(problem, options), None
+    """A plan or more for each price on moves, and the proof of the first relaxation.
+
+    Raises
+    ------
+    OutOfTime
+        Before there is a plan; later ones are only left out.
+    """
     plans: list[Plan] = []
-    mean_size = float(problem.size.mean())
-    for price in search.move_prices:
-        if plans and not _may_have_fewer(plans[0].state, price):
-            break
-        priced = options.priced(problem.size, price * mean_size)
-        for_bytes = price <= PLAN_PRICES[0]
-        relaxation = relax(problem, priced, base, TIE_BREAK if for_bytes else FEW_MOVES_TIE_BREAK)
-        starts = [relaxation.rounded(at) for at in (THRESHOLDS if price < FEW_MOVES_PRICE else MORE_THRESHOLDS)]
-        decided = largest_decided(relaxation, priced) if for_bytes else None  # of the columns that a proof takes away
-        proof = proof or prove(relaxation, options)
-        found = [_rounded(problem, priced, base, relaxation, starts, proof.bound)]
-        if decided and _is_far(problem, options, found[0], proof.bound):
-            found.append(_dived(problem, *decided, proof.bound))
-            found.append(_solved_again(problem, priced, base, GAP_TIE_BREAK, proof.bound))
-        plans += [Plan(_point(problem, options, price, state), state) for state in found]
+    proof: Proof | None = None
+    try:
+        for price in search.move_prices:
+            if plans and not _may_have_fewer(plans[0].state, price):
+                break
+            for state, proven in _tried(problem, options, price, proof, search.lp_seconds):
+                proof = proven
+                plans.append(Plan(_point(problem, options, price, state), state))
+    except OutOfTime:
+        if not plans:
+            raise
     return plans, proof
+
+
+def _tried(
+    problem: ShardProblem, options: Options, price: float, proof: Proof | None, lp_seconds: float
+) -> Iterator[tuple[State, Proof]]:
+    """The plans of one price on moves, each with the proof of the first relaxation."""
+    base, for_bytes = seed(problem, options), price <= PLAN_PRICES[0]
+    priced = options.priced(problem.size, price * float(problem.size.mean()))
+    relaxation = relax(problem, priced, base, TIE_BREAK if for_bytes else FEW_MOVES_TIE_BREAK, lp_seconds)
+    starts = [relaxation.rounded(at) for at in (THRESHOLDS if price < FEW_MOVES_PRICE else MORE_THRESHOLDS)]
+    decided = largest_decided(relaxation, priced) if for_bytes else None  # of the columns that a proof takes away
+    proof = proof or prove(relaxation, options)
+    first = _rounded(problem, priced, base, relaxation, starts, proof.bound)
+    yield first, proof
+    if decided and _is_far(problem, options, first, proof.bound):
+        yield _dived(problem, *decided, proof.bound, lp_seconds), proof
+        again = relax(problem, priced, base, GAP_TIE_BREAK, lp_seconds)
+        yield _rounded_twice(problem, priced, base, again, proof.bound), proof
 
 
 def _moves(state: State) -> int:
@@ -105,15 +129,16 @@ def _rounded(
     return best_rounding(pool, base, starts, bound)
 
 
-def _solved_again(problem: ShardProblem, options: Options, base: State, tie_break: float, bound: float) -> State:
-    """The plan of a relaxation of its own, of which nothing is proven."""
-    relaxation = relax(problem, options, base, tie_break)
+def _rounded_twice(problem: ShardProblem, options: Options, base: State, relaxation: Relaxation, bound: float) -> State:
+    """The plan of a relaxation of which nothing is proven."""
     return _rounded(problem, options, base, relaxation, [relaxation.rounded(at) for at in THRESHOLDS], bound)
 
 
-def _dived(problem: ShardProblem, decided: Options, rows: Ints, bound: float) -> State:
+def _dived(problem: ShardProblem, decided: Options, rows: Ints, bound: float, lp_seconds: float) -> State:
     """The plan once the largest replicas are decided, as a choice of the options whose ``rows`` these are."""
-    found = _solved_again(problem, decided, seed(problem, decided), TIE_BREAK, bound)
+    base = seed(problem, decided)
+    relaxation = relax(problem, decided, base, TIE_BREAK, lp_seconds)
+    found = _rounded_twice(problem, decided, base, relaxation, bound)
     return State(np.where(found.replica >= 0, rows[found.replica], -1), found.target, found.loads)
 
 

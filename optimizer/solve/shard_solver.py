@@ -11,7 +11,8 @@ from optimizer.solve.relaxation import Proof
 from optimizer.solve.search import CurvePoint, Search, best_of, choose, plans_of
 from optimizer.solve.shard import Options, ShardProblem, legal_options
 
-OPTIMAL, FEASIBLE, UNCHANGED, FAILED = "OPTIMAL", "FEASIBLE", "UNCHANGED", "FAILED"
+OPTIMAL, FEASIBLE, UNCHANGED = "OPTIMAL", "FEASIBLE", "UNCHANGED"
+NOT_SOLVED = FAILED, OUT_OF_TIME = "FAILED", "OUT_OF_TIME"
 SETTLED = 1e-9
 PROVEN_GAP = 1e-6
 PLAN = Search()

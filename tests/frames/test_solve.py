@@ -4,6 +4,7 @@ from typing import Any, cast
 
 import numpy as np
 import pandas as pd
+import pyspark
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -12,6 +13,7 @@ from optimizer.configuration import build
 from optimizer.errors import BallastError
 from optimizer.frames import rounds, solve
 from optimizer.settings import Settings
+from optimizer.solve import progress
 from optimizer.solve.progress import ClusterRound
 from optimizer.solve.search import Search
 from optimizer.stages import Frames, Run
@@ -126,6 +128,31 @@ def test_fleet_is_solved_as_its_clusters_alone(spark: SparkSession, solved: Fram
     both = schemas.conform(fleet["proposal"], schemas.ALL["proposal"])
     assert stable(both.where("cluster_id = 'a'"), "proposal") == stable(solved["proposal"], "proposal")
     assert both.where("cluster_id = 'b'").count() > 0
+
+
+class OneTaskIsSlow(Search):
+    """A search that leaves the first task of each round no time for a linear program."""
+
+    def __getattribute__(self, name: str) -> Any:
+        task = pyspark.TaskContext.get()
+        if name == "lp_seconds" and task is not None and task.partitionId() == 0:
+            return 1e-6
+        return super().__getattribute__(name)
+
+
+def test_a_shard_out_of_time_leaves_the_rest_of_the_plan(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says so in its row and in a finding; the others move replicas, and the bounds still lie below the plan."""
+    monkeypatch.setattr(progress, "search_for", lambda *_: OneTaskIsSlow())
+    left = solve.build(frames_of(spark, rows_of("a", seed=1)), run_of(spark))
+    rows = left["shard_results"].collect()
+    slow = [row for row in rows if row.status == "OUT_OF_TIME"]
+    assert {row.shard_id for row in slow} == {0}
+    assert all(row.moves == 0 and "did not end in 1e-06 s of deterministic time" in row.message for row in slow)
+    assert sum(row.moves for row in rows if row.status in ("OPTIMAL", "FEASIBLE")) > 0
+    found = [row for row in left["findings"].collect() if row.rule == "shard_out_of_time"]
+    assert len(found) == len(slow) >= 1
+    moved = sum(row.size_bytes for row in left["moves"].collect())
+    assert all(row.bound_bytes <= moved for row in left["bounds"].collect())
 
 
 def test_failed_shard_keeps_its_replicas_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

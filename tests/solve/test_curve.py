@@ -1,26 +1,36 @@
 """Moves against bytes: what a price on moves buys, on clusters of 30 brokers and 3,000 partitions."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from benchmarks.generate import generate
 from benchmarks.in_memory import cluster_of
 from optimizer.settings import Policy
+from optimizer.solve import search
 from optimizer.solve.assemble import ClusterFrame, assemble
 from optimizer.solve.bands import bands, broker_loads, demand_of, load_scale, replica_weights
+from optimizer.solve.glop import OutOfTime
+from optimizer.solve.relaxation import Relaxation, relax
 from optimizer.solve.search import CURVE_PRICES, CurvePoint, Search, choose
+from optimizer.solve.shard import ShardProblem
 from optimizer.solve.shard_solver import solve_shard
 
 
-def curve_of(seed: int) -> tuple[tuple[CurvePoint, ...], float]:
-    """The curve of a drifted cluster and its bound, in mean broker loads."""
+def problem_of(seed: int) -> ShardProblem:
+    """A drifted cluster as one shard."""
     cluster = cluster_of(generate("S", "drift", seed), "drift")
     brokers, partitions = cluster.brokers, cluster.partitions
     loads = broker_loads(len(brokers), partitions.replicas, replica_weights(partitions))
     frame = ClusterFrame(brokers, bands(cluster, Policy()), loads, load_scale(brokers, demand_of(partitions)))
     everything, owner = np.arange(len(brokers)), np.ones(len(partitions), dtype=bool)
-    problem = assemble(frame, everything, partitions, partitions.replicas, owner)
-    solution = solve_shard(problem, Search(CURVE_PRICES))
+    return assemble(frame, everything, partitions, partitions.replicas, owner)
+
+
+def curve_of(seed: int) -> tuple[tuple[CurvePoint, ...], float]:
+    """The curve of a drifted cluster and its bound, in mean broker loads."""
+    solution = solve_shard(problem_of(seed), Search(CURVE_PRICES))
     assert solution.bound is not None
     return solution.curve, solution.bound
 
@@ -31,6 +41,27 @@ def test_curve_passes_below_what_other_planners_reach(seed: int, moves: int, gap
     """For so many moves, some point of the curve costs no more over the bound, with every band held."""
     curve, bound = curve_of(seed)
     assert any(p.moves <= moves and p.cost <= (1 + gap) * bound and p.violation < 1e-6 for p in curve)
+
+
+def test_a_plan_stands_though_later_ones_are_out_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without time for a program there is no plan; with time for the first price alone, its plan stands."""
+    problem, calls = problem_of(1), []
+    with pytest.raises(OutOfTime, match=r"did not end in 1e-05 s of deterministic time"):
+        solve_shard(problem, Search(lp_seconds=1e-5))
+
+    def late(*arguments: Any) -> Relaxation:
+        calls.append(arguments)
+        if len(calls) > 1:
+            raise OutOfTime("late")
+        return relax(*arguments)
+
+    monkeypatch.setattr(search, relax.__name__, late)
+    found = solve_shard(problem, Search())
+    assert len(calls) == 2
+    assert [point.move_price for point in found.curve] == [Search().move_prices[0]]
+    assert found.violation_after < 1e-9
+    assert found.bound is not None
+    assert 0 < found.bound <= found.cost
 
 
 def test_fewest_moves_within_the_tolerance_are_chosen() -> None:

@@ -49,6 +49,7 @@ def state_of(draining: tuple[int, ...] = ()) -> ClusterState:
         pytest.param([Status(0, 0.0, 1)], True, id="racks are broken and nothing moves: other shards may do it"),
         pytest.param([Status(0, 0.0, 1), Status(0, 0.0, 1)], False, id="twice"),
         pytest.param([Status(0, 0.2, 0, "FAILED")], True, id="a shard has failed"),
+        pytest.param([Status(0, 0.2, 0, "OUT_OF_TIME")], True, id="a shard was out of time"),
     ],
 )
 def test_another_round(rounds: list[Status], another: bool) -> None:
