@@ -2,16 +2,16 @@
 
 forced
     Replicas on brokers that must empty or outside their pin, and per partition the replicas over the rack caps, as far
-    as the replication factor asks for as many, and those that are missing to it: each must be copied somewhere.
+    as the replication factor asks for as many, and those that are missing to it or to the least of a rack: each must be
+    copied somewhere.
 flow
     Brokers above their disk band must shed the difference, brokers below must receive it; whichever sum is larger.
     Where replication factors change, what is shed need not all be copied, or more is: the difference of all disks.
 lagrangian
     For any prices pi of load per broker and resource: ``sum_p min_T (bytes(T) + sum_{b in T} pi_b . w_p) - sum_b
-    (pi+ . upper -
-    pi- . lower)``, the minimum over replica sets that keep pins and rack caps. Weak duality: valid for *any* prices;
-    separable by
-    partition, so one pass over the partitions certifies it. The prices come from the shards' relaxations.
+    (pi+ . upper - pi- . lower)``, the minimum over replica sets that keep pins and the rack rule. Weak duality: valid
+    for *any* prices; separable by partition, so one pass over the partitions certifies it. The prices come from the
+    shards' relaxations.
 
 Where a plan leaves a partition as no rule allows - a replica on a broker to empty or outside its pin, a broken rack -
 because nothing better exists, its term is taken at the plan's own placement if that is smaller: a smaller term is a
@@ -21,11 +21,12 @@ A plan may leave brokers outside their bands where no plan can do better; the ba
 reached, and the bound reads: no plan that is at least as balanced, broker by broker, moves fewer bytes.
 """
 
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
-from optimizer.domain import FIXED, FORCED_ONLY, Bands, Bools, Brokers, Floats, Ints, Partitions
+from optimizer.domain import FIXED, FORCED_ONLY, FREE, Bands, Bools, Brokers, Floats, Ints, Partitions
 from optimizer.solve.bands import DISK, replica_weights
 from optimizer.solve.pins import PinGroups, group_by_pins, must_leave, rack_rule
 from optimizer.solve.racks import rack_histogram
@@ -54,12 +55,23 @@ def forced_bytes(brokers: Brokers, partitions: Partitions, reached: Ints) -> Int
     """
     groups = group_by_pins(brokers, partitions.topic)
     leaving = must_leave(brokers, partitions, groups, partitions.replicas)
-    caps = rack_rule(brokers, groups, partitions.replication_factor).cap
+    cap, floor, sizes = _rack_limits(brokers, partitions, groups)
     histogram = rack_histogram(np.where(leaving, -1, partitions.replicas), brokers.rack, len(brokers.rack_names))
-    most = np.where(partitions.mobility == FORCED_ONLY, partitions.replication_factor, caps)
-    staying = np.minimum(histogram, most[:, None]).sum(axis=1)
-    copies = np.where(partitions.mobility == FIXED, 0, np.maximum(partitions.replication_factor - staying, 0))
+    staying = np.minimum(histogram, cap[:, None]).sum(axis=1)
+    arriving = np.maximum(np.minimum(floor[:, None], sizes[groups.of]) - histogram, 0).sum(axis=1)
+    copies = np.maximum(partitions.replication_factor - staying, arriving)
+    copies = np.where(partitions.mobility == FIXED, 0, copies)
     return np.asarray(np.minimum(copies, copies_of(partitions.replicas, reached)) * partitions.size_bytes)
+
+
+def _rack_limits(brokers: Brokers, partitions: Partitions, groups: PinGroups) -> tuple[Ints, Ints, Ints]:
+    """Most and least replicas of each partition in a rack, (P,) each, and brokers of each rack by group, (G, R).
+
+    Of partitions that are not free nothing is asked.
+    """
+    rule = rack_rule(brokers, groups, partitions.replication_factor)
+    cap = np.where(partitions.mobility == FORCED_ONLY, partitions.replication_factor, rule.cap)
+    return cap, np.where(partitions.mobility == FREE, rule.floor, 0), rule.sizes
 
 
 def flow_bytes(loads: Floats, limits: Bands, after: Floats) -> int:
@@ -110,15 +122,15 @@ def partition_terms(brokers: Brokers, partitions: Partitions, prices: Floats, re
     """
     weights = replica_weights(partitions)
     groups = group_by_pins(brokers, partitions.topic)
-    caps = rack_rule(brokers, groups, partitions.replication_factor).cap
-    caps = np.where(partitions.mobility == FORCED_ONLY, partitions.replication_factor, caps)
+    cap, floor, sizes = _rack_limits(brokers, partitions, groups)
     leaving = must_leave(brokers, partitions, groups, partitions.replicas)
     terms = np.zeros(len(partitions))
     step = max(1, CHUNK_CELLS // max(len(brokers), 1))
     for start in range(0, len(partitions), step):
         rows = slice(start, start + step)
         charge = weights[rows] @ prices.T
-        terms[rows] = _chunk(brokers, partitions, charge, caps[rows], groups, leaving[rows], rows)
+        sets = _RackSets(cap[rows], floor[rows], sizes, groups.of[rows])
+        terms[rows] = _chunk(brokers, partitions, charge, sets, groups, leaving[rows], rows)
     return np.asarray(np.minimum(terms, _own_terms(partitions, weights, prices, reached)))
 
 
@@ -132,7 +144,7 @@ def _chunk(
     brokers: Brokers,
     partitions: Partitions,
     charge: Floats,
-    caps: Ints,
+    sets: "_RackSets",
     groups: PinGroups,
     must_go: Bools,
     rows: slice,
@@ -148,25 +160,44 @@ def _chunk(
     cost[row, host] = np.where(must_go[row, slot], FORBIDDEN, stay)
     home = np.bincount(row, stay, len(replicas))
     frozen = (mobility == FIXED) | ((mobility == FORCED_ONLY) & ~must_go.any(axis=1))
-    cheapest = _cheapest_sets(cost, brokers.rack, partitions.replication_factor[rows], caps)
+    cheapest = sets.cheapest(cost, brokers.rack, partitions.replication_factor[rows])
     return np.asarray(np.where(frozen | (cheapest >= FORBIDDEN), home, cheapest))
 
 
-def _cheapest_sets(cost: Floats, rack: Ints, replication_factor: Ints, caps: Ints) -> Floats:
-    """Cheapest RF hosts with at most ``cap`` in each rack, (P,)."""
-    order = np.argsort(rack, kind="stable")
-    edges = np.searchsorted(rack[order], np.arange(int(rack.max(initial=0)) + 2))
-    blocks = [cost[:, order[a:b]] for a, b in pairwise(edges) if b > a]
-    total = np.zeros(len(cost))
-    for cap in np.unique(caps):
-        for rf in np.unique(replication_factor[caps == cap]):
-            rows = (caps == cap) & (replication_factor == rf)
-            kept = [_smallest(block[rows], int(cap)) for block in blocks]
-            total[rows] = _smallest(np.concatenate(kept, axis=1), int(rf)).sum(axis=1)
-    return total
+@dataclass(frozen=True)
+class _RackSets:
+    """The replica sets that the rack rule allows: at most ``cap`` and at least ``floor`` in each rack, as far as its
+    brokers go; (P,), (P,), (G, R), and the group of each partition, (P,)."""
+
+    cap: Ints
+    floor: Ints
+    sizes: Ints
+    group: Ints
+
+    def cheapest(self, cost: Floats, rack: Ints, replication_factor: Ints) -> Floats:
+        """Cheapest RF hosts of each partition, (P,); cost (P, B)."""
+        order = np.argsort(rack, kind="stable")
+        edges = np.searchsorted(rack[order], np.arange(int(rack.max(initial=0)) + 2))
+        blocks = {r: cost[:, order[a:b]] for r, (a, b) in enumerate(pairwise(edges)) if b > a}
+        total = np.zeros(len(cost))
+        group = np.where(self.floor > 0, self.group, 0)
+        parts = (self.cap, replication_factor, self.floor, group)
+        shape = tuple(int(part.max(initial=0)) + 1 for part in parts)
+        rules, of = np.unique(np.ravel_multi_index(parts, shape), return_inverse=True)
+        for number, (cap, rf, floor, g) in enumerate(zip(*np.unravel_index(rules, shape), strict=True)):
+            rows = of == number
+            asked = {r: min(floor, int(self.sizes[g, r])) for r in blocks}
+            kept = {r: np.sort(_smallest(block[rows], cap), axis=1) for r, block in blocks.items()}
+            least = [kept[r][:, :n] for r, n in asked.items() if n]
+            rest = np.concatenate([kept[r][:, n:] for r, n in asked.items()], axis=1)
+            free = _smallest(rest, rf - sum(asked.values()))
+            total[rows] = np.concatenate([*least, free], axis=1).sum(axis=1)
+        return total
 
 
 def _smallest(values: Floats, k: int) -> Floats:
+    if k == 0:
+        return values[:, :0]
     if k == 1:
         return values.min(axis=1, keepdims=True)
     return values if values.shape[1] <= k else np.partition(values, k - 1, axis=1)[:, :k]

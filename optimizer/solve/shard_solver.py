@@ -65,15 +65,29 @@ def _nothing(problem: ShardProblem, before: float) -> ShardSolution:
 
 
 def solve_shard(problem: ShardProblem, search: Search = PLAN) -> ShardSolution:
-    """Find the cheapest single moves that bring the shard's brokers into their bands and mend what must be mended.
+    """Find the cheapest moves that bring the shard's brokers into their bands and mend what must be mended.
+
+    The cheapest single moves, and for a small cluster the best placement of all that a search finds.
+    """
+    before = violation(problem, problem.loads)
+    options = legal_options(problem)
+    settled = before <= SETTLED and not options.needed.any()
+    if not is_small_cluster(problem):
+        return _nothing(problem, before) if settled else _by_single_moves(problem, options, before, search)
+    whole = problem.one_row_each()
+    if settled and keeps_rules(whole, whole.held):
+        return _nothing(problem, before)
+    return _exact(whole, _by_single_moves(problem, options, before, search), search)
+
+
+def _by_single_moves(problem: ShardProblem, options: Options, before: float, search: Search) -> ShardSolution:
+    """The plan of the relaxations.
 
     Each price on moves gives a plan or more, as long as there are few moves; of those with the least violation and
     bytes within the tolerance of the least, the one with the fewest moves is taken. Where its moves together bring more
     of a topic to a member than there may be, the ones without room are closed and it is solved again.
     """
-    before = violation(problem, problem.loads)
-    options = legal_options(problem)
-    if not len(options.partition) or (before <= SETTLED and not options.needed.any()):
+    if not len(options.partition):
         return _nothing(problem, before)
     plans, proof = plans_of(problem, options, search)
     points, state = best_of(plans, search.bytes_tolerance)
@@ -90,9 +104,7 @@ def solve_shard(problem: ShardProblem, search: Search = PLAN) -> ShardSolution:
     state = with_room(problem, options, state)
     if violation(problem, state.loads) > before + SETTLED and not options.needed.any():
         return _nothing(problem, before)
-    found = _solution(problem, options, state, before, proof, points)
-    settled = found.violation_after <= SETTLED
-    return _exact(problem.one_row_each(), found, search) if settled and is_small_cluster(problem) else found
+    return _solution(problem, options, state, before, proof, points)
 
 
 def without_room(problem: ShardProblem, options: Options, state: State) -> Ints:

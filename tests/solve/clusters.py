@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from hypothesis import strategies as st
 
-from optimizer.domain import FREE, Bands, Brokers, Cluster, Floats, Ints, Partitions, Pin
+from optimizer.domain import FIXED, FORCED_ONLY, FREE, Bands, Brokers, Cluster, Floats, Ints, Partitions, Pin
 from optimizer.settings import NO_LIMIT, Policy
 from optimizer.solve.assemble import ClusterFrame, assemble
 from optimizer.solve.bands import DISK, bands, broker_loads, demand_of, excess, load_scale, replica_weights
@@ -142,9 +142,12 @@ def outside_pins(cluster: Cluster, replicas: Ints) -> Ints:
 
 
 def legal_sets(cluster: Cluster, row: int) -> list[tuple[int, ...]]:
-    """Every replica set of one partition that keeps pin and rack rule and uses only brokers that accept or hold."""
+    """Every replica set of one partition that keeps pin and rack rule and uses only brokers that accept or hold; of one
+    that is not free, where it is."""
     brokers, partitions = cluster.brokers, cluster.partitions
     held = {int(b) for b in partitions.replicas[row] if b >= 0}
+    if partitions.mobility[row] != FREE:
+        return [tuple(sorted(held))]
     usable = [
         b for b in range(len(brokers)) if brokers.accepts_replicas[b] or (b in held and not brokers.must_empty[b])
     ]
@@ -193,20 +196,42 @@ def brute_force(cluster: Cluster, limits: Bands, scale: Floats) -> int | None:
     return best
 
 
+def is_in_order(cluster: Cluster, planned: Planned) -> bool:
+    """Whether a plan keeps every band, the rack rule and the spread of topics."""
+    placed = planned.replicas
+    broken = rack_breaches(cluster, placed) or outside_pins(cluster, placed).any() or crowds(cluster, placed)
+    return not broken and out_of_band(cluster, placed, planned.limits, planned.scale) <= 1e-9
+
+
 @st.composite
 def tiny_clusters(draw: st.DrawFn, largest_bytes: int = 50) -> Cluster:
-    """Four or five brokers on two or three racks, up to five partitions of replication factor 1 or 2."""
+    """Four or five brokers on two or three racks, up to five partitions of replication factor 1 to 3."""
     n = draw(st.integers(4, 5))
     n_racks = draw(st.integers(2, 3))
     racks = [i % n_racks for i in range(n)]
     draining = draw(st.sampled_from([(), (), (n - 1,)]))
-    factor = draw(st.integers(1, 2))
-    count = draw(st.integers(1, 5))
+    factor = draw(st.integers(1, 3))
+    count = draw(st.integers(1, 5 if factor < 3 else 4))
     pairs = st.permutations(range(n)).map(lambda order: list(order[:factor]))
     replicas = [draw(pairs) for _ in range(count)]
     sizes = [draw(st.integers(1, largest_bytes)) for _ in range(count)]
     rates = [draw(st.integers(0, 9)) for _ in range(count)]
     return make_cluster(make_brokers(racks, draining=draining), make_partitions(replicas, sizes, rates))
+
+
+@st.composite
+def tiny_with_policies(draw: st.DrawFn) -> Cluster:
+    """Tiny clusters with disks of different size, a broker that takes nothing, and partitions that stay as they are."""
+    cluster = draw(tiny_clusters())
+    brokers, partitions = cluster.brokers, cluster.partitions
+    accepts = brokers.accepts_replicas & (brokers.ids != draw(st.sampled_from([-1, 0, 1])))
+    disks = np.array(draw(st.lists(st.sampled_from([100, 200, 400]), min_size=len(brokers), max_size=len(brokers))))
+    brokers = replace(brokers, accepts_replicas=accepts, disk_capacity_bytes=disks)
+    leaves = brokers.must_empty[partitions.replicas].any(axis=1)
+    stays = ~leaves & (rack_breaks(brokers, partitions, partitions.replicas) == 0)
+    stays &= np.array(draw(st.lists(st.booleans(), min_size=len(partitions), max_size=len(partitions))))
+    mobility = np.where(stays, draw(st.sampled_from([FIXED, FORCED_ONLY])), FREE)
+    return make_cluster(brokers, replace(partitions, mobility=mobility))
 
 
 def asking(cluster: Cluster, factors: list[int]) -> Cluster:

@@ -16,6 +16,7 @@ from tests.solve.clusters import (
     asking,
     bounds,
     brute_force,
+    is_in_order,
     legal_sets,
     make_brokers,
     make_cluster,
@@ -56,11 +57,10 @@ def test_bound_optimum_plan_stand_in_this_order_with_other_factors(cluster: Clus
     planned = plan_one_shard(cluster, WIDE, rounds=6)
     best, moved = max(bounds(cluster, planned, planned.replicas)), moved_bytes(cluster, planned.replicas)
     assert best <= moved
-    assume(out_of_band(cluster, planned.replicas, planned.limits, planned.scale) <= 1e-9)
     assume(prod(len(legal_sets(cluster, row)) for row in range(len(cluster.partitions))) <= MOST_PLACEMENTS)
     optimum = brute_force(cluster, planned.limits, planned.scale)
-    assert optimum is not None
-    assert best <= optimum == moved
+    assert is_in_order(cluster, planned) is (optimum is not None)
+    assert optimum is None or best <= optimum == moved
 
 
 @RELAXED
