@@ -75,18 +75,22 @@ def broker_weights(brokers: Brokers, live: Bools) -> Floats:
     A broker with twice the disk is expected to carry twice the replicas; bytes in follow the network's capacity, or
     the disk's.
     """
+    disk = _relative(live.astype(np.float64), brokers.disk_capacity_bytes, live)
+    return np.stack([disk, disk, _relative(disk, brokers.in_capacity_bytes_per_s, live)], axis=1)
 
-    def relative(capacity: Ints) -> Floats | None:
-        known = capacity[live]
-        if not len(known) or (known <= 0).any():
-            return None
-        return np.where(live, capacity / known.mean(), 0.0)
 
-    equal = live.astype(np.float64)
-    disk = relative(brokers.disk_capacity_bytes)
-    disk = equal if disk is None else disk
-    in_ = relative(brokers.in_capacity_bytes_per_s)
-    return np.stack([disk, disk, disk if in_ is None else in_], axis=1)
+def leader_weights(brokers: Brokers, may_lead: Bools) -> Floats:
+    """Relative strength of each broker as a leader, (B,): by the network's capacity out, or the disk's, else equal."""
+    disk = _relative(may_lead.astype(np.float64), brokers.disk_capacity_bytes, may_lead)
+    return _relative(disk, brokers.out_capacity_bytes_per_s, may_lead)
+
+
+def _relative(otherwise: Floats, capacity: Ints, live: Bools) -> Floats:
+    """Capacities over the mean of the living brokers', where all of these are known, (B,)."""
+    known = capacity[live]
+    if not len(known) or (known <= 0).any():
+        return otherwise
+    return np.where(live, capacity / known.mean(), 0.0)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ import numpy as np
 
 from optimizer.domain import FORCED_ONLY, FREE, Bools, Brokers, Floats, Ints, Partitions
 from optimizer.settings import NO_LIMIT
-from optimizer.solve.bands import leader_loads, pour
+from optimizer.solve.bands import leader_loads, leader_weights, pour
 from optimizer.solve.leader_flow import LeaderBands, LeaderChoices, flow, host_loads
 from optimizer.solve.leader_prices import out_prices
 from optimizer.solve.leader_steps import descend, outside
@@ -54,13 +54,13 @@ class ChosenLeaders:
 def leader_bands(
     brokers: Brokers, replicas: Ints, partitions: Partitions, *, leaders_band: float, out_band: float
 ) -> LeaderBands:
-    """Bands around the mean over brokers that may lead; whole numbers for the count."""
+    """Bands around the share of each broker that may lead, by its capacity; whole numbers for the count."""
     may = brokers.accepts_leadership & np.isin(np.arange(len(brokers)), replicas)
     total = leader_loads(len(brokers), replicas, partitions).sum(axis=0)
-    weight = may.astype(np.float64)
+    weight = leader_weights(brokers, may)
     most = np.bincount(replicas[replicas >= 0], minlength=len(brokers)).astype(np.float64)
     count = pour(total[0], weight, np.zeros(len(brokers)), most)
-    out = weight * total[1] / max(int(may.sum()), 1)
+    out = weight * total[1] / max(weight.sum(), 1e-9)
     mean = np.stack([count, out], axis=1)
     width = np.array([leaders_band, out_band])
     lower, upper = mean * (1 - np.minimum(width, 1)), mean * (1 + width)

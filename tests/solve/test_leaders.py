@@ -177,6 +177,19 @@ def test_a_chain_of_two_mends_what_one_hand_over_cannot() -> None:
     assert choices.change[arcs].sum() == 2
 
 
+def test_leaders_follow_the_capacity_of_the_network() -> None:
+    """A broker with twice the capacity out leads twice as much; where it is not known of all, the disks tell."""
+    lists = [[p % 3, (p + 1) % 3, (p + 2) % 3] for p in range(40)]
+    partitions, brokers = make_partitions(lists, [1] * 40, [10] * 40), make_brokers([0, 1, 2])
+    twice = np.array([1, 2, 1])
+    by_network = replace(brokers, out_capacity_bytes_per_s=twice, disk_capacity_bytes=twice[::-1] * [1, 1, 4])
+    for known in (by_network, replace(brokers, disk_capacity_bytes=twice)):
+        leaders = chosen_of(make_cluster(known, partitions))
+        assert (np.abs(host_loads(leaders.choices, arcs_of(leaders))[:, 0] / [10, 20, 10] - 1) <= 0.1).all()
+    equal = chosen_of(make_cluster(brokers, partitions))
+    assert np.allclose(host_loads(equal.choices, arcs_of(equal))[:, 0], 40 / 3, atol=1.4)
+
+
 def test_no_partitions_no_bounds() -> None:
     """A cluster without partitions has no leaders and nothing to prove."""
     cluster = make_cluster(make_brokers([0, 1]), make_partitions([[0]], [1]).rows(np.zeros(0, dtype=np.int64)))
