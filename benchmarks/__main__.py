@@ -23,14 +23,15 @@ Maker = Callable[[], dict[str, Any]]
 
 
 def chosen(
-    sizes: Sequence[str], scenarios: Sequence[str], seeds: Sequence[int], odd: Sequence[str]
+    sizes: Sequence[str], scenarios: Sequence[str], seeds: Sequence[int], odd: Sequence[str], racks: int | None = None
 ) -> dict[str, Maker]:
-    """Names and makers of the instances, in the order of the report."""
+    """Names and makers of the instances, in the order of the report; ``racks`` in place of those of each size."""
     makers: dict[str, Maker] = {}
     for size in sizes:
         for scenario in scenarios:
             for seed in seeds:
-                makers[f"{size}-{scenario}-{seed}"] = partial(generate, size, scenario, seed)
+                label = f"{scenario} on {racks} racks" if racks else scenario
+                makers[f"{size}-{label}-{seed}".replace(" ", "_")] = partial(generate, size, scenario, seed, racks)
     return makers | {f"odd-{name}-{seed}": partial(generate_odd, name, seed) for name in odd for seed in seeds}
 
 
@@ -63,6 +64,7 @@ def parse(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, list[str
     )
     parser.add_argument("--sizes", nargs="*", choices=SIZES, default=["S", "M"])
     parser.add_argument("--scenarios", nargs="*", choices=SCENARIOS, default=list(SCENARIOS))
+    parser.add_argument("--racks", type=int, help="so many racks in place of each size's own; not for uneven")
     parser.add_argument("--seeds", nargs="*", type=int, default=[1])
     parser.add_argument("--odd", nargs="*", choices=ODD, default=list(ODD), help="instances of unusual shape")
     parser.add_argument("--steps", type=int, default=0, help="the judge's own dual bound: 300 take minutes at M")
@@ -76,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run everything; show each row and write the page as it comes; 1 when an instance could not be planned."""
     asked, options = parse(arguments)
     rows = []
-    for name, make in chosen(asked.sizes, asked.scenarios, asked.seeds, asked.odd).items():
+    for name, make in chosen(asked.sizes, asked.scenarios, asked.seeds, asked.odd, asked.racks).items():
         instance = asked.work / "instances" / f"{name}.json"
         instance.parent.mkdir(parents=True, exist_ok=True)
         instance.write_text(json.dumps(make()), encoding="utf-8")

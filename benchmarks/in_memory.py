@@ -64,6 +64,8 @@ class _Status:
     moves: int
     disordered: int
     violation_after: float
+    objective_bytes: int
+    bound_bytes: float | None
     search_bytes: int | None
     broker_ids: Sequence[int]
     prices: Sequence[float]
@@ -81,9 +83,9 @@ def cluster_of(instance: Mapping[str, Any], name: str) -> Cluster:
             "accepts_replicas": b["id"] not in leaving,
             "accepts_leadership": b["id"] not in leaving,
             "must_empty": b["id"] in leaving,
-            "disk_capacity_bytes": int(b["disk_capacity_mb"] * MB),
-            "in_capacity_bytes_per_s": None,
-            "out_capacity_bytes_per_s": None,
+            "disk_capacity_bytes": int(b["disk_capacity_mb"] * MB) if "disk_capacity_mb" in b else None,
+            "in_capacity_bytes_per_s": int(b["nw_in_capacity"] * KB) if "nw_in_capacity" in b else None,
+            "out_capacity_bytes_per_s": int(b["nw_out_capacity"] * KB) if "nw_out_capacity" in b else None,
             "pinned_topics": [],
         }
         for b in instance["brokers"]
@@ -117,13 +119,16 @@ def solve(cluster: Cluster, settings: Settings) -> Outcome:
     current, number, shards, started = partitions.replicas.copy(), 0, 0, time.process_time()
     while state.open and number < settings.solver.rounds + int(partitions.replication_factor.max()):
         task = next_round(state, settings, cluster.cluster_id, number, 0)
+        if not (task.mends or state.balanced):
+            copies = copies_of(partitions.replicas, current)
+            state.copied_moves, state.copied_bytes = int(copies.sum()), int((copies * partitions.size_bytes).sum())
         statuses = _round(cluster, task, current)
         shards += len(statuses)
         state.loads = broker_loads(len(brokers), current, weights)
         close_round(state, statuses, task)
         number += 1
     spent = time.process_time() - started
-    copies = ((current[:, :, None] != partitions.replicas[:, None, :]).all(axis=2) & (current >= 0)).sum(axis=1)
+    copies = copies_of(partitions.replicas, current)
     return Outcome(
         replicas=current,
         moved_bytes=int((copies * partitions.size_bytes).sum()),
@@ -155,9 +160,21 @@ def _round(cluster: Cluster, task: ClusterRound, current: Ints) -> list[_Status]
         current[rows[found.partition], found.slot] = members[found.target]
         left = disorder(brokers, partitions.rows(rows), current[rows])[mine] > 0
         ids, prices = brokers.ids[members].tolist(), found.prices.ravel().tolist()
-        moves = len(found.partition)
-        after, searched = found.violation_after, found.search_bytes
-        statuses.append(_Status(found.status, moves, int(left.sum()), after, searched, ids, prices, found.curve))
+        per_load = float(task.frame.scale[DISK])
+        statuses.append(
+            _Status(
+                status=found.status,
+                moves=len(found.partition),
+                disordered=int(left.sum()),
+                violation_after=found.violation_after,
+                objective_bytes=round(found.cost * per_load),
+                bound_bytes=None if found.bound is None else found.bound * per_load,
+                search_bytes=found.search_bytes,
+                broker_ids=ids,
+                prices=prices,
+                curve=found.curve,
+            )
+        )
     return statuses
 
 

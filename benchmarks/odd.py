@@ -4,6 +4,7 @@ balanced       level and rack-safe: the right plan is none
 giant_topic    every partition belongs to one topic
 tiny_topics    20,000 topics of one partition each, on 100 brokers
 unequal        every third broker has twice the disk and network
+network        the same, but of the network alone, and the disks are not known
 rf_mix         topics with 2, 3 and 4 replicas
 hot_partition  three partitions of half a broker's mean disk each
 empty_rack     the new brokers are a rack of their own
@@ -74,6 +75,13 @@ def _unequal(seed: int) -> Instance:
     return instance
 
 
+def _network(seed: int) -> Instance:
+    instance = _unequal(seed)
+    for broker in instance["brokers"]:
+        del broker["disk_capacity_mb"]
+    return instance
+
+
 def _rf_mix(seed: int) -> Instance:
     """A quarter of the topics with two replicas, a quarter with four: the fourth in a rack that holds none yet."""
     instance = build(SMALL, "expand", seed)
@@ -120,6 +128,7 @@ ODD: dict[str, Callable[[int], Instance]] = {
     "giant_topic": _one_topic,
     "tiny_topics": _tiny_topics,
     "unequal": _unequal,
+    "network": _network,
     "rf_mix": _rf_mix,
     "hot_partition": _hot_partition,
     "empty_rack": _empty_rack,

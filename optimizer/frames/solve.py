@@ -99,6 +99,14 @@ def _curve_rows(states: dict[str, ClusterState], run: Run) -> list[dict[str, obj
     ]
 
 
+def _note_copies(placement: DataFrame, states: dict[str, ClusterState]) -> None:
+    """The copies that clusters have made before they are balanced: by the rounds that mend, and by longer lists."""
+    new = F.size(F.array_except("current", "replicas"))
+    sums = placement.where(F.col("cluster_id").isin(*states)).groupBy("cluster_id")
+    for row in sums.agg(F.sum(new).alias("moves"), F.sum(new * F.col("size_bytes")).alias("bytes")).collect():
+        states[row.cluster_id].copied_moves, states[row.cluster_id].copied_bytes = row.moves, row.bytes
+
+
 def _rounds(placement: DataFrame, states: dict[str, ClusterState], run: Run) -> tuple[DataFrame, list[tuple[int, Row]]]:
     """Run the rounds; returns the final placement and (round, status row) of every shard.
 
@@ -110,6 +118,9 @@ def _rounds(placement: DataFrame, states: dict[str, ClusterState], run: Run) -> 
         tasks = _tasks(states, run.settings, number)
         if not tasks:
             break
+        first = {c: states[c] for c, task in tasks.items() if not (task.mends or states[c].balanced)}
+        if (number and first) or any(state.resized for state in first.values()):
+            _note_copies(placement, first)
         solved = solve_shards(placement, tasks).localCheckpoint()
         statuses = solved.where("kind = 'status'").orderBy("shard").collect()
         results.extend((number, row) for row in statuses)

@@ -19,6 +19,7 @@ from optimizer.solve.sharding import make_shards, replicas_stay_in_racks, seed_o
 SETTLED = 1e-9
 PROGRESS = 0.999
 PATIENCE = 2
+WORTH = 0.003  # of the bytes copied: a round that saved less is the last one that looks for fewer
 
 
 class ShardStatus(Protocol):
@@ -28,6 +29,8 @@ class ShardStatus(Protocol):
     moves: int
     disordered: int
     violation_after: float
+    objective_bytes: int
+    bound_bytes: float | None
     search_bytes: int | None
     broker_ids: Sequence[int]
     prices: Sequence[float]
@@ -56,6 +59,10 @@ class ClusterState:
         Balancing rounds in a row that have moved nothing.
     shards : int
         Shards of the first balancing round.
+    copied_moves, copied_bytes : int
+        Copies of the placement that the first balancing round started from; the bytes with those of the rounds since.
+    improving : bool
+        Nothing is left to do, but shards are far above their own bounds: the next round looks for fewer bytes.
     """
 
     brokers: Brokers
@@ -75,6 +82,9 @@ class ClusterState:
     stalled: int = 0
     idle: int = 0
     shards: int = 0
+    copied_moves: int = 0
+    copied_bytes: int = 0
+    improving: bool = False
     curve: list[CurvePoint] = field(default_factory=list)
     search_bytes: int | None = None
 
@@ -93,6 +103,8 @@ class ClusterRound:
     mends : bool
         Only partitions that must change racks take part; nothing is balanced.
     search : Search
+    gap : float
+        Share of the bytes copied that shards may lie above their own bounds without another round.
     """
 
     frame: ClusterFrame
@@ -100,6 +112,7 @@ class ClusterRound:
     round: int
     mends: bool
     search: Search
+    gap: float
 
     def shards_of(self, current: Ints, replication_factor: Ints, tie: Ints) -> tuple[Ints, Ints]:
         """Shard of each replica, (P, W), -1 behind the list, and the shard that owns each partition, (P,).
@@ -121,10 +134,9 @@ def search_for(state: ClusterState, settings: Settings) -> Search:
     """The prices on moves that are tried: the policy's, or a few; on smaller clusters the first round has the curve, as
     far as shards have few moves."""
     policy, solver = settings.policy, settings.solver
-    if policy.move_price > 0:
-        return Search((policy.move_price,), policy.bytes_tolerance, solver.lp_seconds)
     curve = not state.balanced and len(state.brokers) <= solver.curve_brokers
-    return Search(CURVE_PRICES if curve else PLAN_PRICES, policy.bytes_tolerance, solver.lp_seconds)
+    prices = (policy.move_price,) if policy.move_price > 0 else CURVE_PRICES if curve else PLAN_PRICES
+    return Search(prices, policy.bytes_tolerance, solver.lp_seconds, state.improving)
 
 
 def next_round(state: ClusterState, settings: Settings, cluster_id: str, number: int, first: int) -> ClusterRound:
@@ -148,16 +160,17 @@ def next_round(state: ClusterState, settings: Settings, cluster_id: str, number:
     )
     state.balanced_within = within
     frame = ClusterFrame(state.brokers, state.limits, state.loads, state.scale)
-    return ClusterRound(frame, shard + first, number, mends, search_for(state, settings))
+    return ClusterRound(frame, shard + first, number, mends, search_for(state, settings), knobs.shard_gap)
 
 
-def curve_of(statuses: Sequence[ShardStatus], bytes_per_load: float) -> list[CurvePoint]:
-    """Points of all shards of a round added up by price, where every shard has one; ``cost`` in bytes."""
+def curve_of(statuses: Sequence[ShardStatus], bytes_per_load: float, *, moves: int, bytes_: int) -> list[CurvePoint]:
+    """Points of all shards of a round added up by price, where every shard has one, with the moves and bytes of the
+    copies before it; ``cost`` in bytes."""
     sums: dict[float, list[float]] = {}
     tried = [{p.move_price for p in row.curve} for row in statuses if row.curve]
     everywhere = set.intersection(*tried) if tried else set()
     for point in (p for row in statuses for p in row.curve if p.move_price in everywhere):
-        total = sums.setdefault(point.move_price, [0, 0.0, 0.0])
+        total = sums.setdefault(point.move_price, [moves, float(bytes_), 0.0])
         for i, value in enumerate((point.moves, point.cost * bytes_per_load, point.violation)):
             total[i] += value
     return [CurvePoint(price, int(n), cost, violation) for price, (n, cost, violation) in sorted(sums.items())]
@@ -173,8 +186,10 @@ def close_round(state: ClusterState, statuses: Sequence[ShardStatus], task: Clus
         for row in (r for r in statuses if r.prices):
             at = np.searchsorted(state.brokers.ids, row.broker_ids)
             state.prices[at] = np.array(row.prices).reshape(len(at), -1)
-        state.curve, state.shards = curve_of(statuses, state.scale[DISK]), len(statuses)
+        copied = {"moves": state.copied_moves, "bytes_": state.copied_bytes}
+        state.curve, state.shards = curve_of(statuses, state.scale[DISK], **copied), len(statuses)
     state.balanced = True
+    state.copied_bytes += sum(r.objective_bytes for r in statuses)
     searched = [r.search_bytes for r in statuses if r.search_bytes is not None]
     state.search_bytes = max(searched, default=state.search_bytes)
     violation = sum(r.violation_after for r in statuses)
@@ -187,3 +202,7 @@ def close_round(state: ClusterState, statuses: Sequence[ShardStatus], task: Clus
     state.idle = 0 if moved else state.idle + 1
     state.unsettled = outside or broken or failed
     state.open = state.unsettled and (failed or moved or state.balanced_within or (broken and state.idle < PATIENCE))
+    if not state.unsettled:
+        worth = not state.improving or -sum(r.objective_bytes for r in statuses) > WORTH * state.copied_bytes
+        above = sum(r.objective_bytes - r.bound_bytes for r in statuses if r.bound_bytes is not None)
+        state.open = state.improving = worth and above > task.gap * state.copied_bytes

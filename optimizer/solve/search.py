@@ -39,11 +39,14 @@ class Search:
         Share of the least bytes that may be spent on fewer moves.
     lp_seconds : float
         Most that one linear program may take, in deterministic time.
+    improves : bool
+        Look for fewer bytes where every band holds and nothing has to move.
     """
 
     move_prices: tuple[float, ...] = PLAN_PRICES
     bytes_tolerance: float = 0.001
     lp_seconds: float = np.inf
+    improves: bool = False
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ def solve_shard(problem: ShardProblem, search: Search = PLAN) -> ShardSolution:
     """
     before = violation(problem, problem.loads)
     options = legal_options(problem)
-    settled = before <= SETTLED and not options.needed.any()
+    settled = before <= SETTLED and not options.needed.any() and not search.improves
     if not is_small_cluster(problem):
         return _nothing(problem, before) if settled else _by_single_moves(problem, options, before, search)
     whole = problem.one_row_each()
@@ -103,6 +103,8 @@ def _by_single_moves(problem: ShardProblem, options: Options, before: float, sea
         points, state = best_of(plans, search.bytes_tolerance)
     state = with_room(problem, options, state)
     if violation(problem, state.loads) > before + SETTLED and not options.needed.any():
+        return _nothing(problem, before)
+    if search.improves and moved_cost(options, state) >= -SETTLED:
         return _nothing(problem, before)
     return _solution(problem, options, state, before, proof, points)
 

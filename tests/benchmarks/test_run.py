@@ -200,5 +200,9 @@ def test_choice_of_instances() -> None:
     """Sizes, scenarios, seeds and odd names give the instances of a report, in order."""
     names = bench.chosen(["S"], ["drift", "decom"], [1, 2], ["balanced"])
     assert list(names) == ["S-drift-1", "S-drift-2", "S-decom-1", "S-decom-2", "odd-balanced-1", "odd-balanced-2"]
+    few = bench.chosen(["S"], ["drift"], [1], [], racks=3)
+    assert [(name, len({b["rack"] for b in make()["brokers"]})) for name, make in few.items()] == [
+        ("S-drift_on_3_racks-1", 3)
+    ]
     asked, options = bench.parse(["--sizes", "S", "--odd", "--master", "local[2]"])
     assert (asked.sizes, asked.odd, options) == (["S"], [], ["--master", "local[2]"])

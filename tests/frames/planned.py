@@ -158,7 +158,7 @@ def _main(master: str, folder: Path) -> None:
 
     def dying(state: progress.ClusterState, settings: Settings) -> Search:
         usual = search(state, settings)
-        return DiesOnce(usual.move_prices, usual.bytes_tolerance, usual.lp_seconds, str(deaths))
+        return DiesOnce(usual.move_prices, usual.bytes_tolerance, usual.lp_seconds, usual.improves, str(deaths))
 
     vars(progress)["search_for"] = dying
     for name, content in solved_bytes(solved(run_of(spark), cluster(), slices=3)).items():

@@ -163,7 +163,9 @@ def test_failed_shard_keeps_its_replicas_and_says_so(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(rounds, "_solve", broken)
     frame = pd.DataFrame({"cluster_id": ["a"], "shard": [0]})
-    task = ClusterRound(frame=cast(Any, None), shard=np.zeros(4, dtype=np.int64), round=0, mends=False, search=Search())
+    task = ClusterRound(
+        frame=cast(Any, None), shard=np.zeros(4, dtype=np.int64), round=0, mends=False, search=Search(), gap=0.01
+    )
     rows = rounds.solve_group(frame, {"a": task})
     assert rows["kind"].tolist() == ["status"]
     assert rows["status"].tolist() == ["FAILED"]

@@ -21,6 +21,8 @@ class Status:
     violation_after: float = 0.0
     disordered: int = 0
     status: str = "FEASIBLE"
+    objective_bytes: int = 0
+    bound_bytes: float | None = None
     search_bytes: int | None = None
     broker_ids: Sequence[int] = ()
     prices: Sequence[float] = ()
@@ -58,6 +60,43 @@ def test_another_round(rounds: list[Status], another: bool) -> None:
     for number, status in enumerate(rounds):
         close_round(state, [status], next_round(state, Settings(), "c", number, 0))
     assert state.open == another
+
+
+@pytest.mark.parametrize(
+    ("rounds", "another"),
+    [
+        pytest.param([Status(3, objective_bytes=1000, bound_bytes=995.0)], False, id="near its bound"),
+        pytest.param([Status(3, objective_bytes=1000, bound_bytes=900.0)], True, id="far above it"),
+        pytest.param([Status(3, objective_bytes=1000)], False, id="nothing is proven"),
+        pytest.param([Status(3, 0.0, 0, objective_bytes=1000, bound_bytes=900.0)] * 2, False, id="nothing was saved"),
+        pytest.param(
+            [Status(3, objective_bytes=1000, bound_bytes=800.0), Status(3, objective_bytes=-90, bound_bytes=-190.0)],
+            True,
+            id="something was saved, and more is left",
+        ),
+        pytest.param(
+            [Status(3, objective_bytes=1000, bound_bytes=800.0), Status(3, objective_bytes=-190, bound_bytes=-195.0)],
+            False,
+            id="what is left is little",
+        ),
+    ],
+)
+def test_rounds_that_look_for_fewer_bytes(rounds: list[Status], another: bool) -> None:
+    """Where all is done but shards lie far above their own bounds, rounds go on while they save bytes."""
+    state = state_of()
+    for number, status in enumerate(rounds):
+        task = next_round(state, Settings(), "c", number, 0)
+        assert task.search.improves is (number > 0)
+        close_round(state, [status], task)
+    assert state.open is another
+
+
+def test_copies_made_before_belong_to_the_curve() -> None:
+    """What was copied when the first balancing round starts is part of each point."""
+    state, point = state_of(), CurvePoint(0.1, 2, 3.0, 0.0)
+    state.copied_moves, state.copied_bytes = 5, 700
+    close_round(state, [Status(2, curve=(point,))], next_round(state, Settings(), "c", 0, 0))
+    assert [(p.moves, p.cost) for p in state.curve] == [(7, 700 + 3.0 * state.scale[1])]
 
 
 def test_replicas_on_a_broker_to_empty_ask_for_another_round() -> None:
