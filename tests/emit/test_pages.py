@@ -38,7 +38,7 @@ def synthetic(n_brokers: int, *, style: str = "careful", partitions: int = 300, 
         for side, swing in (("before", 60), ("baseline", 30), ("after", 10))
         for b in range(n_brokers)
     ]  # fmt: skip
-    changed = [
+    changed: list[dict[str, Any]] = [
         {
             "topic": "t<1>", "partition": p, "current_replicas": [p % n_brokers], "leader": p % n_brokers,
             "proposed_replicas": [(p + 1) % n_brokers], "baseline_replicas": [], "log_dirs": ["any"],
@@ -234,7 +234,7 @@ def test_leaders_that_need_no_election_are_counted() -> None:
     stays = {"current_replicas": [1, 2], "proposed_replicas": [2, 1], "leader": 1}
     text = runbook(replace(plan, changed=[*plan.changed[:5], {**plan.changed[5], **stays}]))
     assert "1 partition still has another leader" in text
-    assert "The other 5 new leaders of the plan need no election" in text
+    assert "5 other new leaders of the plan need no election" in text
 
 
 def test_a_low_throttle_is_pointed_out() -> None:
