@@ -28,7 +28,7 @@ _WORST_FIRST = (
 _FACTS = ("dead_broker", "fenced_broker", "no_racks", "no_rates")
 _ASKED_FOR = "topic excluded"
 _TOLD_ONE_BY_ONE = 3
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_AMOUNT = re.compile(r"\d+(?:[.,]\d+)*(?: [PTGMk]?B\b)?")
 _THOUSANDS_OF_GB = re.compile(r"\b(\d{4,}(?:\.\d+)?) GB\b")
 
 
@@ -71,9 +71,9 @@ def _severity(row: Row) -> tuple[int, int]:
 
 
 def _shape(row: Row) -> tuple[str, ...]:
-    """What findings that are alike share: the words less the subject's name and all numbers."""
+    """What findings that are alike share: the words less the subject's name and all amounts."""
     name = row["subject"].partition(" on ")[0]
-    words = (_NUMBER.sub("#", row[part].replace(name, "")) for part in ("detail", "remedy"))
+    words = (_AMOUNT.sub("#", row[part].replace(name, "")) for part in ("detail", "remedy"))
     return row["rule"], row["when"], *words
 
 

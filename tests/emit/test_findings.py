@@ -76,6 +76,7 @@ def test_the_worst_is_told_first() -> None:
         (EXCLUDED[:4], [4]),
         ([finding("not_free", f"t-{p}", detail=d) for d in ("in flight", "leaderless") for p in range(5)], [5, 5]),
         ([finding("band", f"broker {b} disk", w) for b in range(5) for w in ("after", "both")], [5, 5]),
+        ([finding("band", f"broker {b} disk", detail=f"disk {b} {u}") for b, u in enumerate(("GB", "TB") * 3)], [6]),
         ([finding("replication_factor", f"t{x}", detail=f"t{x} has {n}") for n, x in enumerate("abcde")], [5]),
     ],
 )  # fmt: skip
