@@ -221,6 +221,14 @@ def test_every_file_beside_the_report_is_named_once() -> None:
     assert foot.count("runbook.md") == foot.count("rollback.json") == 1
 
 
+def test_the_legend_keeps_swatches_with_their_words() -> None:
+    """Each swatch of the legend is in one piece with its words, and no mark stands between two of them."""
+    legend = page(synthetic(12), "report.html").partition('<p class="key legend">')[2].partition("</p>")[0]
+    assert legend.count("<i ") == legend.count("<span><i ") == 4
+    assert "</span><span>" in legend
+    assert ";" not in legend
+
+
 def test_every_table_of_the_report_scrolls_by_itself() -> None:
     """On a narrow page no table is cut off."""
     plan = replace(synthetic(12), findings=[LIMITED], bounds=[BEST_BOUND])
