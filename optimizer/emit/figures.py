@@ -3,10 +3,13 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from optimizer.emit.findings import in_one_unit
 from optimizer.emit.model import ClusterPlan
 from optimizer.units import human_bytes, human_count, human_percent, human_rate, human_ratio, plural
 
 NOTHING = "-"
+LEAVES_NO_MORE = "leaves no more undone"
+_ALIKE = 1e-3
 
 _FORMATS: dict[str, Callable[[float], str]] = {
     "moved_bytes": human_bytes,
@@ -68,7 +71,8 @@ def proof(plan: ClusterPlan) -> str:
     if bound is None:
         return "No lower bound was computed for this plan."
     kind = next((row["kind"] for row in plan.bounds if row["is_best"]), "")
-    head = f"No plan that balances as well copies less than {human_bytes(bound)} (proven: {kind} bound)"
+    alike = f"{LEAVES_NO_MORE} and balances as well" if plan.cut else "balances as well"
+    head = f"No plan that {alike} copies less than {human_bytes(bound)} (proven: {kind} bound)"
     if gap is None:
         return f"{head}."
     return f"{head}; this one copies {human_percent(gap)} more." if gap >= 0.005 else f"{head}, and this one does not."
@@ -76,8 +80,23 @@ def proof(plan: ClusterPlan) -> str:
 
 def limited(plan: ClusterPlan) -> str:
     """What a limit has left out of the plan, in one sentence; empty where none did."""
-    cut = next((row for row in plan.findings if row["rule"] == "limited"), None)
-    return f"Cut to the limit {cut['subject']}: {cut['detail']}; {cut['remedy']}." if cut else ""
+    cut = plan.cut
+    return f"Cut to the limit {cut['subject']}: {in_one_unit(cut['detail'])}; {cut['remedy']}." if cut else ""
+
+
+def band_note(plan: ClusterPlan) -> str:
+    """Why a broker inside its bands may be further from the mean than a band is wide, in one sentence; empty where the
+    bands of all brokers are alike."""
+    taking = {b["broker_id"] for b in plan.brokers if b["accepts_replicas"]}
+    rows = [row for row in plan.balance if row["placement"] == "after" and row["broker_id"] in taking]
+    ends = [row["disk_upper_bytes"] for row in rows]
+    mean = sum(row["disk_bytes"] for row in rows) / max(len(rows), 1)
+    if not mean or max(ends) <= (1 + _ALIKE) * sum(ends) / len(ends):
+        return ""
+    return (
+        f"Bands are around what each rack can reach, by its brokers and their disks, not around the mean: the highest "
+        f"disk band ends at {human_ratio(max(ends) / mean)} the mean."
+    )
 
 
 def leader_proof(plan: ClusterPlan) -> str:

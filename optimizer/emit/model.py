@@ -8,6 +8,7 @@ from typing import Any
 Row = Mapping[str, Any]
 WHOLE_PLAN = 0
 NOT_LIVING = ("dead", "fenced")
+LIMITED = "limited"
 
 
 @dataclass(frozen=True)
@@ -32,13 +33,19 @@ class ClusterPlan:
         careful or kafka: the form that the runbook uses.
     plan_log_dirs : bool
         Whether documents name directories.
+    copy_bytes_per_s : int
+        What copies may take, per broker and direction; the throttles of ``waves`` add live replication to it.
+    moves : sequence of rows
+        Of ``moves``: one replica that is copied or given up, with its reason.
     """
 
     cluster_id: str
     run_id: str
     throttle_style: str
     plan_log_dirs: bool
+    copy_bytes_per_s: int
     changed: Sequence[Row]
+    moves: Sequence[Row]
     waves: Sequence[Row]
     throttles: Sequence[Row]
     balance: Sequence[Row]
@@ -67,6 +74,11 @@ class ClusterPlan:
     def number(self, name: str, side: str = "after") -> float:
         """One figure that always has a value, 0 where nothing was counted."""
         return self.figure(name, side) or 0.0
+
+    @cached_property
+    def cut(self) -> Row | None:
+        """The finding of a plan that a limit has cut; None where none has."""
+        return next((row for row in self.findings if row["rule"] == LIMITED), None)
 
     @cached_property
     def dead_brokers(self) -> tuple[int, ...]:

@@ -1,17 +1,29 @@
 """The report: one self-contained HTML page."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 
 from optimizer.emit.charts import HEIGHT, WIDTH, charts
 from optimizer.emit.factors import factors_text
-from optimizer.emit.figures import COST, compared_with_default, leader_proof, limited, lines, proof
+from optimizer.emit.figures import (
+    COST,
+    LEAVES_NO_MORE,
+    band_note,
+    compared_with_default,
+    leader_proof,
+    limited,
+    lines,
+    proof,
+)
+from optimizer.emit.findings import first
 from optimizer.emit.model import ClusterPlan, Document, Row, wave_folder
 from optimizer.emit.pages import render
 from optimizer.emit.summary import execution
 from optimizer.units import human_bytes, human_count, human_percent, human_ratio, human_time, plural
 
 LARGEST = 25
+_ROWS = re.compile(r"(\d+) of (\d+) rows")
 _SHOWN = 50
 _PROVES = {
     "forced": (
@@ -35,6 +47,10 @@ _PROVES = {
         "copies less, to the byte."
     ),
 }
+_FORCED_OF_A_CUT = (
+    "What this plan copies off brokers to empty, to mend racks, or for a larger replication factor has to be copied by "
+    f"any plan that {LEAVES_NO_MORE}."
+)
 _REASONS = {
     "dead": "off a dead broker",
     "drain": "off a broker to empty",
@@ -72,14 +88,36 @@ def _cards(plan: ClusterPlan) -> list[tuple[str, str, str]]:
     return cards
 
 
-def _reasons(plan: ClusterPlan) -> list[tuple[str, int, int]]:
-    """Reason, partitions and bytes of what changes; a partition with several reasons is counted at each."""
-    partitions, moved = Counter[str](), Counter[str]()
+def _proves(plan: ClusterPlan, kind: str) -> str:
+    """What a bound of this kind proves; of a plan that a limit has cut only against plans that leave no more undone."""
+    text = _PROVES.get(kind, "")
+    if not plan.cut:
+        return text
+    beyond = f"that {LEAVES_NO_MORE} outside the bands"
+    return _FORCED_OF_A_CUT if kind == "forced" else text.replace("within the bands", beyond)
+
+
+def _reasons(plan: ClusterPlan) -> list[tuple[str, int, int, int]]:
+    """Reason, partitions, copies and bytes of what changes: copies and bytes add up to those of the plan, a partition
+    with several reasons is counted at each."""
+    partitions, copies, moved = Counter[str](), Counter[str](), Counter[str]()
     for row in plan.changed:
-        for reason in row["reasons"].split(","):
-            partitions[reason] += 1
-            moved[reason] += row["moved_bytes"]
-    return [(text, partitions[name], moved[name]) for name, text in _REASONS.items() if partitions[name]]
+        partitions.update(row["reasons"].split(","))
+    for row in plan.moves:
+        copies[row["reason"]] += row["to_broker"] is not None
+        moved[row["reason"]] += row["size_bytes"]
+    return [(text, partitions[name], copies[name], moved[name]) for name, text in _REASONS.items() if partitions[name]]
+
+
+def _observed(row: Row) -> str:
+    """What a check saw; of rows as many as it asks for: those that are good, or those that failed."""
+    seen = _ROWS.fullmatch(row["observed"] or "")
+    if not seen:
+        return row["observed"] or ""
+    failed, rows = int(seen[1]), int(seen[2])
+    if (row["threshold"] or "").startswith("at least"):
+        return f"{rows - failed:,} of {rows:,} rows good"
+    return f"{failed:,} of {rows:,} rows failed"
 
 
 def _largest(plan: ClusterPlan) -> list[Row]:
@@ -91,6 +129,7 @@ def report(plan: ClusterPlan, written: Sequence[Document]) -> str:
     """The report of one cluster; ``written`` are the files that it points to."""
     figures = list(lines(plan))
     failed = [row for row in plan.quality if not row["success"]]
+    findings, findings_more = first(plan, _SHOWN)
     return render(
         "report.html.j2",
         plan=plan,
@@ -103,16 +142,17 @@ def report(plan: ClusterPlan, written: Sequence[Document]) -> str:
         limited=limited(plan),
         cost=[line for line in figures if line.name in COST],
         balance=[line for line in figures if line.name not in COST],
-        bounds=[(row, _PROVES.get(row["kind"], "")) for row in plan.bounds],
-        findings=plan.findings[:_SHOWN],
-        findings_more=max(len(plan.findings) - _SHOWN, 0),
+        band_note=band_note(plan),
+        bounds=[(row, _proves(plan, row["kind"])) for row in plan.bounds],
+        findings=findings,
+        findings_more=findings_more,
         waves=[(wave_folder(row["wave"], len(plan.waves)), row) for row in plan.waves],
         reasons=_reasons(plan),
         largest=_largest(plan),
         charts=charts(plan),
         width=WIDTH,
         height=HEIGHT,
-        quality=plan.quality,
+        quality=[(row, _observed(row)) for row in plan.quality],
         quality_failed=len(failed),
         names=[document.path.removeprefix(f"{plan.folder}/") for document in written if document.wave == 0],
     )

@@ -41,6 +41,11 @@ def steps(plan: ClusterPlan) -> list[Step]:
     return result
 
 
+def _leads_by_itself(row: Row) -> bool:
+    """Whether the preferred leader changes, and no election is asked for."""
+    return row["proposed_replicas"][0] != row["current_replicas"][0] and not needs_election(row)
+
+
 def _without_rollback(plan: ClusterPlan) -> Sequence[str]:
     """Folders of waves none of whose partitions can go back."""
     without = [row["wave"] for row in plan.waves if not any(map(plan.can_go_back, plan.of_wave(row["wave"])))]
@@ -61,6 +66,7 @@ def runbook(plan: ClusterPlan) -> str:
         factors=factors_text(plan),
         gives_up_replicas=gives_up_replicas(plan),
         elections=sum(needs_election(row) for row in plan.changed),
+        elected_by_themselves=sum(_leads_by_itself(row) for row in plan.changed),
         in_one_request=len(plan.of_wave(WHOLE_PLAN)) <= PARTITIONS_PER_REQUEST,
         request_limit=PARTITIONS_PER_REQUEST,
         waves_without_rollback=without,

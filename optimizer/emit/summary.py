@@ -4,13 +4,14 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from optimizer.emit.factors import factors_text
-from optimizer.emit.figures import compared_with_default, leader_proof, limited, lines, proof
-from optimizer.emit.model import ClusterPlan, Document, Row
+from optimizer.emit.figures import band_note, compared_with_default, leader_proof, limited, lines, proof
+from optimizer.emit.findings import first
+from optimizer.emit.model import ClusterPlan, Document
 from optimizer.units import human_bytes, human_rate, human_time, plural
 
 WIDTH = 96
 _LABEL, _VALUE = 48, 14
-_FINDINGS = 5
+_FINDINGS = 8
 _FILES = {
     "report.html": "the report, for a browser",
     "runbook.md": "what to run, step by step",
@@ -44,19 +45,23 @@ def execution(plan: ClusterPlan) -> str:
     seconds = sum(row["estimated_seconds"] for row in plan.waves)
     rate = max(row["throttle_bytes_per_s"] for row in plan.waves)
     text = f"{plural(len(plan.waves), 'wave')}, about {human_time(seconds)} of copying"
-    return f"{text} at up to {human_rate(rate)} a broker and direction." if rate else f"{text}: nothing is copied."
+    if not rate:
+        return f"{text}: nothing is copied."
+    text = f"{text} at up to {human_rate(plan.copy_bytes_per_s)} a broker and direction"
+    return f"{text} (throttle up to {human_rate(rate)}, with live replication)."
 
 
-def _findings(findings: Sequence[Row]) -> Iterator[str]:
-    if not findings:
+def _findings(plan: ClusterPlan) -> Iterator[str]:
+    if not plan.findings:
         return
     yield ""
-    yield f"  Found ({len(findings)}):"
-    for row in findings[:_FINDINGS]:
-        text = f"- {row['rule']} ({row['when']}): {row['subject']}: {row['detail']}"
+    yield f"  Found ({len(plan.findings):,}):"
+    lines, more = first(plan, _FINDINGS)
+    for line in lines:
+        text = f"- {line.rule} ({line.when}): {line.text}"
         yield from wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False)
-    if len(findings) > _FINDINGS:
-        yield f"  and {len(findings) - _FINDINGS} more in the report"
+    if more:
+        yield f"  and {more:,} more in the report"
 
 
 def summary_text(plan: ClusterPlan, written: Sequence[Document]) -> str:
@@ -77,6 +82,7 @@ def summary_text(plan: ClusterPlan, written: Sequence[Document]) -> str:
         "",
         _row("", "before", "Kafka default", "this plan"),
         *table,
+        *_paragraph(band_note(plan)),
         "",
         *_paragraph(proof(plan)),
         *_paragraph(leader_proof(plan)),
@@ -84,7 +90,7 @@ def summary_text(plan: ClusterPlan, written: Sequence[Document]) -> str:
         *_paragraph(factors_text(plan)),
         *_paragraph(execution(plan)),
         *_paragraph(limited(plan)),
-        *_findings(plan.findings),
+        *_findings(plan),
         "",
         *(f"  {path:<{width}}{about}" for path, about in files),
     ]

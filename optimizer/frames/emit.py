@@ -15,6 +15,7 @@ from optimizer.emit.documents import documents
 from optimizer.emit.model import ClusterPlan
 from optimizer.frames.audit_gate import gate
 from optimizer.frames.gather import Tables, gathered, tables_of
+from optimizer.frames.scheduling import copy_bytes_per_s
 from optimizer.settings import Settings
 from optimizer.stages import Frames, Run
 from schemas.output import DOCUMENTS
@@ -24,6 +25,7 @@ __all__ = ["READS", "build", "gate", "publish", "written_paths"]
 
 READS = (
     "plan",
+    "moves",
     "waves",
     "throttles",
     "broker_balance",
@@ -43,7 +45,9 @@ def _plan(tables: Tables, settings: Settings) -> ClusterPlan:
         run_id=host["run_id"],
         throttle_style=settings.emit.throttle_style,
         plan_log_dirs=settings.emit.plan_log_dirs,
+        copy_bytes_per_s=copy_bytes_per_s(settings),
         changed=tables["plan"],
+        moves=tables["moves"],
         waves=tables["waves"],
         throttles=tables["throttles"],
         balance=tables["broker_balance"],

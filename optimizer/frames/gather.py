@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 Tables = Mapping[str, list[dict[str, Any]]]
 _ORDER = {
     "plan": ("topic", "partition"),
+    "moves": ("topic", "partition", "reason", "size_bytes"),
     "waves": ("wave",),
     "throttles": ("wave", "style", "entity_type", "entity_name", "config_name"),
     "broker_balance": ("broker_id", "placement"),

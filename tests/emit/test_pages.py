@@ -38,7 +38,7 @@ def synthetic(n_brokers: int, *, style: str = "careful", partitions: int = 300, 
         for side, swing in (("before", 60), ("baseline", 30), ("after", 10))
         for b in range(n_brokers)
     ]  # fmt: skip
-    changed = [
+    changed: list[dict[str, Any]] = [
         {
             "topic": "t<1>", "partition": p, "current_replicas": [p % n_brokers], "leader": p % n_brokers,
             "proposed_replicas": [(p + 1) % n_brokers], "baseline_replicas": [], "log_dirs": ["any"],
@@ -46,16 +46,20 @@ def synthetic(n_brokers: int, *, style: str = "careful", partitions: int = 300, 
         }
         for p in range(partitions)
     ]  # fmt: skip
+    moves = [
+        {**row, "size_bytes": GB, "reason": "balance", "to_broker": row["proposed_replicas"][0]} for row in changed
+    ]
     waves = [
         {
             "wave": w, "partitions": 100, "replicas_moved": 100, "moved_bytes": 100 * GB, "busiest_broker": 1,
-            "busiest_bytes": GB, "throttle_bytes_per_s": 50 * 10**6, "estimated_seconds": 5400, "below_floor": w == 1,
+            "busiest_bytes": GB, "throttle_bytes_per_s": 53 * 10**6, "estimated_seconds": 5400, "below_floor": w == 1,
             "peak_disk_bytes": 200 * GB,
         }
         for w in range(1, 1 + -(-partitions // 100))
     ]  # fmt: skip
     return ClusterPlan(
-        cluster_id="c", run_id="r", throttle_style=style, plan_log_dirs=False, changed=changed, waves=waves,
+        cluster_id="c", run_id="r", throttle_style=style, plan_log_dirs=False, copy_bytes_per_s=50 * 10**6,
+        changed=changed, moves=moves, waves=waves,
         throttles=[], balance=balance, summary=[], bounds=[], findings=[], quality=[], brokers=brokers,
     )  # fmt: skip
 
@@ -122,7 +126,7 @@ def test_equal_plans_give_equal_bytes() -> None:
 def test_the_tools_own_throttle_is_offered() -> None:
     """With the form kafka the runbook gives the tool's option and the table's rate."""
     text = runbook(synthetic(12, style="kafka"))
-    assert "RATE=50000000" in text
+    assert "RATE=53000000" in text
     assert '--execute --throttle "$RATE"' in text
     assert "throttle-careful.sh\nkafka" not in text
 
@@ -132,6 +136,113 @@ def test_a_dead_broker_overrides_the_tools_throttle() -> None:
     text = runbook(synthetic(12, style="kafka", dead=True, partitions=100))
     assert 'sh "$WAVE/throttle-careful.sh"' in text
     assert '--throttle "$RATE"' not in text
+
+
+BEST_BOUND = {"kind": "forced", "bound_bytes": GB, "is_best": True, "detail": "d"}
+LIMITED = {
+    "rule": "limited", "subject": "max_moves = 3", "when": "after", "detail": "d", "remedy": "run again",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["summary.txt", "runbook.md", "report.html"])
+def test_the_rate_of_copies_is_not_the_throttle(name: str) -> None:
+    """Every page tells what copies may take, and that the throttle is that and live replication."""
+    told = "at up to 50.00 MB/s a broker and direction (throttle up to 53.00 MB/s, with live replication)."
+    assert told in " ".join(page(synthetic(12), name).split())
+
+
+@pytest.mark.parametrize(
+    ("findings", "proven", "forced"),
+    [
+        ([], "No plan that balances as well copies less", "have to be copied by any plan."),
+        (
+            [LIMITED],
+            "No plan that leaves no more undone and balances as well copies less",
+            "has to be copied by any plan that leaves no more undone.",
+        ),
+    ],
+)
+def test_a_cut_plan_claims_no_more_than_is_proven(findings: list[dict[str, Any]], proven: str, forced: str) -> None:
+    """Of a plan that a limit has cut the bounds hold against plans that leave no more undone, and the pages say so."""
+    summary = [{"figure": "bound_bytes", "label": "l", "before": None, "baseline": None, "after": GB}]
+    plan = replace(synthetic(12), findings=findings, bounds=[BEST_BOUND], summary=summary)
+    pages = {name: " ".join(page(plan, name).split()) for name in ("summary.txt", "runbook.md", "report.html")}
+    assert all(proven in text for text in pages.values())
+    assert f"{forced}</td>" in pages["report.html"]
+
+
+def test_bands_that_are_not_alike_are_explained() -> None:
+    """Where racks or disks give brokers other bands, a line says how far the highest one reaches."""
+    plan = synthetic(12)
+    unlike = [{**row, "disk_upper_bytes": (105 + 10 * (row["rack"] == "b")) * GB} for row in plan.balance]
+    for name in ("summary.txt", "report.html"):
+        assert "Bands are around what each rack can reach" not in page(plan, name)
+        told = " ".join(page(replace(plan, balance=unlike), name).split())
+        assert "the highest disk band ends at 1.22x the mean." in told
+
+
+def test_copies_by_reason_add_up() -> None:
+    """A partition that is drained and balanced counts its copies, and their bytes, once each."""
+    row = {**synthetic(12).changed[0], "moved_bytes": 2 * GB, "reasons": "balance,drain"}
+    order = {**synthetic(12).changed[1], "moved_bytes": 0, "reasons": "leader"}
+    copies = [{"reason": reason, "to_broker": 5, "size_bytes": GB} for reason in ("balance", "drain")]
+    given_up = {"reason": "drain", "to_broker": None, "size_bytes": 0}
+    plan = replace(synthetic(12), changed=[row, order], moves=[*copies, given_up])
+    report = page(plan, "report.html")
+    cells = '</td><td class="num">'
+    assert f"<td>off a broker to empty{cells}1{cells}1{cells}1.00 GB</td>" in report
+    assert f"<td>for balance{cells}1{cells}1{cells}1.00 GB</td>" in report
+    assert f"<td>order only{cells}1{cells}0{cells}0 B</td>" in report
+
+
+@pytest.mark.parametrize(
+    ("observed", "threshold", "shown"),
+    [
+        ("0 of 960 rows", "at least 95.00% of the rows", "960 of 960 rows good"),
+        ("0 of 960 rows", "no row", "0 of 960 rows failed"),
+        ("12 of 1960 rows", "at most 1.00% of the rows", "12 of 1,960 rows failed"),
+        ("0.002", "at most 0.01", "0.002"),
+        (None, None, ""),
+    ],
+)
+def test_observed_rows_say_what_they_are(observed: str | None, threshold: str | None, shown: str) -> None:
+    """A check shows good rows where it asks for at least so many, and rows that failed elsewhere."""
+    row = {
+        "table_name": "t", "rule": "x", "severity": "warning", "success": True, "unexpected_count": 0,
+        "observed": observed, "threshold": threshold, "remedy": "",
+    }  # fmt: skip
+    report = page(replace(synthetic(12), quality=[row]), "report.html")
+    assert f"</td><td>{shown}</td><td>{threshold or ''}</td>" in report
+
+
+def test_every_file_beside_the_report_is_named_once() -> None:
+    """The foot of the report names each file of the whole plan once."""
+    foot = page(synthetic(12), "report.html").partition("<footer>")[2]
+    assert foot.count("runbook.md") == foot.count("rollback.json") == 1
+
+
+def test_the_legend_keeps_swatches_with_their_words() -> None:
+    """Each swatch of the legend is in one piece with its words, and no mark stands between two of them."""
+    legend = page(synthetic(12), "report.html").partition('<p class="key legend">')[2].partition("</p>")[0]
+    assert legend.count("<i ") == legend.count("<span><i ") == 4
+    assert "</span><span>" in legend
+    assert ";" not in legend
+
+
+def test_every_table_of_the_report_scrolls_by_itself() -> None:
+    """On a narrow page no table is cut off."""
+    plan = replace(synthetic(12), findings=[LIMITED], bounds=[BEST_BOUND])
+    report = page(plan, "report.html")
+    assert report.count("<table>") == report.count('<div class="scroll"><table>') == 6
+
+
+def test_leaders_that_need_no_election_are_counted() -> None:
+    """The runbook says how many partitions wait for an election, and why the other new leaders do not."""
+    plan = synthetic(12)
+    stays = {"current_replicas": [1, 2], "proposed_replicas": [2, 1], "leader": 1}
+    text = runbook(replace(plan, changed=[*plan.changed[:5], {**plan.changed[5], **stays}]))
+    assert "1 partition still has another leader" in text
+    assert "5 other new leaders of the plan need no election" in text
 
 
 def test_a_low_throttle_is_pointed_out() -> None:

@@ -81,7 +81,7 @@ def proposal() -> Rows:
 
 
 def moves() -> Rows:
-    """Rows of ``moves``; a partition with two reasons has a row for each."""
+    """Rows of ``moves``; the second reason of a partition has a row that copies nothing."""
     rows: Rows = []
     for topic, number, before, _, _, size, after, _, reasons in PARTITIONS:
         gone, came = sorted(set(before) - set(after)), sorted(set(after) - set(before))
@@ -91,12 +91,12 @@ def moves() -> Rows:
                 "topic": topic,
                 "partition": number,
                 "from_broker": g,
-                "to_broker": c,
-                "size_bytes": size * GB,
+                "to_broker": None if k else c,
+                "size_bytes": 0 if k else size * GB,
                 "reason": r,
             }
             for g, c in pairs
-            for r in reasons.split(",")
+            for k, r in enumerate(reasons.split(","))
         ]
     return rows
 

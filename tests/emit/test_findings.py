@@ -1,0 +1,111 @@
+"""Findings on the pages: order, folding, and counts that stay true."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from optimizer.emit.findings import told
+from optimizer.emit.model import ClusterPlan
+from optimizer.emit.report import report
+from optimizer.emit.summary import summary_text
+from tests.emit.test_pages import synthetic
+
+
+def finding(rule: str, subject: str, when: str = "both", detail: str = "d", remedy: str = "r") -> dict[str, Any]:
+    """A row of ``findings``."""
+    return {"rule": rule, "subject": subject, "when": when, "detail": detail, "remedy": remedy}
+
+
+EXCLUDED = [
+    finding("not_free", f"audit-{p}", detail="topic excluded", remedy="take it out of exclude_topics")
+    for p in range(90)
+]  # fmt: skip
+STRANDED = [
+    finding("not_emptied", f"t-{p} on {b}", detail=f"a replica stays on broker {b} (draining)")
+    for b in (3, 17)
+    for p in range(30)
+]
+
+
+def planned(*rows: dict[str, Any]) -> ClusterPlan:
+    """A plan with these findings, in the order of the table."""
+    return replace(synthetic(12), findings=sorted(rows, key=lambda r: (r["rule"], r["subject"], r["when"])))
+
+
+def test_the_worst_is_told_first() -> None:
+    """What the plan leaves broken comes before what was asked for, and what it mends comes last."""
+    rows = (
+        finding("rack_spread", "mended partitions", "before"),
+        finding("dead_broker", "broker 4", "before"),
+        finding("no_rates", "cluster"),
+        EXCLUDED[0],
+        finding("not_free", "t-1", detail="in flight"),
+        finding("something_new", "cluster"),
+        finding("shard_failed", "shard 1 of round 1", "after"),
+        finding("band", "broker 3 disk", "after"),
+        finding("topic_spread", "t on broker 3"),
+        finding("rack_spread", "t-3"),
+        finding("not_pinned", "t-2 on 9"),
+        finding("not_emptied", "t-2 on 9"),
+        finding("limited", "max_moves = 3", "after"),
+    )
+    assert [line.subject for line in told(planned(*rows))] == [
+        "max_moves = 3",
+        "t-2 on 9",
+        "t-2 on 9",
+        "t-3",
+        "t on broker 3",
+        "broker 3 disk",
+        "shard 1 of round 1",
+        "t-1",
+        "cluster",
+        "broker 4",
+        "cluster",
+        "audit-0",
+        "mended partitions",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "counts"),
+    [
+        (EXCLUDED, [90]),
+        (STRANDED, [60]),
+        (EXCLUDED[:3], [1, 1, 1]),
+        (EXCLUDED[:4], [4]),
+        ([finding("not_free", f"t-{p}", detail=d) for d in ("in flight", "leaderless") for p in range(5)], [5, 5]),
+        ([finding("band", f"broker {b} disk", w) for b in range(5) for w in ("after", "both")], [5, 5]),
+        ([finding("band", f"broker {b} disk", detail=f"disk {b} {u}") for b, u in enumerate(("GB", "TB") * 3)], [6]),
+        ([finding("replication_factor", f"t{x}", detail=f"t{x} has {n}") for n, x in enumerate("abcde")], [5]),
+    ],
+)  # fmt: skip
+def test_many_alike_are_one_line(rows: list[dict[str, Any]], counts: list[int]) -> None:
+    """More than three findings of one rule that differ in names and numbers alone are one line; others are not."""
+    assert [line.count for line in told(planned(*rows))] == counts
+
+
+def test_pages_show_what_matters_and_the_true_count() -> None:
+    """Summary and report count every finding, and neither hides a broken rule behind ninety excluded partitions."""
+    plan = planned(*EXCLUDED, *STRANDED, finding("not_pinned", "t-2 on 9"), finding("rack_spread", "t-3"))
+    summary, html = summary_text(plan, []), report(plan, [])
+    assert "  Found (152):\n  - not_emptied (both): 60 alike, the first t-0 on 17: a replica stays" in summary
+    assert summary.index("not_pinned (both): t-2 on 9") < summary.index("not_free (both): 90 alike, the first audit-0:")
+    assert "more in the report" not in summary
+    assert "<h2>Findings (152)</h2>" in html
+    assert html.index("<b>not_pinned</b>") < html.index("<b>rack_spread</b>") < html.index("90 alike")
+
+
+def test_what_is_not_shown_is_counted_by_finding() -> None:
+    """A summary with too many lines says how many findings are not in it, those behind folded lines included."""
+    several = [finding("pin", f"t-{chr(97 + n)}", detail=chr(97 + n)) for n in range(8)]
+    assert "  and 90 more in the report\n" in summary_text(planned(*several, *EXCLUDED), [])
+
+
+def test_large_amounts_have_one_unit() -> None:
+    """The pages write bytes of a cut plan in the unit of all others."""
+    detail = "without the limit the plan would copy 1289.2 GB in 94 moves"
+    plan = planned(finding("limited", "max_moved_gb = 1000", "after", detail))
+    for page in (summary_text(plan, []), report(plan, [])):
+        assert " ".join(page.split()).count("would copy 1.29 TB in 94 moves") == 2
+        assert "1289.2" not in page
