@@ -97,7 +97,8 @@ def _as_bronze(frame: DataFrame, run: Run, cluster: ClusterInput, captured_at: d
 
 def _files(spark: SparkSession, cluster: ClusterInput) -> list[_File]:
     """Files of the folder and its subfolders, by path; those that start with a dot or underscore are no input."""
-    remedy = f"give [[clusters]] {cluster.id!r} an input folder with the outputs of Kafka's tools"
+    where = f"--input DIR, or as input of [[clusters]] {cluster.id!r}"
+    remedy = f"name a folder with the outputs of Kafka's tools as {where}"
     try:
         found = _listing(spark, cluster.input).select("path", "modificationTime").collect()
     except AnalysisException as error:

@@ -75,7 +75,8 @@ def test_a_folder_without_input_is_named(spark: SparkSession, tmp_path: Path, ma
     missing = tmp_path / "nowhere"
     if make:
         missing.mkdir()
-    with pytest.raises(InputError, match=r"folder .*nowhere.*: give \[\[clusters\]\] 'c' an input folder"):
+    told = r"folder .*nowhere.*: name a folder .* as --input DIR, or as input of \[\[clusters\]\] 'c'"
+    with pytest.raises(InputError, match=told):
         ingest.build({}, run_of(spark, missing))
 
 
