@@ -90,6 +90,10 @@ def _overrides(options: argparse.Namespace) -> dict[str, Any]:
         cluster = {name: str(Path(value).resolve()) for name, value in paths.items() if value}
         if options.bootstrap_server:
             cluster["bootstrap_servers"] = options.bootstrap_server
+        if not (options.input or options.bootstrap_server):
+            remedy = "give --input DIR or --bootstrap-server HOST:PORT beside it"
+            instead = f", or leave it out: it replaces the clusters of {options.config}" if options.config else ""
+            raise ConfigError(f"--cluster {options.cluster} says not where to read it: {remedy}{instead}")
         content["clusters"] = [{"id": options.cluster, **cluster}]
     elif options.input or options.bootstrap_server or options.client_config:
         raise ConfigError(
@@ -114,6 +118,24 @@ def home() -> Path:
     return folder
 
 
+def _built(content: dict[str, Any], over: dict[str, Any], file: str | None) -> Settings:
+    """Checked settings; what the file alone is refused for is refused with its name."""
+    try:
+        return build(merge(content, over))
+    except ConfigError as error:
+        if file and _refusal(content) == str(error):
+            raise ConfigError(f"{file}: {error}") from error
+        raise
+
+
+def _refusal(content: dict[str, Any]) -> str:
+    try:
+        build(content)
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
 def settings_of(options: argparse.Namespace) -> Settings:
     """Defaults, file and options, merged and checked.
 
@@ -124,14 +146,21 @@ def settings_of(options: argparse.Namespace) -> Settings:
     content = read_toml(home() / "conf" / "default.toml")
     if options.config:
         content = merge(content, read_toml(Path(options.config)))
-    settings = build(merge(content, _overrides(options)))
+    settings = _built(content, _overrides(options), options.config)
     if not settings.clusters:
         raise ConfigError("no cluster is named: give --config FILE with [[clusters]], or --cluster ID with --input DIR")
     return settings
 
 
-def run_id_of(options: argparse.Namespace) -> str:
-    """The run's id: given, or the time."""
+def run_id_of(options: argparse.Namespace, names: Sequence[str]) -> str:
+    """The run's id: given, or the time; stages that go on with what others wrote need it given.
+
+    Raises
+    ------
+    ConfigError
+    """
+    if not options.run_id and "ingest" not in names:
+        raise ConfigError(f"{names[0]} goes on with a run: give --run-id ID, the one that ingest named or was given")
     run_id = options.run_id or datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     if not is_folder_name(run_id):
         raise ConfigError(f"--run-id {run_id!r}: {NAME_RULE}")
@@ -140,7 +169,7 @@ def run_id_of(options: argparse.Namespace) -> str:
 
 def _execute(names: Sequence[str], options: argparse.Namespace) -> None:
     """Everything that needs Spark is imported here, so that --help is quick."""
-    settings, run_id = settings_of(options), run_id_of(options)
+    settings, run_id = settings_of(options), run_id_of(options, names)
 
     from pyspark.sql import SparkSession
 

@@ -1,10 +1,11 @@
 """Configuration files to typed settings: conf/default.toml, laid over by the user's file and options."""
 
+import json
 import tomllib
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, Field, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from optimizer.errors import ConfigError
 from optimizer.settings import (
@@ -32,6 +33,22 @@ _SECTIONS: dict[str, type] = {
     "emit": Emit,
 }
 
+
+@dataclass(frozen=True)
+class _Type:
+    """A type of values in words, and one to show."""
+
+    one: str
+    several: str
+    example: str
+
+
+_TYPES = {
+    int: _Type("a whole number", "numbers", "17"),
+    float: _Type("a number", "numbers", "0.05"),
+    str: _Type("text in quotes", "texts in quotes", '"audit[.].*"'),
+}
+
 # Lists of tables: what a table is, and one to show.
 _TABLES: dict[str, tuple[type, str]] = {
     "pins": (Pin, '{topics = "audit[.].*", racks = ["a"]}'),
@@ -49,15 +66,32 @@ def _typed(kind: type, values: Mapping[str, Any], where: str) -> Any:
         if name in _TABLES:
             plain[name] = _typed_tables(name, value, where)
             continue
-        default = known[name].default
-        wanted = str if default is MISSING else type(default)
-        given = tuple(value) if isinstance(value, list) else value
-        if wanted is float and type(given) is int:
-            given = float(given)
-        if type(given) is not wanted:
-            raise ConfigError(f"{where} {name} = {value!r}: expected {wanted.__name__}, not {type(value).__name__}")
-        plain[name] = given
+        plain[name] = _plain(known[name], value, where)
     return kind(**plain)
+
+
+def _plain(knob: Field[Any], value: object, where: str) -> object:
+    """The value of a knob that is no list of tables, as its type; lists have entries of one type."""
+    wanted = str if knob.default is MISSING else type(knob.default)
+    entry = get_args(knob.type)[0] if wanted is tuple else None
+    if wanted is float and type(value) is int:
+        return float(value)
+    if entry and isinstance(value, list) and all(type(one) is entry for one in value):
+        return tuple(value)
+    if entry or type(value) is not wanted:
+        raise ConfigError(f"{where} {knob.name} = {value!r}: expected {_wanted(knob, wanted, entry)}")
+    return value
+
+
+def _wanted(knob: Field[Any], wanted: type, entry: type | None) -> str:
+    """What a knob takes, in the words and the writing of TOML."""
+    if wanted is bool:
+        return "true or false, without quotes"
+    said = _TYPES[entry or wanted]
+    if entry:
+        return f"a list of {said.several}, such as [{said.example}]"
+    usual = json.dumps(knob.default) if knob.default is not MISSING and knob.default else said.example
+    return f"{said.one}, such as {usual}"
 
 
 def _typed_tables(name: str, value: object, where: str) -> tuple[Any, ...]:

@@ -14,7 +14,7 @@ from optimizer.store import Store
 from sources.kafka_live import unwrapped
 
 STAGES = (
-    Stage("ingest", (), ("bronze_records", "bronze_metrics"), ingest.build),
+    Stage("ingest", (), ("bronze_records", "bronze_metrics"), ingest.build, gate=ingest.gate),
     Stage(
         "validate",
         ("bronze_records", "bronze_metrics"),
@@ -94,7 +94,7 @@ def run_stage(stage: Stage, run: Run, store: Store) -> None:
     ------
     StageError
         When an earlier stage has not run.
-    QualityGateFailed, AuditFailed
+    ConfigError, QualityGateFailed, AuditFailed
         From the stage's gate; its tables are written by then, its files are not.
     """
     reads = {table: store.pinned(table, run.run_id) for table in stage.reads}

@@ -33,7 +33,7 @@ class Stage:
         ``build(inputs, run)`` returns one DataFrame per table of ``writes``; lazy, no effects.
     gate : callable, optional
         ``gate(inputs and outputs as stored, run)``, called after the tables are written; raises to stop the run
-        (exit code 3).
+        (exit code 3; 2 where the configuration names what is not there).
     publish : callable, optional
         ``publish(outputs as stored, run)`` writes files, after the gate.
     ahead : callable, optional

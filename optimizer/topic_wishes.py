@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from optimizer.errors import ConfigError
 from optimizer.setting_checks import check_pattern, refuse
 
 
@@ -27,12 +28,9 @@ class Pin:
             refuse("pins topics", self.topics, "give a regular expression for the topics' whole names")
         check_pattern("pins topics", self.topics)
         if bool(self.brokers) == bool(self.racks):
-            remedy = "give brokers = [..] or racks = [..], one of them and not empty"
-            refuse(f"the pin of {self.topics!r}", {"brokers": self.brokers, "racks": self.racks}, remedy)
-        for name, values, kind in (("brokers", self.brokers, int), ("racks", self.racks, str)):
-            wrong = [value for value in values if type(value) is not kind]
-            if wrong:
-                refuse(f"the pin of {self.topics!r}: {name}", wrong, f"each is a {kind.__name__}")
+            named = "both brokers and racks" if self.brokers else "neither a broker nor a rack"
+            remedy = 'give brokers = [17] or racks = ["a"], one of them and not empty'
+            raise ConfigError(f"pins: the pin of topics = {self.topics!r} names {named}: {remedy}")
 
 
 MOST_REPLICAS = 32767  # of a partition: Kafka's number is a short

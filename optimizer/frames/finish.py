@@ -90,17 +90,21 @@ def _fixed_findings(frame: pd.DataFrame) -> Iterable[proposal.Finding]:
         yield proposal.Finding("not_free", f"{row.topic}-{row.partition}", "both", str(row.fixed_reason), remedy)
 
 
-def _factor_findings(frame: pd.DataFrame, patterns: Iterable[str]) -> Iterable[proposal.Finding]:
-    """Topics that can't have the replication factor asked for, and patterns that match no topic."""
+def _factor_findings(frame: pd.DataFrame) -> Iterable[proposal.Finding]:
+    """Topics that can't have the replication factor asked for."""
     for topic, rows in frame[frame["factor_refused"].notna()].groupby("topic", sort=True):
         detail = f"{rows['factor_refused'].max()}; {len(rows)} partitions keep what they have"
         remedy = FEWER_OR_ROOM if TOO_FEW_BROKERS in detail else MORE_OR_LESS_IN_SYNC
         yield proposal.Finding("replication_factor", str(topic), "both", detail, remedy)
+
+
+def _unused_patterns(frame: pd.DataFrame, patterns: Iterable[str], rule: str) -> Iterable[proposal.Finding]:
+    """Patterns that match no topic; those of pins have findings of their own."""
     names = set(frame["topic"])
     for pattern in sorted(patterns):
         if not any(re.fullmatch(pattern, topic) for topic in names):
             remedy = "a pattern has to match a topic's whole name: mend it, or take it out"
-            yield proposal.Finding("factor_unused", pattern, "both", "no topic matches this pattern", remedy)
+            yield proposal.Finding(rule, pattern, "both", "no topic matches this pattern", remedy)
 
 
 def finish_cluster(frame: pd.DataFrame, facts: ClusterFacts, policy: Policy) -> pd.DataFrame:
@@ -115,6 +119,7 @@ def finish_cluster(frame: pd.DataFrame, facts: ClusterFacts, policy: Policy) -> 
     findings = [
         *proposal.broker_findings(brokers),
         *proposal.rate_findings(partitions),
+        *proposal.disk_findings(brokers),
         *proposal.rack_findings(brokers, partitions, final),
         *proposal.stranded_findings(brokers, partitions, final),
         *explain.pin_findings(brokers, partitions, final),
@@ -123,7 +128,9 @@ def finish_cluster(frame: pd.DataFrame, facts: ClusterFacts, policy: Policy) -> 
             brokers, facts.limits, facts.before, facts.after, partitions=partitions, placed=final, policy=policy
         ),
         *_fixed_findings(rows),
-        *_factor_findings(rows, facts.factor_patterns),
+        *_factor_findings(rows),
+        *_unused_patterns(rows, facts.factor_patterns, "factor_unused"),
+        *_unused_patterns(rows, set(policy.exclude_topics), "exclude_unused"),
         *facts.failures,
     ]
     if facts.cut:

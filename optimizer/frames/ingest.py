@@ -17,6 +17,8 @@ from pyspark.sql import functions as F
 
 from optimizer.errors import ConfigError, InputError
 from optimizer.frames.metrics import literal_path, read_metrics
+from optimizer.frames.names import known_of_records, names_any, refuse_unknown
+from optimizer.frames.typed import SAMPLE
 from optimizer.settings import ClusterInput
 from optimizer.stages import Frames, Run
 from schemas.bronze import BRONZE_METRICS, BRONZE_RECORDS
@@ -59,6 +61,17 @@ def build(inputs: Frames, run: Run) -> Frames:
     return {"bronze_records": records, "bronze_metrics": metrics}
 
 
+def gate(frames: Frames, run: Run) -> None:
+    """Refuse brokers and racks that no record names: minutes before the snapshot would.
+
+    Raises
+    ------
+    ConfigError
+    """
+    if names_any(run.settings):
+        refuse_unknown(known_of_records(frames["bronze_records"]), run.settings)
+
+
 def _cluster(run: Run, cluster: ClusterInput) -> tuple[list[DataFrame], list[DataFrame]]:
     """Records and metric samples of one cluster, from all its sources."""
     records: list[DataFrame] = []
@@ -97,7 +110,8 @@ def _as_bronze(frame: DataFrame, run: Run, cluster: ClusterInput, captured_at: d
 
 def _files(spark: SparkSession, cluster: ClusterInput) -> list[_File]:
     """Files of the folder and its subfolders, by path; those that start with a dot or underscore are no input."""
-    remedy = f"give [[clusters]] {cluster.id!r} an input folder with the outputs of Kafka's tools"
+    where = f"--input DIR, or as input of [[clusters]] {cluster.id!r}"
+    remedy = f"name a folder with the outputs of Kafka's tools as {where}"
     try:
         found = _listing(spark, cluster.input).select("path", "modificationTime").collect()
     except AnalysisException as error:
@@ -184,7 +198,7 @@ def _as_json(payload: Mapping[str, object]) -> str:
 def _as_malformed(broken: DataFrame) -> DataFrame:
     """Rows that reading the metrics set aside, as records of kind ``malformed``."""
     told = {name: F.col(name) for name in ("rule", "severity", "reason", "remedy")}
-    fields = {"expected": F.lit("a metric sample"), **told}
+    fields = {"expected": F.lit(SAMPLE), **told}
     text = F.substring("payload", 1, 2000).alias("text")
     payload = F.to_json(F.struct(*(value.alias(name) for name, value in fields.items()), text))
     order = Window.partitionBy("source").orderBy("line", "rule", "payload")

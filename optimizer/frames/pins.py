@@ -6,33 +6,10 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-from optimizer.errors import ConfigError
 from optimizer.settings import Settings
 from optimizer.topic_wishes import Pin
 
 PIN_LEAVES = "its pin leaves"
-
-
-def check_pins(brokers: DataFrame, settings: Settings) -> None:
-    """Refuse pins to what a cluster has not.
-
-    Raises
-    ------
-    ConfigError
-        Names the pin, the broker or rack, and those that are known.
-    """
-    if not any(settings.pins().values()):
-        return
-    rows = brokers.select("cluster_id", "broker_id", "rack").orderBy("cluster_id", "broker_id").collect()
-    for cluster_id, pins in settings.pins().items():
-        mine = [row for row in rows if row.cluster_id == cluster_id]
-        known = {"brokers": [r.broker_id for r in mine], "racks": sorted({r.rack for r in mine if r.rack is not None})}
-        for pin in pins:
-            for kind, names in known.items():
-                unknown = sorted(set(getattr(pin, kind)) - set(names))
-                if unknown:
-                    what = f"the pin of {pin.topics!r} names {kind} {unknown}, which cluster {cluster_id} has not"
-                    raise ConfigError(f"{what}; known are {names}")
 
 
 def pinned_topics(settings: Settings) -> Column:

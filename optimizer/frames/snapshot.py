@@ -7,9 +7,10 @@ from pyspark.sql import functions as F
 
 from optimizer.errors import ConfigError
 from optimizer.frames.factors import check_factors, refused_factor, with_asked
-from optimizer.frames.pins import PIN_LEAVES, check_pins, matches, pinned_topics, with_pins
+from optimizer.frames.names import known_of_brokers, names_any, refuse_unknown
+from optimizer.frames.pins import PIN_LEAVES, matches, pinned_topics, with_pins
 from optimizer.frames.topic_spread import with_topic_most
-from optimizer.settings import BROKER_LISTS, Settings
+from optimizer.settings import Settings
 from optimizer.stages import Frames, Run
 from schemas.planning import INSTANCE, INSTANCE_BROKERS
 from schemas.table import conform
@@ -28,8 +29,9 @@ def build(inputs: Frames, run: Run) -> Frames:
         the policy leaves a cluster without a broker that may hold replicas.
     """
     brokers = plan_brokers(inputs["brokers"], inputs["replicas"], run.settings)
-    _check_policy(brokers, run.settings)
-    check_pins(inputs["brokers"], run.settings)
+    if names_any(run.settings):
+        refuse_unknown(known_of_brokers(inputs["brokers"]), run.settings)
+    _check_open(brokers)
     check_factors(inputs["replicas"], run.settings)
     partitions = plan_partitions(inputs, brokers, run.settings)
     return {
@@ -38,16 +40,9 @@ def build(inputs: Frames, run: Run) -> Frames:
     }
 
 
-def _check_policy(brokers: DataFrame, settings: Settings) -> None:
-    rows = brokers.select("cluster_id", "broker_id", "accepts_replicas").orderBy("cluster_id", "broker_id").collect()
-    for name in BROKER_LISTS:
-        for cluster_id, listed in settings.brokers_listed(name).items():
-            known = [row.broker_id for row in rows if row.cluster_id == cluster_id]
-            unknown = sorted(set(listed) - set(known))
-            if unknown:
-                raise ConfigError(f"{name} names {unknown}, which cluster {cluster_id} has not; known are {known}")
-    open_to_replicas = {row.cluster_id for row in rows if row.accepts_replicas}
-    closed = sorted({row.cluster_id for row in rows} - open_to_replicas)
+def _check_open(brokers: DataFrame) -> None:
+    rows = brokers.groupBy("cluster_id").agg(F.bool_or("accepts_replicas").alias("is_open")).collect()
+    closed = sorted(row.cluster_id for row in rows if not row.is_open)
     if closed:
         raise ConfigError(
             f"no broker of {closed} may hold replicas: every one is drained, excluded, fenced or dead; "

@@ -3,6 +3,9 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+# What a malformed row of a metrics table should have been.
+SAMPLE = "a metric sample"
+
 # Columns that every typed frame keeps.
 PLACE = ("cluster_id", "run_id", "kind", "source", "line", "ordinal", "captured_at", "payload")
 

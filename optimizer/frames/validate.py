@@ -21,10 +21,13 @@ from optimizer.stages import Frames, Run
 from schemas.bronze import QUALITY_RESULTS, QUARANTINE
 from schemas.silver import BROKERS, LOG_DIRS, PARTITION_LOAD, REPLICAS, TOPICS
 from schemas.table import conform
+from sources.detect import RULE as KNOWN_FORMAT_RULE
 
 _AT_ONCE = 3
 _EXAMPLES = 5
 _LISTED = 20
+# Lines and whole files that were not read; a file of an unknown kind is no error, but may be what is missing.
+_UNREAD = f"kind = 'malformed' AND (severity = 'error' OR rule = '{KNOWN_FORMAT_RULE}')"
 
 
 @dataclass(frozen=True)
@@ -158,15 +161,18 @@ def gate(frames: Frames, run: Run) -> None:
     Raises
     ------
     QualityGateFailed
-        Names every failed rule with count, examples and remedy; the Data Docs are written all the same.
+        Names what could not be read, then every failed rule with count, examples and remedy; the Data Docs are written
+        all the same.
     """
     failed = frames["quality_results"].where("severity = 'critical' AND NOT success")
     rows = failed.orderBy("cluster_id", "table_name", "rule").collect()
     if not rows:
         return
     publish(frames, run)
+    clusters = sorted({row.cluster_id for row in rows})
+    told = _unread(frames["quarantine"].where(F.col("cluster_id").isin(clusters)))
     examples = _examples(frames["quarantine"])
-    told = [_told(row.asDict(), examples.get((row.cluster_id, row.rule), [])) for row in rows]
+    told += [_told(row.asDict(), examples.get((row.cluster_id, row.rule), [])) for row in rows]
     raise QualityGateFailed(
         f"the data can't be planned on: {len(rows)} rules are broken\n"
         + "\n".join(told)
@@ -174,9 +180,25 @@ def gate(frames: Frames, run: Run) -> None:
     )
 
 
+def _unread(quarantine: DataFrame) -> list[str]:
+    """What no parser could read, the first places of each file: other rules may be broken because it is missing."""
+    of_file = Window.partitionBy("cluster_id", "source")
+    places = {"place": F.row_number().over(of_file.orderBy("line", "payload")), "places": F.count("*").over(of_file)}
+    ranked = quarantine.where(_UNREAD).withColumns(places).where(F.col("place") <= _EXAMPLES)
+    told: dict[str, list[str]] = {}
+    for row in ranked.orderBy("cluster_id", "source", "place").collect():
+        lines = told.setdefault(
+            row.cluster_id, [f"- cluster {row.cluster_id}: not read, and so missing in what follows"]
+        )
+        lines += [f"    {row.source}:{row.line}: {row.reason}", f"        mend: {row.remedy}"]
+        if row.place == _EXAMPLES < row.places:
+            lines.append(f"    and {row.places - _EXAMPLES} more places of {row.source}")
+    return ["\n".join(lines) for lines in told.values()]
+
+
 def _examples(quarantine: DataFrame) -> dict[tuple[str, str], list[str]]:
-    """The first rows of each rule; errors of every rule stand for the share of rows set aside."""
-    errors = quarantine.where("severity = 'error'").withColumn("rule", F.lit("quarantined_share"))
+    """The first rows of each rule; errors of all rules, but for those of ``_unread``, stand for the share set aside."""
+    errors = quarantine.where(f"severity = 'error' AND NOT ({_UNREAD})").withColumn("rule", F.lit("quarantined_share"))
     order = Window.partitionBy("cluster_id", "rule").orderBy("source", "line", "payload")
     ranked = quarantine.unionByName(errors).withColumn("place", F.row_number().over(order))
     most = F.when(F.col("rule").isin(*(rule.name for rule in rule_table.COVERAGE)), _LISTED).otherwise(_EXAMPLES)

@@ -95,6 +95,19 @@ def rate_findings(partitions: Partitions) -> Iterator[Finding]:
         yield Finding("no_rates", "cluster", "both", detail, "give rates by partition: see docs/formats-metrics.md")
 
 
+def disk_findings(brokers: Brokers) -> Iterator[Finding]:
+    """Brokers that may get replicas on disks of unknown size: nothing keeps the plan from filling those."""
+    wanted = brokers.accepts_replicas
+    unknown, count = int((wanted & (brokers.disk_capacity_bytes <= 0)).sum()), int(wanted.sum())
+    if unknown:
+        named = "all" if unknown == count else str(unknown)
+        equal = "" if unknown == count else ", and all brokers count as equally large"
+        detail = (
+            f"disk capacity is unknown for {named} of {count} brokers: no disk limit or headroom is kept there{equal}"
+        )
+        yield Finding("no_disk_capacity", "cluster", "both", detail, "give a capacity file: see docs/formats.md")
+
+
 def partition_name(partitions: Partitions, row: int | np.integer) -> str:
     """Topic and number, as Kafka writes them."""
     return f"{partitions.topic[row]}-{partitions.partition[row]}"

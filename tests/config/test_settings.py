@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from optimizer.cli import parser, settings_of
+from optimizer.cli import parser, run_id_of, settings_of
 from optimizer.configuration import build, merge, read_toml
 from optimizer.errors import ConfigError
 from optimizer.settings import NO_LIMIT, MoveLimit, Settings
@@ -34,11 +34,18 @@ def test_default_file_says_what_the_code_defaults_to() -> None:
         ({"solver": {"ronds": 3}}, r"\[solver\]: unknown \['ronds'\]; known are"),
         ({"solvers": {}}, r"unknown section \['solvers'\]"),
         ({"solver": {"rounds": 0}}, r"\[solver\] rounds = 0 is not usable: give a number from 1 to 20"),
-        ({"solver": {"rounds": 2.5}}, r"\[solver\] rounds = 2.5: expected int, not float"),
-        ({"solver": {"rounds": True}}, r"\[solver\] rounds = True: expected int, not bool"),
+        ({"solver": {"rounds": 2.5}}, r"\[solver\] rounds = 2.5: expected a whole number, such as 4$"),
+        ({"solver": {"rounds": True}}, r"\[solver\] rounds = True: expected a whole number, such as 4$"),
         ({"policy": {"disk_band": -1}}, r"\[policy\] disk_band = -1.0 is not usable"),
+        ({"policy": {"disk_band": "5%"}}, r"\[policy\] disk_band = '5%': expected a number, such as 0.05$"),
+        ({"policy": {"move_price": "1"}}, r"move_price = '1': expected a number, such as 0.05$"),
+        ({"policy": {"drain_brokers": "17"}}, r"drain_brokers = '17': expected a list of numbers, such as \[17\]$"),
+        ({"policy": {"drain_brokers": ["17"]}}, r"drain_brokers = \['17'\]: expected a list of numbers"),
+        ({"policy": {"exclude_topics": "a"}}, r'exclude_topics = .a.: expected a list of texts in quotes, such as \["'),
+        ({"policy": {"rack_policy": 3}}, 'rack_policy = 3: expected text in quotes, such as "spread"$'),
+        ({"emit": {"plan_log_dirs": "true"}}, "plan_log_dirs = 'true': expected true or false, without quotes$"),
         ({"policy": {"max_moved_gb": -1}}, r"\[policy\] max_moved_gb = -1.0 is not usable: give a number from 0 to"),
-        ({"policy": {"max_moves": 2.5}}, r"\[policy\] max_moves = 2.5: expected int, not float"),
+        ({"policy": {"max_moves": 2.5}}, r"\[policy\] max_moves = 2.5: expected a whole number, such as 17$"),
         ({"clusters": [{"id": "a", "input": "x", "max_moves": -3}]}, r"\[clusters\] max_moves = -3 is not usable"),
         ({"policy": {"rack_policy": "even"}}, "use spread or none"),
         ({"policy": {"exclude_topics": ["("]}}, r"'\(' is no regular expression"),
@@ -47,14 +54,20 @@ def test_default_file_says_what_the_code_defaults_to() -> None:
         ({"policy": {"pins": [{"topics": "a", "broker": [1]}]}}, r"\[policy\] pins: unknown \['broker'\]; known are"),
         (
             {"policy": {"pins": [{"topics": "a", "brokers": []}]}},
-            r"give brokers = \[..\] or racks = \[..\], one of them",
+            r"pins: the pin of topics = 'a' names neither a broker nor a rack: give brokers = \[17\] or racks",
         ),
-        ({"policy": {"pins": [{"topics": "a", "brokers": [1], "racks": ["r"]}]}}, "one of them and not empty"),
+        (
+            {"policy": {"pins": [{"topics": "a", "brokers": [1], "racks": ["r"]}]}},
+            "names both brokers and racks: give .*, one of them",
+        ),
         (
             {"policy": {"pins": [{"topics": "a", "brokers": ["1"]}]}},
-            r"'a': brokers = \['1'\] is not usable: each is a int",
+            r"\[policy\] pins brokers = \['1'\]: expected a list of numbers, such as \[17\]",
         ),
-        ({"policy": {"pins": [{"topics": "a", "racks": [1]}]}}, r"'a': racks = \[1\] is not usable: each is a str"),
+        (
+            {"policy": {"pins": [{"topics": "a", "racks": [1]}]}},
+            r"pins racks = \[1\]: expected a list of texts in quotes",
+        ),
         ({"policy": {"pins": [{"topics": "(", "racks": ["r"]}]}}, r"pins topics: '\(' is no regular expression"),
         ({"policy": {"pins": [{"racks": ["r"]}]}}, "give a regular expression for the topics' whole names"),
         (
@@ -76,7 +89,10 @@ def test_default_file_says_what_the_code_defaults_to() -> None:
         ({"policy": {"replication_factors": [{"topics": "(", "factor": 3}]}}, r"'\(' is no regular expression"),
         ({"policy": {"replication_factors": [{"topics": "a"}]}}, r"'a': factor = 0 is not usable: give a number"),
         ({"policy": {"replication_factors": [{"topics": "a", "factor": 32768}]}}, "from 1 to 32767"),
-        ({"policy": {"replication_factors": [{"topics": "a", "factor": 2.5}]}}, "expected int, not float"),
+        (
+            {"policy": {"replication_factors": [{"topics": "a", "factor": 2.5}]}},
+            "factor = 2.5: expected a whole number",
+        ),
         ({"policy": {"replication_factors": [{"topics": "a", "rf": 2}]}}, r"unknown \['rf'\]; known are"),
         (
             {
@@ -128,6 +144,12 @@ def test_options_lie_over_the_file_over_the_defaults(tmp_path: Path, monkeypatch
     [
         ((), "no cluster is named"),
         (("--input", "x"), "name it with --cluster ID"),
+        (("--cluster", "a"), "--cluster a says not where to read it: give --input DIR or .* beside it$"),
+        (
+            ("--cluster", "a", "--config", str(HOME / "conf/sample.toml")),
+            r"--input DIR or .*, or leave it out: it replaces the clusters of .*sample\.toml$",
+        ),
+        (("--cluster", "a", "--input", "x", "--set", "policy.disk_band=5%"), r"^\[policy\] disk_band = '5%': expected"),
         (("--config", "/nowhere.toml"), "cannot read the configuration /nowhere.toml"),
         (("--cluster", "a", "--input", "x", "--set", "rounds=3"), "write SECTION.KEY=VALUE"),
     ],
@@ -136,6 +158,27 @@ def test_wrong_use_is_one_clear_line(words: tuple[str, ...], told: str, monkeypa
     """A command line that can't be run says what is missing."""
     with pytest.raises(ConfigError, match=told):
         settings_from(*words, monkeypatch=monkeypatch)
+
+
+def test_a_value_that_is_refused_is_named_with_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stands in the file is refused with the file's name, what an option says is not."""
+    file = tmp_path / "c.toml"
+    file.write_text('[[clusters]]\nid = "a"\ninput = "in"\n[policy]\ndisk_band = "5%"\n')
+    with pytest.raises(ConfigError, match=r"^/.*c\.toml: \[policy\] disk_band = '5%': expected a number"):
+        settings_from("--config", str(file), monkeypatch=monkeypatch)
+    with pytest.raises(ConfigError, match=r"^\[policy\] disk_band = 'x': expected a number"):
+        settings_from("--config", str(file), "--set", "policy.disk_band=x", monkeypatch=monkeypatch)
+    mended = settings_from("--config", str(file), "--set", "policy.disk_band=0.2", monkeypatch=monkeypatch)
+    assert mended.policy.disk_band == 0.2
+
+
+def test_a_later_stage_asks_which_run_it_goes_on_with() -> None:
+    """A run that starts with ingest is named by the time; a later stage alone needs the id."""
+    unnamed, named = parser("test").parse_args([]), parser("test").parse_args(["--run-id", "r1"])
+    assert run_id_of(unnamed, ["ingest", "validate"])
+    assert run_id_of(named, ["emit"]) == "r1"
+    with pytest.raises(ConfigError, match=r"^emit goes on with a run: give --run-id ID"):
+        run_id_of(unnamed, ["emit"])
 
 
 def test_broken_toml_names_the_place(tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ from tests.frames.test_solve import frames_of, rows_of, run_of
 
 ASKED = {"t0": 4, "t1": 2, "t2": 5, "t3": 1}
 RACKS = 4
+UNUSED = "no topic matches this pattern"
+MEND_PATTERN = "a pattern has to match a topic's whole name: mend it, or take it out"
 
 
 @pytest.fixture(scope="module")
@@ -97,10 +99,11 @@ def test_what_cannot_be_had_is_a_finding_by_topic() -> None:
     brokers = to_brokers(pd.DataFrame(rows["instance_brokers"]))
     loads, free = np.zeros((24, 3)), Bands(("replicas", "disk", "in"), np.zeros((24, 3)), np.full((24, 3), np.inf))
     facts = ClusterFacts(brokers, free, loads, loads, factor_patterns=("t[01]", "t"))
-    found = finish_cluster(pd.DataFrame(rows["instance"]), facts, Policy())
-    shown = found[found["rule"].isin(["replication_factor", "factor_unused", "not_free"])]
+    found = finish_cluster(pd.DataFrame(rows["instance"]), facts, Policy(exclude_topics=("t[02]", "logs-.*")))
+    shown = found[found["rule"].isin(["replication_factor", "factor_unused", "exclude_unused", "not_free"])]
     assert shown[["subject", "detail", "remedy"]].to_numpy().tolist() == [
         ["t0", f"{reasons['t0']}; 40 partitions keep what they have", FEWER_OR_ROOM],
         ["t1", "1 replicas asked for, min.insync.replicas: 2; 40 partitions keep what they have", MORE_OR_LESS_IN_SYNC],
-        ["t", "no topic matches this pattern", "a pattern has to match a topic's whole name: mend it, or take it out"],
+        ["t", UNUSED, MEND_PATTERN],
+        ["logs-.*", UNUSED, MEND_PATTERN],
     ]

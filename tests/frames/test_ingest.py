@@ -1,6 +1,8 @@
 """Ingest: folders, metric tables and what can't be read; then the first three stages, run twice."""
 
 import json
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,10 @@ from pyspark.sql import SparkSession
 from optimizer.errors import ConfigError, InputError
 from optimizer.frames import ingest, snapshot, validate
 from optimizer.pipeline import STAGES, run_stage
-from optimizer.settings import ClusterInput, Settings, Storage
+from optimizer.settings import ClusterInput, Policy, Settings, Storage
 from optimizer.stages import Run
 from optimizer.store import WRITERS, Store
+from optimizer.topic_wishes import Pin
 
 DESCRIBE = """Topic: t\tTopicId: abc\tPartitionCount: 2\tReplicationFactor: 2\tConfigs: min.insync.replicas=2
 \tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1,2
@@ -69,13 +72,38 @@ def test_every_file_of_a_folder_is_read_with_its_place(spark: SparkSession, fold
     assert ("sub folder/load [1].csv", 3, "in_bytes_per_s") not in samples
 
 
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        ({"drain_brokers": (1, 999)}, r"drain_brokers names \[999\], which cluster c has not; known are \[1, 2\]"),
+        ({"pins": (Pin(topics="t", racks=("a", "z")),)}, r"pin of 't' names racks \['z'\], .*; known are \['a', 'b'\]"),
+        ({"pins": (Pin(topics="t", brokers=(3,)),)}, r"pin of 't' names brokers \[3\], .*; known are \[1, 2\]"),
+        ({"drain_brokers": (2,), "pins": (Pin(topics="t", racks=("b",)),)}, None),
+    ],
+)
+def test_names_that_no_source_knows_are_refused_at_once(
+    spark: SparkSession, folder: Path, policy: dict[str, Any], told: str | None
+) -> None:
+    """An unknown broker or rack stops the run after ingest, unless it may stand in what could not be read."""
+    (folder / "notes.txt").unlink()
+    run = run_of(spark, folder)
+    run = replace(run, settings=replace(run.settings, policy=Policy(**policy)))
+    gate = STAGES[0].gate
+    assert gate is ingest.gate
+    with pytest.raises(ConfigError, match=told) if told else nullcontext():
+        gate(ingest.build({}, run), run)
+    (folder / "topics.txt").write_text(DESCRIBE.replace("Replicas: 2,1", "Replicas: 2,x"), encoding="utf-8")
+    gate(ingest.build({}, run), run)
+
+
 @pytest.mark.parametrize("make", [False, True])
 def test_a_folder_without_input_is_named(spark: SparkSession, tmp_path: Path, make: bool) -> None:
     """A missing folder, or one without files, is refused by name with what to give."""
     missing = tmp_path / "nowhere"
     if make:
         missing.mkdir()
-    with pytest.raises(InputError, match=r"folder .*nowhere.*: give \[\[clusters\]\] 'c' an input folder"):
+    told = r"folder .*nowhere.*: name a folder .* as --input DIR, or as input of \[\[clusters\]\] 'c'"
+    with pytest.raises(InputError, match=told):
         ingest.build({}, run_of(spark, missing))
 
 

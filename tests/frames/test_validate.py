@@ -78,6 +78,17 @@ def reassignment(number: int, replicas: Sequence[int], *, adding: Sequence[int],
 LOST = ("all_partitions_described!", "load_of_known_partition!", "quarantined_share!")
 TWICE = [size(1, 1, 102), size(2, 1, 100), size(3, 1, 101)]
 
+
+def unread(line: int, reason: str) -> Record:
+    """What a parser could not read."""
+    return malformed(line=line, expected="sizes", reason=reason, remedy="take it again", text=f"text of {line}")
+
+
+def unread_lines(count: int) -> list[Record]:
+    """Lines from 11 that could not be read."""
+    return [unread(line, "broker 'x' is no id") for line in range(11, 11 + count)]
+
+
 CASES = {
     "healthy": Case(healthy(), ()),
     "repeated-broker": Case(
@@ -144,6 +155,11 @@ CASES = {
         [*healthy(), malformed(line=7, expected="a partition", reason="no leader", remedy="again", text="x")],
         ("readable", "quarantined_share!"),
         "expected a partition: no leader",
+    ),
+    "cut-in-half": Case(
+        [*without(healthy(), "log_dir_replica"), unread(3, "not JSON: Expecting value"), *unread_lines(7)],
+        ("readable", "quarantined_share!", "size_known!"),
+        "not JSON: Expecting value",
     ),
     "nothing": Case([topic for topic in healthy() if topic.kind == "broker"], ("partitions!",)),
     "stray-log": Case([*listed(p1=[2, 3]), size(1, 1, 5)], ("replica_size_placed",), "has a log on broker 1"),
@@ -258,6 +274,20 @@ def test_the_gate_names_everything_that_stops_the_run(outcome: Outcome) -> None:
     assert all(f"t-{number} has no size" in message for number in LISTS)
     assert QualityGateFailed.exit_code == 3
     assert list(Path(outcome.run.settings.storage.output).glob("r1/data_docs/index.html"))
+
+
+def test_the_gate_names_first_what_was_not_read(outcome: Outcome) -> None:
+    """File, line, reason and remedy of what could not be read come before the rules that it broke, a few of a file."""
+    with pytest.raises(QualityGateFailed) as caught:
+        validate.gate(outcome.frames, outcome.run)
+    message = str(caught.value)
+    places = [f"cut-in-half.txt:{line}: expected sizes: " for line in (3, 11, 12, 13, 14, 15, 16, 17)]
+    assert [place in message for place in places] == [True] * 5 + [False] * 3
+    assert "cut-in-half.txt:3: expected sizes: not JSON: Expecting value\n        mend: take it again\n" in message
+    assert "and 3 more places of cut-in-half.txt" in message
+    assert message.index(places[0]) < message.index("cluster cut-in-half, size_known:")
+    assert all(message.count(place) == 1 for place in places[:5])
+    assert "cluster no-sizes: not read" not in message
 
 
 def test_the_gate_lets_warnings_pass(outcome: Outcome) -> None:

@@ -12,7 +12,7 @@ from optimizer.domain import FIXED, FORCED_ONLY, Cluster, Ints
 from optimizer.settings import Policy
 from optimizer.solve.bands import bands, broker_loads, replica_weights
 from optimizer.solve.explain import band_findings, pin_findings
-from optimizer.solve.proposal import Finding
+from optimizer.solve.proposal import Finding, disk_findings
 from tests.solve.clusters import make_brokers, make_cluster, make_partitions, middling_clusters, pinned, with_pins
 
 NARROW = Policy(disk_band=0.02, replicas_band=0.02, in_band=0.02)
@@ -132,3 +132,25 @@ def test_pins_that_cannot_be_met_are_told_by_topic() -> None:
         "the pin a allows brokers [0, 1, 2], of which 2 can hold a replica of 3: 2 partitions stay where they are"
     )
     assert short.remedy == "let the pin name 1 more brokers that accept replicas, or ask for 2 replicas"
+
+
+@pytest.mark.parametrize(
+    ("capacities", "told"),
+    [
+        ([100, 100, 200], ""),
+        ([-1, -1, -1], "unknown for all of 3 brokers: no disk limit or headroom is kept there"),
+        ([100, -1, 200], "unknown for 1 of 3 brokers: no disk limit or headroom is kept there, and all brokers count"),
+    ],
+)
+def test_unknown_disks_are_told(capacities: list[int], told: str) -> None:
+    """A plan that no disk limits says so, with how many brokers; known disks need no word."""
+    brokers = replace(small_disk().brokers, disk_capacity_bytes=np.array(capacities))
+    found = list(disk_findings(brokers))
+    assert [f.rule for f in found] == (["no_disk_capacity"] if told else [])
+    assert all(told in f.detail for f in found)
+
+
+def test_only_brokers_that_accept_replicas_need_a_disk() -> None:
+    """The disk of a broker that gets nothing is not missed."""
+    accepts = np.array([True, False, True])
+    assert not list(disk_findings(replace(small_disk().brokers, accepts_replicas=accepts)))
