@@ -73,7 +73,9 @@ def row(result: Mapping[str, Any], verdict: Mapping[str, Any], default: Mapping[
     """One row: the run's result, the judge's verdict of its plan, and of Kafka's default."""
     own_bound_mb = (result["bound_bytes"] or 0) / 2**20
     bound_mb = max(own_bound_mb, verdict["bound_mb"])
-    gap = f"{(verdict['moved_mb'] / bound_mb - 1) * 100:.3f}" if bound_mb else ("0" if not verdict["moved_mb"] else "-")
+    gap = "0" if not verdict["moved_mb"] else "-"
+    if bound_mb:  # Sums of rounded megabytes: what meets its bound may lie a hair below it, and is no -0.000.
+        gap = f"{round((verdict['moved_mb'] / bound_mb - 1) * 100, 3) + 0.0:.3f}"
     cells = (
         result["instance"],
         str(verdict["moves"]),

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from optimizer.emit.findings import in_one_unit
 from optimizer.emit.model import ClusterPlan
 from optimizer.units import human_bytes, human_count, human_percent, human_rate, human_ratio, plural
 
@@ -81,7 +80,7 @@ def proof(plan: ClusterPlan) -> str:
 def limited(plan: ClusterPlan) -> str:
     """What a limit has left out of the plan, in one sentence; empty where none did."""
     cut = plan.cut
-    return f"Cut to the limit {cut['subject']}: {in_one_unit(cut['detail'])}; {cut['remedy']}." if cut else ""
+    return f"Cut to the limit {cut['subject']}: {cut['detail']}; {cut['remedy']}." if cut else ""
 
 
 def band_note(plan: ClusterPlan) -> str:

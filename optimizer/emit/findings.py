@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from optimizer.emit.model import LIMITED, ClusterPlan, Row
-from optimizer.units import human_bytes
 
 # What the plan leaves broken or undone, worst first; then a rule that is not named here, then _FACTS.
 _WORST_FIRST = (
@@ -29,7 +28,6 @@ _FACTS = ("dead_broker", "fenced_broker", "no_racks", "no_rates")
 _ASKED_FOR = "topic excluded"
 _TOLD_ONE_BY_ONE = 3
 _AMOUNT = re.compile(r"\d+(?:[.,]\d+)*(?: [PTGMk]?B\b)?")
-_THOUSANDS_OF_GB = re.compile(r"\b(\d{4,}(?:\.\d+)?) GB\b")
 
 
 @dataclass(frozen=True)
@@ -48,15 +46,6 @@ class Told:
         """How many, what and where."""
         one = f"{self.subject}: {self.detail}"
         return one if self.count == 1 else f"{self.count:,} alike, the first {one}"
-
-
-def in_one_unit(text: str) -> str:
-    """Thousands of GB as the pages write bytes elsewhere.
-
-    >>> in_one_unit("copy 1289.2 GB in 94 moves")
-    'copy 1.29 TB in 94 moves'
-    """
-    return _THOUSANDS_OF_GB.sub(lambda found: human_bytes(float(found[1]) * 10**9), text)
 
 
 def _severity(row: Row) -> tuple[int, int]:
@@ -78,7 +67,7 @@ def _shape(row: Row) -> tuple[str, ...]:
 
 
 def _told(row: Row, count: int) -> Told:
-    return Told(row["rule"], row["when"], row["subject"], in_one_unit(row["detail"]), row["remedy"], count)
+    return Told(row["rule"], row["when"], row["subject"], row["detail"], row["remedy"], count)
 
 
 def told(plan: ClusterPlan) -> list[Told]:

@@ -9,6 +9,7 @@ from optimizer.domain import Bands, Bools, Brokers, Floats, Partitions
 from optimizer.settings import BYTES_PER_GB, MoveLimit
 from optimizer.solve.bands import excess
 from optimizer.solve.proposal import Finding, partition_name
+from optimizer.units import human_bytes
 
 LIMITED = "limited"
 REMEDY = "run again once this plan is executed, or raise the limit"
@@ -119,7 +120,7 @@ def _held_out(cut: Cut, brokers: Brokers, limits: Bands, after: Floats) -> Itera
 
 
 def _limited(cut: Cut, held_back: int, left: dict[str, int]) -> Finding:
-    whole = f"without the limit the plan would copy {cut.moved_bytes / BYTES_PER_GB:.1f} GB in {cut.moves} moves"
+    whole = f"without the limit the plan would copy {human_bytes(cut.moved_bytes)} in {cut.moves} moves"
     rest = [f"{count} {_LEFT[rule]}" for rule, count in left.items() if count]
     detail = f"{whole}; {held_back} partitions stay where they are, those that are worth least"
     return Finding(LIMITED, cut.names, "after", ": ".join([detail, ", ".join(rest)]) if rest else detail, cut.remedy)

@@ -100,12 +100,3 @@ def test_what_is_not_shown_is_counted_by_finding() -> None:
     """A summary with too many lines says how many findings are not in it, those behind folded lines included."""
     several = [finding("pin", f"t-{chr(97 + n)}", detail=chr(97 + n)) for n in range(8)]
     assert "  and 90 more in the report\n" in summary_text(planned(*several, *EXCLUDED), [])
-
-
-def test_large_amounts_have_one_unit() -> None:
-    """The pages write bytes of a cut plan in the unit of all others."""
-    detail = "without the limit the plan would copy 1289.2 GB in 94 moves"
-    plan = planned(finding("limited", "max_moved_gb = 1000", "after", detail))
-    for page in (summary_text(plan, []), report(plan, [])):
-        assert " ".join(page.split()).count("would copy 1.29 TB in 94 moves") == 2
-        assert "1289.2" not in page
