@@ -22,9 +22,10 @@ _WORST_FIRST = (
     "shard_out_of_time",
     "pin_unused",
     "factor_unused",
+    "exclude_unused",
     "not_free",
 )
-_FACTS = ("dead_broker", "fenced_broker", "no_racks", "no_rates")
+_FACTS = ("dead_broker", "fenced_broker", "no_racks", "no_disk_capacity", "no_rates")
 _ASKED_FOR = "topic excluded"
 _TOLD_ONE_BY_ONE = 3
 _AMOUNT = re.compile(r"\d+(?:[.,]\d+)*(?: [PTGMk]?B\b)?")
