@@ -196,8 +196,6 @@ class _RackSets:
 
 
 def _smallest(values: Floats, k: int) -> Floats:
-    if k == 0:
-        return values[:, :0]
-    if k == 1:
-        return values.min(axis=1, keepdims=True)
-    return values if values.shape[1] <= k else np.partition(values, k - 1, axis=1)[:, :k]
+    if k == 0 or values.shape[1] <= k:
+        return values[:, :k]
+    return values.min(axis=1, keepdims=True) if k == 1 else np.partition(values, k - 1, axis=1)[:, :k]

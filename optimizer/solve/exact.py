@@ -44,7 +44,12 @@ class Placement:
 
 def is_small_cluster(problem: ShardProblem) -> bool:
     """Whether the shard is a cluster of its own, and small enough."""
-    return problem.is_cluster and problem.original.size <= MOST_CELLS
+    return problem.is_cluster and is_small(*problem.original.shape)
+
+
+def is_small(partitions: int, brokers: int) -> bool:
+    """Whether all placements of a cluster are searched."""
+    return partitions * brokers <= MOST_CELLS
 
 
 def solve_small(problem: ShardProblem, hint: Bools) -> Placement | None:

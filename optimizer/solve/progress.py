@@ -9,7 +9,8 @@ import numpy as np
 from optimizer.domain import Bands, Brokers, Floats, Ints
 from optimizer.settings import Settings
 from optimizer.solve.assemble import ClusterFrame
-from optimizer.solve.bands import DISK, Demand, fullness
+from optimizer.solve.bands import DISK, REPLICAS, Demand, fullness
+from optimizer.solve.exact import is_small
 from optimizer.solve.ownership import owner_slots
 from optimizer.solve.racks import live_rack_sizes, rack_caps
 from optimizer.solve.search import CURVE_PRICES, PLAN_PRICES, CurvePoint, Search
@@ -142,10 +143,12 @@ def search_for(state: ClusterState, settings: Settings) -> Search:
 def next_round(state: ClusterState, settings: Settings, cluster_id: str, number: int, first: int) -> ClusterRound:
     """How a cluster is cut in a round; its shards are numbered from ``first``.
 
-    Where replicas stay in racks, shards are of one rack: first what must change racks is mended in shards over all
-    racks, and a round over all racks also follows one that left a band broken.
+    Where replicas stay in racks, shards are of one rack, but for clusters small enough to be searched whole: first what
+    must change racks is mended in shards over all racks, and a round over all racks also follows one that left a band
+    broken.
     """
     within = replicas_stay_in_racks(state.brokers, state.demand.replication_factor)
+    within &= not is_small(round(state.demand.load[:, REPLICAS].sum()), len(state.brokers))
     mends = within and state.to_mend
     within = within and not mends and not (state.balanced_within and state.unsettled)
     knobs = settings.solver
