@@ -23,6 +23,7 @@ from optimizer.solve.shard import PAD, ShardProblem
 
 MOST_CELLS = 500
 DETERMINISTIC_SECONDS = 2.0
+FEASIBILITY_SECONDS = 0.4  # without a plan inside the bands to start from: where there is one, it is found soon
 UNBOUNDED = 2**62
 DUST = 1e-15  # of a limit: what scaling it, and back, may have changed
 
@@ -78,7 +79,8 @@ def solve_small(problem: ShardProblem, hint: Bools) -> Placement | None:
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = 1
-    solver.parameters.max_deterministic_time = DETERMINISTIC_SECONDS
+    is_inside = keeps_rules(problem, hint)
+    solver.parameters.max_deterministic_time = DETERMINISTIC_SECONDS if is_inside else FEASIBILITY_SECONDS
     status = solver.solve(model)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None

@@ -14,11 +14,10 @@ from optimizer.solve.exact import is_small
 from optimizer.solve.ownership import owner_slots
 from optimizer.solve.racks import live_rack_sizes, rack_caps
 from optimizer.solve.search import CURVE_PRICES, PLAN_PRICES, CurvePoint, Search
-from optimizer.solve.shard_solver import NOT_SOLVED
+from optimizer.solve.shard_solver import NOT_SOLVED, PROGRESS
 from optimizer.solve.sharding import make_shards, replicas_stay_in_racks, seed_of, shard_counts
 
 SETTLED = 1e-9
-PROGRESS = 0.999
 PATIENCE = 2
 WORTH = 0.003  # of the bytes copied: a round that saved less is the last one that looks for fewer
 

@@ -15,6 +15,7 @@ OPTIMAL, FEASIBLE, UNCHANGED = "OPTIMAL", "FEASIBLE", "UNCHANGED"
 NOT_SOLVED = FAILED, OUT_OF_TIME = "FAILED", "OUT_OF_TIME"
 SETTLED = 1e-9
 PROVEN_GAP = 1e-6
+PROGRESS = 0.999
 PLAN = Search()
 SPREAD_TRIES = 3  # solves more where several moves together bring too many of a topic to one member
 
@@ -77,7 +78,9 @@ def solve_shard(problem: ShardProblem, search: Search = PLAN) -> ShardSolution:
     whole = problem.one_row_each()
     if settled and keeps_rules(whole, whole.held):
         return _nothing(problem, before)
-    return _exact(whole, _by_single_moves(problem, options, before, search), search)
+    found = _by_single_moves(problem, options, before, search)
+    goes_on = SETTLED < found.violation_after < PROGRESS * before  # The next round does more, or is stuck.
+    return found if goes_on else _exact(whole, found, search)
 
 
 def _by_single_moves(problem: ShardProblem, options: Options, before: float, search: Search) -> ShardSolution:
