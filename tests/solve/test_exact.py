@@ -12,11 +12,12 @@ from optimizer.settings import Policy
 from optimizer.solve import exact
 from optimizer.solve.assemble import ClusterFrame, assemble
 from optimizer.solve.bands import bands, broker_loads, demand_of, load_scale, replica_weights
-from optimizer.solve.exact import whole_limits
+from optimizer.solve.exact import solve_small, whole_limits
 from optimizer.solve.search import Search
 from optimizer.solve.shard_solver import ShardSolution, solve_shard
 from tests.solve.clusters import (
     brute_force,
+    is_in_order,
     make_brokers,
     make_cluster,
     make_partitions,
@@ -95,3 +96,19 @@ def test_whole_limits_lose_no_whole_load(load: int, width: float) -> None:
     lower, upper = whole_limits(limits)
     assert lower[0, 0] <= load <= upper[0, 0]
     assert lower[0, 0] >= load - 1
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_bands_that_can_be_met_are_met(seed: int) -> None:
+    """Where single moves are stuck outside the bands, a placement inside them is found for a small cluster."""
+    draws = np.random.default_rng(seed)
+    brokers, count = int(draws.integers(6, 9)), int(draws.integers(10, 30))
+    lists = [draws.choice(brokers, int(draws.integers(1, 4)), replace=False).tolist() for _ in range(count)]
+    sizes, rates = draws.integers(1, 60, count).tolist(), draws.integers(0, 9, count).tolist()
+    cluster = make_cluster(make_brokers([b % 3 for b in range(brokers)]), make_partitions(lists, sizes, rates))
+    planned = plan_one_shard(cluster, Policy(disk_band=0.15, replicas_band=0.2, in_band=0.25), rounds=7)
+    loads = broker_loads(brokers, cluster.partitions.replicas, replica_weights(cluster.partitions))
+    frame = ClusterFrame(cluster.brokers, planned.limits, loads, planned.scale)
+    everything = np.arange(brokers), cluster.partitions, cluster.partitions.replicas, np.ones(count, dtype=bool)
+    whole = assemble(frame, *everything).one_row_each()
+    assert is_in_order(cluster, planned) is (solve_small(whole, whole.held) is not None)
