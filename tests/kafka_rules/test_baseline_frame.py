@@ -28,10 +28,7 @@ def _instance(spark: SparkSession, keys: list[Key], replicas: list[int], *, fact
             0,
             factor or len(replicas),
             "free",
-            None,
-            None,
-            None,
-            None,
+            *[None] * 5,
         )
         for c, t, p in keys
     ]

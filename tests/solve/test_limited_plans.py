@@ -128,6 +128,7 @@ def audited(cluster: Cluster, records: pd.DataFrame, allowed: MoveLimit, bound_b
             excused_from_pin=disclosed(records, "not_pinned"),
             excused_from_factor=disclosed(records, "not_resized"),
             excused_from_spread=disclosed(records, "topic_spread"),
+            excused_from_leader_spread=disclosed(records, "topic_leader_spread"),
             max_moved_bytes=allowed.moved_bytes,
             max_moves=allowed.moves,
         ),
