@@ -112,8 +112,8 @@ def _figures(instance: Instance, targets: Mapping[Key, tuple[int, ...]], n_waves
         "partitions_left_on_brokers_to_empty": len(stuck),
         "fixed_partitions_left_on_brokers_to_empty": sum(p.mobility == FIXED for p in stuck),
         "partitions_left_outside_their_pin": len(rules.outside_pins(instance, targets)),
-        "crowded_topics_before": len(crowded(instance, {})),
-        "crowded_topics_after": len(crowded(instance, targets)),
+        "crowded_topics_before": crowded(instance, {}),
+        "crowded_topics_after": crowded(instance, targets),
         "brokers_over_disk_limit_before": sum(_over_limit(instance, b, n) for b, n in instance.disk_bytes.items()),
         "waves": n_waves,
     }
