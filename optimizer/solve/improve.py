@@ -160,7 +160,8 @@ def gains(problem: ShardProblem, state: State, steps: Transfers, penalty: float)
     return penalty * (after - now[steps.a] - now[steps.b]) + steps.cost
 
 
-def _commit(state: State, steps: Transfers, i: int) -> None:
+def commit(state: State, steps: Transfers, i: int) -> None:
+    """Take one step."""
     state.loads[steps.a[i]] -= steps.delta[i]
     state.loads[steps.b[i]] += steps.delta[i]
     state.replica[steps.first[i]], state.target[steps.first[i]] = steps.first_replica[i], steps.first_target[i]
@@ -193,7 +194,7 @@ def _take(problem: ShardProblem, state: State, steps: Transfers, gain: Floats, p
         a, b = batch.a[i], batch.b[i]
         if (changed[a] or changed[b]) and _gain_now(problem, state, batch, i, penalty) > promised / 2:
             continue
-        _commit(state, batch, i)
+        commit(state, batch, i)
         changed[a] = changed[b] = True
         done |= pair
         taken += 1

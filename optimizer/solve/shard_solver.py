@@ -10,6 +10,7 @@ from optimizer.solve.exact import changes, copied_bytes, is_small_cluster, keeps
 from optimizer.solve.relaxation import Proof
 from optimizer.solve.search import CurvePoint, Search, best_of, choose, plans_of
 from optimizer.solve.shard import Options, ShardProblem, legal_options
+from optimizer.solve.swaps import with_swaps
 
 OPTIMAL, FEASIBLE, UNCHANGED = "OPTIMAL", "FEASIBLE", "UNCHANGED"
 NOT_SOLVED = FAILED, OUT_OF_TIME = "FAILED", "OUT_OF_TIME"
@@ -79,8 +80,13 @@ def solve_shard(problem: ShardProblem, search: Search = PLAN) -> ShardSolution:
     if settled and keeps_rules(whole, whole.held):
         return _nothing(problem, before)
     found = _by_single_moves(problem, options, before, search)
-    goes_on = SETTLED < found.violation_after < PROGRESS * before  # The next round does more, or is stuck.
+    goes_on = found.violation_after > SETTLED and not _is_stuck(before, found.violation_after)
     return found if goes_on else _exact(whole, found, search)
+
+
+def _is_stuck(before: float, after: float) -> bool:
+    """Whether brokers are left outside their bands, and the next round could do no more."""
+    return after > SETTLED and after >= PROGRESS * before
 
 
 def _by_single_moves(problem: ShardProblem, options: Options, before: float, search: Search) -> ShardSolution:
@@ -104,6 +110,8 @@ def _by_single_moves(problem: ShardProblem, options: Options, before: float, sea
             return replace(_nothing(problem, before), bound=None)
         plans, _ = plans_of(problem, options, search)
         points, state = best_of(plans, search.bytes_tolerance)
+    if _is_stuck(before, violation(problem, state.loads)):
+        state = with_swaps(problem, options, state)
     state = with_room(problem, options, state)
     if violation(problem, state.loads) > before + SETTLED and not options.needed.any():
         return _nothing(problem, before)

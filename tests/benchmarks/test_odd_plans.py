@@ -43,3 +43,13 @@ def test_unusual_instances_are_planned_well(name: str) -> None:
     rules = ("duplicates", "rf_changed", "rack_violations", "on_brokers_to_empty", "over_capacity")
     assert [after[rule] for rule in rules] == [0] * len(rules)
     assert found.bound_bytes <= found.moved_bytes <= (1 + GAPS[name]) * found.bound_bytes
+
+
+@pytest.mark.slow
+def test_broker_between_hot_partitions_and_empty_links_comes_into_its_bands() -> None:
+    """Its disk is over the band and its rate in at the lower end: only two replicas that change places help."""
+    instance = generate_odd("hot_partition", 2)
+    brokers = [{"id": b["id"], "rack": b["rack"]} for b in instance["brokers"]]
+    cluster = cluster_of(instance | {"brokers": brokers}, "hot")
+    found = solve(cluster, Settings(policy=Policy(replicas_band=0.1, disk_band=0.1, in_band=0.1)))
+    assert found.violation == 0

@@ -1,0 +1,108 @@
+"""Whole swaps, where the steps of ``improve`` are stuck: a replica on a broker outside its band for one of any other.
+
+Both sides may be replicas that no plan has touched, so a swap reaches what no pool of the relaxation holds: it changes
+a broker by the difference of two loads, and so fits into bands that no single replica fits into. All pairs of two
+brokers are looked at, so it comes last, and only where a band is broken.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from optimizer.domain import Bools, Floats, Ints
+from optimizer.solve.choice import State, apply_choice, outside
+from optimizer.solve.improve import EPSILON, VIOLATION, Transfers, commit, gains
+from optimizer.solve.shard import Options, ShardProblem
+
+MOST_SWAPS = 32
+MOST_BROKERS = 4  # without any swap that helps: then the bands are out of reach in this round
+MOST_REPLICAS = 400  # of a broker: of more, every second, third, ...
+WORTH = 0.05  # of what the broker has outside its band
+
+
+@dataclass(frozen=True)
+class _Held:
+    """Replicas on one member that may go elsewhere.
+
+    Parameters
+    ----------
+    rows : (N,) int64
+        Their options.
+    moved : (N,) bool
+        They came here by the plan.
+    """
+
+    rows: Ints
+    moved: Bools
+
+
+def with_swaps(problem: ShardProblem, options: Options, state: State) -> State:
+    """The state after the swaps that bring brokers into their bands: the worst broker first, its best swap."""
+    state = apply_choice(problem, options, state.replica, state.target)
+    stuck: set[int] = set()
+    for _ in range(MOST_SWAPS):
+        beyond = outside(problem, np.arange(len(state.loads)), state.loads)
+        worst = [int(b) for b in np.argsort(-beyond, kind="stable") if beyond[b] > EPSILON and int(b) not in stuck]
+        if not worst or len(stuck) == MOST_BROKERS:
+            break
+        swap = _best_swap(problem, options, state, worst[0], WORTH * beyond[worst[0]])
+        if swap is None:
+            stuck.add(worst[0])
+        else:
+            commit(state, swap, 0)
+    return apply_choice(problem, options, state.replica, state.target)
+
+
+def _best_swap(problem: ShardProblem, options: Options, state: State, member: int, worth: float) -> Transfers | None:
+    """The swap with another member that takes most load to inside the bands, of equal ones at the least bytes."""
+    here = _held(problem, options, state, member)
+    best, best_gain = None, -VIOLATION * worth
+    for other in np.flatnonzero(problem.accepts & (np.arange(len(problem.rack)) != member)):
+        steps = _swaps(problem, options, state, (member, here), (int(other), _held(problem, options, state, other)))
+        gain = gains(problem, state, steps, VIOLATION)
+        if len(gain) and gain.min() < best_gain:
+            best, best_gain = steps.rows([int(gain.argmin())]), float(gain.min())
+    return best
+
+
+def _held(problem: ShardProblem, options: Options, state: State, member: int) -> _Held:
+    chosen = state.replica[options.partition]
+    moved = chosen == np.arange(len(options.partition))
+    rows = np.flatnonzero(np.where(moved, state.target[options.partition] == member, options.source == member))
+    rows = rows[moved[rows] | (chosen[rows] < 0)]
+    rows = rows[np.argsort(problem.size[options.partition[rows]], kind="stable")]
+    rows = rows[:: -(-len(rows) // MOST_REPLICAS) or 1]
+    return _Held(rows, moved[rows])
+
+
+def _costs(options: Options, held: _Held, member: int, other: int) -> Floats:
+    """Bytes for each replica going from one member to another, (N,); infinite where it may not."""
+    rows, price = held.rows, np.zeros(len(held.rows))
+    price[held.moved] = options.cost[rows[held.moved], member]
+    home = held.moved & (options.source[rows] == other)
+    may = np.where(home, ~options.needed[options.partition[rows]], options.allowed[rows, other])
+    return np.where(may, np.where(home, 0.0, options.cost[rows, other]) - price, np.inf)
+
+
+def _swaps(
+    problem: ShardProblem, options: Options, state: State, one: tuple[int, _Held], two: tuple[int, _Held]
+) -> Transfers:
+    """All legal swaps of a replica on one member for one on the other."""
+    (a, held_a), (b, held_b) = one, two
+    out, back = _costs(options, held_a, a, b), _costs(options, held_b, b, a)
+    i, j = (x.ravel() for x in np.meshgrid(np.flatnonzero(out < np.inf), np.flatnonzero(back < np.inf), indexing="ij"))
+    first, second = options.partition[held_a.rows[i]], options.partition[held_b.rows[j]]
+    goes_home = held_a.moved[i] & (options.source[held_a.rows[i]] == b)
+    comes_home = held_b.moved[j] & (options.source[held_b.rows[j]] == a)
+    return Transfers(
+        a=np.full(len(i), a),
+        b=np.full(len(i), b),
+        delta=problem.weights[first] - problem.weights[second],
+        cost=out[i] + back[j],
+        first=first,
+        first_replica=np.where(goes_home, -1, held_a.rows[i]),
+        first_target=np.where(goes_home, -1, b),
+        second=second,
+        second_replica=np.where(comes_home, -1, held_b.rows[j]),
+        second_target=np.where(comes_home, -1, a),
+    )

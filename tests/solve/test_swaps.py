@@ -1,0 +1,87 @@
+"""Swaps of whole replicas between two brokers, where no single move helps."""
+
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+
+from optimizer.domain import Cluster, Ints
+from optimizer.settings import Policy
+from optimizer.solve.assemble import ClusterFrame, assemble
+from optimizer.solve.bands import bands, broker_loads, demand_of, load_scale, replica_weights
+from optimizer.solve.choice import State, apply_choice, seed, violation
+from optimizer.solve.shard import Options, ShardProblem, legal_options
+from optimizer.solve.swaps import with_swaps
+from tests.solve.clusters import make_brokers, make_cluster, make_partitions, middling_clusters
+
+RELAXED = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def as_shard(cluster: Cluster, policy: Policy) -> tuple[ShardProblem, Options]:
+    """All brokers as one shard, before any move."""
+    brokers, partitions = cluster.brokers, cluster.partitions
+    loads = broker_loads(len(brokers), partitions.replicas, replica_weights(partitions))
+    frame = ClusterFrame(brokers, bands(cluster, policy), loads, load_scale(brokers, demand_of(partitions)))
+    problem = assemble(frame, np.arange(len(brokers)), partitions, partitions.replicas, np.ones(len(partitions), bool))
+    return problem, legal_options(problem)
+
+
+def chosen(problem: ShardProblem, options: Options, moves: dict[int, int]) -> State:
+    """The state in which these partitions have moved their first replica to these members."""
+    replica, target = (np.full(len(problem.hosts), -1) for _ in range(2))
+    for partition, member in moves.items():
+        replica[partition] = np.flatnonzero((options.partition == partition) & (options.slot == 0))[0]
+        target[partition] = member
+    return apply_choice(problem, options, replica, target)
+
+
+def targets(state: State) -> Ints:
+    """Where each partition goes, (m,); -1 where it stays."""
+    return np.where(state.replica >= 0, state.target, -1)
+
+
+TWO_BIG_EACH = make_cluster(make_brokers([0, 1]), make_partitions([[0], [0], [1], [1]], [120, 110, 100, 90]))
+TIGHT = Policy(disk_band=0.05, replicas_band=0.1, in_band=0.1)
+
+
+def test_two_replicas_change_places_where_no_single_move_fits() -> None:
+    """230 and 190 with a band from 200 to 220: only swaps fit, and 110 for 90 is the one that copies least."""
+    problem, options = as_shard(TWO_BIG_EACH, TIGHT)
+    state = with_swaps(problem, options, chosen(problem, options, {}))
+    assert violation(problem, state.loads) == 0
+    assert targets(state).tolist() == [-1, 1, -1, 0]
+
+
+def test_moved_replicas_go_home_where_that_is_the_cheapest_swap() -> None:
+    """190 and 215 with a band from 198.5 to 206.5: 100 for 90 would do, but to take back 115 for 100 copies nothing."""
+    cluster = make_cluster(make_brokers([0, 1]), make_partitions([[0], [0], [1], [1]], [115, 90, 100, 100]))
+    problem, options = as_shard(cluster, Policy(disk_band=0.02, replicas_band=0.1, in_band=0.1))
+    moved = chosen(problem, options, {0: 1, 2: 0})
+    assert violation(problem, moved.loads) > 0
+    state = with_swaps(problem, options, moved)
+    assert violation(problem, state.loads) == 0
+    assert targets(state).tolist() == [-1] * 4
+
+
+def test_brokers_that_accept_nothing_take_no_part() -> None:
+    """A broker that is excluded is not swapped with."""
+    cluster = replace(TWO_BIG_EACH, brokers=make_brokers([0, 1], excluded=(1,)))
+    problem, options = as_shard(cluster, TIGHT)
+    assert targets(with_swaps(problem, options, chosen(problem, options, {}))).tolist() == [-1] * 4
+
+
+@RELAXED
+@given(middling_clusters())
+def test_swaps_keep_the_rules_and_never_leave_more_outside(cluster: Cluster) -> None:
+    """Every choice is a legal one, what must move still moves, loads are those of the choice, bands come closer."""
+    problem, options = as_shard(cluster, Policy())
+    start = seed(problem, options)
+    state = with_swaps(problem, options, start)
+    moved = np.flatnonzero(state.replica >= 0)
+    assert options.allowed[state.replica[moved], state.target[moved]].all()
+    assert (options.partition[state.replica[moved]] == moved).all()
+    assert (state.replica[options.needed] >= 0).all()
+    assert violation(problem, state.loads) <= violation(problem, start.loads) + 1e-9
+    again = apply_choice(problem, options, state.replica, state.target)
+    assert np.array_equal(again.loads, state.loads)
+
