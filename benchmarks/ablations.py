@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.generate import SCENARIOS, SIZES, generate
-from benchmarks.in_memory import Outcome, cluster_of, solve
+from benchmarks.in_memory import Outcome, cluster_of, policy_of, solve
+from benchmarks.odd import ODD, generate_odd
 from optimizer.configuration import build, read_toml
 from optimizer.domain import Cluster, Ints
 from optimizer.settings import Settings
@@ -25,8 +26,9 @@ INTRO = """\
 # Ablations
 
 Made by `python -m benchmarks.ablations`: the solver as it is, and with one part changed, on instances of
-`benchmarks/generate.py`, without Spark. A cell holds the gap to the best bound of the plan as it is, in percent; the
-replicas moved; and the CPU seconds of the shards. *outside* says that brokers stay outside their bands.
+`benchmarks/generate.py` and `benchmarks/odd.py`, without Spark. A cell holds the gap to the best bound of the plan as
+it is, in percent; the replicas moved; and the CPU seconds of the shards. *outside* says that brokers stay outside their
+bands.
 
 """
 
@@ -37,7 +39,7 @@ class Variant:
 
     name: str
     values: tuple[tuple[object, str, object], ...] = ()
-    knobs: tuple[tuple[str, int], ...] = ()
+    knobs: tuple[tuple[str, Any], ...] = ()
 
 
 def _dealt_at_random(rack: Ints, load: object, count: int) -> Ints:
@@ -72,6 +74,7 @@ VARIANTS = (
     Variant("one rounding, at a half", ((search, "THRESHOLDS", (0.5,)),)),
     Variant("one price on moves", ((progress, "PLAN_PRICES", (0.003,)),)),
     Variant("nothing more where a gap is left", ((search, "GAP", np.inf),)),
+    Variant("no further rounds for fewer bytes", knobs=(("shard_gap", 1.0),)),
     Variant("penalty in one stage", ((improve, "PENALTIES", (improve.VIOLATION,)),)),
     Variant("rounding alone, no exchange", ((improve, "improve", _as_rounded),)),
 )
@@ -114,24 +117,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ablations", description=__doc__)
     parser.add_argument("--size", choices=SIZES, default="M")
     parser.add_argument("--scenarios", nargs="*", choices=SCENARIOS, default=["drift", "expand", "decom", "uneven"])
+    parser.add_argument("--odd", nargs="*", choices=ODD, default=["network"])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--report", type=Path, default=HOME / "docs/ablations.md")
     asked = parser.parse_args(arguments)
     settings = build(read_toml(HOME / "conf/default.toml"))
-    names = [f"{asked.size}-{scenario}-{asked.seed}" for scenario in asked.scenarios]
-    clusters = [
-        cluster_of(generate(asked.size, s, asked.seed), name) for s, name in zip(asked.scenarios, names, strict=True)
-    ]
-    bounds = [0] * len(clusters)
+    instances = {f"{asked.size}-{s}-{asked.seed}": generate(asked.size, s, asked.seed) for s in asked.scenarios}
+    instances |= {f"odd-{name}-{asked.seed}": generate_odd(name, asked.seed) for name in asked.odd}
+    bounds = [0] * len(instances)
     rows: dict[str, list[str]] = {}
     for variant in VARIANTS:
         cells = rows.setdefault(variant.name, [])
-        for i, cluster in enumerate(clusters):
-            found = measure(cluster, variant, settings)
+        for i, (name, instance) in enumerate(instances.items()):
+            policy = policy_of(instance, settings.policy)
+            found = measure(cluster_of(instance, name), variant, replace(settings, policy=policy))
             bounds[i] = bounds[i] or found.bound_bytes
             cells.append(cell(found, bounds[i]))
         sys.stderr.write(f"{variant.name}: {'; '.join(cells)}\n")
-    asked.report.write_text(document(names, rows), encoding="utf-8")
+    asked.report.write_text(document(list(instances), rows), encoding="utf-8")
     return 0
 
 

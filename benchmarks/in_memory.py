@@ -5,21 +5,22 @@ For measurements of the solver alone (``benchmarks.ablations``) and for tests of
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from benchmarks.run import BAND_NAMES
 from optimizer.domain import Cluster, Ints
-from optimizer.frames.certificate import WIDE_GAP
+from optimizer.frames.certificate import has_wide_gap
 from optimizer.frames.cluster import to_cluster
 from optimizer.frames.rounds import stable_number
-from optimizer.settings import Settings
+from optimizer.settings import Policy, Settings
 from optimizer.solve.assemble import ClusterFrame, assemble
 from optimizer.solve.bands import DISK, bands_for, broker_loads, demand_of, load_scale, replica_weights
 from optimizer.solve.bound import band_price, copies_of, flow_bytes, forced_bytes, partition_terms, usable_prices, widen
-from optimizer.solve.cluster_prices import cluster_prices, is_small_enough
+from optimizer.solve.cluster_prices import cluster_prices
 from optimizer.solve.ownership import must_change_racks
 from optimizer.solve.progress import ClusterRound, ClusterState, close_round, next_round
 from optimizer.solve.proposal import disorder
@@ -109,6 +110,13 @@ def cluster_of(instance: Mapping[str, Any], name: str) -> Cluster:
     return to_cluster(pd.DataFrame(partitions), pd.DataFrame(brokers), name)
 
 
+def policy_of(instance: Mapping[str, Any], policy: Policy) -> Policy:
+    """The policy with the widths of bands that an instance asks for."""
+    asked = (instance.get("meta") or {}).get("bands") or {}
+    widths: dict[str, Any] = {BAND_NAMES[name]: float(width) for name, width in asked.items() if name in BAND_NAMES}
+    return replace(policy, **widths)
+
+
 def solve(cluster: Cluster, settings: Settings) -> Outcome:
     """Plan a cluster in rounds of shards."""
     brokers, partitions = cluster.brokers, cluster.partitions
@@ -183,9 +191,8 @@ def _bound(cluster: Cluster, state: ClusterState, after: Ints) -> int:
     limits = widen(state.limits, state.loads)
     prices = usable_prices(state.prices * state.scale[DISK] / state.scale, limits)
     lagrangian = partition_terms(brokers, partitions, prices, after).sum() - band_price(prices, limits)
-    moved = (copies_of(partitions.replicas, after) * partitions.size_bytes).sum()
-    small = is_small_enough(len(brokers), int((after >= 0).sum()))
-    if state.shards > 1 and small and moved > (1 + WIDE_GAP) * lagrangian:
+    moved = int((copies_of(partitions.replicas, after) * partitions.size_bytes).sum())
+    if has_wide_gap(state, moved, lagrangian):
         frame = ClusterFrame(brokers, limits, state.loads_before, state.scale)
         of_cluster = cluster_prices(frame, partitions, after) * state.scale[DISK] / state.scale
         more = usable_prices(of_cluster, limits)

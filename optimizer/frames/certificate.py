@@ -98,7 +98,7 @@ def _of_whole_clusters(
     return {c: usable_prices(p, limits[c]) for c, p in absolute.items()}
 
 
-def _has_wide_gap(state: Solved, moved: int, bound: float) -> bool:
+def has_wide_gap(state: Solved, moved: int, bound: float) -> bool:
     """Whether the shards of a cluster prove little, and one task can prove more."""
     replicas = int(state.loads[:, REPLICAS].sum())
     is_small = is_small_enough(len(state.brokers), replicas)
@@ -162,7 +162,7 @@ def bound_rows(placement: DataFrame, states: Mapping[str, Solved], run: Run) -> 
         return float(row.lagrangian - band_price(price, limits[cluster_id]))
 
     duals = {c: [proven(c, terms[c, i], price) for i, price in enumerate(prices[c])] for c in states}
-    wide = {c: s for c, s in states.items() if _has_wide_gap(s, terms[c, 0].moved, max(0.0, *duals[c]))}
+    wide = {c: s for c, s in states.items() if has_wide_gap(s, terms[c, 0].moved, max(0.0, *duals[c]))}
     more = _of_whole_clusters(placement, wide, limits) if wide else {}
     of_more = _terms(placement, {c: (states[c].brokers, [price]) for c, price in more.items()}, most)
     for cluster_id, price in more.items():

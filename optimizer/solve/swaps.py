@@ -57,8 +57,8 @@ def _best_swap(problem: ShardProblem, options: Options, state: State, member: in
     """The swap with another member that takes most load to inside the bands, of equal ones at the least bytes."""
     here = _held(problem, options, state, member)
     best, best_gain = None, -VIOLATION * worth
-    for other in np.flatnonzero(problem.accepts & (np.arange(len(problem.rack)) != member)):
-        steps = _swaps(problem, options, state, (member, here), (int(other), _held(problem, options, state, other)))
+    for other in np.flatnonzero(problem.accepts & (np.arange(len(problem.rack)) != member)).tolist():
+        steps = _swaps(problem, options, state, (member, here), (other, _held(problem, options, state, other)))
         gain = gains(problem, state, steps, VIOLATION)
         if len(gain) and gain.min() < best_gain:
             best, best_gain = steps.rows([int(gain.argmin())]), float(gain.min())

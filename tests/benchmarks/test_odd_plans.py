@@ -5,14 +5,13 @@ import json
 import pytest
 
 from benchmarks.case import read_case
-from benchmarks.in_memory import cluster_of, solve
+from benchmarks.in_memory import cluster_of, policy_of, solve
 from benchmarks.judge import judge
 from benchmarks.odd import generate_odd
 from optimizer.frames.cluster import replica_lists
 from optimizer.kafka.documents import format_reassignment
 from optimizer.settings import Policy, Settings
 
-BAND_NAMES = {"count": "replicas_band", "disk": "disk_band", "in": "in_band"}
 # Of the plan over the best bound, ours or the judge's. Where hot partitions must change places, much is lost.
 GAPS = {
     "balanced": 0.0,
@@ -31,9 +30,8 @@ GAPS = {
 def test_unusual_instances_are_planned_well(name: str) -> None:
     """The judge, which shares no code with the planner, finds no broker outside a band and no rule broken."""
     instance = generate_odd(name, 1)
-    widths = {BAND_NAMES[band]: width for band, width in instance["meta"].get("bands", {}).items()}
     cluster = cluster_of(instance, name)
-    found = solve(cluster, Settings(policy=Policy(**widths)))
+    found = solve(cluster, Settings(policy=policy_of(instance, Policy())))
     lists = replica_lists(found.replicas, cluster.brokers.ids)
     rows = zip(cluster.partitions.topic, cluster.partitions.partition, lists, strict=True)
     plan = json.loads(format_reassignment([(str(topic), int(number), hosts, None) for topic, number, hosts in rows]))

@@ -4,10 +4,12 @@ import itertools
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 from optimizer.domain import FIXED, FORCED_ONLY, FREE, Bands, Brokers, Cluster, Floats, Ints, Partitions, Pin
 from optimizer.settings import NO_LIMIT, Policy
+from optimizer.solve import exact
 from optimizer.solve.assemble import ClusterFrame, assemble
 from optimizer.solve.bands import DISK, bands, broker_loads, demand_of, excess, load_scale, replica_weights
 from optimizer.solve.bound import band_price, flow_bytes, forced_bytes, partition_terms, usable_prices, widen
@@ -15,6 +17,8 @@ from optimizer.solve.pins import group_by_pins, rack_breaks
 from optimizer.solve.racks import busiest_share, live_rack_sizes
 from optimizer.solve.shard_solver import solve_shard
 from optimizer.solve.start import start
+
+SHORT = 0.1  # deterministic seconds of search
 
 
 def make_brokers(racks: list[int], *, draining: tuple[int, ...] = (), excluded: tuple[int, ...] = ()) -> Brokers:
@@ -75,24 +79,34 @@ class Planned:
     search_bytes: int | None
 
 
-def plan_one_shard(cluster: Cluster, policy: Policy, *, rounds: int = 4) -> Planned:
-    """All brokers as one shard, round after round, as the solve stage does it."""
+def plan_one_shard(
+    cluster: Cluster, policy: Policy, *, rounds: int = 4, search_seconds: float = exact.DETERMINISTIC_SECONDS
+) -> Planned:
+    """All brokers as one shard, round after round, as the solve stage does it; the search of small clusters is cut
+    short where a test asks only whether rules hold."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("DETERMINISTIC_SECONDS", "FEASIBILITY_SECONDS"):
+            patch.setattr(exact, name, min(search_seconds, getattr(exact, name)))
+        return _rounds_of(cluster, policy, rounds)
+
+
+def _rounds_of(cluster: Cluster, policy: Policy, rounds: int) -> Planned:
     brokers, partitions = cluster.brokers, cluster.partitions
     limits, scale = bands(cluster, policy), load_scale(brokers, demand_of(partitions))
     current, prices = started(cluster, limits), np.zeros((len(brokers), 3))
     members, owner = np.arange(len(brokers)), np.ones(len(partitions), dtype=bool)
-    exact = None
+    searched = None
     for number in range(rounds):
         loads = broker_loads(len(brokers), current, replica_weights(partitions))
         frame = ClusterFrame(brokers, limits, loads, scale)
         solution = solve_shard(assemble(frame, members, partitions, current, owner))
-        exact = exact if solution.search_bytes is None else solution.search_bytes
+        searched = searched if solution.search_bytes is None else solution.search_bytes
         if number == 0:
             prices = solution.prices
         if not len(solution.partition):
             break
         current[solution.partition, solution.slot] = solution.target
-    return Planned(current, limits, prices, scale, exact)
+    return Planned(current, limits, prices, scale, searched)
 
 
 def started(cluster: Cluster, limits: Bands) -> Ints:

@@ -13,6 +13,7 @@ from optimizer.solve import proposal
 from optimizer.solve.bands import bands
 from optimizer.solve.start import packed
 from tests.solve.clusters import (
+    SHORT,
     asking,
     bounds,
     brute_force,
@@ -67,7 +68,7 @@ def test_bound_optimum_plan_stand_in_this_order_with_other_factors(cluster: Clus
 @given(with_pins(with_factors(middling_clusters(), most=5)))
 def test_every_list_gets_the_length_asked_for(cluster: Cluster) -> None:
     """Lengths, distinct brokers, racks, pins and empty brokers hold after the plan, and every bound is below it."""
-    planned = plan_one_shard(cluster, Policy(), rounds=8)
+    planned = plan_one_shard(cluster, Policy(), rounds=8, search_seconds=SHORT)
     after, brokers = planned.replicas, cluster.brokers
     assert lengths(after) == cluster.partitions.replication_factor.tolist()
     assert all(len({b for b in row if b >= 0}) == n for row, n in zip(after.tolist(), lengths(after), strict=True))

@@ -7,19 +7,17 @@ import pandas as pd
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from optimizer.audit import AuditClaims, AuditLimits, Violation, audit_plan, brokers_from_rows, partitions_from_rows
 from optimizer.domain import Cluster, Floats, Ints
 from optimizer.frames.cluster import replica_lists
 from optimizer.frames.finish import ClusterFacts, finish_cluster
-from optimizer.kafka.documents import format_reassignment
 from optimizer.settings import MoveLimit, Policy
 from optimizer.solve.bands import DISK, broker_loads, disk_limit, replica_weights
 from optimizer.solve.bound import copies_of
 from optimizer.solve.limit import changes_of
 from optimizer.solve.limit_choice import keep_within
 from optimizer.solve.limit_findings import DISK_REMEDY, LIMITED, REMEDY, Cut
-from tests.solve.clusters import Planned, bounds, make_cluster, plan_one_shard
-from tests.solve.test_audited import broker_rows, disclosed, partition_rows, troubled_clusters
+from tests.solve.clusters import SHORT, Planned, bounds, make_cluster, plan_one_shard
+from tests.solve.troubled import audited, partition_rows, troubled_clusters
 
 POLICY = Policy()
 
@@ -67,7 +65,7 @@ def test_every_cut_plan_passes_the_audit(cluster: Cluster, share: float, by_move
     """Whatever is dead, draining, pinned or fixed: a cut plan keeps its limit and every rule, findings say what it
     leaves, and no bound is above it."""
     brokers, partitions = cluster.brokers, cluster.partitions
-    planned = plan_one_shard(cluster, POLICY, rounds=3)
+    planned = plan_one_shard(cluster, POLICY, rounds=3, search_seconds=SHORT)
     gone = (planned.replicas >= 0) & ~brokers.is_live[np.maximum(planned.replicas, 0)]
     whole = np.where(gone.any(axis=1, keepdims=True), partitions.replicas, planned.replicas)
     copies = copies_of(partitions.replicas, whole)
@@ -83,7 +81,7 @@ def test_every_cut_plan_passes_the_audit(cluster: Cluster, share: float, by_move
     blamed = named[named["remedy"] == REMEDY]["subject"].map(lambda subject: subject.partition(" on ")[0])
     assert set(blamed) == left & set(named["subject"].map(lambda subject: subject.partition(" on ")[0]))
 
-    assert audited(cluster, records, allowed, max(bounds(cluster, planned, reached))) == []
+    assert audited(cluster, records, max(bounds(cluster, planned, reached)), allowed) == []
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -94,7 +92,7 @@ def test_no_plan_fills_a_disk(cluster: Cluster, room: float, seed: int) -> None:
     capacity = used / n * room * np.random.default_rng(seed).uniform(0.8, 1.6, n)
     brokers = replace(cluster.brokers, disk_capacity_bytes=capacity.astype(np.int64))
     cluster = make_cluster(brokers, cluster.partitions)
-    planned = plan_one_shard(cluster, POLICY, rounds=3)
+    planned = plan_one_shard(cluster, POLICY, rounds=3, search_seconds=SHORT)
     gone = (planned.replicas >= 0) & ~brokers.is_live[np.maximum(planned.replicas, 0)]
     whole = np.where(gone.any(axis=1, keepdims=True), cluster.partitions.replicas, planned.replicas)
     before, after = (loads_of(cluster, replicas)[:, DISK] for replicas in (cluster.partitions.replicas, whole))
@@ -107,31 +105,4 @@ def test_no_plan_fills_a_disk(cluster: Cluster, room: float, seed: int) -> None:
     records = finished(cluster, planned, whole, reached, limit)
     (told,) = records[records["rule"] == LIMITED].to_dict("records")
     assert (told["subject"], told["remedy"]) == ("disk_headroom = 0.1", DISK_REMEDY)
-    assert audited(cluster, records, MoveLimit(), max(bounds(cluster, planned, reached))) == []
-
-
-def audited(cluster: Cluster, records: pd.DataFrame, allowed: MoveLimit, bound_bytes: int) -> list[Violation]:
-    """What the audit says of the documents of a cut plan."""
-    proposals = records[records["kind"] == "proposal"]
-    lists = zip(proposals["topic"], proposals["partition"], proposals["replicas"], strict=True)
-    changed = [(str(topic), int(number), list(replicas), None) for topic, number, replicas in lists]
-    text = format_reassignment(changed)
-    report = audit_plan(
-        brokers=brokers_from_rows(broker_rows(cluster)),
-        partitions=partitions_from_rows(partition_rows(cluster)),
-        waves=[text] if changed else [],
-        whole=text if changed else None,
-        rollback=None,
-        limits=AuditLimits(
-            disk_headroom=0.1,
-            excused=disclosed(records, "not_emptied"),
-            excused_from_pin=disclosed(records, "not_pinned"),
-            excused_from_factor=disclosed(records, "not_resized"),
-            excused_from_spread=disclosed(records, "topic_spread"),
-            excused_from_leader_spread=disclosed(records, "topic_leader_spread"),
-            max_moved_bytes=allowed.moved_bytes,
-            max_moves=allowed.moves,
-        ),
-        claims=AuditClaims(bound_bytes=bound_bytes),
-    )
-    return [v for v in report.violations if v.rule != "rollback"]
+    assert audited(cluster, records, max(bounds(cluster, planned, reached))) == []

@@ -84,4 +84,3 @@ def test_swaps_keep_the_rules_and_never_leave_more_outside(cluster: Cluster) -> 
     assert violation(problem, state.loads) <= violation(problem, start.loads) + 1e-9
     again = apply_choice(problem, options, state.replica, state.target)
     assert np.array_equal(again.loads, state.loads)
-

@@ -1,0 +1,177 @@
+"""Clusters in every kind of trouble, as rows of the tables, and the audit of what is planned for them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+from hypothesis import strategies as st
+
+from optimizer.audit import AuditClaims, AuditLimits, Violation, audit_plan, brokers_from_rows, partitions_from_rows
+from optimizer.domain import FIXED, FREE, MOBILITY, Cluster
+from optimizer.frames.cluster import replica_lists
+from optimizer.kafka.documents import format_reassignment
+from optimizer.settings import NO_LIMIT, MoveLimit
+from optimizer.solve.explain import pin_room
+from optimizer.solve.pins import group_by_pins
+from tests.solve.clusters import asking, make_cluster, middling_clusters, pinned, spread_over
+
+NO_CUT = MoveLimit()
+
+
+@st.composite
+def troubled_clusters(draw: st.DrawFn) -> Cluster:
+    """Clusters with dead, fenced and draining brokers, excluded and fixed partitions, and sometimes hardly any room."""
+    cluster = draw(middling_clusters())
+    brokers, n = cluster.brokers, len(cluster.brokers)
+    states = list(brokers.state)
+    for broker in draw(st.sets(st.integers(0, n - 1), max_size=n - 2)):
+        states[broker] = draw(st.sampled_from(["dead", "fenced", "draining", "excluded"]))
+    if all(state != "alive" for state in states):
+        states[1] = "alive"
+    accepts = np.array([state == "alive" for state in states])
+    empties = np.array([state in ("dead", "draining") for state in states])
+    brokers = replace(
+        brokers,
+        accepts_replicas=accepts,
+        accepts_leadership=accepts | np.array([state == "excluded" for state in states]),
+        must_empty=empties,
+        state=tuple("alive" if state == "excluded" else state for state in states),
+    )
+    partitions = cluster.partitions
+    seed = draw(st.integers(0, 2**32 - 1))
+    mobility = np.random.default_rng(seed).choice(3, len(partitions), p=[0.8, 0.1, 0.1])
+    fenced = np.array([state == "fenced" for state in states])
+    held = partitions.replicas >= 0
+    waits = (held & fenced[np.maximum(partitions.replicas, 0)]).any(axis=1)
+    troubled = make_cluster(brokers, replace(partitions, mobility=np.where(waits, FIXED, mobility)))
+    troubled = _pinned(draw, troubled) if draw(st.booleans()) else troubled
+    troubled = _resized(draw, troubled) if draw(st.booleans()) else troubled
+    return _spread(draw, troubled) if draw(st.booleans()) else troubled
+
+
+def _spread(draw: st.DrawFn, cluster: Cluster) -> Cluster:
+    """Topics of eight partitions that are to be spread, but for those with a pin."""
+    pins = {pin.topics for pin in cluster.brokers.pins}
+    topics = [t if t in pins else f"{t}{p // 8}" for p, t in enumerate(cluster.partitions.topic)]
+    result = spread_over(cluster, topics, draw(st.sampled_from([1.0, 1.5, 2.0])))
+    is_pinned = np.isin(topics, sorted(pins))
+    most = np.where(is_pinned, NO_LIMIT, result.partitions.topic_most_replicas)
+    led = np.where(is_pinned, NO_LIMIT, draw(st.sampled_from([1, 2, 4, NO_LIMIT])))
+    partitions = replace(result.partitions, topic_most_replicas=most, topic_most_leaders=led)
+    return make_cluster(result.brokers, partitions)
+
+
+def _resized(draw: st.DrawFn, cluster: Cluster) -> Cluster:
+    """A quarter of the partitions asked to have another length; as in the snapshot, those that can't keep theirs."""
+    brokers, partitions = cluster.brokers, cluster.partitions
+    factor, rows = draw(st.integers(1, 5)), np.arange(len(partitions))
+    free = partitions.mobility == FREE
+    now = (partitions.replicas >= 0).sum(axis=1)
+    room = pin_room(brokers, partitions, group_by_pins(brokers, partitions.topic))
+    asked = (rows % 4 == 1) & free & (now != factor)
+    short = asked & (room < factor) & ((partitions.topic == "a") | (factor > now))
+    return asking(cluster, np.where(asked & ~short, factor, now).tolist())
+
+
+def _pinned(draw: st.DrawFn, cluster: Cluster) -> Cluster:
+    """A third of the partitions pinned to any brokers; as the snapshot does, those with too few of them are fixed."""
+    topics = ["a" if p % 3 == 0 else "t" for p in range(len(cluster.partitions))]
+    allowed = draw(st.sets(st.sampled_from(cluster.brokers.ids.tolist()), min_size=1))
+    result = pinned(cluster, {"a": sorted(allowed)}, topics)
+    brokers, partitions = result.brokers, result.partitions
+    room = pin_room(brokers, partitions, group_by_pins(brokers, partitions.topic))
+    short = (partitions.topic == "a") & (room < partitions.replication_factor)
+    return make_cluster(brokers, replace(partitions, mobility=np.where(short, FIXED, partitions.mobility)))
+
+
+def broker_rows(cluster: Cluster) -> list[dict[str, object]]:
+    """Rows of ``instance_brokers``."""
+    b = cluster.brokers
+    unknown = dict.fromkeys(("disk_capacity_bytes", "in_capacity_bytes_per_s", "out_capacity_bytes_per_s"))
+    return [
+        {
+            "broker_id": int(b.ids[i]),
+            "rack": b.rack_names[b.rack[i]],
+            "state": b.state[i],
+            "accepts_replicas": bool(b.accepts_replicas[i]),
+            "accepts_leadership": bool(b.accepts_leadership[i]),
+            "must_empty": bool(b.must_empty[i]),
+            "pinned_topics": [],
+            **unknown,
+        }
+        for i in range(len(b))
+    ]
+
+
+def asked_or_none(most: np.int64) -> int | None:
+    """A most as the table has it."""
+    return None if most == NO_LIMIT else int(most)
+
+
+def partition_rows(cluster: Cluster) -> list[dict[str, object]]:
+    """Rows of ``instance``."""
+    p, b, lists = cluster.partitions, cluster.brokers, replica_lists(cluster.partitions.replicas, cluster.brokers.ids)
+    return [
+        {
+            "cluster_id": "test",
+            "topic": p.topic[i],
+            "partition": int(p.partition[i]),
+            "replicas": lists[i],
+            "leader": lists[i][0],
+            "isr": sorted(lists[i]),
+            "replication_factor": int(p.replication_factor[i]),
+            "size_bytes": int(p.size_bytes[i]),
+            "in_bytes_per_s": int(p.in_bytes_per_s[i]),
+            "out_bytes_per_s": int(p.out_bytes_per_s[i]),
+            "mobility": MOBILITY[p.mobility[i]],
+            "fixed_reason": None,
+            "factor_refused": None,
+            "topic_most_replicas": asked_or_none(p.topic_most_replicas[i]),
+            "topic_most_leaders": asked_or_none(p.topic_most_leaders[i]),
+            "pinned_brokers": next((b.ids[pin.allowed].tolist() for pin in b.pins if pin.topics == p.topic[i]), None),
+        }
+        for i in range(len(p))
+    ]
+
+
+def disclosed(records: pd.DataFrame, rule: str) -> frozenset[tuple[str, int]]:
+    """Partitions that findings of a rule name, or topics and brokers."""
+    subjects = records.loc[records["rule"] == rule, "subject"]
+    if rule in ("topic_spread", "topic_leader_spread"):
+        crowds = (subject.rpartition(" on broker ") for subject in subjects)
+        return frozenset((topic, int(broker)) for topic, found, broker in crowds if found)
+    names = (subject.rpartition(" on ")[0].rpartition("-") for subject in subjects)
+    return frozenset((topic, int(number)) for topic, _, number in names)
+
+
+def audited(cluster: Cluster, records: pd.DataFrame, bound_bytes: int, allowed: MoveLimit = NO_CUT) -> list[Violation]:
+    """What the audit says of the documents of a finished plan, and of the figures that it claims."""
+    proposals, moves = records[records["kind"] == "proposal"], records[records["kind"] == "move"]
+    lists = zip(proposals["topic"], proposals["partition"], proposals["replicas"], strict=True)
+    changed = [(str(topic), int(number), list(replicas), None) for topic, number, replicas in lists]
+    text = format_reassignment(changed)
+    report = audit_plan(
+        brokers=brokers_from_rows(broker_rows(cluster)),
+        partitions=partitions_from_rows(partition_rows(cluster)),
+        waves=[text] if changed else [],
+        whole=text if changed else None,
+        rollback=None,
+        limits=AuditLimits(
+            disk_headroom=0.1,
+            excused=disclosed(records, "not_emptied"),
+            excused_from_pin=disclosed(records, "not_pinned"),
+            excused_from_factor=disclosed(records, "not_resized"),
+            excused_from_spread=disclosed(records, "topic_spread"),
+            excused_from_leader_spread=disclosed(records, "topic_leader_spread"),
+            max_moved_bytes=allowed.moved_bytes,
+            max_moves=allowed.moves,
+        ),
+        claims=AuditClaims(
+            moved_bytes=int(moves["size_bytes"].sum()),
+            replicas_moved=int(moves["to_broker"].notna().sum()),
+            leader_changes=int((records["kind"] == "leader").sum()),
+            partitions_changed=len(proposals),
+            bound_bytes=bound_bytes,
+        ),
+    )
+    return [v for v in report.violations if v.rule != "rollback"]
