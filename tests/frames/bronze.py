@@ -7,10 +7,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-import schemas
 from optimizer.settings import ClusterInput, Settings
 from optimizer.stages import Run
 from sources.record import Record
+from tests.frames.tables import table
 
 CAPTURED_AT = datetime(2026, 1, 31, 2, tzinfo=UTC)
 RACKS = {1: "a", 2: "b", 3: "c"}
@@ -93,7 +93,7 @@ def bronze(spark: SparkSession, clusters: Mapping[str, Sequence[Record]]) -> Dat
         for name, records in clusters.items()
         for ordinal, record in enumerate(records)
     ]
-    return spark.createDataFrame(rows, schemas.ALL["bronze_records"].schema)
+    return table(spark, "bronze_records", rows)
 
 
 def metrics(spark: SparkSession, rows: Sequence[tuple[str, str, int, float]]) -> DataFrame:
@@ -102,7 +102,7 @@ def metrics(spark: SparkSession, rows: Sequence[tuple[str, str, int, float]]) ->
         (c, "r1", "m.csv", line, "in_bytes_per_s", topic, number, None, CAPTURED_AT, value)
         for line, (c, topic, number, value) in enumerate(rows, start=2)
     ]
-    return spark.createDataFrame(full, schemas.ALL["bronze_metrics"].schema)
+    return table(spark, "bronze_metrics", full)
 
 
 def run_of(spark: SparkSession, settings: Settings) -> Run:

@@ -22,6 +22,7 @@ from optimizer.settings import Settings
 from optimizer.solve import progress
 from optimizer.solve.search import Search
 from optimizer.stages import Frames, Run
+from tests.frames.tables import table
 
 # Rounds of every kind: racks mended over all racks, then shards of one rack, then over all racks again.
 SETTINGS: Settings = build({"solver": {"shard_brokers": 6, "rack_shard_brokers": 3, "rounds": 3}})
@@ -90,7 +91,7 @@ def frames_of(spark: SparkSession, tables: dict[str, Rows], *, slices: int) -> d
     frames = {}
     for name, rows in tables.items():
         values = [tuple(row[c.name] for c in schemas.ALL[name].columns) for row in rows]
-        frames[name] = spark.createDataFrame(values, schemas.ALL[name].schema).repartition(slices)
+        frames[name] = table(spark, name, values, slices=slices)
     return frames
 
 

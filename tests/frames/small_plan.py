@@ -5,9 +5,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-import schemas
 from optimizer.settings import Policy, Schedule, Settings
 from optimizer.stages import Run
+from tests.frames.tables import table
 
 CLUSTER, RUN_ID = "orders", "night-1"
 GB = 10**9
@@ -130,10 +130,10 @@ QUALITY: Rows = [
 ]  # fmt: skip
 
 
-def frame(spark: SparkSession, table: str, rows: Rows, cluster_id: str = CLUSTER) -> DataFrame:
+def frame(spark: SparkSession, name: str, rows: Rows, cluster_id: str = CLUSTER) -> DataFrame:
     """Rows as the table's DataFrame."""
     full = [{"cluster_id": cluster_id, "run_id": RUN_ID, **row} for row in rows]
-    return spark.createDataFrame(full, schemas.ALL[table].schema)
+    return table(spark, name, full)
 
 
 def inputs(spark: SparkSession, **replaced: Rows) -> dict[str, DataFrame]:

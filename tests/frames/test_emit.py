@@ -11,11 +11,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-import schemas
 from optimizer.errors import AuditFailed
 from optimizer.frames import emit, plan
 from setup.paths import HOME
 from tests.frames import small_plan
+from tests.frames.tables import table
 
 GOLDEN = HOME / "tests" / "golden" / "small"
 # To write them anew: BALLAST_UPDATE_GOLDEN=1 ./run-tests.sh tests/frames/test_emit.py
@@ -28,9 +28,9 @@ def frames(spark: SparkSession) -> Iterator[Frames]:
     """Inputs and outputs of EMIT, as stored: the plan's tables and the documents."""
     run, inputs = small_plan.run(spark), small_plan.inputs(spark)
     tables = {**inputs, **plan.build(inputs, run)}
-    stored = {name: spark.createDataFrame(frame.collect(), schemas.ALL[name].schema) for name, frame in tables.items()}
+    stored = {name: table(spark, name, frame.collect()) for name, frame in tables.items()}
     documents = emit.build(stored, run)["documents"].collect()
-    yield {**stored, "documents": spark.createDataFrame(documents, schemas.ALL["documents"].schema)}
+    yield {**stored, "documents": table(spark, "documents", documents)}
     spark.catalog.clearCache()
 
 

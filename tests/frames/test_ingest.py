@@ -13,7 +13,7 @@ from optimizer.errors import ConfigError, InputError
 from optimizer.frames import ingest, snapshot, validate
 from optimizer.pipeline import STAGES, run_stage
 from optimizer.settings import ClusterInput, Policy, Settings, Storage
-from optimizer.stages import Run
+from optimizer.stages import Frames, Run
 from optimizer.store import WRITERS, Store
 from optimizer.topic_wishes import Pin
 
@@ -31,16 +31,21 @@ METRICS = """observed_at,topic,partition,size_bytes,in_bytes_per_s
 """
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def outputs_below(home: Path) -> Path:
     """The outputs of a small cluster, one in a subfolder whose name has a blank, one named with brackets."""
-    below = tmp_path / "in put" / "sub folder"
+    below = home / "in put" / "sub folder"
     below.mkdir(parents=True)
     (below.parent / "topics.txt").write_text(DESCRIBE, encoding="utf-8")
     (below / "brokers.txt").write_text(VERSIONS, encoding="utf-8")
     (below / "load [1].csv").write_text(METRICS, encoding="utf-8")
     (below.parent / "notes.txt").write_text("nothing of ours\n", encoding="utf-8")
     return below.parent
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The outputs of a small cluster."""
+    return outputs_below(tmp_path)
 
 
 def run_of(spark: SparkSession, folder: Path, **cluster: Any) -> Run:
@@ -72,6 +77,17 @@ def test_every_file_of_a_folder_is_read_with_its_place(spark: SparkSession, fold
     assert ("sub folder/load [1].csv", 3, "in_bytes_per_s") not in samples
 
 
+@pytest.fixture(scope="module")
+def whole_and_torn(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Frames, Frames]:
+    """What ingest reads of a cluster, and of the same with a line of which the replicas can't be read."""
+    folder = outputs_below(tmp_path_factory.mktemp("names"))
+    (folder / "notes.txt").unlink()
+    run = run_of(spark, folder)
+    whole = {name: frame.localCheckpoint() for name, frame in ingest.build({}, run).items()}
+    (folder / "topics.txt").write_text(DESCRIBE.replace("Replicas: 2,1", "Replicas: 2,x"), encoding="utf-8")
+    return run, whole, {name: frame.localCheckpoint() for name, frame in ingest.build({}, run).items()}
+
+
 @pytest.mark.parametrize(
     ("policy", "told"),
     [
@@ -82,18 +98,16 @@ def test_every_file_of_a_folder_is_read_with_its_place(spark: SparkSession, fold
     ],
 )
 def test_names_that_no_source_knows_are_refused_at_once(
-    spark: SparkSession, folder: Path, policy: dict[str, Any], told: str | None
+    whole_and_torn: tuple[Run, Frames, Frames], policy: dict[str, Any], told: str | None
 ) -> None:
     """An unknown broker or rack stops the run after ingest, unless it may stand in what could not be read."""
-    (folder / "notes.txt").unlink()
-    run = run_of(spark, folder)
+    run, whole, torn = whole_and_torn
     run = replace(run, settings=replace(run.settings, policy=Policy(**policy)))
     gate = STAGES[0].gate
     assert gate is ingest.gate
     with pytest.raises(ConfigError, match=told) if told else nullcontext():
-        gate(ingest.build({}, run), run)
-    (folder / "topics.txt").write_text(DESCRIBE.replace("Replicas: 2,1", "Replicas: 2,x"), encoding="utf-8")
-    gate(ingest.build({}, run), run)
+        gate(whole, run)
+    gate(torn, run)
 
 
 @pytest.mark.parametrize("make", [False, True])

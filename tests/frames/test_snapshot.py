@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-import schemas
 from optimizer.errors import ConfigError
 from optimizer.frames import snapshot
 from optimizer.settings import Policy
 from optimizer.stages import Frames
 from optimizer.topic_wishes import Pin, TopicFactor
 from tests.frames import bronze
+from tests.frames.tables import table
 
 BROKER = {"host": None, "port": None, "is_controller": False}
 LIMITS = {"disk_capacity_bytes": 900, "in_capacity_bytes_per_s": None, "out_capacity_bytes_per_s": None}
@@ -21,9 +21,9 @@ LIMITS = {"disk_capacity_bytes": 900, "in_capacity_bytes_per_s": None, "out_capa
 STATES = {1: "alive", 2: "alive", 3: "alive", 4: "fenced", 5: "alive", 9: "dead"}
 
 
-def rows(spark: SparkSession, table: str, values: list[dict[str, Any]]) -> DataFrame:
+def rows(spark: SparkSession, name: str, values: list[dict[str, Any]]) -> DataFrame:
     """Rows of a table of run r1, cluster c."""
-    return spark.createDataFrame([{"cluster_id": "c", "run_id": "r1", **v} for v in values], schemas.ALL[table].schema)
+    return table(spark, name, [{"cluster_id": "c", "run_id": "r1", **v} for v in values])
 
 
 def replicas(topic: str, number: int, brokers: list[int], **more: Any) -> list[dict[str, Any]]:

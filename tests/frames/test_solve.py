@@ -17,6 +17,7 @@ from optimizer.solve import progress
 from optimizer.solve.progress import ClusterRound
 from optimizer.solve.search import Search
 from optimizer.stages import Frames, Run
+from tests.frames.tables import table
 
 SHARDS = 3
 ANYWHERE = {"pinned_brokers": None, "topic_most_replicas": None, "topic_most_leaders": None}
@@ -63,7 +64,7 @@ def frames_of(spark: SparkSession, *clusters: dict[str, list[dict[str, Any]]], s
     tables = {}
     for name in ("instance", "instance_brokers"):
         rows = [tuple(row[c.name] for c in schemas.ALL[name].columns) for cluster in clusters for row in cluster[name]]
-        tables[name] = spark.createDataFrame(rows, schemas.ALL[name].schema).repartition(slices)
+        tables[name] = table(spark, name, rows, slices=slices)
     return tables
 
 

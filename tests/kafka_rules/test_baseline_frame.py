@@ -7,7 +7,8 @@ from optimizer.kafka.baseline import place_topic, placement, topic_seed
 from optimizer.kafka.broker import Broker
 from optimizer.settings import Baseline, ClusterInput, Settings
 from optimizer.stages import Frames, Run
-from schemas.planning import BASELINE, INSTANCE, INSTANCE_BROKERS
+from schemas.planning import BASELINE
+from tests.frames.tables import table
 
 Key = tuple[str, str, int]
 
@@ -32,7 +33,7 @@ def _instance(spark: SparkSession, keys: list[Key], replicas: list[int], *, fact
         )
         for c, t, p in keys
     ]
-    return spark.createDataFrame(rows, INSTANCE.schema)
+    return table(spark, "instance", rows)
 
 
 def _brokers(spark: SparkSession, cluster: str, racks: dict[int, str | None], **states: str) -> DataFrame:
@@ -41,7 +42,7 @@ def _brokers(spark: SparkSession, cluster: str, racks: dict[int, str | None], **
         state = states.get(f"b{broker}", "alive")
         usable = state in ("alive", "new")
         rows.append((cluster, "r", broker, rack, state, usable, usable, not usable, None, None, None, []))
-    return spark.createDataFrame(rows, INSTANCE_BROKERS.schema)
+    return table(spark, "instance_brokers", rows)
 
 
 def _run(spark: SparkSession, versions: dict[str, str], *, algorithm: str = "auto", seed: int = 0) -> Run:

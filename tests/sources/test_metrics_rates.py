@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from optimizer.frames.metrics import partition_rates, resolve_topics
 from optimizer.settings import Metrics
-from schemas.bronze import BRONZE_METRICS
+from tests.frames.tables import table
 
 START = datetime(2026, 1, 1)
 Sample = tuple[str, str | None, int | None, int | None, int | None, float]
@@ -22,7 +22,7 @@ def _samples(spark: SparkSession, cases: dict[str, list[Sample]]) -> DataFrame:
         for line, sample in enumerate(samples, start=1)
         for at in [sample[4]]
     ]
-    return spark.createDataFrame(rows, BRONZE_METRICS.schema)
+    return table(spark, "bronze_metrics", rows)
 
 
 def _by_case(rows: list[Row]) -> Rows:

@@ -1,0 +1,18 @@
+"""Rows as frames of the tables' types."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+import schemas
+
+
+def table(spark: SparkSession, name: str, rows: Sequence[Any], *, slices: int = 0) -> DataFrame:
+    """Rows of a table, spread over so many partitions if asked.
+
+    They are read once: without the checkpoint each job that asks for them would turn them into Spark's rows anew, which
+    takes most of a small test's time.
+    """
+    frame = spark.createDataFrame(rows, schemas.ALL[name].schema)
+    return (frame.repartition(slices) if slices else frame).localCheckpoint()
