@@ -1,6 +1,11 @@
-"""The runner: a run repeated changes nothing, a past plan can be recomputed, a refused stage is a dead end."""
+"""The runner: a run repeated changes nothing, real executors neither; a past plan can be recomputed; a refused stage is
+a dead end."""
 
 import io
+import os
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -15,16 +20,30 @@ from optimizer.resources import Meter
 from optimizer.stages import Frames, Run, Stage
 from optimizer.store import WRITERS, Store
 from setup.paths import HOME
+from tests.pipeline import standalone
 
+RUN_ID = "again"
+# Two shards, so that two executors have something to solve.
+SHARDS = {"shard_brokers": 7, "rounds": 2}
+SECONDS = 1800
 KEYS = {"cluster_id": "c", "run_id": "r", "rule": "band", "subject": "broker 1", "when": "after"}
 FINDING = {**KEYS, "detail": "disk", "remedy": "none"}
+
+
+@dataclass(frozen=True)
+class First:
+    """A run, the newest version of every table after it, and every file that it handed over."""
+
+    run: Run
+    versions: dict[str, int]
+    files: dict[str, bytes]
 
 
 def sample_run(spark: SparkSession, folder: Path) -> Run:
     """A run of the bundled sample below a folder."""
     content = merge(read_toml(HOME / "conf" / "default.toml"), read_toml(HOME / "conf" / "sample.toml"))
-    places = {"storage": {"warehouse": str(folder / "warehouse"), "output": str(folder / "out")}}
-    return Run(spark, "again", build(merge(content, places)), "test")
+    places = {"storage": {"warehouse": str(folder / "warehouse"), "output": str(folder / "out")}, "solver": SHARDS}
+    return Run(spark, RUN_ID, build(merge(content, places)), "test")
 
 
 def versions(run: Run) -> dict[str, int]:
@@ -33,23 +52,29 @@ def versions(run: Run) -> dict[str, int]:
     return {name: store.latest_version(name) for name in schemas.ALL}
 
 
-def files(run: Run) -> dict[str, bytes]:
+def files(output: str | Path) -> dict[str, bytes]:
     """Every file that is handed over."""
-    folder = Path(run.settings.storage.output) / run.run_id / "sample"
+    folder = Path(output) / RUN_ID / "sample"
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-@pytest.mark.slow
-def test_a_repeated_run_changes_nothing_and_can_be_recomputed(spark: SparkSession, tmp_path: Path) -> None:
-    """All stages twice: every Delta version and every file stay; the pinned instance gives the same plan again."""
-    run = sample_run(spark, tmp_path)
+@pytest.fixture(scope="module")
+def first(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> First:
+    """All stages on local threads."""
+    run = sample_run(spark, tmp_path_factory.mktemp("first"))
     run_stages(STAGES, run, Meter(spark, io.StringIO()))
-    first_versions, first_files = versions(run), files(run)
-    assert {"reassignment.json", "rollback.json", "runbook.md", "report.html", "summary.txt"} <= set(first_files)
+    return First(run, versions(run), files(run.settings.storage.output))
+
+
+@pytest.mark.slow
+def test_a_repeated_run_changes_nothing_and_can_be_recomputed(spark: SparkSession, first: First) -> None:
+    """All stages twice: every Delta version and every file stay; the pinned instance gives the same plan again."""
+    run = first.run
+    assert {"reassignment.json", "rollback.json", "runbook.md", "report.html", "summary.txt"} <= set(first.files)
 
     run_stages(STAGES, run, Meter(spark, io.StringIO()))
-    assert versions(run) == first_versions
-    assert files(run) == first_files
+    assert versions(run) == first.versions
+    assert files(run.settings.storage.output) == first.files
 
     store = Store(run.settings.storage.warehouse, spark)
     record = store.run_record(run.run_id, "solve")
@@ -59,6 +84,40 @@ def test_a_repeated_run_changes_nothing_and_can_be_recomputed(spark: SparkSessio
     again = schemas.conform(solve.build(pinned, run)["proposal"], schemas.ALL["proposal"])
     stored = store.read("proposal", version=record.writes["proposal"], run_id=run.run_id)
     assert sorted(map(repr, again.collect())) == sorted(map(repr, stored.collect()))
+
+
+def run_on_executors(home: Path, spark: Sequence[str]) -> dict[str, bytes]:
+    """Run the job on the sample cluster by ``./spark-submit.sh``; the files that it hands over, by their path."""
+    folders = ("--warehouse", str(home / "warehouse"), "--output", str(home / "out"))
+    shards = [word for name, value in SHARDS.items() for word in ("--set", f"solver.{name}={value}")]
+    job = ("pipeline", "--config", str(HOME / "conf" / "sample.toml"), "--run-id", RUN_ID, *folders, *shards)
+    unset = {"PYTHONPATH", "PYSPARK_PYTHON", "SPARK_CONF_DIR", "JAVA_HOME"}
+    environment = {name: value for name, value in os.environ.items() if name not in unset}
+    home.mkdir()
+    result = subprocess.run(
+        [str(HOME / "spark-submit.sh"), *spark, *job],
+        cwd=home,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert result.returncode == 0, f"{result.stdout[-4000:]}\n{result.stderr[-8000:]}"
+    return files(home / "out")
+
+
+@pytest.mark.cluster
+@pytest.mark.slow
+def test_real_executors_give_the_same_documents(first: First, tmp_path: Path) -> None:
+    """Two executors on a standalone cluster give the documents of local threads, byte for byte."""
+    with standalone.running(tmp_path / "cluster", workers=2, cores=1, memory="1g") as url:
+        sizes = ("--driver-memory", "2g", "--executor-memory", "1g", "--conf", "spark.sql.shuffle.partitions=2")
+        there = run_on_executors(tmp_path / "executors", ("--master", url, *sizes))
+        executors = sorted((tmp_path / "cluster").glob("worker-*/app-*/*/stdout"))
+    assert len(executors) == 2
+    assert list(there) == list(first.files)
+    assert [name for name, content in there.items() if content != first.files[name]] == []
 
 
 def test_a_stage_that_its_gate_refuses_is_a_dead_end(spark: SparkSession, tmp_path: Path) -> None:
