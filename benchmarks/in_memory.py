@@ -125,7 +125,7 @@ def solve(cluster: Cluster, settings: Settings) -> Outcome:
     limits, scale = bands_for(brokers, demand, before, settings.policy), load_scale(brokers, demand)
     state = ClusterState(brokers, demand, limits, scale, before, before, np.zeros_like(before), resized=False)
     current, number, shards, started = partitions.replicas.copy(), 0, 0, time.process_time()
-    while state.open and number < settings.solver.rounds + int(partitions.replication_factor.max()):
+    while state.open:
         task = next_round(state, settings, cluster.cluster_id, number, 0)
         if not (task.mends or state.balanced):
             copies = copies_of(partitions.replicas, current)

@@ -4,6 +4,7 @@ Rounds of disjoint shards until every band holds and nothing is left to mend, th
 and their loads (a row per broker) are small and live on the driver; partitions never do.
 """
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -108,13 +109,9 @@ def _note_copies(placement: DataFrame, states: dict[str, ClusterState]) -> None:
 
 
 def _rounds(placement: DataFrame, states: dict[str, ClusterState], run: Run) -> tuple[DataFrame, list[tuple[int, Row]]]:
-    """Run the rounds; returns the final placement and (round, status row) of every shard.
-
-    A partition makes one move a round, so there may be as many more rounds as the largest replication factor.
-    """
+    """Run the rounds; returns the final placement and (round, status row) of every shard."""
     results: list[tuple[int, Row]] = []
-    most = max((int(s.demand.replication_factor.max()) for s in states.values()), default=1)
-    for number in range(run.settings.solver.rounds + most):
+    for number in itertools.count():
         tasks = _tasks(states, run.settings, number)
         if not tasks:
             break

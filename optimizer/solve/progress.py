@@ -13,7 +13,7 @@ from optimizer.solve.bands import DISK, REPLICAS, Demand, fullness
 from optimizer.solve.exact import is_small
 from optimizer.solve.ownership import owner_slots
 from optimizer.solve.racks import live_rack_sizes, rack_caps
-from optimizer.solve.search import CURVE_PRICES, PLAN_PRICES, CurvePoint, Search
+from optimizer.solve.search import CURVE_PRICES, PLAN_PRICES, SHORT_CURVE_PRICES, CurvePoint, Search
 from optimizer.solve.shard_solver import NOT_SOLVED, PROGRESS
 from optimizer.solve.sharding import make_shards, replicas_stay_in_racks, seed_of, shard_counts
 
@@ -63,6 +63,8 @@ class ClusterState:
         Copies of the placement that the first balancing round started from; the bytes with those of the rounds since.
     improving : bool
         Nothing is left to do, but shards are far above their own bounds: the next round looks for fewer bytes.
+    above_bytes : float
+        What the shards of the balancing rounds copy above their own bounds, as far as these are known.
     """
 
     brokers: Brokers
@@ -85,6 +87,7 @@ class ClusterState:
     copied_moves: int = 0
     copied_bytes: int = 0
     improving: bool = False
+    above_bytes: float = 0.0
     curve: list[CurvePoint] = field(default_factory=list)
     search_bytes: int | None = None
 
@@ -130,13 +133,21 @@ class ClusterRound:
         return shard, shard[np.arange(len(shard)), slot]
 
 
-def search_for(state: ClusterState, settings: Settings) -> Search:
-    """The prices on moves that are tried: the policy's, or a few; on smaller clusters the first round has the curve, as
-    far as shards have few moves."""
+def search_for(state: ClusterState, settings: Settings, number: int) -> Search:
+    """What is tried in a round: the policy's price on moves, or a few; the first round that balances has the curve, a
+    longer one on smaller clusters."""
     policy, solver = settings.policy, settings.solver
-    curve = not state.balanced and len(state.brokers) <= solver.curve_brokers
-    prices = (policy.move_price,) if policy.move_price > 0 else CURVE_PRICES if curve else PLAN_PRICES
-    return Search(prices, policy.bytes_tolerance, solver.lp_seconds, state.improving)
+    curve = CURVE_PRICES if len(state.brokers) <= solver.curve_brokers else SHORT_CURVE_PRICES
+    prices = PLAN_PRICES if state.balanced else curve
+    asked = (policy.move_price,) if policy.move_price > 0 else prices
+    return Search(
+        asked, policy.bytes_tolerance, solver.lp_seconds, state.improving, number + 1 >= _most(state, settings)
+    )
+
+
+def _most(state: ClusterState, settings: Settings) -> int:
+    """Rounds that there may be: a partition makes one move in each, so as many more as its list is long."""
+    return settings.solver.rounds + int(state.demand.replication_factor.max())
 
 
 def next_round(state: ClusterState, settings: Settings, cluster_id: str, number: int, first: int) -> ClusterRound:
@@ -162,7 +173,7 @@ def next_round(state: ClusterState, settings: Settings, cluster_id: str, number:
     )
     state.balanced_within = within
     frame = ClusterFrame(state.brokers, state.limits, state.loads, state.scale)
-    return ClusterRound(frame, shard + first, number, mends, search_for(state, settings), knobs.shard_gap)
+    return ClusterRound(frame, shard + first, number, mends, search_for(state, settings, number), knobs.shard_gap)
 
 
 def curve_of(statuses: Sequence[ShardStatus], bytes_per_load: float, *, moves: int, bytes_: int) -> list[CurvePoint]:
@@ -179,19 +190,31 @@ def curve_of(statuses: Sequence[ShardStatus], bytes_per_load: float, *, moves: i
 
 
 def close_round(state: ClusterState, statuses: Sequence[ShardStatus], task: ClusterRound) -> None:
-    """Note the prices of the first balancing round, and whether the cluster needs another round."""
-    moved = any(r.moves for r in statuses)
+    """Note what a round brought, and whether the cluster needs another one."""
     if task.mends:
-        state.to_mend = moved and any(r.disordered for r in statuses)
-        return
-    if not state.balanced:
-        for row in (r for r in statuses if r.prices):
-            at = np.searchsorted(state.brokers.ids, row.broker_ids)
-            state.prices[at] = np.array(row.prices).reshape(len(at), -1)
-        copied = {"moves": state.copied_moves, "bytes_": state.copied_bytes}
-        state.curve, state.shards = curve_of(statuses, state.scale[DISK], **copied), len(statuses)
+        state.to_mend = any(r.moves for r in statuses) and any(r.disordered for r in statuses)
+    else:
+        if not state.balanced:
+            _note_first(state, statuses)
+        _note_balance(state, statuses, task)
+    state.open = state.open and not task.search.is_last
+
+
+def _note_first(state: ClusterState, statuses: Sequence[ShardStatus]) -> None:
+    """Prices and curve of the first round that balances."""
+    for row in (r for r in statuses if r.prices):
+        at = np.searchsorted(state.brokers.ids, row.broker_ids)
+        state.prices[at] = np.array(row.prices).reshape(len(at), -1)
+    copied = {"moves": state.copied_moves, "bytes_": state.copied_bytes}
+    state.curve, state.shards = curve_of(statuses, state.scale[DISK], **copied), len(statuses)
     state.balanced = True
-    state.copied_bytes += sum(r.objective_bytes for r in statuses)
+
+
+def _note_balance(state: ClusterState, statuses: Sequence[ShardStatus], task: ClusterRound) -> None:
+    """What is left of load outside bands, rules to mend, and bytes above the shards' bounds."""
+    moved = any(r.moves for r in statuses)
+    saved = -sum(r.objective_bytes for r in statuses)
+    state.copied_bytes -= saved
     searched = [r.search_bytes for r in statuses if r.search_bytes is not None]
     state.search_bytes = max(searched, default=state.search_bytes)
     violation = sum(r.violation_after for r in statuses)
@@ -204,7 +227,8 @@ def close_round(state: ClusterState, statuses: Sequence[ShardStatus], task: Clus
     state.idle = 0 if moved else state.idle + 1
     state.unsettled = outside or broken or failed
     state.open = state.unsettled and (failed or moved or state.balanced_within or (broken and state.idle < PATIENCE))
+    above = sum(r.objective_bytes - r.bound_bytes for r in statuses if r.bound_bytes is not None)
+    state.above_bytes = above if state.improving else state.above_bytes + above
     if not state.unsettled:
-        worth = not state.improving or -sum(r.objective_bytes for r in statuses) > WORTH * state.copied_bytes
-        above = sum(r.objective_bytes - r.bound_bytes for r in statuses if r.bound_bytes is not None)
-        state.open = state.improving = worth and above > task.gap * state.copied_bytes
+        worth = not state.improving or saved > WORTH * state.copied_bytes
+        state.open = state.improving = worth and state.above_bytes > task.gap * state.copied_bytes

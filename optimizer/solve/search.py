@@ -21,9 +21,11 @@ TIE_BREAK = 0.001
 FEW_MOVES_TIE_BREAK = 0.0003  # many small replicas round well, but each is a move
 GAP_TIE_BREAK = 0.005  # smaller replicas still: more moves, and less lost when they are rounded
 GAP = 1e-3  # of the bound: where a plan of few moves is further away, more is tried
-MANY_MOVES = 400  # a shard with more has one plan: there fewer are not to be had
-FEW_MOVES = 10  # a broker: a shard with more is not asked for the whole curve
+MANY_MOVES = 400  # a shard with more has one plan, but for the curve of a smaller cluster
+FEW_MOVES = 10  # a broker: a shard with more is asked for a rougher curve
 PLAN_PRICES = (0.003, 0.03, 0.1)
+SHORT_CURVE_PRICES = (*PLAN_PRICES, 0.8, 4.0)
+ROUGH_PRICES = (0.003, 0.1, 0.3, 0.8)
 CURVE_PRICES = (0.003, 0.03, 0.1, 0.3, 0.8, 2.0, 4.0, 8.0)
 
 
@@ -41,12 +43,15 @@ class Search:
         Most that one linear program may take, in deterministic time.
     improves : bool
         Look for fewer bytes where every band holds and nothing has to move.
+    is_last : bool
+        No round follows: what comes where a round is stuck comes now.
     """
 
     move_prices: tuple[float, ...] = PLAN_PRICES
     bytes_tolerance: float = 0.001
     lp_seconds: float = np.inf
     improves: bool = False
+    is_last: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,8 +84,8 @@ def plans_of(problem: ShardProblem, options: Options, search: Search) -> tuple[l
     proof: Proof | None = None
     try:
         for price in search.move_prices:
-            if plans and not _may_have_fewer(plans[0].state, price):
-                break
+            if plans and not _is_tried(plans[0].state, price, search):
+                continue
             for state, proven in _tried(problem, options, price, proof, search.lp_seconds):
                 proof = proven
                 plans.append(Plan(_point(problem, options, price, state), state))
@@ -112,10 +117,12 @@ def _moves(state: State) -> int:
     return int(np.count_nonzero(state.replica >= 0))
 
 
-def _may_have_fewer(first: State, price: float) -> bool:
-    """Whether a price is tried after the first plan."""
-    few = price in PLAN_PRICES or _moves(first) <= FEW_MOVES * len(first.loads)
-    return few and _moves(first) <= MANY_MOVES
+def _is_tried(first: State, price: float, search: Search) -> bool:
+    """Whether a price is tried after the first plan: where there are many moves, hardly fewer are to be had."""
+    moves = _moves(first)
+    if moves > MANY_MOVES:
+        return search.move_prices == CURVE_PRICES and price in ROUGH_PRICES
+    return moves <= FEW_MOVES * len(first.loads) or price in PLAN_PRICES or price in ROUGH_PRICES
 
 
 def _is_far(problem: ShardProblem, options: Options, state: State, bound: float) -> bool:

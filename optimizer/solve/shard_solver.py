@@ -61,9 +61,15 @@ class ShardSolution:
     search_bytes: int | None = None
 
 
-def _nothing(problem: ShardProblem, before: float) -> ShardSolution:
+def _nothing(problem: ShardProblem, before: float, bound: float | None = None) -> ShardSolution:
     none = np.zeros(0, dtype=np.int64)
-    return ShardSolution(UNCHANGED, none, none, none, np.zeros_like(problem.loads), 0.0, 0.0, before, before, 0, ())
+    return ShardSolution(UNCHANGED, none, none, none, np.zeros_like(problem.loads), 0.0, bound, before, before, 0, ())
+
+
+def _settled(problem: ShardProblem, before: float) -> ShardSolution:
+    """Nothing has to move: no bytes is the least, unless a copy that is paid might be given back."""
+    nothing_paid = bool((problem.on_original | (problem.hosts < 0)).all())
+    return _nothing(problem, before, 0.0 if nothing_paid else None)
 
 
 def solve_shard(problem: ShardProblem, search: Search = PLAN) -> ShardSolution:
@@ -75,18 +81,18 @@ def solve_shard(problem: ShardProblem, search: Search = PLAN) -> ShardSolution:
     options = legal_options(problem)
     settled = before <= SETTLED and not options.needed.any() and not search.improves
     if not is_small_cluster(problem):
-        return _nothing(problem, before) if settled else _by_single_moves(problem, options, before, search)
+        return _settled(problem, before) if settled else _by_single_moves(problem, options, before, search)
     whole = problem.one_row_each()
     if settled and keeps_rules(whole, whole.held):
-        return _nothing(problem, before)
+        return _settled(problem, before)
     found = _by_single_moves(problem, options, before, search)
-    goes_on = found.violation_after > SETTLED and not _is_stuck(before, found.violation_after)
+    goes_on = found.violation_after > SETTLED and not _is_stuck(before, found.violation_after, search)
     return found if goes_on else _exact(whole, found, search)
 
 
-def _is_stuck(before: float, after: float) -> bool:
-    """Whether brokers are left outside their bands, and the next round could do no more."""
-    return after > SETTLED and after >= PROGRESS * before
+def _is_stuck(before: float, after: float, search: Search) -> bool:
+    """Whether brokers are left outside their bands, and there is no next round or it could do no more."""
+    return after > SETTLED and (search.is_last or after >= PROGRESS * before)
 
 
 def _by_single_moves(problem: ShardProblem, options: Options, before: float, search: Search) -> ShardSolution:
@@ -107,16 +113,16 @@ def _by_single_moves(problem: ShardProblem, options: Options, before: float, sea
         closed = closed_by(problem, options, state, over)
         options = options.only(~closed, np.zeros(len(options.needed), dtype=bool))[0]
         if not len(options.partition):
-            return replace(_nothing(problem, before), bound=None)
+            return _nothing(problem, before)
         plans, _ = plans_of(problem, options, search)
         points, state = best_of(plans, search.bytes_tolerance)
-    if _is_stuck(before, violation(problem, state.loads)):
+    if _is_stuck(before, violation(problem, state.loads), search):
         state = with_swaps(problem, options, state)
     state = with_room(problem, options, state)
     if violation(problem, state.loads) > before + SETTLED and not options.needed.any():
         return _nothing(problem, before)
     if search.improves and moved_cost(options, state) >= -SETTLED:
-        return _nothing(problem, before)
+        return _nothing(problem, before, proof.bound if proof and not options.narrowed else None)
     return _solution(problem, options, state, before, proof, points)
 
 

@@ -14,8 +14,7 @@ from optimizer.solve.choice import State, apply_choice, outside
 from optimizer.solve.improve import EPSILON, VIOLATION, Transfers, commit, gains
 from optimizer.solve.shard import Options, ShardProblem
 
-MOST_SWAPS = 32
-MOST_BROKERS = 4  # without any swap that helps: then the bands are out of reach in this round
+MOST_PAIRS = 50_000_000  # of replicas, in all: about two seconds
 MOST_REPLICAS = 400  # of a broker: of more, every second, third, ...
 WORTH = 0.05  # of what the broker has outside its band
 
@@ -37,32 +36,40 @@ class _Held:
 
 
 def with_swaps(problem: ShardProblem, options: Options, state: State) -> State:
-    """The state after the swaps that bring brokers into their bands: the worst broker first, its best swap."""
+    """The state after the swaps that bring brokers into their bands: the broker nearest to its band first, because one
+    far outside may be beyond help; each with its best swap."""
     state = apply_choice(problem, options, state.replica, state.target)
-    stuck: set[int] = set()
-    for _ in range(MOST_SWAPS):
+    pairs, stuck = 0, problem.must_empty.copy()
+    while pairs < MOST_PAIRS:
         beyond = outside(problem, np.arange(len(state.loads)), state.loads)
-        worst = [int(b) for b in np.argsort(-beyond, kind="stable") if beyond[b] > EPSILON and int(b) not in stuck]
-        if not worst or len(stuck) == MOST_BROKERS:
+        open_ = np.flatnonzero((beyond > EPSILON) & ~stuck)
+        if not len(open_):
             break
-        swap = _best_swap(problem, options, state, worst[0], WORTH * beyond[worst[0]])
+        nearest = int(open_[np.argmin(beyond[open_])])
+        swap, looked_at = _best_swap(problem, options, state, nearest, WORTH * beyond[nearest])
+        pairs += looked_at
         if swap is None:
-            stuck.add(worst[0])
+            stuck[nearest] = True
         else:
             commit(state, swap, 0)
     return apply_choice(problem, options, state.replica, state.target)
 
 
-def _best_swap(problem: ShardProblem, options: Options, state: State, member: int, worth: float) -> Transfers | None:
-    """The swap with another member that takes most load to inside the bands, of equal ones at the least bytes."""
+def _best_swap(
+    problem: ShardProblem, options: Options, state: State, member: int, worth: float
+) -> tuple[Transfers | None, int]:
+    """The swap with another member that takes most load to inside the bands, of equal ones at the least bytes; and how
+    many were looked at."""
     here = _held(problem, options, state, member)
-    best, best_gain = None, -VIOLATION * worth
+    best, best_gain, looked_at = None, np.inf, 0
     for other in np.flatnonzero(problem.accepts & (np.arange(len(problem.rack)) != member)).tolist():
         steps = _swaps(problem, options, state, (member, here), (other, _held(problem, options, state, other)))
+        looked_at += len(steps.a)
         gain = gains(problem, state, steps, VIOLATION)
+        gain[(gain - steps.cost) / VIOLATION > -worth] = np.inf
         if len(gain) and gain.min() < best_gain:
             best, best_gain = steps.rows([int(gain.argmin())]), float(gain.min())
-    return best
+    return best, looked_at
 
 
 def _held(problem: ShardProblem, options: Options, state: State, member: int) -> _Held:

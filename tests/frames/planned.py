@@ -157,9 +157,8 @@ def _main(master: str, folder: Path) -> None:
     deaths.mkdir()
     search = progress.search_for
 
-    def dying(state: progress.ClusterState, settings: Settings) -> Search:
-        usual = search(state, settings)
-        return DiesOnce(usual.move_prices, usual.bytes_tolerance, usual.lp_seconds, usual.improves, str(deaths))
+    def dying(state: progress.ClusterState, settings: Settings, number: int) -> Search:
+        return DiesOnce(**vars(search(state, settings, number)), deaths=str(deaths))
 
     vars(progress)["search_for"] = dying
     for name, content in solved_bytes(solved(run_of(spark), cluster(), slices=3)).items():
