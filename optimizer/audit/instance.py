@@ -1,7 +1,7 @@
 """The cluster before the plan, indexed for the rules."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -34,6 +34,7 @@ class Instance:
         self.to_empty = frozenset(b.broker_id for b in brokers if b.must_empty)
         self.leading = frozenset(b.broker_id for b in brokers if b.accepts_leadership)
         self._homes = self.accepting - self.to_empty
+        self._hosts = frozenset(self.brokers) - self.to_empty
         racks = [self.brokers[b].rack for b in sorted(self._homes)]
         self.racks_count = limits.rack_spread and bool(racks) and None not in racks
         self._shares: dict[tuple[int, Pin], tuple[int, dict[str, int]]] = {}
@@ -65,16 +66,22 @@ class Instance:
         """Brokers that may hold replicas after the plan, of those that the pin names."""
         return self._homes if pin is None else self._homes & pin
 
+    def _by_rack(self, brokers: Iterable[int]) -> Counter[str]:
+        return Counter(rack for rack in (self._rack_of[b] for b in brokers) if rack is not None)
+
     def _rack_shares(self, replication_factor: int, pin: Pin) -> tuple[int, dict[str, int]]:
         """Most replicas in any rack, and least in each, for one replication factor, in the racks that a pin leaves.
 
-        The most is ceil(RF / R), or the smallest number with which racks of too few brokers hold RF replicas at all.
+        The most is ceil(RF / R), or the smallest number with which racks of too few brokers hold RF replicas at all;
+        where too few accept replicas, with those that keep what they hold.
         """
         known = (replication_factor, pin)
         if known not in self._shares:
-            sizes = Counter(rack for rack in (self._rack_of[b] for b in self.homes(pin)) if rack is not None)
+            homes, keepers = self.homes(pin), self._hosts if pin is None else self._hosts & pin
+            sizes = self._by_rack(homes)
+            hosts = sizes if len(homes) >= replication_factor else self._by_rack(keepers)
             most = -(-replication_factor // len(sizes))
-            while most < max(sizes.values()) and sum(min(n, most) for n in sizes.values()) < replication_factor:
+            while most < max(hosts.values()) and sum(min(n, most) for n in hosts.values()) < replication_factor:
                 most += 1
             least = replication_factor // len(sizes) if replication_factor > len(sizes) else 0
             self._shares[known] = (most, {rack: min(least, n) for rack, n in sizes.items()})

@@ -13,7 +13,7 @@ import numpy as np
 
 from optimizer.domain import Bands, Bools, Brokers, Cluster, Floats, Ints, Partitions
 from optimizer.settings import Policy
-from optimizer.solve.racks import live_rack_sizes, rack_caps, rack_floors
+from optimizer.solve.racks import hosting_rack_sizes, live_rack_sizes, rack_caps, rack_floors
 
 RESOURCES = ("replicas", "disk", "in")
 REPLICAS, DISK, IN = range(3)
@@ -126,7 +126,7 @@ def reachable_means(brokers: Brokers, demand: Demand, loads: Floats) -> Floats:
     live = brokers.accepts_replicas
     strength = broker_weights(brokers, live)
     sizes = live_rack_sizes(brokers)
-    caps = rack_caps(demand.replication_factor, sizes)
+    caps = rack_caps(demand.replication_factor, sizes, hosting_rack_sizes(brokers))
     floors = rack_floors(demand.replication_factor, sizes)
     n_racks = len(brokers.rack_names)
     means = np.zeros(strength.shape)

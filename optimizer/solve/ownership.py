@@ -3,7 +3,14 @@
 import numpy as np
 
 from optimizer.domain import Bools, Brokers, Floats, Ints
-from optimizer.solve.racks import live_rack_sizes, rack_caps, rack_disorder, rack_floors, rack_histogram
+from optimizer.solve.racks import (
+    hosting_rack_sizes,
+    live_rack_sizes,
+    rack_caps,
+    rack_disorder,
+    rack_floors,
+    rack_histogram,
+)
 
 
 def owner_slots(brokers: Brokers, replicas: Ints, cap: Ints, tie: Ints, fullness: Floats) -> Ints:
@@ -38,7 +45,8 @@ def must_change_racks(brokers: Brokers, replicas: Ints, replication_factor: Ints
     """Partitions that only a move to another rack can mend, (P,): the rack rule is broken, or a rack is to be empty."""
     sizes = live_rack_sizes(brokers)
     counts = rack_histogram(replicas, brokers.rack, len(brokers.rack_names))
-    caps, floors = rack_caps(replication_factor, sizes), rack_floors(replication_factor, sizes)
+    caps = rack_caps(replication_factor, sizes, hosting_rack_sizes(brokers))
+    floors = rack_floors(replication_factor, sizes)
     broken = rack_disorder(counts, caps, floors, sizes) > 0
     host = np.maximum(replicas, 0)
     stranded = (replicas >= 0) & brokers.must_empty[host] & (sizes[brokers.rack[host]] == 0)

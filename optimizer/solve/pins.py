@@ -89,12 +89,13 @@ def rack_rule(brokers: Brokers, groups: PinGroups, replication_factor: Ints) -> 
     """The rack rule of partitions by their groups; a pin that leaves no broker asks nothing of the racks."""
     sizes = np.stack([_sizes(brokers, allowed) for allowed in groups.allowed])
     cap, floor = np.zeros_like(replication_factor), np.zeros_like(replication_factor)
+    hosts = np.stack([_by_rack(brokers, allowed & ~brokers.must_empty) for allowed in groups.allowed])
     for group, of_rack in enumerate(sizes):
         rows = groups.of == group
         if not of_rack.any():
             cap[rows] = replication_factor[rows]
         elif rows.any():
-            cap[rows] = rack_caps(replication_factor[rows], of_rack)
+            cap[rows] = rack_caps(replication_factor[rows], of_rack, hosts[group])
             floor[rows] = rack_floors(replication_factor[rows], of_rack)
     return RackRule(cap, floor, sizes)
 
@@ -102,8 +103,11 @@ def rack_rule(brokers: Brokers, groups: PinGroups, replication_factor: Ints) -> 
 def _sizes(brokers: Brokers, allowed: Bools) -> Ints:
     if allowed.all():
         return live_rack_sizes(brokers)
-    live = allowed & brokers.accepts_replicas & ~brokers.must_empty
-    return np.bincount(brokers.rack[live], minlength=len(brokers.rack_names)).astype(np.int64)
+    return _by_rack(brokers, allowed & brokers.accepts_replicas & ~brokers.must_empty)
+
+
+def _by_rack(brokers: Brokers, counted: Bools) -> Ints:
+    return np.bincount(brokers.rack[counted], minlength=len(brokers.rack_names)).astype(np.int64)
 
 
 def disorder_by_group(histogram: Ints, rule: RackRule, of: Ints) -> Ints:

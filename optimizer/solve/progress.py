@@ -12,7 +12,7 @@ from optimizer.solve.assemble import ClusterFrame
 from optimizer.solve.bands import DISK, REPLICAS, Demand, fullness
 from optimizer.solve.exact import is_small
 from optimizer.solve.ownership import owner_slots
-from optimizer.solve.racks import live_rack_sizes, rack_caps
+from optimizer.solve.racks import hosting_rack_sizes, live_rack_sizes, rack_caps
 from optimizer.solve.search import CURVE_PRICES, PLAN_PRICES, SHORT_CURVE_PRICES, CurvePoint, Search
 from optimizer.solve.shard_solver import NOT_SOLVED, PROGRESS
 from optimizer.solve.sharding import make_shards, replicas_stay_in_racks, seed_of, shard_counts
@@ -126,7 +126,7 @@ class ClusterRound:
             A number for each partition that does not depend on the others.
         """
         brokers = self.frame.brokers
-        caps = rack_caps(replication_factor, live_rack_sizes(brokers))
+        caps = rack_caps(replication_factor, live_rack_sizes(brokers), hosting_rack_sizes(brokers))
         full = fullness(self.frame.loads, self.frame.bands)
         slot = owner_slots(brokers, current, caps, tie + self.round, full)
         shard = np.where(current >= 0, self.shard[np.maximum(current, 0)], -1)

@@ -3,7 +3,7 @@
 With R racks that have living brokers: at most ``ceil(RF / R)`` in each and, where RF > R, at least ``floor(RF /
 R)``. Where racks are
 too small for that (a rack of one broker), the cap is the smallest k with ``sum_r min(k, n_r) >= RF``: the most even
-spread there is.
+spread there is. Where the brokers that accept replicas are fewer than RF, those that keep what they hold count too.
 """
 
 import numpy as np
@@ -16,6 +16,11 @@ def live_rack_sizes(brokers: Brokers) -> Ints:
     return np.bincount(brokers.rack, ~brokers.must_empty & brokers.accepts_replicas, len(brokers.rack_names)).astype(
         np.int64
     )
+
+
+def hosting_rack_sizes(brokers: Brokers) -> Ints:
+    """Brokers that are not to be emptied, per rack, (R,): also those that keep what they hold and take nothing."""
+    return np.bincount(brokers.rack, ~brokers.must_empty, len(brokers.rack_names)).astype(np.int64)
 
 
 def busiest_share(replication_factor: int, sizes: Ints) -> float:
@@ -50,10 +55,17 @@ def _cap(replication_factor: int, sizes: Ints) -> int:
     return k
 
 
-def rack_caps(replication_factor: Ints, sizes: Ints) -> Ints:
-    """Most replicas of each partition in one rack, (P,)."""
+def rack_caps(replication_factor: Ints, sizes: Ints, hosts: Ints) -> Ints:
+    """Most replicas of each partition in one rack, (P,).
+
+    Parameters
+    ----------
+    sizes, hosts : (R,) int64
+        Brokers of each rack that may hold replicas, and those that may hold or keep them.
+    """
     values, inverse = np.unique(replication_factor, return_inverse=True)
-    return np.array([_cap(int(rf), sizes) for rf in values], dtype=np.int64)[inverse]
+    enough = sizes.sum()
+    return np.array([_cap(int(rf), sizes if rf <= enough else hosts) for rf in values], dtype=np.int64)[inverse]
 
 
 def rack_floors(replication_factor: Ints, sizes: Ints) -> Ints:

@@ -15,10 +15,11 @@ from optimizer.solve.bands import DISK, bands, broker_loads, demand_of, excess, 
 from optimizer.solve.bound import band_price, flow_bytes, forced_bytes, partition_terms, usable_prices, widen
 from optimizer.solve.pins import group_by_pins, rack_breaks
 from optimizer.solve.racks import busiest_share, live_rack_sizes
+from optimizer.solve.search import PLAN_PRICES, Search
 from optimizer.solve.shard_solver import solve_shard
 from optimizer.solve.start import start
 
-SHORT = 0.1  # deterministic seconds of search
+BRIEF_SECONDS = 0.1
 
 
 def make_brokers(racks: list[int], *, draining: tuple[int, ...] = (), excluded: tuple[int, ...] = ()) -> Brokers:
@@ -79,18 +80,16 @@ class Planned:
     search_bytes: int | None
 
 
-def plan_one_shard(
-    cluster: Cluster, policy: Policy, *, rounds: int = 4, search_seconds: float = exact.DETERMINISTIC_SECONDS
-) -> Planned:
-    """All brokers as one shard, round after round, as the solve stage does it; the search of small clusters is cut
-    short where a test asks only whether rules hold."""
+def plan_one_shard(cluster: Cluster, policy: Policy, *, rounds: int = 4, brief: bool = False) -> Planned:
+    """All brokers as one shard, round after round, as the solve stage does it; ``brief``, with one price on moves and a
+    short search of small clusters, is enough where a test asks only whether rules hold."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("DETERMINISTIC_SECONDS", "FEASIBILITY_SECONDS"):
-            patch.setattr(exact, name, min(search_seconds, getattr(exact, name)))
-        return _rounds_of(cluster, policy, rounds)
+        for name in ("DETERMINISTIC_SECONDS", "FEASIBILITY_SECONDS") if brief else ():
+            patch.setattr(exact, name, BRIEF_SECONDS)
+        return _rounds_of(cluster, policy, rounds, Search(PLAN_PRICES[:1]) if brief else Search())
 
 
-def _rounds_of(cluster: Cluster, policy: Policy, rounds: int) -> Planned:
+def _rounds_of(cluster: Cluster, policy: Policy, rounds: int, search: Search) -> Planned:
     brokers, partitions = cluster.brokers, cluster.partitions
     limits, scale = bands(cluster, policy), load_scale(brokers, demand_of(partitions))
     current, prices = started(cluster, limits), np.zeros((len(brokers), 3))
@@ -99,7 +98,7 @@ def _rounds_of(cluster: Cluster, policy: Policy, rounds: int) -> Planned:
     for number in range(rounds):
         loads = broker_loads(len(brokers), current, replica_weights(partitions))
         frame = ClusterFrame(brokers, limits, loads, scale)
-        solution = solve_shard(assemble(frame, members, partitions, current, owner))
+        solution = solve_shard(assemble(frame, members, partitions, current, owner), search)
         searched = searched if solution.search_bytes is None else solution.search_bytes
         if number == 0:
             prices = solution.prices

@@ -9,7 +9,7 @@ from optimizer.frames.cluster import replica_lists
 from optimizer.frames.finish import ClusterFacts, finish_cluster
 from optimizer.settings import Policy
 from optimizer.solve.bands import broker_loads, replica_weights
-from tests.solve.clusters import SHORT, bounds, plan_one_shard
+from tests.solve.clusters import bounds, plan_one_shard
 from tests.solve.troubled import audited, partition_rows, troubled_clusters
 
 POLICY = Policy()
@@ -20,7 +20,7 @@ POLICY = Policy()
 def test_every_plan_passes_the_audit(cluster: Cluster) -> None:
     """Whatever is dead, draining, excluded, pinned, fixed, resized, spread: no rule is broken, the bounds lie below."""
     brokers, partitions = cluster.brokers, cluster.partitions
-    planned = plan_one_shard(cluster, POLICY, rounds=4, search_seconds=SHORT)
+    planned = plan_one_shard(cluster, POLICY, rounds=4, brief=True)
     names_gone = (planned.replicas >= 0) & ~brokers.is_live[np.maximum(planned.replicas, 0)]
     reached = np.where(names_gone.any(axis=1, keepdims=True), partitions.replicas, planned.replicas)
 

@@ -13,7 +13,6 @@ from optimizer.solve import proposal
 from optimizer.solve.bands import bands
 from optimizer.solve.start import packed
 from tests.solve.clusters import (
-    SHORT,
     asking,
     bounds,
     brute_force,
@@ -68,7 +67,7 @@ def test_bound_optimum_plan_stand_in_this_order_with_other_factors(cluster: Clus
 @given(with_pins(with_factors(middling_clusters(), most=5)))
 def test_every_list_gets_the_length_asked_for(cluster: Cluster) -> None:
     """Lengths, distinct brokers, racks, pins and empty brokers hold after the plan, and every bound is below it."""
-    planned = plan_one_shard(cluster, Policy(), rounds=8, search_seconds=SHORT)
+    planned = plan_one_shard(cluster, Policy(), rounds=8, brief=True)
     after, brokers = planned.replicas, cluster.brokers
     assert lengths(after) == cluster.partitions.replication_factor.tolist()
     assert all(len({b for b in row if b >= 0}) == n for row, n in zip(after.tolist(), lengths(after), strict=True))
@@ -93,6 +92,15 @@ def test_the_start_changes_lengths_alone(cluster: Cluster) -> None:
         assert cluster.brokers.accepts_replicas[list(new - old)].all()
         assert leader in new or cluster.brokers.must_empty[leader]
     assert (packed(placed) == placed).all()
+
+
+def test_a_broker_that_takes_nothing_and_keeps_its_replica_counts_where_it_is_needed() -> None:
+    """Five replicas on all five brokers left are spread as evenly as they can be, though only four accept any."""
+    brokers = make_brokers([0, 1, 0, 1, 1, 1], draining=(0,), excluded=(1,))
+    cluster = asking(make_cluster(brokers, make_partitions([[1], [2, 3]], [10, 10])), [5, 2])
+    planned = plan_one_shard(cluster, Policy(disk_band=9, replicas_band=9, in_band=9))
+    assert sorted(planned.replicas[0].tolist()) == [1, 2, 3, 4, 5]
+    assert rack_breaches(cluster, planned.replicas) == 0
 
 
 STARTS = [

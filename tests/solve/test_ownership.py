@@ -33,7 +33,7 @@ def test_owner(replicas: list[int], draining: tuple[int, ...], full: tuple[int, 
     """Racks come first, then brokers to empty, then brokers above their bands, then the turn."""
     brokers = make_brokers(RACKS, draining=draining)
     fuller = np.where(np.isin(np.arange(9), full), 1.5, 0.9)
-    caps = rack_caps(np.array([3]), live_rack_sizes(brokers))
+    caps = rack_caps(np.array([3]), *[live_rack_sizes(brokers)] * 2)
     assert owner_slots(brokers, np.array([replicas]), caps, np.array([0]), fuller).tolist() == [owner]
 
 

@@ -12,7 +12,6 @@ from optimizer.solve.bands import bands, broker_loads, replica_weights
 from optimizer.solve.pins import group_by_pins, rack_breaks
 from optimizer.solve.start import start
 from tests.solve.clusters import (
-    SHORT,
     bounds,
     brute_force,
     is_in_order,
@@ -58,7 +57,7 @@ def test_bound_optimum_plan_stand_in_this_order_with_pins(cluster: Cluster) -> N
 @given(with_pins(middling_clusters()))
 def test_no_replica_stays_outside_its_pin(cluster: Cluster) -> None:
     """Whatever the start: pins are met, brokers to empty are empty, racks are in order, the bounds lie below."""
-    planned = plan_one_shard(cluster, Policy(), rounds=7, search_seconds=SHORT)
+    planned = plan_one_shard(cluster, Policy(), rounds=7, brief=True)
     assert not outside_pins(cluster, planned.replicas).any()
     assert not cluster.brokers.must_empty[planned.replicas[planned.replicas >= 0]].any()
     assert rack_breaches(cluster, planned.replicas) == 0

@@ -8,7 +8,6 @@ from optimizer.domain import FIXED, FORCED_ONLY, Cluster
 from optimizer.settings import Policy
 from optimizer.solve.bands import broker_loads, replica_weights
 from tests.solve.clusters import (
-    SHORT,
     bounds,
     brute_force,
     is_in_order,
@@ -33,7 +32,7 @@ RELAXED = settings(max_examples=60, deadline=None, suppress_health_check=[Health
 def test_plan_is_legal_no_worse_and_above_every_bound(cluster: Cluster) -> None:
     """Lists keep their length and distinct brokers, draining brokers end empty, racks end in order, bands come closer;
     forced, flow and Lagrangian bounds never exceed the bytes of the plan that they are given for."""
-    planned = plan_one_shard(cluster, Policy(), search_seconds=SHORT)
+    planned = plan_one_shard(cluster, Policy(), brief=True)
     assert max(bounds(cluster, planned, planned.replicas)) <= moved_bytes(cluster, planned.replicas)
     before, after = cluster.partitions.replicas, planned.replicas
     assert ((after >= 0) == (before >= 0)).all()

@@ -18,7 +18,6 @@ from optimizer.solve.shard_solver import closed_by, with_room, without_room
 from optimizer.solve.spread_findings import spread_findings
 from optimizer.solve.topic_spread import TopicSpread
 from tests.solve.clusters import (
-    SHORT,
     bounds,
     brute_force,
     crowds,
@@ -119,7 +118,7 @@ def test_no_broker_is_given_more_of_a_topic_than_its_most(cluster: Cluster, seed
     """Whatever the start, and whatever may not move: no crowd grows, brokers to empty are as empty as without it."""
     count = len(cluster.partitions)
     cluster.partitions.mobility[:] = np.random.default_rng(seed).choice(3, count, p=[0.8, 0.1, 0.1])
-    planned = plan_one_shard(cluster, Policy(), rounds=7, search_seconds=SHORT)
+    planned = plan_one_shard(cluster, Policy(), rounds=7, brief=True)
     assert not grown(cluster, planned.replicas)
     fixed = cluster.partitions.mobility == FIXED
     assert (planned.replicas[fixed] == cluster.partitions.replicas[fixed]).all()
@@ -229,5 +228,5 @@ def test_a_wide_spread_changes_nothing(cluster: Cluster) -> None:
     """A most that no broker comes near gives the same plan as none."""
     wide = np.full(len(cluster.partitions), 10 * len(cluster.partitions))
     same = make_cluster(cluster.brokers, replace(cluster.partitions, topic_most_replicas=wide))
-    plans = [plan_one_shard(c, Policy(), rounds=2, search_seconds=SHORT).replicas for c in (cluster, same)]
+    plans = [plan_one_shard(c, Policy(), rounds=2, brief=True).replicas for c in (cluster, same)]
     assert (plans[0] == plans[1]).all()
