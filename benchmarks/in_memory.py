@@ -45,6 +45,8 @@ class Outcome:
         Load outside the bands, in mean broker loads.
     cpu_seconds : float
         Of the shards alone.
+    curve : tuple of CurvePoint
+        Moves against bytes, ``cost`` in bytes.
     """
 
     replicas: Ints
@@ -55,6 +57,7 @@ class Outcome:
     rounds: int
     shards: int
     cpu_seconds: float
+    curve: tuple[CurvePoint, ...]
 
 
 @dataclass
@@ -146,6 +149,7 @@ def solve(cluster: Cluster, settings: Settings) -> Outcome:
         rounds=number,
         shards=shards,
         cpu_seconds=spent,
+        curve=tuple(state.curve),
     )
 
 

@@ -21,7 +21,7 @@ TIE_BREAK = 0.001
 FEW_MOVES_TIE_BREAK = 0.0003  # many small replicas round well, but each is a move
 GAP_TIE_BREAK = 0.005  # smaller replicas still: more moves, and less lost when they are rounded
 GAP = 1e-3  # of the bound: where a plan of few moves is further away, more is tried
-MANY_MOVES = 400  # a shard with more has one plan, but for the curve of a smaller cluster
+MANY_MOVES = 400  # a shard with more has one plan, but for the curve of a cluster that is one shard
 FEW_MOVES = 10  # a broker: a shard with more is asked for a rougher curve
 PLAN_PRICES = (0.003, 0.03, 0.1)
 SHORT_CURVE_PRICES = (*PLAN_PRICES, 0.8, 4.0)
@@ -84,7 +84,7 @@ def plans_of(problem: ShardProblem, options: Options, search: Search) -> tuple[l
     proof: Proof | None = None
     try:
         for price in search.move_prices:
-            if plans and not _is_tried(plans[0].state, price, search):
+            if plans and not _is_tried(problem, plans[0].state, price, search):
                 continue
             for state, proven in _tried(problem, options, price, proof, search.lp_seconds):
                 proof = proven
@@ -117,11 +117,12 @@ def _moves(state: State) -> int:
     return int(np.count_nonzero(state.replica >= 0))
 
 
-def _is_tried(first: State, price: float, search: Search) -> bool:
-    """Whether a price is tried after the first plan: where there are many moves, hardly fewer are to be had."""
+def _is_tried(problem: ShardProblem, first: State, price: float, search: Search) -> bool:
+    """Whether a price is tried after the first plan: where there are many moves, hardly fewer are to be had, and only a
+    cluster that is one shard is shown so."""
     moves = _moves(first)
     if moves > MANY_MOVES:
-        return search.move_prices == CURVE_PRICES and price in ROUGH_PRICES
+        return problem.is_cluster and search.move_prices == CURVE_PRICES and price in ROUGH_PRICES
     return moves <= FEW_MOVES * len(first.loads) or price in PLAN_PRICES or price in ROUGH_PRICES
 
 

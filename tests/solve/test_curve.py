@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from benchmarks.generate import generate
-from benchmarks.in_memory import cluster_of
-from optimizer.settings import Policy
+from benchmarks.in_memory import cluster_of, solve
+from optimizer.settings import Policy, Settings, Solver
 from optimizer.solve import search
 from optimizer.solve.assemble import ClusterFrame, assemble
 from optimizer.solve.bands import bands, broker_loads, demand_of, load_scale, replica_weights
@@ -41,6 +41,24 @@ def test_curve_passes_below_what_other_planners_reach(seed: int, moves: int, gap
     """For so many moves, some point of the curve costs no more over the bound, with every band held."""
     curve, bound = curve_of(seed)
     assert any(p.moves <= moves and p.cost <= (1 + gap) * bound and p.violation < 1e-6 for p in curve)
+
+
+def test_a_grown_cluster_has_a_curve_of_four_points() -> None:
+    """Where hundreds of replicas must move a few prices are tried: the operator sees that there is hardly a choice."""
+    cluster = cluster_of(generate("S", "expand", 1), "expand")
+    found = solve(cluster, Settings())
+    points = found.curve
+    assert len(points) == 4
+    assert min(p.moves for p in points) > 0.9 * max(p.moves for p in points) > 700
+
+
+@pytest.mark.slow
+def test_curve_of_shards_passes_below_what_another_planner_reaches() -> None:
+    """On 100 brokers, 50 moves at 13 % over the bound lie above the curve, also where it is the short one."""
+    settings = Settings(solver=Solver(curve_brokers=99))
+    found = solve(cluster_of(generate("M", "drift", 1), "drift"), settings)
+    assert len(found.curve) == 5
+    assert any(p.moves <= 50 and p.cost <= 1.13 * found.bound_bytes and p.violation < 1e-6 for p in found.curve)
 
 
 def test_a_plan_stands_though_later_ones_are_out_of_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,9 @@ from optimizer.settings import Policy
 from optimizer.solve import exact
 from optimizer.solve.assemble import ClusterFrame, assemble
 from optimizer.solve.bands import bands, broker_loads, demand_of, load_scale, replica_weights
-from optimizer.solve.exact import solve_small, whole_limits
+from optimizer.solve.exact import copied_bytes, keeps_rules, solve_small, whole_limits
 from optimizer.solve.search import Search
+from optimizer.solve.shard import ShardProblem
 from optimizer.solve.shard_solver import ShardSolution, solve_shard
 from tests.solve.clusters import (
     brute_force,
@@ -112,3 +113,35 @@ def test_bands_that_can_be_met_are_met(seed: int) -> None:
     everything = np.arange(brokers), cluster.partitions, cluster.partitions.replicas, np.ones(count, dtype=bool)
     whole = assemble(frame, *everything).one_row_each()
     assert is_in_order(cluster, planned) is (solve_small(whole, whole.held) is not None)
+
+
+def small_problem(seed: int) -> tuple[ShardProblem, ShardProblem]:
+    """A small skewed cluster as one shard, before its plan and after one of single moves alone."""
+    draws = np.random.default_rng(seed)
+    brokers, count = int(draws.integers(5, 9)), int(draws.integers(30, 50))
+    skew = draws.dirichlet(np.full(brokers, 1.5))
+    lists = [draws.choice(brokers, int(f), replace=False, p=skew).tolist() for f in draws.integers(1, 4, count)]
+    sizes = (draws.lognormal(3, 1.2, count) * 1e9).astype(int).tolist()
+    rates = (draws.lognormal(2, 1, count) * 1e5).astype(int).tolist()
+    racks = [b % int(2 + seed % 3) for b in range(brokers)]
+    cluster = make_cluster(make_brokers(racks), make_partitions(lists, sizes, rates))
+    with patch.object(exact, "MOST_CELLS", 0):
+        planned = plan_one_shard(cluster, Policy(disk_band=0.25, replicas_band=0.25, in_band=0.25), brief=True)
+    problems = []
+    for placed in (cluster.partitions.replicas, planned.replicas):
+        loads = broker_loads(brokers, placed, replica_weights(cluster.partitions))
+        frame = ClusterFrame(cluster.brokers, planned.limits, loads, planned.scale)
+        owner = np.ones(count, dtype=bool)
+        problems.append(assemble(frame, np.arange(brokers), cluster.partitions, placed, owner).one_row_each())
+    return problems[0], problems[1]
+
+
+@pytest.mark.parametrize("seed", [2, 22])
+def test_a_placement_that_keeps_the_rules_is_never_called_impossible(seed: int) -> None:
+    """Clusters of which a solver with presolve says that nothing keeps their bands, given a plan that does."""
+    before, after = small_problem(seed)
+    assert keeps_rules(after, after.held)
+    placement = solve_small(before, after.held)
+    assert placement is not None
+    assert keeps_rules(before, placement.holds)
+    assert placement.least_bytes <= copied_bytes(before, placement.holds) <= copied_bytes(before, after.held)

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from optimizer.configuration import build
 from optimizer.settings import Policy, Settings
 from optimizer.solve.bands import bands, broker_loads, demand_of, load_scale, replica_weights
 from optimizer.solve.progress import ClusterState, close_round, next_round
-from optimizer.solve.search import CurvePoint
+from optimizer.solve.search import CURVE_PRICES, PLAN_PRICES, SHORT_CURVE_PRICES, CurvePoint
 from tests.solve.clusters import make_brokers, make_cluster, make_partitions
 
 
@@ -89,6 +90,36 @@ def test_rounds_that_look_for_fewer_bytes(rounds: list[Status], another: bool) -
         assert task.search.improves is (number > 0)
         close_round(state, [status], task)
     assert state.open is another
+
+
+def test_bytes_above_the_bound_are_remembered_until_the_bands_hold() -> None:
+    """A shard far above its bound in one round asks for fewer bytes after one that only ended the breach of a band."""
+    state = state_of()
+    first = [Status(3, objective_bytes=1000, bound_bytes=500.0), Status(2, 0.2, objective_bytes=10)]
+    close_round(state, first, next_round(state, Settings(), "c", 0, 0))
+    assert state.open and not state.improving
+    close_round(state, [Status(0, bound_bytes=0.0), Status(1)], next_round(state, Settings(), "c", 1, 0))
+    assert state.open and state.improving
+
+
+def test_the_last_round_knows_that_it_is_the_last() -> None:
+    """There are so many rounds as asked for, and one more for each replica of a list; then the cluster is closed."""
+    state, settings = state_of(), build({"solver": {"rounds": 1}})
+    for number in range(3):
+        task = next_round(state, settings, "c", number, 0)
+        assert task.search.is_last is (number == 2)
+        close_round(state, [Status(3, 0.2 / (number + 1))], task)
+    assert not state.open
+
+
+@pytest.mark.parametrize(("limit", "points"), [(6, CURVE_PRICES), (5, SHORT_CURVE_PRICES)])
+def test_the_first_round_has_the_curve(limit: int, points: tuple[float, ...]) -> None:
+    """A longer one up to the limit on brokers; later rounds try what the plan needs."""
+    state, settings = state_of(), build({"solver": {"curve_brokers": limit}})
+    task = next_round(state, settings, "c", 0, 0)
+    assert task.search.move_prices == points
+    close_round(state, [Status(3, 0.2)], task)
+    assert next_round(state, settings, "c", 1, 0).search.move_prices == PLAN_PRICES
 
 
 def test_copies_made_before_belong_to_the_curve() -> None:

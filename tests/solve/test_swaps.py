@@ -3,16 +3,20 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 
-from optimizer.domain import Cluster, Ints
+from optimizer.domain import FIXED, FREE, Cluster, Ints
 from optimizer.settings import Policy
+from optimizer.solve import exact
 from optimizer.solve.assemble import ClusterFrame, assemble
-from optimizer.solve.bands import bands, broker_loads, demand_of, load_scale, replica_weights
+from optimizer.solve.bands import bands, broker_loads, demand_of, excess, load_scale, replica_weights
 from optimizer.solve.choice import State, apply_choice, seed, violation
+from optimizer.solve.search import Search
 from optimizer.solve.shard import Options, ShardProblem, legal_options
+from optimizer.solve.shard_solver import solve_shard
 from optimizer.solve.swaps import with_swaps
-from tests.solve.clusters import make_brokers, make_cluster, make_partitions, middling_clusters
+from tests.solve.clusters import make_brokers, make_cluster, make_partitions, middling_clusters, plan_one_shard
 
 RELAXED = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -68,6 +72,54 @@ def test_brokers_that_accept_nothing_take_no_part() -> None:
     cluster = replace(TWO_BIG_EACH, brokers=make_brokers([0, 1], excluded=(1,)))
     problem, options = as_shard(cluster, TIGHT)
     assert targets(with_swaps(problem, options, chosen(problem, options, {}))).tolist() == [-1] * 4
+
+
+def behind_giants(giants: int) -> Cluster:
+    """Forty brokers: some with a replica larger than a band, one pair that only a swap brings inside, the rest even."""
+    rest = (40 - giants * 1.15) / (40 - giants)
+    held = [[1.15]] * giants + [[0.57, 0.50], [0.457, 2 * rest - 0.57 - 0.50 - 0.457]]
+    held += [[rest / 2] * 2 for _ in range(38 - giants)]
+    replicas = [[broker] for broker, sizes in enumerate(held) for _ in sizes]
+    sizes = [round(size * 1e6) for on_broker in held for size in on_broker]
+    return make_cluster(make_brokers([0] * 40), make_partitions(replicas, sizes))
+
+
+@pytest.mark.parametrize("giants", [0, 3, 8])
+def test_brokers_beyond_help_hide_no_other(giants: int) -> None:
+    """However many brokers no swap can help, one that a swap can help is helped."""
+    cluster = behind_giants(giants)
+    planned = plan_one_shard(cluster, Policy(disk_band=0.05, replicas_band=3.0, in_band=3.0), brief=True)
+    loads = broker_loads(40, planned.replicas, replica_weights(cluster.partitions))
+    outside = np.flatnonzero((np.abs(excess(loads, planned.limits)) > 1e-9).any(axis=1))
+    assert outside.tolist() == list(range(giants))
+
+
+def test_bytes_that_come_back_buy_no_load_outside() -> None:
+    """A swap home would copy a mean load less and leave a trifle more outside: bands come first."""
+    partitions = make_partitions([[0], [1], [0], [1]], [500_020, 500_000, 550_010, 449_970])
+    partitions = replace(partitions, mobility=np.array([FREE, FREE, FIXED, FIXED]))
+    policy = Policy(disk_band=0.05, replicas_band=0.5, in_band=0.5)
+    problem, options = as_shard(make_cluster(make_brokers([0, 1]), partitions), policy)
+    state = chosen(problem, options, {0: 1, 1: 0})
+    assert violation(problem, state.loads) > 0
+    assert targets(with_swaps(problem, options, state)).tolist() == targets(state).tolist()
+
+
+# Numbers of the draws, and whether the search of small clusters is needed.
+@pytest.mark.parametrize(("seed", "searched"), [(10, False), (11, False), (13, False), (1, True), (4, True)])
+def test_the_last_round_does_what_a_stuck_one_does(seed: int, searched: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A round that comes closer to the bands leaves the rest to the next one; where there is none, swaps or the search
+    bring all brokers inside."""
+    monkeypatch.setattr(exact, "MOST_CELLS", 1000 if searched else 0)
+    draws = np.random.default_rng(seed)
+    brokers, count = int(draws.integers(3, 7)), int(draws.integers(6, 16))
+    lists = [[int(draws.integers(0, brokers) * draws.random())] for _ in range(count)]
+    partitions = make_partitions(lists, draws.integers(50, 150, count).tolist())
+    cluster = make_cluster(make_brokers([b % 2 for b in range(brokers)]), partitions)
+    problem, _ = as_shard(cluster, Policy(disk_band=0.05, replicas_band=0.7, in_band=0.5))
+    found, last = solve_shard(problem, Search()), solve_shard(problem, Search(is_last=True))
+    assert 1e-9 < found.violation_after < found.violation_before
+    assert last.violation_after < 1e-9
 
 
 @RELAXED
