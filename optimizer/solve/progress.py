@@ -9,7 +9,7 @@ import numpy as np
 from optimizer.domain import Bands, Brokers, Floats, Ints
 from optimizer.settings import Settings
 from optimizer.solve.assemble import ClusterFrame
-from optimizer.solve.bands import DISK, REPLICAS, Demand, fullness
+from optimizer.solve.bands import DISK, REPLICAS, Demand, excess, fullness
 from optimizer.solve.exact import is_small
 from optimizer.solve.ownership import owner_slots
 from optimizer.solve.racks import hosting_rack_sizes, live_rack_sizes, rack_caps
@@ -51,6 +51,8 @@ class ClusterState:
         There is another round.
     to_mend, balanced, balanced_within, unsettled : bool
         Racks are mended apart first; a round has balanced; the last one did it within racks; something is left to do.
+    in_order : bool
+        The last balancing round has left no rule to mend and no shard unsolved: only bands may be broken.
     violation : float
         Load outside the bands after the last balancing round, in mean broker loads.
     stalled : int
@@ -80,6 +82,7 @@ class ClusterState:
     balanced: bool = False
     balanced_within: bool = False
     unsettled: bool = False
+    in_order: bool = False
     violation: float = np.inf
     stalled: int = 0
     idle: int = 0
@@ -101,11 +104,13 @@ class ClusterRound:
     frame : ClusterFrame
         Brokers, bands, loads now, scale.
     shard : (B,) int64
-        Shard of each broker, numbered over the fleet.
+        Shard of each broker, numbered over the fleet; -1 where its shard has nothing to do.
     round : int
     mends : bool
         Only partitions that must change racks take part; nothing is balanced.
     search : Search
+    is_last : bool
+        There is no round after it.
     gap : float
         Share of the bytes copied that shards may lie above their own bounds without another round.
     """
@@ -115,6 +120,7 @@ class ClusterRound:
     round: int
     mends: bool
     search: Search
+    is_last: bool
     gap: float
 
     def shards_of(self, current: Ints, replication_factor: Ints, tie: Ints) -> tuple[Ints, Ints]:
@@ -133,21 +139,14 @@ class ClusterRound:
         return shard, shard[np.arange(len(shard)), slot]
 
 
-def search_for(state: ClusterState, settings: Settings, number: int) -> Search:
+def search_for(state: ClusterState, settings: Settings, *, is_last: bool) -> Search:
     """What is tried in a round: the policy's price on moves, or a few; the first round that balances has the curve, a
     longer one on smaller clusters."""
     policy, solver = settings.policy, settings.solver
     curve = CURVE_PRICES if len(state.brokers) <= solver.curve_brokers else SHORT_CURVE_PRICES
     prices = PLAN_PRICES if state.balanced else curve
     asked = (policy.move_price,) if policy.move_price > 0 else prices
-    return Search(
-        asked, policy.bytes_tolerance, solver.lp_seconds, state.improving, number + 1 >= _most(state, settings)
-    )
-
-
-def _most(state: ClusterState, settings: Settings) -> int:
-    """Rounds that there may be: a partition makes one move in each, so as many more as its list is long."""
-    return settings.solver.rounds + int(state.demand.replication_factor.max())
+    return Search(asked, policy.bytes_tolerance, solver.lp_seconds, state.improving, is_last)
 
 
 def next_round(state: ClusterState, settings: Settings, cluster_id: str, number: int, first: int) -> ClusterRound:
@@ -172,8 +171,22 @@ def next_round(state: ClusterState, settings: Settings, cluster_id: str, number:
         seed=seed_of(knobs.seed, cluster_id, number),
     )
     state.balanced_within = within
+    shard = _with_work(state, shard)
     frame = ClusterFrame(state.brokers, state.limits, state.loads, state.scale)
-    return ClusterRound(frame, shard + first, number, mends, search_for(state, settings, number), knobs.shard_gap)
+    numbered = np.where(shard < 0, -1, shard + first)
+    # A partition makes one move a round: there may be as many more rounds as the longest list is long.
+    is_last = number + 1 >= knobs.rounds + int(state.demand.replication_factor.max())
+    search = search_for(state, settings, is_last=is_last)
+    return ClusterRound(frame, numbered, number, mends, search, is_last, knobs.shard_gap)
+
+
+def _with_work(state: ClusterState, shard: Ints) -> Ints:
+    """The shards numbered anew, -1 where all brokers are inside their bands and nothing else is left to do."""
+    if state.improving or not state.in_order:
+        return shard
+    outside = (np.abs(excess(state.loads, state.limits)) / state.scale).sum(axis=1)
+    works = np.bincount(shard, outside) > SETTLED
+    return np.where(works, np.cumsum(works) - 1, -1)[shard] if works.any() else shard
 
 
 def curve_of(statuses: Sequence[ShardStatus], bytes_per_load: float, *, moves: int, bytes_: int) -> list[CurvePoint]:
@@ -197,7 +210,7 @@ def close_round(state: ClusterState, statuses: Sequence[ShardStatus], task: Clus
         if not state.balanced:
             _note_first(state, statuses)
         _note_balance(state, statuses, task)
-    state.open = state.open and not task.search.is_last
+    state.open = state.open and not task.is_last
 
 
 def _note_first(state: ClusterState, statuses: Sequence[ShardStatus]) -> None:
@@ -225,6 +238,7 @@ def _note_balance(state: ClusterState, statuses: Sequence[ShardStatus], task: Cl
     failed = any(r.status in NOT_SOLVED for r in statuses)
     broken = stranded or any(r.disordered for r in statuses)
     state.idle = 0 if moved else state.idle + 1
+    state.in_order = not (broken or failed)
     state.unsettled = outside or broken or failed
     state.open = state.unsettled and (failed or moved or state.balanced_within or (broken and state.idle < PATIENCE))
     above = sum(r.objective_bytes - r.bound_bytes for r in statuses if r.bound_bytes is not None)

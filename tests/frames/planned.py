@@ -157,8 +157,8 @@ def _main(master: str, folder: Path) -> None:
     deaths.mkdir()
     search = progress.search_for
 
-    def dying(state: progress.ClusterState, settings: Settings, number: int) -> Search:
-        return DiesOnce(**vars(search(state, settings, number)), deaths=str(deaths))
+    def dying(state: progress.ClusterState, settings: Settings, *, is_last: bool) -> Search:
+        return DiesOnce(**vars(search(state, settings, is_last=is_last)), deaths=str(deaths))
 
     vars(progress)["search_for"] = dying
     for name, content in solved_bytes(solved(run_of(spark), cluster(), slices=3)).items():

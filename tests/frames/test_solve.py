@@ -143,7 +143,7 @@ class OneTaskIsSlow(Search):
 
 def test_a_shard_out_of_time_leaves_the_rest_of_the_plan(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """It says so in its row and in a finding; the others move replicas, and the bounds still lie below the plan."""
-    monkeypatch.setattr(progress, "search_for", lambda *_: OneTaskIsSlow())
+    monkeypatch.setattr(progress, "search_for", lambda *_, is_last: OneTaskIsSlow(is_last=is_last))
     left = solve.build(frames_of(spark, rows_of("a", seed=1)), run_of(spark))
     rows = left["shard_results"].collect()
     slow = [row for row in rows if row.status == "OUT_OF_TIME"]
@@ -164,9 +164,8 @@ def test_failed_shard_keeps_its_replicas_and_says_so(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(rounds, "_solve", broken)
     frame = pd.DataFrame({"cluster_id": ["a"], "shard": [0]})
-    task = ClusterRound(
-        frame=cast(Any, None), shard=np.zeros(4, dtype=np.int64), round=0, mends=False, search=Search(), gap=0.01
-    )
+    nothing = cast(Any, None)
+    task = ClusterRound(nothing, np.zeros(4, dtype=np.int64), 0, mends=False, search=Search(), is_last=False, gap=0.01)
     rows = rounds.solve_group(frame, {"a": task})
     assert rows["kind"].tolist() == ["status"]
     assert rows["status"].tolist() == ["FAILED"]

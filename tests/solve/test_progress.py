@@ -102,6 +102,20 @@ def test_bytes_above_the_bound_are_remembered_until_the_bands_hold() -> None:
     assert state.open and state.improving
 
 
+@pytest.mark.parametrize(("disordered", "working"), [(0, 3), (1, 6)])
+def test_later_rounds_have_the_shards_that_need_work(disordered: int, working: int) -> None:
+    """Where only bands are left to mend, brokers of shards that are inside theirs take no part."""
+    state, settings = state_of(), build({"solver": {"shard_brokers": 2, "rack_shard_brokers": 2}})
+    first = next_round(state, settings, "c", 0, 0)
+    assert sorted(first.shard) == [0, 0, 0, 1, 1, 1]
+    close_round(state, [Status(3, 0.2, disordered)], first)
+    state.loads = state.loads * np.where(np.arange(6) == 3, 1.1, 1.0)[:, None]
+    shard = next_round(state, settings, "c", 1, 7).shard
+    assert (shard >= 0).sum() == working
+    assert shard[3] >= 7
+    assert set(shard[shard >= 0]) == set(range(7, 7 + working // 3))
+
+
 def test_the_last_round_knows_that_it_is_the_last() -> None:
     """There are so many rounds as asked for, and one more for each replica of a list; then the cluster is closed."""
     state, settings = state_of(), build({"solver": {"rounds": 1}})
