@@ -76,6 +76,7 @@ VARIANTS = (
     Variant("nothing more where a gap is left", ((search, "GAP", np.inf),)),
     Variant("no further rounds for fewer bytes", knobs=(("shard_gap", 1.0),)),
     Variant("penalty in one stage", ((improve, "PENALTIES", (improve.VIOLATION,)),)),
+    Variant("no narrower bands where brokers stay outside", ((improve, "SPARE", 0.0),)),
     Variant("rounding alone, no exchange", ((improve, "improve", _as_rounded),)),
 )
 
