@@ -61,6 +61,7 @@ def _as_rounded(neighbourhood: object, state: object) -> int:
 
 
 TIE_BREAKS = ("TIE_BREAK", "FEW_MOVES_TIE_BREAK", "GAP_TIE_BREAK")
+PRICES = ("PLAN_PRICES", "SHORT_CURVE_PRICES")
 VARIANTS = (
     Variant("as it is"),
     Variant("random shards", ((sharding, "_deal", _dealt_at_random), (sharding, "SWAPS", 0))),
@@ -72,7 +73,7 @@ VARIANTS = (
     Variant("no tie-break towards small replicas", tuple((search, name, 0.0) for name in TIE_BREAKS)),
     Variant("a quarter of the candidates", ((relaxation, "PER_PAIR", 6), (relaxation, "NEAR_PER_PAIR", 6))),
     Variant("one rounding, at a half", ((search, "THRESHOLDS", (0.5,)),)),
-    Variant("one price on moves", ((progress, "PLAN_PRICES", (0.003,)),)),
+    Variant("one price on moves", tuple((progress, name, (0.003,)) for name in PRICES)),
     Variant("nothing more where a gap is left", ((search, "GAP", np.inf),)),
     Variant("no further rounds for fewer bytes", knobs=(("shard_gap", 1.0),)),
     Variant("penalty in one stage", ((improve, "PENALTIES", (improve.VIOLATION,)),)),
