@@ -7,7 +7,6 @@ here are ended.
 import base64
 import os
 import signal
-import socket
 import subprocess
 import time
 import uuid
@@ -18,6 +17,7 @@ from pathlib import Path
 
 from setup.jars import KAFKA
 from setup.java import java
+from tests.ports import free_ports
 
 CONTROLLER = 1000
 START_SECONDS = 180
@@ -76,18 +76,6 @@ class Node:
 def classpath() -> str:
     """Kafka's JARs, as they were fetched by setup/kafka-jars.sh."""
     return f"{KAFKA.folder}/*"
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports of loopback that nobody uses now."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
 
 
 def java_command(*, heap_mb: int, level: str = "WARN") -> list[str]:

@@ -1,7 +1,6 @@
 """A Spark standalone cluster on loopback, from the pyspark that is installed: a master and some workers."""
 
 import os
-import socket
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from setup.java import spark_java
 from setup.paths import HOME, spark_home
+from tests.ports import free_ports
 
 START_SECONDS = 120
 
@@ -30,7 +30,7 @@ def running(home: Path, *, workers: int, cores: int, memory: str) -> Iterator[st
     TimeoutError
         When the workers do not register: with the end of the logs.
     """
-    master_port, *pages = _free_ports(workers + 2)
+    master_port, *pages = free_ports(workers + 2)
     url = f"spark://127.0.0.1:{master_port}"
     host = ["--host", "127.0.0.1"]
     processes = []
@@ -46,17 +46,6 @@ def running(home: Path, *, workers: int, cores: int, memory: str) -> Iterator[st
         yield url
     finally:
         _end(processes)
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
 
 
 def _start(log: Path, name: str, *arguments: str) -> subprocess.Popen[bytes]:
