@@ -78,11 +78,14 @@ def _live_errors() -> Iterator[None]:
         raise
 
 
-def _compile_for_many_rows(stage: Stage, run: Run, store: Store) -> None:
+def _reads_few_rows(stage: Stage, run: Run, store: Store) -> bool:
+    return bool(stage.reads) and all(store.rows(table, run.run_id) <= _FEW_ROWS for table in stage.reads)
+
+
+def _compile_for_many_rows(run: Run) -> None:
     """Queries are interpreted (conf/spark-defaults.conf) until a stage reads many rows."""
-    if any(store.rows(table, run.run_id) > _FEW_ROWS for table in stage.reads):
-        for name, value in _COMPILED.items():
-            run.spark.conf.set(name, value)
+    for name, value in _COMPILED.items():
+        run.spark.conf.set(name, value)
 
 
 def run_stage(stage: Stage, run: Run, store: Store) -> None:
@@ -101,9 +104,11 @@ def run_stage(stage: Stage, run: Run, store: Store) -> None:
     inputs: dict[str, DataFrame] = {
         table: store.read(table, version=version, run_id=run.run_id) for table, version in reads.items()
     }
-    _compile_for_many_rows(stage, run, store)
+    few = _reads_few_rows(stage, run, store)
+    if stage.reads and not few:
+        _compile_for_many_rows(run)
     with _released(run), _live_errors():
-        writes = store.write_all(stage.build(inputs, run), run_id=run.run_id)
+        writes = store.write_all(stage.build(inputs, run), run_id=run.run_id, few_rows=few)
         stored = {table: store.read(table, version=version, run_id=run.run_id) for table, version in writes.items()}
         if stage.gate:
             stage.gate({**inputs, **stored}, run)

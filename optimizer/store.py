@@ -167,8 +167,10 @@ class Store:
             reader = self.spark.read.format("delta").option("versionAsOf", version)
             return reader.load(self.path(table)).where(F.col("run_id") == run_id)
 
-    def write(self, table: str, frame: DataFrame, *, run_id: str) -> int:
+    def write(self, table: str, frame: DataFrame, *, run_id: str, few_rows: bool = False) -> int:
         """Replace the rows of a run, unless they are the same; return the version that holds them.
+
+        ``few_rows`` are counted and hashed in one task, which takes half the time that several tasks do.
 
         Raises
         ------
@@ -180,7 +182,7 @@ class Store:
         with _one_line(table):
             # A checkpoint, not a cache: it also cuts the plan off, which each of the three uses would drag along.
             rows = conform(frame, contract).localCheckpoint()
-            fingerprint = _fingerprint(rows, contract, run_id)
+            fingerprint = _fingerprint(rows.coalesce(1) if few_rows else rows, contract, run_id)
             known = self._known(table, run_id)
             is_same = known is not None and known[1] == fingerprint
             version = known[0] if known and is_same else self._replace(table, rows, run_id)
@@ -193,11 +195,14 @@ class Store:
         """Forget the rows in memory of all tables but ``keep``."""
         self._rows = {key: rows for key, rows in self._rows.items() if key[0] in keep}
 
-    def write_all(self, frames: Mapping[str, DataFrame], *, run_id: str) -> dict[str, int]:
+    def write_all(self, frames: Mapping[str, DataFrame], *, run_id: str, few_rows: bool = False) -> dict[str, int]:
         """``write`` several tables, a few at once (most of a small write is waiting); versions by table."""
         self._load_records(run_id)
         with ThreadPoolExecutor(_WRITERS_AT_ONCE) as pool:
-            jobs = {name: pool.submit(self.write, name, frame, run_id=run_id) for name, frame in frames.items()}
+            jobs = {
+                name: pool.submit(self.write, name, frame, run_id=run_id, few_rows=few_rows)
+                for name, frame in frames.items()
+            }
         return {name: job.result() for name, job in jobs.items()}
 
     def run_record(self, run_id: str, stage: str) -> RunRecord | None:

@@ -5,17 +5,21 @@ each partition
 to the shards that hold one of its replicas, solves each shard in a grouped pandas function, and applies the moves.
 """
 
+import re
 import resource
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, replace
 
 import numpy as np
 import pandas as pd
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from optimizer.domain import Bools, Brokers, Floats, Ints
+from optimizer.errors import BallastError
 from optimizer.frames.cluster import replica_matrix, to_partitions, with_nulls
 from optimizer.settings import NO_LIMIT
 from optimizer.solve.assemble import assemble
@@ -39,6 +43,17 @@ SHARD_OUTPUT = (
     "cpu_seconds double, peak_memory_bytes bigint, broker_ids array<int>, prices array<double>, "
     "curve array<struct<move_price:double,moves:int,cost:double,violation:double>>"
 )
+# What Spark says when a task was given up because its worker, or its executor, was gone each time; a shard has the
+# number of its task.
+_TASK = re.compile(r"Task (\d+) in stage [\d.]+ failed \d+ times")
+_GONE = re.compile(r"Python worker exited unexpectedly|ExecutorLostFailure")
+
+
+class WorkerGone(BallastError):
+    """The process that solved a shard was ended from outside at every attempt."""
+
+    def __init__(self) -> None:
+        super().__init__("the process that solved it was ended at every attempt, as the system does when memory is out")
 
 
 def stable_number(topic: pd.Series, partition: pd.Series) -> Ints:
@@ -157,13 +172,15 @@ def _failed_row(task: ClusterRound, shard: int, error: Exception) -> dict[str, o
     }
 
 
-def solve_group(frame: pd.DataFrame, tasks: dict[str, ClusterRound]) -> pd.DataFrame:
-    """Solve one shard: its moves and one status row, columns of SHARD_OUTPUT."""
+def solve_group(frame: pd.DataFrame, tasks: dict[str, ClusterRound], gone: Collection[int] = ()) -> pd.DataFrame:
+    """Solve one shard, unless its worker is ``gone``: its moves and one status row, columns of SHARD_OUTPUT."""
     columns = [field.split()[0] for field in SHARD_OUTPUT.split(", ")]
     cluster_id, shard = str(frame["cluster_id"].iloc[0]), int(frame["shard"].iloc[0])
     task = tasks[cluster_id]
     started = time.process_time()
     try:
+        if shard in gone:
+            raise WorkerGone
         solution, members, moves, left = _solve(frame, task, shard)
         status = _status_row(task, solution, members, left)
     except Exception as error:
@@ -178,15 +195,35 @@ def solve_group(frame: pd.DataFrame, tasks: dict[str, ClusterRound]) -> pd.DataF
     return with_nulls(result)
 
 
-def solve_shards(placement: DataFrame, tasks: dict[str, ClusterRound]) -> DataFrame:
-    """Moves and status rows of every shard of the round, one task a shard."""
+def solve_shards(placement: DataFrame, tasks: dict[str, ClusterRound], gone: Collection[int] = ()) -> DataFrame:
+    """Moves and status rows of every shard of the round, one task a shard; shards that are ``gone`` are not tried."""
     n_shards = 1 + max(int(task.shard.max()) for task in tasks.values())
 
     def solve(frame: pd.DataFrame) -> pd.DataFrame:
-        return solve_group(frame, tasks)
+        return solve_group(frame, tasks, gone)
 
     expanded = expand(placement, tasks).repartitionById(n_shards, F.col("shard"))
     return expanded.groupBy("shard").applyInPandas(solve, SHARD_OUTPUT)
+
+
+def solve_round(placement: DataFrame, tasks: dict[str, ClusterRound]) -> DataFrame:
+    """``solve_shards``, computed. A shard whose worker does not survive it is left out, and the others are solved
+    again, as Spark gives up all tasks with the one."""
+    gone: set[int] = set()
+    while True:
+        try:
+            return solve_shards(placement, tasks, sorted(gone)).localCheckpoint()
+        except (PySparkException, Py4JJavaError) as error:
+            shard = shard_without_worker(str(error))
+            if shard is None or shard in gone:
+                raise
+            gone.add(shard)
+
+
+def shard_without_worker(message: str) -> int | None:
+    """The shard whose task Spark gave up because its process was gone at every attempt; None after another error."""
+    task = _TASK.search(message)
+    return int(task[1]) if task and _GONE.search(message) else None
 
 
 def apply_moves(placement: DataFrame, solved: DataFrame) -> DataFrame:

@@ -18,7 +18,7 @@ from optimizer.frames.certificate import bound_rows
 from optimizer.frames.cluster import to_brokers
 from optimizer.frames.finish import ClusterFacts, finish
 from optimizer.frames.limit import within_limits
-from optimizer.frames.rounds import apply_moves, broker_loads_now, solve_shards
+from optimizer.frames.rounds import apply_moves, broker_loads_now, solve_round
 from optimizer.frames.start import started
 from optimizer.settings import Settings
 from optimizer.solve.bands import Demand, bands_for, load_scale
@@ -29,7 +29,12 @@ from optimizer.solve.shard_solver import FAILED, NOT_SOLVED, OUT_OF_TIME
 from optimizer.stages import Frames, Run
 
 TROUBLES = {
-    FAILED: ("shard_failed", "failed", "see shard_results; report it with the run's tables"),
+    FAILED: (
+        "shard_failed",
+        "failed",
+        "if its process was ended, lower solver.shard_brokers or give workers more memory; else report it with the "
+        "run's tables",
+    ),
     OUT_OF_TIME: ("shard_out_of_time", "was out of time", "raise solver.lp_seconds, or lower solver.shard_brokers"),
 }
 
@@ -118,7 +123,7 @@ def _rounds(placement: DataFrame, states: dict[str, ClusterState], run: Run) -> 
         first = {c: states[c] for c, task in tasks.items() if not (task.mends or states[c].balanced)}
         if (number and first) or any(state.resized for state in first.values()):
             _note_copies(placement, first)
-        solved = solve_shards(placement, tasks).localCheckpoint()
+        solved = solve_round(placement, tasks)
         statuses = solved.where("kind = 'status'").orderBy("shard").collect()
         results.extend((number, row) for row in statuses)
         if any(row.moves for row in statuses):

@@ -109,8 +109,6 @@ class ClusterRound:
     mends : bool
         Only partitions that must change racks take part; nothing is balanced.
     search : Search
-    is_last : bool
-        There is no round after it.
     gap : float
         Share of the bytes copied that shards may lie above their own bounds without another round.
     """
@@ -120,7 +118,6 @@ class ClusterRound:
     round: int
     mends: bool
     search: Search
-    is_last: bool
     gap: float
 
     def shards_of(self, current: Ints, replication_factor: Ints, tie: Ints) -> tuple[Ints, Ints]:
@@ -177,7 +174,7 @@ def next_round(state: ClusterState, settings: Settings, cluster_id: str, number:
     # A partition makes one move a round: there may be as many more rounds as the longest list is long.
     is_last = number + 1 >= knobs.rounds + int(state.demand.replication_factor.max())
     search = search_for(state, settings, is_last=is_last)
-    return ClusterRound(frame, numbered, number, mends, search, is_last, knobs.shard_gap)
+    return ClusterRound(frame, numbered, number, mends, search, knobs.shard_gap)
 
 
 def _with_work(state: ClusterState, shard: Ints) -> Ints:
@@ -210,7 +207,7 @@ def close_round(state: ClusterState, statuses: Sequence[ShardStatus], task: Clus
         if not state.balanced:
             _note_first(state, statuses)
         _note_balance(state, statuses, task)
-    state.open = state.open and not task.is_last
+    state.open = state.open and not task.search.is_last
 
 
 def _note_first(state: ClusterState, statuses: Sequence[ShardStatus]) -> None:

@@ -1,5 +1,8 @@
 """The solve stage in Spark: a task a shard, the same plan however the rows lie, a failed shard that loses nothing."""
 
+import dataclasses
+import os
+import signal
 from typing import Any, cast
 
 import numpy as np
@@ -156,6 +159,50 @@ def test_a_shard_out_of_time_leaves_the_rest_of_the_plan(spark: SparkSession, mo
     assert all(row.bound_bytes <= moved for row in left["bounds"].collect())
 
 
+class OneWorkerDies(Search):
+    """A search that ends the process of the first task of each round, as the system does when memory is out."""
+
+    def __getattribute__(self, name: str) -> Any:
+        task = pyspark.TaskContext.get()
+        if name == "lp_seconds" and task is not None and task.partitionId() == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().__getattribute__(name)
+
+
+def test_a_shard_whose_worker_is_killed_leaves_the_rest(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run goes on without it: its row and a finding say so, the others move replicas."""
+    monkeypatch.setattr(progress, "search_for", lambda *_, is_last: OneWorkerDies(is_last=is_last))
+    settings = build({"solver": {"shard_brokers": 8, "rounds": 1}})
+    left = solve.build(frames_of(spark, rows_of("a", seed=1)), dataclasses.replace(run_of(spark), settings=settings))
+    rows = left["shard_results"].collect()
+    killed = [row for row in rows if row.status == "FAILED"]
+    assert {row.shard_id for row in killed} == {0}
+    assert all(row.moves == 0 and "was ended at every attempt" in row.message for row in killed)
+    assert sum(row.moves for row in rows if row.status in ("OPTIMAL", "FEASIBLE")) > 0
+    found = [row for row in left["findings"].collect() if row.rule == "shard_failed"]
+    assert len(found) == len(killed) >= 1
+    assert all("lower solver.shard_brokers" in row.remedy for row in found)
+
+
+@pytest.mark.parametrize(
+    ("message", "shard"),
+    [
+        (
+            "Job aborted due to stage failure: Task 7 in stage 31.0 failed 4 times, most recent failure: Lost task 7.3 "
+            "in stage 31.0 (TID 90) (10.0.0.7 executor 3): ExecutorLostFailure (executor 3 exited caused by one of the "
+            "running tasks) Reason: Command exited with code 137",
+            7,
+        ),
+        ("Task 2 in stage 5.0 failed 1 times, most recent failure: ... ValueError: no such broker", None),
+        ("[UNRESOLVED_COLUMN] Python worker exited unexpectedly", None),
+    ],
+    ids=["executor lost at every attempt", "an error of the code", "no task named"],
+)
+def test_only_a_process_that_is_gone_takes_its_shard_out(message: str, shard: int | None) -> None:
+    """Any other error of Spark ends the run."""
+    assert rounds.shard_without_worker(message) == shard
+
+
 def test_failed_shard_keeps_its_replicas_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """An error inside a shard becomes a status row with its text, and no moves."""
 
@@ -165,7 +212,7 @@ def test_failed_shard_keeps_its_replicas_and_says_so(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(rounds, "_solve", broken)
     frame = pd.DataFrame({"cluster_id": ["a"], "shard": [0]})
     nothing = cast(Any, None)
-    task = ClusterRound(nothing, np.zeros(4, dtype=np.int64), 0, mends=False, search=Search(), is_last=False, gap=0.01)
+    task = ClusterRound(nothing, np.zeros(4, dtype=np.int64), 0, mends=False, search=Search(), gap=0.01)
     rows = rounds.solve_group(frame, {"a": task})
     assert rows["kind"].tolist() == ["status"]
     assert rows["status"].tolist() == ["FAILED"]

@@ -60,6 +60,14 @@ def test_equal_rows_are_not_written_again(spark: SparkSession, store: Store) -> 
     assert (first, second, again.latest_version("brokers"), again.latest_version("runs")) == (1, 1, 1, 1)
 
 
+def test_rows_counted_in_one_task_are_the_same_rows(spark: SparkSession, store: Store) -> None:
+    """Whether they are held to be few does not show in the fingerprint; a key that repeats is found all the same."""
+    rows = brokers(spark, {"broker_id": 1}, {"broker_id": 2}, {"broker_id": 3}).repartition(3)
+    assert store.write("brokers", rows, run_id="r1", few_rows=True) == store.write("brokers", rows, run_id="r1")
+    with pytest.raises(BallastError, match="1 rows repeat the key"):
+        store.write("brokers", rows.unionByName(rows.limit(1)), run_id="r1", few_rows=True)
+
+
 def test_rows_in_memory_are_those_of_the_version(spark: SparkSession, store: Store) -> None:
     """A store that keeps rows answers for the versions that it wrote; released, it reads the table."""
     keeping = Store(store.warehouse, spark, keeps_rows=True)
