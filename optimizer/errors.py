@@ -25,6 +25,18 @@ class StageError(BallastError):
     exit_code = 2
 
 
+class WorkerGone(BallastError):
+    """A Python process that works for Spark was ended from outside at every attempt."""
+
+    said_by_spark = "Python worker exited unexpectedly"
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"a Python process of {what} was ended at every attempt, as the system does when memory is out: "
+            "give workers more memory, or fewer cores"
+        )
+
+
 class QualityGateFailed(BallastError):
     """A critical data-quality expectation failed."""
 

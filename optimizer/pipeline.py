@@ -4,9 +4,11 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from optimizer.errors import BallastError
+from optimizer.errors import BallastError, WorkerGone
 from optimizer.frames import baseline, emit, ingest, plan, quality, snapshot, solve, validate
 from optimizer.resources import Meter
 from optimizer.stages import Run, Stage
@@ -67,12 +69,15 @@ def _released(run: Run) -> Iterator[None]:
 
 
 @contextmanager
-def _live_errors() -> Iterator[None]:
-    """What a live cluster's task raised is the error, not Spark's report of the task."""
+def _plain_errors(stage: Stage) -> Iterator[None]:
+    """What a live cluster's task raised, or that a process was ended, is the error: not Spark's report of the task."""
     try:
         yield
-    except BallastError as error:
-        told = unwrapped(error.__cause__ or error)
+    except (BallastError, PySparkException, Py4JJavaError) as error:
+        cause = error.__cause__ or error
+        if WorkerGone.said_by_spark in str(cause):
+            raise WorkerGone(f"stage {stage.name}") from error
+        told = unwrapped(cause)
         if told:
             raise told from error
         raise
@@ -107,7 +112,7 @@ def run_stage(stage: Stage, run: Run, store: Store) -> None:
     few = _reads_few_rows(stage, run, store)
     if stage.reads and not few:
         _compile_for_many_rows(run)
-    with _released(run), _live_errors():
+    with _released(run), _plain_errors(stage):
         writes = store.write_all(stage.build(inputs, run), run_id=run.run_id, few_rows=few)
         stored = {table: store.read(table, version=version, run_id=run.run_id) for table, version in writes.items()}
         if stage.gate:

@@ -160,6 +160,7 @@ BOUNDS = Table(
     columns=keyed(
         column("kind", TEXT, "forced, flow, lagrangian; of a small cluster search, or exact if it is the plan's bytes"),
         column("bound_bytes", LONG, "no plan that meets the policy moves fewer bytes"),
+        column("gap_percent", DOUBLE, "how much more the plan moves; null over a bound of 0", nullable=True),
         column("is_best", BOOL, "the largest, and so the one that the gap is measured against"),
         column("detail", TEXT, "how it came about"),
     ),

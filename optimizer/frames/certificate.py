@@ -138,6 +138,13 @@ def _terms(
     return {(row.cluster_id, row.prices): row for row in total.collect()}
 
 
+def gap_percent(moved: int, bound: int) -> float | None:
+    """How much more bytes are moved than a bound says; None where it says nothing."""
+    if moved == bound:
+        return 0.0
+    return 100.0 * (moved / bound - 1) if bound > 0 else None
+
+
 def _searched(state: Solved, moved_bytes: int) -> dict[str, tuple[int, str]]:
     """What was proven over all placements that keep bands and rules: of no use for a plan that does not."""
     lower, upper = whole_limits(state.limits)
@@ -174,7 +181,8 @@ def bound_rows(placement: DataFrame, states: Mapping[str, Solved], run: Run) -> 
             f"cheapest placement of every partition at the brokers' prices ({SOURCES[source]}), less the price of the "
             "bands"
         )
-        values = _searched(state, terms[cluster_id, 0].moved)
+        moved = terms[cluster_id, 0].moved
+        values = _searched(state, moved)
         values |= {
             "forced": (terms[cluster_id, 0].forced, "replicas on brokers to empty, over the rack cap, and missing"),
             "flow": (
@@ -186,5 +194,5 @@ def bound_rows(placement: DataFrame, states: Mapping[str, Solved], run: Run) -> 
         best = max(values, key=lambda kind: values[kind][0])
         for kind, (value, detail) in values.items():
             row = {"cluster_id": cluster_id, "run_id": run.run_id, "kind": kind, "bound_bytes": value}
-            rows.append({**row, "is_best": kind == best, "detail": detail})
+            rows.append({**row, "gap_percent": gap_percent(moved, value), "is_best": kind == best, "detail": detail})
     return rows

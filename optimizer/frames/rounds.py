@@ -19,10 +19,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from optimizer.domain import Bools, Brokers, Floats, Ints
-from optimizer.errors import BallastError
+from optimizer.errors import WorkerGone
 from optimizer.frames.cluster import replica_matrix, to_partitions, with_nulls
 from optimizer.settings import NO_LIMIT
 from optimizer.solve.assemble import assemble
+from optimizer.solve.bands import outside
 from optimizer.solve.glop import OutOfTime
 from optimizer.solve.ownership import must_change_racks
 from optimizer.solve.progress import ClusterRound
@@ -43,17 +44,9 @@ SHARD_OUTPUT = (
     "cpu_seconds double, peak_memory_bytes bigint, broker_ids array<int>, prices array<double>, "
     "curve array<struct<move_price:double,moves:int,cost:double,violation:double>>"
 )
-# What Spark says when a task was given up because its worker, or its executor, was gone each time; a shard has the
-# number of its task.
+# What Spark says when it gives up a task because its Python process was gone each time; a shard has the number of its
+# task. An executor that is lost takes checkpoints of other steps along: such a run fails, and can be started again.
 _TASK = re.compile(r"Task (\d+) in stage [\d.]+ failed \d+ times")
-_GONE = re.compile(r"Python worker exited unexpectedly|ExecutorLostFailure")
-
-
-class WorkerGone(BallastError):
-    """The process that solved a shard was ended from outside at every attempt."""
-
-    def __init__(self) -> None:
-        super().__init__("the process that solved it was ended at every attempt, as the system does when memory is out")
 
 
 def stable_number(topic: pd.Series, partition: pd.Series) -> Ints:
@@ -156,6 +149,7 @@ def _status_row(task: ClusterRound, solution: ShardSolution, members: Ints, left
 def _failed_row(task: ClusterRound, shard: int, error: Exception) -> dict[str, object]:
     """A shard that fails, or is out of time, keeps its replicas where they are, and says so."""
     members = task.shard == shard
+    left = float(outside(task.frame.loads, task.frame.bands, task.frame.scale)[members].sum())
     return {
         "status": OUT_OF_TIME if isinstance(error, OutOfTime) else FAILED,
         "message": f"{type(error).__name__}: {error}",
@@ -163,8 +157,8 @@ def _failed_row(task: ClusterRound, shard: int, error: Exception) -> dict[str, o
         "candidates": 0,
         "moves": 0,
         "objective_bytes": 0,
-        "violation_before": 0.0,
-        "violation_after": 0.0,
+        "violation_before": left,
+        "violation_after": left,
         "disordered": 0,
         "broker_ids": [],
         "prices": [],
@@ -180,7 +174,7 @@ def solve_group(frame: pd.DataFrame, tasks: dict[str, ClusterRound], gone: Colle
     started = time.process_time()
     try:
         if shard in gone:
-            raise WorkerGone
+            raise WorkerGone("the shard")
         solution, members, moves, left = _solve(frame, task, shard)
         status = _status_row(task, solution, members, left)
     except Exception as error:
@@ -207,8 +201,9 @@ def solve_shards(placement: DataFrame, tasks: dict[str, ClusterRound], gone: Col
 
 
 def solve_round(placement: DataFrame, tasks: dict[str, ClusterRound]) -> DataFrame:
-    """``solve_shards``, computed. A shard whose worker does not survive it is left out, and the others are solved
-    again, as Spark gives up all tasks with the one."""
+    """``solve_shards``, computed. Spark gives up all tasks with the one whose worker does not survive it: they are run
+    once more, as the task may be of the step that hands out the partitions; then without that shard."""
+    died: set[int] = set()
     gone: set[int] = set()
     while True:
         try:
@@ -217,13 +212,13 @@ def solve_round(placement: DataFrame, tasks: dict[str, ClusterRound]) -> DataFra
             shard = shard_without_worker(str(error))
             if shard is None or shard in gone:
                 raise
-            gone.add(shard)
+            (gone if shard in died else died).add(shard)
 
 
 def shard_without_worker(message: str) -> int | None:
     """The shard whose task Spark gave up because its process was gone at every attempt; None after another error."""
     task = _TASK.search(message)
-    return int(task[1]) if task and _GONE.search(message) else None
+    return int(task[1]) if task and WorkerGone.said_by_spark in message else None
 
 
 def apply_moves(placement: DataFrame, solved: DataFrame) -> DataFrame:

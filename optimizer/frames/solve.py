@@ -5,7 +5,8 @@ and their loads (a row per broker) are small and live on the driver; partitions 
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from pyspark.sql import DataFrame, Row
@@ -32,11 +33,19 @@ TROUBLES = {
     FAILED: (
         "shard_failed",
         "failed",
-        "if its process was ended, lower solver.shard_brokers or give workers more memory; else report it with the "
-        "run's tables",
+        "if its process was ended, lower solver.shard_brokers; else report it with the run's tables",
     ),
     OUT_OF_TIME: ("shard_out_of_time", "was out of time", "raise solver.lp_seconds, or lower solver.shard_brokers"),
 }
+
+
+@dataclass(frozen=True)
+class _Solved:
+    """One shard of a round: its number in its cluster, and its status row."""
+
+    round: int
+    shard_id: int
+    row: Row
 
 
 def _demands(placement: DataFrame) -> dict[str, tuple[Demand, bool]]:
@@ -113,9 +122,9 @@ def _note_copies(placement: DataFrame, states: dict[str, ClusterState]) -> None:
         states[row.cluster_id].copied_moves, states[row.cluster_id].copied_bytes = row.moves, row.bytes
 
 
-def _rounds(placement: DataFrame, states: dict[str, ClusterState], run: Run) -> tuple[DataFrame, list[tuple[int, Row]]]:
-    """Run the rounds; returns the final placement and (round, status row) of every shard."""
-    results: list[tuple[int, Row]] = []
+def _rounds(placement: DataFrame, states: dict[str, ClusterState], run: Run) -> tuple[DataFrame, list[_Solved]]:
+    """Run the rounds; returns the final placement and what became of every shard."""
+    results: list[_Solved] = []
     for number in itertools.count():
         tasks = _tasks(states, run.settings, number)
         if not tasks:
@@ -125,7 +134,7 @@ def _rounds(placement: DataFrame, states: dict[str, ClusterState], run: Run) -> 
             _note_copies(placement, first)
         solved = solve_round(placement, tasks)
         statuses = solved.where("kind = 'status'").orderBy("shard").collect()
-        results.extend((number, row) for row in statuses)
+        results.extend(_Solved(number, row.shard - tasks[row.cluster_id].first, row) for row in statuses)
         if any(row.moves for row in statuses):
             placement = apply_moves(placement, solved).localCheckpoint()
             loads = broker_loads_now(placement, {c: s.brokers for c, s in states.items()})
@@ -151,15 +160,18 @@ def _acceptable(placement: DataFrame, states: dict[str, ClusterState]) -> DataFr
     return kept
 
 
-def _failures(results: list[tuple[int, Row]]) -> dict[str, list[Finding]]:
+def _failures(results: Sequence[_Solved]) -> dict[str, list[Finding]]:
     """Shards that failed or were out of time, as findings of their clusters."""
+    last = {one.row.cluster_id: one.round for one in results}
     found: dict[str, list[Finding]] = {}
-    for number, row in results:
-        if row.status in NOT_SOLVED:
-            rule, what, remedy = TROUBLES[row.status]
-            detail = f"a shard of {row.brokers} brokers {what} and left its replicas where they are: {row.message}"
-            finding = Finding(rule, f"shard {row.shard} of round {number}", "after", detail, remedy)
-            found.setdefault(row.cluster_id, []).append(finding)
+    for one in results:
+        if one.row.status in NOT_SOLVED:
+            cluster_id = one.row.cluster_id
+            rule, what, remedy = TROUBLES[one.row.status]
+            left = "where they are" if one.round == last[cluster_id] else "to the next round"
+            detail = f"a shard of {one.row.brokers} brokers {what} and left its replicas {left}: {one.row.message}"
+            finding = Finding(rule, f"shard {one.shard_id} of round {one.round}", "after", detail, remedy)
+            found.setdefault(cluster_id, []).append(finding)
     return found
 
 
@@ -182,12 +194,10 @@ def _facts(
     }
 
 
-def _shard_rows(results: list[tuple[int, Row]], run: Run) -> Iterator[dict[str, object]]:
+def _shard_rows(results: Sequence[_Solved], run: Run) -> Iterator[dict[str, object]]:
     names = [c.name for c in schemas.ALL["shard_results"].columns]
-    firsts: dict[tuple[int, str], int] = {}
-    for number, row in results:
-        first = firsts.setdefault((number, row.cluster_id), row.shard)
-        values = {**row.asDict(), "run_id": run.run_id, "round": number, "shard_id": row.shard - first}
+    for one in results:
+        values = {**one.row.asDict(), "run_id": run.run_id, "round": one.round, "shard_id": one.shard_id}
         yield {name: values[name] for name in names}
 
 

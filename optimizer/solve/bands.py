@@ -178,6 +178,11 @@ def excess(loads: Floats, limits: Bands) -> Floats:
     return np.maximum(loads - limits.upper, 0) - np.maximum(limits.lower - loads, 0)
 
 
+def outside(loads: Floats, limits: Bands, scale: Floats) -> Floats:
+    """Load outside the bands of each broker, in mean broker loads, summed over the resources, (B,)."""
+    return np.asarray((np.abs(excess(loads, limits)) / scale).sum(axis=1))
+
+
 def fullness(loads: Floats, limits: Bands) -> Floats:
     """Load over the upper end of the band, in the resource where it is largest, (B,): over 1 is above the band.
 

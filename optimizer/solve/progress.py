@@ -9,7 +9,7 @@ import numpy as np
 from optimizer.domain import Bands, Brokers, Floats, Ints
 from optimizer.settings import Settings
 from optimizer.solve.assemble import ClusterFrame
-from optimizer.solve.bands import DISK, REPLICAS, Demand, excess, fullness
+from optimizer.solve.bands import DISK, REPLICAS, Demand, fullness, outside
 from optimizer.solve.exact import is_small
 from optimizer.solve.ownership import owner_slots
 from optimizer.solve.racks import hosting_rack_sizes, live_rack_sizes, rack_caps
@@ -120,6 +120,11 @@ class ClusterRound:
     search: Search
     gap: float
 
+    @property
+    def first(self) -> int:
+        """The lowest number of its shards."""
+        return int(self.shard[self.shard >= 0].min())
+
     def shards_of(self, current: Ints, replication_factor: Ints, tie: Ints) -> tuple[Ints, Ints]:
         """Shard of each replica, (P, W), -1 behind the list, and the shard that owns each partition, (P,).
 
@@ -181,8 +186,7 @@ def _with_work(state: ClusterState, shard: Ints) -> Ints:
     """The shards numbered anew, -1 where all brokers are inside their bands and nothing else is left to do."""
     if state.improving or not state.in_order:
         return shard
-    outside = (np.abs(excess(state.loads, state.limits)) / state.scale).sum(axis=1)
-    works = np.bincount(shard, outside) > SETTLED
+    works = np.bincount(shard, outside(state.loads, state.limits, state.scale)) > SETTLED
     return np.where(works, np.cumsum(works) - 1, -1)[shard] if works.any() else shard
 
 
@@ -202,22 +206,22 @@ def curve_of(statuses: Sequence[ShardStatus], bytes_per_load: float, *, moves: i
 def close_round(state: ClusterState, statuses: Sequence[ShardStatus], task: ClusterRound) -> None:
     """Note what a round brought, and whether the cluster needs another one."""
     if task.mends:
-        state.to_mend = any(r.moves for r in statuses) and any(r.disordered for r in statuses)
+        state.to_mend = any(r.moves for r in statuses) and any(r.disordered or r.status in NOT_SOLVED for r in statuses)
     else:
         if not state.balanced:
             _note_first(state, statuses)
+            state.balanced = task.search.is_last or not any(r.status in NOT_SOLVED for r in statuses)
         _note_balance(state, statuses, task)
     state.open = state.open and not task.search.is_last
 
 
 def _note_first(state: ClusterState, statuses: Sequence[ShardStatus]) -> None:
-    """Prices and curve of the first round that balances."""
-    for row in (r for r in statuses if r.prices):
+    """Prices and curve of the first round that balances all shards; until then, of those that did some."""
+    for row in (r for r in statuses if any(r.prices)):
         at = np.searchsorted(state.brokers.ids, row.broker_ids)
         state.prices[at] = np.array(row.prices).reshape(len(at), -1)
     copied = {"moves": state.copied_moves, "bytes_": state.copied_bytes}
     state.curve, state.shards = curve_of(statuses, state.scale[DISK], **copied), len(statuses)
-    state.balanced = True
 
 
 def _note_balance(state: ClusterState, statuses: Sequence[ShardStatus], task: ClusterRound) -> None:
@@ -230,13 +234,13 @@ def _note_balance(state: ClusterState, statuses: Sequence[ShardStatus], task: Cl
     violation = sum(r.violation_after for r in statuses)
     state.stalled = state.stalled + 1 if violation > PROGRESS * state.violation else 0
     state.violation = violation
-    outside = violation > SETTLED and state.stalled < PATIENCE
+    missed = violation > SETTLED and state.stalled < PATIENCE
     stranded = bool(state.loads[state.brokers.must_empty].any())
     failed = any(r.status in NOT_SOLVED for r in statuses)
     broken = stranded or any(r.disordered for r in statuses)
     state.idle = 0 if moved else state.idle + 1
     state.in_order = not (broken or failed)
-    state.unsettled = outside or broken or failed
+    state.unsettled = missed or broken or failed
     state.open = state.unsettled and (failed or moved or state.balanced_within or (broken and state.idle < PATIENCE))
     above = sum(r.objective_bytes - r.bound_bytes for r in statuses if r.bound_bytes is not None)
     state.above_bytes = above if state.improving else state.above_bytes + above

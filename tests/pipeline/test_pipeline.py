@@ -3,17 +3,19 @@ a dead end."""
 
 import io
 import os
+import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from pyspark.sql import SparkSession
 
 import schemas
 from optimizer.configuration import build, merge, read_toml
-from optimizer.errors import QualityGateFailed, StageError
+from optimizer.errors import QualityGateFailed, StageError, WorkerGone
 from optimizer.frames import solve
 from optimizer.pipeline import STAGES, run_stage, run_stages
 from optimizer.resources import Meter
@@ -136,6 +138,26 @@ def test_a_stage_that_its_gate_refuses_is_a_dead_end(spark: SparkSession, tmp_pa
     assert store.read("findings", version=store.latest_version("findings"), run_id="r").count() == 1
     with pytest.raises(StageError, match="run the stage 'solve' first"):
         store.pinned("findings", "r")
+
+
+def killed(batches: Iterable[pd.DataFrame]) -> Iterable[pd.DataFrame]:
+    """A step that the system ends."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    return batches
+
+
+@pytest.mark.parametrize("is_written", [True, False], ids=["where its rows are written", "before"])
+def test_a_stage_whose_process_is_killed_says_so(spark: SparkSession, tmp_path: Path, *, is_written: bool) -> None:
+    """In a line with a remedy, instead of Spark's report."""
+
+    def dies(inputs: Frames, run: Run) -> Frames:
+        schema = schemas.ALL["findings"].schema
+        frame = run.spark.createDataFrame([FINDING], schema).mapInPandas(killed, schema)
+        return {"findings": frame if is_written else frame.localCheckpoint()}
+
+    run = Run(spark, "r", sample_run(spark, tmp_path).settings, "test")
+    with pytest.raises(WorkerGone, match=r"^a Python process of stage solve was ended .* give workers more memory"):
+        run_stage(Stage("solve", (), ("findings",), dies), run, Store(run.settings.storage.warehouse, spark))
 
 
 def test_every_table_has_the_stage_that_writes_it() -> None:

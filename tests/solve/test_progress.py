@@ -63,6 +63,22 @@ def test_another_round(rounds: list[Status], another: bool) -> None:
     assert state.open == another
 
 
+def test_the_curve_waits_for_a_round_without_failures() -> None:
+    """Prices of shards that were solved stay, the points are those of the first round that all shards took part in."""
+    state = state_of()
+    point = CurvePoint(0.0, 2, 0.5, 0.0)
+    ids, prices = tuple(range(6)), tuple(float(i + 1) for i in range(18))
+    good = Status(2, broker_ids=ids, prices=prices, curve=(point,))
+    close_round(state, [good, Status(0, 0.2, status="FAILED")], next_round(state, Settings(), "c", 0, 0))
+    again = next_round(state, Settings(), "c", 1, 0)
+    assert state.open
+    assert again.search.move_prices == CURVE_PRICES
+    settled = Status(1, broker_ids=ids, prices=(0.0,) * 18, curve=(CurvePoint(0.0, 1, 0.25, 0.0),))
+    close_round(state, [settled], again)
+    assert [p.moves for p in state.curve] == [1]
+    assert state.prices.ravel().tolist() == list(prices)
+
+
 @pytest.mark.parametrize(
     ("rounds", "another"),
     [
