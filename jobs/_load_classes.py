@@ -78,7 +78,7 @@ def load(spark: SparkSession, folder: Path) -> None:
     """Load the classes."""
     rows = _rows(_records(spark, folder).localCheckpoint()).localCheckpoint()
     stored = _written(spark, rows, str(folder / "table"))
-    hosts = spark.createDataFrame([("one", 1)], "cluster_id string, host bigint")
+    hosts = spark.createDataFrame(pd.DataFrame({"cluster_id": ["one"], "host": [1]}), "cluster_id string, host bigint")
     grouped = stored.groupBy("cluster_id").applyInPandas(_same, _ROW).persist()
     pairs = grouped.groupBy("cluster_id").cogroup(hosts.groupBy("cluster_id"))
     pairs.applyInPandas(_left, _ROW).repartition(1).sortWithinPartitions("id").toPandas()

@@ -21,7 +21,7 @@ from pyspark.sql.types import StructField
 
 import schemas
 from optimizer.errors import BallastError, StageError
-from schemas.table import Table, conform
+from schemas.table import Table, conform, small_frame
 
 # Which stage writes a table: named when the table is missing.
 WRITERS = {
@@ -265,7 +265,7 @@ class Store:
     def _save(self, record: RunRecord) -> None:
         self.ensure("runs")
         row = {"cluster_id": "*", **{name: getattr(record, name) for name in record.__dataclass_fields__}}
-        frame = self.spark.createDataFrame([row], _contract("runs").schema)
+        frame = small_frame(self.spark, [row], _contract("runs").schema)
         where = f"run_id = {_literal(record.run_id)} AND stage = {_literal(record.stage)}"
         known = self.run_record(record.run_id, record.stage) is not None
         with _one_line("runs"):

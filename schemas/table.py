@@ -1,9 +1,10 @@
 """The contract of one Delta table: columns, key, checks; and ``conform``, the last select of every stage."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -72,6 +73,19 @@ def conform(frame: DataFrame, table: Table) -> DataFrame:
     if missing:
         raise ValueError(f"table {table.name}: columns {missing} are missing; the frame has {sorted(frame.columns)}")
     return frame.select(*(F.col(c.name).cast(c.dataType).alias(c.name) for c in table.columns))
+
+
+def small_frame(spark: SparkSession, rows: Sequence[Any], schema: T.StructType | str) -> DataFrame:
+    """A frame of rows that the driver holds, each a mapping or a tuple in the order of ``schema``.
+
+    Handed over by Arrow: Spark sends other rows through Python workers of a kind that nothing else here needs.
+    """
+    import pandas as pd  # here, for workers that parse files import this module and have no use for it
+
+    fields = cast(T.StructType, T.StructType.fromDDL(schema)) if isinstance(schema, str) else schema
+    if not rows:
+        return spark.range(0).select(*(F.lit(None).cast(f.dataType).alias(f.name) for f in fields))
+    return spark.createDataFrame(pd.DataFrame(list(rows), columns=fields.fieldNames(), dtype=object), fields)
 
 
 def by_name(tables: Iterable[Table]) -> dict[str, Table]:

@@ -22,7 +22,7 @@ from optimizer.frames.typed import SAMPLE
 from optimizer.settings import ClusterInput
 from optimizer.stages import Frames, Run
 from schemas.bronze import BRONZE_METRICS, BRONZE_RECORDS
-from schemas.table import conform
+from schemas.table import conform, small_frame
 from sources import kafka_live, metrics_csv
 from sources.detect import parse_any
 from sources.record import Record
@@ -96,7 +96,7 @@ def _cluster(run: Run, cluster: ClusterInput) -> tuple[list[DataFrame], list[Dat
 
 
 def _no_metrics(spark: SparkSession) -> DataFrame:
-    return spark.createDataFrame([], BRONZE_METRICS.schema)
+    return small_frame(spark, [], BRONZE_METRICS.schema)
 
 
 def _as_bronze(frame: DataFrame, run: Run, cluster: ClusterInput, captured_at: datetime) -> DataFrame:

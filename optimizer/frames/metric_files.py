@@ -13,6 +13,7 @@ from pyspark.sql import types as T
 from optimizer.errors import InputError
 from optimizer.frames.metric_rules import Slot, place_problems, slot_problems, typed_places, value_of
 from schemas import bronze, conform
+from schemas.table import small_frame
 from sources import metrics_csv
 
 _HEAD_LINES = 50
@@ -51,7 +52,7 @@ def read_metrics(
         Every rule that a row breaks is one row of the second; so is a file whose header can't be used.
     """
     tables = {path: _table(spark, path) for path in sorted(set(paths))}
-    frames = [spark.createDataFrame([], _MEASURED)]
+    frames = [small_frame(spark, [], _MEASURED)]
     unusable: list[tuple[str, str, str]] = []
     for table in sorted(set(tables.values()), key=lambda t: (t.header, t.names)):
         files = [path for path, one in tables.items() if one == table]
@@ -195,7 +196,7 @@ def _samples(measured: DataFrame) -> DataFrame:
 
 def _set_aside(spark: SparkSession, measured: DataFrame, unusable: Sequence[tuple[str, str, str]]) -> DataFrame:
     """One row for each broken rule, and one for each file whose header can't be used."""
-    files = spark.createDataFrame(list(unusable), "source string, reason string, payload string").withColumns(
+    files = small_frame(spark, unusable, "source string, reason string, payload string").withColumns(
         _literals(
             line=1, rule="header_known", severity="error", remedy="name the columns as docs/formats-metrics.md says"
         )

@@ -28,6 +28,7 @@ from optimizer.solve.progress import ClusterRound, ClusterState, close_round, ne
 from optimizer.solve.proposal import Finding
 from optimizer.solve.shard_solver import FAILED, NOT_SOLVED, OUT_OF_TIME
 from optimizer.stages import Frames, Run
+from schemas.table import small_frame
 
 TROUBLES = {
     FAILED: (
@@ -204,8 +205,7 @@ def _shard_rows(results: Sequence[_Solved], run: Run) -> Iterator[dict[str, obje
 def _frame(rows: list[dict[str, object]], table: str, run: Run) -> DataFrame:
     """A small frame of driver rows, typed by the contract."""
     schema = T.StructType([T.StructField(c.name, c.dataType, True) for c in schemas.ALL[table].columns])
-    names = schema.fieldNames()
-    return run.spark.createDataFrame([tuple(row[name] for name in names) for row in rows], schema)
+    return small_frame(run.spark, rows, schema)
 
 
 def build(inputs: Frames, run: Run) -> Frames:

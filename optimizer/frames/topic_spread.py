@@ -6,6 +6,7 @@ from pyspark.sql import functions as F
 from optimizer.frames.cluster import to_brokers
 from optimizer.settings import Settings
 from optimizer.solve.racks import busiest_share, live_rack_sizes
+from schemas.table import small_frame
 
 SHARE_UNITS = 10**9  # whole numbers, so that their order does not matter to the sum
 DIGITS = 6
@@ -54,4 +55,4 @@ def _shares(partitions: DataFrame, brokers: DataFrame) -> DataFrame:
         (c, factor, round(busiest_share(factor, sizes[c]) * SHARE_UNITS))
         for c, factor in sorted(tuple(row) for row in factors.collect())
     ]
-    return partitions.sparkSession.createDataFrame(rows, _SHARES)
+    return small_frame(partitions.sparkSession, rows, _SHARES)

@@ -20,7 +20,7 @@ from optimizer.settings import Settings
 from optimizer.stages import Frames, Run
 from schemas.bronze import QUALITY_RESULTS, QUARANTINE
 from schemas.silver import BROKERS, LOG_DIRS, PARTITION_LOAD, REPLICAS, TOPICS
-from schemas.table import conform
+from schemas.table import conform, small_frame
 from sources.detect import RULE as KNOWN_FORMAT_RULE
 
 _AT_ONCE = 3
@@ -74,7 +74,7 @@ def build(inputs: Frames, run: Run) -> Frames:
     return {
         **cleaned.tables,
         "quarantine": quarantine,
-        "quality_results": run.spark.createDataFrame(rows, QUALITY_RESULTS.schema),
+        "quality_results": small_frame(run.spark, rows, QUALITY_RESULTS.schema),
     }
 
 
@@ -141,7 +141,7 @@ def _quarantine(frames: Sequence[DataFrame]) -> DataFrame:
 
 def _measured(inputs: Frames, cleaned: _Cleaned, quarantine: DataFrame, run: Run) -> DataFrame:
     """One row a cluster with the columns of ``quality.figures``."""
-    clusters = run.spark.createDataFrame([(cluster.id,) for cluster in run.settings.clusters], "cluster_id string")
+    clusters = small_frame(run.spark, [(cluster.id,) for cluster in run.settings.clusters], "cluster_id string")
     error = F.when(F.col("severity") == "error", F.xxhash64("source", "line", "kind", "payload"))
     counts = (
         cleaned.placed.groupBy("cluster_id").agg(F.count(F.lit(1)).alias("partitions")),
