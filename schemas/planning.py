@@ -169,7 +169,8 @@ BOUNDS = Table(
 
 CURVE = Table(
     name="curve",
-    doc="One trade of moves against bytes: what the first balancing round of the plan would do at a price on moves.",
+    doc="One trade of moves against bytes: what the first balancing round of the plan would do at a price on moves. "
+    "Later rounds add to it: a partition makes one move a round.",
     columns=keyed(
         column("move_price", DOUBLE, "policy.move_price that gives it: price of one move, in mean replica sizes"),
         column("moves", INT, "replicas copied"),

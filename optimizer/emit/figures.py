@@ -74,7 +74,8 @@ def proof(plan: ClusterPlan) -> str:
     head = f"No plan that {alike} copies less than {human_bytes(bound)} (proven: {kind} bound)"
     if gap is None:
         return f"{head}."
-    return f"{head}; this one copies {human_percent(gap)} more." if gap >= 0.005 else f"{head}, and this one does not."
+    more = f"; this one copies {human_percent(gap)} more." if gap >= 0.005 else ", and this one copies no more."
+    return head + more
 
 
 def limited(plan: ClusterPlan) -> str:
