@@ -83,8 +83,8 @@ def _plain_errors(stage: Stage) -> Iterator[None]:
         raise
 
 
-def _reads_few_rows(stage: Stage, run: Run, store: Store) -> bool:
-    return bool(stage.reads) and all(store.rows(table, run.run_id) <= _FEW_ROWS for table in stage.reads)
+def _reads_many_rows(stage: Stage, run: Run, store: Store) -> bool:
+    return any(store.rows(table, run.run_id) > _FEW_ROWS for table in stage.reads)
 
 
 def _compile_for_many_rows(run: Run) -> None:
@@ -109,11 +109,11 @@ def run_stage(stage: Stage, run: Run, store: Store) -> None:
     inputs: dict[str, DataFrame] = {
         table: store.read(table, version=version, run_id=run.run_id) for table, version in reads.items()
     }
-    few = _reads_few_rows(stage, run, store)
-    if stage.reads and not few:
+    many = _reads_many_rows(stage, run, store)
+    if many:
         _compile_for_many_rows(run)
     with _released(run), _plain_errors(stage):
-        writes = store.write_all(stage.build(inputs, run), run_id=run.run_id, few_rows=few)
+        writes = store.write_all(stage.build(inputs, run), run_id=run.run_id, few_rows=bool(stage.reads) and not many)
         stored = {table: store.read(table, version=version, run_id=run.run_id) for table, version in writes.items()}
         if stage.gate:
             stage.gate({**inputs, **stored}, run)

@@ -91,19 +91,18 @@ def _resized(column: str) -> Column:
 
 
 def _plan_figures(totals: DataFrame, bounds: DataFrame, waves: DataFrame) -> list[DataFrame]:
-    best = bounds.filter("is_best").groupBy(*CLUSTER).agg(F.max("bound_bytes").alias("bound_bytes"))
+    best = bounds.filter("is_best").select(*CLUSTER, "bound_bytes", "gap_percent")
     timed = waves.groupBy(*CLUSTER).agg(
         F.max("wave").alias("waves"), (F.sum("estimated_seconds") / 3600).alias("estimated_hours")
     )
     frame = totals.join(best, CLUSTER, "left").join(timed, CLUSTER, "left")
-    moved, bound = F.col("moved_bytes"), F.col("bound_bytes")
-    gap = F.when(bound > 0, 100.0 * (moved / bound - 1)).when(moved == bound, 0.0)
+    moved = F.col("moved_bytes")
     counted = ("moved_bytes", "replicas_moved", "partitions_changed", "leader_changes", "factor_changes")
     after = {name: F.col(name) for name in counted}
     after |= {
         "moved_share_percent": _percent(moved, F.col("total_bytes")),
-        "bound_bytes": bound,
-        "gap_percent": gap,
+        "bound_bytes": F.col("bound_bytes"),
+        "gap_percent": F.col("gap_percent"),
         "times_default": F.when(moved > 0, F.col("default_moved_bytes") / moved),
         "waves": F.coalesce("waves", F.lit(0)),
         "estimated_hours": F.coalesce("estimated_hours", F.lit(0.0)),

@@ -5,6 +5,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from optimizer.frames.certificate import gap_percent
 from optimizer.settings import Policy, Schedule, Settings
 from optimizer.stages import Run
 from tests.frames.tables import table
@@ -102,8 +103,17 @@ def moves() -> Rows:
 
 
 BOUNDS: Rows = [
-    {"kind": "forced", "bound_bytes": 110 * GB, "is_best": False, "detail": "replicas on brokers to empty"},
-    {"kind": "flow", "bound_bytes": 130 * GB, "is_best": True, "detail": "what brokers hold above their bands"},
+    {
+        "kind": kind,
+        "bound_bytes": bound,
+        "gap_percent": gap_percent(140 * GB, bound),
+        "is_best": is_best,
+        "detail": detail,
+    }
+    for kind, bound, is_best, detail in (
+        ("forced", 110 * GB, False, "replicas on brokers to empty"),
+        ("flow", 130 * GB, True, "what brokers hold above their bands"),
+    )
 ]
 LEADER_BOUNDS: Rows = [
     {"measure": "leader_changes", "planned": 2, "bound": 1, "detail": "min-cost flow of leaders"},
