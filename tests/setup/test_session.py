@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pandas as pd
+from pyspark.errors.utils import is_debugging_enabled
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -35,3 +36,8 @@ def test_settings_are_those_of_a_run(spark: SparkSession) -> None:
     """conf/spark-defaults.conf is in force."""
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
     assert spark.conf.get("spark.sql.execution.arrow.pyspark.fallback.enabled") == "false"
+
+
+def test_the_lines_of_calls_are_not_noted(spark: SparkSession) -> None:
+    """PySpark does not ask the JVM for the origin of every column: it took a third of the driver's CPU."""
+    assert is_debugging_enabled() is False

@@ -4,8 +4,11 @@ import os
 import re
 import shlex
 import subprocess
+import sys
+from importlib.util import cache_from_source
 from pathlib import Path
 
+import pandas
 import pytest
 
 from setup import environment, locking
@@ -201,6 +204,13 @@ def test_a_changed_lock_is_installed_again(tmp_path: Path) -> None:
     assert environment.is_ready("runtime", venv=tmp_path)
     (tmp_path / "runtime.stamp").write_text("older")
     assert not environment.is_ready("runtime", venv=tmp_path)
+
+
+def test_installed_packages_are_compiled() -> None:
+    """Also a module that nothing here imports: no run spends time on compiling what it imports."""
+    unused = Path(pandas.__file__).parent / "io" / "sas" / "sas_xport.py"
+    assert "pandas.io.sas.sas_xport" not in sys.modules
+    assert Path(cache_from_source(str(unused))).exists()
 
 
 def test_preparations_wait_for_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
