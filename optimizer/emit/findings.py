@@ -26,6 +26,7 @@ _WORST_FIRST = (
     "not_free",
 )
 _FACTS = ("dead_broker", "fenced_broker", "no_racks", "no_disk_capacity", "no_rates")
+_WHEN = {"both": "before and after", "before": "before only", "after": "after only"}
 _ASKED_FOR = "topic excluded"
 _TOLD_ONE_BY_ONE = 3
 _AMOUNT = re.compile(r"\d+(?:[.,]\d+)*(?: [PTGMk]?B\b)?")
@@ -68,7 +69,7 @@ def _shape(row: Row) -> tuple[str, ...]:
 
 
 def _told(row: Row, count: int) -> Told:
-    return Told(row["rule"], row["when"], row["subject"], row["detail"], row["remedy"], count)
+    return Told(row["rule"], _WHEN[row["when"]], row["subject"], row["detail"], row["remedy"], count)
 
 
 def told(plan: ClusterPlan) -> list[Told]:

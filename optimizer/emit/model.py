@@ -85,6 +85,13 @@ class ClusterPlan:
         """Brokers that answer nobody, ascending."""
         return tuple(sorted(b["broker_id"] for b in self.brokers if b["state"] in NOT_LIVING))
 
+    @cached_property
+    def held_by_leaving(self) -> dict[int, int]:
+        """Replicas after the plan on brokers that live and are to be emptied, by id, ascending."""
+        after = {row["broker_id"]: row["replicas"] for row in self.balance if row["placement"] == "after"}
+        leaving = sorted(b["broker_id"] for b in self.brokers if b["must_empty"] and b["state"] not in NOT_LIVING)
+        return {broker: after.get(broker, 0) for broker in leaving}
+
     def of_wave(self, wave: int) -> Sequence[Row]:
         """Changed partitions of one wave; of all waves for ``WHOLE_PLAN``."""
         return self.changed if wave == WHOLE_PLAN else self._by_wave.get(wave, [])

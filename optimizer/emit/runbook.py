@@ -46,6 +46,11 @@ def _leads_by_itself(row: Row) -> bool:
     return row["proposed_replicas"][0] != row["current_replicas"][0] and not needs_election(row)
 
 
+def _led_otherwise_before(row: Row) -> bool:
+    """Whether an election is asked for though the preferred leader stays: another led at the snapshot."""
+    return needs_election(row) and row["proposed_replicas"][0] == row["current_replicas"][0]
+
+
 def _without_rollback(plan: ClusterPlan) -> Sequence[str]:
     """Folders of waves none of whose partitions can go back."""
     without = [row["wave"] for row in plan.waves if not any(map(plan.can_go_back, plan.of_wave(row["wave"])))]
@@ -66,6 +71,7 @@ def runbook(plan: ClusterPlan) -> str:
         factors=factors_text(plan),
         gives_up_replicas=gives_up_replicas(plan),
         elections=sum(needs_election(row) for row in plan.changed),
+        led_otherwise_before=sum(map(_led_otherwise_before, plan.changed)),
         elected_by_themselves=sum(_leads_by_itself(row) for row in plan.changed),
         in_one_request=len(plan.of_wave(WHOLE_PLAN)) <= PARTITIONS_PER_REQUEST,
         request_limit=PARTITIONS_PER_REQUEST,
@@ -73,5 +79,7 @@ def runbook(plan: ClusterPlan) -> str:
         any_rollback=len(without) < len(plan.waves),
         no_way_back=stuck[:_NAMED],
         no_way_back_more=max(len(stuck) - _NAMED, 0),
+        emptied=[broker for broker, replicas in plan.held_by_leaving.items() if not replicas],
+        not_emptied={broker: replicas for broker, replicas in plan.held_by_leaving.items() if replicas},
         in_flight=[row["subject"] for row in plan.findings if "in flight" in row["detail"]],
     )

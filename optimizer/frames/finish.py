@@ -29,6 +29,7 @@ COLUMNS = (
 )
 FEWER_OR_ROOM = "ask for fewer, or let more brokers accept replicas"
 MORE_OR_LESS_IN_SYNC = "ask for more, or lower min.insync.replicas first"
+_REMEDIES = {"in flight": "wait until it is done and plan again", "topic excluded": "take it out of exclude_topics"}
 NAMES = [field.split()[0] for field in COLUMNS.split(", ")]
 
 
@@ -86,8 +87,9 @@ def _fixed_findings(frame: pd.DataFrame) -> Iterable[proposal.Finding]:
     """Partitions that are not free; those of a pin that leaves too few brokers have a finding by topic."""
     told = frame["fixed_reason"].notna() & ~frame["fixed_reason"].astype(str).str.startswith(PIN_LEAVES)
     for row in frame[told].itertuples():
-        remedy = "mend the cause and plan again" if row.mobility == "fixed" else "take it out of exclude_topics"
-        yield proposal.Finding("not_free", f"{row.topic}-{row.partition}", "both", str(row.fixed_reason), remedy)
+        reason = str(row.fixed_reason)
+        remedy = _REMEDIES.get(reason, "mend the cause and plan again")
+        yield proposal.Finding("not_free", f"{row.topic}-{row.partition}", "both", reason, remedy)
 
 
 def _factor_findings(frame: pd.DataFrame) -> Iterable[proposal.Finding]:

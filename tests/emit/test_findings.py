@@ -89,8 +89,12 @@ def test_pages_show_what_matters_and_the_true_count() -> None:
     """Summary and report count every finding, and neither hides a broken rule behind ninety excluded partitions."""
     plan = planned(*EXCLUDED, *STRANDED, finding("not_pinned", "t-2 on 9"), finding("rack_spread", "t-3"))
     summary, html = summary_text(plan, []), report(plan, [])
-    assert "  Found (152):\n  - not_emptied (both): 60 alike, the first t-0 on 17: a replica stays" in summary
-    assert summary.index("not_pinned (both): t-2 on 9") < summary.index("not_free (both): 90 alike, the first audit-0:")
+    assert (
+        "  Found (152):\n  - not_emptied (before and after): 60 alike, the first t-0 on 17: a replica stays" in summary
+    )
+    assert summary.index("not_pinned (before and after): t-2 on 9") < summary.index(
+        "not_free (before and after): 90 alike, the first audit-0:"
+    )
     assert "more in the report" not in summary
     assert "<h2>Findings (152)</h2>" in html
     assert html.index("<b>not_pinned</b>") < html.index("<b>rack_spread</b>") < html.index("90 alike")

@@ -245,6 +245,38 @@ def test_leaders_that_need_no_election_are_counted() -> None:
     assert "5 other new leaders of the plan need no election" in text
 
 
+def test_an_election_of_an_unchanged_leader_is_told() -> None:
+    """A partition whose preferred leader stays, but did not lead, is counted apart: the plan does not change it."""
+    plan = synthetic(12)
+    led = {"current_replicas": [2, 1], "proposed_replicas": [2, 3, 1], "leader": 1}
+    text = runbook(replace(plan, changed=[*plan.changed[:5], {**plan.changed[5], **led}]))
+    assert "than the plan prefers (1 of them had so before: their preferred leader stays):\n" in text
+    assert "had so before" not in runbook(plan)
+
+
+def _left_with(replicas: int) -> str:
+    """The runbook of a plan that empties broker 0 but for so many replicas."""
+    plan = synthetic(12)
+    balance = [{**row, "replicas": replicas} if row["broker_id"] == 0 else row for row in plan.balance]
+    return runbook(replace(plan, balance=balance))
+
+
+def test_emptied_brokers_are_named_with_how_to_switch_them_off() -> None:
+    """The runbook says which broker holds nothing any more, how to see it, and that there is no way back from there."""
+    text = _left_with(0)
+    assert "After the last wave broker 0 holds no replica." in text
+    assert "--describe --broker-list 0\n" in text
+    assert "`rollback.json` can't be executed" in text
+    assert "## 6. Roll back" in text
+
+
+def test_a_broker_that_keeps_replicas_is_left_on() -> None:
+    """Of a broker that could not be emptied the runbook says how much it still holds."""
+    text = _left_with(12)
+    assert "Broker 0 still holds 12 replicas: leave it on." in text
+    assert "--broker-list" not in text
+
+
 def test_a_low_throttle_is_pointed_out() -> None:
     """A wave whose throttle Kafka cannot hold is named."""
     assert "**wave-01:** the throttle is under what Kafka can hold" in runbook(synthetic(12))

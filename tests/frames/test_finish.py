@@ -1,0 +1,32 @@
+"""What the last step of solve finds, without Spark."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from optimizer.domain import Bands
+from optimizer.frames.cluster import to_brokers
+from optimizer.frames.finish import ClusterFacts, finish_cluster
+from optimizer.settings import Policy
+from tests.frames.test_solve import rows_of
+
+
+@pytest.mark.parametrize(
+    ("reason", "remedy"),
+    [
+        ("in flight", "wait until it is done and plan again"),
+        ("topic excluded", "take it out of exclude_topics"),
+        ("leaderless", "mend the cause and plan again"),
+    ],
+)
+def test_a_partition_that_is_not_free_has_the_remedy_of_its_reason(reason: str, remedy: str) -> None:
+    """What is in flight ends by itself, what was excluded was asked for, all else is to be mended."""
+    rows = rows_of("a", seed=1)
+    for row in rows["instance"]:
+        row |= {"current": row["replicas"]}
+    rows["instance"][0] |= {"mobility": "fixed", "fixed_reason": reason}
+    brokers = to_brokers(pd.DataFrame(rows["instance_brokers"]))
+    loads, free = np.zeros((24, 3)), Bands(("replicas", "disk", "in"), np.zeros((24, 3)), np.full((24, 3), np.inf))
+    found = finish_cluster(pd.DataFrame(rows["instance"]), ClusterFacts(brokers, free, loads, loads), Policy())
+    shown = found[found["rule"] == "not_free"]
+    assert shown[["subject", "detail", "remedy"]].to_numpy().tolist() == [["t0-0", reason, remedy]]
