@@ -2,21 +2,18 @@
 
 from typing import Any
 
-import numpy as np
-import pandas as pd
 import pytest
 from pyspark.sql import SparkSession
 
 import schemas
-from optimizer.domain import Bands
 from optimizer.errors import AuditFailed
 from optimizer.frames import baseline, emit, plan, solve
-from optimizer.frames.cluster import to_brokers
 from optimizer.frames.factors import UNDER_MIN_ISR
-from optimizer.frames.finish import FEWER_OR_ROOM, MORE_OR_LESS_IN_SYNC, ClusterFacts, finish_cluster
+from optimizer.frames.finish import FEWER_OR_ROOM, MORE_OR_LESS_IN_SYNC
 from optimizer.settings import Policy
 from optimizer.stages import Frames
 from tests.frames import small_plan
+from tests.frames.test_finish import found_in
 from tests.frames.test_solve import frames_of, rows_of, run_of
 
 ASKED = {"t0": 4, "t1": 2, "t2": 5, "t3": 1}
@@ -95,11 +92,8 @@ def test_what_cannot_be_had_is_a_finding_by_topic() -> None:
     rows = rows_of("a", seed=1)
     reasons = {"t0": "30 replicas asked for, brokers that can hold them: 23", "t1": f"1 {UNDER_MIN_ISR} 2"}
     for row in rows["instance"]:
-        row |= {"current": row["replicas"], "factor_refused": reasons.get(row["topic"])}
-    brokers = to_brokers(pd.DataFrame(rows["instance_brokers"]))
-    loads, free = np.zeros((24, 3)), Bands(("replicas", "disk", "in"), np.zeros((24, 3)), np.full((24, 3), np.inf))
-    facts = ClusterFacts(brokers, free, loads, loads, factor_patterns=("t[01]", "t"))
-    found = finish_cluster(pd.DataFrame(rows["instance"]), facts, Policy(exclude_topics=("t[02]", "logs-.*")))
+        row |= {"factor_refused": reasons.get(row["topic"])}
+    found = found_in(rows, Policy(exclude_topics=("t[02]", "logs-.*")), factor_patterns=("t[01]", "t"))
     shown = found[found["rule"].isin(["replication_factor", "factor_unused", "exclude_unused", "not_free"])]
     assert shown[["subject", "detail", "remedy"]].to_numpy().tolist() == [
         ["t0", f"{reasons['t0']}; 40 partitions keep what they have", FEWER_OR_ROOM],

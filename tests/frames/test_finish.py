@@ -1,5 +1,7 @@
 """What the last step of solve finds, without Spark."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,17 @@ from optimizer.frames.cluster import to_brokers
 from optimizer.frames.finish import ClusterFacts, finish_cluster
 from optimizer.settings import Policy
 from tests.frames.test_solve import rows_of
+
+
+def found_in(
+    rows: dict[str, list[dict[str, Any]]], policy: Policy, *, factor_patterns: tuple[str, ...] = ()
+) -> pd.DataFrame:
+    """What is found in a cluster that nothing moves in, and where no band is narrow."""
+    brokers = to_brokers(pd.DataFrame(rows["instance_brokers"]))
+    loads, free = np.zeros((24, 3)), Bands(("replicas", "disk", "in"), np.zeros((24, 3)), np.full((24, 3), np.inf))
+    facts = ClusterFacts(brokers, free, loads, loads, factor_patterns=factor_patterns)
+    partitions = pd.DataFrame(rows["instance"])
+    return finish_cluster(partitions.assign(current=partitions["replicas"]), facts, policy)
 
 
 @pytest.mark.parametrize(
@@ -22,11 +35,7 @@ from tests.frames.test_solve import rows_of
 def test_a_partition_that_is_not_free_has_the_remedy_of_its_reason(reason: str, remedy: str) -> None:
     """What is in flight ends by itself, what was excluded was asked for, all else is to be mended."""
     rows = rows_of("a", seed=1)
-    for row in rows["instance"]:
-        row |= {"current": row["replicas"]}
     rows["instance"][0] |= {"mobility": "fixed", "fixed_reason": reason}
-    brokers = to_brokers(pd.DataFrame(rows["instance_brokers"]))
-    loads, free = np.zeros((24, 3)), Bands(("replicas", "disk", "in"), np.zeros((24, 3)), np.full((24, 3), np.inf))
-    found = finish_cluster(pd.DataFrame(rows["instance"]), ClusterFacts(brokers, free, loads, loads), Policy())
+    found = found_in(rows, Policy())
     shown = found[found["rule"] == "not_free"]
     assert shown[["subject", "detail", "remedy"]].to_numpy().tolist() == [["t0-0", reason, remedy]]
