@@ -19,7 +19,7 @@ from benchmarks.odd import ODD, generate_odd
 from optimizer.configuration import build, read_toml
 from optimizer.domain import Cluster, Ints
 from optimizer.settings import Settings
-from optimizer.solve import improve, progress, relaxation, search, sharding
+from optimizer.solve import improve, progress, relaxation, sharding, trials
 
 HOME = Path(__file__).resolve().parent.parent
 INTRO = """\
@@ -70,11 +70,11 @@ VARIANTS = (
     Variant("shards of 30 brokers", knobs=(("shard_brokers", 30), ("rack_shard_brokers", 15))),
     Variant("shards of 100 brokers", knobs=(("shard_brokers", 100), ("rack_shard_brokers", 50))),
     Variant("owners by turn, not by fullness", ((progress, "fullness", _by_turn),)),
-    Variant("no tie-break towards small replicas", tuple((search, name, 0.0) for name in TIE_BREAKS)),
+    Variant("no tie-break towards small replicas", tuple((trials, name, 0.0) for name in TIE_BREAKS)),
     Variant("a quarter of the candidates", ((relaxation, "PER_PAIR", 6), (relaxation, "NEAR_PER_PAIR", 6))),
-    Variant("one rounding, at a half", ((search, "THRESHOLDS", (0.5,)),)),
+    Variant("one rounding, at a half", ((trials, "THRESHOLDS", (0.5,)),)),
     Variant("one price on moves", tuple((progress, name, (0.003,)) for name in PRICES)),
-    Variant("nothing more where a gap is left", ((search, "GAP", np.inf),)),
+    Variant("nothing more where a gap is left", ((trials, "GAP", np.inf),)),
     Variant("no further rounds for fewer bytes", knobs=(("shard_gap", 1.0),)),
     Variant("penalty in one stage", ((improve, "PENALTIES", (improve.VIOLATION,)),)),
     Variant("no narrower bands where brokers stay outside", ((improve, "SPARE", 0.0),)),

@@ -12,20 +12,22 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.run import BAND_NAMES
-from optimizer.domain import Cluster, Ints
-from optimizer.frames.certificate import has_wide_gap
+from optimizer.domain import Cluster, Floats, Ints
 from optimizer.frames.cluster import to_cluster
+from optimizer.frames.cluster_bounds import has_wide_gap, may_be_whole
 from optimizer.frames.rounds import stable_number
 from optimizer.settings import Policy, Settings
 from optimizer.solve.assemble import ClusterFrame, assemble
 from optimizer.solve.bands import DISK, bands_for, broker_loads, demand_of, load_scale, replica_weights
-from optimizer.solve.bound import band_price, copies_of, flow_bytes, forced_bytes, partition_terms, usable_prices, widen
+from optimizer.solve.bound import band_price, copies_of, flow_bytes, forced_bytes, usable_prices, widen
 from optimizer.solve.cluster_prices import cluster_prices
 from optimizer.solve.ownership import must_change_racks
 from optimizer.solve.progress import ClusterRound, ClusterState, close_round, next_round
 from optimizer.solve.proposal import disorder
 from optimizer.solve.search import CurvePoint
 from optimizer.solve.shard_solver import mend_shard, solve_shard
+from optimizer.solve.terms import partition_terms
+from optimizer.solve.whole_bound import best_whole_bound
 
 MB, KB = 1 << 20, 1 << 10
 
@@ -193,13 +195,18 @@ def _round(cluster: Cluster, task: ClusterRound, current: Ints) -> list[_Status]
 def _bound(cluster: Cluster, state: ClusterState, after: Ints) -> int:
     brokers, partitions = cluster.brokers, cluster.partitions
     limits = widen(state.limits, state.loads)
-    prices = usable_prices(state.prices * state.scale[DISK] / state.scale, limits)
-    lagrangian = partition_terms(brokers, partitions, prices, after).sum() - band_price(prices, limits)
+    frame = ClusterFrame(brokers, limits, state.loads_before, state.scale)
     moved = int((copies_of(partitions.replicas, after) * partitions.size_bytes).sum())
+
+    def proven(prices: Floats) -> tuple[float, Floats]:
+        usable = usable_prices(prices * state.scale[DISK] / state.scale, limits)
+        return partition_terms(brokers, partitions, usable, after).sum() - band_price(usable, limits), usable
+
+    lagrangian, prices = proven(state.prices)
     if has_wide_gap(state, moved, lagrangian):
-        frame = ClusterFrame(brokers, limits, state.loads_before, state.scale)
-        of_cluster = cluster_prices(frame, partitions, after) * state.scale[DISK] / state.scale
-        more = usable_prices(of_cluster, limits)
-        lagrangian = max(lagrangian, partition_terms(brokers, partitions, more, after).sum() - band_price(more, limits))
+        of_cluster = proven(cluster_prices(frame, partitions, after))
+        lagrangian, prices = max((lagrangian, prices), of_cluster, key=lambda bound: bound[0])
+    if may_be_whole(state, moved, lagrangian):
+        lagrangian = max(lagrangian, best_whole_bound(frame, partitions, prices, after)[0])
     forced = int(forced_bytes(brokers, partitions, after).sum())
     return max(forced, flow_bytes(state.loads_before, limits, state.loads), int(np.floor(lagrangian)))

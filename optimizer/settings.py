@@ -150,12 +150,13 @@ class Solver:
     curve_brokers: int = 120
     lp_seconds: float = 100.0
     shard_gap: float = 0.01
+    cluster_gap: float = 0.001
 
     def __post_init__(self) -> None:
         between("solver", {"shard_brokers": self.shard_brokers, "rack_shard_brokers": self.rack_shard_brokers}, 2, 200)
         between("solver", {"rounds": self.rounds}, 1, 20)
         between("solver", {"curve_brokers": self.curve_brokers}, 0, 100_000)
-        between("solver", {"shard_gap": self.shard_gap}, 0, 1)
+        between("solver", {"shard_gap": self.shard_gap, "cluster_gap": self.cluster_gap}, 0, 1)
         between("solver", {"lp_seconds": self.lp_seconds}, 10**-6, 10**6)
 
 

@@ -2,64 +2,62 @@
 
 Three sets of prices are tried, and the best one counts: those of the shards, each from the relaxation of its own
 brokers, exact where shards are few; those of the classes, which agree over all brokers; and these mixed with the
-flow's. Where that leaves a gap, and one task can hold the cluster, a fourth comes from its relaxation around the plan.
-A small cluster has the bound of a search over all placements beside them: exact where it is what the plan moves.
+flow's. Where that leaves a gap, and one task can hold the cluster, a fourth comes from its relaxation around the plan,
+and the bands of one broker are kept whole instead of priced (``cluster_bounds``). A small cluster has the bound of a
+search over all placements beside them: exact where it is what the plan moves.
 """
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from optimizer.domain import Bands, Brokers, Floats, Ints
+from optimizer.domain import Bands, Brokers, Floats
 from optimizer.frames.classes import classes_of
-from optimizer.frames.cluster import replica_matrix, to_partitions
-from optimizer.solve.assemble import ClusterFrame
-from optimizer.solve.bands import DISK, REPLICAS, Demand
-from optimizer.solve.bound import (
-    band_price,
-    copies_of,
-    flow_bytes,
-    flow_prices,
-    forced_bytes,
-    partition_terms,
-    usable_prices,
-    widen,
+from optimizer.frames.cluster import to_partitions
+from optimizer.frames.cluster_bounds import (
+    Solved,
+    frame_of,
+    has_wide_gap,
+    may_be_whole,
+    prices_of_clusters,
+    reached_by,
+    whole_bounds,
 )
+from optimizer.solve.bands import DISK, REPLICAS
+from optimizer.solve.bound import band_price, copies_of, flow_bytes, flow_prices, forced_bytes, usable_prices, widen
 from optimizer.solve.class_prices import Classes, class_prices
-from optimizer.solve.cluster_prices import cluster_prices, is_small_enough
 from optimizer.solve.exact import whole_limits
 from optimizer.solve.sharding import replicas_stay_in_racks
+from optimizer.solve.terms import partition_terms
 from optimizer.stages import Run
 
 ROWS_PER_CHUNK = 10_000
 TERMS = "cluster_id string, prices int, moved_bytes bigint, forced_bytes bigint, lagrangian_bytes bigint"
-PRICES = "cluster_id string, prices array<double>"
-SOURCES = ("shards", "classes", "classes and flow", "cluster")
-WIDE_GAP = 2e-3
+SOURCES = ("shards", "classes", "classes and flow")
 
 
-class Solved(Protocol):
-    """What the bounds need of a solved cluster."""
+@dataclass(frozen=True)
+class Lagrangian:
+    """The best bound by prices, in bytes: the prices in bytes per absolute unit of load, (B, D), where they come from,
+    and the broker whose bands are kept whole."""
 
-    brokers: Brokers
-    limits: Bands
-    scale: Floats
-    loads_before: Floats
-    loads: Floats
+    bound: float
     prices: Floats
-    demand: Demand
-    search_bytes: int | None
-    shards: int
+    source: str
+    broker_id: int | None = None
 
-
-def reached_by(frame: pd.DataFrame, ids: Ints, width: int) -> Ints:
-    """Replicas after the plan, in the order of ``to_partitions``, (P, width)."""
-    rows = frame.sort_values(["topic", "partition"], kind="stable")
-    return replica_matrix(rows["current"], ids, width=width)
+    @property
+    def detail(self) -> str:
+        """How it came about."""
+        kept = "" if self.broker_id is None else f", whole replicas for broker {self.broker_id}"
+        return (
+            f"cheapest placement of every partition at the brokers' prices ({self.source}{kept}), less the price of "
+            "the bands"
+        )
 
 
 def _candidates(state: Solved, classes: Classes, limits: Bands) -> list[Floats]:
@@ -69,40 +67,6 @@ def _candidates(state: Solved, classes: Classes, limits: Bands) -> list[Floats]:
     shards, of_classes = (p * (state.scale[DISK] / state.scale) for p in (state.prices, of_classes))
     mixed = (of_classes + flow_prices(state.loads_before, limits)) / 2
     return [usable_prices(prices, limits) for prices in (shards, of_classes, mixed)]
-
-
-def _of_whole_clusters(
-    placement: DataFrame, states: Mapping[str, Solved], limits: Mapping[str, Bands]
-) -> dict[str, Floats]:
-    """Prices of some clusters from their relaxations around the plan, one task a cluster, in bytes per absolute unit;
-    none where that fails."""
-    frames = {c: ClusterFrame(s.brokers, limits[c], s.loads_before, s.scale) for c, s in states.items()}
-
-    def of_cluster(frame: pd.DataFrame) -> pd.DataFrame:
-        cluster_id = str(frame["cluster_id"].iloc[0])
-        rows = frame.sort_values(["topic", "partition"], kind="stable")
-        cluster = frames[cluster_id]
-        partitions = to_partitions(rows, cluster.brokers.ids)
-        reached = reached_by(rows, cluster.brokers.ids, partitions.replicas.shape[1])
-        try:
-            prices = cluster_prices(cluster, partitions, reached)
-        except Exception:  # the other prices stand
-            prices = np.zeros((0, len(cluster.scale)))
-        return pd.DataFrame({"cluster_id": [cluster_id], "prices": [prices.ravel().tolist()]})
-
-    rows = placement.where(F.col("cluster_id").isin(*states)).groupBy("cluster_id").applyInPandas(of_cluster, PRICES)
-    found = {
-        row.cluster_id: np.array(row.prices).reshape(-1, len(frames[row.cluster_id].scale)) for row in rows.collect()
-    }
-    absolute = {c: p * (states[c].scale[DISK] / states[c].scale) for c, p in sorted(found.items()) if len(p)}
-    return {c: usable_prices(p, limits[c]) for c, p in absolute.items()}
-
-
-def has_wide_gap(state: Solved, moved: int, bound: float) -> bool:
-    """Whether the shards of a cluster prove little, and one task can prove more."""
-    replicas = int(state.loads[:, REPLICAS].sum())
-    is_small = is_small_enough(len(state.brokers), replicas)
-    return state.shards > 1 and is_small and moved > (1 + WIDE_GAP) * bound
 
 
 def _terms(
@@ -158,41 +122,56 @@ def _searched(state: Solved, moved_bytes: int) -> dict[str, tuple[int, str]]:
 def bound_rows(placement: DataFrame, states: Mapping[str, Solved], run: Run) -> list[dict[str, object]]:
     """Rows of ``bounds``: forced, flow and lagrangian of each cluster, against bands widened to what the plan
     reached, and what a search has proven."""
-    limits = {cluster_id: widen(s.limits, s.loads) for cluster_id, s in states.items()}
+    frames = {cluster_id: frame_of(s, widen(s.limits, s.loads)) for cluster_id, s in states.items()}
     brokers, scales = ({c: getattr(s, name) for c, s in states.items()} for name in ("brokers", "scale"))
     classes = classes_of(placement, brokers, scales)
-    prices = {cluster_id: _candidates(s, classes[cluster_id], limits[cluster_id]) for cluster_id, s in states.items()}
+    prices = {c: _candidates(s, classes[c], frames[c].bands) for c, s in states.items()}
     most = max((int(s.demand.load[:, REPLICAS].sum()) for s in states.values()), default=1)
     terms = _terms(placement, {c: (s.brokers, prices[c]) for c, s in states.items()}, most)
-
-    def proven(cluster_id: str, row: Row, price: Floats) -> float:
-        return float(row.lagrangian - band_price(price, limits[cluster_id]))
-
-    duals = {c: [proven(c, terms[c, i], price) for i, price in enumerate(prices[c])] for c in states}
-    wide = {c: s for c, s in states.items() if has_wide_gap(s, terms[c, 0].moved, max(0.0, *duals[c]))}
-    more = _of_whole_clusters(placement, wide, limits) if wide else {}
+    moved = {c: terms[c, 0].moved for c in states}
+    proven = {c: _best(terms, c, prices[c], frames[c].bands, SOURCES) for c in states}
+    wide = {c: frames[c] for c, s in states.items() if has_wide_gap(s, moved[c], max(0.0, proven[c].bound))}
+    more = prices_of_clusters(placement, wide)
     of_more = _terms(placement, {c: (states[c].brokers, [price]) for c, price in more.items()}, most)
-    for cluster_id, price in more.items():
-        duals[cluster_id].append(proven(cluster_id, of_more[cluster_id, 0], price))
-    rows: list[dict[str, object]] = []
-    for cluster_id, state in states.items():
-        source = int(np.argmax(duals[cluster_id]))
-        detail = (
-            f"cheapest placement of every partition at the brokers' prices ({SOURCES[source]}), less the price of the "
-            "bands"
-        )
-        moved = terms[cluster_id, 0].moved
-        values = _searched(state, moved)
-        values |= {
-            "forced": (terms[cluster_id, 0].forced, "replicas on brokers to empty, over the rack cap, and missing"),
-            "flow": (
-                flow_bytes(state.loads_before, limits[cluster_id], state.loads),
-                "disk that brokers must shed or receive",
-            ),
-            "lagrangian": (max(0, int(np.floor(duals[cluster_id][source]))), detail),
+    for c, price in more.items():
+        proven[c] = max(proven[c], _best(of_more, c, [price], frames[c].bands, ("cluster",)), key=_bound)
+    gaps = {c: frames[c] for c, s in states.items() if may_be_whole(s, moved[c], max(0.0, proven[c].bound))}
+    for c, (bound, broker_id) in whole_bounds(placement, gaps, {c: proven[c].prices for c in gaps}).items():
+        proven[c] = max(proven[c], replace(proven[c], bound=bound, broker_id=broker_id), key=_bound)
+    return [row for c, s in states.items() for row in _rows(s, terms[c, 0], proven[c], c, run)]
+
+
+def _bound(proven: Lagrangian) -> float:
+    return proven.bound
+
+
+def _best(
+    terms: Mapping[tuple[str, int], Row], cluster_id: str, prices: list[Floats], limits: Bands, sources: Sequence[str]
+) -> Lagrangian:
+    bounds = [float(terms[cluster_id, i].lagrangian - band_price(price, limits)) for i, price in enumerate(prices)]
+    best = int(np.argmax(bounds))
+    return Lagrangian(bounds[best], prices[best], sources[best])
+
+
+def _rows(state: Solved, sums: Row, proven: Lagrangian, cluster_id: str, run: Run) -> list[dict[str, object]]:
+    """Rows of ``bounds`` of one cluster."""
+    values = _searched(state, sums.moved)
+    limits = widen(state.limits, state.loads)
+    values |= {
+        "forced": (sums.forced, "replicas on brokers to empty, over the rack cap, and missing"),
+        "flow": (flow_bytes(state.loads_before, limits, state.loads), "disk that brokers must shed or receive"),
+        "lagrangian": (max(0, int(np.floor(proven.bound))), proven.detail),
+    }
+    best = max(values, key=lambda kind: values[kind][0])
+    return [
+        {
+            "cluster_id": cluster_id,
+            "run_id": run.run_id,
+            "kind": kind,
+            "bound_bytes": value,
+            "gap_percent": gap_percent(sums.moved, value),
+            "is_best": kind == best,
+            "detail": detail,
         }
-        best = max(values, key=lambda kind: values[kind][0])
-        for kind, (value, detail) in values.items():
-            row = {"cluster_id": cluster_id, "run_id": run.run_id, "kind": kind, "bound_bytes": value}
-            rows.append({**row, "gap_percent": gap_percent(moved, value), "is_best": kind == best, "detail": detail})
-    return rows
+        for kind, (value, detail) in values.items()
+    ]

@@ -26,6 +26,11 @@ class State:
     target: Ints
     loads: Floats
 
+    @property
+    def moves(self) -> int:
+        """Replicas that move."""
+        return int(np.count_nonzero(self.replica >= 0))
+
 
 def outside(problem: ShardProblem, members: Ints, loads: Floats) -> Floats:
     """Load outside the bands of the given members, (N,)."""

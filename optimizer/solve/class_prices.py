@@ -11,7 +11,7 @@ in_bk count the replicas of class k that leave and enter broker b, export_rk the
 
 growth_k are the replicas that changed replication factors add to class k, less those that they take away.
 The model is no bound - what leaves a broker is not of its mean size - but its band duals are prices, and any prices
-prove a bound (``bound.partition_terms``).
+prove a bound (``terms.partition_terms``).
 """
 
 from dataclasses import dataclass

@@ -146,7 +146,7 @@ def search_for(state: ClusterState, settings: Settings, *, is_last: bool) -> Sea
     longer one on smaller clusters."""
     policy, solver = settings.policy, settings.solver
     curve = CURVE_PRICES if len(state.brokers) <= solver.curve_brokers else SHORT_CURVE_PRICES
-    prices = PLAN_PRICES if state.balanced else curve
+    prices = PLAN_PRICES[:1] if state.improving else PLAN_PRICES if state.balanced else curve
     asked = (policy.move_price,) if policy.move_price > 0 else prices
     return Search(asked, policy.bytes_tolerance, solver.lp_seconds, state.improving, is_last)
 
@@ -164,12 +164,13 @@ def next_round(state: ClusterState, settings: Settings, cluster_id: str, number:
     within = within and not mends and not (state.balanced_within and state.unsettled)
     knobs = settings.solver
     size = knobs.rack_shard_brokers if within else knobs.shard_brokers
+    counts = shard_counts(state.brokers, shard_brokers=size, within_racks=within)
     shard = make_shards(
         state.brokers,
         state.loads,
         state.limits,
         state.scale,
-        counts=shard_counts(state.brokers, shard_brokers=size, within_racks=within),
+        counts=counts,
         seed=seed_of(knobs.seed, cluster_id, number),
     )
     state.balanced_within = within
@@ -179,7 +180,8 @@ def next_round(state: ClusterState, settings: Settings, cluster_id: str, number:
     # A partition makes one move a round: there may be as many more rounds as the longest list is long.
     is_last = number + 1 >= knobs.rounds + int(state.demand.replication_factor.max())
     search = search_for(state, settings, is_last=is_last)
-    return ClusterRound(frame, numbered, number, mends, search, knobs.shard_gap)
+    gap = knobs.shard_gap if counts.sum() > 1 else knobs.cluster_gap
+    return ClusterRound(frame, numbered, number, mends, search, gap)
 
 
 def _with_work(state: ClusterState, shard: Ints) -> Ints:

@@ -120,6 +120,13 @@ class ShardProblem:
         return topic_spread(self.topic[first], self.topic_most[first], self.hosts[first], len(self.rack))
 
     @property
+    def paid(self) -> float:
+        """Bytes copied before this round to the members, in mean broker loads."""
+        first = np.unique(self.row, return_index=True)[1]
+        copies = ((self.hosts >= 0) & ~self.on_original)[first].sum(axis=1)
+        return float(self.size[first] @ copies)
+
+    @property
     def size(self) -> Floats:
         """Bytes of one replica in mean broker loads, (m,)."""
         return np.asarray(self.weights[:, self.disk])

@@ -12,14 +12,17 @@ from optimizer.settings import NO_LIMIT, Policy
 from optimizer.solve import exact
 from optimizer.solve.assemble import ClusterFrame, assemble
 from optimizer.solve.bands import DISK, bands, broker_loads, demand_of, excess, load_scale, replica_weights
-from optimizer.solve.bound import band_price, flow_bytes, forced_bytes, partition_terms, usable_prices, widen
+from optimizer.solve.bound import band_price, flow_bytes, forced_bytes, usable_prices, widen
 from optimizer.solve.pins import group_by_pins, rack_breaks
 from optimizer.solve.racks import busiest_share, live_rack_sizes
 from optimizer.solve.search import PLAN_PRICES, Search
 from optimizer.solve.shard_solver import solve_shard
 from optimizer.solve.start import start
+from optimizer.solve.terms import partition_terms
+from optimizer.solve.whole_bound import whole_bound
 
 BRIEF_SECONDS = 0.1
+KEPT_WHOLE = 2
 
 
 def make_brokers(racks: list[int], *, draining: tuple[int, ...] = (), excluded: tuple[int, ...] = ()) -> Brokers:
@@ -124,8 +127,9 @@ def moved_bytes(cluster: Cluster, replicas: Ints) -> int:
     return int((new.sum(axis=1) * cluster.partitions.size_bytes).sum())
 
 
-def bounds(cluster: Cluster, planned: Planned, reached: Ints) -> tuple[int, int, int]:
-    """Forced, flow and Lagrangian bounds in bytes, against bands widened to a placement."""
+def bounds(cluster: Cluster, planned: Planned, reached: Ints) -> tuple[int, int, int, int]:
+    """Forced, flow and Lagrangian bounds in bytes, against bands widened to a placement, and the best of those
+    that keep the bands of a dear broker whole."""
     brokers, partitions = cluster.brokers, cluster.partitions
     weights = replica_weights(partitions)
     limits = widen(planned.limits, broker_loads(len(brokers), reached, weights))
@@ -134,7 +138,11 @@ def bounds(cluster: Cluster, planned: Planned, reached: Ints) -> tuple[int, int,
     forced = int(forced_bytes(brokers, partitions, reached).sum())
     before = broker_loads(len(brokers), partitions.replicas, weights)
     after = broker_loads(len(brokers), reached, weights)
-    return forced, flow_bytes(before, limits, after), int(np.floor(terms - band_price(prices, limits)))
+    frame = ClusterFrame(brokers, limits, before, planned.scale)
+    kept = np.argsort(-np.abs(prices).sum(axis=1), kind="stable")[:KEPT_WHOLE]
+    whole = max(whole_bound(frame, partitions, prices, reached, int(broker)) for broker in kept)
+    lagrangian = terms - band_price(prices, limits)
+    return forced, flow_bytes(before, limits, after), int(np.floor(lagrangian)), int(max(np.floor(whole), 0))
 
 
 def out_of_band(cluster: Cluster, replicas: Ints, limits: Bands, scale: Floats) -> float:

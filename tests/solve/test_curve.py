@@ -8,7 +8,7 @@ import pytest
 from benchmarks.generate import generate
 from benchmarks.in_memory import cluster_of, solve
 from optimizer.settings import Policy, Settings, Solver
-from optimizer.solve import search
+from optimizer.solve import trials
 from optimizer.solve.assemble import ClusterFrame, assemble
 from optimizer.solve.bands import bands, broker_loads, demand_of, load_scale, replica_weights
 from optimizer.solve.glop import OutOfTime
@@ -73,7 +73,7 @@ def test_a_plan_stands_though_later_ones_are_out_of_time(monkeypatch: pytest.Mon
             raise OutOfTime("late")
         return relax(*arguments)
 
-    monkeypatch.setattr(search, relax.__name__, late)
+    monkeypatch.setattr(trials, relax.__name__, late)
     found = solve_shard(problem, Search())
     assert len(calls) == 2
     assert [point.move_price for point in found.curve] == [Search().move_prices[0]]

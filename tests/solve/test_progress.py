@@ -100,12 +100,20 @@ def test_the_curve_waits_for_a_round_without_failures() -> None:
 )
 def test_rounds_that_look_for_fewer_bytes(rounds: list[Status], another: bool) -> None:
     """Where all is done but shards lie far above their own bounds, rounds go on while they save bytes."""
-    state = state_of()
+    state, settings = state_of(), build({"solver": {"shard_brokers": 2}})
     for number, status in enumerate(rounds):
-        task = next_round(state, Settings(), "c", number, 0)
+        task = next_round(state, settings, "c", number, 0)
         assert task.search.improves is (number > 0)
         close_round(state, [status], task)
     assert state.open is another
+
+
+@pytest.mark.parametrize(("shard_brokers", "another"), [(6, True), (2, False)])
+def test_a_cluster_of_one_shard_goes_on_at_a_smaller_gap(shard_brokers: int, another: bool) -> None:
+    """Half a percent above the bound is worth another round where that is one task."""
+    state, settings = state_of(), build({"solver": {"shard_brokers": shard_brokers}})
+    close_round(state, [Status(3, objective_bytes=1000, bound_bytes=995.0)], next_round(state, settings, "c", 0, 0))
+    assert state.improving is another
 
 
 def test_bytes_above_the_bound_are_remembered_until_the_bands_hold() -> None:

@@ -10,8 +10,9 @@ from optimizer.configuration import build, read_toml
 from optimizer.settings import Policy
 from optimizer.solve.assemble import ClusterFrame
 from optimizer.solve.bands import DISK, bands, broker_loads, demand_of, load_scale, replica_weights
-from optimizer.solve.bound import band_price, flow_bytes, flow_prices, partition_terms, usable_prices, widen
+from optimizer.solve.bound import band_price, flow_bytes, flow_prices, usable_prices, widen
 from optimizer.solve.cluster_prices import cluster_prices
+from optimizer.solve.terms import partition_terms
 from setup.paths import HOME
 from tests.solve.clusters import bounds, moved_bytes, out_of_band, plan_one_shard, rack_breaches
 

@@ -1,0 +1,80 @@
+"""One broker's bands with whole replicas: which of them change it at the least cost, by CP-SAT.
+
+    minimise   sum_i cost_i x_i                                 x_i in {0, 1}: candidate i changes the broker
+    subject to low_d <= sum_i effect_id x_i <= high_d           for each resource
+
+A linear program takes a part of a replica where a whole one would be too much; where few are to move, that part is most
+of what its bound misses. The numbers are made whole: for a bound so that no choice inside the limits is left out, for a
+plan so that every choice left is inside. One worker, a fixed seed and a limit in deterministic time.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from ortools.sat.python import cp_model
+
+from optimizer.domain import Bands, Bools, Floats
+
+UNIT = 2.0**-30  # mean broker loads
+CLOSE = 2.0**-14  # mean broker loads: a choice this near to its bound will do
+DETERMINISTIC_SECONDS = 0.2
+
+
+def scarcest(prices: Floats, loads: Floats, limits: Bands, must_empty: Bools) -> list[int]:
+    """Brokers whose load outside their bands costs something at the prices, the dearest first."""
+    beyond = np.maximum(np.maximum(loads - limits.upper, limits.lower - loads), 0)
+    worth = np.where(must_empty, 0.0, (np.abs(prices) * beyond).sum(axis=1))
+    order = np.argsort(-worth, kind="stable")
+    return [int(broker) for broker in order if worth[broker] > 0]
+
+
+@dataclass(frozen=True)
+class Whole:
+    """The candidates that change the broker, (N,), and the least that any choice costs, proven."""
+
+    takes: Bools
+    least: float
+
+
+def cheapest(cost: Floats, effect: Floats, low: Floats, high: Floats, *, for_bound: bool) -> Whole | None:
+    """The cheapest choice found; None where there is none.
+
+    Parameters
+    ----------
+    cost : (N,) float64
+    effect : (N, D) float64
+    low, high : (D,) float64
+        Infinite where nothing is asked.
+    for_bound : bool
+        ``least`` holds for every choice inside the limits, and ``takes`` may be a trifle outside; else ``takes`` is
+        inside, and ``least`` holds for those choices only that are inside after rounding too.
+    """
+    model = cp_model.CpModel()
+    takes = [model.new_bool_var("") for _ in range(len(cost))]
+    less, more = (np.floor, np.ceil) if for_bound else (np.ceil, np.floor)
+    for column, least, most in zip(effect.T / UNIT, low / UNIT, high / UNIT, strict=True):
+        if np.isfinite(most):
+            model.add(_sum(takes, less(column)) <= int(more(most)))
+        if np.isfinite(least):
+            model.add(_sum(takes, more(column)) >= int(less(least)))
+    model.minimize(_sum(takes, np.floor(cost / UNIT)))
+    solver = _solver()
+    if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return None
+    return Whole(np.array(solver.values(takes), dtype=bool), float(np.floor(solver.best_objective_bound)) * UNIT)
+
+
+def _sum(variables: list[cp_model.IntVar], factors: Floats) -> cp_model.LinearExprT:
+    return cp_model.LinearExpr.weighted_sum(variables, factors.astype(np.int64).tolist())
+
+
+def _solver() -> cp_model.CpSolver:
+    """Without presolve, as in ``exact``."""
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.random_seed = 1
+    solver.parameters.cp_model_presolve = False
+    solver.parameters.linearization_level = 2
+    solver.parameters.absolute_gap_limit = CLOSE / UNIT
+    solver.parameters.max_deterministic_time = DETERMINISTIC_SECONDS
+    return solver
