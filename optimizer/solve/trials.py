@@ -89,9 +89,11 @@ def plans_at(
 
 
 def _second_looks(trial: _Trial, first: State, largest: tuple[Options, Ints], proof: Proof) -> Iterator[State]:
-    """Plans once the scarce brokers are decided, where few replicas move that need not; once the largest replicas are,
-    and of a relaxation towards smaller ones, where few move at all."""
-    if first.moves - np.count_nonzero(trial.options.needed) <= MANY_MOVES:
+    """Plans once the scarce brokers are decided, where all bands hold and few replicas move that need not; once the
+    largest replicas are, and of a relaxation towards smaller ones, where few move at all."""
+    free_moves = first.moves - np.count_nonzero(trial.options.needed)
+    # Where a band is left broken the next round may mend it for less.
+    if free_moves <= MANY_MOVES and violation(trial.problem, first.loads) <= SETTLED:
         scarce = scarce_decided(trial.problem, trial.priced, proof.prices)
         if scarce:
             whole = trial.decided(*scarce, proof.bound)
