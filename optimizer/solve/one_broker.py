@@ -16,16 +16,25 @@ from ortools.sat.python import cp_model
 from optimizer.domain import Bands, Bools, Floats
 
 UNIT = 2.0**-30  # mean broker loads
+DUST = 1e-6  # of the dearest load
 CLOSE = 2.0**-14  # mean broker loads: a choice this near to its bound will do
 DETERMINISTIC_SECONDS = 0.2
 
 
 def scarcest(prices: Floats, loads: Floats, limits: Bands, must_empty: Bools) -> list[int]:
-    """Brokers whose load outside their bands costs something at the prices, the dearest first."""
+    """Brokers that are short of something: those with a price. First those whose load outside their bands costs most,
+    then those whose whole load does.
+
+    Parameters
+    ----------
+    prices, loads : (n, D) float64
+        In bytes per unit of load, and in that unit.
+    """
     beyond = np.maximum(np.maximum(loads - limits.upper, limits.lower - loads), 0)
-    worth = np.where(must_empty, 0.0, (np.abs(prices) * beyond).sum(axis=1))
-    order = np.argsort(-worth, kind="stable")
-    return [int(broker) for broker in order if worth[broker] > 0]
+    price = np.where(must_empty[:, None], 0.0, np.abs(prices))
+    worth = (price * np.maximum(loads, limits.lower)).sum(axis=1)
+    order = np.lexsort((-worth, -(price * beyond).sum(axis=1)))
+    return [int(broker) for broker in order if worth[broker] > DUST * worth.max()]
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,13 @@ from optimizer.solve.bands import DISK, REPLICAS, Demand, fullness, outside
 from optimizer.solve.exact import is_small
 from optimizer.solve.ownership import owner_slots
 from optimizer.solve.racks import hosting_rack_sizes, live_rack_sizes, rack_caps
-from optimizer.solve.search import CURVE_PRICES, PLAN_PRICES, SHORT_CURVE_PRICES, CurvePoint, Search
+from optimizer.solve.search import CURVE_PRICES, GAP, PLAN_PRICES, SHORT_CURVE_PRICES, CurvePoint, Search
 from optimizer.solve.shard_solver import NOT_SOLVED, PROGRESS
 from optimizer.solve.sharding import make_shards, replicas_stay_in_racks, seed_of, shard_counts
 
 SETTLED = 1e-9
 PATIENCE = 2
+CLOSER = 0.1  # a round that looks for fewer bytes has no other task
 WORTH = 0.003  # of the bytes copied: a round that saved less is the last one that looks for fewer
 
 
@@ -148,7 +149,8 @@ def search_for(state: ClusterState, settings: Settings, *, is_last: bool) -> Sea
     curve = CURVE_PRICES if len(state.brokers) <= solver.curve_brokers else SHORT_CURVE_PRICES
     prices = PLAN_PRICES[:1] if state.improving else PLAN_PRICES if state.balanced else curve
     asked = (policy.move_price,) if policy.move_price > 0 else prices
-    return Search(asked, policy.bytes_tolerance, solver.lp_seconds, state.improving, is_last)
+    gap = GAP * CLOSER if state.improving else GAP
+    return Search(asked, policy.bytes_tolerance, solver.lp_seconds, gap, state.improving, is_last)
 
 
 def next_round(state: ClusterState, settings: Settings, cluster_id: str, number: int, first: int) -> ClusterRound:

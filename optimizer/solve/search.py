@@ -12,6 +12,7 @@ from optimizer.solve.trials import BYTES_PRICE, MANY_MOVES, SETTLED, plans_at
 
 FREE_SHARE = 0.01  # of the moves: with less that need not be, none is to be had
 FEW_MOVES = 10  # a broker: a shard with more is asked for a rougher curve
+GAP = 1e-3
 PLAN_PRICES = (BYTES_PRICE, 0.03, 0.1)
 SHORT_CURVE_PRICES = (*PLAN_PRICES, 0.8, 4.0)
 ROUGH_PRICES = (BYTES_PRICE, 0.1, 0.3, 0.8)
@@ -30,6 +31,8 @@ class Search:
         Share of the least bytes that may be spent on fewer moves.
     lp_seconds : float
         Most that one linear program may take, in deterministic time.
+    gap : float
+        Share of the bytes copied that a plan for the least bytes may lie above its bound before more is tried.
     improves : bool
         Look for fewer bytes where every band holds and nothing has to move.
     is_last : bool
@@ -39,6 +42,7 @@ class Search:
     move_prices: tuple[float, ...] = PLAN_PRICES
     bytes_tolerance: float = 0.001
     lp_seconds: float = np.inf
+    gap: float = GAP
     improves: bool = False
     is_last: bool = False
 
@@ -75,7 +79,7 @@ def plans_of(problem: ShardProblem, options: Options, search: Search) -> tuple[l
         for price in search.move_prices:
             if plans and not _is_tried(problem, options, plans[0].state, price, search):
                 continue
-            for state, proven in plans_at(problem, options, price, proof, search.lp_seconds):
+            for state, proven in plans_at(problem, options, price, proof, lp_seconds=search.lp_seconds, gap=search.gap):
                 proof = proven
                 plans.append(Plan(_point(problem, options, price, state), state))
     except OutOfTime:

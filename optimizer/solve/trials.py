@@ -1,7 +1,7 @@
 """The plans of one price on moves: the rounded relaxation, and second looks where its plan is far from its bound."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,7 +21,6 @@ MORE_THRESHOLDS = (0.5, 0.9, 0.3, 0.7)
 TIE_BREAK = 0.001
 FEW_MOVES_TIE_BREAK = 0.0003  # many small replicas round well, but each is a move
 GAP_TIE_BREAK = 0.005  # smaller replicas still: more moves, and less lost when they are rounded
-GAP = 1e-3  # of the bytes copied: where a plan is further from its bound, more is tried
 MANY_MOVES = 400  # a shard with more averages out
 
 
@@ -37,6 +36,8 @@ class _Trial:
         Where each relaxation starts.
     lp_seconds : float
         Most that one linear program may take, in deterministic time.
+    gap : float
+        Share of the bytes copied that a plan may lie above its bound without a second look.
     """
 
     problem: ShardProblem
@@ -44,6 +45,7 @@ class _Trial:
     priced: Options
     base: State
     lp_seconds: float
+    gap: float
 
     def relaxed(self, tie_break: float) -> Relaxation:
         return relax(self.problem, self.priced, self.base, tie_break, self.lp_seconds)
@@ -54,7 +56,7 @@ class _Trial:
 
     def decided(self, decided: Options, rows: Ints, bound: float) -> State:
         """The plan once some replicas are decided, as a choice of the options whose ``rows`` these are."""
-        rest = _Trial(self.problem, self.options, decided, seed(self.problem, decided), self.lp_seconds)
+        rest = replace(self, priced=decided, base=seed(self.problem, decided))
         relaxation = rest.relaxed(TIE_BREAK)
         found = rest.rounded(relaxation, _roundings(relaxation, THRESHOLDS), bound)
         return State(np.where(found.replica >= 0, rows[found.replica], -1), found.target, found.loads)
@@ -63,7 +65,7 @@ class _Trial:
         """Whether a plan has a gap, measured by all that is copied, or leaves a broker outside its bands."""
         gap = moved_bytes(self.problem, self.options, state) - bound
         copied = self.problem.paid + max(bound, 0.0)
-        return violation(self.problem, state.loads) > SETTLED or gap > GAP * copied
+        return violation(self.problem, state.loads) > SETTLED or gap > self.gap * copied
 
 
 def _roundings(relaxation: Relaxation, thresholds: Sequence[float]) -> list[State]:
@@ -71,11 +73,12 @@ def _roundings(relaxation: Relaxation, thresholds: Sequence[float]) -> list[Stat
 
 
 def plans_at(
-    problem: ShardProblem, options: Options, price: float, proof: Proof | None, lp_seconds: float
+    problem: ShardProblem, options: Options, price: float, proof: Proof | None, *, lp_seconds: float, gap: float
 ) -> Iterator[tuple[State, Proof]]:
-    """The plans of a price on moves, in mean replica sizes, each with the proof of the first relaxation of all."""
+    """The plans of a price on moves, in mean replica sizes, each with the proof of the first relaxation of all; for the
+    limit and the gap see ``search.Search``."""
     priced = options.priced(problem.size, price * float(problem.size.mean()))
-    trial = _Trial(problem, options, priced, seed(problem, options), lp_seconds)
+    trial = _Trial(problem, options, priced, seed(problem, options), lp_seconds, gap)
     for_bytes = price <= BYTES_PRICE
     relaxation = trial.relaxed(TIE_BREAK if for_bytes else FEW_MOVES_TIE_BREAK)
     starts = _roundings(relaxation, THRESHOLDS if price < FEW_MOVES_PRICE else MORE_THRESHOLDS)
@@ -89,17 +92,15 @@ def plans_at(
 
 
 def _second_looks(trial: _Trial, first: State, largest: tuple[Options, Ints], proof: Proof) -> Iterator[State]:
-    """Plans once the scarce brokers are decided, where all bands hold and few replicas move that need not; once the
-    largest replicas are, and of a relaxation towards smaller ones, where few move at all."""
+    """The plan once the scarce brokers are decided, where these are few, all bands hold, and few replicas move that
+    need not; else, where few move at all, once the largest are, and of a relaxation towards smaller ones."""
     free_moves = first.moves - np.count_nonzero(trial.options.needed)
     # Where a band is left broken the next round may mend it for less.
     if free_moves <= MANY_MOVES and violation(trial.problem, first.loads) <= SETTLED:
         scarce = scarce_decided(trial.problem, trial.priced, proof.prices)
         if scarce:
-            whole = trial.decided(*scarce, proof.bound)
-            yield whole
-            if not trial.is_far(whole, proof.bound):
-                return
+            yield trial.decided(*scarce, proof.bound)
+            return
     if first.moves <= MANY_MOVES:
         yield trial.decided(*largest, proof.bound)
         again = trial.relaxed(GAP_TIE_BREAK)
