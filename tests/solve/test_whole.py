@@ -125,7 +125,7 @@ def test_the_bound_names_the_broker_that_it_keeps() -> None:
 
 
 def test_brokers_with_a_price_come_by_what_their_breach_costs() -> None:
-    """Then by what all their load costs; without a price it costs nothing, and a broker to empty has no band to keep."""
+    """Then by what all their load costs. Without a price it costs nothing; a broker to empty has no band to keep."""
     loads, ones = np.array([[3.0], [2.0], [9.0], [1.0], [5.0]]), np.ones((5, 1))
     prices = np.array([[1.0], [4.0], [0.0], [7.0], [1.0]])
     leaving = np.array([False, False, False, False, True])
