@@ -18,9 +18,9 @@ from optimizer.solve.shard import ShardProblem
 from optimizer.solve.shard_solver import solve_shard
 
 
-def problem_of(seed: int) -> ShardProblem:
-    """A drifted cluster as one shard."""
-    cluster = cluster_of(generate("S", "drift", seed), "drift")
+def problem_of(seed: int, scenario: str = "drift") -> ShardProblem:
+    """A cluster as one shard."""
+    cluster = cluster_of(generate("S", scenario, seed), scenario)
     brokers, partitions = cluster.brokers, cluster.partitions
     loads = broker_loads(len(brokers), partitions.replicas, replica_weights(partitions))
     frame = ClusterFrame(brokers, bands(cluster, Policy()), loads, load_scale(brokers, demand_of(partitions)))
@@ -50,6 +50,13 @@ def test_a_grown_cluster_has_a_curve_of_four_points() -> None:
     points = found.curve
     assert len(points) == 4
     assert min(p.moves for p in points) > 0.9 * max(p.moves for p in points) > 700
+
+
+def test_where_nearly_all_moves_must_be_there_is_one_plan() -> None:
+    """Other prices on moves would only leave brokers outside their bands."""
+    found = solve_shard(problem_of(2, "legacy"), Search(CURVE_PRICES))
+    assert found.violation_after < 1e-9
+    assert [point.move_price for point in found.curve] == [CURVE_PRICES[0]]
 
 
 @pytest.mark.slow

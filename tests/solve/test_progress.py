@@ -126,6 +126,17 @@ def test_bytes_above_the_bound_are_remembered_until_the_bands_hold() -> None:
     assert state.open and state.improving
 
 
+def test_a_round_for_fewer_bytes_looks_closer_at_one_price() -> None:
+    """It asks for the least bytes alone, and for a second look where a round before would not."""
+    state = state_of()
+    first = next_round(state, Settings(), "c", 0, 0)
+    close_round(state, [Status(3, objective_bytes=1000, bound_bytes=900.0)], first)
+    improving = next_round(state, Settings(), "c", 1, 0)
+    assert improving.search.improves
+    assert improving.search.move_prices == PLAN_PRICES[:1]
+    assert improving.search.gap < first.search.gap
+
+
 @pytest.mark.parametrize(("disordered", "working"), [(0, 3), (1, 6)])
 def test_later_rounds_have_the_shards_that_need_work(disordered: int, working: int) -> None:
     """Where only bands are left to mend, brokers of shards that are inside theirs take no part."""
