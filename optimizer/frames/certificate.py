@@ -135,10 +135,15 @@ def bound_rows(placement: DataFrame, states: Mapping[str, Solved], run: Run) -> 
     of_more = _terms(placement, {c: (states[c].brokers, [price]) for c, price in more.items()}, most)
     for c, price in more.items():
         proven[c] = max(proven[c], _best(of_more, c, [price], frames[c].bands, ("cluster",)), key=_bound)
-    gaps = {c: frames[c] for c, s in states.items() if may_be_whole(s, moved[c], max(0.0, proven[c].bound))}
+    known = {c: max(proven[c].bound, terms[c, 0].forced, _flow(s)) for c, s in states.items()}
+    gaps = {c: frames[c] for c, s in states.items() if may_be_whole(s, moved[c], known[c])}
     for c, (bound, broker_id) in whole_bounds(placement, gaps, {c: proven[c].prices for c in gaps}).items():
         proven[c] = max(proven[c], replace(proven[c], bound=bound, broker_id=broker_id), key=_bound)
     return [row for c, s in states.items() for row in _rows(s, terms[c, 0], proven[c], c, run)]
+
+
+def _flow(state: Solved) -> int:
+    return flow_bytes(state.loads_before, widen(state.limits, state.loads), state.loads)
 
 
 def _bound(proven: Lagrangian) -> float:
@@ -156,10 +161,9 @@ def _best(
 def _rows(state: Solved, sums: Row, proven: Lagrangian, cluster_id: str, run: Run) -> list[dict[str, object]]:
     """Rows of ``bounds`` of one cluster."""
     values = _searched(state, sums.moved)
-    limits = widen(state.limits, state.loads)
     values |= {
         "forced": (sums.forced, "replicas on brokers to empty, over the rack cap, and missing"),
-        "flow": (flow_bytes(state.loads_before, limits, state.loads), "disk that brokers must shed or receive"),
+        "flow": (_flow(state), "disk that brokers must shed or receive"),
         "lagrangian": (max(0, int(np.floor(proven.bound))), proven.detail),
     }
     best = max(values, key=lambda kind: values[kind][0])

@@ -80,7 +80,7 @@ def _one_task_each(
             return pd.DataFrame(columns=[field.split()[0] for field in schema.split(", ")])
 
     mine = placement.where(F.col("cluster_id").isin(*frames))
-    return mine.groupBy("cluster_id").applyInPandas(of_cluster, schema).orderBy("cluster_id").collect()
+    return mine.groupBy("cluster_id").applyInPandas(of_cluster, schema).collect()
 
 
 def prices_of_clusters(placement: DataFrame, frames: Mapping[str, ClusterFrame]) -> dict[str, Floats]:

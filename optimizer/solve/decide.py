@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.domain import Bands, Bools, Floats, Ints
+from optimizer.solve.bands import REPLICAS
 from optimizer.solve.charges import charges
 from optimizer.solve.one_broker import cheapest, scarcest
 from optimizer.solve.shard import Options, ShardProblem
@@ -59,7 +60,10 @@ def _decided(problem: ShardProblem, options: Options, prices: Floats, broker: in
     must = np.isinf(found.stay) & np.isfinite(found.change)
     free = np.flatnonzero(np.isfinite(found.stay) & np.isfinite(found.change))
     load = problem.loads[broker] + found.effect[must].sum(axis=0)
-    low, high = problem.lower[broker] - load, problem.upper[broker] - load
+    # Replicas are whole: half of one more lets in no other choice, and none that fills the band is rounded out of it.
+    spare = np.zeros(len(load))
+    spare[REPLICAS] = 0.5 / problem.scale[REPLICAS]
+    low, high = problem.lower[broker] - load - spare, problem.upper[broker] - load + spare
     whole = cheapest(found.change[free] - found.stay[free], found.effect[free], low, high, for_bound=False)
     if whole is None:
         return None
@@ -70,14 +74,14 @@ def _decided(problem: ShardProblem, options: Options, prices: Floats, broker: in
 
 def scarce_decided(problem: ShardProblem, options: Options, prices: Floats) -> tuple[Options, Ints] | None:
     """The options, and which rows they are, once the scarce brokers are decided, one after the other; None where these
-    are not few."""
+    are not few, or nothing comes of it."""
     scarce = scarcest(prices, problem.loads, Bands((), problem.lower, problem.upper), problem.must_empty)
     if not 0 < len(scarce) <= FEW_BROKERS:
         return None
-    rows = np.arange(len(options.partition))
+    rows, any_ = np.arange(len(options.partition)), False
     for broker in scarce:
         decided = _decided(problem, options, prices, broker)
         if decided:
             options, kept = decided
-            rows = rows[kept]
-    return options, rows
+            rows, any_ = rows[kept], True
+    return (options, rows) if any_ else None

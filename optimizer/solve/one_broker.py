@@ -16,6 +16,7 @@ from ortools.sat.python import cp_model
 from optimizer.domain import Bands, Bools, Floats
 
 UNIT = 2.0**-30  # mean broker loads
+MOST = 2.0**31  # mean broker loads, of all candidates together: whole units fit 64 bits
 DUST = 1e-6  # of the dearest load
 CLOSE = 2.0**-14  # mean broker loads: a choice this near to its bound will do
 DETERMINISTIC_SECONDS = 0.2
@@ -46,7 +47,7 @@ class Whole:
 
 
 def cheapest(cost: Floats, effect: Floats, low: Floats, high: Floats, *, for_bound: bool) -> Whole | None:
-    """The cheapest choice found; None where there is none.
+    """The cheapest choice found; None where none is, or numbers are out of all proportion.
 
     Parameters
     ----------
@@ -58,14 +59,16 @@ def cheapest(cost: Floats, effect: Floats, low: Floats, high: Floats, *, for_bou
         ``least`` holds for every choice inside the limits, and ``takes`` may be a trifle outside; else ``takes`` is
         inside, and ``least`` holds for those choices only that are inside after rounding too.
     """
+    if max((float(np.abs(x[np.isfinite(x)]).sum()) for x in (cost, effect, low, high)), default=0.0) > MOST:
+        return None
     model = cp_model.CpModel()
     takes = [model.new_bool_var("") for _ in range(len(cost))]
-    less, more = (np.floor, np.ceil) if for_bound else (np.ceil, np.floor)
+    down, up = (np.floor, np.ceil) if for_bound else (np.ceil, np.floor)
     for column, least, most in zip(effect.T / UNIT, low / UNIT, high / UNIT, strict=True):
         if np.isfinite(most):
-            model.add(_sum(takes, less(column)) <= int(more(most)))
+            model.add(_sum(takes, down(column)) <= int(up(most)))
         if np.isfinite(least):
-            model.add(_sum(takes, more(column)) >= int(less(least)))
+            model.add(_sum(takes, up(column)) >= int(down(least)))
     model.minimize(_sum(takes, np.floor(cost / UNIT)))
     solver = _solver()
     if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):

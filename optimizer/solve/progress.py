@@ -19,7 +19,7 @@ from optimizer.solve.sharding import make_shards, replicas_stay_in_racks, seed_o
 
 SETTLED = 1e-9
 PATIENCE = 2
-CLOSER = 0.1  # a round that looks for fewer bytes has no other task
+CLOSER = 0.3  # a round that looks for fewer bytes has no other task
 WORTH = 0.003  # of the bytes copied: a round that saved less is the last one that looks for fewer
 
 
@@ -147,7 +147,7 @@ def search_for(state: ClusterState, settings: Settings, *, is_last: bool) -> Sea
     longer one on smaller clusters."""
     policy, solver = settings.policy, settings.solver
     curve = CURVE_PRICES if len(state.brokers) <= solver.curve_brokers else SHORT_CURVE_PRICES
-    prices = PLAN_PRICES[:1] if state.improving else PLAN_PRICES if state.balanced else curve
+    prices = PLAN_PRICES if state.balanced else curve
     asked = (policy.move_price,) if policy.move_price > 0 else prices
     gap = GAP * CLOSER if state.improving else GAP
     return Search(asked, policy.bytes_tolerance, solver.lp_seconds, gap, state.improving, is_last)
@@ -182,7 +182,8 @@ def next_round(state: ClusterState, settings: Settings, cluster_id: str, number:
     # A partition makes one move a round: there may be as many more rounds as the longest list is long.
     is_last = number + 1 >= knobs.rounds + int(state.demand.replication_factor.max())
     search = search_for(state, settings, is_last=is_last)
-    gap = knobs.shard_gap if counts.sum() > 1 else knobs.cluster_gap
+    # What the tolerance has spent on fewer moves is not to be had back.
+    gap = max(knobs.shard_gap if counts.sum() > 1 else knobs.cluster_gap, settings.policy.bytes_tolerance)
     return ClusterRound(frame, numbered, number, mends, search, gap)
 
 

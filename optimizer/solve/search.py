@@ -26,7 +26,8 @@ class Search:
     Parameters
     ----------
     move_prices : tuple of float
-        Prices of one move, in mean replica sizes; the first gives the bound.
+        Prices of one move, in mean replica sizes; the first gives the bound, and is all that an improving round
+        tries.
     bytes_tolerance : float
         Share of the least bytes that may be spent on fewer moves.
     lp_seconds : float
@@ -76,7 +77,7 @@ def plans_of(problem: ShardProblem, options: Options, search: Search) -> tuple[l
     plans: list[Plan] = []
     proof: Proof | None = None
     try:
-        for price in search.move_prices:
+        for price in search.move_prices[:1] if search.improves else search.move_prices:
             if plans and not _is_tried(problem, options, plans[0].state, price, search):
                 continue
             for state, proven in plans_at(problem, options, price, proof, lp_seconds=search.lp_seconds, gap=search.gap):

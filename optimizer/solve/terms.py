@@ -69,7 +69,7 @@ class _Chunk:
     def least(self) -> Floats:
         """Cost of the cheapest placement, (N,)."""
         cheapest = self.sets.cheapest(self.cost, self.rack, self.replication_factor)
-        return np.asarray(np.where(self.frozen | (cheapest >= FORBIDDEN), self.home, cheapest))
+        return np.asarray(np.where(self.frozen | (cheapest >= FORBIDDEN / 2), self.home, cheapest))
 
     def split(self, broker: int) -> Floats:
         """Cost of the cheapest placement without a broker and with it, (N, 2)."""
@@ -78,7 +78,7 @@ class _Chunk:
         without = self.sets.cheapest(others, self.rack, self.replication_factor)
         beside = self.sets.cheapest(others, self.rack, self.replication_factor - 1, taken=int(self.rack[broker]))
         both = np.stack([without, self.cost[:, broker] + beside], axis=1)
-        both[both >= FORBIDDEN] = np.inf
+        both[both >= FORBIDDEN / 2] = np.inf
         stays = np.flatnonzero(self.frozen | np.isinf(both).all(axis=1))
         both[stays] = np.inf
         both[stays, (self.replicas[stays] == broker).any(axis=1).astype(np.int64)] = self.home[stays]
@@ -138,10 +138,13 @@ class _RackSets:
         for number, (cap, count, floor, g) in enumerate(zip(*np.unravel_index(rules, shape), strict=True)):
             rows = of == number
             asked = {r: max(min(floor, int(self.sizes[g, r])) - (r == taken), 0) for r in blocks}
+            if sum(asked.values()) > count:
+                total[rows] = FORBIDDEN
+                continue
             kept = {r: np.sort(_smallest(block[rows], cap - (r == taken)), axis=1) for r, block in blocks.items()}
             least = [kept[r][:, :n] for r, n in asked.items() if n]
             rest = np.concatenate([kept[r][:, n:] for r, n in asked.items()], axis=1)
-            free = _smallest(rest, max(count - sum(asked.values()), 0))
+            free = _smallest(rest, count - sum(asked.values()))
             total[rows] = np.concatenate([*least, free], axis=1).sum(axis=1)
         return total
 

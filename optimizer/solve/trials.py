@@ -54,7 +54,7 @@ class _Trial:
         pool = Neighbourhood(self.problem, self.priced, relaxation.near_replica, relaxation.near_target)
         return best_rounding(pool, self.base, starts, bound)
 
-    def decided(self, decided: Options, rows: Ints, bound: float) -> State:
+    def once(self, decided: Options, rows: Ints, bound: float) -> State:
         """The plan once some replicas are decided, as a choice of the options whose ``rows`` these are."""
         rest = replace(self, priced=decided, base=seed(self.problem, decided))
         relaxation = rest.relaxed(TIE_BREAK)
@@ -82,7 +82,7 @@ def plans_at(
     for_bytes = price <= BYTES_PRICE
     relaxation = trial.relaxed(TIE_BREAK if for_bytes else FEW_MOVES_TIE_BREAK)
     starts = _roundings(relaxation, THRESHOLDS if price < FEW_MOVES_PRICE else MORE_THRESHOLDS)
-    largest = largest_decided(relaxation, priced) if for_bytes else None  # of the columns that a proof takes away
+    largest = largest_decided(relaxation, priced) if for_bytes else None  # before ``prove`` drops columns
     proof = proof or prove(relaxation, options)
     first = trial.rounded(relaxation, starts, proof.bound)
     yield first, proof
@@ -93,15 +93,17 @@ def plans_at(
 
 def _second_looks(trial: _Trial, first: State, largest: tuple[Options, Ints], proof: Proof) -> Iterator[State]:
     """The plan once the scarce brokers are decided, where these are few, all bands hold, and few replicas move that
-    need not; else, where few move at all, once the largest are, and of a relaxation towards smaller ones."""
+    need not; where it is far too and few move at all, one with the largest decided, and one towards smaller ones."""
     free_moves = first.moves - np.count_nonzero(trial.options.needed)
     # Where a band is left broken the next round may mend it for less.
     if free_moves <= MANY_MOVES and violation(trial.problem, first.loads) <= SETTLED:
         scarce = scarce_decided(trial.problem, trial.priced, proof.prices)
         if scarce:
-            yield trial.decided(*scarce, proof.bound)
-            return
+            found = trial.once(*scarce, proof.bound)
+            yield found
+            if not trial.is_far(found, proof.bound):
+                return
     if first.moves <= MANY_MOVES:
-        yield trial.decided(*largest, proof.bound)
+        yield trial.once(*largest, proof.bound)
         again = trial.relaxed(GAP_TIE_BREAK)
         yield trial.rounded(again, _roundings(again, THRESHOLDS), proof.bound)

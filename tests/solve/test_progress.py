@@ -126,14 +126,21 @@ def test_bytes_above_the_bound_are_remembered_until_the_bands_hold() -> None:
     assert state.open and state.improving
 
 
-def test_a_round_for_fewer_bytes_looks_closer_at_one_price() -> None:
-    """It asks for the least bytes alone, and for a second look where a round before would not."""
+@pytest.mark.parametrize(("tolerance", "another"), [(0.0, True), (0.01, False)])
+def test_bytes_spent_on_fewer_moves_are_not_looked_for(tolerance: float, another: bool) -> None:
+    """Half a percent above the bound is no reason for another round where the policy lets a percent be spent."""
+    state, settings = state_of(), build({"policy": {"bytes_tolerance": tolerance}})
+    close_round(state, [Status(3, objective_bytes=1000, bound_bytes=995.0)], next_round(state, settings, "c", 0, 0))
+    assert state.improving is another
+
+
+def test_a_round_for_fewer_bytes_looks_closer() -> None:
+    """It takes a second look where a round before would not."""
     state = state_of()
     first = next_round(state, Settings(), "c", 0, 0)
     close_round(state, [Status(3, objective_bytes=1000, bound_bytes=900.0)], first)
     improving = next_round(state, Settings(), "c", 1, 0)
     assert improving.search.improves
-    assert improving.search.move_prices == PLAN_PRICES[:1]
     assert improving.search.gap < first.search.gap
 
 

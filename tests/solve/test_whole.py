@@ -1,12 +1,13 @@
 """One broker's bands with whole replicas: the choice that is cheapest, what it proves, and plans that it decides."""
 
 import itertools
+import math
 from dataclasses import replace
 from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from benchmarks.generate import generate
@@ -15,10 +16,12 @@ from optimizer.configuration import build, read_toml
 from optimizer.domain import Bands, Cluster
 from optimizer.settings import Policy
 from optimizer.solve.assemble import ClusterFrame
-from optimizer.solve.bands import broker_loads, replica_weights
+from optimizer.solve.bands import DISK, bands, broker_loads, demand_of, load_scale, replica_weights
+from optimizer.solve.bound import usable_prices, widen
+from optimizer.solve.decide import scarce_decided
 from optimizer.solve.one_broker import CLOSE, cheapest, scarcest
 from optimizer.solve.terms import partition_terms, split_terms
-from optimizer.solve.whole_bound import best_whole_bound
+from optimizer.solve.whole_bound import best_whole_bound, whole_bound
 from setup.paths import HOME
 from tests.solve.clusters import (
     bounds,
@@ -32,17 +35,21 @@ from tests.solve.clusters import (
     tiny_with_policies,
 )
 from tests.solve.test_plans import RELAXED
+from tests.solve.test_swaps import as_shard
 
 EIGHTH = 0.125
+MOST_PLANS = 400
 SETTINGS = build(read_toml(HOME / "conf" / "default.toml"))
 
 
 @st.composite
 def choices(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Cost, effect, low and high of up to eight candidates and two resources; in eighths, which are whole units."""
+    """Cost, effect, low and high of up to eight candidates and two resources, in whole units; costs in eighths, or in
+    steps so small that the first choice found may be near enough."""
     count = draw(st.integers(1, 8))
     eighths = st.integers(-20, 20).map(lambda n: n * EIGHTH)
-    cost = draw(st.lists(eighths, min_size=count, max_size=count))
+    step = draw(st.sampled_from([EIGHTH, CLOSE / 16]))
+    cost = [n * step for n in draw(st.lists(st.integers(-20, 20), min_size=count, max_size=count))]
     effect = draw(st.lists(st.tuples(eighths, eighths), min_size=count, max_size=count))
     low = draw(st.tuples(eighths, st.just(-np.inf) | eighths))
     width = draw(st.tuples(st.integers(0, 30), st.integers(0, 30) | st.just(np.inf)))
@@ -76,7 +83,13 @@ def test_rounding_lets_everything_in_for_a_bound_and_nothing_out_for_a_plan(for_
     assert found.takes.tolist() == [inside]
 
 
+def stranded() -> Cluster:
+    """RF 2 on two racks; the second has a broker that only keeps what it holds, and one that is to be emptied."""
+    return make_cluster(make_brokers([0, 1, 0, 1], draining=(3,), excluded=(1,)), make_partitions([[0, 1]], [1]))
+
+
 @RELAXED
+@example(stranded(), 1, Random(1))
 @given(tiny_clusters() | tiny_with_policies(), st.integers(0, 3), st.randoms(use_true_random=False))
 def test_terms_without_and_with_a_broker_are_the_least_of_their_sets(
     cluster: Cluster, broker: int, random: Random
@@ -94,6 +107,28 @@ def test_terms_without_and_with_a_broker_are_the_least_of_their_sets(
             copied = len(set(chosen) - held) * int(partitions.size_bytes[row])
             priced = sum(float(prices[b] @ weights[row]) for b in chosen)
             assert split[row, int(broker in chosen)] <= copied + priced + 1e-9
+
+
+@RELAXED
+@given(tiny_clusters() | tiny_with_policies(), st.randoms(use_true_random=False))
+def test_no_plan_as_balanced_moves_less_than_a_whole_bound(cluster: Cluster, random: Random) -> None:
+    """At any prices, for any broker, and of all placements that keep the rules and the bands of one of them."""
+    brokers, partitions = cluster.brokers, cluster.partitions
+    choices = [legal_sets(cluster, row) for row in range(len(partitions))]
+    assume(0 < math.prod(len(sets) for sets in choices) <= MOST_PLANS)
+    width, weights = partitions.replicas.shape[1], replica_weights(partitions)
+    plans = [np.array([[*s, *[-1] * (width - len(s))] for s in sets]) for sets in itertools.product(*choices)]
+    loads = np.array([broker_loads(len(brokers), plan, weights) for plan in plans])
+    reached = random.randrange(len(plans))
+    limits, scale = widen(bands(cluster, Policy()), loads[reached]), load_scale(brokers, demand_of(partitions))
+    inside = ((loads >= limits.lower) & (loads <= limits.upper)).all(axis=(1, 2))
+    least = min(moved_bytes(cluster, plans[i]) for i in np.flatnonzero(inside))
+    before = broker_loads(len(brokers), partitions.replicas, weights)
+    frame = ClusterFrame(brokers, limits, before, scale)
+    drawn = np.array([[random.choice([0, random.uniform(-9, 9)]) for _ in range(3)] for _ in range(len(brokers))])
+    prices = usable_prices(drawn * scale[DISK] / scale, limits)
+    for broker in range(len(brokers)):
+        assert np.floor(whole_bound(frame, partitions, prices, plans[reached], broker)) <= least
 
 
 def shed_by_whole_replicas() -> Cluster:
@@ -130,6 +165,60 @@ def test_brokers_with_a_price_come_by_what_their_breach_costs() -> None:
     prices = np.array([[1.0], [4.0], [0.0], [7.0], [1.0]])
     leaving = np.array([False, False, False, False, True])
     assert scarcest(prices, loads, Bands((), ones, ones), leaving) == [1, 0, 3]
+
+
+def test_a_scarce_broker_gives_up_the_least_bytes_that_do() -> None:
+    """Of replicas of many sizes those leave that bring the broker into its band at the least bytes, and only they may;
+    each row is still of the partition that it was of."""
+    sizes = [37, 41, 53, 59, 61, 67, 71, 73, 79, 83]
+    replicas = [[b] for b in range(1, 6) for _ in range(5)] + [[0]] * len(sizes)
+    cluster = make_cluster(make_brokers([0] * 6), make_partitions(replicas, [60] * 25 + sizes))
+    problem, options = as_shard(cluster, Policy(disk_band=0.1, replicas_band=9.0, in_band=9.0))
+    prices = np.zeros((6, 3))
+    prices[0, DISK] = 1.0
+    found = scarce_decided(problem, options, prices)
+    assert found is not None
+    decided, rows = found
+    assert (options.partition[rows] == decided.partition).all()
+    assert (options.allowed[rows] | ~decided.allowed).all()
+    go = np.flatnonzero(decided.needed) - 25
+    over = float((problem.loads[0] - problem.upper[0])[DISK] * problem.scale[DISK])
+    fits = (sum(c) for n in range(len(sizes) + 1) for c in itertools.combinations(sizes, n) if sum(c) >= over)
+    assert sum(sizes[i] for i in go) == min(fits)
+    assert set(decided.partition[decided.source == 0].tolist()) == set((go + 25).tolist())
+    assert not decided.allowed[:, 0].any()
+
+
+def test_a_band_of_replicas_may_be_filled_to_its_end() -> None:
+    """A broker that must end with just so many replicas is decided, though a third of a load has no whole number."""
+    cluster = make_cluster(make_brokers([0] * 3), make_partitions([[0]] * 5 + [[1], [2]], [60] * 7))
+    problem, options = as_shard(cluster, Policy(disk_band=9.0, replicas_band=0.0, in_band=9.0))
+    most = np.array([[3.0, 9.0, 9.0], [2.0, 9.0, 9.0], [2.0, 9.0, 9.0]])
+    exact = replace(problem, lower=most * [1, 0, 0] / problem.scale[0], upper=most / problem.scale[0])
+    prices = np.zeros((3, 3))
+    prices[0, 0] = 1.0
+    found = scarce_decided(exact, options, prices)
+    assert found is not None
+    assert found[0].needed.sum() == 2
+
+
+def test_brokers_that_are_not_few_are_not_decided() -> None:
+    """What is decided for one leaves less to the next."""
+    cluster = shed_by_whole_replicas()
+    problem, options = as_shard(cluster, Policy(disk_band=0.1))
+    assert scarce_decided(problem, options, np.ones((8, 3))) is None
+    assert scarce_decided(problem, options, np.zeros((8, 3))) is None
+
+
+def test_bytes_that_are_paid_count_once_for_a_partition() -> None:
+    """Also for one with several rows: one for each of its replicas that must leave a broker, and one for the rest."""
+    replicas = [[0, 1], [2, 3], [2, 4], [3, 4]]
+    cluster = make_cluster(make_brokers([0] * 5, draining=(0, 1)), make_partitions(replicas, [100, 10, 10, 10]))
+    problem, _ = as_shard(cluster, Policy())
+    assert len(problem.row) > len(np.unique(problem.row))
+    moved = replace(problem, on_original=problem.on_original & (problem.row > 0)[:, None])
+    assert problem.paid == 0
+    assert moved.paid * problem.scale[DISK] == pytest.approx(200)
 
 
 @pytest.mark.slow
