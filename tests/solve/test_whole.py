@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from benchmarks.generate import generate
 from benchmarks.in_memory import cluster_of, solve
 from optimizer.configuration import build, read_toml
-from optimizer.domain import Bands, Cluster
+from optimizer.domain import FIXED, FREE, Bands, Cluster
 from optimizer.settings import Policy
+from optimizer.solve import one_broker
 from optimizer.solve.assemble import ClusterFrame
 from optimizer.solve.bands import DISK, bands, broker_loads, demand_of, load_scale, replica_weights
 from optimizer.solve.bound import usable_prices, widen
@@ -72,6 +73,21 @@ def test_cheapest_choice_is_the_one_found_by_trying_all(
         optimum = min(float(takes @ cost) for takes in inside)
         assert any((found.takes == takes).all() for takes in inside)
         assert optimum - CLOSE <= found.least <= optimum <= found.takes @ cost <= optimum + CLOSE
+
+
+def test_a_choice_that_is_near_enough_proves_no_more_than_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the search ends before its best, the bound is that of the search, not the cost of what it found."""
+    monkeypatch.setattr(one_broker, "CLOSE", 2.0**20)
+    generator, early = np.random.default_rng(1), 0
+    for _ in range(20):
+        cost, effect = (generator.integers(1, 30, (2, 9)) * EIGHTH).astype(np.float64)
+        tried = np.array(list(itertools.product([False, True], repeat=9)))
+        optimum = (tried @ cost)[tried @ effect >= 7].min()
+        found = cheapest(cost, effect[:, None], np.array([7.0]), np.array([np.inf]), for_bound=True)
+        assert found is not None
+        assert found.least <= optimum <= found.takes @ cost
+        early += optimum < found.takes @ cost
+    assert early
 
 
 @pytest.mark.parametrize(("for_bound", "inside"), [(True, True), (False, False)])
@@ -146,6 +162,19 @@ def test_whole_replicas_prove_what_prices_cannot() -> None:
     assert moved_bytes(cluster, planned.replicas) == 120 == whole + 1
 
 
+def test_what_may_not_leave_the_broker_is_part_of_its_load() -> None:
+    """With half of its replicas fixed, the others prove the same."""
+    cluster = shed_by_whole_replicas()
+    planned = plan_one_shard(cluster, Policy(disk_band=0.1, replicas_band=2.0, in_band=9.0))
+    mobility = np.where(np.arange(len(cluster.partitions)) % 2, FIXED, FREE)
+    staying = replace(cluster.partitions, mobility=np.where(planned.replicas[:, 0] == 0, mobility, FREE))
+    loads = broker_loads(8, staying.replicas, replica_weights(staying))
+    frame = ClusterFrame(cluster.brokers, planned.limits, loads, planned.scale)
+    prices = np.zeros((8, 3))
+    prices[0, DISK] = 1.0
+    assert int(whole_bound(frame, staying, prices, planned.replicas, 0)) == 119
+
+
 def test_the_bound_names_the_broker_that_it_keeps() -> None:
     """It is the one that is short of something at the prices; where none is, nothing is proven."""
     cluster = shed_by_whole_replicas()
@@ -187,6 +216,22 @@ def test_a_scarce_broker_gives_up_the_least_bytes_that_do() -> None:
     assert sum(sizes[i] for i in go) == min(fits)
     assert set(decided.partition[decided.source == 0].tolist()) == set((go + 25).tolist())
     assert not decided.allowed[:, 0].any()
+
+
+def test_rows_are_those_of_the_first_options_after_two_decisions() -> None:
+    """What the first broker closes is gone when the second is decided."""
+    sizes = [37, 41, 53, 59, 61, 67, 71, 73, 79, 83]
+    replicas = [[0]] * len(sizes) + [[b] for b in range(2, 9) for _ in range(5)] + [[1]] * len(sizes)
+    cluster = make_cluster(make_brokers([0] * 9), make_partitions(replicas, [*sizes, *[60] * 35, *sizes]))
+    problem, options = as_shard(cluster, Policy(disk_band=0.1, replicas_band=9.0, in_band=9.0))
+    prices = np.zeros((9, 3))
+    prices[:2, DISK] = 1.0
+    found = scarce_decided(problem, options, prices)
+    assert found is not None
+    decided, rows = found
+    assert set(decided.source[decided.needed[decided.partition]].tolist()) == {0, 1}
+    assert (options.partition[rows] == decided.partition).all()
+    assert (options.source[rows] == decided.source).all()
 
 
 def test_a_band_of_replicas_may_be_filled_to_its_end() -> None:
