@@ -75,7 +75,7 @@ VARIANTS = (
     Variant("one rounding, at a half", ((trials, "THRESHOLDS", (0.5,)),)),
     Variant("one price on moves", tuple((progress, name, (0.003,)) for name in PRICES)),
     Variant("nothing more where a gap is left", ((progress, "GAP", np.inf),)),
-    Variant("no further rounds for fewer bytes", knobs=(("shard_gap", 1.0),)),
+    Variant("no further rounds for fewer bytes", knobs=(("shard_gap", 1.0), ("cluster_gap", 1.0))),
     Variant("penalty in one stage", ((improve, "PENALTIES", (improve.VIOLATION,)),)),
     Variant("no narrower bands where brokers stay outside", ((improve, "SPARE", 0.0),)),
     Variant("rounding alone, no exchange", ((improve, "improve", _as_rounded),)),
