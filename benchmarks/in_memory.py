@@ -14,12 +14,12 @@ import pandas as pd
 from benchmarks.run import BAND_NAMES
 from optimizer.domain import Cluster, Floats, Ints
 from optimizer.frames.cluster import to_cluster
-from optimizer.frames.cluster_bounds import has_wide_gap, may_be_whole
+from optimizer.frames.cluster_bounds import frame_of, has_wide_gap, may_be_whole
 from optimizer.frames.rounds import stable_number
 from optimizer.settings import Policy, Settings
-from optimizer.solve.assemble import ClusterFrame, assemble
+from optimizer.solve.assemble import assemble
 from optimizer.solve.bands import DISK, bands_for, broker_loads, demand_of, load_scale, replica_weights
-from optimizer.solve.bound import band_price, copies_of, flow_bytes, forced_bytes, usable_prices, widen
+from optimizer.solve.bound import band_price, copies_of, flow_bytes, forced_bytes, usable_prices
 from optimizer.solve.cluster_prices import cluster_prices
 from optimizer.solve.ownership import must_change_racks
 from optimizer.solve.progress import ClusterRound, ClusterState, close_round, next_round
@@ -194,8 +194,8 @@ def _round(cluster: Cluster, task: ClusterRound, current: Ints) -> list[_Status]
 
 def _bound(cluster: Cluster, state: ClusterState, after: Ints) -> int:
     brokers, partitions = cluster.brokers, cluster.partitions
-    limits = widen(state.limits, state.loads)
-    frame = ClusterFrame(brokers, limits, state.loads_before, state.scale)
+    frame = frame_of(state)
+    limits = frame.bands
     moved = int((copies_of(partitions.replicas, after) * partitions.size_bytes).sum())
 
     def proven(prices: Floats) -> tuple[float, Floats]:

@@ -28,7 +28,7 @@ from optimizer.frames.cluster_bounds import (
     whole_bounds,
 )
 from optimizer.solve.bands import DISK, REPLICAS
-from optimizer.solve.bound import band_price, copies_of, flow_bytes, flow_prices, forced_bytes, usable_prices, widen
+from optimizer.solve.bound import band_price, copies_of, flow_bytes, flow_prices, forced_bytes, usable_prices
 from optimizer.solve.class_prices import Classes, class_prices
 from optimizer.solve.exact import whole_limits
 from optimizer.solve.sharding import replicas_stay_in_racks
@@ -122,7 +122,7 @@ def _searched(state: Solved, moved_bytes: int) -> dict[str, tuple[int, str]]:
 def bound_rows(placement: DataFrame, states: Mapping[str, Solved], run: Run) -> list[dict[str, object]]:
     """Rows of ``bounds``: forced, flow and lagrangian of each cluster, against bands widened to what the plan
     reached, and what a search has proven."""
-    frames = {cluster_id: frame_of(s, widen(s.limits, s.loads)) for cluster_id, s in states.items()}
+    frames = {cluster_id: frame_of(s) for cluster_id, s in states.items()}
     brokers, scales = ({c: getattr(s, name) for c, s in states.items()} for name in ("brokers", "scale"))
     classes = classes_of(placement, brokers, scales)
     prices = {c: _candidates(s, classes[c], frames[c].bands) for c, s in states.items()}
@@ -135,15 +135,13 @@ def bound_rows(placement: DataFrame, states: Mapping[str, Solved], run: Run) -> 
     of_more = _terms(placement, {c: (states[c].brokers, [price]) for c, price in more.items()}, most)
     for c, price in more.items():
         proven[c] = max(proven[c], _best(of_more, c, [price], frames[c].bands, ("cluster",)), key=_bound)
-    known = {c: max(proven[c].bound, terms[c, 0].forced, _flow(s)) for c, s in states.items()}
+    flow = {c: flow_bytes(frames[c].loads, frames[c].bands, s.loads) for c, s in states.items()}
+    known = {c: max(proven[c].bound, terms[c, 0].forced, flow[c]) for c in states}
     gaps = {c: frames[c] for c, s in states.items() if may_be_whole(s, moved[c], known[c])}
     for c, (bound, broker_id) in whole_bounds(placement, gaps, {c: proven[c].prices for c in gaps}).items():
         proven[c] = max(proven[c], replace(proven[c], bound=bound, broker_id=broker_id), key=_bound)
-    return [row for c, s in states.items() for row in _rows(s, terms[c, 0], proven[c], c, run)]
-
-
-def _flow(state: Solved) -> int:
-    return flow_bytes(state.loads_before, widen(state.limits, state.loads), state.loads)
+    key = {c: {"cluster_id": c, "run_id": run.run_id} for c in states}
+    return [key[c] | row for c, s in states.items() for row in _rows(s, terms[c, 0], flow[c], proven[c])]
 
 
 def _bound(proven: Lagrangian) -> float:
@@ -158,19 +156,17 @@ def _best(
     return Lagrangian(bounds[best], prices[best], sources[best])
 
 
-def _rows(state: Solved, sums: Row, proven: Lagrangian, cluster_id: str, run: Run) -> list[dict[str, object]]:
-    """Rows of ``bounds`` of one cluster."""
+def _rows(state: Solved, sums: Row, flow: int, proven: Lagrangian) -> list[dict[str, object]]:
+    """What ``bounds`` says of one cluster."""
     values = _searched(state, sums.moved)
     values |= {
         "forced": (sums.forced, "replicas on brokers to empty, over the rack cap, and missing"),
-        "flow": (_flow(state), "disk that brokers must shed or receive"),
+        "flow": (flow, "disk that brokers must shed or receive"),
         "lagrangian": (max(0, int(np.floor(proven.bound))), proven.detail),
     }
     best = max(values, key=lambda kind: values[kind][0])
     return [
         {
-            "cluster_id": cluster_id,
-            "run_id": run.run_id,
             "kind": kind,
             "bound_bytes": value,
             "gap_percent": gap_percent(sums.moved, value),

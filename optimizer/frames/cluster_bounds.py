@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+import numpy as np
 import pandas as pd
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
@@ -11,7 +12,7 @@ from optimizer.domain import Bands, Brokers, Floats, Ints, Partitions
 from optimizer.frames.cluster import replica_matrix, to_partitions
 from optimizer.solve.assemble import ClusterFrame
 from optimizer.solve.bands import DISK, REPLICAS, Demand
-from optimizer.solve.bound import usable_prices
+from optimizer.solve.bound import usable_prices, widen
 from optimizer.solve.cluster_prices import cluster_prices, is_small_enough
 from optimizer.solve.whole_bound import best_whole_bound
 
@@ -55,9 +56,9 @@ def reached_by(frame: pd.DataFrame, ids: Ints, width: int) -> Ints:
     return replica_matrix(rows["current"], ids, width=width)
 
 
-def frame_of(state: Solved, limits: Bands) -> ClusterFrame:
-    """A cluster before the plan, with the bands that its bound speaks of."""
-    return ClusterFrame(state.brokers, limits, state.loads_before, state.scale)
+def frame_of(state: Solved) -> ClusterFrame:
+    """A cluster before the plan, with the bands that its bound speaks of: widened to what the plan reached."""
+    return ClusterFrame(state.brokers, widen(state.limits, state.loads), state.loads_before, state.scale)
 
 
 def _one_task_each(
@@ -72,13 +73,15 @@ def _one_task_each(
     def of_cluster(frame: pd.DataFrame) -> pd.DataFrame:
         cluster_id = str(frame["cluster_id"].iloc[0])
         ids = frames[cluster_id].brokers.ids
-        partitions = to_partitions(frame.sort_values(["topic", "partition"], kind="stable"), ids)
+        partitions = to_partitions(frame, ids)
         reached = reached_by(frame, ids, partitions.replicas.shape[1])
         try:
             return pd.DataFrame([{"cluster_id": cluster_id, **found_by(cluster_id, partitions, reached)}])
         except Exception:
             return pd.DataFrame(columns=[field.split()[0] for field in schema.split(", ")])
 
+    if not frames:
+        return []
     mine = placement.where(F.col("cluster_id").isin(*frames))
     return mine.groupBy("cluster_id").applyInPandas(of_cluster, schema).collect()
 
@@ -90,9 +93,9 @@ def prices_of_clusters(placement: DataFrame, frames: Mapping[str, ClusterFrame])
         return {"prices": cluster_prices(frames[cluster_id], partitions, reached).ravel().tolist()}
 
     found = {}
-    for row in _one_task_each(placement, frames, prices, PRICES) if frames else []:
+    for row in _one_task_each(placement, frames, prices, PRICES):
         frame = frames[row.cluster_id]
-        absolute = pd.Series(row.prices).to_numpy().reshape(frame.loads.shape) * (frame.scale[DISK] / frame.scale)
+        absolute = np.array(row.prices).reshape(frame.loads.shape) * (frame.scale[DISK] / frame.scale)
         found[row.cluster_id] = usable_prices(absolute, frame.bands)
     return found
 
@@ -106,5 +109,5 @@ def whole_bounds(
         bound, broker_id = best_whole_bound(frames[cluster_id], partitions, prices[cluster_id], reached)
         return {"bound_bytes": bound, "broker_id": broker_id}
 
-    rows = _one_task_each(placement, frames, whole, WHOLE) if frames else []
+    rows = _one_task_each(placement, frames, whole, WHOLE)
     return {row.cluster_id: (row.bound_bytes, row.broker_id) for row in rows if row.broker_id is not None}

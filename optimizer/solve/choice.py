@@ -62,6 +62,11 @@ def moved_cost(options: Options, state: State) -> float:
     return float(options.cost[state.replica[p], state.target[p]].sum())
 
 
+def free_moves(options: Options, state: State) -> int:
+    """Moves of the choice that need not be."""
+    return state.moves - int(np.count_nonzero(options.needed))
+
+
 def moved_bytes(problem: ShardProblem, options: Options, state: State) -> float:
     """The same without a price on moves."""
     p = np.flatnonzero(state.replica >= 0)

@@ -19,6 +19,7 @@ from ortools.sat.python import cp_model
 
 from optimizer.domain import FIXED, FORCED_ONLY, Bands, Bools, Ints
 from optimizer.settings import NO_LIMIT
+from optimizer.solve.cp_sat import careful_solver
 from optimizer.solve.shard import PAD, ShardProblem
 
 MOST_CELLS = 1000
@@ -76,9 +77,7 @@ def solve_small(problem: ShardProblem, hint: Bools) -> Placement | None:
     model.minimize(cp_model.LinearExpr.weighted_sum(flat, cost.ravel().tolist()))
     for variable, value in zip(flat, hint.ravel().tolist(), strict=True):
         model.add_hint(variable, value)
-    solver = _solver()
-    is_inside = keeps_rules(problem, hint)
-    solver.parameters.max_deterministic_time = DETERMINISTIC_SECONDS if is_inside else FEASIBILITY_SECONDS
+    solver = careful_solver(DETERMINISTIC_SECONDS if keeps_rules(problem, hint) else FEASIBILITY_SECONDS)
     status = solver.solve(model)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None
@@ -88,17 +87,6 @@ def solve_small(problem: ShardProblem, hint: Bools) -> Placement | None:
     # The objective is bytes * (most_copies + 1) + copies, and its bound a float.
     bound = int(np.floor(solver.best_objective_bound - 2 * np.spacing(abs(solver.best_objective_bound))))
     return Placement(found, max(0, -((most_copies - bound) // (most_copies + 1))))
-
-
-def _solver() -> cp_model.CpSolver:
-    """One worker and a fixed seed. Without presolve: that of OR-Tools 9.15 calls some of these models infeasible that
-    have a solution, and what it proves could be as wrong. The linear relaxation of all rows brings more."""
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.random_seed = 1
-    solver.parameters.cp_model_presolve = False
-    solver.parameters.linearization_level = 2
-    return solver
 
 
 def _domain(problem: ShardProblem) -> tuple[Bools, Bools]:

@@ -14,9 +14,10 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from optimizer.domain import Bands, Bools, Floats
+from optimizer.solve.cp_sat import careful_solver
 
 UNIT = 2.0**-30  # mean broker loads
-MOST = 2.0**31  # mean broker loads, of all candidates together: whole units fit 64 bits
+MOST = 2.0**22  # mean broker loads, of all candidates together: the bound is a float, exact up to 2^53 units
 DUST = 1e-6  # of the dearest load
 CLOSE = 2.0**-14  # mean broker loads: a choice this near to its bound will do
 DETERMINISTIC_SECONDS = 0.2
@@ -70,7 +71,8 @@ def cheapest(cost: Floats, effect: Floats, low: Floats, high: Floats, *, for_bou
         if np.isfinite(least):
             model.add(_sum(takes, up(column)) >= int(down(least)))
     model.minimize(_sum(takes, np.floor(cost / UNIT)))
-    solver = _solver()
+    solver = careful_solver(DETERMINISTIC_SECONDS)
+    solver.parameters.absolute_gap_limit = CLOSE / UNIT
     if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None
     return Whole(np.array(solver.values(takes), dtype=bool), float(np.floor(solver.best_objective_bound)) * UNIT)
@@ -78,15 +80,3 @@ def cheapest(cost: Floats, effect: Floats, low: Floats, high: Floats, *, for_bou
 
 def _sum(variables: list[cp_model.IntVar], factors: Floats) -> cp_model.LinearExprT:
     return cp_model.LinearExpr.weighted_sum(variables, factors.astype(np.int64).tolist())
-
-
-def _solver() -> cp_model.CpSolver:
-    """Without presolve, as in ``exact``."""
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.random_seed = 1
-    solver.parameters.cp_model_presolve = False
-    solver.parameters.linearization_level = 2
-    solver.parameters.absolute_gap_limit = CLOSE / UNIT
-    solver.parameters.max_deterministic_time = DETERMINISTIC_SECONDS
-    return solver

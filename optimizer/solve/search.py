@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optimizer.solve.choice import State, moved_cost, violation
+from optimizer.solve.choice import State, free_moves, moved_cost, violation
 from optimizer.solve.glop import OutOfTime
 from optimizer.solve.relaxation import Proof
 from optimizer.solve.shard import Options, ShardProblem
@@ -93,9 +93,9 @@ def _is_tried(problem: ShardProblem, options: Options, first: State, price: floa
     """Whether a price is tried after the first plan: where there are many moves, hardly fewer are to be had, and only a
     cluster that is one shard is shown so, if there are any to be had: moves that need not be."""
     if first.moves > MANY_MOVES:
-        may_be_fewer = first.moves - np.count_nonzero(options.needed) > FREE_SHARE * first.moves
+        may_be_fewer = free_moves(options, first) > FREE_SHARE * first.moves
         is_asked = problem.is_cluster and search.move_prices == CURVE_PRICES
-        return bool(may_be_fewer and is_asked and price in ROUGH_PRICES)
+        return may_be_fewer and is_asked and price in ROUGH_PRICES
     return first.moves <= FEW_MOVES * len(first.loads) or price in PLAN_PRICES or price in ROUGH_PRICES
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optimizer.domain import Ints
-from optimizer.solve.choice import State, moved_bytes, seed, violation
+from optimizer.solve.choice import State, free_moves, moved_bytes, seed, violation
 from optimizer.solve.decide import scarce_decided
 from optimizer.solve.dive import largest_decided
 from optimizer.solve.improve import Neighbourhood, best_rounding
@@ -94,9 +94,8 @@ def plans_at(
 def _second_looks(trial: _Trial, first: State, largest: tuple[Options, Ints], proof: Proof) -> Iterator[State]:
     """The plan once the scarce brokers are decided, where these are few, all bands hold, and few replicas move that
     need not; where it is far too and few move at all, one with the largest decided, and one towards smaller ones."""
-    free_moves = first.moves - np.count_nonzero(trial.options.needed)
     # Where a band is left broken the next round may mend it for less.
-    if free_moves <= MANY_MOVES and violation(trial.problem, first.loads) <= SETTLED:
+    if free_moves(trial.options, first) <= MANY_MOVES and violation(trial.problem, first.loads) <= SETTLED:
         scarce = scarce_decided(trial.problem, trial.priced, proof.prices)
         if scarce:
             found = trial.once(*scarce, proof.bound)
