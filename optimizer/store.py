@@ -145,8 +145,9 @@ class Store:
         if not self.exists(table):
             raise _missing(table, self.warehouse)
         jvm: Any = self.spark.sparkContext._jvm
-        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self.spark._jsparkSession, self.path(table))
-        none = jvm.scala.Option.empty()
+        logs = getattr(jvm, "org.apache.spark.sql.delta.DeltaLog")
+        log = logs.forTable(self.spark._jsparkSession, self.path(table))
+        none = getattr(jvm, "scala.Option").empty()
         return int(log.update(False, none, none).version())
 
     def read(self, table: str, *, version: int, run_id: str) -> DataFrame:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from optimizer.jvm_names import keep_names
 from setup.jars import DELTA
 from setup.java import spark_java
 from setup.paths import HOME
@@ -50,6 +51,7 @@ def spark(spark_environment: None, tmp_path_factory: pytest.TempPathFactory) -> 
     for name, value in FAST.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
+    keep_names(session)
     yield session
     session.stop()
 
