@@ -35,8 +35,9 @@ _PROVES = {
         "copies less than the larger of the two."
     ),
     "lagrangian": (
-        "Prices on the brokers' bands turn the problem into independent choices of single partitions. Whatever the "
-        "prices, the cheapest choices together copy no more than any plan within the bands."
+        "Prices on the brokers' bands turn the problem into independent choices of single partitions, and of whole "
+        "replicas for one broker where the remark says so. Whatever the prices, the cheapest choices together copy no "
+        "more than any plan within the bands."
     ),
     "search": (
         "On a cluster as small as this one branch and bound goes through all placements at once. What it had not ruled "

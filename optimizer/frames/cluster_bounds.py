@@ -1,5 +1,6 @@
 """What one task can tell about a whole cluster where the passes over its partitions leave a gap (``certificate``)."""
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
@@ -16,10 +17,11 @@ from optimizer.solve.bound import usable_prices, widen
 from optimizer.solve.cluster_prices import cluster_prices, is_small_enough
 from optimizer.solve.whole_bound import best_whole_bound
 
-PRICES = "cluster_id string, prices array<double>"
-WHOLE = "cluster_id string, bound_bytes double, broker_id int"
+PRICES = "cluster_id string, problem string, prices array<double>"
+WHOLE = "cluster_id string, problem string, bound_bytes double, broker_id int"
 WIDE_GAP = 2e-3  # between the plan and a bound of several shards: prices that agree are worth a relaxation
 GAP = 1e-3  # between the plan and a bound by prices: a bound by whole replicas is tried
+_LOG = logging.getLogger(__name__)
 
 
 class Solved(Protocol):
@@ -67,23 +69,29 @@ def _one_task_each(
     found_by: Callable[[str, Partitions, Ints], dict[str, object]],
     schema: str,
 ) -> list[Row]:
-    """What a function finds about each cluster from its partitions and the replicas after the plan; no row where it
-    fails: the other bounds stand."""
+    """What a function finds about each cluster from its partitions and the replicas after the plan; no row, but a
+    warning, where it fails: the other bounds stand."""
 
     def of_cluster(frame: pd.DataFrame) -> pd.DataFrame:
         cluster_id = str(frame["cluster_id"].iloc[0])
         ids = frames[cluster_id].brokers.ids
         partitions = to_partitions(frame, ids)
         reached = reached_by(frame, ids, partitions.replicas.shape[1])
+        row: dict[str, object] = dict.fromkeys(field.split()[0] for field in schema.split(", "))
         try:
-            return pd.DataFrame([{"cluster_id": cluster_id, **found_by(cluster_id, partitions, reached)}])
-        except Exception:
-            return pd.DataFrame(columns=[field.split()[0] for field in schema.split(", ")])
+            row |= found_by(cluster_id, partitions, reached)
+        except Exception as error:
+            row["problem"] = f"{type(error).__name__}: {error}"
+        return pd.DataFrame([row | {"cluster_id": cluster_id}], dtype=object)
 
     if not frames:
         return []
     mine = placement.where(F.col("cluster_id").isin(*frames))
-    return mine.groupBy("cluster_id").applyInPandas(of_cluster, schema).collect()
+    rows = mine.groupBy("cluster_id").applyInPandas(of_cluster, schema).collect()
+    for row in rows:
+        if row.problem:
+            _LOG.warning("cluster %s: one of its bounds is left out, the others stand: %s", row.cluster_id, row.problem)
+    return [row for row in rows if not row.problem]
 
 
 def prices_of_clusters(placement: DataFrame, frames: Mapping[str, ClusterFrame]) -> dict[str, Floats]:

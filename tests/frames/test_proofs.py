@@ -6,6 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from optimizer.configuration import build
+from optimizer.frames import cluster_bounds
 from optimizer.stages import Frames
 from tests.frames import planned
 
@@ -55,3 +56,21 @@ def test_leaders_have_bounds_of_their_own(small: Frames) -> None:
     texts = {row.kind: " ".join(row.content.split()) for row in small["documents"].collect()}
     assert f"changes fewer than {bound} leader" in texts["summary"]
     assert f"changes fewer than {bound} leader" in texts["report"]
+
+
+def test_bound_whose_task_fails_is_left_out_with_a_warning(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The other bounds stand, and the warning names cluster and cause."""
+
+    def fails(*_: object) -> tuple[float, int | None]:
+        raise ArithmeticError("no such price")
+
+    monkeypatch.setattr(cluster_bounds, "best_whole_bound", fails)
+    monkeypatch.setattr(cluster_bounds, "GAP", -1.0)
+    bounds = planned.solved(planned.run_of(spark), planned.cluster())["bounds"].collect()
+    assert "whole replicas" not in " ".join(row.detail for row in bounds)
+    assert {"forced", "flow", "lagrangian"} <= {row.kind for row in bounds}
+    assert [record.getMessage() for record in caplog.records if "bound" in record.getMessage()] == [
+        "cluster a: one of its bounds is left out, the others stand: ArithmeticError: no such price"
+    ]
