@@ -174,13 +174,12 @@ def _execute(names: Sequence[str], options: argparse.Namespace) -> None:
     from pyspark.sql import SparkSession
 
     from optimizer.frames.emit import written_paths
-    from optimizer.jvm_names import keep_names
     from optimizer.pipeline import run_stages, stages_named
     from optimizer.resources import Meter
+    from optimizer.session import session
     from optimizer.stages import Run
 
-    spark = SparkSession.builder.getOrCreate()
-    keep_names(spark)
+    spark = session(SparkSession.builder)
     meter = Meter(spark, sys.stderr)
     try:
         run = Run(spark, run_id, settings, os.environ.get("BALLAST_CODE_VERSION", "unknown"))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from optimizer.jvm_names import keep_names
+from optimizer.session import session
 from setup.jars import DELTA
 from setup.java import spark_java
 from setup.paths import HOME
@@ -50,10 +50,9 @@ def spark(spark_environment: None, tmp_path_factory: pytest.TempPathFactory) -> 
     builder = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("spark-warehouse")))
     for name, value in FAST.items():
         builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    keep_names(session)
-    yield session
-    session.stop()
+    made = session(builder)
+    yield made
+    made.stop()
 
 
 @pytest.fixture(scope="session")

@@ -103,7 +103,7 @@ def prices_of_clusters(placement: DataFrame, frames: Mapping[str, ClusterFrame])
     found = {}
     for row in _one_task_each(placement, frames, prices, PRICES):
         frame = frames[row.cluster_id]
-        absolute = np.array(row.prices).reshape(frame.loads.shape) * (frame.scale[DISK] / frame.scale)
+        absolute = np.array(row.prices, dtype=np.float64).reshape(frame.loads.shape) * (frame.scale[DISK] / frame.scale)
         found[row.cluster_id] = usable_prices(absolute, frame.bands)
     return found
 

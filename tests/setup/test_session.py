@@ -1,6 +1,8 @@
 """The session that all tests share."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from pyspark.errors.utils import is_debugging_enabled
@@ -41,3 +43,16 @@ def test_settings_are_those_of_a_run(spark: SparkSession) -> None:
 def test_the_lines_of_calls_are_not_noted(spark: SparkSession) -> None:
     """PySpark does not ask the JVM for the origin of every column: it took a third of the driver's CPU."""
     assert is_debugging_enabled() is False
+
+
+def test_a_commit_is_summed_up_without_a_list_of_its_files(spark: SparkSession, tmp_path: Path) -> None:
+    """The checksum file is written, by the class that the settings name, and holds counts alone."""
+    spark.range(3).write.format("delta").save(str(tmp_path))
+    summed_up = json.loads((tmp_path / "_delta_log" / f"{0:020}.crc").read_text())
+    assert summed_up["numFiles"] > 0
+    assert "allFiles" not in summed_up
+    jvm: Any = spark.sparkContext._jvm
+    manager = getattr(jvm, "org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager").create(
+        getattr(jvm, "org.apache.hadoop.fs.Path")(str(tmp_path)), spark._jsparkSession.sessionState().newHadoopConf()
+    )
+    assert manager.getClass().getSimpleName() == "FileSystemBasedCheckpointFileManager"

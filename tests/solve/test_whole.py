@@ -90,6 +90,13 @@ def test_a_choice_that_is_near_enough_proves_no_more_than_the_best(monkeypatch: 
     assert early
 
 
+def test_numbers_that_a_float_could_not_tell_apart_are_not_tried() -> None:
+    """The bound is in units of 2^-30 and a float: exact up to 2^53 of them."""
+    effect, free = np.array([[1.0]]), np.array([np.inf])
+    assert cheapest(np.array([2.0**22]), effect, -free, free, for_bound=True) is not None
+    assert cheapest(np.array([2.0**22 + 1]), effect, -free, free, for_bound=True) is None
+
+
 @pytest.mark.parametrize(("for_bound", "inside"), [(True, True), (False, False)])
 def test_rounding_lets_everything_in_for_a_bound_and_nothing_out_for_a_plan(for_bound: bool, inside: bool) -> None:
     """A load that meets its limit to a hundredth of a unit counts as inside for a bound, and as outside for a plan."""
