@@ -140,8 +140,8 @@ def bound_rows(placement: DataFrame, states: Mapping[str, Solved], run: Run) -> 
     gaps = {c: frames[c] for c, s in states.items() if may_be_whole(s, moved[c], known[c])}
     for c, (bound, broker_id) in whole_bounds(placement, gaps, {c: proven[c].prices for c in gaps}).items():
         proven[c] = max(proven[c], replace(proven[c], bound=bound, broker_id=broker_id), key=_bound)
-    key = {c: {"cluster_id": c, "run_id": run.run_id} for c in states}
-    return [key[c] | row for c, s in states.items() for row in _rows(s, terms[c, 0], flow[c], proven[c])]
+    rows = {c: _rows(s, terms[c, 0], flow[c], proven[c]) for c, s in states.items()}
+    return [{"cluster_id": c, "run_id": run.run_id, **row} for c in states for row in rows[c]]
 
 
 def _bound(proven: Lagrangian) -> float:

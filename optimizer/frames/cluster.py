@@ -88,6 +88,15 @@ def to_cluster(partitions: pd.DataFrame, brokers: pd.DataFrame, cluster_id: str)
     return Cluster(cluster_id, hosts, to_partitions(partitions, hosts.ids))
 
 
+def column_names(schema: str) -> list[str]:
+    """The columns of a schema as text, in order.
+
+    >>> column_names("cluster_id string, prices array<double>")
+    ['cluster_id', 'prices']
+    """
+    return [field.split()[0] for field in schema.split(", ")]
+
+
 def with_nulls(frame: pd.DataFrame) -> pd.DataFrame:
     """The frame with None for every missing value: Spark refuses NaN where it wants text or an array."""
     columns = {

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from optimizer.domain import Bands, Brokers, Floats, Ints, Partitions
-from optimizer.frames.cluster import replica_matrix, to_partitions
+from optimizer.frames.cluster import column_names, replica_matrix, to_partitions
 from optimizer.solve.assemble import ClusterFrame
 from optimizer.solve.bands import DISK, REPLICAS, Demand
 from optimizer.solve.bound import usable_prices, widen
@@ -77,7 +77,7 @@ def _one_task_each(
         ids = frames[cluster_id].brokers.ids
         partitions = to_partitions(frame, ids)
         reached = reached_by(frame, ids, partitions.replicas.shape[1])
-        row: dict[str, object] = dict.fromkeys(field.split()[0] for field in schema.split(", "))
+        row: dict[str, object] = dict.fromkeys(column_names(schema))
         try:
             row |= found_by(cluster_id, partitions, reached)
         except Exception as error:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 import schemas
 from optimizer.domain import Bands, Brokers, Floats, Ints, Partitions
-from optimizer.frames.cluster import replica_lists, replica_matrix, to_partitions, with_nulls
+from optimizer.frames.cluster import column_names, replica_lists, replica_matrix, to_partitions, with_nulls
 from optimizer.frames.factors import TOO_FEW_BROKERS
 from optimizer.frames.pins import PIN_LEAVES
 from optimizer.settings import Policy
@@ -30,7 +30,7 @@ COLUMNS = (
 FEWER_OR_ROOM = "ask for fewer, or let more brokers accept replicas"
 MORE_OR_LESS_IN_SYNC = "ask for more, or lower min.insync.replicas first"
 _REMEDIES = {"in flight": "wait until it is done and plan again", "topic excluded": "take it out of exclude_topics"}
-NAMES = [field.split()[0] for field in COLUMNS.split(", ")]
+NAMES = column_names(COLUMNS)
 
 
 @dataclass(frozen=True)

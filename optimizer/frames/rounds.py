@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 
 from optimizer.domain import Bools, Brokers, Floats, Ints
 from optimizer.errors import WorkerGone
-from optimizer.frames.cluster import replica_matrix, to_partitions, with_nulls
+from optimizer.frames.cluster import column_names, replica_matrix, to_partitions, with_nulls
 from optimizer.settings import NO_LIMIT
 from optimizer.solve.assemble import assemble
 from optimizer.solve.bands import outside
@@ -79,7 +79,7 @@ def _expand_cluster(frame: pd.DataFrame, task: ClusterRound) -> pd.DataFrame:
 
 def expand(placement: DataFrame, tasks: dict[str, ClusterRound]) -> DataFrame:
     """Partitions of the clusters of this round, once per shard that holds a replica."""
-    columns = [field.split()[0] for field in SHARD_INPUT.split(", ")]
+    columns = column_names(SHARD_INPUT)
 
     def rows(batches: Iterable[pd.DataFrame]) -> Iterable[pd.DataFrame]:
         for batch in batches:
@@ -168,7 +168,7 @@ def _failed_row(task: ClusterRound, shard: int, error: Exception) -> dict[str, o
 
 def solve_group(frame: pd.DataFrame, tasks: dict[str, ClusterRound], gone: Collection[int] = ()) -> pd.DataFrame:
     """Solve one shard, unless its worker is ``gone``: its moves and one status row, columns of SHARD_OUTPUT."""
-    columns = [field.split()[0] for field in SHARD_OUTPUT.split(", ")]
+    columns = column_names(SHARD_OUTPUT)
     cluster_id, shard = str(frame["cluster_id"].iloc[0]), int(frame["shard"].iloc[0])
     task = tasks[cluster_id]
     started = time.process_time()
