@@ -112,20 +112,19 @@ def run_stage(stage: Stage, run: Run, store: Store) -> None:
     many = _reads_many_rows(stage, run, store)
     if many:
         _compile_for_many_rows(run)
+    about = {
+        "code_version": run.code_version,
+        "config_hash": run.settings.config_hash(),
+        "config_json": run.settings.planning_json(),
+    }
     with _released(run), _plain_errors(stage):
-        writes = store.write_all(stage.build(inputs, run), run_id=run.run_id, few_rows=bool(stage.reads) and not many)
+        frames = stage.build(inputs, run)
+        store.begin(run_id=run.run_id, **about)
+        writes = store.write_all(frames, run_id=run.run_id, few_rows=bool(stage.reads) and not many)
         stored = {table: store.read(table, version=version, run_id=run.run_id) for table, version in writes.items()}
         if stage.gate:
             stage.gate({**inputs, **stored}, run)
-        store.record_run(
-            run_id=run.run_id,
-            stage=stage.name,
-            code_version=run.code_version,
-            config_hash=run.settings.config_hash(),
-            config_json=run.settings.planning_json(),
-            reads=reads,
-            writes=writes,
-        )
+        store.record_run(run_id=run.run_id, stage=stage.name, **about, reads=reads, writes=writes)
         if stage.publish:
             stage.publish({**inputs, **stored}, run)
 

@@ -53,6 +53,8 @@ WRITERS = {
     "documents": "emit",
 }
 
+# What ``runs`` calls the row that a run puts there before its first row in any other table.
+BEGIN = "begin"
 # People read these tables with engines that can't follow deletion vectors, and return nulls under column mapping.
 # Reads select by run: statistics of the first two columns (cluster and run) are all that skips a file.
 _PROPERTIES = {"delta.enableDeletionVectors": "false", "delta.dataSkippingNumIndexedCols": "2"}
@@ -98,7 +100,8 @@ class Store:
         self.warehouse = warehouse.rstrip("/") if "://" in warehouse else os.path.abspath(warehouse)
         self.spark = spark
         self._ensured: set[str] = set()
-        self._empty: set[str] = set()
+        self._new_runs: set[str] = set()
+        self._touched: set[tuple[str, str]] = set()
         self._records: dict[str, dict[str, RunRecord]] = {}
         self._written: dict[tuple[str, str], tuple[int, str]] = {}
         self._keeps_rows = keeps_rows
@@ -121,7 +124,6 @@ class Store:
         if table in self._ensured:
             return
         contract = _contract(table)
-        is_new = not self.exists(table)
         with _one_line(table):
             builder = DeltaTable.createIfNotExists(self.spark).location(self.path(table))
             builder = builder.addColumns(contract.schema).comment(contract.doc)
@@ -131,8 +133,6 @@ class Store:
                 builder = builder.property(f"delta.constraints.{name}", expression)
             builder.execute()
         self._ensured.add(table)
-        if is_new:
-            self._empty.add(table)
 
     def latest_version(self, table: str) -> int:
         """Version of the newest commit.
@@ -228,6 +228,17 @@ class Store:
         """How many rows of a run were written; 0 before."""
         return int(self._fingerprint_of(table, run_id).partition(":")[0] or 0)
 
+    def begin(self, *, run_id: str, code_version: str, config_hash: str, config_json: str) -> None:
+        """Note in ``runs`` that a run will write, unless it holds the run; to be called before the run's first write.
+
+        No table has rows of a run that was not there: they are appended without looking, which for the tables of a run
+        takes a quarter of its CPU time (docs/decisions/0010-begun-runs.md).
+        """
+        if not self._load_records(run_id):
+            about = {"code_version": code_version, "config_hash": config_hash, "config_json": config_json}
+            self.record_run(run_id=run_id, stage=BEGIN, **about, reads={}, writes={})
+            self._new_runs.add(run_id)
+
     def record_run(
         self,
         *,
@@ -276,10 +287,10 @@ class Store:
     def _replace(self, table: str, rows: DataFrame, run_id: str) -> int:
         """Append where the run has no rows yet (a fifth of the time of a replacement), else replace them."""
         where = f"run_id = {_literal(run_id)}"
-        is_first = table in self._empty or (
+        is_first = (run_id in self._new_runs and (table, run_id) not in self._touched) or (
             self.spark.read.format("delta").load(self.path(table)).where(where).isEmpty()
         )
-        self._empty.discard(table)
+        self._touched.add((table, run_id))
         self._put(table, rows, None if is_first else where)
         return self.latest_version(table)
 

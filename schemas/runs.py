@@ -9,11 +9,11 @@ VERSIONS = T.MapType(TEXT, LONG, valueContainsNull=False)
 
 RUNS = Table(
     name="runs",
-    doc="One stage of one run: with it any past plan can be recomputed and compared.",
+    doc="One stage of one run, and that the run has begun: with it any past plan can be recomputed and compared.",
     columns=(
         column("cluster_id", TEXT, "always '*': a run spans its clusters"),
         column("run_id", TEXT, "run"),
-        column("stage", TEXT, "stage"),
+        column("stage", TEXT, "stage; `begin`: written before the run's first row in any other table"),
         column("code_version", TEXT, "version of the code"),
         column("config_hash", TEXT, "sha256 of the configuration"),
         column("config_json", TEXT, "the configuration, secrets left out"),

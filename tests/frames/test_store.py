@@ -1,5 +1,6 @@
 """The Delta store: contracts, idempotence by content, pinned versions."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import schemas
 from optimizer.errors import BallastError, StageError
-from optimizer.store import WRITERS, RunRecord, Store
+from optimizer.store import BEGIN, WRITERS, RunRecord, Store
 
 BROKER = {
     "cluster_id": "c",
@@ -42,6 +43,11 @@ def record(store: Store, version: int, *, run_id: str = "r1") -> RunRecord:
         reads={"bronze_records": 3},
         writes={"brokers": version},
     )
+
+
+def begin(store: Store, run_id: str) -> None:
+    """What a run's first stage notes before it writes."""
+    store.begin(run_id=run_id, code_version="v", config_hash="h", config_json="{}")
 
 
 @pytest.fixture
@@ -97,6 +103,52 @@ def test_changed_rows_replace_those_of_their_run_only(spark: SparkSession, store
     assert [r.rack for r in store.read("brokers", version=new, run_id="r1").collect()] == ["h"]
     assert [r.rack for r in store.read("brokers", version=old, run_id="r1").collect()] == [None]
     assert store.read("brokers", version=new, run_id="it's").count() == 1
+
+
+def test_a_run_that_broke_off_before_its_record_is_replaced(spark: SparkSession, store: Store) -> None:
+    """The next process, or the same one, finds the rows of a run that had only begun; no row is there twice."""
+    begin(store, "r1")
+    store.write("brokers", brokers(spark, {}, {"broker_id": 2}), run_id="r1")
+    store.write("brokers", brokers(spark, {}, {"broker_id": 3}), run_id="r1")
+    again = Store(store.warehouse, spark)
+    begin(again, "r1")
+    version = again.write("brokers", brokers(spark, {}, {"broker_id": 4}), run_id="r1")
+    assert sorted(r.broker_id for r in again.read("brokers", version=version, run_id="r1").collect()) == [1, 4]
+
+
+def test_a_run_begins_once(spark: SparkSession, store: Store) -> None:
+    """Its mark says which code and configuration began it, and stays whatever continues it."""
+    begin(store, "r1")
+    mark = store.run_record("r1", BEGIN)
+    assert mark is not None
+    assert (mark.code_version, mark.reads, mark.writes) == ("v", {}, {})
+    again = Store(store.warehouse, spark)
+    again.begin(run_id="r1", code_version="other", config_hash="h", config_json="{}")
+    assert again.run_record("r1", BEGIN) == mark
+    assert again.latest_version("runs") == store.latest_version("runs") == 1
+
+
+def jobs_of(spark: SparkSession, name: str, work: Callable[[], object]) -> int:
+    """How many Spark jobs a piece of work takes."""
+    context = spark.sparkContext
+    context.setJobGroup(name, name)
+    try:
+        work()
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+    return len(context.statusTracker().getJobIdsForGroup(name))
+
+
+def test_a_new_run_does_not_look_for_its_rows(spark: SparkSession, store: Store) -> None:
+    """In a table that holds other runs its rows are appended at once: fewer Spark jobs than where it has to ask."""
+    store.write("brokers", brokers(spark, {}), run_id="r1")
+    fresh, asking = Store(store.warehouse, spark), Store(store.warehouse, spark)
+    begin(fresh, "r2")
+    at_once = jobs_of(spark, "at once", lambda: fresh.write("brokers", brokers(spark, {}, run_id="r2"), run_id="r2"))
+    asked = jobs_of(spark, "asked", lambda: asking.write("brokers", brokers(spark, {}, run_id="r3"), run_id="r3"))
+    assert at_once < asked
+    modes = spark.sql(f"DESCRIBE HISTORY delta.`{store.path('brokers')}`").select("operationParameters.mode").collect()
+    assert [row.mode for row in modes] == ["Append", "Append", "Append", None]
 
 
 def test_tables_carry_their_contract(spark: SparkSession, store: Store) -> None:
