@@ -17,6 +17,7 @@ _WORST_FIRST = (
     "replication_factor",
     "topic_spread",
     "band",
+    "leader_band",
     "topic_leader_spread",
     "shard_failed",
     "shard_out_of_time",

@@ -7,6 +7,7 @@ and the bands of one broker are kept whole instead of priced (``cluster_bounds``
 search over all placements beside them: exact where it is what the plan moves.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -35,6 +36,7 @@ from optimizer.solve.sharding import replicas_stay_in_racks
 from optimizer.solve.terms import partition_terms
 from optimizer.stages import Run
 
+_LOG = logging.getLogger(__name__)
 ROWS_PER_CHUNK = 10_000
 TERMS = "cluster_id string, prices int, moved_bytes bigint, forced_bytes bigint, lagrangian_bytes bigint"
 SOURCES = ("shards", "classes", "classes and flow")
@@ -60,13 +62,19 @@ class Lagrangian:
         )
 
 
-def _candidates(state: Solved, classes: Classes, limits: Bands) -> list[Floats]:
-    """Prices in bytes per absolute unit of load, from each of SOURCES."""
-    leave = not replicas_stay_in_racks(state.brokers, state.demand.replication_factor)
-    of_classes = class_prices(state.brokers, classes, limits, state.scale, leave_racks=leave)
-    shards, of_classes = (p * (state.scale[DISK] / state.scale) for p in (state.prices, of_classes))
-    mixed = (of_classes + flow_prices(state.loads_before, limits)) / 2
-    return [usable_prices(prices, limits) for prices in (shards, of_classes, mixed)]
+def _candidates(cluster_id: str, state: Solved, classes: Classes, limits: Bands) -> list[Floats]:
+    """Prices in bytes per absolute unit of load, from each of SOURCES; those of the shards alone, with a warning, where
+    the classes' program fails."""
+    leave, per_load = not replicas_stay_in_racks(state.brokers, state.demand.replication_factor), state.scale[DISK]
+    prices = [state.prices * (per_load / state.scale)]
+    try:
+        of_classes = class_prices(state.brokers, classes, limits, state.scale, leave_racks=leave)
+    except ArithmeticError as error:
+        _LOG.warning("cluster %s: no prices from classes, the other bounds stand: %s", cluster_id, error)
+    else:
+        of_classes = of_classes * (per_load / state.scale)
+        prices += [of_classes, (of_classes + flow_prices(state.loads_before, limits)) / 2]
+    return [usable_prices(each, limits) for each in prices]
 
 
 def _terms(
@@ -125,7 +133,7 @@ def bound_rows(placement: DataFrame, states: Mapping[str, Solved], run: Run) -> 
     frames = {cluster_id: frame_of(s) for cluster_id, s in states.items()}
     brokers, scales = ({c: getattr(s, name) for c, s in states.items()} for name in ("brokers", "scale"))
     classes = classes_of(placement, brokers, scales)
-    prices = {c: _candidates(s, classes[c], frames[c].bands) for c, s in states.items()}
+    prices = {c: _candidates(c, s, classes[c], frames[c].bands) for c, s in states.items()}
     most = max((int(s.demand.load[:, REPLICAS].sum()) for s in states.values()), default=1)
     terms = _terms(placement, {c: (s.brokers, prices[c]) for c, s in states.items()}, most)
     moved = {c: terms[c, 0].moved for c in states}

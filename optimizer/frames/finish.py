@@ -17,6 +17,7 @@ from optimizer.frames.pins import PIN_LEAVES
 from optimizer.settings import Policy
 from optimizer.solve import explain, limit_findings, proposal
 from optimizer.solve.leader_bounds import leader_bounds
+from optimizer.solve.leader_findings import leader_findings
 from optimizer.solve.leaders import assign_leaders, lead_with
 from optimizer.solve.limit_findings import Cut
 from optimizer.solve.spread_findings import spread_findings
@@ -129,6 +130,7 @@ def finish_cluster(frame: pd.DataFrame, facts: ClusterFacts, policy: Policy) -> 
         *explain.band_findings(
             brokers, facts.limits, facts.before, facts.after, partitions=partitions, placed=final, policy=policy
         ),
+        *leader_findings(brokers, partitions, leaders),
         *_fixed_findings(rows),
         *_factor_findings(rows),
         *_unused_patterns(rows, facts.factor_patterns, "factor_unused"),

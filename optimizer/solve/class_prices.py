@@ -138,15 +138,20 @@ def _racks(brokers: Brokers) -> tuple[Ints, int]:
 def _growth(brokers: Brokers, classes: Classes, leave_racks: bool, rows: int) -> Floats:
     """Mean replicas that come on top of those that leave, in the order of ``_balance_rows``.
 
-    Replicas that can't leave their racks are shared evenly among the racks, whatever these held before.
+    Replicas that can't leave their racks are shared evenly among the racks, whatever these held before, where a class
+    grows or shrinks, or where a rack that takes none has brokers to empty.
     """
     rack, racks = _racks(brokers)
     unit = np.maximum(classes.mean[:, DISK], 1e-18)
     growth = classes.growth / unit
     if leave_racks and racks > 1:
         return np.concatenate([np.zeros(rows - len(growth)), growth])
-    held = np.zeros((racks, len(growth)))
-    np.add.at(held, rack, classes.load[:, :, DISK] / unit)
-    open_ = np.bincount(rack, brokers.accepts_replicas, racks) > 0
-    asked = np.where(open_[:, None], (held.sum(axis=0) + growth) / max(int(open_.sum()), 1), 0.0)
-    return np.where(growth != 0, asked - held, 0.0).ravel()
+    held, stays = np.zeros((2, racks, len(growth)))
+    replicas = classes.load[:, :, DISK] / unit
+    np.add.at(held, rack, replicas)
+    np.add.at(stays, rack, np.where(brokers.must_empty[:, None], 0.0, replicas))
+    open_ = (np.bincount(rack, brokers.accepts_replicas, racks) > 0)[:, None]
+    shared = held.sum(axis=0) + growth - np.where(open_, 0.0, stays).sum(axis=0)
+    asked = np.where(open_, shared / max(int(open_.sum()), 1), stays)
+    leaving = (held - stays)[~open_[:, 0]].any(axis=0)
+    return np.where((growth != 0) | leaving, asked - held, 0.0).ravel()

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optimizer.domain import Floats, Ints
-from optimizer.solve.leader_flow import PRICE_UNITS, LeaderBands, LeaderChoices, flow, host_loads, least_out_violation
+from optimizer.domain import Floats
+from optimizer.solve.leader_flow import LeaderBands, LeaderChoices, flow, host_loads, least_out_violation
 from optimizer.solve.leaders import ChosenLeaders
 
 DUST = 1e-6
@@ -36,7 +36,7 @@ def leader_bounds(leaders: ChosenLeaders) -> Iterator[LeaderBound]:
     choices = leaders.choices
     if not len(choices):
         return
-    arc = _arcs(leaders)
+    arc = leaders.arc
     loads = host_loads(choices, arc)
     fewest = host_loads(choices, leaders.fewest)
     off, least_off = (_outside(x[:, 0], choices.bands.lower[:, 0], choices.bands.upper[:, 0]) for x in (loads, fewest))
@@ -52,19 +52,14 @@ def leader_bounds(leaders: ChosenLeaders) -> Iterator[LeaderBound]:
     yield LeaderBound("leader_changes", changes, max(plain, priced), f"{how}, in the bands as the plan reached them")
 
 
-def _arcs(leaders: ChosenLeaders) -> Ints:
-    choices = leaders.choices
-    return np.flatnonzero(choices.slot == leaders.chosen[choices.row])
-
-
 def _outside(loads: Floats, lower: Floats, upper: Floats) -> int:
     return int((np.maximum(loads - upper, 0) + np.maximum(lower - loads, 0)).sum())
 
 
 def least_changes(choices: LeaderChoices, bands: LeaderBands, prices: Floats) -> int:
     """Changes of any choice within the bands, at least: weak duality, valid for any prices of bytes out, (B,)."""
-    cost = choices.priced(prices)
-    cheapest = int(cost[flow(choices, cost, bands)].sum()) / PRICE_UNITS
+    cost, units = choices.priced(prices)
+    cheapest = int(cost[flow(choices, cost, bands)].sum()) / units
     lower, upper = bands.lower[:, 1] / bands.scale[1], bands.upper[:, 1] / bands.scale[1]
     worth = float((np.maximum(prices, 0) * upper - np.maximum(-prices, 0) * lower).sum())
     return max(0, int(np.ceil(cheapest - worth - DUST)))

@@ -1,6 +1,6 @@
 """Who may lead what, and the min-cost flow that chooses."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from ortools.graph.python import min_cost_flow
@@ -8,19 +8,28 @@ from ortools.graph.python import min_cost_flow
 from optimizer.domain import Floats, Ints
 
 PRICE_UNITS = 10**6
+# OR-Tools refuses costs that overflow 64 bits when multiplied by the number of nodes; the rest is room for its sums.
+LARGEST_COST = 2**59
+CROWD_CHAINS = 4
 
 
 @dataclass(frozen=True)
 class LeaderBands:
-    """Bands of leaders and bytes out per second, (B, 2) each, and the mean load of a broker that may lead, (2,)."""
+    """Bands of leaders and bytes out per second and the shares that they lie around, (B, 2) each, and the mean load of
+    a broker that may lead, (2,)."""
 
     lower: Floats
     upper: Floats
+    mean: Floats
     scale: Floats
 
     def widened(self, loads: Floats) -> "LeaderBands":
         """Bands that hold some loads, (B, 2)."""
-        return LeaderBands(np.minimum(self.lower, loads), np.maximum(self.upper, loads), self.scale)
+        return replace(self, lower=np.minimum(self.lower, loads), upper=np.maximum(self.upper, loads))
+
+    def excess(self, loads: Floats) -> Floats:
+        """Load above (positive) or below (negative) the bands, whose ends count as whole numbers, (B, 2)."""
+        return np.maximum(loads - np.ceil(self.upper), 0) + np.minimum(loads - np.floor(self.lower), 0)
 
 
 @dataclass(frozen=True)
@@ -63,10 +72,19 @@ class LeaderChoices:
         """Leaders and bytes out of each arc, (A, 2)."""
         return np.stack([np.ones(len(self.row)), self.out[self.row].astype(np.float64)], axis=1)
 
-    def priced(self, prices: Floats) -> Ints:
-        """Changes and the price of bytes out, in PRICE_UNITS and rounded down, (A,); prices (B,) as in mean loads."""
-        out = self.out[self.row] / self.bands.scale[1]
-        return np.floor(PRICE_UNITS * (self.change + prices[self.host] * out)).astype(np.int64)
+    def chain(self, highest: int) -> int:
+        """More than any chain of hand-overs, each broker and crowd once, can cost at this highest cost of an arc."""
+        longest = min(len(self.bands.lower) + len(self.most), len(self)) + 1
+        return 1 + 2 * longest * highest
+
+    def priced(self, prices: Floats) -> tuple[Ints, int]:
+        """Changes and the price of bytes out, in whole units and rounded down, (A,), and the units of one change:
+        PRICE_UNITS, or fewer where the flow's costs would be too large; prices (B,) as in mean loads."""
+        cost = self.change + prices[self.host] * (self.out[self.row] / self.bands.scale[1])
+        nodes = len(self) + len(self.bands.lower) + len(self.most) + 1
+        highest = int(np.ceil(np.abs(cost).max(initial=1)))
+        units = min(PRICE_UNITS, LARGEST_COST // (CROWD_CHAINS * nodes * self.chain(highest)))
+        return np.floor(max(1, units) * cost).astype(np.int64), max(1, units)
 
 
 def host_loads(choices: LeaderChoices, arc: Ints) -> Floats:
@@ -129,9 +147,9 @@ def flow(choices: LeaderChoices, cost: Ints, bands: LeaderBands) -> Ints:
     n, brokers, crowds = len(choices), len(bands.lower), len(choices.most)
     lower, upper = bands.lower[:, 0].astype(np.int64), bands.upper[:, 0].astype(np.int64)
     network = _with_crowds(choices, _network(choices, np.ones(len(choices.row), dtype=np.int64), lower, upper, n))
-    chain = 1 + 2 * (brokers + crowds + 1) * int(np.abs(cost).max(initial=1))
+    chain = choices.chain(int(np.abs(cost).max(initial=1)))
     band_cost = np.repeat(np.array([-chain, 0, chain]), brokers)
-    crowd_cost = np.repeat(np.array([0, 4 * chain]), crowds)
+    crowd_cost = np.repeat(np.array([0, CROWD_CHAINS * chain]), crowds)
     supply = np.concatenate(
         [np.ones(n, dtype=np.int64), np.zeros(brokers, dtype=np.int64), [-n], np.zeros(crowds, dtype=np.int64)]
     )

@@ -50,6 +50,11 @@ class ChosenLeaders:
     fewest: Ints
     prices: Floats
 
+    @property
+    def arc(self) -> Ints:
+        """The arc of each partition, (P,)."""
+        return np.flatnonzero(self.choices.slot == self.chosen[self.choices.row])
+
 
 def leader_bands(
     brokers: Brokers, replicas: Ints, partitions: Partitions, *, leaders_band: float, out_band: float
@@ -67,7 +72,7 @@ def leader_bands(
     lower[:, 0] = np.minimum(np.ceil(lower[:, 0] - 1e-9), np.floor(mean[:, 0]))
     upper[:, 0] = np.maximum(np.floor(upper[:, 0] + 1e-9), np.ceil(mean[:, 0]))
     scale = np.maximum(total / max(int(may.sum()), 1), 1.0)
-    return LeaderBands(lower, upper, scale)
+    return LeaderBands(lower, upper, mean, scale)
 
 
 def may_lead(brokers: Brokers, replicas: Ints, partitions: Partitions) -> Bools:
@@ -148,7 +153,7 @@ def assign_leaders(
     if violation <= LEVEL and changes <= choices.change[fewest].sum():
         return ChosenLeaders(choices, choices.slot[arc], fewest, none)
     prices = out_prices(choices)
-    priced = descend(choices, flow(choices, choices.priced(prices), choices.bands))
+    priced = descend(choices, flow(choices, choices.priced(prices)[0], choices.bands))
     best = min((arc, priced), key=lambda tried: _merit(choices, tried))
     return ChosenLeaders(choices, choices.slot[best], fewest, prices)
 

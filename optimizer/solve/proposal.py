@@ -119,17 +119,25 @@ def rack_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> Iter
     still = rack_breaks(brokers, partitions, after) > 0
     mended = int((broken & ~still).sum())
     if mended:
-        detail = f"{mended} partitions had more replicas in one rack than the rack rule allows; the plan mends them"
+        detail = f"{mended} partitions broke the rack rule; the plan mends them"
         yield Finding("rack_spread", "mended partitions", "before", detail, "execute the plan")
-    for row in np.flatnonzero(still):
-        detail = "more replicas in one rack than the rack rule allows"
-        yield Finding(
-            "rack_spread",
-            partition_name(partitions, row),
-            "both",
-            detail,
-            "free the partition, or add brokers to other racks",
-        )
+    rows = np.flatnonzero(still)
+    for row, detail in zip(rows, _rack_words(brokers, partitions, after, rows), strict=True):
+        when = "both" if broken[row] else "after"
+        remedy = "free the partition, or add brokers to other racks"
+        yield Finding("rack_spread", partition_name(partitions, row), when, detail, remedy)
+
+
+def _rack_words(brokers: Brokers, partitions: Partitions, after: Ints, rows: Ints) -> Iterator[str]:
+    """Of each of some partitions the racks that hold too many or too few replicas."""
+    groups, names = group_by_pins(brokers, partitions.topic), brokers.rack_names
+    rule = rack_rule(brokers, groups, (after >= 0).sum(axis=1))
+    held = rack_histogram(after[rows], brokers.rack, len(names))
+    for row, count in zip(rows, held, strict=True):
+        most, least = rule.cap[row], np.minimum(rule.floor[row], rule.sizes[groups.of[row]])
+        over = [f"rack {names[r]} holds {count[r]} replicas of at most {most}" for r in np.flatnonzero(count > most)]
+        short = [f"rack {names[r]} holds {count[r]} of at least {least[r]}" for r in np.flatnonzero(count < least)]
+        yield ", ".join([*over, *short])
 
 
 def stranded_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> Iterator[Finding]:

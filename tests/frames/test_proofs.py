@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from optimizer.configuration import build
-from optimizer.frames import cluster_bounds
+from optimizer.frames import certificate, cluster_bounds
 from optimizer.stages import Frames
 from tests.frames import planned
 
@@ -56,6 +56,46 @@ def test_leaders_have_bounds_of_their_own(small: Frames) -> None:
     texts = {row.kind: " ".join(row.content.split()) for row in small["documents"].collect()}
     assert f"changes fewer than {bound} leader" in texts["summary"]
     assert f"changes fewer than {bound} leader" in texts["report"]
+
+
+def test_bounds_stand_though_the_prices_of_classes_fail(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The Lagrangian bound is that of the other prices, and the warning names cluster and cause."""
+
+    def fails(*_: object, **__: object) -> None:
+        raise ArithmeticError("no such price")
+
+    monkeypatch.setattr(certificate, "class_prices", fails)
+    bounds = {row.kind: row for row in planned.solved(planned.run_of(spark), planned.cluster())["bounds"].collect()}
+    assert bounds["lagrangian"].bound_bytes > 0
+    assert "(classes" not in bounds["lagrangian"].detail
+    assert "cluster a: no prices from classes, the other bounds stand: no such price" in caplog.messages
+
+
+def emptied_rack() -> dict[str, list[dict[str, Any]]]:
+    """The cluster of three racks at RF 2, all brokers of the last rack to be emptied."""
+    tables = planned.cluster()
+    leaves = [row["rack"] == "r2" for row in tables["instance_brokers"]]
+    brokers = [
+        {**row, "accepts_replicas": not gone, "accepts_leadership": not gone, "must_empty": gone}
+        for row, gone in zip(tables["instance_brokers"], leaves, strict=True)
+    ]
+    partitions = []
+    for row in tables["instance"]:
+        replicas = row["replicas"][:1] + row["replicas"][2:]
+        two = {"replicas": replicas, "leader": replicas[0], "isr": sorted(replicas), "replication_factor": 2}
+        partitions.append({**row, **two, "log_dirs": ["any"] * 2})
+    return {"instance": partitions, "instance_brokers": brokers}
+
+
+def test_a_rack_is_emptied_with_a_bound_beside_it(spark: SparkSession) -> None:
+    """Two racks are left for two replicas: nothing stays in the third, which takes part in the classes' prices."""
+    frames = planned.solved(planned.run_of(spark), emptied_rack())
+    assert {(broker - 100) % 3 for row in frames["proposal"].collect() for broker in row.replicas} == {0, 1}
+    assert frames["findings"].where("rule = 'not_emptied'").isEmpty()
+    best = [row for row in frames["bounds"].collect() if row.is_best]
+    assert [row.gap_percent < 5 for row in best] == [True]
 
 
 def test_bound_whose_task_fails_is_left_out_with_a_warning(

@@ -109,11 +109,12 @@ def test_a_run_that_broke_off_before_its_record_is_replaced(spark: SparkSession,
     """The next process, or the same one, finds the rows of a run that had only begun; no row is there twice."""
     begin(store, "r1")
     store.write("brokers", brokers(spark, {}, {"broker_id": 2}), run_id="r1")
-    store.write("brokers", brokers(spark, {}, {"broker_id": 3}), run_id="r1")
+    second = store.write("brokers", brokers(spark, {}, {"broker_id": 3}), run_id="r1")
     again = Store(store.warehouse, spark)
     begin(again, "r1")
-    version = again.write("brokers", brokers(spark, {}, {"broker_id": 4}), run_id="r1")
-    assert sorted(r.broker_id for r in again.read("brokers", version=version, run_id="r1").collect()) == [1, 4]
+    third = again.write("brokers", brokers(spark, {}, {"broker_id": 4}), run_id="r1")
+    rows = [again.read("brokers", version=version, run_id="r1").collect() for version in (second, third)]
+    assert [sorted(row.broker_id for row in found) for found in rows] == [[1, 3], [1, 4]]
 
 
 def test_a_run_begins_once(spark: SparkSession, store: Store) -> None:

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 import schemas
 from optimizer.configuration import build, merge, read_toml
-from optimizer.errors import QualityGateFailed, StageError, WorkerGone
+from optimizer.errors import BallastError, QualityGateFailed, StageError, WorkerGone
 from optimizer.frames import solve
 from optimizer.pipeline import STAGES, run_stage, run_stages
 from optimizer.resources import Meter
@@ -30,6 +30,7 @@ SHARDS = {"shard_brokers": 7, "rounds": 2}
 SECONDS = 1800
 KEYS = {"cluster_id": "c", "run_id": "r", "rule": "band", "subject": "broker 1", "when": "after"}
 FINDING = {**KEYS, "detail": "disk", "remedy": "none"}
+POINT = {"cluster_id": "c", "run_id": "r", "move_price": 0.0, "moves": 1, "moved_bytes": 1, "violation": 0.0}
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,28 @@ def test_a_stage_that_its_gate_refuses_is_a_dead_end(spark: SparkSession, tmp_pa
     assert store.read("findings", version=store.latest_version("findings"), run_id="r").count() == 1
     with pytest.raises(StageError, match="run the stage 'solve' first"):
         store.pinned("findings", "r")
+
+
+def test_a_stage_that_broke_off_while_it_wrote_has_no_row_twice(spark: SparkSession, tmp_path: Path) -> None:
+    """One table was written and the other refused, so nothing is recorded: the next process replaces what is there."""
+
+    def with_points(points: int) -> Stage:
+        rows = {"findings": [FINDING], "curve": [POINT] * points}
+
+        def frames(inputs: Frames, run: Run) -> Frames:
+            return {name: run.spark.createDataFrame(some, schemas.ALL[name].schema) for name, some in rows.items()}
+
+        return Stage("solve", (), ("findings", "curve"), frames)
+
+    run = Run(spark, "r", sample_run(spark, tmp_path).settings, "test")
+    with pytest.raises(BallastError, match="1 rows repeat the key"):
+        run_stage(with_points(2), run, Store(run.settings.storage.warehouse, spark))
+    store = Store(run.settings.storage.warehouse, spark)
+    run_stage(with_points(1), run, store)
+    counts = {
+        name: store.read(name, version=store.pinned(name, "r"), run_id="r").count() for name in ("findings", "curve")
+    }
+    assert counts == {"findings": 1, "curve": 1}
 
 
 def killed(batches: Iterable[pd.DataFrame]) -> Iterable[pd.DataFrame]:

@@ -12,7 +12,7 @@ from optimizer.domain import FIXED, FORCED_ONLY, Cluster, Ints
 from optimizer.settings import Policy
 from optimizer.solve.bands import bands, broker_loads, replica_weights
 from optimizer.solve.explain import band_findings, pin_findings
-from optimizer.solve.proposal import Finding, disk_findings
+from optimizer.solve.proposal import Finding, disk_findings, rack_findings
 from tests.solve.clusters import make_brokers, make_cluster, make_partitions, middling_clusters, pinned, with_pins
 
 NARROW = Policy(disk_band=0.02, replicas_band=0.02, in_band=0.02)
@@ -154,3 +154,18 @@ def test_only_brokers_that_accept_replicas_need_a_disk() -> None:
     """The disk of a broker that gets nothing is not missed."""
     accepts = np.array([True, False, True])
     assert not list(disk_findings(replace(small_disk().brokers, accepts_replicas=accepts)))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "when", "detail"),
+    [
+        ([0, 1, 2, 3], [0, 1, 2, 3], "both", "rack r2 holds 0 of at least 1"),
+        ([0, 1, 4, 2], [0, 1, 2, 3], "after", "rack r2 holds 0 of at least 1"),
+        ([0, 1, 6, 2], [0, 1, 6, 2], "both", "rack r0 holds 3 replicas of at most 2, rack r2 holds 0 of at least 1"),
+    ],
+)
+def test_racks_with_too_many_or_too_few_are_named(before: list[int], after: list[int], when: str, detail: str) -> None:
+    """Of four replicas each of three racks holds one or two; racks that do not are told, with what they may hold."""
+    cluster = make_cluster(make_brokers([0, 0, 1, 1, 2, 2, 0]), make_partitions([before], [1]))
+    (found,) = rack_findings(cluster.brokers, cluster.partitions, np.array([after]))
+    assert (found.rule, found.subject, found.when, found.detail) == ("rack_spread", "t-0", when, detail)

@@ -1,0 +1,94 @@
+"""Why preferred leaders or bytes out stay outside a broker's band, where that can be told, and what would do."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from optimizer.domain import Bools, Brokers, Floats, Partitions
+from optimizer.solve.bands import leader_loads
+from optimizer.solve.leader_flow import host_loads
+from optimizer.solve.leaders import ChosenLeaders
+from optimizer.solve.proposal import Finding, partition_name
+from optimizer.units import human_count, human_rate
+
+RESOURCES = ("leaders", "out")
+_OUT = RESOURCES.index("out")
+
+
+@dataclass(frozen=True)
+class _Led:
+    """What may lead on a broker and what does; loads are (B, 2), absolute.
+
+    Parameters
+    ----------
+    bound_to : (B, 2) float64
+        Of partitions that no other broker may lead.
+    within_reach : (B, 2) float64
+        Of all partitions that the broker may lead.
+    """
+
+    partitions: Partitions
+    leaders: ChosenLeaders
+    bound_to: Floats
+    within_reach: Floats
+
+    def why_above(self, b: int, d: int) -> str:
+        """The first cause that explains it alone; empty where none does."""
+        choices, limit = self.leaders.choices, self.leaders.choices.bands.upper[b, d]
+        mine = self.leaders.arc[choices.host[self.leaders.arc] == b]
+        largest = mine[np.argmax(choices.weight[mine, d])]
+        if choices.weight[largest, d] > limit:
+            name = partition_name(self.partitions, choices.row[largest])
+            return f"{name} alone has {_amount(choices.weight[largest, d], d)}"
+        if self.bound_to[b, d] > limit:
+            return f"partitions that no other broker may lead have {_amount(self.bound_to[b, d], d)}"
+        return ""
+
+    def why_below(self, b: int, d: int) -> str:
+        """The first cause that explains it alone; empty where none does."""
+        if self.within_reach[b, d] < self.leaders.choices.bands.lower[b, d]:
+            return f"all partitions that it may lead have {_amount(self.within_reach[b, d], d)}"
+        return ""
+
+
+def _led(partitions: Partitions, leaders: ChosenLeaders) -> _Led:
+    choices, brokers = leaders.choices, len(leaders.choices.bands.lower)
+    alone = np.bincount(choices.row, minlength=len(choices))[choices.row] == 1
+
+    def summed(arcs: Bools) -> Floats:
+        weights = (np.bincount(choices.host, weight * arcs, brokers) for weight in choices.weight.T)
+        return np.stack(list(weights), axis=1)
+
+    return _Led(partitions, leaders, summed(alone), summed(np.ones_like(alone)))
+
+
+def _amount(load: float, d: int) -> str:
+    return human_rate(load) if d == _OUT else human_count(load)
+
+
+def leader_findings(brokers: Brokers, partitions: Partitions, leaders: ChosenLeaders) -> Iterator[Finding]:
+    """Brokers outside a band of leaders or of bytes out: the distance, why where it can be told, and the width that
+    would do with these leaders."""
+    bands, loads = leaders.choices.bands, host_loads(leaders.choices, leaders.arc)
+    gap = bands.excess(loads)
+    if not gap.any():
+        return
+    before = bands.excess(leader_loads(len(brokers), partitions.replicas, partitions))
+    led = _led(partitions, leaders)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        widths = np.ceil(np.abs(loads / bands.mean - 1) * 1000 - 1e-6) / 1000
+    for b, d in zip(*(index.tolist() for index in np.nonzero(gap)), strict=True):
+        above, resource = gap[b, d] > 0, RESOURCES[d]
+        side, limit = ("above", bands.upper[b, d]) if above else ("below", bands.lower[b, d])
+        load, far, end = (_amount(value, d) for value in (loads[b, d], abs(gap[b, d]), limit))
+        why = led.why_above(b, d) if above else led.why_below(b, d)
+        detail = f"{resource} {load} is {far} {side} its band's limit {end}{': ' if why else ''}{why}"
+        when = "both" if before[b, d] else "after"
+        remedy = _remedy(resource, widths[b, d], above=above)
+        yield Finding("leader_band", f"broker {brokers.ids[b]} {resource}", when, detail, remedy)
+
+
+def _remedy(resource: str, width: float, *, above: bool) -> str:
+    wider = f"{resource}_band = {width:g} would do for this broker; or " if np.isfinite(width) else ""
+    return wider + ("give what it leads replicas on other brokers" if above else "give it replicas of more partitions")
