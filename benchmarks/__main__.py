@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,7 @@ from benchmarks.collect import default_plan, read_json
 from benchmarks.generate import SCENARIOS, SIZES, generate
 from benchmarks.judge import judge
 from benchmarks.odd import ODD, generate_odd
-from benchmarks.report import aligned, document, failed_row, row
+from benchmarks.report import aligned, document, failed_row, merged, row, rows_of
 
 HOME = Path(__file__).resolve().parent.parent
 Maker = Callable[[], dict[str, Any]]
@@ -51,9 +52,10 @@ def plan_and_judge(
     return row(result, verdict, judge(case, default_plan(folder / "warehouse")))
 
 
-def machine() -> str:
-    """One sentence about where the figures come from."""
-    return f"Measured on {os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}."
+def machine(remark: str) -> str:
+    """Where the figures come from, and what else is to be said."""
+    here = f"Measured on {os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}."
+    return textwrap.fill(f"{here} {remark}".strip(), 120, break_long_words=False, break_on_hyphens=False)
 
 
 def parse(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, list[str]]:
@@ -71,19 +73,22 @@ def parse(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, list[str
     parser.add_argument("--work", type=Path, default=HOME / ".build/benchmarks", help="where instances and runs lie")
     parser.add_argument("--resume", action="store_true", help="plan only what has no result in the work folder yet")
     parser.add_argument("--report", type=Path, default=HOME / "docs/benchmark.md", help="the page to write")
+    parser.add_argument("--keep", action="store_true", help="other instances that are on the page stay there")
+    parser.add_argument("--remark", default="", help="sentences for the page, on when and how it was measured")
     return parser.parse_known_args(arguments)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run everything; show each row and write the page as it comes; 1 when an instance could not be planned."""
     asked, options = parse(arguments)
+    kept = rows_of(asked.report.read_text(encoding="utf-8")) if asked.keep else []
     rows = []
     for name, make in chosen(asked.sizes, asked.scenarios, asked.seeds, asked.odd, asked.racks).items():
         instance = asked.work / "instances" / f"{name}.json"
         instance.parent.mkdir(parents=True, exist_ok=True)
         instance.write_text(json.dumps(make()), encoding="utf-8")
         rows.append(plan_and_judge(instance, asked.work / name, options, steps=asked.steps, resume=asked.resume))
-        asked.report.write_text(document(rows, machine()), encoding="utf-8")
+        asked.report.write_text(document(merged(kept, rows), machine(asked.remark)), encoding="utf-8")
         print(f"{name}: {rows[-1]['moves']} moves, gap {rows[-1]['gap %']} %", file=sys.stderr, flush=True)
     print(aligned(rows))
     print(f"\nwritten: {asked.report}")

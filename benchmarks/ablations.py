@@ -60,8 +60,12 @@ def _as_rounded(neighbourhood: object, state: object) -> int:
     return 0
 
 
+def _undecided(*_: object) -> None:
+    """No broker's load is decided before the rest is solved."""
+
+
 TIE_BREAKS = ("TIE_BREAK", "FEW_MOVES_TIE_BREAK", "GAP_TIE_BREAK")
-PRICES = ("PLAN_PRICES", "SHORT_CURVE_PRICES")
+PRICES = ("PLAN_PRICES", "SHORT_CURVE_PRICES", "CURVE_PRICES")
 VARIANTS = (
     Variant("as it is"),
     Variant("random shards", ((sharding, "_deal", _dealt_at_random), (sharding, "SWAPS", 0))),
@@ -75,6 +79,7 @@ VARIANTS = (
     Variant("one rounding, at a half", ((trials, "THRESHOLDS", (0.5,)),)),
     Variant("one price on moves", tuple((progress, name, (0.003,)) for name in PRICES)),
     Variant("nothing more where a gap is left", ((progress, "GAP", np.inf),)),
+    Variant("no broker decided with whole replicas", ((trials, "scarce_decided", _undecided),)),
     Variant("no further rounds for fewer bytes", knobs=(("shard_gap", 1.0), ("cluster_gap", 1.0))),
     Variant("penalty in one stage", ((improve, "PENALTIES", (improve.VIOLATION,)),)),
     Variant("no narrower bands where brokers stay outside", ((improve, "SPARE", 0.0),)),
@@ -94,7 +99,7 @@ def _set(owner: object, name: str, value: object) -> Iterator[None]:
 
 def measure(cluster: Cluster, variant: Variant, settings: Settings) -> Outcome:
     """Plan a cluster with one part changed."""
-    solver = replace(settings.solver, curve_brokers=0, **dict(variant.knobs))
+    solver = replace(settings.solver, **dict(variant.knobs))
     with ExitStack() as stack:
         for owner, name, value in variant.values:
             stack.enter_context(_set(owner, name, value))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from benchmarks.generate import SIZES
+from benchmarks.generate import SCENARIOS, SIZES
 
 TB_PER_MB = 2**20 / 1e12
 HEAD = (
@@ -114,6 +114,32 @@ def aligned(rows: Sequence[Mapping[str, str]]) -> str:
     table = [HEAD, *([r[name] for name in HEAD] for r in rows)]
     widths = [max(len(line[i]) for line in table) for i in range(len(HEAD))]
     return "\n".join("  ".join(cell.rjust(w) for cell, w in zip(line, widths, strict=True)) for line in table)
+
+
+def rows_of(page: str) -> list[dict[str, str]]:
+    """The rows of a page that ``document`` made."""
+    lines = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ")]
+    return [dict(zip(HEAD, cells, strict=True)) for cells in lines if len(cells) == len(HEAD)][2:]
+
+
+def _place(instance: str) -> tuple[int, bool, int, str, int]:
+    """Order of the page: size, racks of their own first, scenario, seed; then what is odd."""
+    size, label, seed = instance.rsplit("-", 2)
+    scenario = label.partition("_on_")[0]
+    known = scenario in SCENARIOS
+    return (
+        list(SIZES).index(size) if size in SIZES else len(SIZES),
+        label != scenario,
+        list(SCENARIOS).index(scenario) if known else len(SCENARIOS),
+        label,
+        int(seed),
+    )
+
+
+def merged(rows: Sequence[Mapping[str, str]], new: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
+    """The rows of a page with new ones among them, or in place of those of the same instances."""
+    by_name = {r["instance"]: r for r in (*rows, *new)}
+    return [by_name[name] for name in sorted(by_name, key=_place)]
 
 
 def document(rows: Sequence[Mapping[str, str]], machine: str) -> str:

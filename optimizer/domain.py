@@ -46,7 +46,7 @@ class Brokers:
     rack_names : tuple of str
     accepts_replicas, accepts_leadership, must_empty : (B,) bool
     disk_capacity_bytes, in_capacity_bytes_per_s, out_capacity_bytes_per_s : (B,) int64
-        -1 where unknown: no limit.
+        -1 where unknown. A disk is a limit; all three are weights of the shares that bands lie around.
     state : tuple of str
         alive, new, draining, dead or fenced.
     racks_matter : bool

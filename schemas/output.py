@@ -80,7 +80,11 @@ BROKER_BALANCE = Table(
         column("out_bytes_per_s", LONG, "bytes out: consumers of what it leads, and followers of it"),
         column("disk_lower_bytes", LONG, "band"),
         column("disk_upper_bytes", LONG, "band"),
-        column("in_band", BOOL, "inside every band"),
+        column(
+            "in_band",
+            BOOL,
+            "inside its bands of replicas, disk and bytes in; those of leaders and bytes out: leader_bounds, findings",
+        ),
     ),
     key=("broker_id", "placement"),
     checks=(("placement_known", "placement IN ('before', 'baseline', 'after')"),),

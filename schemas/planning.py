@@ -184,7 +184,11 @@ FINDINGS = Table(
     name="findings",
     doc="What was broken before the plan, or can't be met by any plan; named, never hidden.",
     columns=keyed(
-        column("rule", TEXT, "rack_spread, dead_broker, leaderless, in_flight, capacity, band, no_racks, ..."),
+        column(
+            "rule",
+            TEXT,
+            "band, leader_band, rack_spread, not_emptied, not_free, pin, limited, dead_broker, no_disk_capacity, ...",
+        ),
         column("subject", TEXT, "broker, partition, rack or topic"),
         column("when", TEXT, "before, after or both"),
         column("detail", TEXT, "what is wrong, by how much"),

@@ -26,7 +26,7 @@ _WORST_FIRST = (
     "exclude_unused",
     "not_free",
 )
-_FACTS = ("dead_broker", "fenced_broker", "no_racks", "no_disk_capacity", "no_rates")
+_FACTS = ("dead_broker", "fenced_broker", "no_racks", "no_disk_capacity", "no_network_capacity", "no_rates")
 _WHEN = {"both": "before and after", "before": "before only", "after": "after only"}
 _ASKED_FOR = "topic excluded"
 _TOLD_ONE_BY_ONE = 3

@@ -123,6 +123,7 @@ def finish_cluster(frame: pd.DataFrame, facts: ClusterFacts, policy: Policy) -> 
         *proposal.broker_findings(brokers),
         *proposal.rate_findings(partitions),
         *proposal.disk_findings(brokers),
+        *proposal.network_findings(brokers),
         *proposal.rack_findings(brokers, partitions, final),
         *proposal.stranded_findings(brokers, partitions, final),
         *explain.pin_findings(brokers, partitions, final),

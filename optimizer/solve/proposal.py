@@ -108,6 +108,18 @@ def disk_findings(brokers: Brokers) -> Iterator[Finding]:
         yield Finding("no_disk_capacity", "cluster", "both", detail, "give a capacity file: see docs/formats.md")
 
 
+def network_findings(brokers: Brokers) -> Iterator[Finding]:
+    """Capacities of the network that are known of some brokers only, and so not used."""
+    for way, capacity in (("in", brokers.in_capacity_bytes_per_s), ("out", brokers.out_capacity_bytes_per_s)):
+        known, count = int((capacity[brokers.accepts_replicas] > 0).sum()), int(brokers.accepts_replicas.sum())
+        if 0 < known < count:
+            detail = (
+                f"network capacity {way} is known for {known} of {count} brokers: brokers count by their disks instead"
+            )
+            remedy = "give it for every broker: see docs/formats.md"
+            yield Finding("no_network_capacity", f"cluster {way}", "both", detail, remedy)
+
+
 def partition_name(partitions: Partitions, row: int | np.integer) -> str:
     """Topic and number, as Kafka writes them."""
     return f"{partitions.topic[row]}-{partitions.partition[row]}"

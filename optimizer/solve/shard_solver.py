@@ -16,6 +16,7 @@ OPTIMAL, FEASIBLE, UNCHANGED = "OPTIMAL", "FEASIBLE", "UNCHANGED"
 NOT_SOLVED = FAILED, OUT_OF_TIME = "FAILED", "OUT_OF_TIME"
 SETTLED = 1e-9
 PROVEN_GAP = 1e-6
+PROVEN_DUST = 1e-8  # mean broker loads: what linear programs may be off by
 PROGRESS = 0.999
 PLAN = Search()
 SPREAD_TRIES = 3  # solves more where several moves together bring too many of a topic to one member
@@ -169,9 +170,10 @@ def _exact(problem: ShardProblem, found: ShardSolution, search: Search) -> Shard
     paid, copied = (copied_bytes(problem, x) for x in (problem.held, holds))
     bytes_per_load = float(problem.scale[problem.disk])
     partition, slot, target = changes(problem, holds)
+    stands = keeps and found.status == OPTIMAL and copied <= copied_bytes(problem, placement.holds)
     return replace(
         found,
-        status=OPTIMAL if copied == placement.least_bytes or (keeps and found.status == OPTIMAL) else FEASIBLE,
+        status=OPTIMAL if copied == placement.least_bytes or stands else FEASIBLE,
         partition=partition,
         slot=slot,
         target=target,
@@ -210,7 +212,7 @@ def _solution(
     moved = _first_of_each(problem, state)
     after, cost = violation(problem, state.loads), moved_cost(options, state)
     bound = proof.bound if proof and after <= SETTLED and not options.narrowed else None
-    proven = bound is not None and cost <= bound + PROVEN_GAP * max(cost, 1.0)
+    proven = bound is not None and cost <= bound + PROVEN_GAP * max(cost, 0.0) + PROVEN_DUST
     return ShardSolution(
         status=OPTIMAL if proven else FEASIBLE if len(moved) else UNCHANGED,
         partition=problem.row[moved],

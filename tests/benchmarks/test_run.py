@@ -16,7 +16,7 @@ from benchmarks import __main__ as bench
 from benchmarks.case import read_case
 from benchmarks.collect import default_plan
 from benchmarks.judge import judge
-from benchmarks.report import aligned, document, failed_row, growth, row
+from benchmarks.report import aligned, document, failed_row, growth, merged, row, rows_of
 from benchmarks.run import configuration
 from benchmarks.tables import read_table
 from optimizer.configuration import build, merge, read_toml
@@ -180,6 +180,27 @@ def test_growth_is_shown_of_scenarios_in_several_sizes() -> None:
     assert lines[0] == "| scenario | S (30 brokers) | M (100 brokers) |"
     assert lines[2:] == ["| drift-1 | 1 / 1 / 1 | 7 / 7 / 7 |", "| decom-2 | - | 5 / 5 / 5 |"]
     assert growth(rows[:1]) == ""
+
+
+def test_rows_of_a_page_stay_beside_new_ones() -> None:
+    """In the page's order: sizes, then racks of another number, then odd ones; a new row takes its instance's place."""
+
+    def measured(name: str, moves: str) -> dict[str, str]:
+        return failed_row({"instance": name, "status": "", "exit_code": 0}) | {"moves": moves}
+
+    names = ["S-decom-1", "S-decom-3", "M-drift-1", "XL-drift-1", "XL-expand_on_3_racks-1", "odd-bare-1"]
+    page = document([measured(name, "old") for name in names], "Measured here.")
+    new = [measured("S-decom-2", "new"), measured("M-drift-1", "new")]
+    rows = merged(rows_of(page), new)
+    assert [(r["instance"], r["moves"]) for r in rows] == [
+        ("S-decom-1", "old"),
+        ("S-decom-2", "new"),
+        ("S-decom-3", "old"),
+        ("M-drift-1", "new"),
+        ("XL-drift-1", "old"),
+        ("XL-expand_on_3_racks-1", "old"),
+        ("odd-bare-1", "old"),
+    ]
 
 
 def test_a_run_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,6 +89,19 @@ def test_policy_price_on_moves_keeps_its_plan_beside_the_proof() -> None:
     assert few.status == "FEASIBLE"
 
 
+@pytest.mark.parametrize("least", [10**7, 10**10])
+def test_twice_the_bound_is_not_called_optimal(monkeypatch: pytest.MonkeyPatch, least: int) -> None:
+    """However small the only replica that may move is against the load of a broker: its band needs half of it."""
+    monkeypatch.setattr(exact, "MOST_CELLS", 0)
+    tera, sizes = 10**12, [10**12] * 19 + [10**12 - least] + [10**12] * 10 + [least]
+    cluster = make_cluster(
+        make_brokers([0, 0, 0]), make_partitions([[b] for b in (0, 1, 2) for _ in range(10)] + [[0]], sizes)
+    )
+    found = first_round(cluster, Policy(disk_band=0.05 * least / tera, replicas_band=5, in_band=9), Search())
+    assert (len(found.partition), found.violation_after, found.status) == (1, 0.0, "FEASIBLE")
+    assert found.bound == pytest.approx(found.cost / 2, rel=1e-3)
+
+
 @given(st.integers(0, 10**14), st.floats(0.0, 1.0))
 def test_whole_limits_lose_no_whole_load(load: int, width: float) -> None:
     """A load inside a band is inside its whole limits, however the limits are scaled and back."""

@@ -12,7 +12,7 @@ from optimizer.domain import FIXED, FORCED_ONLY, Cluster, Ints
 from optimizer.settings import Policy
 from optimizer.solve.bands import bands, broker_loads, replica_weights
 from optimizer.solve.explain import band_findings, pin_findings
-from optimizer.solve.proposal import Finding, disk_findings, rack_findings
+from optimizer.solve.proposal import Finding, disk_findings, network_findings, rack_findings
 from tests.solve.clusters import make_brokers, make_cluster, make_partitions, middling_clusters, pinned, with_pins
 
 NARROW = Policy(disk_band=0.02, replicas_band=0.02, in_band=0.02)
@@ -148,6 +148,15 @@ def test_unknown_disks_are_told(capacities: list[int], told: str) -> None:
     found = list(disk_findings(brokers))
     assert [f.rule for f in found] == (["no_disk_capacity"] if told else [])
     assert all(told in f.detail for f in found)
+
+
+@pytest.mark.parametrize(("capacities", "told"), [([9, 9, 9], 0), ([-1, -1, -1], 0), ([9, -1, 9], 1)])
+def test_network_capacities_of_some_brokers_are_told_as_unused(capacities: list[int], told: int) -> None:
+    """Where all are known they count, where none is nothing is missed; of some they say nothing about the rest."""
+    brokers = replace(small_disk().brokers, out_capacity_bytes_per_s=np.array(capacities))
+    found = list(network_findings(brokers))
+    assert [(f.rule, f.subject) for f in found] == [("no_network_capacity", "cluster out")] * told
+    assert all("known for 2 of 3 brokers" in f.detail for f in found)
 
 
 def test_only_brokers_that_accept_replicas_need_a_disk() -> None:
