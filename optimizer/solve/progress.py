@@ -166,7 +166,8 @@ def next_round(state: ClusterState, settings: Settings, cluster_id: str, number:
     within = within and not mends and not (state.balanced_within and state.unsettled)
     knobs = settings.solver
     size = knobs.rack_shard_brokers if within else knobs.shard_brokers
-    counts = shard_counts(state.brokers, shard_brokers=size, within_racks=within)
+    replicas = float(state.demand.load[:, REPLICAS].sum())
+    counts = shard_counts(state.brokers, replicas, shard_brokers=size, within_racks=within)
     shard = make_shards(
         state.brokers,
         state.loads,

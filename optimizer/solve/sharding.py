@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.domain import Bands, Brokers, Floats, Ints
+from optimizer.solve.shard import MOST_CELLS
 
 SWAPS = 20_000
 DEVIATION = 1.0
@@ -24,16 +25,23 @@ def seed_of(*parts: object) -> int:
     return int.from_bytes(digest[:8], "big") >> 1
 
 
-def shard_counts(brokers: Brokers, *, shard_brokers: int, within_racks: bool) -> Ints:
+def shard_counts(brokers: Brokers, replicas: float, *, shard_brokers: int, within_racks: bool) -> Ints:
     """Shards of about ``shard_brokers`` brokers: of each rack, (R,), or one number for the cluster, (1,).
 
-    Shards over all racks are never more than the smallest rack can serve.
+    They are smaller where so many brokers hold more (replica, broker) pairs than one task looks at whole, and over all
+    racks never more than the smallest rack can serve.
+
+    Parameters
+    ----------
+    replicas : float
+        Of the whole cluster.
     """
     used = brokers.accepts_replicas
     sizes = np.bincount(brokers.rack[used], minlength=len(brokers.rack_names))
+    widest = max(1.0, np.sqrt(MOST_CELLS * max(int(used.sum()), 1) / max(replicas, 1.0)))
     if within_racks:
-        return np.maximum(np.ceil(sizes / shard_brokers), 1).astype(np.int64)
-    wanted = max(1, round(int(used.sum()) / shard_brokers))
+        return np.maximum(np.ceil(sizes / min(shard_brokers, widest)), 1).astype(np.int64)
+    wanted = max(1, round(int(used.sum()) / shard_brokers), int(np.ceil(used.sum() / widest)))
     most = int(sizes[sizes > 0].min(initial=wanted)) if brokers.racks_matter else wanted
     return np.array([max(1, min(wanted, most))], dtype=np.int64)
 

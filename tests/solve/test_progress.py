@@ -8,9 +8,11 @@ import pytest
 
 from optimizer.configuration import build
 from optimizer.settings import Policy, Settings
+from optimizer.solve import sharding
 from optimizer.solve.bands import bands, broker_loads, demand_of, load_scale, replica_weights
 from optimizer.solve.progress import ClusterState, close_round, next_round
 from optimizer.solve.search import CURVE_PRICES, PLAN_PRICES, SHORT_CURVE_PRICES, CurvePoint
+from optimizer.solve.sharding import shard_counts
 from tests.solve.clusters import make_brokers, make_cluster, make_partitions
 
 
@@ -156,6 +158,26 @@ def test_later_rounds_have_the_shards_that_need_work(disordered: int, working: i
     assert (shard >= 0).sum() == working
     assert shard[3] >= 7
     assert set(shard[shard >= 0]) == set(range(7, 7 + working // 3))
+
+
+@pytest.mark.parametrize(
+    ("most", "within", "counts"),
+    [
+        (6 * 6 * 6, False, [1]),
+        (6 * 6 * 6 - 1, False, [2]),
+        (6 * 3 * 3, False, [2]),
+        (1, True, [6, 6]),
+        (150, True, [2, 2]),
+    ],
+)
+def test_shards_are_smaller_where_brokers_hold_many_replicas(
+    monkeypatch: pytest.MonkeyPatch, most: int, within: bool, counts: list[int]
+) -> None:
+    """So many brokers that a task looks at all their pairs: 6 of them with 6 replicas each are 216 pairs."""
+    monkeypatch.setattr(sharding, "MOST_CELLS", most)
+    brokers = make_brokers([0, 0, 0, 1, 1, 1] if not within else [0] * 6 + [1] * 6)
+    found = shard_counts(brokers, 6.0 * len(brokers), shard_brokers=50, within_racks=within)
+    assert found.tolist() == counts
 
 
 def test_the_last_round_knows_that_it_is_the_last() -> None:
