@@ -16,6 +16,7 @@ import numpy as np
 from benchmarks.generate import SCENARIOS, SIZES, generate
 from benchmarks.in_memory import Outcome, cluster_of, policy_of, solve
 from benchmarks.odd import ODD, generate_odd
+from benchmarks.run import CLUSTER
 from optimizer.configuration import build, read_toml
 from optimizer.domain import Cluster, Ints
 from optimizer.settings import Settings
@@ -26,9 +27,10 @@ INTRO = """\
 # Ablations
 
 Made by `python -m benchmarks.ablations`: the solver as it is, and with one part changed, on instances of
-`benchmarks/generate.py` and `benchmarks/odd.py`, without Spark. A cell holds the gap to the best bound of the plan as
-it is, in percent; the replicas moved; and the CPU seconds of the shards. *outside* says that brokers stay outside their
-bands.
+`benchmarks/generate.py` and `benchmarks/odd.py`, without Spark, with the seeds of the [benchmark](benchmark.md). A cell
+holds the gap to the best bound of the plan as it is, in percent; the replicas moved; and the CPU seconds of the shards.
+*outside* says that brokers stay outside their bands. The page names the instances that it was made of:
+`--scenarios drift decom --odd` for two of M.
 
 """
 
@@ -135,9 +137,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows: dict[str, list[str]] = {}
     for variant in VARIANTS:
         cells = rows.setdefault(variant.name, [])
-        for i, (name, instance) in enumerate(instances.items()):
+        for i, instance in enumerate(instances.values()):
             policy = policy_of(instance, settings.policy)
-            found = measure(cluster_of(instance, name), variant, replace(settings, policy=policy))
+            found = measure(cluster_of(instance, CLUSTER), variant, replace(settings, policy=policy))
             bounds[i] = bounds[i] or found.bound_bytes
             cells.append(cell(found, bounds[i]))
         sys.stderr.write(f"{variant.name}: {'; '.join(cells)}\n")
