@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 
 from optimizer.errors import BallastError, WorkerGone
 from optimizer.frames import baseline, emit, ingest, plan, quality, snapshot, solve, validate
+from optimizer.lineage import check_lineage
 from optimizer.resources import Meter
 from optimizer.stages import Run, Stage
 from optimizer.store import Store
@@ -101,11 +102,12 @@ def run_stage(stage: Stage, run: Run, store: Store) -> None:
     Raises
     ------
     StageError
-        When an earlier stage has not run.
+        When an earlier stage has not run, or what the stage reads does not belong together.
     ConfigError, QualityGateFailed, AuditFailed
         From the stage's gate; its tables are written by then, its files are not.
     """
     reads = {table: store.pinned(table, run.run_id) for table in stage.reads}
+    check_lineage(stage, run, store)
     inputs: dict[str, DataFrame] = {
         table: store.read(table, version=version, run_id=run.run_id) for table, version in reads.items()
     }

@@ -54,7 +54,7 @@ def prepare(*, dev: bool = False) -> None:
     if dev:
         fetch(KAFKA)
     if not classes.is_made(delta_jars()):
-        say("archiving the classes of Spark and Delta (once; about half a minute)")
+        say("archiving the classes of Spark and Delta (once; about a minute)")
         say(f"the classes are archived after {classes.make(delta_jars()):.0f} s")
 
 
@@ -65,7 +65,7 @@ def _install(kind: str) -> None:
     if kind == "runtime":
         _make_venv()
     lock = SETUP / _LOCKS[kind]
-    say(f"installing {lock.name} into {VENV.name} (once; about half a minute)")
+    say(f"installing {lock.name} into {VENV.name} (once; about a minute)")
     uv = [str(VENV / "bin" / "uv"), "pip", "install", "--quiet", "--python", str(venv_python())]
     # Compiled now: where PYTHONDONTWRITEBYTECODE is set every process would compile all that it imports, 10 s of a run.
     options = ["--no-build-isolation", "--require-hashes", "--compile-bytecode"]

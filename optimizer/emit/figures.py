@@ -7,6 +7,7 @@ from optimizer.emit.model import ClusterPlan
 from optimizer.units import human_bytes, human_count, human_percent, human_rate, human_ratio, plural
 
 NOTHING = "-"
+LEAST_SHOWN = 0.005  # percent: less would be shown as none
 LEAVES_NO_MORE = "leaves no more undone"
 _ALIKE = 1e-3
 
@@ -74,8 +75,10 @@ def proof(plan: ClusterPlan) -> str:
     head = f"No plan that {alike} copies less than {human_bytes(bound)} (proven: {kind} bound)"
     if gap is None:
         return f"{head}."
-    more = f"; this one copies {human_percent(gap)} more." if gap >= 0.005 else ", and this one copies no more."
-    return head + more
+    if gap <= 0:
+        return f"{head}, and this one copies no more."
+    more = human_percent(gap) if gap >= LEAST_SHOWN else f"less than {human_percent(2 * LEAST_SHOWN)}"
+    return f"{head}; this one copies {more} more."
 
 
 def limited(plan: ClusterPlan) -> str:

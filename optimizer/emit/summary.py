@@ -48,7 +48,9 @@ def execution(plan: ClusterPlan) -> str:
     if not rate:
         return f"{text}: nothing is copied."
     text = f"{text} at up to {human_rate(plan.copy_bytes_per_s)} a broker and direction"
-    return f"{text} (throttle up to {human_rate(rate)}, with live replication)."
+    has_rates = not any(row["rule"] == "no_rates" for row in plan.findings)
+    live = "with live replication" if has_rates else "live replication unknown and not in it: raise it by yours"
+    return f"{text} (throttle up to {human_rate(rate)}, {live})."
 
 
 def _findings(plan: ClusterPlan) -> Iterator[str]:

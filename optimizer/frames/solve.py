@@ -30,6 +30,7 @@ from optimizer.solve.shard_solver import FAILED, NOT_SOLVED, OUT_OF_TIME
 from optimizer.stages import Frames, Run
 from schemas.table import small_frame
 
+DIGITS = 9  # of a violation: less is what sums of floats are off by
 TROUBLES = {
     FAILED: (
         "shard_failed",
@@ -108,7 +109,7 @@ def _curve_rows(states: dict[str, ClusterState], run: Run) -> list[dict[str, obj
             "move_price": point.move_price,
             "moves": point.moves,
             "moved_bytes": round(point.cost),
-            "violation": point.violation,
+            "violation": round(point.violation, DIGITS),
         }
         for cluster_id, state in states.items()
         for point in state.curve

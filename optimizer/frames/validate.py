@@ -18,6 +18,7 @@ from optimizer.frames.rules import set_aside
 from optimizer.frames.typed import typed
 from optimizer.settings import Settings
 from optimizer.stages import Frames, Run
+from optimizer.units import plural
 from schemas.bronze import QUALITY_RESULTS, QUARANTINE
 from schemas.silver import BROKERS, LOG_DIRS, PARTITION_LOAD, REPLICAS, TOPICS
 from schemas.table import conform, small_frame
@@ -174,7 +175,7 @@ def gate(frames: Frames, run: Run) -> None:
     examples = _examples(frames["quarantine"])
     told += [_told(row.asDict(), examples.get((row.cluster_id, row.rule), [])) for row in rows]
     raise QualityGateFailed(
-        f"the data can't be planned on: {len(rows)} rules are broken\n"
+        f"the data can't be planned on: {plural(len(rows), 'broken rule')}\n"
         + "\n".join(told)
         + f"\nall rows: table quarantine, run {run.run_id!r}; results: {_docs_folder(run) / 'index.html'}"
     )

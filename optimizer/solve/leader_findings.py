@@ -37,12 +37,13 @@ class _Led:
         """The first cause that explains it alone; empty where none does."""
         choices, limit = self.leaders.choices, self.leaders.choices.bands.upper[b, d]
         mine = self.leaders.arc[choices.host[self.leaders.arc] == b]
+        if self.bound_to[b, d] > limit:
+            held = _amount(self.bound_to[b, d], d)
+            return f"what no other broker may lead (fixed, excluded, no other replica that may) has {held}"
         largest = mine[np.argmax(choices.weight[mine, d])]
         if choices.weight[largest, d] > limit:
             name = partition_name(self.partitions, choices.row[largest])
             return f"{name} alone has {_amount(choices.weight[largest, d], d)}"
-        if self.bound_to[b, d] > limit:
-            return f"partitions that no other broker may lead have {_amount(self.bound_to[b, d], d)}"
         return ""
 
     def why_below(self, b: int, d: int) -> str:
@@ -91,4 +92,5 @@ def leader_findings(brokers: Brokers, partitions: Partitions, leaders: ChosenLea
 
 def _remedy(resource: str, width: float, *, above: bool) -> str:
     wider = f"{resource}_band = {width:g} would do for this broker; or " if np.isfinite(width) else ""
-    return wider + ("give what it leads replicas on other brokers" if above else "give it replicas of more partitions")
+    more = "free what it leads, or give it replicas on other brokers that may lead"
+    return wider + (more if above else "give it replicas of more partitions")

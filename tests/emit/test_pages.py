@@ -151,6 +151,31 @@ def test_the_rate_of_copies_is_not_the_throttle(name: str) -> None:
     assert told in " ".join(page(synthetic(12), name).split())
 
 
+@pytest.mark.parametrize("name", ["summary.txt", "runbook.md", "report.html"])
+def test_a_throttle_without_rates_holds_no_live_replication(name: str) -> None:
+    """Where no partition has a rate nobody knows what live replication takes: the pages don't say that it is in it."""
+    plan = replace(synthetic(12), findings=[{**LIMITED, "rule": "no_rates", "subject": "cluster"}])
+    text = " ".join(page(plan, name).split())
+    assert "(throttle up to 53.00 MB/s, live replication unknown and not in it: raise it by yours)." in text
+    assert "with live replication)" not in text
+
+
+@pytest.mark.parametrize(
+    ("gap", "told"),
+    [
+        (0.0, "forced bound), and this one copies no more."),
+        (0.002, "forced bound); this one copies less than 0.01 % more."),
+        (0.2, "forced bound); this one copies 0.20 % more."),
+    ],
+)
+def test_no_more_is_said_of_no_more_alone(gap: float, told: str) -> None:
+    """A gap that would be shown as 0.00 % is told as less than a hundredth of a percent."""
+    rows = {"bound_bytes": GB, "gap_percent": gap}
+    summary = [{"figure": f, "label": "l", "before": None, "baseline": None, "after": v} for f, v in rows.items()]
+    text = page(replace(synthetic(12), bounds=[BEST_BOUND], summary=summary), "summary.txt")
+    assert told in " ".join(text.split())
+
+
 @pytest.mark.parametrize(
     ("findings", "proven", "forced"),
     [

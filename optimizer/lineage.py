@@ -1,0 +1,72 @@
+"""Whether what a stage reads belongs together: made from the same versions, and under the same configuration."""
+
+import json
+from collections.abc import Iterable, Iterator
+
+from optimizer.errors import StageError
+from optimizer.stages import Run, Stage
+from optimizer.store import WRITERS, RunRecord, Store
+
+# The first stage that looks at a section of the configuration: from there on it may not change within a run.
+_READ_FIRST_BY = {
+    "clusters": "ingest",
+    "metrics": "validate",
+    "quality": "validate",
+    "policy": "snapshot",
+    "baseline": "baseline",
+    "solver": "solve",
+    "schedule": "plan",
+    "emit": "emit",
+}
+
+
+def check_lineage(stage: Stage, run: Run, store: Store) -> None:
+    """Look at all stages that what a stage reads comes from.
+
+    Raises
+    ------
+    StageError
+        One of them was run on versions that another run of a stage has replaced since, or with other settings: says
+        which, and what to run.
+    """
+    for record in _records(stage.reads, run.run_id, store):
+        for table, version in record.reads.items():
+            now = store.pinned(table, run.run_id)
+            if now != version:
+                raise StageError(
+                    f"run {run.run_id!r}: {record.stage!r} was run on version {version} of the table {table}, which "
+                    f"{WRITERS[table]!r} has replaced by {now} since: run {record.stage!r} again, and what follows it"
+                )
+        others = ", ".join(_differing(record, run))
+        if others:
+            raise StageError(
+                f"run {run.run_id!r}: {record.stage!r} was run with another value of {others}: give {stage.name!r} the "
+                f"same file and options, or run {record.stage!r} again with these, and what follows it"
+            )
+
+
+def _records(tables: Iterable[str], run_id: str, store: Store) -> Iterator[RunRecord]:
+    """Of the stages that tables come from, directly or not, each once, those before others first."""
+    seen: dict[str, RunRecord] = {}
+    open_ = list(tables)
+    while open_:
+        stage = WRITERS[open_.pop()]
+        record = store.run_record(run_id, stage)
+        if stage not in seen and record:
+            seen[stage] = record
+            open_ += record.reads
+    order = list(dict.fromkeys(WRITERS.values()))
+    return (seen[stage] for stage in sorted(seen, key=order.index))
+
+
+def _differing(record: RunRecord, run: Run) -> Iterator[str]:
+    """Names of settings that a stage had read by then, and that are others now."""
+    told, asked = json.loads(record.config_json), json.loads(run.settings.planning_json())
+    order = list(dict.fromkeys(WRITERS.values()))
+    for section, first in _READ_FIRST_BY.items():
+        if order.index(first) > order.index(record.stage) or told[section] == asked[section]:
+            continue
+        if isinstance(asked[section], dict):
+            yield from (f"{section}.{key}" for key in asked[section] if told[section].get(key) != asked[section][key])
+        else:
+            yield section

@@ -1,0 +1,81 @@
+"""Stages run alone go on only from what belongs together: the same versions, the same settings."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import schemas
+from optimizer.configuration import build
+from optimizer.errors import StageError
+from optimizer.pipeline import run_stage
+from optimizer.stages import Frames, Run, Stage
+from optimizer.store import Store
+
+FINDING = {"cluster_id": "c", "run_id": "r", "rule": "band", "subject": "broker 1", "when": "after", "remedy": "none"}
+SETTINGS = {"clusters": [{"id": "c", "input": "in"}], "policy": {"max_moves": 9}}
+
+
+def stage(name: str, reads: tuple[str, ...], table: str, detail: str = "") -> Stage:
+    """A stage that writes one table: with a finding if there is a detail, else empty."""
+    rows = [{**FINDING, "detail": detail}] if detail else []
+
+    def frames(inputs: Frames, run: Run) -> Frames:
+        return {table: run.spark.createDataFrame(rows, schemas.ALL[table].schema)}
+
+    return Stage(name, reads, (table,), frames)
+
+
+SOLVE = stage("solve", (), "findings", "one")
+PLAN = stage("plan", ("findings",), "waves")
+EMIT = stage("emit", ("waves",), "documents")
+
+
+def run_of(spark: SparkSession, folder: Path, **changes: dict[str, object]) -> Run:
+    """A run with some settings changed."""
+    storage = {"storage": {"warehouse": str(folder / "warehouse"), "output": str(folder / "out")}}
+    return Run(spark, "r", build({**SETTINGS, **storage, **changes}), "test")
+
+
+@pytest.fixture
+def emitted(spark: SparkSession, tmp_path: Path) -> Run:
+    """A run through three stages."""
+    run = run_of(spark, tmp_path)
+    for each in (SOLVE, PLAN, EMIT):
+        run_stage(each, run, store_of(run))
+    return run
+
+
+def store_of(run: Run) -> Store:
+    """A store as a process of its own has it."""
+    return Store(run.settings.storage.warehouse, run.spark)
+
+
+def test_a_stage_goes_on_from_one_state_only(emitted: Run) -> None:
+    """Once findings are replaced, what was planned from the old ones is not emitted; planned anew, it is."""
+    run_stage(replace(SOLVE, build=stage("solve", (), "findings", "another").build), emitted, store_of(emitted))
+    told = "'plan' was run on version 1 of the table findings, which 'solve' has replaced by 2 since: run 'plan' again"
+    with pytest.raises(StageError, match=told):
+        run_stage(EMIT, emitted, store_of(emitted))
+    for each in (PLAN, EMIT):
+        run_stage(each, emitted, store_of(emitted))
+
+
+def test_settings_that_were_read_may_not_change(spark: SparkSession, emitted: Run, tmp_path: Path) -> None:
+    """A limit that the plan was not made with is refused, by name; how documents are written may differ."""
+    other = run_of(spark, tmp_path, policy={"max_moves": 8, "move_price": 1.0}, emit={"throttle_style": "kafka"})
+    told = "'solve' was run with another value of policy.max_moves, policy.move_price: give 'emit' the same file"
+    with pytest.raises(StageError, match=told):
+        run_stage(EMIT, other, store_of(other))
+    run_stage(EMIT, run_of(spark, tmp_path, emit={"throttle_style": "kafka"}), store_of(other))
+
+
+def test_a_run_from_its_first_stage_takes_any_settings(spark: SparkSession, emitted: Run, tmp_path: Path) -> None:
+    """Every stage is run again, one after the other, so nothing is left of the old ones."""
+    other = run_of(spark, tmp_path, policy={"max_moves": 8})
+    for each in (SOLVE, PLAN, EMIT):
+        run_stage(each, other, store_of(other))
+    record = store_of(other).run_record("r", "emit")
+    assert record is not None
+    assert record.config_hash == other.settings.config_hash() != emitted.settings.config_hash()
