@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from optimizer.errors import StageError
 from optimizer.stages import Run, Stage
@@ -18,6 +19,7 @@ _READ_FIRST_BY = {
     "schedule": "plan",
     "emit": "emit",
 }
+_ORDER = list(dict.fromkeys(WRITERS.values()))
 
 
 def check_lineage(stage: Stage, run: Run, store: Store) -> None:
@@ -29,6 +31,7 @@ def check_lineage(stage: Stage, run: Run, store: Store) -> None:
         One of them was run on versions that another run of a stage has replaced since, or with other settings: says
         which, and what to run.
     """
+    asked = json.loads(run.settings.planning_json())
     for record in _records(stage.reads, run.run_id, store):
         for table, version in record.reads.items():
             now = store.pinned(table, run.run_id)
@@ -37,7 +40,7 @@ def check_lineage(stage: Stage, run: Run, store: Store) -> None:
                     f"run {run.run_id!r}: {record.stage!r} was run on version {version} of the table {table}, which "
                     f"{WRITERS[table]!r} has replaced by {now} since: run {record.stage!r} again, and what follows it"
                 )
-        others = ", ".join(_differing(record, run))
+        others = ", ".join(_differing(record, asked))
         if others:
             raise StageError(
                 f"run {run.run_id!r}: {record.stage!r} was run with another value of {others}: give {stage.name!r} the "
@@ -55,18 +58,15 @@ def _records(tables: Iterable[str], run_id: str, store: Store) -> Iterator[RunRe
         if stage not in seen and record:
             seen[stage] = record
             open_ += record.reads
-    order = list(dict.fromkeys(WRITERS.values()))
-    return (seen[stage] for stage in sorted(seen, key=order.index))
+    return (seen[stage] for stage in sorted(seen, key=_ORDER.index))
 
 
-def _differing(record: RunRecord, run: Run) -> Iterator[str]:
+def _differing(record: RunRecord, asked: dict[str, Any]) -> Iterator[str]:
     """Names of settings that a stage had read by then, and that are others now."""
-    told, asked = json.loads(record.config_json), json.loads(run.settings.planning_json())
-    order = list(dict.fromkeys(WRITERS.values()))
-    for section, first in _READ_FIRST_BY.items():
-        if order.index(first) > order.index(record.stage) or told[section] == asked[section]:
-            continue
-        if isinstance(asked[section], dict):
-            yield from (f"{section}.{key}" for key in asked[section] if told[section].get(key) != asked[section][key])
-        else:
+    told = json.loads(record.config_json)
+    for section, values in asked.items():
+        is_read = _ORDER.index(_READ_FIRST_BY[section]) <= _ORDER.index(record.stage)
+        if is_read and isinstance(values, dict):
+            yield from (f"{section}.{key}" for key, value in values.items() if told[section].get(key) != value)
+        elif is_read and told[section] != values:
             yield section

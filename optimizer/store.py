@@ -235,8 +235,15 @@ class Store:
         takes a quarter of its CPU time (docs/decisions/0010-begun-runs.md).
         """
         if not self._load_records(run_id):
-            about = {"code_version": code_version, "config_hash": config_hash, "config_json": config_json}
-            self.record_run(run_id=run_id, stage=BEGIN, **about, reads={}, writes={})
+            self.record_run(
+                run_id=run_id,
+                stage=BEGIN,
+                code_version=code_version,
+                config_hash=config_hash,
+                config_json=config_json,
+                reads={},
+                writes={},
+            )
             self._new_runs.add(run_id)
 
     def record_run(

@@ -65,14 +65,15 @@ class Lagrangian:
 def _candidates(cluster_id: str, state: Solved, classes: Classes, limits: Bands) -> list[Floats]:
     """Prices in bytes per absolute unit of load, from each of SOURCES; those of the shards alone, with a warning, where
     the classes' program fails."""
-    leave, per_load = not replicas_stay_in_racks(state.brokers, state.demand.replication_factor), state.scale[DISK]
-    prices = [state.prices * (per_load / state.scale)]
+    leave = not replicas_stay_in_racks(state.brokers, state.demand.replication_factor)
+    per_unit = state.scale[DISK] / state.scale
+    prices = [state.prices * per_unit]
     try:
         of_classes = class_prices(state.brokers, classes, limits, state.scale, leave_racks=leave)
     except ArithmeticError as error:
         _LOG.warning("cluster %s: no prices from classes, the other bounds stand: %s", cluster_id, error)
     else:
-        of_classes = of_classes * (per_load / state.scale)
+        of_classes = of_classes * per_unit
         prices += [of_classes, (of_classes + flow_prices(state.loads_before, limits)) / 2]
     return [usable_prices(each, limits) for each in prices]
 

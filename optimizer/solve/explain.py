@@ -62,6 +62,25 @@ def _short_pins(
         yield Finding("pin", str(topic), "both", detail, remedy + (f", or ask for {left} replicas" if left else ""))
 
 
+def amount(resource: str, load: float) -> str:
+    """A load of a resource, as people read it."""
+    human = {"replicas": human_count, "leaders": human_count, "disk": human_bytes}.get(resource, human_rate)
+    return human(load)
+
+
+def distance(resource: str, load: float, gap: float, limit: float, why: str) -> str:
+    """How far a load is above (gap > 0) or below the limit of its band, and why where that can be told."""
+    side = "above" if gap > 0 else "below"
+    load_told, far, end = (amount(resource, value) for value in (load, abs(gap), limit))
+    return f"{resource} {load_told} is {far} {side} its band's limit {end}{': ' if why else ''}{why}"
+
+
+def least_widths(loads: Floats, mean: Floats) -> Floats:
+    """The least width, in thousandths, of a band that holds each load, (B, D); nan where no width does."""
+    around = np.where(mean > 0, mean, np.nan)
+    return np.asarray(np.ceil(np.abs(loads / around - 1) * 1000 - 1e-6) / 1000)
+
+
 @dataclass(frozen=True)
 class _Facts:
     """What the causes are read from; loads are (B, D), absolute.
@@ -98,8 +117,7 @@ class _Facts:
 
     def amount(self, load: float, d: int) -> str:
         """A load of a resource, as people read it."""
-        human = {"replicas": human_count, "disk": human_bytes}.get(self.limits.resources[d], human_rate)
-        return human(load)
+        return amount(self.limits.resources[d], load)
 
     def in_rack(self, b: int, d: int, held: float) -> str:
         """What the rack of a broker holds, up to what the bands of its brokers do."""
@@ -176,12 +194,6 @@ def _at_disk_limit(facts: _Facts, b: int, d: int, policy: Policy) -> bool:
     return d == DISK and 0 < capacity * (1 - policy.disk_headroom) < facts.after[b, d]
 
 
-def _widths(facts: _Facts) -> Floats:
-    """The least width, in thousandths, of a band that holds each load, (B, D); nan where no width does."""
-    mean = np.where(facts.mean > 0, facts.mean, np.nan)
-    return np.asarray(np.ceil(np.abs(facts.after / mean - 1) * 1000 - 1e-6) / 1000)
-
-
 def band_findings(
     brokers: Brokers,
     limits: Bands,
@@ -199,22 +211,20 @@ def band_findings(
     if not outside.any():
         return
     facts = _facts(brokers, limits, before, after, partitions, placed)
-    widths = _widths(facts)
+    widths = least_widths(after, facts.mean)
     widest = np.nanmax(np.where(outside, widths, 0), axis=0)
     for b, d in zip(*(index.tolist() for index in np.nonzero(outside)), strict=True):
         above, resource = gap[b, d] > 0, limits.resources[d]
-        side, limit = ("above", limits.upper[b, d]) if above else ("below", limits.lower[b, d])
-        load, far, end = (facts.amount(value, d) for value in (after[b, d], abs(gap[b, d]), limit))
-        detail = f"{resource} {load} is {far} {side} its band's limit {end}"
+        limit = (limits.upper if above else limits.lower)[b, d]
         why = _why_above(facts, b, d, policy) if above else _why_below(facts, b, d)
         when = "both" if abs(gap_before[b, d]) > tolerance[b, d] else "after"
         if above and _at_disk_limit(facts, b, d, policy):
-            remedy = f"no width would do: add disk, lower disk_headroom, or free {far}"
+            room = facts.amount(gap[b, d], d)
+            remedy = f"no width would do: add disk, lower disk_headroom, or free {room}"
         else:
             remedy = _remedy(resource, widths[b, d], widest[d])
-        yield Finding(
-            "band", f"broker {brokers.ids[b]} {resource}", when, f"{detail}: {why}" if why else detail, remedy
-        )
+        detail = distance(resource, after[b, d], gap[b, d], limit, why)
+        yield Finding("band", f"broker {brokers.ids[b]} {resource}", when, detail, remedy)
 
 
 def _remedy(resource: str, width: float, widest: float) -> str:

@@ -39,10 +39,11 @@ def leader_bounds(leaders: ChosenLeaders) -> Iterator[LeaderBound]:
     arc = leaders.arc
     loads = host_loads(choices, arc)
     fewest = host_loads(choices, leaders.fewest)
-    off, least_off = (_outside(x[:, 0], choices.bands.lower[:, 0], choices.bands.upper[:, 0]) for x in (loads, fewest))
+    (off, out), (least_off, _) = (
+        np.abs(choices.bands.excess(x)).sum(axis=0).astype(int).tolist() for x in (loads, fewest)
+    )
     yield LeaderBound("leaders_outside", off, least_off, "min-cost flow of leaders over the replica lists")
     lower, upper = np.floor(choices.bands.lower[:, 1]), np.ceil(choices.bands.upper[:, 1])
-    out = _outside(loads[:, 1], lower, upper)
     least = least_out_violation(choices, lower.astype(np.int64), upper.astype(np.int64)) if out else 0
     yield LeaderBound("out_outside_bytes_per_s", out, least, "flow of bytes out, partitions led in parts")
     changes, bands = int(choices.change[arc].sum()), choices.bands.widened(loads)
@@ -50,10 +51,6 @@ def leader_bounds(leaders: ChosenLeaders) -> Iterator[LeaderBound]:
     priced = least_changes(choices, bands, leaders.prices) if leaders.prices.any() else 0
     how = "min-cost flow of leaders" + (", priced for bytes out" if priced > plain else "")
     yield LeaderBound("leader_changes", changes, max(plain, priced), f"{how}, in the bands as the plan reached them")
-
-
-def _outside(loads: Floats, lower: Floats, upper: Floats) -> int:
-    return int((np.maximum(loads - upper, 0) + np.maximum(lower - loads, 0)).sum())
 
 
 def least_changes(choices: LeaderChoices, bands: LeaderBands, prices: Floats) -> int:

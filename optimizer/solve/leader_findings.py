@@ -7,13 +7,12 @@ import numpy as np
 
 from optimizer.domain import Bools, Brokers, Floats, Partitions
 from optimizer.solve.bands import leader_loads
+from optimizer.solve.explain import amount, distance, least_widths
 from optimizer.solve.leader_flow import host_loads
 from optimizer.solve.leaders import ChosenLeaders
 from optimizer.solve.proposal import Finding, partition_name
-from optimizer.units import human_count, human_rate
 
 RESOURCES = ("leaders", "out")
-_OUT = RESOURCES.index("out")
 
 
 @dataclass(frozen=True)
@@ -36,20 +35,20 @@ class _Led:
     def why_above(self, b: int, d: int) -> str:
         """The first cause that explains it alone; empty where none does."""
         choices, limit = self.leaders.choices, self.leaders.choices.bands.upper[b, d]
-        mine = self.leaders.arc[choices.host[self.leaders.arc] == b]
         if self.bound_to[b, d] > limit:
-            held = _amount(self.bound_to[b, d], d)
+            held = amount(RESOURCES[d], self.bound_to[b, d])
             return f"what no other broker may lead (fixed, excluded, no other replica that may) has {held}"
+        mine = self.leaders.arc[choices.host[self.leaders.arc] == b]
         largest = mine[np.argmax(choices.weight[mine, d])]
         if choices.weight[largest, d] > limit:
             name = partition_name(self.partitions, choices.row[largest])
-            return f"{name} alone has {_amount(choices.weight[largest, d], d)}"
+            return f"{name} alone has {amount(RESOURCES[d], choices.weight[largest, d])}"
         return ""
 
     def why_below(self, b: int, d: int) -> str:
         """The first cause that explains it alone; empty where none does."""
         if self.within_reach[b, d] < self.leaders.choices.bands.lower[b, d]:
-            return f"all partitions that it may lead have {_amount(self.within_reach[b, d], d)}"
+            return f"all partitions that it may lead have {amount(RESOURCES[d], self.within_reach[b, d])}"
         return ""
 
 
@@ -64,10 +63,6 @@ def _led(partitions: Partitions, leaders: ChosenLeaders) -> _Led:
     return _Led(partitions, leaders, summed(alone), summed(np.ones_like(alone)))
 
 
-def _amount(load: float, d: int) -> str:
-    return human_rate(load) if d == _OUT else human_count(load)
-
-
 def leader_findings(brokers: Brokers, partitions: Partitions, leaders: ChosenLeaders) -> Iterator[Finding]:
     """Brokers outside a band of leaders or of bytes out: the distance, why where it can be told, and the width that
     would do with these leaders."""
@@ -77,14 +72,11 @@ def leader_findings(brokers: Brokers, partitions: Partitions, leaders: ChosenLea
         return
     before = bands.excess(leader_loads(len(brokers), partitions.replicas, partitions))
     led = _led(partitions, leaders)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        widths = np.ceil(np.abs(loads / bands.mean - 1) * 1000 - 1e-6) / 1000
+    widths = least_widths(loads, bands.mean)
     for b, d in zip(*(index.tolist() for index in np.nonzero(gap)), strict=True):
         above, resource = gap[b, d] > 0, RESOURCES[d]
-        side, limit = ("above", bands.upper[b, d]) if above else ("below", bands.lower[b, d])
-        load, far, end = (_amount(value, d) for value in (loads[b, d], abs(gap[b, d]), limit))
-        why = led.why_above(b, d) if above else led.why_below(b, d)
-        detail = f"{resource} {load} is {far} {side} its band's limit {end}{': ' if why else ''}{why}"
+        limit, why = (bands.upper, led.why_above) if above else (bands.lower, led.why_below)
+        detail = distance(resource, loads[b, d], gap[b, d], limit[b, d], why(b, d))
         when = "both" if before[b, d] else "after"
         remedy = _remedy(resource, widths[b, d], above=above)
         yield Finding("leader_band", f"broker {brokers.ids[b]} {resource}", when, detail, remedy)

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from ortools.graph.python import min_cost_flow
 
-from optimizer.domain import Floats, Ints
+from optimizer.domain import Bands, Floats, Ints
+from optimizer.solve.bands import excess
 
 PRICE_UNITS = 10**6
 # OR-Tools refuses costs that overflow 64 bits when multiplied by the number of nodes; the rest is room for its sums.
@@ -29,7 +30,7 @@ class LeaderBands:
 
     def excess(self, loads: Floats) -> Floats:
         """Load above (positive) or below (negative) the bands, whose ends count as whole numbers, (B, 2)."""
-        return np.maximum(loads - np.ceil(self.upper), 0) + np.minimum(loads - np.floor(self.lower), 0)
+        return excess(loads, Bands((), np.floor(self.lower), np.ceil(self.upper)))
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,8 @@ class LeaderChoices:
         cost = self.change + prices[self.host] * (self.out[self.row] / self.bands.scale[1])
         nodes = len(self) + len(self.bands.lower) + len(self.most) + 1
         highest = int(np.ceil(np.abs(cost).max(initial=1)))
-        units = min(PRICE_UNITS, LARGEST_COST // (CROWD_CHAINS * nodes * self.chain(highest)))
-        return np.floor(max(1, units) * cost).astype(np.int64), max(1, units)
+        units = max(1, min(PRICE_UNITS, LARGEST_COST // (CROWD_CHAINS * nodes * self.chain(highest))))
+        return np.floor(units * cost).astype(np.int64), units
 
 
 def host_loads(choices: LeaderChoices, arc: Ints) -> Floats:

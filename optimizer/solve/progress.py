@@ -161,12 +161,12 @@ def next_round(state: ClusterState, settings: Settings, cluster_id: str, number:
     broken.
     """
     within = replicas_stay_in_racks(state.brokers, state.demand.replication_factor)
-    within &= not is_small(round(state.demand.load[:, REPLICAS].sum()), len(state.brokers))
+    replicas = float(state.demand.load[:, REPLICAS].sum())
+    within &= not is_small(round(replicas), len(state.brokers))
     mends = within and state.to_mend
     within = within and not mends and not (state.balanced_within and state.unsettled)
     knobs = settings.solver
     size = knobs.rack_shard_brokers if within else knobs.shard_brokers
-    replicas = float(state.demand.load[:, REPLICAS].sum())
     counts = shard_counts(state.brokers, replicas, shard_brokers=size, within_racks=within)
     shard = make_shards(
         state.brokers,

@@ -134,18 +134,17 @@ def rack_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> Iter
         detail = f"{mended} partitions broke the rack rule; the plan mends them"
         yield Finding("rack_spread", "mended partitions", "before", detail, "execute the plan")
     rows = np.flatnonzero(still)
-    for row, detail in zip(rows, _rack_words(brokers, partitions, after, rows), strict=True):
+    for row, detail in zip(rows, _rack_words(brokers, partitions.rows(rows), after[rows]), strict=True):
         when = "both" if broken[row] else "after"
         remedy = "free the partition, or add brokers to other racks"
         yield Finding("rack_spread", partition_name(partitions, row), when, detail, remedy)
 
 
-def _rack_words(brokers: Brokers, partitions: Partitions, after: Ints, rows: Ints) -> Iterator[str]:
-    """Of each of some partitions the racks that hold too many or too few replicas."""
+def _rack_words(brokers: Brokers, partitions: Partitions, after: Ints) -> Iterator[str]:
+    """Of each partition the racks that hold too many or too few replicas."""
     groups, names = group_by_pins(brokers, partitions.topic), brokers.rack_names
     rule = rack_rule(brokers, groups, (after >= 0).sum(axis=1))
-    held = rack_histogram(after[rows], brokers.rack, len(names))
-    for row, count in zip(rows, held, strict=True):
+    for row, count in enumerate(rack_histogram(after, brokers.rack, len(names))):
         most, least = rule.cap[row], np.minimum(rule.floor[row], rule.sizes[groups.of[row]])
         over = [f"rack {names[r]} holds {count[r]} replicas of at most {most}" for r in np.flatnonzero(count > most)]
         short = [f"rack {names[r]} holds {count[r]} of at least {least[r]}" for r in np.flatnonzero(count < least)]

@@ -38,10 +38,11 @@ def shard_counts(brokers: Brokers, replicas: float, *, shard_brokers: int, withi
     """
     used = brokers.accepts_replicas
     sizes = np.bincount(brokers.rack[used], minlength=len(brokers.rack_names))
-    widest = max(1.0, np.sqrt(MOST_CELLS * max(int(used.sum()), 1) / max(replicas, 1.0)))
+    count = int(used.sum())
+    widest = max(1.0, np.sqrt(MOST_CELLS * max(count, 1) / max(replicas, 1.0)))
     if within_racks:
         return np.maximum(np.ceil(sizes / min(shard_brokers, widest)), 1).astype(np.int64)
-    wanted = max(1, round(int(used.sum()) / shard_brokers), int(np.ceil(used.sum() / widest)))
+    wanted = max(1, round(count / shard_brokers), int(np.ceil(count / widest)))
     most = int(sizes[sizes > 0].min(initial=wanted)) if brokers.racks_matter else wanted
     return np.array([max(1, min(wanted, most))], dtype=np.int64)
 

@@ -1,6 +1,5 @@
 """Stages run alone go on only from what belongs together: the same versions, the same settings."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,7 +53,7 @@ def store_of(run: Run) -> Store:
 
 def test_a_stage_goes_on_from_one_state_only(emitted: Run) -> None:
     """Once findings are replaced, what was planned from the old ones is not emitted; planned anew, it is."""
-    run_stage(replace(SOLVE, build=stage("solve", (), "findings", "another").build), emitted, store_of(emitted))
+    run_stage(stage("solve", (), "findings", "another"), emitted, store_of(emitted))
     told = "'plan' was run on version 1 of the table findings, which 'solve' has replaced by 2 since: run 'plan' again"
     with pytest.raises(StageError, match=told):
         run_stage(EMIT, emitted, store_of(emitted))

@@ -1,5 +1,7 @@
 """Prices from classes of partitions: what they prove, and that there are some whatever the brokers accept."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -7,24 +9,27 @@ from hypothesis import strategies as st
 
 from benchmarks.generate import generate
 from benchmarks.in_memory import cluster_of
-from optimizer.domain import Cluster, Floats, Ints
+from optimizer.domain import Cluster, Floats
 from optimizer.settings import Policy
 from optimizer.solve.bands import DISK, bands, broker_loads, demand_of, load_scale, replica_weights
-from optimizer.solve.bound import band_price, usable_prices, widen
 from optimizer.solve.class_prices import Classes, class_of_bins, class_prices
 from optimizer.solve.sharding import replicas_stay_in_racks
-from optimizer.solve.terms import partition_terms
-from tests.solve.clusters import asking, make_brokers, make_cluster, make_partitions, moved_bytes, plan_one_shard
+from tests.solve.clusters import (
+    asking,
+    bounds,
+    make_brokers,
+    make_cluster,
+    make_partitions,
+    moved_bytes,
+    plan_one_shard,
+)
 from tests.solve.test_plans import RELAXED
 
 
 def classes_of(cluster: Cluster) -> Classes:
     """Half octaves of size, octaves of rate, and how the length of the list changes."""
-    brokers, partitions, scale = (
-        cluster.brokers,
-        cluster.partitions,
-        load_scale(cluster.brokers, demand_of(cluster.partitions)),
-    )
+    brokers, partitions = cluster.brokers, cluster.partitions
+    scale = load_scale(brokers, demand_of(partitions))
     size = np.maximum(partitions.size_bytes, 1).astype(np.float64)
     rate = np.maximum(partitions.in_bytes_per_s, 1) / size
     size_bin, rate_bin = (np.floor(np.log2(value)).astype(np.int64) for value in (size**2, rate))
@@ -47,46 +52,33 @@ def prices_of(cluster: Cluster) -> Floats:
     return class_prices(cluster.brokers, classes_of(cluster), bands(cluster, Policy()), scale, leave_racks=leave)
 
 
-def proven(cluster: Cluster, prices: Floats, placed: Ints) -> float:
-    """The bound in bytes for plans as balanced as a placement."""
-    brokers, partitions = cluster.brokers, cluster.partitions
-    scale, loads = (
-        load_scale(brokers, demand_of(partitions)),
-        broker_loads(len(brokers), placed, replica_weights(partitions)),
-    )
-    limits = widen(bands(cluster, Policy()), loads)
-    usable = usable_prices(prices * scale[DISK] / scale, limits)
-    return float(partition_terms(brokers, partitions, usable, placed).sum() - band_price(usable, limits))
-
-
 @pytest.mark.parametrize(("scenario", "share"), [("drift", 0.9985), ("decom", 0.9999)])
 def test_prices_of_classes_prove_nearly_all_of_a_plan(scenario: str, share: float) -> None:
     """Without a look at single partitions; the flow bound proves 0.997 and 0.974 of these plans."""
     cluster = cluster_of(generate("S", scenario, 1), scenario)
     planned = plan_one_shard(cluster, Policy())
-    assert share * moved_bytes(cluster, planned.replicas) <= proven(cluster, prices_of(cluster), planned.replicas)
+    _, _, lagrangian, _ = bounds(cluster, replace(planned, prices=prices_of(cluster)), planned.replicas)
+    assert share * moved_bytes(cluster, planned.replicas) <= lagrangian
 
 
 @st.composite
 def closed_racks(draw: st.DrawFn) -> Cluster:
     """Two to four racks, some of whose brokers are to be emptied or take nothing, and lists that may change lengths."""
-    racks = [b % draw(st.shared(st.integers(2, 4), key="racks")) for b in range(draw(st.integers(4, 9)))]
-    kind = draw(
-        st.lists(st.sampled_from(["open", "open", "draining", "excluded"]), min_size=len(racks), max_size=len(racks))
-    )
+    n_racks, n_brokers = draw(st.integers(2, 4)), draw(st.integers(4, 9))
+    racks = [b % n_racks for b in range(n_brokers)]
+    kinds = st.sampled_from(["open", "open", "draining", "excluded"])
+    kind = draw(st.lists(kinds, min_size=n_brokers, max_size=n_brokers))
     closed = draw(st.sampled_from([None, *sorted(set(racks))]))
     draining = tuple(b for b, rack in enumerate(racks) if kind[b] == "draining" or rack == closed)
-    brokers = make_brokers(
-        racks, draining=draining, excluded=tuple(b for b in range(len(racks)) if kind[b] == "excluded")
-    )
+    excluded = tuple(b for b in range(n_brokers) if kind[b] == "excluded")
+    brokers = make_brokers(racks, draining=draining, excluded=excluded)
     assume(brokers.accepts_replicas.any())
     factor = draw(st.integers(1, 3))
-    lists = [draw(st.permutations(range(len(racks))))[:factor] for _ in range(12)]
+    lists = [draw(st.permutations(range(n_brokers)))[:factor] for _ in range(12)]
     sizes = draw(st.lists(st.integers(1, 50), min_size=12, max_size=12))
     cluster = make_cluster(brokers, make_partitions([list(x) for x in lists], sizes))
-    return (
-        asking(cluster, draw(st.lists(st.integers(1, 3), min_size=12, max_size=12))) if draw(st.booleans()) else cluster
-    )
+    factors = draw(st.none() | st.lists(st.integers(1, 3), min_size=12, max_size=12))
+    return asking(cluster, factors) if factors else cluster
 
 
 @RELAXED
