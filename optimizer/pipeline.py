@@ -21,7 +21,16 @@ STAGES = (
     Stage(
         "validate",
         ("bronze_records", "bronze_metrics"),
-        ("brokers", "log_dirs", "topics", "replicas", "partition_load", "quarantine", "quality_results"),
+        (
+            "brokers",
+            "log_dirs",
+            "topics",
+            "replicas",
+            "partition_load",
+            "quarantine",
+            "quality_results",
+            "input_findings",
+        ),
         validate.build,
         gate=validate.gate,
         publish=validate.publish,

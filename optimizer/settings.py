@@ -77,9 +77,11 @@ class Quality:
     """Thresholds of the data-quality gate."""
 
     max_quarantined_share: float = 0.01
+    max_contradicting_share: float = 0.01
 
     def __post_init__(self) -> None:
-        between("quality", {"max_quarantined_share": self.max_quarantined_share}, 0, 1)
+        shares = ("max_quarantined_share", "max_contradicting_share")
+        between("quality", {name: getattr(self, name) for name in shares}, 0, 1)
 
 
 @dataclass(frozen=True, kw_only=True)

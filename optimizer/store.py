@@ -34,6 +34,7 @@ WRITERS = {
     "partition_load": "validate",
     "quarantine": "validate",
     "quality_results": "validate",
+    "input_findings": "validate",
     "instance": "snapshot",
     "instance_brokers": "snapshot",
     "baseline": "baseline",

@@ -71,4 +71,19 @@ QUALITY_RESULTS = Table(
     checks=(("severity_known", "severity IN ('critical', 'warning')"),),
 )
 
-TABLES = (BRONZE_RECORDS, BRONZE_METRICS, QUARANTINE, QUALITY_RESULTS)
+INPUT_FINDINGS = Table(
+    name="input_findings",
+    doc="What a person must know about the input before the plan: what was left out, contradicts, or is broken.",
+    columns=keyed(
+        column("rule", TEXT, "rule of quarantine or quality_results that it sums up"),
+        column("standing", TEXT, "contradicts, left_out, broken: told before any figure; noted: told below"),
+        column("subject", TEXT, "what it is about: file and line of its first row, or the cluster"),
+        column("detail", TEXT, "what is so, with the values of the first row"),
+        column("remedy", TEXT, "what helps"),
+        column("rows", LONG, "rows that it stands for"),
+    ),
+    key=("rule", "standing"),
+    checks=(("standing_known", "standing IN ('contradicts', 'left_out', 'broken', 'noted')"),),
+)
+
+TABLES = (BRONZE_RECORDS, BRONZE_METRICS, QUARANTINE, QUALITY_RESULTS, INPUT_FINDINGS)

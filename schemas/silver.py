@@ -20,6 +20,12 @@ BROKERS = Table(
             "alive: registered and unfenced; fenced: registered, not live; dead: only replica lists name it",
         ),
         column("is_controller", BOOL, "active controller, where the source says so"),
+        column(
+            "closed_reason",
+            TEXT,
+            "why it receives no replica though it lives: a failed directory, in sync nowhere, cordoned",
+            nullable=True,
+        ),
         column("disk_capacity_bytes", LONG, "sum over its log directories, or given", nullable=True),
         column("in_capacity_bytes_per_s", LONG, "network in, or null", nullable=True),
         column("out_capacity_bytes_per_s", LONG, "network out, or null", nullable=True),

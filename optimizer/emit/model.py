@@ -54,6 +54,7 @@ class ClusterPlan:
     findings: Sequence[Row]
     quality: Sequence[Row]
     brokers: Sequence[Row]
+    input_findings: Sequence[Row] = ()
 
     @property
     def folder(self) -> str:

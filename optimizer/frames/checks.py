@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from optimizer.frames import rule_table
+from optimizer.frames import cross_rules, rule_table
 from optimizer.frames.rules import Rule, is_usable, with_flags
-from optimizer.frames.typed import placements, typed
+from optimizer.frames.typed import PLACE, placements, typed
 
 _PARTITION = ("cluster_id", "topic", "partition")
 _BROKER = ("cluster_id", "broker_id")
@@ -59,13 +60,19 @@ def judged(table: str, rows: DataFrame, rules: Sequence[Rule]) -> Judged:
 def judge_placements(records: DataFrame) -> Judged:
     """Partitions, each described once: a description counts before an assignment document, the newest first.
 
-    Of the same capture, one that tells what is in flight counts before one that does not.
+    Of the same capture, one that tells what is in flight counts before one that does not, then the smaller ISR: a
+    replica that was out of sync in one of them may be so still.
     """
     flagged = with_flags(placements(records), rule_table.PLACEMENTS)
     valid = flagged.withColumn("is_valid", is_usable(rule_table.PLACEMENTS))
     group = Window.partitionBy(*_PARTITION, "is_valid")
     order = group.orderBy(
-        F.col("kind") == "assignment", F.desc("captured_at"), F.desc("knows_moves"), "source", "ordinal"
+        F.col("kind") == "assignment",
+        F.desc("captured_at"),
+        F.desc("knows_moves"),
+        F.size("isr"),
+        "source",
+        "ordinal",
     )
     ranked = valid.withColumns(
         {
@@ -74,6 +81,8 @@ def judge_placements(records: DataFrame) -> Judged:
             "first_source": F.first("source").over(order),
             "first_line": F.first("line").over(order),
             "first_replicas": F.first("replicas").over(order),
+            "first_leader": F.first("leader").over(order),
+            "first_isr": F.first("isr").over(order),
         }
     )
     same_kind = F.col("kind") == F.col("first_kind")
@@ -82,7 +91,9 @@ def judge_placements(records: DataFrame) -> Judged:
     next_other = F.min(F.when(differs, F.struct("place", "source", "line", "replicas"))).over(group)
     first = F.struct(F.lit(1).alias("place"), "first_source", "first_line", "first_replicas")
     other = F.when(differs, first.cast(_OTHER)).otherwise(next_other.cast(_OTHER))
-    known = ranked.withColumn("other", other).withColumn("in_conflict", same_kind & F.col("other").isNotNull())
+    is_alike = F.expr("leader <=> first_leader AND array_sort(isr) = array_sort(first_isr)")
+    known = ranked.withColumns({"other": other, "is_alike": is_alike})
+    known = known.withColumn("in_conflict", same_kind & F.col("other").isNotNull())
     rows = with_flags(known, rule_table.SNAPSHOTS, where=F.col("is_valid")).transform(kept)
     return Judged("bronze_records", (*rule_table.PLACEMENTS, *rule_table.SNAPSHOTS), rows, is_ranked=True)
 
@@ -96,7 +107,7 @@ def judge_brokers(records: DataFrame) -> Judged:
 
 def judge_log_dirs(records: DataFrame) -> Judged:
     """Log directories."""
-    return judged("bronze_records", typed(records, "log_dir"), rule_table.LOG_DIRS)
+    return judged("bronze_records", typed(records, "log_dir"), (*rule_table.LOG_DIRS, *cross_rules.LOG_DIRS))
 
 
 def judge_sizes(records: DataFrame, placed: DataFrame) -> Judged:
@@ -113,8 +124,9 @@ def judge_sizes(records: DataFrame, placed: DataFrame) -> Judged:
             "is_placed": F.array_contains("placed_on", F.col("broker_id")),
         }
     )
-    rows = with_flags(known, rule_table.PLACED_SIZES, where=F.col("is_valid")).transform(kept)
-    return Judged("bronze_records", (*rule_table.REPLICA_SIZES, *rule_table.PLACED_SIZES), rows, is_ranked=True)
+    placed_rules = (*rule_table.PLACED_SIZES, *cross_rules.LOGS)
+    rows = with_flags(known, placed_rules, where=F.col("is_valid")).transform(kept)
+    return Judged("bronze_records", (*rule_table.REPLICA_SIZES, *placed_rules), rows, is_ranked=True)
 
 
 def judge_capacities(records: DataFrame, brokers: DataFrame, log_dirs: DataFrame) -> Judged:
@@ -131,10 +143,57 @@ def judge_capacities(records: DataFrame, brokers: DataFrame, log_dirs: DataFrame
 
 
 def judge_topics(records: DataFrame, placed: DataFrame) -> Judged:
-    """Headers of topics, against the partitions that were read."""
-    seen = placed.groupBy("cluster_id", "topic").agg(F.count(F.lit(1)).alias("seen"))
-    known = typed(records, "topic").join(seen, ["cluster_id", "topic"], "left").fillna(0, ["seen"])
-    return judged("bronze_records", known, rule_table.TOPICS)
+    """Headers of topics against the partitions that were read; topics without a header, and those of configs alone."""
+    topic = ["cluster_id", "topic"]
+    seen = placed.groupBy(*topic).agg(F.count(F.lit(1)).alias("seen"), F.max("partition").alias("highest"))
+    headers = typed(records, "topic")
+    same = Window.partitionBy(*topic)
+    headers = headers.withColumns(
+        {
+            "most_partitions": F.max("partition_count").over(same),
+            "topic_ids": F.array_sort(F.collect_set("topic_id").over(same)),
+        }
+    )
+    configured = typed(records, "config").where("entity_type = 'topics'").withColumnRenamed("entity_name", "topic")
+    others = (_first_of(frame, topic) for frame in (placed.drop("highest"), configured))
+    known = reduce(lambda one, more: one.unionByName(more.join(one, topic, "anti"), True), others, headers)
+    known = known.join(seen, topic, "left").fillna(0, ["seen"])
+    return judged("bronze_records", known, (*rule_table.TOPICS, *cross_rules.TOPICS))
+
+
+def _first_of(frame: DataFrame, key: Sequence[str]) -> DataFrame:
+    """The first row of each key, with its place alone."""
+    order = Window.partitionBy(*key).orderBy("source", "ordinal")
+    first = frame.withColumn("nth", F.row_number().over(order)).where("nth = 1")
+    return first.select(*dict.fromkeys((*PLACE, *key)))
+
+
+def judge_cluster_ids(records: DataFrame) -> Judged:
+    """Kafka's own ids of the cluster, where a source tells one."""
+    named = typed(records, "cluster_id").withColumn(
+        "cluster_ids", F.array_sort(F.collect_set("kafka_cluster_id").over(Window.partitionBy("cluster_id")))
+    )
+    return judged("bronze_records", named, cross_rules.CLUSTER_IDS)
+
+
+def judge_held(brokers: DataFrame, replicas: DataFrame, load: DataFrame) -> Judged:
+    """What brokers hold and carry, against their capacities.
+
+    Parameters
+    ----------
+    brokers, replicas, load : DataFrame
+        Rows of the tables ``brokers`` (with a place of their own), ``replicas``, ``partition_load``.
+    """
+    of_partition = load.select("run_id", *_PARTITION, "size_bytes", "in_bytes_per_s", "out_bytes_per_s")
+    each = replicas.drop("size_bytes").join(of_partition, ["run_id", *_PARTITION])
+    held = each.groupBy(*_BROKER).agg(
+        F.sum("size_bytes").alias("held_bytes"),
+        F.sum("in_bytes_per_s").alias("held_in_bytes_per_s"),
+        F.sum(F.when(F.col("is_leader"), F.col("out_bytes_per_s"))).alias("held_out_bytes_per_s"),
+    )
+    known = brokers.join(held, list(_BROKER), "left")
+    names = ("held_bytes", "held_in_bytes_per_s", "held_out_bytes_per_s")
+    return judged("brokers", known.fillna(0, list(names)), cross_rules.CAPACITIES)
 
 
 def judge_reassignments(records: DataFrame, placed: DataFrame) -> Judged:

@@ -33,6 +33,7 @@ READS = (
     "bounds",
     "findings",
     "quality_results",
+    "input_findings",
     "instance",
     "instance_brokers",
 )
@@ -55,6 +56,7 @@ def _plan(tables: Tables, settings: Settings) -> ClusterPlan:
         bounds=tables["bounds"],
         findings=tables["findings"],
         quality=tables["quality_results"],
+        input_findings=tables["input_findings"],
         brokers=tables["instance_brokers"],
     )
 

@@ -21,6 +21,7 @@ _ORDER = {
     "bounds": ("kind",),
     "findings": ("rule", "subject", "when"),
     "quality_results": ("table_name", "rule"),
+    "input_findings": ("standing", "rule"),
     "instance": ("topic", "partition"),
     "instance_brokers": ("broker_id",),
     "documents": ("path",),

@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -13,57 +12,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from optimizer.frames.checks import Judged, kept
+from optimizer.frames.quality_figures import Figure, figures
 from optimizer.frames.rules import Rule
 from optimizer.settings import Settings
 
 # Counts are enough: the rows themselves are in quarantine. A list of examples would cost a job for every expectation.
 _COUNTS = {"result_format": "BASIC", "partial_unexpected_count": 0}
 _FEW_ROWS = 100_000
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A limit for one figure of a whole cluster.
-
-    Parameters
-    ----------
-    name : str
-        Column of the figures, and name of the rule.
-    table : str
-        Table that it is about.
-    stops : bool
-        Whether a figure outside the limits refuses the run.
-    least, most : float, optional
-    remedy : str
-    """
-
-    name: str
-    table: str
-    stops: bool
-    remedy: str
-    least: float | None = None
-    most: float | None = None
-
-
-def figures(settings: Settings) -> tuple[Figure, ...]:
-    """What is asked of a cluster as a whole."""
-    return (
-        Figure("partitions", "replicas", True, "give the output of kafka-topics.sh --describe", least=1),
-        Figure(
-            "registered_brokers",
-            "brokers",
-            False,
-            "give the output of kafka-broker-api-versions.sh: without it every broker counts as alive, without a rack",
-            least=1,
-        ),
-        Figure(
-            "quarantined_share",
-            "quarantine",
-            True,
-            "mend the rows of severity error in the table quarantine, or raise [quality] max_quarantined_share",
-            most=settings.quality.max_quarantined_share,
-        ),
-    )
 
 
 def allowed(rule: Rule, settings: Settings) -> tuple[float, str]:
@@ -77,7 +32,7 @@ def allowed(rule: Rule, settings: Settings) -> tuple[float, str]:
 
 
 def evaluate(
-    judged: Sequence[Judged], measured: DataFrame, *, clusters: Iterable[str], settings: Settings
+    judged: Sequence[Judged], measured: pd.DataFrame, *, clusters: Iterable[str], settings: Settings
 ) -> list[dict[str, Any]]:
     """Validate every cluster; rows of ``quality_results`` without run id.
 
@@ -89,7 +44,7 @@ def evaluate(
     flags = _flags(judged).transform(kept)
     # Of few rows a job for every count would take most of the time.
     small = flags.toPandas() if flags.count() <= _FEW_ROWS else None
-    rows = measured.toPandas().set_index("cluster_id")
+    rows = measured.set_index("cluster_id")
     context = _context()
     results: list[dict[str, Any]] = []
     for cluster in clusters:
@@ -169,7 +124,7 @@ def _row_result(one: Any, table: str, rule: Rule, settings: Settings) -> dict[st
 def _figures_suite(context: Any, cluster: str, row: pd.DataFrame, settings: Settings) -> list[dict[str, Any]]:
     from great_expectations import expectations as gxe
 
-    limits = {figure.name: figure for figure in figures(settings)}
+    limits = {figure.name: figure for figure in figures(settings, int(row["partitions"].iloc[0]))}
     expectations = [
         gxe.ExpectColumnValuesToBeBetween(
             column=figure.name,
@@ -186,15 +141,14 @@ def _figures_suite(context: Any, cluster: str, row: pd.DataFrame, settings: Sett
 
 def _figure_result(one: Any, figure: Figure, row: pd.DataFrame) -> dict[str, Any]:
     value = row[figure.name].iloc[0]
-    limit = f"at least {figure.least}" if figure.least is not None else f"at most {figure.most}"
     return {
         "table_name": figure.table,
         "expectation": one.expectation_config.type,
         "rule": figure.name,
         "severity": _severity(figure.stops),
         "success": bool(one.success),
-        "observed": f"{value:.6g}" if isinstance(value, float) else str(value),
-        "threshold": limit,
+        "observed": "not judged" if pd.isna(value) else f"{value:.6g}" if isinstance(value, float) else str(value),
+        "threshold": figure.threshold,
         "unexpected_count": int(one.result["unexpected_count"]),
         "remedy": figure.remedy,
     }
@@ -295,4 +249,7 @@ def _counts(row: Mapping[str, Any]) -> dict[str, Any]:
 def _limits(row: Mapping[str, Any]) -> dict[str, Any]:
     if row["expectation"] == "expect_column_values_to_be_in_set":
         return {"value_set": [f"true ({row['threshold']})"]}
-    return {"min_value" if row["threshold"].startswith("at least") else "max_value": row["threshold"].split()[-1]}
+    least, between, most = row["threshold"].partition(" to ")
+    if between:
+        return {"min_value": least, "max_value": most}
+    return {"min_value" if least.startswith("at least") else "max_value": least.split()[-1]}

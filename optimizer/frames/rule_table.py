@@ -72,6 +72,7 @@ PLACEMENTS = (
         "never",
         f"concat({_NAME}, ': ISR [', array_join(isr, ','), '] is not within replicas ', {_REPLICAS})",
         "take the description again when no reassignment runs; brokers outside the replicas are left out of the ISR",
+        standing="contradicts",
     ),
     Rule(
         "leader_within_replicas",
@@ -80,6 +81,7 @@ PLACEMENTS = (
         "never",
         f"concat({_NAME}, ': leader ', leader, ' is not within replicas ', {_REPLICAS})",
         "take the description again; the partition counts as leaderless and is not moved",
+        standing="contradicts",
     ),
     Rule(
         "has_leader",
@@ -88,6 +90,7 @@ PLACEMENTS = (
         "never",
         f"concat({_NAME}, ' has no leader')",
         "bring a replica back: a partition without a leader can't be copied, so it is not moved",
+        standing="broken",
     ),
 )
 
@@ -104,11 +107,22 @@ SNAPSHOTS = (
     ),
     Rule(
         "no_duplicate_snapshot",
-        "place = 1 OR kind <> first_kind OR in_conflict",
+        "place = 1 OR kind <> first_kind OR in_conflict OR NOT is_alike",
         "warning",
         "never",
         f"concat({_NAME}, ' is described again, the same, in ', first_source)",
         "keep one description of the cluster",
+    ),
+    Rule(
+        "snapshots_alike",
+        "kind <> first_kind OR in_conflict OR is_alike",
+        "warning",
+        "never",
+        f"concat({_NAME}, ': leader ', coalesce(leader, 'none'), ', ISR [', array_join(isr, ','), '] here, leader ', "
+        "coalesce(first_leader, 'none'), ', ISR [', array_join(first_isr, ','), '] in ', first_source, ':', "
+        "first_line, ', which counts: its ISR is smaller')",
+        "keep one description of the cluster: the newest",
+        standing="contradicts",
     ),
     Rule(
         "assignment_agrees",
@@ -117,6 +131,7 @@ SNAPSHOTS = (
         "never",
         f"concat({_NAME}, ': assignment ', {_REPLICAS}, ', described [', array_join(first_replicas, ','), ']')",
         "the description counts; leave documents of other plans out of the folder",
+        standing="contradicts",
     ),
 )
 
@@ -148,6 +163,7 @@ KNOWN_BROKERS = (
         "never",
         "concat('broker ', broker_id, ' is in ', partitions, ' replica lists, but no such broker is registered')",
         "it counts as dead and its replicas move away: start it again, or add it to the list of brokers",
+        standing="broken",
     ),
     Rule(
         "rack_known",
@@ -208,14 +224,6 @@ PLACED_SIZES = (
         f"concat({_NAME}, ' on broker ', broker_id, ' is given again in ', first_source)",
         "keep one output of kafka-log-dirs.sh: the newest counts",
     ),
-    Rule(
-        "replica_size_placed",
-        "place > 1 OR is_placed OR is_future",
-        "warning",
-        "never",
-        f"concat({_NAME}, ' has a log on broker ', broker_id, ', which is in no replica list of it')",
-        "a stray log, or outputs of different times: take them together",
-    ),
 )
 
 CAPACITIES = (
@@ -245,6 +253,7 @@ CAPACITIES = (
         "never",
         "concat('capacity of broker ', broker_id, ', which the cluster does not have')",
         "remove the entry, or correct its id",
+        standing="left_out",
     ),
     Rule(
         "capacity_of_known_log_dir",
@@ -253,6 +262,7 @@ CAPACITIES = (
         "never",
         "concat('broker ', broker_id, ' has no directory ', log_dir, '; it has ', array_join(directories, ', '))",
         "name directories as the broker does",
+        standing="left_out",
     ),
 )
 
@@ -272,6 +282,7 @@ TOPICS = (
         "never",
         "concat('topic ', topic, ' is marked for deletion')",
         "plan after it is gone",
+        standing="broken",
     ),
 )
 
@@ -292,6 +303,7 @@ REASSIGNMENTS = (
         "never",
         f"concat('the reassignment of ', {_NAME}, ' is of no described partition')",
         "take the outputs together",
+        standing="contradicts",
     ),
 )
 
@@ -344,6 +356,7 @@ COVERAGE = (
         "coverage",
         f"concat({_NAME}, ' has no size')",
         "give the output of kafka-log-dirs.sh --describe, or metrics with size_bytes",
+        standing="left_out",
     ),
     Rule(
         "rates_known",
@@ -352,6 +365,7 @@ COVERAGE = (
         "coverage",
         f"concat({_NAME}, ' has no rates')",
         "give metrics with in_bytes_per_s and out_bytes_per_s, or [metrics] rates_required = false",
+        standing="left_out",
     ),
 )
 

@@ -14,6 +14,11 @@ share       more than ``[quality] max_quarantined_share`` of the rows break it
 coverage    less than ``[metrics] min_coverage`` of the rows keep it
 never       it is reported
 ==========  =========================================================================================
+
+Rules may also count towards a figure of the whole cluster that stops the run (``optimizer.frames.quality``).
+
+*Standing* says how a run that goes on tells of the rows that break a rule (table ``input_findings``): sources that
+contradict each other, what was *left out*, and what is *broken*, stand before any figure; what is merely *noted* below.
 """
 
 from collections.abc import Sequence
@@ -42,6 +47,8 @@ class Rule:
         SQL for what is wrong, with the value; what to mend, in words.
     listed : bool
         Whether rows that break it are listed in ``quarantine``.
+    standing : str
+        contradicts, left_out, broken or noted; empty: left_out for errors, noted for warnings.
     """
 
     name: str
@@ -51,6 +58,7 @@ class Rule:
     reason: str
     remedy: str
     listed: bool = True
+    standing: str = ""
 
 
 def with_flags(frame: DataFrame, rules: Sequence[Rule], *, where: Column | None = None) -> DataFrame:

@@ -11,6 +11,7 @@ _BROKER = (*_RUN, "broker_id")
 # org.apache.kafka.common.internals.Topic (4.3): the topics that Kafka keeps for itself.
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 _MIN_ISR = "min.insync.replicas"
+_CORDONED = "cordoned.log.dirs"
 
 
 def partitions_in_flight(placed: DataFrame, reassignments: DataFrame) -> DataFrame:
@@ -64,8 +65,8 @@ def replicas(placed: DataFrame, sizes: DataFrame) -> DataFrame:
     return joined.withColumn("log_dir", F.coalesce("log_dir", "planned_dir"))
 
 
-def known_brokers(registered: DataFrame, placed: DataFrame, log_dirs: DataFrame) -> DataFrame:
-    """Every broker that is registered or holds a replica, with what the rules ask.
+def known_brokers(registered: DataFrame, placed: DataFrame, log_dirs: DataFrame, configs: DataFrame) -> DataFrame:
+    """Every broker that is registered, holds a replica, or tells of its directories, with what the rules ask.
 
     Where no list of brokers was given, those that hold replicas or answered with their directories count as registered.
     """
@@ -78,14 +79,56 @@ def known_brokers(registered: DataFrame, placed: DataFrame, log_dirs: DataFrame)
         F.max("is_controller").alias("is_controller"),
         F.min(F.struct("source", "line")).alias("listed_at"),
     )
-    holding = (
-        placed.select(*_RUN, F.explode("replicas").alias("broker_id"), "source", "line")
-        .groupBy(*_BROKER)
-        .agg(F.count(F.lit(1)).alias("partitions"), F.min(F.struct("source", "line")).alias("placed_at"))
+    answering = log_dirs.groupBy(*_BROKER).agg(
+        F.min(F.struct("source", "line")).alias("answered_at"),
+        F.array_sort(F.collect_set("log_dir")).alias("directories"),
+        F.array_sort(F.collect_set(F.when(F.col("error").isNotNull(), F.col("log_dir")))).alias("failed"),
     )
-    answering = log_dirs.groupBy(*_BROKER).agg(F.min(F.struct("source", "line")).alias("answered_at"))
-    joined = listed.join(holding, list(_BROKER), "full").join(answering, list(_BROKER), "full")
-    return joined.transform(_with_state)
+    joined = listed.join(_holding(placed), list(_BROKER), "full").join(answering, list(_BROKER), "full")
+    return joined.join(_cordoned(configs), list(_BROKER), "left").transform(_with_state).transform(_with_closed)
+
+
+def _holding(placed: DataFrame) -> DataFrame:
+    """What replica lists say of each broker: in how many it is, stays, leads, is in sync under a leader."""
+    held = placed.select("*", F.explode("replicas").alias("broker_id"))
+    me = F.col("broker_id")
+    led = F.col("leader").isNotNull()
+    # Kafka keeps the last replica of a partition in the ISR when its broker dies: without a leader it says nothing.
+    facts = {
+        "partitions": F.lit(True),
+        "settled": ~F.array_contains("adding", me),
+        "leads": led & (F.col("leader") == me),
+        "in_sync": led & F.array_contains("isr", me),
+        "leaderless": ~led,
+    }
+    return held.groupBy(*_BROKER).agg(
+        *(F.count_if(fact).alias(name) for name, fact in facts.items()),
+        F.min(F.struct("source", "line")).alias("placed_at"),
+    )
+
+
+def _cordoned(configs: DataFrame) -> DataFrame:
+    """Directories that brokers may give no replica (KIP-1066, Kafka 4.3); ``*``: all of them."""
+    of_brokers = configs.where(f"entity_type = 'brokers' AND name = '{_CORDONED}' AND coalesce(value, '') <> ''")
+    return of_brokers.groupBy(*_RUN, F.expr("try_cast(entity_name AS BIGINT)").alias("broker_id")).agg(
+        F.array_sort(F.array_distinct(F.flatten(F.collect_list(F.split("value", r"\s*,\s*"))))).alias("cordoned")
+    )
+
+
+def _with_closed(brokers: DataFrame) -> DataFrame:
+    """Add why a broker receives no replica, null where it may."""
+    nothing = F.expr("CAST(array() AS ARRAY<STRING>)")
+    cordoned, failed = F.coalesce("cordoned", nothing), F.coalesce("failed", nothing)
+    left = F.array_except("directories", cordoned)
+    whole = F.array_contains(cordoned, "*") | ((F.size("directories") > 0) & (F.size(left) == 0))
+    known = brokers.withColumns({"cordoned": cordoned, "is_cordoned": F.coalesce(whole, F.lit(False))})
+    idle = (F.col("state") == "alive") & (F.col("settled") > 0) & (F.col("in_sync") + F.col("leaderless") == 0)
+    reason = (
+        F.when(F.size(failed) > 0, F.concat(F.lit("failed directory "), F.array_join(failed, ", ")))
+        .when(idle, F.lit("in sync nowhere"))
+        .when(F.col("is_cordoned"), F.lit("cordoned"))
+    )
+    return known.withColumn("closed_reason", reason)
 
 
 def _with_state(brokers: DataFrame) -> DataFrame:
@@ -95,12 +138,13 @@ def _with_state(brokers: DataFrame) -> DataFrame:
     at = F.coalesce("listed_at", "placed_at", "answered_at")
     state = F.when(F.col("fenced"), "fenced").when(F.col("is_registered"), "alive").otherwise("dead")
     known = brokers.withColumns({"is_registered": registered, "no_list": no_list}).where(
-        F.coalesce("is_listed", F.lit(False)) | F.col("partitions").isNotNull() | F.col("no_list")
+        F.coalesce("is_listed", F.lit(False)) | F.col("partitions").isNotNull() | F.col("answered_at").isNotNull()
     )
+    counts = ("partitions", "settled", "leads", "in_sync", "leaderless")
     return known.withColumns(
         {
+            **{name: F.coalesce(name, F.lit(0)) for name in counts},
             "state": state,
-            "partitions": F.coalesce("partitions", F.lit(0)),
             "racks_used": F.max(F.col("rack").isNotNull()).over(cluster),
             "is_controller": F.coalesce("is_controller", F.lit(False)),
             "kind": F.lit("broker"),
@@ -191,7 +235,26 @@ def topics(placed: DataFrame, headers: DataFrame, configs: DataFrame) -> DataFra
     )
 
 
-def partition_load(placed: DataFrame, sizes: DataFrame, rates: DataFrame, loads: DataFrame) -> DataFrame:
+def _telling(log_dirs: DataFrame, logs: DataFrame) -> DataFrame:
+    """Brokers that told of all their directories, of each cluster that has logs at all."""
+    with_logs = log_dirs.join(logs.select(*_RUN).distinct(), list(_RUN), "semi")
+    of_broker = with_logs.groupBy(*_BROKER).agg(F.max(F.col("error").isNotNull()).alias("has_failed"))
+    whole = F.when(~F.col("has_failed"), F.col("broker_id"))
+    return of_broker.groupBy(*_RUN).agg(F.collect_set(whole).alias("telling"))
+
+
+def _with_missing_logs(partitions: DataFrame) -> DataFrame:
+    """Add ``without_log``: brokers with an in-sync replica that told of their directories, but of no log of it."""
+    nothing = F.expr("CAST(array() AS ARRAY<BIGINT>)")
+    expected = F.array_intersect(F.array_except("isr", "adding"), F.coalesce("telling", nothing))
+    return partitions.withColumn(
+        "without_log", F.array_sort(F.array_except(expected, F.coalesce("logged_on", nothing)))
+    )
+
+
+def partition_load(
+    placed: DataFrame, sizes: DataFrame, rates: DataFrame, loads: DataFrame, *, logs: DataFrame, log_dirs: DataFrame
+) -> DataFrame:
     """The table, with the place and payload that the coverage rules report.
 
     Parameters
@@ -202,15 +265,20 @@ def partition_load(placed: DataFrame, sizes: DataFrame, rates: DataFrame, loads:
         Of ``metrics.partition_rates``.
     loads : DataFrame
         Finished loads, where given.
+    logs, log_dirs : DataFrame
+        Logs and directories that brokers told of, whatever their sizes.
     """
     largest = sizes.groupBy(*_PARTITION).agg(F.max("size_bytes").alias("log_size"))
+    logged = logs.where("NOT coalesce(is_future, false)").groupBy(*_PARTITION)
+    told = logged.agg(F.collect_set("broker_id").alias("logged_on"))
     measured = rates.select(*_PARTITION, "samples", *(F.col(name).alias(f"metric_{name}") for name in _LOADS))
     finished = loads.groupBy(*_PARTITION).agg(
         *(F.max(F.expr(whole_number(name))).alias(f"table_{name}") for name in _LOADS)
     )
-    joined = placed.select(*_PARTITION, "source", "line", "payload", "kind")
-    for frame in (largest, measured, finished):
+    joined = placed.select(*_PARTITION, "source", "line", "payload", "kind", "isr", "adding")
+    for frame in (largest, told, measured, finished):
         joined = joined.join(frame, list(_PARTITION), "left")
+    joined = joined.join(F.broadcast(_telling(log_dirs, logs)), list(_RUN), "left").transform(_with_missing_logs)
     metric = F.coalesce("metric_in_bytes_per_s", "metric_out_bytes_per_s").isNotNull()
     table = F.coalesce("table_in_bytes_per_s", "table_out_bytes_per_s").isNotNull()
     return joined.withColumns(

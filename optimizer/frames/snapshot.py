@@ -17,6 +17,8 @@ from schemas.table import conform
 
 _PARTITION = ("cluster_id", "run_id", "topic", "partition")
 _BROKER = ("cluster_id", "run_id", "broker_id")
+# Confluent Platform: racks of replicas and observers by topic, which a plan that does not know them would break.
+_PLACEMENT_RULE = "confluent.placement.constraints"
 
 
 def build(inputs: Frames, run: Run) -> Frames:
@@ -45,8 +47,8 @@ def _check_open(brokers: DataFrame) -> None:
     closed = sorted(row.cluster_id for row in rows if not row.is_open)
     if closed:
         raise ConfigError(
-            f"no broker of {closed} may hold replicas: every one is drained, excluded, fenced or dead; "
-            "drain or exclude fewer brokers"
+            f"no broker of {closed} may hold replicas: every one is drained, excluded, cordoned, fenced, dead, or in "
+            "trouble (table brokers, closed_reason); drain or exclude fewer brokers"
         )
 
 
@@ -69,7 +71,7 @@ def plan_brokers(brokers: DataFrame, replicas: DataFrame, settings: Settings) ->
         {
             "rack": rack,
             "pinned_topics": pinned_topics(settings),
-            "accepts_replicas": may_hold & ~_listed(settings, "exclude_brokers"),
+            "accepts_replicas": may_hold & F.col("closed_reason").isNull() & ~_listed(settings, "exclude_brokers"),
             "accepts_leadership": may_hold & ~_listed(settings, "demote_brokers"),
             "must_empty": F.col("state").isin("draining", "dead") | _listed(settings, "drain_brokers"),
         }
@@ -117,6 +119,7 @@ def plan_partitions(inputs: Frames, brokers: DataFrame, settings: Settings) -> D
     planned = (
         with_pins(with_asked(gathered.withColumns(targets), inputs["topics"], settings), brokers, settings)
         .join(inputs["partition_load"], list(_PARTITION), "left")
+        .join(inputs["topics"].select("cluster_id", "topic", "configs"), ["cluster_id", "topic"], "left")
         .withColumn("factor_refused", refused_factor())
         .withColumn("replication_factor", F.when(F.col("factor_refused").isNull(), F.col("asked")).otherwise(now))
         .withColumn("fixed_reason", _fixed_reason(settings))
@@ -135,5 +138,6 @@ def _fixed_reason(settings: Settings) -> Column:
         .when(F.size("isr") == 0, "no in-sync replica")
         .when(F.col("fenced_on").isNotNull(), F.format_string("a replica on fenced broker %d", "fenced_on"))
         .when(short, pin_leaves)
+        .when(F.col("configs").contains(_PLACEMENT_RULE), f"placed by its own rule {_PLACEMENT_RULE}")
         .when(matches(settings.policy.exclude_topics), "topic excluded")
     )

@@ -24,6 +24,7 @@ _FIELDS = {
     "capacity": "broker_id BIGINT, log_dir STRING, disk_bytes STRING, in_bytes_per_s STRING, out_bytes_per_s STRING",
     "partition_load": "topic STRING, partition BIGINT, size_bytes STRING, in_bytes_per_s STRING, "
     "out_bytes_per_s STRING",
+    "cluster_id": "kafka_cluster_id STRING",
     "malformed": "expected STRING, rule STRING, severity STRING, reason STRING, remedy STRING, text STRING",
 }
 

@@ -1,6 +1,6 @@
 """Stage 2: bronze -> the clean tables, what was set aside, and the results of the quality gate."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import reduce
@@ -11,17 +11,19 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from optimizer.errors import QualityGateFailed
-from optimizer.frames import checks, quality, rule_table, silver
+from optimizer.frames import checks, cross_rules, quality, rule_table, silver
 from optimizer.frames.checks import Judged
+from optimizer.frames.input_findings import summed_up
+from optimizer.frames.measures import Counted, measured
 from optimizer.frames.metrics import from_records, partition_rates, resolve_topics
 from optimizer.frames.rules import set_aside
 from optimizer.frames.typed import typed
 from optimizer.settings import Settings
 from optimizer.stages import Frames, Run
 from optimizer.units import plural
-from schemas.bronze import QUALITY_RESULTS, QUARANTINE
+from schemas.bronze import INPUT_FINDINGS, QUALITY_RESULTS, QUARANTINE
 from schemas.silver import BROKERS, LOG_DIRS, PARTITION_LOAD, REPLICAS, TOPICS
-from schemas.table import conform, small_frame
+from schemas.table import Table, conform, small_frame
 from sources.detect import RULE as KNOWN_FORMAT_RULE
 
 _AT_ONCE = 3
@@ -38,9 +40,7 @@ class _Cleaned:
     tables: Frames
     judged: tuple[Judged, ...]
     quarantine: DataFrame
-    records: DataFrame
-    placed: DataFrame
-    registered: DataFrame
+    counted: Counted
 
 
 @dataclass(frozen=True)
@@ -68,15 +68,21 @@ def build(inputs: Frames, run: Run) -> Frames:
         cleaned = _clean(inputs, run.settings, pool)
     quarantine = cleaned.quarantine.transform(checks.kept)
     clusters = [cluster.id for cluster in run.settings.clusters]
-    results = quality.evaluate(
-        cleaned.judged, _measured(inputs, cleaned, quarantine, run), clusters=clusters, settings=run.settings
-    )
-    rows = [{**row, "run_id": run.run_id} for row in results]
+    figures = measured(cleaned.counted, quarantine, run.settings, run.spark).toPandas()
+    results = quality.evaluate(cleaned.judged, figures, clusters=clusters, settings=run.settings)
+    measures = [{str(name): value for name, value in row.items()} for row in figures.to_dict("records")]
+    findings = summed_up(quarantine, results, measures, judged=cleaned.judged, settings=run.settings)
     return {
         **cleaned.tables,
         "quarantine": quarantine,
-        "quality_results": small_frame(run.spark, rows, QUALITY_RESULTS.schema),
+        "quality_results": _driver_rows(results, QUALITY_RESULTS, run),
+        "input_findings": _driver_rows(findings, INPUT_FINDINGS, run),
     }
+
+
+def _driver_rows(rows: Iterable[Mapping[str, Any]], table: Table, run: Run) -> DataFrame:
+    named = [{**row, "run_id": run.run_id} for row in rows]
+    return small_frame(run.spark, [{c: row[c] for c in table.schema.fieldNames()} for row in named], table.schema)
 
 
 def _clean(inputs: Frames, settings: Settings, pool: Executor) -> _Cleaned:
@@ -90,37 +96,55 @@ def _clean(inputs: Frames, settings: Settings, pool: Executor) -> _Cleaned:
     sizes = checks.judge_sizes(records, placed)
     topics = checks.judge_topics(records, placed)
     loads = checks.judge_loads(records, placed)
+    cluster_ids = checks.judge_cluster_ids(records)
     measures, hosts = later_measures.result(), later_hosts.result()
     local = silver.local_sizes(sizes.used)
     load = checks.judged(
         "partition_load",
-        silver.partition_load(placed, local, measures.rates, loads.used),
-        rule_table.coverage(settings),
+        silver.partition_load(
+            placed,
+            local,
+            measures.rates,
+            loads.used,
+            logs=sizes.rows.where("ok_replica_size_readable"),
+            log_dirs=hosts.dirs.used,
+        ),
+        (*rule_table.coverage(settings), *cross_rules.REPLICAS_WITH_LOGS),
     )
-    of_hosts = (hosts.registered, hosts.dirs, hosts.brokers, hosts.capacities)
-    judged = (placements, moving, *of_hosts, sizes, topics, loads, measures.judged, load)
+    replicas = conform(silver.replicas(placed, local), REPLICAS).transform(checks.kept)
+    brokers = silver.brokers(hosts.brokers.rows, hosts.dirs.used, hosts.capacities.used).transform(checks.kept)
+    held = checks.judge_held(brokers, replicas, load.rows)
+    of_hosts = (hosts.registered, hosts.dirs, hosts.brokers, hosts.capacities, held)
+    judged = (placements, moving, *of_hosts, sizes, topics, loads, measures.judged, load, cluster_ids)
     aside = [*(set_aside(one.rows, one.rules) for one in judged), checks.malformed(records), measures.doubtful]
     return _Cleaned(
         tables={
-            "brokers": conform(silver.brokers(hosts.brokers.rows, hosts.dirs.used, hosts.capacities.used), BROKERS),
+            "brokers": conform(brokers, BROKERS),
             "log_dirs": conform(silver.log_dirs(hosts.dirs.used, sizes.used, hosts.capacities.used), LOG_DIRS),
             "topics": conform(silver.topics(placed, topics.used, typed(records, "config")), TOPICS),
-            "replicas": conform(silver.replicas(placed, local), REPLICAS),
+            "replicas": replicas,
             "partition_load": conform(load.rows, PARTITION_LOAD),
         },
         judged=judged,
         quarantine=_quarantine(aside),
-        records=records,
-        placed=placed,
-        registered=hosts.registered.used,
+        counted=Counted(
+            records=records,
+            samples=inputs["bronze_metrics"],
+            placed=placed,
+            registered=hosts.registered.used,
+            sizes=sizes.rows,
+            topics=topics.rows,
+            load=load.rows,
+        ),
     )
 
 
 def _hosts(records: DataFrame, placed: DataFrame, settings: Settings) -> _Hosts:
     registered = checks.judge_brokers(records)
     dirs = checks.judge_log_dirs(records)
-    known = silver.known_brokers(registered.used, placed, dirs.used)
-    brokers = checks.judged("brokers", known, rule_table.known_brokers(settings))
+    listed = registered.rows.where("ok_broker_id_legal")
+    known = silver.known_brokers(listed, placed, dirs.used, typed(records, "config"))
+    brokers = checks.judged("brokers", known, (*rule_table.known_brokers(settings), *cross_rules.BROKERS))
     return _Hosts(registered, dirs, brokers, checks.judge_capacities(records, brokers.rows, dirs.used))
 
 
@@ -138,22 +162,6 @@ def _quarantine(frames: Sequence[DataFrame]) -> DataFrame:
     rows = reduce(DataFrame.unionByName, frames)
     told = {name: F.min(name).alias(name) for name in ("severity", "reason", "remedy")}
     return conform(rows.groupBy(*QUARANTINE.full_key).agg(*told.values()), QUARANTINE)
-
-
-def _measured(inputs: Frames, cleaned: _Cleaned, quarantine: DataFrame, run: Run) -> DataFrame:
-    """One row a cluster with the columns of ``quality.figures``."""
-    clusters = small_frame(run.spark, [(cluster.id,) for cluster in run.settings.clusters], "cluster_id string")
-    error = F.when(F.col("severity") == "error", F.xxhash64("source", "line", "kind", "payload"))
-    counts = (
-        cleaned.placed.groupBy("cluster_id").agg(F.count(F.lit(1)).alias("partitions")),
-        cleaned.registered.groupBy("cluster_id").agg(F.count_distinct("broker_id").alias("registered_brokers")),
-        quarantine.groupBy("cluster_id").agg(F.count_distinct(error).alias("errors")),
-        cleaned.records.groupBy("cluster_id").agg(F.count(F.lit(1)).alias("records")),
-        inputs["bronze_metrics"].groupBy("cluster_id").agg(F.count(F.lit(1)).alias("samples")),
-    )
-    joined = reduce(lambda one, other: one.join(other, "cluster_id", "left"), counts, clusters).fillna(0)
-    share = F.coalesce(F.try_divide("errors", F.col("records") + F.col("samples")), F.lit(0.0))
-    return joined.select("cluster_id", "partitions", "registered_brokers", share.alias("quarantined_share"))
 
 
 def gate(frames: Frames, run: Run) -> None:

@@ -138,6 +138,18 @@ QUALITY: Rows = [
         "remedy": "export the rates of every partition",
     },
 ]  # fmt: skip
+INPUT: Rows = [
+    {
+        "rule": "rates_known", "standing": "left_out", "subject": "small",
+        "detail": "3 of 6 partitions, with 20 % of the stored bytes, have no rates: they count as idle",
+        "remedy": "export rates of all topics, or [metrics] rates_required = true to be refused", "rows": 3,
+    },
+    {
+        "rule": "no_duplicate_snapshot", "standing": "noted", "subject": "describe-2.txt:4",
+        "detail": "orders-0 is described again, the same, in describe-1.txt",
+        "remedy": "keep one description of the cluster", "rows": 6,
+    },
+]  # fmt: skip
 
 
 def frame(spark: SparkSession, name: str, rows: Rows, cluster_id: str = CLUSTER) -> DataFrame:
@@ -151,7 +163,7 @@ def inputs(spark: SparkSession, **replaced: Rows) -> dict[str, DataFrame]:
     tables: Mapping[str, Rows] = {
         "instance": instance(), "instance_brokers": instance_brokers(), "baseline": baseline(),
         "proposal": proposal(), "moves": moves(), "bounds": BOUNDS, "leader_bounds": LEADER_BOUNDS,
-        "findings": FINDINGS, "quality_results": QUALITY,
+        "findings": FINDINGS, "quality_results": QUALITY, "input_findings": INPUT,
         **replaced,
     }  # fmt: skip
     return {name: frame(spark, name, rows) for name, rows in tables.items()}

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from optimizer.errors import ConfigError
 from optimizer.frames import snapshot
@@ -15,7 +16,7 @@ from optimizer.topic_wishes import Pin, TopicFactor
 from tests.frames import bronze
 from tests.frames.tables import table
 
-BROKER = {"host": None, "port": None, "is_controller": False}
+BROKER = {"host": None, "port": None, "is_controller": False, "closed_reason": None}
 LIMITS = {"disk_capacity_bytes": 900, "in_capacity_bytes_per_s": None, "out_capacity_bytes_per_s": None}
 # Broker 4 is fenced, 5 holds nothing, 9 is dead.
 STATES = {1: "alive", 2: "alive", 3: "alive", 4: "fenced", 5: "alive", 9: "dead"}
@@ -98,6 +99,25 @@ def test_partitions_keep_their_order_and_say_why_they_are_fixed(spark: SparkSess
     assert (first.leader, list(first.isr), list(first.log_dirs), first.replication_factor) == (3, [2, 3], ["/d"] * 3, 3)
     assert (instance["orders", 1].leader, list(instance["orders", 3].log_dirs)) == (1, ["any", "any"])
     assert (first.size_bytes, first.in_bytes_per_s, first.out_bytes_per_s) == (7, 1, 2)
+
+
+def test_a_topic_that_is_placed_by_its_own_rule_stays(spark: SparkSession, silver: Frames) -> None:
+    """Confluent's placement constraints are a rack rule that the plan does not know: the topic is left alone."""
+    rule = F.lit('retention.ms=1,confluent.placement.constraints={"version":1}')
+    topics = silver["topics"].withColumn("configs", F.when(F.col("topic") == "my.orders", rule))
+    instance, _ = built(spark, {**silver, "topics": topics})
+    fixed = {key: row.fixed_reason for key, row in instance.items() if row.mobility == "fixed" and key[0] != "orders"}
+    assert fixed == {("my.orders", 0): "placed by its own rule confluent.placement.constraints"}
+
+
+def test_a_broker_in_trouble_receives_no_replica(spark: SparkSession, silver: Frames) -> None:
+    """One that lives but is closed keeps its replicas and may lead."""
+    closed = F.when(F.col("broker_id") == 2, F.lit("failed directory /d")).alias("closed_reason")
+    brokers = silver["brokers"].withColumn("closed_reason", closed)
+    _, planned = built(spark, {**silver, "brokers": brokers})
+    accepting = {b: (row.accepts_replicas, row.accepts_leadership, row.must_empty) for b, row in planned.items()}
+    assert accepting[2] == (False, True, False)
+    assert accepting[1] == (True, True, False)
 
 
 def test_brokers_follow_the_policy(spark: SparkSession, silver: Frames) -> None:

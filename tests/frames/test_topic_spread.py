@@ -33,7 +33,8 @@ def tables(spark: SparkSession) -> Frames:
     made |= baseline.build(inputs, run)
     made = {name: schemas.conform(frame, schemas.ALL[name]).localCheckpoint() for name, frame in made.items()}
     made |= {name: frame.localCheckpoint() for name, frame in plan.build(made, run).items()}
-    made["quality_results"] = small_plan.frame(spark, "quality_results", [])
+    for name in ("quality_results", "input_findings"):
+        made[name] = small_plan.frame(spark, name, [])
     return {**made, **{name: frame.localCheckpoint() for name, frame in emit.build(made, run).items()}}
 
 

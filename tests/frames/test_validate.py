@@ -93,19 +93,23 @@ CASES = {
     "healthy": Case(healthy(), ()),
     "repeated-broker": Case(
         listed(p1=[2, 3, 2]),
-        ("no_repeated_broker!", "replica_size_placed", *LOST),
+        ("no_repeated_broker!", "log_is_described", *LOST),
         "t-1: replicas [2,3,2] name a broker twice",
     ),
     "no-replica": Case(listed(p1=[]), ("replicas_not_empty!", "has_leader", *LOST), "t-1 has no replica"),
     "ghost": Case(
         listed(p1=[-1, 2, 3]),
-        ("broker_ids_legal!", "replica_size_readable!", "has_leader", "replica_size_placed", *LOST),
+        ("broker_ids_legal!", "replica_size_readable!", "has_leader", "log_is_described", *LOST),
         "[-1,2,3]",
     ),
     "illegal-topic": Case(
         [*healthy(), partition(0, [1, 2, 3], topic="a b")], ("topic_name_legal!", "quarantined_share!"), "named a b"
     ),
-    "unknown-broker": Case(listed(p1=[2, 3, 9]), ("broker_registered",), "broker 9 is in 1 replica lists"),
+    "unknown-broker": Case(
+        [*others(1), partition(1, [2, 3, 9], isr=[2, 3])],
+        ("broker_registered", "log_is_placed"),
+        "broker 9 is in 1 replica lists",
+    ),
     "negative-size": Case(
         [*without(healthy(), "log_dir_replica"), *sizes(lists())[1:], size(1, 0, -5)],
         ("replica_size_in_range!", "quarantined_share!"),
@@ -120,15 +124,13 @@ CASES = {
     "described-twice": Case([*healthy(), partition(1, LISTS[1])], ("no_duplicate_snapshot",), "t-1 is described again"),
     "in-conflict": Case(
         [*healthy(), partition(1, [3, 2, 1])],
-        ("no_conflicting_snapshot!", "replica_size_placed", *LOST),
+        ("no_conflicting_snapshot!", "log_is_described", *LOST),
         "t-1: replicas [2,3,1] here, [3,2,1] in in-conflict.txt:2",
     ),
     "racks-on-some": Case(
         [*without(healthy(), "broker"), *brokers({1: "a", 2: None, 3: "c"})], ("rack_known!",), "broker 2 has no rack"
     ),
-    "two-racks": Case(
-        [*healthy(), bronze.broker(1, "b")], ("one_rack_a_broker!", "broker_registered", "quarantined_share!"), "a, b"
-    ),
+    "two-racks": Case([*healthy(), bronze.broker(1, "b")], ("one_rack_a_broker!", "quarantined_share!"), "a, b"),
     "no-brokers": Case(without(healthy(), "broker"), ("registered_brokers",)),
     "isr-outside": Case(
         [*others(3), partition(3, LISTS[3], isr=[1, 9])],
@@ -136,9 +138,9 @@ CASES = {
         "ISR [1,9] is not within replicas [1,3,2]",
     ),
     "leaderless": Case([*others(3), partition(3, LISTS[3], leader=None)], ("has_leader",), "t-3 has no leader"),
-    "capacity-of-stranger": Case([*healthy(), capacity(8, 5)], ("capacity_of_known_broker",), "broker 8"),
+    "capacity-of-stranger": Case([*healthy(), capacity(8, 5_000)], ("capacity_of_known_broker",), "broker 8"),
     "capacity-of-no-directory": Case(
-        [*healthy(), capacity(1, 5, "/mnt")], ("capacity_of_known_log_dir",), "no directory /mnt; it has /d"
+        [*healthy(), capacity(1, 5_000, "/mnt")], ("capacity_of_known_log_dir",), "no directory /mnt; it has /d"
     ),
     "capacity-negative": Case([*healthy(), capacity(1, -5)], ("capacity_in_range!", "quarantined_share!"), "disk -5"),
     "capacity-in-two-ways": Case(
@@ -162,7 +164,7 @@ CASES = {
         "not JSON: Expecting value",
     ),
     "nothing": Case([topic for topic in healthy() if topic.kind == "broker"], ("partitions!",)),
-    "stray-log": Case([*listed(p1=[2, 3]), size(1, 1, 5)], ("replica_size_placed",), "has a log on broker 1"),
+    "stray-log": Case([*listed(p1=[2, 3]), size(1, 1, 5)], ("log_is_placed",), "has a log on broker 1"),
     "sizes-twice": Case([*healthy(), *TWICE], ("replica_size_once",), "t-1 on broker 1 is given again"),
     "other-plan": Case(
         [*healthy(), assignment(0, [3, 2, 1])],
@@ -172,8 +174,8 @@ CASES = {
     "several-capacities": Case(
         [
             *(r for r in healthy() if r.kind not in ("log_dir", "capacity")),
-            *(directory(1, "/d", 50), directory(1, "/e", 60), directory(2, "/d", 70), directory(3)),
-            *(capacity(-1, 999), capacity(1, 5, "/d"), capacity(1, 6, "/e")),
+            *(directory(1, "/d", 5_000), directory(1, "/e", 6_000), directory(2, "/d", 7_000), directory(3)),
+            *(capacity(-1, 9_990), capacity(1, 500, "/d"), capacity(1, 600, "/e")),
         ],
         (),
     ),
@@ -338,9 +340,9 @@ def test_capacities_of_a_broker_come_before_the_default(outcome: Outcome) -> Non
     """Own entry, then what the disks hold, then the entry of broker -1; directories add up."""
     brokers = {row["broker_id"]: row["disk_capacity_bytes"] for row in outcome.of("brokers", "several-capacities")}
     dirs = {(row["broker_id"], row["log_dir"]): row for row in outcome.of("log_dirs", "several-capacities")}
-    assert brokers == {1: 11, 2: 70, 3: 999}
+    assert brokers == {1: 1_100, 2: 7_000, 3: 9_990}
     capacities = {key: row["capacity_bytes"] for key, row in dirs.items()}
-    assert capacities == {(1, "/d"): 5, (1, "/e"): 6, (2, "/d"): 70, (3, "/d"): None}
+    assert capacities == {(1, "/d"): 500, (1, "/e"): 600, (2, "/d"): 7_000, (3, "/d"): None}
     assert (dirs[1, "/d"]["used_bytes"], dirs[1, "/e"]["used_bytes"]) == (100 + 102 + 101 + 100, 0)
 
 

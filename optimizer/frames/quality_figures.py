@@ -1,0 +1,107 @@
+"""Limits for figures of a whole cluster: what was not read, sources that disagree, coverage, units."""
+
+from dataclasses import dataclass
+
+from optimizer.settings import Settings
+
+_MISFIT = 5.0
+# Figures that count what could not be read, with what to do; rules of the quarantine that they count: ``UNREAD_RULES``.
+UNREAD_RULES = {"unreadable_files": "known_format", "tool_errors": "tool_error", "wishes": "state_not_wish"}
+_UNREAD = {
+    "unreadable_files": "leave these files out of the folder, or name them in [quality] allow_unreadable_files",
+    "tool_errors": "run the tool again: it stopped before its end",
+    "wishes": "give the cluster's state: kafka-topics.sh --describe, and kafka-reassign-partitions.sh --list",
+}
+_SOME_ARE_FINE = 2  # Topics come and go between two tools: so many may differ on a cluster of any size.
+_CONTRADICTING = (
+    "take all outputs at one time, of one cluster, as a user that may describe every topic; [quality] "
+    "max_contradicting_share says how many partitions may differ"
+)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A limit for one figure of a whole cluster.
+
+    Parameters
+    ----------
+    name : str
+        Column of the figures, and name of the rule.
+    table : str
+        Table that it is about.
+    stops : bool
+        Whether a figure outside the limits refuses the run.
+    least, most : float, optional
+    remedy : str
+    told : str
+        What a run that goes on tells where the figure is outside its limits; empty where rows tell it.
+    """
+
+    name: str
+    table: str
+    stops: bool
+    remedy: str
+    least: float | None = None
+    most: float | None = None
+    told: str = ""
+
+    @property
+    def threshold(self) -> str:
+        """The limits in words."""
+        if self.least is not None and self.most is not None:
+            return f"{self.least:g} to {self.most:g}"
+        return f"at least {self.least:g}" if self.least is not None else f"at most {self.most:g}"
+
+
+def few(partitions: int, settings: Settings) -> int:
+    """How many partitions sources may disagree about: a share of them, and two on any cluster."""
+    return max(_SOME_ARE_FINE, int(settings.quality.max_contradicting_share * partitions))
+
+
+def _cross_figures(settings: Settings, partitions: int) -> tuple[Figure, ...]:
+    """What is asked of the sources together."""
+    most, least = few(partitions, settings), settings.metrics.min_coverage
+    unit = "give all sizes in bytes, or name the unit in the column: size_kb, size_mib, ..."
+    required = settings.metrics.rates_required
+    rates_least = least if required else 0
+    return (
+        Figure("undescribed_partitions", "bronze_records", True, _CONTRADICTING, most=most),
+        Figure("undescribed_topics", "bronze_records", True, _CONTRADICTING, most=most),
+        Figure("misplaced_partitions", "bronze_records", True, _CONTRADICTING, most=most),
+        Figure("size_coverage_by_rates", "partition_load", True, "give sizes of the busy partitions", least=least),
+        Figure("rate_coverage_by_bytes", "partition_load", required, "give rates of the large partitions", rates_least),
+        Figure("size_unit_factor", "partition_load", True, f"sizes of metrics and logs differ so: {unit}", 1, 1),
+        Figure(
+            "metric_over_log_size",
+            "partition_load",
+            False,
+            "look whether metrics and log directories are of the same time",
+            least=1 / _MISFIT,
+            most=_MISFIT,
+            told="sizes in the metrics and in the log directories differ by more than five times",
+        ),
+    )
+
+
+def figures(settings: Settings, partitions: int) -> tuple[Figure, ...]:
+    """What is asked of a cluster as a whole, by its number of partitions."""
+    return (
+        *(Figure(name, "quarantine", True, remedy, most=0) for name, remedy in _UNREAD.items()),
+        *_cross_figures(settings, partitions),
+        Figure("partitions", "replicas", True, "give the output of kafka-topics.sh --describe", least=1),
+        Figure(
+            "registered_brokers",
+            "brokers",
+            False,
+            "give the output of kafka-broker-api-versions.sh: without it every broker counts as alive, without a rack",
+            least=1,
+            told="no list of brokers was given: every broker counts as alive, without a rack",
+        ),
+        Figure(
+            "quarantined_share",
+            "quarantine",
+            True,
+            "mend the rows of severity error in the table quarantine, or raise [quality] max_quarantined_share",
+            most=settings.quality.max_quarantined_share,
+        ),
+    )
