@@ -2,7 +2,8 @@
 
 Old: ``Configs for topic 'x' are a=1,b=2``, on one line; a comma parts two configs only where a name and ``=`` follow.
 New: ``Dynamic configs for broker 3 are:`` and then ``name=value sensitive=false synonyms={...}``, read from the right.
-A sensitive value is never kept. Entities other than topics and brokers are passed over.
+A sensitive value is never kept. Entities other than topics and brokers are passed over; so are the defaults that
+``--all`` prints, which nobody has set.
 
 References
 ----------
@@ -18,6 +19,8 @@ from sources.text import lines_of
 EXPECTED = "kafka-configs.sh --describe"
 REMEDY = "supply the tool's output with its line 'Dynamic configs for broker N are:'"
 DEFAULT_NAME = "<default>"
+# What the first synonym says of the value in force: only --all prints these two.
+_STATIC, _DEFAULT = "STATIC_BROKER_CONFIG", "DEFAULT_CONFIG"
 
 _NEW = re.compile(
     r"[\s>#]*(?:(?:Dynamic|All) configs|Configs) for (?P<type>topic|broker) (?P<name>\S+) are:\s*"
@@ -28,7 +31,8 @@ _OLD = re.compile(
     r"[\s>#]*Configs for (?:default )?(?P<type>topic|broker)s?[ :]?(?P<name>\S*) are (?P<configs>.*)", re.DOTALL
 )
 _ENTRY = re.compile(
-    r"[\s>#]*(?P<name>[A-Za-z][\w.-]*)=(?P<value>.*) sensitive=(?P<sensitive>true|false)(?: synonyms=.*)?"
+    r"[\s>#]*(?P<name>[A-Za-z][\w.-]*)=(?P<value>.*) sensitive=(?P<sensitive>true|false)"
+    r"(?: synonyms=\{?(?P<source>[A-Z_]*).*)?"
 )
 _NEXT_CONFIG = re.compile(r",\s*(?=[A-Za-z][\w.-]*=)")
 _CONTINUED = re.compile(r"\s+[A-Za-z][\w.-]*=\S.*|\s*[0-9][0-9:,]*\s*")
@@ -82,9 +86,10 @@ def _new_entry(index: int, line: str, entity: tuple[str, str] | None, known: boo
         yield _fault(index, line, "no line above says whose configs these are (this line and those below it)")
     elif match is None:
         yield _fault(index, line, "not 'name=value sensitive=false synonyms={...}'")
-    elif entity is not None:
+    elif entity is not None and match["source"] != _DEFAULT:
         sensitive = match["sensitive"] == "true" or _SECRET.search(match["name"]) is not None
-        yield _config(index, entity, match["name"], match["value"], sensitive)
+        is_static = match["source"] == _STATIC
+        yield _config(index, entity, match["name"], match["value"], sensitive, is_static=is_static)
 
 
 def _old_lines(lines: list[str], index: int) -> int:
@@ -114,13 +119,16 @@ def _old_entries(index: int, line: str) -> Iterator[Record]:
         yield _config(index, entity, key.strip(), value.strip(), _SECRET.search(key) is not None)
 
 
-def _config(index: int, entity: tuple[str, str], name: str, value: str, sensitive: bool) -> Record:
+def _config(
+    index: int, entity: tuple[str, str], name: str, value: str, sensitive: bool, *, is_static: bool = False
+) -> Record:
     payload = {
         "entity_type": entity[0],
         "entity_name": entity[1],
         "name": name,
         "value": None if sensitive or value == "null" else value,
         "sensitive": sensitive,
+        "is_static": is_static,
     }
     return Record("config", index + 1, payload)
 

@@ -9,6 +9,7 @@ from sources import (
     brokers_csv,
     capacity_csv,
     capacity_json,
+    cluster_ids,
     configs,
     instance_json,
     kcat_json,
@@ -73,6 +74,7 @@ PARSERS: tuple[Parser, ...] = (
     Parser("Prometheus text exposition", prometheus.recognises, _of_text(prometheus.parse)),
     Parser("benchmark instance JSON", instance_json.recognises, _of_text(instance_json.parse)),
     Parser("capacity CSV", capacity_csv.recognises, _of_text(capacity_csv.parse)),
+    Parser("id of the cluster", cluster_ids.recognises, _of_text(cluster_ids.parse)),
 )
 
 

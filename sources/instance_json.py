@@ -123,6 +123,8 @@ def _partition(entry: Mapping[str, Any], gone: set[int]) -> list[Record]:
         "adding": [],
         "removing": [],
         "offline": None,
+        "elr": None,
+        "last_known_elr": None,
     }
     load = {
         "topic": topic,

@@ -10,11 +10,12 @@ KIP-113 (log directories), KIP-827 (their capacity), KIP-455 (reassignments in f
 
 import base64
 import logging
+import re
 import uuid
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from optimizer.errors import InputError
 from sources.kafka_options import secrets
@@ -27,6 +28,7 @@ with warnings.catch_warnings():
     from kafka.admin import ConfigResource, ConfigResourceType
     from kafka.errors import KafkaError as KafkaError
     from kafka.errors import for_code
+    from kafka.protocol.admin import DescribeLogDirsRequest
 
 REQUEST_MS = 30_000
 DEFAULT_ENTITY = "<default>"
@@ -38,6 +40,10 @@ _DYNAMIC = {
 }
 
 
+# What an operator wrote into a broker's own file and a plan meets: rates of throttles, and directories that are closed.
+_STATIC_TOLD = re.compile(r".*throttled\.rate|replica\.alter\.log\.dirs\.io\..*|cordoned\.log\.dirs")
+
+
 class Admin(Protocol):
     """What is used of the admin client."""
 
@@ -45,7 +51,37 @@ class Admin(Protocol):
     def describe_topics(self, topics: list[str] | None = None) -> list[dict[str, Any]]: ...
     def describe_configs(self, config_resources: list[Any], *, config_filter: str) -> dict[str, Any]: ...
     def list_partition_reassignments(self) -> dict[Any, dict[str, Any]]: ...
-    def describe_log_dirs(self, *, brokers: list[int]) -> list[dict[str, Any]]: ...
+    def log_dirs_of(self, broker_id: int) -> list[dict[str, Any]]: ...
+
+
+class _Client:
+    """The client of the library, with a request that it has no method for."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def log_dirs_of(self, broker_id: int) -> list[dict[str, Any]]:
+        """Directories of a broker with all replicas in them, also those of topics that this user may not describe.
+
+        The library's ``describe_log_dirs`` asks for the topics that it sees, and takes a refusal for an empty answer.
+
+        Raises
+        ------
+        KafkaError
+            When the broker refuses: the user needs DESCRIBE on the cluster.
+        """
+        manager = self._client._manager
+
+        async def ask() -> Any:
+            return await manager.send(DescribeLogDirsRequest(topics=None), node_id=broker_id)
+
+        answer = manager.run(ask)
+        if answer.error_code:
+            raise for_code(answer.error_code)()
+        return [found.to_dict() for found in answer.results]
 
 
 @contextmanager
@@ -62,7 +98,7 @@ def connected(options: Mapping[str, object]) -> Iterator[Admin]:
     try:
         client = KafkaAdminClient(**({"request_timeout_ms": REQUEST_MS} | dict(options)))
         try:
-            yield client
+            yield cast(Admin, _Client(client))
         finally:
             client.close()
     except (KafkaError, OSError, ValueError, AssertionError, ImportError) as error:
@@ -80,8 +116,11 @@ def _one_line(error: Exception, options: Mapping[str, object]) -> str:
 
 
 def topology(admin: Admin) -> Iterator[Record]:
-    """Records of brokers, topics, partitions, reassignments in flight, and configs of topics."""
-    yield from (Record("broker", 0, broker) for broker in live_and_fenced(admin))
+    """Records of the cluster's id, brokers, topics, partitions, reassignments in flight, and configs of topics."""
+    cluster = admin.describe_cluster()
+    if cluster.get("cluster_id"):
+        yield Record("cluster_id", 0, {"cluster_id": cluster["cluster_id"]})
+    yield from (Record("broker", 0, broker) for broker in _brokers(cluster))
     topics = sorted(admin.describe_topics(), key=lambda topic: str(topic["name"]))
     names = [str(topic["name"]) for topic in topics]
     configs = _described(admin, ConfigResourceType.TOPIC, names)
@@ -95,11 +134,13 @@ def topology(admin: Admin) -> Iterator[Record]:
 
 
 def live_and_fenced(admin: Admin) -> list[dict[str, Any]]:
-    """Payloads of the registered brokers, ascending by id.
+    """Payloads of the registered brokers, ascending by id."""
+    return _brokers(admin.describe_cluster())
 
-    In KRaft a broker names any living broker as the controller, so ``is_controller`` is not known.
-    """
-    brokers = sorted(admin.describe_cluster()["brokers"], key=lambda broker: int(broker["broker_id"]))
+
+def _brokers(cluster: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The same, of a description; in KRaft it names any living broker as the controller, so that is not known."""
+    brokers = sorted(cluster["brokers"], key=lambda broker: int(broker["broker_id"]))
     return [
         {
             "broker_id": broker["broker_id"],
@@ -169,6 +210,8 @@ def _partition(topic: str, partition: Mapping[str, Any], in_flight: Mapping[str,
         "adding": sorted(in_flight["adding_replicas"]) if in_flight else [],
         "removing": sorted(in_flight["removing_replicas"]) if in_flight else [],
         "offline": list(partition.get("offline_replicas") or []),
+        "elr": None,
+        "last_known_elr": None,
     }
     return Record("partition", 0, payload)
 
@@ -194,10 +237,12 @@ def _described(admin: Admin, kind: ConfigResourceType, names: Sequence[str]) -> 
 
 
 def _configs(entity_type: str, described: Mapping[str, Mapping[str, Any]]) -> Iterator[Record]:
-    """Dynamic configs of one kind of entity: static ones are files of a broker and say nothing to a planner."""
+    """Dynamic configs of one kind of entity, and of a broker's own file those that a plan meets."""
     for entity, configs in sorted(described.items()):
         for name, config in sorted(configs.items()):
-            if config["config_source"] == _DYNAMIC[entity_type]:
+            is_static = config["config_source"] == "STATIC_BROKER_CONFIG"
+            of_file = is_static and entity_type == "brokers" and _STATIC_TOLD.fullmatch(name) is not None
+            if of_file or config["config_source"] == _DYNAMIC[entity_type]:
                 sensitive = bool(config["is_sensitive"])
                 payload = {
                     "entity_type": entity_type,
@@ -205,17 +250,17 @@ def _configs(entity_type: str, described: Mapping[str, Mapping[str, Any]]) -> It
                     "name": name,
                     "value": None if sensitive else config["value"],
                     "sensitive": sensitive,
+                    "is_static": is_static,
                 }
                 yield Record("config", 0, payload)
 
 
 def _log_dirs(admin: Admin, broker_id: int) -> Iterator[Record]:
-    (answer,) = admin.describe_log_dirs(brokers=[broker_id])
-    for found in sorted(answer["log_dirs"], key=lambda d: str(d["log_dir"])):
+    for found in sorted(admin.log_dirs_of(broker_id), key=lambda d: str(d["log_dir"])):
         error = for_code(found["error_code"]).__name__ if found["error_code"] else None
         place = {"broker_id": broker_id, "log_dir": found["log_dir"]}
         room = {f"{kind}_bytes": _known(found.get(f"{kind}_bytes")) for kind in ("total", "usable")}
-        yield Record("log_dir", 0, {**place, "error": error, **room})
+        yield Record("log_dir", 0, {**place, "error": error, **room, "is_cordoned": found.get("is_cordoned")})
         replicas = [(t["name"], p) for t in found["topics"] for p in t["partitions"]]
         for topic, replica in sorted(replicas, key=lambda pair: (pair[0], pair[1]["partition_index"])):
             payload = {

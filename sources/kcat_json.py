@@ -104,6 +104,8 @@ def _partition(topic: str, entry: Any, line: int) -> Record:
         "adding": None,
         "removing": None,
         "offline": None,
+        "elr": None,
+        "last_known_elr": None,
     }
     return Record("partition", line, payload)
 

@@ -84,6 +84,8 @@ def _partition(number: int, line: str, topic: str | None) -> Record:
         "adding": None,
         "removing": None,
         "offline": None,
+        "elr": None,
+        "last_known_elr": None,
     }
     return Record("partition", number, payload)
 

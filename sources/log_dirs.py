@@ -69,6 +69,7 @@ def _directory(broker_id: int, entry: Any, line: int, replica_lines: Iterator[in
         "error": None if error is None else str(error),
         "total_bytes": None,
         "usable_bytes": None,
+        "is_cordoned": None,
     }
     yield Record("log_dir", line, payload)
     replicas = entry.get("partitions", [])

@@ -5,16 +5,20 @@ Kinds and their payloads (missing values are null; lists keep the order of the s
 =================  ==========================================================================================
 kind               payload
 =================  ==========================================================================================
+cluster_id         cluster_id: Kafka's own id of the cluster that the text is of
 broker             broker_id, host, port, rack, fenced (bool or null), is_controller (bool or null)
 topic              topic, topic_id, partition_count, replication_factor (header: never trusted), configs (opaque
                    text), marked_for_deletion (bool)
 partition          topic, partition, leader (null when none), replicas, isr, adding, removing (both null when the tool
-                   does not tell what moves), offline (or null)
+                   does not tell what moves), offline (or null), elr, last_known_elr (eligible leaders outside of the
+                   ISR; null when not told)
 assignment         topic, partition, replicas, log_dirs (or null): a "current assignment" JSON
 reassignment       topic, partition, replicas, adding, removing: ``--list`` or the Admin API
-log_dir            broker_id, log_dir, error, total_bytes, usable_bytes (null in the tool's output)
+log_dir            broker_id, log_dir, error (or null: it is readable), total_bytes, usable_bytes, is_cordoned (the
+                   last three null in the tool's output)
 log_dir_replica    broker_id, log_dir, topic, partition, size_bytes, offset_lag, is_future (bool)
-config             entity_type (topics, brokers, cluster), entity_name, name, value (null when sensitive), sensitive
+config             entity_type (topics, brokers, cluster), entity_name, name, value (null when sensitive), sensitive,
+                   is_static (bool: the value in force stands in a broker's own file); Kafka's defaults are left out
 capacity           broker_id (-1: every broker without an own entry), log_dir (or null), disk_bytes,
                    in_bytes_per_s, out_bytes_per_s
 metric             metric, topic, partition, broker_id, observed_at (ISO 8601 UTC or null), value
@@ -28,6 +32,7 @@ from dataclasses import dataclass
 from typing import Any
 
 KINDS = (
+    "cluster_id",
     "broker",
     "topic",
     "partition",

@@ -11,7 +11,7 @@ References
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from sources.record import Record, malformed
 from sources.text import broker_ids, integer, lines_of, topic_fault
@@ -28,8 +28,11 @@ _OLDEST = re.compile(r"\b(topic|partition|leader|replicas|isr): ")
 _ELISION = re.compile(r"[\s>#]*[\[(<]?(?:\.\.\.|…)")
 _CONFIG_TOKEN = re.compile(r"\s*[^\s$`{|>#]\S*=\S*\s*")
 _NOTHING = re.compile(r"^N/A$")
+# Where the broker does not know them; Confluent garbles the end of such a line.
+_NOT_TOLD = re.compile(r"^N/A\b.*")
 _CUT = re.compile(r"^\t+Topic: ?[A-Za-z0-9._-]+(\s+P\w*)?\s*$")
 _LISTS = ("Replicas", "Isr", "Adding Replicas", "Removing Replicas", "Offline")
+_ELIGIBLE = ("Elr", "LastKnownElr")
 _REQUIRED = ("Topic", "Partition", "Leader", "Replicas", "Isr")
 _NO_LEADER = frozenset({"none", "-1", "", "N/A"})
 
@@ -132,6 +135,8 @@ def _partition(index: int, line: str) -> Record:
         return _fault(index, line, f"the field {', '.join(missing)} is missing")
     partition, leader = integer(fields["Partition"]), integer(fields["Leader"])
     lists = {label: broker_ids(_NOTHING.sub("", fields.get(label, ""))) for label in _LISTS}
+    eligible = {label: _NOT_TOLD.sub("", fields[label]) for label in _ELIGIBLE if label in fields}
+    lists |= {label: broker_ids(text) for label, text in eligible.items()}
     faults = [topic_fault(fields["Topic"])]
     if partition is None or partition < 0:
         faults.append(f"Partition {fields['Partition']!r} is no partition number")
@@ -150,8 +155,15 @@ def _partition(index: int, line: str) -> Record:
         "adding": lists["Adding Replicas"],
         "removing": lists["Removing Replicas"],
         "offline": lists["Offline"] if "Offline" in fields else None,
+        "elr": _eligible(fields, lists, "Elr"),
+        "last_known_elr": _eligible(fields, lists, "LastKnownElr"),
     }
     return Record("partition", index + 1, payload)
+
+
+def _eligible(fields: Mapping[str, str], lists: Mapping[str, list[int] | None], label: str) -> list[int] | None:
+    """Eligible leaders; None where the line has no such field, or the broker does not know."""
+    return lists[label] if label in fields and not _NOT_TOLD.match(fields[label]) else None
 
 
 def _fields(line: str) -> dict[str, str]:

@@ -14,13 +14,14 @@ _FIELDS = {
     "broker": "broker_id BIGINT, host STRING, port BIGINT, rack STRING, fenced BOOLEAN, is_controller BOOLEAN",
     "topic": "topic STRING, topic_id STRING, partition_count BIGINT, configs STRING, marked_for_deletion BOOLEAN",
     "partition": "topic STRING, partition BIGINT, leader BIGINT, replicas ARRAY<BIGINT>, isr ARRAY<BIGINT>, "
-    "adding ARRAY<BIGINT>, removing ARRAY<BIGINT>, log_dirs ARRAY<STRING>",
+    "adding ARRAY<BIGINT>, removing ARRAY<BIGINT>, log_dirs ARRAY<STRING>, elr ARRAY<BIGINT>, "
+    "last_known_elr ARRAY<BIGINT>",
     "reassignment": "topic STRING, partition BIGINT, replicas ARRAY<BIGINT>, adding ARRAY<BIGINT>, "
     "removing ARRAY<BIGINT>",
-    "log_dir": "broker_id BIGINT, log_dir STRING, error STRING, total_bytes STRING",
+    "log_dir": "broker_id BIGINT, log_dir STRING, error STRING, total_bytes STRING, is_cordoned BOOLEAN",
     "log_dir_replica": "broker_id BIGINT, log_dir STRING, topic STRING, partition BIGINT, size_bytes STRING, "
     "is_future BOOLEAN",
-    "config": "entity_type STRING, entity_name STRING, name STRING, value STRING, sensitive BOOLEAN",
+    "config": "entity_type STRING, entity_name STRING, name STRING, value STRING, sensitive BOOLEAN, is_static BOOLEAN",
     "capacity": "broker_id BIGINT, log_dir STRING, disk_bytes STRING, in_bytes_per_s STRING, out_bytes_per_s STRING",
     "partition_load": "topic STRING, partition BIGINT, size_bytes STRING, in_bytes_per_s STRING, "
     "out_bytes_per_s STRING",

@@ -79,3 +79,19 @@ def test_secrets_are_never_kept(text: str) -> None:
     records = list(parse(text))
     assert records
     assert "hunter2" not in repr(records)
+
+
+SOURCES = [
+    ("{STATIC_BROKER_CONFIG:r=1, DEFAULT_CONFIG:r=2}", [True]),
+    ("{DYNAMIC_BROKER_CONFIG:r=1, STATIC_BROKER_CONFIG:r=2}", [False]),
+    ("{DYNAMIC_DEFAULT_BROKER_CONFIG:r=1, STATIC_BROKER_CONFIG:r=2}", [False]),
+    ("{DEFAULT_CONFIG:r=1}", []),
+    ("{}", [False]),
+]
+
+
+@pytest.mark.parametrize(("synonyms", "expected"), SOURCES)
+def test_the_first_synonym_tells_where_a_value_stands(synonyms: str, expected: list[bool]) -> None:
+    """A value of the broker's own file is marked, and Kafka's default, which nobody has set, is passed over."""
+    text = f"All configs for broker 3 are:\n  r=1 sensitive=false synonyms={synonyms}\n"
+    assert [record.payload["is_static"] for record in parse(text)] == expected

@@ -40,7 +40,7 @@ REFUSED = [
     ("Status of partition reassignment:\nReassignment of partition t-0 is completed.\n", "--verify"),
     ("Reassignment of partition [t,0] completed successfully\n", "--verify"),
     ('{"topics":[{"topic":"x"}],"version":1}', "topics-to-move"),
-    ("ClusterId: x\nCurrentVoters: [1]\n", "kafka-metadata-quorum.sh"),
+    ("NodeId  DirectoryId  LogEndOffset  Lag\n1  AAA  272  0\n", "kafka-metadata-quorum.sh"),
     ("\nGROUP  TOPIC  PARTITION  LAG\n", "kafka-consumer-groups.sh"),
     ("a.b:0:3\na.b:1:\n", "kafka-get-offsets.sh"),
     ('{"brokers":[{"id":1,"leaders":[0],"followers":[1]}]}', "another tool's JSON"),

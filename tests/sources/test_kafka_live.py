@@ -1,10 +1,12 @@
 """A live cluster without one: options, records of a client's answers, and what must not be seen."""
 
+import asyncio
 import json
 import logging
 from collections import namedtuple
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,6 +24,10 @@ TopicPartition = namedtuple("TopicPartition", ("topic", "partition"))
 UUID = "ac8bb53e-120e-444e-a357-b491a1281603"
 
 
+LISTED = "every=1,follower.replication.throttled.rate=9,log.dirs=/d,own=2,secret=s3cret"
+NONE = (None, None)
+
+
 class Silent(kafka_admin.KafkaError):
     """A broker that does not answer."""
 
@@ -33,7 +39,7 @@ class FakeAdmin:
         """Brokers in no order."""
         brokers = [(3, None, True), (1, "a", False), (2, "", False)]
         rows = [{"broker_id": i, "host": "h", "port": 9, "rack": rack, "is_fenced": f} for i, rack, f in brokers]
-        return {"brokers": rows, "controller_id": 2}
+        return {"brokers": rows, "controller_id": 2, "cluster_id": "0dU-UGW3SReMOGQzhLCiag"}
 
     def describe_topics(self, topics: list[str] | None = None) -> list[dict[str, Any]]:
         """One topic; its second partition has no leader."""
@@ -49,6 +55,8 @@ class FakeAdmin:
             "every": ("DYNAMIC_DEFAULT_BROKER_CONFIG", "1", False),
             "own": (f"DYNAMIC_{kind}_CONFIG", "2", False),
             "plain": ("DEFAULT_CONFIG", "3", False),
+            "follower.replication.throttled.rate": ("STATIC_BROKER_CONFIG", "9", False),
+            "log.dirs": ("STATIC_BROKER_CONFIG", "/d", False),
         }
         configs = {n: {"config_source": s, "value": v, "is_sensitive": x} for n, (s, v, x) in entries.items()}
         return {kind.lower(): {resource.name: configs for resource in config_resources}}
@@ -57,14 +65,14 @@ class FakeAdmin:
         """One partition in flight."""
         return {TopicPartition("t", 0): {"replicas": [2, 1, 3], "adding_replicas": [2], "removing_replicas": [3]}}
 
-    def describe_log_dirs(self, *, brokers: list[int]) -> list[dict[str, Any]]:
-        """Two directories, one of them broken."""
-        if brokers == [2]:
+    def log_dirs_of(self, broker_id: int) -> list[dict[str, Any]]:
+        """Two directories, one of them broken, the other closed to new replicas."""
+        if broker_id == 2:
             raise Silent("too late")
         replica = {"partition_index": 0, "partition_size": 2**60, "offset_lag": 0, "is_future_key": True}
         good = {"error_code": 0, "log_dir": "/b", "topics": [{"name": "t", "partitions": [replica]}]}
         bad = {"error_code": 56, "log_dir": "/a", "topics": [], "total_bytes": -1, "usable_bytes": -1}
-        return [{"broker": brokers[0], "log_dirs": [good | {"total_bytes": 10, "usable_bytes": 4}, bad]}]
+        return [good | {"total_bytes": 10, "usable_bytes": 4, "is_cordoned": True}, bad]
 
 
 def _payloads(records: Iterator[Record], kind: str) -> list[tuple[Any, ...]]:
@@ -72,11 +80,12 @@ def _payloads(records: Iterator[Record], kind: str) -> list[tuple[Any, ...]]:
 
 
 TOPOLOGY = [
+    ("cluster_id", [("0dU-UGW3SReMOGQzhLCiag",)]),
     ("broker", [(1, "h", 9, "a", False, None), (2, "h", 9, None, False, None), (3, "h", 9, None, True, None)]),
-    ("topic", [("t", "rIu1PhIORE6jV7SRoSgWAw", 2, 1, "every=1,own=2,secret=s3cret", False)]),
-    ("partition", [("t", 0, 1, [2, 1, 3], [1], [2], [3], []), ("t", 1, None, [3], [], [], [], [3])]),
+    ("topic", [("t", "rIu1PhIORE6jV7SRoSgWAw", 2, 1, LISTED, False)]),
+    ("partition", [("t", 0, 1, [2, 1, 3], [1], [2], [3], [], *NONE), ("t", 1, None, [3], [], [], [], [3], *NONE)]),
     ("reassignment", [("t", 0, [2, 1, 3], [2], [3])]),
-    ("config", [("topics", "t", "own", "2", False)]),
+    ("config", [("topics", "t", "own", "2", False, False)]),
 ]
 
 
@@ -87,14 +96,15 @@ def test_the_topology_becomes_records(kind: str, expected: list[tuple[Any, ...]]
 
 
 BROKERS = [
-    ("log_dir", [(1, "/a", "KafkaStorageError", None, None), (1, "/b", None, 10, 4)]),
+    ("log_dir", [(1, "/a", "KafkaStorageError", None, None, None), (1, "/b", None, 10, 4, True)]),
     ("log_dir_replica", [(1, "/b", "t", 0, 2**60, 0, True)]),
     (
         "config",
         [
-            ("brokers", "1", "own", "2", False),
-            ("brokers", "1", "secret", None, True),
-            ("cluster", "<default>", "every", "1", False),
+            ("brokers", "1", "follower.replication.throttled.rate", "9", False, True),
+            ("brokers", "1", "own", "2", False, False),
+            ("brokers", "1", "secret", None, True, False),
+            ("cluster", "<default>", "every", "1", False, False),
         ],
     ),
 ]
@@ -102,14 +112,14 @@ BROKERS = [
 
 @pytest.mark.parametrize(("kind", "expected"), BROKERS)
 def test_brokers_become_records(kind: str, expected: list[tuple[Any, ...]]) -> None:
-    """Directories with capacity and error, replicas, and dynamic configs; a sensitive value is not kept."""
+    """Directories, replicas, dynamic configs, throttles of the broker's own file; a sensitive value is not kept."""
     assert _payloads(kafka_admin.of_brokers(FakeAdmin(), [1, 2], defaults=True), kind) == expected
 
 
 def test_a_broker_that_does_not_answer_is_a_record() -> None:
     """The silent broker is named with its error, and the other one is still read."""
     records = list(kafka_admin.of_brokers(FakeAdmin(), [2, 1], defaults=False))
-    assert [r.kind for r in records] == ["malformed", "log_dir", "log_dir", "log_dir_replica", "config", "config"]
+    assert [r.kind for r in records] == ["malformed", "log_dir", "log_dir", "log_dir_replica", *["config"] * 3]
     assert records[0].payload["reason"] == "broker 2 did not answer: Silent"
 
 
@@ -230,3 +240,29 @@ def test_rows_are_records_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {row[3] for row in rows} == {"kafka://h:1"}
     assert [json.loads(row[2])["broker_id"] for row in rows if row[0] == "broker"] == [1, 2, 3]
     assert rows[-1][0] == "malformed"
+
+
+def test_directories_are_asked_for_all_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The request names no topic, so that replicas of topics that the user may not describe are seen too."""
+    asked: list[Any] = []
+
+    class Manager:
+        """Answers one directory, or a refusal to broker 9."""
+
+        async def send(self, request: Any, node_id: int) -> Any:
+            """Keep the request."""
+            asked.append((request.topics, node_id))
+            found = SimpleNamespace(to_dict=lambda: {"log_dir": "/d"})
+            return SimpleNamespace(error_code=31 if node_id == 9 else 0, results=[] if node_id == 9 else [found])
+
+        def run(self, ask: Any) -> Any:
+            """Wait for the answer."""
+            return asyncio.run(ask())
+
+    client = SimpleNamespace(_manager=Manager(), close=lambda: None)
+    monkeypatch.setattr(kafka_admin, "KafkaAdminClient", lambda **options: client)
+    with kafka_admin.connected({"bootstrap_servers": "h:1"}) as admin:
+        assert admin.log_dirs_of(1) == [{"log_dir": "/d"}]
+        with pytest.raises(kafka_admin.KafkaError, match="ClusterAuthorization"):
+            admin.log_dirs_of(9)
+    assert asked == [(None, 1), (None, 9)]

@@ -56,8 +56,19 @@ PARTITIONS: list[tuple[str, str, dict[str, Any]]] = [
     (
         "eligible leaders",
         "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1\tElr: 2\tLastKnownElr: ",
-        {"isr": [1]},
+        {"isr": [1], "elr": [2], "last_known_elr": []},
     ),
+    (
+        "eligible leaders that the broker does not know",
+        "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1\tElr: N/A\tLastKnownElr: N/A",
+        {"elr": None, "last_known_elr": None},
+    ),
+    (
+        "leaders that were eligible last",
+        "\tTopic: t\tPartition: 0\tLeader: none\tReplicas: 1,2\tIsr: \tElr: \tLastKnownElr: 2,1",
+        {"leader": None, "elr": [], "last_known_elr": [2, 1]},
+    ),
+    ("before 3.8", "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1", {"elr": None, "last_known_elr": None}),
     ("0.8.0", "topic: t\tpartition: 0\tleader: 1\treplicas: 1,2\tisr: 1,2", {"replicas": [1, 2], "isr": [1, 2]}),
     ("wrapped", "Topic: t  Partition: 0  Leader: 1  Replicas: 1,2\n   Isr: 1,2", {"isr": [1, 2]}),
 ]
