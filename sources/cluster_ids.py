@@ -47,4 +47,4 @@ def parse(text: str) -> Iterator[Record]:
     for number, line in enumerate(lines, 1):
         if any(label in line for label in _LABELS):
             matches = (pattern.fullmatch(line) for pattern in patterns)
-            yield from (Record("cluster_id", number, {"cluster_id": match["id"]}) for match in matches if match)
+            yield from (Record("cluster_id", number, {"kafka_cluster_id": match["id"]}) for match in matches if match)

@@ -119,7 +119,7 @@ def topology(admin: Admin) -> Iterator[Record]:
     """Records of the cluster's id, brokers, topics, partitions, reassignments in flight, and configs of topics."""
     cluster = admin.describe_cluster()
     if cluster.get("cluster_id"):
-        yield Record("cluster_id", 0, {"cluster_id": cluster["cluster_id"]})
+        yield Record("cluster_id", 0, {"kafka_cluster_id": cluster["cluster_id"]})
     yield from (Record("broker", 0, broker) for broker in _brokers(cluster))
     topics = sorted(admin.describe_topics(), key=lambda topic: str(topic["name"]))
     names = [str(topic["name"]) for topic in topics]

@@ -5,7 +5,7 @@ Kinds and their payloads (missing values are null; lists keep the order of the s
 =================  ==========================================================================================
 kind               payload
 =================  ==========================================================================================
-cluster_id         cluster_id: Kafka's own id of the cluster that the text is of
+cluster_id         kafka_cluster_id: Kafka's own id of the cluster that the text is of
 broker             broker_id, host, port, rack, fenced (bool or null), is_controller (bool or null)
 topic              topic, topic_id, partition_count, replication_factor (header: never trusted), configs (opaque
                    text), marked_for_deletion (bool)

@@ -63,8 +63,9 @@ def judge_placements(records: DataFrame) -> Judged:
     Of the same capture, one that tells what is in flight counts before one that does not, then the smaller ISR: a
     replica that was out of sync in one of them may be so still.
     """
-    flagged = with_flags(placements(records), rule_table.PLACEMENTS)
-    valid = flagged.withColumn("is_valid", is_usable(rule_table.PLACEMENTS))
+    readable = (*rule_table.PLACEMENTS, *cross_rules.PLACEMENTS)
+    flagged = with_flags(placements(records), readable)
+    valid = flagged.withColumn("is_valid", is_usable(readable))
     group = Window.partitionBy(*_PARTITION, "is_valid")
     order = group.orderBy(
         F.col("kind") == "assignment",
@@ -95,7 +96,7 @@ def judge_placements(records: DataFrame) -> Judged:
     known = ranked.withColumns({"other": other, "is_alike": is_alike})
     known = known.withColumn("in_conflict", same_kind & F.col("other").isNotNull())
     rows = with_flags(known, rule_table.SNAPSHOTS, where=F.col("is_valid")).transform(kept)
-    return Judged("bronze_records", (*rule_table.PLACEMENTS, *rule_table.SNAPSHOTS), rows, is_ranked=True)
+    return Judged("bronze_records", (*readable, *rule_table.SNAPSHOTS), rows, is_ranked=True)
 
 
 def judge_brokers(records: DataFrame) -> Judged:

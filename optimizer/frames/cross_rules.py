@@ -62,6 +62,18 @@ REPLICAS_WITH_LOGS = (
     ),
 )
 
+PLACEMENTS = (
+    Rule(
+        "no_eligible_leader_outside",
+        "coalesce(size(elr), 0) <= 0",
+        "warning",
+        "never",
+        f"concat({_NAME}, ' has fewer in sync than it must: ', {_ids('elr')}, ' may lead though not in sync (ELR)')",
+        "bring the replicas back in sync before you move anything",
+        standing="broken",
+    ),
+)
+
 # Of headers, and of topics that have none.
 TOPICS = (
     Rule(

@@ -83,6 +83,7 @@ def known_brokers(registered: DataFrame, placed: DataFrame, log_dirs: DataFrame,
         F.min(F.struct("source", "line")).alias("answered_at"),
         F.array_sort(F.collect_set("log_dir")).alias("directories"),
         F.array_sort(F.collect_set(F.when(F.col("error").isNotNull(), F.col("log_dir")))).alias("failed"),
+        F.array_sort(F.collect_set(F.when(F.col("is_cordoned"), F.col("log_dir")))).alias("closed"),
     )
     joined = listed.join(_holding(placed), list(_BROKER), "full").join(answering, list(_BROKER), "full")
     return joined.join(_cordoned(configs), list(_BROKER), "left").transform(_with_state).transform(_with_closed)
@@ -118,7 +119,8 @@ def _cordoned(configs: DataFrame) -> DataFrame:
 def _with_closed(brokers: DataFrame) -> DataFrame:
     """Add why a broker receives no replica, null where it may."""
     nothing = F.expr("CAST(array() AS ARRAY<STRING>)")
-    cordoned, failed = F.coalesce("cordoned", nothing), F.coalesce("failed", nothing)
+    failed = F.coalesce("failed", nothing)
+    cordoned = F.array_sort(F.array_union(F.coalesce("cordoned", nothing), F.coalesce("closed", nothing)))
     left = F.array_except("directories", cordoned)
     whole = F.array_contains(cordoned, "*") | ((F.size("directories") > 0) & (F.size(left) == 0))
     known = brokers.withColumns({"cordoned": cordoned, "is_cordoned": F.coalesce(whole, F.lit(False))})

@@ -140,7 +140,7 @@ QUALITY: Rows = [
 ]  # fmt: skip
 INPUT: Rows = [
     {
-        "rule": "rates_known", "standing": "left_out", "subject": "small",
+        "rule": "rates_known", "standing": "left_out", "subject": "orders",
         "detail": "3 of 6 partitions, with 20 % of the stored bytes, have no rates: they count as idle",
         "remedy": "export rates of all topics, or [metrics] rates_required = true to be refused", "rows": 3,
     },

@@ -191,6 +191,14 @@ CASES = {
         {"not_cordoned": "noted"},
         {2: "cordoned"},
     ),
+    "cordoned-as-the-broker-says": Case(
+        [r for r in healthy() if r.kind != "log_dir" or r.payload["broker_id"] != 2]
+        + [Record("log_dir", 3, {**directory(2).payload, "is_cordoned": True})],
+        ("not_cordoned",),
+        "broker 2 has cordoned directories: /d; it receives no replica",
+        {"not_cordoned": "noted"},
+        {2: "cordoned"},
+    ),
     "cordoned-in-part": Case(
         [*healthy(), directory(2, "/e"), config("brokers", "2", "cordoned.log.dirs", "/e")],
         ("not_cordoned",),
@@ -202,6 +210,12 @@ CASES = {
         ("snapshots_alike",),
         "t-0: leader 1, ISR [1,2,3] here, leader 2, ISR [1,2] in other-isr.txt:2, which counts: its ISR is smaller",
         {"snapshots_alike": "contradicts"},
+    ),
+    "eligible-leader": Case(
+        changed(0, isr=[1], elr=[2]),
+        ("no_eligible_leader_outside",),
+        "t-0 has fewer in sync than it must: [2] may lead though not in sync (ELR)",
+        {"no_eligible_leader_outside": "broken"},
     ),
     "sizes-in-kilobytes": Case(
         in_kilobytes(),

@@ -26,7 +26,7 @@ TEXTS = {
 def test_the_id_of_the_cluster_is_read(text: str, line: int) -> None:
     """Each tool's spelling gives one record with its line, and such a file is no unknown format."""
     (record,) = parse_any(text, name="x")
-    assert (record.kind, record.line, dict(record.payload)) == ("cluster_id", line, {"cluster_id": ID})
+    assert (record.kind, record.line, dict(record.payload)) == ("cluster_id", line, {"kafka_cluster_id": ID})
 
 
 def test_another_properties_file_stays_unknown() -> None:
