@@ -25,6 +25,7 @@ INSTANCE = Table(
         column("mobility", TEXT, "free; forced_only: moves only off brokers to empty; fixed: never moves"),
         column("fixed_reason", TEXT, "why it is not free", nullable=True),
         column("factor_refused", TEXT, "why it keeps its replication factor though another is asked", nullable=True),
+        column("min_insync_replicas", INT, "of its topic, where the configs say so", nullable=True),
         column("pinned_brokers", INTS, "the only brokers that may hold it, ascending; null: any", nullable=True),
         column("topic_most_replicas", INT, "most of its topic's replicas on one broker; null: any", nullable=True),
         column("topic_most_leaders", INT, "most of its topic's preferred leaders on one; null: any", nullable=True),

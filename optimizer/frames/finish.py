@@ -101,6 +101,16 @@ def _factor_findings(frame: pd.DataFrame) -> Iterable[proposal.Finding]:
         yield proposal.Finding("replication_factor", str(topic), "both", detail, remedy)
 
 
+def _spare_findings(frame: pd.DataFrame) -> Iterable[proposal.Finding]:
+    """Topics that get as many replicas as must be in sync: the first broker that is down stops their writers."""
+    changes = frame["replication_factor"] != frame["replicas"].map(len)
+    for topic, rows in frame[changes & (frame["replication_factor"] == frame["min_insync_replicas"])].groupby("topic"):
+        factor = int(rows["replication_factor"].max())
+        detail = f"{factor} replicas asked for, min.insync.replicas: {factor}; one broker down stops its writers"
+        remedy = "ask for one more, or lower min.insync.replicas"
+        yield proposal.Finding("no_spare_replica", str(topic), "after", detail, remedy)
+
+
 def _unused_patterns(frame: pd.DataFrame, patterns: Iterable[str], rule: str) -> Iterable[proposal.Finding]:
     """Patterns that match no topic; those of pins have findings of their own."""
     names = set(frame["topic"])
@@ -134,6 +144,7 @@ def finish_cluster(frame: pd.DataFrame, facts: ClusterFacts, policy: Policy) -> 
         *leader_findings(brokers, partitions, leaders),
         *_fixed_findings(rows),
         *_factor_findings(rows),
+        *_spare_findings(rows),
         *_unused_patterns(rows, facts.factor_patterns, "factor_unused"),
         *_unused_patterns(rows, set(policy.exclude_topics), "exclude_unused"),
         *facts.failures,

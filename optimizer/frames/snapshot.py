@@ -17,6 +17,7 @@ from schemas.table import conform
 
 _PARTITION = ("cluster_id", "run_id", "topic", "partition")
 _BROKER = ("cluster_id", "run_id", "broker_id")
+_OF_TOPIC = ("cluster_id", "topic", "configs", "min_insync_replicas")
 # Confluent Platform: racks of replicas and observers by topic, which a plan that does not know them would break.
 _PLACEMENT_RULE = "confluent.placement.constraints"
 
@@ -119,7 +120,7 @@ def plan_partitions(inputs: Frames, brokers: DataFrame, settings: Settings) -> D
     planned = (
         with_pins(with_asked(gathered.withColumns(targets), inputs["topics"], settings), brokers, settings)
         .join(inputs["partition_load"], list(_PARTITION), "left")
-        .join(inputs["topics"].select("cluster_id", "topic", "configs"), ["cluster_id", "topic"], "left")
+        .join(inputs["topics"].select(*_OF_TOPIC), ["cluster_id", "topic"], "left")
         .withColumn("factor_refused", refused_factor())
         .withColumn("replication_factor", F.when(F.col("factor_refused").isNull(), F.col("asked")).otherwise(now))
         .withColumn("fixed_reason", _fixed_reason(settings))

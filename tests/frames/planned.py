@@ -78,6 +78,7 @@ def _partition(number: int, generator: np.random.Generator) -> dict[str, Any]:
         "factor_refused": None,
         "topic_most_replicas": None,
         "topic_most_leaders": None,
+        "min_insync_replicas": None,
     }
 
 

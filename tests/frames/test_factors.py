@@ -102,3 +102,15 @@ def test_what_cannot_be_had_is_a_finding_by_topic() -> None:
         ["t", UNUSED, MEND_PATTERN],
         ["logs-.*", UNUSED, MEND_PATTERN],
     ]
+
+
+def test_a_factor_without_a_spare_replica_is_told() -> None:
+    """Where as many replicas are asked for as must be in sync, the first broker that is down stops the writers."""
+    rows = rows_of("a", seed=1)
+    for row in rows["instance"]:
+        row["min_insync_replicas"] = 2
+        row["replication_factor"] = {"t0": 2, "t1": 4}.get(row["topic"], 3)
+    found = found_in(rows, Policy())
+    told = found[found["rule"] == "no_spare_replica"][["subject", "when", "detail", "remedy"]].to_numpy().tolist()
+    detail = "2 replicas asked for, min.insync.replicas: 2; one broker down stops its writers"
+    assert told == [["t0", "after", detail, "ask for one more, or lower min.insync.replicas"]]

@@ -26,7 +26,8 @@ from optimizer.stages import Frames, Run
 from tests.frames.tables import table
 
 SHARDS = 3
-ANYWHERE = {"pinned_brokers": None, "topic_most_replicas": None, "topic_most_leaders": None}
+NOTHING_ASKED = ("pinned_brokers", "topic_most_replicas", "topic_most_leaders", "min_insync_replicas")
+ANYWHERE: dict[str, None] = dict.fromkeys(NOTHING_ASKED)
 SETTINGS: Settings = build({"solver": {"shard_brokers": 8, "rounds": 3}})
 
 

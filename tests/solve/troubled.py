@@ -126,6 +126,7 @@ def partition_rows(cluster: Cluster) -> list[dict[str, object]]:
             "mobility": MOBILITY[p.mobility[i]],
             "fixed_reason": None,
             "factor_refused": None,
+            "min_insync_replicas": None,
             "topic_most_replicas": asked_or_none(p.topic_most_replicas[i]),
             "topic_most_leaders": asked_or_none(p.topic_most_leaders[i]),
             "pinned_brokers": next((b.ids[pin.allowed].tolist() for pin in b.pins if pin.topics == p.topic[i]), None),
