@@ -6,39 +6,62 @@ can't be read are records of kind ``malformed``: validate sets them aside with t
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import reduce
+from fnmatch import fnmatchcase, translate
+from functools import partial, reduce
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from optimizer.errors import ConfigError, InputError
 from optimizer.frames.metrics import literal_path, read_metrics
 from optimizer.frames.names import known_of_records, names_any, refuse_unknown
 from optimizer.frames.typed import SAMPLE
+from optimizer.frames.wishes import without_wishes
 from optimizer.settings import ClusterInput
 from optimizer.stages import Frames, Run
 from schemas.bronze import BRONZE_METRICS, BRONZE_RECORDS
 from schemas.table import conform, small_frame
 from sources import kafka_live, metrics_csv
-from sources.detect import parse_any
-from sources.record import Record
+from sources.detect import parse_file, refused
+from sources.record import UNREADABLE_FILE, Record
+from sources.unused import copy_of
 
 _PARSED = "ordinal long, kind string, source string, line int, payload string"
 _ROWS_AT_ONCE = 20_000
 _HEAD_LINES = 50
 _TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+_REPLICAS = '"replicas"'
 
 
 @dataclass(frozen=True)
 class _File:
-    """One file of a folder; ``path`` as Spark names it."""
+    """One file of a folder; ``path`` as Spark names it; whether it may hold reassignment JSON."""
 
     path: str
     modified: datetime
+    size_bytes: int
+    digest: str
+    has_replicas: bool
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """How the texts of a folder are read, by their names below it.
+
+    Parameters
+    ----------
+    copies : mapping of str to str
+        Files with the bytes of another, which is read.
+    allowed : tuple of str
+        Globs of files that may stay unread.
+    """
+
+    copies: Mapping[str, str] = field(default_factory=dict)
+    allowed: tuple[str, ...] = ()
 
 
 def build(inputs: Frames, run: Run) -> Frames:
@@ -78,20 +101,25 @@ def _cluster(run: Run, cluster: ClusterInput) -> tuple[list[DataFrame], list[Dat
     metrics: list[DataFrame] = []
     if cluster.input:
         files = _files(run.spark, cluster)
-        tables = [file.path for file in files if _is_metrics(run.spark, file.path)]
+        copies, allowed = _copies(files), run.settings.quality.allow_unreadable_files
+        tables = [file.path for file in files if file.path not in copies and _is_metrics(run.spark, file.path)]
         captured_at = _captured_at(cluster, files)
         texts = [file.path for file in files if file.path not in set(tables)]
         if texts:
-            records.append(_as_bronze(_parsed(run.spark, texts, cluster.input), run, cluster, captured_at))
+            parsed = _parsed(run.spark, texts, cluster.input, copies=copies, allowed=allowed)
+            records.append(_as_bronze(parsed, run, cluster, captured_at))
         if tables:
             samples, broken = read_metrics(
                 run.spark, tables, cluster_id=cluster.id, run_id=run.run_id, root=_root(tables[0], cluster.input)
             )
             metrics.append(samples)
-            records.append(_as_bronze(_as_malformed(broken), run, cluster, captured_at))
+            records.append(_as_bronze(_as_malformed(broken, allowed=allowed), run, cluster, captured_at))
     if cluster.bootstrap_servers:
         now = datetime.now(tz=UTC).replace(microsecond=0)
         records.append(_as_bronze(_live(run.spark, cluster), run, cluster, now))
+    if cluster.input and any(file.has_replicas for file in files):
+        are_state = run.settings.quality.assignment_is_state
+        records = [without_wishes(reduce(DataFrame.unionByName, records), are_state=are_state)]
     return records, metrics
 
 
@@ -113,16 +141,30 @@ def _files(spark: SparkSession, cluster: ClusterInput) -> list[_File]:
     where = f"--input DIR, or as input of [[clusters]] {cluster.id!r}"
     remedy = f"name a folder with the outputs of Kafka's tools as {where}"
     try:
-        found = _listing(spark, cluster.input).select("path", "modificationTime").collect()
+        found = _listing(spark, cluster.input).select(*_about()).collect()
     except AnalysisException as error:
         raise InputError(f"there is no folder {cluster.input}: {remedy}") from error
     if not found:
         raise InputError(f"the folder {cluster.input} holds no file: {remedy}")
-    return sorted((_File(row.path, row.modificationTime) for row in found), key=lambda file: file.path)
+    return sorted((_File(*row) for row in found), key=lambda file: file.path)
 
 
 def _listing(spark: SparkSession, path: str) -> DataFrame:
     return spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(literal_path(path))
+
+
+def _about() -> list[Column]:
+    """The fields of ``_File``."""
+    encoded = (_REPLICAS.encode(encoding) for encoding in ("utf-8", "utf-16-le", "utf-16-be"))
+    found = reduce(Column.__or__, (F.contains(F.col("content"), F.lit(name)) for name in encoded))
+    return [F.col("path"), F.col("modificationTime"), F.col("length"), F.sha2("content", 256), found]
+
+
+def _copies(files: Sequence[_File]) -> dict[str, str]:
+    """Files with the same bytes as an earlier one, and that one; empty files are no copies."""
+    first: dict[str, str] = {}
+    named = [(file.path, first.setdefault(file.digest, file.path)) for file in files if file.size_bytes]
+    return {path: original for path, original in named if path != original}
 
 
 def _captured_at(cluster: ClusterInput, files: list[_File]) -> datetime:
@@ -158,24 +200,42 @@ def _root(path: str, folder: str) -> str:
     return path[: start + len(plain)] if start >= 0 else path.rpartition("/")[0]
 
 
-def _parsed(spark: SparkSession, paths: list[str], folder: str) -> DataFrame:
+def _parsed(
+    spark: SparkSession, paths: list[str], folder: str, *, copies: Mapping[str, str], allowed: tuple[str, ...]
+) -> DataFrame:
     """Records of text files, parsed where the executors are."""
     skip = len(_root(paths[0], folder)) + 2
+    below = {path[skip - 1 :]: original[skip - 1 :] for path, original in copies.items()}
     content = _listing(spark, folder).where(F.col("path").isin(paths))
     named = content.select(F.expr(f"substring(path, {skip})").alias("name"), "content")
-    return named.mapInArrow(_parse_files, _PARSED)
+    return named.mapInArrow(partial(_parse_files, _Reading(below, allowed)), _PARSED)
 
 
-def _parse_files(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _parse_files(reading: _Reading, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Parse files (columns ``name``, ``content``) into rows, a limited number at a time.
 
     Arrow, not pandas: importing pandas costs each worker more than parsing a small cluster.
     """
     for batch in batches:
         for name, content in zip(batch["name"].to_pylist(), batch["content"].to_pylist(), strict=True):
-            records = parse_any(content.decode("utf-8", errors="replace"), name=name)
+            records = _records(content, name, reading)
             for start in range(0, len(records), _ROWS_AT_ONCE):
                 yield _as_batch(records[start : start + _ROWS_AT_ONCE], name, start)
+
+
+def _records(content: bytes, name: str, reading: _Reading) -> list[Record]:
+    """Records of one file: of a copy one that says so, and of a file that may stay unread no errors of that."""
+    if name in reading.copies:
+        return [refused(copy_of(reading.copies[name]), name=name, size_bytes=len(content))]
+    records = parse_file(content, name=name)
+    if not any(fnmatchcase(name, pattern) for pattern in reading.allowed):
+        return records
+    return [
+        replace(record, payload={**record.payload, "severity": "warning"})
+        if record.payload.get("rule") == UNREADABLE_FILE
+        else record
+        for record in records
+    ]
 
 
 def _as_batch(records: Sequence[Record], name: str, start: int) -> pa.RecordBatch:
@@ -195,9 +255,12 @@ def _as_json(payload: Mapping[str, object]) -> str:
     return json.dumps(payload, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
-def _as_malformed(broken: DataFrame) -> DataFrame:
+def _as_malformed(broken: DataFrame, *, allowed: tuple[str, ...]) -> DataFrame:
     """Rows that reading the metrics set aside, as records of kind ``malformed``."""
     told = {name: F.col(name) for name in ("rule", "severity", "reason", "remedy")}
+    patterns = (F.col("source").rlike(translate(pattern)) for pattern in allowed)
+    may_stay = (F.col("rule") == UNREADABLE_FILE) & reduce(Column.__or__, patterns, F.lit(False))
+    told["severity"] = F.when(may_stay, F.lit("warning")).otherwise(F.col("severity"))
     fields = {"expected": F.lit(SAMPLE), **told}
     text = F.substring("payload", 1, 2000).alias("text")
     payload = F.to_json(F.struct(*(value.alias(name) for name, value in fields.items()), text))

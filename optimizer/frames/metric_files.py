@@ -15,6 +15,7 @@ from optimizer.frames.metric_rules import Slot, place_problems, slot_problems, t
 from schemas import bronze, conform
 from schemas.table import small_frame
 from sources import metrics_csv
+from sources.record import UNREADABLE_FILE
 
 _HEAD_LINES = 50
 _PATTERN = re.compile(r"([\[\]{}*?\\])")
@@ -198,7 +199,7 @@ def _set_aside(spark: SparkSession, measured: DataFrame, unusable: Sequence[tupl
     """One row for each broken rule, and one for each file whose header can't be used."""
     files = small_frame(spark, unusable, "source string, reason string, payload string").withColumns(
         _literals(
-            line=1, rule="header_known", severity="error", remedy="name the columns as docs/formats-metrics.md says"
+            line=1, rule=UNREADABLE_FILE, severity="error", remedy="name the columns as docs/formats-metrics.md says"
         )
     )
     rows = measured.select("source", "line", "payload", F.inline("problems"))

@@ -68,7 +68,7 @@ def test_every_broken_rule_is_set_aside(spark: SparkSession, tmp_path: Path) -> 
         ("a,-1,x,never,1,2", ["broker_valid", "partition_valid", "time_valid"]),
         (",0,,2026-01-01,1,2", ["topic_given"]),
         ("a,0,,2026-01-01,NaN,-2", ["in_bytes_per_s_not_negative", "size_bytes_is_number"]),
-        ("a,0,,2026-01-01,1E19,many", ["in_bytes_per_s_is_number", "size_bytes_fits_int64"]),
+        ("a,0,,2026-01-01,1E19,many", ["in_bytes_per_s_is_number", "size_bytes_in_range"]),
         ("a,0,,2026-01-01,-5,2", ["size_bytes_not_negative"]),
         ("a,0,2026-01-01,1", ["columns_match_header"]),
         ("a,0,,2026-01-01,1,2,3", ["columns_match_header"]),
@@ -93,8 +93,8 @@ def test_a_header_without_a_measure_is_one_row(spark: SparkSession, tmp_path: Pa
     samples, aside = _read(spark, [bad, empty, good])
     assert [(r.source, r.observed_at) for r in samples] == [("good.csv", None)]
     assert [(r.source, r.rule, r.line) for r in aside] == [
-        ("bad.csv", "header_known", 1),
-        ("empty.csv", "header_known", 1),
+        ("bad.csv", "known_format", 1),
+        ("empty.csv", "known_format", 1),
     ]
     assert "hold no measure" in aside[0].reason
 
