@@ -28,7 +28,7 @@ _MAGIC = (
     (b"BZh", "a bzip2 archive"),
     (b"\xfd7zXZ\x00", "an xz archive"),
     (b"(\xb5/\xfd", "a zstd archive"),
-    (b"PAR1", "Parquet (name it .parquet)"),
+    (b"PAR1", "Parquet that can't be read, or whose name does not end in .parquet"),
     (b"\xfe\xed\xfe\xed", "a Java key store"),
     (b"SQLite format 3", "a database"),
     (b"%PDF", "a PDF document"),

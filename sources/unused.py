@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 
+from sources import metrics_csv
 from sources.assignment_json import PROPOSED
 
 
@@ -160,6 +161,10 @@ _KNOWN: tuple[tuple[str, Refusal], ...] = (
 _HEAD = 20_000
 EMPTY = Refusal("an empty file", "supply the tool's output again")
 EMPTY_ERRORS = Refusal("an empty file of errors: the tool printed none", "leave the file out", "warning")
+_TABLE = Refusal(
+    "a table of metrics that is not in UTF-8, or whose name does not end in .csv or .tsv",
+    "save it as UTF-8, with a name that ends in .csv",
+)
 UNKNOWN = Refusal(
     "neither an output of Kafka's tools nor another format that is read here",
     "see docs/formats.md for what is read; leave other files out of the input folder",
@@ -171,6 +176,9 @@ def explain(text: str, name: str = "") -> Refusal:
     if not text.strip():
         return EMPTY_ERRORS if name.endswith(".err") else EMPTY
     head = text[:_HEAD]
+    header = next((line for line in head.split("\n") if line.strip() and not line.startswith("#")), "")
+    if metrics_csv.recognises(header):
+        return _TABLE
     return next((refusal for pattern, refusal in _KNOWN if re.search(pattern, head, re.MULTILINE)), UNKNOWN)
 
 

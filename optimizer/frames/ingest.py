@@ -4,21 +4,19 @@ A cluster is read from a folder (every file in it, whatever it is called), from 
 can't be read are records of kind ``malformed``: validate sets them aside with the reason.
 """
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from fnmatch import fnmatchcase, translate
-from functools import partial, reduce
+from fnmatch import translate
+from functools import reduce
 
-import pyarrow as pa
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from optimizer.errors import ConfigError, InputError
+from optimizer.frames.listing import File, copies_of, files_of, root_of
 from optimizer.frames.metrics import literal_path, read_metrics
 from optimizer.frames.names import known_of_records, names_any, refuse_unknown
+from optimizer.frames.texts import empty_files, parsed
 from optimizer.frames.typed import SAMPLE
 from optimizer.frames.wishes import without_wishes
 from optimizer.settings import ClusterInput
@@ -26,42 +24,10 @@ from optimizer.stages import Frames, Run
 from schemas.bronze import BRONZE_METRICS, BRONZE_RECORDS
 from schemas.table import conform, small_frame
 from sources import kafka_live, metrics_csv
-from sources.detect import parse_file, refused
-from sources.record import UNREADABLE_FILE, Record
-from sources.unused import copy_of
+from sources.record import UNREADABLE_FILE
 
-_PARSED = "ordinal long, kind string, source string, line int, payload string"
-_ROWS_AT_ONCE = 20_000
 _HEAD_LINES = 50
 _TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
-_REPLICAS = '"replicas"'
-
-
-@dataclass(frozen=True)
-class _File:
-    """One file of a folder; ``path`` as Spark names it; whether it may hold reassignment JSON."""
-
-    path: str
-    modified: datetime
-    size_bytes: int
-    digest: str
-    has_replicas: bool
-
-
-@dataclass(frozen=True)
-class _Reading:
-    """How the texts of a folder are read, by their names below it.
-
-    Parameters
-    ----------
-    copies : mapping of str to str
-        Files with the bytes of another, which is read.
-    allowed : tuple of str
-        Globs of files that may stay unread.
-    """
-
-    copies: Mapping[str, str] = field(default_factory=dict)
-    allowed: tuple[str, ...] = ()
 
 
 def build(inputs: Frames, run: Run) -> Frames:
@@ -101,16 +67,20 @@ def _cluster(run: Run, cluster: ClusterInput) -> tuple[list[DataFrame], list[Dat
     metrics: list[DataFrame] = []
     if cluster.input:
         files = _files(run.spark, cluster)
-        copies, allowed = _copies(files), run.settings.quality.allow_unreadable_files
+        copies, allowed = copies_of(files), run.settings.quality.allow_unreadable_files
         tables = [file.path for file in files if file.path not in copies and _is_metrics(run.spark, file.path)]
         captured_at = _captured_at(cluster, files)
-        texts = [file.path for file in files if file.path not in set(tables)]
+        empty = [file.path for file in files if not file.size_bytes]
+        texts = [file.path for file in files if file.path not in {*tables, *empty}]
+        if empty:
+            lost = empty_files(run.spark, empty, cluster.input, allowed=allowed)
+            records.append(_as_bronze(lost, run, cluster, captured_at))
         if texts:
-            parsed = _parsed(run.spark, texts, cluster.input, copies=copies, allowed=allowed)
-            records.append(_as_bronze(parsed, run, cluster, captured_at))
+            read = parsed(run.spark, texts, cluster.input, copies=copies, allowed=allowed)
+            records.append(_as_bronze(read, run, cluster, captured_at))
         if tables:
             samples, broken = read_metrics(
-                run.spark, tables, cluster_id=cluster.id, run_id=run.run_id, root=_root(tables[0], cluster.input)
+                run.spark, tables, cluster_id=cluster.id, run_id=run.run_id, root=root_of(tables[0], cluster.input)
             )
             metrics.append(samples)
             records.append(_as_bronze(_as_malformed(broken, allowed=allowed), run, cluster, captured_at))
@@ -136,38 +106,20 @@ def _as_bronze(frame: DataFrame, run: Run, cluster: ClusterInput, captured_at: d
     return conform(frame.withColumns(identified), BRONZE_RECORDS)
 
 
-def _files(spark: SparkSession, cluster: ClusterInput) -> list[_File]:
+def _files(spark: SparkSession, cluster: ClusterInput) -> list[File]:
     """Files of the folder and its subfolders, by path; those that start with a dot or underscore are no input."""
     where = f"--input DIR, or as input of [[clusters]] {cluster.id!r}"
     remedy = f"name a folder with the outputs of Kafka's tools as {where}"
     try:
-        found = _listing(spark, cluster.input).select(*_about()).collect()
+        found = files_of(spark, cluster.input)
     except AnalysisException as error:
         raise InputError(f"there is no folder {cluster.input}: {remedy}") from error
     if not found:
         raise InputError(f"the folder {cluster.input} holds no file: {remedy}")
-    return sorted((_File(*row) for row in found), key=lambda file: file.path)
+    return found
 
 
-def _listing(spark: SparkSession, path: str) -> DataFrame:
-    return spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(literal_path(path))
-
-
-def _about() -> list[Column]:
-    """The fields of ``_File``."""
-    encoded = (_REPLICAS.encode(encoding) for encoding in ("utf-8", "utf-16-le", "utf-16-be"))
-    found = reduce(Column.__or__, (F.contains(F.col("content"), F.lit(name)) for name in encoded))
-    return [F.col("path"), F.col("modificationTime"), F.col("length"), F.sha2("content", 256), found]
-
-
-def _copies(files: Sequence[_File]) -> dict[str, str]:
-    """Files with the same bytes as an earlier one, and that one; empty files are no copies."""
-    first: dict[str, str] = {}
-    named = [(file.path, first.setdefault(file.digest, file.path)) for file in files if file.size_bytes]
-    return {path: original for path, original in named if path != original}
-
-
-def _captured_at(cluster: ClusterInput, files: list[_File]) -> datetime:
+def _captured_at(cluster: ClusterInput, files: list[File]) -> datetime:
     """When the folder was captured: as configured, else the time of its newest file, in whole seconds (UTC)."""
     if not cluster.captured_at:
         newest = max(file.modified for file in files)
@@ -183,76 +135,23 @@ def _captured_at(cluster: ClusterInput, files: list[_File]) -> datetime:
 
 
 def _is_metrics(spark: SparkSession, path: str) -> bool:
-    """Whether a file is a table of metrics: Parquet, or a CSV whose first line names a topic and a measure."""
-    if path.endswith(".parquet"):
-        return True
-    if not path.endswith(_TABLES):
+    """Whether a file is a table of metrics: Parquet, or a CSV whose first line names a topic and a partition.
+
+    One that Spark can't read, such as an archive that was cut off, is none: it is refused with the texts.
+    """
+    try:
+        if path.endswith(".parquet"):
+            return bool(spark.read.parquet(literal_path(path)).columns)
+        if not path.endswith(_TABLES):
+            return False
+        text = spark.read.text(literal_path(path))
+        if path.endswith(".gz"):
+            text.count()
+        lines = [row.value.strip() for row in text.head(_HEAD_LINES)]
+    except PySparkException:
         return False
-    lines = (row.value.strip() for row in spark.read.text(literal_path(path)).head(_HEAD_LINES))
     header = next((line for line in lines if line and not line.startswith("#")), "")
     return metrics_csv.recognises(header)
-
-
-def _root(path: str, folder: str) -> str:
-    """The folder as it stands in Spark's name of a file below it."""
-    plain = folder.rstrip("/")
-    start = path.find(plain + "/")
-    return path[: start + len(plain)] if start >= 0 else path.rpartition("/")[0]
-
-
-def _parsed(
-    spark: SparkSession, paths: list[str], folder: str, *, copies: Mapping[str, str], allowed: tuple[str, ...]
-) -> DataFrame:
-    """Records of text files, parsed where the executors are."""
-    skip = len(_root(paths[0], folder)) + 2
-    below = {path[skip - 1 :]: original[skip - 1 :] for path, original in copies.items()}
-    content = _listing(spark, folder).where(F.col("path").isin(paths))
-    named = content.select(F.expr(f"substring(path, {skip})").alias("name"), "content")
-    return named.mapInArrow(partial(_parse_files, _Reading(below, allowed)), _PARSED)
-
-
-def _parse_files(reading: _Reading, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Parse files (columns ``name``, ``content``) into rows, a limited number at a time.
-
-    Arrow, not pandas: importing pandas costs each worker more than parsing a small cluster.
-    """
-    for batch in batches:
-        for name, content in zip(batch["name"].to_pylist(), batch["content"].to_pylist(), strict=True):
-            records = _records(content, name, reading)
-            for start in range(0, len(records), _ROWS_AT_ONCE):
-                yield _as_batch(records[start : start + _ROWS_AT_ONCE], name, start)
-
-
-def _records(content: bytes, name: str, reading: _Reading) -> list[Record]:
-    """Records of one file: of a copy one that says so, and of a file that may stay unread no errors of that."""
-    if name in reading.copies:
-        return [refused(copy_of(reading.copies[name]), name=name, size_bytes=len(content))]
-    records = parse_file(content, name=name)
-    if not any(fnmatchcase(name, pattern) for pattern in reading.allowed):
-        return records
-    return [
-        replace(record, payload={**record.payload, "severity": "warning"})
-        if record.payload.get("rule") == UNREADABLE_FILE
-        else record
-        for record in records
-    ]
-
-
-def _as_batch(records: Sequence[Record], name: str, start: int) -> pa.RecordBatch:
-    """Rows of ``_PARSED``."""
-    return pa.RecordBatch.from_pydict(
-        {
-            "ordinal": pa.array(range(start, start + len(records)), pa.int64()),
-            "kind": pa.array([record.kind for record in records], pa.string()),
-            "source": pa.array([name] * len(records), pa.string()),
-            "line": pa.array([record.line for record in records], pa.int32()),
-            "payload": pa.array([_as_json(record.payload) for record in records], pa.string()),
-        }
-    )
-
-
-def _as_json(payload: Mapping[str, object]) -> str:
-    return json.dumps(payload, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 def _as_malformed(broken: DataFrame, *, allowed: tuple[str, ...]) -> DataFrame:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from optimizer.errors import InputError
-from optimizer.frames.metric_rules import Slot, place_problems, slot_problems, typed_places, value_of
+from optimizer.frames.metric_rules import Slot, place_problems, problem, slot_problems, typed_places, value_of
 from schemas import bronze, conform
 from schemas.table import small_frame
 from sources import metrics_csv
@@ -177,7 +177,11 @@ def _measured(rows: DataFrame, columns: metrics_csv.Columns) -> DataFrame:
     if columns.metric is not None:
         slots = [(Slot.named(text(columns.metric), text(columns.value)), F.coalesce(text(columns.metric), F.lit("")))]
     values = F.array(*(F.struct(slot.metric.alias("metric"), value_of(slot).alias("value")) for slot, _ in slots))
-    wrong_place = F.array_compact(F.array(*place_problems(place, broken=broken, timed=columns.observed_at is not None)))
+    of_place = [
+        *place_problems(place, broken=broken, timed=columns.observed_at is not None),
+        _no_text(F.col("payload")),
+    ]
+    wrong_place = F.array_compact(F.array(*of_place))
     wrong_value = F.array_compact(
         F.array(*(p for slot, name in slots for p in slot_problems(slot, name=name, broken=broken)))
     )
@@ -188,6 +192,12 @@ def _measured(rows: DataFrame, columns: metrics_csv.Columns) -> DataFrame:
         F.concat(wrong_place, wrong_value).alias("problems"),
         (F.size(wrong_place) == 0).alias("place_holds"),
     )
+
+
+def _no_text(line: Column) -> Column:
+    """Spark puts this sign in the place of bytes that are no UTF-8."""
+    reason = F.lit("bytes that are no text in UTF-8")
+    return problem(F.contains(line, F.lit("\ufffd")), "line_is_text", reason, "save the table as UTF-8")
 
 
 def _samples(measured: DataFrame) -> DataFrame:

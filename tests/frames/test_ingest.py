@@ -1,5 +1,6 @@
 """Ingest: folders, metric tables and what can't be read; then the first three stages, run twice."""
 
+import gzip
 import json
 from contextlib import nullcontext
 from dataclasses import replace
@@ -87,10 +88,13 @@ PLAN = '{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[2,1]}]
 
 
 def test_what_is_not_read_is_named(spark: SparkSession, folder: Path) -> None:
-    """A copy, an empty list of errors and an allowed file are findings; an unknown file and a cut-off one stop the run."""
+    """Copies, empty lists of errors and allowed files are findings; unknown, cut-off and empty files stop the run."""
     (folder / "again.txt").write_bytes((folder / "topics.txt").read_bytes())
     (folder / "load again.csv").write_bytes((folder / "sub folder" / "load [1].csv").read_bytes())
-    (folder / "topics.err").touch()
+    for name in ("topics.err", "brokers.txt", "sizes.txt"):
+        (folder / name).touch()
+    (folder / "old.csv.gz").write_bytes(gzip.compress(METRICS.encode())[:-8])
+    (folder / "old.parquet").write_bytes(b"PAR1\xff")
     (folder / "sub folder" / "old.log").write_text("hunter2\n", encoding="utf-8")
     (folder / "capacity.json").write_text('{"brokerCapacities":[{"brokerId":"1"', encoding="utf-8")
     (folder / "sizes.csv").write_text("topic,partition,size\nt,0,5\n", encoding="utf-8")
@@ -99,12 +103,17 @@ def test_what_is_not_read_is_named(spark: SparkSession, folder: Path) -> None:
     run = run_of(spark, folder)
     allowed = Quality(allow_unreadable_files=("sub*/*.log", "sizes.*"))
     frames = ingest.build({}, replace(run, settings=replace(run.settings, quality=allowed)))
-    found = {source: (one["rule"], one["severity"]) for source, one in told(frames).items() if "1]" not in source}
+    found = {source: (one["rule"], one["severity"]) for source, one in told(frames).items()}
+    assert found.pop("load again.csv") == ("in_bytes_per_s_not_negative", "error")
     assert found == {
         "notes.txt": ("known_format", "error"),
         "topics.txt": ("known_format", "warning"),
         "sub folder/load [1].csv": ("known_format", "warning"),
         "topics.err": ("known_format", "warning"),
+        "brokers.txt": ("known_format", "error"),
+        "sizes.txt": ("known_format", "warning"),
+        "old.csv.gz": ("known_format", "error"),
+        "old.parquet": ("known_format", "error"),
         "sub folder/old.log": ("known_format", "warning"),
         "capacity.json": ("known_format", "error"),
         "sizes.csv": ("known_format", "warning"),
@@ -113,7 +122,9 @@ def test_what_is_not_read_is_named(spark: SparkSession, folder: Path) -> None:
     }
     reasons = {source: one["reason"] for source, one in told(frames).items()}
     assert reasons["topics.txt"].endswith("is a copy, byte for byte, of again.txt, which is read")
-    assert "UTF-8" in reasons["other.csv"]
+    assert "a table of metrics that is not in UTF-8" in reasons["other.csv"]
+    assert "is an empty file" in reasons["brokers.txt"]
+    assert "is a gzip archive" in reasons["old.csv.gz"]
     assert "the column 'size' has no unit" in reasons["sizes.csv"]
     assert "hunter2" not in str(frames["bronze_records"].collect())
     assert frames["bronze_records"].where("kind = 'partition'").count() == 2
