@@ -78,10 +78,16 @@ class Quality:
 
     max_quarantined_share: float = 0.01
     max_contradicting_share: float = 0.01
+    allow_unreadable_files: tuple[str, ...] = ()
+    assignment_is_state: bool = False
 
     def __post_init__(self) -> None:
         shares = ("max_quarantined_share", "max_contradicting_share")
         between("quality", {name: getattr(self, name) for name in shares}, 0, 1)
+        for pattern in self.allow_unreadable_files:
+            if not pattern.strip("*?/. "):
+                remedy = 'name the files, such as "notes/*.md": a pattern for every file would let an input be lost'
+                refuse("[quality] allow_unreadable_files", pattern, remedy)
 
 
 @dataclass(frozen=True, kw_only=True)

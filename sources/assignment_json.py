@@ -4,13 +4,19 @@
 order, ``log_dirs`` or not. A bare list of such entries, or one entry a line, is read too (as ``jq`` prints it). A
 document behind "Proposed partition reassignment configuration" is a plan, not a state: it is passed over.
 
+Whether a document is a state is for who knows more to judge; the records say what the text tells. A *bare* one has no
+heading: it may be a plan, or a saved rollback. A *begun* one was printed by ``--execute``: "Save this to use ..." is
+below it, so the partitions are on their way to lists that it does not name.
+
 References
 ----------
 ``org.apache.kafka.tools.reassign.ReassignPartitionsCommand`` (4.3): ``formatAsReassignmentJson``,
 ``parsePartitionReassignmentData``. Since 4.2 the current assignment names real directories.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sources.json_text import Document, as_json, documents
@@ -21,6 +27,7 @@ EXPECTED = "partition assignment JSON"
 REMEDY = 'mend the JSON, or leave the file out; an entry is {"topic":"t","partition":0,"replicas":[1,2]}'
 CURRENT = "Current partition replica assignment"
 PROPOSED = "Proposed partition reassignment configuration"
+_BEGUN = re.compile(r"[\s>#]*(?:Save this to use as|Successfully started)")
 
 
 def recognises(text: str) -> bool:
@@ -35,9 +42,28 @@ def parse(text: str) -> Iterator[Record]:
             continue
         if document.error is not None:
             if "replicas" in document.text and "isrs" not in document.text:
-                yield document.refusal(expected=EXPECTED, remedy=REMEDY)
+                yield document.refusal(expected=EXPECTED, remedy=REMEDY, rule=None)
         else:
             yield from _assignment(document)
+
+
+def settled(records: Sequence[Record]) -> list[Record]:
+    """The records of one text, by line; of what a move was begun, those that a later output of the text describes are
+    not in the dark: they are read as any current assignment."""
+    begun = [record for record in records if record.kind == "assignment" and record.payload["begun"]]
+    if not begun:
+        return list(records)
+    told: dict[tuple[str, int], int] = {}
+    for record in records:
+        if record.kind in ("partition", "reassignment"):
+            told[record.payload["topic"], record.payload["partition"]] = record.line
+    return [
+        replace(record, payload={**record.payload, "begun": False})
+        if record.kind == "assignment"
+        and told.get((record.payload["topic"], record.payload["partition"]), 0) > record.line
+        else record
+        for record in records
+    ]
 
 
 def is_proposed(document: Document) -> bool:
@@ -66,6 +92,8 @@ def _entries(document: Document, entries: list[Any]) -> Iterator[Record]:
     if not any(isinstance(entry, dict) and "replicas" in entry for entry in entries):
         return
     lines = document.lines_of("topic")
+    bare = CURRENT not in document.before
+    begun = not bare and _BEGUN.match(document.after) is not None
     for entry in entries:
         line = next(lines) if isinstance(entry, dict) and "topic" in entry else document.line
         fault = _entry_fault(entry)
@@ -77,6 +105,8 @@ def _entries(document: Document, entries: list[Any]) -> Iterator[Record]:
             "partition": entry["partition"],
             "replicas": entry["replicas"],
             "log_dirs": entry.get("log_dirs"),
+            "bare": bare,
+            "begun": begun,
         }
         yield Record("assignment", line, payload)
 

@@ -1,7 +1,9 @@
 """``kafka-broker-api-versions.sh``: brokers with rack and, from Kafka 4.0 on, whether they are fenced.
 
 ``host:9092 (id: 13 rack: ap-south-1c isFenced: false) -> (``; the lines of API versions between are passed over. The
-tool asks live brokers only, so a dead one is missing.
+tool asks live brokers only, so a dead one is missing. A broker that is listed and does not answer
+(``-> ERROR: ...``) is a broker all the same, and is named. Where the versions stand between the lines of brokers, each
+list of them ends in ``)``: one that doesn't was cut off, and brokers may be missing.
 
 References
 ----------
@@ -11,7 +13,7 @@ References
 import re
 from collections.abc import Iterator
 
-from sources.record import Record, malformed
+from sources.record import TOOL_ERROR, Record, malformed
 from sources.text import lines_of
 
 EXPECTED = "kafka-broker-api-versions.sh"
@@ -19,8 +21,12 @@ REMEDY = "supply the tool's output as it was printed: host:port (id: N rack: R i
 
 _LINE = re.compile(
     r"[\s>#]*(?P<host>\S+):(?P<port>-?[0-9]{1,9}) "
-    r"\(id: (?P<id>-?[0-9]{1,19}) rack: (?P<rack>\S+)(?: isFenced: (?P<fenced>true|false))?\) ->.*"
+    r"\(id: (?P<id>-?[0-9]{1,19}) rack: (?P<rack>\S+)(?: isFenced: (?P<fenced>true|false))?\) ->(?P<answer>.*)"
 )
+_BEGINS = re.compile(r"[\s>#]*\S+:-?[0-9]{1,9} \(")
+_FAILED = re.compile(r"\s*ERROR: *(?:[a-z]\w*\.)*(?P<error>\w*).*")
+_VERSION = re.compile(r"[\s>#]*\w+\(\d+\): .*")
+_END = re.compile(r"[\s>#]*\)\s*")
 
 
 def recognises(text: str) -> bool:
@@ -29,17 +35,27 @@ def recognises(text: str) -> bool:
 
 
 def parse(text: str) -> Iterator[Record]:
-    """One record a broker."""
-    for number, line in enumerate(lines_of(text), 1):
-        if " (id: " in line and ") ->" in line:
-            yield _record(number, line)
+    """One record a broker; one more for a broker that did not answer, and for a list of versions that has no end."""
+    open_line, lines = 0, lines_of(text)
+    for number, line in enumerate([*lines, ""], 1):
+        if _VERSION.fullmatch(line):
+            open_line = number
+        elif _END.fullmatch(line):
+            open_line = 0
+        elif open_line:
+            yield _fault(
+                open_line, lines[open_line - 1], "the list of versions was cut off, and brokers may be missing"
+            )
+            open_line = 0
+        if " (id: " in line and (") ->" in line or _BEGINS.match(line)):
+            yield from _records(number, line)
 
 
-def _record(number: int, line: str) -> Record:
+def _records(number: int, line: str) -> Iterator[Record]:
     match = _LINE.fullmatch(line)
     if match is None:
-        reason = "not 'host:port (id: N rack: R) -> ('"
-        return malformed(line=number, expected=EXPECTED, reason=reason, remedy=REMEDY, text=line)
+        yield _fault(number, line, "not 'host:port (id: N rack: R) -> ('")
+        return
     payload = {
         "broker_id": int(match["id"]),
         "host": match["host"],
@@ -48,4 +64,17 @@ def _record(number: int, line: str) -> Record:
         "fenced": None if match["fenced"] is None else match["fenced"] == "true",
         "is_controller": None,
     }
-    return Record("broker", number, payload)
+    yield Record("broker", number, payload)
+    failed = _FAILED.fullmatch(match["answer"])
+    if failed is not None:
+        reason = (
+            f"broker {match['id']} at {match['host']}:{match['port']} did not answer: {failed['error'] or 'no reason'}"
+        )
+        remedy = "look after the broker: it is registered, but the tool could not reach it"
+        yield malformed(
+            line=number, expected=EXPECTED, reason=reason, remedy=remedy, text=line, rule=TOOL_ERROR, severity="warning"
+        )
+
+
+def _fault(number: int, line: str, reason: str) -> Record:
+    return malformed(line=number, expected=EXPECTED, reason=reason, remedy=REMEDY, text=line)

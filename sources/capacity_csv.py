@@ -2,7 +2,7 @@
 
 Columns: ``broker_id`` (-1, ``default`` or ``*``: every broker without a row of its own), ``log_dir`` (optional),
 ``disk_<unit>``, ``in_<unit>_per_s``, ``out_<unit>_per_s`` with the unit bytes, kb, mb, gb, tb (powers of 1000) or kib,
-mib, gib, tib (of 1024). An empty cell is unknown.
+mib, gib, tib (of 1024). An empty cell is unknown. A column without a unit, or with another, is refused.
 """
 
 import re
@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 
 from sources.csv_text import BROKER_ID, Row, first_of, header_of, rows_of
-from sources.record import Record, malformed
+from sources.metrics_csv import UNIT_LIKE
+from sources.record import UNREADABLE_FILE, Record, malformed
 from sources.text import integer
 
 EXPECTED = "capacity CSV"
@@ -20,6 +21,9 @@ _UNITS = {"bytes": 1}
 _UNITS |= {f"{prefix}b": 1000 ** (power + 1) for power, prefix in enumerate("kmgt")}
 _UNITS |= {f"{prefix}ib": 1024 ** (power + 1) for power, prefix in enumerate("kmgt")}
 _COLUMN = re.compile(rf"(disk|in|out)(?:_capacity)?_({'|'.join(_UNITS)})(?:_per_s(?:ec)?)?")
+_OF_NO_UNIT = re.compile(
+    rf"(?:disk|in|out|size|capacity)(?:_(?:capacity|size|rate))?(?:_{UNIT_LIKE})?(?:_rate)?(?:_per_s(?:ec(?:ond)?)?)?"
+)
 _LOG_DIR = ("log_dir", "logdir", "dir", "path")
 _DEFAULTS = frozenset({"default", "*"})
 _FIELDS = {"disk": "disk_bytes", "in": "in_bytes_per_s", "out": "out_bytes_per_s"}
@@ -29,12 +33,21 @@ _NUMBER = re.compile(r"-?[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE]\+?[0-9]{1,2})?")
 def recognises(text: str) -> bool:
     """Whether the first line is a header with a broker's id and a capacity."""
     header = header_of(text)
-    return first_of(header, BROKER_ID) is not None and "topic" not in header and bool(_amounts(header))
+    told = bool(_amounts(header)) or any(_OF_NO_UNIT.fullmatch(name) for name in header)
+    return first_of(header, BROKER_ID) is not None and "topic" not in header and told
 
 
 def parse(text: str) -> Iterator[Record]:
-    """One record a row."""
+    """One record a row; one for the table where a column has no unit that is known."""
     header = header_of(text)
+    known = {name for name, _ in _amounts(header).values()}
+    unknown = [name for name in header if name not in known and _OF_NO_UNIT.fullmatch(name)]
+    if unknown:
+        reason = f"the columns {unknown} have no unit, or an unknown one: name them with one of {', '.join(_UNITS)}"
+        yield malformed(
+            line=1, expected=EXPECTED, reason=reason, remedy=REMEDY, text=", ".join(header), rule=UNREADABLE_FILE
+        )
+        return
     for row in rows_of(text):
         yield _record(row, header)
 

@@ -27,6 +27,8 @@ _NEW = re.compile(
     r"|[\s>#]*Default configs for (?P<defaults>\S+) in the cluster are:\s*"
 )
 _OTHER = re.compile(r"[\s>#]*(?:Dynamic|All|Default|Quota) configs for .* are:?\s*.*")
+_HEADING = re.compile(r"[\s>#]*(?:(?:Dynamic|All|Default|Quota) configs for|Configs for (?:topic|broker))\b")
+_VALUE = re.compile(r"\s+[A-Za-z][\w.-]*=.*")
 _OLD = re.compile(
     r"[\s>#]*Configs for (?:default )?(?P<type>topic|broker)s?[ :]?(?P<name>\S*) are (?P<configs>.*)", re.DOTALL
 )
@@ -67,6 +69,9 @@ def parse(text: str) -> Iterator[Record]:
         elif " sensitive=" in line:
             yield from _new_entry(index, line, entity, known)
             known = known or entity is None
+        elif _HEADING.match(line) or (known and _VALUE.fullmatch(line)):
+            yield _fault(index, line, "a heading or a config that is cut off or damaged")
+            entity, known = (None, False) if _HEADING.match(line) else (entity, known)
         elif line.strip():
             entity, known = None, False
         index += used

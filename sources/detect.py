@@ -1,7 +1,11 @@
-"""Every format that a text holds: one file may be a transcript with the outputs of several tools."""
+"""Every format that a text holds: one file may be a transcript with the outputs of several tools.
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+What a file holds is read, or named: a file of no known format, one of which nothing can be read, and each line that
+looks like a format's and can't be read are ``malformed`` records.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from sources import (
     assignment_json,
@@ -17,14 +21,17 @@ from sources import (
     log_dirs,
     prometheus,
     reassignments,
+    tool_errors,
     topics_describe,
     zookeeper_brokers,
 )
-from sources.record import Record, malformed
-from sources.unused import UNKNOWN, explain
+from sources.decode import NoText, decoded, with_plain_lines
+from sources.json_text import unclaimed
+from sources.record import UNREADABLE_FILE, Record, malformed
+from sources.unused import UNKNOWN, Refusal, explain, not_text
 
 KNOWN_FORMAT = "a known format"
-RULE = "known_format"
+RULE = UNREADABLE_FILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +85,15 @@ PARSERS: tuple[Parser, ...] = (
 )
 
 
-def parse_any(text: str, *, name: str) -> list[Record]:
+def parse_file(content: bytes, *, name: str) -> list[Record]:
+    """All records of a file: ``parse_any`` of its text, or one record that says why it is none."""
+    text = decoded(content)
+    if isinstance(text, NoText):
+        return [refused(not_text(text.looks_like), name=name, size_bytes=len(content))]
+    return parse_any(text, name=name, size_bytes=len(content))
+
+
+def parse_any(text: str, *, name: str, size_bytes: int | None = None) -> list[Record]:
     """All records of a text, by line; what can't be read is a ``malformed`` record, never an exception.
 
     Parameters
@@ -86,7 +101,9 @@ def parse_any(text: str, *, name: str) -> list[Record]:
     text : str
         The content of one file.
     name : str
-        Its path: names the broker of a saved znode, nothing else.
+        Its path: names the broker of a saved znode, and the file where it is refused.
+    size_bytes : int, optional
+        Size of the file; that of the text in UTF-8 where it is not given.
 
     Returns
     -------
@@ -95,14 +112,38 @@ def parse_any(text: str, *, name: str) -> list[Record]:
         beside it, where the text holds nothing that is read here; empty only where the text itself says that there is
         nothing (no reassignment, no config).
     """
-    content = text.removeprefix("\ufeff")
+    content = with_plain_lines(text)
     records = [record for parser in PARSERS if parser.recognises(content) for record in parser.parse(content, name)]
-    if records:
-        return sorted(records, key=lambda record: record.line)
-    if reassignments.NONE_IN_FLIGHT in content or configs.has_heading(content):
-        return []
-    refusal = explain(content)
-    # What an unknown file holds may be a secret (a client's properties, a key): it is named, never copied.
-    shown = "" if refusal is UNKNOWN else content
-    record = malformed(line=1, expected=KNOWN_FORMAT, reason=refusal.reason, remedy=refusal.remedy, text=shown)
-    return [Record(record.kind, record.line, {**record.payload, "rule": RULE, "severity": refusal.severity})]
+    answered = reassignments.NONE_IN_FLIGHT in content or configs.has_heading(content)
+    if all(record.payload.get("expected") == prometheus.WITH_BYTES for record in records):
+        refusal = explain(content, name)
+        if not (answered and refusal is UNKNOWN):
+            size = len(text.encode(errors="surrogatepass")) if size_bytes is None else size_bytes
+            return [refused(refusal, name=name, size_bytes=size)]
+    records += [*tool_errors.parse(content), *unclaimed(content, records)]
+    return _of_unreadable(assignment_json.settled(sorted(records, key=lambda record: record.line)))
+
+
+def refused(refusal: Refusal, *, name: str, size_bytes: int) -> Record:
+    """The record of a file that is not read.
+
+    What an unknown file holds may be a secret (a client's properties, a key): it is named, never copied.
+    """
+    reason = f"{name} ({size_bytes:,} bytes) is {refusal.reason}"
+    return malformed(
+        line=1,
+        expected=KNOWN_FORMAT,
+        reason=reason,
+        remedy=refusal.remedy,
+        text="",
+        rule=RULE,
+        severity=refusal.severity,
+    )
+
+
+def _of_unreadable(records: Sequence[Record]) -> list[Record]:
+    """The records, those of a file of which nothing could be read with the rule of such files."""
+    if any(record.kind != "malformed" for record in records):
+        return list(records)
+    judged = {"rule": RULE, "severity": "error"}
+    return [replace(record, payload=judged | dict(record.payload)) for record in records]

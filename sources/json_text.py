@@ -7,10 +7,11 @@ lines are never mistaken for documents of their own.
 
 import json
 import re
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from sources.record import Record, malformed
+from sources.record import UNREADABLE_FILE, Record, malformed
 
 _PREFIX = (
     r"\S*/brokers/ids/\d+|[Bb]roker[ _-]?\d+|\"?\d+\"?"
@@ -21,6 +22,7 @@ _QUOTED = re.compile(r"^[ \t]*>[ \t]?", re.MULTILINE)
 _TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|[{}\[\]]')
 _BOUNDARY = re.compile(r"\n(?=[ \t]*(?:```|\$ |Topic: ?\S|Current partition|Proposed partition|Save this))")
 _OURS = re.compile(r"(?:logDirs?|replicas|brokerCapacities|endpoints|jmx_port|controllerid)\"?\s*:")
+_UNMISTAKABLE = re.compile(r'"(?:logDirs?|brokerCapacities|jmx_port|controllerid|originating_broker)"\s*:')
 _CONTEXT = 400
 
 
@@ -38,8 +40,8 @@ class Document:
         Why it could not be decoded, with line and column.
     text : str
         The document as it stands.
-    before : str
-        The end of what stands between the previous document and this one.
+    before, after : str
+        The end of what stands between the previous document and this one, and the start of what follows.
     """
 
     line: int
@@ -47,6 +49,7 @@ class Document:
     error: str | None
     text: str
     before: str
+    after: str
 
     def lines_of(self, key: str) -> Iterator[int]:
         """Lines of the successive occurrences of the key ``key``, then the document's line for ever."""
@@ -59,11 +62,10 @@ class Document:
         while True:
             yield self.line
 
-    def refusal(self, *, expected: str, remedy: str) -> Record:
-        """The malformed record of a document that could not be decoded."""
-        return malformed(
-            line=self.line, expected=expected, reason=self.error or "not JSON", remedy=remedy, text=self.text
-        )
+    def refusal(self, *, expected: str, remedy: str, rule: str | None = UNREADABLE_FILE) -> Record:
+        """The malformed record of a document that could not be decoded: as grave as a file that can't be read."""
+        reason = self.error or "not JSON"
+        return malformed(line=self.line, expected=expected, reason=reason, remedy=remedy, text=self.text, rule=rule)
 
 
 def as_json(piece: object) -> str:
@@ -94,8 +96,25 @@ def documents(text: str) -> Iterator[Document]:
         if error is not None and not _OURS.search(piece):
             position = _next_line(clean, start)
             continue
-        yield Document(line, value, error, piece, clean[max(previous_end, start - _CONTEXT) : start])
+        before, after = clean[max(previous_end, start - _CONTEXT) : start], clean[end : end + _CONTEXT]
+        yield Document(line, value, error, piece, before, after)
         position = previous_end = end
+
+
+def unclaimed(text: str, records: Sequence[Record]) -> Iterator[Record]:
+    """Documents that name what only an input of ours has, and of which no parser made anything of ``records``."""
+    if not _UNMISTAKABLE.search(text):
+        return
+    lines = sorted({record.line for record in records})
+    for document in documents(text):
+        if document.error is not None or not _UNMISTAKABLE.search(document.text):
+            continue
+        last = document.line + document.text.count("\n")
+        first = bisect_left(lines, document.line)
+        if first == len(lines) or lines[first] > last:
+            reason = "JSON with the names of an input, in a shape that none of them has"
+            remedy = "supply the tool's output as it was printed, whole"
+            yield malformed(line=document.line, expected="JSON of a tool", reason=reason, remedy=remedy, text="")
 
 
 def _refuse_constant(name: str) -> object:

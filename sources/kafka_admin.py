@@ -124,6 +124,7 @@ def topology(admin: Admin) -> Iterator[Record]:
     topics = sorted(admin.describe_topics(), key=lambda topic: str(topic["name"]))
     names = [str(topic["name"]) for topic in topics]
     configs = _described(admin, ConfigResourceType.TOPIC, names)
+    yield from _untold("topics", [name for name in names if not configs.get(name)])
     in_flight = {(tp.topic, tp.partition): state for tp, state in admin.list_partition_reassignments().items()}
     for topic in topics:
         yield _topic(topic, configs.get(topic["name"], {}))
@@ -173,6 +174,7 @@ def of_brokers(admin: Admin, broker_ids: Sequence[int], *, defaults: bool) -> It
                 text=f"broker {broker_id}",
             )
             continue
+        yield from _untold("brokers", [name for name, found in configs.items() if not found])
         yield from _configs("brokers", configs)
         if defaults and position == 0:
             yield from _configs("cluster", configs)
@@ -234,6 +236,21 @@ def _described(admin: Admin, kind: ConfigResourceType, names: Sequence[str]) -> 
         batch = [ConfigResource(kind, name) for name in names[start : start + _ENTITIES_A_REQUEST]]
         found |= admin.describe_configs(batch, config_filter="all").get(kind.name.lower(), {})
     return found
+
+
+def _untold(kind: str, names: Sequence[str]) -> Iterator[Record]:
+    """Entities of which no config was told, not even Kafka's defaults: the user may not see them."""
+    if names:
+        reason = f"no config of {len(names)} {kind} was told ({', '.join(names[:5])}): throttles may stand there unseen"
+        yield malformed(
+            line=0,
+            expected=f"configs of {kind}",
+            reason=reason,
+            remedy="allow DESCRIBE_CONFIGS on the cluster and its topics",
+            text="",
+            rule="readable",
+            severity="warning",
+        )
 
 
 def _configs(entity_type: str, described: Mapping[str, Mapping[str, Any]]) -> Iterator[Record]:

@@ -23,6 +23,11 @@ _PARTITION = re.compile(
 )
 
 
+_BEGINS = re.compile(
+    r"[\s>#]*(?:broker -?[0-9]+ at |topic \"[^\"]*\" with [0-9]|partition [0-9]+, l|topic \"[A-Za-z0-9._-]*\"?$)"
+)
+
+
 def recognises(text: str) -> bool:
     """Whether the text has kcat's heading, or a line as only kcat writes it."""
     return "Metadata for " in text or (", isrs: " in text and ", leader " in text)
@@ -40,6 +45,8 @@ def parse(text: str) -> Iterator[Record]:
             yield _fault(number, line, fault) if fault else _topic(number, match)
         elif ", leader " in line and ", isrs: " in line:
             yield _partition(number, line, topic)
+        elif _BEGINS.match(line):
+            yield _fault(number, line, "the line of a broker, a topic or a partition is cut off or damaged")
 
 
 def _broker(number: int, match: re.Match[str]) -> Record:

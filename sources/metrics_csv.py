@@ -4,6 +4,7 @@ A table has the columns ``topic``, ``partition``, optionally ``broker_id`` and `
 per measure (wide: ``size_mb``, ``in_bytes_per_s``, ...) or the two columns ``metric`` and ``value`` (long).
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -23,6 +24,12 @@ UNITS = {
 }
 METRICS = ("size_bytes", "in_bytes_per_s", "out_bytes_per_s", "in_bytes_total", "out_bytes_total")
 DELIMITERS = (",", ";", "\t")
+
+# What may stand for a unit in the name of a column, known here or not.
+UNIT_LIKE = r"(?:bytes?|bits?|[kmgtpe]i?b?(?:its?|ytes?)?|[kmgtp]?b?ps)"
+_SECONDS = r"(?:_per_(?:s|sec|second))?"
+_SIZE_LIKE = re.compile(rf"(?:(?:log_)?size|disk)(?:_{UNIT_LIKE})?")
+_RATE_LIKE = re.compile(rf"(?:{UNIT_LIKE}_)?(?P<way>in|out)(?:_rate)?(?:_{UNIT_LIKE})?(?:_rate)?{_SECONDS}")
 
 _TOPIC = ("topic", "topic_name")
 _PARTITION = ("partition", "partition_id")
@@ -98,12 +105,27 @@ def split_header(header: str) -> list[str]:
 
 
 def recognises(header: str) -> bool:
-    """Whether a line is the header of a table of metrics."""
-    try:
-        map_columns(split_header(header))
-    except InputError:
-        return False
-    return True
+    """Whether a line is the header of a table about partitions, be it one that can't be used."""
+    names = set(split_header(header))
+    return not names.isdisjoint(_TOPIC) and not names.isdisjoint(_PARTITION)
+
+
+def _refuse_without_unit(names: Sequence[str]) -> None:
+    """Refuse columns that measure in a unit that they don't say, or in one that is not known: none is guessed."""
+    for name in names:
+        if name in MEASURES:
+            continue
+        rate = _RATE_LIKE.fullmatch(name)
+        if rate:
+            wanted = f"{rate['way']}_*_per_s (a rate) or {rate['way']}_*_total (a counter)"
+        elif _SIZE_LIKE.fullmatch(name):
+            wanted = "size_*"
+        else:
+            continue
+        units = ", ".join(UNITS)
+        raise InputError(
+            f"the column {name!r} has no unit, or an unknown one: name it {wanted}, the star one of {units}"
+        )
 
 
 def map_columns(header: Sequence[str]) -> Columns:
@@ -117,7 +139,7 @@ def map_columns(header: Sequence[str]) -> Columns:
     Raises
     ------
     InputError
-        When a needed column is missing, or two columns mean the same.
+        When a needed column is missing, two columns mean the same, or one measures in no known unit.
     """
     names = [normalise(name) for name in header]
     wide = tuple((i, MEASURES[name]) for i, name in enumerate(names) if name in MEASURES)
@@ -125,6 +147,7 @@ def map_columns(header: Sequence[str]) -> Columns:
     metric, value = _find(names, _METRIC), _find(names, _VALUE)
     if topic is None or partition is None:
         raise InputError(f"the columns {names} lack topic or partition: add them")
+    _refuse_without_unit(names)
     if (metric is None) != (value is None) or (metric is None) == (not wide):
         raise InputError(f"the columns {names} hold no measure: add metric and value, or columns such as {METRICS[:3]}")
     measured = [measure.metric for _, measure in wide]

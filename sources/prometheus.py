@@ -23,9 +23,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sources.record import Record, malformed
+from sources.record import UNREADABLE_FILE, Record, malformed
 
 EXPECTED = "Prometheus text exposition"
+WITH_BYTES = "Prometheus text exposition with sizes or rates in bytes"
 _SAMPLE = re.compile(
     r'(?P<name>[A-Za-z_:][A-Za-z0-9_:]*)(?:\{(?P<labels>(?:[^"}]|"(?:[^"\\]|\\.)*")*)\})?'
     r"[ \t]+(?P<value>\S+)(?:[ \t]+(?P<time>-?[0-9.]+))?(?:[ \t]+#.*)?\s*"
@@ -39,7 +40,8 @@ _OFFSETS = re.compile(r"kafka_(?:topic_partition_(?:current|oldest)_offset|consu
 _RATES = {"oneminuterate": 0, "fiveminuterate": 1, "fifteenminuterate": 2}
 _BROKER_LABELS = ("broker_id", "brokerid", "kafka_broker_id", "broker", "kafka_broker", "node_id")
 _POD_LABELS = ("pod", "pod_name", "kubernetes_pod_name")
-_LARGEST = 2**63 - 1
+# Of a size or a rate, as of every input; a counter may be any int64.
+_LARGEST, _LARGEST_TOTAL = 2**53, 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ def parse(text: str) -> Iterator[Record]:
     records = [_record(s, seconds=seconds) for s in samples if s.rank == best[s.metric]]
     yield from sorted([*records, *problems], key=lambda record: record.line)
     if not records and not problems:
-        yield _nothing(offsets=offsets, text=text)
+        yield _nothing(offsets=offsets)
 
 
 def _is_kafka_sample(line: str) -> bool:
@@ -150,8 +152,9 @@ def _metric(name: str, labels: Mapping[str, str]) -> tuple[str, int] | None:
 def _record(sample: Sample, *, seconds: bool) -> Record:
     value = _number(sample.value)
     partition = sample.labels.get("partition", "")
-    if value is None or not math.isfinite(value) or not 0 <= value <= _LARGEST:
-        return _malformed(sample.line, sample.text, f"value {sample.value} is not a number from 0 to {_LARGEST}")
+    largest = _LARGEST_TOTAL if sample.metric.endswith("_total") else _LARGEST
+    if value is None or not math.isfinite(value) or not 0 <= value <= largest:
+        return _malformed(sample.line, sample.text, f"value {sample.value} is not a number from 0 to {largest}")
     if partition and not partition.isdecimal():
         return _malformed(sample.line, sample.text, f"partition {partition!r} is not a number")
     observed_at = _observed_at(sample.time, seconds=seconds)
@@ -196,9 +199,9 @@ def _malformed(line: int, text: str, reason: str) -> Record:
     return malformed(line=line, expected=EXPECTED, reason=reason, remedy=remedy, text=text)
 
 
-def _nothing(*, offsets: bool, text: str) -> Record:
+def _nothing(*, offsets: bool) -> Record:
     reason = "no series gives bytes of a partition, a topic or a broker"
     if offsets:
-        reason = "offsets count messages, not bytes: kafka_exporter's series give neither sizes nor rates"
+        reason = "a scrape of kafka_exporter: offsets count messages, not bytes, and give neither sizes nor rates"
     remedy = "export kafka_log_Log_Size and BrokerTopicMetrics BytesInPerSec, BytesOutPerSec with the JMX exporter"
-    return malformed(line=1, expected=EXPECTED, reason=reason, remedy=remedy, text=text)
+    return malformed(line=1, expected=WITH_BYTES, reason=reason, remedy=remedy, text="", rule=UNREADABLE_FILE)

@@ -19,19 +19,25 @@ _LINE = re.compile(
     r"[\s>#]*(?P<name>\S+): replicas: (?P<replicas>[^.a-z]*)\."
     r"(?: adding: (?P<adding>[^.a-z]*)\.)?(?: removing: (?P<removing>[^.a-z]*)\.)?\s*"
 )
-_LOOKS_LIKE = re.compile(r"[\s>#]*\S+-\S+: replicas: ")
+_LOOKS_LIKE = re.compile(r"[\s>#]*\S+-\S+: repl.*|[\s>#]*\S+: replicas: .*\. (?:adding|removing): .*")
+_HEADING = "Current partition reassignments:"
+# Below the heading: a line that was cut off before it says "replicas".
+_CUT = re.compile(r"[\s>#]*[A-Za-z0-9._-]+-\d+(?::[a-z ]*)?")
 
 
 def recognises(text: str) -> bool:
     """Whether the text has a line of the list."""
-    return ": replicas: " in text
+    return ": replicas: " in text or _HEADING in text
 
 
 def parse(text: str) -> Iterator[Record]:
     """One record a partition in flight."""
+    inside = False
     for number, line in enumerate(lines_of(text), 1):
-        if ": replicas: " in line and _LOOKS_LIKE.match(line):
+        listed = ": repl" in line and _LOOKS_LIKE.fullmatch(line) is not None
+        if listed or (inside and _CUT.fullmatch(line)):
             yield _record(number, line)
+        inside = listed or _HEADING in line
 
 
 def _record(number: int, line: str) -> Record:

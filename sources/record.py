@@ -12,7 +12,8 @@ topic              topic, topic_id, partition_count, replication_factor (header:
 partition          topic, partition, leader (null when none), replicas, isr, adding, removing (both null when the tool
                    does not tell what moves), offline (or null), elr, last_known_elr (eligible leaders outside of the
                    ISR; null when not told)
-assignment         topic, partition, replicas, log_dirs (or null): a "current assignment" JSON
+assignment         topic, partition, replicas, log_dirs (or null), and as the tool has it: bare (bool: no heading says
+                   that it is current), begun (bool: printed when a move was begun)
 reassignment       topic, partition, replicas, adding, removing: ``--list`` or the Admin API
 log_dir            broker_id, log_dir, error (or null: it is readable), total_bytes, usable_bytes, is_cordoned (the
                    last three null in the tool's output)
@@ -23,7 +24,8 @@ capacity           broker_id (-1: every broker without an own entry), log_dir (o
                    in_bytes_per_s, out_bytes_per_s
 metric             metric, topic, partition, broker_id, observed_at (ISO 8601 UTC or null), value
 partition_load     topic, partition, size_bytes, in_bytes_per_s, out_bytes_per_s (each or null): a finished table
-malformed          expected (what the parser looked for), reason, remedy, text (at most 2,000 characters)
+malformed          expected (what the parser looked for), reason, remedy, text (at most 2,000 characters), rule and
+                   severity where they are not ``readable`` and ``error``
 =================  ==========================================================================================
 """
 
@@ -31,6 +33,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+# Rule of a file that can't be read, or of which nothing can be.
+UNREADABLE_FILE = "known_format"
+# Rule of a line in which a tool says that it failed.
+TOOL_ERROR = "tool_error"
 KINDS = (
     "cluster_id",
     "broker",
@@ -67,7 +73,10 @@ class Record:
     payload: Mapping[str, Any]
 
 
-def malformed(*, line: int, expected: str, reason: str, remedy: str, text: str) -> Record:
-    """A record that says what could not be read, for quarantine."""
+def malformed(
+    *, line: int, expected: str, reason: str, remedy: str, text: str, rule: str | None = None, severity: str = "error"
+) -> Record:
+    """A record that says what could not be read, for quarantine; ``rule`` where it is another than ``readable``."""
     fields = {"expected": expected, "reason": reason, "remedy": remedy, "text": text[:2000]}
-    return Record("malformed", line, fields)
+    judged = {} if rule is None else {"rule": rule, "severity": severity}
+    return Record("malformed", line, fields | judged)

@@ -31,6 +31,8 @@ _NOTHING = re.compile(r"^N/A$")
 # Where the broker does not know them; Confluent garbles the end of such a line.
 _NOT_TOLD = re.compile(r"^N/A\b.*")
 _CUT = re.compile(r"^\t+Topic: ?[A-Za-z0-9._-]+(\s+P\w*)?\s*$")
+# Below a line of the tool: the start of another, which was cut off before it says anything.
+_CUT_INSIDE = re.compile(r"\t+T(?:o(?:p(?:i(?:c:?)?)?)?)?\s*|Topic: ?[A-Za-z0-9._-]*(?:\s+\w*)?")
 _LISTS = ("Replicas", "Isr", "Adding Replicas", "Removing Replicas", "Offline")
 _ELIGIBLE = ("Elr", "LastKnownElr")
 _REQUIRED = ("Topic", "Partition", "Leader", "Replicas", "Isr")
@@ -53,6 +55,8 @@ def parse(text: str) -> Iterator[Record]:
             used, record = _read(lines, index)
         elif inside and _ELISION.match(line):
             record = _fault(index, line, "lines were left out here ('...'), so partitions are missing")
+        if record is None and _is_damaged(line, inside=inside):
+            record = _fault(index, line, "the line of a topic or a partition is cut off or damaged")
         if record is not None:
             yield record
         inside = record is not None or (inside and not line.strip())
@@ -72,6 +76,14 @@ def _read(lines: list[str], index: int) -> tuple[int, Record | None]:
     if "PartitionCount:" in whole:
         return used, _header(index, whole)
     return 1, _fault(index, line, "the line of a partition is cut off") if _CUT.match(line) else None
+
+
+def _is_damaged(line: str, *, inside: bool) -> bool:
+    """Whether a line that could not be read has two labels, of which others than the tool write only two together."""
+    if inside and _CUT_INSIDE.fullmatch(line):
+        return True
+    labels = {match[1] for match in _LABEL.finditer(line)} if line.count(":") > 1 else set()
+    return len(labels) > 1 and (inside or not labels <= {"Topic", "Partition"})
 
 
 def _read_partition(lines: list[str], index: int, line: str) -> tuple[int, Record]:

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 
+from sources import metrics_csv
 from sources.assignment_json import PROPOSED
 
 
@@ -95,24 +96,97 @@ _KNOWN: tuple[tuple[str, Refusal], ...] = (
         ),
     ),
     (
-        r"^[\w.$]{1,200}Exception: ",
+        r"^(?:Querying brokers for|Received) log director(?:ies|y) information",
+        Refusal("kafka-log-dirs.sh without its JSON: it was cut off or failed", "run the tool again"),
+    ),
+    (
+        r'"(?:proposals|goalSummary|newReplicas|goalReadiness)"\s*:|"topicPartition"\s*:\s*\{',
+        Refusal(
+            "Cruise Control's proposals: a plan, not the state of the cluster", "supply kafka-topics.sh --describe"
+        ),
+    ),
+    (
+        r"^kafka_(?:topic_partition_(?:current|oldest)_offset|consumergroup_\w+|exporter_\w+)\b",
+        Refusal(
+            "a scrape of kafka_exporter: offsets count messages, not bytes, and give neither sizes nor rates",
+            "export kafka_log_Log_Size and BrokerTopicMetrics BytesInPerSec, BytesOutPerSec with the JMX exporter",
+        ),
+    ),
+    (
+        r"^# (?:HELP|TYPE) \w+ |^[a-z_:]+\{[^}\n]*\} [-+0-9.eE]+(?: \d+)?$",
+        Refusal(
+            "a scrape for Prometheus without bytes of a partition, a topic or a broker",
+            "export kafka_log_Log_Size and BrokerTopicMetrics BytesInPerSec, BytesOutPerSec with the JMX exporter",
+        ),
+    ),
+    (
+        r"-----BEGIN [A-Z ]+-----",
+        Refusal("a key or a certificate", "take it out of the input folder: it is no input, and may be a secret"),
+    ),
+    (
+        r"^\s*(?:bootstrap\.servers|security\.protocol|sasl\.[a-z.]+|ssl\.[a-z.]+)\s*[=:]",
+        Refusal(
+            "client properties",
+            "take the file out of the input folder; name it as client_config where a live cluster is read",
+        ),
+    ),
+    (
+        r"^\s*(?:broker\.id|node\.id|process\.roles|log\.dirs|listeners|zookeeper\.connect)\s*=",
+        Refusal("a broker's own settings (server.properties)", "leave the file out; supply the tools' outputs"),
+    ),
+    (
+        r"^\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[^ ]* (?:\[[^\]\n]*\] ?)?(?:TRACE|DEBUG|INFO)\b",
+        Refusal("a server log", "leave logs out of the input folder"),
+    ),
+    (
+        r"^[\w.$]{1,200}(?:Exception|Error): |^Error(?: while \w+ \w+ command.*?)?: |^Exception in thread ",
         Refusal(
             "an error message of a tool instead of its output",
             "run the tool again when what it names is mended",
         ),
     ),
+    (
+        r"\A#!",
+        Refusal("a script", "leave it out of the input folder; supply what it printed"),
+    ),
+    (
+        r"\A\s*<(?:\?xml|!DOCTYPE|html)",
+        Refusal("a page in XML or HTML", "supply the tool's output as text"),
+    ),
+    (
+        r"^apiVersion: \S+",
+        Refusal("a manifest of Kubernetes", "leave it out of the input folder; supply the tools' outputs"),
+    ),
 )
 _HEAD = 20_000
-EMPTY = Refusal("the file is empty", "supply the tool's output again")
+EMPTY = Refusal("an empty file", "supply the tool's output again")
+EMPTY_ERRORS = Refusal("an empty file of errors: the tool printed none", "leave the file out", "warning")
+_TABLE = Refusal(
+    "a table of metrics that is not in UTF-8, or whose name does not end in .csv or .tsv",
+    "save it as UTF-8, with a name that ends in .csv",
+)
 UNKNOWN = Refusal(
     "neither an output of Kafka's tools nor another format that is read here",
     "see docs/formats.md for what is read; leave other files out of the input folder",
 )
 
 
-def explain(text: str) -> Refusal:
+def explain(text: str, name: str = "") -> Refusal:
     """Why a text that holds no input of ours is refused."""
     if not text.strip():
-        return EMPTY
+        return EMPTY_ERRORS if name.endswith(".err") else EMPTY
     head = text[:_HEAD]
+    header = next((line for line in head.split("\n") if line.strip() and not line.startswith("#")), "")
+    if metrics_csv.recognises(header):
+        return _TABLE
     return next((refusal for pattern, refusal in _KNOWN if re.search(pattern, head, re.MULTILINE)), UNKNOWN)
+
+
+def not_text(looks_like: str) -> Refusal:
+    """Why bytes that are no text are refused."""
+    return Refusal(looks_like, "save or export it as text in UTF-8, or leave the file out of the input folder")
+
+
+def copy_of(first: str) -> Refusal:
+    """Why a file with the bytes of another is passed over."""
+    return Refusal(f"a copy, byte for byte, of {first}, which is read", "keep one of them", "warning")

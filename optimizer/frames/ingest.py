@@ -4,41 +4,30 @@ A cluster is read from a folder (every file in it, whatever it is called), from 
 can't be read are records of kind ``malformed``: validate sets them aside with the reason.
 """
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from fnmatch import translate
 from functools import reduce
 
-import pyarrow as pa
-from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from optimizer.errors import ConfigError, InputError
+from optimizer.frames.listing import File, copies_of, files_of, root_of
 from optimizer.frames.metrics import literal_path, read_metrics
 from optimizer.frames.names import known_of_records, names_any, refuse_unknown
+from optimizer.frames.texts import empty_files, parsed
 from optimizer.frames.typed import SAMPLE
+from optimizer.frames.wishes import without_wishes
 from optimizer.settings import ClusterInput
 from optimizer.stages import Frames, Run
 from schemas.bronze import BRONZE_METRICS, BRONZE_RECORDS
 from schemas.table import conform, small_frame
 from sources import kafka_live, metrics_csv
-from sources.detect import parse_any
-from sources.record import Record
+from sources.record import UNREADABLE_FILE
 
-_PARSED = "ordinal long, kind string, source string, line int, payload string"
-_ROWS_AT_ONCE = 20_000
 _HEAD_LINES = 50
 _TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
-
-
-@dataclass(frozen=True)
-class _File:
-    """One file of a folder; ``path`` as Spark names it."""
-
-    path: str
-    modified: datetime
 
 
 def build(inputs: Frames, run: Run) -> Frames:
@@ -78,20 +67,29 @@ def _cluster(run: Run, cluster: ClusterInput) -> tuple[list[DataFrame], list[Dat
     metrics: list[DataFrame] = []
     if cluster.input:
         files = _files(run.spark, cluster)
-        tables = [file.path for file in files if _is_metrics(run.spark, file.path)]
+        copies, allowed = copies_of(files), run.settings.quality.allow_unreadable_files
+        tables = [file.path for file in files if file.path not in copies and _is_metrics(run.spark, file.path)]
         captured_at = _captured_at(cluster, files)
-        texts = [file.path for file in files if file.path not in set(tables)]
+        empty = [file.path for file in files if not file.size_bytes]
+        texts = [file.path for file in files if file.path not in {*tables, *empty}]
+        if empty:
+            lost = empty_files(run.spark, empty, cluster.input, allowed=allowed)
+            records.append(_as_bronze(lost, run, cluster, captured_at))
         if texts:
-            records.append(_as_bronze(_parsed(run.spark, texts, cluster.input), run, cluster, captured_at))
+            read = parsed(run.spark, texts, cluster.input, copies=copies, allowed=allowed)
+            records.append(_as_bronze(read, run, cluster, captured_at))
         if tables:
             samples, broken = read_metrics(
-                run.spark, tables, cluster_id=cluster.id, run_id=run.run_id, root=_root(tables[0], cluster.input)
+                run.spark, tables, cluster_id=cluster.id, run_id=run.run_id, root=root_of(tables[0], cluster.input)
             )
             metrics.append(samples)
-            records.append(_as_bronze(_as_malformed(broken), run, cluster, captured_at))
+            records.append(_as_bronze(_as_malformed(broken, allowed=allowed), run, cluster, captured_at))
     if cluster.bootstrap_servers:
         now = datetime.now(tz=UTC).replace(microsecond=0)
         records.append(_as_bronze(_live(run.spark, cluster), run, cluster, now))
+    if cluster.input and any(file.has_replicas for file in files):
+        are_state = run.settings.quality.assignment_is_state
+        records = [without_wishes(reduce(DataFrame.unionByName, records), are_state=are_state)]
     return records, metrics
 
 
@@ -108,24 +106,20 @@ def _as_bronze(frame: DataFrame, run: Run, cluster: ClusterInput, captured_at: d
     return conform(frame.withColumns(identified), BRONZE_RECORDS)
 
 
-def _files(spark: SparkSession, cluster: ClusterInput) -> list[_File]:
+def _files(spark: SparkSession, cluster: ClusterInput) -> list[File]:
     """Files of the folder and its subfolders, by path; those that start with a dot or underscore are no input."""
     where = f"--input DIR, or as input of [[clusters]] {cluster.id!r}"
     remedy = f"name a folder with the outputs of Kafka's tools as {where}"
     try:
-        found = _listing(spark, cluster.input).select("path", "modificationTime").collect()
+        found = files_of(spark, cluster.input)
     except AnalysisException as error:
         raise InputError(f"there is no folder {cluster.input}: {remedy}") from error
     if not found:
         raise InputError(f"the folder {cluster.input} holds no file: {remedy}")
-    return sorted((_File(row.path, row.modificationTime) for row in found), key=lambda file: file.path)
+    return found
 
 
-def _listing(spark: SparkSession, path: str) -> DataFrame:
-    return spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(literal_path(path))
-
-
-def _captured_at(cluster: ClusterInput, files: list[_File]) -> datetime:
+def _captured_at(cluster: ClusterInput, files: list[File]) -> datetime:
     """When the folder was captured: as configured, else the time of its newest file, in whole seconds (UTC)."""
     if not cluster.captured_at:
         newest = max(file.modified for file in files)
@@ -141,63 +135,31 @@ def _captured_at(cluster: ClusterInput, files: list[_File]) -> datetime:
 
 
 def _is_metrics(spark: SparkSession, path: str) -> bool:
-    """Whether a file is a table of metrics: Parquet, or a CSV whose first line names a topic and a measure."""
-    if path.endswith(".parquet"):
-        return True
-    if not path.endswith(_TABLES):
+    """Whether a file is a table of metrics: Parquet, or a CSV whose first line names a topic and a partition.
+
+    One that Spark can't read, such as an archive that was cut off, is none: it is refused with the texts.
+    """
+    try:
+        if path.endswith(".parquet"):
+            return bool(spark.read.parquet(literal_path(path)).columns)
+        if not path.endswith(_TABLES):
+            return False
+        text = spark.read.text(literal_path(path))
+        if path.endswith(".gz"):
+            text.count()
+        lines = [row.value.strip() for row in text.head(_HEAD_LINES)]
+    except PySparkException:
         return False
-    lines = (row.value.strip() for row in spark.read.text(literal_path(path)).head(_HEAD_LINES))
     header = next((line for line in lines if line and not line.startswith("#")), "")
     return metrics_csv.recognises(header)
 
 
-def _root(path: str, folder: str) -> str:
-    """The folder as it stands in Spark's name of a file below it."""
-    plain = folder.rstrip("/")
-    start = path.find(plain + "/")
-    return path[: start + len(plain)] if start >= 0 else path.rpartition("/")[0]
-
-
-def _parsed(spark: SparkSession, paths: list[str], folder: str) -> DataFrame:
-    """Records of text files, parsed where the executors are."""
-    skip = len(_root(paths[0], folder)) + 2
-    content = _listing(spark, folder).where(F.col("path").isin(paths))
-    named = content.select(F.expr(f"substring(path, {skip})").alias("name"), "content")
-    return named.mapInArrow(_parse_files, _PARSED)
-
-
-def _parse_files(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Parse files (columns ``name``, ``content``) into rows, a limited number at a time.
-
-    Arrow, not pandas: importing pandas costs each worker more than parsing a small cluster.
-    """
-    for batch in batches:
-        for name, content in zip(batch["name"].to_pylist(), batch["content"].to_pylist(), strict=True):
-            records = parse_any(content.decode("utf-8", errors="replace"), name=name)
-            for start in range(0, len(records), _ROWS_AT_ONCE):
-                yield _as_batch(records[start : start + _ROWS_AT_ONCE], name, start)
-
-
-def _as_batch(records: Sequence[Record], name: str, start: int) -> pa.RecordBatch:
-    """Rows of ``_PARSED``."""
-    return pa.RecordBatch.from_pydict(
-        {
-            "ordinal": pa.array(range(start, start + len(records)), pa.int64()),
-            "kind": pa.array([record.kind for record in records], pa.string()),
-            "source": pa.array([name] * len(records), pa.string()),
-            "line": pa.array([record.line for record in records], pa.int32()),
-            "payload": pa.array([_as_json(record.payload) for record in records], pa.string()),
-        }
-    )
-
-
-def _as_json(payload: Mapping[str, object]) -> str:
-    return json.dumps(payload, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-
-
-def _as_malformed(broken: DataFrame) -> DataFrame:
+def _as_malformed(broken: DataFrame, *, allowed: tuple[str, ...]) -> DataFrame:
     """Rows that reading the metrics set aside, as records of kind ``malformed``."""
     told = {name: F.col(name) for name in ("rule", "severity", "reason", "remedy")}
+    patterns = (F.col("source").rlike(translate(pattern)) for pattern in allowed)
+    may_stay = (F.col("rule") == UNREADABLE_FILE) & reduce(Column.__or__, patterns, F.lit(False))
+    told["severity"] = F.when(may_stay, F.lit("warning")).otherwise(F.col("severity"))
     fields = {"expected": F.lit(SAMPLE), **told}
     text = F.substring("payload", 1, 2000).alias("text")
     payload = F.to_json(F.struct(*(value.alias(name) for name, value in fields.items()), text))

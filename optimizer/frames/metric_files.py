@@ -11,10 +11,11 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from optimizer.errors import InputError
-from optimizer.frames.metric_rules import Slot, place_problems, slot_problems, typed_places, value_of
+from optimizer.frames.metric_rules import Slot, place_problems, problem, slot_problems, typed_places, value_of
 from schemas import bronze, conform
 from schemas.table import small_frame
 from sources import metrics_csv
+from sources.record import UNREADABLE_FILE
 
 _HEAD_LINES = 50
 _PATTERN = re.compile(r"([\[\]{}*?\\])")
@@ -176,7 +177,11 @@ def _measured(rows: DataFrame, columns: metrics_csv.Columns) -> DataFrame:
     if columns.metric is not None:
         slots = [(Slot.named(text(columns.metric), text(columns.value)), F.coalesce(text(columns.metric), F.lit("")))]
     values = F.array(*(F.struct(slot.metric.alias("metric"), value_of(slot).alias("value")) for slot, _ in slots))
-    wrong_place = F.array_compact(F.array(*place_problems(place, broken=broken, timed=columns.observed_at is not None)))
+    of_place = [
+        *place_problems(place, broken=broken, timed=columns.observed_at is not None),
+        _no_text(F.col("payload")),
+    ]
+    wrong_place = F.array_compact(F.array(*of_place))
     wrong_value = F.array_compact(
         F.array(*(p for slot, name in slots for p in slot_problems(slot, name=name, broken=broken)))
     )
@@ -189,6 +194,12 @@ def _measured(rows: DataFrame, columns: metrics_csv.Columns) -> DataFrame:
     )
 
 
+def _no_text(line: Column) -> Column:
+    """Spark puts this sign in the place of bytes that are no UTF-8."""
+    reason = F.lit("bytes that are no text in UTF-8")
+    return problem(F.contains(line, F.lit("\ufffd")), "line_is_text", reason, "save the table as UTF-8")
+
+
 def _samples(measured: DataFrame) -> DataFrame:
     samples = measured.where("place_holds").select("*", F.inline("slots"))
     return conform(samples.where("metric IS NOT NULL AND value IS NOT NULL"), bronze.BRONZE_METRICS)
@@ -198,7 +209,7 @@ def _set_aside(spark: SparkSession, measured: DataFrame, unusable: Sequence[tupl
     """One row for each broken rule, and one for each file whose header can't be used."""
     files = small_frame(spark, unusable, "source string, reason string, payload string").withColumns(
         _literals(
-            line=1, rule="header_known", severity="error", remedy="name the columns as docs/formats-metrics.md says"
+            line=1, rule=UNREADABLE_FILE, severity="error", remedy="name the columns as docs/formats-metrics.md says"
         )
     )
     rows = measured.select("source", "line", "payload", F.inline("problems"))

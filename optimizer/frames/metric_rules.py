@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from optimizer.frames.typed import LARGEST
 from sources.metrics_csv import MEASURES, METRICS, Measure
 
-_LARGEST = 9.223372036854775e18  # below 2^63: what a table of int64 bytes can hold
+# Of a size or a rate: far over any broker, and sums over partitions stay within int64. A counter may be any int64.
+_LARGEST, _LARGEST_TOTAL = float(LARGEST), 9.223372036854775e18
 _SPELT = ("[- ]+", "_")
 
 
@@ -110,11 +112,16 @@ def place_problems(place: Mapping[str, Column], *, broken: Column, timed: bool) 
     ]
 
 
+def _largest(slot: Slot) -> Column:
+    """What the value must stay below, in the metric's unit."""
+    return F.when(F.endswith(slot.metric, F.lit("_total")), F.lit(_LARGEST_TOTAL)).otherwise(F.lit(_LARGEST))
+
+
 def value_of(slot: Slot) -> Column:
     """The value in the metric's unit; null where the row gives none that can be used."""
     number = slot.text.try_cast("double")
     value = number * slot.factor
-    usable = slot.metric.isNotNull() & ~F.isnan(number) & (number >= 0) & (value < _LARGEST)
+    usable = slot.metric.isNotNull() & ~F.isnan(number) & (number >= 0) & (value < _largest(slot))
     return F.when(usable, value)
 
 
@@ -124,14 +131,16 @@ def slot_problems(slot: Slot, *, name: Column, broken: Column) -> list[Column]:
     said = F.concat(name, F.lit(" '"), slot.text, F.lit("' is "))
     export = "export the metric again; a gap is better than a wrong value"
     unread = given & (number.isNull() | F.isnan(number))
-    large = given & ~F.isnan(number) & (number * slot.factor >= _LARGEST)
+    large = given & ~F.isnan(number) & (number * slot.factor >= _largest(slot))
     blank = ~broken & F.lit(slot.required) & slot.metric.isNotNull() & slot.text.isNull()
     unknown = ~broken & slot.metric.isNull()
     others = _says("metric '", name, f"' is none of {', '.join(METRICS)}, in any unit: left out")
     return [
         problem(unread, f"{slot.label}_is_number", F.concat(said, F.lit("no number")), export),
         problem(given & (number < 0), f"{slot.label}_not_negative", F.concat(said, F.lit("negative")), export),
-        problem(large, f"{slot.label}_fits_int64", F.concat(said, F.lit("over int64")), export),
+        problem(
+            large, f"{slot.label}_in_range", F.concat(said, F.lit(f"over {LARGEST} bytes: is the unit right?")), export
+        ),
         problem(blank, f"{slot.label}_given", F.concat(name, F.lit(" has no value")), export),
         problem(unknown, f"{slot.label}_known", others, "leave it out of the export", "warning"),
     ]

@@ -1,5 +1,6 @@
 """Ingest: folders, metric tables and what can't be read; then the first three stages, run twice."""
 
+import gzip
 import json
 from contextlib import nullcontext
 from dataclasses import replace
@@ -12,7 +13,7 @@ from pyspark.sql import SparkSession
 from optimizer.errors import ConfigError, InputError
 from optimizer.frames import ingest, snapshot, validate
 from optimizer.pipeline import STAGES, run_stage
-from optimizer.settings import ClusterInput, Policy, Settings, Storage
+from optimizer.settings import ClusterInput, Policy, Quality, Settings, Storage
 from optimizer.stages import Frames, Run
 from optimizer.store import WRITERS, Store
 from optimizer.topic_wishes import Pin
@@ -75,6 +76,70 @@ def test_every_file_of_a_folder_is_read_with_its_place(spark: SparkSession, fold
     samples = {(row.source, row.line, row.metric) for row in frames["bronze_metrics"].collect()}
     assert ("sub folder/load [1].csv", 2, "size_bytes") in samples
     assert ("sub folder/load [1].csv", 3, "in_bytes_per_s") not in samples
+
+
+def told(frames: Frames) -> dict[str, dict[str, Any]]:
+    """What was not read, by file: of each the last."""
+    rows = frames["bronze_records"].where("kind = 'malformed'").orderBy("source", "ordinal").collect()
+    return {row.source: json.loads(row.payload) for row in rows}
+
+
+PLAN = '{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[2,1]}]}'
+
+
+def test_what_is_not_read_is_named(spark: SparkSession, folder: Path) -> None:
+    """Copies, empty lists of errors and allowed files are findings; unknown, cut-off and empty files stop the run."""
+    (folder / "again.txt").write_bytes((folder / "topics.txt").read_bytes())
+    (folder / "load again.csv").write_bytes((folder / "sub folder" / "load [1].csv").read_bytes())
+    for name in ("topics.err", "brokers.txt", "sizes.txt"):
+        (folder / name).touch()
+    (folder / "old.csv.gz").write_bytes(gzip.compress(METRICS.encode())[:-8])
+    (folder / "old.parquet").write_bytes(b"PAR1\xff")
+    (folder / "sub folder" / "old.log").write_text("hunter2\n", encoding="utf-8")
+    (folder / "capacity.json").write_text('{"brokerCapacities":[{"brokerId":"1"', encoding="utf-8")
+    (folder / "sizes.csv").write_text("topic,partition,size\nt,0,5\n", encoding="utf-8")
+    (folder / "other.csv").write_bytes("topic,partition,size_mb\nt,0,5\n".encode("utf-16"))
+    (folder / "plan.json").write_text(PLAN, encoding="utf-8")
+    run = run_of(spark, folder)
+    allowed = Quality(allow_unreadable_files=("sub*/*.log", "sizes.*"))
+    frames = ingest.build({}, replace(run, settings=replace(run.settings, quality=allowed)))
+    found = {source: (one["rule"], one["severity"]) for source, one in told(frames).items()}
+    assert found.pop("load again.csv") == ("in_bytes_per_s_not_negative", "error")
+    assert found == {
+        "notes.txt": ("known_format", "error"),
+        "topics.txt": ("known_format", "warning"),
+        "sub folder/load [1].csv": ("known_format", "warning"),
+        "topics.err": ("known_format", "warning"),
+        "brokers.txt": ("known_format", "error"),
+        "sizes.txt": ("known_format", "warning"),
+        "old.csv.gz": ("known_format", "error"),
+        "old.parquet": ("known_format", "error"),
+        "sub folder/old.log": ("known_format", "warning"),
+        "capacity.json": ("known_format", "error"),
+        "sizes.csv": ("known_format", "warning"),
+        "other.csv": ("known_format", "error"),
+        "plan.json": ("state_not_wish", "warning"),
+    }
+    reasons = {source: one["reason"] for source, one in told(frames).items()}
+    assert reasons["topics.txt"].endswith("is a copy, byte for byte, of again.txt, which is read")
+    assert "a table of metrics that is not in UTF-8" in reasons["other.csv"]
+    assert "is an empty file" in reasons["brokers.txt"]
+    assert "is a gzip archive" in reasons["old.csv.gz"]
+    assert "the column 'size' has no unit" in reasons["sizes.csv"]
+    assert "hunter2" not in str(frames["bronze_records"].collect())
+    assert frames["bronze_records"].where("kind = 'partition'").count() == 2
+
+
+@pytest.mark.parametrize(("is_state", "kind"), [(False, "malformed"), (True, "assignment")])
+def test_a_plan_alone_is_no_state(spark: SparkSession, tmp_path: Path, is_state: bool, kind: str) -> None:
+    """A folder with nothing but reassignment JSON is refused, unless a knob says that it is the state."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "plan.json").write_bytes(PLAN.encode("utf-16"))
+    run = run_of(spark, tmp_path / "in")
+    settings = replace(run.settings, quality=Quality(assignment_is_state=is_state))
+    (row,) = ingest.build({}, replace(run, settings=settings))["bronze_records"].collect()
+    assert row.kind == kind
+    assert is_state or json.loads(row.payload)["severity"] == "error"
 
 
 @pytest.fixture(scope="module")

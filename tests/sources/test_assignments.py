@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from sources import assignment_json, reassignments
+from sources.detect import parse_any
 
 ENTRY = {"topic": "t", "partition": 0, "replicas": [1, 2]}
 
@@ -15,29 +16,48 @@ def document(*entries: Any, **others: Any) -> str:
     return json.dumps({"version": 1, "partitions": list(entries)} | others)
 
 
+CURRENT = f"Current partition replica assignment\n\n{document(ENTRY)}\n\n"
+SAVE = "Save this to use as the --reassignment-json-file option during rollback\n"
+BARE, BEGUN = {"bare": True, "begun": False}, {"bare": False, "begun": True}
+STATE = {"bare": False, "begun": False}
 ACCEPTED = [
-    ("plain", document(ENTRY)),
-    ("version last", json.dumps({"partitions": [ENTRY], "version": 1})),
-    ("no version", json.dumps({"partitions": [ENTRY]})),
-    ("pretty", json.dumps({"version": 1, "partitions": [ENTRY]}, indent=4)),
-    ("a bare list", json.dumps([ENTRY])),
-    ("one entry a line", json.dumps(ENTRY)),
-    ("execute", f"Current partition replica assignment\n\n{document(ENTRY)}\n\nSave this to use as the --x option"),
-    (
-        "generate",
-        f"Current partition replica assignment\n{document(ENTRY)}\n\nProposed partition reassignment configuration\n",
-    ),
-    ("on the heading's line", f"Current partition replica assignment {document(ENTRY)}"),
-    ("quoted", "> " + json.dumps({"version": 1, "partitions": [ENTRY]}, indent=1).replace("\n", "\n> ")),
+    ("plain", document(ENTRY), BARE),
+    ("version last", json.dumps({"partitions": [ENTRY], "version": 1}), BARE),
+    ("no version", json.dumps({"partitions": [ENTRY]}), BARE),
+    ("pretty", json.dumps({"version": 1, "partitions": [ENTRY]}, indent=4), BARE),
+    ("a bare list", json.dumps([ENTRY]), BARE),
+    ("one entry a line", json.dumps(ENTRY), BARE),
+    ("execute", f"{CURRENT}{SAVE}Successfully started partition reassignment for t-0\n", BEGUN),
+    ("execute, quoted", "> " + f"{CURRENT}{SAVE}".replace("\n", "\n> "), BEGUN),
+    ("execute, without the hint", f"{CURRENT}Successfully started partition reassignment for t-0\n", BEGUN),
+    ("generate", f"{CURRENT}Proposed partition reassignment configuration\n", STATE),
+    ("current alone", CURRENT, STATE),
+    ("on the heading's line", f"Current partition replica assignment {document(ENTRY)}", STATE),
+    ("quoted", "> " + json.dumps({"version": 1, "partitions": [ENTRY]}, indent=1).replace("\n", "\n> "), BARE),
 ]
 
 
-@pytest.mark.parametrize("text", [row[1] for row in ACCEPTED], ids=[row[0] for row in ACCEPTED])
-def test_an_assignment_is_read_wherever_it_stands(text: str) -> None:
-    """Each form of the document gives the same record."""
+@pytest.mark.parametrize(("text", "told"), [row[1:] for row in ACCEPTED], ids=[row[0] for row in ACCEPTED])
+def test_an_assignment_is_read_wherever_it_stands(text: str, told: dict[str, bool]) -> None:
+    """Each form of the document gives the same record, and says whether it is bare, or was current before a move."""
     (record,) = assignment_json.parse(text)
     assert record.kind == "assignment"
-    assert dict(record.payload) == ENTRY | {"log_dirs": None}
+    assert dict(record.payload) == ENTRY | {"log_dirs": None} | told
+
+
+LATER = [
+    ("", True),
+    ("t-0: replicas: 1,2,3. adding: 3.\n", False),
+    ("\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,3\tIsr: 1,3\n", False),
+    ("\tTopic: t\tPartition: 1\tLeader: 1\tReplicas: 1,3\tIsr: 1,3\n", True),
+]
+
+
+@pytest.mark.parametrize(("later", "begun"), LATER)
+def test_what_a_later_output_tells_is_no_secret_of_the_move(later: str, begun: bool) -> None:
+    """A partition that the same text describes or lists behind ``--execute`` is no longer in the dark."""
+    records = parse_any(f"{CURRENT}{SAVE}\n{later}", name="x")
+    assert [record.payload["begun"] for record in records if record.kind == "assignment"] == [begun]
 
 
 def test_a_proposal_is_no_state() -> None:
@@ -119,11 +139,21 @@ def test_reassignments_in_flight(line: str, expected: tuple[Any, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["t-x: replicas: 1.", "t-0: replicas: 1,2", "t-0: replicas: 1,,2.", "t-0: replicas: b1."]
+    "line",
+    [
+        "t-x: replicas: 1.",
+        "t-0: replicas: 1,2",
+        "t-0: replicas: 1,,2.",
+        "t-0: replicas: b1.",
+        "t-0: repl",
+        "t0: replicas: 1,2. adding: 2.",
+        "Current partition reassignments:\nt-0",
+        "Current partition reassignments:\nt-0: replicas: 1.\nt-1:",
+    ],
 )
 def test_a_broken_line_of_the_list_is_refused(line: str) -> None:
     """A line that looks like the list's but can't be read is refused."""
-    assert [record.kind for record in reassignments.parse(line)] == ["malformed"]
+    assert [record.kind for record in reassignments.parse(line)][-1] == "malformed"
 
 
 def test_other_lines_with_replicas_are_passed_over() -> None:

@@ -22,7 +22,6 @@ API_LINES = [
     ("h:9092 (id: 13 rack: eu-1a isFenced: false) -> (", (13, "h", 9092, "eu-1a", False)),
     ("h:9092 (id: 13 rack: eu-1a isFenced: true) -> (", (13, "h", 9092, "eu-1a", True)),
     ("h:9092 (id: 0 rack: null) -> (", (0, "h", 9092, None, None)),
-    ("  a.b.example:9092 (id: 1001 rack: r) -> ERROR: org.example.X: no", (1001, "a.b.example", 9092, "r", None)),
 ]
 
 
@@ -32,6 +31,15 @@ def test_broker_api_versions(line: str, expected: tuple[Any, ...]) -> None:
     text = f"{line}\n\tProduce(0): 0 to 13 [usable: 13],\n)\n"
     assert broker_api_versions.recognises(text)
     assert payloads(broker_api_versions.parse(text), "broker_id", "host", "port", "rack", "fenced") == [expected]
+
+
+def test_a_broker_that_does_not_answer_is_named() -> None:
+    """It is registered all the same; a finding names it with its address and the error, and other brokers are read."""
+    line = "a.b.example:9092 (id: 1001 rack: r) -> ERROR: org.apache.kafka.common.errors.DisconnectException"
+    broker, silent, other = broker_api_versions.parse(f"{line}\nh:9092 (id: 2 rack: null) -> (\n)\n")
+    assert (broker.payload["broker_id"], other.payload["broker_id"]) == (1001, 2)
+    assert (silent.payload["rule"], silent.payload["severity"]) == ("tool_error", "warning")
+    assert silent.payload["reason"] == "broker 1001 at a.b.example:9092 did not answer: DisconnectException"
 
 
 def test_broker_api_versions_refuses_a_broken_line() -> None:

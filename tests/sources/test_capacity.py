@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from sources import capacity_csv, capacity_json
+from sources.detect import parse_any
 from sources.record import Record
 
 MIB, KIB = 2**20, 2**10
@@ -74,6 +75,18 @@ def test_csv(text: str, expected: list[tuple[Any, ...]]) -> None:
     """The unit is in the column's name: decimal for kb, mb, gb, binary for kib, mib, gib."""
     assert capacity_csv.recognises(text)
     assert [values(record) for record in capacity_csv.parse(text)] == expected
+
+
+@pytest.mark.parametrize("name", ["disk", "size", "disk_capacity", "disk_pb", "in", "in_per_s", "out_mbps", "capacity"])
+def test_csv_asks_for_the_unit(name: str) -> None:
+    """A column of no unit, or of an unknown one, is refused by its name with the units, also beside good columns."""
+    for header in (f"broker_id,{name}", f"broker_id,rack,{name}", f"broker_id,disk_gb,{name}"):
+        faults = [
+            r for r in parse_any(header + "\n1" + ",2" * header.count(",") + "\n", name="x") if r.kind == "malformed"
+        ]
+        assert [fault.payload["rule"] for fault in faults] == ["known_format"]
+        assert f"['{name}'] have no unit" in faults[0].payload["reason"]
+        assert "gib, tib" in faults[0].payload["reason"]
 
 
 def test_csv_refuses_bad_rows() -> None:

@@ -58,6 +58,23 @@ def test_entries_of_nobody_are_refused_once() -> None:
     assert [(record.kind, record.line) for record in records] == [("malformed", 2)]
 
 
+DAMAGED = [
+    ("Dynamic configs for broker 3 ar", 1),
+    ("All configs for topic", 1),
+    ("Configs for topic 'x' ar", 1),
+    ("Dynamic configs for broker 3 are:\n  leader.replication.throttled.rate=100", 2),
+    ("Dynamic configs for broker 3 are:\n  a=1 sensitive=fal", 2),
+]
+
+
+@pytest.mark.parametrize(("text", "line"), DAMAGED)
+def test_a_heading_or_a_config_that_was_cut_off_is_refused(text: str, line: int) -> None:
+    """What has the tool's shape and can't be read is no prose: it has its line and no value."""
+    (record,) = parse(text)
+    assert (record.kind, record.line) == ("malformed", line)
+    assert "100" not in repr(record)
+
+
 def test_an_entity_ends_at_other_lines() -> None:
     """Entries behind a prompt don't belong to the entity above it."""
     text = "Dynamic configs for broker 3 are:\n$ next\n  a=1 sensitive=false synonyms={}\n"

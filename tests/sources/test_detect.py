@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sources.detect import KNOWN_FORMAT, PARSERS, parse_any
+from sources.detect import KNOWN_FORMAT, PARSERS, parse_any, parse_file
 from sources.record import KINDS
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "sources"
@@ -36,6 +36,19 @@ REFUSED = [
     ("", "empty"),
     (" \n\t\n", "empty"),
     ("Dear all, see you at five.", "neither"),
+    ('{"summary":{},"proposals":[{"topicPartition":{"topic":"t","partition":0}}]}', "Cruise Control's proposals"),
+    ('kafka_topic_partition_current_offset{topic="t",partition="0"} 5\n', "a scrape of kafka_exporter"),
+    ("# TYPE node_load1 gauge\nnode_load1 0.5\n", "a scrape for Prometheus without bytes"),
+    ("[2026-01-31 02:00:00,123] INFO started (kafka.server.KafkaServer)\njava.io.IOException: x\n", "a server log"),
+    ("bootstrap.servers=b:9092\nsecurity.protocol=SASL_SSL\n", "client properties"),
+    ("sasl.jaas.config=x\n", "client properties"),
+    ("broker.id=1\nlisteners=PLAINTEXT://:9092\n", "server.properties"),
+    ("-----BEGIN PRIVATE KEY-----\nMII\n", "a key or a certificate"),
+    ("#!/bin/sh\nkafka-topics.sh --describe\n", "a script"),
+    ("<html><body>login</body></html>", "XML or HTML"),
+    ("apiVersion: kafka.strimzi.io/v1\nkind: Kafka\n", "Kubernetes"),
+    ("Querying brokers for log directories information\n", "without its JSON"),
+    ("Error: Timed out\n", "error message"),
     ("topic,size\na,1\n", "neither"),
     ("Status of partition reassignment:\nReassignment of partition t-0 is completed.\n", "--verify"),
     ("Reassignment of partition [t,0] completed successfully\n", "--verify"),
@@ -59,21 +72,54 @@ def test_a_file_that_is_none_of_ours_is_refused_once_with_its_reason(text: str, 
     (record,) = parse_any(text, name="x")
     assert (record.kind, record.payload["expected"]) == ("malformed", KNOWN_FORMAT)
     assert reason in record.payload["reason"]
+    assert record.payload["reason"].startswith(f"x ({len(text)} bytes) is ")
     assert record.payload["remedy"]
+    assert record.payload["text"] == ""
 
 
 @pytest.mark.parametrize(
-    ("text", "severity"), [("GROUP TOPIC PARTITION", "warning"), ("", "error"), ("hello", "error")]
+    ("text", "name", "severity"),
+    [
+        ("GROUP TOPIC PARTITION", "x", "warning"),
+        ("No partition reassignments found.\nStatus of partition reassignment:\n", "x", "warning"),
+        ("", "topics.err", "warning"),
+        ("", "x", "error"),
+        ("hello", "x", "error"),
+        ("hello", "topics.err", "error"),
+    ],
 )
-def test_only_a_file_that_is_known_to_be_harmless_is_a_warning(text: str, severity: str) -> None:
+def test_only_a_file_that_is_known_to_be_harmless_is_a_warning(text: str, name: str, severity: str) -> None:
     """A file without any state is a warning; an empty or an unknown one may be a lost input."""
-    (record,) = parse_any(text, name="x")
+    (record,) = parse_any(text, name=name)
     assert (record.payload["severity"], record.payload["rule"]) == (severity, "known_format")
 
 
 def test_an_unknown_file_is_never_copied() -> None:
     """A client's properties that lie in the folder by mistake leave no trace of their password."""
-    assert "hunter2" not in repr(parse_any("sasl.jaas.config=x password=hunter2;\n", name="client.properties"))
+    for text in ("sasl.jaas.config=x password=hunter2;\n", "Error: hunter2\n", "hunter2\n", "kafka_x hunter2\n"):
+        assert "hunter2" not in repr(parse_any(text, name="client.properties"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"brokerCapacities":[{"brokerId":"-1","capacity":{"DISK":"100"',
+        '{"version":1,"brokers":[{"broker":1,"logDirs":[{"logDir":"/d","partitions":[',
+        '{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1',
+    ],
+)
+def test_a_file_that_was_cut_off_is_as_grave_as_an_unknown_one(text: str) -> None:
+    """Where nothing of a file can be read, its faults have the rule of unreadable files."""
+    (record,) = parse_any(text, name="x")
+    assert (record.payload["rule"], record.payload.get("severity", "error")) == ("known_format", "error")
+    assert "line 1, column" in record.payload["reason"]
+
+
+def test_a_confluent_rack_rule_stays_whole() -> None:
+    """The placement constraints of a topic are kept letter by letter among its configs."""
+    (topic, *_) = parse_any((FIXTURES / "topics-confluent.txt").read_text(), name="x")
+    rule = '{"version":1,"replicas":[{"count":2,"constraints":{"rack":"Topic: x"}}]}'
+    assert topic.payload["configs"] == f"confluent.placement.constraints={rule},a=1"
 
 
 @pytest.mark.parametrize("text", ["No partition reassignments found.\n", "Dynamic configs for broker 1 are:\n"])
@@ -90,7 +136,7 @@ def test_a_byte_order_mark_is_ignored() -> None:
 
 def check(text: str) -> None:
     """All parsers get through, with records of known kinds that are JSON."""
-    records = parse_any(text, name="brokers/ids/1")
+    records = [*parse_any(text, name="brokers/ids/1"), *parse_file(text.encode(errors="replace"), name="x")]
     for record in records:
         assert record.kind in KINDS
         assert record.line >= 0

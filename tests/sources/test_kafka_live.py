@@ -116,6 +116,23 @@ def test_brokers_become_records(kind: str, expected: list[tuple[Any, ...]]) -> N
     assert _payloads(kafka_admin.of_brokers(FakeAdmin(), [1, 2], defaults=True), kind) == expected
 
 
+class Unseen(FakeAdmin):
+    """A cluster of which the user may see no config: the client gives none in place of an error."""
+
+    def describe_configs(self, config_resources: list[Any], *, config_filter: str) -> dict[str, Any]:
+        """Entities without a config."""
+        name = config_resources[0].resource_type.name.lower()
+        return {name: {resource.name: {} for resource in config_resources}}
+
+
+def test_configs_that_are_not_told_are_a_finding() -> None:
+    """Topics and brokers without a single config, be it a default, are named: throttles may stand there unseen."""
+    records = [*kafka_admin.topology(Unseen()), *kafka_admin.of_brokers(Unseen(), [1], defaults=True)]
+    told = [r.payload for r in records if r.kind == "malformed"]
+    assert [one["severity"] for one in told] == ["warning", "warning"]
+    assert [one["reason"].partition(" was")[0] for one in told] == ["no config of 1 topics", "no config of 1 brokers"]
+
+
 def test_a_broker_that_does_not_answer_is_a_record() -> None:
     """The silent broker is named with its error, and the other one is still read."""
     records = list(kafka_admin.of_brokers(FakeAdmin(), [2, 1], defaults=False))

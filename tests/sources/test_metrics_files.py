@@ -68,19 +68,22 @@ def test_every_broken_rule_is_set_aside(spark: SparkSession, tmp_path: Path) -> 
         ("a,-1,x,never,1,2", ["broker_valid", "partition_valid", "time_valid"]),
         (",0,,2026-01-01,1,2", ["topic_given"]),
         ("a,0,,2026-01-01,NaN,-2", ["in_bytes_per_s_not_negative", "size_bytes_is_number"]),
-        ("a,0,,2026-01-01,1E19,many", ["in_bytes_per_s_is_number", "size_bytes_fits_int64"]),
+        ("a,0,,2026-01-01,1E19,many", ["in_bytes_per_s_is_number", "size_bytes_in_range"]),
         ("a,0,,2026-01-01,-5,2", ["size_bytes_not_negative"]),
         ("a,0,2026-01-01,1", ["columns_match_header"]),
         ("a,0,,2026-01-01,1,2,3", ["columns_match_header"]),
         ("a,0,,,1,2", ["time_valid"]),
         ("a,99999999999,,2026-01-01,1,2", ["partition_valid"]),
         ("a,0.5,,20260101,1,2", ["partition_valid", "time_valid"]),
+        ("a\ufffd,0,,2026-01-01,1,2", ["line_is_text"]),
+        ("a,0,,2026-01-01,9E15,9.1E15", ["in_bytes_per_s_in_range"]),
     ]
     header = "topic,partition,broker_id,observed_at,size_bytes,in_bytes_per_s"
     samples, aside = _read(spark, [_write(tmp_path / "bad.csv", header, *(text for text, _ in lines))])
     found = {i: [r.rule for r in aside if r.line == i + 2] for i in range(len(lines))}
     assert found == {i: rules for i, (_, rules) in enumerate(lines)}
-    assert [(r.line, r.metric, r.value) for r in samples] == [(6, "in_bytes_per_s", 2.0)]
+    kept = [(6, "in_bytes_per_s", 2.0), (13, "size_bytes", 9e15)]
+    assert [(r.line, r.metric, r.value) for r in samples] == kept
     assert all(r.payload == lines[r.line - 2][0] and r.reason and r.remedy and r.kind == "metric" for r in aside)
     assert any("'99999999999'" in r.reason for r in aside)
 
@@ -93,8 +96,8 @@ def test_a_header_without_a_measure_is_one_row(spark: SparkSession, tmp_path: Pa
     samples, aside = _read(spark, [bad, empty, good])
     assert [(r.source, r.observed_at) for r in samples] == [("good.csv", None)]
     assert [(r.source, r.rule, r.line) for r in aside] == [
-        ("bad.csv", "header_known", 1),
-        ("empty.csv", "header_known", 1),
+        ("bad.csv", "known_format", 1),
+        ("empty.csv", "known_format", 1),
     ]
     assert "hold no measure" in aside[0].reason
 

@@ -29,7 +29,7 @@ CASES: dict[str, tuple[dict[str, int], str]] = {
     "S02_racks_drain_broker/generate_two_racks_BAD_plan_jq.txt": ({"malformed": 6}, "no 'topic'"),
     "S02_racks_drain_broker/log_dirs_jq_summary.txt": ({"malformed": 1}, "neither an output"),
     "S02_racks_drain_broker/metadata_quorum_status.txt": ({"cluster_id": 1}, ""),
-    "S02_racks_drain_broker/verify_done_preserve.txt": ({}, ""),
+    "S02_racks_drain_broker/verify_done_preserve.txt": ({"malformed": 1}, "--verify"),
     "S03_old_formats/README.md": ({"topic": 2, "partition": 40, "assignment": 20}, ""),
     "S03_old_formats/akhq_124_describe.txt": ({"topic": 1, "partition": 9}, ""),
     "S03_old_formats/chelope_INVALID_increase-replication-factor.json": ({"malformed": 1}, "line 1, column 2"),

@@ -83,6 +83,36 @@ def test_a_partition_line_is_read_however_it_is_spaced(line: str, expected: dict
     assert {key: record.payload[key] for key in expected} == expected
 
 
+LINE = "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1,2\n"
+DAMAGED = [
+    ("Topic: t\tTopicId: abc\tPartitionCo", 1),
+    ("Topic: t\tTopicId: abc\tPartitonCount: 2\tReplicationFactor: 2\tConfigs: ", 1),
+    ("Topc: t\tPartitionCount: x\tReplicationFactor: 2\tConfigs: ", 1),
+    (f"{LINE}\tTopic: t\tPartition: 1", 2),
+    (f"{LINE}\tTopic: t\tParti", 2),
+    (f"{LINE}\tTopi", 2),
+    (f"{LINE}Topic: u\tTopi", 2),
+    (f"{LINE}rtition: 1\tLeader: 1\tReplicas: 1,2\tIsr: 1,2", 2),
+    (f"{LINE}\tTopic: t\tPartition: 1\tLeader: 1\tReplicas: 1,2\tIsr: 1\tElr: 2;1\tLastKnownElr: ", 2),
+]
+
+
+@pytest.mark.parametrize(("text", "line"), DAMAGED)
+def test_a_line_of_the_tool_that_is_cut_off_or_damaged_is_refused(text: str, line: int) -> None:
+    """Two labels of the tool, or the start of a line below its others, is no prose: it has its line."""
+    records = [record for record in parse(text) if record.kind == "malformed"]
+    assert [record.line for record in records] == [line]
+
+
+PROSE = ["Topic: how we moved", "Topic: orders Partition: 3 Offset: 12", f"{LINE}\nThe Topic: label is Kafka's own."]
+
+
+@pytest.mark.parametrize("text", PROSE)
+def test_prose_and_outputs_of_others_are_passed_over(text: str) -> None:
+    """One label, or a topic and a partition in another tool's line, is nothing of ours."""
+    assert [record for record in parse(text) if record.kind == "malformed"] == []
+
+
 HEADERS: list[tuple[str, str, dict[str, Any]]] = [
     (
         "no blanks",

@@ -1,0 +1,79 @@
+"""Files of an input folder: what is known of each before it is read."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from optimizer.frames.metrics import literal_path
+
+_REPLICAS = '"replicas"'
+
+
+@dataclass(frozen=True)
+class File:
+    """One file of a folder; ``path`` as Spark names it; whether it may hold reassignment JSON."""
+
+    path: str
+    modified: datetime
+    size_bytes: int
+    digest: str
+    has_replicas: bool
+
+
+def files_of(spark: SparkSession, folder: str) -> list[File]:
+    """Files of a folder and its subfolders, by path; those that start with a dot or underscore are no input.
+
+    Raises
+    ------
+    AnalysisException
+        When there is no such folder.
+    """
+    found = [File(*row) for row in listing(spark, folder).select(*_about()).collect()]
+    return sorted([*found, *_empty_files(spark, folder)], key=lambda file: file.path)
+
+
+def _empty_files(spark: SparkSession, folder: str) -> list[File]:
+    """Files of no byte, which Spark passes over: an output that was lost would be lost in silence."""
+    jvm: Any = spark.sparkContext._jvm
+    path = getattr(jvm, "org.apache.hadoop.fs.Path")(folder)
+    system = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+    above = len(Path(system.makeQualified(path).toUri().getPath()).parts)
+    statuses, found = system.listFiles(path, True), []
+    while statuses.hasNext():
+        status = statuses.next()
+        below = Path(status.getPath().toUri().getPath()).parts[above:]
+        if status.getLen() == 0 and not any(part.startswith((".", "_")) for part in below):
+            modified = datetime.fromtimestamp(status.getModificationTime() / 1000)
+            found.append(File(status.getPath().toString(), modified, 0, "", False))
+    return found
+
+
+def listing(spark: SparkSession, path: str) -> DataFrame:
+    return spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(literal_path(path))
+
+
+def _about() -> list[Column]:
+    """The fields of ``File``."""
+    encoded = (_REPLICAS.encode(encoding) for encoding in ("utf-8", "utf-16-le", "utf-16-be"))
+    found = reduce(Column.__or__, (F.contains(F.col("content"), F.lit(name)) for name in encoded))
+    return [F.col("path"), F.col("modificationTime"), F.col("length"), F.sha2("content", 256), found]
+
+
+def copies_of(files: Sequence[File]) -> dict[str, str]:
+    """Files with the same bytes as an earlier one, and that one; empty files are no copies."""
+    first: dict[str, str] = {}
+    named = [(file.path, first.setdefault(file.digest, file.path)) for file in files if file.size_bytes]
+    return {path: original for path, original in named if path != original}
+
+
+def root_of(path: str, folder: str) -> str:
+    """The folder as it stands in Spark's name of a file below it."""
+    plain = folder.rstrip("/")
+    start = path.find(plain + "/")
+    return path[: start + len(plain)] if start >= 0 else path.rpartition("/")[0]

@@ -1,0 +1,54 @@
+"""Lines in which a tool says that it failed: what it printed before them is not all that there is.
+
+Warnings are none: healthy outputs have them. A stack trace and the lines that go with an error are told with its first.
+"""
+
+import re
+from collections.abc import Iterator
+
+from sources.record import TOOL_ERROR, Record, malformed
+from sources.text import lines_of
+
+EXPECTED = "the whole output of a tool"
+REMEDY = "run the tool again when what it names is mended, and give its whole output"
+
+_TIME = r"\d{4}-\d\d-\d\d[ T][\d:,.]+Z?"
+_ERROR = re.compile(
+    r"[\s>#]*(?:"
+    r"Error: \S"
+    r"|Error while (?:executing|running|parsing) \S"
+    r"|Exception in thread \""
+    r"|(?:Caused by: )?(?:[a-z][\w$]*\.)+[\w$]*(?:Exception|Error)(?::\s|\s*$)"
+    rf"|\[{_TIME}\] (?:ERROR|FATAL) "
+    rf"|{_TIME} (?:\[[^\]]*\] )?(?:ERROR|FATAL)\b"
+    r"|Timed out waiting for a node assignment"
+    r"|command terminated with exit code [1-9]"
+    r"|(?:-?\w*sh: )?(?:line \d+: )?\S*kafka-[a-z-]+(?:\.sh)?: (?:command )?(?:not found|No such file or directory)"
+    r")"
+)
+_WORDS = ("rror", "ERROR", "FATAL", "xception", "Timed out", "terminated with", "not found", "No such file")
+_GOES_WITH = re.compile(r"\s+at \S+\(|\s+\.\.\. \d+ more|[\s>#]*Caused by: |\s*\(\S+\)\s*$")
+
+
+def is_error(line: str) -> bool:
+    """Whether a tool says in this line that it failed."""
+    return any(word in line for word in _WORDS) and _ERROR.match(line) is not None
+
+
+def parse(text: str) -> Iterator[Record]:
+    """One record for each run of such lines, with the first of them."""
+    if not any(word in text for word in _WORDS):
+        return
+    inside = False
+    for number, line in enumerate(lines_of(text), 1):
+        failed = is_error(line)
+        if failed and not inside:
+            yield _record(number, line)
+        inside = failed or (inside and _GOES_WITH.match(line) is not None)
+
+
+def _record(number: int, line: str) -> Record:
+    # Arguments of a command may hold a password.
+    said = line.strip().partition(" with args ")[0][:200]
+    reason = f"a tool failed here, so what it printed may not be all: {said}"
+    return malformed(line=number, expected=EXPECTED, reason=reason, remedy=REMEDY, text=said, rule=TOOL_ERROR)
