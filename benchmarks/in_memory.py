@@ -22,10 +22,12 @@ from optimizer.solve.bands import DISK, bands_for, broker_loads, demand_of, load
 from optimizer.solve.bound import band_price, copies_of, flow_bytes, forced_bytes, usable_prices
 from optimizer.solve.cluster_prices import cluster_prices
 from optimizer.solve.ownership import must_change_racks
+from optimizer.solve.pins import group_by_pins
 from optimizer.solve.progress import ClusterRound, ClusterState, close_round, next_round
 from optimizer.solve.proposal import disorder
 from optimizer.solve.search import CurvePoint
 from optimizer.solve.shard_solver import mend_shard, solve_shard
+from optimizer.solve.start import start
 from optimizer.solve.terms import partition_terms
 from optimizer.solve.whole_bound import best_whole_bound
 
@@ -124,12 +126,43 @@ def policy_of(instance: Mapping[str, Any], policy: Policy) -> Policy:
 
 def solve(cluster: Cluster, settings: Settings) -> Outcome:
     """Plan a cluster in rounds of shards."""
+    partitions, started = cluster.partitions, time.process_time()
+    solved = solve_rounds(cluster, settings)
+    spent = time.process_time() - started
+    copies = copies_of(partitions.replicas, solved.replicas)
+    return Outcome(
+        replicas=solved.replicas,
+        moved_bytes=int((copies * partitions.size_bytes).sum()),
+        bound_bytes=best_bound(cluster, solved.state, solved.replicas),
+        moves=int(copies.sum()),
+        violation=solved.state.violation,
+        rounds=solved.rounds,
+        shards=solved.shards,
+        cpu_seconds=spent,
+        curve=tuple(solved.state.curve),
+    )
+
+
+@dataclass(frozen=True)
+class Solved:
+    """What the rounds leave: their state, broker indices by partition, and how many rounds and shards there were."""
+
+    state: ClusterState
+    replicas: Ints
+    rounds: int
+    shards: int
+
+
+def solve_rounds(cluster: Cluster, settings: Settings) -> Solved:
+    """The rounds alone, from where lists have their length and are inside their pins."""
     brokers, partitions = cluster.brokers, cluster.partitions
     weights, demand = replica_weights(partitions), demand_of(partitions)
     before = broker_loads(len(brokers), partitions.replicas, weights)
     limits, scale = bands_for(brokers, demand, before, settings.policy), load_scale(brokers, demand)
-    state = ClusterState(brokers, demand, limits, scale, before, before, np.zeros_like(before), resized=False)
-    current, number, shards, started = partitions.replicas.copy(), 0, 0, time.process_time()
+    resized = bool(((partitions.replicas >= 0).sum(axis=1) != partitions.replication_factor).any())
+    state = ClusterState(brokers, demand, limits, scale, before, before, np.zeros_like(before), resized=resized)
+    current, number, shards = _begun(cluster, state), 0, 0
+    state.loads = broker_loads(len(brokers), current, weights)
     while state.open:
         task = next_round(state, settings, cluster.cluster_id, number, 0)
         if not (task.mends or state.balanced):
@@ -140,19 +173,19 @@ def solve(cluster: Cluster, settings: Settings) -> Outcome:
         state.loads = broker_loads(len(brokers), current, weights)
         close_round(state, statuses, task)
         number += 1
-    spent = time.process_time() - started
-    copies = copies_of(partitions.replicas, current)
-    return Outcome(
-        replicas=current,
-        moved_bytes=int((copies * partitions.size_bytes).sum()),
-        bound_bytes=_bound(cluster, state, current),
-        moves=int(copies.sum()),
-        violation=state.violation,
-        rounds=number,
-        shards=shards,
-        cpu_seconds=spent,
-        curve=tuple(state.curve),
-    )
+    return Solved(state, current, number, shards)
+
+
+def _begun(cluster: Cluster, state: ClusterState) -> Ints:
+    """Lists of the length asked for, inside their pins (``frames.start``)."""
+    brokers, partitions = cluster.brokers, cluster.partitions
+    away = group_by_pins(brokers, partitions.topic).outside(partitions.replicas).any(axis=1)
+    wrong = np.flatnonzero(away | ((partitions.replicas >= 0).sum(axis=1) != partitions.replication_factor))
+    current = partitions.replicas.copy()
+    if len(wrong):
+        placed = start(brokers, partitions.rows(wrong), state.limits, state.loads)
+        current[wrong] = np.pad(placed, ((0, 0), (0, current.shape[1] - placed.shape[1])), constant_values=-1)
+    return current
 
 
 def _round(cluster: Cluster, task: ClusterRound, current: Ints) -> list[_Status]:
@@ -192,7 +225,8 @@ def _round(cluster: Cluster, task: ClusterRound, current: Ints) -> list[_Status]
     return statuses
 
 
-def _bound(cluster: Cluster, state: ClusterState, after: Ints) -> int:
+def best_bound(cluster: Cluster, state: ClusterState, after: Ints) -> int:
+    """The best of forced, flow and Lagrangian bounds on the bytes of plans that are as balanced."""
     brokers, partitions = cluster.brokers, cluster.partitions
     frame = frame_of(state)
     limits = frame.bands

@@ -1,0 +1,112 @@
+"""Small clusters of every oddity: each plan against all placements, and its documents against an own checker."""
+
+import time
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.fuzz import brute
+from benchmarks.fuzz.checker import complaints
+from benchmarks.fuzz.odd_clusters import CLUSTER, odd_cluster
+from benchmarks.fuzz.planning import PlannedOdd, plan_odd
+from optimizer.solve.bands import broker_loads, replica_weights
+from optimizer.solve.bound import copies_of, widen
+
+FINE, UNORDERED, OUTSIDE, WRONG, RAISED = "fine", "no order", "outside", "wrong", "raised"
+BAD = (UNORDERED, WRONG, RAISED)
+
+
+@dataclass(frozen=True)
+class ClusterCase:
+    """One cluster: its seed, what is wrong, and what was compared.
+
+    Parameters
+    ----------
+    verdict : str
+        fine; no order (the plan stage would refuse the plan); outside (bands that some placement meets are not met);
+        wrong; raised.
+    searched : bool
+        All placements were looked at.
+    seconds : float
+        Processor time.
+    """
+
+    seed: int
+    verdict: str
+    details: tuple[str, ...]
+    searched: bool
+    seconds: float
+
+
+def check(seed: int) -> ClusterCase:
+    """Plan one cluster and look at it from all sides."""
+    started = time.process_time()
+    try:
+        verdict, details, searched = _verdict(seed)
+    except Exception:
+        verdict, details, searched = RAISED, tuple(traceback.format_exc().splitlines()[-4:]), False
+    return ClusterCase(seed, verdict, details, searched, time.process_time() - started)
+
+
+def _verdict(seed: int) -> tuple[str, tuple[str, ...], bool]:
+    odd = odd_cluster(seed)
+    planned = plan_odd(odd)
+    waiting = [f"{row['topic']}-{row['partition']}" for row in planned.plan if _is_none(row["wave"])]
+    texts = {path.removeprefix(f"{CLUSTER}/"): made.content for path, made in planned.documents.items()}
+    wrong = complaints(odd, planned.findings, texts) if not waiting else []
+    below, missed, searched = _against_all(planned)
+    if wrong or below:
+        return WRONG, (*wrong, *below), searched
+    if waiting:
+        return UNORDERED, tuple(waiting), searched
+    return (OUTSIDE if missed else FINE), missed, searched
+
+
+def _is_none(wave: object) -> bool:
+    return not isinstance(wave, int | np.integer)
+
+
+def _against_all(planned: PlannedOdd) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+    """What is wrong with bound and bytes, which bands could have been met, and whether all placements were seen."""
+    cluster, reached = planned.cluster, planned.replicas
+    copies = copies_of(cluster.partitions.replicas, reached)
+    moved = int((copies * cluster.partitions.size_bytes).sum())
+    wrong = (f"bound {planned.bound_bytes} over the plan's {moved}",) if planned.bound_bytes > moved else ()
+    every = brute.placements(cluster, reached)
+    if every is None:
+        return wrong, (), False
+    loads = broker_loads(len(cluster.brokers), reached, replica_weights(cluster.partitions))
+    most = brute.most_of_topics(cluster)
+    crowd = np.maximum(most, _counts(planned))
+    as_good = brute.least_bytes(*every, widen(planned.limits, loads), planned.scale, crowd)
+    if as_good is None or as_good > moved:
+        wrong = (*wrong, f"the plan's {moved} are not among all placements, the least of which copies {as_good}")
+    elif planned.bound_bytes > as_good:
+        wrong = (*wrong, f"bound {planned.bound_bytes} over {as_good}, plan {moved}")
+    is_cut = any(row["rule"] == "limited" for row in planned.findings)
+    least = brute.least_bytes(*every, planned.limits, planned.scale, most)
+    outside = np.maximum(loads - planned.limits.upper, 0) + np.maximum(planned.limits.lower - loads, 0)
+    distance = float((outside / planned.scale).sum())
+    if least is None or is_cut or distance <= brute.TOLERANCE:
+        return wrong, (), True
+    return wrong, (f"{distance:.4f} mean loads outside bands that {least} bytes meet, plan {moved}",), True
+
+
+def _counts(planned: PlannedOdd) -> np.ndarray:
+    """Replicas of each topic on each broker after the plan, (B, T)."""
+    partitions = planned.cluster.partitions
+    topics = sorted({str(topic) for topic in partitions.topic})
+    counts = np.zeros((len(planned.cluster.brokers), len(topics)))
+    for row, topic in zip(planned.replicas, partitions.topic, strict=True):
+        counts[row[row >= 0], topics.index(str(topic))] += 1
+    return counts
+
+
+def cases(count: int, seed: int) -> Iterator[ClusterCase]:
+    """So many clusters, one after the other."""
+    first = seed * 1_000_000
+    return (check(number) for number in range(first, first + count))
+
+
