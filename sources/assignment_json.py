@@ -32,12 +32,14 @@ _BEGUN = re.compile(r"[\s>#]*(?:Save this to use as|Successfully started)")
 
 def recognises(text: str) -> bool:
     """Whether the text holds replica lists in JSON."""
-    return '"replicas"' in text
+    return '"replicas"' in text or CURRENT in text
 
 
 def parse(text: str) -> Iterator[Record]:
     """One record a partition of every current assignment of the text."""
+    headings = text.count(CURRENT + "\n")
     for document in documents(text):
+        headings -= CURRENT in document.before
         if is_proposed(document):
             continue
         if document.error is not None:
@@ -45,6 +47,9 @@ def parse(text: str) -> Iterator[Record]:
                 yield document.refusal(expected=EXPECTED, remedy=REMEDY, rule=None)
         else:
             yield from _assignment(document)
+    if headings > 0:
+        line = text.count("\n", 0, text.rfind(CURRENT)) + 1
+        yield _fault(line, "no document below this line can be read", CURRENT)
 
 
 def settled(records: Sequence[Record]) -> list[Record]:

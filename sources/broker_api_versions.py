@@ -23,7 +23,10 @@ _LINE = re.compile(
     r"[\s>#]*(?P<host>\S+):(?P<port>-?[0-9]{1,9}) "
     r"\(id: (?P<id>-?[0-9]{1,19}) rack: (?P<rack>\S+)(?: isFenced: (?P<fenced>true|false))?\) ->(?P<answer>.*)"
 )
-_BEGINS = re.compile(r"[\s>#]*\S+:-?[0-9]{1,9} \(")
+_BEGINS = re.compile(r"[\s>#]*\S+:-?[0-9]{1,9} \(|.*(?:\) ->|\bisFenced:)")
+# Beside a broker's line: the start of another, which was cut off before it says anything.
+_CUT = re.compile(r"[\s>#]*[A-Za-z0-9.-]+(?::[0-9]*)?(?: (?:\(.*)?)?")
+_CUT_BELOW_END = re.compile(r"[\s>#]*[A-Za-z0-9.-]+:[0-9]*(?: (?:\(.*)?)?")
 _FAILED = re.compile(r"\s*ERROR: *(?:[a-z]\w*\.)*(?P<error>\w*).*")
 _VERSION = re.compile(r"[\s>#]*\w+\(\d+\): .*")
 _END = re.compile(r"[\s>#]*\)\s*")
@@ -36,24 +39,32 @@ def recognises(text: str) -> bool:
 
 def parse(text: str) -> Iterator[Record]:
     """One record a broker; one more for a broker that did not answer, and for a list of versions that has no end."""
-    open_line, lines = 0, lines_of(text)
-    for number, line in enumerate([*lines, ""], 1):
-        if _VERSION.fullmatch(line):
-            open_line = number
-        elif _END.fullmatch(line):
-            open_line = 0
-        elif open_line:
-            yield _fault(
-                open_line, lines[open_line - 1], "the list of versions was cut off, and brokers may be missing"
-            )
-            open_line = 0
-        if " (id: " in line and (") ->" in line or _BEGINS.match(line)):
+    lines = [*lines_of(text), ""]
+    looks = [False, *(_looks(line) for line in lines), False]
+    versions, below_end = 0, False
+    for number, line in enumerate(lines, 1):
+        ends = _END.fullmatch(line) is not None
+        is_version = _VERSION.fullmatch(line) is not None
+        if versions and not ends and not is_version:
+            yield _fault(versions, lines[versions - 1], "the list of versions was cut off, and brokers may be missing")
+        if is_version and not versions and not looks[number - 1]:
+            yield _fault(number, line, "no line of a broker that can be read stands above these versions")
+        versions = number if is_version else 0
+        beside = (looks[number - 1] or looks[number + 1]) and _CUT.fullmatch(line)
+        if looks[number] or beside or (below_end and _CUT_BELOW_END.fullmatch(line)):
             yield from _records(number, line)
+        below_end = ends
+
+
+def _looks(line: str) -> bool:
+    """Whether a line has what only those of brokers have."""
+    told = "(" in line and (" (id: " in line or "isFenced:" in line or ") ->" in line)
+    return told and _BEGINS.match(line) is not None
 
 
 def _records(number: int, line: str) -> Iterator[Record]:
     match = _LINE.fullmatch(line)
-    if match is None:
+    if match is None or " (id: " in match["answer"]:
         yield _fault(number, line, "not 'host:port (id: N rack: R) -> ('")
         return
     payload = {

@@ -19,6 +19,9 @@ _NOTHING = frozenset({"", "null", "none", "-", "n/a"})
 _FLAGS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
+COLUMNS = frozenset({*BROKER_ID, *_RACK, *_HOST, *_PORT, *_FENCED, *_CONTROLLER})
+
+
 def recognises(text: str) -> bool:
     """Whether the first line is a header with a broker's id and something about the broker."""
     header = header_of(text)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 
+from sources.brokers_csv import COLUMNS
 from sources.csv_text import BROKER_ID, Row, first_of, header_of, rows_of
 from sources.metrics_csv import UNIT_LIKE
 from sources.record import UNREADABLE_FILE, Record, malformed
@@ -50,6 +51,18 @@ def parse(text: str) -> Iterator[Record]:
         return
     for row in rows_of(text):
         yield _record(row, header)
+
+
+def unread(text: str) -> Iterator[Record]:
+    """A finding for columns of a table about brokers that mean nothing here: one may be misspelt."""
+    header = header_of(text)
+    known = (*COLUMNS, *_LOG_DIR)
+    names = [n for n in header if n not in known and not _COLUMN.fullmatch(n) and not _OF_NO_UNIT.fullmatch(n)]
+    if names:
+        reason = f"the columns {names} are not read"
+        yield malformed(
+            line=1, expected=EXPECTED, reason=reason, remedy=REMEDY, text="", rule="readable", severity="warning"
+        )
 
 
 def amount(text: str, *, unit: int) -> int | None:

@@ -26,9 +26,13 @@ _NEW = re.compile(
     r"[\s>#]*(?:(?:Dynamic|All) configs|Configs) for (?P<type>topic|broker) (?P<name>\S+) are:\s*"
     r"|[\s>#]*Default configs for (?P<defaults>\S+) in the cluster are:\s*"
 )
-_OTHER = re.compile(r"[\s>#]*(?:Dynamic|All|Default|Quota) configs for .* are:?\s*.*")
+_OTHER = re.compile(
+    r"[\s>#]*(?:Dynamic|All|Default|Quota) configs for (?:the )?(?:<?default>? )?"
+    r"(?:user|client|ip|group|broker-logger|controller).* are:?\s*.*"
+)
+_TWO_IN_ONE = re.compile(r" sensitive=(?:true|false) synonyms=\{[^}]*\}\s*\S.* sensitive=")
 _HEADING = re.compile(r"[\s>#]*(?:(?:Dynamic|All|Default|Quota) configs for|Configs for (?:topic|broker))\b")
-_VALUE = re.compile(r"\s+[A-Za-z][\w.-]*=.*")
+_VALUE = re.compile(r"\s+\S.*|[A-Za-z][\w.-]*=.*")
 _OLD = re.compile(
     r"[\s>#]*Configs for (?:default )?(?P<type>topic|broker)s?[ :]?(?P<name>\S*) are (?P<configs>.*)", re.DOTALL
 )
@@ -87,7 +91,9 @@ def _entity(heading: re.Match[str]) -> tuple[str, str] | None:
 
 def _new_entry(index: int, line: str, entity: tuple[str, str] | None, known: bool) -> Iterator[Record]:
     match = _ENTRY.fullmatch(line)
-    if entity is None and not known:
+    if _HEADING.match(line) or _TWO_IN_ONE.search(line):
+        yield _fault(index, line, "two lines of the tool stand on one")
+    elif entity is None and not known:
         yield _fault(index, line, "no line above says whose configs these are (this line and those below it)")
     elif match is None:
         yield _fault(index, line, "not 'name=value sensitive=false synonyms={...}'")

@@ -121,6 +121,8 @@ def parse_any(text: str, *, name: str, size_bytes: int | None = None) -> list[Re
             size = len(text.encode(errors="surrogatepass")) if size_bytes is None else size_bytes
             return [refused(refusal, name=name, size_bytes=size)]
     records += [*tool_errors.parse(content), *unclaimed(content, records)]
+    if brokers_csv.recognises(content) or capacity_csv.recognises(content):
+        records += capacity_csv.unread(content)
     return _of_unreadable(assignment_json.settled(sorted(records, key=lambda record: record.line)))
 
 

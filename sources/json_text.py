@@ -18,10 +18,14 @@ _PREFIX = (
     r"|Current partition replica assignment|Proposed partition reassignment configuration"
 )
 _START = re.compile(rf"^[ \t]*(?:(?:{_PREFIX})[ \t]*[:=]?[ \t]*)?(?=\{{\s*[\"}}\w]|\[\s*\{{)", re.MULTILINE)
+# Where joined lines put a document behind another.
+_NEXT = re.compile(rf"[ \t]*(?:(?:{_PREFIX})[ \t]*[:=]?[ \t]*)?(?=\{{\s*[\"}}\w]|\[\s*\{{)")
 _QUOTED = re.compile(r"^[ \t]*>[ \t]?", re.MULTILINE)
 _TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|[{}\[\]]')
 _BOUNDARY = re.compile(r"\n(?=[ \t]*(?:```|\$ |Topic: ?\S|Current partition|Proposed partition|Save this))")
-_OURS = re.compile(r"(?:logDirs?|replicas|brokerCapacities|endpoints|jmx_port|controllerid)\"?\s*:")
+_OURS = re.compile(
+    r"(?:listener_security_protocol_map|logDirs?|replicas|brokerCapacities|endpoints|jmx_port|controllerid)\"?\s*:"
+)
 _UNMISTAKABLE = re.compile(r'"(?:logDirs?|brokerCapacities|jmx_port|controllerid|originating_broker)"\s*:')
 _CONTEXT = 400
 
@@ -85,7 +89,9 @@ def documents(text: str) -> Iterator[Document]:
     """
     clean = _QUOTED.sub("", text) if ">" in text else text
     position, previous_end, line, counted = 0, 0, 1, 0
-    while match := _START.search(clean, position):
+    while match := (_NEXT.match(clean, position) if 0 < position == previous_end else None) or _START.search(
+        clean, position
+    ):
         start = match.end()
         line += clean.count("\n", counted, start)
         counted = start
@@ -106,15 +112,23 @@ def unclaimed(text: str, records: Sequence[Record]) -> Iterator[Record]:
     if not _UNMISTAKABLE.search(text):
         return
     lines = sorted({record.line for record in records})
+    left = len(_UNMISTAKABLE.findall(text))
     for document in documents(text):
-        if document.error is not None or not _UNMISTAKABLE.search(document.text):
+        left -= len(found := _UNMISTAKABLE.findall(document.text))
+        if document.error is not None or not found:
             continue
         last = document.line + document.text.count("\n")
         first = bisect_left(lines, document.line)
         if first == len(lines) or lines[first] > last:
             reason = "JSON with the names of an input, in a shape that none of them has"
-            remedy = "supply the tool's output as it was printed, whole"
-            yield malformed(line=document.line, expected="JSON of a tool", reason=reason, remedy=remedy, text="")
+            yield _unclaimed(document.line, reason)
+    if left > 0 and not any(record.kind == "malformed" for record in records):
+        yield _unclaimed(1, "JSON with the names of an input, that does not start at the start of a line")
+
+
+def _unclaimed(line: int, reason: str) -> Record:
+    remedy = "supply the tool's output as it was printed, whole"
+    return malformed(line=line, expected="JSON of a tool", reason=reason, remedy=remedy, text="")
 
 
 def _refuse_constant(name: str) -> object:

@@ -7,6 +7,7 @@ References
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from sources.kcat_json import endpoint
 from sources.record import Record, malformed
@@ -16,7 +17,8 @@ EXPECTED = "kcat -L"
 REMEDY = "supply the whole output of kcat -L, or of kcat -L -J"
 
 _BROKER = re.compile(r"[\s>#]*broker (?P<id>-?[0-9]{1,19}) at (?P<name>\S+)(?P<controller> \(controller\))?\s*")
-_TOPIC = re.compile(r"[\s>#]*topic \"(?P<topic>[^\"]*)\" with (?P<count>[0-9]{1,9}) partitions:.*")
+_TOPIC = re.compile(r"[\s>#]*topic \"(?P<topic>[^\"]*)\" with (?P<count>[0-9]{1,9}) partitions:(?!.*, leader ).*")
+_COUNT = re.compile(r"[\s>#]*(?P<count>[0-9]{1,9}) (?P<kind>broker|topic)s:\s*")
 _PARTITION = re.compile(
     r"[\s>#]*partition (?P<partition>[0-9]{1,10}), leader (?P<leader>-?[0-9]{1,19}), "
     r"replicas: (?P<replicas>[-0-9,]*), isrs: (?P<isr>[-0-9,]*)(?:, .*)?\s*"
@@ -24,8 +26,19 @@ _PARTITION = re.compile(
 
 
 _BEGINS = re.compile(
-    r"[\s>#]*(?:broker -?[0-9]+ at |topic \"[^\"]*\" with [0-9]|partition [0-9]+, l|topic \"[A-Za-z0-9._-]*\"?$)"
+    r"[\s>#]*(?:[0-9]+ (?:broker|topic)s:\s*\S|broker -?[0-9]+ at |partition [0-9]+, l"
+    r"|topic \"(?:[^\"]*\" with [0-9]|[A-Za-z0-9._-]*\"?$))|[ \t>#]{2,}(?:broker|partition) -?[0-9]"
 )
+
+
+@dataclass(slots=True)
+class _List:
+    """A list as its heading announces it, and how much of it was read."""
+
+    number: int
+    line: str
+    said: int
+    read: int = 0
 
 
 def recognises(text: str) -> bool:
@@ -34,19 +47,37 @@ def recognises(text: str) -> bool:
 
 
 def parse(text: str) -> Iterator[Record]:
-    """Brokers, topics and partitions in the order of the text."""
+    """Brokers, topics and partitions in the order of the text, and each list that is shorter than it says."""
     topic: str | None = None
+    lists: dict[str, _List] = {}
+    inside = False
     for number, line in enumerate(lines_of(text), 1):
-        if (match := _BROKER.fullmatch(line)) is not None:
-            yield _broker(number, match)
+        record = None
+        if (match := _COUNT.fullmatch(line)) is not None:
+            yield from _short(lists.get(match["kind"]))
+            lists[match["kind"]] = _List(number, line, int(match["count"]))
+        elif (match := _BROKER.fullmatch(line)) is not None:
+            record = _broker(number, match)
         elif (match := _TOPIC.fullmatch(line)) is not None:
             fault = topic_fault(match["topic"])
             topic = None if fault else match["topic"]
-            yield _fault(number, line, fault) if fault else _topic(number, match)
-        elif ", leader " in line and ", isrs: " in line:
-            yield _partition(number, line, topic)
-        elif _BEGINS.match(line):
-            yield _fault(number, line, "the line of a broker, a topic or a partition is cut off or damaged")
+            record = _fault(number, line, fault) if fault else _topic(number, match)
+        elif ", isrs: " in line:
+            record = _partition(number, line, topic)
+        elif _BEGINS.match(line) or (inside and line.startswith("  ") and line.strip()):
+            record = _fault(number, line, "the line of a broker, a topic or a partition is cut off or damaged")
+        inside = record is not None
+        if record is not None:
+            yield record
+            if record.kind in lists:
+                lists[record.kind].read += 1
+    for one in lists.values():
+        yield from _short(one)
+
+
+def _short(one: _List | None) -> Iterator[Record]:
+    if one is not None and one.read < one.said:
+        yield _fault(one.number, one.line, f"{one.said} are announced, {one.read} can be read")
 
 
 def _broker(number: int, match: re.Match[str]) -> Record:

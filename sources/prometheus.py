@@ -67,12 +67,13 @@ def parse(text: str) -> Iterator[Record]:
     samples: list[Sample] = []
     problems: list[Record] = []
     offsets = seconds = False
-    for number, line in enumerate(text.split("\n"), start=1):
+    lines = text.split("\n")
+    for number, line in enumerate(lines, start=1):
         seconds = seconds or line.startswith("# EOF")
         if not line.lower().startswith("kafka_"):
             continue
         offsets = offsets or bool(_OFFSETS.match(line))
-        found = _sample(number, line)
+        found = _sample(number, line, is_last=number == len(lines))
         if isinstance(found, Record):
             problems.append(found)
         elif found:
@@ -98,16 +99,20 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _sample(number: int, line: str) -> Sample | Record | None:
-    """A sample of ours, a malformed record, or None where the line is about something else."""
+def _sample(number: int, line: str, *, is_last: bool) -> Sample | Record | None:
+    """A sample of ours, a malformed record, or None where the line is about something else.
+
+    The last line, where no line end follows it, may have been cut off.
+    """
     name = re.split(r"[{\s]", line, maxsplit=1)[0]
     match = _SAMPLE.fullmatch(line)
     labels = _labels(match["labels"] or "") if match else None
     # A broken line of ours is reported by its name alone; its labels are out of reach.
     metric = _metric(name.lower(), labels or {})
-    if metric is None:
+    damaged = (match is None or labels is None) and ("{" in line or is_last)
+    if metric is None and not damaged:
         return None
-    if match is None or labels is None:
+    if metric is None or match is None or labels is None:
         return _malformed(number, line, 'no name{label="value"} value [time]')
     return Sample(number, line, metric[0], metric[1], labels, match["value"], match["time"])
 

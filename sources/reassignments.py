@@ -21,8 +21,8 @@ _LINE = re.compile(
 )
 _LOOKS_LIKE = re.compile(r"[\s>#]*\S+-\S+: repl.*|[\s>#]*\S+: replicas: .*\. (?:adding|removing): .*")
 _HEADING = "Current partition reassignments:"
-# Below the heading: a line that was cut off before it says "replicas".
-_CUT = re.compile(r"[\s>#]*[A-Za-z0-9._-]+-\d+(?::[a-z ]*)?")
+# Below the heading or another line: one that was cut off or damaged.
+_DAMAGED = re.compile(r".*\b(?:replicas|adding|removing):.*|[\s>#]*[A-Za-z0-9._-]+(?: *:.*)?")
 
 
 def recognises(text: str) -> bool:
@@ -34,10 +34,11 @@ def parse(text: str) -> Iterator[Record]:
     """One record a partition in flight."""
     inside = False
     for number, line in enumerate(lines_of(text), 1):
-        listed = ": repl" in line and _LOOKS_LIKE.fullmatch(line) is not None
-        if listed or (inside and _CUT.fullmatch(line)):
+        heading = _HEADING in line
+        listed = ": repl" in line and (heading or _LOOKS_LIKE.fullmatch(line) is not None)
+        if listed or (inside and _DAMAGED.fullmatch(line)):
             yield _record(number, line)
-        inside = listed or _HEADING in line
+        inside = listed or heading
 
 
 def _record(number: int, line: str) -> Record:

@@ -32,7 +32,7 @@ _NOTHING = re.compile(r"^N/A$")
 _NOT_TOLD = re.compile(r"^N/A\b.*")
 _CUT = re.compile(r"^\t+Topic: ?[A-Za-z0-9._-]+(\s+P\w*)?\s*$")
 # Below a line of the tool: the start of another, which was cut off before it says anything.
-_CUT_INSIDE = re.compile(r"\t+T(?:o(?:p(?:i(?:c:?)?)?)?)?\s*|Topic: ?[A-Za-z0-9._-]*(?:\s+\w*)?")
+_CUT_INSIDE = re.compile(r"\t*T(?:o(?:p(?:i(?:c:?)?)?)?)?\s*|Topic: ?[A-Za-z0-9._-]*(?:\s+\w*)?")
 _LISTS = ("Replicas", "Isr", "Adding Replicas", "Removing Replicas", "Offline")
 _ELIGIBLE = ("Elr", "LastKnownElr")
 _REQUIRED = ("Topic", "Partition", "Leader", "Replicas", "Isr")
@@ -55,7 +55,7 @@ def parse(text: str) -> Iterator[Record]:
             used, record = _read(lines, index)
         elif inside and _ELISION.match(line):
             record = _fault(index, line, "lines were left out here ('...'), so partitions are missing")
-        if record is None and _is_damaged(line, inside=inside):
+        if record is None and _is_damaged(line, inside=inside or _is_partition(lines, index + 1)):
             record = _fault(index, line, "the line of a topic or a partition is cut off or damaged")
         if record is not None:
             yield record
@@ -82,8 +82,14 @@ def _is_damaged(line: str, *, inside: bool) -> bool:
     """Whether a line that could not be read has two labels, of which others than the tool write only two together."""
     if inside and _CUT_INSIDE.fullmatch(line):
         return True
-    labels = {match[1] for match in _LABEL.finditer(line)} if line.count(":") > 1 else set()
+    labels = set(_LABEL.findall(line)) if line.count(":") > 1 else set()
+    if labels and "Configs:" in line:
+        labels.add("Configs")
     return len(labels) > 1 and (inside or not labels <= {"Topic", "Partition"})
+
+
+def _is_partition(lines: list[str], index: int) -> bool:
+    return index < len(lines) and "Partition:" in lines[index] and "Leader:" in lines[index]
 
 
 def _read_partition(lines: list[str], index: int, line: str) -> tuple[int, Record]:
@@ -145,6 +151,8 @@ def _partition(index: int, line: str) -> Record:
     missing = [label for label in _REQUIRED if label not in fields]
     if missing:
         return _fault(index, line, f"the field {', '.join(missing)} is missing")
+    if (twice := _LABEL.findall(line)).count("Topic") > 1 or twice.count("Partition") > 1:
+        return _fault(index, line, "two lines of the tool stand on one")
     partition, leader = integer(fields["Partition"]), integer(fields["Leader"])
     lists = {label: broker_ids(_NOTHING.sub("", fields.get(label, ""))) for label in _LISTS}
     eligible = {label: _NOT_TOLD.sub("", fields[label]) for label in _ELIGIBLE if label in fields}

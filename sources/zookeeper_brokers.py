@@ -25,6 +25,7 @@ REMEDY = "put 'get /brokers/ids/N' on the line before the JSON, or save each bro
 _PATH = re.compile(
     r"/brokers/ids/([0-9]{1,19})|^[ \t]*(?:[Bb]roker[ _-]?)?\"?([0-9]{1,19})\"?[ \t]*[:=]?\s*\Z", re.MULTILINE
 )
+_NAMED = re.compile(r"/brokers/ids/([0-9]{1,10})\b")
 _KEY = re.compile(r"(?:.*/)?([0-9]{1,19})")
 _FILE = re.compile(r"(?:.*/|(?:.*[/_.-])?(?:brokers?|ids?|nodes?)[/_.-]?)?([0-9]{1,19})(?:\.[A-Za-z]+)?")
 
@@ -42,17 +43,23 @@ def parse(text: str, *, name: str = "") -> Iterator[Record]:
     name : str
         Path of the file: its last number is the broker's id where the text holds one document and no id.
     """
+    named = {int(broker_id) for broker_id in _NAMED.findall(text)}
     found = [document for document in documents(text) if document.error is not None or _nodes(document.value)]
     for document in found:
         if document.error is not None:
-            if "jmx_port" in document.text or "endpoints" in document.text:
+            if any(name in document.text for name in ("jmx_port", "endpoints", "listener_security_protocol_map")):
                 yield document.refusal(expected=EXPECTED, remedy=REMEDY)
             continue
         for key, node in _nodes(document.value):
             broker_id = _key_id(key) if key is not None else _id_before(document)
             if broker_id is None and key is None and len(found) == 1:
                 broker_id = _file_id(name)
+            named -= {broker_id}
             yield _broker(document, node, broker_id)
+    for broker_id in sorted(named):
+        line = text.count("\n", 0, text.find(f"/brokers/ids/{broker_id}")) + 1
+        reason = f"broker {broker_id} is named here, and no JSON of it can be read"
+        yield malformed(line=line, expected=EXPECTED, reason=reason, remedy=REMEDY, text="")
 
 
 def _nodes(value: object) -> list[tuple[str | None, dict[str, Any]]]:

@@ -1,0 +1,74 @@
+"""A line that is cut off, joined with the next, or loses its start: what it said is read, or is named."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sources.detect import parse_any
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "sources"
+PARTITION = "\tTopic: t\tPartition: {0}\tLeader: 1\tReplicas: 1,2\tIsr: 1,2\n"
+HEADER = "Topic: {0}\tTopicId: AAAAAAAAAAAAAAAAAAAAAA\tPartitionCount: 2\tReplicationFactor: 2\tConfigs: a=1\n"
+VERSIONS = "h{0}:9092 (id: {0} rack: r isFenced: false) -> (\n\tProduce(0): 0 to 13 [usable: 13],\n)\n"
+CONFIG = "  {0}.rate=10000 sensitive=false synonyms={{DYNAMIC_BROKER_CONFIG:{0}.rate=10000}}\n"
+ZNODE = '{{"jmx_port":-1,"host":"h{0}","port":9092,"endpoints":["PLAINTEXT://h{0}:9092"],"version":5}}\n'
+KCAT = (
+    "Metadata for all topics (from broker 1: b:9092/1):\n 2 brokers:\n  broker 1 at b:9092 (controller)\n"
+    '  broker 2 at c:9092\n 1 topics:\n  topic "t" with 2 partitions:\n'
+    "    partition 0, leader 1, replicas: 1,2, isrs: 1,2\n    partition 1, leader 2, replicas: 2,1, isrs: 2,1\n"
+)
+TEXTS = {
+    "describe": HEADER.format("t") + "".join(map(PARTITION.format, range(3))) + HEADER.format("u"),
+    "describe of 2.6": (FIXTURES / "topics-2.6.txt").read_text(),
+    "versions": "".join(map(VERSIONS.format, range(3))),
+    "versions by grep": "".join(VERSIONS.format(i).partition("\t")[0] for i in range(3)),
+    "configs": "".join(
+        f"Dynamic configs for broker {i} are:\n{CONFIG.format('a')}{CONFIG.format('b')}" for i in (1, 2)
+    ),
+    "list": "Current partition reassignments:\n" + "".join(f"t-{i}: replicas: 1,2. adding: 2.\n" for i in range(3)),
+    "kcat": KCAT,
+    "znodes": "".join(f"get /brokers/ids/{i}\n{ZNODE.format(i)}" for i in range(3)),
+    "table": "broker_id,rack,disk_gb\n1,a,5\n2,b,6\n",
+}
+
+
+def told(text: str) -> tuple[Counter[str], int]:
+    """How much of each kind a text gives, and how many faults."""
+    kinds = Counter(record.kind for record in parse_any(text, name="x"))
+    return kinds, kinds.pop("malformed", 0)
+
+
+def joined(lines: list[str]) -> Iterator[list[str]]:
+    """The lines with two of them on one."""
+    for i in range(len(lines) - 1):
+        yield [*lines[:i], lines[i] + lines[i + 1], *lines[i + 2 :]]
+
+
+def cut(lines: list[str]) -> Iterator[list[str]]:
+    """The lines with one of them cut off in the middle, at a quarter, or at three quarters."""
+    for i, line in enumerate(lines):
+        for length in (len(line) // 4, len(line) // 2, 3 * len(line) // 4):
+            if line[:length].strip():
+                yield [*lines[:i], line[:length], *lines[i + 1 :]]
+
+
+def ended(lines: list[str]) -> Iterator[list[str]]:
+    """The lines up to one that is cut off in the middle."""
+    for i, line in enumerate(lines):
+        if line[: len(line) // 2].strip():
+            yield [*lines[:i], line[: len(line) // 2]]
+
+
+@pytest.mark.parametrize("damage", [joined, cut, ended], ids=["joined", "cut", "ended"])
+@pytest.mark.parametrize("name", TEXTS)
+def test_no_damage_of_a_line_is_silent(name: str, damage: object) -> None:
+    """Where a damaged text gives fewer records than its whole lines do, it has a fault."""
+    assert callable(damage)
+    lines = TEXTS[name].splitlines()
+    for damaged in damage(lines):
+        whole = lines if damage is not ended else lines[: len(damaged)]
+        expected, _ = told("\n".join(whole) + "\n")
+        found, faults = told("\n".join(damaged) + ("" if damage is ended else "\n"))
+        assert faults or not expected - found, damaged
