@@ -29,7 +29,7 @@ _ELISION = re.compile(r"[\s>#]*[\[(<]?(?:\.\.\.|…)")
 _CONFIG_TOKEN = re.compile(r"\s*[^\s$`{|>#]\S*=\S*\s*")
 _NOTHING = re.compile(r"^N/A$")
 # Where the broker does not know them; Confluent garbles the end of such a line.
-_NOT_TOLD = re.compile(r"^N/A\b.*")
+_NOT_TOLD = "N/A"
 _CUT = re.compile(r"^\t+Topic: ?[A-Za-z0-9._-]+(\s+P\w*)?\s*$")
 # Below a line of the tool: the start of another, which was cut off before it says anything.
 _CUT_INSIDE = re.compile(r"\t*T(?:o(?:p(?:i(?:c:?)?)?)?)?\s*|Topic: ?[A-Za-z0-9._-]*(?:\s+\w*)?")
@@ -151,12 +151,12 @@ def _partition(index: int, line: str) -> Record:
     missing = [label for label in _REQUIRED if label not in fields]
     if missing:
         return _fault(index, line, f"the field {', '.join(missing)} is missing")
-    if (twice := _LABEL.findall(line)).count("Topic") > 1 or twice.count("Partition") > 1:
+    if line.count("Topic:") > 1 or line.count("Partition:") > 1:
         return _fault(index, line, "two lines of the tool stand on one")
     partition, leader = integer(fields["Partition"]), integer(fields["Leader"])
     lists = {label: broker_ids(_NOTHING.sub("", fields.get(label, ""))) for label in _LISTS}
-    eligible = {label: _NOT_TOLD.sub("", fields[label]) for label in _ELIGIBLE if label in fields}
-    lists |= {label: broker_ids(text) for label, text in eligible.items()}
+    for label in _ELIGIBLE:
+        lists[label] = broker_ids("" if _is_not_told(fields, label) else fields[label])
     faults = [topic_fault(fields["Topic"])]
     if partition is None or partition < 0:
         faults.append(f"Partition {fields['Partition']!r} is no partition number")
@@ -183,7 +183,11 @@ def _partition(index: int, line: str) -> Record:
 
 def _eligible(fields: Mapping[str, str], lists: Mapping[str, list[int] | None], label: str) -> list[int] | None:
     """Eligible leaders; None where the line has no such field, or the broker does not know."""
-    return lists[label] if label in fields and not _NOT_TOLD.match(fields[label]) else None
+    return None if _is_not_told(fields, label) else lists[label]
+
+
+def _is_not_told(fields: Mapping[str, str], label: str) -> bool:
+    return label not in fields or fields[label].startswith(_NOT_TOLD)
 
 
 def _fields(line: str) -> dict[str, str]:
