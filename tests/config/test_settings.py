@@ -104,6 +104,12 @@ def test_default_file_says_what_the_code_defaults_to() -> None:
         ({"policy": {"topic_spread": 0.9}}, r"topic_spread = 0.9 is not usable: give a number from 1 to 1000, or 0"),
         ({"policy": {"topic_leader_spread": 0.5}}, r"topic_leader_spread = 0.5 is not usable: give a number from 1"),
         ({"solver": {"lp_seconds": 0}}, r"lp_seconds = 0"),
+        (
+            {"quality": {"allow_unreadable_files": ["*"]}},
+            r"allow_unreadable_files = '\*' is not usable: name the files",
+        ),
+        ({"quality": {"allow_unreadable_files": "a.md"}}, "allow_unreadable_files = 'a.md': expected a list of texts"),
+        ({"quality": {"assignment_is_state": "yes"}}, "assignment_is_state = 'yes': expected true or false"),
         ({"policy": {"topic_spread": -1}}, r"topic_spread = -1.* is not usable"),
         ({"policy": {"topic_spread": 1001}}, r"topic_spread = 1001.* is not usable"),
         ({"policy": {"topic_spread": float("nan")}}, "topic_spread = nan is not usable"),
