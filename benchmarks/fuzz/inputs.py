@@ -56,7 +56,9 @@ _TRACES = {
 }
 _ERROR = re.compile(r"Error while executing|\bERROR\b|^Exception in thread", re.MULTILINE)
 # What says by itself that something is missing, wherever it stands: a tool's error, lines that somebody left out.
-_ADMITS = re.compile(r"Error while executing|\bERROR\b|^Exception in thread|^\s*at org\.apache|\.\.\.|\u2026", re.MULTILINE)
+_ADMITS = re.compile(
+    r"Error while executing|\bERROR\b|^Exception in thread|^\s*at org\.apache|\.\.\.|\u2026", re.MULTILINE
+)
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,9 @@ def judge(name: str, content: bytes, others: Sequence[Record], whole: Folder) ->
     lost = lost_of(whole.written, found)
     is_said = any(record.kind == "malformed" for record in records)
     if not lost:
-        return (SILENT, ("error",)) if _ERROR.search(content.decode("utf-8", "replace")) and not is_said else (WHOLE, ())
+        return (
+            (SILENT, ("error",)) if _ERROR.search(content.decode("utf-8", "replace")) and not is_said else (WHOLE, ())
+        )
     if is_said:
         return SAID, lost
     seen = contradictions(everything)
