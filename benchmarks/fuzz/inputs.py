@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from benchmarks.fuzz.folders import Folder, folder
 from benchmarks.fuzz.mutate import WAYS
-from sources.detect import parse_any
+from sources.detect import parse_file
 from sources.record import Record
 
 MOST_SECONDS = 2.0
@@ -67,6 +67,8 @@ class Case:
 
     Parameters
     ----------
+    cluster : int
+        Number of its folder (``folders.folder``).
     way, file : str
         How which file was changed.
     before, after : bytes
@@ -76,6 +78,7 @@ class Case:
         Kinds of which something is missing; the error where one was raised.
     """
 
+    cluster: int
     way: str
     file: str
     before: bytes
@@ -86,7 +89,7 @@ class Case:
 
 def read(name: str, content: bytes) -> list[Record]:
     """Records of a file, as ingest reads it."""
-    return parse_any(content.decode("utf-8", errors="replace"), name=name)
+    return parse_file(content, name=name)
 
 
 def structure(records: Sequence[Record]) -> Found:
@@ -181,4 +184,4 @@ def cases(count: int, seed: int) -> Iterator[Case]:
         twins = [text for one in pool for key, text in one.files.items() if key == name and one is not whole]
         after = WAYS[way](draw, before, draw.choice(twins).encode())
         others = [r for key, records in read_whole[at].items() if key != name for r in records]
-        yield Case(way, name, before, after, *judge(name, after, others, whole))
+        yield Case(at, way, name, before, after, *judge(name, after, others, whole))

@@ -43,7 +43,9 @@ def partition(topic: str, held_by: int, size: int, pin: list[int] | None) -> dic
     held_by = 2 if topic == "a" else held_by
     lists = {"replicas": [held_by], "isr": [held_by], "log_dirs": ["any"], "leader": held_by, "pinned_brokers": pin}
     rates = {"size_bytes": size, "in_bytes_per_s": 1, "out_bytes_per_s": 1}
-    nothing = dict.fromkeys(("fixed_reason", "factor_refused", "topic_most_replicas", "topic_most_leaders"))
+    nothing = dict.fromkeys(
+        ("min_insync_replicas", "fixed_reason", "factor_refused", "topic_most_replicas", "topic_most_leaders")
+    )
     fields = {"topic": topic, "partition": 0, "replication_factor": 1, "mobility": "free"}
     return {**KEY, **fields, **lists, **rates, **nothing}
 
