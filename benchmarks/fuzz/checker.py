@@ -46,7 +46,8 @@ def _of_lists(odd: OddCluster, before: Mapping[Key, Row], whole: Lists, told: se
     for key in whole.keys() - before.keys():
         yield f"{key} is unknown"
     for key, row in before.items():
-        new, name = whole.get(key, row["replicas"]), f"{key[0]}-{key[1]}"
+        old: list[int] = row["replicas"]
+        new, name = whole.get(key, old), f"{key[0]}-{key[1]}"
         subjects = {(rule, subject.partition(" on ")[0]) for rule, subject in told}
         if key in whole:
             yield from _of_changed(hosts, row, new, name)
@@ -57,7 +58,7 @@ def _of_lists(odd: OddCluster, before: Mapping[Key, Row], whole: Lists, told: se
         outside = [b for b in new if row["pinned_brokers"] is not None and b not in row["pinned_brokers"]]
         if outside and row["mobility"] == "free" and ("not_pinned", name) not in subjects:
             yield f"{name} is outside its pin on {outside}, untold"
-        worse = _rack_misses(odd, row, new) > (_rack_misses(odd, row, row["replicas"]) if key not in whole else 0)
+        worse = _rack_misses(odd, row, new) > (_rack_misses(odd, row, old) if key not in whole else 0)
         if worse and ("rack_spread", name) not in subjects:
             yield f"{name} on {new} breaks the rack rule, untold"
 
@@ -79,7 +80,11 @@ def _of_changed(hosts: Mapping[int, Row], row: Row, new: list[int], name: str) -
             yield f"{name}: broker {broker} is outside its pin"
     if row["mobility"] == "forced_only" and any(not hosts[b]["must_empty"] for b in set(old) - set(new)):
         yield f"{name} is excluded and leaves a broker that stays"
-    if new[0] != old[0] and not hosts[new[0]]["accepts_leadership"] and any(hosts[b]["accepts_leadership"] for b in new):
+    if (
+        new[0] != old[0]
+        and not hosts[new[0]]["accepts_leadership"]
+        and any(hosts[b]["accepts_leadership"] for b in new)
+    ):
         yield f"{name}: {new[0]} may not lead"
 
 
@@ -141,9 +146,7 @@ def _of_disks(
                 yield f"wave {number} fills broker {broker}: {both[broker]} of {limit}"
 
 
-def _of_rollback(
-    odd: OddCluster, before: Mapping[Key, Row], whole: Lists, back: Lists, stuck: Lists
-) -> Iterator[str]:
+def _of_rollback(odd: OddCluster, before: Mapping[Key, Row], whole: Lists, back: Lists, stuck: Lists) -> Iterator[str]:
     """The way back ends at the start, but for what names a broker that does not live."""
     if back.keys() & stuck.keys() or {*back, *stuck} != whole.keys():
         yield "rollback and rollback-not-possible are not together the plan"

@@ -2,15 +2,17 @@
 
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from benchmarks.fuzz import brute
 from benchmarks.fuzz.checker import complaints
-from benchmarks.fuzz.odd_clusters import CLUSTER, odd_cluster
+from benchmarks.fuzz.odd_clusters import CLUSTER, OddCluster, odd_cluster
 from benchmarks.fuzz.planning import PlannedOdd, plan_odd
+from optimizer.audit import AuditClaims, audit_plan, brokers_from_rows, partitions_from_rows
+from optimizer.frames.audit_gate import audit_limits
 from optimizer.solve.bands import broker_loads, replica_weights
 from optimizer.solve.bound import copies_of, widen
 
@@ -55,13 +57,28 @@ def _verdict(seed: int) -> tuple[str, tuple[str, ...], bool]:
     planned = plan_odd(odd)
     waiting = [f"{row['topic']}-{row['partition']}" for row in planned.plan if _is_none(row["wave"])]
     texts = {path.removeprefix(f"{CLUSTER}/"): made.content for path, made in planned.documents.items()}
-    wrong = complaints(odd, planned.findings, texts) if not waiting else []
+    wrong = [*complaints(odd, planned.findings, texts), *_audited(odd, planned, texts)] if not waiting else []
     below, missed, searched = _against_all(planned)
     if wrong or below:
         return WRONG, (*wrong, *below), searched
     if waiting:
         return UNORDERED, tuple(waiting), searched
     return (OUTSIDE if missed else FINE), missed, searched
+
+
+def _audited(odd: OddCluster, planned: PlannedOdd, texts: Mapping[str, str]) -> Iterator[str]:
+    """What the project's own audit would refuse."""
+    waves = [text for path, text in sorted(texts.items()) if path.endswith("/reassignment.json")]
+    report = audit_plan(
+        brokers=brokers_from_rows(odd.brokers),
+        partitions=partitions_from_rows(odd.partitions),
+        waves=waves,
+        whole=texts.get("reassignment.json"),
+        rollback=texts.get("rollback.json"),
+        limits=audit_limits(odd.settings, CLUSTER, list(planned.findings)),
+        claims=AuditClaims(bound_bytes=planned.bound_bytes),
+    )
+    return (f"audit: {violation}" for violation in report.violations)
 
 
 def _is_none(wave: object) -> bool:
@@ -85,7 +102,7 @@ def _against_all(planned: PlannedOdd) -> tuple[tuple[str, ...], tuple[str, ...],
         wrong = (*wrong, f"the plan's {moved} are not among all placements, the least of which copies {as_good}")
     elif planned.bound_bytes > as_good:
         wrong = (*wrong, f"bound {planned.bound_bytes} over {as_good}, plan {moved}")
-    is_cut = any(row["rule"] == "limited" for row in planned.findings)
+    is_cut = any(row["rule"] in ("limited", "left_for_disk") for row in planned.findings)
     least = brute.least_bytes(*every, planned.limits, planned.scale, most)
     outside = np.maximum(loads - planned.limits.upper, 0) + np.maximum(planned.limits.lower - loads, 0)
     distance = float((outside / planned.scale).sum())
@@ -108,5 +125,3 @@ def cases(count: int, seed: int) -> Iterator[ClusterCase]:
     """So many clusters, one after the other."""
     first = seed * 1_000_000
     return (check(number) for number in range(first, first + count))
-
-

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from benchmarks.fuzz.folders import Folder, folder
 from benchmarks.fuzz.mutate import WAYS
-from sources.detect import parse_any
+from sources.detect import parse_file
 from sources.record import Record
 
 MOST_SECONDS = 2.0
@@ -56,7 +56,9 @@ _TRACES = {
 }
 _ERROR = re.compile(r"Error while executing|\bERROR\b|^Exception in thread", re.MULTILINE)
 # What says by itself that something is missing, wherever it stands: a tool's error, lines that somebody left out.
-_ADMITS = re.compile(r"Error while executing|\bERROR\b|^Exception in thread|^\s*at org\.apache|\.\.\.|\u2026", re.MULTILINE)
+_ADMITS = re.compile(
+    r"Error while executing|\bERROR\b|^Exception in thread|^\s*at org\.apache|\.\.\.|\u2026", re.MULTILINE
+)
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,8 @@ class Case:
 
     Parameters
     ----------
+    cluster : int
+        Number of its folder (``folders.folder``).
     way, file : str
         How which file was changed.
     before, after : bytes
@@ -74,6 +78,7 @@ class Case:
         Kinds of which something is missing; the error where one was raised.
     """
 
+    cluster: int
     way: str
     file: str
     before: bytes
@@ -84,7 +89,7 @@ class Case:
 
 def read(name: str, content: bytes) -> list[Record]:
     """Records of a file, as ingest reads it."""
-    return parse_any(content.decode("utf-8", errors="replace"), name=name)
+    return parse_file(content, name=name)
 
 
 def structure(records: Sequence[Record]) -> Found:
@@ -153,7 +158,9 @@ def judge(name: str, content: bytes, others: Sequence[Record], whole: Folder) ->
     lost = lost_of(whole.written, found)
     is_said = any(record.kind == "malformed" for record in records)
     if not lost:
-        return (SILENT, ("error",)) if _ERROR.search(content.decode("utf-8", "replace")) and not is_said else (WHOLE, ())
+        return (
+            (SILENT, ("error",)) if _ERROR.search(content.decode("utf-8", "replace")) and not is_said else (WHOLE, ())
+        )
     if is_said:
         return SAID, lost
     seen = contradictions(everything)
@@ -177,4 +184,4 @@ def cases(count: int, seed: int) -> Iterator[Case]:
         twins = [text for one in pool for key, text in one.files.items() if key == name and one is not whole]
         after = WAYS[way](draw, before, draw.choice(twins).encode())
         others = [r for key, records in read_whole[at].items() if key != name for r in records]
-        yield Case(way, name, before, after, *judge(name, after, others, whole))
+        yield Case(at, way, name, before, after, *judge(name, after, others, whole))

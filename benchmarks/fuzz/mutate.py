@@ -14,7 +14,7 @@ ERRORS = (
     "Error while executing topic command : The AdminClient thread has exited. Call: describeTopics",
     "[2026-10-05 02:00:00,000] ERROR org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node "
     "assignment. Call: describeTopics (org.apache.kafka.tools.TopicCommand)",
-    "Exception in thread \"main\" java.lang.OutOfMemoryError: Java heap space",
+    'Exception in thread "main" java.lang.OutOfMemoryError: Java heap space',
     "\tat org.apache.kafka.tools.TopicCommand.main(TopicCommand.java:87)",
 )
 ODD = (b"\x00", b"\r", b"\xef\xbb\xbf", b'"', b"\t", b"\xa0", b"\xff", b",", b"-", b"{", b"}", b":", b" ", b"\n", b"7")
@@ -150,7 +150,15 @@ def other_line_ends(draw: random.Random, data: bytes, twin: bytes) -> bytes:
 def other_blanks(draw: random.Random, data: bytes, twin: bytes) -> bytes:
     """Tabs become blanks, blanks go or are no-break, a quote or comment sign stands before each line."""
     old, new = draw.choice(
-        ((b"\t", b" "), (b"\t", b""), (b" ", b""), (b": ", b":\xc2\xa0"), (b"\n", b"\n> "), (b"\n", b"\n# "), (b",", b", "))
+        (
+            (b"\t", b" "),
+            (b"\t", b""),
+            (b" ", b""),
+            (b": ", b":\xc2\xa0"),
+            (b"\n", b"\n> "),
+            (b"\n", b"\n# "),
+            (b",", b", "),
+        )
     )
     return data.replace(old, new)
 
@@ -164,8 +172,29 @@ def other_case(draw: random.Random, data: bytes, twin: bytes) -> bytes:
 
 def typed_over(draw: random.Random, data: bytes, twin: bytes) -> bytes:
     """A word that occurs often becomes another, once or everywhere."""
-    words = (b"Topic", b"Partition", b"Leader", b"Replicas", b"Isr", b"logDir", b"partitions", b"broker", b"size", b"id")
-    more = (b"sensitive", b"configs", b"Configs", b"replicas", b"brokerId", b"capacity", b"PartitionCount", b"->", b"are")
+    words = (
+        b"Topic",
+        b"Partition",
+        b"Leader",
+        b"Replicas",
+        b"Isr",
+        b"logDir",
+        b"partitions",
+        b"broker",
+        b"size",
+        b"id",
+    )
+    more = (
+        b"sensitive",
+        b"configs",
+        b"Configs",
+        b"replicas",
+        b"brokerId",
+        b"capacity",
+        b"PartitionCount",
+        b"->",
+        b"are",
+    )
     word = draw.choice([w for w in (*words, *more) if w in data] or [b"\n"])
     new = draw.choice((word[:-1], word + b"s", word.swapcase(), b"", word[:1] + b" " + word[1:]))
     at = data.find(word, draw.randrange(max(len(data), 1)))

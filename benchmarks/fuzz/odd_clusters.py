@@ -46,9 +46,9 @@ def odd_cluster(seed: int) -> OddCluster:
 
 def _brokers(draw: random.Random) -> list[Row]:
     n, first = draw.randint(3, 6), draw.choice((0, 1, 1001))
-    racks = draw.choice(
-        ([None] * n, [f"r{i % 2}" for i in range(n)], [f"r{i % 3}" for i in range(n)], draw.choices("abc", k=n))
-    )
+    ways: list[list[str | None]] = [[None], ["r0", "r1"], ["r0", "r1", "r2"], draw.choices("abc", k=n)]
+    names = draw.choice(ways)
+    racks = [names[i % len(names)] for i in range(n)]
     if draw.random() < 0.1:
         racks[draw.randrange(n)] = None
     kinds = draw.choices(("alive", "draining", "dead", "fenced", "excluded", "demoted"), (60, 10, 6, 5, 7, 7), k=n)
@@ -117,6 +117,7 @@ def _partition(draw: random.Random, brokers: list[Row], topic: str, number: int,
         "mobility": {None: "free", "topic excluded": "forced_only"}.get(fixed, "fixed"),
         "fixed_reason": fixed,
         "factor_refused": None,
+        "min_insync_replicas": 1,
         "pinned_brokers": None,
         "topic_most_replicas": None,
         "topic_most_leaders": None,
@@ -143,7 +144,9 @@ def _limit_disks(draw: random.Random, brokers: list[Row], partitions: list[Row])
 
 def _ask(draw: random.Random, brokers: list[Row], partitions: list[Row]) -> None:
     """A pin and another replication factor for a topic each, where brokers are enough; else as the snapshot does."""
-    pinned = draw.sample([b["broker_id"] for b in brokers], draw.randint(1, len(brokers))) if draw.random() < 0.25 else []
+    pinned = (
+        draw.sample([b["broker_id"] for b in brokers], draw.randint(1, len(brokers))) if draw.random() < 0.25 else []
+    )
     for broker in brokers:
         broker["pinned_topics"] = ["a"] if broker["broker_id"] in pinned else []
     asked_topic, asked = (draw.choice("ab"), draw.randint(1, 4)) if draw.random() < 0.25 else ("", 0)
@@ -178,7 +181,7 @@ def _settings(draw: random.Random, partitions: list[Row]) -> Settings:
         in_band=draw.choice((0.1, 1.0, 10.0)),
         disk_headroom=draw.choice((0.0, 0.1, 0.3)),
         max_moves=draw.choice((0, 0, 0, 1, 2, 4)),
-        move_price=draw.choice((0.0, 0.0, 0.5)),
+        move_price=draw.choice((0.0, 0.003, 0.003, 0.5)),
         topic_spread=draw.choice((0.0, 0.0, 1.0, 1.5)),
         topic_leader_spread=draw.choice((0.0, 0.0, 1.0)),
         exclude_topics=(),

@@ -12,9 +12,10 @@ from benchmarks.in_memory import best_bound, solve_rounds
 from optimizer.domain import Bands, Cluster, Floats, Ints
 from optimizer.emit.files import kafka_documents
 from optimizer.emit.model import ClusterPlan, Document
-from optimizer.frames.cluster import replica_lists, replica_matrix, to_cluster
+from optimizer.frames.cluster import replica_lists, to_cluster
 from optimizer.frames.finish import ClusterFacts, finish_cluster
-from optimizer.frames.scheduling import SCHEDULED, copy_bytes_per_s, schedule_cluster, wave_rows
+from optimizer.frames.order import left_by_order
+from optimizer.frames.scheduling import copy_bytes_per_s, schedule_cluster
 from optimizer.settings import MoveLimit, Settings
 from optimizer.solve.bands import DISK, broker_loads, disk_limit, replica_weights
 from optimizer.solve.bound import copies_of
@@ -22,6 +23,7 @@ from optimizer.solve.exact import whole_limits
 from optimizer.solve.limit import changes_of
 from optimizer.solve.limit_choice import keep_within
 from optimizer.solve.limit_findings import Cut
+from optimizer.solve.order_findings import Left
 from optimizer.solve.progress import ClusterState
 
 
@@ -64,10 +66,11 @@ def plan_odd(odd: OddCluster) -> PlannedOdd:
     gone = (solved.replicas >= 0) & ~cluster.brokers.is_live[np.maximum(solved.replicas, 0)]
     whole = np.where(gone.any(axis=1, keepdims=True), cluster.partitions.replicas, solved.replicas)
     reached, cut = _within_limits(cluster, state, whole, odd.settings)
-    state.loads = _loads(cluster, reached)
-    frame = partitions.assign(current=replica_lists(reached, cluster.brokers.ids))
+    frame = partitions.assign(current=pd.Series(replica_lists(reached, cluster.brokers.ids)))
     frame["held_back"] = (np.sort(whole, axis=1) != np.sort(reached, axis=1)).any(axis=1)
-    facts = ClusterFacts(cluster.brokers, state.limits, state.loads_before, state.loads, cut=cut)
+    reached, frame, left = _ordered(cluster, reached, frame, odd.settings)
+    state.loads = _loads(cluster, reached)
+    facts = ClusterFacts(cluster.brokers, state.limits, state.loads_before, state.loads, cut=cut, left=left)
     records = finish_cluster(frame, facts, odd.settings.policy)
     changed = _scheduled(partitions, records, hosts, odd.settings)
     bound, is_exact = _bound(cluster, state, reached)
@@ -92,9 +95,7 @@ def _loads(cluster: Cluster, replicas: Ints) -> Floats:
     return broker_loads(len(cluster.brokers), replicas, replica_weights(cluster.partitions))
 
 
-def _within_limits(
-    cluster: Cluster, state: ClusterState, whole: Ints, settings: Settings
-) -> tuple[Ints, Cut | None]:
+def _within_limits(cluster: Cluster, state: ClusterState, whole: Ints, settings: Settings) -> tuple[Ints, Cut | None]:
     """The plan as its limit or the disks cut it (``frames.limit``)."""
     brokers, partitions = cluster.brokers, cluster.partitions
     before, loads, limit = partitions.replicas, _loads(cluster, whole), disk_limit(brokers, settings.policy)
@@ -125,6 +126,20 @@ def _within_limits(
     return reached, cut
 
 
+def _ordered(
+    cluster: Cluster, reached: Ints, frame: pd.DataFrame, settings: Settings
+) -> tuple[Ints, pd.DataFrame, Left | None]:
+    """The plan without what no order of copies has room for (``frames.order``)."""
+    found = left_by_order(frame, cluster.brokers, settings)
+    if found.empty:
+        return reached, frame, None
+    keys = frozenset(zip(found["topic"], found["partition"], strict=True))
+    is_left = np.array([key in keys for key in zip(frame["topic"], frame["partition"], strict=True)])
+    lists = [old if kept else new for old, new, kept in zip(frame["replicas"], frame["current"], is_left, strict=True)]
+    after = np.where(is_left[:, None], cluster.partitions.replicas, reached)
+    return after, frame.assign(current=lists), Left(keys, settings.policy.disk_headroom, settings.schedule.waves)
+
+
 def _bound(cluster: Cluster, state: ClusterState, reached: Ints) -> tuple[int, bool]:
     """The best bound, and whether it is called exact (``frames.certificate``)."""
     copies = copies_of(cluster.partitions.replicas, reached)
@@ -137,7 +152,9 @@ def _bound(cluster: Cluster, state: ClusterState, reached: Ints) -> tuple[int, b
     return max(bound, least), least == moved
 
 
-def _scheduled(partitions: pd.DataFrame, records: pd.DataFrame, hosts: pd.DataFrame, settings: Settings) -> pd.DataFrame:
+def _scheduled(
+    partitions: pd.DataFrame, records: pd.DataFrame, hosts: pd.DataFrame, settings: Settings
+) -> pd.DataFrame:
     """Rows of ``plan`` that change, with their waves (``frames.plan``)."""
     key = ["topic", "partition"]
     proposed = records[records["kind"] == "proposal"][[*key, "replicas"]]
@@ -148,8 +165,8 @@ def _scheduled(partitions: pd.DataFrame, records: pd.DataFrame, hosts: pd.DataFr
     pairs = list(zip(rows["current_replicas"], rows["proposed_replicas"], strict=True))
     rows = rows.assign(
         reasons=reasons,
-        adding_replicas=[sorted(set(new) - set(old)) for old, new in pairs],
-        removing_replicas=[sorted(set(old) - set(new)) for old, new in pairs],
+        adding_replicas=pd.Series([sorted(set(new) - set(old)) for old, new in pairs]),
+        removing_replicas=pd.Series([sorted(set(old) - set(new)) for old, new in pairs]),
         in_sync_followers=[len(set(isr)) - 1 for isr in rows["isr"]],
         wave=None,
     )
@@ -166,7 +183,9 @@ def _documents(changed: pd.DataFrame, hosts: pd.DataFrame, settings: Settings) -
     if changed.empty or changed["wave"].isna().any():
         return []
     numbers = sorted({int(wave) for wave in changed["wave"]})
-    tables: dict[str, Any] = dict.fromkeys(("moves", "throttles", "balance", "summary", "bounds", "findings", "quality"))
+    tables: dict[str, Any] = dict.fromkeys(
+        ("moves", "throttles", "balance", "summary", "bounds", "findings", "quality")
+    )
     plan = ClusterPlan(
         cluster_id=CLUSTER,
         run_id="fuzz",

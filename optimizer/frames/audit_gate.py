@@ -29,7 +29,8 @@ def _crowded(findings: list[dict[str, Any]], rule: str) -> frozenset[tuple[str, 
     return frozenset((topic, int(broker)) for topic, found, broker in names if found)
 
 
-def _limits(settings: Settings, cluster_id: str, findings: list[dict[str, Any]]) -> AuditLimits:
+def audit_limits(settings: Settings, cluster_id: str, findings: list[dict[str, Any]]) -> AuditLimits:
+    """What the policy allows a cluster's plan, and what its findings excuse it from."""
     most = None if settings.schedule.waves else settings.schedule.max_moves_per_wave
     allowed = settings.move_limits().get(cluster_id, MoveLimit())
     return AuditLimits(
@@ -86,7 +87,7 @@ def audit_cluster(group: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
         waves=waves,
         whole=whole[0] if whole else None,
         rollback=rollback[0] if rollback else None,
-        limits=_limits(settings, cluster_id, tables["findings"]),
+        limits=audit_limits(settings, cluster_id, tables["findings"]),
         claims=_claims(tables),
     )
     try:

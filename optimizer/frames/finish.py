@@ -13,6 +13,7 @@ import schemas
 from optimizer.domain import Bands, Brokers, Floats, Ints, Partitions
 from optimizer.frames.cluster import column_names, replica_lists, replica_matrix, to_partitions, with_nulls
 from optimizer.frames.factors import TOO_FEW_BROKERS
+from optimizer.frames.order import left_by_order
 from optimizer.frames.pins import PIN_LEAVES
 from optimizer.settings import Policy
 from optimizer.solve import explain, limit_findings, proposal
@@ -20,6 +21,7 @@ from optimizer.solve.leader_bounds import leader_bounds
 from optimizer.solve.leader_findings import leader_findings
 from optimizer.solve.leaders import assign_leaders, lead_with
 from optimizer.solve.limit_findings import Cut
+from optimizer.solve.order_findings import Left, with_left
 from optimizer.solve.spread_findings import spread_findings
 from optimizer.stages import Frames, Run
 
@@ -32,12 +34,14 @@ FEWER_OR_ROOM = "ask for fewer, or let more brokers accept replicas"
 MORE_OR_LESS_IN_SYNC = "ask for more, or lower min.insync.replicas first"
 _REMEDIES = {"in flight": "wait until it is done and plan again", "topic excluded": "take it out of exclude_topics"}
 NAMES = column_names(COLUMNS)
+LEFT = "left"
 
 
 @dataclass(frozen=True)
 class ClusterFacts:
     """What the driver knows of a solved cluster: brokers, bands, loads before and after (B, D), shards that failed, the
-    patterns that ask for a replication factor, and the plan that a limit has cut."""
+    patterns that ask for a replication factor, the plan that a limit has cut, and the partitions that are left because
+    no order of copies has room for them."""
 
     brokers: Brokers
     limits: Bands
@@ -46,6 +50,7 @@ class ClusterFacts:
     failures: tuple[proposal.Finding, ...] = ()
     factor_patterns: tuple[str, ...] = ()
     cut: Cut | None = None
+    left: Left | None = None
 
 
 def _proposals(partitions: Partitions, final: Ints, ids: Ints) -> Iterable[dict[str, object]]:
@@ -154,6 +159,8 @@ def finish_cluster(frame: pd.DataFrame, facts: ClusterFacts, policy: Policy) -> 
         findings = limit_findings.with_limit(
             findings, facts.cut, brokers, facts.limits, facts.after, partitions=partitions, held_back=held_back
         )
+    if facts.left:
+        findings = with_left(findings, facts.left, partitions)
     records: list[dict[str, object]] = [
         *_proposals(partitions, final, brokers.ids),
         *_moves(brokers, partitions, settled),
@@ -165,17 +172,27 @@ def finish_cluster(frame: pd.DataFrame, facts: ClusterFacts, policy: Policy) -> 
     return with_nulls(result)
 
 
-def finish(placement: DataFrame, facts: dict[str, ClusterFacts], run: Run) -> Frames:
-    """``proposal``, ``moves``, ``leaders``, ``leader_bounds`` and ``findings`` of the final placement."""
-    policy = run.settings.policy
+def finish(placement: DataFrame, facts: dict[str, ClusterFacts], run: Run) -> tuple[Frames, dict[str, Left]]:
+    """``proposal``, ``moves``, ``leaders``, ``leader_bounds`` and ``findings`` of the final placement; and partitions
+    that no order of copies has room for, of whose clusters there is nothing else."""
+    settings = run.settings
 
     def one(frame: pd.DataFrame) -> pd.DataFrame:
-        return finish_cluster(frame, facts[str(frame["cluster_id"].iloc[0])], policy)
+        cluster_id = str(frame["cluster_id"].iloc[0])
+        left = left_by_order(frame, facts[cluster_id].brokers, settings)
+        if left.empty:
+            return finish_cluster(frame, facts[cluster_id], settings.policy)
+        return with_nulls(left.assign(kind=LEFT, cluster_id=cluster_id).reindex(columns=[*NAMES]))
 
     rows = placement.groupBy("cluster_id").applyInPandas(one, COLUMNS).withColumn("run_id", F.lit(run.run_id))
     stored = rows.localCheckpoint()
     kinds = {"proposal": "proposal", "moves": "move", "leaders": "leader", "findings": "finding"}
     kinds["leader_bounds"] = "leader_bound"
-    return {
+    left: dict[str, set[tuple[str, int]]] = {}
+    for row in stored.where(F.col("kind") == LEFT).collect():
+        left.setdefault(row.cluster_id, set()).add((row.topic, row.partition))
+    made = {
         table: schemas.conform(stored.where(F.col("kind") == kind), schemas.ALL[table]) for table, kind in kinds.items()
     }
+    headroom, waves = settings.policy.disk_headroom, settings.schedule.waves
+    return made, {cluster_id: Left(frozenset(keys), headroom, waves) for cluster_id, keys in left.items()}

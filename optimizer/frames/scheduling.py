@@ -7,8 +7,9 @@ from pyspark.sql import types as T
 from optimizer.domain import Ints
 from optimizer.schedule.changes import Changes, bytes_per_broker, pad, urgency_of
 from optimizer.schedule.estimate import Traffic, seconds, traffic
+from optimizer.schedule.order import disk_limits
 from optimizer.schedule.throttle_rate import BYTES_PER_MB, Rates, is_below_floor, one_for_all, per_broker
-from optimizer.schedule.waves import NO_LIMIT, UNPLACED, assign_waves
+from optimizer.schedule.waves import UNPLACED, assign_waves
 from optimizer.settings import Settings
 from schemas.output import PLAN, WAVES
 
@@ -56,11 +57,10 @@ def rates_of(of: Traffic, settings: Settings) -> Rates:
     return Rates(leader=same, follower=same)
 
 
-def disk_limits(hosts: pd.DataFrame, headroom: float) -> Ints:
-    """Most bytes on each broker at any time, (B,), ascending by id; no limit where the capacity is unknown."""
-    capacity = hosts.sort_values("broker_id")["disk_capacity_bytes"].astype("Int64")
-    limit = (capacity.astype("Float64") * (1 - headroom)).fillna(float(NO_LIMIT))
-    return limit.to_numpy(dtype=np.float64).astype(np.int64)
+def _disk_limits(hosts: pd.DataFrame, headroom: float) -> Ints:
+    """Most bytes on each broker at any time, (B,), ascending by id."""
+    capacity = hosts.sort_values("broker_id")["disk_capacity_bytes"].astype("Int64").fillna(-1)
+    return disk_limits(np.asarray(capacity, dtype=np.int64), headroom)
 
 
 def _disk_used(hosts: pd.DataFrame) -> Ints:
@@ -84,7 +84,7 @@ def schedule_cluster(changed: pd.DataFrame, hosts: pd.DataFrame, *, settings: Se
     waves = assign_waves(
         to_changes(rows, ids),
         disk_used=_disk_used(hosts),
-        disk_limit=disk_limits(hosts, settings.policy.disk_headroom),
+        disk_limit=_disk_limits(hosts, settings.policy.disk_headroom),
         schedule=settings.schedule,
     )
     return rows.assign(wave=pd.Series(waves, index=rows.index, dtype="Int32").mask(waves == UNPLACED))

@@ -6,7 +6,7 @@ and their loads (a row per broker) are small and live on the driver; partitions 
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from pyspark.sql import DataFrame, Row
@@ -19,6 +19,7 @@ from optimizer.frames.certificate import bound_rows
 from optimizer.frames.cluster import to_brokers
 from optimizer.frames.finish import ClusterFacts, finish
 from optimizer.frames.limit import within_limits
+from optimizer.frames.order import without_left
 from optimizer.frames.rounds import apply_moves, broker_loads_now, solve_round
 from optimizer.frames.start import started
 from optimizer.settings import Settings
@@ -235,7 +236,14 @@ def build(inputs: Frames, run: Run) -> Frames:
     placement, cuts = within_limits(placement, states, run.settings)
     for cluster_id, loads in broker_loads_now(placement, brokers).items() if cuts else ():
         states[cluster_id].loads = loads
-    finished = finish(placement, _facts(states, _failures(results), cuts, run.settings), run)
+    facts = _facts(states, _failures(results), cuts, run.settings)
+    finished, left = finish(placement, facts, run)
+    if left:
+        placement = without_left(placement, left, run).localCheckpoint()
+        for cluster_id, loads in broker_loads_now(placement, brokers).items():
+            states[cluster_id].loads = loads
+        facts = {c: replace(f, after=states[c].loads, left=left.get(c)) for c, f in facts.items()}
+        finished, _ = finish(placement, facts, run)
     bounds = bound_rows(placement, states, run)
     shard_rows = list(_shard_rows(results, run))
     return {

@@ -11,7 +11,7 @@ from optimizer.domain import Floats
 
 # Deterministic time. The dual simplex, which is the faster, can go round and round in a degenerate program that the
 # primal simplex solves at once: the dual gets a small part of what there is, the primal the rest. All programs of the
-# benchmark up to 100 brokers end within 0.3.
+# benchmark end within a tenth of the default limit.
 FIRST_SHARE = 0.05
 MOST_FIRST = 100.0
 UNFINISHED = (mbh.SolveStatus.NOT_SOLVED, mbh.SolveStatus.ABNORMAL, mbh.SolveStatus.FEASIBLE)

@@ -291,6 +291,14 @@ def test_copies_of_a_wave(most: int | None, waves: list[list[int]], broken: set[
     assert rules_broken(report) == broken
 
 
+def test_one_partition_may_copy_more_than_a_wave_may_start() -> None:
+    """Also beside others of which only the order changes."""
+    limits = replace(LIMITS, max_moves_per_wave=1)
+    rows = [P, partition(1, 1, 2, 3)]
+    report = audit(LIVING, rows, {0: [4, 5, 3], 1: [2, 1, 3]}, waves=[[0, 1]], limits=limits)
+    assert rules_broken(report) == set()
+
+
 @pytest.mark.parametrize(
     ("max_moved_bytes", "max_moves", "broken"),
     [(None, None, set()), (300, 3, set()), (299, None, {"limit"}), (None, 2, {"limit"}), (300, 2, {"limit"})],

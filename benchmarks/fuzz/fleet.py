@@ -1,0 +1,93 @@
+"""Folders whose sources contradict each other, as a fleet through validate: each must break a rule that it did not
+break before it was mutated.
+
+``inputs`` says that there is something to see; here the rules across sources are asked whether they see it. All
+clusters are judged in one run: nothing but Spark's own work is the same for two of them.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pyspark.sql import SparkSession
+
+from benchmarks.fuzz.folders import folder
+from benchmarks.fuzz.inputs import CROSSED, Case, cases, read
+from optimizer.frames import validate
+from optimizer.settings import ClusterInput, Settings
+from optimizer.stages import Run
+from schemas.bronze import BRONZE_METRICS, BRONZE_RECORDS
+from schemas.table import small_frame
+from sources.record import Record
+
+CAPTURED_AT = datetime(2026, 1, 31, 2, tzinfo=UTC)
+RUN_ID = "fuzz"
+Broken = Mapping[str, Counter[str]]
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """One mutated folder: how it came about, its records and those of the folder as it was."""
+
+    case: Case
+    records: Sequence[Record]
+    whole: Sequence[Record]
+
+
+def contradictions(count: int, seed: int) -> Iterator[Contradiction]:
+    """So many folders that lost something without a word of the parsers, of as many ways as there are."""
+    found: dict[tuple[str, str], int] = {}
+    left = count
+    for case in cases(1000 * count, seed):
+        key = (case.way, case.file.partition("-")[0])
+        if case.verdict == CROSSED and found.get(key, 0) <= min((found.get(k, 0) for k in found), default=0):
+            found[key] = found.get(key, 0) + 1
+            yield _of(case)
+            left -= 1
+        if not left:
+            return
+
+
+def _of(case: Case) -> Contradiction:
+    files = {name: text.encode() for name, text in folder(case.cluster).files.items()}
+    before = [record for name, content in files.items() for record in read(name, content)]
+    after = [record for name, content in {**files, case.file: case.after}.items() for record in read(name, content)]
+    return Contradiction(case, after, before)
+
+
+def broken_rules(spark: SparkSession, clusters: Mapping[str, Sequence[Record]]) -> Broken:
+    """Rules that each cluster breaks, with the number of rows."""
+    settings = Settings(clusters=tuple(ClusterInput(id=name, input="/unused") for name in clusters))
+    rows = [
+        {
+            **{"cluster_id": name, "run_id": RUN_ID, "ordinal": ordinal, "kind": record.kind, "source": f"{name}.txt"},
+            **{"line": record.line, "captured_at": CAPTURED_AT, "payload": json.dumps(dict(record.payload))},
+        }
+        for name, records in clusters.items()
+        for ordinal, record in enumerate(records)
+    ]
+    ordered = [{column: row[column] for column in BRONZE_RECORDS.schema.fieldNames()} for row in rows]
+    bronze = small_frame(spark, ordered, BRONZE_RECORDS.schema)
+    inputs = {"bronze_records": bronze, "bronze_metrics": small_frame(spark, [], BRONZE_METRICS.schema)}
+    made = validate.build(inputs, Run(spark, RUN_ID, settings, "fuzz"))
+    broken: dict[str, Counter[str]] = {name: Counter() for name in clusters}
+    for row in made["quality_results"].where("NOT success").collect():
+        broken[row.cluster_id][row.rule] += max(int(row.unexpected_count), 1)
+    for row in made["quarantine"].groupBy("cluster_id", "rule").count().collect():
+        broken[row.cluster_id][row.rule] += row["count"]
+    return broken
+
+
+def untold(spark: SparkSession, found: Sequence[Contradiction]) -> list[Contradiction]:
+    """Those that break no rule more often than the folder as it was."""
+    names = [f"{at:04d}" for at in range(len(found))]
+    after = {f"after-{name}": one.records for name, one in zip(names, found, strict=True)}
+    before = {f"before-{name}": one.whole for name, one in zip(names, found, strict=True)}
+    broken = broken_rules(spark, {**after, **before})
+    return [
+        one
+        for name, one in zip(names, found, strict=True)
+        if all(n <= broken[f"before-{name}"][rule] for rule, n in broken[f"after-{name}"].items())
+    ]

@@ -1,0 +1,90 @@
+"""The last look at a plan before it is written down: partitions that no order of copies has room for keep their lists.
+
+What the waves will be depends on net moves and their reasons alone, which the solved placement gives; so the schedule
+can be tried before leaders, findings and bounds are made, and all of these speak of what is left.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from optimizer.domain import Bools, Brokers, Ints, Partitions
+from optimizer.frames.cluster import replica_matrix, to_partitions
+from optimizer.schedule.changes import URGENCY, Changes, bytes_per_broker
+from optimizer.schedule.order import disk_limits, stuck
+from optimizer.settings import Settings
+from optimizer.solve.order_findings import Left
+from optimizer.solve.proposal import reasons, settle
+from optimizer.stages import Run
+from schemas.table import small_frame
+
+_LEFT = "cluster_id string, topic string, partition int, is_left boolean"
+_KEY = ["cluster_id", "topic", "partition"]
+
+
+def without_left(placement: DataFrame, left: Mapping[str, Left], run: Run) -> DataFrame:
+    """The placement with the old lists of partitions that are left."""
+    rows = [
+        {"cluster_id": cluster_id, "topic": topic, "partition": number, "is_left": True}
+        for cluster_id, of_cluster in left.items()
+        for topic, number in sorted(of_cluster.keys)
+    ]
+    keys = F.broadcast(small_frame(run.spark, rows, _LEFT))
+    joined = placement.join(keys, _KEY, "left")
+    return joined.withColumn("current", F.when(F.col("is_left"), F.col("replicas")).otherwise(F.col("current"))).drop(
+        "is_left"
+    )
+
+
+def left_by_order(frame: pd.DataFrame, brokers: Brokers, settings: Settings) -> pd.DataFrame:
+    """Keys of the partitions of one cluster that are left: topic, partition.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Rows of ``instance`` with ``current``, the lists as solved.
+    """
+    rows = frame.sort_values(["topic", "partition"], kind="stable").reset_index(drop=True)
+    partitions = to_partitions(rows, brokers.ids)
+    chosen = replica_matrix(rows["current"], brokers.ids, width=partitions.replicas.shape[1])
+    settled = settle(partitions.replicas, chosen)
+    return rows.loc[_left(brokers, partitions, settled, settings), ["topic", "partition"]]
+
+
+def _left(brokers: Brokers, partitions: Partitions, settled: Ints, settings: Settings) -> Bools:
+    """Partitions that are left, (P,); at once where all copies fit beside what is there."""
+    changed = (settled != partitions.replicas).any(axis=1)
+    left = np.zeros(len(partitions), dtype=bool)
+    if not changed.any():
+        return left
+    changes = _changes(brokers, partitions, settled, changed)
+    used = bytes_per_broker(partitions.replicas, partitions.size_bytes, len(brokers))
+    limit = disk_limits(brokers.disk_capacity_bytes, settings.policy.disk_headroom)
+    left[changed] = stuck(changes, disk_used=used, disk_limit=limit, schedule=settings.schedule)
+    return left
+
+
+def _changes(brokers: Brokers, partitions: Partitions, settled: Ints, changed: Bools) -> Changes:
+    """The changes as the schedule will see them; live traffic has no part in their order."""
+    urgency = np.full(len(partitions), len(URGENCY), dtype=np.int64)
+    for move in reasons(brokers, partitions, settled):
+        urgency[move.row] = min(urgency[move.row], URGENCY.index(move.reason))
+    rows = partitions.rows(np.flatnonzero(changed))
+    after, nothing = settled[changed], np.zeros(int(changed.sum()), dtype=np.int64)
+    return Changes(
+        size_bytes=rows.size_bytes,
+        in_bytes_per_s=nothing,
+        source=rows.leader,
+        in_sync_followers=nothing,
+        added=_without(after, rows.replicas),
+        removed=_without(rows.replicas, after),
+        urgency=np.minimum(urgency[changed], URGENCY.index("leader")),
+    )
+
+
+def _without(lists: Ints, others: Ints) -> Ints:
+    """Brokers of lists that are not in others, (N, W), -1 elsewhere."""
+    return np.where((lists[:, :, None] == others[:, None, :]).any(axis=2), -1, lists)
