@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from fnmatch import translate
 from functools import reduce
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -148,7 +149,7 @@ def _is_metrics(spark: SparkSession, path: str) -> bool:
         if path.endswith(".gz"):
             text.count()
         lines = [row.value.strip() for row in text.head(_HEAD_LINES)]
-    except PySparkException:
+    except (PySparkException, Py4JJavaError):
         return False
     header = next((line for line in lines if line and not line.startswith("#")), "")
     return metrics_csv.recognises(header)
