@@ -5,25 +5,22 @@ equals the one that ``runs`` recorded (docs/decisions/0002-idempotent-runs.md).
 """
 
 import os
-import re
 import threading
-import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 from delta.tables import DeltaTable
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructField
 
 import schemas
 from optimizer import locks, places
-from optimizer.errors import BallastError, StageError
+from optimizer.delta_errors import again, one_line
+from optimizer.errors import StageError
+from optimizer.fingerprint import fingerprint_of
 from schemas.table import Table, conform, small_frame
 
 # Which stage writes a table: named when the table is missing.
@@ -63,9 +60,6 @@ BEGIN = "begin"
 # Reads select by run: statistics of the first two columns (cluster and run) are all that skips a file.
 _PROPERTIES = {"delta.enableDeletionVectors": "false", "delta.dataSkippingNumIndexedCols": "2"}
 _WRITERS_AT_ONCE = 4
-# What Delta answers to one of two processes that create a table at once; the second try finds it made.
-_MADE_AT_ONCE = re.compile(r"DELTA_PROTOCOL_CHANGED|DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION")
-_PAUSE_SECONDS = (0.5, 1.0, 2.0, 4.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,8 +126,8 @@ class Store:
         """
         if table in self._ensured:
             return
-        with _one_line(table), self._alone(table):
-            _again(lambda: self._create(_contract(table)))
+        with one_line(table), self._alone(table):
+            again(lambda: self._create(_contract(table)))
         self._ensured.add(table)
 
     def _create(self, contract: Table) -> None:
@@ -180,7 +174,7 @@ class Store:
             return self._rows[table, version, run_id]
         if not self.exists(table):
             raise _missing(table, self.warehouse)
-        with _one_line(table):
+        with one_line(table):
             reader = self.spark.read.format("delta").option("versionAsOf", version)
             return reader.load(self.path(table)).where(F.col("run_id") == run_id)
 
@@ -196,10 +190,10 @@ class Store:
         """
         contract = _contract(table)
         self.ensure(table)
-        with _one_line(table):
+        with one_line(table):
             # A checkpoint, not a cache: it also cuts the plan off, which each of the three uses would drag along.
             rows = conform(frame, contract).localCheckpoint()
-            fingerprint = _fingerprint(rows.coalesce(1) if few_rows else rows, contract, run_id)
+            fingerprint = fingerprint_of(rows.coalesce(1) if few_rows else rows, contract, run_id)
             known = self._known(table, run_id)
             is_same = known is not None and known[1] == fingerprint
             if known and not is_same:
@@ -254,13 +248,13 @@ class Store:
         """The rows of a run as they are now; none where there is no table."""
         if not self.exists(table):
             return []
-        with _one_line(table):
+        with one_line(table):
             return self.spark.read.format("delta").load(self.path(table)).where(F.col("run_id") == run_id).collect()
 
     def put(self, table: str, rows: Iterable[Mapping[str, Any]], *, replacing: str | None) -> None:
         """Write rows that the driver holds in place of those that a condition selects, or beside what is there."""
         self.ensure(table)
-        with _one_line(table):
+        with one_line(table):
             self._put(table, small_frame(self.spark, list(rows), _contract(table).schema), replacing)
 
     def remove(self, stages: Collection[str], run_id: str) -> None:
@@ -273,7 +267,7 @@ class Store:
             list(pool.map(lambda table: self._delete(table, f"run_id = {_literal(run_id)}"), tables))
 
     def _delete(self, table: str, where: str) -> None:
-        with _one_line(table), self._alone(table):
+        with one_line(table), self._alone(table):
             DeltaTable.forPath(self.spark, self.path(table)).delete(where)
 
     def _withdraw(self, table: str, run_id: str) -> None:
@@ -347,7 +341,7 @@ class Store:
         where = f"run_id = {_literal(record.run_id)} AND stage = {_literal(record.stage)}"
         place = (record.run_id, record.stage)
         known = self.run_record(*place) is not None and place not in self._withdrawn
-        with _one_line("runs"):
+        with one_line("runs"):
             self._put("runs", frame, where if known else None)
         self._records[record.run_id][record.stage] = record
         self._withdrawn.discard(place)
@@ -366,7 +360,7 @@ class Store:
         writer = rows.write.format("delta")
         writer = writer.mode("append") if where is None else writer.mode("overwrite").option("replaceWhere", where)
         with self._alone(table):
-            _again(lambda: writer.save(self.path(table)))
+            again(lambda: writer.save(self.path(table)))
 
     def _known(self, table: str, run_id: str) -> tuple[int, str] | None:
         """Version and fingerprint of a run's rows, as written here or as recorded."""
@@ -402,57 +396,7 @@ def _missing(table: str, warehouse: str) -> StageError:
     return StageError(f"there is no table {table} in {warehouse}: run the stage {stage!r} first")
 
 
-def _again(work: Callable[[], None], pauses: Sequence[float] = _PAUSE_SECONDS) -> None:
-    """Do something again where another process made the table in between."""
-    try:
-        return work()
-    except (PySparkException, Py4JJavaError) as error:
-        if not pauses or not _MADE_AT_ONCE.search(str(error)):
-            raise
-    time.sleep(pauses[0])
-    return _again(work, pauses[1:])
-
-
 def _literal(text: str) -> str:
     """A SQL string literal."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
-
-
-def _fingerprint(rows: DataFrame, contract: Table, run_id: str) -> str:
-    """Count and hash of the rows in one pass, in any order; the key and the run id are checked on the way."""
-    stable = [c for c in contract.columns if c.name not in contract.volatile]
-    row_hash = F.xxhash64(*_with_null_flags(stable))
-    key_hash = F.xxhash64(*_with_null_flags(c for c in contract.columns if c.name in contract.full_key))
-    found: Any = rows.agg(
-        F.count("*").alias("rows"),
-        F.sum(row_hash.cast("decimal(38,0)")).alias("content"),
-        F.count_distinct(key_hash).alias("keys"),
-        F.count_if(F.col("run_id") != run_id).alias("foreign"),
-    ).first()
-    if found.foreign:
-        raise BallastError(f"table {contract.name}: {found.foreign} rows carry another run id than {run_id!r}")
-    if found.keys != found.rows:
-        key = ", ".join(contract.full_key)
-        raise BallastError(f"table {contract.name}: {found.rows - found.keys} rows repeat the key ({key})")
-    return f"{found.rows}:{found.content or 0}"
-
-
-def _with_null_flags(columns: Iterable[StructField]) -> list[Column]:
-    """Columns to hash; xxhash64 skips nulls: without the flags, (null, 'a') and ('a', null) would be one."""
-    listed = list(columns)
-    return [F.col(c.name) for c in listed] + [F.col(c.name).isNull() for c in listed if c.nullable]
-
-
-@contextmanager
-def _one_line(table: str) -> Iterator[None]:
-    """Turn what Spark and Delta throw into one clear line: the last of their named conditions, the most precise."""
-    try:
-        yield
-    except (PySparkException, Py4JJavaError) as error:
-        text = str(error)
-        told = re.findall(r"\[[A-Z][A-Z_.]+\][^\n]*", text) or re.findall(
-            r"^(?:Caused by)?: ([^\n]+)", text, re.MULTILINE
-        )
-        told = told or text.splitlines()[:1]
-        raise BallastError(f"table {table}: {' '.join(told[-1:])}") from error

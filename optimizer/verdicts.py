@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pyspark.sql import Row
+
 from optimizer.errors import BallastError
 from optimizer.stages import Refusals, Run
 from optimizer.store import WRITERS, Store
@@ -122,18 +124,23 @@ def begin(store: Store, run: Run, *, first_stage: str) -> Attempt:
     rows = [] if store.is_new(run.run_id) else store.newest("verdicts", run.run_id)
     last = max((row.attempt for row in rows), default=0)
     is_new = first_stage == _STAGES[0] or not last
-    known = {row.cluster_id: row for row in rows if row.attempt == last and not is_new}
+    known = {row.cluster_id: _of_row(row) for row in rows if row.attempt == last and not is_new}
     verdicts = {one.id: _again(known.get(one.id), first_stage) for one in run.settings.clusters}
     attempt = Attempt(store, run, number=last + 1 if is_new else last, verdicts=verdicts, is_stored=bool(known))
-    attempt.settle(verdicts)
+    if verdicts != known:
+        attempt.settle(verdicts)
     return attempt
 
 
-def _again(row: Any, first_stage: str) -> Verdict:
-    """The verdict that a stage begins with: the last one, if an earlier stage came to it."""
-    if row is None or row.stage is None or _STAGES.index(row.stage) >= _STAGES.index(first_stage):
-        return Verdict()
+def _of_row(row: Row) -> Verdict:
     return Verdict(verdict=row.verdict, stage=row.stage, exit_code=row.exit_code, reason=row.reason)
+
+
+def _again(last: Verdict | None, first_stage: str) -> Verdict:
+    """The verdict that a stage begins with: the last one, if an earlier stage came to it."""
+    if last is None or last.stage is None or _STAGES.index(last.stage) >= _STAGES.index(first_stage):
+        return Verdict()
+    return last
 
 
 def without(run: Run, out: Iterable[str]) -> Run:

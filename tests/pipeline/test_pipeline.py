@@ -71,13 +71,17 @@ def first(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Firs
 
 @pytest.mark.slow
 def test_a_repeated_run_changes_nothing_and_can_be_recomputed(spark: SparkSession, first: First) -> None:
-    """All stages twice: every Delta version and every file stay; the pinned instance gives the same plan again."""
+    """All stages twice: versions and files stay, but for the attempt; the pinned instance gives the same plan again."""
     run = first.run
     assert {"reassignment.json", "rollback.json", "runbook.md", "report.html", "summary.txt"} <= set(first.files)
 
     run_stages(STAGES, run, Meter(spark, io.StringIO()))
-    assert versions(run) == first.versions
+    both = {name: version for name, version in versions(run).items() if name != "verdicts"}
+    assert both == {name: version for name, version in first.versions.items() if name != "verdicts"}
     assert files(run.settings.storage.output) == first.files
+    assert sorted(path.name for path in run.folder.iterdir()) == ["data_docs", "sample"]
+    attempts = Store(run.settings.storage.warehouse, spark).newest("verdicts", RUN_ID)
+    assert sorted((row.attempt, row.verdict) for row in attempts) == [(1, "planned"), (2, "planned")]
 
     store = Store(run.settings.storage.warehouse, spark)
     record = store.run_record(run.run_id, "solve")
