@@ -245,8 +245,25 @@ def _plan(names: Sequence[str], settings: Settings, run_id: str) -> int:
         spark.stop()
 
 
+def _stderr_of_its_own() -> None:
+    """Write errors and progress to the stderr of spark-submit: it puts those of a Python driver into its stdout.
+
+    Where the system has no ``/proc``, or stderr is a socket, they stay there.
+    """
+    parent = Path(f"/proc/{os.getppid()}")
+    try:
+        if b"SparkSubmit" not in (parent / "cmdline").read_bytes():
+            return
+        theirs = os.open(parent / "fd" / "2", os.O_WRONLY | os.O_APPEND)
+    except OSError:
+        return
+    os.dup2(theirs, sys.stderr.fileno())
+    os.close(theirs)
+
+
 def main(names: Sequence[str], description: str) -> int:
     """Run stages by name; returns the exit code."""
+    _stderr_of_its_own()
     options = parser(description).parse_args()
     try:
         return _execute(names, options)
