@@ -76,7 +76,7 @@ def rows_of(spark: SparkSession, home: Path, run_id: str) -> dict[str, list[str]
     store = Store(str(home / "tables"), spark)
     shown = {}
     for name in TABLES:
-        volatile = {*schemas.ALL[name].volatile, "captured_at"}
+        volatile = {*schemas.ALL[name].volatile, "captured_at", "sha256"}
         columns = [c.name for c in schemas.ALL[name].columns if c.name not in volatile]
         rows = store.newest(name, run_id)
         shown[name] = sorted(repr([row[c] for c in columns]).replace(run_id, "RUN") for row in rows)
