@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 KNOB = re.compile(r"(?P<name>\w+) = (?P<value>.*?)(?:\s+# (?P<comment>.*))?")
 LAYERS = {
     "runs": "Audit trail",
+    "verdicts": "How each cluster stands",
     "bronze": "Bronze: what the sources said",
     "silver": "Silver: the cluster, clean and typed",
     "planning": "Planning: instance, solution, proof",

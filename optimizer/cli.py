@@ -5,14 +5,19 @@ import os
 import re
 import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 
+from optimizer import places
 from optimizer.configuration import build, merge, read_toml
-from optimizer.errors import BallastError, ConfigError
-from optimizer.setting_checks import NAME_RULE, is_folder_name
+from optimizer.errors import BallastError, ConfigError, DiskFull
+from optimizer.locks import only_one
+from optimizer.setting_checks import NAME_RULE, Problems, is_folder_name
 from optimizer.settings import Settings
 
 EPILOG = """\
@@ -71,7 +76,8 @@ def _knob(text: str) -> dict[str, Any]:
         return {section: {key: value}}
 
 
-def _overrides(options: argparse.Namespace) -> dict[str, Any]:
+def _overrides(options: argparse.Namespace, problems: Problems) -> dict[str, Any]:
+    """What the options say, laid over the file; those that can't be used are added to ``problems``."""
     policy = {
         "drain_brokers": options.drain,
         "exclude_brokers": options.exclude_brokers,
@@ -84,7 +90,13 @@ def _overrides(options: argparse.Namespace) -> dict[str, Any]:
         "storage": {name: value for name, value in storage.items() if value is not None},
     }
     for text in options.set:
-        content = merge(content, _knob(text))
+        content = merge(content, problems.of(partial(_knob, text)) or {})
+    cluster = problems.of(partial(_one_cluster, options))
+    return content | ({"clusters": [cluster]} if cluster else {})
+
+
+def _one_cluster(options: argparse.Namespace) -> dict[str, Any] | None:
+    """The cluster that the options describe, if they do."""
     if options.cluster:
         paths = {"input": options.input, "client_config": options.client_config}
         cluster = {name: str(Path(value).resolve()) for name, value in paths.items() if value}
@@ -94,12 +106,12 @@ def _overrides(options: argparse.Namespace) -> dict[str, Any]:
             remedy = "give --input DIR or --bootstrap-server HOST:PORT beside it"
             instead = f", or leave it out: it replaces the clusters of {options.config}" if options.config else ""
             raise ConfigError(f"--cluster {options.cluster} says not where to read it: {remedy}{instead}")
-        content["clusters"] = [{"id": options.cluster, **cluster}]
-    elif options.input or options.bootstrap_server or options.client_config:
+        return {"id": options.cluster, **cluster}
+    if options.input or options.bootstrap_server or options.client_config:
         raise ConfigError(
             "--input, --bootstrap-server and --client-config describe one cluster: name it with --cluster ID"
         )
-    return content
+    return None
 
 
 def home() -> Path:
@@ -123,17 +135,10 @@ def _built(content: dict[str, Any], over: dict[str, Any], file: str | None) -> S
     try:
         return build(merge(content, over))
     except ConfigError as error:
-        if file and _refusal(content) == str(error):
-            raise ConfigError(f"{file}: {error}") from error
-        raise
-
-
-def _refusal(content: dict[str, Any]) -> str:
-    try:
-        build(content)
-    except ConfigError as error:
-        return str(error)
-    return ""
+        of_file = Problems()
+        of_file.of(partial(build, content))
+        told = (f"{file}: {one}" if file and one in of_file.told else one for one in error.problems)
+        raise ConfigError(*told) from error
 
 
 def settings_of(options: argparse.Namespace) -> Settings:
@@ -142,13 +147,20 @@ def settings_of(options: argparse.Namespace) -> Settings:
     Raises
     ------
     ConfigError
+        With all that is wrong.
     """
+    problems = Problems()
     content = read_toml(home() / "conf" / "default.toml")
     if options.config:
         content = merge(content, read_toml(Path(options.config)))
-    settings = _built(content, _overrides(options), options.config)
-    if not settings.clusters:
-        raise ConfigError("no cluster is named: give --config FILE with [[clusters]], or --cluster ID with --input DIR")
+    over = _overrides(options, problems)
+    settings = problems.of(partial(_built, content, over, options.config))
+    if settings and not settings.clusters and not problems.told:
+        problems.told.append(
+            "no cluster is named: give --config FILE with [[clusters]], or --cluster ID with --input DIR"
+        )
+    problems.raise_any()
+    assert settings
     return settings
 
 
@@ -167,10 +179,44 @@ def run_id_of(options: argparse.Namespace, names: Sequence[str]) -> str:
     return run_id
 
 
-def _execute(names: Sequence[str], options: argparse.Namespace) -> None:
-    """Everything that needs Spark is imported here, so that --help is quick."""
-    settings, run_id = settings_of(options), run_id_of(options, names)
+def checked(names: Sequence[str], options: argparse.Namespace) -> tuple[Settings, str]:
+    """Settings and run id; all that is wrong with them, or with the folders that will be written, is told at once.
 
+    Raises
+    ------
+    ConfigError
+    """
+    problems = Problems()
+    run_id = problems.of(partial(run_id_of, options, names))
+    settings = problems.of(partial(settings_of, options))
+    if settings:
+        problems.told += places.problems(settings.storage, run_id or "")
+    problems.raise_any()
+    assert settings
+    assert run_id
+    return settings, run_id
+
+
+@contextmanager
+def _full_disk_said(settings: Settings) -> Iterator[None]:
+    """A full disk behind whatever Spark raises is one line."""
+    try:
+        yield
+    except Exception as error:
+        if not places.no_space(error):
+            raise
+        ours = (places.local(settings.storage.warehouse), Path(settings.storage.output), Path(gettempdir()))
+        raise DiskFull(str(places.fullest(folder for folder in ours if folder))) from error
+
+
+def _execute(names: Sequence[str], options: argparse.Namespace) -> int:
+    settings, run_id = checked(names, options)
+    with only_one(run_id, places.locks_of_run(settings.storage, run_id)), _full_disk_said(settings):
+        return _plan(names, settings, run_id)
+
+
+def _plan(names: Sequence[str], settings: Settings, run_id: str) -> int:
+    """Everything that needs Spark is imported here, so that --help is quick."""
     from pyspark.sql import SparkSession
 
     from optimizer.frames.emit import written_paths
@@ -178,6 +224,7 @@ def _execute(names: Sequence[str], options: argparse.Namespace) -> None:
     from optimizer.resources import Meter
     from optimizer.session import session
     from optimizer.stages import Run
+    from optimizer.verdicts import exit_code
 
     spark = session(SparkSession.builder)
     meter = Meter(spark, sys.stderr)
@@ -185,21 +232,41 @@ def _execute(names: Sequence[str], options: argparse.Namespace) -> None:
         run = Run(spark, run_id, settings, os.environ.get("BALLAST_CODE_VERSION", "unknown"))
         sys.stderr.write(f"run {run_id}: {len(settings.clusters)} cluster(s)\n")
         try:
-            run_stages(stages_named(names), run, meter)
+            verdicts = run_stages(stages_named(names), run, meter)
         finally:
-            meter.write(Path(settings.storage.output) / run_id / "timings.json")
+            meter.write(run.folder / "timings.json")
         if "emit" in names:
-            sys.stdout.write(written_paths(run))
+            sys.stdout.write(written_paths(run, [name for name, one in verdicts.items() if not one.is_out]))
+            sys.stdout.flush()
+        if len(verdicts) > 1:
+            sys.stderr.write("".join(f"{name}: {one.told()}\n" for name, one in verdicts.items() if one.is_out))
+        return exit_code(verdicts)
     finally:
         spark.stop()
 
 
+def _stderr_of_its_own() -> None:
+    """Write errors and progress to the stderr of spark-submit: it puts those of a Python driver into its stdout.
+
+    Where the system has no ``/proc``, or stderr is a socket, they stay there.
+    """
+    parent = Path(f"/proc/{os.getppid()}")
+    try:
+        if b"SparkSubmit" not in (parent / "cmdline").read_bytes():
+            return
+        theirs = os.open(parent / "fd" / "2", os.O_WRONLY | os.O_APPEND)
+    except OSError:
+        return
+    os.dup2(theirs, sys.stderr.fileno())
+    os.close(theirs)
+
+
 def main(names: Sequence[str], description: str) -> int:
     """Run stages by name; returns the exit code."""
+    _stderr_of_its_own()
     options = parser(description).parse_args()
     try:
-        _execute(names, options)
+        return _execute(names, options)
     except BallastError as error:
         sys.stderr.write(f"error: {error}\n")
         return error.exit_code
-    return 0

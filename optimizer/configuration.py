@@ -2,12 +2,14 @@
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
 from optimizer.errors import ConfigError
+from optimizer.setting_checks import Problems
 from optimizer.settings import (
     Baseline,
     ClusterInput,
@@ -56,18 +58,33 @@ _TABLES: dict[str, tuple[type, str]] = {
 }
 
 
-def _typed(kind: type, values: Mapping[str, Any], where: str) -> Any:
+# What a cluster's table is refused without, whatever else is in it.
+_OF_CLUSTER = ("id", "input", "bootstrap_servers")
+
+
+def _typed(kind: type, values: Mapping[str, Any], where: str, *, base: Sequence[str] | None = None) -> Any:
+    """The values as a settings class; raises with all that is wrong.
+
+    Knobs that have nothing to do with each other are judged one by one, each beside those of ``base`` alone.
+    """
     known = {f.name: f for f in fields(kind)}
+    needed = [f.name for f in known.values() if f.default is MISSING and f.default_factory is MISSING]
     unknown = sorted(set(values) - set(known))
-    if unknown:
-        raise ConfigError(f"{where}: unknown {unknown}; known are {sorted(known)}")
+    problems = Problems()
+    problems.told += [f"{where}: unknown {unknown}; known are {sorted(known)}"] if unknown else []
+    problems.told += [f"{where}: {name} is missing" for name in needed if name not in values]
     plain: dict[str, Any] = {}
-    for name, value in values.items():
-        if name in _TABLES:
-            plain[name] = _typed_tables(name, value, where)
-            continue
-        plain[name] = _plain(known[name], value, where)
-    return kind(**plain)
+    for name in [name for name in values if name in known]:
+        typed = partial(_typed_tables, name) if name in _TABLES else partial(_plain, known[name])
+        value = problems.of(partial(typed, values[name], where))
+        plain |= {} if value is None else {name: value}
+    made = None if problems.told else problems.of(partial(kind, **plain))
+    if made is None and base is not None and set(needed) <= set(plain):
+        beside = {name: plain[name] for name in base if name in plain}
+        for name, value in plain.items():
+            problems.of(partial(kind, **{**beside, name: value}))
+    problems.raise_any()
+    return made
 
 
 def _plain(knob: Field[Any], value: object, where: str) -> object:
@@ -98,7 +115,10 @@ def _typed_tables(name: str, value: object, where: str) -> tuple[Any, ...]:
     kind, example = _TABLES[name]
     if not isinstance(value, list) or not all(isinstance(table, Mapping) for table in value):
         raise ConfigError(f"{where} {name} = {value!r}: expected tables like {example}")
-    return tuple(_typed(kind, table, f"{where} {name}") for table in value)
+    problems = Problems()
+    made = [problems.of(partial(_typed, kind, table, f"{where} {name}")) for table in value]
+    problems.raise_any()
+    return tuple(made)
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -138,11 +158,23 @@ def build(content: Mapping[str, Any]) -> Settings:
     Raises
     ------
     ConfigError
-        For unknown keys, wrong types and values out of range.
+        For unknown keys, wrong types and values out of range: all of them.
     """
     unknown = sorted(set(content) - set(_SECTIONS) - {"clusters"})
-    if unknown:
-        raise ConfigError(f"unknown section {unknown}; known are {sorted([*_SECTIONS, 'clusters'])}")
-    sections = {name: _typed(kind, content.get(name, {}), f"[{name}]") for name, kind in _SECTIONS.items()}
-    clusters = tuple(_typed(ClusterInput, c, "[[clusters]]") for c in content.get("clusters", []))
-    return Settings(clusters=clusters, **sections)
+    known = sorted([*_SECTIONS, "clusters"])
+    problems = Problems()
+    problems.told += [f"unknown section {unknown}; known are {known}"] if unknown else []
+    sections = {
+        name: problems.of(partial(_typed, kind, content.get(name, {}), f"[{name}]", base=()))
+        for name, kind in _SECTIONS.items()
+    }
+    clusters = [
+        problems.of(partial(_typed, ClusterInput, cluster, "[[clusters]]", base=_OF_CLUSTER))
+        for cluster in content.get("clusters", [])
+    ]
+    # What concerns several sections is judged on those that are right.
+    right = {name: section for name, section in sections.items() if section is not None}
+    made = problems.of(partial(Settings, clusters=tuple(one for one in clusters if one is not None), **right))
+    problems.raise_any()
+    assert made is not None
+    return made

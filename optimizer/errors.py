@@ -1,22 +1,46 @@
 """Errors that people see: a tree, each with its exit code; messages give value, limit and remedy."""
 
+from collections.abc import Mapping
+
 
 class BallastError(Exception):
-    """Root of every error that is meant for the user."""
+    """Root of every error that is meant for the user; ``verdict``: what it makes of a cluster (table ``verdicts``)."""
 
     exit_code = 1
+    verdict = "failed"
 
 
 class ConfigError(BallastError):
-    """Wrong use or configuration."""
+    """Wrong use or configuration: what is wrong, one line each; all of it is told at once."""
 
     exit_code = 2
+    verdict = "refused"
+
+    def __init__(self, *problems: str) -> None:
+        self.problems = problems
+        listed = "".join(f"\n- {problem}" for problem in problems)
+        super().__init__(problems[0] if len(problems) == 1 else f"{len(problems)} things are to be mended:{listed}")
 
 
 class InputError(BallastError):
     """An input can't be read at all (a row that can't be read goes to quarantine instead)."""
 
     exit_code = 1
+    verdict = "unreadable"
+
+
+class Unreadable(BallastError):
+    """Clusters that can't be read; the others can go on without them.
+
+    Parameters
+    ----------
+    errors : mapping of str to BallastError
+        Why, by cluster.
+    """
+
+    def __init__(self, errors: Mapping[str, BallastError]) -> None:
+        super().__init__("\n".join(f"cluster {cluster}: {error}" for cluster, error in errors.items()))
+        self.errors = errors
 
 
 class StageError(BallastError):
@@ -37,16 +61,29 @@ class WorkerGone(BallastError):
         )
 
 
+class UnderWay(BallastError):
+    """Another process works on the same run."""
+
+
+class DiskFull(BallastError):
+    """No space is left on a disk."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(f"the disk of {folder} is full: make room there, and start the run again")
+
+
 class QualityGateFailed(BallastError):
     """A critical data-quality expectation failed."""
 
     exit_code = 3
+    verdict = "refused"
 
 
 class AuditFailed(BallastError):
     """A plan broke a rule: a bug in the planner; the plan is not written."""
 
     exit_code = 3
+    verdict = "refused"
 
 
 class KafkaError(BallastError):

@@ -1,19 +1,21 @@
 """The seven stages, and the one runner that pins what they read and records what they wrote."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
-from optimizer.errors import BallastError, WorkerGone
+from optimizer import folders
+from optimizer.errors import BallastError, Unreadable, WorkerGone
 from optimizer.frames import baseline, emit, ingest, plan, quality, snapshot, solve, validate
 from optimizer.lineage import check_lineage
 from optimizer.resources import Meter
-from optimizer.stages import Run, Stage
+from optimizer.stages import Frames, Refusals, Run, Stage
 from optimizer.store import Store
+from optimizer.verdicts import NOTHING_TO_DO, PLANNED, Attempt, Verdict, begin, without
 from sources.kafka_live import unwrapped
 
 STAGES = (
@@ -33,7 +35,7 @@ STAGES = (
         ),
         validate.build,
         gate=validate.gate,
-        publish=validate.publish,
+        report=validate.publish,
         ahead=quality.load,
     ),
     Stage(
@@ -41,6 +43,7 @@ STAGES = (
         ("brokers", "log_dirs", "topics", "replicas", "partition_load"),
         ("instance", "instance_brokers"),
         snapshot.build,
+        gate=snapshot.gate,
     ),
     Stage("baseline", ("instance", "instance_brokers"), ("baseline",), baseline.build),
     Stage(
@@ -103,52 +106,133 @@ def _compile_for_many_rows(run: Run) -> None:
         run.spark.conf.set(name, value)
 
 
-def run_stage(stage: Stage, run: Run, store: Store) -> None:
-    """Run one stage: read pinned versions, write, gate, record, publish.
+def run_stage(stage: Stage, run: Run, store: Store, *, out: Collection[str] = ()) -> Refusals:
+    """Run one stage: read pinned versions, write, gate, record, publish; returns the clusters that it stops.
 
-    A stage that its gate refuses is not recorded, so no later stage can go on from it.
+    A stage that stops all clusters is not recorded, so no later stage can go on from it.
+
+    Parameters
+    ----------
+    out : collection of str
+        Clusters that were stopped before; the stage does not see them.
 
     Raises
     ------
     StageError
         When an earlier stage has not run, or what the stage reads does not belong together.
-    ConfigError, QualityGateFailed, AuditFailed
-        From the stage's gate; its tables are written by then, its files are not.
+    Unreadable
+        When no cluster can be read.
     """
+    check_inputs(stage, run, store)
     reads = {table: store.pinned(table, run.run_id) for table in stage.reads}
-    check_lineage(stage, run, store)
-    inputs: dict[str, DataFrame] = {
-        table: store.read(table, version=version, run_id=run.run_id) for table, version in reads.items()
-    }
+    seen = {table: store.read(table, version=version, run_id=run.run_id) for table, version in reads.items()}
+    inputs, inside = _rows_without(seen, out), without(run, out)
     many = _reads_many_rows(stage, run, store)
     if many:
         _compile_for_many_rows(run)
-    about = {
-        "code_version": run.code_version,
-        "config_hash": run.settings.config_hash(),
-        "config_json": run.settings.planning_json(),
-    }
     with _released(run), _plain_errors(stage):
-        frames = stage.build(inputs, run)
-        store.begin(run_id=run.run_id, **about)
+        frames, refused = _built(stage, inputs, inside)
+        store.begin(run_id=run.run_id, **run.about())
         writes = store.write_all(frames, run_id=run.run_id, few_rows=bool(stage.reads) and not many)
         stored = {table: store.read(table, version=version, run_id=run.run_id) for table, version in writes.items()}
+        inside = without(inside, refused)
+        if stage.report:
+            stage.report({**inputs, **stored}, inside)
         if stage.gate:
-            stage.gate({**inputs, **stored}, run)
-        store.record_run(run_id=run.run_id, stage=stage.name, **about, reads=reads, writes=writes)
+            refused |= stage.gate({**inputs, **stored}, inside)
+        inside = without(inside, refused)
+        if not inside.settings.clusters:
+            return refused
+        store.record_run(run_id=run.run_id, stage=stage.name, **run.about(), reads=reads, writes=writes)
         if stage.publish:
-            stage.publish({**inputs, **stored}, run)
+            stage.publish(_rows_without({**inputs, **stored}, refused), inside)
+    return refused
 
 
-def run_stages(stages: Sequence[Stage], run: Run, meter: Meter) -> None:
-    """Run stages one after the other in one session, measured one by one."""
+def check_inputs(stage: Stage, run: Run, store: Store) -> None:
+    """Look whether the stage can go on from what is there.
+
+    Raises
+    ------
+    StageError
+        When an earlier stage has not run, or what the stage reads does not belong together.
+    """
+    for table in stage.reads:
+        store.pinned(table, run.run_id)
+    check_lineage(stage, run, store)
+
+
+def _rows_without(frames: Frames, out: Collection[str]) -> Frames:
+    """The rows of all clusters but some."""
+    if not out:
+        return frames
+    return {name: frame.where(~F.col("cluster_id").isin(*out)) for name, frame in frames.items()}
+
+
+def _built(stage: Stage, inputs: Frames, run: Run) -> tuple[Frames, dict[str, BallastError]]:
+    """The frames of all clusters that can be read, and why the others can't."""
+    try:
+        return stage.build(inputs, run), {}
+    except Unreadable as error:
+        left = without(run, error.errors)
+        if not left.settings.clusters:
+            raise
+        frames, others = _built(stage, inputs, left)
+        return frames, {**error.errors, **others}
+
+
+def run_stages(stages: Sequence[Stage], run: Run, meter: Meter) -> Mapping[str, Verdict]:
+    """Run stages one after the other in one session, measured one by one; returns how each cluster stands.
+
+    What an earlier attempt published is set aside before anything else.
+
+    Raises
+    ------
+    BallastError
+        What ended a stage for all clusters.
+    """
     is_local = (run.spark.sparkContext.master or "").startswith("local")
     store = Store(run.settings.storage.warehouse, run.spark, keeps_rows=is_local)
     with ThreadPoolExecutor(1) as pool:
         for stage in stages:
             if stage.ahead:
                 pool.submit(stage.ahead)
+        check_inputs(stages[0], run, store)
+        folders.set_aside(run.folder)
+        attempt = begin(store, run, first_stage=stages[0].name)
         for number, stage in enumerate(stages, start=1):
-            with meter.stage(stage.name, f"[{number}/{len(stages)}]"):
-                run_stage(stage, run, store)
+            if not attempt.going_on:
+                break
+            with _settled(attempt, stage, meter), meter.stage(stage.name, f"[{number}/{len(stages)}]"):
+                attempt.refuse(run_stage(stage, run, store, out=attempt.out), stage.name)
             store.release(keep={table for later in stages[number:] for table in later.reads})
+    if stages[-1].name == NAMES[-1]:
+        attempt.settle({cluster: _published(run, cluster) for cluster in attempt.going_on})
+    return attempt.verdicts
+
+
+@contextmanager
+def _settled(attempt: Attempt, stage: Stage, meter: Meter) -> Iterator[None]:
+    """Store what a stage makes of each cluster, and say why some are out; where none goes on, no later row is left."""
+    before = attempt.out
+    try:
+        yield
+    except Unreadable as error:
+        attempt.refuse(error.errors, stage.name)
+        attempt.drop_from(stage.name)
+    except Exception as error:
+        # What ended the stage may end this too: then the verdict stays `started`.
+        with suppress(Exception):
+            attempt.fail(error, stage.name)
+            attempt.drop_from(stage.name)
+        raise
+    else:
+        if not attempt.going_on:
+            attempt.drop_after(stage.name)
+    for cluster in sorted(attempt.out - before):
+        whose = f"cluster {cluster}: " if len(attempt.verdicts) > 1 else ""
+        meter.stream.write(f"error: {whose}{attempt.verdicts[cluster].reason}\n")
+
+
+def _published(run: Run, cluster_id: str) -> Verdict:
+    return Verdict(verdict=PLANNED if emit.has_reassignment(run, cluster_id) else NOTHING_TO_DO, exit_code=0)

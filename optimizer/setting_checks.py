@@ -1,14 +1,38 @@
 """What single settings are checked for."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import TypeVar
 
 from optimizer.errors import ConfigError
+
+_Made = TypeVar("_Made")
 
 
 def refuse(name: str, value: object, remedy: str) -> None:
     """Raise a ConfigError that names the setting, its value and the remedy."""
     raise ConfigError(f"{name} = {value!r} is not usable: {remedy}")
+
+
+class Problems:
+    """What several checks refuse, to be told at once."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def of(self, make: Callable[[], _Made]) -> _Made | None:
+        """What is made; None where it is refused."""
+        try:
+            return make()
+        except ConfigError as error:
+            self.told += error.problems
+            return None
+
+    def raise_any(self) -> None:
+        """Raise one ConfigError with all of them, each once."""
+        if self.told:
+            raise ConfigError(*dict.fromkeys(self.told))
 
 
 NAME_RULE = "use letters, digits, dot, dash and underscore, at most 100, not dots alone"
@@ -32,6 +56,14 @@ def check_pattern(name: str, pattern: object) -> None:
         re.compile(str(pattern))
     except re.error as error:
         raise ConfigError(f"{name}: {pattern!r} is no regular expression: {error}") from error
+
+
+def check_time(name: str, text: str) -> None:
+    """Refuse what is no time."""
+    try:
+        datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ConfigError(f"{name} = {text!r} is no time: write it like 2026-01-31T02:00:00Z") from error
 
 
 def check_patterns(where: str, patterns: list[str], remedy: str) -> None:

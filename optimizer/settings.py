@@ -3,8 +3,19 @@
 import hashlib
 import json
 from dataclasses import asdict, dataclass, field
+from functools import partial
 
-from optimizer.setting_checks import NAME_RULE, between, check_pattern, check_patterns, is_folder_name, refuse
+from optimizer.folders import is_reserved
+from optimizer.setting_checks import (
+    NAME_RULE,
+    Problems,
+    between,
+    check_pattern,
+    check_patterns,
+    check_time,
+    is_folder_name,
+    refuse,
+)
 from optimizer.topic_wishes import Pin, TopicFactor
 
 NO_LIMIT = 2**62
@@ -45,8 +56,12 @@ class ClusterInput:
         _check_limits("clusters", self.max_moved_gb, self.max_moves)
         if not is_folder_name(self.id):
             refuse("[[clusters]] id", self.id, NAME_RULE)
+        if is_reserved(self.id):
+            refuse("[[clusters]] id", self.id, "folders of a run have that name; choose another")
         if not (self.input or self.bootstrap_servers):
             refuse("[[clusters]]", self.id, "give input (a folder) or bootstrap_servers (a live cluster)")
+        if self.captured_at:
+            check_time(f"[[clusters]] {self.id!r} captured_at", self.captured_at)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,19 +226,34 @@ class Settings:
     emit: Emit = field(default_factory=Emit)
 
     def __post_init__(self) -> None:
+        problems = Problems()
+        for name in BROKER_LISTS:
+            problems.of(partial(self._check_list, name))
+        for check in (self._check_ids, self._check_policy_pins, self._check_patterns):
+            problems.of(check)
+        problems.raise_any()
+
+    def _check_ids(self) -> None:
         ids = [c.id for c in self.clusters]
         twice = sorted({i for i in ids if ids.count(i) > 1})
         if twice:
             refuse("[[clusters]] id", twice, "name each cluster once")
-        for name in BROKER_LISTS:
-            if getattr(self.policy, name) and len(ids) > 1:
-                where = f"give {name} in the [[clusters]] table that it is meant for"
-                remedy = f"an id is another broker in each of {ids}: {where}"
-                refuse(f"[policy] {name}", list(getattr(self.policy, name)), remedy)
+
+    def _check_list(self, name: str) -> None:
+        ids = [c.id for c in self.clusters]
+        if getattr(self.policy, name) and len(ids) > 1:
+            where = f"give {name} in the [[clusters]] table that it is meant for"
+            remedy = f"an id is another broker in each of {ids}: {where}"
+            refuse(f"[policy] {name}", list(getattr(self.policy, name)), remedy)
+
+    def _check_policy_pins(self) -> None:
+        ids = [c.id for c in self.clusters]
         by_broker = [pin.topics for pin in self.policy.pins if pin.brokers]
         if by_broker and len(ids) > 1:
             remedy = f"an id is another broker in each of {ids}: pin to racks, or in a [[clusters]] table"
             refuse("[[policy.pins]]", by_broker, remedy)
+
+    def _check_patterns(self) -> None:
         for cluster_id, pins in self.pins().items():
             remedy = "with all of its brokers or racks"
             check_patterns(f"cluster {cluster_id}: pins", [pin.topics for pin in pins], remedy)

@@ -2,12 +2,16 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from optimizer.errors import BallastError
 from optimizer.settings import Settings
 
 Frames = Mapping[str, DataFrame]
+# Clusters that may not go on, each with what it is refused for.
+Refusals = Mapping[str, BallastError]
 
 
 @dataclass(frozen=True)
@@ -18,6 +22,19 @@ class Run:
     run_id: str
     settings: Settings
     code_version: str
+
+    @property
+    def folder(self) -> Path:
+        """Where its files go."""
+        return Path(self.settings.storage.output) / self.run_id
+
+    def about(self) -> dict[str, str]:
+        """What ``runs`` holds about it."""
+        return {
+            "code_version": self.code_version,
+            "config_hash": self.settings.config_hash(),
+            "config_json": self.settings.planning_json(),
+        }
 
 
 @dataclass(frozen=True)
@@ -30,12 +47,15 @@ class Stage:
     reads, writes : tuple of str
         Table names. Inputs hold only the rows of the run.
     build : callable
-        ``build(inputs, run)`` returns one DataFrame per table of ``writes``; lazy, no effects.
+        ``build(inputs, run)`` returns one DataFrame per table of ``writes``; lazy, no effects. Raises ``Unreadable``
+        where some clusters can't be read: it is called again without them.
     gate : callable, optional
-        ``gate(inputs and outputs as stored, run)``, called after the tables are written; raises to stop the run
-        (exit code 3; 2 where the configuration names what is not there).
+        ``gate(inputs and outputs as stored, run)``, called after the tables are written; returns the clusters that
+        may not go on (exit code 3; 2 where the configuration names what is not there).
+    report : callable, optional
+        ``report(inputs and outputs as stored, run)`` writes files about every cluster, also of those that are refused.
     publish : callable, optional
-        ``publish(outputs as stored, run)`` writes files, after the gate.
+        ``publish(inputs and outputs as stored, run)`` writes the files of the clusters that passed the gate.
     ahead : callable, optional
         What may be done while earlier stages run: imports that take seconds.
     """
@@ -44,6 +64,7 @@ class Stage:
     reads: tuple[str, ...]
     writes: tuple[str, ...]
     build: Callable[[Frames, Run], Frames]
-    gate: Callable[[Frames, Run], None] | None = None
+    gate: Callable[[Frames, Run], Refusals] | None = None
+    report: Callable[[Frames, Run], None] | None = None
     publish: Callable[[Frames, Run], None] | None = None
     ahead: Callable[[], object] | None = None

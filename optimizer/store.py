@@ -5,22 +5,22 @@ equals the one that ``runs`` recorded (docs/decisions/0002-idempotent-runs.md).
 """
 
 import os
-import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import threading
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 from delta.tables import DeltaTable
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructField
 
 import schemas
-from optimizer.errors import BallastError, StageError
+from optimizer import locks, places
+from optimizer.delta_errors import again, one_line
+from optimizer.errors import StageError
+from optimizer.fingerprint import fingerprint_of
 from schemas.table import Table, conform, small_frame
 
 # Which stage writes a table: named when the table is missing.
@@ -105,6 +105,8 @@ class Store:
         self._touched: set[tuple[str, str]] = set()
         self._records: dict[str, dict[str, RunRecord]] = {}
         self._written: dict[tuple[str, str], tuple[int, str]] = {}
+        self._withdrawn: set[tuple[str, str]] = set()
+        self._withdrawing = threading.Lock()
         self._keeps_rows = keeps_rows
         self._rows: dict[tuple[str, int, str], DataFrame] = {}
 
@@ -124,16 +126,23 @@ class Store:
         """
         if table in self._ensured:
             return
-        contract = _contract(table)
-        with _one_line(table):
-            builder = DeltaTable.createIfNotExists(self.spark).location(self.path(table))
-            builder = builder.addColumns(contract.schema).comment(contract.doc)
-            for name, value in _PROPERTIES.items():
-                builder = builder.property(name, value)
-            for name, expression in contract.checks:
-                builder = builder.property(f"delta.constraints.{name}", expression)
-            builder.execute()
+        with one_line(table), self._alone(table):
+            again(lambda: self._create(_contract(table)))
         self._ensured.add(table)
+
+    def _create(self, contract: Table) -> None:
+        builder = DeltaTable.createIfNotExists(self.spark).location(self.path(contract.name))
+        builder = builder.addColumns(contract.schema).comment(contract.doc)
+        for name, value in _PROPERTIES.items():
+            builder = builder.property(name, value)
+        for name, expression in contract.checks:
+            builder = builder.property(f"delta.constraints.{name}", expression)
+        builder.execute()
+
+    def _alone(self, table: str) -> AbstractContextManager[None]:
+        """No other process changes the table meanwhile: on local disks Delta does not keep two commits apart."""
+        folder = places.local(self.warehouse)
+        return locks.exclusive(places.lock_of_table(folder, table)) if folder else nullcontext()
 
     def latest_version(self, table: str) -> int:
         """Version of the newest commit.
@@ -165,7 +174,7 @@ class Store:
             return self._rows[table, version, run_id]
         if not self.exists(table):
             raise _missing(table, self.warehouse)
-        with _one_line(table):
+        with one_line(table):
             reader = self.spark.read.format("delta").option("versionAsOf", version)
             return reader.load(self.path(table)).where(F.col("run_id") == run_id)
 
@@ -181,12 +190,14 @@ class Store:
         """
         contract = _contract(table)
         self.ensure(table)
-        with _one_line(table):
+        with one_line(table):
             # A checkpoint, not a cache: it also cuts the plan off, which each of the three uses would drag along.
             rows = conform(frame, contract).localCheckpoint()
-            fingerprint = _fingerprint(rows.coalesce(1) if few_rows else rows, contract, run_id)
+            fingerprint = fingerprint_of(rows.coalesce(1) if few_rows else rows, contract, run_id)
             known = self._known(table, run_id)
             is_same = known is not None and known[1] == fingerprint
+            if known and not is_same:
+                self._withdraw(table, run_id)
             version = known[0] if known and is_same else self._replace(table, rows, run_id)
         if self._keeps_rows and not (is_same and contract.volatile):
             self._rows[table, version, run_id] = rows
@@ -228,6 +239,47 @@ class Store:
     def rows(self, table: str, run_id: str) -> int:
         """How many rows of a run were written; 0 before."""
         return int(self._fingerprint_of(table, run_id).partition(":")[0] or 0)
+
+    def is_new(self, run_id: str) -> bool:
+        """Whether the run has begun here, so that no table held a row of it."""
+        return run_id in self._new_runs
+
+    def newest(self, table: str, run_id: str) -> list[Row]:
+        """The rows of a run as they are now; none where there is no table."""
+        if not self.exists(table):
+            return []
+        with one_line(table):
+            return self.spark.read.format("delta").load(self.path(table)).where(F.col("run_id") == run_id).collect()
+
+    def put(self, table: str, rows: Iterable[Mapping[str, Any]], *, replacing: str | None) -> None:
+        """Write rows that the driver holds in place of those that a condition selects, or beside what is there."""
+        self.ensure(table)
+        with one_line(table):
+            self._put(table, small_frame(self.spark, list(rows), _contract(table).schema), replacing)
+
+    def remove(self, stages: Collection[str], run_id: str) -> None:
+        """Delete the rows of a run that some stages wrote, and before them the records of these stages."""
+        for stage in stages:
+            self._withdraw_record(run_id, stage)
+            self._records[run_id].pop(stage, None)
+        tables = [table for table, stage in WRITERS.items() if stage in stages and self.exists(table)]
+        with ThreadPoolExecutor(_WRITERS_AT_ONCE) as pool:
+            list(pool.map(lambda table: self._delete(table, f"run_id = {_literal(run_id)}"), tables))
+
+    def _delete(self, table: str, where: str) -> None:
+        with one_line(table), self._alone(table):
+            DeltaTable.forPath(self.spark, self.path(table)).delete(where)
+
+    def _withdraw(self, table: str, run_id: str) -> None:
+        """Before rows change that a stage's record names: a run that ends now must not find them named by it."""
+        if (table, run_id) not in self._written:
+            self._withdraw_record(run_id, WRITERS[table])
+
+    def _withdraw_record(self, run_id: str, stage: str) -> None:
+        with self._withdrawing:
+            if (run_id, stage) not in self._withdrawn and self.run_record(run_id, stage):
+                self._delete("runs", f"run_id = {_literal(run_id)} AND stage = {_literal(stage)}")
+                self._withdrawn.add((run_id, stage))
 
     def begin(self, *, run_id: str, code_version: str, config_hash: str, config_json: str) -> None:
         """Note in ``runs`` that a run will write, unless it holds the run; to be called before the run's first write.
@@ -278,7 +330,7 @@ class Store:
             writes=dict(sorted(writes.items())),
             fingerprints={name: self._fingerprint_of(name, run_id) for name in sorted(writes)},
         )
-        if self.run_record(run_id, stage) != record:
+        if self.run_record(run_id, stage) != record or (run_id, stage) in self._withdrawn:
             self._save(record)
         return record
 
@@ -287,10 +339,12 @@ class Store:
         row = {"cluster_id": "*", **{name: getattr(record, name) for name in record.__dataclass_fields__}}
         frame = small_frame(self.spark, [row], _contract("runs").schema)
         where = f"run_id = {_literal(record.run_id)} AND stage = {_literal(record.stage)}"
-        known = self.run_record(record.run_id, record.stage) is not None
-        with _one_line("runs"):
+        place = (record.run_id, record.stage)
+        known = self.run_record(*place) is not None and place not in self._withdrawn
+        with one_line("runs"):
             self._put("runs", frame, where if known else None)
         self._records[record.run_id][record.stage] = record
+        self._withdrawn.discard(place)
 
     def _replace(self, table: str, rows: DataFrame, run_id: str) -> int:
         """Append where the run has no rows yet (a fifth of the time of a replacement), else replace them."""
@@ -305,7 +359,8 @@ class Store:
     def _put(self, table: str, rows: DataFrame, where: str | None) -> None:
         writer = rows.write.format("delta")
         writer = writer.mode("append") if where is None else writer.mode("overwrite").option("replaceWhere", where)
-        writer.save(self.path(table))
+        with self._alone(table):
+            again(lambda: writer.save(self.path(table)))
 
     def _known(self, table: str, run_id: str) -> tuple[int, str] | None:
         """Version and fingerprint of a run's rows, as written here or as recorded."""
@@ -345,42 +400,3 @@ def _literal(text: str) -> str:
     """A SQL string literal."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
-
-
-def _fingerprint(rows: DataFrame, contract: Table, run_id: str) -> str:
-    """Count and hash of the rows in one pass, in any order; the key and the run id are checked on the way."""
-    stable = [c for c in contract.columns if c.name not in contract.volatile]
-    row_hash = F.xxhash64(*_with_null_flags(stable))
-    key_hash = F.xxhash64(*_with_null_flags(c for c in contract.columns if c.name in contract.full_key))
-    found: Any = rows.agg(
-        F.count("*").alias("rows"),
-        F.sum(row_hash.cast("decimal(38,0)")).alias("content"),
-        F.count_distinct(key_hash).alias("keys"),
-        F.count_if(F.col("run_id") != run_id).alias("foreign"),
-    ).first()
-    if found.foreign:
-        raise BallastError(f"table {contract.name}: {found.foreign} rows carry another run id than {run_id!r}")
-    if found.keys != found.rows:
-        key = ", ".join(contract.full_key)
-        raise BallastError(f"table {contract.name}: {found.rows - found.keys} rows repeat the key ({key})")
-    return f"{found.rows}:{found.content or 0}"
-
-
-def _with_null_flags(columns: Iterable[StructField]) -> list[Column]:
-    """Columns to hash; xxhash64 skips nulls: without the flags, (null, 'a') and ('a', null) would be one."""
-    listed = list(columns)
-    return [F.col(c.name) for c in listed] + [F.col(c.name).isNull() for c in listed if c.nullable]
-
-
-@contextmanager
-def _one_line(table: str) -> Iterator[None]:
-    """Turn what Spark and Delta throw into one clear line: the last of their named conditions, the most precise."""
-    try:
-        yield
-    except (PySparkException, Py4JJavaError) as error:
-        text = str(error)
-        told = re.findall(r"\[[A-Z][A-Z_.]+\][^\n]*", text) or re.findall(
-            r"^(?:Caused by)?: ([^\n]+)", text, re.MULTILINE
-        )
-        told = told or text.splitlines()[:1]
-        raise BallastError(f"table {table}: {' '.join(told[-1:])}") from error

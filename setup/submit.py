@@ -1,6 +1,7 @@
 """What ./spark-submit.sh runs: prepares the environment once, zips the packages, and becomes Spark's spark-submit."""
 
 import ast
+import fcntl
 import os
 import re
 import shlex
@@ -132,9 +133,15 @@ def help_command(job: Path) -> list[str]:
 def _run(command: list[str], environ: Mapping[str, str]) -> int:
     """Become the command; only show it where BALLAST_DRY_RUN is set."""
     if not environ.get("BALLAST_DRY_RUN"):
+        _append(sys.stderr.fileno())
         os.execve(command[0], command, environ)
     print(shlex.join(command))
     return 0
+
+
+def _append(descriptor: int) -> None:
+    """Let every process write at the end: Java and the driver open the same file, each with a position of its own."""
+    fcntl.fcntl(descriptor, fcntl.F_SETFL, fcntl.fcntl(descriptor, fcntl.F_GETFL) | os.O_APPEND)
 
 
 def submit(line: CommandLine, environ: Mapping[str, str] = os.environ) -> int:

@@ -11,7 +11,7 @@ from optimizer.errors import AuditFailed, KafkaError
 from optimizer.frames.gather import Tables, gathered, tables_of
 from optimizer.kafka.execute import check_execute
 from optimizer.settings import MoveLimit, Settings
-from optimizer.stages import Frames, Run
+from optimizer.stages import Frames, Refusals, Run
 
 _CLAIMED = ("moved_bytes", "replicas_moved", "leader_changes", "partitions_changed", "bound_bytes")
 
@@ -98,14 +98,8 @@ def audit_cluster(group: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["cluster_id", "message"])
 
 
-def gate(frames: Frames, run: Run) -> None:
-    """Audit every cluster from its documents, and refuse what Kafka's tool would refuse.
-
-    Raises
-    ------
-    AuditFailed
-        One paragraph for each cluster that does not pass.
-    """
+def gate(frames: Frames, run: Run) -> Refusals:
+    """Audit every cluster from its documents: those that do not pass, or that Kafka's tool would refuse."""
     judged = {name: frames[name] for name in ("instance", "instance_brokers", "plan_summary", "findings")}
     judged["documents"] = frames["documents"].filter("kind IN ('reassignment', 'rollback')")
     settings = run.settings
@@ -114,6 +108,7 @@ def gate(frames: Frames, run: Run) -> None:
         return audit_cluster(group, settings=settings)
 
     failed = gathered(judged).groupBy("cluster_id").applyInPandas(of_cluster, "cluster_id string, message string")
-    rows = failed.orderBy("cluster_id", "message").collect()
-    if rows:
-        raise AuditFailed("\n".join(f"cluster {row.cluster_id}: {row.message}" for row in rows))
+    told: dict[str, list[str]] = {}
+    for row in failed.orderBy("cluster_id", "message").collect():
+        told.setdefault(row.cluster_id, []).append(f"cluster {row.cluster_id}: {row.message}")
+    return {cluster: AuditFailed("\n".join(messages)) for cluster, messages in told.items()}

@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import shutil
 from collections.abc import Iterable
 from itertools import groupby
 from operator import attrgetter
@@ -11,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from optimizer import folders
 from optimizer.emit.documents import documents
 from optimizer.emit.model import ClusterPlan
 from optimizer.frames.audit_gate import gate
@@ -21,7 +21,7 @@ from optimizer.stages import Frames, Run
 from schemas.output import DOCUMENTS
 from schemas.table import conform
 
-__all__ = ["READS", "build", "gate", "publish", "written_paths"]
+__all__ = ["READS", "build", "gate", "has_reassignment", "publish", "written_paths"]
 
 READS = (
     "plan",
@@ -96,37 +96,28 @@ def build(inputs: Frames, run: Run) -> Frames:
     return {"documents": conform(made, DOCUMENTS)}
 
 
-def _replace_folder(new: Path, target: Path) -> None:
-    """Put a finished folder in place of an older one; whoever looks sees the one or the other, whole."""
-    old = target.with_name(f".{target.name}.old")
-    shutil.rmtree(old, ignore_errors=True)
-    if target.exists():
-        target.rename(old)
-    new.rename(target)
-    shutil.rmtree(old, ignore_errors=True)
-
-
 def _write_cluster(folder: Path, cluster_id: str, rows: Iterable[Any]) -> None:
-    partial_folder = folder / f".{cluster_id}.partial"
-    shutil.rmtree(partial_folder, ignore_errors=True)
+    unfinished = folders.partial(folder, cluster_id)
     for row in rows:
-        target = partial_folder / Path(row.path).relative_to(cluster_id)
+        target = unfinished / Path(row.path).relative_to(cluster_id)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(row.content, encoding="utf-8", newline="\n")
-    _replace_folder(partial_folder, folder / cluster_id)
+    folders.swap_in(unfinished, folder / cluster_id)
 
 
 def publish(frames: Frames, run: Run) -> None:
     """Write the documents below ``<output>/<run_id>/<cluster_id>``, each cluster's folder at once."""
-    folder = Path(run.settings.storage.output) / run.run_id
     rows = frames["documents"].repartition(1).sortWithinPartitions("cluster_id", "path").toLocalIterator()
     for cluster_id, of_cluster in groupby(rows, key=attrgetter("cluster_id")):
-        _write_cluster(folder, cluster_id, of_cluster)
+        _write_cluster(run.folder, cluster_id, of_cluster)
 
 
-def written_paths(run: Run) -> str:
-    """What a run prints at its end: the summary of every cluster, and the folder that their files are in."""
-    folder = Path(run.settings.storage.output) / run.run_id
-    written = [folder / cluster.id / "summary.txt" for cluster in run.settings.clusters]
-    texts = [path.read_text(encoding="utf-8") for path in written]
-    return "\n".join([*texts, f"Files are below {folder}{os.sep}\n"])
+def has_reassignment(run: Run, cluster_id: str) -> bool:
+    """Whether the published plan of a cluster holds anything to execute."""
+    return any((run.folder / cluster_id).rglob("reassignment*.json"))
+
+
+def written_paths(run: Run, clusters: Iterable[str]) -> str:
+    """What a run prints at its end: the summary of each published cluster, and the folder that their files are in."""
+    texts = [(run.folder / cluster / "summary.txt").read_text(encoding="utf-8") for cluster in clusters]
+    return "\n".join([*texts, f"Files are below {run.folder}{os.sep}\n"]) if texts else ""

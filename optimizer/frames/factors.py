@@ -1,9 +1,9 @@
 """Replication factors in the snapshot: which one is asked for a topic, and what to do where patterns disagree."""
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from optimizer.errors import ConfigError
+from optimizer.errors import BallastError, ConfigError
 from optimizer.frames.pins import matches
 from optimizer.settings import Settings
 from optimizer.topic_wishes import TopicFactor
@@ -46,31 +46,25 @@ def refused_factor() -> Column:
     )
 
 
-def check_factors(replicas: DataFrame, settings: Settings) -> None:
-    """Refuse patterns that ask different factors for one topic.
-
-    Raises
-    ------
-    ConfigError
-        Names the first topics with the patterns that match them.
-    """
+def check_factors(replicas: DataFrame, settings: Settings) -> dict[str, BallastError]:
+    """Clusters where patterns ask different factors for one topic: the first topics, with the patterns."""
     if all(len({one.factor for one in factors}) < 2 for factors in settings.replication_factors().values()):
-        return
+        return {}
     said = [
         F.when(_matched(c, one), F.struct(F.lit(one.factor).alias("factor"), F.lit(one.topics).alias("pattern")))
         for c, factors in _asked(settings).items()
         for one in factors
     ]
     topics = replicas.select("cluster_id", "topic").distinct().withColumn("said", F.array_compact(F.array(*said)))
-    torn = topics.where(F.size(F.array_distinct("said.factor")) > 1).orderBy("cluster_id", "topic")
-    rows = torn.limit(_NAMED).collect()
-    if rows:
-        told = "; ".join(
-            f"{row.topic} of cluster {row.cluster_id}: "
-            + ", ".join(f"{one.factor} by {one.pattern!r}" for one in row.said)
-            for row in rows
-        )
-        raise ConfigError(f"replication_factors ask different factors for one topic: {told}; let one pattern match it")
+    place = F.row_number().over(Window.partitionBy("cluster_id").orderBy("topic"))
+    torn = topics.where(F.size(F.array_distinct("said.factor")) > 1).withColumn("place", place)
+    rows = torn.where(F.col("place") <= _NAMED).orderBy("cluster_id", "topic").collect()
+    told: dict[str, list[str]] = {}
+    for row in rows:
+        asked = ", ".join(f"{one.factor} by {one.pattern!r}" for one in row.said)
+        told.setdefault(row.cluster_id, []).append(f"{row.topic} of cluster {row.cluster_id}: {asked}")
+    what, remedy = "replication_factors ask different factors for one topic", "let one pattern match it"
+    return {cluster: ConfigError(f"{what}: {'; '.join(some)}; {remedy}") for cluster, some in told.items()}
 
 
 def _asked(settings: Settings) -> dict[str, tuple[TopicFactor, ...]]:

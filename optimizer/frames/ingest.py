@@ -13,7 +13,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from optimizer.errors import ConfigError, InputError
+from optimizer.errors import BallastError, ConfigError, InputError, Unreadable
 from optimizer.frames.listing import File, copies_of, files_of, root_of
 from optimizer.frames.metrics import literal_path, read_metrics
 from optimizer.frames.names import known_of_records, names_any, refuse_unknown
@@ -21,7 +21,7 @@ from optimizer.frames.texts import empty_files, parsed
 from optimizer.frames.typed import SAMPLE
 from optimizer.frames.wishes import without_wishes
 from optimizer.settings import ClusterInput
-from optimizer.stages import Frames, Run
+from optimizer.stages import Frames, Refusals, Run
 from schemas.bronze import BRONZE_METRICS, BRONZE_RECORDS
 from schemas.table import conform, small_frame
 from sources import kafka_live, metrics_csv
@@ -37,13 +37,13 @@ def build(inputs: Frames, run: Run) -> Frames:
     Raises
     ------
     ConfigError
-        When the configuration names no cluster, or a time that is none.
-    InputError
-        When a folder is missing or empty.
+        When the configuration names no cluster.
+    Unreadable
+        When a folder is missing or empty, or a live cluster does not answer: names each such cluster.
     """
     if not run.settings.clusters:
         raise ConfigError("no cluster is configured: add a [[clusters]] table, or give --input FOLDER")
-    clusters = [_cluster(run, cluster) for cluster in run.settings.clusters]
+    clusters = _all_or_who_failed(run)
     records = reduce(DataFrame.unionByName, [frame for records, _ in clusters for frame in records])
     metrics = reduce(
         DataFrame.unionByName, [frame for _, metrics in clusters for frame in metrics], _no_metrics(run.spark)
@@ -51,15 +51,22 @@ def build(inputs: Frames, run: Run) -> Frames:
     return {"bronze_records": records, "bronze_metrics": metrics}
 
 
-def gate(frames: Frames, run: Run) -> None:
-    """Refuse brokers and racks that no record names: minutes before the snapshot would.
+def gate(frames: Frames, run: Run) -> Refusals:
+    """Clusters whose policy names brokers or racks that no record names: minutes before the snapshot would."""
+    return refuse_unknown(known_of_records(frames["bronze_records"]), run.settings) if names_any(run.settings) else {}
 
-    Raises
-    ------
-    ConfigError
-    """
-    if names_any(run.settings):
-        refuse_unknown(known_of_records(frames["bronze_records"]), run.settings)
+
+def _all_or_who_failed(run: Run) -> list[tuple[list[DataFrame], list[DataFrame]]]:
+    """Records and samples of every cluster; raises for all of those that can't be read."""
+    read, failed = [], {}
+    for cluster in run.settings.clusters:
+        try:
+            read.append(_cluster(run, cluster))
+        except BallastError as error:
+            failed[cluster.id] = error
+    if failed:
+        raise Unreadable(failed)
+    return read
 
 
 def _cluster(run: Run, cluster: ClusterInput) -> tuple[list[DataFrame], list[DataFrame]]:
@@ -87,7 +94,8 @@ def _cluster(run: Run, cluster: ClusterInput) -> tuple[list[DataFrame], list[Dat
             records.append(_as_bronze(_as_malformed(broken, allowed=allowed), run, cluster, captured_at))
     if cluster.bootstrap_servers:
         now = datetime.now(tz=UTC).replace(microsecond=0)
-        records.append(_as_bronze(_live(run.spark, cluster), run, cluster, now))
+        live = _live(run.spark, cluster, at_once=len(run.settings.clusters) > 1)
+        records.append(_as_bronze(live, run, cluster, now))
     if cluster.input and any(file.has_replicas for file in files):
         are_state = run.settings.quality.assignment_is_state
         records = [without_wishes(reduce(DataFrame.unionByName, records), are_state=are_state)]
@@ -125,13 +133,7 @@ def _captured_at(cluster: ClusterInput, files: list[File]) -> datetime:
     if not cluster.captured_at:
         newest = max(file.modified for file in files)
         return newest.replace(microsecond=0).astimezone(UTC)
-    try:
-        given = datetime.fromisoformat(cluster.captured_at)
-    except ValueError as error:
-        raise ConfigError(
-            f"[[clusters]] {cluster.id!r} captured_at = {cluster.captured_at!r} is no time: "
-            "write it like 2026-01-31T02:00:00Z"
-        ) from error
+    given = datetime.fromisoformat(cluster.captured_at)
     return (given if given.tzinfo else given.replace(tzinfo=UTC)).astimezone(UTC)
 
 
@@ -174,11 +176,19 @@ def _as_malformed(broken: DataFrame, *, allowed: tuple[str, ...]) -> DataFrame:
     )
 
 
-def _live(spark: SparkSession, cluster: ClusterInput) -> DataFrame:
-    """Records of a live cluster; the file of client properties goes by its path: secrets are no options."""
+def _live(spark: SparkSession, cluster: ClusterInput, *, at_once: bool) -> DataFrame:
+    """Records of a live cluster; the file of client properties goes by its path: secrets are no options.
+
+    Asked ``at_once``, what it raises is said of this cluster alone.
+    """
     kafka_live.register(spark)
     reader = spark.read.format(kafka_live.FORMAT).option("bootstrap.servers", cluster.bootstrap_servers)
     if cluster.client_config:
         reader = reader.option("client.config", cluster.client_config)
     order = Window.partitionBy("source").orderBy("kind", "payload", "line")
-    return reader.load().withColumn("ordinal", F.row_number().over(order) - 1)
+    try:
+        records = reader.load().withColumn("ordinal", F.row_number().over(order) - 1)
+        return records.localCheckpoint() if at_once else records
+    except (PySparkException, Py4JJavaError) as error:
+        told = f"cannot read kafka://{cluster.bootstrap_servers}: {str(error).splitlines()[0]}"
+        raise kafka_live.unwrapped(error) or InputError(told) from error

@@ -1,13 +1,13 @@
 """Brokers and racks that the policy names must be known: refused after ingest where that is certain, or in snapshot."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from optimizer.errors import ConfigError
+from optimizer.errors import BallastError, ConfigError
 from optimizer.frames.typed import SAMPLE, typed
 from optimizer.settings import BROKER_LISTS, Settings
 
@@ -58,24 +58,23 @@ def _known(named: DataFrame) -> dict[str, Known]:
     return {row.cluster_id: Known(tuple(row.broker_id), tuple(row.rack)) for row in rows}
 
 
-def refuse_unknown(known: Mapping[str, Known], settings: Settings) -> None:
-    """Refuse lists of brokers and pins that name what a cluster has not.
-
-    Raises
-    ------
-    ConfigError
-        Names the list or the pin, the broker or rack, and those that are known.
-    """
-    for cluster_id, one in known.items():
-        for name in BROKER_LISTS:
-            _refuse(name, settings.brokers_listed(name)[cluster_id], one.brokers, cluster_id)
-        for pin in settings.pins()[cluster_id]:
-            _refuse(f"the pin of {pin.topics!r}", pin.brokers, one.brokers, cluster_id, kind="brokers ")
-            _refuse(f"the pin of {pin.topics!r}", pin.racks, one.racks, cluster_id, kind="racks ")
+def refuse_unknown(known: Mapping[str, Known], settings: Settings) -> dict[str, BallastError]:
+    """Clusters whose lists of brokers or pins name what they have not: the list or the pin, and what is known."""
+    told = {cluster_id: tuple(_unknown(cluster_id, one, settings)) for cluster_id, one in known.items()}
+    return {cluster_id: ConfigError(*problems) for cluster_id, problems in told.items() if problems}
 
 
-def _refuse(who: str, wanted: tuple[_Name, ...], known: tuple[_Name, ...], cluster_id: str, *, kind: str = "") -> None:
+def _unknown(cluster_id: str, known: Known, settings: Settings) -> Iterator[str]:
+    for name in BROKER_LISTS:
+        yield from _told(name, settings.brokers_listed(name)[cluster_id], known.brokers, cluster_id)
+    for pin in settings.pins()[cluster_id]:
+        yield from _told(f"the pin of {pin.topics!r}", pin.brokers, known.brokers, cluster_id, kind="brokers ")
+        yield from _told(f"the pin of {pin.topics!r}", pin.racks, known.racks, cluster_id, kind="racks ")
+
+
+def _told(
+    who: str, wanted: tuple[_Name, ...], known: tuple[_Name, ...], cluster_id: str, *, kind: str = ""
+) -> Iterator[str]:
     unknown = sorted(set(wanted) - set(known))
     if unknown:
-        told = f"{who} names {kind}{unknown}, which cluster {cluster_id} has not; known are {list(known)}"
-        raise ConfigError(told)
+        yield f"{who} names {kind}{unknown}, which cluster {cluster_id} has not; known are {list(known)}"

@@ -1,8 +1,9 @@
 """PLAN: current, Kafka's default and proposed lists side by side, cut into waves, throttled, balanced and summed up."""
 
+from collections.abc import Sequence
 from functools import partial
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from optimizer.errors import AuditFailed
@@ -10,7 +11,8 @@ from optimizer.frames.balance import with_balance
 from optimizer.frames.figures import summarise
 from optimizer.frames.scheduling import SCHEDULED, schedule_cluster, wave_rows
 from optimizer.frames.throttling import throttle_rows
-from optimizer.stages import Frames, Run
+from optimizer.settings import Settings
+from optimizer.stages import Frames, Refusals, Run
 from schemas.output import BROKER_BALANCE, PLAN, PLAN_SUMMARY, THROTTLES, WAVES
 from schemas.planning import INTS
 from schemas.table import conform
@@ -92,23 +94,20 @@ def build(inputs: Frames, run: Run) -> Frames:
     }
 
 
-def gate(frames: Frames, run: Run) -> None:
-    """Refuse a plan that no order of copies keeps within the disks.
+def gate(frames: Frames, run: Run) -> Refusals:
+    """Clusters whose plan no order of copies keeps within the disks: the first partitions, and the remedy."""
+    place = F.row_number().over(Window.partitionBy("cluster_id").orderBy("topic", "partition"))
+    stuck = frames["plan"].filter("is_changed AND wave IS NULL").withColumn("place", place)
+    first: dict[str, list[str]] = {}
+    for row in stuck.filter(F.col("place") <= _NAMED + 1).orderBy(*_KEY).collect():
+        first.setdefault(row.cluster_id, []).append(f"{row.cluster_id}: {row.topic}-{row.partition}")
+    return {cluster: _no_order(names, run.settings) for cluster, names in first.items()}
 
-    Raises
-    ------
-    AuditFailed
-        Names partitions and the remedy.
-    """
-    stuck = frames["plan"].filter("is_changed AND wave IS NULL").orderBy(*_KEY)
-    first = stuck.limit(_NAMED + 1).collect()
-    if not first:
-        return
-    named = ", ".join(f"{row.cluster_id}: {row.topic}-{row.partition}" for row in first[:_NAMED])
-    more = ", ..." if len(first) > _NAMED else ""
-    headroom = run.settings.policy.disk_headroom
-    fixed = " or set [schedule] waves = 0" if run.settings.schedule.waves else ""
-    raise AuditFailed(
+
+def _no_order(names: Sequence[str], settings: Settings) -> AuditFailed:
+    named, more = ", ".join(names[:_NAMED]), ", ..." if len(names) > _NAMED else ""
+    fixed = " or set [schedule] waves = 0" if settings.schedule.waves else ""
+    return AuditFailed(
         f"no order of copies keeps every disk under its limit while both copies exist: {named}{more}; "
-        f"lower [policy] disk_headroom (now {headroom:g}), add disk{fixed}"
+        f"lower [policy] disk_headroom (now {settings.policy.disk_headroom:g}), add disk{fixed}"
     )

@@ -5,13 +5,13 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from optimizer.errors import ConfigError
+from optimizer.errors import BallastError, ConfigError
 from optimizer.frames.factors import check_factors, refused_factor, with_asked
 from optimizer.frames.names import known_of_brokers, names_any, refuse_unknown
 from optimizer.frames.pins import PIN_LEAVES, matches, pinned_topics, with_pins
 from optimizer.frames.topic_spread import with_topic_most
 from optimizer.settings import Settings
-from optimizer.stages import Frames, Run
+from optimizer.stages import Frames, Refusals, Run
 from schemas.planning import INSTANCE, INSTANCE_BROKERS
 from schemas.table import conform
 
@@ -23,19 +23,8 @@ _PLACEMENT_RULE = "confluent.placement.constraints"
 
 
 def build(inputs: Frames, run: Run) -> Frames:
-    """Apply the policy to brokers and partitions.
-
-    Raises
-    ------
-    ConfigError
-        When a list or a pin names what the cluster has not, patterns ask different replication factors for a topic, or
-        the policy leaves a cluster without a broker that may hold replicas.
-    """
+    """Apply the policy to brokers and partitions."""
     brokers = plan_brokers(inputs["brokers"], inputs["replicas"], run.settings)
-    if names_any(run.settings):
-        refuse_unknown(known_of_brokers(inputs["brokers"]), run.settings)
-    _check_open(brokers)
-    check_factors(inputs["replicas"], run.settings)
     partitions = plan_partitions(inputs, brokers, run.settings)
     return {
         "instance": conform(partitions, INSTANCE),
@@ -43,14 +32,24 @@ def build(inputs: Frames, run: Run) -> Frames:
     }
 
 
-def _check_open(brokers: DataFrame) -> None:
+def gate(frames: Frames, run: Run) -> Refusals:
+    """Clusters that the policy does not fit.
+
+    A list or a pin names what the cluster has not, no broker may hold replicas, or patterns ask different replication
+    factors for a topic.
+    """
+    unknown = refuse_unknown(known_of_brokers(frames["brokers"]), run.settings) if names_any(run.settings) else {}
+    torn = check_factors(frames["replicas"], run.settings)
+    return torn | _without_open(frames["instance_brokers"]) | unknown
+
+
+def _without_open(brokers: DataFrame) -> dict[str, BallastError]:
+    """Clusters without a broker that may hold replicas."""
     rows = brokers.groupBy("cluster_id").agg(F.bool_or("accepts_replicas").alias("is_open")).collect()
     closed = sorted(row.cluster_id for row in rows if not row.is_open)
-    if closed:
-        raise ConfigError(
-            f"no broker of {closed} may hold replicas: every one is drained, excluded, cordoned, fenced, dead, or in "
-            "trouble (table brokers, closed_reason); drain or exclude fewer brokers"
-        )
+    why = "every one is drained, excluded, cordoned, fenced, dead, or in trouble (table brokers, closed_reason)"
+    remedy = "drain or exclude fewer brokers"
+    return {one: ConfigError(f"no broker of {[one]} may hold replicas: {why}; {remedy}") for one in closed}
 
 
 def plan_brokers(brokers: DataFrame, replicas: DataFrame, settings: Settings) -> DataFrame:

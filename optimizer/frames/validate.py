@@ -19,7 +19,7 @@ from optimizer.frames.metrics import from_records, partition_rates, resolve_topi
 from optimizer.frames.rules import set_aside
 from optimizer.frames.typed import typed
 from optimizer.settings import Settings
-from optimizer.stages import Frames, Run
+from optimizer.stages import Frames, Refusals, Run
 from optimizer.units import plural
 from schemas.bronze import INPUT_FINDINGS, QUALITY_RESULTS, QUARANTINE
 from schemas.silver import BROKERS, LOG_DIRS, PARTITION_LOAD, REPLICAS, TOPICS
@@ -164,29 +164,27 @@ def _quarantine(frames: Sequence[DataFrame]) -> DataFrame:
     return conform(rows.groupBy(*QUARANTINE.full_key).agg(*told.values()), QUARANTINE)
 
 
-def gate(frames: Frames, run: Run) -> None:
-    """Stop the run when a critical expectation failed.
+def gate(frames: Frames, run: Run) -> Refusals:
+    """Clusters of which a critical expectation failed.
 
-    Raises
-    ------
-    QualityGateFailed
-        Names what could not be read, then every failed rule with count, examples and remedy; the Data Docs are written
-        all the same.
+    Each names what could not be read, then every failed rule with count, examples and remedy.
     """
     failed = frames["quality_results"].where("severity = 'critical' AND NOT success")
     rows = failed.orderBy("cluster_id", "table_name", "rule").collect()
     if not rows:
-        return
-    publish(frames, run)
-    clusters = sorted({row.cluster_id for row in rows})
-    told = _unread(frames["quarantine"].where(F.col("cluster_id").isin(clusters)))
+        return {}
+    broken: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        broken.setdefault(row.cluster_id, []).append(row.asDict())
     examples = _examples(frames["quarantine"])
-    told += [_told(row.asDict(), examples.get((row.cluster_id, row.rule), [])) for row in rows]
-    raise QualityGateFailed(
-        f"the data can't be planned on: {plural(len(rows), 'broken rule')}\n"
-        + "\n".join(told)
-        + f"\nall rows: table quarantine, run {run.run_id!r}; results: {_docs_folder(run) / 'index.html'}"
-    )
+    end = f"all rows: table quarantine, run {run.run_id!r}; results: {_docs_folder(run) / 'index.html'}"
+    refused = {}
+    for cluster, rules in broken.items():
+        unread = _unread(frames["quarantine"].where(F.col("cluster_id") == cluster))
+        head = f"the data can't be planned on: {plural(len(rules), 'broken rule')}"
+        told = [_told(rule, examples.get((cluster, rule["rule"]), [])) for rule in rules]
+        refused[cluster] = QualityGateFailed("\n".join([head, *unread, *told, end]))
+    return refused
 
 
 def _unread(quarantine: DataFrame) -> list[str]:

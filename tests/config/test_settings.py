@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from optimizer.cli import parser, run_id_of, settings_of
+from optimizer.cli import checked, parser, run_id_of, settings_of
 from optimizer.configuration import build, merge, read_toml
 from optimizer.errors import ConfigError
 from optimizer.settings import NO_LIMIT, MoveLimit, Settings
@@ -122,6 +122,10 @@ def test_default_file_says_what_the_code_defaults_to() -> None:
             r"give drain_brokers in the \[\[clusters\]\] table that it is meant for",
         ),
         ({"clusters": [{"id": "a/b", "input": "x"}]}, "use letters, digits"),
+        ({"clusters": [{"id": "data_docs", "input": "x"}]}, "folders of a run have that name; choose another"),
+        ({"clusters": [{"id": "superseded-a-1", "input": "x"}]}, "folders of a run have that name; choose another"),
+        ({"clusters": [{"input": "x"}]}, r"^\[\[clusters\]\]: id is missing$"),
+        ({"clusters": [{"id": "a", "input": "x", "captured_at": "yesterday"}]}, "captured_at = 'yesterday' is no time"),
         ({"clusters": [{"id": "a", "input": "x"}, {"id": "a", "input": "y"}]}, "name each cluster once"),
     ],
 )
@@ -129,6 +133,73 @@ def test_nonsense_is_refused(content: dict[str, object], told: str) -> None:
     """Unknown names, wrong types and values out of range are errors that say what is wanted."""
     with pytest.raises(ConfigError, match=told):
         build(merge(DEFAULTS, content))
+
+
+def test_all_that_is_wrong_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Knobs of the file and of options, folders that can't be written and the run id: one message, a line each."""
+    monkeypatch.setenv("BALLAST_HOME", str(HOME))
+    file, taken = tmp_path / "c.toml", tmp_path / "taken"
+    taken.write_text("a file")
+    file.write_text(
+        '[[clusters]]\nid = "a"\ninput = "x"\nmax_moves = -1\nkind = 7\n'
+        "[policy]\ndisk_band = '5%'\nmove_price = -1\nin_band = -1\n[solver]\nrounds = 0\nlp_seconds = 0\n"
+    )
+    words = ("--config", str(file), "--set", "rounds", "--set", "emit.throttle_style=none", "--run-id", "a/b")
+    with pytest.raises(ConfigError) as caught:
+        checked(["ingest"], parser("test").parse_args(words))
+    told = str(caught.value).splitlines()
+    assert told[0] == f"{len(told) - 1} things are to be mended:"
+    wanted = (
+        "--run-id 'a/b': use letters",
+        "--set rounds: write SECTION.KEY=VALUE",
+        f"{file}: [policy] disk_band = '5%': expected a number",
+        f"{file}: [policy] move_price = -1.0 is not usable",
+        f"{file}: [policy] in_band = -1.0 is not usable",
+        f"{file}: [solver] rounds = 0 is not usable",
+        f"{file}: [solver] lp_seconds = 0.0 is not usable",
+        "[emit] throttle_style = 'none' is not usable",
+        f"{file}: [[clusters]]: unknown ['kind']",
+        f"{file}: [clusters] max_moves = -1 is not usable",
+    )
+    assert len(told) == len(wanted) + 1
+    for start in wanted:
+        assert [line for line in told if line.startswith(f"- {start}")], start
+
+
+@pytest.mark.parametrize(
+    ("knob", "value", "told"),
+    [
+        ("output", "{taken}/out", r"^\[storage\] output: {taken}/out/r1 can't be written \({taken}: Not a directory\)"),
+        ("warehouse", "{taken}", r"^\[storage\] warehouse: {taken} can't be written \({taken}: Not a directory\)"),
+        (
+            "warehouse",
+            "/proc/tables",
+            r"^\[storage\] warehouse: /proc/tables can't be written \(/proc: .*: name",
+        ),
+        ("output", "s3a://bucket/plans", r"^\[storage\] output = 's3a://bucket/plans' .*: files are written to local"),
+        ("warehouse", "s3a://bucket/tables", None),
+        ("output", "{home}/new/out", None),
+    ],
+)
+def test_folders_are_tried_before_anything_starts(
+    knob: str, value: str, told: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What can't be written is refused with the reason; looking leaves nothing behind."""
+    monkeypatch.setenv("BALLAST_HOME", str(HOME))
+    taken, home = tmp_path / "taken", tmp_path / "home"
+    taken.write_text("a file")
+    home.mkdir()
+    places = {"output": str(home / "out"), "warehouse": str(home / "tables")}
+    places[knob] = value.format(taken=taken, home=home)
+    where = [word for name, folder in places.items() for word in (f"--{name}", folder)]
+    words = ("--cluster", "a", "--input", "x", "--run-id", "r1", *where)
+    options = parser("test").parse_args(words)
+    if told is None:
+        assert checked(["ingest"], options)[0].storage.output == places["output"]
+    else:
+        with pytest.raises(ConfigError, match=told.replace("{taken}", str(taken))):
+            checked(["ingest"], options)
+    assert list(home.iterdir()) == []
 
 
 def test_options_lie_over_the_file_over_the_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -282,5 +282,15 @@ def test_a_policy_that_cannot_be_met_is_refused(
     spark: SparkSession, silver: Frames, policy: dict[str, Any], told: str
 ) -> None:
     """Unknown brokers are named beside the known ones, and a cluster keeps a broker that may hold replicas."""
-    with pytest.raises(ConfigError, match=told):
-        built(spark, silver, **policy)
+    run = bronze.run_of(spark, bronze.settings_of(["c"], policy=Policy(**policy)))
+    refused = snapshot.gate({**silver, **snapshot.build(silver, run)}, run)
+    assert {name: type(error) for name, error in refused.items()} == {"c": ConfigError}
+    assert re.search(told, str(refused["c"]))
+
+
+def test_a_policy_that_can_be_met_is_let_through(spark: SparkSession, silver: Frames) -> None:
+    """Lists, pins and factors that name what the cluster has refuse nobody."""
+    factors = (TopicFactor(topics="orders.*", factor=2),)
+    policy = Policy(drain_brokers=(1,), pins=(Pin(topics="orders", brokers=(2, 3)),), replication_factors=factors)
+    run = bronze.run_of(spark, bronze.settings_of(["c"], policy=policy))
+    assert snapshot.gate({**silver, **snapshot.build(silver, run)}, run) == {}

@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 import schemas
+from optimizer import delta_errors
 from optimizer.errors import BallastError, StageError
 from optimizer.store import BEGIN, WRITERS, RunRecord, Store
 
@@ -115,6 +117,54 @@ def test_a_run_that_broke_off_before_its_record_is_replaced(spark: SparkSession,
     third = again.write("brokers", brokers(spark, {}, {"broker_id": 4}), run_id="r1")
     rows = [again.read("brokers", version=version, run_id="r1").collect() for version in (second, third)]
     assert [sorted(row.broker_id for row in found) for found in rows] == [[1, 3], [1, 4]]
+
+
+def test_rows_that_broke_off_are_not_taken_for_those_before(spark: SparkSession, store: Store) -> None:
+    """A run ends between its rows and its record: rows that were recorded before are written again."""
+    record(store, store.write("brokers", brokers(spark, {"rack": "a"}), run_id="r1"))
+    broken = Store(store.warehouse, spark)
+    broken.write("brokers", brokers(spark, {"rack": "b"}), run_id="r1")
+    assert Store(store.warehouse, spark).run_record("r1", "validate") is None
+    again = Store(store.warehouse, spark)
+    record(again, again.write("brokers", brokers(spark, {"rack": "a"}), run_id="r1"))
+    assert [row.rack for row in again.newest("brokers", "r1")] == ["a"]
+    assert again.run_record("r1", "validate") == Store(store.warehouse, spark).run_record("r1", "validate")
+
+
+def test_what_stages_wrote_is_removed(spark: SparkSession, store: Store) -> None:
+    """Their rows and records of one run go; those of other runs and stages stay, and the run can be written anew."""
+    for run_id in ("r1", "r2"):
+        record(store, store.write("brokers", brokers(spark, {}, run_id=run_id), run_id=run_id), run_id=run_id)
+    again = Store(store.warehouse, spark)
+    again.remove(["validate", "solve"], "r1")
+    assert [len(again.newest("brokers", run_id)) for run_id in ("r1", "r2")] == [0, 1]
+    assert again.run_record("r2", "validate") is not None
+    for reader in (again, Store(store.warehouse, spark)):
+        assert reader.run_record("r1", "validate") is None
+    record(again, again.write("brokers", brokers(spark, {}), run_id="r1"))
+    assert len(Store(store.warehouse, spark).newest("brokers", "r1")) == 1
+    assert Store(store.warehouse, spark).run_record("r1", "validate") is not None
+
+
+@pytest.mark.parametrize(
+    ("said", "tries"),
+    [
+        ("[DELTA_PROTOCOL_CHANGED] ProtocolChangedException: The protocol version", 3),
+        ("[DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION] Cannot create table", 3),
+        ("[DELTA_TABLE_NOT_FOUND] Delta table doesn't exist", 1),
+    ],
+)
+def test_a_table_that_two_runs_create_at_once_is_tried_again(said: str, tries: int) -> None:
+    """What Delta answers then passes; after some tries, or for anything else, it is the error."""
+    tried: list[str] = []
+
+    def refused() -> None:
+        tried.append(said)
+        raise AnalysisException(said)
+
+    with pytest.raises(AnalysisException):
+        delta_errors.again(refused, (0.0, 0.0))
+    assert len(tried) == tries
 
 
 def test_a_run_begins_once(spark: SparkSession, store: Store) -> None:
@@ -225,5 +275,5 @@ def test_several_tables_are_written_at_once(spark: SparkSession, store: Store) -
 
 
 def test_every_table_has_a_writer() -> None:
-    """Each table but the audit trail names the stage that writes it."""
-    assert set(WRITERS) == set(schemas.ALL) - {"runs"}
+    """Each table but the audit trail and the verdicts names the stage that writes it."""
+    assert set(WRITERS) == set(schemas.ALL) - {"runs", "verdicts"}

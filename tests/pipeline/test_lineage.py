@@ -1,5 +1,7 @@
 """Stages run alone go on only from what belongs together: the same versions, the same settings."""
 
+import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,8 @@ from pyspark.sql import SparkSession
 import schemas
 from optimizer.configuration import build
 from optimizer.errors import StageError
-from optimizer.pipeline import run_stage
+from optimizer.pipeline import run_stage, run_stages
+from optimizer.resources import Meter
 from optimizer.stages import Frames, Run, Stage
 from optimizer.store import Store
 
@@ -26,9 +29,28 @@ def stage(name: str, reads: tuple[str, ...], table: str, detail: str = "") -> St
     return Stage(name, reads, (table,), frames)
 
 
+WAVE = {
+    "cluster_id": "c",
+    "run_id": "r",
+    "wave": 1,
+    "partitions": 1,
+    "replicas_moved": 1,
+    "moved_bytes": 1,
+    "busiest_broker": 1,
+    "busiest_bytes": 1,
+    "throttle_bytes_per_s": 1,
+    "estimated_seconds": 1,
+    "below_floor": False,
+    "peak_disk_bytes": 1,
+}
 SOLVE = stage("solve", (), "findings", "one")
 PLAN = stage("plan", ("findings",), "waves")
 EMIT = stage("emit", ("waves",), "documents")
+
+
+def with_wave(inputs: Frames, run: Run) -> Frames:
+    """A plan of one wave."""
+    return {"waves": run.spark.createDataFrame([WAVE], schemas.ALL["waves"].schema)}
 
 
 def run_of(spark: SparkSession, folder: Path, **changes: dict[str, object]) -> Run:
@@ -78,3 +100,35 @@ def test_a_run_from_its_first_stage_takes_any_settings(spark: SparkSession, emit
     record = store_of(other).run_record("r", "emit")
     assert record is not None
     assert record.config_hash == other.settings.config_hash() != emitted.settings.config_hash()
+
+
+def test_a_job_that_cannot_begin_leaves_everything(spark: SparkSession, tmp_path: Path) -> None:
+    """Wrong use is no attempt: what an earlier one published stays where it is, and no verdict is written."""
+    run = run_of(spark, tmp_path)
+    document = run.folder / "c" / "reassignment.json"
+    document.parent.mkdir(parents=True)
+    document.write_text("{}")
+    with pytest.raises(StageError, match="run the stage 'solve' first"):
+        run_stages([PLAN], run, Meter(spark, io.StringIO()))
+    assert document.is_file()
+    assert store_of(run).newest("verdicts", "r") == []
+    run_stages([SOLVE], run, Meter(spark, io.StringIO()))
+    assert [path.name for path in run.folder.iterdir()] == ["superseded-c-1"]
+    assert [(row.attempt, row.verdict) for row in store_of(run).newest("verdicts", "r")] == [(1, "started")]
+
+
+def test_a_stage_that_fails_is_every_clusters_failure(spark: SparkSession, tmp_path: Path) -> None:
+    """Its error goes on, the verdict names the stage, and rows of later stages of the attempt before are deleted."""
+
+    def broken(inputs: Frames, run: Run) -> Frames:
+        raise ValueError("no such thing\nand more")
+
+    run = run_of(spark, tmp_path)
+    run_stages([SOLVE, replace(PLAN, build=with_wave)], run, Meter(spark, io.StringIO()))
+    assert len(store_of(run).newest("waves", "r")) == 1
+    with pytest.raises(ValueError, match="no such thing"):
+        run_stages([replace(SOLVE, build=broken)], run, Meter(spark, io.StringIO()))
+    (row,) = store_of(run).newest("verdicts", "r")
+    assert (row.verdict, row.stage, row.exit_code, row.reason) == ("failed", "solve", 1, "ValueError: no such thing")
+    assert [store_of(run).newest(table, "r") for table in ("findings", "waves")] == [[], []]
+    assert [store_of(run).run_record("r", stage) for stage in ("solve", "plan")] == [None, None]

@@ -19,7 +19,7 @@ from optimizer.errors import BallastError, QualityGateFailed, StageError, Worker
 from optimizer.frames import solve
 from optimizer.pipeline import STAGES, run_stage, run_stages
 from optimizer.resources import Meter
-from optimizer.stages import Frames, Run, Stage
+from optimizer.stages import Frames, Refusals, Run, Stage
 from optimizer.store import WRITERS, Store
 from setup.paths import HOME
 from tests.pipeline import standalone
@@ -71,13 +71,17 @@ def first(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Firs
 
 @pytest.mark.slow
 def test_a_repeated_run_changes_nothing_and_can_be_recomputed(spark: SparkSession, first: First) -> None:
-    """All stages twice: every Delta version and every file stay; the pinned instance gives the same plan again."""
+    """All stages twice: versions and files stay, but for the attempt; the pinned instance gives the same plan again."""
     run = first.run
     assert {"reassignment.json", "rollback.json", "runbook.md", "report.html", "summary.txt"} <= set(first.files)
 
     run_stages(STAGES, run, Meter(spark, io.StringIO()))
-    assert versions(run) == first.versions
+    both = {name: version for name, version in versions(run).items() if name != "verdicts"}
+    assert both == {name: version for name, version in first.versions.items() if name != "verdicts"}
     assert files(run.settings.storage.output) == first.files
+    assert sorted(path.name for path in run.folder.iterdir()) == ["data_docs", "sample"]
+    attempts = Store(run.settings.storage.warehouse, spark).newest("verdicts", RUN_ID)
+    assert sorted((row.attempt, row.verdict) for row in attempts) == [(1, "planned"), (2, "planned")]
 
     store = Store(run.settings.storage.warehouse, spark)
     record = store.run_record(run.run_id, "solve")
@@ -129,13 +133,13 @@ def test_a_stage_that_its_gate_refuses_is_a_dead_end(spark: SparkSession, tmp_pa
     def one_finding(inputs: Frames, run: Run) -> Frames:
         return {"findings": run.spark.createDataFrame([FINDING], schemas.ALL["findings"].schema)}
 
-    def refuse(frames: Frames, run: Run) -> None:
-        raise QualityGateFailed(f"{frames['findings'].count()} rows are wrong")
+    def refuse(frames: Frames, run: Run) -> Refusals:
+        return {"sample": QualityGateFailed(f"{frames['findings'].count()} rows are wrong")}
 
     run = Run(spark, "r", sample_run(spark, tmp_path).settings, "test")
     store = Store(run.settings.storage.warehouse, spark)
-    with pytest.raises(QualityGateFailed, match="1 rows are wrong"):
-        run_stage(Stage("solve", (), ("findings",), one_finding, gate=refuse), run, store)
+    refused = run_stage(Stage("solve", (), ("findings",), one_finding, gate=refuse), run, store)
+    assert str(refused["sample"]) == "1 rows are wrong"
     assert store.read("findings", version=store.latest_version("findings"), run_id="r").count() == 1
     with pytest.raises(StageError, match="run the stage 'solve' first"):
         store.pinned("findings", "r")

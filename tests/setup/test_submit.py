@@ -175,6 +175,21 @@ def test_exit_codes_arrive(jobs: Path, code: int) -> None:
     assert result.stderr == ""
 
 
+@pytest.mark.slow
+def test_errors_go_to_stderr(tmp_path: Path) -> None:
+    """What is wrong is told there, all at once, before Spark starts; also in a file that several processes write."""
+    words = [str(HOME / "spark-submit.sh"), "ingest", "--cluster", "a", "--input", "x", "--set", "solver.rounds=0"]
+    with (tmp_path / "out").open("w") as out, (tmp_path / "err").open("w") as err:
+        err.write("before\n")
+        err.flush()
+        code = subprocess.run([*words, "--set", "policy.in_band=-1"], stdout=out, stderr=err, check=False).returncode
+    assert code == 2
+    assert (tmp_path / "out").read_text() == ""
+    told = (tmp_path / "err").read_text().splitlines()
+    assert told[:2] == ["before", "error: 2 things are to be mended:"]
+    assert len(told) == 4
+
+
 def test_every_job_says_what_it_does() -> None:
     """Each job of the project has a first line for --help."""
     assert all(text.endswith(".") for text in list_jobs(HOME / "jobs").values())

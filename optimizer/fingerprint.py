@@ -1,0 +1,36 @@
+"""Count and hash of a table's rows: equal fingerprints are equal rows."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField
+
+from optimizer.errors import BallastError
+from schemas.table import Table
+
+
+def fingerprint_of(rows: DataFrame, contract: Table, run_id: str) -> str:
+    """Count and hash of the rows in one pass, in any order; the key and the run id are checked on the way."""
+    stable = [c for c in contract.columns if c.name not in contract.volatile]
+    row_hash = F.xxhash64(*_with_null_flags(stable))
+    key_hash = F.xxhash64(*_with_null_flags(c for c in contract.columns if c.name in contract.full_key))
+    found: Any = rows.agg(
+        F.count("*").alias("rows"),
+        F.sum(row_hash.cast("decimal(38,0)")).alias("content"),
+        F.count_distinct(key_hash).alias("keys"),
+        F.count_if(F.col("run_id") != run_id).alias("foreign"),
+    ).first()
+    if found.foreign:
+        raise BallastError(f"table {contract.name}: {found.foreign} rows carry another run id than {run_id!r}")
+    if found.keys != found.rows:
+        key = ", ".join(contract.full_key)
+        raise BallastError(f"table {contract.name}: {found.rows - found.keys} rows repeat the key ({key})")
+    return f"{found.rows}:{found.content or 0}"
+
+
+def _with_null_flags(columns: Iterable[StructField]) -> list[Column]:
+    """Columns to hash; xxhash64 skips nulls: without the flags, (null, 'a') and ('a', null) would be one."""
+    listed = list(columns)
+    return [F.col(c.name) for c in listed] + [F.col(c.name).isNull() for c in listed if c.nullable]

@@ -1,0 +1,117 @@
+"""Locks end with their holder; which folders and disks are told."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from optimizer import places
+from optimizer.errors import BallastError, DiskFull, UnderWay
+from optimizer.locks import exclusive, only_one
+from optimizer.settings import Storage
+from setup.paths import HOME
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from optimizer.locks import only_one
+with only_one("r1", [Path(path) for path in sys.argv[1:]]):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def holder(tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
+    """Another process that works on the run r1."""
+    paths = [str(tmp_path / "out" / ".lock"), str(tmp_path / "tables" / ".lock")]
+    command = [sys.executable, "-c", HOLDER, *paths]
+    with subprocess.Popen(command, cwd=HOME, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "held\n"
+        yield process
+        process.kill()
+
+
+@pytest.mark.parametrize("place", ["out", "tables"])
+def test_a_run_is_done_by_one_process_at_a_time(holder: "subprocess.Popen[str]", tmp_path: Path, place: str) -> None:
+    """A second one is refused in one line that names the first, wherever they meet; a killed one holds nothing."""
+    path = tmp_path / place / ".lock"
+    with pytest.raises(UnderWay) as caught, only_one("r1", [path]):
+        pass
+    told = str(caught.value)
+    assert told.startswith(f"run 'r1' is under way (process {holder.pid} on ")
+    assert told.endswith(f"holds {path}): wait for its end, or give another --run-id")
+    assert "\n" not in told
+    with only_one("r2", [tmp_path / place / ".other"]):
+        pass
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    with only_one("r1", [path]):
+        assert path.read_text() == f"process {os.getpid()} on {os.uname().nodename}\n"
+
+
+def test_a_lock_is_waited_for(tmp_path: Path) -> None:
+    """What changes a table waits until another is done with it."""
+    entered = threading.Event()
+
+    def second() -> None:
+        with exclusive(tmp_path / "locks" / "table"):
+            entered.set()
+
+    with exclusive(tmp_path / "locks" / "table"):
+        waiting = threading.Thread(target=second)
+        waiting.start()
+        assert not entered.wait(0.2)
+    assert entered.wait(10)
+    waiting.join()
+
+
+@pytest.mark.parametrize(
+    ("warehouse", "expected"),
+    [("w", ["out/r1/.lock", "w/.locks/run-r1"]), ("s3a://bucket/w", ["out/r1/.lock"])],
+    ids=["local", "remote"],
+)
+def test_runs_meet_in_output_and_warehouse(
+    warehouse: str, expected: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A run is locked in its output folder, and in the warehouse where that is a folder."""
+    monkeypatch.chdir(tmp_path)
+    found = places.locks_of_run(Storage(warehouse=warehouse, output="out"), "r1")
+    assert [os.path.relpath(path) for path in found] == expected
+
+
+def chained(error: Exception) -> BallastError:
+    """An error that is raised for another."""
+    try:
+        raise BallastError("table plan: [TASK_WRITE_FAILED] Task failed while writing rows") from error
+    except BallastError as told:
+        return told
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), True),
+        (chained(RuntimeError("Caused by: java.io.IOException: No space left on device\n\tat java.base")), True),
+        (chained(OSError(errno.ENOSPC, "x")), True),
+        (chained(ValueError("nothing of it")), False),
+        (OSError(errno.EACCES, "Permission denied"), False),
+    ],
+)
+def test_a_full_disk_is_seen_behind_any_error(error: BaseException, expected: bool) -> None:
+    """Of the system or of Java, raised here or passed on."""
+    assert places.no_space(error) is expected
+
+
+def test_the_full_disk_is_the_one_with_least_room(tmp_path: Path) -> None:
+    """The folder on it is named, in one line with what to do."""
+    assert places.fullest([Path("/proc"), tmp_path, tmp_path / "missing"]) == Path("/proc")
+    told = str(DiskFull("/data/tables"))
+    assert told == "the disk of /data/tables is full: make room there, and start the run again"

@@ -1,0 +1,101 @@
+"""Runs as processes of their own: several at once in one warehouse, also a new one; killed, and started again."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import schemas
+from optimizer.store import Store
+from setup.paths import HOME
+from tests.pipeline.test_fleet import TABLES, folder_of
+
+SECONDS = 900
+MOVING = ("--set", "policy.drain_brokers=[1]")
+
+
+@contextmanager
+def started(home: Path, run_id: str) -> Iterator["subprocess.Popen[str]"]:
+    """A run of a small cluster by ./spark-submit.sh, in a process group of its own."""
+    unset = {"PYTHONPATH", "PYSPARK_PYTHON", "SPARK_CONF_DIR", "JAVA_HOME"}
+    environment = {name: value for name, value in os.environ.items() if name not in unset}
+    places = ("--warehouse", str(home / "tables"), "--output", str(home / "out"))
+    job = ("pipeline", "--cluster", "c", "--input", str(home / "in"), "--run-id", run_id, *places, *MOVING)
+    command = [str(HOME / "spark-submit.sh"), "--driver-memory", "1g", *job]
+    process = subprocess.Popen(
+        command,
+        cwd=home,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    with process:
+        yield process
+
+
+def said_until(process: "subprocess.Popen[str]", sign: str) -> str:
+    """What a run says up to a line of its progress."""
+    assert process.stderr
+    said = ""
+    for line in process.stderr:
+        said += line
+        if sign in line:
+            return said
+    raise AssertionError(f"{sign!r} was not said: {said[-4000:]}")
+
+
+def all_at_once(home: Path, run_ids: Sequence[str], *, killed: Mapping[str, str]) -> None:
+    """Start runs at once; those of ``killed`` are ended by force at a line of progress, the others end well."""
+    with ExitStack() as stack:
+        processes = {run_id: stack.enter_context(started(home, run_id)) for run_id in run_ids}
+        for run_id, moment in killed.items():
+            said_until(processes[run_id], moment)
+            os.killpg(processes[run_id].pid, signal.SIGKILL)
+        said = {run_id: process.communicate(timeout=SECONDS)[1] for run_id, process in processes.items()}
+        codes = {run_id: processes[run_id].returncode for run_id in run_ids if run_id not in killed}
+        assert set(codes.values()) == {0}, said
+
+
+def rows_of(spark: SparkSession, home: Path, run_id: str) -> dict[str, list[str]]:
+    """The rows of a run in every table, without what was measured and whose they are."""
+    store = Store(str(home / "tables"), spark)
+    shown = {}
+    for name in TABLES:
+        volatile = {*schemas.ALL[name].volatile, "captured_at", "sha256"}
+        columns = [c.name for c in schemas.ALL[name].columns if c.name not in volatile]
+        rows = store.newest(name, run_id)
+        shown[name] = sorted(repr([row[c] for c in columns]).replace(run_id, "RUN") for row in rows)
+    return shown
+
+
+def files_of(home: Path, run_id: str) -> dict[str, bytes]:
+    """What a run handed over."""
+    folder = home / "out" / run_id
+    found = (path for path in folder.rglob("*") if path.is_file() and path.name not in ("timings.json", ".lock"))
+    named = {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
+    kept = {name: content for name, content in named.items() if not name.startswith("data_docs/")}
+    return {name: content.replace(run_id.encode(), b"RUN") for name, content in kept.items()}
+
+
+@pytest.mark.slow
+def test_runs_share_a_warehouse_and_killed_ones_end_as_others(spark: SparkSession, tmp_path: Path) -> None:
+    """Three into a new warehouse, two killed at different moments, and these again: one plan, no row lost or twice."""
+    folder_of(tmp_path, "in")
+    all_at_once(tmp_path, ("run-a", "run-b", "run-c"), killed={"run-b": "] validate", "run-c": "] plan"})
+    all_at_once(tmp_path, ("run-b", "run-c"), killed={})
+    first = rows_of(spark, tmp_path, "run-a")
+    assert all(first[name] for name in ("plan", "documents", "moves", "quality_results"))
+    assert "c/reassignment.json" in files_of(tmp_path, "run-a")
+    for run_id in ("run-b", "run-c"):
+        assert rows_of(spark, tmp_path, run_id) == first, run_id
+        assert files_of(tmp_path, run_id) == files_of(tmp_path, "run-a"), run_id
+    verdicts = {run: Store(str(tmp_path / "tables"), spark).newest("verdicts", run) for run in ("run-a", "run-b")}
+    shown = {run: sorted((row.attempt, row.verdict) for row in rows) for run, rows in verdicts.items()}
+    assert shown == {"run-a": [(1, "planned")], "run-b": [(1, "started"), (2, "planned")]}
