@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 from optimizer.errors import ConfigError
 from optimizer.frames.factors import check_factors, refused_factor, with_asked
 from optimizer.frames.names import known_of_brokers, names_any, refuse_unknown
+from optimizer.frames.only import check_drains, emptied_now, with_only
 from optimizer.frames.pins import PIN_LEAVES, matches, pinned_topics, with_pins
 from optimizer.frames.topic_spread import with_topic_most
 from optimizer.settings import Settings
@@ -28,13 +29,15 @@ def build(inputs: Frames, run: Run) -> Frames:
     Raises
     ------
     ConfigError
-        When a list or a pin names what the cluster has not, patterns ask different replication factors for a topic, or
-        the policy leaves a cluster without a broker that may hold replicas.
+        When a list or a pin names what the cluster has not, patterns ask different replication factors for a topic,
+        the policy leaves a cluster without a broker that may hold replicas, or ``only`` asks for drains and there are
+        none.
     """
     brokers = plan_brokers(inputs["brokers"], inputs["replicas"], run.settings)
     if names_any(run.settings):
         refuse_unknown(known_of_brokers(inputs["brokers"]), run.settings)
     _check_open(brokers)
+    check_drains(brokers, run.settings)
     check_factors(inputs["replicas"], run.settings)
     partitions = plan_partitions(inputs, brokers, run.settings)
     return {
@@ -74,7 +77,9 @@ def plan_brokers(brokers: DataFrame, replicas: DataFrame, settings: Settings) ->
             "pinned_topics": pinned_topics(settings),
             "accepts_replicas": may_hold & F.col("closed_reason").isNull() & ~_listed(settings, "exclude_brokers"),
             "accepts_leadership": may_hold & ~_listed(settings, "demote_brokers"),
-            "must_empty": F.col("state").isin("draining", "dead") | _listed(settings, "drain_brokers"),
+            "must_empty": emptied_now(
+                F.col("state").isin("draining", "dead") | _listed(settings, "drain_brokers"), settings
+            ),
         }
     )
 
@@ -125,6 +130,7 @@ def plan_partitions(inputs: Frames, brokers: DataFrame, settings: Settings) -> D
         .withColumn("replication_factor", F.when(F.col("factor_refused").isNull(), F.col("asked")).otherwise(now))
         .withColumn("fixed_reason", _fixed_reason(settings))
         .withColumn("mobility", mobility.otherwise("fixed"))
+        .transform(with_only, brokers, settings)
         .withColumn("replication_factor", F.when(F.col("mobility") == "free", factor).otherwise(now))
     )
     return with_topic_most(planned, brokers, settings)
