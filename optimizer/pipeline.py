@@ -30,6 +30,7 @@ STAGES = (
             "quarantine",
             "quality_results",
             "input_findings",
+            "sources",
         ),
         validate.build,
         gate=validate.gate,
