@@ -46,12 +46,13 @@ def check_drains(brokers: DataFrame, settings: Settings) -> None:
 
 
 def with_only(partitions: DataFrame, brokers: DataFrame, settings: Settings) -> DataFrame:
-    """Partitions with the ``mobility`` that ``only`` leaves them; those that were free say so in ``fixed_reason``.
+    """Partitions with the ``mobility`` that ``only`` leaves them; those that were free say so in ``fixed_reason``. No
+    replication factor is asked for now, so none is refused.
 
     Parameters
     ----------
     partitions : DataFrame
-        With cluster_id, topic, ``replicas``, ``mobility`` and ``fixed_reason``.
+        With cluster_id, topic, ``replicas``, ``mobility``, ``fixed_reason`` and ``factor_refused``.
     brokers : DataFrame
         Rows of ``instance_brokers``.
     """
@@ -69,7 +70,9 @@ def with_only(partitions: DataFrame, brokers: DataFrame, settings: Settings) -> 
         )
         left = left | here
     reason = F.when(left & was_free, F.lit(ONLY_LEAVES)).otherwise(F.col("fixed_reason"))
-    return partitions.withColumns({"mobility": mobility, "fixed_reason": reason}).drop("breaks_racks")
+    refused = F.when(~left, F.col("factor_refused"))
+    planned = {"mobility": mobility, "fixed_reason": reason, "factor_refused": refused}
+    return partitions.withColumns(planned).drop("breaks_racks")
 
 
 def _asked(settings: Settings) -> dict[str, str]:

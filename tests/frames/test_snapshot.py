@@ -281,7 +281,7 @@ def test_only_decides_what_may_happen_to_a_partition(
         "brokers": silver["brokers"].unionByName(rows(spark, "brokers", [six])),
         "partition_load": rows(spark, "partition_load", loads),
     }
-    factors = (TopicFactor(topics="orders", factor=1),)
+    factors = (TopicFactor(topics="orders", factor=1),)  # fewer than must be in sync
     policy = {"drain_brokers": (2,), "demote_brokers": (1,), "exclude_topics": ("orders[.]keep",)}
     instance, brokers = built(spark, cluster, only=only, replication_factors=factors, **policy)
     keys = [("orders", 0), ("orders", 1), ("orders", 2), ("orders.keep", 0), ("orders", 3)]
@@ -292,6 +292,7 @@ def test_only_decides_what_may_happen_to_a_partition(
     reasons = [instance[key].fixed_reason for key in keys]
     assert reasons == ["left by only"] * 3 + ["topic excluded", "in flight"]
     assert all(row.replication_factor == len(row.replicas) for row in instance.values())
+    assert {row.factor_refused for row in instance.values()} == {None}
 
 
 def test_a_drain_alone_needs_a_broker_to_empty(spark: SparkSession, silver: Frames) -> None:
