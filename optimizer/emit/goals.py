@@ -53,7 +53,7 @@ def verdict(plan: ClusterPlan) -> str:
     missed = [goal.name for goal in goals(plan) if not goal.is_reached]
     restricted = f" ({_ONLY[plan.asked.only]})" if plan.asked.only else ""
     if missed:
-        return f"NOT reached of what was asked{restricted}: {', '.join(missed)}."
+        return f"NOT reached of what was asked{restricted}: {'; '.join(missed)}."
     return f"All that was asked is reached{restricted}."
 
 
@@ -73,15 +73,16 @@ def _drain(plan: ClusterPlan) -> Iterator[Goal]:
     leaving = sorted(row["broker_id"] for row in plan.brokers if row["must_empty"])
     if not leaving:
         if plan.asked.only == DRAIN:
-            yield Goal("brokers emptied", True, "none is dead or to be emptied")
+            yield Goal("empty brokers", True, "none is dead or to be emptied")
         return
     before, after = (_on(plan, leaving, "replicas", side) for side in ("before", "after"))
     names = [f"{broker} ({away[broker]})" if broker in away else broker for broker in leaving]
-    name = f"{'broker' if len(leaving) == 1 else 'brokers'} {_named(names)} emptied"
+    name = f"empty {'broker' if len(leaving) == 1 else 'brokers'} {_named(names)}"
     held = sum(before.values())
     if after:
-        stay = _named([f"{count:,} on {broker}" for broker, count in after.items()])
-        yield Goal(name, False, f"{sum(after.values()):,} of {plural(held, 'replica')} stay: {stay}")
+        where = _named([f"{count:,} on {broker}" for broker, count in after.items()]) if len(leaving) > 1 else ""
+        stay = f"{sum(after.values()):,} of {plural(held, 'replica')} stay"
+        yield Goal(name, False, f"{stay}: {where}" if where else stay)
     else:
         yield Goal(name, True, f"{plural(held, 'replica')} {'leaves' if held == 1 else 'leave'}")
 
@@ -104,7 +105,7 @@ def _demote(plan: ClusterPlan) -> Iterator[Goal]:
         return
     before, after = (_on(plan, plan.asked.demote, "leaders", side) for side in ("before", "after"))
     led, left = sum(before.values()), sum(after.values())
-    name = f"{'broker' if len(plan.asked.demote) == 1 else 'brokers'} {_named(plan.asked.demote)} demoted"
+    name = f"demote {'broker' if len(plan.asked.demote) == 1 else 'brokers'} {_named(plan.asked.demote)}"
     if left:
         yield Goal(name, False, f"{left:,} of {plural(led, 'preferred leader')} stay")
     else:
@@ -133,15 +134,15 @@ def _found(plan: ClusterPlan, *rules: str) -> int:
 def _balance(plan: ClusterPlan) -> Iterator[Goal]:
     before, after = (int(plan.number("brokers_outside_bands", side)) for side in ("before", "after"))
     what = f"{plural(after, 'broker')} outside" if after else "every broker inside"
-    yield Goal("replicas, disk and bytes in within their bands", not after, f"{what}, {before:,} outside before")
+    yield Goal("balance", not after, f"{what} the bands of replicas, disk and bytes in, {before:,} outside before")
 
 
 def _leaders(plan: ClusterPlan) -> Iterator[Goal]:
     led, out = plan.number("leaders_outside"), plan.number("out_outside_bytes_per_s")
     parts = [f"{human_count(led)} leaders" if led else "", f"{human_rate(out)} of bytes out" if out else ""]
     outside = " and ".join(filter(None, parts))
-    detail = f"{outside} outside" if outside else "every broker inside"
-    yield Goal("leaders and bytes out within their bands", not outside, detail)
+    detail = f"{outside} outside their bands" if outside else "every broker inside the bands of leaders and bytes out"
+    yield Goal("leaders", not outside, detail)
 
 
 def _limits(plan: ClusterPlan) -> Iterator[Goal]:

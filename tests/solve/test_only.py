@@ -87,6 +87,16 @@ def test_racks_alone_are_mended_where_there_is_room() -> None:
     assert sorted(np.bincount(arrived, minlength=8)[6:].tolist()) == [2, 2]
 
 
+def test_a_search_of_all_placements_does_not_balance_what_only_mends() -> None:
+    """A small cluster with a broker that stays empty gets no second copy of a partition to fill it."""
+    brokers = make_brokers([0, 0, 0, 1, 1])
+    cluster = make_cluster(brokers, make_partitions([[0, 1]] * 4, [10] * 4))
+    counts = Policy(disk_band=9.0, replicas_band=0.1, in_band=9.0)
+    planned = plan_one_shard(with_mobility(cluster, np.full(4, RACKS_ONLY)), counts)
+    assert rack_breaches(cluster, planned.replicas) == 0
+    assert copies(cluster, planned.replicas).tolist() == [1] * 4
+
+
 def led(cluster: Cluster, mobility: Ints) -> tuple[ChosenLeaders, Ints]:
     """Leaders and lists of a cluster that nothing moves in."""
     partitions = replace(cluster.partitions, mobility=mobility)
