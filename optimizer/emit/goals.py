@@ -133,15 +133,15 @@ def _found(plan: ClusterPlan, *rules: str) -> int:
 
 def _balance(plan: ClusterPlan) -> Iterator[Goal]:
     before, after = (int(plan.number("brokers_outside_bands", side)) for side in ("before", "after"))
-    what = f"{plural(after, 'broker')} outside their" if after else "every broker inside its"
-    yield Goal("balance", not after, f"{what} bands (replicas, disk, bytes in), {before:,} outside before")
+    what = f"{plural(after, 'broker')} outside their" if after else "no broker outside its"
+    yield Goal("balance", not after, f"{what} bands (replicas, disk, bytes in), {before:,} before")
 
 
 def _leaders(plan: ClusterPlan) -> Iterator[Goal]:
     led, out = plan.number("leaders_outside"), plan.number("out_outside_bytes_per_s")
     parts = [f"{human_count(led)} leaders" if led else "", f"{human_rate(out)} of bytes out" if out else ""]
     outside = " and ".join(filter(None, parts))
-    detail = f"{outside} outside their bands" if outside else "every broker inside its bands (leaders, bytes out)"
+    detail = f"{outside} outside their bands" if outside else "no broker outside its bands (leaders, bytes out)"
     yield Goal("leaders", not outside, detail)
 
 
