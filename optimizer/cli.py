@@ -18,7 +18,7 @@ from optimizer.configuration import build, merge, read_toml
 from optimizer.errors import BallastError, ConfigError, DiskFull
 from optimizer.locks import only_one
 from optimizer.setting_checks import NAME_RULE, Problems, is_folder_name
-from optimizer.settings import Settings
+from optimizer.settings import ONLY, Settings
 
 EPILOG = """\
 Options are laid over the configuration file, which is laid over conf/default.toml: see docs/configuration.md.
@@ -58,6 +58,7 @@ def parser(description: str) -> argparse.ArgumentParser:
     policy.add_argument(
         "--exclude-topics", action="append", metavar="REGEX", help="leave these topics alone; may be repeated"
     )
+    policy.add_argument("--only", choices=ONLY, help="mend just that; what else is asked waits for another run")
     result.add_argument(
         "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="any other knob, value as in TOML"
     )
@@ -83,6 +84,7 @@ def _overrides(options: argparse.Namespace, problems: Problems) -> dict[str, Any
         "exclude_brokers": options.exclude_brokers,
         "demote_brokers": options.demote,
         "exclude_topics": options.exclude_topics,
+        "only": options.only,
     }
     storage = {"warehouse": options.warehouse, "output": options.output}
     content: dict[str, Any] = {

@@ -14,9 +14,10 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-FREE, FORCED_ONLY, FIXED = 0, 1, 2
+FREE, FORCED_ONLY, FIXED, RACKS_ONLY, ORDER_ONLY = range(5)
+STAYING = (FIXED, ORDER_ONLY)  # no replica of such a partition moves
 NOT_LIVE = ("dead", "fenced")
-MOBILITY = ("free", "forced_only", "fixed")
+MOBILITY = ("free", "forced_only", "fixed", "racks_only", "order_only")
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ class Partitions:
         Asked for: the length of the list unless the policy changes it.
     size_bytes, in_bytes_per_s, out_bytes_per_s : (P,) int64
     mobility : (P,) int64
-        FREE, FORCED_ONLY or FIXED.
+        FREE, FORCED_ONLY, FIXED, RACKS_ONLY or ORDER_ONLY.
     topic_most_replicas : (P,) int64
         Most replicas of the partition's topic on one broker, a very large number where nothing is asked.
     topic_most_leaders : (P,) int64

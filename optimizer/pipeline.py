@@ -32,6 +32,7 @@ STAGES = (
             "quarantine",
             "quality_results",
             "input_findings",
+            "sources",
         ),
         validate.build,
         gate=validate.gate,

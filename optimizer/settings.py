@@ -19,6 +19,7 @@ from optimizer.setting_checks import (
 from optimizer.topic_wishes import Pin, TopicFactor
 
 NO_LIMIT = 2**62
+ONLY = RACKS, DRAIN, LEADERS, DEMOTE = "racks", "drain", "leaders", "demote"
 BYTES_PER_GB = 10**9
 
 
@@ -28,6 +29,11 @@ class MoveLimit:
 
     moved_bytes: int = NO_LIMIT
     moves: int = NO_LIMIT
+
+
+def _check_only(section: str, only: str) -> None:
+    if only and only not in ONLY:
+        refuse(f"{section} only", only, f"use one of {', '.join(ONLY)}, or leave it out to have all of it mended")
 
 
 def _check_limits(section: str, max_moved_gb: float, max_moves: int) -> None:
@@ -51,8 +57,10 @@ class ClusterInput:
     replication_factors: tuple[TopicFactor, ...] = ()
     max_moved_gb: float = 0.0
     max_moves: int = 0
+    only: str = ""
 
     def __post_init__(self) -> None:
+        _check_only("[[clusters]]", self.only)
         _check_limits("clusters", self.max_moved_gb, self.max_moves)
         if not is_folder_name(self.id):
             refuse("[[clusters]] id", self.id, NAME_RULE)
@@ -140,8 +148,10 @@ class Policy:
     max_moves: int = 0
     topic_spread: float = 0.0
     topic_leader_spread: float = 0.0
+    only: str = ""
 
     def __post_init__(self) -> None:
+        _check_only("[policy]", self.only)
         _check_limits("policy", self.max_moved_gb, self.max_moves)
         bands = {name: getattr(self, name) for name in _BANDS}
         between("policy", bands, 0, 100)
@@ -229,7 +239,7 @@ class Settings:
         problems = Problems()
         for name in BROKER_LISTS:
             problems.of(partial(self._check_list, name))
-        for check in (self._check_ids, self._check_policy_pins, self._check_patterns):
+        for check in (self._check_ids, self._check_only, self._check_policy_pins, self._check_patterns):
             problems.of(check)
         problems.raise_any()
 
@@ -260,6 +270,19 @@ class Settings:
         for cluster_id, factors in self.replication_factors().items():
             where = f"cluster {cluster_id}: replication_factors"
             check_patterns(where, [asked.topics for asked in factors], "with one factor")
+
+    def _check_only(self) -> None:
+        """Refuse a plan of nothing but what nobody asks for."""
+        only = self.only()
+        demoting = [c for c, what in only.items() if what == DEMOTE]
+        if demoting and not any(self.brokers_listed("demote_brokers")[c] for c in demoting):
+            refuse("only", DEMOTE, f"no broker of {demoting} is to be demoted: name some by --demote or demote_brokers")
+        if RACKS in only.values() and self.policy.rack_policy == "none":
+            refuse("only", RACKS, 'rack_policy = "none" asks nothing of the racks: take one of the two out')
+
+    def only(self) -> dict[str, str]:
+        """What alone is to be mended in each cluster: its own, or the policy's; empty where all is."""
+        return {c.id: c.only or self.policy.only for c in self.clusters}
 
     def pins(self) -> dict[str, tuple[Pin, ...]]:
         """Pins of each cluster: the policy's and its own."""

@@ -86,4 +86,15 @@ INPUT_FINDINGS = Table(
     checks=(("standing_known", "standing IN ('contradicts', 'left_out', 'broken', 'noted')"),),
 )
 
-TABLES = (BRONZE_RECORDS, BRONZE_METRICS, QUARANTINE, QUALITY_RESULTS, INPUT_FINDINGS)
+SOURCES = Table(
+    name="sources",
+    doc="One file or live cluster that was read, and how much of it.",
+    columns=keyed(
+        column("source", TEXT, "file (relative to the input folder), or kafka://bootstrap for a live cluster"),
+        column("captured_at", T.TimestampType(), "when it was captured (UTC); null of metric tables", nullable=True),
+        column("records", LONG, "records and samples in it"),
+    ),
+    key=("source",),
+)
+
+TABLES = (BRONZE_RECORDS, BRONZE_METRICS, SOURCES, QUARANTINE, QUALITY_RESULTS, INPUT_FINDINGS)

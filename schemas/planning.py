@@ -22,7 +22,12 @@ INSTANCE = Table(
         column("in_bytes_per_s", LONG, "each replica carries it"),
         column("out_bytes_per_s", LONG, "the leader carries it"),
         column("replication_factor", INT, "asked for; the length of replicas unless the policy changes it"),
-        column("mobility", TEXT, "free; forced_only: moves only off brokers to empty; fixed: never moves"),
+        column(
+            "mobility",
+            TEXT,
+            "free; forced_only: moves only off brokers to empty; racks_only: moves only to mend racks; "
+            "order_only: only its order may change; fixed: never moves",
+        ),
         column("fixed_reason", TEXT, "why it is not free", nullable=True),
         column("factor_refused", TEXT, "why it keeps its replication factor though another is asked", nullable=True),
         column("min_insync_replicas", INT, "of its topic, where the configs say so", nullable=True),
@@ -32,7 +37,7 @@ INSTANCE = Table(
     ),
     key=("topic", "partition"),
     checks=(
-        ("mobility_known", "mobility IN ('free', 'forced_only', 'fixed')"),
+        ("mobility_known", "mobility IN ('free', 'forced_only', 'racks_only', 'order_only', 'fixed')"),
         ("has_replicas", "size(replicas) > 0"),
         ("rf_positive", "replication_factor > 0"),
     ),

@@ -183,9 +183,6 @@ def _documents(changed: pd.DataFrame, hosts: pd.DataFrame, settings: Settings) -
     if changed.empty or changed["wave"].isna().any():
         return []
     numbers = sorted({int(wave) for wave in changed["wave"]})
-    tables: dict[str, Any] = dict.fromkeys(
-        ("moves", "throttles", "balance", "summary", "bounds", "findings", "quality")
-    )
     plan = ClusterPlan(
         cluster_id=CLUSTER,
         run_id="fuzz",
@@ -195,6 +192,12 @@ def _documents(changed: pd.DataFrame, hosts: pd.DataFrame, settings: Settings) -
         changed=_rows(changed),
         waves=[{"wave": number} for number in numbers],
         brokers=_rows(hosts),
-        **{name: () for name in tables},
+        moves=(),
+        throttles=(),
+        balance=(),
+        summary=(),
+        bounds=(),
+        findings=(),
+        quality=(),
     )
     return list(kafka_documents(plan))

@@ -10,6 +10,7 @@ from optimizer.errors import AuditFailed
 Key = tuple[str, int]
 
 FREE, FORCED_ONLY, FIXED = "free", "forced_only", "fixed"
+RACKS_ONLY, ORDER_ONLY = "racks_only", "order_only"
 NOT_LIVING = ("dead", "fenced")
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from optimizer.audit.documents import Document, Entry, name
 from optimizer.audit.instance import Instance
-from optimizer.audit.model import FIXED, FORCED_ONLY, FREE, AuditPartition, Key, Violation
+from optimizer.audit.model import FIXED, FORCED_ONLY, FREE, ORDER_ONLY, RACKS_ONLY, AuditPartition, Key, Violation
 
 Targets = Mapping[Key, tuple[int, ...]]
 
@@ -50,6 +50,10 @@ def _mobility(instance: Instance, before: AuditPartition, entry: Entry) -> Itera
         yield Violation("needless", subject, "the plan names it and changes nothing")
     elif before.mobility == FORCED_ONLY:
         yield from _forced_only(instance, before, entry.replicas)
+    elif before.mobility == ORDER_ONLY and set(entry.replicas) != set(before.replicas):
+        yield Violation("order_only", subject, f"only its order may change, not its brokers: {list(entry.replicas)}")
+    elif before.mobility == RACKS_ONLY:
+        yield from _racks_only(instance, before, entry.replicas)
 
 
 def _forced_only(instance: Instance, before: AuditPartition, replicas: tuple[int, ...]) -> Iterator[Violation]:
@@ -63,6 +67,20 @@ def _forced_only(instance: Instance, before: AuditPartition, replicas: tuple[int
     first = before.replicas[0]
     if not unforced and first in replicas and first != replicas[0] and first in instance.leading:
         yield Violation("excluded", subject, f"it is excluded, yet its preferred leader {first} changes")
+
+
+def _racks_only(instance: Instance, before: AuditPartition, replicas: tuple[int, ...]) -> Iterator[Violation]:
+    """Racks come closer to the rule by as many copies as that takes, and a preferred leader that stays goes on."""
+    subject, first = name(before.key), before.replicas[0]
+    was = instance.rack_misses(before.replicas, len(before.replicas), before.pinned_brokers)
+    gain = was - instance.rack_misses(replicas, len(replicas), before.pinned_brokers)
+    left = set(before.replicas) - set(replicas)
+    if gain <= 0 and not left & instance.to_empty:
+        yield Violation("racks_only", subject, f"only its racks are to be mended, and {list(replicas)} mends none")
+    if len(left - instance.to_empty) > gain:
+        yield Violation("racks_only", subject, f"{sorted(left)} give up their replicas to mend {gain} in their racks")
+    if first in replicas and first != replicas[0] and first in instance.leading:
+        yield Violation("racks_only", subject, f"its preferred leader {first} stays and leads no more")
 
 
 def _factor(before: AuditPartition, replicas: tuple[int, ...]) -> Iterator[Violation]:
@@ -100,7 +118,7 @@ def check_lengths(instance: Instance, targets: Targets) -> Iterator[Violation]:
 def check_drained(instance: Instance, targets: Targets) -> Iterator[Violation]:
     """Nothing stays on a broker to empty, but fixed and excused partitions and those that no brokers are left for."""
     for partition in on_brokers_to_empty(instance, targets):
-        if partition.mobility == FIXED or partition.key in instance.limits.excused:
+        if partition.mobility not in (FREE, FORCED_ONLY) or partition.key in instance.limits.excused:
             continue
         stay = [b for b in partition.replicas if b in instance.living and b not in instance.to_empty]
         if len(instance.homes(partition.pinned_brokers) | set(stay)) >= partition.replication_factor:

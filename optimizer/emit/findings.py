@@ -1,4 +1,4 @@
-"""Findings as people read them: what is broken after the plan first, many alike in one line."""
+"""Findings as people read them: what the input and the plan leave open, the worst first; many alike in one line."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -26,8 +26,17 @@ _WORST_FIRST = (
     "exclude_unused",
     "not_free",
 )
-_FACTS = ("dead_broker", "fenced_broker", "no_racks", "no_disk_capacity", "no_network_capacity", "no_rates")
+_FACTS = (
+    "dead_broker",
+    "fenced_broker",
+    "no_racks",
+    "no_disk_capacity",
+    "no_network_capacity",
+    "no_rates",
+    "not_asked_now",
+)
 _WHEN = {"both": "before and after", "before": "before only", "after": "after only"}
+_MENDED, _NOTED = "before", "noted"
 _ASKED_FOR = "topic excluded"
 _TOLD_ONE_BY_ONE = 3
 _AMOUNT = re.compile(r"\d+(?:[.,]\d+)*(?: [PTGMk]?B\b)?")
@@ -52,14 +61,14 @@ class Told:
 
 
 def _severity(row: Row) -> tuple[int, int]:
-    """What the plan leaves broken, then what is so and was asked for, then what the plan mends."""
+    """What is broken, then what is so or was asked for."""
     rule = row["rule"]
     if rule in _FACTS:
         return 1, _FACTS.index(rule)
     if row["detail"] == _ASKED_FOR:
         return 1, len(_FACTS)
     place = _WORST_FIRST.index(rule) if rule in _WORST_FIRST else len(_WORST_FIRST)
-    return 2 if row["when"] == "before" else 0, place
+    return 0, place
 
 
 def _shape(row: Row) -> tuple[str, ...]:
@@ -73,10 +82,27 @@ def _told(row: Row, count: int) -> Told:
     return Told(row["rule"], _WHEN[row["when"]], row["subject"], row["detail"], row["remedy"], count)
 
 
-def told(plan: ClusterPlan) -> list[Told]:
-    """Every finding, the worst first; more than three alike are one line with the first of them."""
+def left_open(plan: ClusterPlan) -> list[Told]:
+    """What was left out of the input, contradicts or is broken there, then what the plan leaves broken or undone."""
+    of_input = [_of_input(row) for row in plan.input_findings if row["standing"] != _NOTED]
+    return [*of_input, *_folded(row for row in plan.findings if row["when"] != _MENDED)]
+
+
+def settled(plan: ClusterPlan) -> list[Told]:
+    """What the plan mends, and what is only noted of the input."""
+    of_input = [_of_input(row) for row in plan.input_findings if row["standing"] == _NOTED]
+    return [*_folded(row for row in plan.findings if row["when"] == _MENDED), *of_input]
+
+
+def _of_input(row: Row) -> Told:
+    rows = "" if row["rows"] == 1 else f", {row['rows']:,} rows"
+    return Told(row["rule"], row["standing"].replace("_", " ") + rows, row["subject"], row["detail"], row["remedy"], 1)
+
+
+def _folded(findings: Iterable[Row]) -> list[Told]:
+    """The worst first; more than three alike are one line with the first of them."""
     groups: dict[tuple[str, ...], list[Row]] = {}
-    for row in sorted(plan.findings, key=_severity):
+    for row in sorted(findings, key=_severity):
         groups.setdefault(_shape(row), []).append(row)
     lines = list[Told]()
     for rows in groups.values():
@@ -92,7 +118,6 @@ def counted(lines: Iterable[Told]) -> int:
     return sum(line.count for line in lines)
 
 
-def first(plan: ClusterPlan, most: int) -> tuple[Sequence[Told], int]:
+def first(lines: Sequence[Told], most: int) -> tuple[Sequence[Told], int]:
     """At most so many lines, and how many findings no line of them stands for."""
-    lines = told(plan)
     return lines[:most], counted(lines[most:])

@@ -1,9 +1,11 @@
 """Everything that is known about one cluster's plan, for the documents."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+
+from optimizer.emit.asked import Asked
 
 Row = Mapping[str, Any]
 WHOLE_PLAN = 0
@@ -37,6 +39,10 @@ class ClusterPlan:
         What copies may take, per broker and direction; the throttles of ``waves`` add live replication to it.
     moves : sequence of rows
         Of ``moves``: one replica that is copied or given up, with its reason.
+    input_findings : sequence of rows
+        What was left out of the input, contradicts or is broken there; the worst first, and last what is noted.
+    sources : sequence of rows
+        What was read.
     """
 
     cluster_id: str
@@ -55,6 +61,8 @@ class ClusterPlan:
     quality: Sequence[Row]
     brokers: Sequence[Row]
     input_findings: Sequence[Row] = ()
+    sources: Sequence[Row] = ()
+    asked: Asked = field(default_factory=Asked)
 
     @property
     def folder(self) -> str:

@@ -16,7 +16,8 @@ from optimizer.emit.figures import (
     lines,
     proof,
 )
-from optimizer.emit.findings import first
+from optimizer.emit.findings import counted, first, left_open, settled
+from optimizer.emit.goals import goals, kept_out, origin, verdict
 from optimizer.emit.model import ClusterPlan, Document, Row, wave_folder
 from optimizer.emit.pages import render
 from optimizer.emit.summary import execution
@@ -24,7 +25,7 @@ from optimizer.units import human_bytes, human_count, human_percent, human_ratio
 
 LARGEST = 25
 _ROWS = re.compile(r"(\d+) of (\d+) rows")
-_SHOWN = 50
+_SHOWN, _AT_ONCE = 50, 8
 _PROVES = {
     "forced": (
         "Replicas on brokers to empty, those that break the rack rule, and those that the replication factor asks for "
@@ -130,7 +131,8 @@ def report(plan: ClusterPlan, written: Sequence[Document]) -> str:
     """The report of one cluster; ``written`` are the files that it points to."""
     figures = list(lines(plan))
     failed = [row for row in plan.quality if not row["success"]]
-    findings, findings_more = first(plan, _SHOWN)
+    open_, open_more = first(left_open(plan), _SHOWN)
+    mended, mended_more = first(settled(plan), _SHOWN)
     return render(
         "report.html.j2",
         plan=plan,
@@ -145,8 +147,18 @@ def report(plan: ClusterPlan, written: Sequence[Document]) -> str:
         balance=[line for line in figures if line.name not in COST],
         band_note=band_note(plan),
         bounds=[(row, _proves(plan, row["kind"])) for row in plan.bounds],
-        findings=findings,
-        findings_more=findings_more,
+        verdict=verdict(plan),
+        goals=goals(plan),
+        kept_out=kept_out(plan),
+        origin=origin(plan),
+        open=open_[:_AT_ONCE],
+        open_folded=open_[_AT_ONCE:],
+        open_folded_count=counted(open_[_AT_ONCE:]),
+        open_more=open_more,
+        open_count=counted(open_) + open_more,
+        mended=mended,
+        mended_more=mended_more,
+        mended_count=counted(mended) + mended_more,
         waves=[(wave_folder(row["wave"], len(plan.waves)), row) for row in plan.waves],
         reasons=_reasons(plan),
         largest=_largest(plan),

@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from optimizer.emit.factors import factors_text, gives_up_replicas
 from optimizer.emit.figures import compared_with_default, proof
 from optimizer.emit.files import needs_election
+from optimizer.emit.findings import counted, first, left_open
+from optimizer.emit.goals import goals, kept_out, origin, verdict
 from optimizer.emit.model import WHOLE_PLAN, ClusterPlan, Row, wave_folder
 from optimizer.emit.pages import render
 from optimizer.emit.summary import execution
 from optimizer.schedule.waves import PARTITIONS_PER_REQUEST
 
 _NAMED = 20
+_FINDINGS = 8
 
 
 @dataclass(frozen=True)
@@ -61,9 +64,17 @@ def runbook(plan: ClusterPlan) -> str:
     """The runbook in Markdown."""
     stuck = [f"{row['topic']}-{row['partition']}" for row in plan.no_way_back]
     without = _without_rollback(plan)
+    open_, open_more = first(left_open(plan), _FINDINGS)
     return render(
         "runbook.md.j2",
         plan=plan,
+        verdict=verdict(plan),
+        goals=goals(plan),
+        kept_out=kept_out(plan),
+        origin=origin(plan),
+        open=open_,
+        open_more=open_more,
+        open_count=counted(open_) + open_more,
         steps=steps(plan),
         proof=proof(plan),
         default=compared_with_default(plan),

@@ -5,7 +5,8 @@ from textwrap import wrap
 
 from optimizer.emit.factors import factors_text
 from optimizer.emit.figures import band_note, compared_with_default, leader_proof, limited, lines, proof
-from optimizer.emit.findings import first
+from optimizer.emit.findings import Told, counted, first, left_open, settled
+from optimizer.emit.goals import goals, kept_out, origin, verdict
 from optimizer.emit.model import ClusterPlan, Document
 from optimizer.units import human_bytes, human_rate, human_time, plural
 
@@ -53,12 +54,22 @@ def execution(plan: ClusterPlan) -> str:
     return f"{text} (throttle up to {human_rate(rate)}, {live})."
 
 
-def _findings(plan: ClusterPlan) -> Iterator[str]:
-    if not plan.findings:
+def _asked(plan: ClusterPlan) -> Iterator[str]:
+    """What was asked and whether it is reached, and what the plan was made from."""
+    yield from _paragraph(verdict(plan))
+    for goal in goals(plan):
+        text = f"{goal.state:<12} {goal.name}: {goal.detail}"
+        yield from wrap(text, WIDTH, initial_indent="  ", subsequent_indent=" " * 15, break_long_words=False)
+    yield from _paragraph(kept_out(plan))
+    yield from _paragraph(origin(plan))
+
+
+def _findings(title: str, all_lines: Sequence[Told]) -> Iterator[str]:
+    if not all_lines:
         return
     yield ""
-    yield f"  Found ({len(plan.findings):,}):"
-    lines, more = first(plan, _FINDINGS)
+    yield f"  {title} ({counted(all_lines):,}):"
+    lines, more = first(all_lines, _FINDINGS)
     for line in lines:
         text = f"- {line.rule} ({line.when}): {line.text}"
         yield from wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False)
@@ -81,6 +92,8 @@ def summary_text(plan: ClusterPlan, written: Sequence[Document]) -> str:
     width = max((len(path) for path, _ in files), default=0) + 2
     text = [
         _title(plan),
+        *_asked(plan),
+        *_findings("Look at this first", left_open(plan)),
         "",
         _row("", "before", "Kafka default", "this plan"),
         *table,
@@ -92,7 +105,7 @@ def summary_text(plan: ClusterPlan, written: Sequence[Document]) -> str:
         *_paragraph(factors_text(plan)),
         *_paragraph(execution(plan)),
         *_paragraph(limited(plan)),
-        *_findings(plan),
+        *_findings("Also found", settled(plan)),
         "",
         *(f"  {path:<{width}}{about}" for path, about in files),
     ]

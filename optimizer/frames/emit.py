@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from optimizer import folders
+from optimizer.emit.asked import asked_of
 from optimizer.emit.documents import documents
 from optimizer.emit.model import ClusterPlan
 from optimizer.frames.audit_gate import gate
@@ -34,6 +35,7 @@ READS = (
     "findings",
     "quality_results",
     "input_findings",
+    "sources",
     "instance",
     "instance_brokers",
 )
@@ -58,6 +60,8 @@ def _plan(tables: Tables, settings: Settings) -> ClusterPlan:
         quality=tables["quality_results"],
         input_findings=tables["input_findings"],
         brokers=tables["instance_brokers"],
+        sources=tables["sources"],
+        asked=asked_of(settings, host["cluster_id"]),
     )
 
 

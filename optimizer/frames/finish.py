@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -13,6 +13,7 @@ import schemas
 from optimizer.domain import Bands, Brokers, Floats, Ints, Partitions
 from optimizer.frames.cluster import column_names, replica_lists, replica_matrix, to_partitions, with_nulls
 from optimizer.frames.factors import TOO_FEW_BROKERS
+from optimizer.frames.only import ONLY_LEAVES
 from optimizer.frames.order import left_by_order
 from optimizer.frames.pins import PIN_LEAVES
 from optimizer.settings import Policy
@@ -21,6 +22,7 @@ from optimizer.solve.leader_bounds import leader_bounds
 from optimizer.solve.leader_findings import leader_findings
 from optimizer.solve.leaders import assign_leaders, lead_with
 from optimizer.solve.limit_findings import Cut
+from optimizer.solve.only import Wishes, with_only
 from optimizer.solve.order_findings import Left, with_left
 from optimizer.solve.spread_findings import spread_findings
 from optimizer.stages import Frames, Run
@@ -40,8 +42,8 @@ LEFT = "left"
 @dataclass(frozen=True)
 class ClusterFacts:
     """What the driver knows of a solved cluster: brokers, bands, loads before and after (B, D), shards that failed, the
-    patterns that ask for a replication factor, the plan that a limit has cut, and the partitions that are left because
-    no order of copies has room for them."""
+    patterns that ask for a replication factor, the plan that a limit has cut, the partitions that are left because no
+    order of copies has room for them, and what ``only`` may leave."""
 
     brokers: Brokers
     limits: Bands
@@ -51,6 +53,7 @@ class ClusterFacts:
     factor_patterns: tuple[str, ...] = ()
     cut: Cut | None = None
     left: Left | None = None
+    wishes: Wishes = field(default_factory=Wishes)
 
 
 def _proposals(partitions: Partitions, final: Ints, ids: Ints) -> Iterable[dict[str, object]]:
@@ -90,8 +93,8 @@ def _leaders(brokers: Brokers, partitions: Partitions, final: Ints) -> Iterable[
 
 
 def _fixed_findings(frame: pd.DataFrame) -> Iterable[proposal.Finding]:
-    """Partitions that are not free; those of a pin that leaves too few brokers have a finding by topic."""
-    told = frame["fixed_reason"].notna() & ~frame["fixed_reason"].astype(str).str.startswith(PIN_LEAVES)
+    """Partitions that are not free; what pins and ``only`` leave has findings of its own."""
+    told = frame["fixed_reason"].notna() & ~frame["fixed_reason"].astype(str).str.startswith((PIN_LEAVES, ONLY_LEAVES))
     for row in frame[told].itertuples():
         reason = str(row.fixed_reason)
         remedy = _REMEDIES.get(reason, "mend the cause and plan again")
@@ -127,7 +130,7 @@ def _unused_patterns(frame: pd.DataFrame, patterns: Iterable[str], rule: str) ->
 
 def finish_cluster(frame: pd.DataFrame, facts: ClusterFacts, policy: Policy) -> pd.DataFrame:
     """Rows of every output table of one cluster, columns of COLUMNS."""
-    brokers = facts.brokers
+    brokers, policy = facts.brokers, replace(policy, only=facts.wishes.only)
     rows = frame.sort_values(["topic", "partition"], kind="stable").reset_index(drop=True)
     partitions = to_partitions(rows, brokers.ids)
     chosen = replica_matrix(rows["current"], brokers.ids, width=partitions.replicas.shape[1])
@@ -135,7 +138,8 @@ def finish_cluster(frame: pd.DataFrame, facts: ClusterFacts, policy: Policy) -> 
     leaders = assign_leaders(brokers, partitions, settled, leaders_band=policy.leaders_band, out_band=policy.out_band)
     final = lead_with(settled, leaders.chosen)
     findings = [
-        *proposal.broker_findings(brokers),
+        *proposal.broker_findings(brokers, final),
+        *(proposal.no_rack_findings(brokers) if policy.rack_policy == "spread" else ()),
         *proposal.rate_findings(partitions),
         *proposal.disk_findings(brokers),
         *proposal.network_findings(brokers),
@@ -154,6 +158,7 @@ def finish_cluster(frame: pd.DataFrame, facts: ClusterFacts, policy: Policy) -> 
         *_unused_patterns(rows, set(policy.exclude_topics), "exclude_unused"),
         *facts.failures,
     ]
+    findings = with_only(findings, facts.wishes, brokers, partitions, final)
     if facts.cut:
         held_back = rows["held_back"].to_numpy(dtype=bool)
         findings = limit_findings.with_limit(

@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 from optimizer.errors import BallastError, ConfigError
 from optimizer.frames.factors import check_factors, refused_factor, with_asked
 from optimizer.frames.names import known_of_brokers, names_any, refuse_unknown
+from optimizer.frames.only import emptied_now, with_only, without_drains
 from optimizer.frames.pins import PIN_LEAVES, matches, pinned_topics, with_pins
 from optimizer.frames.topic_spread import with_topic_most
 from optimizer.settings import Settings
@@ -35,12 +36,13 @@ def build(inputs: Frames, run: Run) -> Frames:
 def gate(frames: Frames, run: Run) -> Refusals:
     """Clusters that the policy does not fit.
 
-    A list or a pin names what the cluster has not, no broker may hold replicas, or patterns ask different replication
-    factors for a topic.
+    A list or a pin names what the cluster has not, no broker may hold replicas, patterns ask different replication
+    factors for a topic, or ``only`` asks for drains and there are none.
     """
     unknown = refuse_unknown(known_of_brokers(frames["brokers"]), run.settings) if names_any(run.settings) else {}
     torn = check_factors(frames["replicas"], run.settings)
-    return torn | _without_open(frames["instance_brokers"]) | unknown
+    hosts = frames["instance_brokers"]
+    return torn | without_drains(hosts, run.settings) | _without_open(hosts) | unknown
 
 
 def _without_open(brokers: DataFrame) -> dict[str, BallastError]:
@@ -73,7 +75,9 @@ def plan_brokers(brokers: DataFrame, replicas: DataFrame, settings: Settings) ->
             "pinned_topics": pinned_topics(settings),
             "accepts_replicas": may_hold & F.col("closed_reason").isNull() & ~_listed(settings, "exclude_brokers"),
             "accepts_leadership": may_hold & ~_listed(settings, "demote_brokers"),
-            "must_empty": F.col("state").isin("draining", "dead") | _listed(settings, "drain_brokers"),
+            "must_empty": emptied_now(
+                F.col("state").isin("draining", "dead") | _listed(settings, "drain_brokers"), settings
+            ),
         }
     )
 
@@ -124,6 +128,7 @@ def plan_partitions(inputs: Frames, brokers: DataFrame, settings: Settings) -> D
         .withColumn("replication_factor", F.when(F.col("factor_refused").isNull(), F.col("asked")).otherwise(now))
         .withColumn("fixed_reason", _fixed_reason(settings))
         .withColumn("mobility", mobility.otherwise("fixed"))
+        .transform(with_only, brokers, settings)
         .withColumn("replication_factor", F.when(F.col("mobility") == "free", factor).otherwise(now))
     )
     return with_topic_most(planned, brokers, settings)

@@ -25,6 +25,7 @@ from optimizer.frames.start import started
 from optimizer.settings import Settings
 from optimizer.solve.bands import Demand, bands_for, load_scale
 from optimizer.solve.limit_findings import Cut
+from optimizer.solve.only import wishes_of
 from optimizer.solve.progress import ClusterRound, ClusterState, close_round, next_round
 from optimizer.solve.proposal import Finding
 from optimizer.solve.shard_solver import FAILED, NOT_SOLVED, OUT_OF_TIME
@@ -192,6 +193,7 @@ def _facts(
             failures=tuple(failed.get(c, ())),
             factor_patterns=tuple(one.topics for one in asked.get(c, ())),
             cut=cuts.get(c),
+            wishes=wishes_of(settings, c),
         )
         for c, s in states.items()
     }

@@ -17,6 +17,7 @@ from optimizer.frames.input_findings import summed_up
 from optimizer.frames.measures import Counted, measured
 from optimizer.frames.metrics import from_records, partition_rates, resolve_topics
 from optimizer.frames.rules import set_aside
+from optimizer.frames.sources_read import sources_read
 from optimizer.frames.typed import typed
 from optimizer.settings import Settings
 from optimizer.stages import Frames, Refusals, Run
@@ -75,6 +76,7 @@ def build(inputs: Frames, run: Run) -> Frames:
     return {
         **cleaned.tables,
         "quarantine": quarantine,
+        "sources": sources_read(inputs),
         "quality_results": _driver_rows(results, QUALITY_RESULTS, run),
         "input_findings": _driver_rows(findings, INPUT_FINDINGS, run),
     }

@@ -23,8 +23,9 @@ reached, and the bound reads: no plan that is at least as balanced, broker by br
 
 import numpy as np
 
-from optimizer.domain import FIXED, FORCED_ONLY, FREE, Bands, Brokers, Floats, Ints, Partitions
+from optimizer.domain import FORCED_ONLY, Bands, Brokers, Floats, Ints, Partitions
 from optimizer.solve.bands import DISK
+from optimizer.solve.mobility import mends_racks, stays
 from optimizer.solve.pins import PinGroups, group_by_pins, must_leave, rack_rule
 from optimizer.solve.racks import rack_histogram
 
@@ -54,18 +55,18 @@ def forced_bytes(brokers: Brokers, partitions: Partitions, reached: Ints) -> Int
     staying = np.minimum(histogram, cap[:, None]).sum(axis=1)
     arriving = np.maximum(np.minimum(floor[:, None], sizes[groups.of]) - histogram, 0).sum(axis=1)
     copies = np.maximum(partitions.replication_factor - staying, arriving)
-    copies = np.where(partitions.mobility == FIXED, 0, copies)
+    copies = np.where(stays(partitions.mobility), 0, copies)
     return np.asarray(np.minimum(copies, copies_of(partitions.replicas, reached)) * partitions.size_bytes)
 
 
 def rack_limits(brokers: Brokers, partitions: Partitions, groups: PinGroups) -> tuple[Ints, Ints, Ints]:
     """Most and least replicas of each partition in a rack, (P,) each, and brokers of each rack by group, (G, R).
 
-    Of partitions that are not free nothing is asked.
+    Of partitions whose racks the plan does not look after nothing is asked.
     """
     rule = rack_rule(brokers, groups, partitions.replication_factor)
     cap = np.where(partitions.mobility == FORCED_ONLY, partitions.replication_factor, rule.cap)
-    return cap, np.where(partitions.mobility == FREE, rule.floor, 0), rule.sizes
+    return cap, np.where(mends_racks(partitions.mobility), rule.floor, 0), rule.sizes
 
 
 def flow_bytes(loads: Floats, limits: Bands, after: Floats) -> int:

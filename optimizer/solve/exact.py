@@ -17,9 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 from ortools.sat.python import cp_model
 
-from optimizer.domain import FIXED, FORCED_ONLY, Bands, Bools, Ints
+from optimizer.domain import FORCED_ONLY, RACKS_ONLY, Bands, Bools, Ints
 from optimizer.settings import NO_LIMIT
 from optimizer.solve.cp_sat import careful_solver
+from optimizer.solve.mobility import stays
 from optimizer.solve.shard import PAD, ShardProblem
 
 MOST_CELLS = 1000
@@ -45,8 +46,9 @@ class Placement:
 
 
 def is_small_cluster(problem: ShardProblem) -> bool:
-    """Whether the shard is a cluster of its own, and small enough."""
-    return problem.is_cluster and is_small(*problem.original.shape)
+    """Whether the shard is a cluster of its own, small enough, and may be balanced: the search knows no placement that
+    only mends racks."""
+    return problem.is_cluster and is_small(*problem.original.shape) and not (problem.mobility == RACKS_ONLY).any()
 
 
 def is_small(partitions: int, brokers: int) -> bool:
@@ -92,12 +94,12 @@ def solve_small(problem: ShardProblem, hint: Bools) -> Placement | None:
 def _domain(problem: ShardProblem) -> tuple[Bools, Bools]:
     """Where a replica may be, and where it must: (m, n) each."""
     before = problem.original
-    stays = before & ~problem.must_empty[None, :]
+    staying = before & ~problem.must_empty[None, :]
     inside = problem.pin_allows[problem.pin]
     takes = problem.accepts[None, :] & inside
-    fixed, forced_only = problem.mobility[:, None] == FIXED, problem.mobility[:, None] == FORCED_ONLY
-    may = np.where(fixed, before, takes | (stays & (inside | forced_only)))
-    return may, np.where(fixed, before, stays & forced_only)
+    fixed, forced_only = stays(problem.mobility)[:, None], problem.mobility[:, None] == FORCED_ONLY
+    may = np.where(fixed, before, takes | (staying & (inside | forced_only)))
+    return may, np.where(fixed, before, staying & forced_only)
 
 
 def _by_rack(problem: ShardProblem, holds: Bools) -> Ints:
@@ -112,7 +114,7 @@ def _rack_limits(problem: ShardProblem, must: Bools) -> tuple[Ints, Ints]:
     """Least and most replicas of each partition in each rack, (m, R) each; what is fixed breaks no rule."""
     stuck = _by_rack(problem, must)
     least = np.minimum(problem.floor[:, None], problem.rack_size[problem.pin])
-    fixed = problem.mobility[:, None] == FIXED
+    fixed = stays(problem.mobility)[:, None]
     return np.where(fixed, 0, least), np.maximum(problem.cap[:, None], stuck)
 
 

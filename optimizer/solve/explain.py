@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optimizer.domain import FIXED, FORCED_ONLY, FREE, Bands, Bools, Brokers, Floats, Ints, Partitions
+from optimizer.domain import FREE, Bands, Bools, Brokers, Floats, Ints, Partitions
 from optimizer.settings import Policy
 from optimizer.solve.bands import DISK, broker_loads, demand_of, excess, reachable_means, replica_weights
+from optimizer.solve.mobility import moves_if_it_must, stays
 from optimizer.solve.pins import PinGroups, group_by_pins
 from optimizer.solve.proposal import Finding, partition_name
 from optimizer.units import human_bytes, human_count, human_rate
@@ -129,20 +130,32 @@ class _Facts:
 
 
 def _facts(
-    brokers: Brokers, limits: Bands, before: Floats, after: Floats, partitions: Partitions, placed: Ints
+    brokers: Brokers,
+    limits: Bands,
+    before: Floats,
+    after: Floats,
+    *,
+    partitions: Partitions,
+    placed: Ints,
+    policy: Policy,
 ) -> _Facts:
     weights, n = replica_weights(partitions), len(brokers)
     groups = group_by_pins(brokers, partitions.topic)
     tight = (groups.of > 0) & (pin_room(brokers, partitions, groups) <= partitions.replication_factor)
     free = partitions.mobility == FREE
     causes = {
-        "fixed partitions": partitions.mobility == FIXED,
-        "excluded topics": partitions.mobility == FORCED_ONLY,
+        "fixed partitions": stays(partitions.mobility),
+        _held_by(policy): moves_if_it_must(partitions.mobility),
         "pinned topics that have no other broker": free & tight,
     }
     stuck = {cause: broker_loads(n, np.where(rows[:, None], placed, -1), weights) for cause, rows in causes.items()}
     mean = reachable_means(brokers, demand_of(partitions), before)
     return _Facts(brokers, partitions, limits, after, mean, weights, stuck, placed, free & ~tight, groups)
+
+
+def _held_by(policy: Policy) -> str:
+    """What keeps partitions that may not move for balance, in words."""
+    return "what only leaves" if policy.only else "excluded topics"
 
 
 def _why_above(facts: _Facts, b: int, d: int, policy: Policy) -> str:
@@ -169,7 +182,7 @@ def _why_above(facts: _Facts, b: int, d: int, policy: Policy) -> str:
     return ""
 
 
-def _why_below(facts: _Facts, b: int, d: int) -> str:
+def _why_below(facts: _Facts, b: int, d: int, policy: Policy) -> str:
     held, least = facts.rack(facts.after, b, d), facts.rack(facts.limits.lower, b, d)
     if held < least:
         return f"{facts.in_rack(b, d, held)} begin at {facts.amount(least, d)} together"
@@ -177,7 +190,7 @@ def _why_below(facts: _Facts, b: int, d: int) -> str:
     here = (facts.placed == b).any(axis=1)
     reach = facts.weights[(hosts & facts.may_move) | here, d].sum()
     if reach < facts.limits.lower[b, d]:
-        return f"all that pins, fixed partitions and excluded topics let sit on it is {facts.amount(reach, d)}"
+        return f"all that pins, fixed partitions and {_held_by(policy)} let sit on it is {facts.amount(reach, d)}"
     come = np.flatnonzero(hosts & facts.may_move & ~here)
     room = facts.limits.upper[b, d] - facts.after[b, d]
     if len(come) and facts.weights[come, d].min() > room:
@@ -210,13 +223,13 @@ def band_findings(
     outside = (np.abs(gap) > tolerance) & ~brokers.must_empty[:, None]
     if not outside.any():
         return
-    facts = _facts(brokers, limits, before, after, partitions, placed)
+    facts = _facts(brokers, limits, before, after, partitions=partitions, placed=placed, policy=policy)
     widths = least_widths(after, facts.mean)
     widest = np.nanmax(np.where(outside, widths, 0), axis=0)
     for b, d in zip(*(index.tolist() for index in np.nonzero(outside)), strict=True):
         above, resource = gap[b, d] > 0, limits.resources[d]
         limit = (limits.upper if above else limits.lower)[b, d]
-        why = _why_above(facts, b, d, policy) if above else _why_below(facts, b, d)
+        why = _why_above(facts, b, d, policy) if above else _why_below(facts, b, d, policy)
         when = "both" if abs(gap_before[b, d]) > tolerance[b, d] else "after"
         if above and _at_disk_limit(facts, b, d, policy):
             room = facts.amount(gap[b, d], d)

@@ -20,12 +20,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optimizer.domain import FORCED_ONLY, FREE, Bools, Brokers, Floats, Ints, Partitions
+from optimizer.domain import Bools, Brokers, Floats, Ints, Partitions
 from optimizer.settings import NO_LIMIT
 from optimizer.solve.bands import leader_loads, leader_weights, pour
 from optimizer.solve.leader_flow import LeaderBands, LeaderChoices, flow, host_loads
 from optimizer.solve.leader_prices import out_prices
 from optimizer.solve.leader_steps import descend, outside
+from optimizer.solve.mobility import may_reorder, moves_if_it_must
 
 LEVEL = 1e-9
 
@@ -87,8 +88,8 @@ def may_lead(brokers: Brokers, replicas: Ints, partitions: Partitions) -> Bools:
     same = (replicas == partitions.replicas).all(axis=1)
     first_stays = (replicas[:, 0] == partitions.replicas[:, 0]) & may[:, 0]
     # A list that has not the length asked for is left as it is: the audit would refuse it in a plan.
-    frozen = ((partitions.mobility != FREE) | (held.sum(axis=1) != partitions.replication_factor)) & same
-    frozen |= (partitions.mobility == FORCED_ONLY) & first_stays
+    frozen = (~may_reorder(partitions.mobility) | (held.sum(axis=1) != partitions.replication_factor)) & same
+    frozen |= moves_if_it_must(partitions.mobility) & first_stays
     stuck = ~may.any(axis=1) | frozen | (held & ~brokers.is_live[host]).any(axis=1)
     may[stuck] = False
     may[stuck, 0] = True

@@ -9,6 +9,19 @@ from optimizer.domain import Brokers, Ints, Partitions
 from optimizer.solve.pins import group_by_pins, must_leave, rack_breaks, rack_rule
 from optimizer.solve.racks import rack_histogram
 
+# What brokers are that do not live, and what helps: a plan does not wait for a dead one, but for a fenced one.
+_AWAY = {
+    "dead": (
+        "replica lists name it, it serves nothing",
+        "start it and plan again, if it is to come back",
+    ),
+    "fenced": (
+        "it is registered and serves nothing",
+        "start it; if it never comes back, drain it (--drain {broker}), execute that plan, and then unregister it: "
+        "kafka-cluster.sh unregister --id {broker}",
+    ),
+}
+
 
 @dataclass(frozen=True)
 class NetMove:
@@ -163,13 +176,26 @@ def stranded_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> 
         )
 
 
-def broker_findings(brokers: Brokers) -> Iterator[Finding]:
-    """Dead and fenced brokers, and racks that can't be used."""
-    for broker, state in zip(brokers.ids, brokers.state, strict=True):
-        if state in ("dead", "fenced"):
-            detail = f"broker {broker} is {state}: replica lists name it, it serves nothing"
-            remedy = "restart it, or let the plan empty it; Kafka's tool refuses documents that name it as a target"
-            yield Finding(f"{state}_broker", f"broker {broker}", "before", detail, remedy)
+def broker_findings(brokers: Brokers, after: Ints) -> Iterator[Finding]:
+    """Dead and fenced brokers: mended where the plan takes every replica off them.
+
+    Parameters
+    ----------
+    after : (P, W) int64
+        Replicas after the plan.
+    """
+    held = np.bincount(after[after >= 0], minlength=len(brokers))
+    for broker, state, left in zip(brokers.ids, brokers.state, held.tolist(), strict=True):
+        if state in _AWAY:
+            what, remedy = _AWAY[state]
+            stays = f"{left} replicas stay on it" if left else "the plan takes its replicas off it"
+            detail = f"broker {broker} is {state}: {what}; {stays}"
+            when = "both" if left else "before"
+            yield Finding(f"{state}_broker", f"broker {broker}", when, detail, remedy.format(broker=broker))
+
+
+def no_rack_findings(brokers: Brokers) -> Iterator[Finding]:
+    """Racks that are to be looked after and are not known."""
     if not brokers.racks_matter:
         detail = "no rack per broker: replicas are spread over brokers only"
-        yield Finding("no_racks", "cluster", "before", detail, "set broker.rack on every broker")
+        yield Finding("no_racks", "cluster", "both", detail, "set broker.rack on every broker")

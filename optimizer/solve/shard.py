@@ -1,19 +1,18 @@
 """One shard in one round: which single moves are legal and what they cost.
 
-Sets: members b = 0..n-1 (the shard's brokers), partitions p = 0..m-1 with a replica on a member, movable replicas k
-= 0..K-1
-(partition, slot, source broker). An *option* (k, t) moves replica k to member t. At most one option per partition is
-taken in a
-round, so broker-disjoint shards never conflict: a replica changes racks only in its partition's owner shard, and
-every other shard keeps the rack histogram as it is.
+Sets: members b = 0..n-1 (the shard's brokers), partitions p = 0..m-1 with a replica on a member, movable replicas
+k = 0..K-1 (partition, slot, source broker). An *option* (k, t) moves replica k to member t. At most one option per
+partition is taken in a round, so broker-disjoint shards never conflict: a replica changes racks only in its partition's
+owner shard, and every other shard keeps the rack histogram as it is.
 """
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from optimizer.domain import FIXED, FORCED_ONLY, FREE, Bools, Floats, Ints
+from optimizer.domain import FREE, Bools, Floats, Ints
 from optimizer.settings import NO_LIMIT
+from optimizer.solve.mobility import may_move, mends_racks, stays
 from optimizer.solve.racks import rack_disorder
 from optimizer.solve.topic_spread import TopicSpread, topic_spread
 
@@ -255,10 +254,16 @@ def _spread(
     return np.where(pushes[:, None], allowed, roomy), shed, pushes
 
 
+def _mending(problem: ShardProblem, counts: Ints, partition: Ints, change: Ints) -> Bools:
+    """Options that mend the racks of their partition, (K, n)."""
+    mendable = _rack_broken(problem, counts) & problem.owner & mends_racks(problem.mobility)
+    return np.asarray((change < 0) & mendable[partition][:, None])
+
+
 def legal_options(problem: ShardProblem) -> Options:
     """Every legal single move, its cost, and the partitions that must move."""
     m = len(problem.hosts)
-    partition, slot = np.nonzero((problem.hosts >= 0) & problem.movable & (problem.mobility != FIXED)[:, None])
+    partition, slot = np.nonzero((problem.hosts >= 0) & problem.movable & ~stays(problem.mobility)[:, None])
     source = problem.hosts[partition, slot]
     counts = _histogram(problem)
     allowed = problem.accepts[None, :] & ~problem.held[partition]
@@ -268,16 +273,11 @@ def legal_options(problem: ShardProblem) -> Options:
     if len(problem.pin_allows) > 1:
         allowed &= problem.pin_allows[problem.pin[partition]]
     forced = problem.must_empty[source] | _outside_pin(problem, partition, source)
-    allowed &= (forced | (problem.mobility == FREE)[partition])[:, None]
+    mends = _mending(problem, counts, partition, change)
+    allowed &= may_move(problem.mobility[partition], forced, mends)
     open_, shed, pushes = _spread(problem, partition, source, allowed, forced)
     narrowed, allowed, forced = bool(shed.any() or pushes.any() or (open_ != allowed).any()), open_, forced | shed
     allowed, drains = _restrict(partition, allowed, np.broadcast_to(forced[:, None], allowed.shape), m)
-    broken = _rack_broken(problem, counts)
-    mends = (
-        (change < 0)
-        & (broken & problem.owner)[partition][:, None]
-        & (problem.mobility != FORCED_ONLY)[partition][:, None]
-    )
     allowed, mended = _restrict(partition, allowed, mends, m)
     new_copy = (~problem.original[partition]).astype(np.float64)
     paid = (~problem.on_original[partition, slot]).astype(np.float64)

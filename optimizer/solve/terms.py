@@ -6,9 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from optimizer.domain import FIXED, FORCED_ONLY, Bools, Brokers, Floats, Ints, Partitions
+from optimizer.domain import FORCED_ONLY, Bools, Brokers, Floats, Ints, Partitions
 from optimizer.solve.bands import replica_weights
 from optimizer.solve.bound import copies_of, rack_limits
+from optimizer.solve.mobility import stays
 from optimizer.solve.pins import group_by_pins, must_leave
 
 FORBIDDEN = 1e30
@@ -106,7 +107,7 @@ def _chunks(brokers: Brokers, partitions: Partitions, prices: Floats) -> Iterato
         yield _Chunk(
             cost=cost,
             home=np.asarray(np.bincount(row, stay, len(replicas)), dtype=np.float64),
-            frozen=(mobility == FIXED) | ((mobility == FORCED_ONLY) & ~must_go.any(axis=1)),
+            frozen=stays(mobility) | ((mobility == FORCED_ONLY) & ~must_go.any(axis=1)),
             replicas=replicas,
             replication_factor=partitions.replication_factor[rows],
             rack=brokers.rack,

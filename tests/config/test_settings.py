@@ -48,6 +48,24 @@ def test_default_file_says_what_the_code_defaults_to() -> None:
         ({"policy": {"max_moves": 2.5}}, r"\[policy\] max_moves = 2.5: expected a whole number, such as 17$"),
         ({"clusters": [{"id": "a", "input": "x", "max_moves": -3}]}, r"\[clusters\] max_moves = -3 is not usable"),
         ({"policy": {"rack_policy": "even"}}, "use spread or none"),
+        (
+            {"policy": {"only": "rack"}},
+            r"\[policy\] only = 'rack' is not usable: use one of racks, drain, leaders, demote",
+        ),
+        ({"clusters": [{"id": "a", "input": "x", "only": "all"}]}, r"\[\[clusters\]\] only = 'all' is not usable"),
+        (
+            {
+                "clusters": [
+                    {"id": "a", "input": "x", "only": "demote"},
+                    {"id": "b", "input": "y", "demote_brokers": [3]},
+                ]
+            },
+            r"only = 'demote' is not usable: no broker of \['a'\] is to be demoted: name some by --demote or",
+        ),
+        (
+            {"clusters": [{"id": "a", "input": "x"}], "policy": {"only": "racks", "rack_policy": "none"}},
+            "take one of the",
+        ),
         ({"policy": {"exclude_topics": ["("]}}, r"'\(' is no regular expression"),
         ({"policy": {"pins": "a"}}, r"\[policy\] pins = 'a': expected tables like"),
         ({"policy": {"pins": [7]}}, r"\[policy\] pins = \[7\]: expected tables like"),
@@ -316,6 +334,18 @@ def test_each_cluster_has_its_own_limit() -> None:
     assert build(merge(DEFAULTS, {"clusters": clusters[:1]})).move_limits() == {"a": MoveLimit()}
     least = build(merge(DEFAULTS, {"clusters": clusters[:1], "policy": {"max_moved_gb": 1e-12}}))
     assert least.move_limits()["a"].moved_bytes == 0
+
+
+def test_each_cluster_mends_only_what_is_asked_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cluster's own ``only`` goes before the policy's, which the option sets; without either all is mended."""
+    clusters = [{"id": "a", "input": "x", "only": "leaders"}, {"id": "b", "input": "y"}]
+    policy = {"only": "drain"}
+    assert build({"clusters": clusters, "policy": policy}).only() == {"a": "leaders", "b": "drain"}
+    assert build({"clusters": clusters[1:]}).only() == {"b": ""}
+    words = ("--cluster", "c", "--input", "/x", "--only", "demote", "--demote", "3")
+    assert settings_from(*words, monkeypatch=monkeypatch).only() == {"c": "demote"}
+    demoting = [{**cluster, "only": "demote", "demote_brokers": [3] * (cluster["id"] == "a")} for cluster in clusters]
+    assert build({"clusters": demoting}).only() == {"a": "demote", "b": "demote"}
 
 
 def test_hash_sees_what_decides_the_plan_alone() -> None:

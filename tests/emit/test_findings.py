@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from optimizer.emit.findings import told
+from optimizer.emit.findings import left_open, settled
 from optimizer.emit.model import ClusterPlan
 from optimizer.emit.report import report
+from optimizer.emit.runbook import runbook
 from optimizer.emit.summary import summary_text
 from tests.emit.test_pages import synthetic
 
@@ -34,7 +35,7 @@ def planned(*rows: dict[str, Any]) -> ClusterPlan:
 
 
 def test_the_worst_is_told_first() -> None:
-    """What the plan leaves broken comes before what was asked for, and what it mends comes last."""
+    """What the plan leaves broken comes before what is so or was asked for; what it mends is told apart."""
     rows = (
         finding("rack_spread", "mended partitions", "before"),
         finding("dead_broker", "broker 4", "before"),
@@ -50,7 +51,8 @@ def test_the_worst_is_told_first() -> None:
         finding("not_emptied", "t-2 on 9"),
         finding("limited", "max_moves = 3", "after"),
     )
-    assert [line.subject for line in told(planned(*rows))] == [
+    assert [line.subject for line in settled(planned(*rows))] == ["mended partitions", "broker 4"]
+    assert [line.subject for line in left_open(planned(*rows))] == [
         "max_moves = 3",
         "t-2 on 9",
         "t-2 on 9",
@@ -60,11 +62,38 @@ def test_the_worst_is_told_first() -> None:
         "shard 1 of round 1",
         "t-1",
         "cluster",
-        "broker 4",
         "cluster",
         "audit-0",
-        "mended partitions",
     ]
+
+
+def of_input(rule: str, standing: str, rows: int = 1) -> dict[str, Any]:
+    """A row of ``input_findings``."""
+    return {"rule": rule, "standing": standing, "subject": "f.txt:3", "detail": "d", "remedy": "r", "rows": rows}
+
+
+def test_what_is_wrong_with_the_input_comes_before_the_plan() -> None:
+    """Contradictions and what was left out or is broken stand before what the plan leaves, with the rows that each
+    stands for; what is only noted, and what the plan mends, comes after the figures."""
+    rows = [of_input("a", "contradicts"), of_input("b", "left_out", 9), of_input("c", "broken"), of_input("d", "noted")]
+    mended, open_ = finding("rack_spread", "mended partitions", "before"), finding("rack_spread", "t-3")
+    plan = replace(planned(mended, open_), input_findings=rows)
+    told = [f"{line.rule} ({line.when})" for line in left_open(plan)]
+    assert told == ["a (contradicts)", "b (left out, 9 rows)", "c (broken)", "rack_spread (before and after)"]
+    assert [f"{line.rule} ({line.when})" for line in settled(plan)] == ["rack_spread (before only)", "d (noted)"]
+    summary, html, book = summary_text(plan, []), report(plan, []), runbook(plan)
+    figures = {summary: "Kafka default     this plan", html: '<div class="cards">', book: "| wave |"}
+    for page, figure in figures.items():
+        assert page.index("Look at this first") < page.index("left out, 9 rows") < page.index(figure)
+    for page in (summary, html):
+        assert (
+            page.index(figures[page]) < page.index("Also found") < page.index("(before only)") < page.index("(noted)")
+        )
+    assert "  Look at this first (4):\n" in summary
+    assert "  Also found (2):\n" in summary
+    assert "<h2>Look at this first (4)</h2>" in html
+    assert "<h2>Also found (2)</h2>" in html
+    assert "**Look at this first (4):**" in book
 
 
 @pytest.mark.parametrize(
@@ -82,21 +111,19 @@ def test_the_worst_is_told_first() -> None:
 )  # fmt: skip
 def test_many_alike_are_one_line(rows: list[dict[str, Any]], counts: list[int]) -> None:
     """More than three findings of one rule that differ in names and numbers alone are one line; others are not."""
-    assert [line.count for line in told(planned(*rows))] == counts
+    assert [line.count for line in left_open(planned(*rows))] == counts
 
 
 def test_pages_show_what_matters_and_the_true_count() -> None:
     """Summary and report count every finding, and neither hides a broken rule behind ninety excluded partitions."""
     plan = planned(*EXCLUDED, *STRANDED, finding("not_pinned", "t-2 on 9"), finding("rack_spread", "t-3"))
     summary, html = summary_text(plan, []), report(plan, [])
-    assert (
-        "  Found (152):\n  - not_emptied (before and after): 60 alike, the first t-0 on 17: a replica stays" in summary
-    )
+    assert "  Look at this first (152):\n  - not_emptied (before and after): 60 alike, the first t-0 on 17" in summary
     assert summary.index("not_pinned (before and after): t-2 on 9") < summary.index(
         "not_free (before and after): 90 alike, the first audit-0:"
     )
     assert "more in the report" not in summary
-    assert "<h2>Findings (152)</h2>" in html
+    assert "<h2>Look at this first (152)</h2>" in html
     assert html.index("<b>not_pinned</b>") < html.index("<b>rack_spread</b>") < html.index("90 alike")
 
 

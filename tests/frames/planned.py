@@ -106,11 +106,14 @@ def table_bytes(frame: DataFrame, name: str) -> bytes:
 
 def solved(run: Run, tables: dict[str, Rows], *, slices: int = 2) -> Frames:
     """Every table that solve makes of the cluster, with those that it is made from."""
-    inputs = frames_of(run.spark, tables, slices=slices)
+    return solved_of(run, frames_of(run.spark, tables, slices=slices))
+
+
+def solved_of(run: Run, inputs: Frames) -> Frames:
+    """The same of ``instance`` and ``instance_brokers`` as frames."""
     frames = solve.build(inputs, run)
-    return inputs | {
-        name: schemas.conform(frame, schemas.ALL[name]).localCheckpoint() for name, frame in frames.items()
-    }
+    made = {name: schemas.conform(frame, schemas.ALL[name]).localCheckpoint() for name, frame in frames.items()}
+    return {**inputs, **made}
 
 
 def solved_bytes(frames: Frames) -> dict[str, bytes]:
@@ -121,7 +124,7 @@ def solved_bytes(frames: Frames) -> dict[str, bytes]:
 def finished(run: Run, frames: Frames) -> dict[str, DataFrame]:
     """The tables of PLAN and EMIT that follow from solved tables, beside them."""
     known = {**frames, **baseline.build(frames, run)}
-    for name in ("quality_results", "input_findings"):
+    for name in ("quality_results", "input_findings", "sources"):
         known[name] = run.spark.createDataFrame([], schemas.ALL[name].schema)
     known |= plan.build(known, run)
     return {**known, **emit.build(known, run)}

@@ -1,6 +1,7 @@
 """A small cluster with a finished plan, by hand: six brokers on three racks, one to drain, one dead, one new."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -152,6 +153,15 @@ INPUT: Rows = [
 ]  # fmt: skip
 
 
+SOURCES: Rows = [
+    {"source": name, "captured_at": at, "records": records}
+    for name, at, records in (
+        ("describe.txt", datetime(2026, 10, 5, 2, tzinfo=UTC), 6),
+        ("metrics.csv", None, 12),
+    )
+]
+
+
 def frame(spark: SparkSession, name: str, rows: Rows, cluster_id: str = CLUSTER) -> DataFrame:
     """Rows as the table's DataFrame."""
     full = [{"cluster_id": cluster_id, "run_id": RUN_ID, **row} for row in rows]
@@ -163,7 +173,7 @@ def inputs(spark: SparkSession, **replaced: Rows) -> dict[str, DataFrame]:
     tables: Mapping[str, Rows] = {
         "instance": instance(), "instance_brokers": instance_brokers(), "baseline": baseline(),
         "proposal": proposal(), "moves": moves(), "bounds": BOUNDS, "leader_bounds": LEADER_BOUNDS,
-        "findings": FINDINGS, "quality_results": QUALITY, "input_findings": INPUT,
+        "findings": FINDINGS, "quality_results": QUALITY, "input_findings": INPUT, "sources": SOURCES,
         **replaced,
     }  # fmt: skip
     return {name: frame(spark, name, rows) for name, rows in tables.items()}

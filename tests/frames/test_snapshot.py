@@ -248,6 +248,63 @@ def test_a_pin_that_leaves_too_few_brokers_for_the_factor(
     assert (row.fixed_reason, row.replication_factor) == (told, needed or factor)
 
 
+# Under each ``only``: mobility of (1, 2, 3) in three racks, of (1, 9) with a dead broker, of (1, 6) in one rack, of an
+# excluded topic, and of what is in flight; then who must empty.
+ONLY = [
+    ("drain", ["forced_only", "forced_only", "forced_only", "forced_only", "fixed"], {2, 9}),
+    ("racks", ["fixed", "fixed", "racks_only", "fixed", "fixed"], {9}),
+    ("leaders", ["order_only", "order_only", "order_only", "fixed", "fixed"], set()),
+    ("demote", ["fixed", "order_only", "order_only", "fixed", "fixed"], set()),
+]
+
+
+@pytest.mark.parametrize(("only", "mobility", "must_empty"), ONLY)
+def test_only_decides_what_may_happen_to_a_partition(
+    spark: SparkSession, silver: Frames, only: str, mobility: list[str], must_empty: set[int]
+) -> None:
+    """A drain moves replicas off brokers to empty, racks what breaks their rule, the others only the order, a demotion
+    that of the broker's own; brokers that are not emptied now take nothing all the same, and factors wait."""
+    placed = [
+        *replicas("orders", 0, [3, 1, 2]),
+        *replicas("orders", 1, [1, 9], leader=[1], isr=[1]),
+        *replicas("orders", 2, [1, 6]),
+        *replicas("orders.keep", 0, [1, 6]),
+        *replicas("orders", 3, [1, 2], adding=[2]),
+    ]
+    six = {"broker_id": 6, "rack": "r1", "state": "alive", **BROKER, **LIMITS}
+    loads = [row.asDict() | {"topic": t, "partition": p} for (t, p), row in zip(
+        [("orders", 0), ("orders", 1), ("orders", 2), ("orders.keep", 0), ("orders", 3)],
+        silver["partition_load"].collect(), strict=False)]  # fmt: skip
+    cluster = {
+        **silver,
+        "replicas": rows(spark, "replicas", placed),
+        "brokers": silver["brokers"].unionByName(rows(spark, "brokers", [six])),
+        "partition_load": rows(spark, "partition_load", loads),
+    }
+    factors = (TopicFactor(topics="orders", factor=1),)  # fewer than must be in sync
+    policy = {"drain_brokers": (2,), "demote_brokers": (1,), "exclude_topics": ("orders[.]keep",)}
+    instance, brokers = built(spark, cluster, only=only, replication_factors=factors, **policy)
+    keys = [("orders", 0), ("orders", 1), ("orders", 2), ("orders.keep", 0), ("orders", 3)]
+    assert [instance[key].mobility for key in keys] == mobility
+    assert {b for b, row in brokers.items() if row.must_empty} == must_empty
+    assert not brokers[2].accepts_replicas
+    assert not brokers[2].accepts_leadership
+    reasons = [instance[key].fixed_reason for key in keys]
+    assert reasons == ["left by only"] * 3 + ["topic excluded", "in flight"]
+    assert all(row.replication_factor == len(row.replicas) for row in instance.values())
+    assert {row.factor_refused for row in instance.values()} == {None}
+
+
+def test_a_drain_alone_needs_a_broker_to_empty(spark: SparkSession, silver: Frames) -> None:
+    """Nothing drained is refused, as the list was most likely forgotten; a dead broker is enough."""
+    assert built(spark, silver, only="drain")[1][9].must_empty
+    living = {**silver, "brokers": silver["brokers"].where("state != 'dead'")}
+    with pytest.raises(
+        ConfigError, match=r"only = 'drain': no broker of \['c'\] is dead or to be emptied: name some by"
+    ):
+        built(spark, living, only="drain")
+
+
 def test_racks_that_are_ignored_are_left_out(spark: SparkSession, silver: Frames) -> None:
     """Under rack_policy none no broker has a rack."""
     _, brokers = built(spark, silver, rack_policy="none")

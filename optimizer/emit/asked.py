@@ -1,0 +1,78 @@
+"""What was asked of one cluster, for the head of its pages."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from optimizer.settings import NO_LIMIT, ClusterInput, Settings
+from optimizer.topic_wishes import Pin
+from optimizer.units import human_bytes, plural
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What the policy asks of one cluster, and where it was read.
+
+    Parameters
+    ----------
+    drain, demote : tuple of int
+    limits, pins, factors, kept_out : tuple of str
+        In words: at most so much copied; where topics sit; replication factors; topics and brokers to leave alone.
+    place : str
+        The folder's name, addresses of a live cluster, or both.
+    """
+
+    only: str = ""
+    drain: tuple[int, ...] = ()
+    demote: tuple[int, ...] = ()
+    limits: tuple[str, ...] = ()
+    pins: tuple[str, ...] = ()
+    factors: tuple[str, ...] = ()
+    kept_out: tuple[str, ...] = ()
+    kafka_version: str = ""
+    place: str = ""
+
+
+def asked_of(settings: Settings, cluster_id: str) -> Asked:
+    """What the settings ask of one cluster."""
+    cluster = next((one for one in settings.clusters if one.id == cluster_id), None)
+    if cluster is None:
+        return Asked()
+    return Asked(
+        only=settings.only()[cluster_id],
+        drain=settings.brokers_listed("drain_brokers")[cluster_id],
+        demote=settings.brokers_listed("demote_brokers")[cluster_id],
+        limits=tuple(_limits(settings, cluster_id)),
+        pins=tuple(map(_pin, settings.pins()[cluster_id])),
+        factors=tuple(f"{one.topics}: {one.factor}" for one in settings.replication_factors()[cluster_id]),
+        kept_out=tuple(_kept_out(settings, cluster_id)),
+        kafka_version=cluster.kafka_version,
+        place=_place(cluster),
+    )
+
+
+def _limits(settings: Settings, cluster_id: str) -> Iterator[str]:
+    limit = settings.move_limits()[cluster_id]
+    if limit.moved_bytes < NO_LIMIT:
+        yield human_bytes(limit.moved_bytes)
+    if limit.moves < NO_LIMIT:
+        yield plural(limit.moves, "replica")
+
+
+def _pin(pin: Pin) -> str:
+    where = f"brokers {', '.join(map(str, pin.brokers))}" if pin.brokers else f"racks {', '.join(pin.racks)}"
+    return f"{pin.topics} on {where}"
+
+
+def _kept_out(settings: Settings, cluster_id: str) -> Iterator[str]:
+    brokers = settings.brokers_listed("exclude_brokers")[cluster_id]
+    if brokers:
+        yield f"no new replica on {', '.join(map(str, brokers))}"
+    if settings.policy.exclude_topics:
+        yield f"topics {', '.join(settings.policy.exclude_topics)}"
+
+
+def _place(cluster: ClusterInput) -> str:
+    """Names that may be shown: never what a client configuration holds."""
+    folder = PurePosixPath(cluster.input).name if cluster.input else ""
+    return " and ".join(filter(None, (folder, cluster.bootstrap_servers)))

@@ -1,0 +1,167 @@
+"""What was asked, whether the plan reaches it, and what it was made from: the head of every page."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from optimizer.emit.model import NOT_LIVING, ClusterPlan
+from optimizer.settings import DEMOTE, DRAIN, LEADERS, RACKS
+from optimizer.units import human_count, human_rate, plural
+
+REACHED, NOT_REACHED = "reached", "NOT reached"
+_NAMED = 10
+_SOURCES = 12
+_ONLY = {
+    DRAIN: "only brokers are emptied",
+    RACKS: "only racks are mended",
+    LEADERS: "only leaders are balanced",
+    DEMOTE: "only brokers are demoted",
+}
+
+
+@dataclass(frozen=True)
+class Goal:
+    """One thing that was asked for, and what becomes of it."""
+
+    name: str
+    is_reached: bool
+    detail: str
+
+    @property
+    def state(self) -> str:
+        """In words."""
+        return REACHED if self.is_reached else NOT_REACHED
+
+
+def goals(plan: ClusterPlan) -> list[Goal]:
+    """What was asked for, in the order in which it matters."""
+    only = plan.asked.only
+    made = {
+        DRAIN: _drain(plan),
+        RACKS: _racks(plan),
+        DEMOTE: _demote(plan),
+        "pins": _pins(plan),
+        "factors": _factors(plan),
+        "balance": _balance(plan),
+        LEADERS: _leaders(plan),
+    }
+    wanted = made.values() if not only else [made[only]]
+    return [*(goal for one in wanted for goal in one), *_limits(plan)]
+
+
+def verdict(plan: ClusterPlan) -> str:
+    """Whether all that was asked for is reached, in one sentence."""
+    missed = [goal.name for goal in goals(plan) if not goal.is_reached]
+    restricted = f" ({_ONLY[plan.asked.only]})" if plan.asked.only else ""
+    if missed:
+        return f"NOT reached of what was asked{restricted}: {'; '.join(missed)}."
+    return f"All that was asked is reached{restricted}."
+
+
+def _named(names: Sequence[object]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(map(str, names[:_NAMED])) + more
+
+
+def _on(plan: ClusterPlan, brokers: Sequence[int], column: str, placement: str) -> dict[int, int]:
+    """Replicas or leaders on some brokers, where there are any, ascending."""
+    rows = {row["broker_id"]: row[column] for row in plan.balance if row["placement"] == placement}
+    return {broker: rows[broker] for broker in sorted(brokers) if rows.get(broker)}
+
+
+def _drain(plan: ClusterPlan) -> Iterator[Goal]:
+    away = {row["broker_id"]: row["state"] for row in plan.brokers if row["state"] in NOT_LIVING}
+    leaving = sorted(row["broker_id"] for row in plan.brokers if row["must_empty"])
+    if not leaving:
+        if plan.asked.only == DRAIN:
+            yield Goal("empty brokers", True, "none is dead or to be emptied")
+        return
+    before, after = (_on(plan, leaving, "replicas", side) for side in ("before", "after"))
+    names = [f"{broker} ({away[broker]})" if broker in away else broker for broker in leaving]
+    name = f"empty {'broker' if len(leaving) == 1 else 'brokers'} {_named(names)}"
+    held = sum(before.values())
+    if after:
+        where = _named([f"{count:,} on {broker}" for broker, count in after.items()]) if len(leaving) > 1 else ""
+        stay = f"{sum(after.values()):,} of {plural(held, 'replica')} stay"
+        yield Goal(name, False, f"{stay}: {where}" if where else stay)
+    else:
+        yield Goal(name, True, f"{plural(held, 'replica')} {'leaves' if held == 1 else 'leave'}")
+
+
+def _racks(plan: ClusterPlan) -> Iterator[Goal]:
+    if not any(row["rack"] for row in plan.brokers):
+        if plan.asked.only == RACKS:
+            yield Goal("racks", False, "no rack of a broker is known")
+        return
+    before, after = (int(plan.number("rack_violations", side)) for side in ("before", "after"))
+    if after:
+        broken = "breaks" if after == 1 else "break"
+        yield Goal("racks", False, f"{plural(after, 'partition')} {broken} their rule, {before:,} before")
+    else:
+        yield Goal("racks", True, f"{before:,} partitions are mended" if before else "no partition broke their rule")
+
+
+def _demote(plan: ClusterPlan) -> Iterator[Goal]:
+    if not plan.asked.demote:
+        return
+    before, after = (_on(plan, plan.asked.demote, "leaders", side) for side in ("before", "after"))
+    led, left = sum(before.values()), sum(after.values())
+    name = f"demote {'broker' if len(plan.asked.demote) == 1 else 'brokers'} {_named(plan.asked.demote)}"
+    if left:
+        yield Goal(name, False, f"{left:,} of {plural(led, 'preferred leader')} stay")
+    else:
+        yield Goal(name, True, f"{plural(led, 'preferred leader')} {'goes' if led == 1 else 'go'} elsewhere")
+
+
+def _pins(plan: ClusterPlan) -> Iterator[Goal]:
+    if plan.asked.pins:
+        missed = _found(plan, "not_pinned", "pin", "pin_unused")
+        detail = plural(missed, "finding") if missed else "every replica is inside"
+        yield Goal(f"pins {_named(plan.asked.pins)}", not missed, detail)
+
+
+def _factors(plan: ClusterPlan) -> Iterator[Goal]:
+    if plan.asked.factors:
+        missed = _found(plan, "replication_factor", "not_resized", "factor_unused")
+        changed = plural(int(plan.number("factor_changes")), "partition")
+        detail = f"{changed} get theirs" + (f", {plural(missed, 'finding')} of the rest" if missed else "")
+        yield Goal(f"replication factors {_named(plan.asked.factors)}", not missed, detail)
+
+
+def _found(plan: ClusterPlan, *rules: str) -> int:
+    return sum(row["rule"] in rules for row in plan.findings)
+
+
+def _balance(plan: ClusterPlan) -> Iterator[Goal]:
+    before, after = (int(plan.number("brokers_outside_bands", side)) for side in ("before", "after"))
+    what = f"{plural(after, 'broker')} outside their" if after else "no broker outside its"
+    yield Goal("balance", not after, f"{what} bands (replicas, disk, bytes in), {before:,} before")
+
+
+def _leaders(plan: ClusterPlan) -> Iterator[Goal]:
+    led, out = plan.number("leaders_outside"), plan.number("out_outside_bytes_per_s")
+    parts = [f"{human_count(led)} leaders" if led else "", f"{human_rate(out)} of bytes out" if out else ""]
+    outside = " and ".join(filter(None, parts))
+    detail = f"{outside} outside their bands" if outside else "no broker outside its bands (leaders, bytes out)"
+    yield Goal("leaders", not outside, detail)
+
+
+def _limits(plan: ClusterPlan) -> Iterator[Goal]:
+    for limit in plan.asked.limits:
+        yield Goal(f"at most {limit} copied", True, "the plan is cut" if plan.cut else "the plan is within it")
+
+
+def origin(plan: ClusterPlan) -> str:
+    """When the cluster was read, its release, and from what, in one sentence."""
+    times = sorted(str(row["captured_at"])[:16].replace("T", " ") for row in plan.sources if row["captured_at"])
+    when = " to ".join(dict.fromkeys((times[0], times[-1]))) + " UTC" if times else "unknown time"
+    version = f"Kafka {plan.asked.kafka_version}" if plan.asked.kafka_version else "Kafka version not told"
+    names = [f"{row['source']} {row['records']:,}" for row in plan.sources]
+    more = f" and {len(names) - _SOURCES} more" if len(names) > _SOURCES else ""
+    place = f" of {plan.asked.place}" if plan.asked.place else ""
+    read = f"{plural(len(names), 'source')}{place}, records of each: {', '.join(names[:_SOURCES])}{more}"
+    return f"Snapshot of {when}; {version}; {read if names else 'what was read is not known'}."
+
+
+def kept_out(plan: ClusterPlan) -> str:
+    """What was to be left alone, in one sentence; empty where nothing was."""
+    return f"Left alone as asked: {'; '.join(plan.asked.kept_out)}." if plan.asked.kept_out else ""

@@ -1,0 +1,111 @@
+"""What ``policy.only`` leaves as it is though the policy asks for it: a finding each."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from optimizer.domain import Brokers, Ints, Partitions
+from optimizer.settings import DEMOTE, DRAIN, LEADERS, RACKS, Settings
+from optimizer.solve.proposal import Finding
+from optimizer.topic_wishes import TopicFactor
+
+NOT_ASKED_NOW = "not_asked_now"
+REMEDY = "execute the plan and run again without only"
+_LEFT = {
+    "band": ("bands", "loads of brokers are outside their bands"),
+    "leader_band": ("bands of leaders", "loads of leaders are outside their bands"),
+    "rack_spread": ("racks", "partitions break the rack rule"),
+    "not_pinned": ("pins", "replicas are outside their pin"),
+    "not_emptied": ("", ""),  # told by broker
+}
+_MENDED_BY = {DRAIN: "not_emptied", RACKS: "rack_spread", LEADERS: "leader_band", DEMOTE: ""}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wishes:
+    """What is asked of one cluster, as far as ``only`` may leave it: ids of brokers, and replication factors."""
+
+    only: str = ""
+    drain: tuple[int, ...] = ()
+    demote: tuple[int, ...] = ()
+    factors: tuple[TopicFactor, ...] = ()
+    exclude_topics: tuple[str, ...] = ()
+
+
+def wishes_of(settings: Settings, cluster_id: str) -> Wishes:
+    """What the settings ask of one cluster."""
+    return Wishes(
+        only=settings.only().get(cluster_id, ""),
+        drain=settings.brokers_listed("drain_brokers").get(cluster_id, ()),
+        demote=settings.brokers_listed("demote_brokers").get(cluster_id, ()),
+        factors=settings.replication_factors().get(cluster_id, ()),
+        exclude_topics=settings.policy.exclude_topics,
+    )
+
+
+def with_only(
+    findings: Iterable[Finding], wishes: Wishes, brokers: Brokers, partitions: Partitions, final: Ints
+) -> list[Finding]:
+    """The findings, where ``only`` is asked with what it leaves in one finding each: what the plan itself brings about
+    is told as ever.
+
+    Parameters
+    ----------
+    final : (P, W) int64
+        Replicas after the plan.
+    """
+    if not wishes.only:
+        return list(findings)
+    kept, left = list[Finding](), Counter[str]()
+    for finding in findings:
+        if finding.when == "both" and finding.rule in _LEFT and not _is_asked(finding, wishes):
+            left[finding.rule] += 1
+        else:
+            kept.append(finding)
+    of_rules = [(subject, f"{left[rule]} {what}") for rule, (subject, what) in _LEFT.items() if subject and left[rule]]
+    undone = [*of_rules, *_on_brokers(wishes, brokers, final), *_factors(wishes, partitions)]
+    told = (
+        Finding(NOT_ASKED_NOW, subject, "both", f'{what}: only = "{wishes.only}" leaves that as it is', REMEDY)
+        for subject, what in undone
+    )
+    return [*kept, *told]
+
+
+def _is_asked(finding: Finding, wishes: Wishes) -> bool:
+    if wishes.only == DEMOTE and finding.rule == "leader_band":
+        return any(finding.subject.startswith(f"broker {broker} ") for broker in wishes.demote)
+    return finding.rule == _MENDED_BY[wishes.only]
+
+
+def _on_brokers(wishes: Wishes, brokers: Brokers, final: Ints) -> Iterator[tuple[str, str]]:
+    """What stays on brokers to empty and on brokers to demote."""
+    leaves = np.isin(brokers.ids, wishes.drain) | np.array([state == "dead" for state in brokers.state])
+    held = np.bincount(final[final >= 0], minlength=len(brokers)) * leaves
+    if wishes.only != DRAIN and held.any():
+        yield "drain_brokers", f"{held.sum()} replicas are on {_named(brokers.ids[held > 0])}, to be emptied"
+    led = np.bincount(final[:, 0], minlength=len(brokers)) * np.isin(brokers.ids, wishes.demote)
+    if wishes.only in (DRAIN, RACKS) and led.any():
+        yield (
+            "demote_brokers",
+            f"{led.sum()} preferred leaders are on {_named(brokers.ids[led > 0])}, to be demoted",
+        )
+
+
+def _named(ids: Ints) -> str:
+    return ", ".join(str(broker) for broker in ids)
+
+
+def _factors(wishes: Wishes, partitions: Partitions) -> Iterator[tuple[str, str]]:
+    """Partitions that are asked to have more or fewer replicas."""
+    topics = dict.fromkeys(partitions.topic)
+    excluded = {t for t in topics if any(re.fullmatch(pattern, t) for pattern in wishes.exclude_topics)}
+    asked = {t: one.factor for one in wishes.factors for t in topics if re.fullmatch(one.topics, t)}
+    now = (partitions.replicas >= 0).sum(axis=1)
+    other = [
+        t not in excluded and asked.get(t, has) != has for t, has in zip(partitions.topic, now.tolist(), strict=True)
+    ]
+    if any(other):
+        yield "replication_factors", f"{sum(other)} partitions have another replication factor than is asked for"

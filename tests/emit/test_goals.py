@@ -1,0 +1,175 @@
+"""The head of the pages: what was asked, whether it is reached, and what the plan was made from."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from optimizer.configuration import build
+from optimizer.emit.asked import Asked, asked_of
+from optimizer.emit.goals import goals, kept_out, origin, verdict
+from optimizer.emit.model import ClusterPlan
+from optimizer.emit.report import report
+from optimizer.emit.runbook import runbook
+from optimizer.emit.summary import summary_text
+from tests.emit.test_findings import finding
+from tests.emit.test_pages import LIMITED, synthetic
+
+BANDS, LED = "balance", "leaders"
+
+
+def plan_of(figures: Mapping[str, tuple[float, float]], *, stay: int = 0, **asked: Any) -> ClusterPlan:
+    """A plan that drains broker 0, with these figures before and after; so many of 100 replicas stay."""
+    summary = [
+        {"figure": name, "label": name, "before": before, "baseline": None, "after": after}
+        for name, (before, after) in figures.items()
+    ]
+    left = {"before": 100, "baseline": 0, "after": stay}
+    plan = synthetic(12)
+    balance = [{**r, "replicas": left[r["placement"]]} if r["broker_id"] == 0 else r for r in plan.balance]
+    return replace(plan, summary=summary, balance=balance, asked=Asked(**asked))
+
+
+def shown(plan: ClusterPlan) -> list[tuple[str, str, str]]:
+    """State, name and detail of each goal."""
+    return [(goal.state, goal.name, goal.detail) for goal in goals(plan)]
+
+
+IN_ORDER = {"rack_violations": (16, 0), "brokers_outside_bands": (7, 0)}
+
+
+def test_what_is_reached_is_said_with_what_it_was() -> None:
+    """A plan that mends all says so in one sentence, and of each wish how it was before."""
+    plan = plan_of(IN_ORDER, drain=(0,))
+    assert verdict(plan) == "All that was asked is reached."
+    assert shown(plan) == [
+        ("reached", "empty broker 0", "100 replicas leave"),
+        ("reached", "racks", "16 partitions are mended"),
+        ("reached", BANDS, "no broker outside its bands (replicas, disk, bytes in), 7 before"),
+        ("reached", LED, "no broker outside its bands (leaders, bytes out)"),
+    ]
+
+
+def test_a_cut_plan_says_first_what_stays() -> None:
+    """Where a limit leaves replicas on a drained broker that is told on each page before anything else."""
+    figures = {"rack_violations": (16, 2), "brokers_outside_bands": (7, 3), "leaders_outside": (0, 4)}
+    plan = replace(plan_of(figures, stay=92, drain=(0,), limits=("2.00 TB",)), findings=[LIMITED])
+    told = "NOT reached of what was asked: empty broker 0; racks; balance; leaders."
+    assert verdict(plan) == told
+    assert shown(plan) == [
+        ("NOT reached", "empty broker 0", "92 of 100 replicas stay"),
+        ("NOT reached", "racks", "2 partitions break their rule, 16 before"),
+        ("NOT reached", BANDS, "3 brokers outside their bands (replicas, disk, bytes in), 7 before"),
+        ("NOT reached", LED, "4 leaders outside their bands"),
+        ("reached", "at most 2.00 TB copied", "the plan is cut"),
+    ]
+    figures_of = {"summary": "Kafka default     this plan", "report": '<div class="cards">', "runbook": "| wave |"}
+    pages = {"summary": summary_text(plan, []), "report": report(plan, []), "runbook": runbook(plan)}
+    for name, page in pages.items():
+        text = " ".join(page.split())
+        figure = text.index(" ".join(figures_of[name].split()))
+        assert text.index(told) < text.index("92 of 100 replicas stay") < figure
+
+
+@pytest.mark.parametrize(
+    ("only", "names"),
+    [
+        ("drain", ["empty broker 0"]),
+        ("racks", ["racks"]),
+        ("leaders", [LED]),
+        ("demote", ["demote brokers 3, 4"]),
+        ("", ["empty broker 0", "racks", "demote brokers 3, 4", "pins p on racks a", BANDS, LED]),
+    ],
+)
+def test_only_what_is_asked_now_is_a_goal(only: str, names: list[str]) -> None:
+    """Under ``only`` nothing else has to be reached, and the sentence says so."""
+    plan = plan_of(IN_ORDER, only=only, demote=(3, 4), pins=("p on racks a",))
+    assert [goal.name for goal in goals(plan)] == names
+    assert ("(only " in verdict(plan)) == bool(only)
+
+
+def test_leaders_that_stay_on_a_demoted_broker_are_counted() -> None:
+    """A demotion is reached when the broker leads nothing any more."""
+    plan = plan_of({}, only="demote", demote=(3,))
+    led = {row["placement"]: row["leaders"] for row in plan.balance if row["broker_id"] == 3}
+    told = f"{led['after']} of {led['before']} preferred leaders stay"
+    assert shown(plan) == [("NOT reached", "demote broker 3", told)]
+    rows = [{**r, "leaders": 0} if r["placement"] == "after" else r for r in plan.balance]
+    assert shown(replace(plan, balance=rows))[0][2] == f"{led['before']} preferred leaders go elsewhere"
+
+
+@pytest.mark.parametrize(
+    ("asked", "rule", "told"),
+    [
+        ({"pins": ("p on racks a",)}, "", ("reached", "pins p on racks a", "every replica is inside")),
+        ({"pins": ("p on racks a",)}, "not_pinned", ("NOT reached", "pins p on racks a", "1 finding")),
+        ({"factors": ("t: 3",)}, "", ("reached", "replication factors t: 3", "5 partitions get theirs")),
+        (
+            {"factors": ("t: 3",)},
+            "replication_factor",
+            ("NOT reached", "replication factors t: 3", "5 partitions get theirs, 1 finding of the rest"),
+        ),
+    ],
+)
+def test_pins_and_factors_are_goals(asked: dict[str, Any], rule: str, told: tuple[str, str, str]) -> None:
+    """What topics were asked for is reached unless a finding says that some can't have it."""
+    plan = plan_of(IN_ORDER | {"factor_changes": (0, 5)}, **asked)
+    found = [finding(rule, "t")] if rule else []
+    assert told in shown(replace(plan, findings=found))
+
+
+def test_racks_that_nobody_knows_are_mended_nowhere() -> None:
+    """Asked for alone, racks that no broker names are not reached; else there is no such goal."""
+    plan = plan_of({}, only="racks")
+    plan = replace(plan, brokers=[{**row, "rack": None} for row in plan.brokers])
+    assert shown(plan) == [("NOT reached", "racks", "no rack of a broker is known")]
+    assert "racks" not in [goal.name for goal in goals(replace(plan, asked=Asked()))]
+
+
+def test_the_head_names_time_release_and_sources() -> None:
+    """One sentence says when the cluster was read, its release where told, and from what with the records of each."""
+    sources: list[dict[str, Any]] = [
+        {"source": "a.txt", "captured_at": "2026-10-05T02:00:00.000Z", "records": 1200},
+        {"source": "m.csv", "captured_at": None, "records": 3},
+        {"source": "kafka://h:1", "captured_at": "2026-10-05T02:07:11.000Z", "records": 4},
+    ]
+    plan = replace(plan_of({}, place="orders and h:1", kafka_version="3.9"), sources=sources)
+    assert origin(plan) == (
+        "Snapshot of 2026-10-05 02:00 to 2026-10-05 02:07 UTC; Kafka 3.9; 3 sources of orders and h:1, records of "
+        "each: a.txt 1,200, m.csv 3, kafka://h:1 4."
+    )
+    assert origin(replace(plan, asked=Asked(), sources=sources[:1])) == (
+        "Snapshot of 2026-10-05 02:00 UTC; Kafka version not told; 1 source, records of each: a.txt 1,200."
+    )
+    many = origin(replace(plan, sources=[sources[0] | {"source": f"f{n}"} for n in range(40)]))
+    assert many.endswith("f11 1,200 and 28 more.")
+    assert origin(plan_of({})) == "Snapshot of unknown time; Kafka version not told; what was read is not known."
+
+
+def test_what_is_asked_comes_from_the_settings() -> None:
+    """A cluster's own lists and the policy's, in words; of the input its folder's name, and no client file."""
+    cluster = {
+        "id": "a",
+        "input": "/data/in/orders",
+        "bootstrap_servers": "h:1",
+        "client_config": "/secret/c.properties",
+    }
+    own: dict[str, Any] = {"kafka_version": "3.9", "drain_brokers": [3], "only": "drain", "max_moves": 5}
+    topics = {"pins": [{"topics": "p", "racks": ["a", "b"]}], "replication_factors": [{"topics": "t", "factor": 3}]}
+    policy = {**topics, "demote_brokers": [4], "exclude_brokers": [7, 8], "exclude_topics": ["__.*"], "max_moved_gb": 2}
+    settings = build({"clusters": [{**cluster, **own}], "policy": policy})
+    assert asked_of(settings, "a") == Asked(
+        only="drain",
+        drain=(3,),
+        demote=(4,),
+        limits=("2.00 GB", "5 replicas"),
+        pins=("p on racks a, b",),
+        factors=("t: 3",),
+        kept_out=("no new replica on 7, 8", "topics __.*"),
+        kafka_version="3.9",
+        place="orders and h:1",
+    )
+    told = kept_out(replace(plan_of({}), asked=asked_of(settings, "a")))
+    assert told == "Left alone as asked: no new replica on 7, 8; topics __.*."
+    assert asked_of(settings, "b") == Asked()
