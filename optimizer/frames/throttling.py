@@ -23,12 +23,6 @@ def _lists(rows: pd.DataFrame, column: str) -> dict[tuple[str, int], list[int]]:
     return {(topic, int(number)): [int(b) for b in x] for (topic, number), x in zip(keys, rows[column], strict=True)}
 
 
-def _leaders(rows: pd.DataFrame) -> dict[tuple[str, int], int | None]:
-    keys = zip(rows["topic"], rows["partition"], strict=True)
-    known = (None if pd.isna(leader) else int(leader) for leader in rows["leader"])
-    return {(topic, int(number)): leader for (topic, number), leader in zip(keys, known, strict=True)}
-
-
 def _reachable(entries: list[ConfigEntry], dead: set[str]) -> list[ConfigEntry]:
     """Without broker configs that nobody can set, and without topics where nothing is throttled."""
     return [
@@ -50,9 +44,10 @@ def _entries(
     same = one_for_all(of, copy_bytes_per_s=rate)
     yield "kafka", config_entries(tool_throttles(proposed, current), same, same)
     rates = per_broker(of, copy_bytes_per_s=rate)
+    # A replica that does not lead now may come to lead: without a rate it would send at full speed.
     leader = dict(zip(ids.tolist(), np.maximum(rates.leader, rate).tolist(), strict=True))
     follower = dict(zip(ids.tolist(), rates.follower.tolist(), strict=True))
-    careful = careful_throttles(proposed, current, _leaders(rows))
+    careful = careful_throttles(proposed, current)
     yield "careful", _reachable(config_entries(careful, leader, follower), dead)
 
 
