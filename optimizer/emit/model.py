@@ -35,6 +35,10 @@ class ClusterPlan:
         Whether documents name directories.
     copy_bytes_per_s : int
         What copies may take, per broker and direction; the throttles of ``waves`` add live replication to it.
+    throttles_found : sequence of rows
+        What was set before the plan, and is put back.
+    kafka_version : str
+        As the configuration says; empty where it does not.
     moves : sequence of rows
         Of ``moves``: one replica that is copied or given up, with its reason.
     """
@@ -55,6 +59,8 @@ class ClusterPlan:
     quality: Sequence[Row]
     brokers: Sequence[Row]
     input_findings: Sequence[Row] = ()
+    throttles_found: Sequence[Row] = ()
+    kafka_version: str = ""
 
     @property
     def folder(self) -> str:

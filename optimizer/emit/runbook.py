@@ -9,7 +9,7 @@ from optimizer.emit.files import needs_election
 from optimizer.emit.model import WHOLE_PLAN, ClusterPlan, Row, wave_folder
 from optimizer.emit.pages import render
 from optimizer.emit.summary import execution
-from optimizer.schedule.waves import PARTITIONS_PER_REQUEST
+from optimizer.kafka.limits import PARTITIONS_PER_REQUEST
 
 _NAMED = 20
 

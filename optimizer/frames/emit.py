@@ -28,6 +28,7 @@ READS = (
     "moves",
     "waves",
     "throttles",
+    "throttles_found",
     "broker_balance",
     "plan_summary",
     "bounds",
@@ -41,6 +42,7 @@ READS = (
 
 def _plan(tables: Tables, settings: Settings) -> ClusterPlan:
     host = tables["instance_brokers"][0]
+    versions = {cluster.id: cluster.kafka_version for cluster in settings.clusters}
     return ClusterPlan(
         cluster_id=host["cluster_id"],
         run_id=host["run_id"],
@@ -51,6 +53,7 @@ def _plan(tables: Tables, settings: Settings) -> ClusterPlan:
         moves=tables["moves"],
         waves=tables["waves"],
         throttles=tables["throttles"],
+        throttles_found=tables["throttles_found"],
         balance=tables["broker_balance"],
         summary=tables["plan_summary"],
         bounds=tables["bounds"],
@@ -58,6 +61,7 @@ def _plan(tables: Tables, settings: Settings) -> ClusterPlan:
         quality=tables["quality_results"],
         input_findings=tables["input_findings"],
         brokers=tables["instance_brokers"],
+        kafka_version=versions.get(host["cluster_id"], ""),
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
+from pyspark.sql import types as T
 
 from optimizer.domain import Ints
 from optimizer.frames.scheduling import broker_ids, copy_bytes_per_s, to_changes
@@ -15,6 +16,8 @@ from schemas.output import THROTTLES
 
 WHOLE_PLAN = 0
 _UNREACHABLE = ("dead", "fenced")
+# Rows of ``throttles`` without what was set before.
+ENTRIES = T.StructType([field for field in THROTTLES.columns if field.name != "previous_value"])
 _COLUMNS = ["wave", "style", "entity_type", "entity_name", "config_name", "config_value"]
 
 
@@ -52,7 +55,7 @@ def _entries(
 
 
 def throttle_rows(scheduled: pd.DataFrame, hosts: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
-    """Rows of ``throttles`` of one cluster; wave 0 is the whole plan at once.
+    """Rows of ``ENTRIES`` of one cluster; wave 0 is the whole plan at once.
 
     Parameters
     ----------
@@ -63,7 +66,7 @@ def throttle_rows(scheduled: pd.DataFrame, hosts: pd.DataFrame, *, settings: Set
     """
     placed = scheduled[scheduled["wave"].notna()].sort_values(["topic", "partition"], kind="stable")
     if placed.empty:
-        return pd.DataFrame(columns=THROTTLES.schema.fieldNames())
+        return pd.DataFrame(columns=ENTRIES.fieldNames())
     ids = broker_ids(hosts)
     dead = {str(b) for b in hosts.loc[hosts["state"].isin(_UNREACHABLE), "broker_id"]}
     parts = [
@@ -78,4 +81,4 @@ def throttle_rows(scheduled: pd.DataFrame, hosts: pd.DataFrame, *, settings: Set
     ]
     frame = pd.DataFrame(content, columns=_COLUMNS)
     frame["cluster_id"], frame["run_id"] = hosts["cluster_id"].iloc[0], hosts["run_id"].iloc[0]
-    return frame[THROTTLES.schema.fieldNames()]
+    return frame[ENTRIES.fieldNames()]

@@ -17,12 +17,13 @@ from optimizer.frames.input_findings import summed_up
 from optimizer.frames.measures import Counted, measured
 from optimizer.frames.metrics import from_records, partition_rates, resolve_topics
 from optimizer.frames.rules import set_aside
+from optimizer.frames.throttles_found import throttles_found
 from optimizer.frames.typed import typed
 from optimizer.settings import Settings
 from optimizer.stages import Frames, Run
 from optimizer.units import plural
 from schemas.bronze import INPUT_FINDINGS, QUALITY_RESULTS, QUARANTINE
-from schemas.silver import BROKERS, LOG_DIRS, PARTITION_LOAD, REPLICAS, TOPICS
+from schemas.silver import BROKERS, LOG_DIRS, PARTITION_LOAD, REPLICAS, THROTTLES_FOUND, TOPICS
 from schemas.table import Table, conform, small_frame
 from sources.detect import RULE as KNOWN_FORMAT_RULE
 
@@ -97,6 +98,7 @@ def _clean(inputs: Frames, settings: Settings, pool: Executor) -> _Cleaned:
     topics = checks.judge_topics(records, placed)
     loads = checks.judge_loads(records, placed)
     cluster_ids = checks.judge_cluster_ids(records)
+    configs = typed(records, "config")
     measures, hosts = later_measures.result(), later_hosts.result()
     local = silver.local_sizes(sizes.used)
     load = checks.judged(
@@ -121,9 +123,10 @@ def _clean(inputs: Frames, settings: Settings, pool: Executor) -> _Cleaned:
         tables={
             "brokers": conform(brokers, BROKERS),
             "log_dirs": conform(silver.log_dirs(hosts.dirs.used, sizes.used, hosts.capacities.used), LOG_DIRS),
-            "topics": conform(silver.topics(placed, topics.used, typed(records, "config")), TOPICS),
+            "topics": conform(silver.topics(placed, topics.used, configs), TOPICS),
             "replicas": replicas,
             "partition_load": conform(load.rows, PARTITION_LOAD),
+            "throttles_found": conform(throttles_found(topics.used, configs), THROTTLES_FOUND),
         },
         judged=judged,
         quarantine=_quarantine(aside),

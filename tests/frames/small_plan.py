@@ -126,6 +126,18 @@ FINDINGS: Rows = [
         "detail": "holds 1 replica, 60 GB, and is not live", "remedy": "the plan copies it elsewhere",
     }
 ]  # fmt: skip
+FOUND: Rows = [
+    {
+        "entity_type": kind, "entity_name": name, "config_name": f"leader.replication.throttled.{config}",
+        "config_value": value, "is_static": False, "source": "configs.txt", "line": 1,
+    }
+    for kind, name, config, value in (
+        ("topics", "orders.v1", "replicas", "*"),
+        ("topics", "untouched", "replicas", "0:1,0:3"),
+        ("brokers", "5", "rate", "20000000"),
+        ("brokers", "3", "rate", "20000000"),
+    )
+]  # fmt: skip
 QUALITY: Rows = [
     {
         "table_name": "replicas", "expectation": "expect_column_values_to_be_true", "rule": "no_repeated_broker",
@@ -164,6 +176,7 @@ def inputs(spark: SparkSession, **replaced: Rows) -> dict[str, DataFrame]:
         "instance": instance(), "instance_brokers": instance_brokers(), "baseline": baseline(),
         "proposal": proposal(), "moves": moves(), "bounds": BOUNDS, "leader_bounds": LEADER_BOUNDS,
         "findings": FINDINGS, "quality_results": QUALITY, "input_findings": INPUT,
+        "throttles_found": FOUND,
         **replaced,
     }  # fmt: skip
     return {name: frame(spark, name, rows) for name, rows in tables.items()}
