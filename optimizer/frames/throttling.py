@@ -49,7 +49,7 @@ def _entries(
     rates = per_broker(of, copy_bytes_per_s=rate)
     # A replica that does not lead now may come to lead: without a rate it would send at full speed.
     leader = dict(zip(ids.tolist(), np.maximum(rates.leader, rate).tolist(), strict=True))
-    follower = dict(zip(ids.tolist(), rates.follower.tolist(), strict=True))
+    follower = dict(zip(ids.tolist(), np.maximum(rates.follower, rate).tolist(), strict=True))
     careful = careful_throttles(proposed, current)
     yield "careful", _reachable(config_entries(careful, leader, follower), dead)
 
