@@ -97,12 +97,13 @@ def test_the_summary_fits_a_terminal(texts: dict[str, str]) -> None:
 
 def test_scripts_are_shell_that_calls_the_tool(texts: dict[str, str], tmp_path: Path) -> None:
     """A throttle script runs in sh and gives kafka-configs.sh each entity once, with lists in brackets."""
-    fake = tmp_path / "kafka-configs.sh"
-    fake.write_text('#!/bin/sh\nfor a in "$@"; do printf "%s|" "$a"; done\necho\n')
+    fake, said = tmp_path / "kafka-configs.sh", tmp_path / "said"
+    fake.write_text(f'#!/bin/sh\nfor a in "$@"; do printf "%s|" "$a"; done >>{said}\necho >>{said}\n')
     fake.chmod(0o755)
     environment = {"PATH": os.environ["PATH"], "BOOTSTRAP": "h:1", "KAFKA_CONFIGS": str(fake)}
     script = texts["wave-01/throttle-careful.sh"]
-    out = subprocess.run(["sh", "-c", script], env=environment, capture_output=True, text=True, check=True).stdout
+    subprocess.run(["sh", "-c", script], env=environment, capture_output=True, text=True, check=True)
+    out = said.read_text()
     first = out.splitlines()[0]
     assert first.startswith("--bootstrap-server|h:1|--alter|--entity-type|topics|--entity-name|clicks|--add-config|")
     assert "follower.replication.throttled.replicas=" in first

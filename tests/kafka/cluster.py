@@ -86,11 +86,18 @@ def java_command(*, heap_mb: int, level: str = "WARN", jars: JarSet = KAFKA) -> 
 
 
 def write_tools(folder: Path, jars: JarSet) -> Path:
-    """Write the programs that throttle scripts call, as a release's archive has them; returns their folder."""
+    """Write the programs that throttle scripts call, as a release's archive has them; returns their folder.
+
+    The first call of each leaves its classes in an archive, which the others start from.
+    """
     folder.mkdir(parents=True)
     for name, main_class in TOOLS.items():
+        program_name, *options = java_command(heap_mb=160, jars=jars)
         program = folder / name
-        program.write_text(f'#!/bin/sh\nexec {shlex.join([*java_command(heap_mb=160, jars=jars), main_class])} "$@"\n')
+        program.write_text(
+            '#!/bin/sh\nshare=-XX:SharedArchiveFile=$0.jsa\n[ -e "$0.jsa" ] || share=-XX:ArchiveClassesAtExit=$0.jsa\n'
+            f'exec {shlex.quote(program_name)} "$share" -Xlog:disable {shlex.join([*options, main_class])} "$@"\n'
+        )
         program.chmod(0o755)
     return folder
 

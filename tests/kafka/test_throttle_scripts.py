@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,8 +12,10 @@ import pytest
 
 from optimizer.emit.files import kafka_documents
 from optimizer.emit.throttle_files import throttle_documents
+from optimizer.errors import InputError
 from setup.jars import KAFKA, KAFKA39, is_ready
 from sources import kafka_admin
+from sources.record import Record
 from tests.emit.throttled import CAREFUL, FOUND, over, throttled_plan
 from tests.kafka.cluster import Cluster, running, write_tools
 
@@ -51,17 +53,20 @@ class Lab:
     def throttles(self) -> Throttles:
         """What is set now on topics and on brokers that live."""
         with kafka_admin.connected({"bootstrap_servers": self.cluster.bootstrap}) as admin:
-            living = [record.payload["broker_id"] for record in kafka_admin.topology(admin) if record.kind == "broker"]
-            records = [*kafka_admin.topology(admin), *kafka_admin.of_brokers(admin, living, defaults=False)]
-        configs = [
-            record.payload for record in records if record.kind == "config" and "throttled" in record.payload["name"]
-        ]
-        return frozenset((c["entity_type"], c["entity_name"], c["name"], c["value"]) for c in configs)
+            topology = list(kafka_admin.topology(admin))
+            records = [*topology, *kafka_admin.of_brokers(admin, sorted(_brokers(topology)), defaults=False)]
+        configs = (record.payload for record in records if record.kind == "config")
+        return frozenset(
+            (c["entity_type"], c["entity_name"], c["name"], c["value"]) for c in configs if "throttled" in c["name"]
+        )
 
     def living(self) -> set[int]:
-        """Brokers that the cluster lists."""
-        with kafka_admin.connected({"bootstrap_servers": self.cluster.bootstrap}) as admin:
-            return {record.payload["broker_id"] for record in kafka_admin.topology(admin) if record.kind == "broker"}
+        """Brokers that the cluster lists; all of them while the client still asks one that has just died."""
+        try:
+            with kafka_admin.connected({"bootstrap_servers": self.cluster.bootstrap}) as admin:
+                return _brokers(kafka_admin.topology(admin))
+        except InputError:
+            return set(RACKS)
 
     def create(self, topic: str, replicas: list[list[int]]) -> None:
         """Create a topic where it is wanted."""
@@ -69,6 +74,10 @@ class Lab:
         self.cluster.tool(
             "org.apache.kafka.tools.TopicCommand", "--create", "--topic", topic, "--replica-assignment", assignment
         )
+
+
+def _brokers(records: Iterable[Record]) -> set[int]:
+    return {record.payload["broker_id"] for record in records if record.kind == "broker"}
 
 
 def _until(condition: Callable[[], bool]) -> None:

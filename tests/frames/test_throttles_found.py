@@ -1,0 +1,107 @@
+"""Throttles that were set before the plan: what is found, what is put back, what a finding says."""
+
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from optimizer.frames.throttles_found import findings, throttles_found, with_previous
+from optimizer.frames.typed import typed
+from schemas.silver import THROTTLES_FOUND
+from schemas.table import conform
+from sources.record import Record
+from tests.frames import bronze
+
+LISTS = "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"
+RATES = "leader.replication.throttled.rate", "follower.replication.throttled.rate"
+DIRS = "replica.alter.log.dirs.io.max.bytes.per.second"
+
+
+def _config(kind: str, name: str, config: str, value: str | None, **more: Any) -> Record:
+    payload = {"entity_type": kind, "entity_name": name, "name": config, "value": value, "sensitive": False}
+    return Record("config", 7, {**payload, **more})
+
+
+def _header(topic: str, configs: str) -> Record:
+    return Record("topic", 3, {"topic": topic, "topic_id": None, "partition_count": 1, "configs": configs})
+
+
+RECORDS = [
+    _config("topics", "listed", LISTS[0], "*"),
+    _config("topics", "listed", LISTS[1], "0:1,10:2"),
+    _config("topics", "empty", LISTS[0], ""),
+    _config("topics", "listed", "retention.ms", "5"),
+    _config("brokers", "3", RATES[0], "20000000"),
+    _config("brokers", "3", DIRS, "1000"),
+    _config("brokers", "4", RATES[1], str(2**63 - 1)),
+    _config("brokers", "4", RATES[0], None),
+    _config("brokers", "5", RATES[0], "7", is_static=True),
+    _config("cluster", "<default>", RATES[1], "9"),
+    _header("listed", f"{LISTS[0]}=0:9,cleanup.policy=delete"),
+    _header("header", f"cleanup.policy=delete,{LISTS[0]}=0:1,0:2,10:3,retention.ms=5,{LISTS[1]}=*"),
+    _header("last", f"{LISTS[1]}=0:1,0:2"),
+    _header("none", f"cleanup.policy=delete,{LISTS[0]}=,{LISTS[1]}="),
+]
+FOUND = {
+    ("topics", "listed", LISTS[0]): "*",
+    ("topics", "listed", LISTS[1]): "0:1,10:2",
+    ("brokers", "3", RATES[0]): "20000000",
+    ("brokers", "3", DIRS): "1000",
+    ("brokers", "5", RATES[0]): "7",
+    ("cluster", "<default>", RATES[1]): "9",
+    ("topics", "header", LISTS[0]): "0:1,0:2,10:3",
+    ("topics", "header", LISTS[1]): "*",
+    ("topics", "last", LISTS[1]): "0:1,0:2",
+}
+
+
+@pytest.fixture(scope="module")
+def found(spark: SparkSession) -> DataFrame:
+    """The table."""
+    records = bronze.bronze(spark, {"c": RECORDS})
+    return conform(
+        throttles_found(typed(records, "topic"), typed(records, "config")), THROTTLES_FOUND
+    ).localCheckpoint()
+
+
+def test_throttles_are_found_in_listings_and_headers(found: DataFrame) -> None:
+    """Each entry is found once with its place, a listing before a header; nothing that throttles nothing is."""
+    rows = found.collect()
+    assert {(row.entity_type, row.entity_name, row.config_name): row.config_value for row in rows} == FOUND
+    assert [row.entity_name for row in rows if row.is_static] == ["5"]
+    assert {(row.source, row.line) for row in rows} == {("c.txt", 7), ("c.txt", 3)}
+
+
+def test_the_value_from_before_joins_the_plans_own(spark: SparkSession, found: DataFrame) -> None:
+    """An entry that the plan sets gets the value of before; what a file or the default sets is not put back."""
+    entries = [
+        ("c", "r1", "topics", "listed", LISTS[0]),
+        ("c", "r1", "topics", "other", LISTS[0]),
+        ("other", "r1", "topics", "listed", LISTS[0]),
+        ("c", "r1", "brokers", "3", RATES[0]),
+        ("c", "r1", "brokers", "5", RATES[0]),
+    ]
+    names = "cluster_id string, run_id string, entity_type string, entity_name string, config_name string"
+    rows = with_previous(spark.createDataFrame(entries, names), found).collect()
+    assert {(row.cluster_id, row.entity_name): row.previous_value for row in rows} == {
+        ("c", "listed"): "*",
+        ("c", "other"): None,
+        ("other", "listed"): None,
+        ("c", "3"): "20000000",
+        ("c", "5"): None,
+    }
+
+
+def test_a_finding_says_it_before_anything_is_run(found: DataFrame) -> None:
+    """Each topic and broker has one finding: what is set now, what waves set meanwhile, that it is put back."""
+    rows = {row.subject: row for row in findings(found).collect()}
+    assert set(rows) == {"topic listed", "topic header", "topic last", "broker 3", "broker 5", "every broker"}
+    assert {(row.cluster_id, row.run_id, row.rule) for row in rows.values()} == {("c", "r1", "throttle_set")}
+    assert rows["topic listed"].detail == (
+        f"{LISTS[1]} = 0:1,10:2, {LISTS[0]} = * was set before the plan, by whom is not known: a wave that names the "
+        "topic sets its own lists, then puts these back"
+    )
+    assert rows["broker 3"].detail.endswith("a wave that names the broker sets its own rates, then puts these back")
+    assert rows["broker 5"].detail.endswith("a wave's own rates go before it meanwhile")
+    assert rows["every broker"].detail.endswith("a wave's own rates go before it meanwhile")
+    assert all("earlier wave left it behind" in row.remedy for row in rows.values())
