@@ -1,5 +1,10 @@
 """Throttles that were set before the plan, by whom nobody can tell: the table, and the findings about it."""
 
+from collections.abc import Iterator
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
@@ -12,9 +17,14 @@ _KEY = ("cluster_id", "run_id", "entity_type", "entity_name", "config_name")
 # A broker that has no rate shows this one where all of its configs are listed.
 _UNLIMITED = str(2**63 - 1)
 _LONGEST = 60
+_NAMED = 5
+_MEANWHILE = (
+    "A wave that touches these topics and brokers sets its own values while it runs; its unthrottle script puts the old "
+    "ones back"
+)
 
 
-def throttles_found(headers: DataFrame, configs: DataFrame) -> DataFrame:
+def build(headers: DataFrame, configs: DataFrame) -> DataFrame:
     """Rows of ``throttles_found``: what config listings and the headers of topics say, each entry once.
 
     Parameters
@@ -70,42 +80,33 @@ def with_previous(throttles: DataFrame, found: DataFrame) -> DataFrame:
     return throttles.join(before, list(_KEY), "left")
 
 
-def findings(found: DataFrame) -> DataFrame:
-    """One finding for each entity that a throttle was set on: cluster_id, run_id, rule, subject, detail, remedy."""
-    entries = F.array_sort(F.collect_list(F.concat("config_name", F.lit(" = "), _short("config_value"))))
-    return (
-        found.groupBy(*_KEY[:4])
-        .agg(F.concat_ws(", ", entries).alias("set"), F.bool_and("is_static").alias("is_static"))
-        .select(
-            *_KEY[:2],
-            F.lit(RULE).alias("rule"),
-            _subject().alias("subject"),
-            F.concat("set", F.lit(" was set before the plan, by whom is not known: "), _meanwhile()).alias("detail"),
-            F.lit(
-                "if an earlier wave left it behind, remove it, collect the inputs again and plan again; "
-                "else nothing is to be done"
-            ).alias("remedy"),
-        )
-    )
+def told(found: DataFrame) -> Iterator[dict[str, Any]]:
+    """Rows of ``input_findings`` without run id: one for each cluster where throttles were set before the plan."""
+    rows = found.select("cluster_id", _entry().alias("entry")).orderBy("cluster_id", "entry").collect()
+    for cluster_id, of_cluster in groupby(rows, key=attrgetter("cluster_id")):
+        entries = list(of_cluster)
+        named = "; ".join(row.entry for row in entries[:_NAMED])
+        more = f"; and {len(entries) - _NAMED} more" if len(entries) > _NAMED else ""
+        yield {
+            "cluster_id": cluster_id,
+            "rule": RULE,
+            "standing": "noted",
+            "subject": cluster_id,
+            "detail": f"set before the plan, by whom is not known: {named}{more}. {_MEANWHILE}",
+            "remedy": "if an earlier wave left them behind, remove them, collect the inputs again and plan again; "
+            "else nothing is to be done",
+            "rows": len(entries),
+        }
 
 
-def _subject() -> Column:
-    return (
+def _entry() -> Column:
+    """``topic t: leader.replication.throttled.replicas = *``, long values cut."""
+    value = F.col("config_value")
+    cut = F.concat(F.substring("config_value", 1, _LONGEST), F.lit("... ("), F.length(value), F.lit(" characters)"))
+    whose = (
         F.when(F.col("entity_type") == "topics", F.concat(F.lit("topic "), "entity_name"))
         .when(F.col("entity_type") == "brokers", F.concat(F.lit("broker "), "entity_name"))
         .otherwise("every broker")
     )
-
-
-def _meanwhile() -> Column:
-    """What becomes of it while the plan is executed."""
-    return (
-        F.when(F.col("is_static") | (F.col("entity_type") == "cluster"), "a wave's own rates go before it meanwhile")
-        .when(F.col("entity_type") == "topics", "a wave that names the topic sets its own lists, then puts these back")
-        .otherwise("a wave that names the broker sets its own rates, then puts these back")
-    )
-
-
-def _short(column: str) -> Column:
-    long = F.concat(F.substring(column, 1, _LONGEST), F.lit("... ("), F.length(column), F.lit(" characters)"))
-    return F.when(F.length(column) > _LONGEST, long).otherwise(F.col(column))
+    short = F.when(F.length(value) > _LONGEST, cut).otherwise(value)
+    return F.concat(whose, F.lit(": "), "config_name", F.lit(" = "), short)

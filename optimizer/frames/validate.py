@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import reduce
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,12 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from optimizer.errors import QualityGateFailed
-from optimizer.frames import checks, cross_rules, quality, rule_table, silver
+from optimizer.frames import checks, cross_rules, quality, rule_table, silver, throttles_found
 from optimizer.frames.checks import Judged
 from optimizer.frames.input_findings import summed_up
 from optimizer.frames.measures import Counted, measured
 from optimizer.frames.metrics import from_records, partition_rates, resolve_topics
 from optimizer.frames.rules import set_aside
-from optimizer.frames.throttles_found import throttles_found
 from optimizer.frames.typed import typed
 from optimizer.settings import Settings
 from optimizer.stages import Frames, Run
@@ -73,11 +73,12 @@ def build(inputs: Frames, run: Run) -> Frames:
     results = quality.evaluate(cleaned.judged, figures, clusters=clusters, settings=run.settings)
     measures = [{str(name): value for name, value in row.items()} for row in figures.to_dict("records")]
     findings = summed_up(quarantine, results, measures, judged=cleaned.judged, settings=run.settings)
+    told = throttles_found.told(cleaned.tables["throttles_found"])
     return {
         **cleaned.tables,
         "quarantine": quarantine,
         "quality_results": _driver_rows(results, QUALITY_RESULTS, run),
-        "input_findings": _driver_rows(findings, INPUT_FINDINGS, run),
+        "input_findings": _driver_rows(chain(findings, told), INPUT_FINDINGS, run),
     }
 
 
@@ -126,7 +127,7 @@ def _clean(inputs: Frames, settings: Settings, pool: Executor) -> _Cleaned:
             "topics": conform(silver.topics(placed, topics.used, configs), TOPICS),
             "replicas": replicas,
             "partition_load": conform(load.rows, PARTITION_LOAD),
-            "throttles_found": conform(throttles_found(topics.used, configs), THROTTLES_FOUND),
+            "throttles_found": conform(throttles_found.build(topics.used, configs), THROTTLES_FOUND),
         },
         judged=judged,
         quarantine=_quarantine(aside),

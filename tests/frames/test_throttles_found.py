@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from optimizer.frames.throttles_found import findings, throttles_found, with_previous
+from optimizer.frames import throttles_found
+from optimizer.frames.throttles_found import with_previous
 from optimizer.frames.typed import typed
 from schemas.silver import THROTTLES_FOUND
 from schemas.table import conform
@@ -92,16 +93,20 @@ def test_the_value_from_before_joins_the_plans_own(spark: SparkSession, found: D
     }
 
 
-def test_a_finding_says_it_before_anything_is_run(found: DataFrame) -> None:
-    """Each topic and broker has one finding: what is set now, what waves set meanwhile, that it is put back."""
-    rows = {row.subject: row for row in findings(found).collect()}
-    assert set(rows) == {"topic listed", "topic header", "topic last", "broker 3", "broker 5", "every broker"}
-    assert {(row.cluster_id, row.run_id, row.rule) for row in rows.values()} == {("c", "r1", "throttle_set")}
-    assert rows["topic listed"].detail == (
-        f"{LISTS[1]} = 0:1,10:2, {LISTS[0]} = * was set before the plan, by whom is not known: a wave that names the "
-        "topic sets its own lists, then puts these back"
-    )
-    assert rows["broker 3"].detail.endswith("a wave that names the broker sets its own rates, then puts these back")
-    assert rows["broker 5"].detail.endswith("a wave's own rates go before it meanwhile")
-    assert rows["every broker"].detail.endswith("a wave's own rates go before it meanwhile")
-    assert all("earlier wave left it behind" in row.remedy for row in rows.values())
+def test_a_finding_says_it_before_anything_is_run(spark: SparkSession, found: DataFrame) -> None:
+    """A cluster's finding says what is set now, that waves set their own meanwhile, and that it is put back."""
+    (row,) = throttles_found.told(found)
+    assert (row["cluster_id"], row["rule"], row["standing"], row["rows"]) == ("c", "throttle_set", "noted", len(FOUND))
+    assert f"broker 3: {RATES[0]} = 20000000; " in row["detail"]
+    assert "; and 4 more. A wave that touches these topics and brokers sets its own values" in row["detail"]
+    assert "puts the old ones back" in row["detail"]
+    assert "if an earlier wave left them behind" in row["remedy"]
+    assert list(throttles_found.told(found.limit(0))) == []
+
+
+def test_a_long_list_is_cut_in_the_finding(spark: SparkSession) -> None:
+    """A list of thousands of replicas is told by its beginning and its length."""
+    records = bronze.bronze(spark, {"c": [_config("topics", "t", LISTS[0], ",".join(["1:2"] * 500))]})
+    (row,) = throttles_found.told(throttles_found.build(typed(records, "topic"), typed(records, "config")))
+    assert "1:2,... (1999 characters)" in row["detail"]
+    assert len(row["detail"]) < 400
