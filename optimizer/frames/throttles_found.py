@@ -19,8 +19,8 @@ _UNLIMITED = str(2**63 - 1)
 _LONGEST = 60
 _NAMED = 5
 _MEANWHILE = (
-    "A wave that touches these topics and brokers sets its own values while it runs; its unthrottle script puts the old "
-    "ones back"
+    "A wave that touches these topics and brokers sets its own values while it runs; its unthrottle script puts the "
+    "old ones back"
 )
 
 

@@ -61,7 +61,7 @@ def found(spark: SparkSession) -> DataFrame:
     """The table."""
     records = bronze.bronze(spark, {"c": RECORDS})
     return conform(
-        throttles_found(typed(records, "topic"), typed(records, "config")), THROTTLES_FOUND
+        throttles_found.build(typed(records, "topic"), typed(records, "config")), THROTTLES_FOUND
     ).localCheckpoint()
 
 
