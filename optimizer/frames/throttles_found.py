@@ -102,7 +102,9 @@ def told(found: DataFrame) -> Iterator[dict[str, Any]]:
 def _entry() -> Column:
     """``topic t: leader.replication.throttled.replicas = *``, long values cut."""
     value = F.col("config_value")
-    cut = F.concat(F.substring("config_value", 1, _LONGEST), F.lit("... ("), F.length(value), F.lit(" characters)"))
+    cut = F.concat(
+        F.substring("config_value", 1, _LONGEST), F.lit("... ("), F.length(value).cast("string"), F.lit(" characters)")
+    )
     whose = (
         F.when(F.col("entity_type") == "topics", F.concat(F.lit("topic "), "entity_name"))
         .when(F.col("entity_type") == "brokers", F.concat(F.lit("broker "), "entity_name"))
