@@ -166,7 +166,8 @@ def _documents(changed: pd.DataFrame, hosts: pd.DataFrame, settings: Settings) -
     if changed.empty or changed["wave"].isna().any():
         return []
     numbers = sorted({int(wave) for wave in changed["wave"]})
-    tables: dict[str, Any] = dict.fromkeys(("moves", "throttles", "balance", "summary", "bounds", "findings", "quality"))
+    unused = ("moves", "throttles", "balance", "summary", "bounds", "findings", "quality")
+    tables: dict[str, Any] = dict.fromkeys(unused, ())
     plan = ClusterPlan(
         cluster_id=CLUSTER,
         run_id="fuzz",
@@ -176,6 +177,6 @@ def _documents(changed: pd.DataFrame, hosts: pd.DataFrame, settings: Settings) -
         changed=_rows(changed),
         waves=[{"wave": number} for number in numbers],
         brokers=_rows(hosts),
-        **{name: () for name in tables},
+        **tables,
     )
     return list(kafka_documents(plan))
