@@ -1,5 +1,6 @@
 """Every document beside the plan's own: ways back of waves, what has none, elections, and throttles."""
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -47,6 +48,7 @@ def audit_files(
         *_wave_rollbacks(instance, waves, files),
         *_not_possible(instance, plan, files),
         *_elections(instance, plan, files),
+        *_topics(plan, files),
         *(
             violation
             for file in files
@@ -120,6 +122,20 @@ def _elections(instance: Instance, plan: Document, files: Sequence[AuditFile]) -
     for key in sorted(asked):
         if first[key] not in instance.living:
             yield Violation("election", name(key), f"the first replica {first[key]} does not live")
+
+
+def _topics(plan: Document, files: Sequence[AuditFile]) -> Iterator[Violation]:
+    """The document of topics to move names those of the plan, each once."""
+    planned = sorted({entry.key[0] for entry in plan.entries})
+    for file in files:
+        if file.kind == "topics_to_move":
+            try:
+                named = sorted(row["topic"] for row in json.loads(file.content)["topics"])
+            except (ValueError, KeyError, TypeError) as error:
+                yield Violation("topics_to_move", file.path, f"not what Kafka reads: {error!r}")
+                continue
+            if named != planned:
+                yield Violation("topics_to_move", file.path, f"names {len(named)} topics, the plan {len(planned)}")
 
 
 def _led_by_another(instance: Instance, key: Key, replicas: tuple[int, ...]) -> bool:
