@@ -32,6 +32,7 @@ WRITERS = {
     "topics": "validate",
     "replicas": "validate",
     "partition_load": "validate",
+    "throttles_found": "validate",
     "quarantine": "validate",
     "quality_results": "validate",
     "input_findings": "validate",

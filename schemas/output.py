@@ -52,11 +52,14 @@ THROTTLES = Table(
     doc="One config entry of a throttle.",
     columns=keyed(
         column("wave", INT, "wave; 0 for the whole plan"),
-        column("style", TEXT, "kafka: what the tool sets; careful: real leader and added replicas, a rate per broker"),
+        column(
+            "style", TEXT, "kafka: what the tool sets; careful: replicas of what is copied alone, a rate per broker"
+        ),
         column("entity_type", TEXT, "topics or brokers"),
         column("entity_name", TEXT, "topic or broker id"),
         column("config_name", TEXT, "Kafka's config"),
         column("config_value", TEXT, "value; may be empty"),
+        column("previous_value", TEXT, "value before the plan, which is put back; null: none was set", nullable=True),
     ),
     key=("wave", "style", "entity_type", "entity_name", "config_name"),
     checks=(

@@ -111,4 +111,20 @@ PARTITION_LOAD = Table(
     ),
 )
 
-TABLES = (BROKERS, LOG_DIRS, TOPICS, REPLICAS, PARTITION_LOAD)
+THROTTLES_FOUND = Table(
+    name="throttles_found",
+    doc="One replication throttle that was set before the plan, by an operator or an earlier wave.",
+    columns=keyed(
+        column("entity_type", TEXT, "topics, brokers, or cluster: the default of every broker"),
+        column("entity_name", TEXT, "topic, broker id or <default>"),
+        column("config_name", TEXT, "Kafka's config"),
+        column("config_value", TEXT, "value; never empty"),
+        column("is_static", BOOL, "from the broker's file: nobody has to put it back"),
+        column("source", TEXT, "file or cluster that says so"),
+        column("line", LONG, "line of the source, from 1"),
+    ),
+    key=("entity_type", "entity_name", "config_name"),
+    checks=(("entity_known", "entity_type IN ('topics', 'brokers', 'cluster')"),),
+)
+
+TABLES = (BROKERS, LOG_DIRS, TOPICS, REPLICAS, PARTITION_LOAD, THROTTLES_FOUND)

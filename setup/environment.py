@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from setup import classes
-from setup.jars import DELTA, KAFKA, delta_jars, fetch
+from setup.jars import DELTA, KAFKA, KAFKA39, delta_jars, fetch
 from setup.locking import exclusive
 from setup.paths import SETUP, VENV, SetupError, venv_python
 
@@ -53,6 +53,7 @@ def prepare(*, dev: bool = False) -> None:
     fetch(DELTA)
     if dev:
         fetch(KAFKA)
+        fetch(KAFKA39)
     if not classes.is_made(delta_jars()):
         say("archiving the classes of Spark and Delta (once; about a minute)")
         say(f"the classes are archived after {classes.make(delta_jars()):.0f} s")

@@ -1,6 +1,7 @@
 """Fetches JARs by Apache Ivy, which pyspark carries, and checks each against a lock of sha256 sums.
 
-``python -m setup.jars kafka`` fetches Kafka's broker and tools, which the acceptance test runs, into ``.jars/kafka``.
+``python -m setup.jars kafka`` fetches Kafka's broker and tools, which the acceptance test runs, into ``.jars/kafka``;
+``kafka39`` the tools of an older release, which scripts have to run with too.
 """
 
 import hashlib
@@ -51,6 +52,7 @@ class JarSet:
 
 DELTA = JarSet("delta")
 KAFKA = JarSet("kafka")
+KAFKA39 = JarSet("kafka39")
 
 
 def read_lock(text: str) -> dict[str, str]:
@@ -139,7 +141,7 @@ def proxy_options(environ: Mapping[str, str]) -> list[str]:
 
 def main(names: list[str]) -> int:
     """Fetch the named sets; returns the exit code."""
-    sets = {jars.name: jars for jars in (DELTA, KAFKA)}
+    sets = {jars.name: jars for jars in (DELTA, KAFKA, KAFKA39)}
     unknown = sorted(set(names) - set(sets))
     if unknown or not names:
         print(f"usage: python -m setup.jars {' | '.join(sets)}", file=sys.stderr)

@@ -1,6 +1,7 @@
 """The checker: knows no solver, shares no code with it, recomputes everything from the documents."""
 
 from optimizer.audit.checker import audit_plan
+from optimizer.audit.files import AuditFile, audit_files
 from optimizer.audit.model import (
     AuditBroker,
     AuditClaims,
@@ -15,10 +16,12 @@ from optimizer.audit.model import (
 __all__ = [
     "AuditBroker",
     "AuditClaims",
+    "AuditFile",
     "AuditLimits",
     "AuditPartition",
     "AuditReport",
     "Violation",
+    "audit_files",
     "audit_plan",
     "brokers_from_rows",
     "partitions_from_rows",

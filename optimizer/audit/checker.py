@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
 from optimizer.audit import rules
-from optimizer.audit.documents import Document, Entry, read_document
+from optimizer.audit.documents import Document, Entry, read_document, read_parts
 from optimizer.audit.instance import Instance
 from optimizer.audit.model import (
     FIXED,
@@ -29,7 +29,7 @@ def audit_plan(
     partitions: Sequence[AuditPartition],
     waves: Sequence[str],
     whole: str | None,
-    rollback: str | None,
+    rollback: str | Sequence[str] | None,
     limits: AuditLimits,
     claims: AuditClaims | None,
 ) -> AuditReport:
@@ -42,7 +42,8 @@ def audit_plan(
     waves : sequence of str
         Reassignment documents in the order of execution; empty when there is nothing to do.
     whole, rollback : str, optional
-        The reassignment document of the whole plan and its way back; None when there is nothing to do.
+        The reassignment document of the whole plan and its way back, or the parts of it; None when there is nothing to
+        do.
     limits : AuditLimits
     claims : AuditClaims, optional
         Figures to compare with the recomputed ones.
@@ -58,7 +59,7 @@ def audit_plan(
     """
     instance = Instance(brokers=brokers, partitions=partitions, limits=limits)
     plan = None if whole is None else read_document(whole, label="the whole plan")
-    back = None if rollback is None else read_document(rollback, label="the rollback")
+    back = None if rollback is None else read_parts(rollback, label="the rollback")
     steps = [read_document(text, label=f"wave {i}") for i, text in enumerate(waves, start=1)]
     targets = {e.key: e.replicas for e in plan.entries if e.key in instance.partitions} if plan else {}
     figures = _figures(instance, targets, len(steps))

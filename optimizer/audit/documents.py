@@ -6,6 +6,7 @@ org.apache.kafka.tools.reassign.ReassignPartitionsCommand.parsePartitionReassign
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,13 +96,43 @@ def read_document(text: str, *, label: str) -> Document:
         entries = _entries(text)
     except _Unreadable as error:
         return Document(label, (), (Violation("document", label, str(error)),))
+    return Document(label, entries, _twice(entries, label))
+
+
+def read_parts(texts: str | Sequence[str], *, label: str) -> Document:
+    """One document that was cut into parts: no partition is in two of them."""
+    parts = [read_document(text, label=label) for text in ([texts] if isinstance(texts, str) else texts)]
+    if len(parts) == 1:
+        return parts[0]
+    entries = tuple(entry for part in parts for entry in part.entries)
+    unreadable = [violation for part in parts if not part.entries for violation in part.violations]
+    return Document(label, entries, (*unreadable, *_twice(entries, label)))
+
+
+def _twice(entries: Sequence[Entry], label: str) -> tuple[Violation, ...]:
     seen: set[Key] = set()
     twice = []
     for entry in entries:
         if entry.key in seen:
             twice.append(Violation("document", name(entry.key), f"{label} names it twice"))
         seen.add(entry.key)
-    return Document(label, entries, tuple(twice))
+    return tuple(twice)
+
+
+def read_keys(text: str, *, label: str) -> tuple[list[Key], tuple[Violation, ...]]:
+    """Partitions that a document names, in its order, whatever it says of them; none where it can't be read."""
+    try:
+        content = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_repeats)
+        rows = _field(content, "partitions", "the document")
+        if not isinstance(rows, list) or not rows:
+            raise _Unreadable("partitions are no list, or an empty one, which Kafka refuses")
+        keys = [(_field(row, "topic", f"row {i}"), _field(row, "partition", f"row {i}")) for i, row in enumerate(rows)]
+        wrong = [key for key in keys if type(key[0]) is not str or not _is_int(key[1])]
+        if wrong:
+            raise _Unreadable(f"{wrong[0]!r} is no topic and partition")
+    except (ValueError, RecursionError, _Unreadable) as error:
+        return [], (Violation("document", label, str(error)),)
+    return keys, ()
 
 
 def name(key: Key) -> str:

@@ -40,6 +40,7 @@ class AuditPartition:
     pinned_brokers: frozenset[int] | None = None
     topic_most_replicas: int | None = None
     topic_most_leaders: int | None = None
+    leader: int | None = None
 
     @property
     def key(self) -> Key:
@@ -189,6 +190,7 @@ def partitions_from_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[AuditPartit
             pinned_brokers=_optional_ids(row["pinned_brokers"]),
             topic_most_replicas=_optional_int(row["topic_most_replicas"]),
             topic_most_leaders=_optional_int(row["topic_most_leaders"]),
+            leader=_optional_int(row.get("leader")),
         )
         for row in rows
     )

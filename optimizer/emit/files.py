@@ -9,6 +9,7 @@ from optimizer.kafka.documents import (
     format_reassignment,
     format_topics_to_move,
 )
+from optimizer.kafka.limits import PARTITIONS_PER_REQUEST
 
 
 def _directories(row: Row, replicas: Sequence[int]) -> list[str]:
@@ -33,12 +34,20 @@ def reassignment(plan: ClusterPlan, rows: Sequence[Row], column: str) -> str:
     )
 
 
+def numbered(name: str, rows: Sequence[Row]) -> list[tuple[str, Sequence[Row]]]:
+    """Rows by the file that holds them: ``name.json``, or numbered parts where one request can't hold them all."""
+    parts = [rows[i : i + PARTITIONS_PER_REQUEST] for i in range(0, len(rows), PARTITIONS_PER_REQUEST)]
+    if len(parts) <= 1:
+        return [(f"{name}.json", part) for part in parts]
+    digits = max(2, len(str(len(parts))))
+    return [(f"{name}-{number:0{digits}d}.json", part) for number, part in enumerate(parts, start=1)]
+
+
 def _pair(plan: ClusterPlan, wave: int, folder: str) -> Iterator[Document]:
     rows = plan.of_wave(wave)
     yield Document(f"{folder}/reassignment.json", "reassignment", wave, reassignment(plan, rows, "proposed_replicas"))
-    back = [row for row in rows if plan.can_go_back(row)]
-    if back:
-        yield Document(f"{folder}/rollback.json", "rollback", wave, reassignment(plan, back, "current_replicas"))
+    for name, back in numbered("rollback", [row for row in rows if plan.can_go_back(row)]):
+        yield Document(f"{folder}/{name}", "rollback", wave, reassignment(plan, back, "current_replicas"))
 
 
 def kafka_documents(plan: ClusterPlan) -> Iterator[Document]:
@@ -51,15 +60,14 @@ def kafka_documents(plan: ClusterPlan) -> Iterator[Document]:
     yield from _pair(plan, WHOLE_PLAN, plan.folder)
     for row in plan.waves:
         yield from _pair(plan, row["wave"], f"{plan.folder}/{wave_folder(row['wave'], len(plan.waves))}")
-    if plan.no_way_back:
-        stuck = reassignment(plan, plan.no_way_back, "current_replicas")
-        yield Document(f"{plan.folder}/rollback-not-possible.json", "rollback_not_possible", WHOLE_PLAN, stuck)
+    for name, rows in numbered("rollback-not-possible", plan.no_way_back):
+        stuck = reassignment(plan, rows, "current_replicas")
+        yield Document(f"{plan.folder}/{name}", "rollback_not_possible", WHOLE_PLAN, stuck)
     topics = format_topics_to_move(row["topic"] for row in plan.changed) + "\n"
     yield Document(f"{plan.folder}/topics-to-move.json", "topics_to_move", WHOLE_PLAN, topics)
-    elected = [(row["topic"], row["partition"]) for row in plan.changed if needs_election(row)]
-    if elected:
-        content = format_leader_election(elected) + "\n"
-        yield Document(f"{plan.folder}/leader-election.json", "leader_election", WHOLE_PLAN, content)
+    for name, rows in numbered("leader-election", [row for row in plan.changed if needs_election(row)]):
+        content = format_leader_election((row["topic"], row["partition"]) for row in rows) + "\n"
+        yield Document(f"{plan.folder}/{name}", "leader_election", WHOLE_PLAN, content)
 
 
 def needs_election(row: Row) -> bool:

@@ -37,6 +37,8 @@ class ClusterPlan:
         Whether documents name directories.
     copy_bytes_per_s : int
         What copies may take, per broker and direction; the throttles of ``waves`` add live replication to it.
+    throttles_found : sequence of rows
+        What was set before the plan, and is put back.
     moves : sequence of rows
         Of ``moves``: one replica that is copied or given up, with its reason.
     input_findings : sequence of rows
@@ -63,6 +65,7 @@ class ClusterPlan:
     input_findings: Sequence[Row] = ()
     sources: Sequence[Row] = ()
     asked: Asked = field(default_factory=Asked)
+    throttles_found: Sequence[Row] = ()
 
     @property
     def folder(self) -> str:

@@ -5,16 +5,18 @@ from dataclasses import dataclass
 
 from optimizer.emit.factors import factors_text, gives_up_replicas
 from optimizer.emit.figures import compared_with_default, proof
-from optimizer.emit.files import needs_election
+from optimizer.emit.files import needs_election, numbered
 from optimizer.emit.findings import counted, first, left_open
 from optimizer.emit.goals import goals, kept_out, origin, verdict
 from optimizer.emit.model import WHOLE_PLAN, ClusterPlan, Row, wave_folder
 from optimizer.emit.pages import render
 from optimizer.emit.summary import execution
-from optimizer.schedule.waves import PARTITIONS_PER_REQUEST
+from optimizer.kafka.limits import CONFIG_VALUE_CHARACTERS, PARTITIONS_PER_REQUEST, TOPICS_PER_REQUEST
+from optimizer.kafka.versions import has_old_options
 
 _NAMED = 20
 _FINDINGS = 8
+_SHOWN = 80
 
 
 @dataclass(frozen=True)
@@ -60,10 +62,40 @@ def _without_rollback(plan: ClusterPlan) -> Sequence[str]:
     return [wave_folder(wave, len(plan.waves)) for wave in without]
 
 
+def _too_large(plan: ClusterPlan) -> str:
+    """Why Kafka would refuse the whole plan in one request; empty where it would not."""
+    partitions, topics = len(plan.changed), len({row["topic"] for row in plan.changed})
+    if partitions > PARTITIONS_PER_REQUEST:
+        return (
+            f"names {partitions:,} partitions: a controller refuses more than {PARTITIONS_PER_REQUEST:,} in one request"
+        )
+    if topics > TOPICS_PER_REQUEST:
+        return (
+            f"names {topics:,} topics: a controller refuses throttle lists of more than {TOPICS_PER_REQUEST:,} at once"
+        )
+    longest = max((len(row["config_value"]) for row in plan.throttles if row["wave"] == WHOLE_PLAN), default=0)
+    if longest > CONFIG_VALUE_CHARACTERS:
+        return f"needs a throttle list of {longest:,} characters: Kafka takes {CONFIG_VALUE_CHARACTERS:,}"
+    return ""
+
+
+def _found(plan: ClusterPlan) -> list[str]:
+    """Throttles from before the plan, one a line."""
+    return [
+        f"{row['entity_type']} {row['entity_name']}: {row['config_name']}={row['config_value'][:_SHOWN]}"
+        for row in plan.throttles_found
+    ]
+
+
+def _names(name: str, rows: Sequence[Row]) -> list[str]:
+    return [file for file, _ in numbered(name, rows)]
+
+
 def runbook(plan: ClusterPlan) -> str:
     """The runbook in Markdown."""
     stuck = [f"{row['topic']}-{row['partition']}" for row in plan.no_way_back]
-    without = _without_rollback(plan)
+    without, told, found = _without_rollback(plan), steps(plan), _found(plan)
+    elected = [row for row in plan.changed if needs_election(row)]
     open_, open_more = first(left_open(plan), _FINDINGS)
     return render(
         "runbook.md.j2",
@@ -75,16 +107,24 @@ def runbook(plan: ClusterPlan) -> str:
         open=open_,
         open_more=open_more,
         open_count=counted(open_) + open_more,
-        steps=steps(plan),
+        steps=told,
+        forms=sorted({step.form for step in told} - {"none"}),
+        found=found[:_NAMED],
+        found_more=max(len(found) - _NAMED, 0),
+        old_options=has_old_options(plan.asked.kafka_version),
+        too_large=_too_large(plan),
+        unthrottled_rate=plan.copy_bytes_per_s if any(step.form == "none" for step in told) else 0,
+        rollbacks=_names("rollback", [row for row in plan.changed if plan.can_go_back(row)]),
+        stuck_files=_names("rollback-not-possible", plan.no_way_back),
+        elections_files=_names("leader-election", elected),
         proof=proof(plan),
         default=compared_with_default(plan),
         execution=execution(plan),
         factors=factors_text(plan),
         gives_up_replicas=gives_up_replicas(plan),
-        elections=sum(needs_election(row) for row in plan.changed),
+        elections=len(elected),
         led_otherwise_before=sum(map(_led_otherwise_before, plan.changed)),
         elected_by_themselves=sum(_leads_by_itself(row) for row in plan.changed),
-        in_one_request=len(plan.of_wave(WHOLE_PLAN)) <= PARTITIONS_PER_REQUEST,
         request_limit=PARTITIONS_PER_REQUEST,
         waves_without_rollback=without,
         any_rollback=len(without) < len(plan.waves),

@@ -18,7 +18,9 @@ _FILES = {
     "runbook.md": "what to run, step by step",
     "reassignment.json": "the whole plan",
     "rollback.json": "the way back",
+    "rollback-01.json": "the way back, in numbered parts",
     "rollback-not-possible.json": "what has no way back until a dead broker is back",
+    "rollback-not-possible-01.json": "what has no way back until a dead broker is back, in numbered parts",
 }
 
 

@@ -1,27 +1,16 @@
-"""The throttles of a wave as data and as ``kafka-configs.sh`` commands, to set and to remove."""
+"""The throttles of a wave as data and as scripts, to set and to take off."""
 
 import json
 from collections.abc import Iterator, Sequence
 
 from optimizer.emit.model import ClusterPlan, Document, Row, wave_folder
+from optimizer.emit.pages import render
 
 STYLES = ("careful", "kafka")
 _ABOUT = {
-    "careful": "the careful form: the real leader and the added replicas, a rate per broker",
+    "careful": "the careful form: what is copied alone, whoever leads it, and a rate for each broker",
     "kafka": "the form that kafka-reassign-partitions.sh --execute --throttle sets",
 }
-_HEAD = """#!/bin/sh
-# {what} of wave {wave} of cluster {cluster} (run {run}):
-# {about}.
-# BOOTSTRAP names the cluster. KAFKA_CONFIGS is the tool's path where it is not on PATH; COMMAND_CONFIG a file of
-# client properties where the cluster asks for them.
-set -eu
-: "${{BOOTSTRAP:?set BOOTSTRAP to host:port of a broker}}"
-configs() {{
-  "${{KAFKA_CONFIGS:-kafka-configs.sh}}" --bootstrap-server "$BOOTSTRAP" \\
-    ${{COMMAND_CONFIG:+--command-config "$COMMAND_CONFIG"}} --alter --entity-type "$1" --entity-name "$2" "$3" "$4"
-}}
-"""
 
 
 def _grouped(rows: Sequence[Row]) -> list[tuple[str, str, list[Row]]]:
@@ -46,24 +35,61 @@ def _setting(row: Row) -> str:
     return f"{row['config_name']}=[{value}]" if "," in value else f"{row['config_name']}={value}"
 
 
-def _script(plan: ClusterPlan, wave: int, style: str, rows: Sequence[Row], *, remove: bool) -> str:
-    what = "Removes the throttles" if remove else "Sets the throttles"
-    head = _HEAD.format(what=what, wave=wave, cluster=plan.cluster_id, run=plan.run_id, about=_ABOUT[style])
+def _throttle(plan: ClusterPlan, wave: int, style: str, rows: Sequence[Row]) -> str:
+    dead = set(map(str, plan.dead_brokers))
     lines = []
     for kind, name, entries in _grouped(rows):
-        if remove:
-            option, text = "--delete-config", ",".join(entry["config_name"] for entry in entries)
-        else:
-            option, text = "--add-config", ",".join(map(_setting, entries))
-        dead = kind == "brokers" and int(name) in plan.dead_brokers
-        lines.append(f"{'# Dead, nobody can set it: ' if dead else ''}configs {kind} '{name}' {option} '{text}'\n")
-    return head + "".join(lines)
+        note = "# Dead, nobody can set it: " if kind == "brokers" and name in dead else ""
+        lines.append(f"{note}configs {kind} '{name}' --add-config '{','.join(map(_setting, entries))}'")
+    calls = sum(not line.startswith("#") for line in lines)
+    return render("throttle.sh.j2", plan=plan, wave=wave, about=_ABOUT[style], lines=lines, calls=calls)
+
+
+def _put_back(plan: ClusterPlan, wave: int, rows: Sequence[Row]) -> list[Row]:
+    """What a wave sets, with the value from before; and what ``--verify`` takes off besides.
+
+    That is every rate of every broker that lives, and the lists of all topics that the wave names.
+    """
+    dead, topics = set(map(str, plan.dead_brokers)), {row["topic"] for row in plan.of_wave(wave)}
+
+    def is_taken_off(row: Row) -> bool:
+        kind, name = row["entity_type"], row["entity_name"]
+        return kind == "brokers" or (kind == "topics" and name in topics)
+
+    found = {
+        _key(row): {**row, "previous_value": row["config_value"]}
+        for row in plan.throttles_found
+        if not row["is_static"] and is_taken_off(row)
+    }
+    every = found | {_key(row): row for row in rows}
+    return [row for row in every.values() if not (row["entity_type"] == "brokers" and row["entity_name"] in dead)]
+
+
+def _key(row: Row) -> tuple[str, str, str]:
+    return row["entity_type"], row["entity_name"], row["config_name"]
+
+
+def _unthrottle(plan: ClusterPlan, wave: int, style: str, rows: Sequence[Row]) -> str:
+    groups = _grouped(_put_back(plan, wave, rows))
+    wanted = [
+        f"{kind} {name} {entry['config_name']} {entry['previous_value'] or ''}".rstrip()
+        for kind, name, entries in groups
+        for entry in entries
+    ]
+    about, entities = _ABOUT[style], len(groups)
+    return render("unthrottle.sh.j2", plan=plan, wave=wave, about=about, wanted=wanted, entities=entities)
 
 
 def _data(rows: Sequence[Row], wave: int) -> str:
     content = {
         style: [
-            {"entity_type": kind, "entity_name": name, "config": entry["config_name"], "value": entry["config_value"]}
+            {
+                "entity_type": kind,
+                "entity_name": name,
+                "config": entry["config_name"],
+                "value": entry["config_value"],
+                "previous_value": entry["previous_value"],
+            }
             for kind, name, entries in _grouped([row for row in rows if row["style"] == style])
             for entry in entries
         ]
@@ -82,6 +108,6 @@ def throttle_documents(plan: ClusterPlan) -> Iterator[Document]:
         yield Document(f"{folder}/throttle.json", "throttle", wave, _data(rows, wave))
         for style in STYLES:
             of_style = [row for row in rows if row["style"] == style]
-            for verb in ("throttle", "unthrottle"):
-                script = _script(plan, wave, style, of_style, remove=verb == "unthrottle")
-                yield Document(f"{folder}/{verb}-{style}.sh", "throttle", wave, script)
+            yield Document(f"{folder}/throttle-{style}.sh", "throttle", wave, _throttle(plan, wave, style, of_style))
+            off = _unthrottle(plan, wave, style, of_style)
+            yield Document(f"{folder}/unthrottle-{style}.sh", "throttle", wave, off)

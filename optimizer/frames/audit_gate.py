@@ -5,7 +5,16 @@ from typing import Any
 
 import pandas as pd
 
-from optimizer.audit import AuditClaims, AuditLimits, audit_plan, brokers_from_rows, partitions_from_rows
+from optimizer.audit import (
+    AuditClaims,
+    AuditFile,
+    AuditLimits,
+    AuditReport,
+    audit_files,
+    audit_plan,
+    brokers_from_rows,
+    partitions_from_rows,
+)
 from optimizer.emit.model import NOT_LIVING, WHOLE_PLAN
 from optimizer.errors import AuditFailed, KafkaError
 from optimizer.frames.gather import Tables, gathered, tables_of
@@ -81,17 +90,21 @@ def audit_cluster(group: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
     back = _texts(tables, "rollback", lambda _: True)
     refusals = (*_refusals(tables, [*whole, *waves], "plan"), *_refusals(tables, back, "rollback"))
     messages = list(dict.fromkeys(refusals))
+    brokers, partitions = brokers_from_rows(tables["instance_brokers"]), partitions_from_rows(tables["instance"])
+    limits = audit_limits(settings, cluster_id, tables["findings"])
     verdict = audit_plan(
-        brokers=brokers_from_rows(tables["instance_brokers"]),
-        partitions=partitions_from_rows(tables["instance"]),
+        brokers=brokers,
+        partitions=partitions,
         waves=waves,
         whole=whole[0] if whole else None,
-        rollback=rollback[0] if rollback else None,
-        limits=audit_limits(settings, cluster_id, tables["findings"]),
+        rollback=rollback or None,
+        limits=limits,
         claims=_claims(tables),
     )
+    files = [AuditFile(row["path"], row["kind"], row["wave"], row["content"]) for row in tables["documents"]]
+    more = audit_files(brokers=brokers, partitions=partitions, limits=limits, files=files)
     try:
-        verdict.raise_if_failed()
+        AuditReport((*verdict.violations, *more), verdict.figures).raise_if_failed()
     except AuditFailed as error:
         messages.append(str(error))
     rows = [(cluster_id, message) for message in messages]
@@ -101,7 +114,7 @@ def audit_cluster(group: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
 def gate(frames: Frames, run: Run) -> Refusals:
     """Audit every cluster from its documents: those that do not pass, or that Kafka's tool would refuse."""
     judged = {name: frames[name] for name in ("instance", "instance_brokers", "plan_summary", "findings")}
-    judged["documents"] = frames["documents"].filter("kind IN ('reassignment', 'rollback')")
+    judged["documents"] = frames["documents"].filter("kind NOT IN ('runbook', 'report', 'summary')")
     settings = run.settings
 
     def of_cluster(group: pd.DataFrame) -> pd.DataFrame:

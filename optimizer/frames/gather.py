@@ -16,6 +16,7 @@ _ORDER = {
     "moves": ("topic", "partition", "reason", "size_bytes"),
     "waves": ("wave",),
     "throttles": ("wave", "style", "entity_type", "entity_name", "config_name"),
+    "throttles_found": ("entity_type", "entity_name", "config_name"),
     "broker_balance": ("broker_id", "placement"),
     "plan_summary": ("position",),
     "bounds": ("kind",),

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from optimizer.domain import Bools, Brokers, Ints, Partitions
 from optimizer.frames.cluster import replica_matrix, to_partitions
+from optimizer.kafka.limits import list_characters
 from optimizer.schedule.changes import URGENCY, Changes, bytes_per_broker
 from optimizer.schedule.order import disk_limits, stuck
 from optimizer.settings import Settings
@@ -74,15 +75,27 @@ def _changes(brokers: Brokers, partitions: Partitions, settled: Ints, changed: B
         urgency[move.row] = min(urgency[move.row], URGENCY.index(move.reason))
     rows = partitions.rows(np.flatnonzero(changed))
     after, nothing = settled[changed], np.zeros(int(changed.sum()), dtype=np.int64)
+    added = _without(after, rows.replicas)
+    listed = [_characters(rows.partition, lists, brokers.ids) for lists in (rows.replicas, added)]
     return Changes(
         size_bytes=rows.size_bytes,
         in_bytes_per_s=nothing,
         source=rows.leader,
         in_sync_followers=nothing,
-        added=_without(after, rows.replicas),
+        added=added,
         removed=_without(rows.replicas, after),
         urgency=np.minimum(urgency[changed], URGENCY.index("leader")),
+        topic=np.unique(rows.topic.astype(str), return_inverse=True)[1].astype(np.int64),
+        list_characters=np.stack(listed, axis=1),
     )
+
+
+def _characters(partition: Ints, lists: Ints, ids: Ints) -> Ints:
+    """Characters of each partition in a throttle list of these brokers, (N,)."""
+    digits = np.char.str_len(ids.astype(str))
+    named = [row[row >= 0] for row in lists]
+    rows = zip(partition.tolist(), named, strict=True)
+    return np.array([list_characters(p, len(row), int(digits[row].sum())) for p, row in rows], dtype=np.int64)
 
 
 def _without(lists: Ints, others: Ints) -> Ints:

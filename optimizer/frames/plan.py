@@ -10,14 +10,15 @@ from optimizer.errors import AuditFailed
 from optimizer.frames.balance import with_balance
 from optimizer.frames.figures import summarise
 from optimizer.frames.scheduling import SCHEDULED, schedule_cluster, wave_rows
-from optimizer.frames.throttling import throttle_rows
+from optimizer.frames.throttles_found import with_previous
+from optimizer.frames.throttling import ENTRIES, throttle_rows
 from optimizer.settings import Settings
 from optimizer.stages import Frames, Refusals, Run
 from schemas.output import BROKER_BALANCE, PLAN, PLAN_SUMMARY, THROTTLES, WAVES
 from schemas.planning import INTS
 from schemas.table import conform
 
-READS = ("instance", "instance_brokers", "baseline", "proposal", "moves", "leader_bounds", "bounds")
+READS = ("instance", "instance_brokers", "baseline", "proposal", "moves", "leader_bounds", "bounds", "throttles_found")
 WRITES = ("plan", "waves", "throttles", "broker_balance", "plan_summary")
 _KEY = ["cluster_id", "topic", "partition"]
 _NAMED = 5
@@ -81,14 +82,14 @@ def build(inputs: Frames, run: Run) -> Frames:
     scheduled = scheduled.persist()
     again = scheduled.groupBy("cluster_id").cogroup(by_cluster)
     waves = again.applyInPandas(partial(wave_rows, settings=run.settings), WAVES.schema).persist()
-    throttles = again.applyInPandas(partial(throttle_rows, settings=run.settings), THROTTLES.schema)
+    throttles = again.applyInPandas(partial(throttle_rows, settings=run.settings), ENTRIES)
     measured = with_balance(base, inputs["instance_brokers"], policy=run.settings.policy).persist()
     plan = base.filter("NOT is_changed").select(*PLAN.schema.fieldNames())
     summary = summarise(base, measured, inputs["bounds"], inputs["leader_bounds"], waves)
     return {
         "plan": conform(plan.unionByName(scheduled.select(*plan.columns)), PLAN),
         "waves": conform(waves, WAVES),
-        "throttles": conform(throttles, THROTTLES),
+        "throttles": conform(with_previous(throttles, inputs["throttles_found"]), THROTTLES),
         "broker_balance": conform(measured, BROKER_BALANCE),
         "plan_summary": conform(summary, PLAN_SUMMARY),
     }

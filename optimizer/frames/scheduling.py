@@ -5,6 +5,7 @@ import pandas as pd
 from pyspark.sql import types as T
 
 from optimizer.domain import Ints
+from optimizer.kafka.limits import list_characters
 from optimizer.schedule.changes import Changes, bytes_per_broker, pad, urgency_of
 from optimizer.schedule.estimate import Traffic, seconds, traffic
 from optimizer.schedule.order import disk_limits
@@ -40,7 +41,20 @@ def to_changes(rows: pd.DataFrame, ids: Ints) -> Changes:
         added=pad(list(rows["adding_replicas"]), ids),
         removed=pad(list(rows["removing_replicas"]), ids),
         urgency=np.array([urgency_of(reasons) for reasons in rows["reasons"]], dtype=np.int64),
+        topic=pd.factorize(rows["topic"])[0].astype(np.int64),
+        list_characters=_list_characters(rows),
     )
+
+
+def _list_characters(rows: pd.DataFrame) -> Ints:
+    """Characters of each partition in the longest lists of any form, Kafka's own, (N, 2): leader's, follower's."""
+    return np.array(
+        [
+            [list_characters(int(number), len(listed), sum(len(str(b)) for b in listed)) for listed in lists]
+            for number, *lists in zip(rows["partition"], rows["current_replicas"], rows["adding_replicas"], strict=True)
+        ],
+        dtype=np.int64,
+    ).reshape(len(rows), 2)
 
 
 def copy_bytes_per_s(settings: Settings) -> int:

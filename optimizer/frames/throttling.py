@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
+from pyspark.sql import types as T
 
 from optimizer.domain import Ints
 from optimizer.frames.scheduling import broker_ids, copy_bytes_per_s, to_changes
@@ -15,18 +16,14 @@ from schemas.output import THROTTLES
 
 WHOLE_PLAN = 0
 _UNREACHABLE = ("dead", "fenced")
+# Rows of ``throttles`` without what was set before.
+ENTRIES = T.StructType([field for field in THROTTLES.columns if field.name != "previous_value"])
 _COLUMNS = ["wave", "style", "entity_type", "entity_name", "config_name", "config_value"]
 
 
 def _lists(rows: pd.DataFrame, column: str) -> dict[tuple[str, int], list[int]]:
     keys = zip(rows["topic"], rows["partition"], strict=True)
     return {(topic, int(number)): [int(b) for b in x] for (topic, number), x in zip(keys, rows[column], strict=True)}
-
-
-def _leaders(rows: pd.DataFrame) -> dict[tuple[str, int], int | None]:
-    keys = zip(rows["topic"], rows["partition"], strict=True)
-    known = (None if pd.isna(leader) else int(leader) for leader in rows["leader"])
-    return {(topic, int(number)): leader for (topic, number), leader in zip(keys, known, strict=True)}
 
 
 def _reachable(entries: list[ConfigEntry], dead: set[str]) -> list[ConfigEntry]:
@@ -50,14 +47,15 @@ def _entries(
     same = one_for_all(of, copy_bytes_per_s=rate)
     yield "kafka", config_entries(tool_throttles(proposed, current), same, same)
     rates = per_broker(of, copy_bytes_per_s=rate)
+    # A replica that does not lead now may come to lead: without a rate it would send at full speed.
     leader = dict(zip(ids.tolist(), np.maximum(rates.leader, rate).tolist(), strict=True))
-    follower = dict(zip(ids.tolist(), rates.follower.tolist(), strict=True))
-    careful = careful_throttles(proposed, current, _leaders(rows))
+    follower = dict(zip(ids.tolist(), np.maximum(rates.follower, rate).tolist(), strict=True))
+    careful = careful_throttles(proposed, current)
     yield "careful", _reachable(config_entries(careful, leader, follower), dead)
 
 
 def throttle_rows(scheduled: pd.DataFrame, hosts: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
-    """Rows of ``throttles`` of one cluster; wave 0 is the whole plan at once.
+    """Rows of ``ENTRIES`` of one cluster; wave 0 is the whole plan at once.
 
     Parameters
     ----------
@@ -68,7 +66,7 @@ def throttle_rows(scheduled: pd.DataFrame, hosts: pd.DataFrame, *, settings: Set
     """
     placed = scheduled[scheduled["wave"].notna()].sort_values(["topic", "partition"], kind="stable")
     if placed.empty:
-        return pd.DataFrame(columns=THROTTLES.schema.fieldNames())
+        return pd.DataFrame(columns=ENTRIES.fieldNames())
     ids = broker_ids(hosts)
     dead = {str(b) for b in hosts.loc[hosts["state"].isin(_UNREACHABLE), "broker_id"]}
     parts = [
@@ -83,4 +81,4 @@ def throttle_rows(scheduled: pd.DataFrame, hosts: pd.DataFrame, *, settings: Set
     ]
     frame = pd.DataFrame(content, columns=_COLUMNS)
     frame["cluster_id"], frame["run_id"] = hosts["cluster_id"].iloc[0], hosts["run_id"].iloc[0]
-    return frame[THROTTLES.schema.fieldNames()]
+    return frame[ENTRIES.fieldNames()]

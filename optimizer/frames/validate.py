@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import reduce
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from optimizer.errors import QualityGateFailed
-from optimizer.frames import checks, cross_rules, quality, rule_table, silver
+from optimizer.frames import checks, cross_rules, quality, rule_table, silver, throttles_found
 from optimizer.frames.checks import Judged
 from optimizer.frames.input_findings import summed_up
 from optimizer.frames.measures import Counted, measured
@@ -23,7 +24,7 @@ from optimizer.settings import Settings
 from optimizer.stages import Frames, Refusals, Run
 from optimizer.units import plural
 from schemas.bronze import INPUT_FINDINGS, QUALITY_RESULTS, QUARANTINE
-from schemas.silver import BROKERS, LOG_DIRS, PARTITION_LOAD, REPLICAS, TOPICS
+from schemas.silver import BROKERS, LOG_DIRS, PARTITION_LOAD, REPLICAS, THROTTLES_FOUND, TOPICS
 from schemas.table import Table, conform, small_frame
 from sources.detect import RULE as KNOWN_FORMAT_RULE
 
@@ -73,12 +74,13 @@ def build(inputs: Frames, run: Run) -> Frames:
     results = quality.evaluate(cleaned.judged, figures, clusters=clusters, settings=run.settings)
     measures = [{str(name): value for name, value in row.items()} for row in figures.to_dict("records")]
     findings = summed_up(quarantine, results, measures, judged=cleaned.judged, settings=run.settings)
+    told = throttles_found.told(cleaned.tables["throttles_found"])
     return {
         **cleaned.tables,
         "quarantine": quarantine,
         "sources": sources_read(inputs),
         "quality_results": _driver_rows(results, QUALITY_RESULTS, run),
-        "input_findings": _driver_rows(findings, INPUT_FINDINGS, run),
+        "input_findings": _driver_rows(chain(findings, told), INPUT_FINDINGS, run),
     }
 
 
@@ -99,6 +101,7 @@ def _clean(inputs: Frames, settings: Settings, pool: Executor) -> _Cleaned:
     topics = checks.judge_topics(records, placed)
     loads = checks.judge_loads(records, placed)
     cluster_ids = checks.judge_cluster_ids(records)
+    configs = typed(records, "config")
     measures, hosts = later_measures.result(), later_hosts.result()
     local = silver.local_sizes(sizes.used)
     load = checks.judged(
@@ -123,9 +126,10 @@ def _clean(inputs: Frames, settings: Settings, pool: Executor) -> _Cleaned:
         tables={
             "brokers": conform(brokers, BROKERS),
             "log_dirs": conform(silver.log_dirs(hosts.dirs.used, sizes.used, hosts.capacities.used), LOG_DIRS),
-            "topics": conform(silver.topics(placed, topics.used, typed(records, "config")), TOPICS),
+            "topics": conform(silver.topics(placed, topics.used, configs), TOPICS),
             "replicas": replicas,
             "partition_load": conform(load.rows, PARTITION_LOAD),
+            "throttles_found": conform(throttles_found.build(topics.used, configs), THROTTLES_FOUND),
         },
         judged=judged,
         quarantine=_quarantine(aside),

@@ -1,13 +1,12 @@
 """Replication throttles of a reassignment (KIP-73): which replicas are throttled, on which brokers.
 
-Three forms; all give one leader list and one follower list per topic, ``partition:broker`` joined by commas:
+Two forms; both give one leader list and one follower list per topic, ``partition:broker`` joined by commas:
 
 - ``tool_throttles``: what ``kafka-reassign-partitions --throttle`` sets, to the byte. Every current replica of every
   partition in the plan is on the leader side, even of partitions that only change their order.
-- ``moving_throttles``: the rule itself - all replicas before the move on the leader side, added replicas on the
-  follower side - for the partitions that copy data; the others add nothing. Lists keep the order of the replicas.
-- ``careful_throttles``: the real leader and the added replicas only, and rates only where they bite, so that the
-  in-sync followers of a moving partition, and brokers that only give up a replica, are not slowed.
+- ``careful_throttles``: all replicas before the move on the leader side, added replicas on the follower side, for the
+  partitions that copy data; the others add nothing. Any replica may come to lead while a wave runs, and a new leader
+  that no list names would send without a throttle. Lists keep the order of the replicas.
 
 References
 ----------
@@ -97,29 +96,13 @@ def tool_throttles(
     )
 
 
-def moving_throttles(proposed: Assignment, current: Assignment) -> Throttles:
-    """Kafka's rule for the partitions that copy data: all current replicas as leaders, added ones as followers.
-
-    Raises
-    ------
-    KeyError
-        When a partition of the plan has no current replicas.
-    """
-    return careful_throttles(proposed, current, dict.fromkeys(proposed))
-
-
-def careful_throttles(
-    proposed: Assignment, current: Assignment, leaders: Mapping[TopicPartition, int | None]
-) -> Throttles:
-    """The least that slows the copies: real leaders send, added replicas receive, nothing else is throttled.
+def careful_throttles(proposed: Assignment, current: Assignment) -> Throttles:
+    """The least that slows the copies, whoever leads: what is not copied is not throttled.
 
     Parameters
     ----------
     proposed, current : mapping
         Target replicas and replicas before, by (topic, partition).
-    leaders : mapping
-        Current leader by (topic, partition); None or absent: unknown, so any current replica may come to lead and all
-        of them are listed.
 
     Returns
     -------
@@ -136,9 +119,7 @@ def careful_throttles(
     for key, target in proposed.items():
         before = current[key]
         added = [b for b in target if b not in before]
-        leader = leaders.get(key)
-        sources = list(before) if leader is None else [leader]
-        senders[key] = sources if added else []
+        senders[key] = list(before) if added else []
         receivers[key] = added
     return Throttles(_lists(senders), _lists(receivers), _brokers(senders.values()), _brokers(receivers.values()))
 

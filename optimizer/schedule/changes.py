@@ -29,6 +29,10 @@ class Changes:
         Brokers that receive a copy, that give theirs up; padded with -1.
     urgency : (N,) int64
         Index into ``URGENCY``.
+    topic : (N,) int64
+        Equal for partitions of one topic.
+    list_characters : (N, 2) int64
+        Characters of the partition in its topic's two throttle lists, the leader's and the follower's.
     """
 
     size_bytes: Ints
@@ -38,6 +42,8 @@ class Changes:
     added: Ints
     removed: Ints
     urgency: Ints
+    topic: Ints
+    list_characters: Ints
 
     def __len__(self) -> int:
         return len(self.size_bytes)

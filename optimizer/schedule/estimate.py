@@ -13,7 +13,9 @@ with ``live_out_b = sum_p w_p (in-sync followers + new followers)`` over the thr
 References
 ----------
 Kafka 4.3.1: kafka.server.ReplicationQuotaManager, ReplicaManager.shouldLeaderThrottle; KIP-73. The law was measured
-on a real cluster for one and two leaders and followers and for live traffic: within 6 % of it.
+on real clusters: it is right for one busy broker and small batches. Where many brokers are busy copies took 1.05 to
+1.33 times as long (33.9 to 42.7 s for 32), where producers' batches are large up to 1.9 times (22.5 s for 12 with 600
+KB).
 """
 
 from dataclasses import dataclass

@@ -7,8 +7,9 @@ and again until the others are in order; then each of them comes back, most urge
 import numpy as np
 
 from optimizer.domain import Bools, Ints
+from optimizer.kafka.limits import PARTITIONS_PER_REQUEST
 from optimizer.schedule.changes import Changes, bytes_per_broker
-from optimizer.schedule.waves import NO_LIMIT, PARTITIONS_PER_REQUEST, UNPLACED, assign_waves
+from optimizer.schedule.waves import NO_LIMIT, UNPLACED, assign_waves
 from optimizer.settings import Schedule
 
 MOST_TRIALS = 200  # of each kind: a trial orders the whole plan anew

@@ -19,13 +19,12 @@ import numpy as np
 from optimizer.domain import Bools, Ints
 from optimizer.schedule.changes import URGENCY, Changes
 from optimizer.schedule.estimate import traffic
+from optimizer.schedule.requests import Requests, least_waves
 from optimizer.schedule.throttle_rate import BYTES_PER_MB
 from optimizer.settings import Schedule
 
 UNPLACED = 0
 NO_LIMIT = 2**62
-# A KRaft controller refuses more in one request: QuorumController.MAX_RECORDS_PER_USER_OP, one record a partition.
-PARTITIONS_PER_REQUEST = 10_000
 _REORDER = URGENCY.index("leader")
 _BALANCE = URGENCY.index("balance")
 _TRIES = 8
@@ -39,8 +38,10 @@ class _Board:
     ----------
     incoming, outgoing, disk_peak : (B, waves) int64
         Bytes received, bytes sent, most bytes on the disk.
-    busiest, copies, partitions : (waves,) int64
-        Bytes at the busiest broker's end, which set the wave's time; replicas copied; partitions named.
+    busiest, copies : (waves,) int64
+        Bytes at the busiest broker's end, which set the wave's time; replicas copied.
+    requests : Requests
+        What Kafka's limits leave room for.
     """
 
     incoming: Ints
@@ -48,10 +49,10 @@ class _Board:
     disk_peak: Ints
     busiest: Ints
     copies: Ints
-    partitions: Ints
+    requests: Requests
 
     @classmethod
-    def empty(cls, n_waves: int, disk_used: Ints) -> "_Board":
+    def empty(cls, changes: Changes, n_waves: int, disk_used: Ints) -> "_Board":
         shape = (len(disk_used), n_waves)
         return cls(
             incoming=np.zeros(shape, dtype=np.int64),
@@ -59,7 +60,7 @@ class _Board:
             disk_peak=np.repeat(disk_used[:, None], n_waves, axis=1),
             busiest=np.zeros(n_waves, dtype=np.int64),
             copies=np.zeros(n_waves, dtype=np.int64),
-            partitions=np.zeros(n_waves, dtype=np.int64),
+            requests=Requests.empty(changes, n_waves),
         )
 
     def endpoint(self, source: int, targets: Ints, size: int) -> Ints:
@@ -82,7 +83,6 @@ class _Board:
         self.disk_peak[targets, wave:] += size
         self.disk_peak[removed, wave + 1 :] -= size
         self.copies[wave] += len(targets)
-        self.partitions[wave] += 1
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def _fill(
     changes: Changes, order: Ints, disk_used: Ints, disk_limit: Ints, n_waves: int, budget: _Budget
 ) -> tuple[Ints, Ints]:
     """Place every change but reorders; returns waves from 1 (0: no room) and the busiest bytes of each wave."""
-    board = _Board.empty(n_waves, disk_used)
+    board = _Board.empty(changes, n_waves, disk_used)
     wave_of = np.zeros(len(changes), dtype=np.int64)
     waiting = order
     while len(waiting):
@@ -117,7 +117,7 @@ def _place(changes: Changes, i: int, board: _Board, wave_of: Ints, disk_limit: I
     size, source = int(changes.size_bytes[i]), int(changes.source[i])
     load = board.endpoint(source, targets, size)
     room = (board.copies + len(targets) <= budget.copies) | (board.copies == 0)
-    room &= board.partitions < PARTITIONS_PER_REQUEST
+    room &= board.requests.room(changes, i)
     if len(targets):
         room &= board.fits_disk(targets, size, disk_limit)
     if not room.any():
@@ -126,6 +126,7 @@ def _place(changes: Changes, i: int, board: _Board, wave_of: Ints, disk_limit: I
     urgent = bool(changes.urgency[i] < _BALANCE and early.any())
     wave = int(early.argmax()) if urgent else _shortest(board, load, room, budget)
     board.place(wave, source, targets, removed, size, int(load[wave]))
+    board.requests.place(changes, i, wave)
     wave_of[i] = wave + 1
     return True
 
@@ -144,29 +145,37 @@ def _renumber(wave_of: Ints) -> Ints:
     return np.where(wave_of > 0, np.searchsorted(used, wave_of) + 1, UNPLACED)
 
 
-def _append_reorders(wave_of: Ints, reorders: Ints) -> Ints:
-    """Put reorders into the last wave, and what one request can't hold into waves behind it."""
+def _append_reorders(changes: Changes, wave_of: Ints, reorders: Ints) -> Ints:
+    """Put reorders into the last wave, and what its requests can't hold into waves behind it."""
     last = max(int(wave_of.max(initial=0)), 1)
-    room = PARTITIONS_PER_REQUEST - int((wave_of == last).sum())
+    requests = Requests.empty(changes, 1 + least_waves(changes))
+    for i in np.flatnonzero(wave_of == last):
+        requests.place(changes, int(i), 0)
     result = wave_of.copy()
-    result[reorders] = last + (np.arange(len(reorders)) + PARTITIONS_PER_REQUEST - room) // PARTITIONS_PER_REQUEST
+    for i in reorders:
+        wave = int(requests.room(changes, int(i)).argmax())
+        requests.place(changes, int(i), wave)
+        result[i] = last + wave
     return result
 
 
 def _attempts(changes: Changes, n_brokers: int, schedule: Schedule) -> Iterator[tuple[int, _Budget]]:
     """Numbers of waves to try, with what each wave may hold, until everything has a place inside the window.
 
-    A fixed number first spreads the copies evenly; where disks don't allow that, as they do.
+    A fixed number first spreads the copies evenly; where disks don't allow that, as they do. It is a larger one where
+    Kafka's limits ask for more waves.
     """
+    least = least_waves(changes)
     total = int(traffic(changes, n_brokers).busiest.max(initial=0))
     largest, copies = int(changes.endpoint_bytes.max(initial=0)), int(changes.copies.sum())
     window = max(schedule.throttle_mb_per_s * BYTES_PER_MB * schedule.window_hours * 3600, largest)
     if schedule.waves:
-        even = math.ceil(copies / schedule.waves) + int(changes.copies.max(initial=1)) - 1
+        n_waves = max(schedule.waves, least)
+        even = math.ceil(copies / n_waves) + int(changes.copies.max(initial=1)) - 1
         for most in (even, math.inf):
-            yield schedule.waves, _Budget(max(total / schedule.waves, largest), window, most)
+            yield n_waves, _Budget(max(total / n_waves, largest), window, most)
         return
-    n_waves = max(1, math.ceil(total / window), math.ceil(copies / schedule.max_moves_per_wave))
+    n_waves = max(least, math.ceil(total / window), math.ceil(copies / schedule.max_moves_per_wave))
     for _ in range(_TRIES):
         yield n_waves, _Budget(min(window, max(total / n_waves, largest)), window, schedule.max_moves_per_wave)
         n_waves += max(1, n_waves // 8)
@@ -182,7 +191,8 @@ def assign_waves(changes: Changes, *, disk_used: Ints, disk_limit: Ints, schedul
     disk_limit : (B,) int64
         Most bytes on each broker at any time; ``NO_LIMIT`` where unknown. A broker already over it may not grow.
     schedule : Schedule
-        ``waves`` fixes the number; else as many as window, throttle and most moves per wave ask for.
+        ``waves`` fixes the number, but for Kafka's limits; else as many as window, throttle and most moves per wave ask
+        for.
 
     Returns
     -------
@@ -194,8 +204,8 @@ def assign_waves(changes: Changes, *, disk_used: Ints, disk_limit: Ints, schedul
         np.lexsort((copying, -changes.endpoint_bytes[copying], np.minimum(changes.urgency[copying], _BALANCE)))
     ]
     wave_of = np.zeros(len(changes), dtype=np.int64)
-    for n_waves, budget in _attempts(changes, len(disk_used), schedule):
+    for n_waves, budget in _attempts(changes.select(changes.urgency != _REORDER), len(disk_used), schedule):
         wave_of, busiest = _fill(changes, order, disk_used, limit, n_waves, budget)
         if (wave_of[order] > 0).all() and (schedule.waves or busiest.max(initial=0) <= budget.window_bytes):
             break
-    return _append_reorders(_renumber(wave_of), np.flatnonzero(changes.urgency == _REORDER))
+    return _append_reorders(changes, _renumber(wave_of), np.flatnonzero(changes.urgency == _REORDER))

@@ -371,6 +371,24 @@ def test_waves_and_whole_plan_differ() -> None:
     ]
 
 
+def test_a_rollback_in_parts_is_one_rollback() -> None:
+    """Parts of a way back are read as one: together they name every partition, none is in two of them."""
+    after = {("t", 0): [4, 2, 3], ("t", 1): [1, 5, 3]}
+    parts = [document({("t", n): [1, 2, 3]}) for n in range(2)]
+
+    def found(rollback: list[str]) -> list[tuple[str, str]]:
+        whole, rows = document(after), [partition(n, 1, 2, 3) for n in range(2)]
+        report = audit_plan(
+            brokers=LIVING, partitions=rows, waves=[whole], whole=whole, rollback=rollback, limits=LIMITS, claims=None
+        )
+        return [(violation.rule, violation.subject) for violation in report.violations]
+
+    assert found(parts) == []
+    assert found(parts[:1]) == [("rollback", "t-1")]
+    assert found([*parts, parts[0]]) == [("document", "t-0")]
+    assert ("document", "the rollback") in found([parts[0], "{"])
+
+
 LEFT_OUT: list[tuple[str, tuple[int, ...], bool, str]] = [
     ("dead and left out", (1, 8, 3), False, ""),
     ("fenced and left out", (1, 2, 11), False, ""),

@@ -135,7 +135,7 @@ def test_a_dead_broker_overrides_the_tools_throttle() -> None:
     """Waves that name a dead broker are throttled by script whatever form is asked for."""
     text = runbook(synthetic(12, style="kafka", dead=True, partitions=100))
     assert 'sh "$WAVE/throttle-careful.sh"' in text
-    assert '--throttle "$RATE"' not in text
+    assert 'reassignment.json" --execute --throttle' not in text
 
 
 BEST_BOUND = {"kind": "forced", "bound_bytes": GB, "is_best": True, "detail": "d"}

@@ -127,6 +127,18 @@ FINDINGS: Rows = [
         "detail": "holds 1 replica, 60 GB, and is not live", "remedy": "the plan copies it elsewhere",
     }
 ]  # fmt: skip
+FOUND: Rows = [
+    {
+        "entity_type": kind, "entity_name": name, "config_name": f"leader.replication.throttled.{config}",
+        "config_value": value, "is_static": False, "source": "configs.txt", "line": 1,
+    }
+    for kind, name, config, value in (
+        ("topics", "orders.v1", "replicas", "*"),
+        ("topics", "untouched", "replicas", "0:1,0:3"),
+        ("brokers", "5", "rate", "20000000"),
+        ("brokers", "3", "rate", "20000000"),
+    )
+]  # fmt: skip
 QUALITY: Rows = [
     {
         "table_name": "replicas", "expectation": "expect_column_values_to_be_true", "rule": "no_repeated_broker",
@@ -174,14 +186,15 @@ def inputs(spark: SparkSession, **replaced: Rows) -> dict[str, DataFrame]:
         "instance": instance(), "instance_brokers": instance_brokers(), "baseline": baseline(),
         "proposal": proposal(), "moves": moves(), "bounds": BOUNDS, "leader_bounds": LEADER_BOUNDS,
         "findings": FINDINGS, "quality_results": QUALITY, "input_findings": INPUT, "sources": SOURCES,
+        "throttles_found": FOUND,
         **replaced,
     }  # fmt: skip
     return {name: frame(spark, name, rows) for name, rows in tables.items()}
 
 
-def settings(output: str = "out", *, disk_headroom: float = 0.1) -> Settings:
-    """Two waves, at most three copies each."""
-    schedule = Schedule(window_hours=1, throttle_mb_per_s=50, max_moves_per_wave=2)
+def settings(output: str = "out", *, disk_headroom: float = 0.1, max_moves_per_wave: int = 2) -> Settings:
+    """Two waves, at most two copies each unless told otherwise."""
+    schedule = Schedule(window_hours=1, throttle_mb_per_s=50, max_moves_per_wave=max_moves_per_wave)
     base = Settings(schedule=schedule, policy=Policy(drain_brokers=(2,), disk_headroom=disk_headroom))
     return Settings(schedule=schedule, policy=base.policy, storage=type(base.storage)(output=output))
 

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from pyspark.sql import functions as F
 
 from optimizer.errors import AuditFailed
 from optimizer.frames import emit, plan
+from optimizer.settings import ClusterInput
 from setup.paths import HOME
 from tests.frames import small_plan
 from tests.frames.tables import table
@@ -97,18 +99,34 @@ def test_the_summary_fits_a_terminal(texts: dict[str, str]) -> None:
 
 def test_scripts_are_shell_that_calls_the_tool(texts: dict[str, str], tmp_path: Path) -> None:
     """A throttle script runs in sh and gives kafka-configs.sh each entity once, with lists in brackets."""
-    fake = tmp_path / "kafka-configs.sh"
-    fake.write_text('#!/bin/sh\nfor a in "$@"; do printf "%s|" "$a"; done\necho\n')
+    fake, said = tmp_path / "kafka-configs.sh", tmp_path / "said"
+    fake.write_text(f'#!/bin/sh\nfor a in "$@"; do printf "%s|" "$a"; done >>{said}\necho >>{said}\n')
     fake.chmod(0o755)
     environment = {"PATH": os.environ["PATH"], "BOOTSTRAP": "h:1", "KAFKA_CONFIGS": str(fake)}
     script = texts["wave-01/throttle-careful.sh"]
-    out = subprocess.run(["sh", "-c", script], env=environment, capture_output=True, text=True, check=True).stdout
+    subprocess.run(["sh", "-c", script], env=environment, capture_output=True, text=True, check=True)
+    out = said.read_text()
     first = out.splitlines()[0]
     assert first.startswith("--bootstrap-server|h:1|--alter|--entity-type|topics|--entity-name|clicks|--add-config|")
     assert "follower.replication.throttled.replicas=" in first
     rates = [line for line in out.splitlines() if "|brokers|" in line]
     assert rates
     assert all("throttled.rate=" in line for line in rates)
+
+
+def test_the_release_reaches_the_runbook(frames: Frames, spark: SparkSession) -> None:
+    """The runbook has the options of the tools of the cluster's own release."""
+    run = small_plan.run(spark)
+    old = replace(run.settings, clusters=(ClusterInput(id=small_plan.CLUSTER, input="/unused", kafka_version="3.9"),))
+    documents = emit.build(frames, replace(run, settings=old))["documents"].filter("kind = 'runbook'").collect()
+    assert "--id 2 --config" in documents[0].content
+
+
+def test_the_gate_refuses_a_throttle_that_lacks_a_copy(frames: Frames, spark: SparkSession) -> None:
+    """A throttle script without one of the wave's replicas stops the run before a file is written."""
+    spoilt = frames["documents"].withColumn("content", F.replace("content", F.lit("1:6,2:7"), F.lit("1:6")))
+    with pytest.raises(AuditFailed, match="throttle_lists"):
+        emit.gate({**frames, "documents": spoilt}, small_plan.run(spark))
 
 
 def test_the_gate_lets_a_sound_plan_through(frames: Frames, spark: SparkSession) -> None:

@@ -6,6 +6,7 @@ here are ended.
 
 import base64
 import os
+import shlex
 import signal
 import subprocess
 import time
@@ -15,13 +16,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from setup.jars import KAFKA
+from setup.jars import KAFKA, JarSet
 from setup.java import java
 from tests.ports import free_ports
 
 CONTROLLER = 1000
 START_SECONDS = 180
 TOOL_SECONDS = 180
+TOOLS = {
+    "kafka-configs.sh": "kafka.admin.ConfigCommand",
+    "kafka-reassign-partitions.sh": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+}
 STARTED = b"Kafka Server started"
 # About 135 MB each, and half the CPU of the defaults at start.
 _SMALL = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss512k", "-XX:-UsePerfData", "-Xshare:auto")
@@ -73,16 +78,28 @@ class Node:
         return [Path(text) for text in str(self.settings["log.dirs"]).split(",")]
 
 
-def classpath() -> str:
-    """Kafka's JARs, as they were fetched by setup/kafka-jars.sh."""
-    return f"{KAFKA.folder}/*"
+def java_command(*, heap_mb: int, level: str = "WARN", jars: JarSet = KAFKA) -> list[str]:
+    """The start of the command line of a small Java process with Kafka's JARs, as setup/kafka-jars.sh fetches them."""
+    new, old = (Path(__file__).with_name(name) for name in ("log4j2.xml", "log4j.properties"))
+    logging = (f"-Dlog4j2.configurationFile={new}", f"-Dlog4j.configuration=file:{old}", f"-Dballast.level={level}")
+    return [str(java()), f"-Xmx{heap_mb}m", *_SMALL, *logging, "-cp", f"{jars.folder}/*"]
 
 
-def java_command(*, heap_mb: int, level: str = "WARN") -> list[str]:
-    """The start of the command line of a small Java process with Kafka's JARs."""
-    config = Path(__file__).with_name("log4j2.xml")
-    options = (f"-Xmx{heap_mb}m", *_SMALL, f"-Dlog4j2.configurationFile={config}", f"-Dballast.level={level}")
-    return [str(java()), *options, "-cp", classpath()]
+def write_tools(folder: Path, jars: JarSet) -> Path:
+    """Write the programs that throttle scripts call, as a release's archive has them; returns their folder.
+
+    The first call of each leaves its classes in an archive, which the others start from.
+    """
+    folder.mkdir(parents=True)
+    for name, main_class in TOOLS.items():
+        program_name, *options = java_command(heap_mb=160, jars=jars)
+        program = folder / name
+        program.write_text(
+            '#!/bin/sh\nshare=-XX:SharedArchiveFile=$0.jsa\n[ -e "$0.jsa" ] || share=-XX:ArchiveClassesAtExit=$0.jsa\n'
+            f'exec {shlex.quote(program_name)} "$share" -Xlog:disable {shlex.join([*options, main_class])} "$@"\n'
+        )
+        program.chmod(0o755)
+    return folder
 
 
 def kafka_uuid() -> str:
@@ -116,9 +133,9 @@ class Cluster:
             raise ClusterError(f"{main_class} {' '.join(arguments)} ended with {result.returncode}:\n{out}\n{err}")
         return out
 
-    def stop_broker(self, broker_id: int) -> None:
-        """End one broker in an orderly way."""
-        _end([self.nodes[broker_id]], signal.SIGTERM)
+    def stop_broker(self, broker_id: int, how: signal.Signals = signal.SIGTERM) -> None:
+        """End one broker, in an orderly way unless told otherwise."""
+        _end([self.nodes[broker_id]], how)
 
     def start_broker(self, broker_id: int) -> None:
         """Start a broker that was stopped, and wait for it."""

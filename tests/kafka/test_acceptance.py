@@ -118,6 +118,8 @@ def _lived(cluster: Cluster, home: Path, clock: Clock) -> Story:
     reports["rollback"] = _execute(cluster, files / "rollback.json")
     _wait(cluster)
     reports["rollback verify"] = _verify(cluster, files / "rollback.json")
+    path = str(files / "rollback.json")
+    reports["elect back"] = cluster.tool(ELECT, "--election-type", "preferred", "--path-to-json-file", path)
     clock.lap("roll back")
     rolled_back = scene.observe(cluster)
     return Story(home / "warehouse", files, before, during, after, rolled_back, reports, clock.seconds)
@@ -254,8 +256,10 @@ def test_the_bytes_are_as_predicted(spark: SparkSession, story: Story) -> None:
 
 
 def test_the_rollback_goes_back(story: Story) -> None:
-    """Our rollback document gives back the placement from before, with its order, in sync and without throttles."""
+    """Our rollback document gives back the placement from before, and names the partitions of the election after it."""
     assert "Successfully started partition reassignment" in story.reports["rollback"]
     assert story.rolled_back.replicas == story.before.replicas
+    changed = _document(story.files / "rollback.json")
+    assert {key: story.rolled_back.leaders[key] for key in changed} == {key: b[0] for key, b in changed.items()}
     assert story.rolled_back.in_sync == story.before.in_sync
     assert story.rolled_back.throttles == frozenset()

@@ -1,4 +1,4 @@
-"""Throttles in three forms: the tool's, the rule's, the careful one."""
+"""Throttles in two forms: the tool's and the careful one."""
 
 import re
 
@@ -16,7 +16,6 @@ from optimizer.kafka.throttle import (
     Throttles,
     careful_throttles,
     config_entries,
-    moving_throttles,
     tool_throttles,
 )
 
@@ -32,8 +31,8 @@ WORKED = [
 
 @pytest.mark.parametrize(("current", "target", "leader", "follower"), WORKED)
 def test_rule(current: list[int], target: list[int], leader: str, follower: str) -> None:
-    """All replicas before the move send, added ones receive; where nothing is added both lists are empty."""
-    got = moving_throttles({KEY: target}, {KEY: current})
+    """All replicas before the move may send, added ones receive; where nothing is added both lists are empty."""
+    got = careful_throttles({KEY: target}, {KEY: current})
     assert (got.leader, got.follower) == ({"t": leader}, {"t": follower})
 
 
@@ -71,30 +70,27 @@ def test_tool_refuses_unknown_partitions() -> None:
         tool_throttles({KEY: [1]}, {})
 
 
-@pytest.mark.parametrize(
-    ("leader", "senders", "leader_brokers"),
-    [(1, "0:1", (1,)), (0, "0:0", (0,)), (None, "0:0,0:1", (0, 1))],
-)
-def test_careful_form(leader: int | None, senders: str, leader_brokers: tuple[int, ...]) -> None:
-    """Only the real leader sends; where it is not known, any current replica may."""
-    got = careful_throttles({KEY: [0, 2], ("u", 1): [3, 4]}, {KEY: [0, 1], ("u", 1): [4, 3]}, {KEY: leader})
-    assert got == Throttles({"t": senders, "u": ""}, {"t": "0:2", "u": ""}, leader_brokers, (2,))
+def test_a_new_leader_is_throttled_too() -> None:
+    """Whichever of the current replicas comes to lead, the list names it; what copies nothing is in no list."""
+    got = careful_throttles({KEY: [0, 2], ("u", 1): [3, 4]}, {KEY: [0, 1], ("u", 1): [4, 3]})
+    assert got == Throttles({"t": "0:0,0:1", "u": ""}, {"t": "0:2", "u": ""}, (0, 1), (2,))
 
 
 def test_lists_keep_the_order_of_partitions() -> None:
     """Careful lists go by partition number."""
     proposed = {("t", 10): [5], ("t", 2): [4]}
-    got = moving_throttles(proposed, {("t", 2): [3], ("t", 10): [1]})
+    got = careful_throttles(proposed, {("t", 2): [3], ("t", 10): [1]})
     assert got.leader == {"t": "2:3,10:1"}
 
 
 def test_config_entries() -> None:
     """Topics come first, then brokers; each broker has a rate for the directions that it works in."""
-    throttles = careful_throttles({KEY: [0, 2]}, {KEY: [0, 1]}, {KEY: 0})
-    assert config_entries(throttles, {0: 100}, 50) == [
-        ("topics", "t", LEADER_REPLICAS, "0:0"),
+    throttles = careful_throttles({KEY: [0, 2]}, {KEY: [0, 1]})
+    assert config_entries(throttles, {0: 100, 1: 70}, 50) == [
+        ("topics", "t", LEADER_REPLICAS, "0:0,0:1"),
         ("topics", "t", FOLLOWER_REPLICAS, "0:2"),
         ("brokers", "0", LEADER_RATE, "100"),
+        ("brokers", "1", LEADER_RATE, "70"),
         ("brokers", "2", FOLLOWER_RATE, "50"),
     ]
 
@@ -105,18 +101,13 @@ MOVES = st.dictionaries(st.tuples(st.sampled_from("ab"), st.integers(0, 20)), st
 
 @given(MOVES)
 def test_the_forms_agree(moves: dict[tuple[str, int], tuple[list[int], list[int]]]) -> None:
-    """All forms throttle the same followers; the careful leaders are among the rule's, and those among the tool's."""
+    """Both forms throttle the same followers; the careful leaders are among the tool's."""
     current = {key: before for key, (before, _) in moves.items()}
     proposed = {key: after for key, (_, after) in moves.items()}
-    leaders: dict[tuple[str, int], int | None] = {key: before[-1] for key, before in current.items()}
-    forms = (
-        careful_throttles(proposed, current, leaders),
-        moving_throttles(proposed, current),
-        tool_throttles(proposed, current),
-    )
+    forms = (careful_throttles(proposed, current), tool_throttles(proposed, current))
     for topic in {topic for topic, _ in moves}:
         followers = [set(form.follower[topic].split(",")) for form in forms]
-        assert followers[0] == followers[1] == followers[2]
+        assert followers[0] == followers[1]
         senders = [set(filter(None, form.leader[topic].split(","))) for form in forms]
-        assert senders[0] <= senders[1] <= senders[2]
+        assert senders[0] <= senders[1]
         assert all(re.fullmatch(r"(\d+:\d+(,\d+:\d+)*)?", form.leader[topic]) for form in forms)

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from optimizer.kafka.limits import CONFIG_VALUE_CHARACTERS, PARTITIONS_PER_REQUEST, TOPICS_PER_REQUEST
 from optimizer.schedule.changes import URGENCY, Changes, bytes_per_broker, pad, urgency_of
-from optimizer.schedule.waves import NO_LIMIT, PARTITIONS_PER_REQUEST, UNPLACED, assign_waves
+from optimizer.schedule.waves import NO_LIMIT, UNPLACED, assign_waves
 from optimizer.settings import Schedule
 
 GB = 10**9
@@ -24,6 +25,8 @@ def changes_of(rows: list[Row], n_brokers: int = 6) -> Changes:
         added=pad([r[3] for r in rows], ids),
         removed=pad([r[4] for r in rows], ids),
         urgency=np.array([URGENCY.index(r[0]) for r in rows], dtype=np.int64),
+        topic=np.zeros(len(rows), dtype=np.int64),
+        list_characters=np.zeros((len(rows), 2), dtype=np.int64),
     )
 
 
@@ -91,6 +94,62 @@ def test_a_request_is_never_larger_than_the_controller_takes() -> None:
     rows: list[Row] = [("balance", 1, 0, [1], [2])] + [("leader", 1, 0, [], [])] * (2 * PARTITIONS_PER_REQUEST)
     sizes = np.bincount(waves_of(rows))
     assert sizes.tolist() == [0, PARTITIONS_PER_REQUEST, PARTITIONS_PER_REQUEST, 1]
+
+
+@pytest.mark.parametrize("reason", ["balance", "leader"])
+@pytest.mark.parametrize("waves", [0, 1])
+@pytest.mark.parametrize(("partitions", "expected"), [(9_999, 1), (10_000, 1), (10_001, 2)])
+def test_no_wave_names_more_partitions_than_a_request(partitions: int, expected: int, waves: int, reason: str) -> None:
+    """At 10,000 partitions one wave is enough, one more needs another, also where the number of waves is fixed."""
+    added = [1] if reason == "balance" else []
+    rows: list[Row] = [(reason, 10, 0, added, [])] * partitions
+    got = np.bincount(waves_of(rows, knobs=Schedule(waves=waves, max_moves_per_wave=10**6)))[1:]
+    assert got.max() <= PARTITIONS_PER_REQUEST
+    assert got.sum() == partitions
+    assert len(got) == expected
+
+
+def listed_waves(characters: list[tuple[int, int]], topics: list[int], *, reason: str, waves: int = 0) -> list[int]:
+    """Waves of changes with these characters in their topics' two lists."""
+    added = [1] if reason == "balance" else []
+    changes = changes_of([(reason, 10, 0, added, [])] * len(topics))
+    changes.topic[:] = topics
+    changes.list_characters[:] = characters
+    free = np.full(6, NO_LIMIT, dtype=np.int64)
+    knobs = Schedule(waves=waves, max_moves_per_wave=10**6)
+    return assign_waves(changes, disk_used=free * 0, disk_limit=free, schedule=knobs).tolist()
+
+
+HALF = CONFIG_VALUE_CHARACTERS // 2  # two lists of so many characters and the comma between them fill a value
+
+
+@pytest.mark.parametrize("reason", ["balance", "leader"])
+@pytest.mark.parametrize("waves", [0, 1])
+@pytest.mark.parametrize(
+    ("first", "second", "topics", "expected"),
+    [
+        ((HALF + 1, 9), (HALF + 1, 9), (0, 0), 1),
+        ((HALF + 1, 9), (HALF + 2, 9), (0, 0), 2),
+        ((9, HALF + 1), (9, HALF + 2), (0, 0), 2),
+        ((HALF + 1, 9), (9, HALF + 2), (0, 0), 1),
+        ((HALF + 1, 9), (HALF + 2, 9), (0, 1), 1),
+    ],
+    ids=["exactly full", "one more, leader", "one more, follower", "two lists", "two topics"],
+)
+def test_no_list_is_longer_than_a_config_value(
+    first: tuple[int, int], second: tuple[int, int], topics: tuple[int, int], expected: int, waves: int, reason: str
+) -> None:
+    """A list of 32,767 characters stays in one wave, one more character needs a second; each list counts by itself."""
+    assert len(set(listed_waves([first, second], list(topics), reason=reason, waves=waves))) == expected
+
+
+@pytest.mark.parametrize("reason", ["balance", "leader"])
+@pytest.mark.parametrize(("topics", "expected"), [(4_999, 1), (5_000, 1), (5_001, 2)])
+def test_no_wave_names_more_topics_than_a_request(topics: int, expected: int, reason: str) -> None:
+    """Two lists a topic are 10,000 records at 5,000 topics; one topic more needs another wave."""
+    waves = listed_waves([(4, 4)] * (topics + 1), [*range(topics), 0], reason=reason, waves=1)
+    assert len(set(waves)) == expected
+    assert max(len(set(np.flatnonzero(np.array(waves) == w) % topics)) for w in set(waves)) <= TOPICS_PER_REQUEST
 
 
 @pytest.mark.parametrize("reason", ["drain", "balance"])

@@ -1,0 +1,139 @@
+"""The throttles of one wave, read from its scripts: what is copied is in the lists, who takes part has a rate."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from optimizer.audit.documents import Document
+from optimizer.audit.instance import Instance
+from optimizer.audit.model import Violation
+from optimizer.kafka.limits import ARGUMENT_BYTES, CONFIG_VALUE_CHARACTERS, TOPICS_PER_REQUEST
+
+STYLES = ("careful", "kafka")
+LEADER, FOLLOWER = "leader.replication.throttled.", "follower.replication.throttled."
+Entries = dict[tuple[str, str, str], str]
+_SET = re.compile(r"configs (topics|brokers) '([A-Za-z0-9._-]+)' --add-config '([^']*)'")
+_CONFIG = re.compile(r"([a-z.]+)=(?:\[([^\]]*)\]|([^,\]]*))(?:,|$)")
+_TABLE = re.compile(r"wanted\" <<'END'\n(.*?)^END$", re.DOTALL | re.MULTILINE)
+_LIST = re.compile(r"\d+:\d+(,\d+:\d+)*|")
+
+
+def check_throttles(instance: Instance, wave: Document, folder: str, scripts: Mapping[str, str]) -> Iterator[Violation]:
+    """What does not hold of the throttle documents in a wave's folder; a wave that copies nothing needs none."""
+    names = [f"throttle-{style}.sh" for style in STYLES] + [f"unthrottle-{style}.sh" for style in STYLES]
+    missing = [name for name in ("throttle.json", *names) if f"{folder}/{name}" not in scripts]
+    if missing:
+        if len(missing) < len(names) + 1 or any(size for _, _, size in _copies(instance, wave)):
+            yield Violation("throttle_missing", folder, f"it copies, and lacks {', '.join(missing)}")
+        return
+    data = _data(scripts[f"{folder}/throttle.json"])
+    dead = {str(broker) for broker in instance.brokers if broker not in instance.living}
+    for style in STYLES:
+        path = f"{folder}/throttle-{style}.sh"
+        entries = read_script(scripts[path])
+        told = {key: value for key, (value, _) in data.get(style, {}).items() if not _is_of(key, dead)}
+        if entries != told:
+            differ = sorted(key for key in entries.keys() | told.keys() if entries.get(key) != told.get(key))
+            yield Violation("throttle_data", path, f"throttle.json says otherwise of {differ[:3]}")
+        yield from _lists(instance, wave, entries, path)
+        yield from _rates(instance, wave, entries, path)
+        yield from _values(entries, scripts[path], path)
+        before = {key: previous for key, (_, previous) in data.get(style, {}).items()}
+        off = f"{folder}/unthrottle-{style}.sh"
+        yield from _taken_off(entries, before, scripts[off], off)
+
+
+def read_script(text: str) -> Entries:
+    """Configs that a script sets: value by entity type, entity and config."""
+    return {
+        (kind, name, config): listed or plain
+        for kind, name, configs in (match.groups() for match in map(_SET.fullmatch, text.splitlines()) if match)
+        for config, listed, plain in _CONFIG.findall(configs)
+    }
+
+
+def _data(text: str) -> dict[str, dict[tuple[str, str, str], tuple[str, str | None]]]:
+    """Entries of ``throttle.json`` by form: value and the value before; nothing where it can't be read."""
+    try:
+        content: Any = json.loads(text)
+        return {
+            style: {
+                (row["entity_type"], row["entity_name"], row["config"]): (row["value"], row["previous_value"])
+                for row in content[style]
+            }
+            for style in STYLES
+        }
+    except (ValueError, KeyError, TypeError):
+        return {}
+
+
+def _is_of(key: tuple[str, str, str], brokers: set[str]) -> bool:
+    return key[0] == "brokers" and key[1] in brokers
+
+
+def _copies(instance: Instance, wave: Document) -> Iterator[tuple[tuple[str, int], set[int], int]]:
+    """Partitions of a wave that are copied: key, brokers that receive, bytes of a replica."""
+    for entry in wave.entries:
+        before = instance.partitions.get(entry.key)
+        added = set(entry.replicas) - set(before.replicas) if before else set()
+        if before and added:
+            yield entry.key, added, before.size_bytes
+
+
+def _lists(instance: Instance, wave: Document, entries: Entries, path: str) -> Iterator[Violation]:
+    """Every copy is in its topic's follower list, every replica that may send it in the leader list."""
+    listed = {key: set(value.split(",")) for key, value in entries.items() if key[0] == "topics"}
+    for (topic, partition), added, _ in _copies(instance, wave):
+        for side, brokers in ((FOLLOWER, added), (LEADER, instance.partitions[topic, partition].replicas)):
+            missing = [
+                b for b in brokers if f"{partition}:{b}" not in listed.get(("topics", topic, f"{side}replicas"), ())
+            ]
+            if missing:
+                yield Violation("throttle_lists", f"{topic}-{partition}", f"{path}: {side}replicas lacks {missing}")
+
+
+def _rates(instance: Instance, wave: Document, entries: Entries, path: str) -> Iterator[Violation]:
+    """Each living broker that may send has a leader's rate, each that receives a follower's: over zero."""
+    senders: set[int] = set()
+    receivers: set[int] = set()
+    for key, added, _ in _copies(instance, wave):
+        senders |= set(instance.partitions[key].replicas) & instance.living
+        receivers |= added & instance.living
+    for side, brokers in ((LEADER, senders), (FOLLOWER, receivers)):
+        for broker in sorted(brokers):
+            value = entries.get(("brokers", str(broker), f"{side}rate"), "")
+            if not value.isdecimal() or int(value) < 1:
+                yield Violation("throttle_rates", f"broker {broker}", f"{path}: {side}rate is {value or 'missing'}")
+
+
+def _values(entries: Entries, text: str, path: str) -> Iterator[Violation]:
+    """Lists are lists, and within Kafka's limits; so are their number and the arguments that carry them."""
+    for (kind, name, config), value in entries.items():
+        if kind == "topics" and not _LIST.fullmatch(value):
+            yield Violation("throttle_value", name, f"{path}: {config} is no list of partition:broker")
+        if len(value) > CONFIG_VALUE_CHARACTERS:
+            detail = f"{path}: {config} has {len(value)} characters, Kafka takes {CONFIG_VALUE_CHARACTERS}"
+            yield Violation("throttle_value", name, detail)
+    topics = {name for kind, name, _ in entries if kind == "topics"}
+    if len(topics) > TOPICS_PER_REQUEST:
+        detail = f"lists of {len(topics)} topics, Kafka takes {TOPICS_PER_REQUEST} in one request"
+        yield Violation("throttle_value", path, detail)
+    longest = max((len(match[3].encode()) for match in map(_SET.fullmatch, text.splitlines()) if match), default=0)
+    if longest > ARGUMENT_BYTES:
+        yield Violation("throttle_value", path, f"an argument has {longest} bytes, a process takes {ARGUMENT_BYTES}")
+
+
+def _taken_off(
+    entries: Entries, before: Mapping[tuple[str, str, str], str | None], text: str, path: str
+) -> Iterator[Violation]:
+    """Each config that is set is taken off again, and gets what it had before."""
+    table = _TABLE.search(text)
+    rows = [line.split(" ") for line in table[1].splitlines()] if table else []
+    wanted = {(row[0], row[1], row[2]): row[3] if len(row) > 3 else None for row in rows if len(row) in (3, 4)}
+    for key in entries:
+        if key not in wanted:
+            yield Violation("unthrottle", key[1], f"{path}: {key[2]} is set and never taken off")
+        elif wanted[key] != before.get(key):
+            detail = f"{path}: {key[2]} gets {wanted[key]}, before it was {before.get(key)}"
+            yield Violation("unthrottle", key[1], detail)

@@ -1,0 +1,30 @@
+"""What Kafka refuses for its size: every limit that waves and documents keep.
+
+References
+----------
+Kafka 4.3.1: a config value is a record's string of at most ``Short.MAX_VALUE`` bytes ("field is too long to be
+serialized"); ``QuorumController.MAX_RECORDS_PER_USER_OP`` for records of one request ("excessively large batch"), for
+partitions of one reassignment and of one election. Linux: ``MAX_ARG_STRLEN``, with its closing zero.
+"""
+
+CONFIG_VALUE_CHARACTERS = 32_767
+RECORDS_PER_REQUEST = 10_000
+PARTITIONS_PER_REQUEST = 10_000
+ARGUMENT_BYTES = 128 * 1024 - 1
+# The reassignment tool sets and removes the lists of all topics of a document in one request, two records a topic.
+TOPICS_PER_REQUEST = RECORDS_PER_REQUEST // 2
+
+
+def list_characters(partition: int, brokers: int, digits: int) -> int:
+    """Characters that one partition adds to a throttle list: ``partition:broker`` and a comma for each broker.
+
+    Parameters
+    ----------
+    brokers, digits : int
+        Number of the brokers listed, and of the digits of all their ids.
+    """
+    return brokers * (len(str(partition)) + 2) + digits
+
+
+# A list of n characters has one comma less than ``list_characters`` counts.
+LIST_CHARACTERS = CONFIG_VALUE_CHARACTERS + 1

@@ -1,0 +1,84 @@
+"""What Kafka takes in the requests of one wave: partitions, topics, and characters of each topic's throttle lists."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from optimizer.domain import Bools, Ints
+from optimizer.kafka.limits import LIST_CHARACTERS, PARTITIONS_PER_REQUEST, TOPICS_PER_REQUEST
+from optimizer.schedule.changes import Changes
+
+
+def _crowded(changes: Changes) -> Ints:
+    """Topics whose lists would be too long if all their changes were in one wave."""
+    totals = [np.bincount(changes.topic, weights=side) for side in changes.list_characters.T]
+    return np.flatnonzero(np.max(totals, axis=0) > LIST_CHARACTERS)
+
+
+def _many_topics(changes: Changes) -> bool:
+    return len(np.unique(changes.topic)) > TOPICS_PER_REQUEST
+
+
+@dataclass
+class Requests:
+    """What waves hold while they are filled; only what may reach a limit is counted by topic.
+
+    Parameters
+    ----------
+    partitions, topics : (waves,) int64
+        Partitions and topics that each wave names; topics only where there are many.
+    lists : dict of int to (waves, 2) int64
+        Characters of the leader's and the follower's list, by topic.
+    named : set of (topic, wave), optional
+        None where there are not many topics.
+    """
+
+    partitions: Ints
+    topics: Ints
+    lists: dict[int, Ints]
+    named: set[tuple[int, int]] | None = field(repr=False)
+
+    @classmethod
+    def empty(cls, changes: Changes, n_waves: int) -> "Requests":
+        """No wave names anything yet."""
+        lists = {int(topic): np.zeros((n_waves, 2), dtype=np.int64) for topic in _crowded(changes)}
+        zeros = np.zeros(n_waves, dtype=np.int64)
+        return cls(zeros, zeros.copy(), lists, set() if _many_topics(changes) else None)
+
+    def room(self, changes: Changes, i: int) -> Bools:
+        """Waves whose requests have room for a change, (waves,)."""
+        topic = int(changes.topic[i])
+        room: Bools = self.partitions < PARTITIONS_PER_REQUEST
+        if topic in self.lists:
+            room &= (self.lists[topic] + changes.list_characters[i] <= LIST_CHARACTERS).all(axis=1)
+        if self.named is not None:
+            known = [(topic, wave) in self.named for wave in range(len(room))]
+            room &= (self.topics < TOPICS_PER_REQUEST) | np.array(known)
+        return room
+
+    def place(self, changes: Changes, i: int, wave: int) -> None:
+        """Add a change to a wave."""
+        topic = int(changes.topic[i])
+        self.partitions[wave] += 1
+        if topic in self.lists:
+            self.lists[topic][wave] += changes.list_characters[i]
+        if self.named is not None and (topic, wave) not in self.named:
+            self.named.add((topic, wave))
+            self.topics[wave] += 1
+
+
+def least_waves(changes: Changes) -> int:
+    """So many waves that one has room for each change, however the others are spread.
+
+    A wave without room for a change of c characters holds at least limit - c + 1, so that there are at most
+    (total - c) / (limit - c + 1) of them; the same for partitions and topics.
+    """
+    if not len(changes):
+        return 1
+    blocked = (len(changes) - 1) // PARTITIONS_PER_REQUEST
+    if _many_topics(changes):
+        blocked += (len(changes) - 1) // TOPICS_PER_REQUEST
+    for side in changes.list_characters.T:
+        total, largest = np.bincount(changes.topic, weights=side), int(side.max())
+        blocked += int(max(total.max() - largest, 0)) // max(LIST_CHARACTERS - largest + 1, 1)
+    return 1 + blocked

@@ -1,0 +1,174 @@
+"""The audit of every document beside the plan: a sound plan passes, and each document that is spoilt is caught."""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from optimizer.audit import AuditFile, AuditLimits, AuditPartition, Violation, audit_files
+from optimizer.emit.files import kafka_documents
+from optimizer.emit.model import ClusterPlan
+from optimizer.emit.throttle_files import throttle_documents
+from optimizer.kafka.limits import CONFIG_VALUE_CHARACTERS
+from tests.audit.plans import broker
+from tests.emit.throttled import CHANGES, throttled_plan
+
+# Partition t-9 only gets another order, so that its old leader leads on; 8 is dead.
+ORDER = {("order", 9): ([1, 2], [2, 1])}
+DEAD = {("dead", 0): ([1, 8], [1, 3])}
+WAVE = "c/wave-01/"
+Texts = dict[str, str]
+
+
+def _plan() -> ClusterPlan:
+    plan = throttled_plan({**CHANGES, **ORDER, **DEAD})
+    dead = {"broker_id": 8, "rack": "a", "state": "dead", "must_empty": True}
+    sound = [row for row in plan.throttles if row["entity_name"] != "8" or row["style"] == "kafka"]
+    return replace(plan, brokers=[*plan.brokers, dead], throttles=sound)
+
+
+PLAN = _plan()
+FILES = [AuditFile(d.path, d.kind, d.wave, d.content) for d in (*kafka_documents(PLAN), *throttle_documents(PLAN))]
+BROKERS = [broker(b, None, state="dead" if b == 8 else "alive") for b in (1, 2, 3, 4, 8)]
+PARTITIONS = [
+    AuditPartition(
+        topic=topic, partition=number, replicas=tuple(before), size_bytes=100, replication_factor=2, mobility="free",
+        leader=before[0],
+    )
+    for (topic, number), (before, _) in (CHANGES | ORDER | DEAD | {("still", 0): ([1, 2], [1, 2])}).items()
+]  # fmt: skip
+
+
+def violations(files: list[AuditFile]) -> tuple[Violation, ...]:
+    """What the audit finds."""
+    return audit_files(brokers=BROKERS, partitions=PARTITIONS, limits=AuditLimits(disk_headroom=0.1), files=files)
+
+
+def changed(path: str, change: Callable[[str], str]) -> list[AuditFile]:
+    """The files with one text changed."""
+    assert any(file.path == path for file in FILES)
+    return [replace(file, content=change(file.content)) if file.path == path else file for file in FILES]
+
+
+def rows(change: Callable[[list[Any]], object]) -> Callable[[str], str]:
+    """A change of the list of partitions in a JSON document."""
+
+    def on(text: str) -> str:
+        content = json.loads(text)
+        change(content["partitions"])
+        return json.dumps(content)
+
+    return on
+
+
+def swap(old: str, new: str) -> Callable[[str], str]:
+    """A change of some text that has to be there."""
+
+    def on(text: str) -> str:
+        assert old in text
+        return text.replace(old, new)
+
+    return on
+
+
+def without(pattern: str) -> Callable[[str], str]:
+    """A change that leaves out lines."""
+    return lambda text: "\n".join(line for line in text.splitlines() if not re.search(pattern, line))
+
+
+def test_sound_documents_pass() -> None:
+    """The documents that are emitted hold every rule, with a dead broker, an election and throttles from before."""
+    assert {file.kind for file in FILES} == {
+        "reassignment", "rollback", "rollback_not_possible", "topics_to_move", "leader_election", "throttle",
+    }  # fmt: skip
+    assert violations(FILES) == ()
+    assert violations([]) == ()
+
+
+SCRIPT, UNDO, KAFKA = f"{WAVE}throttle-careful.sh", f"{WAVE}unthrottle-careful.sh", f"{WAVE}throttle-kafka.sh"
+BROKEN: list[tuple[str, str, Callable[[str], str], set[str]]] = [
+    ("way back lacks one", f"{WAVE}rollback.json", rows(list.pop), {"wave_rollback"}),
+    ("way back names another", f"{WAVE}rollback.json", rows(lambda r: r[0].update(partition=7)), {"wave_rollback"}),
+    ("way back in other order", f"{WAVE}rollback.json", rows(lambda r: r[0]["replicas"].reverse()), {"wave_rollback"}),
+    ("way back no JSON", f"{WAVE}rollback.json", lambda text: text[:20], {"wave_rollback"}),
+    ("not possible lacks it", "c/rollback-not-possible.json", rows(lambda r: r[0].update(topic="x")),
+     {"rollback_not_possible"}),
+    ("not possible, another list", "c/rollback-not-possible.json", rows(lambda r: r[0]["replicas"].reverse()),
+     {"rollback_not_possible"}),
+    ("election of what stays", "c/leader-election.json", rows(lambda r: r[0].update(topic="still", partition=0)),
+     {"election"}),
+    ("election that is not needed", "c/leader-election.json", rows(lambda r: r[0].update(topic="stays", partition=0)),
+     {"election"}),
+    ("election twice", "c/leader-election.json", rows(lambda r: r.append(r[0])), {"election"}),
+    ("election no JSON", "c/leader-election.json", lambda _: "[]", {"document", "election"}),
+    ("topics lack one", "c/topics-to-move.json", swap('"stays"', '"still"'), {"topics_to_move"}),
+    ("topics no JSON", "c/topics-to-move.json", lambda text: text[:9], {"topics_to_move"}),
+    ("topics of another shape", "c/topics-to-move.json", lambda _: '{"topics": ["a"]}', {"topics_to_move"}),
+    ("follower not listed", SCRIPT, swap("0:3,1:4", "1:4"), {"throttle_lists", "throttle_data"}),
+    ("leader not listed", SCRIPT, swap("[0:1,0:2,1:2,1:1]", "[0:1,1:2,1:1]"), {"throttle_lists", "throttle_data"}),
+    ("topic left out", SCRIPT, without("configs topics 'goes'"), {"throttle_lists", "throttle_data"}),
+    ("topic left out of Kafka's form", KAFKA, without("configs topics 'goes'"), {"throttle_lists", "throttle_data"}),
+    ("no rate", SCRIPT, without("configs brokers '3'"), {"throttle_rates", "throttle_data"}),
+    ("no rate of a replica that does not lead", SCRIPT, without("configs brokers '2'"),
+     {"throttle_rates", "throttle_data"}),
+    ("rate 0", SCRIPT, swap("follower.replication.throttled.rate=300000", "follower.replication.throttled.rate=0"),
+     {"throttle_rates", "throttle_data"}),
+    ("another rate than the data", SCRIPT, swap("rate=300000", "rate=300001"), {"throttle_data"}),
+    ("data unreadable", f"{WAVE}throttle.json", lambda _: "{", {"throttle_data", "unthrottle"}),
+    ("too long a list", SCRIPT, swap("[0:1,0:2,1:2,1:1]", f"[0:1,0:2,1:2,1:1{',5:1' * 8189}]"),
+     {"throttle_value", "throttle_data"}),
+    ("no list", SCRIPT, swap("[0:1,0:2,1:2,1:1]", "[0:1,0:2,1:2,1:1,x]"), {"throttle_value", "throttle_data"}),
+    ("never taken off", UNDO, without("^topics goes follower"), {"unthrottle"}),
+    ("not put back", UNDO, swap("leader.replication.throttled.replicas *", "leader.replication.throttled.replicas"),
+     {"unthrottle"}),
+    ("another value put back", UNDO, swap(" 20000000", " 20000001"), {"unthrottle"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "change", "broken"), [case[1:] for case in BROKEN], ids=[case[0] for case in BROKEN])
+def test_a_spoilt_document_is_caught(path: str, change: Callable[[str], str], broken: set[str]) -> None:
+    """A document with one fault breaks the rules that it should break, and no others."""
+    assert {violation.rule for violation in violations(changed(path, change))} == broken
+
+
+@pytest.mark.parametrize(
+    ("path", "rule"),
+    [
+        (f"{WAVE}rollback.json", "wave_rollback"),
+        ("c/rollback-not-possible.json", "rollback_not_possible"),
+        ("c/leader-election.json", "election"),
+        (SCRIPT, "throttle_missing"),
+        (UNDO, "throttle_missing"),
+        (f"{WAVE}throttle.json", "throttle_missing"),
+    ],
+)
+def test_a_lost_document_is_caught(path: str, rule: str) -> None:
+    """A document that should be there and is not breaks its rule."""
+    assert {violation.rule for violation in violations([file for file in FILES if file.path != path])} == {rule}
+
+
+@pytest.mark.parametrize(("partitions", "broken"), [(9_999, False), (10_000, False), (10_001, True)])
+@pytest.mark.parametrize(("kind", "wave"), [("rollback", 0), ("reassignment", 1), ("leader_election", 0)])
+def test_a_document_over_one_request_is_caught(kind: str, wave: int, partitions: int, broken: bool) -> None:
+    """No document that is executed names more than 10,000 partitions; the whole plan may."""
+    text = json.dumps(
+        {"version": 1, "partitions": [{"topic": "t", "partition": p, "replicas": [1]} for p in range(partitions)]}
+    )
+    for one, of_wave, found in ((kind, wave, broken), ("reassignment", 0, False)):
+        rules = {violation.rule for violation in violations([AuditFile("c/x.json", one, of_wave, text)])}
+        assert ("request_size" in rules) is found
+
+
+@pytest.mark.parametrize(
+    ("characters", "broken"), [(CONFIG_VALUE_CHARACTERS, False), (CONFIG_VALUE_CHARACTERS + 1, True)]
+)
+def test_a_list_over_kafkas_limit_is_caught(characters: int, broken: bool) -> None:
+    """A list of 32,767 characters passes, one more does not."""
+    known = "0:1,0:2,1:2,1:1"
+    value = known + ",5:" + "1" * (characters - len(known) - 3)
+    assert len(value) == characters
+    rules = {violation.rule for violation in violations(changed(SCRIPT, swap(f"[{known}]", f"[{value}]")))}
+    assert ("throttle_value" in rules) is broken

@@ -1,0 +1,140 @@
+"""The runbook's commands: throttles, ways back, elections, and what depends on the release."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from optimizer.emit.asked import Asked
+from optimizer.emit.files import kafka_documents
+from optimizer.emit.model import ClusterPlan
+from optimizer.emit.runbook import runbook
+from optimizer.kafka.limits import CONFIG_VALUE_CHARACTERS
+from tests.emit.test_pages import synthetic
+from tests.emit.throttled import throttled_plan
+
+
+def _led_by_others(plan: ClusterPlan) -> ClusterPlan:
+    """The plan with orders changed only, so that every partition needs an election."""
+    stays = {"current_replicas": [1, 2], "proposed_replicas": [2, 1], "leader": 1}
+    return replace(plan, changed=[{**row, **stays} for row in plan.changed])
+
+
+@pytest.mark.parametrize(
+    ("partitions", "sizes"),
+    [(9_999, [9_999]), (10_000, [10_000]), (10_001, [10_000, 1]), (20_001, [10_000, 10_000, 1])],
+)
+def test_no_file_holds_more_than_one_request(partitions: int, sizes: list[int]) -> None:
+    """Way back and elections of a plan of over 10,000 partitions are numbered parts, else one file of the old name."""
+    plan = _led_by_others(synthetic(12, partitions=partitions))
+    texts = {document.path: document.content for document in kafka_documents(plan)}
+    for name in ("rollback", "leader-election"):
+        parts = [f"c/{name}.json"] if len(sizes) == 1 else [f"c/{name}-{i:02}.json" for i in range(1, len(sizes) + 1)]
+        assert sorted(path for path in texts if path.startswith(f"c/{name}")) == parts
+        rows = [json.loads(texts[path])["partitions"] for path in parts]
+        assert [len(part) for part in rows] == sizes
+        assert sorted(row["partition"] for part in rows for row in part) == list(range(partitions))
+    text = runbook(plan)
+    assert all(path.removeprefix("c/") in text for path in texts if path.startswith("c/leader-election"))
+    assert ("`rollback-01.json` to " in text) is (len(sizes) > 1)
+
+
+def test_what_has_no_way_back_is_cut_too() -> None:
+    """Partitions whose old list names a dead broker are in numbered parts as well, and the runbook names them."""
+    plan = synthetic(12, partitions=10_001, dead=True)
+    stuck = replace(plan, changed=[{**row, "current_replicas": [0]} for row in plan.changed])
+    names = {document.path for document in kafka_documents(stuck)}
+    assert {"c/rollback-not-possible-01.json", "c/rollback-not-possible-02.json"} <= names
+    assert "`rollback-not-possible-01.json`, `rollback-not-possible-02.json`" in runbook(stuck)
+
+
+@pytest.mark.parametrize(
+    ("version", "unregister", "elect"),
+    [
+        ("3.9", "--config", "Your `kafka-leader-election.sh` calls it `--admin.config`"),
+        ("4.1.2", "--config", "Your `kafka-leader-election.sh` calls it `--admin.config`"),
+        ("4.2", "--command-config", None),
+        ("4.3.1", "--command-config", None),
+        ("", "--command-config", "Before Kafka 4.2 the `kafka-leader-election.sh` calls it `--admin.config`"),
+    ],
+)
+def test_the_release_chooses_the_options(version: str, unregister: str, elect: str | None) -> None:
+    """A broker is unregistered with the option that the tools of the cluster's release know."""
+    plan = replace(throttled_plan(), asked=Asked(kafka_version=version))
+    leaving = [{**row, "must_empty": row["broker_id"] == 1} for row in plan.brokers]
+    text = runbook(replace(plan, brokers=leaving))
+    command = f'kafka-cluster.sh unregister --bootstrap-server "$BOOTSTRAP" --id 1 {unregister} "$COMMAND_CONFIG"\n'
+    assert command in text
+    assert ("--admin.config" in text) is (elect is not None)
+    assert elect is None or elect in text
+    assert ("before Kafka 4.2 it is `--config`" in text) is (version == "")
+
+
+def test_a_way_back_is_throttled_as_its_wave() -> None:
+    """A rollback has the rate of its own wave, not the largest of all, and elections follow it."""
+    plan = synthetic(12)
+    waves: list[dict[str, Any]] = [{**row, "throttle_bytes_per_s": row["wave"] * 10**6} for row in plan.waves]
+    text = runbook(replace(plan, waves=waves))
+    assert "WAVE=wave-01\nRATE=1000000\n" in text
+    assert "3000000" not in text.replace("| 3000000 |", "")
+    back = text.split("**A wave that runs:**")[1]
+    order = [
+        "--cancel",
+        '"$WAVE/rollback.json" --execute --throttle "$RATE"',
+        '"$WAVE/rollback.json" --verify --preserve-throttles',
+        'sh "$WAVE/unthrottle-kafka.sh"',
+        '--election-type preferred --path-to-json-file "$WAVE/rollback.json"',
+    ]
+    places = [back.index(command) for command in order]
+    assert places == sorted(places)
+
+
+def test_a_wave_that_copies_nothing_has_a_rate_for_its_way_back() -> None:
+    """Where replicas are only given up nothing is throttled, but the way back copies them."""
+    plan = synthetic(12, partitions=100)
+    given_up = replace(plan, waves=[{**row, "replicas_moved": 0, "throttle_bytes_per_s": 0} for row in plan.waves])
+    text = runbook(given_up)
+    assert "RATE=50000000\n" in text
+    assert "unthrottle" not in text
+    assert '"$WAVE/rollback.json" --verify\n' in text
+
+
+def test_copies_wait_for_their_throttle() -> None:
+    """A wave is executed only where its throttle script succeeds, and its own script takes the throttle off."""
+    text = runbook(throttled_plan())
+    assert 'sh "$WAVE/throttle-careful.sh" &&\nkafka-reassign-partitions.sh' in text
+    assert 'sh "$WAVE/unthrottle-careful.sh"\n' in text
+    assert "- 4: copies still run" in text
+
+
+def test_throttles_from_before_are_told() -> None:
+    """What was set before the plan is listed before anything is run, the first twenty at least."""
+    plan = throttled_plan()
+    text = runbook(plan).split("## 2.")[0]
+    assert "  - `brokers 2: leader.replication.throttled.rate=20000000`\n" in text
+    many = [{**plan.throttles_found[0], "entity_name": str(i), "config_value": "1" * 99} for i in range(25)]
+    text = runbook(replace(plan, throttles_found=many)).split("## 2.")[0]
+    assert text.count("  - `brokers") == 20
+    assert "and 5 more" in text
+    assert "1" * 81 not in text
+    assert "The inputs tell of no throttle" in runbook(replace(plan, throttles_found=()))
+
+
+@pytest.mark.parametrize(
+    ("characters", "fits"), [(CONFIG_VALUE_CHARACTERS, True), (CONFIG_VALUE_CHARACTERS + 1, False)]
+)
+def test_the_whole_plan_at_once_is_offered_where_kafka_takes_it(characters: int, fits: bool) -> None:
+    """A throttle list of the whole plan that Kafka refuses is told."""
+    plan = throttled_plan()
+    row = {**plan.throttles[0], "wave": 0, "config_value": "1" * characters}
+    text = runbook(replace(plan, throttles=[*plan.throttles, row]))
+    assert ("The whole plan at once is `reassignment.json`" in text) is fits
+    assert ("needs a throttle list of 32,768 characters: Kafka takes 32,767. Use the waves." in text) is not fits
+
+
+def test_times_are_told_with_what_was_measured() -> None:
+    """The runbook says how far measured times were over the estimate."""
+    text = " ".join(runbook(throttled_plan()).split())
+    assert "1.05 to 1.33 times as long where many brokers were busy" in text
+    assert "up to 1.9 times where producers' batches were large" in text

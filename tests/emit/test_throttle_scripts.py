@@ -1,0 +1,172 @@
+"""Throttle scripts against stand-ins of Kafka's tools: what is set, taken off, put back, owed and refused."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from optimizer.emit.files import kafka_documents
+from optimizer.emit.throttle_files import throttle_documents
+from optimizer.kafka.throttle import FOLLOWER_RATE, LEADER_RATE, ConfigEntry
+from setup.paths import HOME
+from tests.emit.throttled import CAREFUL, FOUND, over, throttled_plan
+
+SECRET = {"ssl.keystore.password": "x"}
+
+
+class Fake:
+    """A cluster in a file, and the documents of a plan beside stand-ins of Kafka's tools."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        plan = throttled_plan()
+        for document in (*kafka_documents(plan), *throttle_documents(plan)):
+            path = home / document.path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(document.content)
+        program = f"#!{sys.executable}\n" + (HOME / "tests" / "emit" / "fake_kafka.py").read_text()
+        for name in ("kafka-configs.sh", "kafka-reassign-partitions.sh"):
+            (home / name).write_text(program)
+            (home / name).chmod(0o755)
+        topics: dict[str, dict[str, str]] = {"stays": {"retention.ms": "1"}, "goes": {}, "other": {}}
+        self.state: dict[str, Any] = {
+            "topics": topics, "brokers": {str(b): {} for b in (1, 2, 3, 4)}, "running": [], "calls": [],
+        }  # fmt: skip
+        for kind, name, config, value in FOUND:
+            self.state[kind][name][config] = value
+
+    def set(self, entries: Iterable[ConfigEntry]) -> None:
+        """Set some configs."""
+        for kind, name, config, value in entries:
+            self.state[kind][name][config] = value
+
+    def run(self, script: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run a script of the wave."""
+        path = self.home / "cluster.json"
+        path.write_text(json.dumps(self.state))
+        known = {"PATH": os.environ["PATH"], "BOOTSTRAP": "h:1", "KAFKA_CONFIGS": str(self.home / "kafka-configs.sh")}
+        command = ["sh", str(self.home / "c" / "wave-01" / script)]
+        result = subprocess.run(
+            command, env={**known, **environment}, capture_output=True, text=True, timeout=60, check=False
+        )
+        self.state = json.loads(path.read_text())
+        return result
+
+    @property
+    def throttles(self) -> frozenset[ConfigEntry]:
+        """What is set on what is there."""
+        return frozenset(
+            (kind, name, config, value)
+            for kind in ("topics", "brokers")
+            for name, configs in self.state[kind].items()
+            for config, value in configs.items()
+            if ".throttled." in config
+        )
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> Fake:
+    """A cluster with what an operator has set."""
+    return Fake(tmp_path)
+
+
+@pytest.mark.parametrize("style", ["careful", "kafka"])
+def test_what_was_set_before_is_put_back(fake: Fake, style: str) -> None:
+    """Set twice and taken off twice, each form leaves what an operator had set: lists, ``*`` and rates."""
+    for _ in range(2):
+        result = fake.run(f"throttle-{style}.sh")
+        assert result.returncode == 0, result.stderr
+    if style == "careful":
+        assert fake.throttles == over(FOUND, CAREFUL)
+    for _ in range(2):
+        result = fake.run(f"unthrottle-{style}.sh")
+        assert (result.returncode, result.stderr) == (0, "")
+        assert fake.throttles == FOUND
+    assert fake.state["topics"]["stays"]["retention.ms"] == "1"
+
+
+def test_calls_are_as_many_as_the_script_says(fake: Fake) -> None:
+    """The throttle script calls the tool once for each topic and broker; the other one thrice where nothing is left."""
+    text = (fake.home / "c/wave-01/throttle-careful.sh").read_text()
+    fake.run("throttle-careful.sh")
+    assert f"It calls kafka-configs.sh {len(fake.state['calls'])} times." in text
+    fake.run("unthrottle-careful.sh")
+    fake.state["calls"] = []
+    fake.run("unthrottle-careful.sh")
+    assert [re.findall(r"--(list|describe|verify|alter)", call) for call in fake.state["calls"]] == [
+        ["list"],
+        ["describe"],
+        ["describe"],
+    ]
+
+
+@pytest.mark.parametrize("partition", ["stays-1", "an-other-0"])
+def test_no_throttle_comes_off_over_a_running_copy(fake: Fake, partition: str) -> None:
+    """While anything is reassigned it is named, nothing is touched, and the exit code is 4; FORCE=1 goes on."""
+    fake.set(CAREFUL)
+    fake.state["running"] = [partition]
+    before = fake.throttles
+    result = fake.run("unthrottle-careful.sh")
+    assert result.returncode == 4
+    whose = "of" if partition == "stays-1" else "not of"
+    assert f"still being reassigned, {whose} wave 1: {partition}\n" in result.stderr
+    assert fake.throttles == before
+    assert fake.run("unthrottle-careful.sh", FORCE="1").returncode == 0
+    assert fake.throttles == FOUND
+
+
+def test_without_an_answer_nothing_is_touched(fake: Fake) -> None:
+    """Where nobody can tell whether copies run the script ends with 1 and the reason."""
+    fake.set(CAREFUL)
+    result = fake.run("unthrottle-careful.sh", KAFKA_REASSIGN="no-such-tool")
+    assert result.returncode == 1
+    assert "not known whether copies still run, so nothing was touched" in result.stderr
+    assert fake.throttles == over(FOUND, CAREFUL)
+
+
+def test_a_deleted_topic_is_no_obstacle(fake: Fake) -> None:
+    """A topic that is gone, and lists and rates that are gone, need nothing."""
+    fake.set(CAREFUL)
+    del fake.state["topics"]["goes"]
+    del fake.state["brokers"]["3"][FOLLOWER_RATE]
+    result = fake.run("unthrottle-careful.sh")
+    assert result.returncode == 0, result.stderr
+    assert fake.throttles == FOUND
+
+
+def test_the_rate_of_a_dead_broker_is_owed(fake: Fake) -> None:
+    """All else is taken off, the rate of the broker that does not answer is named, and no --verify waits for it."""
+    fake.set(CAREFUL)
+    rates = fake.state["brokers"].pop("4")
+    for _ in range(2):
+        result = fake.run("unthrottle-careful.sh")
+        assert result.returncode == 1
+        assert result.stderr.startswith(f"owed: brokers 4 {FOLLOWER_RATE}: ")
+        assert len(result.stderr.splitlines()) == 1
+        assert fake.throttles == FOUND
+    assert not any("--verify" in call for call in fake.state["calls"])
+    fake.state["brokers"]["4"] = rates
+    assert fake.run("unthrottle-careful.sh").returncode == 0
+    assert fake.throttles == FOUND
+
+
+def test_a_broker_that_refuses_is_named(fake: Fake) -> None:
+    """A broker that the tool can't alter is named by both scripts, with the reason; all others are done."""
+    fake.state["brokers"]["3"] = SECRET
+    result = fake.run("throttle-careful.sh")
+    assert result.returncode == 1
+    assert "not set: brokers 3: All sensitive broker config entries must be specified" in result.stderr
+    assert "1 of 6 are not set: don't execute wave 1" in result.stderr
+    assert fake.throttles == {entry for entry in over(FOUND, CAREFUL) if entry[:2] != ("brokers", "3")}
+    fake.state["brokers"]["3"] = SECRET | {LEADER_RATE: "1", FOLLOWER_RATE: "2"}
+    fake.state["running"] = ["stays-0"]
+    result = fake.run("unthrottle-careful.sh", FORCE="1")
+    assert result.returncode == 1
+    assert f"left: brokers 3 {FOLLOWER_RATE}\n" in result.stderr
+    assert fake.throttles == FOUND | {("brokers", "3", LEADER_RATE, "1"), ("brokers", "3", FOLLOWER_RATE, "2")}

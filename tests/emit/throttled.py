@@ -1,0 +1,83 @@
+"""A plan of one wave with its throttles, on a cluster where an operator had set some before."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from optimizer.emit.model import ClusterPlan
+from optimizer.kafka.throttle import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    ConfigEntry,
+    careful_throttles,
+    config_entries,
+    tool_throttles,
+)
+
+RATE = 300_000
+# topic, partition: replicas before, after
+CHANGES = {("stays", 0): ([1, 2], [1, 3]), ("stays", 1): ([2, 1], [2, 4]), ("goes", 0): ([1, 2], [3, 2])}
+FOUND: frozenset[ConfigEntry] = frozenset(
+    {
+        ("topics", "stays", LEADER_REPLICAS, "*"),
+        ("brokers", "2", LEADER_RATE, "20000000"),
+        ("brokers", "1", FOLLOWER_RATE, "30000000"),
+    }
+)
+CAREFUL: frozenset[ConfigEntry] = frozenset(
+    {
+        ("topics", "stays", LEADER_REPLICAS, "0:1,0:2,1:2,1:1"),
+        ("topics", "stays", FOLLOWER_REPLICAS, "0:3,1:4"),
+        ("topics", "goes", LEADER_REPLICAS, "0:1,0:2"),
+        ("topics", "goes", FOLLOWER_REPLICAS, "0:3"),
+        ("brokers", "1", LEADER_RATE, str(RATE)),
+        ("brokers", "2", LEADER_RATE, str(RATE)),
+        ("brokers", "3", FOLLOWER_RATE, str(RATE)),
+        ("brokers", "4", FOLLOWER_RATE, str(RATE)),
+    }
+)
+
+
+def over(below: Collection[ConfigEntry], above: Collection[ConfigEntry]) -> frozenset[ConfigEntry]:
+    """What is set when some entries are set over others."""
+    values = {entry[:3]: entry[3] for entry in (*below, *above)}
+    return frozenset((*key, value) for key, value in values.items())
+
+
+def throttled_plan(changes: Mapping[tuple[str, int], tuple[list[int], list[int]]] = CHANGES) -> ClusterPlan:
+    """One wave, in both forms, with what was found."""
+    current = {key: before for key, (before, _) in changes.items()}
+    proposed = {key: after for key, (_, after) in changes.items()}
+    found = {entry[:3]: entry[3] for entry in FOUND}
+    forms = {"careful": careful_throttles(proposed, current), "kafka": tool_throttles(proposed, current)}
+    rates = dict.fromkeys(range(10), RATE)
+    throttles = [
+        {**_entry(entry), "wave": 1, "style": style, "previous_value": found.get(entry[:3])}
+        for style, form in forms.items()
+        for entry in config_entries(form, rates, rates)
+        if entry[3]
+    ]
+    changed: list[dict[str, Any]] = [
+        {
+            "topic": topic, "partition": number, "current_replicas": before, "proposed_replicas": after, "wave": 1,
+            "leader": before[0], "log_dirs": ["any"] * len(before), "reasons": "balance", "moved_bytes": 1,
+        }
+        for (topic, number), (before, after) in sorted(changes.items())
+    ]  # fmt: skip
+    wave = {
+        "wave": 1, "partitions": len(changed), "replicas_moved": len(changed), "moved_bytes": len(changed),
+        "busiest_broker": 1, "busiest_bytes": 1, "throttle_bytes_per_s": RATE, "estimated_seconds": 60,
+        "below_floor": False, "peak_disk_bytes": 1,
+    }  # fmt: skip
+    brokers = [{"broker_id": b, "rack": "a", "state": "alive", "must_empty": False} for b in (1, 2, 3, 4)]
+    return ClusterPlan(
+        cluster_id="c", run_id="r", throttle_style="careful", plan_log_dirs=False, copy_bytes_per_s=RATE,
+        changed=changed, moves=[], waves=[wave], throttles=throttles, balance=[], summary=[], bounds=[], findings=[],
+        quality=[], brokers=brokers,
+        throttles_found=[{**_entry(entry), "is_static": False} for entry in sorted(FOUND)],
+    )  # fmt: skip
+
+
+def _entry(entry: ConfigEntry) -> dict[str, Any]:
+    return dict(zip(("entity_type", "entity_name", "config_name", "config_value"), entry, strict=True))

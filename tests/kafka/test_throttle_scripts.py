@@ -1,0 +1,157 @@
+"""Throttle scripts on a real cluster, with the tools of 3.9 and of 4.3: what is set, taken off, owed and put back."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from optimizer.emit.files import kafka_documents
+from optimizer.emit.throttle_files import throttle_documents
+from optimizer.errors import InputError
+from setup.jars import KAFKA, KAFKA39, is_ready
+from sources import kafka_admin
+from sources.record import Record
+from tests.emit.throttled import CAREFUL, FOUND, over, throttled_plan
+from tests.kafka.cluster import Cluster, running, write_tools
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+RACKS = {1: "a", 2: "b", 3: "c", 4: "a"}
+TOOLS = {"3.9": KAFKA39, "4.3": KAFKA}
+CONFIGS = "kafka.admin.ConfigCommand"
+REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
+SECONDS = 120
+Throttles = frozenset[tuple[str, str, str, str]]
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A cluster, the scripts of one wave, and Kafka's tools of both releases as programs."""
+
+    cluster: Cluster
+    wave: Path
+    tools: Mapping[str, Path]
+
+    def run(self, script: str, release: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run a script of the wave with the tools of a release."""
+        known = {"PATH": os.environ["PATH"], "BOOTSTRAP": self.cluster.bootstrap}
+        programs = {"KAFKA_CONFIGS": str(self.tools[release] / "kafka-configs.sh")}
+        return subprocess.run(
+            ["sh", str(self.wave / script)],
+            env={**known, **programs, **environment},
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+
+    def throttles(self) -> Throttles:
+        """What is set now on topics and on brokers that live."""
+        with kafka_admin.connected({"bootstrap_servers": self.cluster.bootstrap}) as admin:
+            topology = list(kafka_admin.topology(admin))
+            records = [*topology, *kafka_admin.of_brokers(admin, sorted(_brokers(topology)), defaults=False)]
+        configs = (record.payload for record in records if record.kind == "config")
+        return frozenset(
+            (c["entity_type"], c["entity_name"], c["name"], c["value"]) for c in configs if "throttled" in c["name"]
+        )
+
+    def living(self) -> set[int]:
+        """Brokers that the cluster lists; all of them while the client still asks one that has just died."""
+        try:
+            with kafka_admin.connected({"bootstrap_servers": self.cluster.bootstrap}) as admin:
+                return _brokers(kafka_admin.topology(admin))
+        except InputError:
+            return set(RACKS)
+
+    def create(self, topic: str, replicas: list[list[int]]) -> None:
+        """Create a topic where it is wanted."""
+        assignment = ",".join(":".join(map(str, brokers)) for brokers in replicas)
+        self.cluster.tool(
+            "org.apache.kafka.tools.TopicCommand", "--create", "--topic", topic, "--replica-assignment", assignment
+        )
+
+
+def _brokers(records: Iterable[Record]) -> set[int]:
+    return {record.payload["broker_id"] for record in records if record.kind == "broker"}
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """Four brokers, two topics, and what an operator has set: a list ``*`` and a rate."""
+    for jars in TOOLS.values():
+        if not is_ready(jars):
+            pytest.skip(f"JARs of {jars.name} are not there: run setup/kafka-jars.sh")
+    home = tmp_path_factory.mktemp("throttles")
+    plan = throttled_plan()
+    for document in (*kafka_documents(plan), *throttle_documents(plan)):
+        path = home / document.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(document.content)
+    tools = {release: write_tools(home / release, jars) for release, jars in TOOLS.items()}
+    with running(home / "kafka", RACKS) as cluster:
+        made = Lab(cluster, home / plan.folder / "wave-01", tools)
+        made.create("stays", [[1, 2], [2, 1]])
+        for kind, name, config, value in FOUND:
+            alter = ("--alter", "--entity-type", kind, "--entity-name", name, "--add-config", f"{config}={value}")
+            cluster.tool(CONFIGS, *alter)
+        yield made
+
+
+def test_no_throttle_comes_off_over_a_running_copy(lab: Lab) -> None:
+    """While a copy runs the script names it, touches nothing and ends with 4; with FORCE=1 it goes on."""
+    lab.create("goes", [[1, 2]])
+    lines = b"x" * 9_999 + b"\n"
+    lab.cluster.tool("org.apache.kafka.tools.ConsoleProducer", "--topic", "stays", stdin=lines * 3_000)
+    assert lab.run("throttle-careful.sh", "3.9").returncode == 0
+    document = str(lab.wave / "reassignment.json")
+    lab.cluster.tool(REASSIGN, "--reassignment-json-file", document, "--execute")
+    for release in TOOLS:
+        refused = lab.run("unthrottle-careful.sh", release)
+        assert refused.returncode == 4, refused.stderr
+        assert "still being reassigned, of wave 1: stays-" in refused.stderr
+        assert lab.throttles() == over(FOUND, CAREFUL)
+    forced = lab.run("unthrottle-careful.sh", "4.3", FORCE="1")
+    assert (forced.returncode, lab.throttles()) == (0, FOUND), forced.stderr
+    _until(lambda: "No partition reassignments" in lab.cluster.tool(REASSIGN, "--list"))
+    assert lab.run("throttle-careful.sh", "4.3").returncode == 0
+    done = lab.run("unthrottle-careful.sh", "3.9")
+    assert (done.returncode, lab.throttles()) == (0, FOUND), done.stderr
+    lab.cluster.tool("org.apache.kafka.tools.TopicCommand", "--delete", "--topic", "goes")
+
+
+@pytest.mark.parametrize("release", sorted(TOOLS))
+def test_what_a_dead_broker_owes_is_named(lab: Lab, release: str) -> None:
+    """Run twice, with a topic deleted and a broker killed since: all else is off, the dead broker's rates are owed."""
+    lab.create("goes", [[1, 2]])
+    for _ in range(2):
+        throttled = lab.run("throttle-careful.sh", release)
+        assert throttled.returncode == 0, throttled.stderr
+    assert lab.throttles() == over(FOUND, CAREFUL)
+    lab.cluster.tool("org.apache.kafka.tools.TopicCommand", "--delete", "--topic", "goes")
+    lab.cluster.stop_broker(4, signal.SIGKILL)
+    _until(lambda: 4 not in lab.living())
+    for _ in range(2):
+        result = lab.run("unthrottle-careful.sh", release)
+        assert result.returncode == 1, result.stderr
+        assert result.stderr.splitlines() == [
+            "owed: brokers 4 follower.replication.throttled.rate: the broker does not answer; run this script again "
+            "when it is back"
+        ]
+        assert lab.throttles() == FOUND
+    lab.cluster.start_broker(4)
+    _until(lambda: 4 in lab.living())
+    assert lab.throttles() == FOUND | {entry for entry in CAREFUL if entry[:2] == ("brokers", "4")}
+    result = lab.run("unthrottle-careful.sh", release)
+    assert (result.returncode, lab.throttles()) == (0, FOUND), result.stderr
