@@ -36,7 +36,7 @@ def test_the_law_agrees_with_a_real_cluster(case: str, rows: list[Row], measured
 
 
 def test_live_traffic_eats_the_throttle() -> None:
-    """With 2 MB/s produced and one in-sync follower, 3 MB/s never finish and 6 MB/s take 35 s."""
+    """With 2 MB/s produced and one in-sync follower, 3 and 4 MB/s never finish and 6 MB/s take 35 s."""
     changes = changes_of([("balance", 70_700_000, 0, [1], [])])
     changes.in_bytes_per_s[:] = 2 * MB
     changes.in_sync_followers[:] = 1
@@ -46,6 +46,7 @@ def test_live_traffic_eats_the_throttle() -> None:
         return seconds(of, leader_rate=np.full(6, rate), follower_rate=np.full(6, 10 * rate))
 
     assert at(3 * MB) == math.inf
+    assert at(4 * MB) == math.inf
     assert at(6 * MB) == pytest.approx(35.35, abs=0.1)
 
 
@@ -75,6 +76,16 @@ def test_a_rate_under_the_fetch_size_is_reported(rate: int, below: bool) -> None
     """One partition trickles at about 104 KB/s whatever lower rate is set."""
     of = traffic(changes_of([("balance", SIZE, 0, [1], [])]), 6)
     assert is_below_floor(of, per_broker(of, copy_bytes_per_s=rate)) is below
+
+
+@pytest.mark.parametrize(("partitions", "floor"), [(2, 209_715), (10, 1_048_576), (12, 1_048_576)])
+def test_the_floor_of_a_pair_grows_with_its_partitions_up_to_one_response(partitions: int, floor: int) -> None:
+    """Each partition of a pair of brokers adds a fetch of 1 MiB in ten seconds; a response holds 10 MiB."""
+    of = traffic(changes_of([("balance", SIZE, 0, [1], [])] * partitions), 6)
+    assert of.floor_out.tolist() == [floor, 0, 0, 0, 0, 0]
+    assert of.floor_in.tolist() == [0, floor, 0, 0, 0, 0]
+    assert is_below_floor(of, per_broker(of, copy_bytes_per_s=floor - 1))
+    assert not is_below_floor(of, per_broker(of, copy_bytes_per_s=floor))
 
 
 def test_the_floor_sets_the_time_below_it() -> None:

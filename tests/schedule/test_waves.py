@@ -51,6 +51,13 @@ def test_urgent_comes_first() -> None:
     assert waves_of(rows, knobs=Schedule(waves=2)) == [2, 1]
 
 
+def test_balance_moves_need_not_come_first() -> None:
+    """A balance move goes where its brokers have least to do, into a later wave too, while drains fill the first."""
+    rows: list[Row] = [("drain", 36 * GB, 0, [1], []), ("drain", 36 * GB, 0, [1], [])]
+    rows += [("balance", 20 * GB, 2, [3], []), ("balance", 10 * GB, 2, [4], [])]
+    assert waves_of(rows, knobs=Schedule(window_hours=1, throttle_mb_per_s=10)) == [1, 2, 1, 2]
+
+
 def test_copies_are_counted_at_the_leader() -> None:
     """Two copies that one leader sends go to different waves although sources and targets of the replicas differ."""
     rows: list[Row] = [("balance", GB, 0, [1], [2]), ("balance", GB, 0, [3], [4]), ("balance", GB, 5, [2], [1])]
@@ -114,6 +121,13 @@ def test_a_full_target_waits_until_it_is_freed() -> None:
     used, limit = [0, 10, 0, 0, 0, 0], [100, 12, 100, 100, 100, 100]
     rows: list[Row] = [("balance", 10, 0, [1], [2]), ("balance", 10, 0, [3], [1])]
     assert waves_of(rows, used=used, limit=limit) == [2, 1]
+
+
+def test_room_that_a_later_wave_needs_is_not_given_away() -> None:
+    """A copy that fits a disk now, but not beside what a later wave brings there, gets no wave."""
+    used, limit = [0, 10, 0, 0, 0, 0], [100, 12, 100, 100, 100, 100]
+    rows: list[Row] = [("drain", 10, 0, [3], [1]), ("balance", 11, 2, [1], []), ("balance", 2, 5, [1], [])]
+    assert waves_of(rows, used=used, limit=limit, knobs=Schedule(waves=2)) == [1, 2, UNPLACED]
 
 
 def test_two_full_brokers_cannot_swap() -> None:
