@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.mutants.daemon import dotted
+from benchmarks.mutants.imports import files_imported
 from benchmarks.mutants.inside import Outcome, Request
 from benchmarks.mutants.sites import Mutant
 
@@ -64,10 +65,12 @@ class Measured:
         return [(0 if t in nearest else 1 if t in near else 2, s, t) for t, s in self.seconds.items()]
 
 
-def files_of_tests(root: Path) -> list[str]:
-    """Files of tests that import what is mutated."""
+def files_of_tests(root: Path, modules: Iterable[str]) -> list[str]:
+    """Files of tests that import one of these modules."""
+    wanted = set(modules)
     found = sorted(path.relative_to(root) for path in root.glob("tests/*/test_*.py"))
-    return [str(path) for path in found if path.parts[1] not in _LEFT_OUT]
+    usable = [str(path) for path in found if path.parts[1] not in _LEFT_OUT]
+    return [file for file in usable if wanted & files_imported(root, file)]
 
 
 def measure(root: Path, file: str, cache: Path, runner: Runner, *, needs_spark: bool) -> Measured:

@@ -8,10 +8,9 @@ from io import BytesIO
 from benchmarks.mutants.operators import Edit, Source
 
 # A literal with one of these is SQL that decides something; messages are sentences.
-_CONDITION = re.compile(
-    r"\bIS (NOT )?NULL\b|\bNOT [a-z]|\bBETWEEN\b|\bAND\b|\bOR\b|[a-z0-9)] (=|<>|<=|>=|<|>) [a-z0-9'(]"
-)
-_SKIPPED = re.compile(r"\{[^}]*\}|BETWEEN \S+ AND|RLIKE '[^']*'|->|'[^']*\s[^']*'")
+_CONDITION = re.compile(r"\bIS (NOT )?NULL\b|\bNOT \w|\bBETWEEN\b|\bAND\b|\bOR\b|[a-z0-9)] (=|<>|<=|>=|<|>) [a-z0-9'(]")
+_SKIPPED = re.compile(r"\{[^}]*\}|BETWEEN \S+ AND|RLIKE '[^']*'|->")
+_QUOTED = re.compile(r"'[^']*'")
 _OPPOSITES = {
     **{"<=": "<", ">=": ">", "<": "<=", ">": ">=", "=": "<>", "<>": "="},
     **{"AND": "OR", "OR": "AND", "IS NOT NULL": "IS NULL", "IS NULL": "IS NOT NULL"},
@@ -35,7 +34,8 @@ def sql_edits(source: Source) -> Iterator[Edit]:
 
 
 def _faults(text: str) -> Iterator[tuple[str, int, int, str]]:
-    skipped = [found.span() for found in _SKIPPED.finditer(text)]
+    sentences = [found for found in _QUOTED.finditer(text) if re.search(r"\s", found[0])]
+    skipped = [found.span() for found in (*_SKIPPED.finditer(text), *sentences)]
     for kind, pattern in _FAULTS:
         for found in pattern.finditer(text, 1, len(text) - 1):
             start, end = found.span(1)

@@ -306,6 +306,20 @@ def test_an_unknown_disk_hides_no_full_one(unknown: int | None) -> None:
     }
 
 
+def test_what_one_wave_brings_is_there_in_the_next() -> None:
+    """Two copies of 500 bytes fill a disk of 900 with the second, in whichever wave they come."""
+    rows = [partition(n, 1, 2, 3, size_bytes=500) for n in range(2)]
+    brokers = [replace(b, disk_capacity_bytes=1000 if b.broker_id == 4 else None) for b in LIVING]
+    report = audit(brokers, rows, {0: [4, 2, 3], 1: [4, 2, 3]}, waves=[[0], [1]])
+    assert [v.detail for v in report.violations] == ["1000 bytes in wave 2, 900 allowed"] * 2
+
+
+def test_an_excluded_partition_is_told_once() -> None:
+    """Another order of an excluded partition that nothing forces is one violation, its leader is no second one."""
+    report = audit(LIVING, [partition(0, 1, 2, 3, mobility="forced_only")], {0: [2, 1, 3]})
+    assert [v.detail for v in report.violations] == ["it is excluded and nothing forces a change"]
+
+
 def test_headroom_is_rounded_against_the_plan() -> None:
     """Nine tenths of a disk of 1,005 bytes are 904 bytes."""
     brokers = [replace(b, disk_capacity_bytes=1005) for b in LIVING]
