@@ -52,7 +52,7 @@ def try_mutant(mutant: Mutant, choice: Choice, run: Run, *, needs_spark: bool) -
         return UNSEEN, "", 0.0
     content = mutant.edit.applied((HOME / mutant.module).read_bytes()).decode()
     request = Request(choice.files, needs_spark, choice.tests, mutant.module, content)
-    outcome, used = run(request, 10 + 4 * choice.seconds)
+    outcome, used = run(request, 10 + 2 * choice.seconds)
     if outcome is None:
         return TIMEOUT, "", used
     if outcome.failures or outcome.code not in (0, 5):
@@ -130,7 +130,7 @@ def _measured(mutants: Sequence[Mutant], state: Path, run: Run, *, needs_spark: 
         print(f"watched {used:7.1f} s  {request.files[0]}{left_out}", flush=True)
         return outcome or Outcome()
 
-    files = files_of_tests(HOME, {mutant.module for mutant in mutants})
+    files = files_of_tests(HOME, {mutant.module for mutant in mutants}, needs_spark=needs_spark)
     return [measure(HOME, file, state / "lines", watch, needs_spark=needs_spark) for file in files]
 
 

@@ -15,6 +15,11 @@ from benchmarks.mutants.sites import Mutant
 CODE = ("optimizer", "sources")
 # Tests of the tests' own tools, of the set-up and of pages see no line of what is mutated, or by other processes alone.
 _LEFT_OUT = ("setup", "docs", "kafka", "pipeline", "fixtures")
+# The few tests with Spark that are of what is mutated; the others plan whole clusters.
+_WITH_SPARK = (
+    *("tests/frames/test_ingest.py", "tests/frames/test_validate.py", "tests/frames/test_emit.py"),
+    *("tests/sources/test_kafka_live.py", "tests/kafka_rules/test_baseline_frame.py"),
+)
 # Longer tests are of speed or of many plans: they would take most of the time and tell little of one line.
 _LONGEST_SECONDS = 15.0
 # What is not near a mutant is run for no longer than this.
@@ -65,12 +70,13 @@ class Measured:
         return [(0 if t in nearest else 1 if t in near else 2, s, t) for t, s in self.seconds.items()]
 
 
-def files_of_tests(root: Path, modules: Iterable[str]) -> list[str]:
-    """Files of tests that import one of these modules."""
+def files_of_tests(root: Path, modules: Iterable[str], *, needs_spark: bool) -> list[str]:
+    """Files of tests that import one of these modules; with Spark, few."""
     wanted = set(modules)
     found = sorted(path.relative_to(root) for path in root.glob("tests/*/test_*.py"))
     usable = [str(path) for path in found if path.parts[1] not in _LEFT_OUT]
-    return [file for file in usable if wanted & files_imported(root, file)]
+    asked = [file for file in usable if file in _WITH_SPARK or not needs_spark]
+    return [file for file in asked if wanted & files_imported(root, file)]
 
 
 def measure(root: Path, file: str, cache: Path, runner: Runner, *, needs_spark: bool) -> Measured:
