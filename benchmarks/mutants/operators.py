@@ -87,7 +87,7 @@ class Source:
 
 
 def edits(source: Source) -> Iterator[Edit]:
-    """Every fault of a module; annotations, docstrings and f-strings are left alone."""
+    """Every fault of a module; annotations, decorators, docstrings and f-strings are left alone."""
     for node in _nodes(source.tree):
         yield from _of_expression(source, node) if isinstance(node, ast.expr) else _of_statement(source, node)
 
@@ -95,7 +95,7 @@ def edits(source: Source) -> Iterator[Edit]:
 def _nodes(node: ast.AST) -> Iterator[ast.AST]:
     """Nodes that are run, depth first; places within f-strings are not known to Python 3.11."""
     for name, value in ast.iter_fields(node):
-        if name in ("annotation", "returns"):
+        if name in ("annotation", "returns", "decorator_list"):
             continue
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.JoinedStr) or not isinstance(child, ast.AST) or _is_docstring(child):

@@ -253,6 +253,29 @@ def test_rack_rule(racks: dict[int, str | None], spread: bool, after: tuple[int,
 
 
 @pytest.mark.parametrize(
+    ("racks", "closed", "replicas"),
+    [
+        ({1: "a", 2: "b", 3: "b", 4: "b"}, {5: "a", 6: "a"}, (1, 2, 3, 4)),
+        ({1: "a", 2: "b"}, {3: "b", 4: "b"}, (1, 2, 3, 4)),
+    ],
+)
+def test_brokers_that_take_nothing_count_where_the_others_are_too_few(
+    racks: dict[int, str], closed: dict[int, str], replicas: tuple[int, ...]
+) -> None:
+    """Three replicas in one rack are right where the brokers that accept any, or all that are left, allow no others."""
+    hosts = [broker(b, rack) for b, rack in racks.items()]
+    hosts += [broker(b, rack, accepts_replicas=False) for b, rack in closed.items()]
+    assert audit(hosts, [partition(0, *replicas)], {}).figures["rack_violations_before"] == 0
+
+
+def test_brokers_without_a_rack_are_no_rack() -> None:
+    """Four replicas in one of two racks are too many of six, whatever brokers without a rack keep."""
+    hosts = [broker(1, "a"), broker(2, "b"), *(draining(b, "a") for b in (7, 8, 9))]
+    hosts += [broker(b, None, accepts_replicas=False) for b in (3, 4, 5, 6)]
+    assert audit(hosts, [partition(0, 1, 7, 8, 9, 2, 3)], {}).figures["rack_violations_before"] == 1
+
+
+@pytest.mark.parametrize(
     ("held", "size_bytes", "broken"),
     [
         (0, 900, set()),
