@@ -90,8 +90,9 @@ def test_nothing_to_do() -> None:
 
 
 def test_nothing_to_do_with_a_broker_to_empty() -> None:
-    """No documents are no plan where a broker must be emptied."""
-    assert rules_broken(audit(ALL, [partition(0, 7, 2, 3)], {})) == {"drain"}
+    """No documents are no plan where a broker must be emptied, and just the brokers to empty are named."""
+    (left,) = audit(ALL, [partition(0, 7, 2, 3)], {}).violations
+    assert (left.rule, left.detail) == ("drain", "replicas stay on brokers [7], which must be emptied")
 
 
 def test_fixed_partition_on_a_broker_to_empty_is_counted() -> None:
