@@ -28,10 +28,13 @@ from tests.solve.clusters import make_brokers, make_cluster, make_partitions
 OPEN = Policy(disk_band=0.5, replicas_band=0.5, in_band=0.5, disk_headroom=0.15)
 
 
-def with_capacities(brokers: Brokers, disk: list[int], *, in_: list[int] | None = None) -> Brokers:
-    """The brokers with disks, and networks where told."""
-    known = {} if in_ is None else {"in_capacity_bytes_per_s": np.array(in_), "out_capacity_bytes_per_s": np.array(in_)}
-    return replace(brokers, disk_capacity_bytes=np.array(disk), **known)
+def with_capacities(brokers: Brokers, disk: list[int], *, network: list[int] | None = None) -> Brokers:
+    """The brokers with disks, and networks of the same capacity in and out where told."""
+    found = replace(brokers, disk_capacity_bytes=np.array(disk))
+    if network is None:
+        return found
+    rates = np.array(network)
+    return replace(found, in_capacity_bytes_per_s=rates, out_capacity_bytes_per_s=rates)
 
 
 def test_headroom_stays_free_on_known_disks() -> None:
@@ -114,7 +117,7 @@ def test_capacities_weigh_brokers_where_all_are_known() -> None:
     disks = with_capacities(brokers, [300, 100, -1])
     assert broker_weights(disks, all_).tolist() == [[1.5, 1.5, 1.5], [0.5, 0.5, 0.5], [0, 0, 0]]
     assert leader_weights(disks, all_).tolist() == [1.5, 0.5, 0]
-    networks = with_capacities(brokers, [300, 100, -1], in_=[10, 30, -1])
+    networks = with_capacities(brokers, [300, 100, -1], network=[10, 30, -1])
     assert broker_weights(networks, all_).tolist() == [[1.5, 1.5, 0.5], [0.5, 0.5, 1.5], [0, 0, 0]]
     assert leader_weights(networks, all_).tolist() == [0.5, 1.5, 0]
     assert broker_weights(with_capacities(brokers, [300, 0, 7]), all_)[:, DISK].tolist() == [1, 1, 0]
