@@ -24,9 +24,7 @@ def options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--count", type=int, default=300, help="mutants of all groups together (300)")
     parser.add_argument("--seed", type=int, default=1, help="another seed draws others (1)")
     parser.add_argument("--groups", nargs="+", choices=GROUPS, default=list(GROUPS), help="only these groups")
-    parser.add_argument(
-        "--tests", nargs="+", metavar="FILE", help="only these, as tests/solve/test_x.py"
-    )
+    parser.add_argument("--tests", nargs="+", metavar="FILE", help="only these, as tests/solve/test_x.py")
     parser.add_argument("--spark", action="store_true", help="run what is left against the tests with Spark, too")
     parser.add_argument("--minutes", type=float, default=1e9, help="begin no mutant later; the same command goes on")
     parser.add_argument("--state", type=Path, default=HOME / ".build/mutants", help="where answers are kept")

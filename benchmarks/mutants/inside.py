@@ -1,5 +1,6 @@
 """Run tests within this process, with a mutant in place of its module."""
 
+import os
 import sys
 from collections.abc import Generator
 from dataclasses import asdict, dataclass, field
@@ -12,7 +13,6 @@ import pytest
 from benchmarks.mutants.daemon import Mutated, write
 from benchmarks.mutants.lines import Lines
 
-OURS = ("optimizer", "sources", "schemas", "tests", "jobs", "docs")
 _OPTIONS = ("-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "--no-summary")
 _QUIET = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
 _NOT_RUN = {"slow", "kafka", "cluster"}
@@ -120,7 +120,7 @@ class _Plugin:
 
 def run(root: Path, request: Request, told: Path) -> Outcome:
     """Run the tests; our modules are imported anew, nothing of Hypothesis is left to chance or kept."""
-    forget_ours()
+    forget_ours(root)
     phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
     hypothesis.settings.register_profile("mutants", derandomize=True, database=None, deadline=None, phases=phases)
     hypothesis.settings.load_profile("mutants")
@@ -141,7 +141,10 @@ def run(root: Path, request: Request, told: Path) -> Outcome:
     return outcome
 
 
-def forget_ours() -> None:
-    """Make the next import of our modules read them again."""
-    for name in [name for name in sys.modules if name.partition(".")[0] in OURS]:
-        del sys.modules[name]
+def forget_ours(root: Path) -> None:
+    """Make the next import of the checkout's modules read them again; what runs the tests stays."""
+    for name, module in list(sys.modules.items()):
+        file = Path(getattr(module, "__file__", None) or os.devnull)
+        is_ours = file.is_relative_to(root) and not file.relative_to(root).parts[0].startswith(".")
+        if is_ours and name not in ("__main__", "benchmarks") and not name.startswith("benchmarks.mutants"):
+            del sys.modules[name]

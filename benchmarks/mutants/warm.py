@@ -16,7 +16,7 @@ from typing import Any
 from benchmarks.mutants import daemon, inside
 from benchmarks.mutants.inside import Outcome, Request
 
-_START_SECONDS = 60
+START_SECONDS = 60
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -40,7 +40,7 @@ class Warm:
         assert process.stdin is not None and process.stdout is not None
         process.stdin.write(json.dumps(request.__dict__).encode() + b"\n")
         process.stdin.flush()
-        ready, _, _ = select.select([process.stdout], [], [], _START_SECONDS + 2 * seconds)
+        ready, _, _ = select.select([process.stdout], [], [], START_SECONDS + 2 * seconds)
         used = _cpu_seconds(process.pid) - before
         line = process.stdout.readline() if ready else b""
         if not line:

@@ -15,6 +15,7 @@ from benchmarks.mutants.operators import Source, edits
 from benchmarks.mutants.seen import Measured, choose
 from benchmarks.mutants.sites import GROUPS, Mutant, chosen, is_another_program, modules_of, mutants_of
 from benchmarks.mutants.sql import sql_edits
+from benchmarks.mutants.warm import Warm
 from setup.paths import HOME
 
 MODULE = "sources/a.py"
@@ -173,6 +174,27 @@ def test_a_test_fails_where_it_sees_the_mutant(
     assert list(outcome.seconds) == ["tests/test_a.py::test_small"]
     assert used > 0
     assert (checkout / MODULE).read_text(encoding="utf-8") == CODE
+
+
+def test_a_process_that_goes_on_sees_each_mutant(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Requests are answered one after the other, each with its own mutant or none, and one that hangs with nothing."""
+    (checkout / "tests").mkdir()
+    (checkout / "sources/__init__.py").touch()
+    (checkout / "tests/test_a.py").write_text(TEST.format(number=2), encoding="utf-8")
+    hangs = "LIMIT * __import__('time').sleep(99)"
+
+    def failures(fault: str) -> list[str] | None:
+        content = CODE.replace("number < LIMIT", f"number < {fault}")
+        answer, _ = warm.run(Request(["tests/test_a.py"], False, [], MODULE, content), 1.0)
+        return None if answer is None else answer.failures
+
+    with pytest.MonkeyPatch.context() as patch, Warm(checkout, tmp_path_factory.mktemp("scratch")) as warm:
+        patch.setenv("PYTHONPATH", str(HOME))
+        assert [failures(fault) for fault in ("LIMIT - 1", "LIMIT")] == [["tests/test_a.py::test_small"], []]
+        with pytest.MonkeyPatch.context() as soon:
+            soon.setattr("benchmarks.mutants.warm.START_SECONDS", 0)
+            assert failures(hangs) is None
+        assert failures("LIMIT") == []
 
 
 def test_answers_hold_until_module_or_tests_change(checkout: Path) -> None:
