@@ -57,8 +57,8 @@ class Outcome:
         As pytest ends.
     failures : list of str
         Tests that failed, or files that could not be collected; the first ends the run but where lines are watched.
-    seconds : dict
-        Of each test.
+    seconds, calls : dict
+        Of each test; with and without what it and those after it set up.
     seen : dict
         Lines of each module run by each test; those of imports and of the files' own set-up stand under "".
     modules : list of str
@@ -68,6 +68,7 @@ class Outcome:
     code: int = 0
     failures: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
+    calls: dict[str, float] = field(default_factory=dict)
     seen: dict[str, dict[str, list[int]]] = field(default_factory=dict)
     modules: list[str] = field(default_factory=list)
 
@@ -98,6 +99,8 @@ class _Plugin:
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """A file that can't be imported counts as a failure of it."""
+        if report.when == "call":
+            self._outcome.calls[report.nodeid] = report.duration
         if report.failed:
             self._outcome.failures.append(report.nodeid)
 
@@ -114,6 +117,8 @@ class _Plugin:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note time and failure."""
         self._outcome.seconds[report.nodeid] = self._outcome.seconds.get(report.nodeid, 0.0) + report.duration
+        if report.when == "call":
+            self._outcome.calls[report.nodeid] = report.duration
         if report.failed:
             self._outcome.failures.append(report.nodeid)
 

@@ -88,7 +88,9 @@ def measure(root: Path, file: str, cache: Path, runner: Runner, *, needs_spark: 
         cache.mkdir(parents=True, exist_ok=True)
         kept.write_text(json.dumps(outcome.as_json()), encoding="utf-8")
     told: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
-    passed = {t: s for t, s in told["seconds"].items() if t not in told["failures"] and s < _LONGEST_SECONDS}
+    calls = told["calls"]
+    usable = {t for t, seconds in calls.items() if t not in told["failures"] and seconds < _LONGEST_SECONDS}
+    passed = {t: seconds for t, seconds in told["seconds"].items() if t in usable}
     seen = {t: {m: frozenset(n) for m, n in of.items()} for t, of in told["seen"].items()}
     return Measured(file, passed, seen, frozenset(told["modules"]))
 

@@ -16,7 +16,7 @@ from typing import Any
 from benchmarks.mutants import daemon, inside
 from benchmarks.mutants.inside import Outcome, Request
 
-START_SECONDS = 60
+START_SECONDS = 180
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -34,13 +34,13 @@ class Warm:
         self._end()
 
     def run(self, request: Request, seconds: float) -> tuple[Outcome | None, float]:
-        """What happened, and CPU seconds; nothing where it took twice as long as it should."""
+        """What happened, and CPU seconds; nothing where it took five times as long as it should."""
         process = self._process or self._start()
         before = _cpu_seconds(process.pid)
         assert process.stdin is not None and process.stdout is not None
         process.stdin.write(json.dumps(request.__dict__).encode() + b"\n")
         process.stdin.flush()
-        ready, _, _ = select.select([process.stdout], [], [], START_SECONDS + 2 * seconds)
+        ready, _, _ = select.select([process.stdout], [], [], START_SECONDS + 5 * seconds)
         used = _cpu_seconds(process.pid) - before
         line = process.stdout.readline() if ready else b""
         if not line:
