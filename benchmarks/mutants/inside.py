@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 from collections.abc import Generator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -82,6 +83,8 @@ class _Plugin:
 
     def __init__(self, request: Request, outcome: Outcome, lines: Lines | None) -> None:
         self._request, self._outcome, self._lines = request, outcome, lines
+        # Spark works in other processes; elsewhere other work on the machine should not count.
+        self._clock = time.perf_counter if request.needs_spark else time.process_time
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Leave out what takes long or belongs to the other kind; keep the order that was asked for."""
@@ -106,19 +109,27 @@ class _Plugin:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
-        """Note the lines of one test."""
-        if not self._lines:
-            return (yield)
-        self._lines.start()
+        """Note time and lines of one test, with what it sets up."""
+        if self._lines:
+            self._lines.start()
+        start = self._clock()
         result = yield
-        self._outcome.seen[item.nodeid] = self._lines.stop()
+        self._outcome.seconds[item.nodeid] = self._clock() - start
+        if self._lines:
+            self._outcome.seen[item.nodeid] = self._lines.stop()
         return result
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        """Note the time of the test itself."""
+        start = self._clock()
+        try:
+            return (yield)
+        finally:
+            self._outcome.calls[item.nodeid] = self._clock() - start
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note time and failure."""
-        self._outcome.seconds[report.nodeid] = self._outcome.seconds.get(report.nodeid, 0.0) + report.duration
-        if report.when == "call":
-            self._outcome.calls[report.nodeid] = report.duration
+        """Note a failure."""
         if report.failed:
             self._outcome.failures.append(report.nodeid)
 
