@@ -1,6 +1,6 @@
 # Short names for the commands of this project; `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help run test quick lint docs sample clean
+.PHONY: help run test quick lint docs sample mutants clean
 PYTHON := .venv/bin/python
 
 help:  ## list the targets
@@ -25,6 +25,9 @@ docs: .venv  ## write docs/tables.md and docs/configuration.md again
 
 sample: .venv  ## write the inputs of the sample cluster again
 	$(PYTHON) -m tests.fixtures.make_sample
+
+mutants: .venv  ## put faults into the code and tell which the tests miss
+	$(PYTHON) -m benchmarks.mutants
 
 clean:  ## remove the tables, plans and caches of this checkout
 	rm -rf warehouse out spark-warehouse metastore_db derby.log

@@ -31,7 +31,8 @@ BROKEN = [
     ('{"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": []}]}', "no list of broker ids"),
     ('{"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1.0]}]}', "no list of broker ids"),
     ('{"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [NaN]}]}', "NaN"),
-    ('{"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [3000000000]}]}', "no list"),
+    ('{"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [2147483648]}]}', "no list"),
+    ('{"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [-2147483649]}]}', "no list"),
     ('{"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1], "log_dirs": []}]}', "log_dirs"),
     ('{"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1], "log_dirs": [2]}]}', "log_dirs"),
     (_text(ENTRY, ENTRY), "names it twice"),
@@ -54,3 +55,10 @@ def test_readable_document() -> None:
         assert document.violations == ()
         (entry,) = document.entries
         assert (entry.key, entry.replicas, entry.plans_directories) == (("t", 0), (1, 2), planned)
+
+
+def test_ids_of_32_bits_are_read() -> None:
+    """The smallest and the largest integer of Java are ids; whether there are such brokers is another rule."""
+    row = {"topic": "t", "partition": 2**31 - 1, "replicas": [-(2**31), 2**31 - 1]}
+    (entry,) = read_document(_text(json.dumps(row)), label="x").entries
+    assert (entry.key, entry.replicas) == (("t", 2**31 - 1), (-(2**31), 2**31 - 1))

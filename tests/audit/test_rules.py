@@ -59,6 +59,10 @@ TARGETS: list[tuple[str, Any, list[int], str | None]] = [
     ("racks that were in order", partition(0, 1, 2, 3, mobility="racks_only"), [4, 2, 3], "racks_only"),
     ("racks mended, and another leader", partition(0, 1, 4, 3, mobility="racks_only"), [2, 1, 3], "racks_only"),
     ("an excluded partition's leader changed", partition(0, 2, 7, 3, mobility="forced_only"), [3, 2, 1], "excluded"),
+    ("an excluded partition's leader kept", partition(0, 1, 2, 3, mobility="forced_only"), [1, 3, 2], "excluded"),
+    ("an excluded one drained and reordered", partition(0, 2, 7, 3, mobility="forced_only"), [2, 3, 1], None),
+    ("an excluded one reordered, to be drained", partition(0, 7, 2, 3, mobility="forced_only"), [2, 7, 3], "drain"),
+    ("an excluded one's demoted leader changed", partition(0, 9, 7, 2, mobility="forced_only"), [2, 9, 1], None),
     ("a demoted broker made leader", partition(0, 1, 2, 9), [9, 1, 2], "leadership"),
     ("a demoted broker that leads already", partition(0, 9, 1, 2), [9, 4, 2], None),
     ("a drained broker left", partition(0, 7, 2, 3), [7, 2, 6], "drain"),
@@ -86,8 +90,9 @@ def test_nothing_to_do() -> None:
 
 
 def test_nothing_to_do_with_a_broker_to_empty() -> None:
-    """No documents are no plan where a broker must be emptied."""
-    assert rules_broken(audit(ALL, [partition(0, 7, 2, 3)], {})) == {"drain"}
+    """No documents are no plan where a broker must be emptied, and just the brokers to empty are named."""
+    (left,) = audit(ALL, [partition(0, 7, 2, 3)], {}).violations
+    assert (left.rule, left.detail) == ("drain", "replicas stay on brokers [7], which must be emptied")
 
 
 def test_fixed_partition_on_a_broker_to_empty_is_counted() -> None:
@@ -249,6 +254,29 @@ def test_rack_rule(racks: dict[int, str | None], spread: bool, after: tuple[int,
 
 
 @pytest.mark.parametrize(
+    ("racks", "closed", "replicas"),
+    [
+        ({1: "a", 2: "b", 3: "b", 4: "b"}, {5: "a", 6: "a"}, (1, 2, 3, 4)),
+        ({1: "a", 2: "b"}, {3: "b", 4: "b"}, (1, 2, 3, 4)),
+    ],
+)
+def test_brokers_that_take_nothing_count_where_the_others_are_too_few(
+    racks: dict[int, str], closed: dict[int, str], replicas: tuple[int, ...]
+) -> None:
+    """Three replicas in one rack are right where the brokers that accept any, or all that are left, allow no others."""
+    hosts = [broker(b, rack) for b, rack in racks.items()]
+    hosts += [broker(b, rack, accepts_replicas=False) for b, rack in closed.items()]
+    assert audit(hosts, [partition(0, *replicas)], {}).figures["rack_violations_before"] == 0
+
+
+def test_brokers_without_a_rack_are_no_rack() -> None:
+    """Four replicas in one of two racks are too many of six, whatever brokers without a rack keep."""
+    hosts = [broker(1, "a"), broker(2, "b"), *(draining(b, "a") for b in (7, 8, 9))]
+    hosts += [broker(b, None, accepts_replicas=False) for b in (3, 4, 5, 6)]
+    assert audit(hosts, [partition(0, 1, 7, 8, 9, 2, 3)], {}).figures["rack_violations_before"] == 1
+
+
+@pytest.mark.parametrize(
     ("held", "size_bytes", "broken"),
     [
         (0, 900, set()),
@@ -274,6 +302,61 @@ def test_both_copies_count_while_moving() -> None:
     big = [replace(b, disk_capacity_bytes=2000) if b.broker_id in (2, 3) else b for b in LIVING]
     assert rules_broken(audit(big, full, swap)) == {"capacity_during"}
     assert audit(roomy, full, swap).violations == ()
+
+
+@pytest.mark.parametrize(("comes", "broken"), [(500, set()), (501, {"capacity_during", "capacity_after"})])
+def test_a_disk_over_its_limit_may_fill_up_to_what_it_held(comes: int, broken: set[str]) -> None:
+    """Where a broker held more than its limit, what one wave takes away a later one may bring back, no byte more."""
+    rows = [
+        partition(0, 4, 2, 3, size_bytes=450),
+        partition(1, 4, 2, 3, size_bytes=500),
+        partition(2, 1, 2, 3, size_bytes=comes),
+    ]
+    brokers = [replace(b, disk_capacity_bytes=1000 if b.broker_id == 4 else None) for b in LIVING]
+    report = audit(brokers, rows, {1: [1, 2, 3], 2: [4, 2, 3]}, waves=[[1], [2]])
+    assert rules_broken(report) == broken
+    assert all(v.subject == "broker 4" and "950 allowed" in v.detail for v in report.violations)
+
+
+@pytest.mark.parametrize("unknown", [None, 0, -1])
+def test_an_unknown_disk_hides_no_full_one(unknown: int | None) -> None:
+    """Brokers after one whose disk nobody knows are still judged; disks of no size are unknown."""
+    brokers = [replace(b, disk_capacity_bytes=unknown if b.broker_id == 1 else 1000) for b in LIVING]
+    rows = [partition(0, 4, 2, 3, size_bytes=600), partition(1, 4, 5, 3, size_bytes=400)]
+    report = audit(brokers, rows, {0: [1, 5, 3]})
+    assert {(v.rule, v.subject) for v in report.violations} == {
+        ("capacity_during", "broker 5"),
+        ("capacity_after", "broker 5"),
+    }
+
+
+def test_what_one_wave_brings_is_there_in_the_next() -> None:
+    """Two copies of 500 bytes fill a disk of 900 with the second, in whichever wave they come."""
+    rows = [partition(n, 1, 2, 3, size_bytes=500) for n in range(2)]
+    brokers = [replace(b, disk_capacity_bytes=1000 if b.broker_id == 4 else None) for b in LIVING]
+    report = audit(brokers, rows, {0: [4, 2, 3], 1: [4, 2, 3]}, waves=[[0], [1]])
+    assert [v.detail for v in report.violations] == ["1000 bytes in wave 2, 900 allowed"] * 2
+
+
+def test_an_excluded_partition_is_told_once() -> None:
+    """Another order of an excluded partition that nothing forces is one violation, its leader is no second one."""
+    report = audit(LIVING, [partition(0, 1, 2, 3, mobility="forced_only")], {0: [2, 1, 3]})
+    assert [v.detail for v in report.violations] == ["it is excluded and nothing forces a change"]
+
+
+def test_headroom_is_rounded_against_the_plan() -> None:
+    """Nine tenths of a disk of 1,005 bytes are 904 bytes."""
+    brokers = [replace(b, disk_capacity_bytes=1005) for b in LIVING]
+    for size_bytes, broken in ((904, set()), (905, {"capacity_during", "capacity_after"})):
+        report = audit(brokers, [partition(0, 1, 2, 3, size_bytes=size_bytes)], {0: [4, 2, 3]})
+        assert rules_broken(report) == broken
+
+
+def test_a_partition_that_is_not_there_hides_no_full_disk() -> None:
+    """Disks are reckoned over the partitions that the cluster has, whatever else a wave names."""
+    rows = [partition(0, 1, 2, 3, size_bytes=901)]
+    report = audit(LIVING, rows, {5: [1, 2, 3], 0: [4, 2, 3]})
+    assert rules_broken(report) == {"known_partition", "rollback", "capacity_during", "capacity_after"}
 
 
 @pytest.mark.parametrize(

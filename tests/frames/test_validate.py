@@ -105,6 +105,11 @@ CASES = {
     "illegal-topic": Case(
         [*healthy(), partition(0, [1, 2, 3], topic="a b")], ("topic_name_legal!", "quarantined_share!"), "named a b"
     ),
+    "dots-as-topics": Case(
+        [*healthy(), *(partition(0, [1, 2, 3], topic=name) for name in (".", "..", "..."))],
+        ("topic_name_legal!", "quarantined_share!"),
+        "named ..",
+    ),
     "unknown-broker": Case(
         [*others(1), partition(1, [2, 3, 9], isr=[2, 3])],
         ("broker_registered", "log_is_placed"),

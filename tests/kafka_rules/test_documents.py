@@ -64,7 +64,8 @@ REFUSED = [
     (_entry(topic="absent", partition="absent"), MAPPING, "No such field exists: `topic`"),
     (_entry(topic=5), MAPPING, "Expected `String` value, received 5"),
     (_entry(replicas=1), MAPPING, "Expected `JSON array` value, received 1"),
-    (_entry(replicas=[3000000000]), MAPPING, "Expected `Integer` value, received 3000000000"),
+    (_entry(replicas=[2**31]), MAPPING, "Expected `Integer` value, received 2147483648"),
+    (_entry(replicas=[-(2**31) - 1]), MAPPING, "Expected `Integer` value, received -2147483649"),
     (
         _entry(log_dirs=["any"]),
         COMMAND,
@@ -87,6 +88,11 @@ def test_refused_documents(text: str, exception: str, message: str | None) -> No
     with pytest.raises(KafkaError) as caught:
         parse_reassignment(text)
     assert (caught.value.exception, caught.value.message) == (exception, message)
+
+
+def test_integers_of_32_bits_are_read() -> None:
+    """The smallest and the largest integer of Java are ids."""
+    assert parse_reassignment(_entry(replicas=[2**31 - 1, -(2**31)])).replicas == {("t", 0): [2**31 - 1, -(2**31)]}
 
 
 def test_lenient_reading() -> None:

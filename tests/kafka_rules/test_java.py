@@ -23,6 +23,14 @@ def test_string_hash(text: str, code: int) -> None:
     assert string_hash(text) == code
 
 
+def test_hash_codes_wrap_at_32_bits() -> None:
+    """A long name, a negative number and a large partition stay within 32 bits, unsigned."""
+    assert string_hash("polygenelubricants") == 2**31
+    assert string_hash("a" * 249) < 2**32
+    assert integer_hash(-1) == 2**32 - 1
+    assert topic_partition_hash(("polygenelubricants", 2**31 - 1)) == (31 * (31 + 2**31 - 1) + 2**31) % 2**32
+
+
 def test_topic_partition_hash() -> None:
     """A partition's hash code starts from its number and adds the topic's."""
     assert topic_partition_hash(("hello", 2)) == 31 * 33 + 99162322

@@ -38,10 +38,10 @@ def test_completion(current: list[int], target: list[int], isr: list[int], done:
 
 @pytest.mark.parametrize(
     ("leader", "isr", "after"),
-    [(1, (3, 2, 1), 1), (0, (3, 2, 1), 3), (0, (2, 1), 2), (0, (), None)],
+    [(1, (3, 2, 1), 1), (0, (3, 2, 1), 3), (0, (2, 1), 2), (0, (1, 2), 2), (0, (), None)],
 )
 def test_leader_after_completion(leader: int, isr: tuple[int, ...], after: int | None) -> None:
-    """A leader that stays keeps leading; else the first replica in sync takes over."""
+    """A leader that stays keeps leading; else the first in the order of the replicas that is in sync takes over."""
     assert leader_after(leader, Completed((3, 2, 1), isr)) == after
 
 

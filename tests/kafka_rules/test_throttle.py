@@ -51,9 +51,10 @@ def test_tool(current: list[int], target: list[int], leader: str, follower: str,
 
 
 def test_tool_sorts_partitions_as_strings() -> None:
-    """Partition 10 comes before partition 2."""
+    """Partition 10 comes before partition 2, in both lists."""
     got = tool_throttles({("t", 2): [4], ("t", 10): [5]}, {("t", 2): [3], ("t", 10): [1]})
     assert got.leader == {"t": "10:1,2:3"}
+    assert got.follower == {"t": "10:5,2:4"}
 
 
 def test_tool_keeps_what_is_in_flight() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from optimizer.schedule.estimate import seconds, traffic
-from optimizer.schedule.throttle_rate import is_below_floor, one_for_all, per_broker
+from optimizer.schedule.throttle_rate import Rates, is_below_floor, one_for_all, per_broker
 from tests.schedule.test_waves import Row, changes_of
 
 MB = 10**6
@@ -36,7 +36,7 @@ def test_the_law_agrees_with_a_real_cluster(case: str, rows: list[Row], measured
 
 
 def test_live_traffic_eats_the_throttle() -> None:
-    """With 2 MB/s produced and one in-sync follower, 3 MB/s never finish and 6 MB/s take 35 s."""
+    """With 2 MB/s produced and one in-sync follower, 3 and 4 MB/s never finish and 6 MB/s take 35 s."""
     changes = changes_of([("balance", 70_700_000, 0, [1], [])])
     changes.in_bytes_per_s[:] = 2 * MB
     changes.in_sync_followers[:] = 1
@@ -46,6 +46,7 @@ def test_live_traffic_eats_the_throttle() -> None:
         return seconds(of, leader_rate=np.full(6, rate), follower_rate=np.full(6, 10 * rate))
 
     assert at(3 * MB) == math.inf
+    assert at(4 * MB) == math.inf
     assert at(6 * MB) == pytest.approx(35.35, abs=0.1)
 
 
@@ -75,6 +76,34 @@ def test_a_rate_under_the_fetch_size_is_reported(rate: int, below: bool) -> None
     """One partition trickles at about 104 KB/s whatever lower rate is set."""
     of = traffic(changes_of([("balance", SIZE, 0, [1], [])]), 6)
     assert is_below_floor(of, per_broker(of, copy_bytes_per_s=rate)) is below
+
+
+@pytest.mark.parametrize(("partitions", "floor"), [(2, 209_715), (10, 1_048_576), (12, 1_048_576)])
+def test_the_floor_of_a_pair_grows_with_its_partitions_up_to_one_response(partitions: int, floor: int) -> None:
+    """Each partition of a pair of brokers adds a fetch of 1 MiB in ten seconds; a response holds 10 MiB."""
+    of = traffic(changes_of([("balance", SIZE, 0, [1], [])] * partitions), 6)
+    assert of.floor_out.tolist() == [floor, 0, 0, 0, 0, 0]
+    assert of.floor_in.tolist() == [0, floor, 0, 0, 0, 0]
+    assert is_below_floor(of, per_broker(of, copy_bytes_per_s=floor - 1))
+    assert not is_below_floor(of, per_broker(of, copy_bytes_per_s=floor))
+
+
+def test_floors_count_pairs_of_a_leader_and_a_broker_that_copies() -> None:
+    """Partitions with fewer copies than others, and those without a leader, add no pair of their own."""
+    rows: list[Row] = [("balance", SIZE, 2, [0, 1], []), ("balance", SIZE, 1, [3], []), ("dead", SIZE, -1, [4], [])]
+    of = traffic(changes_of(rows), 6)
+    assert of.floor_out.tolist() == [0, 104_857, 2 * 104_857, 0, 0, 0]
+    assert of.floor_in.tolist() == [104_857, 104_857, 0, 104_857, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("leader", "follower", "below"), [(MB, 1, True), (1, MB, True), (MB, 0, False), (0, MB, False)]
+)
+def test_either_direction_may_be_under_its_floor(leader: int, follower: int, below: bool) -> None:
+    """A rate of 1 byte per second is one; a broker without a rate takes no part."""
+    of = traffic(changes_of([("balance", SIZE, 0, [1], [])]), 6)
+    rates = Rates(leader=np.array([leader, 0, 0, 0, 0, 0]), follower=np.array([0, follower, 0, 0, 0, 0]))
+    assert is_below_floor(of, rates) is below
 
 
 def test_the_floor_sets_the_time_below_it() -> None:

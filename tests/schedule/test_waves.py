@@ -43,6 +43,15 @@ def waves_of(
     ).tolist()
 
 
+def test_copies_and_bytes_of_changes() -> None:
+    """Broker 0 counts like any other, padding does not; a leader sends the bytes of each copy."""
+    changes = changes_of([("balance", 5, 1, [0, 2], [3]), ("leader", 7, 2, [], []), ("drain", 3, 2, [0], [])], 4)
+    assert changes.copies.tolist() == [2, 0, 1]
+    assert changes.endpoint_bytes.tolist() == [10, 0, 3]
+    assert bytes_per_broker(changes.added, changes.size_bytes, 4).tolist() == [8, 0, 5, 0]
+    assert changes.select(np.array([False, False, True])).added.tolist() == [[0, -1]]
+
+
 def test_no_change_needs_no_wave() -> None:
     """An empty plan has no waves."""
     assert waves_of([]) == []
@@ -52,6 +61,19 @@ def test_urgent_comes_first() -> None:
     """With two waves, drains precede balance moves of the same size on the same broker."""
     rows: list[Row] = [("balance", GB, 0, [1], [2]), ("drain", GB, 0, [3], [4])]
     assert waves_of(rows, knobs=Schedule(waves=2)) == [2, 1]
+
+
+def test_urgent_changes_fill_a_wave_before_the_next() -> None:
+    """Drains that fill two waves go two and two in their order, not by turns."""
+    rows: list[Row] = [("drain", 18 * GB, 0, [b], []) for b in (1, 2, 3, 4)]
+    assert waves_of(rows, knobs=Schedule(window_hours=1, throttle_mb_per_s=10)) == [1, 1, 2, 2]
+
+
+def test_balance_moves_need_not_come_first() -> None:
+    """A balance move goes where its brokers have least to do, into a later wave too, while drains fill the first."""
+    rows: list[Row] = [("drain", 36 * GB, 0, [1], []), ("drain", 36 * GB, 0, [1], [])]
+    rows += [("balance", 20 * GB, 2, [3], []), ("balance", 10 * GB, 2, [4], [])]
+    assert waves_of(rows, knobs=Schedule(window_hours=1, throttle_mb_per_s=10)) == [1, 2, 1, 2]
 
 
 def test_copies_are_counted_at_the_leader() -> None:
@@ -66,6 +88,18 @@ def test_window_sets_the_number_of_waves() -> None:
     rows: list[Row] = [("balance", 36 * GB, 0, [b], []) for b in (1, 2, 3, 4)]
     assert sorted(waves_of(rows, knobs=Schedule(window_hours=1, throttle_mb_per_s=10))) == [1, 2, 3, 4]
     assert waves_of(rows, knobs=Schedule(window_hours=4, throttle_mb_per_s=10)) == [1, 1, 1, 1]
+
+
+def test_no_wave_is_longer_than_the_window_where_more_waves_help() -> None:
+    """Three copies of 20 GB need three waves of 36 GB, though their sum would fill less than two."""
+    rows: list[Row] = [("balance", 20 * GB, 0, [b], []) for b in (1, 2, 3)]
+    assert sorted(waves_of(rows, knobs=Schedule(window_hours=1, throttle_mb_per_s=10))) == [1, 2, 3]
+
+
+def test_a_leader_sends_every_copy_of_a_partition() -> None:
+    """Two copies of 20 GB fill the leader's hour; its next copy goes into the next wave."""
+    rows: list[Row] = [("balance", 20 * GB, 0, [1, 2], []), ("balance", 10 * GB, 0, [3], [])]
+    assert waves_of(rows, knobs=Schedule(window_hours=1, throttle_mb_per_s=10)) == [1, 2]
 
 
 def test_moves_per_wave_are_limited() -> None:
@@ -173,6 +207,13 @@ def test_a_full_target_waits_until_it_is_freed() -> None:
     used, limit = [0, 10, 0, 0, 0, 0], [100, 12, 100, 100, 100, 100]
     rows: list[Row] = [("balance", 10, 0, [1], [2]), ("balance", 10, 0, [3], [1])]
     assert waves_of(rows, used=used, limit=limit) == [2, 1]
+
+
+def test_room_that_a_later_wave_needs_is_not_given_away() -> None:
+    """A copy that fits a disk now, but not beside what a later wave brings there, gets no wave."""
+    used, limit = [0, 10, 0, 0, 0, 0], [100, 12, 100, 100, 100, 100]
+    rows: list[Row] = [("drain", 10, 0, [3], [1]), ("balance", 11, 2, [1], []), ("balance", 2, 5, [1], [])]
+    assert waves_of(rows, used=used, limit=limit, knobs=Schedule(waves=2)) == [1, 2, UNPLACED]
 
 
 def test_two_full_brokers_cannot_swap() -> None:

@@ -52,6 +52,22 @@ def test_old_form(text: str, expected: list[tuple[Any, ...]]) -> None:
     assert entries(text) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("Configs for topic 'x' are a=1,sasl.password=hunter2", [("1", False), (None, True)]),
+        (
+            "Dynamic configs for broker 3 are:\n  a=1 sensitive=false synonyms={}\n  b=null sensitive=true synonyms={}",
+            [("1", False), (None, True)],
+        ),
+    ],
+)
+def test_secrets_are_marked_and_have_no_value(text: str, told: list[tuple[str | None, bool]]) -> None:
+    """What the tool calls sensitive, and what is called like a secret, keeps its name and loses its value."""
+    records = [record for record in parse(text) if record.kind == "config"]
+    assert [(record.payload["value"], record.payload["sensitive"]) for record in records] == told
+
+
 def test_entries_of_nobody_are_refused_once() -> None:
     """Entries without the line that names their entity are refused as one block, with its first line."""
     records = list(parse("x\n  a=1 sensitive=false synonyms={}\n  b=2 sensitive=false synonyms={}\n"))

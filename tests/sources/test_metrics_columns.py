@@ -60,7 +60,12 @@ def test_a_header_that_says_too_little_or_too_much_is_refused(header: str, reaso
     [
         ("size_bytes", "size_bytes", 1),
         ("size_kb", "size_bytes", 1000),
+        ("size_mb", "size_bytes", 1000**2),
+        ("size_gb", "size_bytes", 1000**3),
+        ("size_tb", "size_bytes", 1000**4),
+        ("size_mib", "size_bytes", 1024**2),
         ("size_gib", "size_bytes", 1024**3),
+        ("size_tib", "size_bytes", 1024**4),
         ("in_mb_per_s", "in_bytes_per_s", 10**6),
         ("kib_out_per_second", "out_bytes_per_s", 1024),
         ("bytes_in_total", "in_bytes_total", 1),

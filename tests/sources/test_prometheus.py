@@ -52,6 +52,7 @@ def test_a_line_becomes_a_metric(line: str, expected: tuple[object, ...]) -> Non
 
 
 REFUSED = [
+    ('kafka_log_log_size{a b="x",topic="a",partition="0"} 1', "no name{label"),
     ('kafka_log_log_size{topic="a",partition="0"} NaN', "NaN"),
     ('kafka_log_log_size{topic="a",partition="0"} -1', "-1"),
     ('kafka_log_log_size{topic="a",partition="0"} 1E19', "1E19"),
@@ -74,6 +75,12 @@ def test_what_can_not_be_used_is_malformed(line: str, reason: str) -> None:
     assert record.kind == "malformed"
     assert reason in record.payload["reason"]
     assert record.payload["text"] == "" if "rule" in record.payload else record.payload["text"].startswith("kafka_")
+
+
+@pytest.mark.parametrize(("lines", "recognised"), [(1999, True), (2000, False)])
+def test_a_format_shows_in_the_first_two_thousand_lines(lines: int, recognised: bool) -> None:
+    """A sample of Kafka's further down makes no scrape of a long text."""
+    assert prometheus.recognises("\n" * lines + LINES[0][0]) is recognised
 
 
 def test_all_bad_lines_are_reported_beside_the_good_ones() -> None:

@@ -198,6 +198,35 @@ def test_left_out_lines_are_reported() -> None:
     assert kinds == ["partition", "malformed", "partition"]
 
 
+@pytest.mark.parametrize(
+    ("between", "told"), [("", True), ("\n", True), (" \n\n", True), ("so it goes\n", False), ("so\n\n", False)]
+)
+def test_dots_tell_of_left_out_lines_within_an_output_alone(between: str, told: bool) -> None:
+    """Blank lines do not end the tool's output, any other line that is not the tool's does."""
+    faults = [record for record in parse(f"{LINE}{between}...\n") if record.kind == "malformed"]
+    assert [record.payload["reason"].startswith("lines were left out here") for record in faults] == [True] * told
+
+
+def test_a_line_that_ends_too_early_takes_nothing_else_along() -> None:
+    """What follows a partition line without its end, and is no part of one, stays out of it."""
+    record = only("\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2\nthat is all\n")
+    assert record.payload["reason"] == "the field Isr is missing"
+    assert record.payload["text"] == "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2"
+
+
+def test_a_line_without_its_leader_is_a_line_all_the_same() -> None:
+    """Replicas alone make it one of the tool's lines, and the leader is missed by name."""
+    assert only("\tTopic: t\tPartition: 0\tReplicas: 1,2\tIsr: 1").payload["reason"] == "the field Leader is missing"
+
+
+@pytest.mark.parametrize("configs", ["", "\tConfigs: a=1", "\tConfigs:"])
+def test_headers_in_a_row_stay_apart(configs: str) -> None:
+    """A header is no continuation of the one above it, whether that has configs or not."""
+    header = "Topic: {}\tPartitionCount: 1\tReplicationFactor: 1" + configs
+    records = list(parse(f"{header.format('a')}\n{header.format('b')}\n"))
+    assert [(record.payload["topic"], record.line) for record in records] == [("a", 1), ("b", 2)]
+
+
 def test_fixture_of_0_8() -> None:
     """A 0.8 file: leaderless both ways, a topic marked for deletion."""
     records = read("topics-0.8.txt")

@@ -1,0 +1,46 @@
+"""Documents of Kafka's tools: which there are, what they are called and what they are."""
+
+import json
+from dataclasses import replace
+
+from optimizer.emit.documents import documents
+from tests.emit.test_pages import synthetic
+
+
+def test_each_document_is_named_after_what_it_is() -> None:
+    """Path, kind and wave of every document of a plan of two waves that copies, with one leader to elect."""
+    plan = synthetic(3, partitions=101)
+    waiting = {**plan.changed[4], "current_replicas": [2, 1], "proposed_replicas": [1, 2], "leader": 2}
+    made = {d.path: (d.kind, d.wave) for d in documents(replace(plan, changed=[*plan.changed, waiting]))}
+    assert made == {
+        "c/leader-election.json": ("leader_election", 0),
+        "c/reassignment.json": ("reassignment", 0),
+        "c/report.html": ("report", 0),
+        "c/rollback.json": ("rollback", 0),
+        "c/runbook.md": ("runbook", 0),
+        "c/summary.txt": ("summary", 0),
+        "c/topics-to-move.json": ("topics_to_move", 0),
+        "c/wave-01/reassignment.json": ("reassignment", 1),
+        "c/wave-01/rollback.json": ("rollback", 1),
+        "c/wave-02/reassignment.json": ("reassignment", 2),
+        "c/wave-02/rollback.json": ("rollback", 2),
+    }
+
+
+def test_elections_name_leaders_that_stay_behind_alone() -> None:
+    """A leader that stays and comes second leads on until an election; one that is removed does not."""
+    plan = synthetic(3, partitions=3)
+    second = {"current_replicas": [1, 2], "proposed_replicas": [2, 1], "leader": 1}
+    first = {"current_replicas": [1, 2], "proposed_replicas": [1, 0], "leader": 1}
+    gone = {"current_replicas": [1, 2], "proposed_replicas": [2, 0], "leader": 1}
+    rows = [{**row, **change} for row, change in zip(plan.changed, (first, second, gone), strict=True)]
+    found = {d.path: d.content for d in documents(replace(plan, changed=rows))}
+    assert [p["partition"] for p in json.loads(found["c/leader-election.json"])["partitions"]] == [1]
+    none = {d.path for d in documents(replace(plan, changed=[rows[0], rows[2]]))}
+    assert "c/leader-election.json" not in none
+
+
+def test_a_plan_that_changes_nothing_has_pages_alone() -> None:
+    """Kafka refuses an empty list, so there is none."""
+    plan = replace(synthetic(3), changed=[], moves=[], waves=[])
+    assert [d.path for d in documents(plan)] == ["c/report.html", "c/runbook.md", "c/summary.txt"]

@@ -1,0 +1,143 @@
+"""Loads, bands and what is outside of them, on clusters small enough to reckon by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from optimizer.domain import Bands, Brokers
+from optimizer.settings import Policy
+from optimizer.solve.bands import (
+    DISK,
+    IN,
+    REPLICAS,
+    bands,
+    broker_weights,
+    demand_of,
+    disk_limit,
+    excess,
+    fullness,
+    leader_loads,
+    leader_weights,
+    load_scale,
+    outside,
+    pour,
+)
+from tests.solve.clusters import make_brokers, make_cluster, make_partitions
+
+OPEN = Policy(disk_band=0.5, replicas_band=0.5, in_band=0.5, disk_headroom=0.15)
+
+
+def with_capacities(brokers: Brokers, disk: list[int], *, network: list[int] | None = None) -> Brokers:
+    """The brokers with disks, and networks of the same capacity in and out where told."""
+    found = replace(brokers, disk_capacity_bytes=np.array(disk))
+    if network is None:
+        return found
+    rates = np.array(network)
+    return replace(found, in_capacity_bytes_per_s=rates, out_capacity_bytes_per_s=rates)
+
+
+def test_headroom_stays_free_on_known_disks() -> None:
+    """A broker may hold its disk less headroom; without a known disk there is no limit."""
+    brokers = with_capacities(make_brokers([0, 0, 0]), [1000, 0, -1])
+    assert disk_limit(brokers, Policy(disk_headroom=0.2)).tolist() == [800.0, np.inf, np.inf]
+
+
+@pytest.mark.parametrize(("headroom", "lower", "upper"), [(0.15, 40, 85), (0.0, 40, 100), (0.7, 30, 30)])
+def test_headroom_ends_the_disk_band(headroom: float, lower: float, upper: float) -> None:
+    """The band of 80 bytes and half as much ends where a disk of 100 has its headroom, at its lower end too."""
+    cluster = make_cluster(
+        with_capacities(make_brokers([0, 1]), [100, 100]), make_partitions([[0], [1]], [90, 70], [6, 2])
+    )
+    found = bands(cluster, replace(OPEN, disk_headroom=headroom))
+    assert found.lower[:, DISK].tolist() == pytest.approx([lower, lower])
+    assert found.upper[:, DISK].tolist() == pytest.approx([upper, upper])
+    assert (found.lower[0, IN], found.upper[0, IN]) == (2.0, 6.0)
+
+
+@pytest.mark.parametrize(
+    ("partitions", "width", "lower", "upper"), [(5, 0.1, 2, 3), (4, 0.1, 2, 2), (20, 0.4, 6, 14), (20, 0.45, 6, 14)]
+)
+def test_bands_of_replicas_are_whole_and_hold_the_mean(partitions: int, width: float, lower: int, upper: int) -> None:
+    """Half a replica does not exist: the band holds the whole numbers inside, at least those beside the mean."""
+    cluster = make_cluster(
+        make_brokers([0, 1]), make_partitions([[n % 2] for n in range(partitions)], [1] * partitions)
+    )
+    found = bands(cluster, replace(OPEN, replicas_band=width))
+    assert found.lower[:, REPLICAS].tolist() == [lower, lower]
+    assert found.upper[:, REPLICAS].tolist() == [upper, upper]
+
+
+def test_brokers_outside_the_balance_have_no_band() -> None:
+    """One to empty may hold nothing, one that takes nothing keeps what it has, and the others share the rest."""
+    brokers = make_brokers([0, 0, 0, 0], draining=(2,), excluded=(3,))
+    partitions = make_partitions([[0], [1], [2], [3]], [10, 20, 30, 40])
+    found = bands(make_cluster(brokers, partitions), OPEN)
+    assert found.lower[:, DISK].tolist() == [15, 15, 0, 0]
+    assert found.upper[:, DISK].tolist() == [45, 45, 0, np.inf]
+
+
+def test_small_racks_are_filled_and_the_others_take_the_rest() -> None:
+    """A rack of one broker holds one replica of each partition at most; the mean of the other brokers is higher."""
+    partitions = make_partitions([[0, 1], [1, 2]], [10, 10])
+    found = bands(make_cluster(make_brokers([0, 1, 1]), partitions), OPEN)
+    assert (found.lower[:, DISK] * 2).tolist() == pytest.approx([20, 10, 10])
+
+
+def test_loads_of_leaders() -> None:
+    """The first replica leads: it sends what consumers read and one copy to each follower."""
+    partitions = make_partitions([[0, 1], [1, 0, 2]], [1, 1], [1, 2])
+    assert leader_loads(3, partitions.replicas, partitions).tolist() == [[1, 3], [1, 8], [0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("total", "weight", "low", "high", "shares"),
+    [
+        (10, [1, 1], [0, 0], [99, 99], [5, 5]),
+        (10, [1, 4], [0, 0], [99, 99], [2, 8]),
+        (10, [1, 1], [0, 0], [3, 99], [3, 7]),
+        (10, [1, 1], [8, 0], [99, 99], [8, 2]),
+        (10, [0, 1], [0, 0], [99, 99], [0, 10]),
+        (10, [1, 1], [0, 9], [3, 99], [1, 9]),
+        (12, [1, 1, 1], [0, 0, 0], [2, 4.5, 99], [2, 4.5, 5.5]),
+        (10, [1, 1], [0, 0], [3, 4], [3, 4]),
+        (10, [1, 1], [8, 8], [99, 99], [8, 8]),
+    ],
+)
+def test_pouring(total: float, weight: list[float], low: list[float], high: list[float], shares: list[float]) -> None:
+    """Shares go by weight, within their limits; what one can't hold goes to the others."""
+    poured = pour(total, *(np.array(x, dtype=np.float64) for x in (weight, low, high)))
+    assert poured.tolist() == pytest.approx(shares)
+
+
+def test_capacities_weigh_brokers_where_all_are_known() -> None:
+    """Twice the disk carries twice the load; networks weigh bytes in and leaders where each has one."""
+    brokers, all_ = make_brokers([0, 0, 0], draining=(2,)), np.array([True, True, False])
+    assert broker_weights(brokers, all_).tolist() == [[1, 1, 1], [1, 1, 1], [0, 0, 0]]
+    disks = with_capacities(brokers, [300, 100, -1])
+    assert broker_weights(disks, all_).tolist() == [[1.5, 1.5, 1.5], [0.5, 0.5, 0.5], [0, 0, 0]]
+    assert leader_weights(disks, all_).tolist() == [1.5, 0.5, 0]
+    networks = with_capacities(brokers, [300, 100, -1], network=[10, 30, -1])
+    assert broker_weights(networks, all_).tolist() == [[1.5, 1.5, 0.5], [0.5, 0.5, 1.5], [0, 0, 0]]
+    assert leader_weights(networks, all_).tolist() == [0.5, 1.5, 0]
+    assert broker_weights(with_capacities(brokers, [300, 0, 7]), all_)[:, DISK].tolist() == [1, 1, 0]
+    assert broker_weights(disks, np.zeros(3, dtype=bool)).tolist() == [[0, 0, 0]] * 3
+
+
+def test_what_is_outside_of_bands() -> None:
+    """Loads above count up, below down; outside of a band is told in mean loads, fullness by the fullest resource."""
+    lower, upper = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 0.0]]), np.array([[4.0, np.inf], [2.0, 10.0], [0.0, 0.0]])
+    limits = Bands(("a", "b"), lower, upper)
+    loads = np.array([[0.0, 5.0], [3.0, 12.0], [0.0, 0.0]])
+    assert excess(loads, limits).tolist() == [[-1, 0], [1, 2], [0, 0]]
+    assert outside(loads, limits, np.array([1.0, 4.0])).tolist() == [1, 1.5, 0]
+    assert fullness(loads, limits).tolist() == [0, 1.5, 0]
+    assert fullness(np.array([[2.0, 0.0], [1.0, 12.0], [0.0, 1.0]]), limits).tolist() == [0.5, 1.2, np.inf]
+
+
+def test_the_scale_is_the_mean_load_of_those_that_take_part() -> None:
+    """Nothing is divided by less than one, by brokers that leave, or by none."""
+    partitions = make_partitions([[0, 1], [1, 2]], [10, 30])
+    brokers = make_brokers([0, 0, 0], draining=(2,))
+    assert load_scale(brokers, demand_of(partitions)).tolist() == [2, 40, 1]
+    assert load_scale(make_brokers([0], draining=(0,)), demand_of(partitions)).tolist() == [4, 80, 1]
