@@ -29,7 +29,7 @@ def _instance(spark: SparkSession, keys: list[Key], replicas: list[int], *, fact
             0,
             factor or len(replicas),
             "free",
-            *[None] * 5,
+            *[None] * 6,
         )
         for c, t, p in keys
     ]
