@@ -1,6 +1,6 @@
 """The folders of a run: what an earlier attempt published is set aside, what is new is swapped in whole.
 
-A superseded folder keeps what takes its plan back where it was, and all else in a subfolder, so that nobody executes
+A superseded folder keeps what takes its plan back where it was; all else goes one folder down, so that nobody executes
 what the last attempt did not make.
 """
 
@@ -20,7 +20,7 @@ This plan is superseded: its run was started again. Do not execute it.
 
 Where a wave of it was executed or is under way, what takes it back is here, in its place:
 rollback*.json for kafka-reassign-partitions.sh, and the unthrottle scripts.
-The plan itself, with its runbook and report, is in {WITHDRAWN}/, for reading alone.
+The plan itself, with its runbook and report, is in folders {WITHDRAWN}, for reading alone.
 """
 
 
@@ -76,10 +76,9 @@ def _supersede(folder: Path) -> None:
 def _withdraw(folder: Path) -> None:
     (folder / NOTE).write_text(_TEXT, encoding="utf-8")
     for path in _files(folder):
-        place = path.relative_to(folder)
-        if place.parts[0] not in (NOTE, WITHDRAWN) and not path.name.startswith(_KEPT):
-            target = folder / WITHDRAWN / place
-            target.parent.mkdir(parents=True, exist_ok=True)
+        if path.name != NOTE and path.parent.name != WITHDRAWN and not path.name.startswith(_KEPT):
+            target = path.parent / WITHDRAWN / path.name
+            target.parent.mkdir(exist_ok=True)
             path.rename(target)
 
 
@@ -90,7 +89,9 @@ def _files(folder: Path) -> list[Path]:
 def _holds_all(old: Path, new: Path) -> bool:
     """Whether a superseded folder holds every document of a new one."""
     places = ((path, path.relative_to(new)) for path in _files(new))
-    return all(_same(path, old / place) or _same(path, old / WITHDRAWN / place) for path, place in places)
+    return all(
+        _same(path, old / place) or _same(path, old / place.parent / WITHDRAWN / place.name) for path, place in places
+    )
 
 
 def _same(one: Path, other: Path) -> bool:

@@ -1,12 +1,21 @@
 """Folders of a run: set aside, published, and what a killed run left of either."""
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from optimizer.folders import NOTE, WITHDRAWN, partial, set_aside, swap_in
+from setup.paths import HOME
 
-PLAN = {"reassignment.json": "1", "rollback.json": "2", "wave-01/unthrottle-careful.sh": "3", "runbook.md": "4"}
+PLAN = {
+    "reassignment.json": "1",
+    "rollback.json": "2",
+    "wave-01/unthrottle-careful.sh": "3",
+    "wave-01/throttle.json": "4",
+}
+GOLDEN = HOME / "tests" / "golden" / "small"
 
 
 def published(run: Path, cluster: str, documents: dict[str, str]) -> None:
@@ -26,8 +35,9 @@ def content(run: Path) -> dict[str, str]:
 
 def aside(name: str, documents: dict[str, str] = PLAN) -> dict[str, str]:
     """What a superseded folder holds."""
-    kept = ("rollback.json", "wave-01/unthrottle-careful.sh")
-    return {f"{name}/{path if path in kept else f'{WITHDRAWN}/{path}'}": text for path, text in documents.items()}
+    kept = ("rollback.json", "unthrottle-careful.sh")
+    places = ((Path(name, path), text) for path, text in documents.items())
+    return {str(p if p.name in kept else p.parent / WITHDRAWN / p.name): text for p, text in places}
 
 
 def test_what_is_published_again_is_as_it_was(tmp_path: Path) -> None:
@@ -37,6 +47,23 @@ def test_what_is_published_again_is_as_it_was(tmp_path: Path) -> None:
         assert content(tmp_path) == {f"a/{path}": text for path, text in PLAN.items()}
         set_aside(tmp_path)
         assert content(tmp_path) == aside("superseded-a-1")
+
+
+def test_what_takes_a_superseded_plan_back_can_be_run(tmp_path: Path) -> None:
+    """An unthrottle script finds the reassignment that it asks about where that has been set aside."""
+    published(tmp_path, "a", {"wave-01/reassignment.json": "{}", **_golden("wave-01/unthrottle-careful.sh")})
+    wave = tmp_path / "superseded-a-1" / "wave-01"
+    set_aside(tmp_path)
+    environ = {"PATH": os.environ["PATH"], "BOOTSTRAP": "h:1", "KAFKA_CONFIGS": "true", "KAFKA_REASSIGN": "true"}
+    command = ["sh", "-x", str(wave / "unthrottle-careful.sh")]
+    trace = subprocess.run(command, env=environ, capture_output=True, text=True, check=False).stderr
+    asked = [line.partition("document=")[2] for line in trace.splitlines() if line.startswith("+ document=")]
+    assert asked[-1] == str(wave / WITHDRAWN / "reassignment.json")
+    assert Path(asked[-1]).is_file()
+
+
+def _golden(name: str) -> dict[str, str]:
+    return {name: (GOLDEN / name).read_text(encoding="utf-8")}
 
 
 def test_another_plan_leaves_the_old_one_aside(tmp_path: Path) -> None:

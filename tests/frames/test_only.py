@@ -139,7 +139,7 @@ def test_what_waits_is_told(frames: Frames, only: str, left: set[str]) -> None:
 
 def test_such_plans_pass_the_audit_and_say_what_they_are(frames: Frames, spark: SparkSession) -> None:
     """The gate lets all four through, and each summary says in its second line that nothing else was asked."""
-    emit.gate(frames, planned.run_of(spark, SETTINGS))
+    assert emit.gate(frames, planned.run_of(spark, SETTINGS)) == {}
     texts = {row.path: row.content for row in frames["documents"].where("path LIKE '%summary.txt'").collect()}
     for only in ("drain", "racks", "demote"):
         said = {"drain": "brokers are emptied", "racks": "racks are mended", "demote": "brokers are demoted"}[only]

@@ -64,8 +64,8 @@ def planned(spark: SparkSession) -> Frames:
 def test_what_waits_is_left_and_the_rest_is_planned(spark: SparkSession, planned: Frames) -> None:
     """The plan passes both gates; the partition that is left has a finding, and the drain says why it is not done."""
     run = run_of(spark, SETTINGS)
-    plan.gate(planned, run)
-    emit.gate(planned, run)
+    assert plan.gate(planned, run) == {}
+    assert emit.gate(planned, run) == {}
     moved = {row.topic: (row.from_broker, row.to_broker) for row in planned["moves"].collect()}
     assert moved["a"] == (2, 3)
     assert "x" not in moved

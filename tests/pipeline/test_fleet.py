@@ -172,7 +172,8 @@ def test_a_refused_repeat_leaves_nothing_to_execute(three: Three) -> None:
     kept = {path for path in documents if Path(path).name.startswith(("rollback", "unthrottle"))}
     assert {"rollback.json", "wave-01/rollback.json", "wave-01/unthrottle-careful.sh"} <= kept
     expected = {f"superseded-fine-1/{path}": plan[f"fine/{path}"] for path in kept}
-    expected |= {f"superseded-fine-1/{WITHDRAWN}/{path}": plan[f"fine/{path}"] for path in documents - kept}
+    withdrawn = {path: Path("superseded-fine-1", path) for path in documents - kept}
+    expected |= {str(p.parent / WITHDRAWN / p.name): plan[f"fine/{path}"] for path, p in withdrawn.items()}
     found = {path: content for path, content in after.items() if path.startswith("superseded-fine-1/")}
     assert b"Do not execute it" in found.pop(f"superseded-fine-1/{NOTE}")
     assert found == expected

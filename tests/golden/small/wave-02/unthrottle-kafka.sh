@@ -12,7 +12,10 @@ set -u
 : "${BOOTSTRAP:?set BOOTSTRAP to host:port of a broker}"
 configs=${KAFKA_CONFIGS:-kafka-configs.sh}
 reassign=${KAFKA_REASSIGN:-$(printf '%s\n' "$configs" | sed 's/kafka-configs\([^/]*\)$/kafka-reassign-partitions\1/')}
-document=$(dirname -- "$0")/reassignment.json
+here=$(dirname -- "$0")
+document=$here/reassignment.json
+# Where the plan is superseded, its reassignment is set aside.
+[ -f "$document" ] || document=$here/not-to-be-executed/reassignment.json
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
