@@ -23,8 +23,7 @@ UNREGISTER = "drain it (--drain 3), execute that plan, and then unregister it: k
 def test_a_broker_that_does_not_live_is_mended_where_it_is_emptied(
     state: str, after: list[list[int]], when: str, told: str, remedy: str
 ) -> None:
-    """The words before only are said where no replica stays on it; a fenced one that never comes back is drained first, then
-    unregistered."""
+    """Mended is where no replica stays on it; a fenced one that never comes back is drained, then unregistered."""
     brokers = replace(make_brokers([0, 1, 2, 0]), state=("alive", "alive", "alive", state))
     (found,) = broker_findings(brokers, np.array(after))
     assert (found.rule, found.subject, found.when) == (f"{state}_broker", "broker 3", when)
