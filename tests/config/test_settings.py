@@ -57,7 +57,7 @@ def test_default_file_says_what_the_code_defaults_to() -> None:
             {
                 "clusters": [
                     {"id": "a", "input": "x", "only": "demote"},
-                    {"id": "b", "input": "y", "demote_brokers": [3]},
+                    {"id": "b", "input": "y", "only": "demote", "demote_brokers": [3]},
                 ]
             },
             r"only = 'demote' is not usable: no broker of \['a'\] is to be demoted: name some by --demote or",
