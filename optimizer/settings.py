@@ -272,7 +272,7 @@ class Settings:
             check_patterns(where, [asked.topics for asked in factors], "with one factor")
 
     def _check_only(self) -> None:
-        """Refuse a plan of nothing but what nobody asks for, by each cluster alone: the others may be left out later."""
+        """Refuse a plan of nothing but what nobody asks for; each cluster by itself, for a run may lose the others."""
         only, demoted = self.only(), self.brokers_listed("demote_brokers")
         idle = [c for c, what in only.items() if what == DEMOTE and not demoted[c]]
         if idle:
