@@ -272,11 +272,11 @@ class Settings:
             check_patterns(where, [asked.topics for asked in factors], "with one factor")
 
     def _check_only(self) -> None:
-        """Refuse a plan of nothing but what nobody asks for."""
-        only = self.only()
-        demoting = [c for c, what in only.items() if what == DEMOTE]
-        if demoting and not any(self.brokers_listed("demote_brokers")[c] for c in demoting):
-            refuse("only", DEMOTE, f"no broker of {demoting} is to be demoted: name some by --demote or demote_brokers")
+        """Refuse a plan of nothing but what nobody asks for; each cluster by itself, for a run may lose the others."""
+        only, demoted = self.only(), self.brokers_listed("demote_brokers")
+        idle = [c for c, what in only.items() if what == DEMOTE and not demoted[c]]
+        if idle:
+            refuse("only", DEMOTE, f"no broker of {idle} is to be demoted: name some by --demote or demote_brokers")
         if RACKS in only.values() and self.policy.rack_policy == "none":
             refuse("only", RACKS, 'rack_policy = "none" asks nothing of the racks: take one of the two out')
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 from optimizer.settings import NO_LIMIT, ClusterInput, Settings
 from optimizer.topic_wishes import Pin
@@ -74,5 +73,5 @@ def _kept_out(settings: Settings, cluster_id: str) -> Iterator[str]:
 
 def _place(cluster: ClusterInput) -> str:
     """Names that may be shown: never what a client configuration holds."""
-    folder = PurePosixPath(cluster.input).name if cluster.input else ""
+    folder = cluster.input.rstrip("/").rpartition("/")[2]
     return " and ".join(filter(None, (folder, cluster.bootstrap_servers)))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from optimizer.emit.model import NOT_LIVING, ClusterPlan
 from optimizer.settings import DEMOTE, DRAIN, LEADERS, RACKS
@@ -152,8 +153,9 @@ def _limits(plan: ClusterPlan) -> Iterator[Goal]:
 
 def origin(plan: ClusterPlan) -> str:
     """When the cluster was read, its release, and from what, in one sentence."""
-    times = sorted(str(row["captured_at"])[:16].replace("T", " ") for row in plan.sources if row["captured_at"])
-    when = " to ".join(dict.fromkeys((times[0], times[-1]))) + " UTC" if times else "unknown time"
+    times = [row["captured_at"] for row in plan.sources if row["captured_at"] is not None]
+    ends = [f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M}" for at in (min(times), max(times))] if times else []
+    when = " to ".join(dict.fromkeys(ends)) + " UTC" if times else "unknown time"
     version = f"Kafka {plan.asked.kafka_version}" if plan.asked.kafka_version else "Kafka version not told"
     names = [f"{row['source']} {row['records']:,}" for row in plan.sources]
     more = f" and {len(names) - _SOURCES} more" if len(names) > _SOURCES else ""

@@ -44,7 +44,7 @@ class ClusterPlan:
     input_findings : sequence of rows
         What was left out of the input, contradicts or is broken there; the worst first, and last what is noted.
     sources : sequence of rows
-        What was read.
+        Of ``sources``: what was read, with ``captured_at`` in seconds of Unix time.
     """
 
     cluster_id: str

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from pyspark.sql import functions as F
 
 from optimizer import folders
 from optimizer.emit.asked import asked_of
@@ -92,7 +93,9 @@ def build(inputs: Frames, run: Run) -> Frames:
     """The table ``documents``."""
     log_dirs = inputs["instance"].select("cluster_id", "topic", "partition", "log_dirs")
     changed = inputs["plan"].filter("is_changed").join(log_dirs, ["cluster_id", "topic", "partition"], "left")
-    used = {name: inputs[name] for name in READS if name not in ("plan", "instance")} | {"plan": changed}
+    read = inputs["sources"].withColumn("captured_at", F.unix_seconds("captured_at"))
+    kept = {name: inputs[name] for name in READS if name not in ("plan", "instance", "sources")}
+    used = {**kept, "plan": changed, "sources": read}
     settings = run.settings
 
     def of_cluster(group: pd.DataFrame) -> pd.DataFrame:
