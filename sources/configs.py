@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 
 from sources.record import Record, malformed
-from sources.text import lines_of
+from sources.text import ELISION, lines_of
 
 EXPECTED = "kafka-configs.sh --describe"
 REMEDY = "supply the tool's output with its line 'Dynamic configs for broker N are:'"
@@ -30,7 +30,8 @@ _OTHER = re.compile(
     r"[\s>#]*(?:Dynamic|All|Default|Quota) configs for (?:the )?(?:<?default>? )?"
     r"(?:user|client|ip|group|broker-logger|controller).* are:?\s*.*"
 )
-_TWO_IN_ONE = re.compile(r" sensitive=(?:true|false) synonyms=\{[^}]*\}\s*\S.* sensitive=")
+_MARK = r" sensitive=(?:true|false) synonyms="
+_TWO_IN_ONE = re.compile(rf"{_MARK}(?:\{{[^}}]*\}}\s*\S.* sensitive=|.*{_MARK})")
 _HEADING = re.compile(r"[\s>#]*(?:(?:Dynamic|All|Default|Quota) configs for|Configs for (?:topic|broker))\b")
 _VALUE = re.compile(r"\s+\S.*|[A-Za-z][\w.-]*=.*")
 _OLD = re.compile(
@@ -59,9 +60,10 @@ def parse(text: str) -> Iterator[Record]:
     """One record a config."""
     lines = lines_of(text)
     entity: tuple[str, str] | None = None
-    known, index = False, 0
+    known, inside, index = False, False, 0
     while index < len(lines):
         line, used = lines[index], 1
+        is_ours = True
         if (heading := _NEW.fullmatch(line)) is not None:
             entity, known = _entity(heading), True
         elif "onfigs for " in line and _OLD.match(line):
@@ -77,8 +79,17 @@ def parse(text: str) -> Iterator[Record]:
             yield _fault(index, line, "a heading or a config that is cut off or damaged")
             entity, known = (None, False) if _HEADING.match(line) else (entity, known)
         elif line.strip():
+            is_ours = False
+            if ELISION.match(line) and (inside or _is_ours(lines[index + 1 : index + 2])):
+                yield _fault(index, line, "lines were left out here ('...'), so configs are missing")
             entity, known = None, False
+        inside = is_ours
         index += used
+
+
+def _is_ours(lines: list[str]) -> bool:
+    """Whether a line is of this tool."""
+    return any(_HEADING.match(line) or " sensitive=" in line for line in lines)
 
 
 def _entity(heading: re.Match[str]) -> tuple[str, str] | None:

@@ -26,7 +26,7 @@ _BOUNDARY = re.compile(r"\n(?=[ \t]*(?:```|\$ |Topic: ?\S|Current partition|Prop
 _OURS = re.compile(
     r"(?:listener_security_protocol_map|logDirs?|replicas|brokerCapacities|endpoints|jmx_port|controllerid)\"?\s*:"
 )
-_UNMISTAKABLE = re.compile(r'"(?:logDirs?|brokerCapacities|jmx_port|controllerid|originating_broker)"\s*:')
+_UNMISTAKABLE = re.compile(r'"(?:logDirs?|isFuture|brokerCapacities|jmx_port|controllerid|originating_broker)"\s*:')
 _CONTEXT = 400
 
 

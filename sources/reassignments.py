@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from sources.record import Record, malformed
-from sources.text import broker_ids, lines_of, topic_partition
+from sources.text import ELISION, broker_ids, lines_of, topic_partition
 
 EXPECTED = "kafka-reassign-partitions.sh --list"
 REMEDY = "supply the tool's output as it was printed, whole"
@@ -36,7 +36,7 @@ def parse(text: str) -> Iterator[Record]:
     for number, line in enumerate(lines_of(text), 1):
         heading = _HEADING in line
         listed = ": repl" in line and (heading or _LOOKS_LIKE.fullmatch(line) is not None)
-        if listed or (inside and _DAMAGED.fullmatch(line)):
+        if listed or (inside and (_DAMAGED.fullmatch(line) or ELISION.match(line))):
             yield _record(number, line)
         inside = listed or heading
 

@@ -11,6 +11,8 @@ from typing import TypeGuard
 
 _INTEGER = re.compile(r"-?[0-9]{1,40}")
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+# Somebody left lines out here, and said so.
+ELISION = re.compile(r"[\s>#]*[\[(<]?(?:\.\.\.|…)")
 _TOPIC_PARTITION = re.compile(r"(.*)-([0-9]{1,10})", re.DOTALL)
 
 

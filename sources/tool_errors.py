@@ -21,12 +21,24 @@ _ERROR = re.compile(
     r"|(?:Caused by: )?(?:[a-z][\w$]*\.)+[\w$]*(?:Exception|Error)(?::\s|\s*$)"
     rf"|\[{_TIME}\] (?:ERROR|FATAL) "
     rf"|{_TIME} (?:\[[^\]]*\] )?(?:ERROR|FATAL)\b"
+    r"|[\s>#]*\s+at (?:[\w$]+\.)+[\w$<>]+\([^()]*\)\s*$"
     r"|Timed out waiting for a node assignment"
     r"|command terminated with exit code [1-9]"
     r"|(?:-?\w*sh: )?(?:line \d+: )?\S*kafka-[a-z-]+(?:\.sh)?: (?:command )?(?:not found|No such file or directory)"
     r")"
 )
-_WORDS = ("rror", "ERROR", "FATAL", "xception", "Timed out", "terminated with", "not found", "No such file")
+_WORDS = (
+    "\tat ",
+    "  at ",
+    "rror",
+    "ERROR",
+    "FATAL",
+    "xception",
+    "Timed out",
+    "terminated with",
+    "not found",
+    "No such file",
+)
 _GOES_WITH = re.compile(r"\s+at \S+\(|\s+\.\.\. \d+ more|[\s>#]*Caused by: |\s*\(\S+\)\s*$")
 
 

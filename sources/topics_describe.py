@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from sources.record import Record, malformed
-from sources.text import broker_ids, integer, lines_of, topic_fault
+from sources.text import ELISION, broker_ids, integer, lines_of, topic_fault
 
 EXPECTED = "kafka-topics.sh --describe"
 REMEDY = "supply the tool's output as it was printed, whole"
@@ -25,7 +25,6 @@ _LABEL = re.compile(
 )
 _MARKED = re.compile(r"\s+MarkedForDeletion:\s*true\s*$")
 _OLDEST = re.compile(r"\b(topic|partition|leader|replicas|isr): ")
-_ELISION = re.compile(r"[\s>#]*[\[(<]?(?:\.\.\.|…)")
 _CONFIG_TOKEN = re.compile(r"\s*[^\s$`{|>#]\S*=\S*\s*")
 _NOTHING = re.compile(r"^N/A$")
 # Where the broker does not know them; Confluent garbles the end of such a line.
@@ -53,7 +52,7 @@ def parse(text: str) -> Iterator[Record]:
         used, record = 1, None
         if "artition:" in line or "opic:" in line:
             used, record = _read(lines, index)
-        elif inside and _ELISION.match(line):
+        elif inside and ELISION.match(line):
             record = _fault(index, line, "lines were left out here ('...'), so partitions are missing")
         if record is None and _is_damaged(line, inside=inside or _is_partition(lines, index + 1)):
             record = _fault(index, line, "the line of a topic or a partition is cut off or damaged")

@@ -1,46 +1,79 @@
-"""``python -m benchmarks.fuzz inputs|clusters --count N --seed N``: figures, and what was found."""
+"""``python -m benchmarks.fuzz inputs|clusters|fleet --count N --seed N``: figures, and what was found.
+
+The exit code is 1 where something was found that must not be.
+"""
 
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from benchmarks.fuzz.inputs import BAD, Case, cases
+from benchmarks.fuzz import clusters, inputs
+
+COUNTS = {"inputs": 20_000, "clusters": 5_000, "fleet": 48}
 
 
-def changed_lines(case: Case) -> str:
+def changed_lines(case: inputs.Case) -> str:
     """The first lines that differ."""
     before, after = case.before.splitlines(), case.after.splitlines()
     at = next((i for i, (one, other) in enumerate(zip(before, after, strict=False)) if one != other), len(after))
     return f"    was {before[at : at + 2]!r:.300}\n    is  {after[at : at + 2]!r:.300}"
 
 
-def inputs(count: int, seed: int) -> int:
+def of_inputs(count: int, seed: int) -> int:
     """Read mutated folders; show verdicts by way, and an example of each class that must not be."""
     verdicts: dict[str, Counter[str]] = {}
-    bad: dict[tuple[str, ...], list[Case]] = {}
-    for case in cases(count, seed):
+    bad: dict[tuple[str, ...], list[inputs.Case]] = {}
+    for case in inputs.cases(count, seed):
         verdicts.setdefault(case.way, Counter())[case.verdict] += 1
-        if case.verdict in BAD:
+        if case.verdict in inputs.BAD:
             bad.setdefault((case.verdict, case.way, case.file, *case.lost), []).append(case)
     names = sorted({name for found in verdicts.values() for name in found})
-    total = sum(verdicts.values(), Counter())
     print(f"{'':16}" + "".join(f"{name:>10}" for name in names))
-    for way, found in {**verdicts, "all": total}.items():
+    for way, found in {**verdicts, "all": sum(verdicts.values(), Counter[str]())}.items():
         print(f"{way:16}" + "".join(f"{found[name]:10}" for name in names))
     for key, some in sorted(bad.items()):
         print(f"\n{len(some)} x {' '.join(key)}\n{changed_lines(min(some, key=lambda case: len(case.after)))}")
     return int(bool(bad))
 
 
+def of_clusters(count: int, seed: int) -> int:
+    """Plan odd clusters; show each that is not fine, as it comes."""
+    verdicts, searched, seconds = Counter[str](), 0, 0.0
+    for case in clusters.cases(count, seed):
+        verdicts[case.verdict] += 1
+        searched, seconds = searched + case.searched, seconds + case.seconds
+        if case.verdict != clusters.FINE:
+            print(f"cluster {case.seed}: {case.verdict}: {'; '.join(case.details)}", flush=True)
+    told = ", ".join(f"{n} {verdict}" for verdict, n in sorted(verdicts.items()))
+    print(f"{told}; against all placements: {searched}; {seconds:.0f} CPU-s")
+    return int(any(verdicts[verdict] for verdict in clusters.BAD))
+
+
+def of_fleet(count: int, seed: int) -> int:
+    """Judge contradicting folders in one run of Spark; show those that break no rule."""
+    from benchmarks.fuzz import fleet
+
+    found = list(fleet.contradictions(count, seed))
+    with fleet.local_session() as spark:
+        silent = fleet.untold(spark, found)
+    for one in silent:
+        print(f"{one.case.way} {one.case.file}: {' '.join(one.case.lost)}\n{changed_lines(one.case)}")
+    print(f"{len(found)} folders whose sources contradict each other, {len(silent)} break no rule")
+    return int(bool(silent))
+
+
+RUNS: Mapping[str, Callable[[int, int], int]] = {"inputs": of_inputs, "clusters": of_clusters, "fleet": of_fleet}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Read the options and run."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fuzz")
-    parser.add_argument("what", choices=("inputs",))
-    parser.add_argument("--count", type=int, default=20_000)
+    parser.add_argument("what", choices=RUNS)
+    parser.add_argument("--count", type=int, help="20,000 inputs, 5,000 clusters, 48 folders of a fleet if not given")
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args(arguments)
-    return inputs(asked.count, asked.seed)
+    return RUNS[asked.what](asked.count or COUNTS[asked.what], asked.seed)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,11 @@ clusters are judged in one run: nothing but Spark's own work is the same for two
 """
 
 import json
+import os
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -16,10 +19,14 @@ from pyspark.sql import SparkSession
 from benchmarks.fuzz.folders import folder
 from benchmarks.fuzz.inputs import CROSSED, Case, cases, read
 from optimizer.frames import validate
+from optimizer.session import session
 from optimizer.settings import ClusterInput, Settings
 from optimizer.stages import Run
 from schemas.bronze import BRONZE_METRICS, BRONZE_RECORDS
 from schemas.table import small_frame
+from setup.jars import DELTA
+from setup.java import spark_java
+from setup.paths import HOME
 from sources.record import Record
 
 CAPTURED_AT = datetime(2026, 1, 31, 2, tzinfo=UTC)
@@ -34,6 +41,25 @@ class Contradiction:
     case: Case
     records: Sequence[Record]
     whole: Sequence[Record]
+
+
+@contextmanager
+def local_session() -> Iterator[SparkSession]:
+    """A Spark of two threads, with the environment that ``spark-submit.sh`` prepares."""
+    os.environ |= spark_java() | {
+        "BALLAST_HOME": str(HOME),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": str(HOME),
+        "SPARK_CONF_DIR": str(HOME / "conf"),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    builder = SparkSession.builder.master("local[2]").appName("fuzz").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.jars", ",".join(str(jar) for jar in sorted(DELTA.folder.glob("*.jar"))))
+    spark = session(builder.config("spark.sql.shuffle.partitions", "2").config("spark.driver.memory", "2g"))
+    try:
+        yield spark
+    finally:
+        spark.stop()
 
 
 def contradictions(count: int, seed: int) -> Iterator[Contradiction]:

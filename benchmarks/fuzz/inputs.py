@@ -54,11 +54,8 @@ _TRACES = {
     "reassignment": re.compile(r": replicas:"),
     "capacity": re.compile(r'"brokerId"|^\d+;', re.MULTILINE),
 }
-_ERROR = re.compile(r"Error while executing|\bERROR\b|^Exception in thread", re.MULTILINE)
-# What says by itself that something is missing, wherever it stands: a tool's error, lines that somebody left out.
-_ADMITS = re.compile(
-    r"Error while executing|\bERROR\b|^Exception in thread|^\s*at org\.apache|\.\.\.|\u2026", re.MULTILINE
-)
+_ERROR = re.compile(r"Error while executing|\bERROR\b|^Exception in thread|^\s*at org\.apache", re.MULTILINE)
+_DOTS = re.compile(r"\[?(?:\.\.\.|\u2026)\]?")
 
 
 @dataclass(frozen=True)
@@ -141,7 +138,16 @@ def _twice(found: Found) -> set[str]:
 def _is_traceless(kind: str, content: bytes, found: Found) -> bool:
     """Whether a file holds no more traces of a kind than were read."""
     text = content.decode("utf-8", "replace")
-    return not _ADMITS.search(text) and len(_TRACES[kind].findall(text)) <= found[kind].total()
+    return not _admits(text) and len(_TRACES[kind].findall(text)) <= found[kind].total()
+
+
+def _admits(text: str) -> bool:
+    """Whether a text says itself that something is missing: a tool's error, or dots beside a line of an input."""
+    if _ERROR.search(text):
+        return True
+    lines = text.splitlines()
+    beside = (line for i, dots in enumerate(lines) if _DOTS.fullmatch(dots) for line in lines[max(i - 1, 0) : i + 2])
+    return any(trace.search(line) for line in beside for trace in _TRACES.values())
 
 
 def judge(name: str, content: bytes, others: Sequence[Record], whole: Folder) -> tuple[str, tuple[str, ...]]:

@@ -72,3 +72,40 @@ def test_no_damage_of_a_line_is_silent(name: str, damage: object) -> None:
         expected, _ = told("\n".join(whole) + "\n")
         found, faults = told("\n".join(damaged) + ("" if damage is ended else "\n"))
         assert faults or not expected - found, damaged
+
+
+ENTRY = "  r=1 sensitive=false synonyms={}"
+ELIDED = [
+    pytest.param(f"Dynamic configs for topic a are:\n{ENTRY}\n...\n{ENTRY}\n", 3, id="below an entry"),
+    pytest.param("Configs for topic 'a' are r=1\n[...]\n", 2, id="below the old form"),
+    pytest.param(f"\u2026\nDynamic configs for topic a are:\n{ENTRY}\n", 1, id="above a heading"),
+    pytest.param("Current partition reassignments:\n[...]\n", 2, id="in place of the list"),
+    pytest.param("Current partition reassignments:\nt-0: replicas: 1,2. adding: 2.\n...\n", 3, id="at its end"),
+]
+
+
+@pytest.mark.parametrize(("text", "line"), ELIDED)
+def test_lines_that_were_left_out_are_refused(text: str, line: int) -> None:
+    """Where somebody put dots in the place of lines, what they held is missing."""
+    assert line in [record.line for record in parse_any(text, name="x") if record.kind == "malformed"]
+
+
+def test_configs_below_left_out_lines_belong_to_nobody() -> None:
+    """The heading that they stood below may be among the lines that were left out."""
+    text = f"Dynamic configs for topic a are:\n{ENTRY}\n...\n{ENTRY}\n"
+    assert [record.line for record in parse_any(text, name="x") if record.kind == "config"] == [2]
+
+
+TOPIC = f"Dynamic configs for topic a are:\n{ENTRY}\n"
+LEFT = [
+    pytest.param(f"{TOPIC}\tat a.b.C.main(C.java:8)\n", id="the end of a trace"),
+    pytest.param(f"{TOPIC}{ENTRY[:-2]}{{Xsync=1 sensitive=false synonyms={{}}\n", id="two configs in one"),
+    pytest.param(f'  "isFuture": false\n  }}\n ]\n}}\n\n{TOPIC}', id="the end of JSON"),
+]
+
+
+@pytest.mark.parametrize("text", LEFT)
+def test_what_is_left_of_an_output_is_told(text: str) -> None:
+    """A piece of something that only a tool prints is never passed over, though the rest can be read."""
+    records = parse_any(text, name="x")
+    assert {record.kind for record in records} >= {"malformed"}
