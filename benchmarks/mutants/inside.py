@@ -102,8 +102,6 @@ class _Plugin:
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """A file that can't be imported counts as a failure of it."""
-        if report.when == "call":
-            self._outcome.calls[report.nodeid] = report.duration
         if report.failed:
             self._outcome.failures.append(report.nodeid)
 
@@ -135,7 +133,13 @@ class _Plugin:
 
 
 def run(root: Path, request: Request, told: Path) -> Outcome:
-    """Run the tests; our modules are imported anew, nothing of Hypothesis is left to chance or kept."""
+    """Run the tests; our modules are imported anew, nothing of Hypothesis is left to chance or kept.
+
+    Parameters
+    ----------
+    told : Path
+        File in which this process, and Spark's workers, find the mutant.
+    """
     forget_ours(root)
     phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
     hypothesis.settings.register_profile("mutants", derandomize=True, database=None, deadline=None, phases=phases)

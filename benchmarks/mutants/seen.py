@@ -20,6 +20,7 @@ _WITH_SPARK = (
     *("tests/frames/test_ingest.py", "tests/frames/test_validate.py", "tests/frames/test_emit.py"),
     *("tests/sources/test_kafka_live.py", "tests/kafka_rules/test_baseline_frame.py"),
 )
+_WATCHED_BY = ("benchmarks/mutants/inside.py", "benchmarks/mutants/lines.py")
 # Longer tests are of speed or of many plans: they would take most of the time and tell little of one line.
 _LONGEST_SECONDS = 15.0
 # What is not near a mutant is run for no longer than this.
@@ -81,7 +82,7 @@ def files_of_tests(root: Path, modules: Iterable[str], *, needs_spark: bool) -> 
 
 def measure(root: Path, file: str, cache: Path, runner: Runner, *, needs_spark: bool) -> Measured:
     """Run a file of tests with every line watched, unless that has been done; failures are of no use and left out."""
-    key = digest(root, [*code_files(root), *_helpers(root), file]) + ("-spark" if needs_spark else "")
+    key = digest(root, [*code_files(root), *_helpers(root), file, *_WATCHED_BY]) + ("-spark" if needs_spark else "")
     kept = cache / f"{file.replace('/', '.')}-{key}.json"
     if not kept.exists():
         outcome = runner(Request([file], needs_spark, watched=list(CODE)))

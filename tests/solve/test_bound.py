@@ -39,7 +39,13 @@ def test_what_is_above_leaves_and_what_is_below_arrives(loads: tuple[float, ...]
 
 @pytest.mark.parametrize(
     ("loads", "prices"),
-    [((100, 40, 40), [1, 0, 0]), ((60, 10, 5), [0, -1, -1]), ((60, 20, 40), [1, 0, 0]), ((50, 30, 40), [0, 0, 0])],
+    [
+        ((100, 40, 40), [1, 0, 0]),
+        ((60, 10, 5), [0, -1, -1]),
+        ((60, 20, 40), [1, 0, 0]),
+        ((50, 30, 40), [0, 0, 0]),
+        ((50, 29, 40), [0, -1, 0]),
+    ],
 )
 def test_prices_of_the_flow(loads: tuple[float, ...], prices: list[float]) -> None:
     """The side that moves more bytes has the prices: 1 above the band, else -1 below it; other resources have none."""

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from optimizer.solve.racks import (
+    busiest_share,
     hosting_rack_sizes,
     live_rack_sizes,
     rack_caps,
@@ -42,6 +43,15 @@ def test_a_cap_is_the_least_with_which_all_replicas_have_a_place(
     """Small racks raise the cap; hosts that take nothing count only where those that accept are too few."""
     found = rack_caps(np.array([factor, 1, factor]), np.array(sizes, dtype=int), np.array(hosts, dtype=int))
     assert found.tolist() == [cap, 1, cap]
+
+
+@pytest.mark.parametrize(
+    ("factor", "sizes", "share"),
+    [(3, [3, 3, 3], 1 / 3), (2, [1, 4, 4], 2 / 9), (3, [1, 4, 4], 1), (2, [0, 4, 4], 1 / 4), (4, [1, 2], 1)],
+)
+def test_the_share_of_the_busiest_broker(factor: int, sizes: list[int], share: float) -> None:
+    """Small racks, also those of one broker, take what they can; empty ones nothing; nobody holds more than one."""
+    assert busiest_share(factor, np.array(sizes)) == pytest.approx(share)
 
 
 @pytest.mark.parametrize(
