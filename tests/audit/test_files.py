@@ -182,7 +182,7 @@ def _details(files: list[AuditFile]) -> str:
 def test_lists_of_too_many_topics_are_caught(topics: int, broken: bool) -> None:
     """Lists of 5,000 topics can be set in one request, of one more they can't."""
     name = "leader.replication.throttled.replicas"
-    more = "".join(f"\nconfigs topics 'x{i}' --add-config '{name}=0:1'" for i in range(topics - 2))
+    more = "".join(f"\nconfigs topics 'x{i}' --add-config '{name}=0:1'" for i in range(topics - 3))
     assert ("Kafka takes 5000 in one request" in _details(changed(SCRIPT, lambda text: text + more))) is broken
 
 
