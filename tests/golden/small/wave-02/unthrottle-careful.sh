@@ -99,7 +99,7 @@ if [ "${FORCE:-0}" != 1 ]; then
   fi
   sed -n 's/^\([^ ]*-[0-9][0-9]*\): replicas: .*/\1/p' "$work/out" >"$work/running"
   if [ -s "$work/running" ]; then
-    tr '{' '\n' <"$document" | sed -n 's/^"topic":"\([^"]*\)","partition":\([0-9]*\),.*/\1-\2/p' >"$work/wave"
+    cat "$document" 2>/dev/null | tr '{' '\n' | sed -n 's/^"topic":"\([^"]*\)","partition":\([0-9]*\),.*/\1-\2/p' >"$work/wave"
     awk 'FILENAME == ARGV[1] { of[$1] = 1; next }
       { print "still being reassigned, " ($1 in of ? "" : "not ") "of wave 2: " $1 }' \
       "$work/wave" "$work/running" >&2
@@ -112,7 +112,8 @@ look
 compare
 # All rates of brokers that live, and all lists of the wave's topics, in one process. It also takes off what was set
 # before; what it can't do, and what is put back, follows. A broker that does not answer would hold it up for a minute.
-if [ "$(grep -c '^alter ' "$work/left")" -gt 3 ] && ! grep -q '^owed ' "$work/left"; then
+# Where a newer run has put this folder aside the document is gone, and all is done one by one.
+if [ -e "$document" ] && [ "$(grep -c '^alter ' "$work/left")" -gt 3 ] && ! grep -q '^owed ' "$work/left"; then
   tool "$reassign" --reassignment-json-file "$document" --verify || echo "--verify failed, going on: $(reason)" >&2
   look
   compare
