@@ -172,3 +172,29 @@ def test_a_list_over_kafkas_limit_is_caught(characters: int, broken: bool) -> No
     assert len(value) == characters
     rules = {violation.rule for violation in violations(changed(SCRIPT, swap(f"[{known}]", f"[{value}]")))}
     assert ("throttle_value" in rules) is broken
+
+
+def _details(files: list[AuditFile]) -> str:
+    return "\n".join(violation.detail for violation in violations(files))
+
+
+@pytest.mark.parametrize(("topics", "broken"), [(5_000, False), (5_001, True)])
+def test_lists_of_too_many_topics_are_caught(topics: int, broken: bool) -> None:
+    """Lists of 5,000 topics can be set in one request, of one more they can't."""
+    name = "leader.replication.throttled.replicas"
+    more = "".join(f"\nconfigs topics 'x{i}' --add-config '{name}=0:1'" for i in range(topics - 3))
+    assert ("Kafka takes 5000 in one request" in _details(changed(SCRIPT, lambda text: text + more))) is broken
+
+
+@pytest.mark.parametrize(("size", "broken"), [(128 * 1024 - 1, False), (128 * 1024, True)])
+def test_an_argument_that_starts_no_process_is_caught(size: int, broken: bool) -> None:
+    """An argument of a script has less than 128 KiB."""
+    argument = "leader.replication.throttled.replicas=".ljust(size, "1")
+    line = f"\nconfigs topics 'x' --add-config '{argument}'"
+    assert ("a process takes 131071" in _details(changed(SCRIPT, lambda text: text + line))) is broken
+
+
+def test_an_election_of_a_dead_broker_is_caught() -> None:
+    """A partition that waits for the election of a replica which does not live is named."""
+    files = [replace(file, content=file.content.replace("[2,1]", "[8,1]")) for file in FILES]
+    assert "the first replica 8 does not live" in _details(files)

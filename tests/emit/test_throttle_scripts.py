@@ -140,6 +140,20 @@ def test_a_deleted_topic_is_no_obstacle(fake: Fake) -> None:
     assert fake.throttles == FOUND
 
 
+def test_a_folder_that_was_put_aside_is_enough(fake: Fake) -> None:
+    """Without the reassignment beside it the script does the same, one by one, and says nothing of it."""
+    (fake.home / "c/wave-01/reassignment.json").unlink()
+    fake.set(CAREFUL)
+    fake.state["running"] = ["stays-1"]
+    refused = fake.run("unthrottle-careful.sh")
+    assert (refused.returncode, refused.stderr.count("still being reassigned")) == (4, 1)
+    assert len(refused.stderr.splitlines()) == 2
+    fake.state["running"] = []
+    result = fake.run("unthrottle-careful.sh")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert fake.throttles == FOUND
+
+
 def test_the_rate_of_a_dead_broker_is_owed(fake: Fake) -> None:
     """All else is taken off, the rate of the broker that does not answer is named, and no --verify waits for it."""
     fake.set(CAREFUL)
