@@ -37,7 +37,6 @@ WRITERS = {
     "quality_results": "validate",
     "sources": "validate",
     "input_findings": "validate",
-    "sources": "validate",
     "instance": "snapshot",
     "instance_brokers": "snapshot",
     "baseline": "baseline",

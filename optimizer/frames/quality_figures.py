@@ -12,6 +12,13 @@ _UNREAD = {
     "tool_errors": "run the tool again: it stopped before its end",
     "wishes": "give the cluster's state: kafka-topics.sh --describe, and kafka-reassign-partitions.sh --list",
 }
+# Figures that count partitions or topics of rows that break a rule which alone stops nothing.
+FIGURES_OF_RULES = {
+    "log_is_described": "undescribed_partitions",
+    "configured_topic_described": "undescribed_topics",
+    "log_is_placed": "misplaced_partitions",
+    "replica_has_log": "misplaced_partitions",
+}
 _SOME_ARE_FINE = 2  # Topics come and go between two tools: so many may differ on a cluster of any size.
 _CONTRADICTING = (
     "take all outputs at one time, of one cluster, as a user that may describe every topic; [quality] "

@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from optimizer.errors import QualityGateFailed
@@ -17,22 +17,17 @@ from optimizer.frames.checks import Judged
 from optimizer.frames.input_findings import summed_up
 from optimizer.frames.measures import Counted, measured
 from optimizer.frames.metrics import from_records, partition_rates, resolve_topics
+from optimizer.frames.refusal import refusals
 from optimizer.frames.rules import set_aside
 from optimizer.frames.sources_read import sources_read
 from optimizer.frames.typed import typed
 from optimizer.settings import Settings
 from optimizer.stages import Frames, Refusals, Run
-from optimizer.units import plural
 from schemas.bronze import INPUT_FINDINGS, QUALITY_RESULTS, QUARANTINE
 from schemas.silver import BROKERS, LOG_DIRS, PARTITION_LOAD, REPLICAS, THROTTLES_FOUND, TOPICS
 from schemas.table import Table, conform, small_frame
-from sources.detect import RULE as KNOWN_FORMAT_RULE
 
 _AT_ONCE = 3
-_EXAMPLES = 5
-_LISTED = 20
-# Lines and whole files that were not read; a file of an unknown kind is no error, but may be what is missing.
-_UNREAD = f"kind = 'malformed' AND (severity = 'error' OR rule = '{KNOWN_FORMAT_RULE}')"
 
 
 @dataclass(frozen=True)
@@ -173,57 +168,15 @@ def _quarantine(frames: Sequence[DataFrame]) -> DataFrame:
 def gate(frames: Frames, run: Run) -> Refusals:
     """Clusters of which a critical expectation failed.
 
-    Each names what could not be read, then every failed rule with count, examples and remedy.
+    Each names what could not be read, then every cause with count, examples and remedy, then what may follow from it.
     """
     failed = frames["quality_results"].where("severity = 'critical' AND NOT success")
-    rows = failed.orderBy("cluster_id", "table_name", "rule").collect()
+    rows = [row.asDict() for row in failed.orderBy("cluster_id", "table_name", "rule").collect()]
     if not rows:
         return {}
-    broken: dict[str, list[Mapping[str, Any]]] = {}
-    for row in rows:
-        broken.setdefault(row.cluster_id, []).append(row.asDict())
-    examples = _examples(frames["quarantine"])
     end = f"all rows: table quarantine, run {run.run_id!r}; results: {_docs_folder(run) / 'index.html'}"
-    refused = {}
-    for cluster, rules in broken.items():
-        unread = _unread(frames["quarantine"].where(F.col("cluster_id") == cluster))
-        head = f"the data can't be planned on: {plural(len(rules), 'broken rule')}"
-        told = [_told(rule, examples.get((cluster, rule["rule"]), [])) for rule in rules]
-        refused[cluster] = QualityGateFailed("\n".join([head, *unread, *told, end]))
-    return refused
-
-
-def _unread(quarantine: DataFrame) -> list[str]:
-    """What no parser could read, the first places of each file: other rules may be broken because it is missing."""
-    of_file = Window.partitionBy("cluster_id", "source")
-    places = {"place": F.row_number().over(of_file.orderBy("line", "payload")), "places": F.count("*").over(of_file)}
-    ranked = quarantine.where(_UNREAD).withColumns(places).where(F.col("place") <= _EXAMPLES)
-    told: dict[str, list[str]] = {}
-    for row in ranked.orderBy("cluster_id", "source", "place").collect():
-        lines = told.setdefault(
-            row.cluster_id, [f"- cluster {row.cluster_id}: not read, and so missing in what follows"]
-        )
-        lines += [f"    {row.source}:{row.line}: {row.reason}", f"        mend: {row.remedy}"]
-        if row.place == _EXAMPLES < row.places:
-            lines.append(f"    and {row.places - _EXAMPLES} more places of {row.source}")
-    return ["\n".join(lines) for lines in told.values()]
-
-
-def _examples(quarantine: DataFrame) -> dict[tuple[str, str], list[str]]:
-    """The first rows of each rule; errors of all rules, but for those of ``_unread``, stand for the share set aside."""
-    errors = quarantine.where(f"severity = 'error' AND NOT ({_UNREAD})").withColumn("rule", F.lit("quarantined_share"))
-    order = Window.partitionBy("cluster_id", "rule").orderBy("source", "line", "payload")
-    ranked = quarantine.unionByName(errors).withColumn("place", F.row_number().over(order))
-    most = F.when(F.col("rule").isin(*(rule.name for rule in rule_table.COVERAGE)), _LISTED).otherwise(_EXAMPLES)
-    found: dict[tuple[str, str], list[str]] = {}
-    for row in ranked.where(F.col("place") <= most).orderBy("cluster_id", "rule", "place").collect():
-        found.setdefault((row.cluster_id, row.rule), []).append(f"{row.source}:{row.line}: {row.reason}")
-    return found
-
-
-def _told(row: Mapping[str, Any], examples: Sequence[str]) -> str:
-    head = f"- cluster {row['cluster_id']}, {row['rule']}: {row['observed']}, allowed {row['threshold']}"
-    return "\n".join([head, *(f"    {example}" for example in examples), f"    mend: {row['remedy']}"])
+    texts = refusals(frames["quarantine"], rows, end=end)
+    return {cluster: QualityGateFailed(text) for cluster, text in texts.items()}
 
 
 def _docs_folder(run: Run) -> Path:
