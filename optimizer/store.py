@@ -35,7 +35,6 @@ WRITERS = {
     "throttles_found": "validate",
     "quarantine": "validate",
     "quality_results": "validate",
-    "sources": "validate",
     "input_findings": "validate",
     "instance": "snapshot",
     "instance_brokers": "snapshot",

@@ -122,7 +122,7 @@ look
 compare
 # All rates of brokers that live, and all lists of the wave's topics, in one process. It also takes off what was set
 # before; what it can't do, and what is put back, follows. A broker that does not answer would hold it up for a minute.
-# Where a newer run has put this folder aside the document is gone, and all is done one by one.
+# Where the document is gone, all is done one by one.
 if [ -e "$document" ] && [ "$(grep -c '^alter ' "$work/left")" -gt 3 ] && ! grep -q '^owed ' "$work/left"; then
   tool "$reassign" --reassignment-json-file "$document" --verify || echo "--verify failed, going on: $(reason)" >&2
   look
