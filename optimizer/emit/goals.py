@@ -98,7 +98,8 @@ def _racks(plan: ClusterPlan) -> Iterator[Goal]:
         broken = "breaks" if after == 1 else "break"
         yield Goal("racks", False, f"{plural(after, 'partition')} {broken} their rule, {before:,} before")
     else:
-        yield Goal("racks", True, f"{before:,} partitions are mended" if before else "no partition broke their rule")
+        mended = f"{plural(before, 'partition')} {'is' if before == 1 else 'are'} mended"
+        yield Goal("racks", True, mended if before else "no partition broke their rule")
 
 
 def _demote(plan: ClusterPlan) -> Iterator[Goal]:

@@ -8,6 +8,7 @@ import numpy as np
 from optimizer.domain import Brokers, Ints, Partitions
 from optimizer.solve.pins import group_by_pins, must_leave, rack_breaks, rack_rule
 from optimizer.solve.racks import rack_histogram
+from optimizer.units import plural
 
 # What brokers are that do not live, and what helps: a plan does not wait for a dead one, but for a fenced one.
 _AWAY = {
@@ -188,7 +189,8 @@ def broker_findings(brokers: Brokers, after: Ints) -> Iterator[Finding]:
     for broker, state, left in zip(brokers.ids, brokers.state, held.tolist(), strict=True):
         if state in _AWAY:
             what, remedy = _AWAY[state]
-            stays = f"{left} replicas stay on it" if left else "the plan takes its replicas off it"
+            stay = f"{plural(left, 'replica')} {'stays' if left == 1 else 'stay'} on it"
+            stays = stay if left else "the plan takes its replicas off it"
             detail = f"broker {broker} is {state}: {what}; {stays}"
             when = "both" if left else "before"
             yield Finding(f"{state}_broker", f"broker {broker}", when, detail, remedy.format(broker=broker))
