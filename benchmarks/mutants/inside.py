@@ -1,6 +1,8 @@
 """Run tests within this process, with a mutant in place of its module."""
 
+import math
 import os
+import resource
 import sys
 import time
 from collections.abc import Generator
@@ -28,8 +30,8 @@ class Request:
     ----------
     files : list of str
         Files of tests.
-    tests : list of str
-        Node ids within them, in the order in which they are to run; empty for all.
+    tests : dict of str to float
+        Node ids within them, in the order in which they are to run, with the seconds that each may take; empty for all.
     needs_spark : bool
         Whether the tests are those that use Spark, or those that don't.
     module : str
@@ -42,7 +44,7 @@ class Request:
 
     files: list[str]
     needs_spark: bool
-    tests: list[str] = field(default_factory=list)
+    tests: dict[str, float] = field(default_factory=dict)
     module: str = ""
     content: str = ""
     watched: list[str] = field(default_factory=list)
@@ -110,6 +112,8 @@ class _Plugin:
         """Note time and lines of one test, with what it sets up."""
         if self._lines:
             self._lines.start()
+        if item.nodeid in self._request.tests and not self._request.needs_spark:
+            _allow(self._request.tests[item.nodeid])
         start = self._clock()
         result = yield
         self._outcome.seconds[item.nodeid] = self._clock() - start
@@ -130,6 +134,13 @@ class _Plugin:
         """Note a failure."""
         if report.failed:
             self._outcome.failures.append(report.nodeid)
+
+
+def _allow(seconds: float) -> None:
+    """Let the system end this process when it has used so many more CPU seconds."""
+    most = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    soft = math.ceil(time.process_time() + seconds)
+    resource.setrlimit(resource.RLIMIT_CPU, (soft if most == resource.RLIM_INFINITY else min(soft, most), most))
 
 
 def run(root: Path, request: Request, told: Path) -> Outcome:

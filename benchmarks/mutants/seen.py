@@ -31,10 +31,14 @@ Runner = Callable[[Request], Outcome]
 
 @dataclass(frozen=True)
 class Choice:
-    """Tests for one mutant, in order, and what they took when they were measured."""
+    """Tests for one mutant, in order, each with the seconds that it took when it was measured."""
 
-    tests: list[str]
-    seconds: float
+    tests: dict[str, float]
+
+    @property
+    def seconds(self) -> float:
+        """Of all of them."""
+        return sum(self.tests.values())
 
     @property
     def files(self) -> list[str]:
@@ -98,13 +102,12 @@ def measure(root: Path, file: str, cache: Path, runner: Runner, *, needs_spark: 
 
 def choose(mutant: Mutant, measured: Iterable[Measured]) -> Choice:
     """The tests that can see a mutant, nearest and fastest first."""
-    tests, near, far = [], 0.0, 0.0
+    tests, far = {}, 0.0
     for distance, seconds, test in sorted(row for of in measured for row in of.choice(mutant)):
         far += seconds * (distance > 0)
         if far <= _FAR_SECONDS:
-            near += seconds
-            tests.append(test)
-    return Choice(tests, near)
+            tests[test] = seconds
+    return Choice(tests)
 
 
 def code_files(root: Path) -> list[str]:

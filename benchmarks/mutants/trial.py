@@ -92,8 +92,9 @@ class Trial:
         if not choice.tests:
             return UNSEEN, "", 0.0
         content = mutant.edit.applied((self.root / mutant.module).read_bytes()).decode()
-        request = Request(choice.files, needs_spark, choice.tests, mutant.module, content)
-        outcome, used = run(request, 5 + 2 * choice.seconds)
+        tests = {test: 5 + 3 * seconds for test, seconds in choice.tests.items()}
+        request = Request(choice.files, needs_spark, tests, mutant.module, content)
+        outcome, used = run(request, 10 + 3 * choice.seconds)
         if outcome is None:
             return TIMEOUT, "", used
         if outcome.failures or outcome.code not in (0, 5):

@@ -138,10 +138,10 @@ def test_tests_that_run_a_line_come_first_and_fastest(checkout: Path) -> None:
     near = Measured("t", seconds, sets, frozenset({"sources.a"}))
     far = Measured("u", {"u::test": 0.1}, {"u::test": {}}, frozenset({"sources.a"}))
     inside = choose(named(mutants, "return least <= number <= LIMIT"), [far, near])
-    assert inside.tests == ["t::fast", "t::slow", "t::other", "t::none"]
+    assert list(inside.tests) == ["t::fast", "t::slow", "t::other", "t::none"]
     assert inside.files == ["t"]
     top = choose(named(mutants, "LIMIT = 4"), [far, near])
-    assert top.tests == ["t::other", "t::fast", "t::slow", "u::test", "t::none"]
+    assert list(top.tests) == ["t::other", "t::fast", "t::slow", "u::test", "t::none"]
 
 
 TEST = """from sources.a import is_small
@@ -164,7 +164,7 @@ def test_a_test_fails_where_it_sees_the_mutant(
     (checkout / "tests").mkdir()
     (checkout / "tests/test_a.py").write_text(TEST.format(number=number), encoding="utf-8")
     content = CODE.replace("number < LIMIT", "number < LIMIT - 1")
-    request = Request(["tests/test_a.py"], False, ["tests/test_a.py::test_small"], MODULE, content)
+    request = Request(["tests/test_a.py"], False, {"tests/test_a.py::test_small": 60.0}, MODULE, content)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(checkout)
         patch.syspath_prepend(str(checkout))
@@ -176,6 +176,23 @@ def test_a_test_fails_where_it_sees_the_mutant(
     assert (checkout / MODULE).read_text(encoding="utf-8") == CODE
 
 
+def test_a_test_that_never_ends_is_ended(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Each test may use the seconds that it is allowed, whatever the others are."""
+    (checkout / "tests").mkdir()
+    (checkout / "tests/test_a.py").write_text(TEST.format(number=2), encoding="utf-8")
+    content = CODE.replace("return least", "while True:\n        pass\n    return least")
+    tests = {"tests/test_a.py::test_small": 1.0, "tests/test_a.py::test_other": 60.0}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(checkout)
+        patch.syspath_prepend(str(checkout))
+        scratch = tmp_path_factory.mktemp("scratch")
+        outcome, used = run(
+            checkout, Request(["tests/test_a.py"], False, tests, MODULE, content), scratch, cpu_seconds=60
+        )
+    assert outcome is None
+    assert used < 30
+
+
 def test_a_process_that_goes_on_sees_each_mutant(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Requests are answered one after the other, each with its own mutant or none, and one that hangs with nothing."""
     (checkout / "tests").mkdir()
@@ -185,7 +202,7 @@ def test_a_process_that_goes_on_sees_each_mutant(checkout: Path, tmp_path_factor
 
     def failures(fault: str) -> list[str] | None:
         content = CODE.replace("number < LIMIT", f"number < {fault}")
-        answer, _ = warm.run(Request(["tests/test_a.py"], False, [], MODULE, content), 1.0)
+        answer, _ = warm.run(Request(["tests/test_a.py"], False, {}, MODULE, content), 1.0)
         return None if answer is None else answer.failures
 
     with pytest.MonkeyPatch.context() as patch, Warm(checkout, tmp_path_factory.mktemp("scratch")) as warm:

@@ -77,6 +77,12 @@ def test_a_new_leader_is_throttled_too() -> None:
     assert got == Throttles({"t": "0:0,0:1", "u": ""}, {"t": "0:2", "u": ""}, (0, 1), (2,))
 
 
+def test_brokers_ascend() -> None:
+    """Brokers of either direction are in order, however Python keeps them in a set."""
+    got = careful_throttles({KEY: [16, 8, 24]}, {KEY: [33, 1]})
+    assert (got.leader_brokers, got.follower_brokers, got.brokers) == ((1, 33), (8, 16, 24), (1, 8, 16, 24, 33))
+
+
 def test_lists_keep_the_order_of_partitions() -> None:
     """Careful lists go by partition number."""
     proposed = {("t", 10): [5], ("t", 2): [4]}

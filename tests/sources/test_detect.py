@@ -81,6 +81,7 @@ def test_a_file_that_is_none_of_ours_is_refused_once_with_its_reason(text: str, 
     ("text", "name", "severity"),
     [
         ("GROUP TOPIC PARTITION", "x", "warning"),
+        ("Status of partition reassignment:\nReassignment of partition t-0 is completed.\n", "x", "warning"),
         ('{"topics":[{"topic":"x"}],"version":1}', "x", "warning"),
         ('{"partitions":[{"topic":"t","partition":0}]}', "x", "warning"),
         ("NodeId  DirectoryId  LogEndOffset  Lag\n1  AAA  272  0\n", "x", "warning"),
