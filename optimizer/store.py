@@ -36,6 +36,7 @@ WRITERS = {
     "quarantine": "validate",
     "quality_results": "validate",
     "input_findings": "validate",
+    "sources": "validate",
     "instance": "snapshot",
     "instance_brokers": "snapshot",
     "baseline": "baseline",
