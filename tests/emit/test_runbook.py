@@ -125,10 +125,10 @@ def test_throttles_from_before_are_told() -> None:
     ("characters", "fits"), [(CONFIG_VALUE_CHARACTERS, True), (CONFIG_VALUE_CHARACTERS + 1, False)]
 )
 def test_the_whole_plan_at_once_is_offered_where_kafka_takes_it(characters: int, fits: bool) -> None:
-    """A throttle list of the whole plan that Kafka refuses is told."""
+    """A throttle list of the whole plan that Kafka refuses is told, whatever others are beside it."""
     plan = throttled_plan()
-    row = {**plan.throttles[0], "wave": 0, "config_value": "1" * characters}
-    text = runbook(replace(plan, throttles=[*plan.throttles, row]))
+    rows = [{**plan.throttles[0], "wave": 0, "config_value": "1" * length} for length in (5, characters, 7)]
+    text = runbook(replace(plan, throttles=[*plan.throttles, *rows]))
     assert ("The whole plan at once is `reassignment.json`" in text) is fits
     assert ("needs a throttle list of 32,768 characters: Kafka takes 32,767. Use the waves." in text) is not fits
 
