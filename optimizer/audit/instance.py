@@ -97,6 +97,19 @@ class Instance:
             self._misses[known] = self._count_misses(racks, replication_factor, pin)
         return self._misses[known]
 
+    def least_misses(self, before: AuditPartition, length: int) -> int:
+        """Fewest ``rack_misses`` of any list of a length: of brokers that accept replicas, and those that keep theirs.
+
+        The rack rule counts what every broker may keep; one partition has only its own replicas to keep.
+        """
+        if not self.racks_count or not self.homes(before.pinned_brokers):
+            return 0
+        most, least = self._rack_shares(length, before.pinned_brokers)
+        own = set(before.replicas) - self.to_empty
+        room = self._by_rack(self.homes(before.pinned_brokers) | own)
+        over = max(0, length - sum(min(n, most) for n in room.values()))
+        return over + sum(max(0, n - room[rack]) for rack, n in least.items())
+
     def _count_misses(self, racks: Sequence[str | None], replication_factor: int, pin: Pin) -> int:
         """A pin that leaves no broker asks nothing of the racks: its partitions stay."""
         if not self.homes(pin):

@@ -90,10 +90,13 @@ def _factor(before: AuditPartition, replicas: tuple[int, ...]) -> Iterator[Viola
 
 
 def _racks(instance: Instance, before: AuditPartition, replicas: tuple[int, ...]) -> Iterator[Violation]:
-    """The spread over racks holds, or was broken before and is no worse; each list is judged by its own length."""
+    """The spread over racks holds, or was broken before and is no worse; each list is judged by its own length.
+
+    A list that gets longer may break it where no list of that length keeps it.
+    """
     misses = instance.rack_misses(replicas, len(replicas), before.pinned_brokers)
     was = instance.rack_misses(before.replicas, len(before.replicas), before.pinned_brokers)
-    if misses > was:
+    if misses > was and misses > instance.least_misses(before, len(replicas)):
         detail = f"{list(replicas)}: {misses} replicas against the rack rule, {was} before"
         yield Violation("racks", name(before.key), detail)
 

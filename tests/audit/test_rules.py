@@ -269,6 +269,18 @@ def test_brokers_that_take_nothing_count_where_the_others_are_too_few(
     assert audit(hosts, [partition(0, *replicas)], {}).figures["rack_violations_before"] == 0
 
 
+@pytest.mark.parametrize(("is_open", "broken"), [(False, set()), (True, {"racks"})])
+def test_a_longer_list_may_break_the_rack_rule_where_none_keeps_it(is_open: bool, broken: set[str]) -> None:
+    """Of four replicas three are right in the rack of one that stays, unless a second broker of the other is open."""
+    hosts = [broker(1, "b", accepts_replicas=False), broker(2, "a", state="fenced", accepts_replicas=False)]
+    hosts += [
+        *(broker(b, rack) for b, rack in {3: "b", 4: "a", 5: "b"}.items()),
+        broker(6, "a", accepts_replicas=is_open),
+    ]
+    grown = partition(0, 1, replication_factor=4)
+    assert rules_broken(audit(hosts, [grown], {0: [1, 3, 4, 5]})) == broken
+
+
 def test_brokers_without_a_rack_are_no_rack() -> None:
     """Four replicas in one of two racks are too many of six, whatever brokers without a rack keep."""
     hosts = [broker(1, "a"), broker(2, "b"), *(draining(b, "a") for b in (7, 8, 9))]
