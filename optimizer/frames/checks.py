@@ -158,7 +158,8 @@ def judge_topics(records: DataFrame, placed: DataFrame) -> Judged:
     configured = typed(records, "config").where("entity_type = 'topics'").withColumnRenamed("entity_name", "topic")
     others = (_first_of(frame, topic) for frame in (placed.drop("highest"), configured))
     known = reduce(lambda one, more: one.unionByName(more.join(one, topic, "anti"), True), others, headers)
-    known = known.join(seen, topic, "left").fillna(0, ["seen"])
+    has_headers = F.max(F.col("kind") == "topic").over(Window.partitionBy("cluster_id"))
+    known = known.join(seen, topic, "left").fillna(0, ["seen"]).withColumn("has_headers", has_headers)
     return judged("bronze_records", known, (*rule_table.TOPICS, *cross_rules.TOPICS))
 
 
@@ -167,6 +168,13 @@ def _first_of(frame: DataFrame, key: Sequence[str]) -> DataFrame:
     order = Window.partitionBy(*key).orderBy("source", "ordinal")
     first = frame.withColumn("nth", F.row_number().over(order)).where("nth = 1")
     return first.select(*dict.fromkeys((*PLACE, *key)))
+
+
+def judge_configs(records: DataFrame) -> Judged:
+    """Configs, each told once in a file: else those of two entities may stand under one heading."""
+    same = Window.partitionBy("cluster_id", "source", "entity_type", "entity_name", "name")
+    told = typed(records, "config").withColumn("times", F.count(F.lit(1)).over(same))
+    return judged("bronze_records", told, cross_rules.CONFIGS)
 
 
 def judge_cluster_ids(records: DataFrame) -> Judged:

@@ -104,6 +104,14 @@ TOPICS = (
         standing="contradicts",
     ),
     Rule(
+        "topic_has_header",
+        "kind <> 'partition' OR NOT has_headers",
+        "warning",
+        "never",
+        "concat('topic ', topic, ' has partitions, but no header, as other topics have')",
+        "give the whole output of kafka-topics.sh --describe",
+    ),
+    Rule(
         "configured_topic_described",
         "kind <> 'config' OR seen > 0",
         "warning",
@@ -111,6 +119,17 @@ TOPICS = (
         "concat('topic ', topic, ' has configs, but no partition of it is described')",
         f"give the whole output of kafka-topics.sh --describe; {_OTHER_TIME}",
         standing="contradicts",
+    ),
+)
+
+CONFIGS = (
+    Rule(
+        "config_told_once",
+        "times = 1",
+        "warning",
+        "never",
+        "concat('config ', name, ' of ', entity_type, ' ', entity_name, ' stands ', times, ' times in the file')",
+        "give the whole output of kafka-configs.sh --describe, once: a heading may be missing",
     ),
 )
 

@@ -96,6 +96,7 @@ def _clean(inputs: Frames, settings: Settings, pool: Executor) -> _Cleaned:
     topics = checks.judge_topics(records, placed)
     loads = checks.judge_loads(records, placed)
     cluster_ids = checks.judge_cluster_ids(records)
+    configured = checks.judge_configs(records)
     configs = typed(records, "config")
     measures, hosts = later_measures.result(), later_hosts.result()
     local = silver.local_sizes(sizes.used)
@@ -115,7 +116,7 @@ def _clean(inputs: Frames, settings: Settings, pool: Executor) -> _Cleaned:
     brokers = silver.brokers(hosts.brokers.rows, hosts.dirs.used, hosts.capacities.used).transform(checks.kept)
     held = checks.judge_held(brokers, replicas, load.rows)
     of_hosts = (hosts.registered, hosts.dirs, hosts.brokers, hosts.capacities, held)
-    judged = (placements, moving, *of_hosts, sizes, topics, loads, measures.judged, load, cluster_ids)
+    judged = (placements, moving, *of_hosts, sizes, topics, loads, measures.judged, load, cluster_ids, configured)
     aside = [*(set_aside(one.rows, one.rules) for one in judged), checks.malformed(records), measures.doubtful]
     return _Cleaned(
         tables={

@@ -157,6 +157,23 @@ CASES = {
         [*healthy(), *(config("topics", f"gone-{n}", "retention.ms", "1") for n in range(3))],
         ("configured_topic_described", "undescribed_topics!"),
     ),
+    "one-header-lost": Case(
+        [
+            *healthy(),
+            partition(0, [1, 2, 3], topic="u"),
+            load(0, topic="u"),
+            *(size(b, 0, 5, topic="u") for b in LISTS[0]),
+        ],
+        ("topic_has_header",),
+        "topic u has partitions, but no header, as other topics have",
+        {"topic_has_header": "noted"},
+    ),
+    "a-heading-lost": Case(
+        [*healthy(), *(config("topics", "t", "retention.ms", value) for value in "12")],
+        ("config_told_once",),
+        "config retention.ms of topics t stands 2 times in the file",
+        {"config_told_once": "noted"},
+    ),
     "two-clusters": Case(
         [*healthy(), *IDS],
         ("one_cluster_id!",),
