@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from optimizer.errors import UnderWay
+from optimizer.errors import ConfigError, UnderWay
 
 # Of file systems that know no locks: a run goes on there as it did without them.
 _UNKNOWN = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
@@ -32,6 +32,15 @@ def exclusive(path: Path) -> Iterator[None]:
         yield
 
 
+def _opened(path: Path) -> TextIO:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("a+", encoding="utf-8")
+    except OSError as error:
+        remedy = "run as the user that it belongs to, or give other folders"
+        raise ConfigError(f"the lock {path} can't be opened: {error.strerror}; {remedy}") from error
+
+
 @contextmanager
 def only_one(run_id: str, paths: Iterable[Path]) -> Iterator[None]:
     """Hold the locks of a run.
@@ -40,11 +49,12 @@ def only_one(run_id: str, paths: Iterable[Path]) -> Iterator[None]:
     ------
     UnderWay
         When another process holds one of them: says which.
+    ConfigError
+        When one of them can't be opened.
     """
     with ExitStack() as stack:
         for path in paths:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            handle = stack.enter_context(path.open("a+", encoding="utf-8"))
+            handle = stack.enter_context(_opened(path))
             try:
                 _locked(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:

@@ -23,7 +23,7 @@ BROKERS = Table(
         column(
             "closed_reason",
             TEXT,
-            "why it receives no replica though it lives: a failed directory, in sync nowhere, cordoned",
+            "why it receives no replica though it lives: a failed directory, in sync nowhere, cordoned, tells of none",
             nullable=True,
         ),
         column("disk_capacity_bytes", LONG, "sum over its log directories, or given", nullable=True),

@@ -144,8 +144,8 @@ def refused(refusal: Refusal, *, name: str, size_bytes: int) -> Record:
 
 
 def _of_unreadable(records: Sequence[Record]) -> list[Record]:
-    """The records, those of a file of which nothing could be read with the rule of such files."""
+    """The records, those of a file of which nothing could be read with the rule of such files, and nothing of it."""
     if any(record.kind != "malformed" for record in records):
         return list(records)
     judged = {"rule": RULE, "severity": "error"}
-    return [replace(record, payload=judged | dict(record.payload)) for record in records]
+    return [replace(record, payload=judged | {**record.payload, "text": ""}) for record in records]

@@ -29,6 +29,7 @@ malformed          expected (what the parser looked for), reason, remedy, text (
 =================  ==========================================================================================
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -73,10 +74,20 @@ class Record:
     payload: Mapping[str, Any]
 
 
+# What follows the name of a secret in a line, up to a blank: an error message or a log may hold one.
+_SECRET = re.compile(r"(?i)((?:password|passwd|pwd|secret|token|credential|api[_-]?key)[\w.-]*[\"']?\s*[=:]\s*)(\S+)")
+
+
+def without_secrets(text: str) -> str:
+    """The text, values of what is called a password, secret or token blotted out."""
+    return _SECRET.sub(r"\1***", text)
+
+
 def malformed(
     *, line: int, expected: str, reason: str, remedy: str, text: str, rule: str | None = None, severity: str = "error"
 ) -> Record:
     """A record that says what could not be read, for quarantine; ``rule`` where it is another than ``readable``."""
-    fields = {"expected": expected, "reason": reason, "remedy": remedy, "text": text[:2000]}
+    told = {"reason": without_secrets(reason), "text": without_secrets(text[:2000])}
+    fields = {"expected": expected, "remedy": remedy, **told}
     judged = {} if rule is None else {"rule": rule, "severity": severity}
     return Record("malformed", line, fields | judged)

@@ -187,6 +187,11 @@ def not_text(looks_like: str) -> Refusal:
     return Refusal(looks_like, "save or export it as text in UTF-8, or leave the file out of the input folder")
 
 
+def too_large() -> Refusal:
+    """Why a text of more than a gigabyte is refused."""
+    return Refusal("too large to be an output of Kafka's tools", "leave logs and other files out of the input folder")
+
+
 def copy_of(first: str) -> Refusal:
     """Why a file with the bytes of another is passed over."""
     return Refusal(f"a copy, byte for byte, of {first}, which is read", "keep one of them", "warning")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from optimizer.frames import cross_rules, rule_table
@@ -72,6 +72,7 @@ def judge_placements(records: DataFrame) -> Judged:
         F.desc("captured_at"),
         F.desc("knows_moves"),
         F.size("isr"),
+        F.col("leader").isNotNull(),
         "source",
         "ordinal",
     )
@@ -196,9 +197,9 @@ def judge_held(brokers: DataFrame, replicas: DataFrame, load: DataFrame) -> Judg
     of_partition = load.select("run_id", *_PARTITION, "size_bytes", "in_bytes_per_s", "out_bytes_per_s")
     each = replicas.drop("size_bytes").join(of_partition, ["run_id", *_PARTITION])
     held = each.groupBy(*_BROKER).agg(
-        F.sum("size_bytes").alias("held_bytes"),
-        F.sum("in_bytes_per_s").alias("held_in_bytes_per_s"),
-        F.sum(F.when(F.col("is_leader"), F.col("out_bytes_per_s"))).alias("held_out_bytes_per_s"),
+        _sum(F.col("size_bytes")).alias("held_bytes"),
+        _sum(F.col("in_bytes_per_s")).alias("held_in_bytes_per_s"),
+        _sum(F.when(F.col("is_leader"), F.col("out_bytes_per_s"))).alias("held_out_bytes_per_s"),
     )
     known = brokers.join(held, list(_BROKER), "left")
     names = ("held_bytes", "held_in_bytes_per_s", "held_out_bytes_per_s")
@@ -245,6 +246,11 @@ def malformed(records: DataFrame) -> DataFrame:
         F.coalesce("remedy", F.lit("mend the line, or leave it out")).alias("remedy"),
         "payload",
     )
+
+
+def _sum(amount: Column) -> Column:
+    """A sum that no unit makes too large: it is judged here, so it must not fail before."""
+    return F.sum(amount.cast("decimal(38,0)"))
 
 
 def _with_known(frame: DataFrame, placed: DataFrame) -> DataFrame:

@@ -7,8 +7,8 @@ single ones are topics that came or went between two tools.
 from optimizer.frames.rules import Rule
 
 PETABYTE_BYTES = 10**15
-# A broker can't hold, or carry, ten times what its capacity says: one of the two is in another unit.
-FAR_OVER = 10
+# A broker that holds or carries so many times its capacity has one of the two in another unit.
+FAR_OVER = 50
 # Sizes of open files and of capacities that are rounded differ by a little.
 A_LITTLE_OVER = 1.02
 _NAME = "concat(topic, '-', partition)"
@@ -147,6 +147,15 @@ CLUSTER_IDS = (
 
 # Of everything that is known about a broker, before capacities.
 BROKERS = (
+    Rule(
+        "listed_tells_of_directories",
+        "state <> 'alive' OR partitions > 0 OR answered_at IS NOT NULL OR NOT others_tell",
+        "warning",
+        "never",
+        "concat('broker ', broker_id, ' is listed, but holds no replica and tells of no directory, as others do')",
+        "leave controllers out of the list of brokers; if it is a broker, look whether it runs; take the outputs again",
+        standing="broken",
+    ),
     Rule(
         "unlisted_is_silent",
         "is_registered OR (leads = 0 AND in_sync = 0 AND answered_at IS NULL)",

@@ -14,10 +14,10 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from optimizer.errors import BallastError, ConfigError, InputError, Unreadable
-from optimizer.frames.listing import File, copies_of, files_of, root_of
+from optimizer.frames.listing import TEXT_BYTES, File, copies_of, files_of, root_of
 from optimizer.frames.metrics import literal_path, read_metrics
 from optimizer.frames.names import known_of_records, names_any, refuse_unknown
-from optimizer.frames.texts import empty_files, parsed
+from optimizer.frames.texts import parsed, unopened_files
 from optimizer.frames.typed import SAMPLE
 from optimizer.frames.wishes import without_wishes
 from optimizer.settings import ClusterInput
@@ -78,10 +78,11 @@ def _cluster(run: Run, cluster: ClusterInput) -> tuple[list[DataFrame], list[Dat
         copies, allowed = copies_of(files), run.settings.quality.allow_unreadable_files
         tables = [file.path for file in files if file.path not in copies and _is_metrics(run.spark, file.path)]
         captured_at = _captured_at(cluster, files)
-        empty = [file.path for file in files if not file.size_bytes]
-        texts = [file.path for file in files if file.path not in {*tables, *empty}]
-        if empty:
-            lost = empty_files(run.spark, empty, cluster.input, allowed=allowed)
+        others = [file for file in files if file.path not in tables]
+        unopened = [file for file in others if not 0 < file.size_bytes <= TEXT_BYTES]
+        texts = [file.path for file in others if file not in unopened]
+        if unopened:
+            lost = unopened_files(run.spark, unopened, cluster.input, allowed=allowed)
             records.append(_as_bronze(lost, run, cluster, captured_at))
         if texts:
             read = parsed(run.spark, texts, cluster.input, copies=copies, allowed=allowed)
@@ -123,6 +124,8 @@ def _files(spark: SparkSession, cluster: ClusterInput) -> list[File]:
         found = files_of(spark, cluster.input)
     except AnalysisException as error:
         raise InputError(f"there is no folder {cluster.input}: {remedy}") from error
+    except (PySparkException, Py4JJavaError) as error:
+        raise InputError(f"the folder {cluster.input} can't be read ({type(error).__name__}): {remedy}") from error
     if not found:
         raise InputError(f"the folder {cluster.input} holds no file: {remedy}")
     return found

@@ -14,6 +14,8 @@ from optimizer.units import human_percent
 # Told worst first; all but the last before any figure of a plan.
 STANDINGS = ("contradicts", "left_out", "broken", "noted")
 _SILENT = frozenset({"rates_known"})  # told by the figure of its coverage, with bytes
+# Of rules that parsers name: a broker that a tool got no answer of is in the list all the same.
+_OF_PARSERS = {("tool_error", "warning"): "broken"}
 _BY_SEVERITY = {"error": "left_out", "warning": "noted"}
 
 Row = Mapping[str, Any]
@@ -40,7 +42,8 @@ def summed_up(
     standings = {rule.name: rule.standing for one in judged for rule in one.rules if rule.standing}
     for aside in _aside(quarantine):
         if aside["rule"] not in _SILENT:
-            standing = standings.get(aside["rule"]) or _BY_SEVERITY[aside["severity"]]
+            of_parser = _OF_PARSERS.get((aside["rule"], aside["severity"]))
+            standing = standings.get(aside["rule"]) or of_parser or _BY_SEVERITY[aside["severity"]]
             yield {**aside, "standing": standing, "subject": _place(aside["source"], aside["line"])}
     failed = {(row["cluster_id"], row["rule"]) for row in results if not row["success"]}
     for row in measured:

@@ -13,11 +13,17 @@ from pyspark.sql import functions as F
 from optimizer.frames.metrics import literal_path
 
 _REPLICAS = '"replicas"'
+LOOKED_INTO_BYTES = 64 * 2**20
+# Outputs of Kafka's tools are far smaller: those of log directories take about 100 bytes a replica.
+TEXT_BYTES = 2**30
 
 
 @dataclass(frozen=True)
 class File:
-    """One file of a folder; ``path`` as Spark names it; whether it may hold reassignment JSON."""
+    """One file of a folder; ``path`` as Spark names it; whether it may hold reassignment JSON.
+
+    The digest is empty for files that are too large to be looked into.
+    """
 
     path: str
     modified: datetime
@@ -34,7 +40,11 @@ def files_of(spark: SparkSession, folder: str) -> list[File]:
     AnalysisException
         When there is no such folder.
     """
-    found = [File(*row) for row in listing(spark, folder).select(*_about()).collect()]
+    # Of large files, such as a month of metrics, no content is loaded: Spark's reader has it in memory whole.
+    small = F.col("length") <= LOOKED_INTO_BYTES
+    about = listing(spark, folder).where(~small).select("path", "modificationTime", "length")
+    found = [File(row.path, row.modificationTime, row.length, "", True) for row in about.collect()]
+    found += [File(*row) for row in listing(spark, folder).where(small).select(*_about()).collect()]
     return sorted([*found, *_empty_files(spark, folder)], key=lambda file: file.path)
 
 
@@ -66,9 +76,9 @@ def _about() -> list[Column]:
 
 
 def copies_of(files: Sequence[File]) -> dict[str, str]:
-    """Files with the same bytes as an earlier one, and that one; empty files are no copies."""
+    """Files with the same bytes as an earlier one, and that one; empty files and large ones are no copies."""
     first: dict[str, str] = {}
-    named = [(file.path, first.setdefault(file.digest, file.path)) for file in files if file.size_bytes]
+    named = [(file.path, first.setdefault(file.digest, file.path)) for file in files if file.digest]
     return {path: original for path, original in named if path != original}
 
 

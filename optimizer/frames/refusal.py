@@ -32,6 +32,16 @@ _OF_LOST_PARTITIONS = frozenset(
         "partitions",
     }
 )
+# What may only be missing, because a file or the rest of one was not read.
+_OF_UNREAD = _OF_LOST_PARTITIONS - {"misplaced_partitions"} | {
+    "size_known",
+    "rates_known",
+    "size_coverage_by_rates",
+    "rate_coverage_by_bytes",
+    "undescribed_topics",
+    "unlisted_is_silent",
+    "rack_known",
+}
 # Rows that break these are set aside, and counted in the share.
 _SET_ASIDE = frozenset(
     rule.name
@@ -76,7 +86,7 @@ def following_of(broken: set[str]) -> set[str]:
     """Broken rules that may have no cause of their own: what is missing was not read, or was set aside."""
     not_read = broken & set(UNREAD_RULES)
     if not_read:
-        return broken - not_read
+        return broken & _OF_UNREAD
     if broken & _OF_PLACEMENTS:
         return broken & _OF_LOST_PARTITIONS
     return broken & {_SHARE} if broken & _SET_ASIDE else set()

@@ -120,7 +120,7 @@ SNAPSHOTS = (
         "never",
         f"concat({_NAME}, ': leader ', coalesce(leader, 'none'), ', ISR [', array_join(isr, ','), '] here, leader ', "
         "coalesce(first_leader, 'none'), ', ISR [', array_join(first_isr, ','), '] in ', first_source, ':', "
-        "first_line, ', which counts: its ISR is smaller')",
+        "first_line, ', which counts: its ISR is not larger')",
         "keep one description of the cluster: the newest",
         standing="contradicts",
     ),

@@ -12,6 +12,7 @@ _BROKER = (*_RUN, "broker_id")
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 _MIN_ISR = "min.insync.replicas"
 _CORDONED = "cordoned.log.dirs"
+_MOST = 2**63 - 1
 
 
 def partitions_in_flight(placed: DataFrame, reassignments: DataFrame) -> DataFrame:
@@ -125,10 +126,13 @@ def _with_closed(brokers: DataFrame) -> DataFrame:
     whole = F.array_contains(cordoned, "*") | ((F.size("directories") > 0) & (F.size(left) == 0))
     known = brokers.withColumns({"cordoned": cordoned, "is_cordoned": F.coalesce(whole, F.lit(False))})
     idle = (F.col("state") == "alive") & (F.col("settled") > 0) & (F.col("in_sync") + F.col("leaderless") == 0)
+    told = F.col("answered_at").isNotNull()
+    mute = (F.col("state") == "alive") & (F.col("partitions") == 0) & ~told & F.col("others_tell")
     reason = (
         F.when(F.size(failed) > 0, F.concat(F.lit("failed directory "), F.array_join(failed, ", ")))
         .when(idle, F.lit("in sync nowhere"))
         .when(F.col("is_cordoned"), F.lit("cordoned"))
+        .when(mute, F.lit("tells of no directory"))
     )
     return known.withColumn("closed_reason", reason)
 
@@ -148,6 +152,7 @@ def _with_state(brokers: DataFrame) -> DataFrame:
             **{name: F.coalesce(name, F.lit(0)) for name in counts},
             "state": state,
             "racks_used": F.max(F.col("rack").isNotNull()).over(cluster),
+            "others_tell": F.max(F.col("answered_at").isNotNull()).over(cluster),
             "is_controller": F.coalesce("is_controller", F.lit(False)),
             "kind": F.lit("broker"),
             "source": at["source"],
@@ -206,7 +211,9 @@ def brokers(known: DataFrame, log_dirs: DataFrame, capacities: DataFrame) -> Dat
 def log_dirs(dirs: DataFrame, sizes: DataFrame, capacities: DataFrame) -> DataFrame:
     """The table: used bytes count future copies; capacity as given for the directory, else as the broker says."""
     key = [*_BROKER, "log_dir"]
-    used = sizes.groupBy(*key).agg(F.sum(F.expr(whole_number("size_bytes"))).alias("used_bytes"))
+    # Sizes in a wrong unit may be more than an integer holds: the gate refuses them later.
+    total = F.sum(F.expr(whole_number("size_bytes")).cast("decimal(38,0)"))
+    used = sizes.groupBy(*key).agg(F.least(total, F.lit(_MOST)).cast("bigint").alias("used_bytes"))
     given = capacities.groupBy(*key).agg(F.max(F.expr(whole_number("disk_bytes"))).alias("given_bytes"))
     joined = _newest_dirs(dirs).join(used, key, "left").join(given, key, "left")
     return joined.fillna(0, ["used_bytes"]).withColumn("capacity_bytes", F.coalesce("given_bytes", "total_bytes"))

@@ -10,11 +10,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from optimizer.frames.listing import listing, root_of
+from optimizer.frames.listing import File, listing, root_of
 from schemas.table import small_frame
 from sources.detect import parse_file, refused
-from sources.record import UNREADABLE_FILE, Record
-from sources.unused import copy_of, explain
+from sources.record import TOOL_ERROR, UNREADABLE_FILE, Record
+from sources.unused import copy_of, explain, too_large
 
 _PARSED = "ordinal long, kind string, source string, line int, payload string"
 _ROWS_AT_ONCE = 20_000
@@ -59,11 +59,15 @@ def _parse_files(reading: _Reading, batches: Iterable[pa.RecordBatch]) -> Iterat
                 yield _as_batch(records[start : start + _ROWS_AT_ONCE], name, start)
 
 
-def empty_files(spark: SparkSession, empty: Sequence[str], folder: str, *, allowed: tuple[str, ...]) -> DataFrame:
-    """Records of empty files."""
-    skip = len(root_of(empty[0], folder)) + 1
-    names = [path[skip:] for path in empty]
-    refusals = ([refused(explain("", name), name=name, size_bytes=0)] for name in names)
+def unopened_files(spark: SparkSession, files: Sequence[File], folder: str, *, allowed: tuple[str, ...]) -> DataFrame:
+    """Records of files that are not opened: empty ones, and texts too large to be a tool's output."""
+    skip = len(root_of(files[0].path, folder)) + 1
+    names = [file.path[skip:] for file in files]
+    reasons = [too_large() if file.size_bytes else explain("", name) for file, name in zip(files, names, strict=True)]
+    refusals = (
+        [refused(reason, name=name, size_bytes=file.size_bytes)]
+        for reason, name, file in zip(reasons, names, files, strict=True)
+    )
     records = [_softened(one, name, allowed)[0] for one, name in zip(refusals, names, strict=True)]
     rows = [(0, one.kind, name, one.line, _as_json(one.payload)) for name, one in zip(names, records, strict=True)]
     return small_frame(spark, rows, _PARSED)
@@ -77,12 +81,12 @@ def _records(content: bytes, name: str, reading: _Reading) -> list[Record]:
 
 
 def _softened(records: list[Record], name: str, allowed: tuple[str, ...]) -> list[Record]:
-    """The records; of a file that may stay unread it is no error that it could not be read."""
+    """The records; of a file that may stay unread it is no error that it could not be read, or that a tool failed."""
     if not any(fnmatchcase(name, pattern) for pattern in allowed):
         return records
     return [
         replace(record, payload={**record.payload, "severity": "warning"})
-        if record.payload.get("rule") == UNREADABLE_FILE
+        if record.payload.get("rule") in (UNREADABLE_FILE, TOOL_ERROR)
         else record
         for record in records
     ]

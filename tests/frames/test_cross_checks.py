@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from optimizer.frames import validate
 from optimizer.settings import Metrics, Settings
-from sources.record import Record
+from sources.record import Record, malformed
 from tests.frames import bronze
 from tests.frames.bronze import (
     LISTS,
@@ -79,11 +79,20 @@ def elsewhere(partitions: int) -> list[Record]:
 
 def in_kilobytes() -> list[Record]:
     """Sizes of logs a thousand times too large for the disks."""
-    logs = [size(b, p, 100_000) for p, replicas in LISTS.items() for b in replicas]
+    logs = [size(b, p, 200_000) for p, replicas in LISTS.items() for b in replicas]
     return [*without(healthy(), "log_dir_replica"), *logs]
 
 
 NEW = [broker(4, "a"), directory(4)]
+UNANSWERED = malformed(
+    line=1,
+    expected="an answer",
+    reason="broker 4 gave no answer",
+    remedy="again",
+    text="",
+    rule="tool_error",
+    severity="warning",
+)
 FAILED = Record("log_dir", 3, {**directory(1, "/e").payload, "error": "KafkaStorageException"})
 SILENT = Record("partition", 2, {**partition(1, [2, 3, 9]).payload, "isr": [2, 3]})
 LAST = Record("partition", 2, {**partition(1, [9]).payload, "isr": [9], "leader": None})
@@ -225,7 +234,7 @@ CASES = {
     "other-isr": Case(
         [*changed(0), partition(0, LISTS[0], isr=[1, 2], leader=2)],
         ("snapshots_alike",),
-        "t-0: leader 1, ISR [1,2,3] here, leader 2, ISR [1,2] in other-isr.txt:2, which counts: its ISR is smaller",
+        "t-0: leader 1, ISR [1,2,3] here, leader 2, ISR [1,2] in other-isr.txt:2, which counts: its ISR is not larger",
         {"snapshots_alike": "contradicts"},
     ),
     "eligible-leader": Case(
@@ -237,7 +246,31 @@ CASES = {
     "sizes-in-kilobytes": Case(
         in_kilobytes(),
         ("disk_in_one_unit!",),
-        "holds bytes: 400000, its capacity is 10000: one of them is likely in another unit, by 1,000 (or 1,024) times",
+        "holds bytes: 800000, its capacity is 10000: one of them is likely in another unit, by 1,000 (or 1,024) times",
+    ),
+    "twelve-times-over": Case(
+        [*without(healthy(), "capacity"), capacity(-1, 34)],
+        ("disk_within_capacity",),
+        "broker 1 holds bytes: 408, its capacity is 34",
+        {"disk_within_capacity": "contradicts"},
+    ),
+    "sums-over-int64": Case(
+        [
+            *without(healthy(), "log_dir_replica"),
+            *(partition(p, [1, 2, 3], topic="u") for p in range(1100)),
+            *(size(b, p, 2**53, topic="u") for p in range(1100) for b in (1, 2, 3)),
+            *sizes(),
+            *(load(p, topic="u") for p in range(1100)),
+        ],
+        ("size_believable!", "disk_in_one_unit!", "topic_has_header", "quarantined_share!"),
+        "u-0 has 9007199254740992 bytes, over 1 PB",
+    ),
+    "controller-in-the-list": Case(
+        [*healthy(), broker(9, "a")],
+        ("listed_tells_of_directories",),
+        "broker 9 is listed, but holds no replica and tells of no directory, as others do",
+        {"listed_tells_of_directories": "broken"},
+        {9: "tells of no directory"},
     ),
     "over-full": Case(
         [*without(healthy(), "capacity"), capacity(-1, 300)],
@@ -258,6 +291,12 @@ CASES = {
         (),
         "1 of 4 partitions, with 25 % of the stored bytes, have no rates: they count as idle",
         {"rates_known": "left_out"},
+    ),
+    "one-does-not-answer": Case(
+        [*healthy(), *NEW, UNANSWERED],
+        (),
+        "broker 4 gave no answer",
+        {"tool_error": "broken"},
     ),
     "no-list": Case(
         without(healthy(), "broker"),

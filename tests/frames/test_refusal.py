@@ -12,6 +12,7 @@ from optimizer.frames.refusal import following_of
         ({"quarantined_share"}, set()),
         ({"quarantined_share", "size_known"}, set()),
         ({"unreadable_files", "size_known", "partitions"}, {"size_known", "partitions"}),
+        ({"unreadable_files", "one_cluster_id", "misplaced_partitions"}, set()),
         ({"tool_errors", "undescribed_partitions", "partitions"}, {"undescribed_partitions", "partitions"}),
         ({"no_repeated_broker", "all_partitions_described", "size_known"}, {"all_partitions_described"}),
         ({"no_conflicting_snapshot", "partitions", "quarantined_share"}, {"partitions", "quarantined_share"}),
