@@ -61,7 +61,7 @@ class Lab:
         )
 
     def living(self) -> set[int]:
-        """Brokers that the cluster lists; all of them while the client still asks one that has just died."""
+        """Brokers that the cluster knows as alive; all of them while the client still asks one that has just died."""
         try:
             with kafka_admin.connected({"bootstrap_servers": self.cluster.bootstrap}) as admin:
                 return _brokers(kafka_admin.topology(admin))
@@ -77,7 +77,8 @@ class Lab:
 
 
 def _brokers(records: Iterable[Record]) -> set[int]:
-    return {record.payload["broker_id"] for record in records if record.kind == "broker"}
+    """Brokers that are not fenced: one that has died is still registered."""
+    return {r.payload["broker_id"] for r in records if r.kind == "broker" and not r.payload["fenced"]}
 
 
 def _until(condition: Callable[[], bool]) -> None:
