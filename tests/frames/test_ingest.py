@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from optimizer.errors import ConfigError, InputError, Unreadable
-from optimizer.frames import ingest, snapshot, validate
+from optimizer.frames import ingest, listing, snapshot, validate
 from optimizer.pipeline import STAGES, run_stage
 from optimizer.settings import ClusterInput, Policy, Quality, Settings, Storage
 from optimizer.stages import Frames, Run
@@ -225,3 +226,41 @@ def test_stages_write_what_the_store_says(spark: SparkSession) -> None:
     builders = {stage.name: stage.build for stage in STAGES}
     assert (builders["ingest"], builders["validate"]) == (ingest.build, validate.build)
     assert builders["snapshot"] == snapshot.build
+
+
+def test_no_content_of_a_large_file_is_loaded_to_list_it(
+    spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file over the limit has no digest, and so is no copy; it may hold anything."""
+    monkeypatch.setattr(listing, "LOOKED_INTO_BYTES", len(VERSIONS) + 1)
+    files = {Path(file.path).name: file for file in listing.files_of(spark, str(folder))}
+    looked_into = {name for name, file in files.items() if file.digest}
+    assert looked_into == {"brokers.txt", "notes.txt"}
+    assert files["topics.txt"].has_replicas
+    assert listing.copies_of(list(files.values())) == {}
+
+
+def test_a_text_that_is_no_output_by_its_size_is_refused(
+    spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is named with its size, and not opened."""
+    monkeypatch.setattr(ingest, "TEXT_BYTES", len(VERSIONS) + 1)
+    frames = ingest.build({}, run_of(spark, folder))
+    rows = frames["bronze_records"].where("source = 'topics.txt'").collect()
+    told = [json.loads(row.payload) for row in rows]
+    assert [(one["rule"], one["severity"]) for one in told] == [("known_format", "error")]
+    assert f"({len(DESCRIBE.encode()):,} bytes) is too large" in told[0]["reason"]
+
+
+def test_a_folder_that_spark_cannot_list_is_one_clusters_failure(
+    spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever Spark says of it, the cluster is told as unreadable, with the folder."""
+
+    def refuse(*_: object) -> None:
+        raise PySparkException("permission denied")
+
+    monkeypatch.setattr(ingest, "files_of", refuse)
+    with pytest.raises(Unreadable) as caught:
+        ingest.build({}, run_of(spark, folder))
+    assert f"the folder {folder} can't be read (PySparkException)" in str(caught.value.errors["c"])

@@ -244,3 +244,24 @@ def test_a_large_description_is_read_in_seconds() -> None:
     records = parse_any(text, name="x")
     assert len(records) == 50_000
     assert time.process_time() - started < 4
+
+
+DESCRIBED = "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1,2\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"kind":"Deployment","spec":{"replicas": 3,"env":[{"name":"X","value":"hunter2"}],}}\n',
+        '{"jmx_port":1,"endpoints":["x"],"host":"h","port":1,"note":"hunter2",}\n',
+        '{"controllerid":1,"topics":[{"isrs":1,"note":"hunter2",}]}\n',
+        "INFO Topic: a Partition: 0 Leader: 1 password=hunter2\n",
+        DESCRIBED + '[2026-01-31 02:00:00,000] ERROR Failed with sasl.jaas.config=x password="hunter2"; (org.apache)\n',
+        DESCRIBED + "Error: api-key: hunter2 is not valid\n",
+    ],
+)
+def test_no_secret_of_what_is_not_read_is_told(text: str) -> None:
+    """Of a file that is not read nothing is copied, and of a line that a tool failed in no secret."""
+    records = parse_any(text, name="x")
+    assert any(record.kind == "malformed" for record in records)
+    assert "hunter2" not in repr(records)
