@@ -27,7 +27,7 @@ LOGS = (
         "warning",
         "never",
         f"concat({_NAME}, ' has a log on broker ', broker_id, ', but no description names the partition')",
-        f"give the whole output of kafka-topics.sh --describe; {_OTHER_TIME}",
+        f"give the whole output of kafka-topics.sh --describe, without --exclude-internal; {_OTHER_TIME}",
         standing="contradicts",
     ),
     Rule(
@@ -117,7 +117,7 @@ TOPICS = (
         "warning",
         "never",
         "concat('topic ', topic, ' has configs, but no partition of it is described')",
-        f"give the whole output of kafka-topics.sh --describe; {_OTHER_TIME}",
+        f"give the whole output of kafka-topics.sh --describe, without --exclude-internal; {_OTHER_TIME}",
         standing="contradicts",
     ),
 )
