@@ -59,7 +59,7 @@ class _Trial:
         rest = replace(self, priced=decided, base=seed(self.problem, decided))
         relaxation = rest.relaxed(TIE_BREAK)
         found = rest.rounded(relaxation, _roundings(relaxation, THRESHOLDS), bound)
-        return State(np.where(found.replica >= 0, rows[found.replica], -1), found.target, found.loads)
+        return State(np.append(rows, -1)[found.replica], found.target, found.loads)
 
     def is_far(self, state: State, bound: float) -> bool:
         """Whether a plan has a gap, measured by all that is copied, or leaves a broker outside its bands."""

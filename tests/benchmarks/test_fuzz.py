@@ -58,6 +58,19 @@ def test_plans_of_odd_clusters_hold() -> None:
     assert sum(case.searched for case in found) > 25
 
 
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(1001025, id="every replica is decided: the rest has no option"),
+        pytest.param(1000376, id="no order of copies for three partitions"),
+        pytest.param(1002536, id="a reorder in the wave of one partition with too many copies"),
+    ],
+)
+def test_clusters_that_once_failed_are_fine(seed: int) -> None:
+    """What the long form has found stays mended."""
+    assert clusters.check(seed).verdict == clusters.FINE
+
+
 @pytest.mark.slow
 def test_sources_that_contradict_each_other_break_a_rule(spark: SparkSession) -> None:
     """A folder that lost something which another source still names breaks a rule that it did not break before."""
