@@ -113,7 +113,7 @@ CASES = {
             *(size(b, 0, 5, topic="...") for b in (1, 2, 3)),
             load(0, topic="..."),
         ],
-        ("topic_name_legal!", "quarantined_share!"),
+        ("topic_name_legal!", "quarantined_share!", "topic_has_header"),
         "named ..",
     ),
     "unknown-broker": Case(
