@@ -144,7 +144,7 @@ def judge_capacities(records: DataFrame, brokers: DataFrame, log_dirs: DataFrame
     return judged("bronze_records", known.withColumn("is_matched", matched), rule_table.CAPACITIES)
 
 
-def judge_topics(records: DataFrame, placed: DataFrame) -> Judged:
+def judge_topics(records: DataFrame, placed: DataFrame, configs: DataFrame) -> Judged:
     """Headers of topics against the partitions that were read; topics without a header, and those of configs alone."""
     topic = ["cluster_id", "topic"]
     seen = placed.groupBy(*topic).agg(F.count(F.lit(1)).alias("seen"), F.max("partition").alias("highest"))
@@ -156,7 +156,7 @@ def judge_topics(records: DataFrame, placed: DataFrame) -> Judged:
             "topic_ids": F.array_sort(F.collect_set("topic_id").over(same)),
         }
     )
-    configured = typed(records, "config").where("entity_type = 'topics'").withColumnRenamed("entity_name", "topic")
+    configured = configs.where("entity_type = 'topics'").withColumnRenamed("entity_name", "topic")
     others = (_first_of(frame, topic) for frame in (placed.drop("highest"), configured))
     known = reduce(lambda one, more: one.unionByName(more.join(one, topic, "anti"), True), others, headers)
     has_headers = F.max(F.col("kind") == "topic").over(Window.partitionBy("cluster_id"))

@@ -11,8 +11,6 @@ from optimizer.frames.quality_figures import figures
 from optimizer.settings import Settings
 from optimizer.units import human_percent
 
-# Told worst first; all but the last before any figure of a plan.
-STANDINGS = ("contradicts", "left_out", "broken", "noted")
 _SILENT = frozenset({"rates_known"})  # told by the figure of its coverage, with bytes
 # Of rules that parsers name: a broker that a tool got no answer of is in the list all the same.
 _OF_PARSERS = {("tool_error", "warning"): "broken"}

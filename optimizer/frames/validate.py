@@ -20,7 +20,6 @@ from optimizer.frames.metrics import from_records, partition_rates, resolve_topi
 from optimizer.frames.refusal import refusals
 from optimizer.frames.rules import set_aside
 from optimizer.frames.sources_read import sources_read
-from optimizer.frames.typed import typed
 from optimizer.settings import Settings
 from optimizer.stages import Frames, Refusals, Run
 from schemas.bronze import INPUT_FINDINGS, QUALITY_RESULTS, QUARANTINE
@@ -91,13 +90,13 @@ def _clean(inputs: Frames, settings: Settings, pool: Executor) -> _Cleaned:
     moving = checks.judge_reassignments(records, placements.used)
     placed = silver.partitions_in_flight(placements.used, moving.used).transform(checks.kept)
     later_measures = pool.submit(_measures, inputs["bronze_metrics"], records, placed, settings)
-    later_hosts = pool.submit(_hosts, records, placed, settings)
+    configured = checks.judge_configs(records)
+    configs = configured.used
+    later_hosts = pool.submit(_hosts, records, placed, configs, settings)
     sizes = checks.judge_sizes(records, placed)
-    topics = checks.judge_topics(records, placed)
+    topics = checks.judge_topics(records, placed, configs)
     loads = checks.judge_loads(records, placed)
     cluster_ids = checks.judge_cluster_ids(records)
-    configured = checks.judge_configs(records)
-    configs = typed(records, "config")
     measures, hosts = later_measures.result(), later_hosts.result()
     local = silver.local_sizes(sizes.used)
     load = checks.judged(
@@ -141,11 +140,11 @@ def _clean(inputs: Frames, settings: Settings, pool: Executor) -> _Cleaned:
     )
 
 
-def _hosts(records: DataFrame, placed: DataFrame, settings: Settings) -> _Hosts:
+def _hosts(records: DataFrame, placed: DataFrame, configs: DataFrame, settings: Settings) -> _Hosts:
     registered = checks.judge_brokers(records)
     dirs = checks.judge_log_dirs(records)
     listed = registered.rows.where("ok_broker_id_legal")
-    known = silver.known_brokers(listed, placed, dirs.used, typed(records, "config"))
+    known = silver.known_brokers(listed, placed, dirs.used, configs)
     brokers = checks.judged("brokers", known, (*rule_table.known_brokers(settings), *cross_rules.BROKERS))
     return _Hosts(registered, dirs, brokers, checks.judge_capacities(records, brokers.rows, dirs.used))
 
