@@ -19,6 +19,7 @@ LAYERS = {
     "silver": "Silver: the cluster, clean and typed",
     "planning": "Planning: instance, solution, proof",
     "output": "Output: the plan and its documents",
+    "execution": "Execution: approvals, and what was done",
 }
 
 

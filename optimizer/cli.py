@@ -18,7 +18,8 @@ from optimizer.configuration import build, merge, read_toml
 from optimizer.errors import BallastError, ConfigError, DiskFull
 from optimizer.locks import only_one
 from optimizer.setting_checks import NAME_RULE, Problems, is_folder_name
-from optimizer.settings import ONLY, Settings
+from optimizer.settings import ONLY, Settings, Storage
+from optimizer.shipped import code_version, defaults
 
 EPILOG = """\
 Options are laid over the configuration file, which is laid over conf/default.toml: see docs/configuration.md.
@@ -51,6 +52,7 @@ def parser(description: str) -> argparse.ArgumentParser:
     cluster.add_argument("--input", metavar="DIR", help="folder with outputs of Kafka's tools, capacities and metrics")
     cluster.add_argument("--bootstrap-server", metavar="HOST:PORT", help="live cluster")
     cluster.add_argument("--client-config", metavar="FILE", help="client properties (SASL, TLS) of the live connection")
+    cluster.add_argument("--kafka-version", metavar="X.Y", help="its release, e.g. 3.9: see configuration.md")
     policy = result.add_argument_group("policy")
     policy.add_argument("--drain", type=_ids, metavar="IDS", help="empty these brokers, e.g. 3,7")
     policy.add_argument("--exclude-brokers", type=_ids, metavar="IDS", help="give these brokers no replica")
@@ -104,32 +106,19 @@ def _one_cluster(options: argparse.Namespace) -> dict[str, Any] | None:
         cluster = {name: str(Path(value).resolve()) for name, value in paths.items() if value}
         if options.bootstrap_server:
             cluster["bootstrap_servers"] = options.bootstrap_server
+        if options.kafka_version:
+            cluster["kafka_version"] = options.kafka_version
         if not (options.input or options.bootstrap_server):
             remedy = "give --input DIR or --bootstrap-server HOST:PORT beside it"
             instead = f", or leave it out: it replaces the clusters of {options.config}" if options.config else ""
             raise ConfigError(f"--cluster {options.cluster} says not where to read it: {remedy}{instead}")
         return {"id": options.cluster, **cluster}
-    if options.input or options.bootstrap_server or options.client_config:
+    if options.input or options.bootstrap_server or options.client_config or options.kafka_version:
         raise ConfigError(
-            "--input, --bootstrap-server and --client-config describe one cluster: name it with --cluster ID"
+            "--input, --bootstrap-server, --client-config and --kafka-version describe one cluster: name it with "
+            "--cluster ID"
         )
     return None
-
-
-def home() -> Path:
-    """The checkout: where conf/ lies.
-
-    Raises
-    ------
-    ConfigError
-        When it can't be found.
-    """
-    folder = Path(os.environ.get("BALLAST_HOME", Path.cwd()))
-    if not (folder / "conf" / "default.toml").is_file():
-        raise ConfigError(
-            f"{folder}/conf/default.toml is missing: set BALLAST_HOME to the checkout, or use spark-submit.sh"
-        )
-    return folder
 
 
 def _built(content: dict[str, Any], over: dict[str, Any], file: str | None) -> Settings:
@@ -152,7 +141,7 @@ def settings_of(options: argparse.Namespace) -> Settings:
         With all that is wrong.
     """
     problems = Problems()
-    content = read_toml(home() / "conf" / "default.toml")
+    content = defaults()
     if options.config:
         content = merge(content, read_toml(Path(options.config)))
     over = _overrides(options, problems)
@@ -181,6 +170,12 @@ def run_id_of(options: argparse.Namespace, names: Sequence[str]) -> str:
     return run_id
 
 
+def _storage(options: argparse.Namespace) -> Storage:
+    """The folders as the options alone say, where settings can't be used."""
+    named = {"warehouse": options.warehouse, "output": options.output}
+    return Storage(**{name: folder for name, folder in named.items() if folder})
+
+
 def checked(names: Sequence[str], options: argparse.Namespace) -> tuple[Settings, str]:
     """Settings and run id; all that is wrong with them, or with the folders that will be written, is told at once.
 
@@ -191,8 +186,7 @@ def checked(names: Sequence[str], options: argparse.Namespace) -> tuple[Settings
     problems = Problems()
     run_id = problems.of(partial(run_id_of, options, names))
     settings = problems.of(partial(settings_of, options))
-    if settings:
-        problems.told += places.problems(settings.storage, run_id or "")
+    problems.told += places.problems(settings.storage if settings else _storage(options), run_id or "")
     problems.raise_any()
     assert settings
     assert run_id
@@ -231,7 +225,7 @@ def _plan(names: Sequence[str], settings: Settings, run_id: str) -> int:
     spark = session(SparkSession.builder)
     meter = Meter(spark, sys.stderr)
     try:
-        run = Run(spark, run_id, settings, os.environ.get("BALLAST_CODE_VERSION", "unknown"))
+        run = Run(spark, run_id, settings, code_version())
         sys.stderr.write(f"run {run_id}: {len(settings.clusters)} cluster(s)\n")
         try:
             verdicts = run_stages(stages_named(names), run, meter)

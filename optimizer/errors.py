@@ -72,6 +72,12 @@ class DiskFull(BallastError):
         super().__init__(f"the disk of {folder} is full: make room there, and start the run again")
 
 
+class AlreadyApproved(BallastError):
+    """A person has approved the plan of this run: it is not planned again."""
+
+    exit_code = 3
+
+
 class QualityGateFailed(BallastError):
     """A critical data-quality expectation failed."""
 

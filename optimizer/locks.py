@@ -24,10 +24,17 @@ def _locked(handle: TextIO, how: int) -> None:
 
 
 @contextmanager
-def exclusive(path: Path) -> Iterator[None]:
-    """Hold the lock of a file; waits until it is free."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a", encoding="utf-8") as handle:
+def exclusive(path: Path, *, with_children: bool = False) -> Iterator[None]:
+    """Hold the lock of a file; waits until it is free.
+
+    Parameters
+    ----------
+    with_children : bool
+        Whether programs that are started meanwhile, without ``close_fds``, hold it until they end: also when this
+        process is killed.
+    """
+    with _opened(path) as handle:
+        os.set_inheritable(handle.fileno(), with_children)
         _locked(handle, fcntl.LOCK_EX)
         yield
 

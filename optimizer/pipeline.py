@@ -15,7 +15,7 @@ from optimizer.lineage import check_lineage
 from optimizer.resources import Meter
 from optimizer.stages import Frames, Refusals, Run, Stage
 from optimizer.store import Store
-from optimizer.verdicts import NOTHING_TO_DO, PLANNED, Attempt, Verdict, begin, without
+from optimizer.verdicts import NOTHING_TO_DO, PLANNED, Attempt, Verdict, begin, check_not_approved, without
 from sources.kafka_live import unwrapped
 
 STAGES = (
@@ -210,6 +210,7 @@ def run_stages(stages: Sequence[Stage], run: Run, meter: Meter) -> Mapping[str, 
             if stage.ahead:
                 pool.submit(stage.ahead)
         check_inputs(stages[0], run, store)
+        check_not_approved(store, run)
         folders.set_aside(run.folder)
         attempt = begin(store, run, first_stage=stages[0].name)
         for number, stage in enumerate(stages, start=1):
@@ -247,4 +248,6 @@ def _settled(attempt: Attempt, stage: Stage, meter: Meter) -> Iterator[None]:
 
 
 def _published(run: Run, cluster_id: str) -> Verdict:
-    return Verdict(verdict=PLANNED if emit.has_reassignment(run, cluster_id) else NOTHING_TO_DO, exit_code=0)
+    told = PLANNED if emit.has_reassignment(run, cluster_id) else NOTHING_TO_DO
+    sha256, missed = emit.handed_over(run, cluster_id)
+    return Verdict(verdict=told, exit_code=0, reason=missed, manifest_sha256=sha256)

@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from optimizer.settings import Storage
 
@@ -14,8 +15,9 @@ _LOCKS = ".locks"
 
 
 def local(folder: str) -> Path | None:
-    """A folder of this machine; None for what another file system holds."""
-    return None if "://" in folder else Path(folder).absolute()
+    """A folder of this machine, by its path or its ``file:`` URI; None for what another file system holds."""
+    plain = unquote(urlsplit(folder).path) if folder.startswith("file:/") else folder
+    return None if "://" in plain else Path(plain).absolute()
 
 
 def lock_of_table(warehouse: Path, table: str) -> Path:

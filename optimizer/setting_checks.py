@@ -50,6 +50,22 @@ def between(section: str, values: Mapping[str, float], low: float, high: float) 
             refuse(f"[{section}] {name}", value, f"give a number from {low:g} to {high:g}")
 
 
+def release(kafka_version: str, name: str = "kafka_version") -> tuple[int, int] | None:
+    """Major and minor number of a version ("4.3", "3.9.1", "2.8-IV1"); None where it is empty.
+
+    Raises
+    ------
+    ConfigError
+        When the text does not start with a version number.
+    """
+    if not kafka_version:
+        return None
+    found = re.fullmatch(r"(\d++)(?:\.(\d++))?+(?:[.\-+_].*)?", kafka_version)
+    if not found:
+        raise ConfigError(f"{name} = {kafka_version!r} is no version: give for example 4.3 or 3.9.1")
+    return int(found[1]), int(found[2] or 0)
+
+
 def check_pattern(name: str, pattern: object) -> None:
     """Refuse what is no regular expression."""
     try:

@@ -15,6 +15,7 @@ from optimizer.setting_checks import (
     check_time,
     is_folder_name,
     refuse,
+    release,
 )
 from optimizer.topic_wishes import Pin, TopicFactor
 
@@ -70,6 +71,7 @@ class ClusterInput:
             refuse("[[clusters]]", self.id, "give input (a folder) or bootstrap_servers (a live cluster)")
         if self.captured_at:
             check_time(f"[[clusters]] {self.id!r} captured_at", self.captured_at)
+        release(self.kafka_version, f"[[clusters]] {self.id!r} kafka_version")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,14 +252,14 @@ class Settings:
             refuse("[[clusters]] id", twice, "name each cluster once")
 
     def _check_list(self, name: str) -> None:
-        ids = [c.id for c in self.clusters]
+        ids = sorted({c.id for c in self.clusters})
         if getattr(self.policy, name) and len(ids) > 1:
             where = f"give {name} in the [[clusters]] table that it is meant for"
             remedy = f"an id is another broker in each of {ids}: {where}"
             refuse(f"[policy] {name}", list(getattr(self.policy, name)), remedy)
 
     def _check_policy_pins(self) -> None:
-        ids = [c.id for c in self.clusters]
+        ids = sorted({c.id for c in self.clusters})
         by_broker = [pin.topics for pin in self.policy.pins if pin.brokers]
         if by_broker and len(ids) > 1:
             remedy = f"an id is another broker in each of {ids}: pin to racks, or in a [[clusters]] table"

@@ -1,12 +1,12 @@
 """How each cluster of a run stands: table ``verdicts``, and which clusters go on."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from pyspark.sql import Row
 
-from optimizer.errors import BallastError
+from optimizer.errors import AlreadyApproved, BallastError
 from optimizer.stages import Refusals, Run
 from optimizer.store import WRITERS, Store
 
@@ -22,6 +22,7 @@ class Verdict:
     stage: str | None = None
     exit_code: int | None = None
     reason: str | None = None
+    manifest_sha256: str | None = None
 
     @property
     def is_out(self) -> bool:
@@ -115,6 +116,23 @@ class Attempt:
         return {"cluster_id": cluster_id, "run_id": self._run.run_id, "attempt": self.number, **vars(verdict)}
 
 
+def check_not_approved(store: Store, run: Run) -> None:
+    """Look whether the run may be planned again.
+
+    Raises
+    ------
+    AlreadyApproved
+        When the plan of one of its clusters is approved: it may be executed at this moment.
+    """
+    if store.run_record(run.run_id, _STAGES[-1]) is None:
+        return
+    for row in store.newest("approvals", run.run_id):
+        raise AlreadyApproved(
+            f"the plan that run {run.run_id!r} made for cluster {row.cluster_id} was approved by {row.approved_by}, "
+            "so this run is not planned again: give another --run-id"
+        )
+
+
 def begin(store: Store, run: Run, *, first_stage: str) -> Attempt:
     """Begin an attempt, or go on with the last one where the first stage goes on with what others wrote.
 
@@ -133,7 +151,7 @@ def begin(store: Store, run: Run, *, first_stage: str) -> Attempt:
 
 
 def _of_row(row: Row) -> Verdict:
-    return Verdict(verdict=row.verdict, stage=row.stage, exit_code=row.exit_code, reason=row.reason)
+    return Verdict(**{field.name: row[field.name] for field in fields(Verdict)})
 
 
 def _again(last: Verdict | None, first_stage: str) -> Verdict:

@@ -1,8 +1,18 @@
 """Contracts of every table."""
 
-from schemas import bronze, output, planning, runs, silver, verdicts
+from schemas import bronze, execution, output, planning, runs, silver, verdicts
 from schemas.table import Table, by_name, conform
 
-ALL = by_name((*runs.TABLES, *verdicts.TABLES, *bronze.TABLES, *silver.TABLES, *planning.TABLES, *output.TABLES))
+ALL = by_name(
+    (
+        *runs.TABLES,
+        *verdicts.TABLES,
+        *execution.TABLES,
+        *bronze.TABLES,
+        *silver.TABLES,
+        *planning.TABLES,
+        *output.TABLES,
+    )
+)
 
 __all__ = ["ALL", "Table", "conform"]

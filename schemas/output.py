@@ -116,7 +116,7 @@ DOCUMENTS = Table(
             "kind",
             TEXT,
             "reassignment, rollback, rollback_not_possible, topics_to_move, leader_election, throttle, runbook, "
-            "report, summary",
+            "report, summary, manifest",
         ),
         column("wave", INT, "wave; 0 for the whole plan"),
         column("content", TEXT, "text, UTF-8"),

@@ -18,7 +18,13 @@ VERDICTS = Table(
         ),
         column("stage", TEXT, "stage that it was refused by, could not be read in or failed in", nullable=True),
         column("exit_code", INT, "what a run of this cluster alone ends with; null while started", nullable=True),
-        column("reason", TEXT, "why it has no plan, and the remedy", nullable=True),
+        column(
+            "reason",
+            TEXT,
+            "why it has no plan, and the remedy; of a plan the wishes that it misses",
+            nullable=True,
+        ),
+        column("manifest_sha256", TEXT, "of the plan's manifest.json: what is approved", nullable=True),
     ),
     key=("attempt",),
     checks=(

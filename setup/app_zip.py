@@ -9,11 +9,15 @@ from pathlib import Path
 from setup.paths import BUILD, HOME
 
 PACKAGES = ("optimizer", "schemas", "sources")
+# What the packages read beside themselves.
+_FILES = ("conf/default.toml",)
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def package_files(home: Path = HOME) -> Iterator[tuple[str, bytes]]:
-    """Yield name in the zip and content of every file of the packages, sorted by name."""
+    """Yield name in the zip and content of every file of the packages, sorted by name, and of what they read."""
+    for name in _FILES:
+        yield name, (home / name).read_bytes()
     for package in PACKAGES:
         for path in sorted((home / package).rglob("*"), key=lambda p: p.relative_to(home).as_posix()):
             if path.is_file() and "__pycache__" not in path.parts:

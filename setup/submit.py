@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from setup import app_zip, classes
+from setup import app_zip, classes, site_conf
 from setup.environment import prepare, say
 from setup.jars import delta_jars
 from setup.java import java, spark_java
@@ -17,20 +17,30 @@ from setup.options import CommandLine, UsageError, split
 from setup.paths import HOME, SetupError, spark_home, venv_python
 
 SAMPLE = ("pipeline", ["--config", str(HOME / "conf" / "sample.toml")])
+COMMANDS = {
+    "show": "Say what a run has planned: of all clusters, or one with its summary.",
+    "approve": "Say yes to the plan of one cluster.",
+    "wave": "Run one step of a wave of an approved plan: preflight, throttle, execute, wait, off, elect, status.",
+}
 _LOOPBACK = re.compile(r"(local\b.*|spark://(127\.[\d.]+|localhost|\[::1\])(:.*)?)")
 
 USAGE = """\
 usage: spark-submit.sh [SPARK OPTIONS] JOB [SPARK OPTIONS] [OPTIONS OF THE JOB]
        spark-submit.sh                 the job pipeline on the bundled sample cluster
        spark-submit.sh JOB --help      options of a job
+       spark-submit.sh COMMAND         without Spark
 
 jobs:
 {jobs}
 
+commands:
+{commands}
+
 Spark's own options (--master, --deploy-mode, --conf, --driver-memory, ...) pass through; the master is local[*] unless
 one is given. What stands behind -- belongs to the job.
 
-exit codes: 0 done, 1 failed, 2 wrong use or configuration, 3 refused by a data-quality gate or the audit"""
+exit codes: 0 done, 1 failed, 2 wrong use or configuration, 3 refused by a data-quality gate or the audit,
+4 copies still run (wave)"""
 
 # Runs a file under a program name of our choice, which its usage then shows.
 _AS_TYPED = """\
@@ -56,8 +66,12 @@ def list_jobs(folder: Path) -> dict[str, str]:
 
 def usage(jobs: Mapping[str, str]) -> str:
     """The help text."""
-    width = max(map(len, jobs), default=0)
-    return USAGE.format(jobs="\n".join(f"  {name:{width}}  {text}" for name, text in jobs.items()))
+
+    def listed(named: Mapping[str, str]) -> str:
+        width = max(map(len, named), default=0)
+        return "\n".join(f"  {name:{width}}  {text}" for name, text in named.items())
+
+    return USAGE.format(jobs=listed(jobs), commands=listed(COMMANDS))
 
 
 def master(line: CommandLine) -> str:
@@ -71,7 +85,9 @@ def master(line: CommandLine) -> str:
     return "" if line.values("--properties-file") or line.values("--remote") else "local[*]"
 
 
-def spark_command(line: CommandLine, *, job: Path, package: Path, jars: list[Path], cores: int) -> list[str]:
+def spark_command(
+    line: CommandLine, *, job: Path, package: Path, jars: list[Path], cores: int, properties: Mapping[str, str]
+) -> list[str]:
     """The call of Spark's own spark-submit.
 
     Parameters
@@ -82,6 +98,8 @@ def spark_command(line: CommandLine, *, job: Path, package: Path, jars: list[Pat
         Delta's JARs; those that the user names follow them.
     cores : int
         Of this machine: how many partitions a local shuffle gets.
+    properties : mapping
+        Spark properties that stand in no file that Spark reads.
     """
     command = [str(spark_home() / "bin" / "spark-submit")]
     where = master(line)
@@ -93,6 +111,8 @@ def spark_command(line: CommandLine, *, job: Path, package: Path, jars: list[Pat
         command += ["--conf", f"spark.sql.shuffle.partitions={max(2, cores)}"]
     if where.startswith("local") and not line.values("--driver-class-path"):
         command += ["--driver-class-path", classes.class_path(jars)]
+    for pair in properties.items():
+        command += ["--conf", "=".join(pair)]
     command += ["--jars", ",".join([*map(str, jars), *line.values("--jars")])]
     command += ["--py-files", ",".join([str(package), *line.values("--py-files")])]
     for name, value in line.spark:
@@ -107,7 +127,7 @@ def spark_environment(line: CommandLine, environ: Mapping[str, str]) -> dict[str
     result = {**environ, **spark_java(environ)}
     result["PYTHONPATH"] = _without_home(environ.get("PYTHONPATH", ""))
     result["SPARK_HOME"] = str(spark_home())
-    result["SPARK_CONF_DIR"] = str(HOME / "conf")
+    result["SPARK_CONF_DIR"] = site_conf.folder_of(environ)
     result["PYSPARK_DRIVER_PYTHON"] = str(venv_python())
     if where.startswith("local") or not environ.get("PYSPARK_PYTHON"):
         result["PYSPARK_PYTHON"] = str(venv_python())
@@ -115,7 +135,6 @@ def spark_environment(line: CommandLine, environ: Mapping[str, str]) -> dict[str
         result["BALLAST_CLASSES"] = str(classes.archive(java(environ), delta_jars()))
     if _LOOPBACK.fullmatch(where):
         result["SPARK_LOCAL_IP"] = "127.0.0.1"
-    result["BALLAST_HOME"] = str(HOME)
     result["BALLAST_CODE_VERSION"] = app_zip.code_version()
     return result
 
@@ -128,6 +147,13 @@ def _without_home(pythonpath: str) -> str:
 def help_command(job: Path) -> list[str]:
     """Runs a job's file for its help: no JVM, and the name that the user typed."""
     return [str(venv_python()), "-c", _AS_TYPED, str(job), f"spark-submit.sh {job.stem}", "--help"]
+
+
+def without_spark(words: list[str], environ: Mapping[str, str] = os.environ) -> int:
+    """Run one of the commands that need no Spark."""
+    prepare()
+    command = [str(venv_python()), "-P", "-m", "execution", *words]
+    return _run(command, {**environ, "PYTHONPATH": str(HOME)})
 
 
 def _run(command: list[str], environ: Mapping[str, str]) -> int:
@@ -173,6 +199,7 @@ def submit(line: CommandLine, environ: Mapping[str, str] = os.environ) -> int:
         package=app_zip.build(),
         jars=delta_jars(),
         cores=os.cpu_count() or 1,
+        properties=site_conf.properties(line, environ),
     )
     return _run(command, spark_environment(line, environ))
 
@@ -180,7 +207,7 @@ def submit(line: CommandLine, environ: Mapping[str, str] = os.environ) -> int:
 def main(words: list[str]) -> int:
     """Run; returns the exit code."""
     try:
-        return submit(split(words))
+        return without_spark(words) if words[:1] and words[0] in COMMANDS else submit(split(words))
     except UsageError as error:
         print(f"spark-submit.sh: {error}; see spark-submit.sh --help", file=sys.stderr)
         return 2

@@ -5,8 +5,9 @@ order, ``log_dirs`` or not. A bare list of such entries, or one entry a line, is
 document behind "Proposed partition reassignment configuration" is a plan, not a state: it is passed over.
 
 Whether a document is a state is for who knows more to judge; the records say what the text tells. A *bare* one has no
-heading: it may be a plan, or a saved rollback. A *begun* one was printed by ``--execute``: "Save this to use ..." is
-below it, so the partitions are on their way to lists that it does not name.
+heading, or nothing below it: it may be a plan, a saved rollback, or the upper half of what ``--execute`` printed. A
+*begun* one was printed by ``--execute``: "Save this to use ..." is below it, so the partitions are on their way to
+lists that it does not name.
 
 References
 ----------
@@ -27,6 +28,7 @@ EXPECTED = "partition assignment JSON"
 REMEDY = 'mend the JSON, or leave the file out; an entry is {"topic":"t","partition":0,"replicas":[1,2]}'
 CURRENT = "Current partition replica assignment"
 PROPOSED = "Proposed partition reassignment configuration"
+_MARGIN = " \t\n>#"
 _BEGUN = re.compile(r"[\s>#]*(?:Save this to use as|Successfully started)")
 
 
@@ -97,7 +99,7 @@ def _entries(document: Document, entries: list[Any]) -> Iterator[Record]:
     if not any(isinstance(entry, dict) and "replicas" in entry for entry in entries):
         return
     lines = document.lines_of("topic")
-    bare = CURRENT not in document.before
+    bare = CURRENT not in document.before or not document.after.strip(_MARGIN)
     begun = not bare and _BEGUN.match(document.after) is not None
     for entry in entries:
         line = next(lines) if isinstance(entry, dict) and "topic" in entry else document.line

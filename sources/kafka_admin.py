@@ -15,10 +15,11 @@ import uuid
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Protocol, cast
 
-from optimizer.errors import InputError
-from sources.kafka_options import secrets
+from optimizer.errors import ConfigError, InputError
+from sources.kafka_options import read_properties, secrets
 from sources.record import Record, malformed
 
 with warnings.catch_warnings():
@@ -84,6 +85,22 @@ class _Client:
         return [found.to_dict() for found in answer.results]
 
 
+def properties_of(path: str) -> dict[str, str]:
+    """The properties of a file; none without a path.
+
+    Raises
+    ------
+    ConfigError
+        When it can't be read.
+    """
+    if not path:
+        return {}
+    try:
+        return read_properties(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read client_config {path}: {error.strerror}") from None
+
+
 @contextmanager
 def connected(options: Mapping[str, object]) -> Iterator[Admin]:
     """An admin client that is closed at the end; every error of it becomes one line without secrets.
@@ -121,11 +138,12 @@ def topology(admin: Admin) -> Iterator[Record]:
     if cluster.get("cluster_id"):
         yield Record("cluster_id", 0, {"kafka_cluster_id": cluster["cluster_id"]})
     yield from (Record("broker", 0, broker) for broker in _brokers(cluster))
+    # Before the topics: a move that ends in between is then still told as one.
+    in_flight = {(tp.topic, tp.partition): state for tp, state in admin.list_partition_reassignments().items()}
     topics = sorted(admin.describe_topics(), key=lambda topic: str(topic["name"]))
     names = [str(topic["name"]) for topic in topics]
     configs = _described(admin, ConfigResourceType.TOPIC, names)
     yield from _untold("topics", [name for name in names if not configs.get(name)])
-    in_flight = {(tp.topic, tp.partition): state for tp, state in admin.list_partition_reassignments().items()}
     for topic in topics:
         yield _topic(topic, configs.get(topic["name"], {}))
         for partition in sorted(topic["partitions"], key=lambda p: int(p["partition_index"])):
@@ -164,7 +182,7 @@ def of_brokers(admin: Admin, broker_ids: Sequence[int], *, defaults: bool) -> It
     for position, broker_id in enumerate(broker_ids):
         try:
             yield from _log_dirs(admin, broker_id)
-            configs = _described(admin, ConfigResourceType.BROKER, [str(broker_id)])
+            configs = described_broker(admin, broker_id)
         except KafkaError as error:
             yield malformed(
                 line=0,
@@ -178,6 +196,19 @@ def of_brokers(admin: Admin, broker_ids: Sequence[int], *, defaults: bool) -> It
         yield from _configs("brokers", configs)
         if defaults and position == 0:
             yield from _configs("cluster", configs)
+
+
+def described_broker(admin: Admin, broker_id: int) -> dict[str, dict[str, Any]]:
+    """All configs of a broker, by its id and the config's name; raises the client's error where it does not answer."""
+    return _described(admin, ConfigResourceType.BROKER, [str(broker_id)])
+
+
+def broker_configs(admin: Admin, broker_id: int) -> Iterator[Record]:
+    """Records of the dynamic configs of a broker; none where it does not answer."""
+    try:
+        yield from _configs("brokers", described_broker(admin, broker_id))
+    except KafkaError:
+        return
 
 
 def _topic(topic: Mapping[str, Any], configs: Mapping[str, Any]) -> Record:

@@ -12,7 +12,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -20,7 +19,7 @@ from pyspark.sql.types import StructType
 
 from optimizer.errors import BallastError, ConfigError, InputError
 from sources import kafka_admin
-from sources.kafka_options import client_options, read_properties
+from sources.kafka_options import client_options
 
 FORMAT = "kafka_topology"
 SCHEMA = "kind string, line int, payload string, source string"
@@ -89,7 +88,7 @@ class KafkaTopology(DataSource):
         if unknown:
             raise ConfigError(f"options {unknown} of {FORMAT} are not known; known are {_OWN[:4]} and kafka.*")
         single = {name: value for name, value in given.items() if name.startswith("kafka.")}
-        options = client_options(_file(given.get("client.config", "")) | single)
+        options = client_options(kafka_admin.properties_of(given.get("client.config", "")) | single)
         servers = given.get("bootstrap.servers") or options.get("bootstrap_servers")
         if not servers:
             raise ConfigError(f"option bootstrap.servers of {FORMAT} is missing: give host:port of some brokers")
@@ -116,12 +115,3 @@ def _positive(given: Mapping[str, str], name: str, default: int) -> int:
     if not value.isdecimal() or int(value) == 0:
         raise ConfigError(f"option {name} = {value!r} is not usable: give a whole number from 1")
     return int(value)
-
-
-def _file(path: str) -> dict[str, str]:
-    if not path:
-        return {}
-    try:
-        return read_properties(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"cannot read client_config {path}: {error.strerror}") from None

@@ -36,6 +36,8 @@ from typing import Any
 
 # Rule of a file that can't be read, or of which nothing can be.
 UNREADABLE_FILE = "known_format"
+# In its place where the settings say that the file may stay unread.
+ALLOWED_FILE = "allowed_file"
 # Rule of a line in which a tool says that it failed.
 TOOL_ERROR = "tool_error"
 KINDS = (

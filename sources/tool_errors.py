@@ -13,6 +13,7 @@ EXPECTED = "the whole output of a tool"
 REMEDY = "run the tool again when what it names is mended, and give its whole output"
 
 _TIME = r"\d{4}-\d\d-\d\d[ T][\d:,.]+Z?"
+_CLOCK = r"\d\d:\d\d:\d\d[.,\d]*"
 _ERROR = re.compile(
     r"[\s>#]*(?:"
     r"Error: \S"
@@ -22,6 +23,13 @@ _ERROR = re.compile(
     rf"|\[{_TIME}\] (?:ERROR|FATAL) "
     rf"|{_TIME} (?:\[[^\]]*\] )?(?:ERROR|FATAL)\b"
     r"|[\s>#]*\s+at (?:[\w$]+\.)+[\w$<>]+\([^()]*\)\s*$"
+    rf"|{_CLOCK} \[[^\]]*\] (?:ERROR|FATAL)\b"
+    r"|Terminating due to java\."
+    r"|Killed\s*$"
+    r"|error: \S.*(?:connection|server|container|pod)\b"
+    r"|Error (?:from server|response from daemon)\b"
+    r"|\S+: .*: No space left on device\s*$"
+    r"|Connection to \S+ closed by remote host"
     r"|Timed out waiting for a node assignment"
     r"|command terminated with exit code [1-9]"
     r"|(?:-?\w*sh: )?(?:line \d+: )?\S*kafka-[a-z-]+(?:\.sh)?: (?:command )?(?:not found|No such file or directory)"
@@ -38,6 +46,10 @@ _WORDS = (
     "terminated with",
     "not found",
     "No such file",
+    "Terminating due",
+    "Killed",
+    "No space left",
+    "closed by remote",
 )
 _GOES_WITH = re.compile(r"\s+at \S+\(|\s+\.\.\. \d+ more|[\s>#]*Caused by: |\s*\(\S+\)\s*$")
 

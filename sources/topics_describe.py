@@ -26,6 +26,7 @@ _LABEL = re.compile(
 _MARKED = re.compile(r"\s+MarkedForDeletion:\s*true\s*$")
 _OLDEST = re.compile(r"\b(topic|partition|leader|replicas|isr): ")
 _CONFIG_TOKEN = re.compile(r"\s*[^\s$`{|>#]\S*=\S*\s*")
+_BEHIND_ISR = re.compile(r"\s*(?:Elr|LastKnownElr|Adding Replicas|Removing Replicas|Offline|Observers|LiveObservers):")
 _NOTHING = re.compile(r"^N/A$")
 # Where the broker does not know them; Confluent garbles the end of such a line.
 _NOT_TOLD = "N/A"
@@ -93,13 +94,16 @@ def _is_partition(lines: list[str], index: int) -> bool:
 
 def _read_partition(lines: list[str], index: int, line: str) -> tuple[int, Record]:
     used = 1
-    while "Isr:" not in line and index + used < len(lines) and _wraps(lines[index + used]):
+    while index + used < len(lines) and _wraps(lines[index + used], is_whole="Isr:" in line):
         line = f"{line} {lines[index + used].strip()}"
         used += 1
     return used, _partition(index, line)
 
 
-def _wraps(line: str) -> bool:
+def _wraps(line: str, *, is_whole: bool) -> bool:
+    """Whether a line goes on with a partition: of a whole one only with what may stand behind its ISR."""
+    if is_whole:
+        return _BEHIND_ISR.match(line) is not None
     return "Topic:" not in line and ("Isr:" in line or "Replicas:" in line or "Leader:" in line)
 
 

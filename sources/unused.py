@@ -146,6 +146,13 @@ _KNOWN: tuple[tuple[str, Refusal], ...] = (
         ),
     ),
     (
+        r"^\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[^ ]* (?:\[[^\]\n]*\] ?)?(?:WARN|ERROR|FATAL)\b",
+        Refusal(
+            "a log of warnings and errors, of a server or a tool",
+            "leave logs out of the input folder; run a tool again when what it names is mended",
+        ),
+    ),
+    (
         r"\A#!",
         Refusal("a script", "leave it out of the input folder; supply what it printed"),
     ),

@@ -32,7 +32,6 @@ def spark_environment() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name in ("SPARK_HOME", "PYSPARK_SUBMIT_ARGS", "PYSPARK_DRIVER_PYTHON"):
             patch.delenv(name, raising=False)
-        patch.setenv("BALLAST_HOME", str(HOME))
         for name, value in spark_java().items():
             patch.setenv(name, value)
         patch.setenv("PYSPARK_PYTHON", sys.executable)

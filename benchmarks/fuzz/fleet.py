@@ -47,7 +47,6 @@ class Contradiction:
 def local_session() -> Iterator[SparkSession]:
     """A Spark of two threads, with the environment that ``spark-submit.sh`` prepares."""
     os.environ |= spark_java() | {
-        "BALLAST_HOME": str(HOME),
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": str(HOME),
         "SPARK_CONF_DIR": str(HOME / "conf"),

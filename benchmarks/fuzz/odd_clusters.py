@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from optimizer.domain import NOT_LIVE
 from optimizer.frames.cluster import to_brokers
 from optimizer.settings import Policy, Schedule, Settings
 from optimizer.solve.racks import busiest_share, live_rack_sizes
@@ -153,10 +154,10 @@ def _ask(draw: random.Random, brokers: list[Row], partitions: list[Row]) -> None
     for row in partitions:
         is_pinned = bool(pinned) and row["topic"] == "a"
         row["pinned_brokers"] = sorted(pinned) if is_pinned else None
-        room = _room(brokers, row)
+        room = _room(brokers, row, asked)
         now = len(row["replicas"])
         if row["mobility"] == "free" and row["topic"] == asked_topic and asked != now:
-            if room < asked and (is_pinned or asked > now):
+            if room < asked:
                 row["factor_refused"] = f"{asked} replicas asked for, brokers that can hold them: {room}"
             else:
                 row["replication_factor"] = asked
@@ -165,11 +166,13 @@ def _ask(draw: random.Random, brokers: list[Row], partitions: list[Row]) -> None
             row.update(mobility="fixed", fixed_reason=fixed, replication_factor=now)
 
 
-def _room(brokers: list[Row], row: Row) -> int:
-    """Brokers that may hold a replica after the plan."""
+def _room(brokers: list[Row], row: Row, asked: int) -> int:
+    """Brokers that may hold a replica after the plan; a shorter list without a pin may keep all that live."""
+    shrinks = row["pinned_brokers"] is None and asked < len(row["replicas"])
     allowed = row["pinned_brokers"] or [b["broker_id"] for b in brokers]
     may = {b["broker_id"] for b in brokers if b["accepts_replicas"]}
-    stay = {b["broker_id"] for b in brokers if not b["must_empty"]} & set(row["replicas"])
+    keeps = {b["broker_id"] for b in brokers if (b["state"] not in NOT_LIVE if shrinks else not b["must_empty"])}
+    stay = keeps & set(row["replicas"])
     return len((may | stay) & set(allowed))
 
 

@@ -17,8 +17,9 @@ CODE = ("optimizer", "sources")
 _LEFT_OUT = ("setup", "docs", "kafka", "pipeline", "fixtures")
 # The few tests with Spark that are of what is mutated; the others plan whole clusters.
 _WITH_SPARK = (
-    *("tests/frames/test_ingest.py", "tests/frames/test_validate.py", "tests/frames/test_emit.py"),
-    *("tests/sources/test_kafka_live.py", "tests/kafka_rules/test_baseline_frame.py"),
+    *("tests/frames/test_ingest.py", "tests/frames/test_validate.py", "tests/frames/test_cross_checks.py"),
+    *("tests/frames/test_emit.py", "tests/sources/test_kafka_live.py"),
+    "tests/kafka_rules/test_baseline_frame.py",
 )
 _WATCHED_BY = ("benchmarks/mutants/inside.py", "benchmarks/mutants/lines.py")
 # Longer tests are of speed or of many plans: they would take most of the time and tell little of one line.

@@ -1,6 +1,7 @@
 """All documents of one cluster."""
 
 from optimizer.emit.files import kafka_documents
+from optimizer.emit.manifest import manifest
 from optimizer.emit.model import WHOLE_PLAN, ClusterPlan, Document
 from optimizer.emit.report import report
 from optimizer.emit.runbook import runbook
@@ -14,4 +15,5 @@ def documents(plan: ClusterPlan) -> list[Document]:
     made.append(Document(f"{plan.folder}/runbook.md", "runbook", WHOLE_PLAN, runbook(plan)))
     made.append(Document(f"{plan.folder}/report.html", "report", WHOLE_PLAN, report(plan, made)))
     made.append(Document(f"{plan.folder}/summary.txt", "summary", WHOLE_PLAN, summary_text(plan, made)))
+    made.append(manifest(plan, made))
     return sorted(made, key=lambda document: document.path)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from optimizer.emit.model import NOT_LIVING, ClusterPlan
+from optimizer.kafka.versions import tools_needed
 from optimizer.settings import DEMOTE, DRAIN, LEADERS, RACKS
 from optimizer.units import human_count, human_rate, plural
 
@@ -158,6 +159,7 @@ def origin(plan: ClusterPlan) -> str:
     ends = [f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M}" for at in (min(times), max(times))] if times else []
     when = " to ".join(dict.fromkeys(ends)) + " UTC" if times else "unknown time"
     version = f"Kafka {plan.asked.kafka_version}" if plan.asked.kafka_version else "Kafka version not told"
+    version = "; ".join(filter(None, (version, tools_needed(plan.asked.kafka_version))))
     names = [f"{row['source']} {row['records']:,}" for row in plan.sources]
     more = f" and {len(names) - _SOURCES} more" if len(names) > _SOURCES else ""
     place = f" of {plan.asked.place}" if plan.asked.place else ""

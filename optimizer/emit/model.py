@@ -30,7 +30,7 @@ class ClusterPlan:
     Parameters
     ----------
     changed : sequence of rows
-        Of ``plan``: only partitions that change, with ``log_dirs`` of ``instance``.
+        Of ``plan``: only partitions that change, with ``log_dirs`` of ``instance`` and ``topic_id`` of ``topics``.
     throttle_style : str
         careful or kafka: the form that the runbook uses.
     plan_log_dirs : bool
@@ -64,6 +64,7 @@ class ClusterPlan:
     brokers: Sequence[Row]
     input_findings: Sequence[Row] = ()
     sources: Sequence[Row] = ()
+    code_version: str = ""
     asked: Asked = field(default_factory=Asked)
     throttles_found: Sequence[Row] = ()
 

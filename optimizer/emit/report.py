@@ -53,6 +53,7 @@ _FORCED_OF_A_CUT = (
     "What this plan copies off brokers to empty, to mend racks, or for a larger replication factor has to be copied by "
     f"any plan that {LEAVES_NO_MORE}."
 )
+_FORCED_OF_ONLY = "What this plan copies has to be copied by any plan that mends what alone was asked."
 _REASONS = {
     "dead": "off a dead broker",
     "drain": "off a broker to empty",
@@ -92,7 +93,7 @@ def _cards(plan: ClusterPlan) -> list[tuple[str, str, str]]:
 
 def _proves(plan: ClusterPlan, kind: str) -> str:
     """What a bound of this kind proves; of a plan that a limit has cut only against plans that leave no more undone."""
-    text = _PROVES.get(kind, "")
+    text = _FORCED_OF_ONLY if kind == "forced" and plan.asked.only else _PROVES.get(kind, "")
     if not plan.cut:
         return text
     beyond = f"that {LEAVES_NO_MORE} outside the bands"

@@ -114,7 +114,7 @@ def audit_cluster(group: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
 def gate(frames: Frames, run: Run) -> Refusals:
     """Audit every cluster from its documents: those that do not pass, or that Kafka's tool would refuse."""
     judged = {name: frames[name] for name in ("instance", "instance_brokers", "plan_summary", "findings")}
-    judged["documents"] = frames["documents"].filter("kind NOT IN ('runbook', 'report', 'summary')")
+    judged["documents"] = frames["documents"].filter("kind NOT IN ('runbook', 'report', 'summary', 'manifest')")
     settings = run.settings
 
     def of_cluster(group: pd.DataFrame) -> pd.DataFrame:

@@ -49,7 +49,7 @@ REPLICAS_WITH_LOGS = (
         "warning",
         "never",
         f"concat({_NAME}, ' is in sync on ', {_ids('without_log')}, ', which tell of no log of it')",
-        _OTHER_TIME,
+        f"give kafka-log-dirs.sh --describe without --topic-list; {_OTHER_TIME}",
         standing="contradicts",
     ),
     Rule(
@@ -110,6 +110,7 @@ TOPICS = (
         "never",
         "concat('topic ', topic, ' has partitions, but no header, as other topics have')",
         "give the whole output of kafka-topics.sh --describe",
+        standing="left_out",
     ),
     Rule(
         "configured_topic_described",
@@ -155,6 +156,15 @@ BROKERS = (
         "concat('broker ', broker_id, ' is listed, but holds no replica and tells of no directory, as others do')",
         "leave controllers out of the list of brokers; if it is a broker, look whether it runs; take the outputs again",
         standing="broken",
+    ),
+    Rule(
+        "holder_tells_of_directories",
+        "state <> 'alive' OR partitions = 0 OR answered_at IS NOT NULL OR NOT others_tell",
+        "warning",
+        "never",
+        "concat('broker ', broker_id, ' holds ', partitions, ' replicas, but tells of no directory, as others do')",
+        "give kafka-log-dirs.sh --describe of all brokers: a failed directory would stay unseen",
+        standing="left_out",
     ),
     Rule(
         "unlisted_is_silent",
@@ -205,7 +215,10 @@ LOG_DIRS = (
 
 def _capacity(resource: str, *, unit: str, held: str, capacity: str) -> tuple[Rule, Rule]:
     """Refused far over a capacity, told a little over it."""
-    told = f"concat('broker ', broker_id, ' {unit} ', {held}, ', its capacity is ', {capacity}"
+    told = (
+        f"concat('broker ', broker_id, ' {unit} ', {held}, ', its capacity is ', {capacity}, "
+        "coalesce(concat(' (', capacity_source, ')'), '')"
+    )
     likely = (
         f"CASE WHEN {held} >= 5000 * {capacity} THEN '1,000,000 (10^6, or 2^20)' ELSE '1,000 (or 1,024)' END, ' times'"
     )
@@ -216,7 +229,8 @@ def _capacity(resource: str, *, unit: str, held: str, capacity: str) -> tuple[Ru
             "warning",
             "any",
             f"{told}, ': one of them is likely in another unit, by ', {likely})",
-            "mend the unit: sizes and capacities count in bytes unless the column's name tells another unit",
+            "mend the unit: sizes and capacities count in bytes unless the column's name tells another one; Cruise "
+            "Control's capacity.json counts DISK in MB, NW_IN and NW_OUT in KB per second",
             standing="contradicts",
         ),
         Rule(

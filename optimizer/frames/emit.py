@@ -1,6 +1,7 @@
 """EMIT: documents of every cluster, audited, then written as files."""
 
 import hashlib
+import json
 import os
 from collections.abc import Iterable
 from itertools import groupby
@@ -14,6 +15,8 @@ from pyspark.sql import functions as F
 from optimizer import folders
 from optimizer.emit.asked import asked_of
 from optimizer.emit.documents import documents
+from optimizer.emit.goals import NOT_REACHED
+from optimizer.emit.manifest import NAME as MANIFEST
 from optimizer.emit.model import ClusterPlan
 from optimizer.frames.audit_gate import gate
 from optimizer.frames.gather import Tables, gathered, tables_of
@@ -23,7 +26,7 @@ from optimizer.stages import Frames, Run
 from schemas.output import DOCUMENTS
 from schemas.table import conform
 
-__all__ = ["READS", "build", "gate", "has_reassignment", "publish", "written_paths"]
+__all__ = ["READS", "build", "gate", "handed_over", "has_reassignment", "publish", "written_paths"]
 
 READS = (
     "plan",
@@ -38,12 +41,13 @@ READS = (
     "quality_results",
     "input_findings",
     "sources",
+    "topics",
     "instance",
     "instance_brokers",
 )
 
 
-def _plan(tables: Tables, settings: Settings) -> ClusterPlan:
+def _plan(tables: Tables, settings: Settings, code_version: str) -> ClusterPlan:
     host = tables["instance_brokers"][0]
     return ClusterPlan(
         cluster_id=host["cluster_id"],
@@ -64,16 +68,17 @@ def _plan(tables: Tables, settings: Settings) -> ClusterPlan:
         input_findings=tables["input_findings"],
         brokers=tables["instance_brokers"],
         sources=tables["sources"],
+        code_version=code_version,
         asked=asked_of(settings, host["cluster_id"]),
     )
 
 
-def write_documents(group: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
+def write_documents(group: pd.DataFrame, *, settings: Settings, code_version: str) -> pd.DataFrame:
     """Rows of ``documents`` of one cluster, from the gathered rows of its tables."""
     tables = tables_of(group)
     if not tables["instance_brokers"]:
         return pd.DataFrame(columns=DOCUMENTS.schema.fieldNames())
-    plan = _plan(tables, settings)
+    plan = _plan(tables, settings, code_version)
     rows = [
         {
             "cluster_id": plan.cluster_id,
@@ -92,14 +97,16 @@ def write_documents(group: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
 def build(inputs: Frames, run: Run) -> Frames:
     """The table ``documents``."""
     log_dirs = inputs["instance"].select("cluster_id", "topic", "partition", "log_dirs")
-    changed = inputs["plan"].filter("is_changed").join(log_dirs, ["cluster_id", "topic", "partition"], "left")
+    topic_ids = inputs["topics"].select("cluster_id", "topic", "topic_id")
+    placed = inputs["plan"].filter("is_changed").join(log_dirs, ["cluster_id", "topic", "partition"], "left")
+    changed = placed.join(topic_ids, ["cluster_id", "topic"], "left")
     read = inputs["sources"].withColumn("captured_at", F.unix_seconds("captured_at"))
-    kept = {name: inputs[name] for name in READS if name not in ("plan", "instance", "sources")}
+    kept = {name: inputs[name] for name in READS if name not in ("plan", "instance", "sources", "topics")}
     used = {**kept, "plan": changed, "sources": read}
-    settings = run.settings
+    settings, code_version = run.settings, run.code_version
 
     def of_cluster(group: pd.DataFrame) -> pd.DataFrame:
-        return write_documents(group, settings=settings)
+        return write_documents(group, settings=settings, code_version=code_version)
 
     made = gathered(used).groupBy("cluster_id").applyInPandas(of_cluster, DOCUMENTS.schema)
     return {"documents": conform(made, DOCUMENTS)}
@@ -124,6 +131,14 @@ def publish(frames: Frames, run: Run) -> None:
 def has_reassignment(run: Run, cluster_id: str) -> bool:
     """Whether the published plan of a cluster holds anything to execute."""
     return any((run.folder / cluster_id).rglob("reassignment*.json"))
+
+
+def handed_over(run: Run, cluster_id: str) -> tuple[str, str | None]:
+    """Of the published plan of a cluster: what is approved, and which wishes it does not reach, None where all are."""
+    manifest = (run.folder / cluster_id / MANIFEST).read_bytes()
+    missed = [f"{goal['name']}: {goal['detail']}" for goal in json.loads(manifest)["goals"] if not goal["is_reached"]]
+    told = f"{NOT_REACHED} of what was asked: {'; '.join(missed)}" if missed else None
+    return hashlib.sha256(manifest).hexdigest(), told
 
 
 def written_paths(run: Run, clusters: Iterable[str]) -> str:

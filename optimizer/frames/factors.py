@@ -35,13 +35,9 @@ def with_asked(partitions: DataFrame, topics: DataFrame, settings: Settings) -> 
 
 
 def refused_factor() -> Column:
-    """Why a partition keeps what it has, of the columns of ``with_asked`` and ``with_pins``; null where it need not.
-
-    A list that gets shorter needs no room, unless it is pinned.
-    """
+    """Why a partition keeps what it has, of the columns of ``with_asked`` and ``with_pins``; null where it need not."""
     now, asked, room = F.size("replicas"), F.col("asked"), F.col("room")
-    too_few = (room < asked) & (F.col("pinned_brokers").isNotNull() | (asked > now))
-    return F.when((asked != now) & too_few, F.format_string(f"%d {TOO_FEW_BROKERS} %d", "asked", "room")).when(
+    return F.when((asked != now) & (room < asked), F.format_string(f"%d {TOO_FEW_BROKERS} %d", "asked", "room")).when(
         (asked < now) & (asked < F.col("min_isr")), F.format_string(f"%d {UNDER_MIN_ISR} %d", "asked", "min_isr")
     )
 

@@ -14,10 +14,10 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from optimizer.errors import BallastError, ConfigError, InputError, Unreadable
-from optimizer.frames.listing import TEXT_BYTES, File, copies_of, files_of, root_of
+from optimizer.frames.listing import TEXT_BYTES, File, copies_of, files_of, hidden_files, root_of
 from optimizer.frames.metrics import literal_path, read_metrics
 from optimizer.frames.names import known_of_records, names_any, refuse_unknown
-from optimizer.frames.texts import parsed, unopened_files
+from optimizer.frames.texts import hidden, parsed, unopened_files
 from optimizer.frames.typed import SAMPLE
 from optimizer.frames.wishes import without_wishes
 from optimizer.settings import ClusterInput
@@ -25,7 +25,7 @@ from optimizer.stages import Frames, Refusals, Run
 from schemas.bronze import BRONZE_METRICS, BRONZE_RECORDS
 from schemas.table import conform, small_frame
 from sources import kafka_live, metrics_csv
-from sources.record import UNREADABLE_FILE
+from sources.record import ALLOWED_FILE, UNREADABLE_FILE
 
 _HEAD_LINES = 50
 _TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
@@ -81,6 +81,8 @@ def _cluster(run: Run, cluster: ClusterInput) -> tuple[list[DataFrame], list[Dat
         others = [file for file in files if file.path not in tables]
         unopened = [file for file in others if not 0 < file.size_bytes <= TEXT_BYTES]
         texts = [file.path for file in others if file not in unopened]
+        if passed_over := hidden_files(run.spark, cluster.input):
+            records.append(_as_bronze(hidden(run.spark, passed_over), run, cluster, captured_at))
         if unopened:
             lost = unopened_files(run.spark, unopened, cluster.input, allowed=allowed)
             records.append(_as_bronze(lost, run, cluster, captured_at))
@@ -143,11 +145,14 @@ def _captured_at(cluster: ClusterInput, files: list[File]) -> datetime:
 def _is_metrics(spark: SparkSession, path: str) -> bool:
     """Whether a file is a table of metrics: Parquet, or a CSV whose first line names a topic and a partition.
 
-    One that Spark can't read, such as an archive that was cut off, is none: it is refused with the texts.
+    One that Spark can't read to its end (an archive that was cut off, damaged pages) is none: it is refused with the
+    texts.
     """
     try:
         if path.endswith(".parquet"):
-            return bool(spark.read.parquet(literal_path(path)).columns)
+            table = spark.read.parquet(literal_path(path))
+            table.write.format("noop").mode("overwrite").save()
+            return bool(table.columns)
         if not path.endswith(_TABLES):
             return False
         text = spark.read.text(literal_path(path))
@@ -165,7 +170,8 @@ def _as_malformed(broken: DataFrame, *, allowed: tuple[str, ...]) -> DataFrame:
     told = {name: F.col(name) for name in ("rule", "severity", "reason", "remedy")}
     patterns = (F.col("source").rlike(translate(pattern)) for pattern in allowed)
     may_stay = (F.col("rule") == UNREADABLE_FILE) & reduce(Column.__or__, patterns, F.lit(False))
-    told["severity"] = F.when(may_stay, F.lit("warning")).otherwise(F.col("severity"))
+    softened = {"severity": "warning", "rule": ALLOWED_FILE}
+    told |= {name: F.when(may_stay, F.lit(value)).otherwise(F.col(name)) for name, value in softened.items()}
     fields = {"expected": F.lit(SAMPLE), **told}
     text = F.substring("payload", 1, 2000).alias("text")
     payload = F.to_json(F.struct(*(value.alias(name) for name, value in fields.items()), text))

@@ -10,10 +10,16 @@ from optimizer.frames.checks import Judged
 from optimizer.frames.quality_figures import figures
 from optimizer.settings import Settings
 from optimizer.units import human_percent
+from sources.record import ALLOWED_FILE
 
 _SILENT = frozenset({"rates_known"})  # told by the figure of its coverage, with bytes
-# Of rules that parsers name: a broker that a tool got no answer of is in the list all the same.
-_OF_PARSERS = {("tool_error", "warning"): "broken"}
+# Of rules that parsers name: a broker that a tool got no answer of is in the list all the same; files that may stay
+# unread, and configs or columns that can't be read, are left out.
+_OF_PARSERS = {
+    ("tool_error", "warning"): "broken",
+    (ALLOWED_FILE, "warning"): "left_out",
+    ("readable", "warning"): "left_out",
+}
 _BY_SEVERITY = {"error": "left_out", "warning": "noted"}
 
 Row = Mapping[str, Any]
@@ -50,7 +56,7 @@ def summed_up(
                 yield {
                     "cluster_id": row["cluster_id"],
                     "rule": figure.name,
-                    "standing": "left_out",
+                    "standing": figure.standing,
                     "subject": row["cluster_id"],
                     "detail": figure.told,
                     "remedy": figure.remedy,

@@ -1,6 +1,7 @@
 """Files of an input folder: what is known of each before it is read."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
@@ -13,6 +14,10 @@ from pyspark.sql import functions as F
 from optimizer.frames.metrics import literal_path
 
 _REPLICAS = '"replicas"'
+# Of macOS, NFS, Git, Spark, Hadoop and editors.
+_OF_SYSTEMS = re.compile(
+    r"(?:^|/)(?:\.DS_Store|\._.*|\.nfs.*|\.git(?:/.*|ignore|keep)|_SUCCESS|[^/]*\.(?:crc|sw[op]))$"
+)
 LOOKED_INTO_BYTES = 64 * 2**20
 # Outputs of Kafka's tools are far smaller: those of log directories take about 100 bytes a replica.
 TEXT_BYTES = 2**30
@@ -33,7 +38,7 @@ class File:
 
 
 def files_of(spark: SparkSession, folder: str) -> list[File]:
-    """Files of a folder and its subfolders, by path; those that start with a dot or underscore are no input.
+    """Files of a folder and its subfolders, by path; ``hidden_files`` are no input.
 
     Raises
     ------
@@ -48,20 +53,38 @@ def files_of(spark: SparkSession, folder: str) -> list[File]:
     return sorted([*found, *_empty_files(spark, folder)], key=lambda file: file.path)
 
 
+def hidden_files(spark: SparkSession, folder: str) -> list[str]:
+    """Files that Spark passes over: they, or a subfolder above them, start with a dot or an underscore.
+
+    Paths relative to the folder, ascending; without what desktops and file systems put there by themselves.
+    """
+    names = ("/".join(below) for below, _ in _statuses(spark, folder) if _is_hidden(below))
+    return sorted(name for name in names if not _OF_SYSTEMS.search(name))
+
+
 def _empty_files(spark: SparkSession, folder: str) -> list[File]:
     """Files of no byte, which Spark passes over: an output that was lost would be lost in silence."""
+    return [
+        File(status.getPath().toString(), datetime.fromtimestamp(status.getModificationTime() / 1000), 0, "", False)
+        for below, status in _statuses(spark, folder)
+        if status.getLen() == 0 and not _is_hidden(below)
+    ]
+
+
+def _is_hidden(below: tuple[str, ...]) -> bool:
+    return any(part.startswith((".", "_")) for part in below)
+
+
+def _statuses(spark: SparkSession, folder: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """What the file system tells of every file, with the parts of its path below the folder."""
     jvm: Any = spark.sparkContext._jvm
     path = getattr(jvm, "org.apache.hadoop.fs.Path")(folder)
     system = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
     above = len(Path(system.makeQualified(path).toUri().getPath()).parts)
-    statuses, found = system.listFiles(path, True), []
+    statuses = system.listFiles(path, True)
     while statuses.hasNext():
         status = statuses.next()
-        below = Path(status.getPath().toUri().getPath()).parts[above:]
-        if status.getLen() == 0 and not any(part.startswith((".", "_")) for part in below):
-            modified = datetime.fromtimestamp(status.getModificationTime() / 1000)
-            found.append(File(status.getPath().toString(), modified, 0, "", False))
-    return found
+        yield Path(status.getPath().toUri().getPath()).parts[above:], status
 
 
 def listing(spark: SparkSession, path: str) -> DataFrame:

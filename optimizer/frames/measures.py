@@ -28,6 +28,8 @@ class Counted:
         Partitions, and brokers of lists, that are used.
     sizes, topics, load : DataFrame
         Judged rows: with ``ok_`` columns.
+    held : DataFrame
+        What each broker holds, and the disk capacity that was stated of it.
     """
 
     records: DataFrame
@@ -37,6 +39,7 @@ class Counted:
     sizes: DataFrame
     topics: DataFrame
     load: DataFrame
+    held: DataFrame
 
 
 def measured(counted: Counted, quarantine: DataFrame, settings: Settings, spark: SparkSession) -> DataFrame:
@@ -53,7 +56,8 @@ def measured(counted: Counted, quarantine: DataFrame, settings: Settings, spark:
             F.count_if(~F.col("ok_configured_topic_described")).alias("undescribed_topics")
         ),
     )
-    joined = reduce(lambda one, other: one.join(other, _CLUSTER, "left"), counts, clusters).fillna(0)
+    counted_all = reduce(lambda one, other: one.join(other, _CLUSTER, "left"), counts, clusters).fillna(0)
+    joined = counted_all.join(_disk_use(counted.held), _CLUSTER, "left").join(_hours_apart(counted), _CLUSTER, "left")
     share = F.coalesce(F.try_divide("errors", F.col("records") + F.col("samples")), F.lit(0.0))
     figures = joined.withColumn("quarantined_share", share).drop("errors", "records", "samples")
     covered = figures.join(_coverage(counted.load), _CLUSTER, "left").fillna(0, ["partitions_with_rates"])
@@ -106,6 +110,22 @@ def _coverage(load: DataFrame) -> DataFrame:
             "metric_over_log_size": F.when(_unit_factor(factor) == 1, factor),
         }
     )
+
+
+def _disk_use(held: DataFrame) -> DataFrame:
+    """Share of the stated disks that is filled; null where nothing is held, and where brokers tell of their disks:
+    what they tell and their logs count in the same unit."""
+    of = held.where("stated_disk_bytes IS NOT NULL").groupBy(*_CLUSTER)
+    bytes_held, room = F.sum("held_bytes").cast("double"), F.sum("stated_disk_bytes").cast("double")
+    return of.agg(F.try_divide(F.nullif(bytes_held, F.lit(0.0)), room).alias("disk_use"))
+
+
+def _hours_apart(counted: Counted) -> DataFrame:
+    """Hours from the newest sample of the metrics to the newest of the other sources; null where one has no time."""
+    taken = counted.records.groupBy(*_CLUSTER).agg(F.max("captured_at").alias("taken"))
+    sampled = counted.samples.groupBy(*_CLUSTER).agg(F.max("observed_at").alias("sampled"))
+    hours = (F.unix_seconds("taken") - F.unix_seconds("sampled")) / 3600
+    return taken.join(sampled, _CLUSTER).select(*_CLUSTER, hours.alias("hours_after_metrics"))
 
 
 def _share(weight: str, where: Column) -> Column:

@@ -75,18 +75,22 @@ def _changes(brokers: Brokers, partitions: Partitions, settled: Ints, changed: B
         urgency[move.row] = min(urgency[move.row], URGENCY.index(move.reason))
     rows = partitions.rows(np.flatnonzero(changed))
     after, nothing = settled[changed], np.zeros(int(changed.sum()), dtype=np.int64)
-    added = _without(after, rows.replicas)
-    listed = [_characters(rows.partition, lists, brokers.ids) for lists in (rows.replicas, added)]
+    added, removed = _without(after, rows.replicas), _without(rows.replicas, after)
+    # Of the wave and of its way back: the longer counts.
+    leaders, followers = (
+        np.maximum(*(_characters(rows.partition, lists, brokers.ids) for lists in both))
+        for both in ((rows.replicas, after), (added, removed))
+    )
     return Changes(
         size_bytes=rows.size_bytes,
         in_bytes_per_s=nothing,
         source=rows.leader,
         in_sync_followers=nothing,
         added=added,
-        removed=_without(rows.replicas, after),
+        removed=removed,
         urgency=np.minimum(urgency[changed], URGENCY.index("leader")),
         topic=np.unique(rows.topic.astype(str), return_inverse=True)[1].astype(np.int64),
-        list_characters=np.stack(listed, axis=1),
+        list_characters=np.stack([leaders, followers], axis=1),
     )
 
 

@@ -6,6 +6,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
+from optimizer.domain import NOT_LIVE
 from optimizer.settings import Settings
 from optimizer.topic_wishes import Pin
 
@@ -38,6 +39,8 @@ def matches(patterns: Sequence[str]) -> Column:
 def with_pins(partitions: DataFrame, brokers: DataFrame, settings: Settings) -> DataFrame:
     """Partitions with ``pinned_brokers`` and ``room``, how many brokers may hold a replica after the plan.
 
+    A list that gets shorter may keep brokers that are to be emptied, unless it is pinned; none that is not live.
+
     Parameters
     ----------
     partitions : DataFrame
@@ -53,18 +56,20 @@ def with_pins(partitions: DataFrame, brokers: DataFrame, settings: Settings) -> 
     if not any((*settings.pins().values(), *settings.replication_factors().values())):
         nothing = {"pinned_brokers": F.lit(None).cast("array<int>"), "room": F.lit(None).cast("int")}
         return partitions.withColumns(nothing)
-    columns = ("cluster_id", "broker_id", "accepts_replicas", "must_empty", "pinned_topics")
+    columns = ("cluster_id", "broker_id", "state", "accepts_replicas", "must_empty", "pinned_topics")
     hosts: dict[str, list[Row]] = {}
     for row in brokers.select(*columns).orderBy("cluster_id", "broker_id").collect():
         hosts.setdefault(row.cluster_id, []).append(row)
     accepting = _by_cluster(hosts, lambda row: row.accepts_replicas)
     leaving = _by_cluster(hosts, lambda row: row.must_empty)
+    gone = _by_cluster(hosts, lambda row: row.state in NOT_LIVE)
     is_pinned = F.col("pinned_brokers").isNotNull()
+    shrinks = ~is_pinned & (F.col("asked") < F.size("replicas"))
 
     def allowed(ids: Column) -> Column:
         return F.when(is_pinned, F.array_intersect("pinned_brokers", ids)).otherwise(ids)
 
-    staying = F.array_except(allowed(F.col("replicas")), leaving)
+    staying = F.array_except(allowed(F.col("replicas")), F.when(shrinks, gone).otherwise(leaving))
     room = F.size(F.array_union(allowed(accepting), staying))
     pinned = partitions.withColumn("pinned_brokers", F.coalesce(*(_pinned(c, rows) for c, rows in hosts.items())))
     return pinned.withColumn("room", F.when(is_pinned | (F.col("asked") != F.size("replicas")), room))

@@ -74,13 +74,15 @@ def _context() -> Any:
 def _flags(judged: Sequence[Judged]) -> DataFrame:
     """The ``ok_`` columns of all frames, one row a judged row; null where a rule does not judge it."""
     names = [f"ok_{rule.name}" for one in judged for rule in one.rules]
-    frames = [
-        one.rows.select(
-            "cluster_id", *(F.col(n) if n in one.rows.columns else F.lit(None).cast("boolean").alias(n) for n in names)
-        )
-        for one in judged
-    ]
-    return reduce(DataFrame.unionByName, frames)
+    return reduce(DataFrame.unionByName, [_own_flags(one, names) for one in judged])
+
+
+def _own_flags(one: Judged, names: Sequence[str]) -> DataFrame:
+    """Of its own rules alone: rows that were judged before, and are judged again by other rules, are counted once."""
+    mine = {f"ok_{rule.name}" for rule in one.rules}
+    return one.rows.select(
+        "cluster_id", *(F.col(n) if n in mine else F.lit(None).cast("boolean").alias(n) for n in names)
+    )
 
 
 def _rows_suite(

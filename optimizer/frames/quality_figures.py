@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from optimizer.settings import Settings
 
 _MISFIT = 5.0
+_HARDLY_USED = 0.001
 # Figures that count what could not be read, with what to do; rules of the quarantine that they count: ``UNREAD_RULES``.
 UNREAD_RULES = {"unreadable_files": "known_format", "tool_errors": "tool_error", "wishes": "state_not_wish"}
 _UNREAD = {
@@ -42,6 +43,8 @@ class Figure:
     remedy : str
     told : str
         What a run that goes on tells where the figure is outside its limits; empty where rows tell it.
+    standing : str
+        Of what it tells.
     """
 
     name: str
@@ -51,6 +54,7 @@ class Figure:
     least: float | None = None
     most: float | None = None
     told: str = ""
+    standing: str = "left_out"
 
     @property
     def threshold(self) -> str:
@@ -86,6 +90,26 @@ def _cross_figures(settings: Settings, partitions: int) -> tuple[Figure, ...]:
             least=1 / _MISFIT,
             most=_MISFIT,
             told="sizes in the metrics and in the log directories differ by more than five times",
+            standing="contradicts",
+        ),
+        Figure(
+            "hours_after_metrics",
+            "bronze_metrics",
+            False,
+            "take all outputs together; give captured_at where files were copied: a copy has a new time",
+            least=-settings.metrics.window_hours,
+            most=settings.metrics.window_hours,
+            told="the newest sample of the metrics and the other sources are further apart than [metrics] window_hours",
+            standing="contradicts",
+        ),
+        Figure(
+            "disk_use",
+            "brokers",
+            False,
+            "look whether sizes and capacities count in the same unit; times and room are wrong if they don't",
+            least=_HARDLY_USED,
+            told="all replicas fill less than a thousandth of the disks, by the capacities that were given",
+            standing="contradicts",
         ),
     )
 

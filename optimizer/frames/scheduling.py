@@ -47,11 +47,19 @@ def to_changes(rows: pd.DataFrame, ids: Ints) -> Changes:
 
 
 def _list_characters(rows: pd.DataFrame) -> Ints:
-    """Characters of each partition in the longest lists of any form, Kafka's own, (N, 2): leader's, follower's."""
+    """Characters of each partition in the longest lists of any form, Kafka's own, (N, 2): leader's, follower's.
+
+    Of the wave and of its way back, which names the new lists and what is copied back: the longer counts.
+    """
+    there, back = ("current_replicas", "adding_replicas"), ("proposed_replicas", "removing_replicas")
+    return np.maximum(*(_characters_of(rows, columns) for columns in (there, back)))
+
+
+def _characters_of(rows: pd.DataFrame, columns: tuple[str, str]) -> Ints:
     return np.array(
         [
             [list_characters(int(number), len(listed), sum(len(str(b)) for b in listed)) for listed in lists]
-            for number, *lists in zip(rows["partition"], rows["current_replicas"], rows["adding_replicas"], strict=True)
+            for number, *lists in zip(rows["partition"], *(rows[name] for name in columns), strict=True)
         ],
         dtype=np.int64,
     ).reshape(len(rows), 2)

@@ -10,6 +10,7 @@ from optimizer.frames.factors import check_factors, refused_factor, with_asked
 from optimizer.frames.names import known_of_brokers, names_any, refuse_unknown
 from optimizer.frames.only import emptied_now, with_only, without_drains
 from optimizer.frames.pins import PIN_LEAVES, matches, pinned_topics, with_pins
+from optimizer.frames.silver import PLACEMENT_RULE
 from optimizer.frames.topic_spread import with_topic_most
 from optimizer.settings import Settings
 from optimizer.stages import Frames, Refusals, Run
@@ -20,7 +21,6 @@ _PARTITION = ("cluster_id", "run_id", "topic", "partition")
 _BROKER = ("cluster_id", "run_id", "broker_id")
 _OF_TOPIC = ("cluster_id", "topic", "configs", "min_insync_replicas")
 # Confluent Platform: racks of replicas and observers by topic, which a plan that does not know them would break.
-_PLACEMENT_RULE = "confluent.placement.constraints"
 
 
 def build(inputs: Frames, run: Run) -> Frames:
@@ -143,6 +143,6 @@ def _fixed_reason(settings: Settings) -> Column:
         .when(F.size("isr") == 0, "no in-sync replica")
         .when(F.col("fenced_on").isNotNull(), F.format_string("a replica on fenced broker %d", "fenced_on"))
         .when(short, pin_leaves)
-        .when(F.col("configs").contains(_PLACEMENT_RULE), f"placed by its own rule {_PLACEMENT_RULE}")
+        .when(F.col("configs").contains(PLACEMENT_RULE), f"placed by its own rule {PLACEMENT_RULE}")
         .when(matches(settings.policy.exclude_topics), "topic excluded")
     )

@@ -13,11 +13,18 @@ from pyspark.sql import functions as F
 from optimizer.frames.listing import File, listing, root_of
 from schemas.table import small_frame
 from sources.detect import parse_file, refused
-from sources.record import TOOL_ERROR, UNREADABLE_FILE, Record
+from sources.record import ALLOWED_FILE, TOOL_ERROR, UNREADABLE_FILE, Record, malformed
 from sources.unused import copy_of, explain, too_large
 
 _PARSED = "ordinal long, kind string, source string, line int, payload string"
 _ROWS_AT_ONCE = 20_000
+
+
+# What becomes of errors in a file that may stay unread.
+_ALLOWED = {
+    UNREADABLE_FILE: {"rule": ALLOWED_FILE, "severity": "warning"},
+    TOOL_ERROR: {"severity": "warning"},
+}
 
 
 @dataclass(frozen=True)
@@ -73,6 +80,25 @@ def unopened_files(spark: SparkSession, files: Sequence[File], folder: str, *, a
     return small_frame(spark, rows, _PARSED)
 
 
+def hidden(spark: SparkSession, names: Sequence[str]) -> DataFrame:
+    """Records of files that Spark passes over, by their paths below the folder: each is told, none is read."""
+    reason, remedy = "is not read, as its name or its folder's starts with a dot or an underscore", "rename it"
+    records = [
+        malformed(
+            line=0,
+            expected="a file of the input",
+            reason=f"{name} {reason}",
+            remedy=remedy,
+            text="",
+            rule=ALLOWED_FILE,
+            severity="warning",
+        )
+        for name in names
+    ]
+    rows = [(0, one.kind, name, one.line, _as_json(one.payload)) for name, one in zip(names, records, strict=True)]
+    return small_frame(spark, rows, _PARSED)
+
+
 def _records(content: bytes, name: str, reading: _Reading) -> list[Record]:
     """Records of one file: of a copy one that says so."""
     if name in reading.copies:
@@ -85,8 +111,8 @@ def _softened(records: list[Record], name: str, allowed: tuple[str, ...]) -> lis
     if not any(fnmatchcase(name, pattern) for pattern in allowed):
         return records
     return [
-        replace(record, payload={**record.payload, "severity": "warning"})
-        if record.payload.get("rule") in (UNREADABLE_FILE, TOOL_ERROR)
+        replace(record, payload={**record.payload, **_ALLOWED[record.payload["rule"]]})
+        if record.payload.get("rule") in _ALLOWED and record.payload["severity"] == "error"
         else record
         for record in records
     ]

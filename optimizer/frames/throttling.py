@@ -39,12 +39,14 @@ def _entries(
     rows: pd.DataFrame, ids: Ints, dead: set[str], settings: Settings
 ) -> Iterator[tuple[str, list[ConfigEntry]]]:
     """Both forms for the partitions of ``rows``; nothing where no replica is copied."""
-    of = traffic(to_changes(rows, ids), len(ids))
+    changes = to_changes(rows, ids)
+    of = traffic(changes, len(ids))
     rate = copy_bytes_per_s(settings)
-    if not of.busiest.any():
+    # Of what was empty at the snapshot, too: it may have grown since.
+    if not changes.copies.any():
         return
     proposed, current = _lists(rows, "proposed_replicas"), _lists(rows, "current_replicas")
-    same = one_for_all(of, copy_bytes_per_s=rate)
+    same = max(one_for_all(of, copy_bytes_per_s=rate), rate)
     yield "kafka", config_entries(tool_throttles(proposed, current), same, same)
     rates = per_broker(of, copy_bytes_per_s=rate)
     # A replica that does not lead now may come to lead: without a rate it would send at full speed.

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from optimizer.errors import QualityGateFailed
-from optimizer.frames import checks, cross_rules, quality, rule_table, silver, throttles_found
+from optimizer.frames import checks, cross_rules, quality, rule_table, silver, silver_brokers, throttles_found
 from optimizer.frames.checks import Judged
 from optimizer.frames.input_findings import summed_up
 from optimizer.frames.measures import Counted, measured
@@ -58,6 +58,32 @@ class _Measures:
     doubtful: DataFrame
 
 
+@dataclass(frozen=True)
+class _Told:
+    """What the sources say beside placements."""
+
+    sizes: Judged
+    topics: Judged
+    loads: Judged
+    configs: Judged
+    hosts: _Hosts
+    measures: _Measures
+
+    def judged(self) -> tuple[Judged, ...]:
+        """All of its judged frames."""
+        hosts = (self.hosts.registered, self.hosts.dirs, self.hosts.brokers, self.hosts.capacities)
+        return (*hosts, self.sizes, self.topics, self.loads, self.configs, self.measures.judged)
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """The clean tables, and what was judged by them."""
+
+    tables: Frames
+    load: Judged
+    held: Judged
+
+
 def build(inputs: Frames, run: Run) -> Frames:
     """Type, judge and join the records of every cluster; then let Great Expectations judge the outcome."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -91,60 +117,65 @@ def _clean(inputs: Frames, settings: Settings, pool: Executor) -> _Cleaned:
     placed = silver.partitions_in_flight(placements.used, moving.used).transform(checks.kept)
     later_measures = pool.submit(_measures, inputs["bronze_metrics"], records, placed, settings)
     configured = checks.judge_configs(records)
-    configs = configured.used
-    later_hosts = pool.submit(_hosts, records, placed, configs, settings)
-    sizes = checks.judge_sizes(records, placed)
-    topics = checks.judge_topics(records, placed, configs)
-    loads = checks.judge_loads(records, placed)
-    cluster_ids = checks.judge_cluster_ids(records)
-    measures, hosts = later_measures.result(), later_hosts.result()
-    local = silver.local_sizes(sizes.used)
-    load = checks.judged(
-        "partition_load",
-        silver.partition_load(
-            placed,
-            local,
-            measures.rates,
-            loads.used,
-            logs=sizes.rows.where("ok_replica_size_readable"),
-            log_dirs=hosts.dirs.used,
-        ),
-        (*rule_table.coverage(settings), *cross_rules.REPLICAS_WITH_LOGS),
+    later_hosts = pool.submit(_hosts, records, placed, configured.used, settings)
+    told = _Told(
+        sizes=checks.judge_sizes(records, placed),
+        topics=checks.judge_topics(records, placed, configured.used),
+        loads=checks.judge_loads(records, placed),
+        configs=configured,
+        hosts=later_hosts.result(),
+        measures=later_measures.result(),
     )
-    replicas = conform(silver.replicas(placed, local), REPLICAS).transform(checks.kept)
-    brokers = silver.brokers(hosts.brokers.rows, hosts.dirs.used, hosts.capacities.used).transform(checks.kept)
-    held = checks.judge_held(brokers, replicas, load.rows)
-    of_hosts = (hosts.registered, hosts.dirs, hosts.brokers, hosts.capacities, held)
-    judged = (placements, moving, *of_hosts, sizes, topics, loads, measures.judged, load, cluster_ids, configured)
-    aside = [*(set_aside(one.rows, one.rules) for one in judged), checks.malformed(records), measures.doubtful]
+    outcome = _outcome(placed, told, settings)
+    of_others = (placements, moving, checks.judge_cluster_ids(records))
+    judged = (*of_others, *told.judged(), outcome.load, outcome.held)
+    aside = [*(set_aside(one.rows, one.rules) for one in judged), checks.malformed(records), told.measures.doubtful]
     return _Cleaned(
-        tables={
-            "brokers": conform(brokers, BROKERS),
-            "log_dirs": conform(silver.log_dirs(hosts.dirs.used, sizes.used, hosts.capacities.used), LOG_DIRS),
-            "topics": conform(silver.topics(placed, topics.used, configs), TOPICS),
-            "replicas": replicas,
-            "partition_load": conform(load.rows, PARTITION_LOAD),
-            "throttles_found": conform(throttles_found.build(topics.used, configs), THROTTLES_FOUND),
-        },
+        tables=outcome.tables,
         judged=judged,
         quarantine=_quarantine(aside),
         counted=Counted(
             records=records,
             samples=inputs["bronze_metrics"],
             placed=placed,
-            registered=hosts.registered.used,
-            sizes=sizes.rows,
-            topics=topics.rows,
-            load=load.rows,
+            registered=told.hosts.registered.used,
+            sizes=told.sizes.rows,
+            topics=told.topics.rows,
+            load=outcome.load.rows,
+            held=outcome.held.rows,
         ),
     )
+
+
+def _outcome(placed: DataFrame, told: _Told, settings: Settings) -> _Outcome:
+    """The clean tables, and what only they show."""
+    hosts, sizes = told.hosts, told.sizes
+    local = silver.local_sizes(sizes.used)
+    logs = sizes.rows.where("ok_replica_size_readable")
+    loads = silver.partition_load(
+        placed, local, told.measures.rates, told.loads.used, logs=logs, log_dirs=hosts.dirs.used
+    )
+    rules = (*rule_table.coverage(settings), *cross_rules.REPLICAS_WITH_LOGS)
+    load = checks.judged("partition_load", loads, rules)
+    replicas = conform(silver.replicas(placed, local), REPLICAS).transform(checks.kept)
+    brokers = silver_brokers.brokers(hosts.brokers.rows, hosts.dirs.used, hosts.capacities.used).transform(checks.kept)
+    log_dirs = silver_brokers.log_dirs(hosts.dirs.used, sizes.used, hosts.capacities.used)
+    tables = {
+        "brokers": conform(brokers, BROKERS),
+        "log_dirs": conform(log_dirs, LOG_DIRS),
+        "topics": conform(silver.topics(placed, told.topics.used, told.configs.used), TOPICS),
+        "replicas": replicas,
+        "partition_load": conform(load.rows, PARTITION_LOAD),
+        "throttles_found": conform(throttles_found.build(told.topics.used, told.configs.used), THROTTLES_FOUND),
+    }
+    return _Outcome(tables, load, checks.judge_held(brokers, replicas, load.rows))
 
 
 def _hosts(records: DataFrame, placed: DataFrame, configs: DataFrame, settings: Settings) -> _Hosts:
     registered = checks.judge_brokers(records)
     dirs = checks.judge_log_dirs(records)
     listed = registered.rows.where("ok_broker_id_legal")
-    known = silver.known_brokers(listed, placed, dirs.used, configs)
+    known = silver_brokers.known_brokers(listed, placed, dirs.used, configs)
     brokers = checks.judged("brokers", known, (*rule_table.known_brokers(settings), *cross_rules.BROKERS))
     return _Hosts(registered, dirs, brokers, checks.judge_capacities(records, brokers.rows, dirs.used))
 

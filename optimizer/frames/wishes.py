@@ -1,8 +1,9 @@
 """Reassignment JSON that is no state: a wish that may not have been carried out, and what was current before a move.
 
-``--generate`` prints the current assignment under a heading: that is a state. Bare JSON may be a plan, or a saved
-rollback. What ``--execute`` prints was current when a move was begun, and doesn't name where the partitions are going:
-it is left out where descriptions show that they were taken since, and is refused where nothing does.
+``--generate`` prints the current assignment under a heading, with its proposal below: that is a state. JSON alone may
+be a plan, a saved rollback, or the first half of what ``--execute`` prints. What ``--execute`` prints was current when
+a move was begun, and doesn't name where the partitions are going: it is left out where descriptions show that they
+were taken since, and is refused where nothing does.
 """
 
 from pyspark.sql import Column, DataFrame
@@ -15,6 +16,9 @@ RULE = "state_not_wish"
 _SOURCE = ("cluster_id", "run_id", "source", "captured_at", "begun")
 _PARTITION = ("topic", "partition")
 _FIELDS = "topic STRING, partition STRING, replicas ARRAY<STRING>, adding ARRAY<STRING>, bare BOOLEAN, begun BOOLEAN"
+_BEGUN = "were current when a move was begun: its target is not named"
+_NOT_USED = "of reassignment JSON alone are not used, because partitions are described"
+_MAY_BE_A_WISH = "of reassignment JSON alone may be a wish that was not carried out, or what was before a move"
 _UNUSED = "descriptions count; leave documents of plans out of the folder"
 _ALLOW = "give kafka-topics.sh --describe; or say by [quality] assignment_is_state = true that this is the state"
 _COLLECT = "give kafka-topics.sh --describe and kafka-reassign-partitions.sh --list, taken now, and leave this out"
@@ -70,18 +74,11 @@ def _told(wishes: DataFrame, parsed: DataFrame, *, described: bool) -> DataFrame
 
 
 def _payload(harmless: Column) -> Column:
-    lists = F.concat(F.col("lists"), F.lit(" replica lists "))
-    reason = (
-        F.when(F.col("begun"), F.concat(lists, F.lit("were current when a move was begun: its target is not named")))
-        .when(
-            harmless, F.concat(lists, F.lit("of bare reassignment JSON are not used, because partitions are described"))
-        )
-        .otherwise(F.concat(lists, F.lit("of bare reassignment JSON may be a wish that was not carried out")))
-    )
+    reason = F.when(F.col("begun"), F.lit(_BEGUN)).when(harmless, F.lit(_NOT_USED)).otherwise(F.lit(_MAY_BE_A_WISH))
     remedy = F.when(harmless, F.lit(_UNUSED)).when(F.col("begun"), F.lit(_COLLECT)).otherwise(F.lit(_ALLOW))
     fields = {
         "expected": F.lit("the state of the cluster"),
-        "reason": reason,
+        "reason": F.format_string("%d replica lists %s", "lists", reason),
         "remedy": remedy,
         "rule": F.lit(RULE),
         "severity": F.when(harmless, F.lit("warning")).otherwise(F.lit("error")),

@@ -1,8 +1,6 @@
 """What depends on Kafka's version: its placement, the names of options."""
 
-import re
-
-from optimizer.errors import ConfigError
+from optimizer.setting_checks import release
 
 STRIPED = "striped"
 ADMIN_UTILS = "admin_utils"
@@ -26,8 +24,8 @@ def default_algorithm(kafka_version: str) -> str:
     ConfigError
         When the text does not start with a version number.
     """
-    release = _release(kafka_version)
-    return STRIPED if release is None or release >= (4, 1) else ADMIN_UTILS
+    known = release(kafka_version)
+    return STRIPED if known is None or known >= (4, 1) else ADMIN_UTILS
 
 
 def has_old_options(kafka_version: str) -> bool | None:
@@ -42,14 +40,21 @@ def has_old_options(kafka_version: str) -> bool | None:
     ----------
     KIP-1147, Kafka 4.2: ``kafka-cluster.sh --config`` and ``kafka-leader-election.sh --admin.config`` got that name.
     """
-    release = _release(kafka_version)
-    return None if release is None else release < (4, 2)
+    known = release(kafka_version)
+    return None if known is None else known < (4, 2)
 
 
-def _release(kafka_version: str) -> tuple[int, int] | None:
-    if not kafka_version:
-        return None
-    found = re.fullmatch(r"(\d++)(?:\.(\d++))?+(?:[.\-+_].*)?", kafka_version)
-    if not found:
-        raise ConfigError(f"kafka_version = {kafka_version!r} is no version: give for example 4.3 or 3.9.1")
-    return int(found[1]), int(found[2] or 0)
+def tools_needed(kafka_version: str) -> str:
+    """What a release's own tools or brokers can't do of a plan, in words; empty where they can, or it is not known.
+
+    References
+    ----------
+    KIP-455: brokers from 2.4, and ``kafka-reassign-partitions.sh --bootstrap-server`` with ``--list`` and ``--cancel``
+    from 2.6.
+    """
+    known = release(kafka_version)
+    if known is None or known >= (2, 6):
+        return ""
+    if known >= (2, 4):
+        return f"tools of {kafka_version} can't execute this plan: use those of 2.6 to 3.9 with its brokers"
+    return f"brokers of {kafka_version} can't execute this plan as it is: they lack what tools from 2.6 on ask of them"

@@ -64,6 +64,7 @@ def test_plans_of_odd_clusters_hold() -> None:
         pytest.param(1001025, id="every replica is decided: the rest has no option"),
         pytest.param(1000376, id="no order of copies for three partitions"),
         pytest.param(1002536, id="a reorder in the wave of one partition with too many copies"),
+        pytest.param(1004461, id="shorter lists that would name a dead broker"),
     ],
 )
 def test_clusters_that_once_failed_are_fine(seed: int) -> None:

@@ -1,6 +1,7 @@
 """Locks end with their holder; which folders and disks are told."""
 
 import errno
+import fcntl
 import os
 import signal
 import subprocess
@@ -24,6 +25,15 @@ from optimizer.locks import only_one
 with only_one("r1", [Path(path) for path in sys.argv[1:]]):
     print("held", flush=True)
     time.sleep(600)
+"""
+WITH_CHILD = """
+import subprocess, sys
+from pathlib import Path
+from optimizer.locks import exclusive
+with exclusive(Path(sys.argv[1]), with_children=True):
+    child = subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL, close_fds=False)
+    print(child.pid, flush=True)
+    child.wait()
 """
 
 
@@ -57,6 +67,22 @@ def test_a_run_is_done_by_one_process_at_a_time(holder: "subprocess.Popen[str]",
         assert path.read_text() == f"process {os.getpid()} on {os.uname().nodename}\n"
 
 
+def test_a_program_keeps_the_lock_of_a_killed_process(tmp_path: Path) -> None:
+    """What a killed process has started still works: nobody else begins before it ends."""
+    path = tmp_path / "lock"
+    command = [sys.executable, "-c", WITH_CHILD, str(path)]
+    holder = subprocess.Popen(command, cwd=HOME, stdout=subprocess.PIPE, text=True)
+    assert holder.stdout
+    child = int(holder.stdout.readline())
+    holder.kill()
+    holder.wait()
+    with path.open("a") as handle, pytest.raises(BlockingIOError):
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.kill(child, signal.SIGKILL)
+    with exclusive(path):
+        pass
+
+
 def test_a_lock_is_waited_for(tmp_path: Path) -> None:
     """What changes a table waits until another is done with it."""
     entered = threading.Event()
@@ -75,8 +101,12 @@ def test_a_lock_is_waited_for(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("warehouse", "expected"),
-    [("w", ["out/r1/.lock", "w/.locks/run-r1"]), ("s3a://bucket/w", ["out/r1/.lock"])],
-    ids=["local", "remote"],
+    [
+        ("w", ["out/r1/.lock", "w/.locks/run-r1"]),
+        ("file:///tmp/a%20w", ["out/r1/.lock", "/tmp/a w/.locks/run-r1"]),
+        ("s3a://bucket/w", ["out/r1/.lock"]),
+    ],
+    ids=["local", "URI", "remote"],
 )
 def test_runs_meet_in_output_and_warehouse(
     warehouse: str, expected: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -84,7 +114,7 @@ def test_runs_meet_in_output_and_warehouse(
     """A run is locked in its output folder, and in the warehouse where that is a folder."""
     monkeypatch.chdir(tmp_path)
     found = places.locks_of_run(Storage(warehouse=warehouse, output="out"), "r1")
-    assert [os.path.relpath(path) for path in found] == expected
+    assert found == [Path(path).absolute() if path[0] == "w" else Path(path) for path in expected]
 
 
 def chained(error: Exception) -> BallastError:

@@ -14,9 +14,8 @@ from setup.paths import HOME
 DEFAULTS = read_toml(HOME / "conf" / "default.toml")
 
 
-def settings_from(*words: str, monkeypatch: pytest.MonkeyPatch) -> Settings:
+def settings_from(*words: str) -> Settings:
     """Settings of a command line."""
-    monkeypatch.setenv("BALLAST_HOME", str(HOME))
     return settings_of(parser("test").parse_args(list(words)))
 
 
@@ -144,6 +143,10 @@ def test_default_file_says_what_the_code_defaults_to() -> None:
         ({"clusters": [{"id": "superseded-a-1", "input": "x"}]}, "folders of a run have that name; choose another"),
         ({"clusters": [{"input": "x"}]}, r"^\[\[clusters\]\]: id is missing$"),
         ({"clusters": [{"id": "a", "input": "x", "captured_at": "yesterday"}]}, "captured_at = 'yesterday' is no time"),
+        (
+            {"clusters": [{"id": "a", "input": "x", "kafka_version": "v3.9"}]},
+            "'a' kafka_version = 'v3.9' is no version: give for example 4.3 or 3.9.1",
+        ),
         ({"clusters": [{"id": "a", "input": "x"}, {"id": "a", "input": "y"}]}, "name each cluster once"),
     ],
 )
@@ -153,9 +156,8 @@ def test_nonsense_is_refused(content: dict[str, object], told: str) -> None:
         build(merge(DEFAULTS, content))
 
 
-def test_all_that_is_wrong_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
     """Knobs of the file and of options, folders that can't be written and the run id: one message, a line each."""
-    monkeypatch.setenv("BALLAST_HOME", str(HOME))
     file, taken = tmp_path / "c.toml", tmp_path / "taken"
     taken.write_text("a file")
     file.write_text(
@@ -199,11 +201,8 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path: Path, monkeypatch: pytest.M
         ("output", "{home}/new/out", None),
     ],
 )
-def test_folders_are_tried_before_anything_starts(
-    knob: str, value: str, told: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folders_are_tried_before_anything_starts(knob: str, value: str, told: str | None, tmp_path: Path) -> None:
     """What can't be written is refused with the reason; looking leaves nothing behind."""
-    monkeypatch.setenv("BALLAST_HOME", str(HOME))
     taken, home = tmp_path / "taken", tmp_path / "home"
     taken.write_text("a file")
     home.mkdir()
@@ -220,12 +219,12 @@ def test_folders_are_tried_before_anything_starts(
     assert list(home.iterdir()) == []
 
 
-def test_options_lie_over_the_file_over_the_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_lie_over_the_file_over_the_defaults(tmp_path: Path) -> None:
     """What an option says wins over the file, what the file says over the default; the rest stays."""
     file = tmp_path / "c.toml"
     file.write_text('[[clusters]]\nid = "a"\ninput = "in"\n[policy]\ndrain_brokers = [1]\ndisk_band = 0.2\n')
     words = ("--config", str(file), "--drain", "2,3", "--set", "solver.rounds=7", "--set", "baseline.algorithm=striped")
-    settings = settings_from(*words, monkeypatch=monkeypatch)
+    settings = settings_from(*words)
     assert settings.policy.drain_brokers == (2, 3)
     assert settings.policy.disk_band == 0.2
     assert settings.policy.in_band == 0.1
@@ -249,21 +248,21 @@ def test_options_lie_over_the_file_over_the_defaults(tmp_path: Path, monkeypatch
         (("--cluster", "a", "--input", "x", "--set", "rounds=3"), "write SECTION.KEY=VALUE"),
     ],
 )
-def test_wrong_use_is_one_clear_line(words: tuple[str, ...], told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_use_is_one_clear_line(words: tuple[str, ...], told: str) -> None:
     """A command line that can't be run says what is missing."""
     with pytest.raises(ConfigError, match=told):
-        settings_from(*words, monkeypatch=monkeypatch)
+        settings_from(*words)
 
 
-def test_a_value_that_is_refused_is_named_with_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_value_that_is_refused_is_named_with_its_file(tmp_path: Path) -> None:
     """What stands in the file is refused with the file's name, what an option says is not."""
     file = tmp_path / "c.toml"
     file.write_text('[[clusters]]\nid = "a"\ninput = "in"\n[policy]\ndisk_band = "5%"\n')
     with pytest.raises(ConfigError, match=r"^/.*c\.toml: \[policy\] disk_band = '5%': expected a number"):
-        settings_from("--config", str(file), monkeypatch=monkeypatch)
+        settings_from("--config", str(file))
     with pytest.raises(ConfigError, match=r"^\[policy\] disk_band = 'x': expected a number"):
-        settings_from("--config", str(file), "--set", "policy.disk_band=x", monkeypatch=monkeypatch)
-    mended = settings_from("--config", str(file), "--set", "policy.disk_band=0.2", monkeypatch=monkeypatch)
+        settings_from("--config", str(file), "--set", "policy.disk_band=x")
+    mended = settings_from("--config", str(file), "--set", "policy.disk_band=0.2")
     assert mended.policy.disk_band == 0.2
 
 
@@ -293,7 +292,7 @@ def test_each_cluster_has_its_own_brokers_listed() -> None:
     assert alone.brokers_listed("drain_brokers") == {"a": (1, 3)}
 
 
-def test_each_cluster_has_its_own_pins(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_cluster_has_its_own_pins() -> None:
     """Pins of a cluster's table hold for it alone, the policy's for all; an option gives them as TOML."""
     one = {"id": "c", "input": "x", "pins": [{"topics": "audit[.].*", "brokers": [1, 2]}]}
     rack = {"policy": {"pins": [{"topics": "eu-.*", "racks": ["a"]}]}}
@@ -301,7 +300,7 @@ def test_each_cluster_has_its_own_pins(monkeypatch: pytest.MonkeyPatch) -> None:
     common, own = Pin(topics="eu-.*", racks=("a",)), Pin(topics="audit[.].*", brokers=(1, 2))
     assert both.pins() == {"c": (common, own), "d": (common,)}
     words = ("--cluster", "c", "--input", "x", "--set", 'policy.pins=[{topics = "eu-.*", racks = ["a"]}]')
-    given = settings_from(*words, monkeypatch=monkeypatch)
+    given = settings_from(*words)
     assert given.pins() == {"c": (common,)}
     assert given.config_hash() != build(merge(DEFAULTS, {"clusters": [{"id": "c", "input": "x"}]})).config_hash()
 
@@ -336,14 +335,14 @@ def test_each_cluster_has_its_own_limit() -> None:
     assert least.move_limits()["a"].moved_bytes == 0
 
 
-def test_each_cluster_mends_only_what_is_asked_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_cluster_mends_only_what_is_asked_of_it() -> None:
     """A cluster's own ``only`` goes before the policy's, which the option sets; without either all is mended."""
     clusters = [{"id": "a", "input": "x", "only": "leaders"}, {"id": "b", "input": "y"}]
     policy = {"only": "drain"}
     assert build({"clusters": clusters, "policy": policy}).only() == {"a": "leaders", "b": "drain"}
     assert build({"clusters": clusters[1:]}).only() == {"b": ""}
     words = ("--cluster", "c", "--input", "/x", "--only", "demote", "--demote", "3")
-    assert settings_from(*words, monkeypatch=monkeypatch).only() == {"c": "demote"}
+    assert settings_from(*words).only() == {"c": "demote"}
     demoting = [{**cluster, "only": "demote", "demote_brokers": [3]} for cluster in clusters]
     assert build({"clusters": demoting}).only() == {"a": "demote", "b": "demote"}
 
@@ -357,3 +356,16 @@ def test_hash_sees_what_decides_the_plan_alone() -> None:
     wider = build(merge(DEFAULTS, {"clusters": [{"id": "a", "input": "x"}], "policy": {"disk_band": 0.1}}))
     assert base.config_hash() == moved.config_hash()
     assert base.config_hash() != wider.config_hash()
+
+
+def test_folders_are_tried_though_settings_are_wrong(tmp_path: Path) -> None:
+    """A wrong knob, and an output that can't be written, are told together."""
+    taken = tmp_path / "taken"
+    taken.write_text("a file")
+    words = ("--cluster", "a", "--input", "x", "--set", "solver.rounds=0", "--output", str(taken))
+    with pytest.raises(ConfigError) as caught:
+        checked(["ingest"], parser("test").parse_args(words))
+    assert [line.split(":")[0] for line in caught.value.problems] == [
+        "[solver] rounds = 0 is not usable",
+        "[storage] output",
+    ]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from execution.cli import STEPS, parser
 from optimizer import configuration
 from schemas import ALL
 from tests.docs.pages import PAGES, ROOT, Block, blocks, links
@@ -52,3 +53,12 @@ def test_queries_name_existing_columns() -> None:
     assert len(queries) >= 7
     for columns, table in queries:
         assert set(columns.split(", ")) - {"*"} <= set(ALL[table].schema.names), table
+
+
+def test_wave_commands_of_the_pages_are_understood() -> None:
+    """Every line of the page on execution that calls a command is one that its parser takes."""
+    text = (ROOT / "docs" / "execution.md").read_text(encoding="utf-8").replace("$step", "off")
+    lines = re.findall(r"^ *\./spark-submit\.sh ((?:show|approve|wave) .*?)(?: \|\| break)?$", text, re.MULTILINE)
+    asked = [parser().parse_args(line.split()) for line in lines]
+    assert [getattr(one, "step", one.command) for one in asked[:8]] == ["show", "show", "approve", *list(STEPS)[:5]]
+    assert all(f"`{step}` |" in text for step in STEPS)

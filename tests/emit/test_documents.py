@@ -2,8 +2,13 @@
 
 import json
 from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 from optimizer.emit.documents import documents
+from optimizer.frames.emit import handed_over
 from tests.emit.test_pages import synthetic
 
 
@@ -14,6 +19,7 @@ def test_each_document_is_named_after_what_it_is() -> None:
     made = {d.path: (d.kind, d.wave) for d in documents(replace(plan, changed=[*plan.changed, waiting]))}
     assert made == {
         "c/leader-election.json": ("leader_election", 0),
+        "c/manifest.json": ("manifest", 0),
         "c/reassignment.json": ("reassignment", 0),
         "c/report.html": ("report", 0),
         "c/rollback.json": ("rollback", 0),
@@ -43,4 +49,35 @@ def test_elections_name_leaders_that_stay_behind_alone() -> None:
 def test_a_plan_that_changes_nothing_has_pages_alone() -> None:
     """Kafka refuses an empty list, so there is none."""
     plan = replace(synthetic(3), changed=[], moves=[], waves=[])
-    assert [d.path for d in documents(plan)] == ["c/report.html", "c/runbook.md", "c/summary.txt"]
+    assert [d.path for d in documents(plan)] == [
+        "c/manifest.json",
+        "c/report.html",
+        "c/runbook.md",
+        "c/summary.txt",
+    ]
+
+
+def test_the_manifest_names_what_is_executed_and_what_is_reached() -> None:
+    """Every document that changes a cluster, by its sha256, and no page; each wish, and whether it is reached."""
+    made = {d.path.removeprefix("c/"): d for d in documents(synthetic(3, partitions=101))}
+    told = json.loads(made["manifest.json"].content)
+    executed = {name: one for name, one in made.items() if one.kind in ("reassignment", "rollback")}
+    assert told["sha256"] == {n: sha256(one.content.encode()).hexdigest() for n, one in sorted(executed.items())}
+    assert told["waves"] == {"1": "wave-01", "2": "wave-02"}
+    assert [goal["name"] for goal in told["goals"]] == ["empty broker 0", "racks", "balance", "leaders"]
+    assert told["is_reached"] == all(goal["is_reached"] for goal in told["goals"])
+
+
+def test_a_verdict_names_the_wishes_that_a_plan_misses(tmp_path: Path) -> None:
+    """None where all are reached; the sha256 is that of the manifest."""
+    run: Any = SimpleNamespace(folder=tmp_path)
+    (tmp_path / "c").mkdir()
+    goals = [{"name": "racks", "is_reached": True, "detail": "x"}, {"name": "drain", "is_reached": True, "detail": "y"}]
+    told = []
+    for is_reached in (True, False):
+        goals[1]["is_reached"] = is_reached
+        content = json.dumps({"goals": goals})
+        (tmp_path / "c" / "manifest.json").write_text(content)
+        told.append(handed_over(run, "c"))
+        assert told[-1][0] == sha256(content.encode()).hexdigest()
+    assert [missed for _, missed in told] == [None, "NOT reached of what was asked: drain: y"]

@@ -99,6 +99,13 @@ def test_leaders_that_stay_on_a_demoted_broker_are_counted() -> None:
     assert shown(replace(plan, balance=rows))[0][2] == f"{led['before']} preferred leaders go elsewhere"
 
 
+@pytest.mark.parametrize(("count", "more"), [(10, ""), (11, " and 1 more")])
+def test_ten_of_many_are_named(count: int, more: str) -> None:
+    """A goal names ten brokers, and says how many more there are."""
+    plan = plan_of({}, only="demote", demote=tuple(range(count)))
+    assert [goal.name for goal in goals(plan)] == [f"demote brokers 0, 1, 2, 3, 4, 5, 6, 7, 8, 9{more}"]
+
+
 @pytest.mark.parametrize(
     ("asked", "rule", "told"),
     [

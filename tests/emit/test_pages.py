@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from optimizer import units
+from optimizer.emit.asked import Asked
 from optimizer.emit.documents import documents
 from optimizer.emit.model import ClusterPlan, wave_folder
 from optimizer.emit.runbook import runbook
@@ -194,6 +195,14 @@ def test_a_cut_plan_claims_no_more_than_is_proven(findings: list[dict[str, Any]]
     pages = {name: " ".join(page(plan, name).split()) for name in ("summary.txt", "runbook.md", "report.html")}
     assert all(proven in text for text in pages.values())
     assert f"{forced}</td>" in pages["report.html"]
+
+
+def test_the_bound_of_a_plan_that_mends_one_thing_is_of_that() -> None:
+    """Brokers to empty that nobody asked to empty this time have to give up nothing."""
+    plan = replace(synthetic(12), bounds=[BEST_BOUND], asked=Asked(only="racks"))
+    text = " ".join(page(plan, "report.html").split())
+    assert "What this plan copies has to be copied by any plan that mends what alone was asked.</td>" in text
+    assert "Replicas on brokers to empty" not in text
 
 
 def test_bands_that_are_not_alike_are_explained() -> None:

@@ -96,10 +96,12 @@ def bronze(spark: SparkSession, clusters: Mapping[str, Sequence[Record]]) -> Dat
     return table(spark, "bronze_records", rows)
 
 
-def metrics(spark: SparkSession, rows: Sequence[tuple[str, str, int, float]]) -> DataFrame:
+def metrics(
+    spark: SparkSession, rows: Sequence[tuple[str, str, int, float]], *, observed_at: datetime = CAPTURED_AT
+) -> DataFrame:
     """Rows of bronze_metrics of run r1: cluster, topic, partition, bytes in per second."""
     full = [
-        (c, "r1", "m.csv", line, "in_bytes_per_s", topic, number, None, CAPTURED_AT, value)
+        (c, "r1", "m.csv", line, "in_bytes_per_s", topic, number, None, observed_at, value)
         for line, (c, topic, number, value) in enumerate(rows, start=2)
     ]
     return table(spark, "bronze_metrics", full)

@@ -124,7 +124,7 @@ def solved_bytes(frames: Frames) -> dict[str, bytes]:
 def finished(run: Run, frames: Frames) -> dict[str, DataFrame]:
     """The tables of PLAN and EMIT that follow from solved tables, beside them."""
     known = {**frames, **baseline.build(frames, run)}
-    for name in ("quality_results", "input_findings", "sources", "throttles_found"):
+    for name in ("quality_results", "input_findings", "sources", "topics", "throttles_found"):
         known[name] = run.spark.createDataFrame([], schemas.ALL[name].schema)
     known |= plan.build(known, run)
     return {**known, **emit.build(known, run)}

@@ -164,7 +164,9 @@ INPUT: Rows = [
     },
 ]  # fmt: skip
 
-
+_TOPIC = {"partitions": 6, "replication_factor": 2, "is_internal": False, "configs": None, "min_insync_replicas": None}
+# The other topic is of before Kafka 2.8: it has no id.
+TOPICS: Rows = [{**_TOPIC, "topic": "orders.v1", "topic_id": "AAAAAAAAAAAAAAAAAAAAAQ"}]
 SOURCES: Rows = [
     {"source": name, "captured_at": at, "records": records}
     for name, at, records in (
@@ -186,7 +188,7 @@ def inputs(spark: SparkSession, **replaced: Rows) -> dict[str, DataFrame]:
         "instance": instance(), "instance_brokers": instance_brokers(), "baseline": baseline(),
         "proposal": proposal(), "moves": moves(), "bounds": BOUNDS, "leader_bounds": LEADER_BOUNDS,
         "findings": FINDINGS, "quality_results": QUALITY, "input_findings": INPUT, "sources": SOURCES,
-        "throttles_found": FOUND,
+        "throttles_found": FOUND, "topics": TOPICS,
         **replaced,
     }  # fmt: skip
     return {name: frame(spark, name, rows) for name, rows in tables.items()}

@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import reduce
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from optimizer.frames import validate
+from optimizer.frames.silver import PLACEMENT_RULE
 from optimizer.settings import Metrics, Settings
 from sources.record import Record, malformed
 from tests.frames import bronze
@@ -93,6 +96,15 @@ UNANSWERED = malformed(
     rule="tool_error",
     severity="warning",
 )
+UNTOLD = malformed(
+    line=0,
+    expected="configs of topics",
+    reason="no config of 4 topics was told (t): throttles may stand there unseen",
+    remedy="allow DESCRIBE_CONFIGS",
+    text="",
+    rule="readable",
+    severity="warning",
+)
 FAILED = Record("log_dir", 3, {**directory(1, "/e").payload, "error": "KafkaStorageException"})
 SILENT = Record("partition", 2, {**partition(1, [2, 3, 9]).payload, "isr": [2, 3]})
 LAST = Record("partition", 2, {**partition(1, [9]).payload, "isr": [9], "leader": None})
@@ -156,6 +168,7 @@ CASES = {
         ("one_topic_id!",),
         "topic t has the ids id and other",
     ),
+    "rule-in-the-listing-alone": Case([*healthy(), config("topics", "t", PLACEMENT_RULE, "x")], ()),
     "configs-of-unseen": Case(
         [*healthy(), config("topics", "gone", "retention.ms", "1")],
         ("configured_topic_described",),
@@ -175,7 +188,7 @@ CASES = {
         ],
         ("topic_has_header",),
         "topic u has partitions, but no header, as other topics have",
-        {"topic_has_header": "noted"},
+        {"topic_has_header": "left_out"},
     ),
     "a-heading-lost": Case(
         [*healthy(), *(config("topics", "t", "retention.ms", value) for value in "12")],
@@ -246,12 +259,26 @@ CASES = {
     "sizes-in-kilobytes": Case(
         in_kilobytes(),
         ("disk_in_one_unit!",),
-        "holds bytes: 800000, its capacity is 10000: one of them is likely in another unit, by 1,000 (or 1,024) times",
+        "holds bytes: 800000, its capacity is 10000 (sizes-in-kilobytes.txt): one of them is likely in another unit, "
+        "by 1,000 (or 1,024) times",
+    ),
+    "capacities-in-kilobytes": Case(
+        [*without(healthy(), "capacity"), capacity(-1, 10_000_000)],
+        ("disk_use",),
+        "all replicas fill less than a thousandth of the disks, by the capacities that were given",
+        {"disk_use": "contradicts"},
+    ),
+    "large-disks-that-brokers-tell": Case(
+        [
+            *(r for r in without(healthy(), "capacity") if r.kind != "log_dir"),
+            *(directory(b, total_bytes=10_000_000) for b in (1, 2, 3)),
+        ],
+        (),
     ),
     "twelve-times-over": Case(
         [*without(healthy(), "capacity"), capacity(-1, 34)],
         ("disk_within_capacity",),
-        "broker 1 holds bytes: 408, its capacity is 34",
+        "broker 1 holds bytes: 408, its capacity is 34 (twelve-times-over.txt)",
         {"disk_within_capacity": "contradicts"},
     ),
     "sums-over-int64": Case(
@@ -264,6 +291,18 @@ CASES = {
         ],
         ("size_believable!", "disk_in_one_unit!", "topic_has_header", "quarantined_share!"),
         "u-0 has 9007199254740992 bytes, over 1 PB",
+    ),
+    "a-holder-tells-of-no-directory": Case(
+        [r for r in healthy() if r.kind not in ("log_dir", "log_dir_replica") or r.payload["broker_id"] != 2],
+        ("holder_tells_of_directories",),
+        "broker 2 holds 4 replicas, but tells of no directory, as others do",
+        {"holder_tells_of_directories": "left_out"},
+    ),
+    "configs-untold": Case(
+        [*healthy(), UNTOLD],
+        (),
+        "no config of 4 topics was told",
+        {"readable": "left_out"},
     ),
     "controller-in-the-list": Case(
         [*healthy(), broker(9, "a")],
@@ -311,8 +350,20 @@ CASES["metric-misfit"] = Case(
     healthy(),
     ("metric_over_log_size",),
     "differ by more than five times",
-    {"metric_over_log_size": "left_out"},
+    {"metric_over_log_size": "contradicts"},
 )
+# By cluster: days from its metrics to the other sources.
+DAYS = {"metrics-of-last-month": 30, "metrics-of-next-month": -30, "metrics-of-this-week": 6}
+CASES |= {
+    name: Case(
+        healthy(),
+        ("hours_after_metrics",),
+        "the newest sample of the metrics and the other sources are further apart than [metrics] window_hours",
+        {"hours_after_metrics": "contradicts"},
+    )
+    for name in DAYS
+}
+CASES["metrics-of-this-week"] = Case(healthy(), ())
 
 
 @dataclass(frozen=True)
@@ -328,12 +379,18 @@ class Outcome:
 
 def _outcome(spark: SparkSession, settings: Settings, cases: Mapping[str, Case]) -> Outcome:
     sizes_of_metrics = bronze.metrics(spark, [(c, "t", p, value) for c, p, value in METRIC if c in cases])
+    of_other_days = [
+        bronze.metrics(spark, [(name, "t", 0, 10.0)], observed_at=bronze.CAPTURED_AT - timedelta(days=days))
+        for name, days in DAYS.items()
+        if name in cases
+    ]
+    of_metrics = sizes_of_metrics.replace("in_bytes_per_s", "size_bytes", ["metric"])
     inputs = {
         "bronze_records": bronze.bronze(spark, {name: case.records for name, case in cases.items()}),
-        "bronze_metrics": sizes_of_metrics.replace("in_bytes_per_s", "size_bytes", ["metric"]),
+        "bronze_metrics": reduce(DataFrame.unionByName, of_other_days, of_metrics),
     }
     frames = validate.build(inputs, bronze.run_of(spark, settings))
-    told = ("quality_results", "quarantine", "input_findings", "brokers", "replicas")
+    told = ("quality_results", "quarantine", "input_findings", "brokers", "replicas", "topics")
     return Outcome({name: [row.asDict() for row in frames[name].collect()] for name in told})
 
 
@@ -349,6 +406,12 @@ def test_a_contradiction_breaks_its_rules_and_no_other(outcome: Outcome, name: s
     results = outcome.of("quality_results", name)
     failed = {row["rule"] + ("!" if row["severity"] == "critical" else "") for row in results if not row["success"]}
     assert failed - {"rates_known"} == set(CASES[name].rules)
+
+
+def test_a_placement_rule_is_seen_wherever_it_stands(outcome: Outcome) -> None:
+    """A header may be cut before it; the listing of configs has it then."""
+    (row,) = outcome.of("topics", "rule-in-the-listing-alone")
+    assert row["configs"] == f"min.insync.replicas=2,{PLACEMENT_RULE}=x"
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.detail])

@@ -177,7 +177,8 @@ def test_an_empty_plan_has_no_json(spark: SparkSession, frames: Frames) -> None:
     tables = {**frames, **empty, "plan_summary": summary}
     documents = emit.build(tables, run)["documents"]
     found = {row.path.removeprefix("orders/"): row.content for row in documents.collect()}
-    assert sorted(found) == ["report.html", "runbook.md", "summary.txt"]
+    assert sorted(found) == ["manifest.json", "report.html", "runbook.md", "summary.txt"]
+    assert json.loads(found["manifest.json"])["sha256"] == {}
     assert "Nothing is to be done" in found["runbook.md"]
     assert "Nothing is to be done" in found["summary.txt"]
     assert "There is nothing to execute" in found["report.html"]

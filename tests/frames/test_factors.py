@@ -34,7 +34,7 @@ def tables(spark: SparkSession) -> Frames:
     made: dict[str, Any] = {**inputs, **solve.build(inputs, run)}
     made |= baseline.build(inputs, run)
     made = {name: schemas.conform(frame, schemas.ALL[name]).localCheckpoint() for name, frame in made.items()}
-    for name in ("quality_results", "input_findings", "sources", "throttles_found"):
+    for name in ("quality_results", "input_findings", "sources", "topics", "throttles_found"):
         made[name] = small_plan.frame(spark, name, [])
     made |= {name: frame.localCheckpoint() for name, frame in plan.build(made, run).items()}
     return {**made, **{name: frame.localCheckpoint() for name, frame in emit.build(made, run).items()}}

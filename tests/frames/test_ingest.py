@@ -7,9 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from optimizer.errors import ConfigError, InputError, Unreadable
 from optimizer.frames import ingest, listing, snapshot, validate
@@ -57,8 +59,15 @@ def run_of(spark: SparkSession, folder: Path, **cluster: Any) -> Run:
     return Run(spark, "r1", Settings(clusters=(given,), storage=storage), "test")
 
 
+def sizes_table(path: Path) -> None:
+    """Sizes of 2,000 partitions as Parquet."""
+    columns = {"topic": ["t"] * 2000, "partition": list(range(2000)), "size_bytes": list(range(2000))}
+    pq.write_table(pa.table(columns), path)
+
+
 def test_every_file_of_a_folder_is_read_with_its_place(spark: SparkSession, folder: Path) -> None:
     """Records keep file, line and order; tables of metrics go to their own table; the rest says why it is not read."""
+    sizes_table(folder / "sizes.parquet")
     frames = ingest.build({}, run_of(spark, folder, captured_at="2026-01-31T02:00:00Z"))
     records = frames["bronze_records"].orderBy("source", "ordinal").collect()
     shown = [(row.source, row.line, row.kind) for row in records]
@@ -77,6 +86,7 @@ def test_every_file_of_a_folder_is_read_with_its_place(spark: SparkSession, fold
     samples = {(row.source, row.line, row.metric) for row in frames["bronze_metrics"].collect()}
     assert ("sub folder/load [1].csv", 2, "size_bytes") in samples
     assert ("sub folder/load [1].csv", 3, "in_bytes_per_s") not in samples
+    assert sum(source == "sizes.parquet" for source, _, _ in samples) > 0
 
 
 def told(frames: Frames) -> dict[str, dict[str, Any]]:
@@ -88,6 +98,13 @@ def told(frames: Frames) -> dict[str, dict[str, Any]]:
 PLAN = '{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[2,1]}]}'
 
 
+def damaged_pages(path: Path) -> None:
+    """A Parquet file whose footer is whole, but not its pages."""
+    sizes_table(path)
+    content = path.read_bytes()
+    path.write_bytes(content[:40] + bytes(800) + content[840:])
+
+
 def test_what_is_not_read_is_named(spark: SparkSession, folder: Path) -> None:
     """Copies, empty lists of errors and allowed files are findings; unknown, cut-off and empty files stop the run."""
     (folder / "again.txt").write_bytes((folder / "topics.txt").read_bytes())
@@ -95,10 +112,16 @@ def test_what_is_not_read_is_named(spark: SparkSession, folder: Path) -> None:
     for name in ("topics.err", "brokers.txt", "sizes.txt"):
         (folder / name).touch()
     (folder / "old.csv.gz").write_bytes(gzip.compress(METRICS.encode())[:-8])
+    long = METRICS + "".join(f"2026-01-31T01:30:00Z,t,{n * 7919**5 % 10**9},1,1\n" for n in range(20_000))
+    (folder / "long.csv.gz").write_bytes(gzip.compress(long.encode())[:-50_000])
     (folder / "old.parquet").write_bytes(b"PAR1\xff")
+    damaged_pages(folder / "pages.parquet")
     (folder / "sub folder" / "old.log").write_text("hunter2\n", encoding="utf-8")
+    for name in ("__consumer_offsets.txt", ".DS_Store"):
+        (folder / name).write_text(DESCRIBE, encoding="utf-8")
     (folder / "capacity.json").write_text('{"brokerCapacities":[{"brokerId":"1"', encoding="utf-8")
-    (folder / "sizes.csv").write_text("topic,partition,size\nt,0,5\n", encoding="utf-8")
+    for name in ("sizes.csv", "rates.csv"):
+        (folder / name).write_text(f"topic,partition,size\n{name},0,5\n", encoding="utf-8")
     (folder / "other.csv").write_bytes("topic,partition,size_mb\nt,0,5\n".encode("utf-16"))
     (folder / "plan.json").write_text(PLAN, encoding="utf-8")
     run = run_of(spark, folder)
@@ -112,12 +135,16 @@ def test_what_is_not_read_is_named(spark: SparkSession, folder: Path) -> None:
         "sub folder/load [1].csv": ("known_format", "warning"),
         "topics.err": ("known_format", "warning"),
         "brokers.txt": ("known_format", "error"),
-        "sizes.txt": ("known_format", "warning"),
+        "sizes.txt": ("allowed_file", "warning"),
         "old.csv.gz": ("known_format", "error"),
+        "long.csv.gz": ("known_format", "error"),
         "old.parquet": ("known_format", "error"),
-        "sub folder/old.log": ("known_format", "warning"),
+        "pages.parquet": ("known_format", "error"),
+        "sub folder/old.log": ("allowed_file", "warning"),
+        "__consumer_offsets.txt": ("allowed_file", "warning"),
         "capacity.json": ("known_format", "error"),
-        "sizes.csv": ("known_format", "warning"),
+        "sizes.csv": ("allowed_file", "warning"),
+        "rates.csv": ("known_format", "error"),
         "other.csv": ("known_format", "error"),
         "plan.json": ("state_not_wish", "warning"),
     }
@@ -250,6 +277,25 @@ def test_a_text_that_is_no_output_by_its_size_is_refused(
     told = [json.loads(row.payload) for row in rows]
     assert [(one["rule"], one["severity"]) for one in told] == [("known_format", "error")]
     assert f"({len(DESCRIBE.encode()):,} bytes) is too large" in told[0]["reason"]
+
+
+@pytest.mark.parametrize(("clusters", "at_once"), [(("c",), [False]), (("c", "d"), [True, True])])
+def test_each_of_several_live_clusters_is_read_before_the_next(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, clusters: tuple[str, ...], at_once: list[bool]
+) -> None:
+    """So the failure of one is its own; what was read of a live cluster has the time of the run in whole seconds."""
+    asked = []
+
+    def live(session: SparkSession, _cluster: ClusterInput, *, at_once: bool) -> DataFrame:
+        asked.append(at_once)
+        columns = "ordinal int, kind string, source string, line int, payload string"
+        return session.createDataFrame([(0, "broker", "kafka://h:1", 1, "{}")], columns)
+
+    monkeypatch.setattr(ingest, "_live", live)
+    given = tuple(ClusterInput(id=name, bootstrap_servers="h:1") for name in clusters)
+    rows = ingest.build({}, Run(spark, "r1", Settings(clusters=given), "test"))["bronze_records"].collect()
+    assert asked == at_once
+    assert [(row.cluster_id, row.captured_at.microsecond) for row in rows] == [(name, 0) for name in clusters]
 
 
 def test_a_folder_that_spark_cannot_list_is_one_clusters_failure(

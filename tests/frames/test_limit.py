@@ -57,7 +57,7 @@ def tables(spark: SparkSession) -> Iterator[Frames]:
     """Every table of a fleet of three, of which one has a limit and one has full disks, from solve to emit."""
     run, full = run_of(spark, CLUSTERS), with_full_disks(rows_of("full", seed=3))
     inputs = dict(frames_of(spark, *(rows_of(c, seed=seed) for c, seed in (("a", 1), ("b", 2))), full))
-    for name in ("baseline", "quality_results", "input_findings", "sources", "throttles_found"):
+    for name in ("baseline", "quality_results", "input_findings", "sources", "topics", "throttles_found"):
         inputs[name] = spark.createDataFrame([], schemas.ALL[name].schema)
     for stage in (solve, plan, emit):
         made = {n: schemas.conform(f, schemas.ALL[n]).localCheckpoint() for n, f in stage.build(inputs, run).items()}

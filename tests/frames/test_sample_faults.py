@@ -144,7 +144,9 @@ def written(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> di
     for name, case in CASES.items():
         shutil.copytree(SAMPLE, folder / name)
         case.change(folder / name)
-    clusters = tuple(ClusterInput(id=name, input=str(folder / name)) for name in CASES)
+    clusters = tuple(
+        ClusterInput(id=name, input=str(folder / name), captured_at="2026-10-05T02:00:00Z") for name in CASES
+    )
     run = replace(run_of(spark, Settings(clusters=clusters)))
     bronze = {name: frame.localCheckpoint() for name, frame in ingest.build({}, run).items()}
     made = validate.build(bronze, run)

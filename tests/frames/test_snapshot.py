@@ -232,6 +232,25 @@ def test_a_factor_that_cannot_be_had_leaves_the_partitions_theirs(
     assert re.fullmatch(reason or "None", str(row.factor_refused))
 
 
+@pytest.mark.parametrize(
+    ("brokers", "drained", "reason"),
+    [
+        ([1, 9, 2], (2, 3, 5), None),
+        ([1, 9, 4], (2, 3, 4, 5), "2 replicas asked for, brokers that can hold them: 1"),
+        ([1, 9, 4], (2, 3, 4), None),
+    ],
+)
+def test_a_shorter_list_needs_brokers_that_live(
+    spark: SparkSession, silver: Frames, brokers: list[int], drained: tuple[int, ...], reason: str | None
+) -> None:
+    """It may keep a broker that is to be emptied, but not one that is dead or fenced: Kafka's tool would refuse it."""
+    silver = {**silver, "replicas": rows(spark, "replicas", replicas("my.orders", 0, brokers))}
+    factors = (TopicFactor(topics="my.orders", factor=2),)
+    row = built(spark, silver, replication_factors=factors, drain_brokers=drained)[0]["my.orders", 0]
+    assert (row.mobility, row.factor_refused) == ("free", reason)
+    assert row.replication_factor == (2 if reason is None else 3)
+
+
 @pytest.mark.parametrize(("factor", "needed"), [(3, 3), (2, 3), (1, None)])
 def test_a_pin_that_leaves_too_few_brokers_for_the_factor(
     spark: SparkSession, silver: Frames, factor: int, needed: int | None

@@ -8,6 +8,7 @@ import pytest
 from optimizer.frames.scheduling import schedule_cluster
 from optimizer.frames.throttling import WHOLE_PLAN, throttle_rows
 from optimizer.kafka.limits import CONFIG_VALUE_CHARACTERS
+from optimizer.kafka.throttle import config_entries, tool_throttles
 from tests.frames import small_plan
 
 BROKERS = range(1000, 1012)
@@ -37,6 +38,29 @@ def test_no_list_of_a_wave_is_longer_than_kafka_takes(moves: bool) -> None:
     assert lengths[whole].max() > CONFIG_VALUE_CHARACTERS
     assert lengths[~whole].max() <= CONFIG_VALUE_CHARACTERS
     assert scheduled["wave"].max() == 2
+
+
+@pytest.mark.parametrize("after", [[5, 6, 7, 8, 9], [5, 6, 1010]], ids=["more replicas", "longer ids"])
+def test_no_list_of_the_way_back_is_longer_than_kafka_takes(after: list[int]) -> None:
+    """A wave is rolled back under Kafka's own form, whose leader's list then names the new lists."""
+    ids = [5, 6, 7, 8, 9, 1010]
+    hosts = pd.DataFrame({"broker_id": ids, "disk_capacity_bytes": 1e9, "disk_used_bytes": 10, "state": "alive"})
+    before = [5, 6, 7]
+    lists = {
+        "current_replicas": before,
+        "proposed_replicas": after,
+        "adding_replicas": sorted(set(after) - set(before)),
+        "removing_replicas": sorted(set(before) - set(after)),
+    }
+    changed = pd.DataFrame([{**_row(number, moves=True), "leader": 5.0, **lists} for number in range(1700)])
+    hosts = hosts.assign(cluster_id="c", run_id="r")
+    scheduled = schedule_cluster(changed, hosts, settings=small_plan.settings(max_moves_per_wave=10**6))
+    for _, rows in scheduled.groupby("wave"):
+        places = list(zip(rows["topic"], rows["partition"], strict=True))
+        back = dict(zip(places, rows["current_replicas"], strict=True))
+        now = dict(zip(places, rows["proposed_replicas"], strict=True))
+        longest = max(len(entry[3]) for entry in config_entries(tool_throttles(back, now), 1, 1))
+        assert longest <= CONFIG_VALUE_CHARACTERS
 
 
 def test_every_listed_broker_has_a_rate() -> None:

@@ -121,6 +121,11 @@ CASES = {
         ("broker_registered", "log_is_placed"),
         "broker 9 is in 1 replica lists",
     ),
+    "largest-broker-id": Case(
+        [*others(1), partition(1, [2, 3, 2**31 - 1], isr=[2, 3])],
+        ("broker_registered", "log_is_placed"),
+        "broker 2147483647 is in 1 replica lists",
+    ),
     "negative-size": Case(
         [*without(healthy(), "log_dir_replica"), *sizes(lists())[1:], size(1, 0, -5)],
         ("replica_size_in_range!", "quarantined_share!"),
@@ -198,6 +203,11 @@ CASES = {
             reassignment(1, [2, 3, 1], adding=[2], removing=[1]),
         ],
         (),
+    ),
+    "in-flight-to-nowhere": Case(
+        [*others(0), partition(0, LISTS[0], removing=LISTS[0])],
+        ("target_not_empty!", "log_is_described", *LOST),
+        "t-0: the reassignment in flight removes every replica",
     ),
     "in-flight-and-kcat": Case(
         [

@@ -26,14 +26,14 @@ CASES: dict[str, tuple[list[Record], bool, dict[str, int], str]] = {
         [document(1, [1, 2], BARE), document(0, [1, 2], BARE)],
         False,
         {},
-        "error: 2 replica lists of bare reassignment JSON may be a wish",
+        "error: 2 replica lists of reassignment JSON alone may be a wish",
     ),
     "a bare document may be allowed": ([document(0, [1, 2], BARE)], True, {"assignment": 1}, ""),
     "a bare document beside descriptions is not used": (
         [document(0, [1, 2], BARE), partition(7, [1, 2])],
         False,
         {"partition": 1},
-        "warning: 1 replica lists of bare reassignment JSON are not used",
+        "warning: 1 replica lists of reassignment JSON alone are not used",
     ),
     "a move that was begun is refused": (
         [document(0, [1, 2], BEGUN)],

@@ -26,6 +26,7 @@ TOOL_SECONDS = 180
 TOOLS = {
     "kafka-configs.sh": "kafka.admin.ConfigCommand",
     "kafka-reassign-partitions.sh": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+    "kafka-leader-election.sh": "org.apache.kafka.tools.LeaderElectionCommand",
 }
 STARTED = b"Kafka Server started"
 # About 135 MB each, and half the CPU of the defaults at start.

@@ -6,7 +6,7 @@ from optimizer.errors import ConfigError
 from optimizer.kafka.baseline import place_or_refuse, place_topic, placement, topic_seed
 from optimizer.kafka.broker import Broker
 from optimizer.kafka.generate import PARTIAL_RACKS, replication_factor_source
-from optimizer.kafka.versions import default_algorithm
+from optimizer.kafka.versions import default_algorithm, tools_needed
 
 SIX = [Broker(i, f"r{i % 3}") for i in range(6)]
 
@@ -36,6 +36,23 @@ def test_nonsense_versions_are_refused(version: str) -> None:
     """A text that is no version is refused with an example."""
     with pytest.raises(ConfigError, match=r"give for example 4\.3"):
         default_algorithm(version)
+
+
+@pytest.mark.parametrize(
+    ("version", "told"),
+    [
+        ("", ""),
+        ("4.3", ""),
+        ("2.6", ""),
+        ("2.5.1", "tools of 2.5.1 can't execute this plan: use those of 2.6 to 3.9 with its brokers"),
+        ("2.4", "tools of 2.4 can't execute this plan"),
+        ("1.1", "brokers of 1.1 can't execute this plan as it is"),
+    ],
+)
+def test_what_old_releases_cannot_do_is_told(version: str, told: str) -> None:
+    """Tools before 2.6 lack the options of the runbook, brokers before 2.4 what newer tools ask of them."""
+    assert tools_needed(version).startswith(told)
+    assert bool(tools_needed(version)) == bool(told)
 
 
 def test_seeds_differ_by_topic_cluster_and_setting() -> None:

@@ -1,6 +1,7 @@
 """Runs as processes of their own: several at once in one warehouse, also a new one; killed, and started again."""
 
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -63,6 +64,11 @@ def all_at_once(home: Path, run_ids: Sequence[str], *, killed: Mapping[str, str]
         assert set(codes.values()) == {0}, said
 
 
+def _unnamed(text: str, run_id: str) -> str:
+    """Without the run's id, and the digests of texts that hold it."""
+    return re.sub(r"\b[0-9a-f]{64}\b", "SHA256", text.replace(run_id, "RUN"))
+
+
 def rows_of(spark: SparkSession, home: Path, run_id: str) -> dict[str, list[str]]:
     """The rows of a run in every table, without what was measured and whose they are."""
     store = Store(str(home / "tables"), spark)
@@ -71,17 +77,17 @@ def rows_of(spark: SparkSession, home: Path, run_id: str) -> dict[str, list[str]
         volatile = {*schemas.ALL[name].volatile, "captured_at", "sha256"}
         columns = [c.name for c in schemas.ALL[name].columns if c.name not in volatile]
         rows = store.newest(name, run_id)
-        shown[name] = sorted(repr([row[c] for c in columns]).replace(run_id, "RUN") for row in rows)
+        shown[name] = sorted(_unnamed(repr([row[c] for c in columns]), run_id) for row in rows)
     return shown
 
 
-def files_of(home: Path, run_id: str) -> dict[str, bytes]:
+def files_of(home: Path, run_id: str) -> dict[str, str]:
     """What a run handed over."""
     folder = home / "out" / run_id
     found = (path for path in folder.rglob("*") if path.is_file() and path.name not in ("timings.json", ".lock"))
     named = {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
     kept = {name: content for name, content in named.items() if not name.startswith("data_docs/")}
-    return {name: content.replace(run_id.encode(), b"RUN") for name, content in kept.items()}
+    return {name: _unnamed(content.decode(), run_id) for name, content in kept.items()}
 
 
 @pytest.mark.slow

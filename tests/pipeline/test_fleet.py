@@ -1,8 +1,10 @@
 """A fleet in one run: each cluster has its own verdict, and what was not planned is not left where it looks planned."""
 
 import io
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,10 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
 import schemas
+from execution.approve import approve
+from execution.planned import load
+from execution.tables import Warehouse
+from optimizer.errors import AlreadyApproved
 from optimizer.folders import NOTE, WITHDRAWN
 from optimizer.pipeline import STAGES, run_stages
 from optimizer.resources import Meter
@@ -127,7 +133,8 @@ def test_each_cluster_has_its_own_verdict(three: Three) -> None:
     assert reasons["gone"].startswith(f"there is no folder {three.home / 'nowhere'}: name a folder")
     assert "drain_brokers names [77], which cluster vague has not" in reasons["vague"]
     assert "replicas [2,2] name a broker twice" in reasons["torn"]
-    assert [reasons["fine"], reasons["calm"]] == [None, None]
+    assert reasons["fine"] == "NOT reached of what was asked: leaders: 16 B/s of bytes out outside their bands"
+    assert reasons["calm"] is None
 
 
 @pytest.mark.slow
@@ -196,6 +203,20 @@ def test_what_is_mended_is_as_it_was(three: Three) -> None:
         (2, "fine", "refused"),
         (3, "fine", "planned"),
     ]
+
+
+@pytest.mark.slow
+def test_an_approved_plan_is_not_made_again(spark: SparkSession, three: Three) -> None:
+    """The verdict names the manifest that is approved; from then on the run is refused, and changes nothing."""
+    plan = load(Warehouse(str(three.home / "tables")), cluster_id="fine", run_id=RUN_ID)
+    manifest = (three.home / "out" / RUN_ID / "fine" / "manifest.json").read_bytes()
+    assert plan.manifest_sha256 == sha256(manifest).hexdigest()
+    approve(Warehouse(str(three.home / "tables")), plan, manifest_sha256="", by="ann")
+    before = files(three.home / "out")
+    with pytest.raises(AlreadyApproved, match="for cluster fine was approved by ann, so this run is not planned again"):
+        ended(spark, three.home, [three.clusters["fine"]])
+    assert files(three.home / "out") == before
+    shutil.rmtree(three.home / "tables" / "approvals")
 
 
 @pytest.mark.slow

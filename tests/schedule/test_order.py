@@ -63,6 +63,21 @@ def test_one_change_is_left_rather_than_three(reason: str) -> None:
     assert left(rows, used=[60, 30, 60], limit=[100, 100, 100]) == [0]
 
 
+def test_what_has_room_after_all_comes_back() -> None:
+    """A change whose room was given to another that is left itself is not left."""
+    rows: list[Row] = [
+        ("pin", 60, 2, [0], [2]),
+        ("pin", 30, 2, [1], [2]),
+        ("balance", 20, 3, [2], [3]),
+        ("balance", 40, 1, [2], [1]),
+        ("pin", 10, 1, [2], [3]),
+        ("drain", 10, 1, [2], [3]),
+        ("drain", 20, 2, [1], [2]),
+        ("pin", 10, 0, [2], [0]),
+    ]
+    assert left(rows, used=[10, 40, 180, 80], limit=[20, 100, 210, 80], knobs=Schedule(waves=2)) == [0, 3]
+
+
 def test_partitions_of_many_copies_find_waves() -> None:
     """Where a partition copies more than a wave may start, waves are tried although no disk is near its limit."""
     rows: list[Row] = [("replication", GB, 0, [1, 2, 3], []), *[("balance", GB, 0, [4], [5])] * 4]

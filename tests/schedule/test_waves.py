@@ -174,15 +174,17 @@ def test_no_list_is_longer_than_a_config_value(
     first: tuple[int, int], second: tuple[int, int], topics: tuple[int, int], expected: int, waves: int, reason: str
 ) -> None:
     """A list of 32,767 characters stays in one wave, one more character needs a second; each list counts by itself."""
-    assert len(set(listed_waves([first, second], list(topics), reason=reason, waves=waves))) == expected
+    found = listed_waves([first, second], list(topics), reason=reason, waves=waves)
+    assert set(found) == {*range(1, expected + 1)}
 
 
 @pytest.mark.parametrize("reason", ["balance", "leader"])
 @pytest.mark.parametrize(("topics", "expected"), [(4_999, 1), (5_000, 1), (5_001, 2)])
-def test_no_wave_names_more_topics_than_a_request(topics: int, expected: int, reason: str) -> None:
-    """Two lists a topic are 10,000 records at 5,000 topics; one topic more needs another wave."""
-    waves = listed_waves([(4, 4)] * (topics + 1), [*range(topics), 0], reason=reason, waves=1)
-    assert len(set(waves)) == expected
+@pytest.mark.parametrize("twice", [0, 1])
+def test_no_wave_names_more_topics_than_a_request(twice: int, topics: int, expected: int, reason: str) -> None:
+    """Two lists a topic are 10,000 records at 5,000 topics; one more needs another wave, a partition more none."""
+    waves = listed_waves([(4, 4)] * (topics + twice), [*range(topics), *[0] * twice], reason=reason, waves=1)
+    assert set(waves) == {*range(1, expected + 1)}
     assert max(len(set(np.flatnonzero(np.array(waves) == w) % topics)) for w in set(waves)) <= TOPICS_PER_REQUEST
 
 
@@ -191,6 +193,25 @@ def test_a_fixed_number_of_waves_is_used(reason: str) -> None:
     """Copies spread over as many waves as asked for, whatever their reason."""
     rows: list[Row] = [(reason, 10, 0, [1], [2])] + [(reason, 1, 3, [4], [5])] * 11
     assert np.bincount(waves_of(rows, knobs=Schedule(waves=4))).tolist() == [0, 3, 3, 3, 3]
+
+
+ONE_LONG: list[Row] = [("balance", 100, 0, [1], []), *[("balance", 10, 3, [4], [])] * 4]
+TWO_AT_ONCE: list[Row] = [("balance", 100, 0, [1, 2], []), *[("balance", 1, 3, [4, 5], [])] * 3]
+
+
+@pytest.mark.parametrize(
+    ("rows", "waves", "copies"),
+    [
+        pytest.param(ONE_LONG, 2, [3, 2], id="five copies in two waves"),
+        pytest.param(
+            [*TWO_AT_ONCE, ("balance", 1, 3, [4], [])], 3, [4, 3, 2], id="partitions of two copies, and of one"
+        ),
+    ],
+)
+def test_copies_are_spread_where_their_number_is_no_multiple(rows: list[Row], waves: int, copies: list[int]) -> None:
+    """A wave that is long anyway takes no more than its share, and as much more as the largest partition needs."""
+    found = np.bincount(waves_of(rows, knobs=Schedule(waves=waves)), weights=changes_of(rows).copies)
+    assert found.tolist() == [0, *copies]
 
 
 def test_waves_of_different_lengths_are_shorter_together() -> None:

@@ -11,10 +11,12 @@ from setup import app_zip
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A checkout with a file in each package."""
+    """A checkout with a file in each package, and the defaults."""
     for package in app_zip.PACKAGES:
         (tmp_path / package / "inner").mkdir(parents=True)
         (tmp_path / package / "inner" / "a.py").write_text(f"NAME = {package!r}\n")
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "default.toml").write_text("")
     return tmp_path
 
 
@@ -41,8 +43,13 @@ def test_changed_content_gives_another_name(home: Path, tmp_path: Path) -> None:
 
 
 def test_it_holds_the_packages_and_nothing_else(home: Path, tmp_path: Path) -> None:
-    """Entries are the packages' files, sorted."""
+    """Entries are the packages' files, sorted, and the defaults that they read."""
     (home / "tests").mkdir()
     (home / "tests" / "a.py").write_text("")
     with zipfile.ZipFile(app_zip.build(home, folder=tmp_path / "out")) as archive:
-        assert archive.namelist() == ["optimizer/inner/a.py", "schemas/inner/a.py", "sources/inner/a.py"]
+        assert archive.namelist() == [
+            "conf/default.toml",
+            "optimizer/inner/a.py",
+            "schemas/inner/a.py",
+            "sources/inner/a.py",
+        ]

@@ -34,7 +34,7 @@ spark = SparkSession.builder.getOrCreate()
 import optimizer
 
 print(optimizer.__file__)
-print(os.environ["BALLAST_HOME"], os.environ["BALLAST_CODE_VERSION"])
+print(os.environ["BALLAST_CODE_VERSION"])
 spark.stop()
 sys.exit(options.exit)
 '''
@@ -96,6 +96,17 @@ def test_help_of_a_job(jobs: Path) -> None:
     result = submit(jobs, "leave", "--help", JAVA_HOME="/nowhere", BALLAST_JAVA="/nowhere")
     assert result.returncode == 0
     assert result.stdout.startswith("usage: spark-submit.sh leave [-h] [--exit EXIT]")
+
+
+def test_commands_need_no_spark(jobs: Path) -> None:
+    """approve and wave are told by the help, and run by Python alone, in the folder that they were called in."""
+    assert "  wave     Run one step of a wave" in submit(jobs, "--help").stdout
+    assert dry_run(jobs, "wave", "off", "--wave", "1")[1:] == ["-P", "-m", "execution", "wave", "off", "--wave", "1"]
+    told = submit(jobs, "wave", "off", "--run-id", "r", "--cluster", "c", "--wave", "1", "--warehouse", "nowhere")
+    assert (told.returncode, told.stderr.splitlines()[-1]) == (
+        2,
+        f"error: there is no table verdicts in {jobs / 'nowhere'}: name the warehouse of the job by --warehouse",
+    )
 
 
 @pytest.mark.parametrize(
@@ -169,9 +180,9 @@ def test_exit_codes_arrive(jobs: Path, code: int) -> None:
     """The job's exit code is the script's, the code comes from the zip, nothing needs a network, and logs are quiet."""
     result = submit(jobs, "leave", "--master", "local[1]", "--exit", str(code))
     assert result.returncode == code, result.stderr
-    origin, home = result.stdout.splitlines()
+    origin, version = result.stdout.splitlines()
     assert re.search(r"/ballast-[0-9a-f]{16}\.zip/optimizer/__init__\.py$", origin)
-    assert re.fullmatch(rf"{re.escape(str(HOME))} [0-9a-f]{{16}}", home)
+    assert re.fullmatch("[0-9a-f]{16}", version)
     assert result.stderr == ""
 
 
@@ -248,3 +259,19 @@ def test_missing_python_is_one_line(tmp_path: Path) -> None:
     )
     assert result.returncode == 1
     assert re.fullmatch(r"setup: no Python 3\.11 found: .*\n", result.stderr)
+
+
+def test_a_sites_own_settings_are_kept(jobs: Path, tmp_path: Path) -> None:
+    """Its folder stays the one that Spark reads; what it says nothing of is given beside it."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (folder / "spark-defaults.conf").write_text("# ours\nspark.driver.memory 9g\nspark.sql.extensions=a.B\n")
+    command = dry_run(jobs, "leave", "--conf", "spark.sql.session.timeZone=CET", SPARK_CONF_DIR=str(folder))
+    given = [pair.partition("=")[::2] for pair in value_of(command, "--conf")]
+    assert len(dict(given)) == len(given)
+    assert dict(given)["spark.sql.extensions"] == "a.B,io.delta.sql.DeltaSparkSessionExtension"
+    assert dict(given)["spark.sql.codegen.wholeStage"] == "false"
+    assert "spark.driver.memory" not in dict(given)
+    assert dict(given)["spark.sql.session.timeZone"] == "CET"
+    ours = dry_run(jobs, "leave", SPARK_CONF_DIR=str(HOME / "conf"))
+    assert ours == dry_run(jobs, "leave")

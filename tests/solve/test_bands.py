@@ -102,6 +102,7 @@ def test_loads_of_leaders() -> None:
         (12, [1, 1, 1], [0, 0, 0], [2, 4.5, 99], [2, 4.5, 5.5]),
         (10, [1, 1], [0, 0], [3, 4], [3, 4]),
         (10, [1, 1], [8, 8], [99, 99], [8, 8]),
+        (10, [1, 1], [0, 7], [3, 99], [3, 7]),
     ],
 )
 def test_pouring(total: float, weight: list[float], low: list[float], high: list[float], shares: list[float]) -> None:

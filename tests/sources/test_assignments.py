@@ -31,8 +31,8 @@ ACCEPTED = [
     ("execute, quoted", "> " + f"{CURRENT}{SAVE}".replace("\n", "\n> "), BEGUN),
     ("execute, without the hint", f"{CURRENT}Successfully started partition reassignment for t-0\n", BEGUN),
     ("generate", f"{CURRENT}Proposed partition reassignment configuration\n", STATE),
-    ("current alone", CURRENT, STATE),
-    ("on the heading's line", f"Current partition replica assignment {document(ENTRY)}", STATE),
+    ("current alone, as what --execute prints begins", CURRENT, BARE),
+    ("on the heading's line", f"Current partition replica assignment {document(ENTRY)}\nProposed", STATE),
     ("quoted", "> " + json.dumps({"version": 1, "partitions": [ENTRY]}, indent=1).replace("\n", "\n> "), BARE),
 ]
 

@@ -48,6 +48,15 @@ def test_broker_api_versions_refuses_a_broken_line() -> None:
     assert (record.kind, record.line) == ("malformed", 2)
 
 
+@pytest.mark.parametrize(
+    ("line", "refused"), [("h:9092 (id=13 rack: r isFenced: false)", [("malformed", 2)]), ("h:9092 (attempt 2)", [])]
+)
+def test_a_broken_line_of_a_broker_is_told_from_other_text(line: str, refused: list[tuple[str, int]]) -> None:
+    """Whether a broker is fenced shows its line, whatever else of it is broken; an address alone shows none."""
+    records = broker_api_versions.parse(f"\n{line}\n\nh:9093 (id: 2 rack: r) -> (\n)\n")
+    assert [(record.kind, record.line) for record in records] == [*refused, ("broker", 4)]
+
+
 KCAT = {
     "originating_broker": {"id": 1, "name": "h1:9092/1"},
     "query": {"topic": "*"},

@@ -89,6 +89,13 @@ def test_csv_asks_for_the_unit(name: str) -> None:
         assert "gib, tib" in faults[0].payload["reason"]
 
 
+def test_a_column_that_means_nothing_is_named() -> None:
+    """A name that may be misspelt is a warning at the header's line; what the table also says of brokers is known."""
+    (found,) = capacity_csv.unread("broker_id,rack,disk_gib,dsik_gb\n1,a,5,6\n")
+    assert (found.line, found.payload["severity"]) == (1, "warning")
+    assert found.payload["reason"] == "the columns ['dsik_gb'] are not read"
+
+
 def test_csv_refuses_bad_rows() -> None:
     """A row with a bad id and a bad number is refused with both."""
     (record,) = capacity_csv.parse("broker_id,disk_gb\nx,-3\n")

@@ -40,6 +40,7 @@ REFUSED = [
     ('kafka_topic_partition_current_offset{topic="t",partition="0"} 5\n', "a scrape of kafka_exporter"),
     ("# TYPE node_load1 gauge\nnode_load1 0.5\n", "a scrape for Prometheus without bytes"),
     ("[2026-01-31 02:00:00,123] INFO started (kafka.server.KafkaServer)\njava.io.IOException: x\n", "a server log"),
+    ("[2026-01-31 02:00:00,123] ERROR [Log partition=a-0] x (kafka.log.Log)\n", "a log of warnings and errors"),
     ("bootstrap.servers=b:9092\nsecurity.protocol=SASL_SSL\n", "client properties"),
     ("sasl.jaas.config=x\n", "client properties"),
     ("broker.id=1\nlisteners=PLAINTEXT://:9092\n", "server.properties"),

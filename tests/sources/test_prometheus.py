@@ -77,6 +77,22 @@ def test_what_can_not_be_used_is_malformed(line: str, reason: str) -> None:
     assert record.payload["text"] == "" if "rule" in record.payload else record.payload["text"].startswith("kafka_")
 
 
+@pytest.mark.parametrize(
+    ("text", "refused"),
+    [
+        ('kafka_log_lo{topic="a\n', [1]),
+        ("kafka_log_lo", [1]),
+        ("kafka_log_lo\n", []),
+        ('kafka_log_lo{topic="a"} 1\n', []),
+        ("kafka_log_lo 1", []),
+    ],
+)
+def test_a_line_that_was_cut_may_have_been_one_of_ours(text: str, refused: list[int]) -> None:
+    """Broken within its labels, or the last of the text without a line end, it is refused whatever its name is."""
+    found = [record for record in prometheus.parse(text) if record.payload["expected"] == prometheus.EXPECTED]
+    assert [record.line for record in found] == refused
+
+
 @pytest.mark.parametrize(("lines", "recognised"), [(1999, True), (2000, False)])
 def test_a_format_shows_in_the_first_two_thousand_lines(lines: int, recognised: bool) -> None:
     """A sample of Kafka's further down makes no scrape of a long text."""

@@ -19,6 +19,14 @@ ERRORS = [
     "command terminated with exit code 137",
     "bash: kafka-topics.sh: command not found",
     "> Error: Timed out",
+    "Killed",
+    "Terminating due to java.lang.OutOfMemoryError: Java heap space",
+    "error: unable to upgrade connection: container not found",
+    "Error from server (NotFound): pods not found",
+    "Error response from daemon: no such container",
+    "tee: out.txt: No space left on device",
+    "Connection to kafka-1 closed by remote host.",
+    "12:00:01.123 [main] ERROR kafka.admin - boom",
 ]
 
 
@@ -36,6 +44,8 @@ HARMLESS = [
     "OpenJDK 64-Bit Server VM warning: Sharing is only supported for boot loader classes",
     "An error: what a tool prints when it fails.",
     "Errors are told below.",
+    "Killed by whom, nobody knows.",
+    "error: of what kind it was nobody knows",
     "We saw a TimeoutException: it went away.",
     "| ERROR | is a level |",
 ]

@@ -92,6 +92,7 @@ DAMAGED = [
     (f"{LINE}\tTopic: t\tParti", 2),
     (f"{LINE}\tTopi", 2),
     (f"{LINE}Topic: u\tTopi", 2),
+    (f"so it goes\n\tTopi\n{LINE}", 2),
     (f"{LINE}rtition: 1\tLeader: 1\tReplicas: 1,2\tIsr: 1,2", 2),
     (f"{LINE}\tTopic: t\tPartition: 1\tLeader: 1\tReplicas: 1,2\tIsr: 1\tElr: 2;1\tLastKnownElr: ", 2),
 ]
@@ -99,7 +100,7 @@ DAMAGED = [
 
 @pytest.mark.parametrize(("text", "line"), DAMAGED)
 def test_a_line_of_the_tool_that_is_cut_off_or_damaged_is_refused(text: str, line: int) -> None:
-    """Two labels of the tool, or the start of a line below its others, is no prose: it has its line."""
+    """Two labels of the tool, or the start of a line beside its others, is no prose: it has its line."""
     records = [record for record in parse(text) if record.kind == "malformed"]
     assert [record.line for record in records] == [line]
 
@@ -300,3 +301,18 @@ def test_what_is_printed_is_read_back(
     assert (head.kind, head.payload["topic"], head.payload["replication_factor"]) == ("topic", topic, 2)
     expected = {"topic": topic, "partition": 7, "leader": leader, "replicas": replicas, "isr": isr, "adding": adding}
     assert {key: partition.payload[key] for key in expected} == expected
+
+
+WRAPPED = "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2,3,4\tIsr: 1,2,3"
+
+
+@pytest.mark.parametrize(
+    "behind",
+    ["\n\tAdding Replicas: 4\n\tRemoving Replicas: 1", "\tAdding Replicas: 4\n   Removing Replicas: 1"],
+)
+def test_what_stands_behind_the_isr_may_be_wrapped(behind: str) -> None:
+    """A partition in flight is one however its line is wrapped, and the next line is another."""
+    following = "\tTopic: t\tPartition: 1\tLeader: 1\tReplicas: 1,2\tIsr: 1,2"
+    first, second = parse(f"{WRAPPED}{behind}\n{following}\n")
+    assert (first.payload["adding"], first.payload["removing"]) == ([4], [1])
+    assert second.payload["partition"] == 1

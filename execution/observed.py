@@ -1,0 +1,97 @@
+"""A live cluster as it is now, as far as a wave has to do with it; it is asked, never changed."""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from optimizer.errors import InputError
+from sources import kafka_admin
+from sources.record import Record
+
+Place = tuple[str, int]
+Throttle = tuple[str, str, str]
+# A broker that dies is fenced after nine seconds.
+_PAUSE_SECONDS = (1.0, 2.0, 4.0, 4.0, 4.0)
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A cluster.
+
+    Parameters
+    ----------
+    alive : frozenset of int
+        Brokers that are registered and not fenced.
+    topic_ids : mapping of topic to id
+        None before Kafka 2.8.
+    replicas, in_sync : mapping of (topic, partition) to brokers
+        Replicas in order, with those that are added or removed.
+    in_flight : mapping of (topic, partition) to brokers
+        Where each reassignment leads, in order.
+    throttles : mapping of (entity type, entity, config) to value
+        Dynamic configs of topics and of brokers that answer.
+    """
+
+    alive: frozenset[int]
+    topic_ids: Mapping[str, str | None]
+    replicas: Mapping[Place, tuple[int, ...]]
+    in_sync: Mapping[Place, frozenset[int]]
+    in_flight: Mapping[Place, tuple[int, ...]]
+    throttles: Mapping[Throttle, str]
+
+    def knows(self, kind: str, name: str) -> bool:
+        """Whether a topic is there, or a broker alive."""
+        return int(name) in self.alive if kind == "brokers" else name in self.topic_ids
+
+
+def observe(options: Mapping[str, object], pauses: Sequence[float] = _PAUSE_SECONDS) -> Observed:
+    """Look at a cluster; again after each pause, for one that has just lost a broker still sends the client there.
+
+    Raises
+    ------
+    InputError
+        When it can't be reached.
+    """
+    try:
+        return _observe(options)
+    except InputError:
+        if not pauses:
+            raise
+    time.sleep(pauses[0])
+    return observe(options, pauses[1:])
+
+
+def _observe(options: Mapping[str, object]) -> Observed:
+    with kafka_admin.connected(options) as admin:
+        topology = list(kafka_admin.topology(admin))
+        alive = sorted(r.payload["broker_id"] for r in topology if r.kind == "broker" and not r.payload["fenced"])
+        of_brokers = [record for broker in alive for record in kafka_admin.broker_configs(admin, broker)]
+    return observed([*topology, *of_brokers])
+
+
+def observed(records: Iterable[Record]) -> Observed:
+    """The same from records of ``sources.kafka_admin``."""
+    of: dict[str, list[Mapping[str, Any]]] = {}
+    for record in records:
+        of.setdefault(record.kind, []).append(record.payload)
+    partitions = {_place(row): row for row in of.get("partition", [])}
+    return Observed(
+        alive=frozenset(row["broker_id"] for row in of.get("broker", []) if not row["fenced"]),
+        topic_ids={row["topic"]: row["topic_id"] for row in of.get("topic", [])},
+        replicas={place: tuple(row["replicas"]) for place, row in partitions.items()},
+        in_sync={place: frozenset(row["isr"]) for place, row in partitions.items()},
+        in_flight={
+            _place(row): tuple(broker for broker in row["replicas"] if broker not in row["removing"])
+            for row in of.get("reassignment", [])
+        },
+        throttles={
+            (row["entity_type"], row["entity_name"], row["name"]): row["value"]
+            for row in of.get("config", [])
+            if "replication.throttled" in row["name"] and not row["is_static"]
+        },
+    )
+
+
+def _place(row: Mapping[str, Any]) -> Place:
+    return row["topic"], row["partition"]

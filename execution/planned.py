@@ -1,0 +1,151 @@
+"""The plan of one cluster and run as the tables hold it: nothing of it is used before it is proven unchanged."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+from execution.tables import Warehouse
+from optimizer.emit.manifest import FORMAT, NAME
+from optimizer.errors import BallastError, StageError
+
+PLANNED = "planned"
+
+
+class Refused(BallastError):
+    """What was asked is not done, and nothing was touched: each problem is named."""
+
+    exit_code = 3
+
+    def __init__(self, *problems: str) -> None:
+        self.problems = problems
+        listed = "".join(f"\n- {problem}" for problem in problems)
+        super().__init__(problems[0] if len(problems) == 1 else f"{len(problems)} things are in the way:{listed}")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A plan and its manifest.
+
+    Parameters
+    ----------
+    cluster_id, run_id : str
+    manifest : mapping
+        ``manifest.json`` (``optimizer.emit.manifest``).
+    manifest_sha256 : str
+        What is approved.
+    approvals : sequence of mapping
+        Rows of ``approvals`` of this manifest.
+    """
+
+    cluster_id: str
+    run_id: str
+    manifest: Mapping[str, Any]
+    manifest_sha256: str
+    approvals: tuple[Mapping[str, Any], ...]
+
+    @cached_property
+    def waves(self) -> Mapping[int, str]:
+        """Folders by wave, in their order."""
+        return {int(wave): folder for wave, folder in self.manifest["waves"].items()}
+
+    @property
+    def captured_at(self) -> datetime | None:
+        """When the cluster was as the plan takes it to be; None where the inputs had no time."""
+        told = self.manifest["captured_at"]
+        return datetime.fromisoformat(told) if told else None
+
+    def check_approved(self) -> None:
+        """Raise unless somebody has approved just this plan."""
+        if not self.approvals:
+            name = f"--run-id {self.run_id} --cluster {self.cluster_id}"
+            raise Refused(f"nobody has approved this plan: spark-submit.sh approve {name}")
+
+    def check_age(self, most_hours: float, now: datetime | None = None) -> None:
+        """Raise where the plan is older than a number of hours."""
+        hours = ((now or datetime.now(tz=UTC)) - self.captured_at).total_seconds() / 3600 if self.captured_at else 0
+        if hours > most_hours:
+            limit = f"{most_hours:g} h is the most: plan again, or raise --max-plan-age-hours"
+            raise Refused(f"the plan is of a snapshot of {self.captured_at}, {hours:.1f} h ago; {limit}")
+
+
+def load(warehouse: Warehouse, *, cluster_id: str, run_id: str) -> Plan:
+    """The plan that the last attempt at a run made for a cluster.
+
+    Raises
+    ------
+    StageError
+        When the run is not known.
+    Refused
+        When it has no plan, or the manifest is not the one that the run's verdict names.
+    """
+    verdicts = warehouse.needed("verdicts", cluster_id=cluster_id, run_id=run_id)
+    if not verdicts:
+        raise StageError(f"{warehouse.path} knows no run {run_id!r} of cluster {cluster_id!r}")
+    last = max(verdicts, key=lambda row: int(row["attempt"]))
+    if last["verdict"] != PLANNED:
+        why = f": {last['reason']}" if last["reason"] else ""
+        raise Refused(f"run {run_id!r} has no plan for cluster {cluster_id!r}, it is {last['verdict']}{why}")
+    text = _content(warehouse, cluster_id, run_id, NAME)
+    found = hashlib.sha256(text.encode()).hexdigest()
+    if found != last["manifest_sha256"]:
+        raise Refused(f"{NAME} was changed after the run: its sha256 is {found}, not {last['manifest_sha256']}")
+    manifest = json.loads(text)
+    if manifest["format"] != FORMAT:
+        raise Refused(f"{NAME} has format {manifest['format']}, this code reads {FORMAT}: use the code that planned it")
+    approvals = warehouse.rows("approvals", cluster_id=cluster_id, run_id=run_id, manifest_sha256=found)
+    return Plan(cluster_id, run_id, manifest, found, tuple(approvals))
+
+
+def whole_plan(warehouse: Warehouse, plan: Plan, kind: str) -> list[str]:
+    """Documents of one kind for the whole plan, in order, each as the manifest knows it.
+
+    Raises
+    ------
+    Refused
+        When one is missing or was changed.
+    """
+    wanted = {"cluster_id": plan.cluster_id, "run_id": plan.run_id, "kind": kind}
+    prefix = kind.replace("_", "-")
+    found = _unchanged(plan, warehouse.needed("documents", wave=0, **wanted), lambda path: path.startswith(prefix))
+    return [text for _, text in sorted(found.items())]
+
+
+def documents_of(warehouse: Warehouse, plan: Plan, wave: int) -> dict[str, str]:
+    """Documents of a wave by name (``reassignment.json``), each as the manifest knows it.
+
+    Raises
+    ------
+    Refused
+        When there is no such wave, or a document is missing, was changed, or is not in the manifest: all are named.
+    """
+    if wave not in plan.waves:
+        raise Refused(f"the plan has no wave {wave}: it has {len(plan.waves)}")
+    folder = f"{plan.waves[wave]}/"
+    rows = warehouse.needed("documents", cluster_id=plan.cluster_id, run_id=plan.run_id, wave=wave)
+    found = _unchanged(plan, rows, lambda path: path.startswith(folder))
+    return {path.removeprefix(folder): content for path, content in found.items()}
+
+
+def _unchanged(plan: Plan, rows: Iterable[Mapping[str, Any]], is_wanted: Callable[[str], bool]) -> dict[str, str]:
+    """Contents by path below the cluster's folder, when they are those of the manifest, all of them and no other."""
+    found = {row["path"].removeprefix(f"{plan.cluster_id}/"): row["content"] for row in rows}
+    digests: dict[str, str] = {path: sha for path, sha in plan.manifest["sha256"].items() if is_wanted(path)}
+    problems = [f"{path} is gone from the table documents" for path in digests if path not in found]
+    for path, content in sorted(found.items()):
+        if digests.get(path) != hashlib.sha256(content.encode()).hexdigest():
+            problems.append(f"{path} is not what the manifest names: it was changed after the run")
+    if problems:
+        raise Refused(*problems)
+    return found
+
+
+def _content(warehouse: Warehouse, cluster_id: str, run_id: str, name: str) -> str:
+    path = f"{cluster_id}/{name}"
+    rows = warehouse.needed("documents", cluster_id=cluster_id, run_id=run_id, path=path)
+    if len(rows) != 1:
+        raise Refused(f"the table documents holds {len(rows)} rows of {path}, not one")
+    return str(rows[0]["content"])

@@ -1,0 +1,55 @@
+"""What a run has planned, from its tables: how each cluster stands, and the summary of one."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from execution.planned import PLANNED, Refused
+from execution.tables import Warehouse
+from optimizer.errors import StageError
+
+Row = Mapping[str, Any]
+
+
+def show(warehouse: Warehouse, run_id: str, cluster_id: str = "") -> Iterator[str]:
+    """Lines that say how each cluster of a run stands; of one cluster its summary too.
+
+    Raises
+    ------
+    StageError
+        When the run, or the cluster in it, is not known.
+    Refused
+        At the end, when the one cluster has no plan.
+    """
+    wanted = {"run_id": run_id, **({"cluster_id": cluster_id} if cluster_id else {})}
+    last = _last(warehouse.needed("verdicts", **wanted))
+    if not last:
+        of = f" of cluster {cluster_id!r}" if cluster_id else ""
+        raise StageError(f"{warehouse.path} knows no run {run_id!r}{of}")
+    approvals = warehouse.rows("approvals", **wanted)
+    for cluster, verdict in sorted(last.items()):
+        yield from _told(cluster, verdict, approvals)
+    if cluster_id:
+        yield from _summary(warehouse, last[cluster_id])
+
+
+def _last(verdicts: list[dict[str, Any]]) -> dict[str, Row]:
+    """The verdict of the last attempt, by cluster."""
+    return {row["cluster_id"]: row for row in sorted(verdicts, key=lambda row: int(row["attempt"]))}
+
+
+def _told(cluster: str, verdict: Row, approvals: list[dict[str, Any]]) -> Iterator[str]:
+    stage = f" in {verdict['stage']}" if verdict["stage"] else ""
+    reason = f": {verdict['reason']}" if verdict["reason"] else ""
+    yield f"{cluster}: {verdict['verdict']}{stage}{reason}"
+    if verdict["verdict"] == PLANNED:
+        by = [row["approved_by"] for row in approvals if row["manifest_sha256"] == verdict["manifest_sha256"]]
+        yield f"  manifest {verdict['manifest_sha256']}"
+        yield f"  approved by {', '.join(dict.fromkeys(by))}" if by else "  not approved"
+
+
+def _summary(warehouse: Warehouse, verdict: Row) -> Iterator[str]:
+    if verdict["exit_code"] != 0:
+        raise Refused(f"run {verdict['run_id']!r} has no plan for cluster {verdict['cluster_id']!r}")
+    path = f"{verdict['cluster_id']}/summary.txt"
+    for row in warehouse.needed("documents", run_id=verdict["run_id"], path=path):
+        yield str(row["content"])

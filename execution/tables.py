@@ -1,0 +1,110 @@
+"""Tables of the warehouse without Spark: rows of one cluster, and appends that no other process can have overtaken."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalake
+from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from pyspark.sql.pandas.types import to_arrow_type
+
+import schemas
+from optimizer import locks, places
+from optimizer.errors import BallastError, StageError
+from schemas.table import Table
+
+Row = Mapping[str, Any]
+# As the jobs create theirs: what every engine can read.
+_PROPERTIES = {"delta.enableDeletionVectors": "false", "delta.dataSkippingNumIndexedCols": "2"}
+
+
+class Overtaken(BallastError):
+    """Another process wrote the table since it was read."""
+
+
+class Warehouse:
+    """The Delta tables of one warehouse.
+
+    Parameters
+    ----------
+    path : str
+        Folder or URI.
+    """
+
+    def __init__(self, path: str) -> None:
+        folder = places.local(path)
+        self.path = str(folder) if folder else path.rstrip("/")
+        self.folder = folder
+
+    def rows(self, table: str, **equal: str | int) -> list[dict[str, Any]]:
+        """The rows of a table as it is now whose columns have these values; none where there is no table."""
+        found = self._table(table)
+        if found is None:
+            return []
+        # Arrow's own readers fail on files that deltalake has written anew (a string view is no string to them).
+        wanted = " AND ".join(f"{name} = {_literal(value)}" for name, value in equal.items()) or "true"
+        read = QueryBuilder().register("found", found).execute(f"SELECT * FROM found WHERE {wanted}")
+        return pa.table(read.read_all()).to_pylist()
+
+    def needed(self, table: str, **equal: str | int) -> list[dict[str, Any]]:
+        """``rows`` of a table that a job must have written.
+
+        Raises
+        ------
+        StageError
+            When there is no such table.
+        """
+        if self._table(table) is None:
+            raise StageError(f"there is no table {table} in {self.path}: name the warehouse of the job by --warehouse")
+        return self.rows(table, **equal)
+
+    def version(self, table: str) -> int:
+        """Version of a table, made now where it is missing."""
+        found = self._table(table) or self._created(schemas.ALL[table])
+        return int(found.version())
+
+    def append(self, table: str, rows: Iterable[Row], *, after: int | None = None) -> None:
+        """Add rows; with ``after`` only where the table still has that version.
+
+        Raises
+        ------
+        Overtaken
+        """
+        contract = schemas.ALL[table]
+        found = self._table(table, after) or self._created(contract)
+        content = pa.Table.from_pylist([dict(row) for row in rows], schema=_arrow(contract))
+        once = CommitProperties(max_commit_retries=0) if after is not None else None
+        try:
+            write_deltalake(found, content, mode="append", commit_properties=once)
+        except CommitFailedError as error:
+            raise Overtaken(f"another process wrote table {table} of {self.path} at the same time") from error
+
+    def _table(self, table: str, version: int | None = None) -> DeltaTable | None:
+        try:
+            return DeltaTable(f"{self.path}/{table}", version=version)
+        except TableNotFoundError:
+            return None
+
+    def _created(self, contract: Table) -> DeltaTable:
+        path = f"{self.path}/{contract.name}"
+        schema = _arrow(contract)
+        if self.folder is None:
+            return _create(path, schema, contract.doc)
+        with locks.exclusive(places.lock_of_table(self.folder, contract.name)):
+            return _create(path, schema, contract.doc)
+
+
+def _literal(value: str | int) -> str:
+    return str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"
+
+
+def _create(path: str, schema: pa.Schema, doc: str) -> DeltaTable:
+    return DeltaTable.create(path, schema=schema, mode="ignore", configuration=_PROPERTIES, description=doc)
+
+
+def _arrow(contract: Table) -> pa.Schema:
+    """The columns of a contract, with their comments."""
+    return pa.schema(
+        pa.field(c.name, to_arrow_type(c.dataType), c.nullable, metadata={"comment": c.metadata["comment"]})
+        for c in contract.columns
+    )

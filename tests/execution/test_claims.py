@@ -1,0 +1,102 @@
+"""One wave of a cluster at a time, whoever asks and from wherever."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from execution import claims
+from execution.planned import Plan, Refused
+from execution.tables import Overtaken, Warehouse
+from tests.execution.warehouse import CLUSTER, loaded, usual, written
+
+HOME = Path(__file__).resolve().parent.parent.parent
+AT_ONCE = """\
+import sys
+from dataclasses import replace
+from execution import claims
+from execution.planned import Refused, load
+from execution.tables import Warehouse
+warehouse = Warehouse(sys.argv[1])
+plan = replace(load(warehouse, cluster_id="c", run_id="r"), run_id=sys.argv[2])
+sys.stdin.readline()
+try:
+    claims.note(warehouse, plan, 1, claims.HELD)
+except Refused:
+    sys.exit(3)
+"""
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Warehouse:
+    """A warehouse with a plan."""
+    return written(tmp_path, usual())
+
+
+def events(warehouse: Warehouse) -> list[tuple[str, int, str]]:
+    """Run, wave and event of every row, in order."""
+    rows = sorted(warehouse.rows("executions", cluster_id=CLUSTER), key=lambda row: int(row["number"]))
+    assert [row["number"] for row in rows] == list(range(1, len(rows) + 1))
+    return [(row["run_id"], row["wave"], row["event"]) for row in rows]
+
+
+def other(plan: Plan) -> Plan:
+    """The plan of another run."""
+    return replace(plan, run_id="next")
+
+
+def test_a_cluster_is_held_until_it_is_released(warehouse: Warehouse) -> None:
+    """Another wave and another run are refused with who holds it; the same wave goes on; then the next may come."""
+    plan = loaded(warehouse)
+    for event in (claims.HELD, claims.HELD, claims.THROTTLED):
+        claims.note(warehouse, plan, 1, event)
+    for run, wave in ((plan, 2), (other(plan), 1)):
+        with pytest.raises(Refused) as refused:
+            claims.note(warehouse, run, wave, claims.HELD)
+        assert "cluster 'c' is held for wave 1 of run 'r' by " in str(refused.value)
+        assert str(refused.value).endswith("spark-submit.sh wave off --run-id r --cluster c --wave 1")
+    assert claims.me() in str(refused.value)
+    claims.note(warehouse, plan, 1, claims.RELEASED)
+    claims.note(warehouse, other(plan), 1, claims.HELD)
+    told = [("r", 1, claims.HELD), ("r", 1, claims.THROTTLED), ("r", 1, claims.RELEASED), ("next", 1, claims.HELD)]
+    assert events(warehouse) == told
+
+
+def test_clusters_do_not_hold_each_other(warehouse: Warehouse) -> None:
+    """A wave of one cluster says nothing about another."""
+    plan = loaded(warehouse)
+    claims.note(warehouse, plan, 1, claims.HELD)
+    claims.note(warehouse, replace(plan, cluster_id="d", run_id="next"), 1, claims.HELD)
+
+
+def ended(processes: Sequence["subprocess.Popen[str]"]) -> list[int]:
+    """Exit codes, once all have been let go."""
+    for process in processes:
+        assert process.stdin
+        process.stdin.write("\n")
+        process.stdin.close()
+    return [process.wait() for process in processes]
+
+
+def test_of_many_at_once_one_gets_it(warehouse: Warehouse) -> None:
+    """Processes that ask at the same time are told apart by the table's log."""
+    warehouse.version("executions")
+    runs = [f"run-{n}" for n in range(4)]
+    command = [sys.executable, "-c", AT_ONCE, warehouse.path]
+    started = [subprocess.Popen([*command, run], cwd=HOME, stdin=subprocess.PIPE, text=True) for run in runs]
+    codes = ended(started)
+    assert sorted(codes) == [0, 3, 3, 3]
+    assert events(warehouse) == [(runs[codes.index(0)], 1, claims.HELD)]
+
+
+def test_what_was_overtaken_is_not_written(warehouse: Warehouse) -> None:
+    """A row that was made from an older version of the table is refused."""
+    plan, version = loaded(warehouse), warehouse.version("executions")
+    claims.note(warehouse, plan, 1, claims.HELD)
+    row = {**warehouse.rows("executions")[0], "number": 2}
+    with pytest.raises(Overtaken):
+        warehouse.append("executions", [row], after=version)
+    assert len(events(warehouse)) == 1

@@ -1,0 +1,121 @@
+"""The command line of approve and wave: what is refused before Kafka is asked, and how it ends."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from execution.cli import main
+from execution.tables import Warehouse
+from tests.execution.warehouse import CLUSTER, RUN, loaded, told, usual, written
+
+
+class Ended(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Commands:
+    """Commands on one warehouse."""
+
+    def __init__(self, warehouse: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
+        self.warehouse, self._capsys = warehouse, capsys
+
+    def run(self, *words: str) -> Ended:
+        """Run one of them."""
+        plan = ("--run-id", RUN, "--cluster", CLUSTER, "--warehouse", self.warehouse.path)
+        code = main([*words, *plan])
+        said = self._capsys.readouterr()
+        return Ended(code, said.out, said.err)
+
+    def wave(self, step: str, *words: str, servers: Sequence[str] = ("--bootstrap-server", "127.0.0.1:1")) -> Ended:
+        """Run a step of the first wave, unless told otherwise."""
+        return self.run("wave", step, "--wave", "1", *servers, *words)
+
+
+@pytest.fixture
+def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Commands:
+    """Commands on a warehouse with a plan."""
+    return Commands(written(tmp_path / "w", usual()), capsys)
+
+
+def test_an_approval_is_told_and_stored(commands: Commands) -> None:
+    """With the whole manifest; a wrong one, and one that is no sha256, change nothing."""
+    sha256 = loaded(commands.warehouse).manifest_sha256
+    assert commands.run("approve", "--manifest", "0" * 8).code == 3
+    assert commands.run("approve", "--manifest", "XYZ") == Ended(
+        2, "", "error: --manifest 'XYZ': give the first 8 or more characters of the sha256\n"
+    )
+    assert commands.warehouse.rows("approvals") == []
+    told = commands.run("approve", "--manifest", sha256[:10], "--by", "ann")
+    assert told == Ended(0, f"ann approves run r of cluster c, manifest {sha256}\n", "")
+    (row,) = commands.warehouse.rows("approvals")
+    assert (row["approved_by"], row["manifest_sha256"]) == ("ann", sha256)
+
+
+@pytest.mark.parametrize("step", ["preflight", "throttle", "execute", "wait", "off"])
+def test_no_step_touches_kafka_without_an_approval(commands: Commands, step: str) -> None:
+    """Each is refused before the cluster is asked, which would fail here."""
+    told = commands.wave(step)
+    assert (told.code, told.out) == (3, "")
+    assert told.err.startswith("error: nobody has approved this plan: spark-submit.sh approve --run-id r")
+
+
+@pytest.mark.parametrize("step", ["preflight", "throttle"])
+def test_an_old_plan_is_not_begun(commands: Commands, step: str) -> None:
+    """Of more than 24 hours, unless told otherwise."""
+    commands.run("approve")
+    told = commands.wave(step)
+    assert (told.code, "24 h is the most: plan again, or raise --max-plan-age-hours" in told.err) == (3, True)
+
+
+def test_another_plan_than_the_approved_is_refused(commands: Commands) -> None:
+    """A scheduler names what was approved: another plan of the same run is not executed."""
+    commands.run("approve")
+    told = commands.wave("execute", "--manifest", "0" * 64)
+    assert (told.code, "another plan was approved" in told.err) == (3, True)
+
+
+def test_the_cluster_is_that_of_the_file(commands: Commands, tmp_path: Path) -> None:
+    """Where no option names it; where neither does, the message says both ways."""
+    told = commands.wave("status", servers=())
+    assert told.code == 2
+    assert told.err == (
+        "error: it is not known where cluster 'c' is: give --bootstrap-server HOST:PORT, or bootstrap_servers of "
+        "[[clusters]] 'c' in --config\n"
+    )
+    properties = tmp_path / "client.properties"
+    properties.write_text("sasl.password=hunter2\nno.such.option=1\n")
+    file = tmp_path / "c.toml"
+    file.write_text('[[clusters]]\nid = "c"\nbootstrap_servers = "127.0.0.1:1"\nclient_config = "client.properties"\n')
+    told = commands.wave("status", "--config", str(file), servers=())
+    assert (told.code, "option 'no.such.option' of the live cluster is not known" in told.err) == (2, True)
+    assert "hunter2" not in told.err
+    properties.unlink()
+    told = commands.wave("status", "--config", str(file), servers=())
+    assert (told.code, f"cannot read client_config {properties}: No such file" in told.err) == (2, True)
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "x", "1.5"])
+def test_waves_count_from_one(commands: Commands, number: str) -> None:
+    """Anything else is wrong use."""
+    with pytest.raises(SystemExit) as ended:
+        commands.run("wave", "status", f"--wave={number}")
+    assert ended.value.code == 2
+
+
+def test_what_a_run_has_planned_is_shown_from_its_tables(commands: Commands) -> None:
+    """Verdict, manifest and approval of each cluster; of one cluster its summary, or that it has no plan."""
+    sha256 = loaded(commands.warehouse).manifest_sha256
+    summary = {"kind": "summary", "wave": 0, "content": "all is well\n", "sha256": ""}
+    commands.warehouse.append("documents", [{"cluster_id": CLUSTER, "run_id": RUN, "path": "c/summary.txt", **summary}])
+    shown = f"c: planned\n  manifest {sha256}\n"
+    assert commands.run("show") == Ended(0, f"{shown}  not approved\nall is well\n\n", "")
+    commands.run("approve", "--by", "ann")
+    assert commands.run("show").out.startswith(f"{shown}  approved by ann\n")
+    told(commands.warehouse, None, verdict="refused", attempt=2, exit_code=3)
+    assert commands.run("show") == Ended(3, "c: refused\n", "error: run 'r' has no plan for cluster 'c'\n")

@@ -1,0 +1,141 @@
+"""Plans are read from the tables, and only as they were made, approved and in time."""
+
+import shutil
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from execution.approve import approve
+from execution.planned import Refused, documents_of
+from execution.tables import Warehouse
+from optimizer.errors import StageError
+from tests.execution.warehouse import CLUSTER, RUN, loaded, told, usual, wave, written
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A warehouse with a plan of two waves."""
+    folder = tmp_path_factory.mktemp("planned")
+    written(folder, usual())
+    return folder
+
+
+@pytest.fixture
+def warehouse(original: Path, tmp_path: Path) -> Warehouse:
+    """A copy of it."""
+    shutil.copytree(original, tmp_path / "w")
+    return Warehouse(str(tmp_path / "w"))
+
+
+def change(warehouse: Warehouse, path: str, old: str, new: str) -> None:
+    """Change a document in the table."""
+    DeltaTable(f"{warehouse.path}/documents").update(
+        new_values={"content": warehouse.rows("documents", path=path)[0]["content"].replace(old, new)},
+        predicate=f"path = '{path}'",
+    )
+
+
+def remove(warehouse: Warehouse, path: str) -> None:
+    """Delete a document from the table."""
+    DeltaTable(f"{warehouse.path}/documents").delete(f"path = '{path}'")
+
+
+def test_a_wave_is_read_as_it_was_planned(warehouse: Warehouse) -> None:
+    """Lists before and after, the throttles of the plan's form, and what others had set."""
+    second = wave(warehouse, 2)
+    assert (second.before, second.after) == ({("stays", 1): (2, 1)}, {("stays", 1): (2, 4)})
+    assert second.throttles["brokers", "4", "follower.replication.throttled.rate"] == "300000"
+    assert second.found["topics", "stays", "leader.replication.throttled.replicas"] == "*"
+    assert loaded(warehouse).waves == {1: "wave-01", 2: "wave-02"}
+
+
+CHANGED: dict[str, tuple[Callable[[Warehouse], None], str]] = {
+    "one byte of what is executed": (
+        lambda w: change(w, "c/wave-01/reassignment.json", "[1,3]", "[1,4]"),
+        "wave-01/reassignment.json is not what the manifest names",
+    ),
+    "one byte of a script": (
+        lambda w: change(w, "c/wave-01/unthrottle-careful.sh", "set -u", "set +u"),
+        "wave-01/unthrottle-careful.sh is not what the manifest names",
+    ),
+    "a document is gone": (
+        lambda w: remove(w, "c/wave-01/throttle.json"),
+        "wave-01/throttle.json is gone from the table documents",
+    ),
+    "the manifest": (lambda w: change(w, "c/manifest.json", "v1", "v2"), "manifest.json was changed after the run"),
+    "no manifest": (lambda w: remove(w, "c/manifest.json"), "holds 0 rows of c/manifest.json"),
+    "a later attempt was refused": (
+        lambda w: told(w, None, verdict="refused", attempt=2),
+        "run 'r' has no plan for cluster 'c', it is refused",
+    ),
+    "a later attempt is under way": (
+        lambda w: told(w, None, verdict="started", attempt=2),
+        "it is started",
+    ),
+    "a later attempt planned something else": (
+        lambda w: told(w, "0" * 64, verdict="planned", attempt=2),
+        "manifest.json was changed after the run",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CHANGED)
+def test_what_was_changed_is_refused_by_its_name(warehouse: Warehouse, case: str) -> None:
+    """Nothing is executed that is not, to the byte, what the last attempt planned."""
+    changed, reason = CHANGED[case]
+    changed(warehouse)
+    with pytest.raises(Refused) as refused:
+        documents_of(warehouse, loaded(warehouse), 1)
+    assert reason in str(refused.value)
+    assert refused.value.exit_code == 3
+
+
+def test_a_wave_that_is_not_planned_is_refused(warehouse: Warehouse) -> None:
+    """With how many there are."""
+    with pytest.raises(Refused, match="no wave 3: it has 2"):
+        documents_of(warehouse, loaded(warehouse), 3)
+
+
+def test_what_no_job_wrote_is_told(warehouse: Warehouse, tmp_path: Path) -> None:
+    """An empty warehouse and an unknown run name what is missing."""
+    with pytest.raises(StageError, match="there is no table verdicts in"):
+        loaded(Warehouse(str(tmp_path / "empty")))
+    shutil.rmtree(tmp_path / "w" / "verdicts")
+    told(warehouse, None, verdict="planned", attempt=1)
+    DeltaTable(f"{warehouse.path}/verdicts").delete()
+    with pytest.raises(StageError, match="knows no run 'r' of cluster 'c'"):
+        loaded(warehouse)
+
+
+def test_only_the_plan_that_was_looked_at_is_approved(warehouse: Warehouse) -> None:
+    """Another manifest is refused; who approved stands in the table, and the plan is approved from then on."""
+    plan = loaded(warehouse)
+    with pytest.raises(Refused, match=r"nobody has approved this plan: spark-submit\.sh approve --run-id r"):
+        plan.check_approved()
+    with pytest.raises(Refused, match="not 00000000: look at it again"):
+        approve(warehouse, plan, manifest_sha256="00000000", by="ann")
+    approve(warehouse, plan, manifest_sha256=plan.manifest_sha256[:8], by="ann", where="here")
+    loaded(warehouse).check_approved()
+    (row,) = warehouse.rows("approvals", cluster_id=CLUSTER, run_id=RUN)
+    assert (row["approved_by"], row["approved_from"], row["manifest_sha256"]) == ("ann", "here", plan.manifest_sha256)
+
+
+def test_an_approval_is_of_one_plan(warehouse: Warehouse) -> None:
+    """An approval of another manifest of the same run is none."""
+    plan = loaded(warehouse)
+    row = {"cluster_id": CLUSTER, "run_id": RUN, "manifest_sha256": "0" * 64, "approved_by": "ann"}
+    warehouse.append("approvals", [{**row, "approved_at": datetime.now(tz=UTC), "approved_from": "here"}])
+    assert loaded(warehouse).approvals == ()
+    assert plan.manifest["run_id"] == RUN
+
+
+def test_an_old_plan_is_not_begun_with(warehouse: Warehouse) -> None:
+    """Its age is that of the oldest of its sources."""
+    plan = loaded(warehouse)
+    assert plan.captured_at
+    plan.check_age(24, plan.captured_at + timedelta(hours=24))
+    with pytest.raises(Refused, match=r"25\.0 h ago; 24 h is the most: plan again"):
+        plan.check_age(24, plan.captured_at + timedelta(hours=25))

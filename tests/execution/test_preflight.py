@@ -1,0 +1,180 @@
+"""How far a wave has come, and what stands in its way."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from execution import preflight
+from execution.observed import Observed, observed
+from execution.wave import Stand, Wave
+from sources.record import Record
+from tests.execution.warehouse import FOUND, STAYS, loaded, usual, wave, written
+
+PLACE = ("stays", 0)
+BEFORE = Observed(
+    alive=frozenset({1, 2, 3, 4}),
+    topic_ids={"stays": STAYS, "other": "o"},
+    replicas={PLACE: (1, 2), ("stays", 1): (2, 1), ("other", 0): (1, 2)},
+    in_sync={PLACE: frozenset({1, 2}), ("stays", 1): frozenset({1, 2}), ("other", 0): frozenset({1})},
+    in_flight={},
+    throttles={entry[:3]: entry[3] for entry in FOUND},
+)
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Wave:
+    """The first wave: stays-0 from [1, 2] to [1, 3]."""
+    return wave(written(tmp_path_factory.mktemp("first"), usual()), 1)
+
+
+def at(*replicas: int, towards: tuple[int, ...] | None = None) -> Observed:
+    """The cluster with the wave's partition on these brokers."""
+    moving = {} if towards is None else {PLACE: towards}
+    return replace(BEFORE, replicas={**BEFORE.replicas, PLACE: replicas}, in_flight=moving)
+
+
+STANDS = {
+    "untouched": (BEFORE, Stand.UNTOUCHED),
+    "in flight": (at(1, 3, 2, towards=(1, 3)), Stand.IN_FLIGHT),
+    "done": (at(1, 3), Stand.DONE),
+    "done, but in another order": (at(3, 1), Stand.OTHER),
+    "in flight to elsewhere": (at(1, 4, 2, towards=(1, 4)), Stand.OTHER),
+    "moved elsewhere": (at(1, 4), Stand.OTHER),
+    "deleted": (replace(BEFORE, replicas={}), Stand.GONE),
+}
+
+
+@pytest.mark.parametrize("case", STANDS)
+def test_how_far_a_partition_has_come(first: Wave, case: str) -> None:
+    """By its replicas in order and what is in flight."""
+    now, stand = STANDS[case]
+    assert first.stand(PLACE, now) == stand
+
+
+@dataclass(frozen=True)
+class Case:
+    """A cluster that differs, and what is said of it; nothing where it may go on."""
+
+    now: Observed
+    told: str = ""
+    topic_ids: Mapping[str, str | None] = field(default_factory=lambda: {"stays": STAYS})
+    earlier: Mapping[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
+
+
+def with_throttles(**more: str) -> Observed:
+    """The cluster with other rates of broker 1."""
+    rates = {("brokers", "1", f"{name}.replication.throttled.rate"): value for name, value in more.items()}
+    return replace(BEFORE, throttles={**BEFORE.throttles, **rates})
+
+
+CASES = {
+    "as planned": Case(BEFORE),
+    "started already": Case(at(1, 3, 2, towards=(1, 3))),
+    "started already, its target dead": Case(replace(at(1, 3, 2, towards=(1, 3)), alive=frozenset({1, 2, 4}))),
+    "done but as the last move ended": Case(at(1, 3, towards=(1, 3))),
+    "done already": Case(at(1, 3)),
+    "a source broker is dead": Case(replace(BEFORE, alive=frozenset({1, 3, 4}))),
+    "a target is dead": Case(
+        replace(BEFORE, alive=frozenset({1, 2, 4})),
+        "brokers 3 are to hold replicas, but are not alive: start them, or plan again",
+    ),
+    "nobody in sync lives": Case(
+        replace(BEFORE, alive=frozenset({1, 3, 4}), in_sync={**BEFORE.in_sync, PLACE: frozenset({2})}),
+        "no living broker is in sync for stays-0: nothing can be copied",
+    ),
+    "the topic is gone": Case(
+        replace(BEFORE, topic_ids={"other": "o"}, replicas={("other", 0): (1, 2)}),
+        "1 topics are gone: stays; plan again",
+    ),
+    "the topic was made anew": Case(
+        replace(BEFORE, topic_ids={"stays": "anew"}),
+        "1 topics were deleted and made anew since the plan: stays; plan again",
+    ),
+    "no ids were known": Case(BEFORE, topic_ids={"stays": None}),
+    "the cluster tells no ids": Case(replace(BEFORE, topic_ids={"stays": None})),
+    "elsewhere": Case(
+        at(2, 1),
+        "1 partitions are not where the plan expects them: stays-0; stays-0 has [2, 1], not [1, 2]; were all waves "
+        "before this one executed? Else plan again",
+    ),
+    "an earlier wave is done, or its topic gone": Case(BEFORE, earlier={("other", 0): (1, 2), ("gone", 0): (1, 2)}),
+    "an earlier wave is not done": Case(
+        BEFORE,
+        "the waves before are not done: 1 partitions are not where they should be: other-0",
+        earlier={("other", 0): (2, 1)},
+    ),
+    "another move": Case(
+        replace(BEFORE, in_flight={("other", 0): (2,)}),
+        "1 other partitions are being reassigned: other-0; wait for their end, or cancel them",
+    ),
+    "a foreign rate": Case(
+        with_throttles(leader="5"),
+        "1 throttles were set by others since the plan: brokers 1 leader.replication.throttled.rate=5; take them "
+        "off first",
+    ),
+    "its own throttles": Case(with_throttles(leader="300000")),
+    "what the plan had found": Case(with_throttles(follower="30000000")),
+    "what it had found was changed": Case(
+        with_throttles(follower="31"),
+        "1 throttles were set by others since the plan: brokers 1 follower.replication.throttled.rate=31; take them "
+        "off first",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_in_the_way_is_named(first: Wave, case: str) -> None:
+    """One line for each thing that differs, none for what the wave can go on over."""
+    one = CASES[case]
+    told = preflight.problems(first, one.now, topic_ids=one.topic_ids, earlier=one.earlier)
+    assert told == ([one.told] if one.told else [])
+
+
+def test_everything_in_the_way_is_told_at_once(first: Wave) -> None:
+    """Not the first thing alone."""
+    now = replace(CASES["another move"].now, alive=frozenset({1, 2}), topic_ids={"stays": "anew"})
+    assert len(preflight.problems(first, now, topic_ids={"stays": STAYS}, earlier={})) == 3
+
+
+def test_what_could_not_be_looked_at_is_said(first: Wave) -> None:
+    """Topics without an id may have been made anew."""
+    assert "the plan's inputs had no ids: stays" in preflight.notes(first, {"stays": None})[0]
+    assert preflight.notes(first, {"stays": STAYS}) == []
+
+
+def test_throttles_that_nobody_can_set_are_not_missing(first: Wave) -> None:
+    """Of a broker that is dead, or a topic that is gone."""
+    assert len(first.missing_throttles(BEFORE)) == 5
+    alone = replace(BEFORE, alive=frozenset({1, 2}), topic_ids={})
+    assert [line.split("=")[0] for line in first.missing_throttles(alone)] == [
+        "brokers 1 leader.replication.throttled.rate",
+        "brokers 2 leader.replication.throttled.rate",
+    ]
+
+
+def test_a_cluster_is_read_from_its_records(tmp_path: Path) -> None:
+    """Fenced brokers are not alive; static throttles are not set by anybody; moves name what they remove."""
+    config = {"entity_type": "brokers", "entity_name": "1", "value": "7"}
+    now = observed(
+        [
+            Record("broker", 0, {"broker_id": 1, "fenced": False}),
+            Record("broker", 0, {"broker_id": 2, "fenced": True}),
+            Record("topic", 0, {"topic": "t", "topic_id": "id"}),
+            Record("partition", 0, {"topic": "t", "partition": 0, "replicas": [2, 1], "isr": [1]}),
+            Record("reassignment", 0, {"topic": "t", "partition": 0, "replicas": [2, 1], "removing": [1]}),
+            Record("config", 0, {**config, "name": "leader.replication.throttled.rate", "is_static": False}),
+            Record("config", 0, {**config, "name": "follower.replication.throttled.rate", "is_static": True}),
+            Record("config", 0, {**config, "name": "retention.ms", "is_static": False}),
+        ]
+    )
+    assert now == Observed(
+        alive=frozenset({1}),
+        topic_ids={"t": "id"},
+        replicas={("t", 0): (2, 1)},
+        in_sync={("t", 0): frozenset({1})},
+        in_flight={("t", 0): (2,)},
+        throttles={("brokers", "1", "leader.replication.throttled.rate"): "7"},
+    )
+    assert loaded(written(tmp_path, usual())).manifest["dead_brokers"] == []

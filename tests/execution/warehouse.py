@@ -1,0 +1,113 @@
+"""Warehouses with the plan of one cluster, as the job leaves them: made without Spark."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from execution.planned import Plan, documents_of, load
+from execution.tables import Warehouse
+from execution.wave import Wave, wave_of
+from optimizer.emit.files import kafka_documents
+from optimizer.emit.manifest import manifest
+from optimizer.emit.model import ClusterPlan, Document
+from optimizer.emit.throttle_files import throttle_documents
+from tests.emit.throttled import FOUND, throttled_plan
+
+CLUSTER, RUN = "c", "r"
+# 2026-11-01 00:00 UTC
+CAPTURED_AT = 1793491200
+Changes = Mapping[tuple[str, int], tuple[list[int], list[int]]]
+STAYS = "stays-id"
+
+
+def plan_of(waves: Sequence[Changes], *, topic_ids: Mapping[str, str], rate: int | None = None) -> ClusterPlan:
+    """A plan of several waves: lists before and after."""
+    parts = [throttled_plan(changes) for changes in waves]
+    first = parts[0]
+    for wave in first.waves:
+        rate = rate or wave["throttle_bytes_per_s"]
+
+    def of_wave(rows: Sequence[Mapping[str, Any]], number: int) -> list[dict[str, Any]]:
+        return [{**row, "wave": number} for row in rows]
+
+    def in_throttle(row: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {**row, "config_value": str(rate)} if row["entity_type"] == "brokers" else row
+
+    numbered = list(enumerate(parts, start=1))
+    changed = [
+        {**row, "topic_id": topic_ids.get(row["topic"])} for n, part in numbered for row in of_wave(part.changed, n)
+    ]
+    throttles = [in_throttle(row) for n, part in numbered for row in of_wave(part.throttles, n)]
+    return replace(
+        first,
+        changed=sorted(changed, key=lambda row: (row["topic"], row["partition"])),
+        waves=[one for n, part in numbered for one in of_wave(part.waves, n)],
+        throttles=throttles,
+        sources=[{"source": "x", "captured_at": CAPTURED_AT, "records": 1}],
+        code_version="v1",
+    )
+
+
+def usual() -> ClusterPlan:
+    """Two waves of the topic ``stays``, over throttles that an operator had set."""
+    return plan_of([{("stays", 0): ([1, 2], [1, 3])}, {("stays", 1): ([2, 1], [2, 4])}], topic_ids={"stays": STAYS})
+
+
+def undisturbed(plan: ClusterPlan) -> ClusterPlan:
+    """The same where nobody had set a throttle before."""
+    rows = [{**row, "previous_value": None} for row in plan.throttles]
+    return replace(plan, throttles_found=(), throttles=rows)
+
+
+def documents(plan: ClusterPlan) -> list[Document]:
+    """What is executed, and the manifest."""
+    made = [*kafka_documents(plan), *throttle_documents(plan)]
+    return [*made, manifest(plan, made)]
+
+
+def written(folder: Path, plan: ClusterPlan, *, verdict: str = "planned", attempt: int = 1) -> Warehouse:
+    """A warehouse with the plan, and the verdict of an attempt."""
+    warehouse = Warehouse(str(folder))
+    key = {"cluster_id": CLUSTER, "run_id": RUN}
+    rows = [
+        {**key, "path": d.path, "kind": d.kind, "wave": d.wave, "content": d.content, "sha256": _sha256(d.content)}
+        for d in documents(plan)
+    ]
+    warehouse.append("documents", rows)
+    told(warehouse, _sha256(documents(plan)[-1].content), verdict=verdict, attempt=attempt)
+    return warehouse
+
+
+def told(warehouse: Warehouse, manifest_sha256: str | None, *, verdict: str, attempt: int, exit_code: int = 0) -> None:
+    """Another verdict."""
+    row = {
+        "cluster_id": CLUSTER,
+        "run_id": RUN,
+        "attempt": attempt,
+        "verdict": verdict,
+        "stage": None,
+        "exit_code": exit_code,
+        "reason": None,
+        "manifest_sha256": manifest_sha256,
+    }
+    warehouse.append("verdicts", [row])
+
+
+def loaded(warehouse: Warehouse) -> Plan:
+    """Its plan."""
+    return load(warehouse, cluster_id=CLUSTER, run_id=RUN)
+
+
+def wave(warehouse: Warehouse, number: int) -> Wave:
+    """One of its waves."""
+    plan = loaded(warehouse)
+    return wave_of(number, plan.manifest, documents_of(warehouse, plan, number))
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+__all__ = ["CLUSTER", "FOUND", "RUN", "STAYS", "documents", "loaded", "plan_of", "told", "undisturbed", "usual", "wave"]

@@ -1,0 +1,333 @@
+"""Wave steps on a real cluster: nothing is copied without a throttle, nothing is executed twice, whatever dies."""
+
+import io
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from execution.approve import approve
+from execution.cli import main
+from execution.observed import Observed, observe
+from execution.tables import Warehouse
+from setup.jars import KAFKA, KAFKA39, is_ready
+from setup.paths import HOME
+from sources import kafka_admin
+from tests.execution.warehouse import CLUSTER, RUN, Changes, loaded, plan_of, undisturbed, written
+from tests.kafka.cluster import Cluster, running, write_tools
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+RACKS = {1: "a", 2: "b", 3: "c", 4: "a"}
+TOOLS = {"3.9": KAFKA39, "4.3": KAFKA}
+RATE = 1_000_000
+SECONDS = 120
+TOPICS, CONFIGS = "org.apache.kafka.tools.TopicCommand", "kafka.admin.ConfigCommand"
+REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
+# A copy may be ahead of its rate by what one answer holds, and by the first second.
+AHEAD_BYTES = RATE + 2 * 2**20
+
+
+class Ended(NamedTuple):
+    """What a step said."""
+
+    code: int
+    out: str
+    err: str
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A cluster, Kafka's tools, and the warehouse of one plan."""
+
+    cluster: Cluster
+    tools: Path
+    warehouse: Warehouse
+    topic: str = ""
+
+    @property
+    def client(self) -> Mapping[str, object]:
+        """Where the client finds the cluster."""
+        return {"bootstrap_servers": self.cluster.bootstrap}
+
+    def command(self, name: str, wave: int, hours: str = "1e9") -> list[str]:
+        """The arguments of a step."""
+        plan = ("--run-id", RUN, "--cluster", CLUSTER, "--warehouse", self.warehouse.path, "--wave", str(wave))
+        where = ("--bootstrap-server", self.cluster.bootstrap, "--kafka-bin", str(self.tools))
+        return ["wave", name, *plan, *where, "--max-plan-age-hours", hours]
+
+    def step(self, name: str, wave: int = 1, *options: str, hours: str = "1e9") -> Ended:
+        """Run one step, as spark-submit.sh does."""
+        out, err = io.StringIO(), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(err):
+            code = main([*self.command(name, wave, hours), *options])
+        return Ended(code, out.getvalue(), err.getvalue())
+
+    def killed(self, name: str, when: Callable[[], bool]) -> None:
+        """Start a step in a process of its own, and kill it."""
+        command = [sys.executable, "-m", "execution", *self.command(name, 1)]
+        with subprocess.Popen(command, cwd=HOME, stdout=subprocess.DEVNULL) as process:
+            until(when)
+            process.kill()
+
+    def steps(self, *names: str, wave: int = 1) -> None:
+        """Run steps that must all end well."""
+        for name in names:
+            ended = self.step(name, wave)
+            assert ended.code == 0, (name, ended)
+
+    def now(self) -> Observed:
+        """The cluster."""
+        return observe(self.client)
+
+    def lists(self) -> list[tuple[int, ...]]:
+        """Replicas of the topic's partitions."""
+        return [replicas for (topic, _), replicas in sorted(self.now().replicas.items()) if topic == self.topic]
+
+    def copied_bytes(self, broker: int) -> int:
+        """What a broker has of the topic."""
+        with kafka_admin.connected(self.client) as admin:
+            records = list(kafka_admin.of_brokers(admin, [broker], defaults=False))
+        sizes = (r.payload for r in records if r.kind == "log_dir_replica")
+        return sum(row["size_bytes"] for row in sizes if row["topic"] == self.topic)
+
+    def stored_bytes(self, broker: int) -> int:
+        """The same of a broker that is dead: as its files are."""
+        (folder,) = self.cluster.nodes[broker].log_dirs
+        return sum(path.stat().st_size for path in folder.glob(f"{self.topic}-*/*.log"))
+
+    def throttled(self, broker: int, since: float, before_bytes: int = 0) -> bool:
+        """Whether a broker has received no more than its rate allows in the seconds since."""
+        copied = self.copied_bytes(broker) - before_bytes
+        return 0 < copied <= RATE * (time.monotonic() - since) + AHEAD_BYTES
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for something."""
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.3)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, Mapping[str, Path]]]:
+    """Four brokers on three racks, and Kafka's tools of both releases as programs."""
+    for jars in TOOLS.values():
+        if not is_ready(jars):
+            pytest.skip(f"JARs of {jars.name} are not there: run setup/kafka-jars.sh")
+    home = tmp_path_factory.mktemp("waves")
+    tools = {release: write_tools(home / release, jars) for release, jars in TOOLS.items()}
+    with running(home / "kafka", RACKS) as made:
+        yield made, tools
+
+
+MakeLab = Callable[..., Lab]
+
+
+@pytest.fixture
+def lab(cluster: tuple[Cluster, Mapping[str, Path]], tmp_path: Path) -> Iterator[MakeLab]:
+    """Makes a topic with megabytes, and an approved plan for it; the topic is gone at the end, with its throttles."""
+    kafka, tools = cluster
+    made: list[str] = []
+
+    def make(
+        topic: str,
+        waves: Sequence[Mapping[int, tuple[list[int], list[int]]]],
+        *,
+        megabytes: int = 12,
+        release: str = "4.3",
+    ) -> Lab:
+        before = {number: lists[0] for wave in waves for number, lists in wave.items()}
+        assignment = ",".join(":".join(map(str, before[number])) for number in sorted(before))
+        kafka.tool(TOPICS, "--create", "--topic", topic, "--replica-assignment", assignment)
+        made.append(topic)
+        lines = (b"x" * 9_999 + b"\n") * (100 * megabytes * len(before))
+        kafka.tool("org.apache.kafka.tools.ConsoleProducer", "--topic", topic, stdin=lines)
+        ids = {topic: str(observe({"bootstrap_servers": kafka.bootstrap}).topic_ids[topic])}
+        changes: list[Changes] = [{(topic, number): lists for number, lists in wave.items()} for wave in waves]
+        warehouse = written(tmp_path / "w", undisturbed(plan_of(changes, topic_ids=ids, rate=RATE)))
+        plan = loaded(warehouse)
+        approve(warehouse, plan, manifest_sha256=plan.manifest_sha256, by="ann")
+        return Lab(kafka, tools[release], warehouse, topic)
+
+    yield make
+    for topic in made:
+        kafka.tool(TOPICS, "--delete", "--topic", topic)
+    assert not observe({"bootstrap_servers": kafka.bootstrap}).throttles
+
+
+ONE = [{0: ([1, 2], [1, 3])}]
+
+
+def test_two_waves_from_the_first_look_to_the_last_throttle(lab: MakeLab) -> None:
+    """In order, under throttles, once; at the end the lists are the plan's, and no throttle is left."""
+    two = lab("two", [{0: ([1, 2], [1, 3])}, {1: ([2, 1], [4, 2])}], megabytes=8)
+    assert "not done: 1 partitions" not in two.step("preflight").err
+    refused = two.step("preflight", 2)
+    assert refused.code == 3
+    assert "the waves before are not done: 1 partitions are not where they should be: two-0" in refused.err
+    assert two.step("execute").err == "error: wave 1 of 2 does not hold the cluster: run its step throttle first\n"
+    two.steps("preflight", "throttle", "throttle")
+    assert "cluster 'c' is held for wave 1 of run 'r' by" in two.step("throttle", 2).err
+    begun = time.monotonic()
+    two.steps("execute", "execute", "throttle", "preflight")
+    assert two.throttled(3, begun)
+    moving = two.step("off")
+    assert (moving.code, moving.err) == (4, "error: wave 1 of 2: still moving, throttles stay: two-0\n")
+    assert two.step("wait", 1, "--once").code == 4
+    assert "1 in flight" in two.step("status").out
+    assert len(two.now().throttles) == 5
+    two.steps("wait", "off", "off")
+    assert two.throttled(3, begun)
+    assert (two.lists(), two.now().throttles) == ([(1, 3), (2, 1)], {})
+    early = two.step("elect")
+    assert (early.code, "leaders are elected after the last wave: this is wave 1 of 2" in early.err) == (3, True)
+    two.steps("preflight", "throttle", "execute", "wait", "off", wave=2)
+    assert (two.lists(), two.now().throttles) == ([(1, 3), (4, 2)], {})
+    two.steps("elect", "elect", wave=2)
+    described = two.cluster.tool(TOPICS, "--describe", "--topic", two.topic)
+    assert re.findall(r"Leader: (\d)", described) == ["1", "4"]
+    rows = sorted(two.warehouse.rows("executions"), key=lambda row: int(row["number"]))
+    of_wave = ["held", "throttled", "executed", "released"]
+    assert [row["event"] for row in rows] == ["held", "throttled", "executed", "throttled", "released", *of_wave]
+
+
+def test_nothing_is_copied_without_its_throttles(lab: MakeLab) -> None:
+    """Where somebody took one off before the start, the wave is not started, and is when it is set again."""
+    one = lab("bare", ONE)
+    one.steps("throttle")
+    rate = ("--entity-type", "brokers", "--entity-name", "3", "--delete-config", "follower.replication.throttled.rate")
+    one.cluster.tool(CONFIGS, "--alter", *rate)
+    refused = one.step("execute")
+    assert refused.code == 3
+    assert f"not set: brokers 3 follower.replication.throttled.rate={RATE}" in refused.err
+    assert not one.now().in_flight
+    one.steps("throttle", "execute")
+    assert one.now().in_flight
+    one.steps("wait", "off")
+
+
+def test_a_dead_target_keeps_the_throttles_until_it_is_back(lab: MakeLab) -> None:
+    """Its copies wait, nothing is taken off, and when it comes back it copies at its rate, and the wave ends."""
+    one = lab("dead", ONE, megabytes=30)
+    one.steps("throttle")
+    one.steps("execute")
+    until(lambda: one.copied_bytes(3) > 0)
+    one.cluster.stop_broker(3, signal.SIGKILL)
+    until(lambda: 3 not in one.now().alive)
+    waiting = one.step("wait", 1, "--once")
+    assert waiting.code == 4
+    assert "brokers 3 are not alive, copies wait for them" in waiting.out
+    assert one.step("off").code == 4
+    lists = {key: value for key, value in one.now().throttles.items() if key[0] == "topics"}
+    assert len(lists) == 2
+    begun_already = one.step("preflight")
+    assert (begun_already.code, "brokers 3 are not alive, copies wait for them" in begun_already.out) == (0, True)
+    had, back = one.stored_bytes(3), time.monotonic()
+    one.cluster.start_broker(3)
+    until(lambda: 3 in one.now().alive)
+    assert one.throttled(3, back, had)
+    assert one.lists() == [(1, 3, 2)]
+    one.steps("wait")
+    assert one.throttled(3, back, had)
+    one.cluster.stop_broker(3, signal.SIGKILL)
+    until(lambda: 3 not in one.now().alive)
+    left = one.step("off")
+    assert (left.code, "owed: brokers 3 follower.replication.throttled.rate" in left.err) == (1, True)
+    assert "held for wave 1 of run r" in one.step("status").out
+    assert one.step("off", 1, "--accept-owed").code == 0
+    assert "nobody holds the cluster" in one.step("status").out
+    one.cluster.start_broker(3)
+    one.steps("off")
+    assert (one.lists(), one.now().throttles) == ([(1, 3)], {})
+
+
+@pytest.mark.parametrize("release", sorted(TOOLS))
+def test_a_wave_is_cancelled_back_to_its_lists(lab: MakeLab, release: str) -> None:
+    """What is in flight ends where it was, in order; no throttle is left, and the cluster is free."""
+    one = lab(f"cancelled-{release}", [{0: ([2, 1], [3, 4])}], megabytes=8, release=release)
+    one.steps("throttle", "execute")
+    assert one.now().in_flight
+    ended = one.step("off", 1, "--on-failure", "cancel")
+    assert ended.code == 0, ended
+    assert (one.lists(), one.now().throttles, one.now().in_flight) == ([(2, 1)], {}, {})
+    assert one.step("wait").code == 3
+    assert "nobody holds the cluster" in one.step("status").out
+    one.steps("preflight", "throttle", "execute", "wait", "off")
+    assert one.lists() == [(3, 4)]
+
+
+def test_a_killed_step_is_done_again(lab: MakeLab) -> None:
+    """Killed while throttles are set, after the start, and while they are taken off: executed once, and never bare."""
+    one = lab("killed", ONE, megabytes=6)
+
+    def events() -> list[str]:
+        return [row["event"] for row in one.warehouse.rows("executions")]
+
+    one.killed("throttle", lambda: "held" in events())
+    assert "throttled" not in events()
+    begun = time.monotonic()
+    one.steps("throttle")
+    one.killed("execute", lambda: bool(one.now().in_flight))
+    assert one.throttled(3, begun)
+    one.steps("execute")
+    one.killed("wait", lambda: one.copied_bytes(3) > 2 * 10**6)
+    one.steps("wait")
+    assert one.throttled(3, begun)
+    one.killed("off", lambda: len(one.now().throttles) < 5)
+    assert "released" not in events()
+    one.steps("off")
+    assert (one.lists(), one.now().throttles) == ([(1, 3)], {})
+
+
+def test_what_others_do_is_in_the_way(lab: MakeLab) -> None:
+    """A foreign move, a foreign throttle and a topic that was made anew are all told, and nothing is touched."""
+    one = lab("disturbed", [{0: ([1, 2], [1, 3])}])
+    other = lab_topic(one, "foreign", [4, 1])
+    rate = "--entity-type brokers --entity-name 4 --add-config leader.replication.throttled.rate=200000"
+    one.cluster.tool(CONFIGS, "--alter", *rate.split())
+    lists = ("--entity-type", "topics", "--entity-name", other, "--add-config")
+    one.cluster.tool(CONFIGS, "--alter", *lists, "leader.replication.throttled.replicas=*")
+    document = one.tools.parent / "foreign.json"
+    document.write_text('{"version":1,"partitions":[{"topic":"foreign","partition":0,"replicas":[4,2]}]}')
+    one.cluster.tool(REASSIGN, "--reassignment-json-file", str(document), "--execute")
+    one.cluster.tool(TOPICS, "--delete", "--topic", one.topic)
+    until(lambda: one.topic not in one.now().topic_ids)
+    one.cluster.tool(TOPICS, "--create", "--topic", one.topic, "--replica-assignment", "1:2")
+    refused = one.step("preflight")
+    assert refused.code == 3
+    assert "topics were deleted and made anew since the plan: disturbed" in refused.err
+    assert "1 other partitions are being reassigned: foreign-0" in refused.err
+    assert (
+        "throttles were set by others since the plan: brokers 4 leader.replication.throttled.rate=200000" in refused.err
+    )
+    assert one.step("throttle").code == 3
+    assert one.warehouse.rows("executions") == []
+    one.cluster.tool(CONFIGS, "--alter", *rate.replace("add", "delete").replace("=200000", "").split())
+    one.cluster.tool(TOPICS, "--delete", "--topic", other)
+
+
+def lab_topic(lab: Lab, name: str, replicas: list[int]) -> str:
+    """A topic of somebody else with some megabytes."""
+    lab.cluster.tool(TOPICS, "--create", "--topic", name, "--replica-assignment", ":".join(map(str, replicas)))
+    lines = (b"x" * 9_999 + b"\n") * 1000
+    lab.cluster.tool("org.apache.kafka.tools.ConsoleProducer", "--topic", name, stdin=lines)
+    return name
+
+
+def test_tools_that_are_not_there_are_named(lab: MakeLab, tmp_path: Path) -> None:
+    """Beside all else that is in the way."""
+    one = lab("tools", ONE, megabytes=1)
+    refused = one.step("preflight", 1, "--kafka-bin", str(tmp_path / "none"))
+    assert refused.code == 3
+    assert f"kafka-configs.sh is not in {tmp_path / 'none'}: name its folder by --kafka-bin" in refused.err
+    assert "24 h is the most: plan again" in one.step("preflight", hours="24").err
