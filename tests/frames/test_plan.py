@@ -144,7 +144,7 @@ def test_copies_without_room_get_no_wave() -> None:
     """Where a disk has no room for both copies in any order, the partition has no wave."""
     row = {
         "topic": "t", "partition": 0, "leader": 1.0, "adding_replicas": [2], "removing_replicas": [1],
-        "current_replicas": [1],
+        "current_replicas": [1], "proposed_replicas": [2],
         "size_bytes": 60, "in_bytes_per_s": 0, "in_sync_followers": 0, "reasons": "balance",
     }  # fmt: skip
     hosts = pd.DataFrame({"broker_id": [1, 2], "disk_capacity_bytes": [100.0, 100.0], "disk_used_bytes": [60, 31]})
