@@ -12,10 +12,10 @@ from execution import claims
 from execution.approve import approve
 from execution.kafka_tools import KafkaTools
 from execution.planned import Plan, Refused, documents_of, load, whole_plan
-from execution.show import show
+from execution.show import as_json, show
 from execution.steps import Execution
 from execution.tables import Warehouse
-from execution.wave import Wave, wave_of
+from execution.wave import wave_of
 from optimizer.configuration import build, merge, read_toml
 from optimizer.errors import BallastError, ConfigError
 from optimizer.settings import Settings
@@ -46,6 +46,7 @@ def parser() -> argparse.ArgumentParser:
     shown = commands.add_parser("show", help="what a run has planned", description="Say what a run has planned.")
     _run_options(shown)
     shown.add_argument("--cluster", default="", metavar="ID", help="with the summary of this cluster (default: all)")
+    shown.add_argument("--json", action="store_true", help="of one cluster: on one line, for schedulers")
     told = commands.add_parser("approve", help="say yes to a plan", description="Say yes to the plan of one cluster.")
     _plan_options(told)
     told.add_argument("--manifest", default="", metavar="SHA256", help="of the manifest.json that you have looked at")
@@ -134,9 +135,12 @@ def run_step(options: argparse.Namespace, settings: Settings, warehouse: Warehou
         raise Refused(
             f"the plan's manifest is {plan.manifest_sha256}, not {options.manifest}: another plan was approved"
         )
-    wave = _wave(warehouse, plan, options.wave)
     needs_earlier = options.step not in ("wait", "off", "status")
-    before = [_wave(warehouse, plan, number) for number in range(1, options.wave if needs_earlier else 1)]
+    not_back = whole_plan(warehouse, plan, "rollback_not_possible")
+    *before, wave = (
+        wave_of(number, plan.manifest, documents_of(warehouse, plan, number), not_back)
+        for number in range(1 if needs_earlier else options.wave, options.wave + 1)
+    )
     if options.step != "status":
         plan.check_approved()
     begun = claims.is_of(claims.last_of(warehouse, plan.cluster_id), plan, wave.number)
@@ -157,17 +161,15 @@ def run_step(options: argparse.Namespace, settings: Settings, warehouse: Warehou
     actions[options.step]()
 
 
-def _wave(warehouse: Warehouse, plan: Plan, number: int) -> Wave:
-    not_back = whole_plan(warehouse, plan, "rollback_not_possible")
-    return wave_of(number, plan.manifest, documents_of(warehouse, plan, number), not_back)
-
-
 def run(options: argparse.Namespace) -> None:
     """Do what is asked."""
     settings = settings_of(options)
     warehouse = Warehouse(settings.storage.warehouse)
     if options.command == "show":
-        for line in show(warehouse, options.run_id, options.cluster):
+        if options.json and not options.cluster:
+            raise ConfigError("--json is of one cluster: name it with --cluster ID")
+        one = [as_json(warehouse, options.run_id, options.cluster)] if options.json else []
+        for line in one or show(warehouse, options.run_id, options.cluster):
             _say(line)
         return
     if options.manifest and not re.fullmatch(r"[0-9a-f]{8,64}", options.manifest):

@@ -1,9 +1,10 @@
 """What a run has planned, from its tables: how each cluster stands, and the summary of one."""
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from execution.planned import PLANNED, Refused
+from execution.planned import PLANNED, Refused, load
 from execution.tables import Warehouse
 from optimizer.errors import StageError
 
@@ -21,15 +22,40 @@ def show(warehouse: Warehouse, run_id: str, cluster_id: str = "") -> Iterator[st
         At the end, when the one cluster has no plan.
     """
     wanted = {"run_id": run_id, **({"cluster_id": cluster_id} if cluster_id else {})}
-    last = _last(warehouse.needed("verdicts", **wanted))
-    if not last:
-        of = f" of cluster {cluster_id!r}" if cluster_id else ""
-        raise StageError(f"{warehouse.path} knows no run {run_id!r}{of}")
+    last = _last(_verdicts(warehouse, **wanted))
     approvals = warehouse.rows("approvals", **wanted)
     for cluster, verdict in sorted(last.items()):
         yield from _told(cluster, verdict, approvals)
     if cluster_id:
         yield from _summary(warehouse, last[cluster_id])
+
+
+def as_json(warehouse: Warehouse, run_id: str, cluster_id: str) -> str:
+    """How one cluster stands with a plan, on one line, for schedulers: ``waves`` is 0 where nothing is to be done.
+
+    Raises
+    ------
+    StageError
+        When the run, or the cluster in it, is not known.
+    Refused
+        When the cluster has no plan.
+    """
+    key = {"run_id": run_id, "cluster_id": cluster_id}
+    (verdict,) = _last(_verdicts(warehouse, **key)).values()
+    summary = "".join(_summary(warehouse, verdict))
+    plan = load(warehouse, **key) if verdict["verdict"] == PLANNED else None
+    told = {name: verdict[name] for name in ("verdict", "reason", "manifest_sha256")}
+    by = sorted({row["approved_by"] for row in plan.approvals}) if plan else []
+    waves = len(plan.waves) if plan else 0
+    return json.dumps({**key, **told, "waves": waves, "approved_by": by, "summary": summary})
+
+
+def _verdicts(warehouse: Warehouse, **wanted: str) -> list[dict[str, Any]]:
+    found = warehouse.needed("verdicts", **wanted)
+    if not found:
+        of = f" of cluster {wanted['cluster_id']!r}" if "cluster_id" in wanted else ""
+        raise StageError(f"{warehouse.path} knows no run {wanted['run_id']!r}{of}")
+    return found
 
 
 def _last(verdicts: list[dict[str, Any]]) -> dict[str, Row]:
@@ -49,7 +75,8 @@ def _told(cluster: str, verdict: Row, approvals: list[dict[str, Any]]) -> Iterat
 
 def _summary(warehouse: Warehouse, verdict: Row) -> Iterator[str]:
     if verdict["exit_code"] != 0:
-        raise Refused(f"run {verdict['run_id']!r} has no plan for cluster {verdict['cluster_id']!r}")
+        why = f": it is {verdict['verdict']}" + (f": {verdict['reason']}" if verdict["reason"] else "")
+        raise Refused(f"run {verdict['run_id']!r} has no plan for cluster {verdict['cluster_id']!r}{why}")
     path = f"{verdict['cluster_id']}/summary.txt"
     for row in warehouse.needed("documents", run_id=verdict["run_id"], path=path):
         yield str(row["content"])

@@ -47,8 +47,8 @@ def parser(description: str) -> argparse.ArgumentParser:
     result.add_argument("--run-id", help="names the run in every table (default: the time in UTC)")
     result.add_argument("--warehouse", metavar="DIR", help="folder of the Delta tables")
     result.add_argument("--output", metavar="DIR", help="folder of the files; a run gets a folder of its own in it")
-    cluster = result.add_argument_group("one cluster without a configuration file")
-    cluster.add_argument("--cluster", metavar="ID", help="its name in every table")
+    cluster = result.add_argument_group("one cluster: of the configuration file, or without one")
+    cluster.add_argument("--cluster", metavar="ID", help="its name in every table; alone: just this one of --config")
     cluster.add_argument("--input", metavar="DIR", help="folder with outputs of Kafka's tools, capacities and metrics")
     cluster.add_argument("--bootstrap-server", metavar="HOST:PORT", help="live cluster")
     cluster.add_argument("--client-config", metavar="FILE", help="client properties (SASL, TLS) of the live connection")
@@ -109,9 +109,7 @@ def _one_cluster(options: argparse.Namespace) -> dict[str, Any] | None:
         if options.kafka_version:
             cluster["kafka_version"] = options.kafka_version
         if not (options.input or options.bootstrap_server):
-            remedy = "give --input DIR or --bootstrap-server HOST:PORT beside it"
-            instead = f", or leave it out: it replaces the clusters of {options.config}" if options.config else ""
-            raise ConfigError(f"--cluster {options.cluster} says not where to read it: {remedy}{instead}")
+            return _known_cluster(options)
         return {"id": options.cluster, **cluster}
     if options.input or options.bootstrap_server or options.client_config or options.kafka_version:
         raise ConfigError(
@@ -119,6 +117,19 @@ def _one_cluster(options: argparse.Namespace) -> dict[str, Any] | None:
             "--cluster ID"
         )
     return None
+
+
+def _known_cluster(options: argparse.Namespace) -> dict[str, Any]:
+    """The one cluster of the file that is named without a place to read it."""
+    remedy = "give --input DIR or --bootstrap-server HOST:PORT beside it"
+    if not options.config:
+        raise ConfigError(f"--cluster {options.cluster} says not where to read it: {remedy}")
+    clusters = read_toml(Path(options.config)).get("clusters", [])
+    known = {str(one.get("id")): one for one in clusters if isinstance(one, dict)} if isinstance(clusters, list) else {}
+    if options.cluster not in known:
+        listed = ", ".join(sorted(known)) or "none"
+        raise ConfigError(f"--cluster {options.cluster} is none of {options.config}, which names {listed}: {remedy}")
+    return known[options.cluster]
 
 
 def _built(content: dict[str, Any], over: dict[str, Any], file: str | None) -> Settings:

@@ -14,9 +14,12 @@ from pathlib import Path
 from setup import classes
 from setup.jars import DELTA, KAFKA, KAFKA39, delta_jars, fetch
 from setup.locking import exclusive
-from setup.paths import SETUP, VENV, SetupError, venv_python
+from setup.paths import AIRFLOW, SETUP, VENV, SetupError, venv_python
 
-_LOCKS = {"runtime": "requirements.lock", "dev": "requirements-dev.lock"}
+_LOCKS = {"runtime": "requirements.lock", "dev": "requirements-dev.lock", "airflow": "requirements-airflow.lock"}
+
+# Compiled now: where PYTHONDONTWRITEBYTECODE is set every process would compile all that it imports, 10 s of a run.
+_EXACTLY = ("--no-build-isolation", "--require-hashes", "--compile-bytecode")
 
 
 def say(text: str) -> None:
@@ -39,7 +42,7 @@ def is_ready(kind: str, *, venv: Path) -> bool:
 def prepare(*, dev: bool = False) -> None:
     """Make what is missing: packages, Delta's JARs, the archive of classes.
 
-    With ``dev`` the test tools and Kafka's JARs too.
+    With ``dev`` the test tools, Kafka's JARs and an environment with Airflow too.
 
     Raises
     ------
@@ -52,6 +55,9 @@ def prepare(*, dev: bool = False) -> None:
                 _install(kind)
     fetch(DELTA)
     if dev:
+        if not is_ready("airflow", venv=AIRFLOW):
+            with exclusive("airflow"):
+                _install("airflow", AIRFLOW)
         fetch(KAFKA)
         fetch(KAFKA39)
     if not classes.is_made(delta_jars()):
@@ -59,20 +65,30 @@ def prepare(*, dev: bool = False) -> None:
         say(f"the classes are archived after {classes.make(delta_jars()):.0f} s")
 
 
-def _install(kind: str) -> None:
-    if is_ready(kind, venv=VENV):  # another first run did it while this one waited
+def _install(kind: str, venv: Path = VENV) -> None:
+    if is_ready(kind, venv=venv):  # another first run did it while this one waited
         return
     started = time.monotonic()
     if kind == "runtime":
         _make_venv()
+    elif kind == "airflow":
+        _run([*_uv("venv"), "--clear", "--python", sys.executable, str(venv)], f"making {venv.name}")
+        _run(
+            [*_uv("pip", "install", *_EXACTLY), "--python", str(venv), "-r", str(SETUP / "tools.lock")],
+            "installing tools.lock",
+        )
     lock = SETUP / _LOCKS[kind]
-    say(f"installing {lock.name} into {VENV.name} (once; about a minute)")
-    uv = [str(VENV / "bin" / "uv"), "pip", "install", "--quiet", "--python", str(venv_python())]
-    # Compiled now: where PYTHONDONTWRITEBYTECODE is set every process would compile all that it imports, 10 s of a run.
-    options = ["--no-build-isolation", "--require-hashes", "--compile-bytecode"]
-    _run([*uv, *options, "-r", str(lock)], f"installing {lock.name}")
-    (VENV / f"{kind}.stamp").write_text(lock_digest(kind))
+    say(f"installing {lock.name} into {venv.name} (once; about a minute)")
+    _run(
+        [*_uv("pip", "install", *_EXACTLY), "--python", str(venv_python(venv)), "-r", str(lock)],
+        f"installing {lock.name}",
+    )
+    (venv / f"{kind}.stamp").write_text(lock_digest(kind))
     say(f"{lock.name} is installed after {time.monotonic() - started:.0f} s")
+
+
+def _uv(*words: str) -> list[str]:
+    return [str(VENV / "bin" / "uv"), *words, "--quiet"]
 
 
 def _make_venv() -> None:

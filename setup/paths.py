@@ -5,6 +5,7 @@ from pathlib import Path
 HOME = Path(__file__).resolve().parent.parent
 SETUP = HOME / "setup"
 VENV = HOME / ".venv"
+AIRFLOW = HOME / ".airflow"
 JARS = HOME / ".jars"
 BUILD = HOME / ".build"
 

@@ -241,7 +241,7 @@ def test_options_lie_over_the_file_over_the_defaults(tmp_path: Path) -> None:
         (("--cluster", "a"), "--cluster a says not where to read it: give --input DIR or .* beside it$"),
         (
             ("--cluster", "a", "--config", str(HOME / "conf/sample.toml")),
-            r"--input DIR or .*, or leave it out: it replaces the clusters of .*sample\.toml$",
+            r"^--cluster a is none of .*sample\.toml, which names sample: give --input DIR or .* beside it$",
         ),
         (("--cluster", "a", "--input", "x", "--set", "policy.disk_band=5%"), r"^\[policy\] disk_band = '5%': expected"),
         (("--config", "/nowhere.toml"), "cannot read the configuration /nowhere.toml"),
@@ -252,6 +252,16 @@ def test_wrong_use_is_one_clear_line(words: tuple[str, ...], told: str) -> None:
     """A command line that can't be run says what is missing."""
     with pytest.raises(ConfigError, match=told):
         settings_from(*words)
+
+
+def test_one_cluster_of_a_file_can_be_planned_alone(tmp_path: Path) -> None:
+    """It keeps its own wishes, and what the options wish holds for it."""
+    file = tmp_path / "c.toml"
+    two = "".join(f'[[clusters]]\nid = "{name}"\ninput = "in-{name}"\ndrain_brokers = [1]\n' for name in "ab")
+    file.write_text(two)
+    settings = settings_from("--config", str(file), "--cluster", "b", "--drain", "2")
+    assert [(one.id, one.input) for one in settings.clusters] == [("b", str(tmp_path / "in-b"))]
+    assert settings.brokers_listed("drain_brokers") == {"b": (1, 2)}
 
 
 def test_a_value_that_is_refused_is_named_with_its_file(tmp_path: Path) -> None:

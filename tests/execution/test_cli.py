@@ -1,5 +1,6 @@
 """The command line of approve and wave: what is refused before Kafka is asked, and how it ends."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -118,4 +119,19 @@ def test_what_a_run_has_planned_is_shown_from_its_tables(commands: Commands) -> 
     commands.run("approve", "--by", "ann")
     assert commands.run("show").out.startswith(f"{shown}  approved by ann\n")
     told(commands.warehouse, None, verdict="refused", attempt=2, exit_code=3)
-    assert commands.run("show") == Ended(3, "c: refused\n", "error: run 'r' has no plan for cluster 'c'\n")
+    refused = "error: run 'r' has no plan for cluster 'c': it is refused\n"
+    assert commands.run("show") == Ended(3, "c: refused\n", refused)
+    assert commands.run("show", "--json") == Ended(3, "", refused)
+
+
+def test_a_scheduler_is_told_on_one_line(commands: Commands) -> None:
+    """Verdict, manifest, approvals, summary and the number of waves, which is 0 where nothing is to be done."""
+    sha256 = loaded(commands.warehouse).manifest_sha256
+    commands.run("approve", "--by", "ann")
+    whole = {"run_id": RUN, "cluster_id": CLUSTER, "reason": None, "summary": ""}
+    planned = {**whole, "verdict": "planned", "manifest_sha256": sha256, "waves": 2, "approved_by": ["ann"]}
+    assert json.loads(commands.run("show", "--json").out) == planned
+    told(commands.warehouse, None, verdict="nothing_to_do", attempt=2)
+    idle = {**whole, "verdict": "nothing_to_do", "manifest_sha256": None, "waves": 0, "approved_by": []}
+    assert json.loads(commands.run("show", "--json").out) == idle
+    assert main(["show", "--run-id", RUN, "--warehouse", commands.warehouse.path, "--json"]) == 2

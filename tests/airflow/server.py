@@ -1,0 +1,202 @@
+"""A real Airflow on loopback: scheduler, server and reader of DAGs as processes, asked and told over its REST API."""
+
+import base64
+import json
+import os
+import secrets
+import signal
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from setup.paths import AIRFLOW
+from tests.ports import free_ports
+
+START_SECONDS, RUN_SECONDS = 120, 240
+USERS = {"ann": "op", "bob": "op", "vic": "viewer", "root": "admin"}
+PARTS = {"api-server": ("--workers", "1"), "scheduler": ("--skip-serve-logs",), "dag-processor": ()}
+ENDED = {"success", "failed"}
+
+
+class RefusedByAirflow(Exception):
+    """The API said no: its status."""
+
+    def __init__(self, status: int, said: str) -> None:
+        super().__init__(f"{status}: {said}")
+        self.status = status
+
+
+class Airflow:
+    """One Airflow with its own database.
+
+    Parameters
+    ----------
+    home : Path
+        Folder of everything.
+    connections : mapping of str to str
+        Airflow's connections by id, as JSON.
+    """
+
+    def __init__(self, home: Path, connections: Mapping[str, str]) -> None:
+        self.home, self.dags = home, home / "dags"
+        self.dags.mkdir(parents=True)
+        (port,) = free_ports(1)
+        self.address = f"http://127.0.0.1:{port}"
+        passwords = home / "passwords.json"
+        passwords.write_text(json.dumps({name: name for name in USERS}))
+        settings = {
+            "API__BASE_URL": self.address,
+            "API__HOST": "127.0.0.1",
+            "API__PORT": str(port),
+            "API__SECRET_KEY": secrets.token_hex(16),
+            "API_AUTH__JWT_SECRET": secrets.token_hex(32),
+            "CORE__DAGS_FOLDER": str(self.dags),
+            "CORE__EXECUTION_API_SERVER_URL": f"{self.address}/execution/",
+            "CORE__FERNET_KEY": base64.urlsafe_b64encode(secrets.token_bytes(32)).decode(),
+            "CORE__LOAD_EXAMPLES": "False",
+            "CORE__PARALLELISM": "4",
+            "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
+            "CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(":".join(pair) for pair in USERS.items()),
+            "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
+            "DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/airflow.db",
+            # A process that was killed is noticed after seconds, not after five minutes.
+            "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "15",
+            "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "3",
+            "SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "10",
+            "WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
+        }
+        plain = {name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW", "PYTHON"))}
+        self.environ = {**plain, "AIRFLOW_HOME": str(home), "NO_PROXY": "127.0.0.1"}
+        self.environ |= {f"AIRFLOW__{name}": value for name, value in settings.items()}
+        self.environ |= {f"AIRFLOW_CONN_{name.upper()}": value for name, value in connections.items()}
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._tokens: dict[str, str] = {}
+
+    def command(self, *words: str) -> str:
+        """Run Airflow's command line; returns what it says."""
+        command = [str(AIRFLOW / "bin" / "airflow"), *words]
+        done = subprocess.run(command, env=self.environ, cwd=self.home, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def start(self, part: str) -> None:
+        """Start one of its processes, in a group of its own."""
+        with (self.home / f"{part}.log").open("ab") as log:
+            self.processes[part] = subprocess.Popen(
+                [str(AIRFLOW / "bin" / "airflow"), part, *PARTS[part]],
+                env=self.environ,
+                cwd=self.home,
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+
+    def kill(self, part: str) -> None:
+        """Kill a process and all that it has started."""
+        process = self.processes.pop(part)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+    def call(self, method: str, path: str, body: object = None, *, user: str = "root") -> Any:
+        """One call of the API.
+
+        Raises
+        ------
+        RefusedByAirflow
+        """
+        headers = {"Content-Type": "application/json"}
+        if path != "/auth/token":
+            headers["Authorization"] = f"Bearer {self._token(user)}"
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.address + path, data=data, headers=headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return json.loads(answer.read() or b"null")
+        except urllib.error.HTTPError as error:
+            raise RefusedByAirflow(error.code, error.read().decode()[:2000]) from error
+
+    def _token(self, user: str) -> str:
+        if user not in self._tokens:
+            body = {"username": user, "password": user}
+            self._tokens[user] = self.call("POST", "/auth/token", body)["access_token"]
+        return self._tokens[user]
+
+    def trigger(self, dag_id: str, run_id: str, conf: Mapping[str, object] = {}, **more: object) -> None:
+        """Start a run."""
+        body = {"dag_run_id": run_id, "logical_date": None, "conf": dict(conf), **more}
+        self.call("POST", f"/api/v2/dags/{dag_id}/dagRuns", body)
+
+    def runs(self, dag_id: str) -> dict[str, str]:
+        """States of a DAG's runs by id."""
+        found = self.call("GET", f"/api/v2/dags/{dag_id}/dagRuns?limit=100")["dag_runs"]
+        return {run["dag_run_id"]: run["state"] for run in found}
+
+    def tasks(self, dag_id: str, run_id: str) -> dict[str, str]:
+        """States of a run's tasks by id."""
+        found = self.call("GET", f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances?limit=100")["task_instances"]
+        return {one["task_id"]: str(one["state"]) for one in found}
+
+    def tries(self, dag_id: str, run_id: str, task_id: str) -> int:
+        """How often a task was tried."""
+        return int(self.call("GET", f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}")["try_number"])
+
+    def clear(self, dag_id: str, run_id: str, **which: object) -> None:
+        """Clear tasks of a run, as its page does."""
+        body = {"dry_run": False, "dag_run_id": run_id, "reset_dag_runs": True, "only_failed": False, **which}
+        self.call("POST", f"/api/v2/dags/{dag_id}/clearTaskInstances", body)
+
+    def answer(self, dag_id: str, run_id: str, option: str, *, user: str) -> None:
+        """Answer a question, when it has been asked for some seconds."""
+        self.until(lambda: self.tasks(dag_id, run_id).get("question") == "awaiting_input")
+        # A task that is answered while it is parked may be taken for failed.
+        time.sleep(3)
+        path = f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances/question/-1/hitlDetails"
+        self.call("PATCH", path, {"chosen_options": [option], "params_input": {}}, user=user)
+
+    def ended(self, dag_id: str, run_id: str) -> dict[str, str]:
+        """Wait for the end of a run; returns its tasks' states, with the run's own under an empty id."""
+        self.until(lambda: self.runs(dag_id).get(run_id) in ENDED, f"{dag_id} {run_id}")
+        return {**self.tasks(dag_id, run_id), "": self.runs(dag_id)[run_id]}
+
+    def log(self, dag_id: str, run_id: str, task_id: str) -> str:
+        """All that the tries of a task have logged."""
+        folder = self.home / "logs" / f"dag_id={dag_id}" / f"run_id={run_id}" / f"task_id={task_id}"
+        return "\n".join(path.read_text(errors="replace") for path in sorted(folder.glob("*.log")))
+
+    def until(self, condition: Any, what: str = "", seconds: float = RUN_SECONDS) -> None:
+        """Wait for something; what the processes have said last is told where it does not come."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            tail = [(self.home / f"{part}.log").read_text(errors="replace")[-1500:] for part in PARTS]
+            assert time.monotonic() < deadline, "\n".join((f"did not come: {what}", *tail))
+            time.sleep(0.5)
+
+    def is_healthy(self) -> bool:
+        """Whether every part tells of itself."""
+        try:
+            told = self.call("GET", "/api/v2/monitor/health")
+        except (OSError, RefusedByAirflow):
+            return False
+        return all(told[part]["status"] == "healthy" for part in ("metadatabase", "scheduler", "dag_processor"))
+
+
+@contextmanager
+def running(airflow: Airflow) -> Iterator[Airflow]:
+    """Make its database, start its parts, and end them all."""
+    airflow.command("db", "migrate")
+    airflow.command("pools", "set", "ballast", "1", "one Spark driver at a time")
+    try:
+        for part in PARTS:
+            airflow.start(part)
+        airflow.until(airflow.is_healthy, "health", START_SECONDS)
+        yield airflow
+    finally:
+        for part in list(airflow.processes):
+            airflow.kill(part)

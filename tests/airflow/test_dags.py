@@ -1,0 +1,343 @@
+"""The DAGs in a real Airflow, over real Kafka: what is asked and executed, and what happens when something dies."""
+
+import json
+import os
+import re
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from setup.jars import is_ready
+from setup.paths import HOME
+from tests.airflow.server import Airflow, RefusedByAirflow, running
+from tests.execution.warehouse import CLUSTER, RUN, loaded, told
+from tests.kafka import cluster as kafka_cluster
+from tests.kafka.cluster import Cluster, write_tools
+from tests.kafka.lab import RACKS, TOOLS, TOPICS, Lab, labs, until
+
+pytestmark = [pytest.mark.airflow, pytest.mark.kafka, pytest.mark.slow]
+
+ONE = [{0: ([1, 2], [1, 3])}]
+WAVE = f"{RUN}__wave-001"
+STEPS = ("preflight", "begin", "throttle", "execute", "wait", "off", "verify", "more")
+# What each scene's site has of its own; it has a copy of the file, as a site has.
+SCENES: Mapping[str, Mapping[str, object]] = {
+    "approved": {"approvers": ("ann",)},
+    "unanswered": {"answer_hours": 4 / 3600},
+    "changed": {},
+    "dead": {"wave_hours": 20 / 3600},
+    "cancelled": {"wave_hours": 12 / 3600, "on_late_wave": "cancel"},
+    "killed": {},
+    "restarted": {},
+    "stopped": {},
+    "foreign": {},
+}
+
+
+def of_site(scene: str, **own: object) -> str:
+    """The file of DAGs, with what a site writes into it."""
+    text = (HOME / "dags" / "ballast.py").read_text()
+    site = "".join(f"    {name}={value!r},\n" for name, value in own.items())
+    edited, count = re.subn(
+        r"SITE = Site\(\n.*?\n\)\n", f"SITE = Site(\n    name={scene!r},\n{site})\n", text, flags=re.S
+    )
+    assert count == 1
+    return edited
+
+
+@dataclass
+class Scene:
+    """A site: its cluster's plan, and its DAGs."""
+
+    name: str
+    airflow: Airflow
+    lab: Lab
+
+    @property
+    def asking(self) -> str:
+        """The DAG that asks."""
+        return f"{self.name}_approval__{CLUSTER}"
+
+    @property
+    def waving(self) -> str:
+        """The DAG that executes."""
+        return f"{self.name}_wave__{CLUSTER}"
+
+    def wave(self, number: int = 1, waves: int = 1) -> str:
+        """Start a wave as if the plan had been approved before; returns the id of its run."""
+        run_id = f"{RUN}__wave-{number:03d}"
+        manifest = loaded(self.lab.warehouse).manifest_sha256
+        conf = {"plan": RUN, "wave": str(number), "waves": str(waves), "manifest": manifest}
+        self.airflow.trigger(self.waving, run_id, conf)
+        return run_id
+
+    def copying(self) -> None:
+        """Wait until the copies of the wave run."""
+        self.airflow.until(lambda: self.lab.copied_bytes(3) > 0, "a copy")
+
+    def events(self) -> list[str]:
+        """What was noted of the executions, in order."""
+        rows = sorted(self.lab.warehouse.rows("executions"), key=lambda row: int(row["number"]))
+        return [row["event"] for row in rows]
+
+    def done(self, run_id: str = WAVE) -> None:
+        """The wave ended as it should: all green, the lists the plan's, no throttle, executed once."""
+        ended = self.airflow.ended(self.waving, run_id)
+        assert ended == {"": "success", "next_wave": "skipped", "elect": "success", **dict.fromkeys(STEPS, "success")}
+        assert (self.lab.lists(), self.lab.now().throttles) == ([(1, 3)], {})
+        assert self.events().count("executed") == 1
+        assert self.events()[-1] == "released"
+
+
+MakeScene = Callable[..., Scene]
+
+
+@dataclass
+class Field:
+    """One Kafka and one Airflow for all scenes."""
+
+    home: Path
+    kafka: Cluster
+    tools: Path
+    airflow: Airflow
+
+
+@pytest.fixture(scope="module")
+def field(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
+    """Four brokers, and an Airflow with a copy of the file for each scene."""
+    if not all(is_ready(jars) for jars in TOOLS.values()):
+        pytest.skip("Kafka's JARs are not there: run setup/kafka-jars.sh")
+    home = tmp_path_factory.mktemp("field")
+    tools = write_tools(home / "tools", TOOLS["4.3"])
+    airflow = Airflow(home / "airflow", {"ballast_spark": '{"conn_type": "spark", "host": "local[2]"}'})
+    with kafka_cluster.running(home / "kafka", RACKS) as kafka:
+        for scene, own in SCENES.items():
+            config = home / f"{scene}.toml"
+            config.write_text(
+                f'[[clusters]]\nid = "{CLUSTER}"\nbootstrap_servers = "{kafka.bootstrap}"\n'
+                f'[storage]\nwarehouse = "{home / scene}"\n'
+            )
+            usual = {"clusters": (CLUSTER,), "home": str(HOME), "config": str(config), "kafka_bin": str(tools)}
+            quick = {"poll_seconds": 1, "retry_seconds": 3, "off_minutes": 0.1, "plan_age_hours": 1e9}
+            (airflow.dags / f"{scene}.py").write_text(of_site(scene, **usual, **quick, **own))
+        with running(airflow):
+            airflow.until(lambda: len(airflow.call("GET", "/api/v2/dags?limit=100")["dags"]) == 3 * len(SCENES), "dags")
+            yield Field(home, kafka, tools, airflow)
+
+
+@pytest.fixture
+def scene(field: Field) -> Iterator[MakeScene]:
+    """Makes the topic and the plan of a scene."""
+    with labs(field.kafka, {"4.3": field.tools}, field.home) as make:
+
+        def made(name: str, waves: Any = ONE, *, megabytes: int = 8, approved: bool = True) -> Scene:
+            lab = make(name, waves, megabytes=megabytes, approved=approved)
+            row = {"cluster_id": CLUSTER, "run_id": RUN, "path": f"{CLUSTER}/summary.txt", "sha256": ""}
+            lab.warehouse.append("documents", [{**row, "kind": "summary", "wave": 0, "content": "1 move\n"}])
+            return Scene(name, field.airflow, lab)
+
+        yield made
+
+
+def test_a_plan_is_asked_for_and_executed_wave_by_wave(scene: MakeScene) -> None:
+    """Who is named may answer, once; then each wave starts the next, and the last one elects the leaders."""
+    two = scene("approved", [{0: ([1, 2], [1, 3])}, {1: ([2, 1], [4, 2])}], megabytes=4, approved=False)
+    two.airflow.trigger(two.asking, RUN, {"plan": RUN})
+    for stranger in ("vic", "bob"):
+        with pytest.raises(RefusedByAirflow) as refused:
+            two.airflow.answer(two.asking, RUN, "Approve", user=stranger)
+        assert refused.value.status == 403
+    begun = time.monotonic()
+    two.airflow.answer(two.asking, RUN, "Approve", user="ann")
+    asked = two.airflow.ended(two.asking, RUN)
+    assert set(asked.values()) == {"success"}, asked
+    two.copying()
+    assert two.lab.throttled(3, begun)
+    two.airflow.until(lambda: f"{RUN}__wave-002" in two.airflow.runs(two.waving), "the second wave")
+    first, second = (two.airflow.ended(two.waving, f"{RUN}__wave-00{n}") for n in (1, 2))
+    assert (first["next_wave"], first["elect"], first[""]) == ("success", "skipped", "success")
+    assert (second["next_wave"], second["elect"], second[""]) == ("skipped", "success", "success")
+    assert (two.lab.lists(), two.lab.now().throttles) == ([(1, 3), (4, 2)], {})
+    described = two.lab.cluster.tool(TOPICS, "--describe", "--topic", "approved")
+    assert re.findall(r"Leader: (\d)", described) == ["1", "4"]
+    (approval,) = two.lab.warehouse.rows("approvals")
+    assert (approval["approved_by"], approval["manifest_sha256"]) == ("ann", loaded(two.lab.warehouse).manifest_sha256)
+    with pytest.raises(RefusedByAirflow) as again:
+        two.airflow.trigger(two.asking, RUN, {"plan": RUN})
+    assert again.value.status == 409
+    two.airflow.clear(two.asking, RUN, task_ids=["first_wave"])
+    assert two.airflow.ended(two.asking, RUN)["first_wave"] == "skipped"
+    assert two.events().count("executed") == 2
+
+
+def test_without_a_yes_nothing_is_touched(scene: MakeScene) -> None:
+    """A no and no answer end clean, a plan that was refused fails at once; no wave is started."""
+    one = scene("unanswered", megabytes=1, approved=False)
+    one.airflow.trigger(one.asking, "late", {"plan": RUN})
+    assert one.airflow.ended(one.asking, "late") == {
+        "": "success", "look": "success", "facts": "success", "question": "success",
+        "approve": "skipped", "first_wave": "skipped",
+    }  # fmt: skip
+    told(one.lab.warehouse, None, verdict="refused", attempt=2, exit_code=3)
+    one.airflow.trigger(one.asking, "refused", {"plan": RUN})
+    refused = one.airflow.ended(one.asking, "refused")
+    assert (refused["look"], refused["question"], refused[""]) == ("failed", "upstream_failed", "failed")
+    assert one.airflow.tries(one.asking, "refused", "look") == 1
+    assert "run 'r' has no plan for cluster 'c': it is refused" in one.airflow.log(one.asking, "refused", "look")
+    for wrong in ("a; rm -rf /", "--conf=x y"):
+        with pytest.raises(RefusedByAirflow) as param:
+            one.airflow.trigger(one.asking, "wrong", {"plan": wrong})
+        assert param.value.status == 400
+    assert one.airflow.runs(one.waving) == {}
+    assert (one.lab.lists(), one.lab.warehouse.rows("approvals")) == ([(1, 2)], [])
+
+
+def test_a_document_that_was_changed_is_not_executed(scene: MakeScene) -> None:
+    """The wave ends at its first look with the file's name, and is not tried again."""
+    one = scene("changed", megabytes=1)
+    documents = DeltaTable(f"{one.lab.warehouse.path}/documents")
+    documents.update({"content": "content || ' '"}, "path = 'c/wave-01/reassignment.json'")
+    ended = one.airflow.ended(one.waving, one.wave())
+    assert (ended["preflight"], ended["begin"], ended["off"]) == ("failed", "upstream_failed", "upstream_failed")
+    assert one.airflow.tries(one.waving, WAVE, "preflight") == 1
+    log = one.airflow.log(one.waving, WAVE, "preflight")
+    assert "wave-01/reassignment.json is not what the manifest names: it was changed after the run" in log
+    assert (one.lab.lists(), one.events(), one.lab.now().throttles) == ([(1, 2)], [], {})
+
+
+def test_a_dead_target_ends_red_under_throttles_and_goes_on_when_cleared(scene: MakeScene) -> None:
+    """The log says what it waits for and what to do; a broker that is back copies at its rate; cleared, it ends."""
+    one = scene("dead", megabytes=24)
+    one.wave()
+    one.copying()
+    one.lab.cluster.stop_broker(3, signal.SIGKILL)
+    ended = one.airflow.ended(one.waving, WAVE)
+    shown = [ended[name] for name in ("execute", "wait", "off", "verify", "next_wave", "elect", "")]
+    assert shown == ["success", "failed", "failed", "upstream_failed", "upstream_failed", "upstream_failed", "failed"]
+    log = one.airflow.log(one.waving, WAVE, "wait")
+    assert "brokers 3 are not alive, copies wait for them" in log
+    assert "wave off --on-failure cancel" in log
+    assert len([key for key in one.lab.now().throttles if key[0] == "topics"]) == 2
+    had, back = one.lab.stored_bytes(3), time.monotonic()
+    one.lab.cluster.start_broker(3)
+    assert one.lab.throttled(3, back, had)
+    one.airflow.clear(one.waving, WAVE, task_ids=["wait"], include_downstream=True)
+    one.done()
+    assert one.lab.throttled(3, back, had - 1)
+
+
+def test_a_late_wave_is_cancelled_where_the_site_says_so(scene: MakeScene) -> None:
+    """Its lists are those of before; the rate of the dead broker is owed, and taken off when it is back."""
+    one = scene("cancelled", megabytes=24)
+    one.wave()
+    one.copying()
+    one.lab.cluster.stop_broker(3, signal.SIGKILL)
+    ended = one.airflow.ended(one.waving, WAVE)
+    assert [ended[name] for name in ("wait", "off", "verify", "")] == ["failed", "failed", "upstream_failed", "failed"]
+    assert "owed: brokers 3 follower.replication.throttled.rate" in one.airflow.log(one.waving, WAVE, "off")
+    assert (one.lab.lists(), one.lab.now().in_flight) == ([(1, 2)], {})
+    one.lab.cluster.start_broker(3)
+    one.airflow.clear(one.waving, WAVE, task_ids=["off"])
+    assert one.airflow.ended(one.waving, WAVE)["off"] == "success"
+    assert (one.lab.now().throttles, one.events()[-1]) == ({}, "released")
+
+
+def pids_of(*words: str) -> list[int]:
+    """Processes whose command line has all these words."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        with suppress(OSError, ValueError):
+            line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            if all(word in line for word in words):
+                found.append(int(folder.name))
+    return found
+
+
+def parent_of(pid: int) -> int:
+    """The process that started another."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def kill_task(one: Scene, step: str) -> None:
+    """Kill the process of a task while its command runs; what the command has started goes on."""
+    ours = ("wave", step, f"{one.name}.toml", "--run-id")
+
+    def is_running() -> bool:
+        shells = [pid for pid in pids_of("bash", "-c", *ours) if "bash" in os.readlink(f"/proc/{pid}/exe")]
+        for pid in shells or pids_of("-m execution", *ours):
+            os.kill(parent_of(pid), signal.SIGKILL)
+            return True
+        return False
+
+    one.airflow.until(is_running, f"a process of {step}")
+
+
+def test_killed_tasks_are_done_again(scene: MakeScene) -> None:
+    """Killed while throttles are set, while the copies are started, and in mid-wave: executed once, never bare."""
+    one = scene("killed", megabytes=16)
+    begun = time.monotonic()
+    one.wave()
+    for step in ("throttle", "execute", "wait"):
+        kill_task(one, step)
+    one.copying()
+    assert one.lab.throttled(3, begun)
+    one.done()
+    assert one.airflow.tries(one.waving, WAVE, "throttle") == 2
+    assert one.lab.throttled(3, begun)
+
+
+def test_a_scheduler_that_is_killed_in_mid_wave_goes_on(scene: MakeScene) -> None:
+    """With all tasks that it had started; started again it brings the wave to its end, executed once."""
+    one = scene("restarted", megabytes=16)
+    begun = time.monotonic()
+    one.wave()
+    one.copying()
+    one.airflow.kill("scheduler")
+    assert one.lab.throttled(3, begun)
+    assert len(one.lab.now().throttles) == 5
+    one.airflow.start("scheduler")
+    one.done()
+    assert one.lab.throttled(3, begun)
+
+
+def test_runs_that_are_stopped_or_doubled_by_hand_do_no_harm(scene: MakeScene) -> None:
+    """A run marked failed in mid-wave keeps its throttles; another waits its turn and is refused; cleared, it ends."""
+    one = scene("stopped", megabytes=24)
+    begun = time.monotonic()
+    one.wave()
+    one.copying()
+    path = f"/api/v2/dags/{one.waving}/dagRuns/{WAVE}"
+    one.airflow.call("PATCH", path, {"state": "failed"})
+    assert one.airflow.ended(one.waving, WAVE)["off"] == "failed"
+    assert "still moving, throttles stay" in one.airflow.log(one.waving, WAVE, "off")
+    assert len(one.lab.now().throttles) == 5
+    assert one.lab.throttled(3, begun)
+    conf = json.loads(json.dumps(one.airflow.call("GET", path)["conf"]))
+    one.airflow.trigger(one.waving, "again", conf)
+    again = one.airflow.ended(one.waving, "again")
+    assert set(again.values()) == {"success", "skipped"}, again
+    assert one.events().count("executed") == 1
+    assert (one.lab.lists(), one.lab.now().throttles) == ([(1, 3)], {})
+    one.airflow.clear(one.waving, "again", only_failed=True)
+    assert one.airflow.ended(one.waving, "again")[""] == "success"
+    assert one.events().count("executed") == 1
+
+
+def test_what_others_did_stops_a_wave_before_it_starts(scene: MakeScene) -> None:
+    """A topic that was made anew is told, once; nothing is touched."""
+    one = scene("foreign", megabytes=1)
+    one.lab.cluster.tool(TOPICS, "--delete", "--topic", "foreign")
+    until(lambda: "foreign" not in one.lab.now().topic_ids)
+    one.lab.cluster.tool(TOPICS, "--create", "--topic", "foreign", "--replica-assignment", "1:2")
+    ended = one.airflow.ended(one.waving, one.wave())
+    assert (ended["preflight"], ended["execute"], ended["off"]) == ("failed", "upstream_failed", "upstream_failed")
+    assert one.airflow.tries(one.waving, WAVE, "preflight") == 1
+    assert "deleted and made anew since the plan: foreign" in one.airflow.log(one.waving, WAVE, "preflight")
+    assert (one.lab.lists(), one.events()) == ([(1, 2)], [])

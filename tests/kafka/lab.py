@@ -1,0 +1,148 @@
+"""A plan on a real cluster that is executed step by step, and what is measured meanwhile."""
+
+import io
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from execution.approve import approve
+from execution.cli import main
+from execution.observed import Observed, observe
+from execution.tables import Warehouse
+from setup.jars import KAFKA, KAFKA39
+from setup.paths import HOME
+from sources import kafka_admin
+from tests.execution.warehouse import CLUSTER, RUN, Changes, loaded, plan_of, undisturbed, written
+from tests.kafka.cluster import Cluster
+
+RACKS = {1: "a", 2: "b", 3: "c", 4: "a"}
+TOOLS = {"3.9": KAFKA39, "4.3": KAFKA}
+RATE = 1_000_000
+SECONDS = 120
+TOPICS, CONFIGS = "org.apache.kafka.tools.TopicCommand", "kafka.admin.ConfigCommand"
+REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
+# A copy may be ahead of its rate by what one answer holds, and by the first second.
+AHEAD_BYTES = RATE + 2 * 2**20
+
+
+class Ended(NamedTuple):
+    """What a step said."""
+
+    code: int
+    out: str
+    err: str
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A cluster, Kafka's tools, and the warehouse of one plan."""
+
+    cluster: Cluster
+    tools: Path
+    warehouse: Warehouse
+    topic: str = ""
+
+    @property
+    def client(self) -> Mapping[str, object]:
+        """Where the client finds the cluster."""
+        return {"bootstrap_servers": self.cluster.bootstrap}
+
+    def command(self, name: str, wave: int, hours: str = "1e9") -> list[str]:
+        """The arguments of a step."""
+        plan = ("--run-id", RUN, "--cluster", CLUSTER, "--warehouse", self.warehouse.path, "--wave", str(wave))
+        where = ("--bootstrap-server", self.cluster.bootstrap, "--kafka-bin", str(self.tools))
+        return ["wave", name, *plan, *where, "--max-plan-age-hours", hours]
+
+    def step(self, name: str, wave: int = 1, *options: str, hours: str = "1e9") -> Ended:
+        """Run one step, as spark-submit.sh does."""
+        out, err = io.StringIO(), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(err):
+            code = main([*self.command(name, wave, hours), *options])
+        return Ended(code, out.getvalue(), err.getvalue())
+
+    def killed(self, name: str, when: Callable[[], bool]) -> None:
+        """Start a step in a process of its own, and kill it."""
+        command = [sys.executable, "-m", "execution", *self.command(name, 1)]
+        with subprocess.Popen(command, cwd=HOME, stdout=subprocess.DEVNULL) as process:
+            until(when)
+            process.kill()
+
+    def steps(self, *names: str, wave: int = 1) -> None:
+        """Run steps that must all end well."""
+        for name in names:
+            ended = self.step(name, wave)
+            assert ended.code == 0, (name, ended)
+
+    def now(self) -> Observed:
+        """The cluster."""
+        return observe(self.client)
+
+    def lists(self) -> list[tuple[int, ...]]:
+        """Replicas of the topic's partitions."""
+        return [replicas for (topic, _), replicas in sorted(self.now().replicas.items()) if topic == self.topic]
+
+    def copied_bytes(self, broker: int) -> int:
+        """What a broker has of the topic."""
+        with kafka_admin.connected(self.client) as admin:
+            records = list(kafka_admin.of_brokers(admin, [broker], defaults=False))
+        sizes = (r.payload for r in records if r.kind == "log_dir_replica")
+        return sum(row["size_bytes"] for row in sizes if row["topic"] == self.topic)
+
+    def stored_bytes(self, broker: int) -> int:
+        """The same of a broker that is dead: as its files are."""
+        (folder,) = self.cluster.nodes[broker].log_dirs
+        return sum(path.stat().st_size for path in folder.glob(f"{self.topic}-*/*.log"))
+
+    def throttled(self, broker: int, since: float, before_bytes: int = 0) -> bool:
+        """Whether a broker receives the topic, and no more than its rate allows in the seconds since."""
+        until(lambda: self.copied_bytes(broker) > before_bytes)
+        return self.copied_bytes(broker) - before_bytes <= RATE * (time.monotonic() - since) + AHEAD_BYTES
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for something."""
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.3)
+
+
+MakeLab = Callable[..., Lab]
+
+
+@contextmanager
+def labs(kafka: Cluster, tools: Mapping[str, Path], folder: Path) -> Iterator[MakeLab]:
+    """Makes topics with megabytes, and an approved plan for each; they are gone at the end, with their throttles."""
+    made: list[str] = []
+
+    def make(
+        topic: str,
+        waves: Sequence[Mapping[int, tuple[list[int], list[int]]]],
+        *,
+        megabytes: int = 12,
+        release: str = "4.3",
+        approved: bool = True,
+    ) -> Lab:
+        before = {number: lists[0] for wave in waves for number, lists in wave.items()}
+        assignment = ",".join(":".join(map(str, before[number])) for number in sorted(before))
+        kafka.tool(TOPICS, "--create", "--topic", topic, "--replica-assignment", assignment)
+        made.append(topic)
+        lines = (b"x" * 9_999 + b"\n") * (100 * megabytes * len(before))
+        kafka.tool("org.apache.kafka.tools.ConsoleProducer", "--topic", topic, stdin=lines)
+        ids = {topic: str(observe({"bootstrap_servers": kafka.bootstrap}).topic_ids[topic])}
+        changes: list[Changes] = [{(topic, number): lists for number, lists in wave.items()} for wave in waves]
+        warehouse = written(folder / topic, undisturbed(plan_of(changes, topic_ids=ids, rate=RATE)))
+        if approved:
+            plan = loaded(warehouse)
+            approve(warehouse, plan, manifest_sha256=plan.manifest_sha256, by="ann")
+        return Lab(kafka, tools[release], warehouse, topic)
+
+    yield make
+    for topic in made:
+        kafka.tool(TOPICS, "--delete", "--topic", topic)
+    assert not observe({"bootstrap_servers": kafka.bootstrap}).throttles
