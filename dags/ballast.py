@@ -61,8 +61,12 @@ class Site:
         Folder of Kafka's tools, where they are not on the PATH.
     on_late_wave : str
         ``keep`` leaves copies that are late alone, ``cancel`` ends them and puts the lists back.
-    poll_seconds, retry_seconds : float
-        Between two looks at running copies, and between two tries of what failed.
+    poll_seconds : float
+        Between two looks at running copies.
+    retries : int
+        How often what failed is tried again, but for what was refused.
+    retry_seconds : float
+        Between two tries.
     off_minutes : float
         How long throttles are tried to be taken off before that is told as failed.
     on_failed, on_waiting : tuple of callable
@@ -85,6 +89,7 @@ class Site:
     kafka_bin: str = ""
     on_late_wave: str = "keep"
     poll_seconds: float = 60
+    retries: int = 2
     retry_seconds: float = 60
     off_minutes: float = 10
     on_failed: tuple[Callback, ...] = ()
@@ -99,6 +104,7 @@ SITE = Site(
 
 PLAN_ID = "{{ (dag_run.logical_date or dag_run.run_after) | ts_nodash }}"
 START = datetime(2026, 1, 1)
+TRIES: dict[str, Any] = {"retries": SITE.retries, "retry_delay": timedelta(seconds=SITE.retry_seconds)}
 # What a person may ask of one night's plan; each is laid over the configuration file.
 WISHES = {
     "cluster": Param("all", enum=["all", *SITE.clusters], description="plan just this cluster"),
@@ -211,8 +217,7 @@ class CommandOperator(BaseSensorOperator):
 
 def command(task_id: str, *words: str, **kwargs: Any) -> CommandOperator:
     """A command that may be retried."""
-    tries = {"retries": 2, "retry_delay": timedelta(seconds=SITE.retry_seconds)}
-    return CommandOperator(task_id=task_id, words=words, **tries, **kwargs)
+    return CommandOperator(task_id=task_id, words=words, **TRIES, **kwargs)
 
 
 def start(task_id: str, dag_id: str, run_id: str, **conf: str) -> TriggerDagRunOperator:
@@ -268,8 +273,7 @@ def more(params: Mapping[str, str]) -> str:
 def nightly() -> DAG:
     """Plan all clusters in one job; who has a plan that is worth executing is asked for."""
     with DAG(f"{SITE.name}_nightly", schedule=SITE.schedule, max_active_runs=1, params=WISHES, **usual()) as dag:
-        retry = {"retries": 2, "retry_delay": timedelta(seconds=SITE.retry_seconds)}
-        plan = PlanOperator(task_id="plan", plan_id=PLAN_ID, pool=SITE.pool, queue=SITE.queue, **retry)
+        plan = PlanOperator(task_id="plan", plan_id=PLAN_ID, pool=SITE.pool, queue=SITE.queue, **TRIES)
         for cluster in SITE.clusters:
             with TaskGroup(cluster.replace(".", "_")):
                 # The job fails where one cluster of many is refused: the others go on.
@@ -324,8 +328,7 @@ def wave(cluster: str) -> DAG:
         begin = EmptyOperator(task_id="begin")
         throttle = step("throttle", *age)
         late = "The log names what copies wait for. Their throttles stay. " + OF_RED_WAVE
-        limit = {"timeout": SITE.wave_hours * 3600, "late": late}
-        wait = step("wait", "--once", **limit)
+        wait = step("wait", "--once", timeout=SITE.wave_hours * 3600, late=late)
         off = step("off", "--on-failure", SITE.on_late_wave, timeout=SITE.off_minutes * 60, late=late)
         verify = step("wait", "--once", task_id="verify", timeout=SITE.off_minutes * 60)
         next_id = f"{plan_id}__wave-{{{{ '%03d' % (params.wave | int + 1) }}}}"

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,13 +15,18 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+from execution.observed import observe
+from execution.tables import Warehouse
 from setup.jars import is_ready
 from setup.paths import HOME
+from tests.airflow.producer import producing
 from tests.airflow.server import Airflow, RefusedByAirflow, running
+from tests.airflow.site import of_site
 from tests.execution.warehouse import CLUSTER, RUN, loaded, told
 from tests.kafka import cluster as kafka_cluster
 from tests.kafka.cluster import Cluster, write_tools
-from tests.kafka.lab import RACKS, TOOLS, TOPICS, Lab, labs, until
+from tests.kafka.lab import AHEAD_BYTES, RACKS, TOOLS, TOPICS, Lab, labs, until
+from tests.pipeline.test_fleet import TORN, folder_of
 
 pytestmark = [pytest.mark.airflow, pytest.mark.kafka, pytest.mark.slow]
 
@@ -38,18 +44,35 @@ SCENES: Mapping[str, Mapping[str, object]] = {
     "restarted": {},
     "stopped": {},
     "foreign": {},
+    "nightly": {"clusters": ("shop", "torn", "gone"), "approvers": ("ann",), "retries": 0},
 }
 
-
-def of_site(scene: str, **own: object) -> str:
-    """The file of DAGs, with what a site writes into it."""
-    text = (HOME / "dags" / "ballast.py").read_text()
-    site = "".join(f"    {name}={value!r},\n" for name, value in own.items())
-    edited, count = re.subn(
-        r"SITE = Site\(\n.*?\n\)\n", f"SITE = Site(\n    name={scene!r},\n{site})\n", text, flags=re.S
-    )
-    assert count == 1
-    return edited
+ONE_CLUSTER = """\
+[[clusters]]
+id = "c"
+bootstrap_servers = "{servers}"
+[storage]
+warehouse = "{home}/{scene}"
+"""
+NIGHT = """\
+[[clusters]]
+id = "shop"
+bootstrap_servers = "{servers}"
+kafka_version = "4.3"
+drain_brokers = [4]
+[[clusters]]
+id = "torn"
+input = "{home}/torn"
+[[clusters]]
+id = "gone"
+input = "{home}/nowhere"
+[schedule]
+waves = 3
+throttle_mb_per_s = 1
+[storage]
+warehouse = "{home}/{scene}"
+output = "{home}/out"
+"""
 
 
 @dataclass
@@ -120,15 +143,19 @@ def field(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
     with kafka_cluster.running(home / "kafka", RACKS) as kafka:
         for scene, own in SCENES.items():
             config = home / f"{scene}.toml"
-            config.write_text(
-                f'[[clusters]]\nid = "{CLUSTER}"\nbootstrap_servers = "{kafka.bootstrap}"\n'
-                f'[storage]\nwarehouse = "{home / scene}"\n'
-            )
-            usual = {"clusters": (CLUSTER,), "home": str(HOME), "config": str(config), "kafka_bin": str(tools)}
+            text = NIGHT if scene == "nightly" else ONE_CLUSTER
+            config.write_text(text.format(home=home, scene=scene, servers=kafka.bootstrap))
+            usual = {
+                "clusters": own.get("clusters", (CLUSTER,)),
+                "home": str(HOME),
+                "config": str(config),
+                "kafka_bin": str(tools),
+            }
             quick = {"poll_seconds": 1, "retry_seconds": 3, "off_minutes": 0.1, "plan_age_hours": 1e9}
-            (airflow.dags / f"{scene}.py").write_text(of_site(scene, **usual, **quick, **own))
+            (airflow.dags / f"{scene}.py").write_text(of_site(scene, **{**usual, **quick, **own}))
         with running(airflow):
-            airflow.until(lambda: len(airflow.call("GET", "/api/v2/dags?limit=100")["dags"]) == 3 * len(SCENES), "dags")
+            wanted = {f"{scene}_nightly" for scene in SCENES}
+            airflow.until(lambda: wanted <= airflow.known(), "the files of DAGs", 60)
             yield Field(home, kafka, tools, airflow)
 
 
@@ -203,7 +230,7 @@ def test_a_document_that_was_changed_is_not_executed(scene: MakeScene) -> None:
     """The wave ends at its first look with the file's name, and is not tried again."""
     one = scene("changed", megabytes=1)
     documents = DeltaTable(f"{one.lab.warehouse.path}/documents")
-    documents.update({"content": "content || ' '"}, "path = 'c/wave-01/reassignment.json'")
+    documents.update(updates={"content": "content || ' '"}, predicate="path = 'c/wave-01/reassignment.json'")
     ended = one.airflow.ended(one.waving, one.wave())
     assert (ended["preflight"], ended["begin"], ended["off"]) == ("failed", "upstream_failed", "upstream_failed")
     assert one.airflow.tries(one.waving, WAVE, "preflight") == 1
@@ -341,3 +368,63 @@ def test_what_others_did_stops_a_wave_before_it_starts(scene: MakeScene) -> None
     assert one.airflow.tries(one.waving, WAVE, "preflight") == 1
     assert "deleted and made anew since the plan: foreign" in one.airflow.log(one.waving, WAVE, "preflight")
     assert (one.lab.lists(), one.events()) == ([(1, 2)], [])
+
+
+SHOP = {0: [4, 1], 1: [1, 2], 2: [2, 4], 3: [4, 3], 4: [3, 2], 5: [4, 2]}
+NIGHT_ID = "20261102T010000"
+
+
+def test_a_fleet_is_planned_at_night_and_who_has_a_plan_is_moved(field: Field) -> None:
+    """One cluster is refused, one can't be read; the third is asked for, emptied wave by wave, and loses nothing."""
+    kafka, airflow = field.kafka, field.airflow
+    assignment = ",".join(":".join(map(str, replicas)) for replicas in SHOP.values())
+    kafka.tool(TOPICS, "--create", "--topic", "shop", "--replica-assignment", assignment)
+    lines = b"".join(b"%d:%s\n" % (number % 100, b"x" * 9_990) for number in range(2_400))
+    keyed = ("--reader-property", "parse.key=true", "--reader-property", "key.separator=:")
+    kafka.tool("org.apache.kafka.tools.ConsoleProducer", "--topic", "shop", *keyed, stdin=lines)
+    folder_of(field.home, "torn", describe=TORN)
+    night, logical = "night", "2026-11-02T01:00:00Z"
+    with producing(kafka.bootstrap, "shop") as sent:
+        airflow.call("PATCH", "/api/v2/dags/nightly_nightly", {"is_paused": False})
+        airflow.trigger("nightly_nightly", night, logical_date=logical)
+        planned = airflow.ended("nightly_nightly", night)
+        assert planned == {
+            "": "failed", "plan": "failed",
+            "shop.gate": "success", "shop.summary": "success", "shop.ask": "success",
+            "torn.gate": "failed", "torn.summary": "upstream_failed", "torn.ask": "upstream_failed",
+            "gone.gate": "failed", "gone.summary": "upstream_failed", "gone.ask": "upstream_failed",
+        }, airflow.log("nightly_nightly", night, "plan")[-3000:]  # fmt: skip
+        assert "replicas [2,2] name a broker twice" in airflow.log("nightly_nightly", night, "torn.gate")
+        assert f"there is no folder {field.home}/nowhere" in airflow.log("nightly_nightly", night, "gone.gate")
+        with pytest.raises(RefusedByAirflow) as again:
+            airflow.trigger("nightly_nightly", "again", logical_date=logical)
+        assert again.value.status == 409
+        begun = time.monotonic()
+        airflow.answer("nightly_approval__shop", NIGHT_ID, "Approve", user="ann")
+        waves = [f"{NIGHT_ID}__wave-00{number}" for number in (1, 2, 3)]
+        for number, run_id in enumerate(waves, start=1):
+            airflow.until(lambda run_id=run_id: run_id in airflow.runs("nightly_wave__shop"), run_id)
+            wave = airflow.ended("nightly_wave__shop", run_id)
+            after, other = ("next_wave", "elect") if number < 3 else ("elect", "next_wave")
+            assert wave == {**dict.fromkeys(("", *STEPS, after), "success"), other: "skipped"}, run_id
+        seconds = time.monotonic() - begun
+    warehouse = Warehouse(str(field.home / "nightly"))
+    wanted = {row["partition"]: tuple(row["proposed_replicas"]) for row in warehouse.rows("plan", cluster_id="shop")}
+    now = observe({"bootstrap_servers": kafka.bootstrap})
+    assert {number: now.replicas["shop", number] for number in SHOP} == wanted
+    assert all(4 not in replicas for replicas in wanted.values())
+    assert now.throttles == {}
+    described = kafka.tool(TOPICS, "--describe", "--topic", "shop")
+    assert [int(one) for one in re.findall(r"Leader: (\d)", described)] == [wanted[number][0] for number in SHOP]
+    received: Counter[int] = Counter()
+    for row in warehouse.rows("moves", cluster_id="shop"):
+        received[row["to_broker"]] += row["size_bytes"]
+    rate = max(row["throttle_bytes_per_s"] for row in warehouse.rows("waves", cluster_id="shop"))
+    assert 0 < max(received.values()) <= rate * seconds + AHEAD_BYTES
+    assert len(sent.numbers) > 100
+    assert (sent.failed, sent.lost()) == (0, set())
+    airflow.clear("nightly_nightly", night, task_ids=["plan"])
+    airflow.until(lambda: airflow.tries("nightly_nightly", night, "plan") == 2, "the second try")
+    assert airflow.ended("nightly_nightly", night)["plan"] == "failed"
+    assert "cluster shop was approved by ann" in airflow.log("nightly_nightly", night, "plan")
+    kafka.tool(TOPICS, "--delete", "--topic", "shop")

@@ -132,6 +132,12 @@ def test_a_scheduler_is_told_on_one_line(commands: Commands) -> None:
     planned = {**whole, "verdict": "planned", "manifest_sha256": sha256, "waves": 2, "approved_by": ["ann"]}
     assert json.loads(commands.run("show", "--json").out) == planned
     told(commands.warehouse, None, verdict="nothing_to_do", attempt=2)
-    idle = {**whole, "verdict": "nothing_to_do", "manifest_sha256": None, "waves": 0, "approved_by": []}
+    idle: dict[str, object] = {
+        **whole,
+        "verdict": "nothing_to_do",
+        "manifest_sha256": None,
+        "waves": 0,
+        "approved_by": [],
+    }
     assert json.loads(commands.run("show", "--json").out) == idle
     assert main(["show", "--run-id", RUN, "--warehouse", commands.warehouse.path, "--json"]) == 2

@@ -1,0 +1,61 @@
+"""A producer that goes on while replicas move, and what of it is read again."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.errors import KafkaError
+
+
+@dataclass
+class Acknowledged:
+    """Numbers that every in-sync replica has, and how many sends failed."""
+
+    servers: str
+    topic: str
+    numbers: set[int] = field(default_factory=set)
+    failed: int = 0
+
+    def lost(self) -> set[int]:
+        """Acknowledged numbers that the topic does not have."""
+        consumer = KafkaConsumer(bootstrap_servers=self.servers, enable_auto_commit=False)
+        places = [TopicPartition(self.topic, number) for number in consumer.partitions_for_topic(self.topic) or ()]
+        consumer.assign(places)
+        consumer.seek_to_beginning()
+        ends = consumer.end_offsets(places)
+        read: set[int] = set()
+        while any(consumer.position(place) < ends[place] for place in places):
+            for records in consumer.poll(timeout_ms=1000).values():
+                read |= {int(record.key) for record in records if record.key is not None}
+        consumer.close()
+        return self.numbers - read
+
+
+@contextmanager
+def producing(servers: str, topic: str, *, every_seconds: float = 0.05) -> Iterator[Acknowledged]:
+    """Send numbers with acks=all until the end of the block."""
+    result, stop = Acknowledged(servers, topic), threading.Event()
+
+    def send() -> None:
+        producer = KafkaProducer(bootstrap_servers=servers, acks="all", retries=20)
+        number = 0
+        while not stop.is_set():
+            number += 1
+            try:
+                producer.send(topic, key=str(number).encode(), value=b"x" * 100).get(timeout=60)
+                result.numbers.add(number)
+            except KafkaError:
+                result.failed += 1
+            time.sleep(every_seconds)
+        producer.close()
+
+    thread = threading.Thread(target=send, daemon=True)
+    thread.start()
+    try:
+        yield result
+    finally:
+        stop.set()
+        thread.join()
