@@ -13,7 +13,7 @@ test:  ## lint, types and every test
 	./run-tests.sh
 
 quick:  ## the tests that take no more than ten seconds
-	./run-tests.sh -m "not slow and not kafka and not cluster"
+	./run-tests.sh -m "not slow and not kafka and not cluster and not airflow"
 
 lint: .venv  ## lint and types only
 	$(PYTHON) -m ruff check .
