@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -32,7 +33,7 @@ def run_python(parts: list[str], folder: Path) -> list[str]:
     """What each part of a script prints that is run in ``folder`` as if it were the checkout."""
     script = f"print({NEXT!r}, flush=True)\n".join(parts)
     printed = run_command([sys.executable, "-P", "-W", "error", "-c", script], folder)
-    return [part.strip("\n") for part in printed.split(f"{NEXT}\n")]
+    return [textwrap.dedent(part).strip("\n") for part in printed.split(f"{NEXT}\n")]
 
 
 def run_command(command: list[str], folder: Path) -> str:
