@@ -35,6 +35,13 @@ def blocks(*languages: str, pages: tuple[Path, ...] = PAGES) -> Iterator[Block]:
                 yield Block(page, line, match["language"], textwrap.dedent(match["body"]))
 
 
+def output_under(block: Block) -> str:
+    """The block of text that stands right under a block, without the empty lines around it."""
+    below = block.line + block.body.count("\n") + 3
+    [shown] = [text for text in blocks("text", pages=(block.page,)) if text.line == below]
+    return shown.body.strip("\n")
+
+
 def links(page: Path) -> list[str]:
     """Targets of a page's links, without anchors."""
     targets = (match["target"].partition("#")[0] for match in _LINK.finditer(page.read_text(encoding="utf-8")))

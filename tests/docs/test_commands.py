@@ -3,25 +3,45 @@
 import os
 import re
 import subprocess
+import sys
+import textwrap
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from execution.tables import Warehouse
 from setup.java import spark_java
-from tests.docs.pages import ROOT, Block, blocks
+from tests.docs.pages import ROOT, Block, blocks, output_under
 
 LINKED = ("spark-submit.sh", "conf", ".venv", ".jars")
 README = ROOT / "README.md"
-OPERATIONS = tuple(blocks("sh", pages=(ROOT / "docs" / "operations.md",)))
+PLAN, QUERY = blocks("sh", pages=(ROOT / "docs" / "operations.md",))
+READING = ROOT / "docs" / "reading-plans.md"
+# The page's Python: five answers by pandas, what opens the tables in DuckDB, and in Spark; the questions are SQL.
+*PANDAS, DUCKDB, SPARK = blocks("python", pages=(READING,))
+QUESTIONS = tuple(blocks("sql", pages=(READING,)))
+NEXT = "-- next"
 
 
 def run_block(block: Block, folder: Path) -> str:
     """Standard output of a shell block that is run in ``folder`` as if it were the checkout."""
+    return run_command(["bash", "-euo", "pipefail", "-c", block.body], folder)
+
+
+def run_python(parts: list[str], folder: Path) -> list[str]:
+    """What each part of a script prints that is run in ``folder`` as if it were the checkout."""
+    script = f"print({NEXT!r}, flush=True)\n".join(parts)
+    printed = run_command([sys.executable, "-P", "-W", "error", "-c", script], folder)
+    return [textwrap.dedent(part).strip("\n") for part in printed.split(f"{NEXT}\n")]
+
+
+def run_command(command: list[str], folder: Path) -> str:
+    """Standard output of a command that is run in ``folder`` as if it were the checkout."""
     for name in LINKED:
         if not (folder / name).exists():
             (folder / name).symlink_to(ROOT / name)
     environ = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))}
-    command = ["bash", "-euo", "pipefail", "-c", block.body]
     done = subprocess.run(
         command, cwd=folder, env=environ | spark_java(environ), capture_output=True, text=True, check=False, timeout=900
     )
@@ -37,14 +57,53 @@ def promised_files() -> set[str]:
     return {name.replace("NN", "01") for row in rows for name in re.findall(r"`([^`]+)`", row)}
 
 
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which the run of the operations page was made."""
+    folder = tmp_path_factory.mktemp("sample")
+    run_block(PLAN, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def executed(sample: Path) -> Path:
+    """The same after a night of which the page on reading plans tells: approved, executed, released."""
+    warehouse = Warehouse(str(sample / "warehouse"))
+    plan = {"cluster_id": "sample", "run_id": "first"}
+    [verdict] = warehouse.rows("verdicts", **plan)
+    approval = {"approved_by": "anna", "approved_at": october(5, 9, 30), "approved_from": "desk-7"}
+    warehouse.append("approvals", [plan | approval | {"manifest_sha256": verdict["manifest_sha256"]}])
+    night = [("held", 5, 22, 0), ("throttled", 5, 22, 1), ("executed", 5, 22, 2), ("released", 6, 3, 41)]
+    events = [{"number": n, "event": name, "happened_at": october(*when)} for n, (name, *when) in enumerate(night, 1)]
+    warehouse.append("executions", [plan | {"wave": 1, "holder": "anna on desk-7, process 4711"} | e for e in events])
+    return sample
+
+
+def october(day: int, hour: int, minute: int) -> datetime:
+    """A time after the sample's snapshot."""
+    return datetime(2026, 10, day, hour, minute, tzinfo=UTC)
+
+
 @pytest.mark.slow
-def test_operations_run_and_query(tmp_path: Path) -> None:
+def test_operations_run_and_query(sample: Path) -> None:
     """The run of the operations page leaves the files that README promises, and the query reads its tables."""
-    plan, query = OPERATIONS
-    run_block(plan, tmp_path)
-    folder = tmp_path / "out" / "first" / "sample"
+    folder = sample / "out" / "first" / "sample"
     assert sorted(name for name in promised_files() if not (folder / name).is_file()) == []
-    assert len(run_block(query, tmp_path).splitlines()) > 10
+    assert len(run_block(QUERY, sample).splitlines()) > 10
+
+
+@pytest.mark.slow
+def test_pandas_reads_what_the_page_shows(sample: Path) -> None:
+    """Each answer by deltalake and pandas is printed as it stands under it."""
+    assert run_python([block.body for block in PANDAS], sample) == [output_under(block) for block in PANDAS]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("opened", [DUCKDB, SPARK], ids=["duckdb", "spark"])
+def test_questions_print_what_the_page_shows(executed: Path, opened: Block) -> None:
+    """DuckDB and Spark both print under each question of SQL what stands there."""
+    asked = [f'ask("""{block.body}""")\n' for block in QUESTIONS]
+    assert run_python([opened.body, *asked], executed)[1:] == [output_under(block) for block in QUESTIONS]
 
 
 @pytest.mark.slow
