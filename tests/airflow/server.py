@@ -3,7 +3,9 @@
 import base64
 import json
 import os
+import re
 import secrets
+import shlex
 import signal
 import subprocess
 import time
@@ -14,13 +16,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from setup.paths import AIRFLOW
+from setup.paths import AIRFLOW, HOME
 from tests.ports import free_ports
 
 START_SECONDS, RUN_SECONDS = 120, 180
 USERS = {"ann": "op", "bob": "op", "vic": "viewer", "root": "admin"}
 PARTS = {"api-server": ("--workers", "1"), "scheduler": ("--skip-serve-logs",), "dag-processor": ()}
 ENDED = {"success", "failed"}
+PAGE = HOME / "docs" / "airflow.md"
 
 
 class RefusedByAirflow(Exception):
@@ -38,11 +41,9 @@ class Airflow:
     ----------
     home : Path
         Folder of everything.
-    connections : mapping of str to str
-        Airflow's connections by id, as JSON.
     """
 
-    def __init__(self, home: Path, connections: Mapping[str, str]) -> None:
+    def __init__(self, home: Path) -> None:
         self.home, self.dags = home, home / "dags"
         self.dags.mkdir(parents=True)
         (port,) = free_ports(1)
@@ -73,7 +74,6 @@ class Airflow:
         plain = {name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW", "PYTHON"))}
         self.environ = {**plain, "AIRFLOW_HOME": str(home), "NO_PROXY": "127.0.0.1"}
         self.environ |= {f"AIRFLOW__{name}": value for name, value in settings.items()}
-        self.environ |= {f"AIRFLOW_CONN_{name.upper()}": value for name, value in connections.items()}
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self._tokens: dict[str, str] = {}
 
@@ -193,9 +193,10 @@ class Airflow:
 
 @contextmanager
 def running(airflow: Airflow) -> Iterator[Airflow]:
-    """Make its database, start its parts, and end them all."""
+    """Make its database, set it up as docs/airflow.md says, start its parts, and end them all."""
     airflow.command("db", "migrate")
-    airflow.command("pools", "set", "ballast", "1", "one Spark driver at a time")
+    for line in re.findall(r"^ *airflow ((?:connections|pools) .*)$", PAGE.read_text(), re.M):
+        airflow.command(*shlex.split(line))
     try:
         for part in PARTS:
             airflow.start(part)

@@ -139,7 +139,7 @@ def field(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
         pytest.skip("Kafka's JARs are not there: run setup/kafka-jars.sh")
     home = tmp_path_factory.mktemp("field")
     tools = write_tools(home / "tools", TOOLS["4.3"])
-    airflow = Airflow(home / "airflow", {"ballast_spark": '{"conn_type": "spark", "host": "local[2]"}'})
+    airflow = Airflow(home / "airflow")
     with kafka_cluster.running(home / "kafka", RACKS) as kafka:
         for scene, own in SCENES.items():
             config = home / f"{scene}.toml"
@@ -151,7 +151,7 @@ def field(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
                 "config": str(config),
                 "kafka_bin": str(tools),
             }
-            quick = {"poll_seconds": 1, "retry_seconds": 3, "off_minutes": 0.1, "plan_age_hours": 1e9}
+            quick = {"poll_seconds": 1, "retry_seconds": 3, "off_minutes": 0.1, "plan_age_hours": 1e9, "schedule": None}
             (airflow.dags / f"{scene}.py").write_text(of_site(scene, **{**usual, **quick, **own}))
         with running(airflow):
             wanted = {f"{scene}_nightly" for scene in SCENES}
@@ -385,7 +385,7 @@ def test_a_fleet_is_planned_at_night_and_who_has_a_plan_is_moved(field: Field) -
     folder_of(field.home, "torn", describe=TORN)
     night, logical = "night", "2026-11-02T01:00:00Z"
     with producing(kafka.bootstrap, "shop") as sent:
-        airflow.call("PATCH", "/api/v2/dags/nightly_nightly", {"is_paused": False})
+        airflow.command("dags", "unpause", "nightly_nightly")
         airflow.trigger("nightly_nightly", night, logical_date=logical)
         planned = airflow.ended("nightly_nightly", night)
         assert planned == {

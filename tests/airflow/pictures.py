@@ -1,0 +1,75 @@
+"""Takes the pictures of docs/airflow.md: ``python -m tests.airflow.pictures`` with Chromium on the PATH.
+
+A real Airflow over a real Kafka: the DAGs of a wave, a question that waits, and a wave whose target broker died.
+"""
+
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from setup.jars import KAFKA
+from setup.paths import HOME
+from tests.airflow.server import Airflow, running
+from tests.airflow.site import of_site
+from tests.execution.warehouse import CLUSTER, RUN, loaded
+from tests.kafka import cluster as kafka_cluster
+from tests.kafka.cluster import write_tools
+from tests.kafka.lab import RACKS, labs
+
+PICTURES = HOME / "docs" / "pictures"
+SUMMARY = (HOME / "tests" / "golden" / "small" / "summary.txt").read_text()
+
+
+def shoot(airflow: Airflow, name: str, path: str) -> None:
+    """One page as a picture."""
+    browser = shutil.which("chromium") or sys.exit("chromium is not on the PATH")
+    PICTURES.mkdir(exist_ok=True)
+    options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1400,900"]
+    late = "--virtual-time-budget=20000"
+    url = f"{airflow.address}/auth/token/login?next={airflow.address}{path}"
+    command = [browser, *options, late, f"--screenshot={PICTURES / name}.png", url]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+
+
+def take(home: Path) -> None:
+    """All pictures."""
+    tools = write_tools(home / "tools", KAFKA)
+    airflow = Airflow(home / "airflow")
+    airflow.environ["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS"] = "True"
+    with kafka_cluster.running(home / "kafka", RACKS) as kafka:
+        config = home / "site.toml"
+        config.write_text(
+            f'[[clusters]]\nid = "{CLUSTER}"\nbootstrap_servers = "{kafka.bootstrap}"\n'
+            f'[storage]\nwarehouse = "{home / "orders"}"\n'
+        )
+        site = {"clusters": (CLUSTER,), "home": str(HOME), "config": str(config), "kafka_bin": str(tools)}
+        quick = {"poll_seconds": 1, "off_minutes": 0.1, "plan_age_hours": 1e9, "wave_hours": 20 / 3600, "retries": 0}
+        (airflow.dags / "ballast.py").write_text(of_site("ballast", **site, **quick))
+        with running(airflow), labs(kafka, {"4.3": tools}, home) as make:
+            lab = make("orders", [{0: ([1, 2], [1, 3])}], megabytes=30)
+            row = {"cluster_id": CLUSTER, "run_id": RUN, "path": f"{CLUSTER}/summary.txt", "sha256": ""}
+            lab.warehouse.append("documents", [{**row, "kind": "summary", "wave": 0, "content": SUMMARY}])
+            asking, waving = f"ballast_approval__{CLUSTER}", f"ballast_wave__{CLUSTER}"
+            airflow.until(lambda: waving in airflow.known(), "the DAGs")
+            airflow.trigger(asking, RUN, {"plan": RUN})
+            airflow.until(lambda: airflow.tasks(asking, RUN).get("question") == "awaiting_input", "the question")
+            shoot(airflow, "question", f"/dags/{asking}/runs/{RUN}/tasks/question/required_actions")
+            run_id = f"{RUN}__wave-001"
+            manifest = loaded(lab.warehouse).manifest_sha256
+            airflow.trigger(waving, run_id, {"plan": RUN, "wave": "1", "waves": "1", "manifest": manifest})
+            airflow.until(lambda: lab.copied_bytes(3) > 0, "a copy")
+            kafka.stop_broker(3, signal.SIGKILL)
+            airflow.ended(waving, run_id)
+            shoot(airflow, "failed-wave", f"/dags/{waving}/runs/{run_id}")
+            shoot(airflow, "failed-wait", f"/dags/{waving}/runs/{run_id}/tasks/wait")
+            kafka.start_broker(3)
+            airflow.clear(waving, run_id, task_ids=["wait"], include_downstream=True)
+            airflow.ended(waving, run_id)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        take(Path(folder))
