@@ -61,12 +61,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[image.Image]:
     if not image.can_be_built():
         pytest.skip("only root can mount, and start programs as another user")
     built = machine(tmp_path_factory.mktemp("image") / "root")
-    for name in (".venv", ".jars/delta"):
-        shutil.copytree(HOME / name, built.below("/opt/ballast") / name, symlinks=True)
-    built.build(DOCKERFILE, without="apt-get")
-    image.cut_times(built.below("/opt/ballast"))
-    yield built
-    shutil.rmtree(built.root)
+    try:
+        for name in (".venv", ".jars/delta"):
+            shutil.copytree(HOME / name, built.below("/opt/ballast") / name, symlinks=True)
+        built.build(DOCKERFILE, without="apt-get")
+        image.cut_times(built.below("/opt/ballast"))
+        yield built
+    finally:
+        shutil.rmtree(built.root)
 
 
 def everything(folder: Path) -> dict[str, tuple[int, int, int]]:
@@ -90,7 +92,7 @@ def test_a_user_without_rights_plans_and_looks(made: image.Image) -> None:
     assert shown.returncode == 0, shown.stderr[-3000:]
     assert "orders" in shown.stdout
     assert everything(ballast) == before
-    assert {path.name for path in work.iterdir()} == {"in", "out", "warehouse", "classes.log"}
+    assert {path.name for path in work.iterdir()} == {"in", "out", "warehouse", "spark-warehouse", "classes.log"}
     loaded = (work / "classes.log").read_text()
     from_archive = len(re.findall(r"source: shared objects file \(top\)", loaded))
     assert from_archive > loaded.count(" source: ") / 2 > 5_000
