@@ -1,6 +1,6 @@
 # Short names for the commands of this project; `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help run test quick lint docs sample mutants clean
+.PHONY: help run test quick lint docs sample mutants image clean
 PYTHON := .venv/bin/python
 
 help:  ## list the targets
@@ -28,6 +28,11 @@ sample: .venv  ## write the inputs of the sample cluster again
 
 mutants: .venv  ## put faults into the code and tell which the tests miss
 	$(PYTHON) -m benchmarks.mutants
+
+image: .venv  ## follow the Dockerfile in a bare root file system and plan the sample (as root, with debootstrap)
+	rm -rf .build/image
+	debootstrap --variant=minbase bookworm .build/image
+	$(PYTHON) -m tests.setup.image .build/image
 
 clean:  ## remove the tables, plans and caches of this checkout
 	rm -rf warehouse out spark-warehouse metastore_db derby.log

@@ -6,7 +6,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from setup.paths import BUILD, HOME
+from setup.paths import BUILD, HOME, build_folder
 
 PACKAGES = ("optimizer", "schemas", "sources")
 # What the packages read beside themselves.
@@ -34,12 +34,17 @@ def code_version(home: Path = HOME) -> str:
 
 
 def build(home: Path = HOME, *, folder: Path = BUILD) -> Path:
-    """Write the zip unless it is there; returns its path."""
+    """Write the zip unless it is there; returns its path.
+
+    Raises
+    ------
+    SetupError
+        When it is not there, and this user can't write to the checkout.
+    """
     target = folder / f"ballast-{code_version(home)}.zip"
     if target.exists():
         return target
-    folder.mkdir(exist_ok=True)
-    partial = target.with_suffix(f".{os.getpid()}.part")
+    partial = build_folder(folder) / f"{target.stem}.{os.getpid()}.part"
     with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in package_files(home):
             entry = zipfile.ZipInfo(name, date_time=_EPOCH)

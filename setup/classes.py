@@ -12,11 +12,13 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from setup.java import java, spark_java
+from setup.jars import DELTA
+from setup.java import QUIET_HOME, java, spark_java
 from setup.locking import exclusive
-from setup.paths import BUILD, HOME, spark_home, venv_python
+from setup.paths import BUILD, HOME, site_packages, spark_home, venv_python
 
 _TRAINING = HOME / "jobs" / "_load_classes.py"
+_MAKERS = (_TRAINING, QUIET_HOME / "bin" / "java")
 _LIMIT_S = 300
 # The first three would be folders in the class path, behind which Java archives nothing.
 _LEFT_OUT = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH", "PYTHONPATH", "PYSPARK_SUBMIT_ARGS")
@@ -28,11 +30,16 @@ def class_path(jars: Sequence[Path]) -> str:
 
 
 def archive(program: Path, jars: Sequence[Path]) -> Path:
-    """Where the archive of a Java and a set of JARs lies; empty where it could not be made."""
+    """Where the archive of a Java and a set of JARs lies; empty where it could not be made.
+
+    Its name knows no file times, which builders of images cut to seconds. What the JARs hold is told by the lock of
+    Delta's and the list of pyspark's files with their sums; which Java it is, by its launcher, which holds the version.
+    """
     digest = hashlib.sha256()
-    for path in (program, _TRAINING, *jars, *sorted((spark_home() / "jars").glob("*.jar"))):
-        stat = path.stat()
-        digest.update(f"{path}\0{stat.st_size}\0{stat.st_mtime_ns}\0".encode())
+    for path in (*jars, *sorted((spark_home() / "jars").glob("*.jar"))):
+        digest.update(f"{path}\0{path.stat().st_size}\0".encode())
+    for path in (program, *_MAKERS, DELTA.lock, *site_packages().glob("pyspark-*.dist-info/RECORD")):
+        digest.update(f"{path}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
     return BUILD / f"classes-{digest.hexdigest()[:16]}.jsa"
 
 

@@ -1,6 +1,7 @@
 """Makes the virtual environment from the locks, once; a stamp beside it says from which locks.
 
-``python -m setup.environment [dev]`` prepares what running (or testing) needs; later calls only compare stamps.
+``python -m setup.environment [dev]`` prepares what running (or testing) needs; later calls only compare stamps, and
+write nothing.
 """
 
 import hashlib
@@ -11,10 +12,11 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
-from setup import classes
+from setup import app_zip, classes
 from setup.jars import DELTA, KAFKA, KAFKA39, delta_jars, fetch
+from setup.java import java
 from setup.locking import exclusive
-from setup.paths import AIRFLOW, SETUP, VENV, SetupError, venv_python
+from setup.paths import AIRFLOW, SETUP, VENV, SetupError, build_folder, venv_python
 
 _LOCKS = {"runtime": "requirements.lock", "dev": "requirements-dev.lock", "airflow": "requirements-airflow.lock"}
 
@@ -61,8 +63,18 @@ def prepare(*, dev: bool = False) -> None:
         fetch(KAFKA)
         fetch(KAFKA39)
     if not classes.is_made(delta_jars()):
-        say("archiving the classes of Spark and Delta (once; about a minute)")
-        say(f"the classes are archived after {classes.make(delta_jars()):.0f} s")
+        _archive_classes()
+
+
+def _archive_classes() -> None:
+    """Make the archive; where this user can't, a run does without it."""
+    try:
+        build_folder()
+    except SetupError as error:
+        say(f"{error}; until then each start with {java()} takes about 9 s of CPU time more")
+        return
+    say("archiving the classes of Spark and Delta (once; about a minute)")
+    say(f"the classes are archived after {classes.make(delta_jars()):.0f} s")
 
 
 def _install(kind: str, venv: Path = VENV) -> None:
@@ -111,9 +123,10 @@ def _run(command: list[str], doing: str) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Prepare; returns the exit code."""
+    """Prepare, and zip the packages; returns the exit code."""
     try:
         prepare(dev="dev" in arguments)
+        app_zip.build()
     except SetupError as error:
         say(str(error))
         return 1

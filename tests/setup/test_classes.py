@@ -8,7 +8,7 @@ import pytest
 
 from setup import classes
 from setup.jars import delta_jars
-from setup.java import QUIET_HOME, java
+from setup.java import QUIET_HOME, java, spark_java
 from setup.paths import HOME, spark_home
 
 CONF = str(HOME / "conf")
@@ -51,6 +51,15 @@ def test_other_programs_get_no_archive(tmp_path: Path) -> None:
     assert started(tmp_path, *LAUNCHER, BALLAST_CLASSES=str(archive)) == list(LAUNCHER)
 
 
+def test_the_class_path_knows_no_order_of_folders(tmp_path: Path) -> None:
+    """Spark's JARs are named one by one, sorted, and each once, also where the folder stands in another order."""
+    for name in ("b.jar", "C.jar", "a.jar", "d.txt"):
+        (tmp_path / name).write_text("")
+    given = f"/x.jar:{CONF}/:{tmp_path}/b.jar:{tmp_path}/*:/etc/hadoop/"
+    words = started(tmp_path, "-cp", given, "org.apache.spark.deploy.SparkSubmit", LC_ALL="C.UTF-8")
+    assert words[1] == f"/x.jar:{tmp_path}/b.jar:{tmp_path}/C.jar:{tmp_path}/a.jar:/etc/hadoop/:{CONF}/"
+
+
 def test_making_leaves_the_configuration_folder_out(tmp_path: Path) -> None:
     """Java archives nothing behind a folder in the class path, so there is none."""
     base = tmp_path / "base.jsa"
@@ -58,6 +67,19 @@ def test_making_leaves_the_configuration_folder_out(tmp_path: Path) -> None:
     words = started(tmp_path, *DRIVER, BALLAST_CLASSES=str(base), BALLAST_CLASSES_MADE="/made.jsa")
     assert "-XX:ArchiveClassesAtExit=/made.jsa" in words
     assert words[words.index("-cp") + 1] == "/a.jar:/b/*"
+
+
+def test_java_takes_the_archive_that_the_set_up_made(tmp_path: Path) -> None:
+    """A driver loads Spark's classes from it, with whatever Java the set-up found."""
+    log = tmp_path / "classes.log"
+    environ = {**os.environ, **spark_java(), "SPARK_HOME": str(spark_home()), "SPARK_CONF_DIR": CONF}
+    environ["BALLAST_CLASSES"] = str(classes.archive(java(), delta_jars()))
+    options = ["--driver-class-path", classes.class_path(delta_jars())]
+    options += ["--driver-java-options", f"-Xlog:class+load:file={log}"]
+    command = [str(spark_home() / "bin" / "spark-submit"), "--master", "local", *options, "--version"]
+    subprocess.run(command, env=environ, capture_output=True, check=True)
+    loaded = log.read_text()
+    assert "org.apache.spark.deploy.SparkSubmit source: shared objects file (top)" in loaded
 
 
 def test_a_useless_archive_is_passed_over(tmp_path: Path) -> None:
@@ -84,6 +106,17 @@ def test_another_java_has_another_archive(tmp_path: Path) -> None:
     assert classes.archive(java(), delta_jars()) != classes.archive(other, delta_jars())
     assert classes.archive(other, delta_jars()) == classes.archive(other, delta_jars())
     assert classes.archive(other, delta_jars()) != classes.archive(other, delta_jars()[:1])
+
+
+def test_file_times_name_no_archive(tmp_path: Path) -> None:
+    """JARs whose times an image has cut have the same archive; JARs of another size have another."""
+    jar = tmp_path / "a.jar"
+    jar.write_text("a")
+    name = classes.archive(java(), [jar])
+    os.utime(jar, (1, 1))
+    assert classes.archive(java(), [jar]) == name
+    jar.write_text("ab")
+    assert classes.archive(java(), [jar]) != name
 
 
 def test_the_set_up_made_one() -> None:
