@@ -6,8 +6,10 @@ needs the providers ``standard`` and ``apache-spark``, and nothing of Ballast: e
 
 import json
 import logging
+import os
 import re
 import shlex
+import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +21,12 @@ from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG, BaseHook, BaseSensorOperator, Context, Param, PokeReturnValue, TaskGroup, task
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSensorTimeout
+from airflow.sdk.exceptions import (
+    AirflowException,
+    AirflowFailException,
+    AirflowSensorTimeout,
+    AirflowSkipException,
+)
 
 Callback = Callable[[Context], None]
 
@@ -42,7 +49,7 @@ class Site:
         Program that gets each wave command as its last argument, one line of shell: ``("ssh", "-o", "BatchMode=yes",
         "edge-1")``, ``("kubectl", "exec", "deploy/ballast", "--", "bash", "-c")``.
     queue : str
-        Airflow's queue of the machines that can run these commands.
+        Airflow's queue whose worker runs these commands: one machine, for they keep each other out there alone.
     pool : str
         A pool of one slot: one Spark driver at a time writes the warehouse.
     spark_connection : str
@@ -60,13 +67,15 @@ class Site:
     kafka_bin : str
         Folder of Kafka's tools, where they are not on the PATH.
     on_late_wave : str
-        ``keep`` leaves copies that are late alone, ``cancel`` ends them and puts the lists back.
+        After ``wave_hours``: ``keep`` leaves the copies alone, ``cancel`` ends them and puts the lists back.
     poll_seconds : float
         Between two looks at running copies.
     retries : int
         How often what failed is tried again, but for what was refused.
     retry_seconds : float
         Between two tries.
+    plan_hours, command_hours : float
+        The most that the job, and one command, may take; a command that hangs is ended.
     off_minutes : float
         How long throttles are tried to be taken off before that is told as failed.
     on_failed, on_waiting : tuple of callable
@@ -91,6 +100,8 @@ class Site:
     poll_seconds: float = 60
     retries: int = 2
     retry_seconds: float = 60
+    plan_hours: float = 6
+    command_hours: float = 2
     off_minutes: float = 10
     on_failed: tuple[Callback, ...] = ()
     on_waiting: tuple[Callback, ...] = ()
@@ -104,7 +115,7 @@ SITE = Site(
 
 PLAN_ID = "{{ (dag_run.logical_date or dag_run.run_after) | ts_nodash }}"
 START = datetime(2026, 1, 1)
-TRIES: dict[str, Any] = {"retries": SITE.retries, "retry_delay": timedelta(seconds=SITE.retry_seconds)}
+LATE = "late"
 # What a person may ask of one night's plan; each is laid over the configuration file.
 WISHES = {
     "cluster": Param("all", enum=["all", *SITE.clusters], description="plan just this cluster"),
@@ -154,7 +165,8 @@ class PlanOperator(SparkSubmitOperator):
 
     def __init__(self, *, plan_id: str, **kwargs: Any) -> None:
         binary = f"{SITE.home}/spark-submit.sh"
-        super().__init__(application="pipeline", spark_binary=binary, conn_id=SITE.spark_connection, **kwargs)
+        where = {"conn_id": SITE.spark_connection, "deploy_mode": "client"}
+        super().__init__(application="pipeline", spark_binary=binary, **where, **kwargs)
         self.plan_id = plan_id
 
     def execute(self, context: Context) -> None:
@@ -174,63 +186,84 @@ class PlanOperator(SparkSubmitOperator):
 class CommandOperator(BaseSensorOperator):
     """Runs a command of ``spark-submit.sh`` where Ballast is.
 
-    Exit code 0: done, the last line is the task's result. 4: copies still run, it is tried again later, without
+    Exit code 0: done, a line of JSON is the task's result. 4: copies still run, it is tried again later, without
     holding a worker. 2 and 3: wrong use, refused; the task fails and is not tried again. Any other may be retried.
 
     Parameters
     ----------
     words : sequence of str
         Templated; each stays one word whatever is in it.
+    only_for : str
+        Skipped where the run is for another cluster alone.
     late : str
         What is to be done when the time is over.
+    is_patient : bool
+        Whether only the time ends it: what fails, like a look at a cluster that does not answer, is looked at again.
     """
 
     template_fields = ("words",)
 
-    def __init__(self, *, words: Sequence[str], late: str = "", **kwargs: Any) -> None:
-        super().__init__(mode="reschedule", poke_interval=SITE.poll_seconds, queue=SITE.queue, **kwargs)
-        self.words = list(words)
-        self.late = late
+    def __init__(
+        self, *, words: Sequence[str], only_for: str = "", late: str = "", is_patient: bool = False, **kwargs: Any
+    ) -> None:
+        often = {"mode": "reschedule", "poke_interval": SITE.poll_seconds, "queue": SITE.queue}
+        super().__init__(execution_timeout=timedelta(hours=SITE.command_hours), **often, **kwargs)
+        self.words, self.only_for, self.late, self.is_patient = list(words), only_for, late, is_patient
 
     def execute(self, context: Context) -> Any:
-        """Run it until it is done; what is late says what to do."""
+        """Run it until it is done; what is late says what to do, and tells the tasks behind it."""
+        if self.only_for and context["params"]["cluster"] not in ("all", self.only_for):
+            raise AirflowSkipException("this run is for another cluster alone")
         try:
             return super().execute(context)
         except AirflowSensorTimeout as error:
+            context["ti"].xcom_push(LATE, True)
             raise AirflowSensorTimeout(f"{error} {self.late}") from error
 
     def poke(self, context: Context) -> PokeReturnValue:
         """Run it once."""
-        command = [*SITE.run_with, shlex.join([f"{SITE.home}/spark-submit.sh", *self.words])]
+        code, said = self._run([*SITE.run_with, shlex.join([f"{SITE.home}/spark-submit.sh", *self.words])])
+        if code in (0, 4) or (self.is_patient and code not in (2, 3)):
+            told = (line for line in reversed(said) if line.startswith("{"))
+            return PokeReturnValue(code == 0, next(told, None))
+        raise (AirflowFailException if code in (2, 3) else AirflowException)(
+            f"exit code {code}: " + "\n".join(said[-30:])
+        )
+
+    def _run(self, command: Sequence[str]) -> tuple[int, list[str]]:
+        """Exit code and lines; a task that ends before its command, by its time or by hand, ends that too."""
         self.log.info("%s", shlex.join(command))
         said = []
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+        ) as process:
             assert process.stdout is not None
-            for line in process.stdout:
-                self.log.info("%s", line.rstrip())
-                said.append(line.rstrip())
-        if process.returncode in (0, 4):
-            return PokeReturnValue(process.returncode == 0, said[-1] if said else "")
-        ended = f"exit code {process.returncode}: " + "\n".join(said[-30:])
-        raise (AirflowFailException if process.returncode in (2, 3) else AirflowException)(ended)
+            try:
+                for line in process.stdout:
+                    self.log.info("%s", line.rstrip())
+                    said.append(line.rstrip())
+            except BaseException:
+                os.killpg(process.pid, signal.SIGTERM)
+                raise
+        return process.returncode, said
 
 
 def command(task_id: str, *words: str, **kwargs: Any) -> CommandOperator:
-    """A command that may be retried."""
-    return CommandOperator(task_id=task_id, words=words, **TRIES, **kwargs)
+    """A command as a task."""
+    return CommandOperator(task_id=task_id, words=words, **kwargs)
 
 
 def start(task_id: str, dag_id: str, run_id: str, **conf: str) -> TriggerDagRunOperator:
     """Start the run of another DAG, once: where it exists already this one is skipped."""
-    return TriggerDagRunOperator(
-        task_id=task_id, trigger_dag_id=dag_id, trigger_run_id=run_id, conf=conf, skip_when_already_exists=True
-    )
+    once = {"skip_when_already_exists": True, "fail_when_dag_is_paused": True}
+    return TriggerDagRunOperator(task_id=task_id, trigger_dag_id=dag_id, trigger_run_id=run_id, conf=conf, **once)
 
 
 def usual(**kwargs: Any) -> dict[str, Any]:
     """Arguments that all DAGs share."""
-    told = {"on_failure_callback": list(SITE.on_failed)}
-    return {"start_date": START, "catchup": False, "default_args": told, "tags": ["ballast"], **kwargs}
+    retry = {"retries": SITE.retries, "retry_delay": timedelta(seconds=SITE.retry_seconds)}
+    args = {**retry, "on_failure_callback": list(SITE.on_failed)}
+    return {"start_date": START, "catchup": False, "default_args": args, "tags": ["ballast"], **kwargs}
 
 
 def question_of(cluster: str) -> str:
@@ -245,7 +278,7 @@ def waves_of(cluster: str) -> str:
 
 def shown(task_id: str, cluster: str, plan_id: str, **kwargs: Any) -> CommandOperator:
     """How a cluster's plan stands; fails where there is none."""
-    where = ("--config", SITE.config, "--run-id", plan_id, "--cluster", cluster)
+    where = ("--config", SITE.config, f"--run-id={plan_id}", "--cluster", cluster)
     return command(task_id, "show", *where, "--json", **kwargs)
 
 
@@ -273,11 +306,12 @@ def more(params: Mapping[str, str]) -> str:
 def nightly() -> DAG:
     """Plan all clusters in one job; who has a plan that is worth executing is asked for."""
     with DAG(f"{SITE.name}_nightly", schedule=SITE.schedule, max_active_runs=1, params=WISHES, **usual()) as dag:
-        plan = PlanOperator(task_id="plan", plan_id=PLAN_ID, pool=SITE.pool, queue=SITE.queue, **TRIES)
+        limit = timedelta(hours=SITE.plan_hours)
+        plan = PlanOperator(task_id="plan", plan_id=PLAN_ID, pool=SITE.pool, queue=SITE.queue, execution_timeout=limit)
         for cluster in SITE.clusters:
-            with TaskGroup(cluster.replace(".", "_")):
+            with TaskGroup(cluster.replace(".", "__")):
                 # The job fails where one cluster of many is refused: the others go on.
-                gate = shown("gate", cluster, PLAN_ID, trigger_rule="all_done")
+                gate = shown("gate", cluster, PLAN_ID, trigger_rule="all_done", only_for=cluster)
                 ask = start("ask", question_of(cluster), PLAN_ID, plan=PLAN_ID)
                 plan >> gate >> summary(gate.output) >> ask
     return dag
@@ -302,8 +336,8 @@ def approval(cluster: str) -> DAG:
         )
         by = "{{ ti.xcom_pull(task_ids='question')['responded_by_user']['name'] }}"
         manifest = f"{{{{ {pulled}['manifest_sha256'] }}}}"
-        where = ("--config", SITE.config, "--run-id", plan_id, "--cluster", cluster)
-        yes = command("approve", "approve", *where, "--by", by, "--manifest", manifest)
+        where = ("--config", SITE.config, f"--run-id={plan_id}", "--cluster", cluster)
+        yes = command("approve", "approve", *where, f"--by={by}", "--manifest", manifest)
         waves = {"wave": "1", "waves": f"{{{{ {pulled}['waves'] }}}}", "manifest": manifest}
         first = start("first_wave", waves_of(cluster), f"{plan_id}__wave-001", plan=plan_id, **waves)
         told >> known >> question >> yes >> first
@@ -315,9 +349,9 @@ def wave(cluster: str) -> DAG:
     number, plan_id = "{{ params.wave }}", "{{ params.plan }}"
 
     def step(name: str, *words: str, task_id: str = "", **kwargs: Any) -> CommandOperator:
-        which = ("--run-id", plan_id, "--cluster", cluster, "--wave", number, "--manifest", "{{ params.manifest }}")
+        plan = (f"--run-id={plan_id}", "--cluster", cluster, "--manifest", "{{ params.manifest }}", "--wave", number)
         tools = ("--kafka-bin", SITE.kafka_bin) if SITE.kafka_bin else ()
-        return command(task_id or name, "wave", name, "--config", SITE.config, *which, *tools, *words, **kwargs)
+        return command(task_id or name, "wave", name, "--config", SITE.config, *plan, *tools, *words, **kwargs)
 
     once = {"params": NAMES_A_WAVE, "max_active_runs": 1, "doc_md": OF_RED_WAVE, "is_paused_upon_creation": False}
     with DAG(waves_of(cluster), schedule=None, **usual(**once)) as dag:
@@ -328,9 +362,11 @@ def wave(cluster: str) -> DAG:
         begin = EmptyOperator(task_id="begin")
         throttle = step("throttle", *age)
         late = "The log names what copies wait for. Their throttles stay. " + OF_RED_WAVE
-        wait = step("wait", "--once", timeout=SITE.wave_hours * 3600, late=late)
-        off = step("off", "--on-failure", SITE.on_late_wave, timeout=SITE.off_minutes * 60, late=late)
-        verify = step("wait", "--once", task_id="verify", timeout=SITE.off_minutes * 60)
+        wait = step("wait", "--once", timeout=SITE.wave_hours * 3600, late=late, is_patient=True)
+        is_late = f"ti.xcom_pull(task_ids='wait', key='{LATE}')"
+        ending = f"{{{{ '{SITE.on_late_wave}' if {is_late} else 'keep' }}}}"
+        off = step("off", "--on-failure", ending, timeout=SITE.off_minutes * 60, late=late)
+        verify = step("verify")
         next_id = f"{plan_id}__wave-{{{{ '%03d' % (params.wave | int + 1) }}}}"
         same = {name: f"{{{{ params.{name} }}}}" for name in ("plan", "waves", "manifest")}
         next_wave = start("next_wave", waves_of(cluster), next_id, wave="{{ params.wave | int + 1 }}", **same)

@@ -52,6 +52,17 @@ def check_free(row: Row | None, plan: Plan, wave: int) -> None:
         )
 
 
+def check_not_overtaken(warehouse: Warehouse, plan: Plan) -> None:
+    """Raise where another run has executed since the plan's snapshot: the cluster is not what was planned on."""
+    rows = warehouse.rows("executions", cluster_id=plan.cluster_id)
+    since = plan.captured_at
+    later = [row for row in rows if row["run_id"] != plan.run_id and since and row["happened_at"] > since]
+    if later:
+        last = max(later, key=lambda row: int(row["number"]))
+        run = f"wave {last['wave']} of run {last['run_id']!r}"
+        raise Refused(f"{run} was executed after this plan's snapshot of {since}: plan again")
+
+
 def note(warehouse: Warehouse, plan: Plan, wave: int, event: str) -> None:
     """Add a row, unless the last one says the same, or the cluster is to be held and is.
 

@@ -29,6 +29,7 @@ STEPS = {
     "execute": "start the copies, once, under throttles only",
     "wait": "return when the copies are done",
     "off": "take the throttles off when nothing is in flight any more, and free the cluster",
+    "verify": "say whether the wave is done, its throttles off and the cluster free",
     "elect": "after the last wave: let the plan's preferred leaders lead",
     "status": "say how far the wave is, what is set, and who holds the cluster",
 }
@@ -135,7 +136,7 @@ def run_step(options: argparse.Namespace, settings: Settings, warehouse: Warehou
         raise Refused(
             f"the plan's manifest is {plan.manifest_sha256}, not {options.manifest}: another plan was approved"
         )
-    needs_earlier = options.step not in ("wait", "off", "status")
+    needs_earlier = options.step not in ("wait", "off", "verify", "status")
     not_back = whole_plan(warehouse, plan, "rollback_not_possible")
     *before, wave = (
         wave_of(number, plan.manifest, documents_of(warehouse, plan, number), not_back)
@@ -146,6 +147,7 @@ def run_step(options: argparse.Namespace, settings: Settings, warehouse: Warehou
     begun = claims.is_of(claims.last_of(warehouse, plan.cluster_id), plan, wave.number)
     if options.step in ("preflight", "throttle") and not begun:
         plan.check_age(options.max_plan_age_hours)
+        claims.check_not_overtaken(warehouse, plan)
     client = client_options(properties_of(tools.client_config)) | {"bootstrap_servers": tools.bootstrap_servers}
     earlier = {place: after for one in before for place, after in one.after.items()}
     step = Execution(warehouse, plan, wave, earlier, tools, client, _say)
@@ -155,6 +157,7 @@ def run_step(options: argparse.Namespace, settings: Settings, warehouse: Warehou
         "execute": step.execute,
         "wait": lambda: step.wait(every_seconds=options.every, once=options.once),
         "off": lambda: step.off(cancel=options.on_failure == "cancel", accept_owed=options.accept_owed),
+        "verify": step.verify,
         "elect": lambda: step.elect(whole_plan(warehouse, plan, "leader_election")),
         "status": step.status,
     }

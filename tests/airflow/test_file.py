@@ -17,6 +17,8 @@ pytestmark = pytest.mark.airflow
 
 FAKE = """#!/bin/sh
 printf '%s\\n' "$@"
+[ "$FAKE_EXIT" = hang ] && echo $$ > pid && exec sleep 300
+printf '{"told": 1}\\nnoise\\n'
 exit "$FAKE_EXIT"
 """
 Told = Callable[..., Any]
@@ -51,7 +53,7 @@ def in_airflow(tmp_path: Path) -> Told:
 def test_ids_and_order_of_the_tasks_are_an_interface(in_airflow: Told) -> None:
     """Whoever clears, watches or triggers them relies on their names."""
     assert in_airflow("shape") == {
-        "b_nightly": {"plan": [], "a_1.gate": ["plan"], "a_1.summary": ["a_1.gate"], "a_1.ask": ["a_1.summary"]},
+        "b_nightly": {"plan": [], "a__1.gate": ["plan"], "a__1.summary": ["a__1.gate"], "a__1.ask": ["a__1.summary"]},
         "b_approval__a.1": {
             "look": [],
             "facts": ["look"],
@@ -74,21 +76,49 @@ def test_ids_and_order_of_the_tasks_are_an_interface(in_airflow: Told) -> None:
     }
 
 
+SAID = """wave
+off
+--by
+a'b; c
+{"told": 1}
+noise"""
+
+
 def test_a_commands_exit_code_says_how_its_task_ends(in_airflow: Told) -> None:
     """Done, looked at again, failed for good, or to be tried again; each argument stays one, whatever is in it."""
     codes = {"0": True, "4": False, "1": "AirflowException", "2": "AirflowFailException", "3": "AirflowFailException"}
     for code, (result, said) in zip(codes, in_airflow("poke", *codes), strict=True):
         assert result == codes[code]
-        assert said == ("a'b; c" if code in "04" else f"exit code {code}: wave\noff\n--by\na'b; c")
+        assert said == ('{"told": 1}' if code in "04" else f"exit code {code}: {SAID}")
 
 
-def test_commands_can_run_elsewhere(in_airflow: Told, tmp_path: Path) -> None:
+def test_a_wave_that_is_waited_for_is_ended_by_its_time_alone(in_airflow: Told) -> None:
+    """A look that fails is no end of the copies; what was refused is."""
+    ended = [one for one, _ in in_airflow("wait", "0", "1", "3", "4", "255")]
+    assert ended == [True, False, "AirflowFailException", False, False]
+
+
+def test_a_command_that_hangs_is_ended_with_its_task(in_airflow: Told, tmp_path: Path) -> None:
+    """By the task's time or by hand: no process of it is left."""
+    assert in_airflow("hang") == "TimeoutError"
+    assert not Path("/proc", (tmp_path / "pid").read_text().strip()).exists()
+
+
+def test_a_gate_of_another_cluster_is_skipped(in_airflow: Told) -> None:
+    """Where a person plans one cluster alone."""
+    assert in_airflow("gate", "other") == "AirflowSkipException"
+    assert in_airflow("gate", "a.1") == in_airflow("gate", "all") == "done"
+
+
+@pytest.mark.parametrize(
+    "words", [("-o", "BatchMode=yes", "edge-1"), ("exec", "deploy/ballast", "--", "bash", "-c")], ids=["ssh", "kubectl"]
+)
+def test_commands_can_run_elsewhere(in_airflow: Told, tmp_path: Path, words: tuple[str, ...]) -> None:
     """The program that reaches the other place gets the command as one line of shell, and its exit code counts."""
-    ssh = (str(tmp_path / "elsewhere"), "-o", "BatchMode=yes", "edge-1")
-    ((result, said),) = in_airflow("poke", "3", run_with=ssh)
+    ((result, said),) = in_airflow("poke", "3", run_with=(str(tmp_path / "elsewhere"), *words))
     assert result == "AirflowFailException"
-    line = said.splitlines()[-1]
-    assert said.splitlines()[:-1] == ["exit code 3: -o", "BatchMode=yes", "edge-1"]
+    *before, line, _, _ = said.removeprefix("exit code 3: ").splitlines()
+    assert before == list(words)
     assert shlex.split(line) == [f"{tmp_path}/spark-submit.sh", "wave", "off", "--by", "a'b; c"]
 
 

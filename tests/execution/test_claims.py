@@ -68,8 +68,24 @@ def test_a_cluster_is_held_until_it_is_released(warehouse: Warehouse) -> None:
 def test_clusters_do_not_hold_each_other(warehouse: Warehouse) -> None:
     """A wave of one cluster says nothing about another."""
     plan = loaded(warehouse)
+    elsewhere = replace(plan, cluster_id="d", run_id="next")
     claims.note(warehouse, plan, 1, claims.HELD)
-    claims.note(warehouse, replace(plan, cluster_id="d", run_id="next"), 1, claims.HELD)
+    claims.note(warehouse, elsewhere, 1, claims.HELD)
+    claims.check_not_overtaken(warehouse, elsewhere)
+    assert [claims.is_of(claims.last_of(warehouse, name), plan, 1) for name in ("c", "d")] == [True, False]
+
+
+def test_a_plan_is_stale_when_another_run_has_executed_since_its_snapshot(warehouse: Warehouse) -> None:
+    """Also where that is over and the cluster is free; its own waves do not make it stale, nor do those before it."""
+    plan = loaded(warehouse)
+    claims.note(warehouse, plan, 1, claims.HELD)
+    claims.note(warehouse, plan, 1, claims.RELEASED)
+    claims.check_not_overtaken(warehouse, plan)
+    with pytest.raises(Refused, match=r"^wave 1 of run 'r' was executed after this plan's snapshot of .*: plan again$"):
+        claims.check_not_overtaken(warehouse, other(plan))
+    newer = replace(other(plan), manifest={**plan.manifest, "captured_at": "2999-01-01T00:00:00+00:00"})
+    claims.check_not_overtaken(warehouse, newer)
+    claims.check_not_overtaken(warehouse, replace(newer, manifest={**plan.manifest, "captured_at": None}))
 
 
 def ended(processes: Sequence["subprocess.Popen[str]"]) -> list[int]:

@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from execution import claims
 from execution.cli import main
 from execution.tables import Warehouse
 from tests.execution.warehouse import CLUSTER, RUN, loaded, told, usual, written
@@ -141,3 +143,14 @@ def test_a_scheduler_is_told_on_one_line(commands: Commands) -> None:
     }
     assert json.loads(commands.run("show", "--json").out) == idle
     assert main(["show", "--run-id", RUN, "--warehouse", commands.warehouse.path, "--json"]) == 2
+
+
+def test_a_plan_that_another_run_has_overtaken_is_not_begun(commands: Commands) -> None:
+    """It was made from a cluster that is another by now: neither looked at nor throttled."""
+    plan = loaded(commands.warehouse)
+    commands.run("approve", "--by", "ann")
+    claims.note(commands.warehouse, replace(plan, run_id="other"), 2, claims.HELD)
+    claims.note(commands.warehouse, replace(plan, run_id="other"), 2, claims.RELEASED)
+    for step in ("preflight", "throttle"):
+        ended = commands.wave(step, "--max-plan-age-hours", "1e9")
+        assert (ended.code, "wave 2 of run 'other' was executed after this plan's snapshot" in ended.err) == (3, True)

@@ -212,3 +212,19 @@ def test_the_rest_of_a_wave_is_started_beside_what_runs(tmp_path: Path, monkeypa
     scene.shows(scene.throttled(MOVING))
     scene.step.execute()
     assert scene.tools.asked == [("stays-1:2,4", "--execute", "--additional")]
+
+
+def test_a_wave_is_verified_when_it_is_done_and_the_cluster_is_free(scene: Scene) -> None:
+    """What is not where it should be, and throttles that were not taken off, are told together."""
+    scene.hold()
+    scene.shows(MOVING)
+    with pytest.raises(Refused) as refused:
+        scene.step.verify()
+    assert refused.value.problems == (
+        "not where they should be: stays-0",
+        "wave 1 of 2 still holds the cluster, throttles may be set: run its step off",
+    )
+    scene.shows(DONE)
+    claims.note(scene.warehouse, scene.step.plan, 1, claims.RELEASED)
+    scene.step.verify()
+    assert scene.said[-1] == "wave 1 of 2 is done, its throttles are off and the cluster is free"

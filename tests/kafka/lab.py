@@ -103,6 +103,14 @@ class Lab:
         until(lambda: self.copied_bytes(broker) > before_bytes)
         return self.copied_bytes(broker) - before_bytes <= RATE * (time.monotonic() - since) + AHEAD_BYTES
 
+    def keeps_its_rate(self, broker: int, seconds: float = 3.0) -> bool:
+        """Whether a broker that still has to receive something receives no more than its rate for some seconds."""
+        until(lambda: self.copied_bytes(broker) > 0)
+        before, since = self.copied_bytes(broker), time.monotonic()
+        time.sleep(seconds)
+        copied = self.copied_bytes(broker) - before
+        return bool(self.now().in_flight) and copied <= RATE * (time.monotonic() - since) + AHEAD_BYTES
+
 
 def until(condition: Callable[[], bool]) -> None:
     """Wait for something."""
