@@ -1,6 +1,6 @@
 # Short names for the commands of this project; `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help run test quick lint docs sample mutants image clean
+.PHONY: help run test quick lint docs sample mutants image pictures clean
 PYTHON := .venv/bin/python
 
 help:  ## list the targets
@@ -33,6 +33,9 @@ image: .venv  ## follow the Dockerfile in a bare root file system and plan the s
 	rm -rf .build/image
 	debootstrap --variant=minbase bookworm .build/image
 	$(PYTHON) -m tests.setup.image .build/image
+
+pictures: .venv  ## take the pictures of docs/airflow.md again, from a real Airflow (needs Chromium)
+	$(PYTHON) -m tests.airflow.pictures
 
 clean:  ## remove the tables, plans and caches of this checkout
 	rm -rf warehouse out spark-warehouse metastore_db derby.log

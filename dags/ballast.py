@@ -226,9 +226,8 @@ class CommandOperator(BaseSensorOperator):
         if code in (0, 4) or (self.is_patient and code not in (2, 3)):
             told = (line for line in reversed(said) if line.startswith("{"))
             return PokeReturnValue(code == 0, next(told, None))
-        raise (AirflowFailException if code in (2, 3) else AirflowException)(
-            f"exit code {code}: " + "\n".join(said[-30:])
-        )
+        failure = AirflowFailException if code in (2, 3) else AirflowException
+        raise failure(f"exit code {code}: " + "\n".join(said[-30:]))
 
     def _run(self, command: Sequence[str]) -> tuple[int, list[str]]:
         """Exit code and lines; a task that ends before its command, by its time or by hand, ends that too."""
