@@ -20,7 +20,7 @@ SAMPLE = ("pipeline", ["--config", str(HOME / "conf" / "sample.toml")])
 COMMANDS = {
     "show": "Say what a run has planned: of all clusters, or one with its summary.",
     "approve": "Say yes to the plan of one cluster.",
-    "wave": "Run one step of a wave of an approved plan: preflight, throttle, execute, wait, off, verify, elect, status.",
+    "wave": "Run a step of a wave of an approved plan: preflight, throttle, execute, wait, off, verify, elect, status.",
 }
 _LOOPBACK = re.compile(r"(local\b.*|spark://(127\.[\d.]+|localhost|\[::1\])(:.*)?)")
 
