@@ -23,7 +23,7 @@ from tests.airflow.site import of_site
 from tests.execution.warehouse import CLUSTER, RUN, loaded, told
 from tests.kafka import cluster as kafka_cluster
 from tests.kafka.cluster import Cluster, write_tools
-from tests.kafka.lab import RACKS, TOOLS, TOPICS, Lab, labs, until
+from tests.kafka.lab import RACKS, TOOLS, TOPICS, Lab, disturbed, labs
 from tests.pipeline.test_fleet import TORN, folder_of
 
 pytestmark = [pytest.mark.airflow, pytest.mark.kafka, pytest.mark.slow]
@@ -41,7 +41,7 @@ SCENES: Mapping[str, Mapping[str, object]] = {
     "killed": {},
     "restarted": {},
     "stopped": {},
-    "foreign": {},
+    "recreated": {},
     "nightly": {"clusters": ("shop", "torn", "gone"), "approvers": ("ann",), "retries": 0},
 }
 
@@ -345,20 +345,21 @@ def test_runs_that_are_stopped_or_doubled_by_hand_do_no_harm(scene: MakeScene) -
 
 
 def test_what_others_did_stops_a_wave_before_it_starts(scene: MakeScene) -> None:
-    """A topic that was made anew is told, once; nothing is touched. Nor is it after a no."""
-    one = scene("foreign", megabytes=1)
+    """A foreign move, a foreign throttle and a topic made anew are told, and nothing is touched; nor after a no."""
+    one = scene("recreated", megabytes=1)
     one.airflow.trigger(one.asking, RUN, {"plan": RUN})
     one.airflow.answer(one.asking, RUN, "Reject", user="ann")
     refused = one.airflow.ended(one.asking, RUN)
     assert (refused["question"], refused["approve"], refused["first_wave"]) == ("success", "skipped", "skipped")
-    one.lab.cluster.tool(TOPICS, "--delete", "--topic", "foreign")
-    until(lambda: "foreign" not in one.lab.now().topic_ids)
-    one.lab.cluster.tool(TOPICS, "--create", "--topic", "foreign", "--replica-assignment", "1:2")
-    ended = one.airflow.ended(one.waving, one.wave())
-    assert (ended["preflight"], ended["execute"], ended["off"]) == ("failed", "upstream_failed", "upstream_failed")
-    assert one.airflow.tries(one.waving, WAVE, "preflight") == 1
-    assert "deleted and made anew since the plan: foreign" in one.airflow.log(one.waving, WAVE, "preflight")
-    assert (one.lab.lists(), one.events()) == ([(1, 2)], [])
+    with disturbed(one.lab):
+        ended = one.airflow.ended(one.waving, one.wave())
+        assert (ended["preflight"], ended["execute"], ended["off"]) == ("failed", "upstream_failed", "upstream_failed")
+        assert one.airflow.tries(one.waving, WAVE, "preflight") == 1
+        log = one.airflow.log(one.waving, WAVE, "preflight")
+        assert "deleted and made anew since the plan: recreated" in log
+        assert "1 other partitions are being reassigned: foreign-0" in log
+        assert "set by others since the plan: brokers 4 leader.replication.throttled.rate=200000" in log
+        assert (one.lab.lists(), one.events()) == ([(1, 2)], [])
 
 
 SHOP = {0: [4, 1], 1: [1, 2], 2: [2, 4], 3: [4, 3], 4: [3, 2], 5: [4, 2]}

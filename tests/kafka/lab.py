@@ -120,6 +120,27 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.3)
 
 
+@contextmanager
+def disturbed(lab: Lab) -> Iterator[None]:
+    """Somebody else moves the topic ``foreign``, throttled, and has made the plan's topic anew."""
+    lab.cluster.tool(TOPICS, "--create", "--topic", "foreign", "--replica-assignment", "4:1")
+    lines = (b"x" * 9_999 + b"\n") * 1000
+    lab.cluster.tool("org.apache.kafka.tools.ConsoleProducer", "--topic", "foreign", stdin=lines)
+    rate = "--entity-type brokers --entity-name 4 --add-config leader.replication.throttled.rate=200000"
+    lab.cluster.tool(CONFIGS, "--alter", *rate.split())
+    lists = "--entity-type topics --entity-name foreign --add-config leader.replication.throttled.replicas=*"
+    lab.cluster.tool(CONFIGS, "--alter", *lists.split())
+    document = lab.tools.parent / "foreign.json"
+    document.write_text('{"version":1,"partitions":[{"topic":"foreign","partition":0,"replicas":[4,2]}]}')
+    lab.cluster.tool(REASSIGN, "--reassignment-json-file", str(document), "--execute")
+    lab.cluster.tool(TOPICS, "--delete", "--topic", lab.topic)
+    until(lambda: lab.topic not in lab.now().topic_ids)
+    lab.cluster.tool(TOPICS, "--create", "--topic", lab.topic, "--replica-assignment", "1:2")
+    yield
+    lab.cluster.tool(CONFIGS, "--alter", *rate.replace("add", "delete").replace("=200000", "").split())
+    lab.cluster.tool(TOPICS, "--delete", "--topic", "foreign")
+
+
 MakeLab = Callable[..., Lab]
 
 

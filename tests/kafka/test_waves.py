@@ -10,7 +10,7 @@ import pytest
 
 from setup.jars import is_ready
 from tests.kafka.cluster import Cluster, running, write_tools
-from tests.kafka.lab import CONFIGS, RACKS, RATE, REASSIGN, TOOLS, TOPICS, Lab, MakeLab, labs, until
+from tests.kafka.lab import CONFIGS, RACKS, RATE, TOOLS, TOPICS, MakeLab, disturbed, labs, until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -161,36 +161,17 @@ def test_a_killed_step_is_done_again(lab: MakeLab) -> None:
 def test_what_others_do_is_in_the_way(lab: MakeLab) -> None:
     """A foreign move, a foreign throttle and a topic that was made anew are all told, and nothing is touched."""
     one = lab("disturbed", [{0: ([1, 2], [1, 3])}])
-    other = lab_topic(one, "foreign", [4, 1])
-    rate = "--entity-type brokers --entity-name 4 --add-config leader.replication.throttled.rate=200000"
-    one.cluster.tool(CONFIGS, "--alter", *rate.split())
-    lists = ("--entity-type", "topics", "--entity-name", other, "--add-config")
-    one.cluster.tool(CONFIGS, "--alter", *lists, "leader.replication.throttled.replicas=*")
-    document = one.tools.parent / "foreign.json"
-    document.write_text('{"version":1,"partitions":[{"topic":"foreign","partition":0,"replicas":[4,2]}]}')
-    one.cluster.tool(REASSIGN, "--reassignment-json-file", str(document), "--execute")
-    one.cluster.tool(TOPICS, "--delete", "--topic", one.topic)
-    until(lambda: one.topic not in one.now().topic_ids)
-    one.cluster.tool(TOPICS, "--create", "--topic", one.topic, "--replica-assignment", "1:2")
-    refused = one.step("preflight")
-    assert refused.code == 3
-    assert "topics were deleted and made anew since the plan: disturbed" in refused.err
-    assert "1 other partitions are being reassigned: foreign-0" in refused.err
-    assert (
-        "throttles were set by others since the plan: brokers 4 leader.replication.throttled.rate=200000" in refused.err
-    )
-    assert one.step("throttle").code == 3
-    assert one.warehouse.rows("executions") == []
-    one.cluster.tool(CONFIGS, "--alter", *rate.replace("add", "delete").replace("=200000", "").split())
-    one.cluster.tool(TOPICS, "--delete", "--topic", other)
-
-
-def lab_topic(lab: Lab, name: str, replicas: list[int]) -> str:
-    """A topic of somebody else with some megabytes."""
-    lab.cluster.tool(TOPICS, "--create", "--topic", name, "--replica-assignment", ":".join(map(str, replicas)))
-    lines = (b"x" * 9_999 + b"\n") * 1000
-    lab.cluster.tool("org.apache.kafka.tools.ConsoleProducer", "--topic", name, stdin=lines)
-    return name
+    with disturbed(one):
+        refused = one.step("preflight")
+        assert refused.code == 3
+        assert "topics were deleted and made anew since the plan: disturbed" in refused.err
+        assert "1 other partitions are being reassigned: foreign-0" in refused.err
+        assert (
+            "throttles were set by others since the plan: brokers 4 leader.replication.throttled.rate=200000"
+            in refused.err
+        )
+        assert one.step("throttle").code == 3
+        assert one.warehouse.rows("executions") == []
 
 
 def test_tools_that_are_not_there_are_named(lab: MakeLab, tmp_path: Path) -> None:
