@@ -69,7 +69,7 @@ class Site:
     on_late_wave : str
         After ``wave_hours``: ``keep`` leaves the copies alone, ``cancel`` ends them and puts the lists back.
     poll_seconds : float
-        Between two looks at running copies.
+        Between two looks at running copies; under 5 the scheduler can take a task for lost.
     retries : int
         How often what failed is tried again, but for what was refused.
     retry_seconds : float

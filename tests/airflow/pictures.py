@@ -46,7 +46,7 @@ def take(home: Path) -> None:
             f'[storage]\nwarehouse = "{home / "orders"}"\n'
         )
         site = {"clusters": (CLUSTER,), "home": str(HOME), "config": str(config), "kafka_bin": str(tools)}
-        quick = {"poll_seconds": 1, "off_minutes": 0.1, "plan_age_hours": 1e9, "wave_hours": 20 / 3600, "retries": 0}
+        quick = {"poll_seconds": 5, "off_minutes": 0.1, "plan_age_hours": 1e9, "wave_hours": 20 / 3600, "retries": 0}
         (airflow.dags / "ballast.py").write_text(of_site("ballast", **site, **quick))
         with running(airflow), labs(kafka, {"4.3": tools}, home) as make:
             lab = make("orders", [{0: ([1, 2], [1, 3])}], megabytes=30)

@@ -149,7 +149,7 @@ def field(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
                 "config": str(config),
                 "kafka_bin": str(tools),
             }
-            quick = {"poll_seconds": 1, "retry_seconds": 3, "off_minutes": 0.1, "plan_age_hours": 1e9, "schedule": None}
+            quick = {"poll_seconds": 5, "retry_seconds": 3, "off_minutes": 0.1, "plan_age_hours": 1e9, "schedule": None}
             (airflow.dags / f"{scene}.py").write_text(of_site(scene, **{**usual, **quick, **own}))
         with running(airflow):
             wanted = {f"{scene}_nightly" for scene in SCENES}
@@ -159,16 +159,23 @@ def field(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
 
 @pytest.fixture
 def scene(field: Field) -> Iterator[MakeScene]:
-    """Makes the topic and the plan of a scene."""
+    """Makes the topic and the plan of a scene; one that fails in its middle leaves the cluster to the next as it was."""
+    scenes: list[Scene] = []
     with labs(field.kafka, {"4.3": field.tools}, field.home) as make:
 
         def made(name: str, waves: Any = ONE, *, megabytes: int = 8, approved: bool = True) -> Scene:
             lab = make(name, waves, megabytes=megabytes, approved=approved)
             row = {"cluster_id": CLUSTER, "run_id": RUN, "path": f"{CLUSTER}/summary.txt", "sha256": ""}
             lab.warehouse.append("documents", [{**row, "kind": "summary", "wave": 0, "content": "1 move\n"}])
-            return Scene(name, field.airflow, lab)
+            scenes.append(Scene(name, field.airflow, lab))
+            return scenes[-1]
 
         yield made
+        if not field.kafka.is_running(3):
+            field.kafka.start_broker(3)
+        for one in scenes:
+            if one.lab.now().throttles:
+                one.lab.step("off", 1, "--on-failure", "cancel")
 
 
 def test_a_plan_is_asked_for_and_executed_wave_by_wave(scene: MakeScene) -> None:

@@ -134,6 +134,11 @@ class Cluster:
             raise ClusterError(f"{main_class} {' '.join(arguments)} ended with {result.returncode}:\n{out}\n{err}")
         return out
 
+    def is_running(self, broker_id: int) -> bool:
+        """Whether the process of a broker runs."""
+        process = self.nodes[broker_id].process
+        return process is not None and process.poll() is None
+
     def stop_broker(self, broker_id: int, how: signal.Signals = signal.SIGTERM) -> None:
         """End one broker, in an orderly way unless told otherwise."""
         _end([self.nodes[broker_id]], how)
