@@ -159,7 +159,7 @@ def field(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
 
 @pytest.fixture
 def scene(field: Field) -> Iterator[MakeScene]:
-    """Makes the topic and the plan of a scene; one that fails in its middle leaves the cluster to the next as it was."""
+    """Makes the topic and the plan of a scene; one that fails in its middle leaves the cluster as it was."""
     scenes: list[Scene] = []
     with labs(field.kafka, {"4.3": field.tools}, field.home) as make:
 
