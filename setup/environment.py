@@ -54,7 +54,7 @@ def prepare(*, dev: bool = False) -> None:
     for kind in ("runtime", "dev") if dev else ("runtime",):
         if not is_ready(kind, venv=VENV):
             with exclusive("environment"):
-                _install(kind)
+                _install(kind, VENV)
     fetch(DELTA)
     if dev:
         if not is_ready("airflow", venv=AIRFLOW):
@@ -77,7 +77,7 @@ def _archive_classes() -> None:
     say(f"the classes are archived after {classes.make(delta_jars()):.0f} s")
 
 
-def _install(kind: str, venv: Path = VENV) -> None:
+def _install(kind: str, venv: Path) -> None:
     if is_ready(kind, venv=venv):  # another first run did it while this one waited
         return
     started = time.monotonic()

@@ -64,7 +64,6 @@ def take(home: Path) -> None:
             kafka.stop_broker(3, signal.SIGKILL)
             airflow.ended(waving, run_id)
             shoot(airflow, "failed-wave", f"/dags/{waving}/runs/{run_id}")
-            shoot(airflow, "failed-wait", f"/dags/{waving}/runs/{run_id}/tasks/wait")
             kafka.start_broker(3)
             airflow.clear(waving, run_id, task_ids=["wait"], include_downstream=True)
             airflow.ended(waving, run_id)

@@ -100,7 +100,7 @@ def test_help_of_a_job(jobs: Path) -> None:
 
 def test_commands_need_no_spark(jobs: Path) -> None:
     """approve and wave are told by the help, and run by Python alone, in the folder that they were called in."""
-    assert "  wave     Run one step of a wave" in submit(jobs, "--help").stdout
+    assert "  wave     Run a step of a wave" in submit(jobs, "--help").stdout
     assert dry_run(jobs, "wave", "off", "--wave", "1")[1:] == ["-P", "-m", "execution", "wave", "off", "--wave", "1"]
     told = submit(jobs, "wave", "off", "--run-id", "r", "--cluster", "c", "--wave", "1", "--warehouse", "nowhere")
     assert (told.returncode, told.stderr.splitlines()[-1]) == (
