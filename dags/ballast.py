@@ -247,11 +247,6 @@ class CommandOperator(BaseSensorOperator):
         return process.returncode, said
 
 
-def command(task_id: str, *words: str, **kwargs: Any) -> CommandOperator:
-    """A command as a task."""
-    return CommandOperator(task_id=task_id, words=words, **kwargs)
-
-
 def start(task_id: str, dag_id: str, run_id: str, **conf: str) -> TriggerDagRunOperator:
     """Start the run of another DAG, once: where it exists already this one is skipped."""
     once = {"skip_when_already_exists": True, "fail_when_dag_is_paused": True}
@@ -278,7 +273,7 @@ def waves_of(cluster: str) -> str:
 def shown(task_id: str, cluster: str, plan_id: str, **kwargs: Any) -> CommandOperator:
     """How a cluster's plan stands; fails where there is none."""
     where = ("--config", SITE.config, f"--run-id={plan_id}", "--cluster", cluster)
-    return command(task_id, "show", *where, "--json", **kwargs)
+    return CommandOperator(task_id=task_id, words=("show", *where, "--json"), **kwargs)
 
 
 @task.short_circuit
@@ -336,7 +331,8 @@ def approval(cluster: str) -> DAG:
         by = "{{ ti.xcom_pull(task_ids='question')['responded_by_user']['name'] }}"
         manifest = f"{{{{ {pulled}['manifest_sha256'] }}}}"
         where = ("--config", SITE.config, f"--run-id={plan_id}", "--cluster", cluster)
-        yes = command("approve", "approve", *where, f"--by={by}", "--manifest", manifest)
+        words = ("approve", *where, f"--by={by}", "--manifest", manifest)
+        yes = CommandOperator(task_id="approve", words=words)
         waves = {"wave": "1", "waves": f"{{{{ {pulled}['waves'] }}}}", "manifest": manifest}
         first = start("first_wave", waves_of(cluster), f"{plan_id}__wave-001", plan=plan_id, **waves)
         told >> known >> question >> yes >> first
@@ -350,7 +346,8 @@ def wave(cluster: str) -> DAG:
     def step(name: str, *words: str, task_id: str = "", **kwargs: Any) -> CommandOperator:
         plan = (f"--run-id={plan_id}", "--cluster", cluster, "--manifest", "{{ params.manifest }}", "--wave", number)
         tools = ("--kafka-bin", SITE.kafka_bin) if SITE.kafka_bin else ()
-        return command(task_id or name, "wave", name, "--config", SITE.config, *plan, *tools, *words, **kwargs)
+        whole = ("wave", name, "--config", SITE.config, *plan, *tools, *words)
+        return CommandOperator(task_id=task_id or name, words=whole, **kwargs)
 
     once = {"params": NAMES_A_WAVE, "max_active_runs": 1, "doc_md": OF_RED_WAVE, "is_paused_upon_creation": False}
     with DAG(waves_of(cluster), schedule=None, **usual(**once)) as dag:

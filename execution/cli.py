@@ -105,9 +105,7 @@ def _run_options(command: argparse.ArgumentParser) -> None:
 
 def settings_of(options: argparse.Namespace) -> Settings:
     """Defaults, file and options."""
-    content = defaults()
-    if options.config:
-        content = merge(content, read_toml(Path(options.config)))
+    content = merge(defaults(), read_toml(Path(options.config)) if options.config else {})
     over = {"storage": {"warehouse": options.warehouse}} if options.warehouse else {}
     return build(merge(content, over))
 
@@ -144,10 +142,8 @@ def run_step(options: argparse.Namespace, settings: Settings, warehouse: Warehou
     )
     if options.step != "status":
         plan.check_approved()
-    begun = claims.is_of(claims.last_of(warehouse, plan.cluster_id), plan, wave.number)
-    if options.step in ("preflight", "throttle") and not begun:
-        plan.check_age(options.max_plan_age_hours)
-        claims.check_not_overtaken(warehouse, plan)
+    if options.step in ("preflight", "throttle"):
+        _check_begins(warehouse, plan, wave.number, options.max_plan_age_hours)
     client = client_options(properties_of(tools.client_config)) | {"bootstrap_servers": tools.bootstrap_servers}
     earlier = {place: after for one in before for place, after in one.after.items()}
     step = Execution(warehouse, plan, wave, earlier, tools, client, _say)
@@ -162,6 +158,13 @@ def run_step(options: argparse.Namespace, settings: Settings, warehouse: Warehou
         "status": step.status,
     }
     actions[options.step]()
+
+
+def _check_begins(warehouse: Warehouse, plan: Plan, wave: int, most_hours: float) -> None:
+    """Raise where a wave that has not begun yet must not begin any more."""
+    if not claims.is_of(claims.last_of(warehouse, plan.cluster_id), plan, wave):
+        plan.check_age(most_hours)
+        claims.check_not_overtaken(warehouse, plan)
 
 
 def run(options: argparse.Namespace) -> None:

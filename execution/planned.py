@@ -11,8 +11,7 @@ from typing import Any
 from execution.tables import Warehouse
 from optimizer.emit.manifest import FORMAT, NAME
 from optimizer.errors import BallastError, StageError
-
-PLANNED = "planned"
+from schemas.verdicts import PLANNED
 
 
 class Refused(BallastError):

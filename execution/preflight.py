@@ -38,14 +38,18 @@ def notes(wave: Wave, topic_ids: Mapping[str, str | None]) -> list[str]:
     )
 
 
+def undone(wanted: Mapping[Place, tuple[int, ...]], now: Observed) -> list[Place]:
+    """Partitions that are not where they should be; those of topics that are gone are not among them."""
+    return [place for place, after in wanted.items() if now.replicas.get(place, after) != after]
+
+
 def names(places: Iterable[Place]) -> str:
     """Partitions as Kafka names them; the first few of many."""
     return _some([f"{topic}-{partition}" for topic, partition in sorted(places)])
 
 
 def _earlier(earlier: Mapping[Place, tuple[int, ...]], now: Observed) -> Iterator[str]:
-    left = [place for place, after in earlier.items() if now.replicas.get(place, after) != after]
-    if left:
+    if left := undone(earlier, now):
         yield f"the waves before are not done: {len(left)} partitions are not where they should be: {names(left)}"
 
 

@@ -4,9 +4,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from execution.planned import PLANNED, Refused, load
+from execution.planned import Refused, load
 from execution.tables import Warehouse
 from optimizer.errors import StageError
+from schemas.verdicts import PLANNED
 
 Row = Mapping[str, Any]
 

@@ -65,7 +65,7 @@ class Execution:
         except Refused as error:
             problems += error.problems
         try:
-            claims.check_free(claims.last_of(self.warehouse, self.plan.cluster_id), self.plan, self.wave.number)
+            self._check_free()
         except Refused as error:
             problems += error.problems
         now = self._look()
@@ -79,13 +79,13 @@ class Execution:
     def throttle(self) -> None:
         """Hold the cluster and set the wave's throttles."""
         with self._alone():
-            claims.check_free(claims.last_of(self.warehouse, self.plan.cluster_id), self.plan, self.wave.number)
+            self._check_free()
             if problems := self._problems(self._look()):
                 raise Refused(*problems)
             self._check_throttleable()
-            claims.note(self.warehouse, self.plan, self.wave.number, claims.HELD)
+            self._note(claims.HELD)
             self._set_throttles()
-            claims.note(self.warehouse, self.plan, self.wave.number, claims.THROTTLED)
+            self._note(claims.THROTTLED)
             self.say(f"the throttles of {self._name()} are set")
 
     def execute(self) -> None:
@@ -96,7 +96,7 @@ class Execution:
             stands = self.wave.stands(now)
             if not stands[Stand.UNTOUCHED] and not stands[Stand.OTHER]:
                 self._throttled_still()
-                claims.note(self.warehouse, self.plan, self.wave.number, claims.EXECUTED)
+                self._note(claims.EXECUTED)
                 self.say(f"{self._name()} has been started already: {self._told(now)}")
                 return
             self._check_throttleable()
@@ -106,7 +106,7 @@ class Execution:
                 raise Refused(*(f"not set: {one}" for one in missing), f"run the step throttle of {self._name()} first")
             self._start(stands)
             self._throttled_still()
-            claims.note(self.warehouse, self.plan, self.wave.number, claims.EXECUTED)
+            self._note(claims.EXECUTED)
             self.say(f"{self._name()} is started: {len(self.wave.after)} partitions")
 
     def wait(self, *, every_seconds: float, once: bool) -> None:
@@ -153,8 +153,7 @@ class Execution:
             Texts for kafka-leader-election.sh.
         """
         now = self._look()
-        wanted = {**self.earlier, **self.wave.after}
-        undone = [place for place, after in wanted.items() if now.replicas.get(place, after) != after]
+        undone = preflight.undone({**self.earlier, **self.wave.after}, now)
         if self.wave.number != len(self.plan.waves) or undone:
             left = f", and {preflight.names(undone)} are not done" if undone else ""
             raise Refused(f"leaders are elected after the last wave: this is {self._name()}{left}")
@@ -180,17 +179,17 @@ class Execution:
             When something is left: says what. The cluster stays held.
         """
         with self._alone():
-            claims.check_free(claims.last_of(self.warehouse, self.plan.cluster_id), self.plan, self.wave.number)
+            self._check_free()
             if cancel and cancel_wave(self.wave, self.tools, look=self._look, say=self.say):
-                claims.note(self.warehouse, self.plan, self.wave.number, claims.CANCELLED)
+                self._note(claims.CANCELLED)
             if moving := self.wave.stands(self._look())[Stand.IN_FLIGHT]:
                 raise StillMoving(f"{self._name()}: still moving, throttles stay: {preflight.names(moving)}")
             self._take_off(accept_owed=accept_owed)
             if moving := self.wave.stands(self._look())[Stand.IN_FLIGHT]:
                 self._set_throttles()
                 raise StillMoving(f"{self._name()} was started meanwhile; its throttles are set again")
-            if claims.is_of(claims.last_of(self.warehouse, self.plan.cluster_id), self.plan, self.wave.number):
-                claims.note(self.warehouse, self.plan, self.wave.number, claims.RELEASED)
+            if self._is_held():
+                self._note(claims.RELEASED)
             self.say(f"no throttle of {self._name()} is left, the cluster is free")
 
     def verify(self) -> None:
@@ -198,7 +197,7 @@ class Execution:
         stands = self.wave.stands(self._look())
         undone = [place for stand, places in stands.items() if stand is not Stand.DONE for place in places]
         problems = [f"not where they should be: {preflight.names(undone)}"] if undone else []
-        if claims.is_of(claims.last_of(self.warehouse, self.plan.cluster_id), self.plan, self.wave.number):
+        if self._is_held():
             problems.append(f"{self._name()} still holds the cluster, throttles may be set: run its step off")
         if problems:
             raise Refused(*problems)
@@ -210,7 +209,7 @@ class Execution:
         self.say(f"{self._name()}: {self._told(now)}")
         missing = len(self.wave.missing_throttles(now))
         self.say(f"throttles: {len(self.wave.throttles) - missing} of {len(self.wave.throttles)} are set")
-        last = claims.last_of(self.warehouse, self.plan.cluster_id)
+        last = self._last()
         if last is None or last["event"] == claims.RELEASED:
             self.say("nobody holds the cluster")
         else:
@@ -257,8 +256,20 @@ class Execution:
         with locks.exclusive(path, with_children=True):
             yield
 
+    def _last(self) -> claims.Row | None:
+        return claims.last_of(self.warehouse, self.plan.cluster_id)
+
+    def _is_held(self) -> bool:
+        return claims.is_of(self._last(), self.plan, self.wave.number)
+
+    def _check_free(self) -> None:
+        claims.check_free(self._last(), self.plan, self.wave.number)
+
+    def _note(self, event: str) -> None:
+        claims.note(self.warehouse, self.plan, self.wave.number, event)
+
     def _check_held(self) -> None:
-        last = claims.last_of(self.warehouse, self.plan.cluster_id)
+        last = self._last()
         claims.check_free(last, self.plan, self.wave.number)
         if not claims.is_of(last, self.plan, self.wave.number):
             raise Refused(f"{self._name()} does not hold the cluster: run its step throttle first")

@@ -11,11 +11,9 @@ from pyspark.sql.pandas.types import to_arrow_type
 import schemas
 from optimizer import locks, places
 from optimizer.errors import BallastError, StageError
-from schemas.table import Table
+from schemas.table import PROPERTIES, Table
 
 Row = Mapping[str, Any]
-# As the jobs create theirs: what every engine can read.
-_PROPERTIES = {"delta.enableDeletionVectors": "false", "delta.dataSkippingNumIndexedCols": "2"}
 
 
 class Overtaken(BallastError):
@@ -39,12 +37,7 @@ class Warehouse:
     def rows(self, table: str, **equal: str | int) -> list[dict[str, Any]]:
         """The rows of a table as it is now whose columns have these values; none where there is no table."""
         found = self._table(table)
-        if found is None:
-            return []
-        # Arrow's own readers fail on files that deltalake has written anew (a string view is no string to them).
-        wanted = " AND ".join(f"{name} = {_literal(value)}" for name, value in equal.items()) or "true"
-        read = QueryBuilder().register("found", found).execute(f"SELECT * FROM found WHERE {wanted}")
-        return pa.table(read.read_all()).to_pylist()
+        return _selected(found, equal) if found else []
 
     def needed(self, table: str, **equal: str | int) -> list[dict[str, Any]]:
         """``rows`` of a table that a job must have written.
@@ -54,9 +47,10 @@ class Warehouse:
         StageError
             When there is no such table.
         """
-        if self._table(table) is None:
+        found = self._table(table)
+        if found is None:
             raise StageError(f"there is no table {table} in {self.path}: name the warehouse of the job by --warehouse")
-        return self.rows(table, **equal)
+        return _selected(found, equal)
 
     def version(self, table: str) -> int:
         """Version of a table, made now where it is missing."""
@@ -94,12 +88,19 @@ class Warehouse:
             return _create(path, schema, contract.doc)
 
 
+def _selected(found: DeltaTable, equal: Mapping[str, str | int]) -> list[dict[str, Any]]:
+    # Arrow's own readers fail on files that deltalake has written anew (a string view is no string to them).
+    wanted = " AND ".join(f"{name} = {_literal(value)}" for name, value in equal.items()) or "true"
+    read = QueryBuilder().register("found", found).execute(f"SELECT * FROM found WHERE {wanted}")
+    return pa.table(read.read_all()).to_pylist()
+
+
 def _literal(value: str | int) -> str:
     return str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"
 
 
 def _create(path: str, schema: pa.Schema, doc: str) -> DeltaTable:
-    return DeltaTable.create(path, schema=schema, mode="ignore", configuration=_PROPERTIES, description=doc)
+    return DeltaTable.create(path, schema=schema, mode="ignore", configuration=PROPERTIES, description=doc)
 
 
 def _arrow(contract: Table) -> pa.Schema:

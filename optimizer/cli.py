@@ -5,7 +5,7 @@ import os
 import re
 import sys
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -79,7 +79,7 @@ def _knob(text: str) -> dict[str, Any]:
         return {section: {key: value}}
 
 
-def _overrides(options: argparse.Namespace, problems: Problems) -> dict[str, Any]:
+def _overrides(options: argparse.Namespace, file: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
     """What the options say, laid over the file; those that can't be used are added to ``problems``."""
     policy = {
         "drain_brokers": options.drain,
@@ -95,11 +95,11 @@ def _overrides(options: argparse.Namespace, problems: Problems) -> dict[str, Any
     }
     for text in options.set:
         content = merge(content, problems.of(partial(_knob, text)) or {})
-    cluster = problems.of(partial(_one_cluster, options))
+    cluster = problems.of(partial(_one_cluster, options, file))
     return content | ({"clusters": [cluster]} if cluster else {})
 
 
-def _one_cluster(options: argparse.Namespace) -> dict[str, Any] | None:
+def _one_cluster(options: argparse.Namespace, file: Mapping[str, Any]) -> dict[str, Any] | None:
     """The cluster that the options describe, if they do."""
     if options.cluster:
         paths = {"input": options.input, "client_config": options.client_config}
@@ -109,7 +109,7 @@ def _one_cluster(options: argparse.Namespace) -> dict[str, Any] | None:
         if options.kafka_version:
             cluster["kafka_version"] = options.kafka_version
         if not (options.input or options.bootstrap_server):
-            return _known_cluster(options)
+            return _known_cluster(options, file)
         return {"id": options.cluster, **cluster}
     if options.input or options.bootstrap_server or options.client_config or options.kafka_version:
         raise ConfigError(
@@ -119,12 +119,12 @@ def _one_cluster(options: argparse.Namespace) -> dict[str, Any] | None:
     return None
 
 
-def _known_cluster(options: argparse.Namespace) -> dict[str, Any]:
+def _known_cluster(options: argparse.Namespace, file: Mapping[str, Any]) -> dict[str, Any]:
     """The one cluster of the file that is named without a place to read it."""
     remedy = "give --input DIR or --bootstrap-server HOST:PORT beside it"
     if not options.config:
         raise ConfigError(f"--cluster {options.cluster} says not where to read it: {remedy}")
-    clusters = read_toml(Path(options.config)).get("clusters", [])
+    clusters = file.get("clusters", [])
     known = {str(one.get("id")): one for one in clusters if isinstance(one, dict)} if isinstance(clusters, list) else {}
     if options.cluster not in known:
         listed = ", ".join(sorted(known)) or "none"
@@ -152,10 +152,9 @@ def settings_of(options: argparse.Namespace) -> Settings:
         With all that is wrong.
     """
     problems = Problems()
-    content = defaults()
-    if options.config:
-        content = merge(content, read_toml(Path(options.config)))
-    over = _overrides(options, problems)
+    file = read_toml(Path(options.config)) if options.config else {}
+    content = merge(defaults(), file)
+    over = _overrides(options, file, problems)
     settings = problems.of(partial(_built, content, over, options.config))
     if settings and not settings.clusters and not problems.told:
         problems.told.append(

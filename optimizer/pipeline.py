@@ -15,7 +15,8 @@ from optimizer.lineage import check_lineage
 from optimizer.resources import Meter
 from optimizer.stages import Frames, Refusals, Run, Stage
 from optimizer.store import Store
-from optimizer.verdicts import NOTHING_TO_DO, PLANNED, Attempt, Verdict, begin, check_not_approved, without
+from optimizer.verdicts import Attempt, Verdict, begin, check_not_approved, without
+from schemas.verdicts import NOTHING_TO_DO, PLANNED
 from sources.kafka_live import unwrapped
 
 STAGES = (

@@ -21,7 +21,7 @@ from optimizer import locks, places
 from optimizer.delta_errors import again, one_line
 from optimizer.errors import StageError
 from optimizer.fingerprint import fingerprint_of
-from schemas.table import Table, conform, small_frame
+from schemas.table import PROPERTIES, Table, conform, small_frame
 
 # Which stage writes a table: named when the table is missing.
 WRITERS = {
@@ -58,9 +58,6 @@ WRITERS = {
 
 # What ``runs`` calls the row that a run puts there before its first row in any other table.
 BEGIN = "begin"
-# People read these tables with engines that can't follow deletion vectors, and return nulls under column mapping.
-# Reads select by run: statistics of the first two columns (cluster and run) are all that skips a file.
-_PROPERTIES = {"delta.enableDeletionVectors": "false", "delta.dataSkippingNumIndexedCols": "2"}
 _WRITERS_AT_ONCE = 4
 
 
@@ -135,7 +132,7 @@ class Store:
     def _create(self, contract: Table) -> None:
         builder = DeltaTable.createIfNotExists(self.spark).location(self.path(contract.name))
         builder = builder.addColumns(contract.schema).comment(contract.doc)
-        for name, value in _PROPERTIES.items():
+        for name, value in PROPERTIES.items():
             builder = builder.property(name, value)
         for name, expression in contract.checks:
             builder = builder.property(f"delta.constraints.{name}", expression)

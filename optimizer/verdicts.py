@@ -9,8 +9,8 @@ from pyspark.sql import Row
 from optimizer.errors import AlreadyApproved, BallastError
 from optimizer.stages import Refusals, Run
 from optimizer.store import WRITERS, Store
+from schemas.verdicts import STARTED
 
-STARTED, PLANNED, NOTHING_TO_DO = "started", "planned", "nothing_to_do"
 _STAGES = list(dict.fromkeys(WRITERS.values()))
 
 

@@ -8,6 +8,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+# Of every table. People read them with engines that can't follow deletion vectors, and return nulls under column
+# mapping. Reads select by run: statistics of the first two columns (cluster and run) are all that skips a file.
+PROPERTIES = {"delta.enableDeletionVectors": "false", "delta.dataSkippingNumIndexedCols": "2"}
+
 
 @dataclass(frozen=True)
 class Table:

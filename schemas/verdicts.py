@@ -4,6 +4,7 @@ from pyspark.sql import types as T
 
 from schemas.table import Table, column, keyed
 
+STARTED, PLANNED, NOTHING_TO_DO = "started", "planned", "nothing_to_do"
 TEXT, INT = T.StringType(), T.IntegerType()
 
 VERDICTS = Table(

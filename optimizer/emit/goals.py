@@ -155,7 +155,7 @@ def _limits(plan: ClusterPlan) -> Iterator[Goal]:
 
 def origin(plan: ClusterPlan) -> str:
     """When the cluster was read, its release, and from what, in one sentence."""
-    times = [row["captured_at"] for row in plan.sources if row["captured_at"] is not None]
+    times = plan.capture_times
     ends = [f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M}" for at in (min(times), max(times))] if times else []
     when = " to ".join(dict.fromkeys(ends)) + " UTC" if times else "unknown time"
     version = f"Kafka {plan.asked.kafka_version}" if plan.asked.kafka_version else "Kafka version not told"

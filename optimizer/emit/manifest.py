@@ -1,6 +1,5 @@
 """``manifest.json``: what a person approves, and what must not have changed when it is executed."""
 
-import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -26,14 +25,15 @@ def manifest(plan: ClusterPlan, made: Sequence[Document]) -> Document:
     made : sequence of Document
         All other documents of the plan.
     """
+    reached = goals(plan)
     content: dict[str, Any] = {
         "format": FORMAT,
         "cluster_id": plan.cluster_id,
         "run_id": plan.run_id,
         "code_version": plan.code_version,
         "captured_at": _captured_at(plan),
-        "is_reached": all(goal.is_reached for goal in goals(plan)),
-        "goals": [vars(goal) for goal in goals(plan)],
+        "is_reached": all(goal.is_reached for goal in reached),
+        "goals": [vars(goal) for goal in reached],
         "throttle_style": plan.throttle_style,
         "dead_brokers": list(plan.dead_brokers),
         "throttles_found": sorted(_found(plan)),
@@ -47,7 +47,7 @@ def manifest(plan: ClusterPlan, made: Sequence[Document]) -> Document:
 
 def _captured_at(plan: ClusterPlan) -> str | None:
     """When the oldest of the sources was captured: the plan is as old as that."""
-    times = [row["captured_at"] for row in plan.sources if row["captured_at"] is not None]
+    times = plan.capture_times
     return datetime.fromtimestamp(min(times), tz=UTC).isoformat() if times else None
 
 
@@ -61,4 +61,4 @@ def _digests(folder: str, made: Sequence[Document]) -> Iterable[tuple[str, str]]
     for document in sorted(made, key=lambda one: one.path):
         if document.kind in EXECUTED:
             path = document.path.removeprefix(f"{folder}/")
-            yield path, hashlib.sha256(document.content.encode()).hexdigest()
+            yield path, document.sha256

@@ -1,5 +1,6 @@
 """Everything that is known about one cluster's plan, for the documents."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,6 +22,11 @@ class Document:
     kind: str
     wave: int
     content: str
+
+    @cached_property
+    def sha256(self) -> str:
+        """Of its text."""
+        return hashlib.sha256(self.content.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -67,6 +73,11 @@ class ClusterPlan:
     code_version: str = ""
     asked: Asked = field(default_factory=Asked)
     throttles_found: Sequence[Row] = ()
+
+    @property
+    def capture_times(self) -> list[int]:
+        """When its sources were captured, those that tell: seconds of Unix time."""
+        return [row["captured_at"] for row in self.sources if row["captured_at"] is not None]
 
     @property
     def folder(self) -> str:

@@ -87,7 +87,7 @@ def write_documents(group: pd.DataFrame, *, settings: Settings, code_version: st
             "kind": made.kind,
             "wave": made.wave,
             "content": made.content,
-            "sha256": hashlib.sha256(made.content.encode()).hexdigest(),
+            "sha256": made.sha256,
         }
         for made in documents(plan)
     ]

@@ -13,7 +13,7 @@ from pathlib import Path
 from setup.jars import KAFKA
 from setup.paths import HOME
 from tests.airflow.server import Airflow, running
-from tests.airflow.site import of_site
+from tests.airflow.site import SETTINGS, of_site, summarise
 from tests.execution.warehouse import CLUSTER, RUN, loaded
 from tests.kafka import cluster as kafka_cluster
 from tests.kafka.cluster import write_tools
@@ -41,17 +41,13 @@ def take(home: Path) -> None:
     airflow.environ["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS"] = "True"
     with kafka_cluster.running(home / "kafka", RACKS) as kafka:
         config = home / "site.toml"
-        config.write_text(
-            f'[[clusters]]\nid = "{CLUSTER}"\nbootstrap_servers = "{kafka.bootstrap}"\n'
-            f'[storage]\nwarehouse = "{home / "orders"}"\n'
-        )
+        config.write_text(SETTINGS.format(home=home, scene="orders", servers=kafka.bootstrap))
         site = {"clusters": (CLUSTER,), "home": str(HOME), "config": str(config), "kafka_bin": str(tools)}
         quick = {"poll_seconds": 5, "off_minutes": 0.1, "plan_age_hours": 1e9, "wave_hours": 20 / 3600, "retries": 0}
         (airflow.dags / "ballast.py").write_text(of_site("ballast", **site, **quick))
         with running(airflow), labs(kafka, {"4.3": tools}, home) as make:
             lab = make("orders", [{0: ([1, 2], [1, 3])}], megabytes=30)
-            row = {"cluster_id": CLUSTER, "run_id": RUN, "path": f"{CLUSTER}/summary.txt", "sha256": ""}
-            lab.warehouse.append("documents", [{**row, "kind": "summary", "wave": 0, "content": SUMMARY}])
+            summarise(lab.warehouse, SUMMARY)
             asking, waving = f"ballast_approval__{CLUSTER}", f"ballast_wave__{CLUSTER}"
             airflow.until(lambda: waving in airflow.known(), "the DAGs")
             airflow.trigger(asking, RUN, {"plan": RUN})

@@ -1,8 +1,18 @@
-"""A site's own copy of the file of DAGs."""
+"""A site: its copy of the file of DAGs, its settings, and the summary of its plan."""
 
 import re
 
+from execution.tables import Warehouse
 from setup.paths import HOME
+from tests.execution.warehouse import CLUSTER, RUN
+
+SETTINGS = f"""\
+[[clusters]]
+id = "{CLUSTER}"
+bootstrap_servers = "{{servers}}"
+[storage]
+warehouse = "{{home}}/{{scene}}"
+"""
 
 
 def of_site(name: str, **own: object) -> str:
@@ -13,3 +23,9 @@ def of_site(name: str, **own: object) -> str:
     edited, count = re.subn(r"SITE = Site\(\n.*?\n\)\n", written, text, flags=re.S)
     assert count == 1
     return edited
+
+
+def summarise(warehouse: Warehouse, text: str) -> None:
+    """Give the plan a summary, which questions show."""
+    row = {"cluster_id": CLUSTER, "run_id": RUN, "path": f"{CLUSTER}/summary.txt", "sha256": ""}
+    warehouse.append("documents", [{**row, "kind": "summary", "wave": 0, "content": text}])

@@ -19,7 +19,7 @@ from setup.jars import is_ready
 from setup.paths import HOME
 from tests.airflow.producer import producing
 from tests.airflow.server import Airflow, RefusedByAirflow, running
-from tests.airflow.site import of_site
+from tests.airflow.site import SETTINGS, of_site, summarise
 from tests.execution.warehouse import CLUSTER, RUN, loaded, told
 from tests.kafka import cluster as kafka_cluster
 from tests.kafka.cluster import Cluster, write_tools
@@ -45,13 +45,6 @@ SCENES: Mapping[str, Mapping[str, object]] = {
     "nightly": {"clusters": ("shop", "torn", "gone"), "approvers": ("ann",), "retries": 0},
 }
 
-ONE_CLUSTER = """\
-[[clusters]]
-id = "c"
-bootstrap_servers = "{servers}"
-[storage]
-warehouse = "{home}/{scene}"
-"""
 NIGHT = """\
 [[clusters]]
 id = "shop"
@@ -141,7 +134,7 @@ def field(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
     with kafka_cluster.running(home / "kafka", RACKS) as kafka:
         for scene, own in SCENES.items():
             config = home / f"{scene}.toml"
-            text = NIGHT if scene == "nightly" else ONE_CLUSTER
+            text = NIGHT if scene == "nightly" else SETTINGS
             config.write_text(text.format(home=home, scene=scene, servers=kafka.bootstrap))
             usual = {
                 "clusters": own.get("clusters", (CLUSTER,)),
@@ -165,8 +158,7 @@ def scene(field: Field) -> Iterator[MakeScene]:
 
         def made(name: str, waves: Any = ONE, *, megabytes: int = 8, approved: bool = True) -> Scene:
             lab = make(name, waves, megabytes=megabytes, approved=approved)
-            row = {"cluster_id": CLUSTER, "run_id": RUN, "path": f"{CLUSTER}/summary.txt", "sha256": ""}
-            lab.warehouse.append("documents", [{**row, "kind": "summary", "wave": 0, "content": "1 move\n"}])
+            summarise(lab.warehouse, "1 move\n")
             scenes.append(Scene(name, field.airflow, lab))
             return scenes[-1]
 
