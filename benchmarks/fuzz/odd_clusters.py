@@ -33,14 +33,14 @@ class OddCluster:
         return {row["broker_id"]: row for row in self.brokers}
 
 
-def odd_cluster(seed: int) -> OddCluster:
-    """Three to six brokers, two to six partitions."""
+def odd_cluster(seed: int, asked: Settings | None = None) -> OddCluster:
+    """Three to six brokers, two to six partitions; what is asked for is given, or drawn like the rest."""
     draw = random.Random(seed)
     brokers = _brokers(draw)
     partitions = _placed(draw, brokers)
     _limit_disks(draw, brokers, partitions)
     _ask(draw, brokers, partitions)
-    settings = _settings(draw, partitions)
+    settings = asked or _settings(draw)
     _spread(settings.policy, brokers, partitions)
     return OddCluster(tuple(partitions), tuple(brokers), settings)
 
@@ -176,7 +176,7 @@ def _room(brokers: list[Row], row: Row, asked: int) -> int:
     return len((may | stay) & set(allowed))
 
 
-def _settings(draw: random.Random, partitions: list[Row]) -> Settings:
+def _settings(draw: random.Random) -> Settings:
     width = draw.choice((0.05, 0.1, 0.3, 0.6, 1.0))
     policy = Policy(
         disk_band=width,
