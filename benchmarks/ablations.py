@@ -1,6 +1,6 @@
 """What each part of the solver is worth: the same instances with one part changed; ``python -m benchmarks.ablations``.
 
-Without Spark (``benchmarks.in_memory``): seconds are those of the shards alone.
+Without Spark (``benchmarks.planned``): seconds are those of the shards alone.
 """
 
 import argparse
@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.generate import SCENARIOS, SIZES, generate
-from benchmarks.in_memory import Outcome, cluster_of, policy_of, solve
 from benchmarks.odd import ODD, generate_odd
+from benchmarks.planned import Outcome, cluster_of, policy_of, solve
 from benchmarks.run import CLUSTER
 from optimizer.configuration import build, read_toml
 from optimizer.domain import Cluster, Ints

@@ -7,7 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from benchmarks.in_memory import cluster_of, policy_of, solve
+from benchmarks.planned import cluster_of, policy_of, solve
 from optimizer.configuration import build, read_toml
 from optimizer.solve.glop import LOG
 

@@ -4,27 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from benchmarks.fuzz.odd_clusters import CLUSTER, OddCluster, Row
-from benchmarks.in_memory import best_bound, solve_rounds
 from optimizer.domain import Bands, Cluster, Floats, Ints
 from optimizer.emit.files import kafka_documents
 from optimizer.emit.model import ClusterPlan, Document
-from optimizer.frames.cluster import replica_lists, to_cluster
-from optimizer.frames.finish import ClusterFacts, finish_cluster
-from optimizer.frames.order import left_by_order
+from optimizer.frames.cluster import to_brokers
+from optimizer.frames.memory_placement import in_memory
 from optimizer.frames.scheduling import copy_bytes_per_s, schedule_cluster
-from optimizer.settings import MoveLimit, Settings
-from optimizer.solve.bands import DISK, broker_loads, disk_limit, replica_weights
-from optimizer.solve.bound import copies_of
-from optimizer.solve.exact import whole_limits
-from optimizer.solve.limit import changes_of
-from optimizer.solve.limit_choice import keep_within
-from optimizer.solve.limit_findings import Cut
-from optimizer.solve.order_findings import Left
-from optimizer.solve.progress import ClusterState
+from optimizer.settings import ClusterInput, Settings
+from optimizer.solve import driver
 
 
 @dataclass(frozen=True)
@@ -58,32 +48,24 @@ class PlannedOdd:
 
 
 def plan_odd(odd: OddCluster) -> PlannedOdd:
-    """Solve, limit, finish, schedule, write."""
+    """Solve, schedule, write."""
+    settings = replace(odd.settings, clusters=(ClusterInput(id=CLUSTER, input="/unused"),))
     partitions, hosts = pd.DataFrame(odd.partitions), pd.DataFrame(odd.brokers)
-    cluster = to_cluster(partitions, hosts, CLUSTER)
-    solved = solve_rounds(cluster, odd.settings)
-    state = solved.state
-    gone = (solved.replicas >= 0) & ~cluster.brokers.is_live[np.maximum(solved.replicas, 0)]
-    whole = np.where(gone.any(axis=1, keepdims=True), cluster.partitions.replicas, solved.replicas)
-    reached, cut = _within_limits(cluster, state, whole, odd.settings)
-    frame = partitions.assign(current=pd.Series(replica_lists(reached, cluster.brokers.ids)))
-    frame["held_back"] = (np.sort(whole, axis=1) != np.sort(reached, axis=1)).any(axis=1)
-    reached, frame, left = _ordered(cluster, reached, frame, odd.settings)
-    state.loads = _loads(cluster, reached)
-    facts = ClusterFacts(cluster.brokers, state.limits, state.loads_before, state.loads, cut=cut, left=left)
-    records = finish_cluster(frame, facts, odd.settings.policy)
-    changed = _scheduled(partitions, records, hosts, odd.settings)
-    bound, is_exact = _bound(cluster, state, reached)
+    brokers = {CLUSTER: to_brokers(hosts)}
+    solved = driver.solve(in_memory(partitions, brokers), brokers, settings)
+    held, cluster, tables = solved.placement.fleet[CLUSTER], solved.clusters[CLUSTER], solved.tables
+    changed = _scheduled(partitions, tables, hosts, settings)
+    best = max(solved.bounds[CLUSTER], key=lambda row: row.bound_bytes)
     return PlannedOdd(
-        cluster=cluster,
-        replicas=reached,
-        limits=state.limits,
-        scale=state.scale,
-        bound_bytes=bound,
-        is_exact=is_exact,
-        findings=tuple(_rows(records[records["kind"] == "finding"])),
+        cluster=Cluster(CLUSTER, cluster.brokers, held.partitions),
+        replicas=held.current,
+        limits=cluster.bands,
+        scale=cluster.scale,
+        bound_bytes=best.bound_bytes,
+        is_exact=any(row.kind == "exact" for row in solved.bounds[CLUSTER]),
+        findings=tuple(_rows(tables["findings"])),
         plan=tuple(_rows(changed)),
-        documents={made.path: made for made in _documents(changed, hosts, odd.settings)},
+        documents={made.path: made for made in _documents(changed, hosts, settings)},
     )
 
 
@@ -91,74 +73,13 @@ def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
 
 
-def _loads(cluster: Cluster, replicas: Ints) -> Floats:
-    return broker_loads(len(cluster.brokers), replicas, replica_weights(cluster.partitions))
-
-
-def _within_limits(cluster: Cluster, state: ClusterState, whole: Ints, settings: Settings) -> tuple[Ints, Cut | None]:
-    """The plan as its limit or the disks cut it (``frames.limit``)."""
-    brokers, partitions = cluster.brokers, cluster.partitions
-    before, loads, limit = partitions.replicas, _loads(cluster, whole), disk_limit(brokers, settings.policy)
-    allowed = replace(MoveLimit(), moves=settings.policy.max_moves or MoveLimit().moves)
-    copies = copies_of(before, whole)
-    fills = bool((loads[:, DISK] > np.maximum(limit, state.loads_before[:, DISK])).any())
-    moved = int((copies * partitions.size_bytes).sum())
-    headroom = settings.policy.disk_headroom if fills else None
-    cut = Cut(allowed, moved, int(copies.sum()), loads, disk_headroom=headroom)
-    if not cut.names:
-        return whole, None
-    differs = (np.sort(whole, axis=1) != np.sort(before, axis=1)).any(axis=1)
-    rows = np.flatnonzero(differs)
-    changes = changes_of(
-        brokers,
-        partitions.rows(rows),
-        whole[rows],
-        unchanged=partitions.rows(np.flatnonzero(~differs)),
-        limits=state.limits,
-        loads=state.loads_before,
-        scale=state.scale,
-        disk_limit=limit,
-        allowed=allowed,
-    )
-    left = rows[~keep_within(changes)]
-    reached = whole.copy()
-    reached[left] = before[left]
-    return reached, cut
-
-
-def _ordered(
-    cluster: Cluster, reached: Ints, frame: pd.DataFrame, settings: Settings
-) -> tuple[Ints, pd.DataFrame, Left | None]:
-    """The plan without what no order of copies has room for (``frames.order``)."""
-    found = left_by_order(frame, cluster.brokers, settings)
-    if found.empty:
-        return reached, frame, None
-    keys = frozenset(zip(found["topic"], found["partition"], strict=True))
-    is_left = np.array([key in keys for key in zip(frame["topic"], frame["partition"], strict=True)])
-    lists = [old if kept else new for old, new, kept in zip(frame["replicas"], frame["current"], is_left, strict=True)]
-    after = np.where(is_left[:, None], cluster.partitions.replicas, reached)
-    return after, frame.assign(current=lists), Left(keys, settings.policy.disk_headroom, settings.schedule.waves)
-
-
-def _bound(cluster: Cluster, state: ClusterState, reached: Ints) -> tuple[int, bool]:
-    """The best bound, and whether it is called exact (``frames.certificate``)."""
-    copies = copies_of(cluster.partitions.replicas, reached)
-    moved = int((copies * cluster.partitions.size_bytes).sum())
-    bound, least = best_bound(cluster, state, reached), state.search_bytes
-    lower, upper = whole_limits(state.limits)
-    inside = bool(((state.loads >= lower) & (state.loads <= upper)).all())
-    if least is None or not inside or least > moved:
-        return bound, False
-    return max(bound, least), least == moved
-
-
 def _scheduled(
-    partitions: pd.DataFrame, records: pd.DataFrame, hosts: pd.DataFrame, settings: Settings
+    partitions: pd.DataFrame, tables: Mapping[str, pd.DataFrame], hosts: pd.DataFrame, settings: Settings
 ) -> pd.DataFrame:
     """Rows of ``plan`` that change, with their waves (``frames.plan``)."""
     key = ["topic", "partition"]
-    proposed = records[records["kind"] == "proposal"][[*key, "replicas"]]
-    moves = records[records["kind"] == "move"].groupby(key)["reason"].agg(lambda found: ",".join(sorted(set(found))))
+    proposed = tables["proposal"][[*key, "replicas"]]
+    moves = tables["moves"].groupby(key)["reason"].agg(lambda found: ",".join(sorted(set(found))))
     rows = partitions.rename(columns={"replicas": "current_replicas"})
     rows = rows.merge(proposed.rename(columns={"replicas": "proposed_replicas"}), on=key)
     reasons = [moves.get((row.topic, row.partition), "leader") for row in rows.itertuples()]

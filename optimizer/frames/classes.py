@@ -1,13 +1,15 @@
 """Replicas of each broker by class of partitions: what the prices of the whole cluster are made of."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from optimizer.domain import Brokers, Floats
 from optimizer.solve.bands import DISK
 from optimizer.solve.class_prices import RATE_CLASSES, SIZE_CLASSES, Classes, class_of_bins
+from optimizer.solve.solved_cluster import SolvedCluster
 
 KEY = ["cluster_id", "grows", "size_bin", "rate_bin"]
 
@@ -37,17 +39,13 @@ def _sums() -> list[Column]:
     return [F.count("*").alias("n"), F.sum("size_bytes").alias("size"), F.sum("in_bytes_per_s").alias("in")]
 
 
-def classes_of(placement: DataFrame, brokers: dict[str, Brokers], scale: dict[str, Floats]) -> dict[str, Classes]:
+def classes_of(placement: DataFrame, clusters: Mapping[str, SolvedCluster]) -> dict[str, Classes]:
     """Classes of each cluster, in its mean broker loads, of the placement before the plan."""
     binned = _binned(placement)
     bins = (
         binned.groupBy(*KEY).agg(*_sums(), F.sum("growth").alias("growth")).toPandas().sort_values(KEY, kind="stable")
     )
-    bins["class"] = -1
-    for _, rows in bins.groupby(["cluster_id", "grows"], sort=True):
-        count = rows["n"].to_numpy(dtype=np.int64)
-        of_bins = class_of_bins(rows["size_bin"].to_numpy(), rows["rate_bin"].to_numpy(), count)
-        bins.loc[rows.index, "class"] = (1 + rows["grows"]) * SIZE_CLASSES * RATE_CLASSES + of_bins
+    bins = named_bins(bins)
     spark = placement.sparkSession
     names = F.broadcast(spark.createDataFrame(bins[[*KEY, "class"]]))
     hosts = binned.join(names, on=KEY).select(
@@ -55,12 +53,24 @@ def classes_of(placement: DataFrame, brokers: dict[str, Brokers], scale: dict[st
     )
     held = hosts.groupBy("cluster_id", "broker_id", "class").agg(*_sums()).toPandas()
     return {
-        str(c): _classes(held[held["cluster_id"] == c], rows, brokers[str(c)], scale[str(c)])
+        str(c): classes_from(held[held["cluster_id"] == c], rows, clusters[str(c)])
         for c, rows in bins.groupby("cluster_id", sort=True)
     }
 
 
-def _classes(held: pd.DataFrame, bins: pd.DataFrame, brokers: Brokers, scale: Floats) -> Classes:
+def named_bins(bins: pd.DataFrame) -> pd.DataFrame:
+    """Bins with the number of their class, ascending by KEY."""
+    named = bins.assign(**{"class": -1})
+    for _, rows in bins.groupby(["cluster_id", "grows"], sort=True):
+        count = rows["n"].to_numpy(dtype=np.int64)
+        of_bins = class_of_bins(rows["size_bin"].to_numpy(), rows["rate_bin"].to_numpy(), count)
+        named.loc[rows.index, "class"] = (1 + rows["grows"]) * SIZE_CLASSES * RATE_CLASSES + of_bins
+    return named
+
+
+def classes_from(held: pd.DataFrame, bins: pd.DataFrame, cluster: SolvedCluster) -> Classes:
+    """Classes of one cluster from the sums of each broker and class, and of each bin."""
+    brokers, scale = cluster.brokers, cluster.scale
     loads = ["n", "size", "in"]
     total = bins.groupby("class", sort=True)[[*loads, "growth"]].sum()
     at = np.searchsorted(total.index.to_numpy(), held["class"].to_numpy())

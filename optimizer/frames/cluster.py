@@ -82,6 +82,12 @@ def to_partitions(frame: pd.DataFrame, ids: Ints) -> Partitions:
     )
 
 
+def stable_number(topic: pd.Series, partition: pd.Series) -> Ints:
+    """A number per partition that depends on its name alone."""
+    hashed = pd.util.hash_array(topic.to_numpy(dtype=object)) >> np.uint64(33)
+    return hashed.astype(np.int64) + partition.to_numpy(dtype=np.int64)
+
+
 def to_cluster(partitions: pd.DataFrame, brokers: pd.DataFrame, cluster_id: str) -> Cluster:
     """One cluster from its rows of both tables."""
     hosts = to_brokers(brokers)

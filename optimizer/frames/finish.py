@@ -1,8 +1,8 @@
 """The last step of solve, one task a cluster: order lists, choose leaders, name moves and findings."""
 
 import re
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
 
 import numpy as np
 import pandas as pd
@@ -10,22 +10,22 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 import schemas
-from optimizer.domain import Bands, Brokers, Floats, Ints, Partitions
+from optimizer.domain import Brokers, Ints, Partitions
 from optimizer.frames.cluster import column_names, replica_lists, replica_matrix, to_partitions, with_nulls
 from optimizer.frames.factors import TOO_FEW_BROKERS
 from optimizer.frames.only import ONLY_LEAVES
 from optimizer.frames.order import left_by_order
 from optimizer.frames.pins import PIN_LEAVES
-from optimizer.settings import Policy
+from optimizer.settings import Policy, Settings
 from optimizer.solve import explain, limit_findings, proposal
 from optimizer.solve.leader_bounds import leader_bounds
 from optimizer.solve.leader_findings import leader_findings
 from optimizer.solve.leaders import assign_leaders, lead_with
-from optimizer.solve.limit_findings import Cut
-from optimizer.solve.only import Wishes, with_only
+from optimizer.solve.only import with_only
 from optimizer.solve.order_findings import Left, with_left
+from optimizer.solve.solved_cluster import SolvedCluster
 from optimizer.solve.spread_findings import spread_findings
-from optimizer.stages import Frames, Run
+from optimizer.stages import Frames
 
 COLUMNS = (
     "cluster_id string, kind string, topic string, partition int, replicas array<int>, from_broker int, to_broker int, "
@@ -37,23 +37,14 @@ MORE_OR_LESS_IN_SYNC = "ask for more, or lower min.insync.replicas first"
 _REMEDIES = {"in flight": "wait until it is done and plan again", "topic excluded": "take it out of exclude_topics"}
 NAMES = column_names(COLUMNS)
 LEFT = "left"
-
-
-@dataclass(frozen=True)
-class ClusterFacts:
-    """What the driver knows of a solved cluster: brokers, bands, loads before and after (B, D), shards that failed, the
-    patterns that ask for a replication factor, the plan that a limit has cut, the partitions that are left because no
-    order of copies has room for them, and what ``only`` may leave."""
-
-    brokers: Brokers
-    limits: Bands
-    before: Floats
-    after: Floats
-    failures: tuple[proposal.Finding, ...] = ()
-    factor_patterns: tuple[str, ...] = ()
-    cut: Cut | None = None
-    left: Left | None = None
-    wishes: Wishes = field(default_factory=Wishes)
+# Kind of a record by the table that it goes to.
+KINDS = {
+    "proposal": "proposal",
+    "moves": "move",
+    "leaders": "leader",
+    "findings": "finding",
+    "leader_bounds": "leader_bound",
+}
 
 
 def _proposals(partitions: Partitions, final: Ints, ids: Ints) -> Iterable[dict[str, object]]:
@@ -128,9 +119,9 @@ def _unused_patterns(frame: pd.DataFrame, patterns: Iterable[str], rule: str) ->
             yield proposal.Finding(rule, pattern, "both", "no topic matches this pattern", remedy)
 
 
-def finish_cluster(frame: pd.DataFrame, facts: ClusterFacts, policy: Policy) -> pd.DataFrame:
+def finish_cluster(frame: pd.DataFrame, cluster: SolvedCluster, policy: Policy) -> pd.DataFrame:
     """Rows of every output table of one cluster, columns of COLUMNS."""
-    brokers, policy = facts.brokers, replace(policy, only=facts.wishes.only)
+    brokers, policy = cluster.brokers, replace(policy, only=cluster.wishes.only)
     rows = frame.sort_values(["topic", "partition"], kind="stable").reset_index(drop=True)
     partitions = to_partitions(rows, brokers.ids)
     chosen = replica_matrix(rows["current"], brokers.ids, width=partitions.replicas.shape[1])
@@ -148,24 +139,30 @@ def finish_cluster(frame: pd.DataFrame, facts: ClusterFacts, policy: Policy) -> 
         *explain.pin_findings(brokers, partitions, final),
         *spread_findings(brokers, partitions, final),
         *explain.band_findings(
-            brokers, facts.limits, facts.before, facts.after, partitions=partitions, placed=final, policy=policy
+            brokers,
+            cluster.bands,
+            cluster.loads_before,
+            cluster.loads,
+            partitions=partitions,
+            placed=final,
+            policy=policy,
         ),
         *leader_findings(brokers, partitions, leaders),
         *_fixed_findings(rows),
         *_factor_findings(rows),
         *_spare_findings(rows),
-        *_unused_patterns(rows, facts.factor_patterns, "factor_unused"),
+        *_unused_patterns(rows, cluster.factor_patterns, "factor_unused"),
         *_unused_patterns(rows, set(policy.exclude_topics), "exclude_unused"),
-        *facts.failures,
+        *cluster.failures,
     ]
-    findings = with_only(findings, facts.wishes, brokers, partitions, final)
-    if facts.cut:
+    findings = with_only(findings, cluster.wishes, brokers, partitions, final)
+    if cluster.cut:
         held_back = rows["held_back"].to_numpy(dtype=bool)
         findings = limit_findings.with_limit(
-            findings, facts.cut, brokers, facts.limits, facts.after, partitions=partitions, held_back=held_back
+            findings, cluster.cut, brokers, cluster.bands, cluster.loads, partitions=partitions, held_back=held_back
         )
-    if facts.left:
-        findings = with_left(findings, facts.left, partitions)
+    if cluster.left:
+        findings = with_left(findings, cluster.left, partitions)
     records: list[dict[str, object]] = [
         *_proposals(partitions, final, brokers.ids),
         *_moves(brokers, partitions, settled),
@@ -177,27 +174,26 @@ def finish_cluster(frame: pd.DataFrame, facts: ClusterFacts, policy: Policy) -> 
     return with_nulls(result)
 
 
-def finish(placement: DataFrame, facts: dict[str, ClusterFacts], run: Run) -> tuple[Frames, dict[str, Left]]:
+def finish(
+    placement: DataFrame, clusters: Mapping[str, SolvedCluster], settings: Settings, run_id: str
+) -> tuple[Frames, dict[str, Left]]:
     """``proposal``, ``moves``, ``leaders``, ``leader_bounds`` and ``findings`` of the final placement; and partitions
     that no order of copies has room for, of whose clusters there is nothing else."""
-    settings = run.settings
 
     def one(frame: pd.DataFrame) -> pd.DataFrame:
         cluster_id = str(frame["cluster_id"].iloc[0])
-        left = left_by_order(frame, facts[cluster_id].brokers, settings)
+        left = left_by_order(frame, clusters[cluster_id].brokers, settings)
         if left.empty:
-            return finish_cluster(frame, facts[cluster_id], settings.policy)
+            return finish_cluster(frame, clusters[cluster_id], settings.policy)
         return with_nulls(left.assign(kind=LEFT, cluster_id=cluster_id).reindex(columns=[*NAMES]))
 
-    rows = placement.groupBy("cluster_id").applyInPandas(one, COLUMNS).withColumn("run_id", F.lit(run.run_id))
+    rows = placement.groupBy("cluster_id").applyInPandas(one, COLUMNS).withColumn("run_id", F.lit(run_id))
     stored = rows.localCheckpoint()
-    kinds = {"proposal": "proposal", "moves": "move", "leaders": "leader", "findings": "finding"}
-    kinds["leader_bounds"] = "leader_bound"
     left: dict[str, set[tuple[str, int]]] = {}
     for row in stored.where(F.col("kind") == LEFT).collect():
         left.setdefault(row.cluster_id, set()).add((row.topic, row.partition))
     made = {
-        table: schemas.conform(stored.where(F.col("kind") == kind), schemas.ALL[table]) for table, kind in kinds.items()
+        table: schemas.conform(stored.where(F.col("kind") == kind), schemas.ALL[table]) for table, kind in KINDS.items()
     }
     headroom, waves = settings.policy.disk_headroom, settings.schedule.waves
     return made, {cluster_id: Left(frozenset(keys), headroom, waves) for cluster_id, keys in left.items()}

@@ -19,21 +19,20 @@ from optimizer.schedule.order import disk_limits, stuck
 from optimizer.settings import Settings
 from optimizer.solve.order_findings import Left
 from optimizer.solve.proposal import reasons, settle
-from optimizer.stages import Run
 from schemas.table import small_frame
 
 _LEFT = "cluster_id string, topic string, partition int, is_left boolean"
 _KEY = ["cluster_id", "topic", "partition"]
 
 
-def without_left(placement: DataFrame, left: Mapping[str, Left], run: Run) -> DataFrame:
+def without_left(placement: DataFrame, left: Mapping[str, Left]) -> DataFrame:
     """The placement with the old lists of partitions that are left."""
     rows = [
         {"cluster_id": cluster_id, "topic": topic, "partition": number, "is_left": True}
         for cluster_id, of_cluster in left.items()
         for topic, number in sorted(of_cluster.keys)
     ]
-    keys = F.broadcast(small_frame(run.spark, rows, _LEFT))
+    keys = F.broadcast(small_frame(placement.sparkSession, rows, _LEFT))
     joined = placement.join(keys, _KEY, "left")
     return joined.withColumn("current", F.when(F.col("is_left"), F.col("replicas")).otherwise(F.col("current"))).drop(
         "is_left"

@@ -1,14 +1,13 @@
 """Before the rounds of solve: lists get the length asked for and go inside their pins, one task a cluster."""
 
 from collections.abc import Mapping
-from typing import Protocol
 
 import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from optimizer.domain import Bands, Brokers, Floats
 from optimizer.frames.cluster import replica_lists, to_partitions
+from optimizer.solve.solved_cluster import SolvedCluster
 from optimizer.solve.start import start
 
 _KEY = ["cluster_id", "topic", "partition"]
@@ -19,15 +18,7 @@ _TO_START = (
 _STARTED = "cluster_id string, topic string, partition int, started array<int>"
 
 
-class Unsolved(Protocol):
-    """What the start needs of a cluster."""
-
-    brokers: Brokers
-    limits: Bands
-    loads: Floats
-
-
-def started(placement: DataFrame, states: Mapping[str, Unsolved]) -> DataFrame:
+def started(placement: DataFrame, clusters: Mapping[str, SolvedCluster]) -> DataFrame:
     """The placement with ``current`` of the length asked for, inside the pins.
 
     Parameters
@@ -35,12 +26,12 @@ def started(placement: DataFrame, states: Mapping[str, Unsolved]) -> DataFrame:
     placement : DataFrame
         Rows of ``instance`` with ``current``, the same as ``replicas``.
     """
-    facts = {cluster_id: (s.brokers, s.limits, s.loads) for cluster_id, s in states.items()}
+    facts = {cluster_id: (one.brokers, one.bands, one.loads) for cluster_id, one in clusters.items()}
 
     def of_cluster(frame: pd.DataFrame) -> pd.DataFrame:
-        brokers, limits, loads = facts[str(frame["cluster_id"].iloc[0])]
+        brokers, bands, loads = facts[str(frame["cluster_id"].iloc[0])]
         rows = frame.sort_values(["topic", "partition"], kind="stable")
-        placed = start(brokers, to_partitions(rows, brokers.ids), limits, loads)
+        placed = start(brokers, to_partitions(rows, brokers.ids), bands, loads)
         return rows[_KEY].assign(started=pd.Series(replica_lists(placed, brokers.ids), index=rows.index))
 
     moved = placement.where(_TO_START).groupBy("cluster_id").applyInPandas(of_cluster, _STARTED)

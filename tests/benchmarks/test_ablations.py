@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.ablations import VARIANTS, Variant, cell, document, measure
 from benchmarks.generate import build
-from benchmarks.in_memory import Outcome, cluster_of, policy_of
+from benchmarks.planned import Outcome, cluster_of, policy_of
 from benchmarks.workload import Shape
 from optimizer.domain import Cluster
 from optimizer.settings import Policy, Settings

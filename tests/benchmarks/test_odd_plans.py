@@ -5,9 +5,9 @@ import json
 import pytest
 
 from benchmarks.case import read_case
-from benchmarks.in_memory import cluster_of, policy_of, solve
 from benchmarks.judge import judge
 from benchmarks.odd import generate_odd
+from benchmarks.planned import cluster_of, policy_of, solve
 from optimizer.frames.cluster import replica_lists
 from optimizer.kafka.documents import format_reassignment
 from optimizer.settings import Policy, Settings

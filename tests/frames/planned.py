@@ -19,7 +19,7 @@ import schemas
 from optimizer.configuration import build
 from optimizer.frames import baseline, emit, plan, solve
 from optimizer.settings import Settings
-from optimizer.solve import progress
+from optimizer.solve import next_round
 from optimizer.solve.search import Search
 from optimizer.stages import Frames, Run
 from tests.frames.tables import table
@@ -160,12 +160,12 @@ def _main(master: str, folder: Path) -> None:
     spark = builder.getOrCreate()
     deaths = folder / "deaths"
     deaths.mkdir()
-    search = progress.search_for
+    search = next_round.search_for
 
-    def dying(state: progress.ClusterState, settings: Settings, *, is_last: bool) -> Search:
-        return DiesOnce(**vars(search(state, settings, is_last=is_last)), deaths=str(deaths))
+    def dying(*known: Any, **more: Any) -> Search:
+        return DiesOnce(**vars(search(*known, **more)), deaths=str(deaths))
 
-    vars(progress)["search_for"] = dying
+    vars(next_round)["search_for"] = dying
     for name, content in solved_bytes(solved(run_of(spark), cluster(), slices=3)).items():
         (folder / name).write_bytes(content)
     spark.stop()

@@ -6,8 +6,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from optimizer.frames.certificate import gap_percent
 from optimizer.settings import Policy, Schedule, Settings
+from optimizer.solve.certificate import gap_percent
 from optimizer.stages import Run
 from tests.frames.tables import table
 

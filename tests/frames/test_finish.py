@@ -8,9 +8,10 @@ import pytest
 
 from optimizer.domain import Bands
 from optimizer.frames.cluster import to_brokers
-from optimizer.frames.finish import ClusterFacts, finish_cluster
+from optimizer.frames.finish import finish_cluster
 from optimizer.settings import Policy
 from tests.frames.test_solve import rows_of
+from tests.solve.clusters import solved_cluster
 
 
 def found_in(
@@ -19,9 +20,9 @@ def found_in(
     """What is found in a cluster that nothing moves in, and where no band is narrow."""
     brokers = to_brokers(pd.DataFrame(rows["instance_brokers"]))
     loads, free = np.zeros((24, 3)), Bands(("replicas", "disk", "in"), np.zeros((24, 3)), np.full((24, 3), np.inf))
-    facts = ClusterFacts(brokers, free, loads, loads, factor_patterns=factor_patterns)
+    solved = solved_cluster(brokers, free, loads, loads, factor_patterns=factor_patterns)
     partitions = pd.DataFrame(rows["instance"])
-    return finish_cluster(partitions.assign(current=partitions["replicas"]), facts, policy)
+    return finish_cluster(partitions.assign(current=partitions["replicas"]), solved, policy)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from optimizer.configuration import build
-from optimizer.frames import certificate, cluster_bounds
+from optimizer.solve import certificate
 from optimizer.stages import Frames
 from tests.frames import planned
 
@@ -106,8 +106,8 @@ def test_bound_whose_task_fails_is_left_out_with_a_warning(
     def fails(*_: object) -> tuple[float, int | None]:
         raise ArithmeticError("no such price")
 
-    monkeypatch.setattr(cluster_bounds, "best_whole_bound", fails)
-    monkeypatch.setattr(cluster_bounds, "GAP", -1.0)
+    monkeypatch.setattr(certificate, "best_whole_bound", fails)
+    monkeypatch.setattr(certificate, "GAP", -1.0)
     bounds = planned.solved(planned.run_of(spark), planned.cluster())["bounds"].collect()
     assert "whole replicas" not in " ".join(row.detail for row in bounds)
     assert {"forced", "flow", "lagrangian"} <= {row.kind for row in bounds}

@@ -18,9 +18,10 @@ from optimizer.configuration import build
 from optimizer.domain import Bands
 from optimizer.errors import BallastError
 from optimizer.frames import rounds, solve
+from optimizer.frames.spark_placement import SparkPlacement
 from optimizer.settings import Settings
-from optimizer.solve import progress
-from optimizer.solve.progress import ClusterRound
+from optimizer.solve import driver, next_round
+from optimizer.solve.cluster_round import ClusterRound
 from optimizer.solve.search import Search
 from optimizer.stages import Frames, Run
 from tests.frames.tables import table
@@ -112,8 +113,8 @@ def test_every_shard_reports_and_has_a_task_of_its_own(spark: SparkSession) -> N
     """As many status rows as shards in the first round, and as many tasks as shards in the step that solves them."""
     inputs = frames_of(spark, rows_of("a", seed=1))
     start = inputs["instance"].drop("run_id").withColumn("current", inputs["instance"]["replicas"]).localCheckpoint()
-    states = solve._states(start, solve.read_brokers(inputs["instance_brokers"]), SETTINGS)
-    tasks = solve._tasks(states, SETTINGS, 0)
+    brokers = solve.read_brokers(inputs["instance_brokers"])
+    tasks = driver._tasks(driver._clusters(SparkPlacement(start, brokers, "r1"), brokers, SETTINGS), SETTINGS, 0)
     output = rounds.solve_shards(start, tasks)
     assert output.rdd.getNumPartitions() == SHARDS
     rows = output.where("kind = 'status'").collect()
@@ -151,7 +152,7 @@ class OneTaskIsSlow(Search):
 
 def test_a_shard_out_of_time_leaves_the_rest_of_the_plan(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """It says so in its row and in a finding; the others move replicas, and the bounds still lie below the plan."""
-    monkeypatch.setattr(progress, "search_for", lambda *_, is_last: OneTaskIsSlow(is_last=is_last))
+    monkeypatch.setattr(next_round, "search_for", lambda *_, is_last, **__: OneTaskIsSlow(is_last=is_last))
     left = solve.build(frames_of(spark, rows_of("a", seed=1), rows_of("b", seed=2)), run_of(spark))
     rows = [row for row in left["shard_results"].collect() if row.cluster_id == "b"]
     slow = [row for row in rows if row.status == "OUT_OF_TIME"]
@@ -183,7 +184,7 @@ class OneWorkerDies(Search):
 def test_a_shard_whose_worker_is_killed_leaves_the_rest(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """The round goes on without it: its row and a finding say so, the others move replicas; the next round mends it."""
     searches = itertools.chain([OneWorkerDies()], itertools.repeat(Search()))
-    monkeypatch.setattr(progress, "search_for", lambda *_, is_last: next(searches))
+    monkeypatch.setattr(next_round, "search_for", lambda *_, is_last, **__: next(searches))
     left = solve.build(frames_of(spark, rows_of("a", seed=1)), run_of(spark))
     rows = left["shard_results"].collect()
     (killed,) = (row for row in rows if row.status == "FAILED")
@@ -224,7 +225,9 @@ def test_failed_shard_keeps_its_replicas_and_says_so(monkeypatch: pytest.MonkeyP
     frame = pd.DataFrame({"cluster_id": ["a"], "shard": [0]})
     bands = Bands(("replicas", "disk", "in"), np.zeros((4, 3)), np.ones((4, 3)))
     loaded = cast(Any, SimpleNamespace(loads=np.full((4, 3), 3.0), bands=bands, scale=np.full(3, 2.0)))
-    task = ClusterRound(loaded, np.zeros(4, dtype=np.int64), 0, mends=False, search=Search(), gap=0.01)
+    task = ClusterRound(
+        loaded, np.zeros(4, dtype=np.int64), 0, within_racks=False, mends=False, search=Search(), gap=0.01
+    )
     rows = rounds.solve_group(frame, {"a": task})
     assert rows["kind"].tolist() == ["status"]
     assert rows["status"].tolist() == ["FAILED"]

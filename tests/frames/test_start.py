@@ -1,7 +1,5 @@
 """The start of solve with pins and changed replication factors, in Spark."""
 
-from types import SimpleNamespace
-
 import numpy as np
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -11,6 +9,7 @@ from optimizer.domain import Bands
 from optimizer.frames.cluster import to_brokers
 from optimizer.frames.start import started
 from tests.frames.test_solve import frames_of, rows_of
+from tests.solve.clusters import solved_cluster
 
 
 def test_lists_start_inside_their_pins_with_the_length_asked_for(spark: SparkSession) -> None:
@@ -25,9 +24,9 @@ def test_lists_start_inside_their_pins_with_the_length_asked_for(spark: SparkSes
     frames = frames_of(spark, rows)
     brokers = to_brokers(frames["instance_brokers"].toPandas())
     free = Bands(("replicas", "disk", "in"), np.zeros((24, 3)), np.full((24, 3), np.inf))
-    state = SimpleNamespace(brokers=brokers, limits=free, loads=np.zeros((24, 3)))
+    cluster = solved_cluster(brokers, free, np.zeros((24, 3)), np.zeros((24, 3)))
     placement = frames["instance"].withColumn("current", F.col("replicas"))
-    result = started(placement, {"a": state}).collect()
+    result = started(placement, {"a": cluster}).collect()
     assert len(result) == len(rows["instance"])
     assert all(set(row.current) <= set(pin) for row in result if row.topic == "t0")
     assert all(len(set(row.current)) == len(row.current) == row.replication_factor for row in result)

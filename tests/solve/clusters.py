@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,12 +12,14 @@ from optimizer.domain import FIXED, FORCED_ONLY, FREE, Bands, Brokers, Cluster, 
 from optimizer.settings import NO_LIMIT, Policy
 from optimizer.solve import exact
 from optimizer.solve.assemble import ClusterFrame, assemble
-from optimizer.solve.bands import DISK, bands, broker_loads, demand_of, excess, load_scale, replica_weights
+from optimizer.solve.bands import DISK, Demand, bands, broker_loads, demand_of, excess, load_scale, replica_weights
 from optimizer.solve.bound import band_price, flow_bytes, forced_bytes, usable_prices, widen
 from optimizer.solve.pins import group_by_pins, rack_breaks
+from optimizer.solve.progress import Progress
 from optimizer.solve.racks import busiest_share, live_rack_sizes
 from optimizer.solve.search import PLAN_PRICES, Search
 from optimizer.solve.shard_solver import solve_shard
+from optimizer.solve.solved_cluster import SolvedCluster
 from optimizer.solve.start import start
 from optimizer.solve.terms import partition_terms
 from optimizer.solve.whole_bound import whole_bound
@@ -70,6 +73,13 @@ def make_partitions(replicas: list[list[int]], sizes: list[int], rates: list[int
 def make_cluster(brokers: Brokers, partitions: Partitions) -> Cluster:
     """Both together."""
     return Cluster("test", brokers, partitions)
+
+
+def solved_cluster(brokers: Brokers, bands: Bands, before: Floats, after: Floats, **known: Any) -> SolvedCluster:
+    """What is known of a cluster after its rounds, as far as the last step asks."""
+    nothing = Demand(np.zeros(0, dtype=np.int64), np.zeros((0, 3)))
+    usual = {"demand": nothing, "scale": np.ones(3), "is_resized": False, "progress": Progress(np.zeros_like(before))}
+    return SolvedCluster(brokers=brokers, bands=bands, loads_before=before, loads=after, **{**usual, **known})
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from hypothesis import HealthCheck, given, settings
 
 from optimizer.domain import Cluster
 from optimizer.frames.cluster import replica_lists
-from optimizer.frames.finish import ClusterFacts, finish_cluster
+from optimizer.frames.finish import finish_cluster
 from optimizer.settings import Policy
 from optimizer.solve.bands import broker_loads, replica_weights
-from tests.solve.clusters import bounds, plan_one_shard
+from tests.solve.clusters import bounds, plan_one_shard, solved_cluster
 from tests.solve.troubled import audited, partition_rows, troubled_clusters
 
 POLICY = Policy()
@@ -28,5 +28,5 @@ def test_every_plan_passes_the_audit(cluster: Cluster) -> None:
     before, after = (broker_loads(len(brokers), placed, weights) for placed in (partitions.replicas, reached))
     frame = pd.DataFrame(partition_rows(cluster))
     frame["current"] = replica_lists(reached, brokers.ids)
-    records = finish_cluster(frame, ClusterFacts(brokers, planned.limits, before, after), POLICY)
+    records = finish_cluster(frame, solved_cluster(brokers, planned.limits, before, after), POLICY)
     assert audited(cluster, records, max(bounds(cluster, planned, reached))) == []

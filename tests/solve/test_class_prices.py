@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from benchmarks.generate import generate
-from benchmarks.in_memory import cluster_of
+from benchmarks.planned import cluster_of
 from optimizer.domain import Cluster, Floats
 from optimizer.settings import Policy
 from optimizer.solve.bands import DISK, bands, broker_loads, demand_of, load_scale, replica_weights

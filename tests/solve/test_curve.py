@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.generate import generate
-from benchmarks.in_memory import cluster_of, solve
+from benchmarks.planned import cluster_of, solve
 from optimizer.settings import Policy, Settings, Solver
 from optimizer.solve import trials
 from optimizer.solve.assemble import ClusterFrame, assemble

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.generate import generate
-from benchmarks.in_memory import cluster_of
+from benchmarks.planned import cluster_of
 from optimizer.domain import FIXED, Cluster, Ints
 from optimizer.solve.bands import leader_loads
 from optimizer.solve.leader_bounds import LeaderBound, leader_bounds, least_changes

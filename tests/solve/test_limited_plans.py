@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from optimizer.domain import Cluster, Floats, Ints
 from optimizer.frames.cluster import replica_lists
-from optimizer.frames.finish import ClusterFacts, finish_cluster
+from optimizer.frames.finish import finish_cluster
 from optimizer.settings import MoveLimit, Policy
 from optimizer.solve.bands import DISK, broker_loads, disk_limit, replica_weights
 from optimizer.solve.bound import copies_of
 from optimizer.solve.limit import changes_of
 from optimizer.solve.limit_choice import keep_within
 from optimizer.solve.limit_findings import DISK_REMEDY, LIMITED, REMEDY, Cut
-from tests.solve.clusters import Planned, bounds, make_cluster, plan_one_shard
+from tests.solve.clusters import Planned, bounds, make_cluster, plan_one_shard, solved_cluster
 from tests.solve.troubled import audited, partition_rows, troubled_clusters
 
 POLICY = Policy()
@@ -55,8 +55,8 @@ def finished(cluster: Cluster, planned: Planned, whole: Ints, reached: Ints, lim
     frame["current"] = replica_lists(reached, cluster.brokers.ids)
     frame["held_back"] = (whole != reached).any(axis=1)
     before, after = loads_of(cluster, cluster.partitions.replicas), loads_of(cluster, reached)
-    facts = ClusterFacts(cluster.brokers, planned.limits, before, after, cut=limit)
-    return finish_cluster(frame, facts, POLICY)
+    solved = solved_cluster(cluster.brokers, planned.limits, before, after, cut=limit)
+    return finish_cluster(frame, solved, POLICY)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])

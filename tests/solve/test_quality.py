@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.generate import generate
-from benchmarks.in_memory import cluster_of, solve
+from benchmarks.planned import cluster_of, solve
 from optimizer.configuration import build, read_toml
 from optimizer.settings import Policy
 from optimizer.solve.assemble import ClusterFrame

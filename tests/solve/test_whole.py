@@ -11,7 +11,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from benchmarks.generate import generate
-from benchmarks.in_memory import cluster_of, solve
+from benchmarks.planned import cluster_of, solve
 from optimizer.configuration import build, read_toml
 from optimizer.domain import FIXED, FREE, Bands, Cluster
 from optimizer.settings import Policy

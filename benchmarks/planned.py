@@ -1,0 +1,130 @@
+"""An instance planned without Spark, for measurements of the solver alone and for tests of plans in several shards."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pandas as pd
+
+from benchmarks.run import BAND_NAMES
+from optimizer.domain import MOBILITY, Cluster, Ints
+from optimizer.frames.cluster import replica_lists, to_cluster
+from optimizer.frames.memory_placement import in_memory
+from optimizer.settings import NO_LIMIT, Policy, Settings
+from optimizer.solve.certificate import bound_rows
+from optimizer.solve.driver import solve_rounds
+from optimizer.solve.search import CurvePoint
+
+MB, KB = 1 << 20, 1 << 10
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A plan and what it took.
+
+    Parameters
+    ----------
+    replicas : (P, W) int64
+        Broker indices after the plan, slot by slot against those before.
+    moved_bytes, bound_bytes : int
+        The bound is the best one.
+    violation : float
+        Load outside the bands, in mean broker loads.
+    cpu_seconds : float
+        Of the shards alone.
+    curve : tuple of CurvePoint
+        Moves against bytes, ``cost`` in bytes.
+    """
+
+    replicas: Ints
+    moved_bytes: int
+    bound_bytes: int
+    moves: int
+    violation: float
+    rounds: int
+    shards: int
+    cpu_seconds: float
+    curve: tuple[CurvePoint, ...]
+
+
+def cluster_of(instance: Mapping[str, Any], name: str) -> Cluster:
+    """The cluster of an instance (``benchmarks.generate``)."""
+    leaving = set(instance.get("decommission") or [])
+    brokers = [
+        {
+            "broker_id": b["id"],
+            "rack": b["rack"],
+            "state": "draining" if b["id"] in leaving else "alive",
+            "accepts_replicas": b["id"] not in leaving,
+            "accepts_leadership": b["id"] not in leaving,
+            "must_empty": b["id"] in leaving,
+            "disk_capacity_bytes": int(b["disk_capacity_mb"] * MB) if "disk_capacity_mb" in b else None,
+            "in_capacity_bytes_per_s": int(b["nw_in_capacity"] * KB) if "nw_in_capacity" in b else None,
+            "out_capacity_bytes_per_s": int(b["nw_out_capacity"] * KB) if "nw_out_capacity" in b else None,
+            "pinned_topics": [],
+        }
+        for b in instance["brokers"]
+    ]
+    partitions = [
+        {
+            "topic": p["topic"],
+            "partition": p["partition"],
+            "replicas": p["replicas"],
+            "leader": p["leader"],
+            "replication_factor": len(p["replicas"]),
+            "size_bytes": int(p["size_mb"] * MB),
+            "in_bytes_per_s": int(p["nw_in_kbps"] * KB),
+            "out_bytes_per_s": int(p["nw_out_kbps"] * KB),
+            "mobility": "free",
+            "topic_most_replicas": None,
+            "topic_most_leaders": None,
+        }
+        for p in instance["partitions"]
+    ]
+    return to_cluster(pd.DataFrame(partitions), pd.DataFrame(brokers), name)
+
+
+def policy_of(instance: Mapping[str, Any], policy: Policy) -> Policy:
+    """The policy with the widths of bands that an instance asks for."""
+    asked = (instance.get("meta") or {}).get("bands") or {}
+    widths: dict[str, Any] = {BAND_NAMES[name]: float(width) for name, width in asked.items() if name in BAND_NAMES}
+    return replace(policy, **widths)
+
+
+def rows_of(cluster: Cluster) -> pd.DataFrame:
+    """Rows of ``instance`` for the partitions of a cluster, with nothing said against any of them."""
+    partitions, ids = cluster.partitions, cluster.brokers.ids
+    most = ("topic_most_replicas", "topic_most_leaders")
+    asked = {name: [None if n >= NO_LIMIT else int(n) for n in getattr(partitions, name)] for name in most}
+    numbers = ("partition", "replication_factor", "size_bytes", "in_bytes_per_s", "out_bytes_per_s")
+    lists = replica_lists(partitions.replicas, ids)
+    rows = {
+        "topic": partitions.topic,
+        **{name: getattr(partitions, name) for name in numbers},
+        "replicas": lists,
+        "isr": [sorted(one) for one in lists],
+        "leader": [None if b < 0 else int(ids[b]) for b in partitions.leader],
+        "mobility": [MOBILITY[n] for n in partitions.mobility],
+        **asked,
+    }
+    frame = pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in rows.items()})
+    nothing = dict.fromkeys(("fixed_reason", "factor_refused", "min_insync_replicas", "pinned_brokers"))
+    return frame.assign(cluster_id=cluster.cluster_id, **nothing)
+
+
+def solve(cluster: Cluster, settings: Settings) -> Outcome:
+    """Plan a cluster in rounds of shards, and prove its bounds."""
+    hosts = {cluster.cluster_id: cluster.brokers}
+    placement, clusters, shards = solve_rounds(in_memory(rows_of(cluster), hosts), hosts, settings)
+    progress, copies = clusters[cluster.cluster_id].progress, placement.copies([cluster.cluster_id])[cluster.cluster_id]
+    return Outcome(
+        replicas=placement.fleet[cluster.cluster_id].current,
+        moved_bytes=copies.moved_bytes,
+        bound_bytes=max(row.bound_bytes for row in bound_rows(placement, clusters)[cluster.cluster_id]),
+        moves=copies.moves,
+        violation=progress.violation,
+        rounds=1 + max(one.round for one in shards),
+        shards=len(shards),
+        cpu_seconds=sum(one.status.cpu_seconds for one in shards),
+        curve=progress.curve,
+    )

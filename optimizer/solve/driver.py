@@ -1,0 +1,221 @@
+"""The algorithm from a fleet as it is to plans with their proof: rounds of disjoint shards until every band holds and
+nothing is left to mend, then limits, then leaders, then the bounds.
+
+Brokers and their loads (a row per broker) are small and are held here; partitions are in the placement.
+"""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic
+
+import numpy as np
+
+from optimizer.domain import Brokers
+from optimizer.settings import MoveLimit, Policy, Settings
+from optimizer.solve.bands import DISK, bands_for, disk_limit, load_scale
+from optimizer.solve.certificate import BoundRow, bound_rows
+from optimizer.solve.cluster_round import ClusterRound
+from optimizer.solve.limit_findings import Cut
+from optimizer.solve.next_round import next_round
+from optimizer.solve.only import wishes_of
+from optimizer.solve.placement import P, Totals
+from optimizer.solve.progress import Progress, after
+from optimizer.solve.proposal import Finding
+from optimizer.solve.shard_solver import FAILED, NOT_SOLVED, OUT_OF_TIME
+from optimizer.solve.shard_status import ShardStatus
+from optimizer.solve.solved_cluster import SolvedCluster
+
+Clusters = Mapping[str, SolvedCluster]
+TROUBLES = {
+    FAILED: (
+        "shard_failed",
+        "failed",
+        "if its process was ended, lower solver.shard_brokers; else report it with the run's tables",
+    ),
+    OUT_OF_TIME: ("shard_out_of_time", "was out of time", "raise solver.lp_seconds, or lower solver.shard_brokers"),
+}
+
+
+@dataclass(frozen=True)
+class ShardResult:
+    """One shard of a round: its number in its cluster, and what became of it."""
+
+    round: int
+    shard_id: int
+    status: ShardStatus
+
+
+@dataclass(frozen=True)
+class Solved(Generic[P]):
+    """Plans of all clusters.
+
+    Parameters
+    ----------
+    tables : by name
+        What the placement's last step made.
+    bounds : by cluster
+    """
+
+    placement: P
+    clusters: Clusters
+    shards: Sequence[ShardResult]
+    tables: Mapping[str, Any]
+    bounds: Mapping[str, Sequence[BoundRow]]
+
+
+def solve(placement: P, brokers: Mapping[str, Brokers], settings: Settings) -> Solved[P]:
+    """Plan every cluster."""
+    placement, clusters, shards = solve_rounds(placement, brokers, settings)
+    placement, clusters = _acceptable(placement, clusters)
+    placement, clusters = _within_limits(placement, clusters, settings)
+    tables, left = placement.finished(clusters, settings)
+    if left:
+        placement = placement.without(left)
+        clusters = {c: replace(one, left=left.get(c)) for c, one in clusters.items()}
+        clusters = _with_loads(placement, clusters)
+        tables, _ = placement.finished(clusters, settings)
+    return Solved(placement, clusters, shards, tables, bound_rows(placement, clusters))
+
+
+def solve_rounds(
+    placement: P, brokers: Mapping[str, Brokers], settings: Settings
+) -> tuple[P, Clusters, Sequence[ShardResult]]:
+    """The rounds alone: the placement after them, and what became of every shard."""
+    clusters: Clusters = _clusters(placement, brokers, settings)
+    if any(one.brokers.pins or one.is_resized for one in clusters.values()):
+        placement = placement.started(clusters)
+        clusters = _with_loads(placement, clusters)
+    results: list[ShardResult] = []
+    for number in itertools.count():
+        tasks = _tasks(clusters, settings, number)
+        if not tasks:
+            break
+        clusters = _with_copies(placement, clusters, tasks)
+        placement, statuses = placement.after_round(tasks)
+        results.extend(ShardResult(number, one.shard - tasks[one.cluster_id].first, one) for one in statuses)
+        if any(one.moves for one in statuses):
+            clusters = _with_loads(placement, clusters)
+        clusters = {c: _after(one, c, statuses, tasks) for c, one in clusters.items()}
+    return placement, _with_failures(clusters, results), results
+
+
+def _clusters(placement: P, brokers: Mapping[str, Brokers], settings: Settings) -> Clusters:
+    """All that is known before the first round."""
+    loads, factors = placement.loads(), settings.replication_factors()
+
+    def of(cluster_id: str, totals: Totals) -> SolvedCluster:
+        hosts, now = brokers[cluster_id], loads[cluster_id]
+        return SolvedCluster(
+            brokers=hosts,
+            demand=totals.demand,
+            bands=bands_for(hosts, totals.demand, now, settings.policy),
+            scale=load_scale(hosts, totals.demand),
+            loads_before=now,
+            loads=now,
+            is_resized=totals.is_resized,
+            progress=Progress(np.zeros_like(now)),
+            factor_patterns=tuple(asked.topics for asked in factors.get(cluster_id, ())),
+            wishes=wishes_of(settings, cluster_id),
+        )
+
+    return {cluster_id: of(cluster_id, totals) for cluster_id, totals in placement.totals().items()}
+
+
+def _with_loads(placement: P, clusters: Clusters) -> Clusters:
+    loads = placement.loads()
+    return {c: replace(one, loads=loads[c]) for c, one in clusters.items()}
+
+
+def _tasks(clusters: Clusters, settings: Settings, number: int) -> dict[str, ClusterRound]:
+    """Shards of the open clusters, numbered over the fleet."""
+    tasks: dict[str, ClusterRound] = {}
+    first = 0
+    for cluster_id, one in clusters.items():
+        if one.progress.open:
+            tasks[cluster_id] = next_round(one, settings, cluster_id, number, first)
+            first = int(tasks[cluster_id].shard.max()) + 1
+    return tasks
+
+
+def _with_copies(placement: P, clusters: Clusters, tasks: Mapping[str, ClusterRound]) -> Clusters:
+    """The copies that clusters have made before they are balanced: by the rounds that mend, and by longer lists."""
+    first = [c for c, task in tasks.items() if not (task.mends or clusters[c].progress.balanced)]
+    if not any(tasks[c].round or clusters[c].is_resized for c in first):
+        return clusters
+    copies = placement.copies(first)
+    noted = {
+        c: replace(clusters[c].progress, copied_moves=made.moves, copied_bytes=made.moved_bytes)
+        for c, made in copies.items()
+    }
+    return {c: replace(one, progress=noted.get(c, one.progress)) for c, one in clusters.items()}
+
+
+def _after(
+    cluster: SolvedCluster, cluster_id: str, statuses: Sequence[ShardStatus], tasks: Mapping[str, ClusterRound]
+) -> SolvedCluster:
+    """A cluster after a round; those that took no part stay as they are."""
+    if cluster_id not in tasks:
+        return cluster
+    mine = [one for one in statuses if one.cluster_id == cluster_id]
+    return replace(cluster, progress=after(cluster.progress, mine, tasks[cluster_id], cluster.loads))
+
+
+def _with_failures(clusters: Clusters, results: Sequence[ShardResult]) -> Clusters:
+    """Shards that failed or were out of time, as findings of their clusters."""
+    last = {one.status.cluster_id: one.round for one in results}
+    found: dict[str, list[Finding]] = {}
+    for one in results:
+        status = one.status
+        if status.status in NOT_SOLVED:
+            rule, what, remedy = TROUBLES[status.status]
+            left = "where they are" if one.round == last[status.cluster_id] else "to the next round"
+            detail = f"a shard of {status.brokers} brokers {what} and left its replicas {left}: {status.message}"
+            finding = Finding(rule, f"shard {one.shard_id} of round {one.round}", "after", detail, remedy)
+            found.setdefault(status.cluster_id, []).append(finding)
+    return {c: replace(one, failures=tuple(found.get(c, ()))) for c, one in clusters.items()}
+
+
+def _acceptable(placement: P, clusters: Clusters) -> tuple[P, Clusters]:
+    """Partitions that still name a broker which is not live have their old list: Kafka would refuse a new one."""
+    gone = {c: one.brokers.ids[~one.brokers.is_live].tolist() for c, one in clusters.items()}
+    gone = {c: ids for c, ids in gone.items() if ids}
+    if not gone:
+        return placement, clusters
+    placement = placement.given_back(gone)
+    return placement, _with_loads(placement, clusters)
+
+
+def _within_limits(placement: P, clusters: Clusters, settings: Settings) -> tuple[P, Clusters]:
+    """Plans that copy more than they may, or fill a disk, are cut."""
+    cuts = _cuts(placement, clusters, settings)
+    if not cuts:
+        return placement, clusters
+    clusters = {c: replace(one, cut=cuts.get(c)) for c, one in clusters.items()}
+    placement = placement.cut({c: clusters[c] for c in cuts}, settings)
+    return placement, _with_loads(placement, clusters)
+
+
+def _cuts(placement: P, clusters: Clusters, settings: Settings) -> dict[str, Cut]:
+    """The clusters whose plans copy more than they may, or fill a disk."""
+    limits = {c: limit for c, limit in settings.move_limits().items() if c in clusters}
+    filled = {c for c in limits if _fills(clusters[c], settings.policy)}
+    asked = sorted(filled | {c for c, limit in limits.items() if limit != MoveLimit()})
+    headroom = settings.policy.disk_headroom
+    cuts = {
+        c: Cut(
+            limits[c],
+            made.moved_bytes,
+            made.moves,
+            clusters[c].loads,
+            disk_headroom=headroom if c in filled else None,
+        )
+        for c, made in (placement.copies(asked) if asked else {}).items()
+    }
+    return {c: cut for c, cut in cuts.items() if cut.names}
+
+
+def _fills(cluster: SolvedCluster, policy: Policy) -> bool:
+    """Whether a plan fills a disk over its limit, or one that was over it further."""
+    may = np.maximum(disk_limit(cluster.brokers, policy), cluster.loads_before[:, DISK])
+    return bool((cluster.loads[:, DISK] > may).any())

@@ -1,0 +1,95 @@
+"""What the algorithm asks of whatever holds the partitions of a fleet: Spark, or this process."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, Self, TypeVar
+
+from optimizer.domain import Floats, Ints, Partitions
+from optimizer.settings import Settings
+from optimizer.solve.bands import Demand
+from optimizer.solve.class_prices import Classes
+from optimizer.solve.cluster_round import ClusterRound
+from optimizer.solve.order_findings import Left
+from optimizer.solve.shard_status import ShardStatus
+from optimizer.solve.solved_cluster import SolvedCluster
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What a cluster's partitions ask for together, and whether a list is to change its length."""
+
+    demand: Demand
+    is_resized: bool
+
+
+@dataclass(frozen=True)
+class Copies:
+    """What a placement copies."""
+
+    moves: int
+    moved_bytes: int
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Sums over the partitions of a cluster, in bytes: what the plan moves, what any plan must, and the terms of the
+    bound at each of some prices, each partition's rounded down."""
+
+    moved_bytes: int
+    forced_bytes: int
+    lagrangian_bytes: tuple[int, ...]
+
+
+# From a cluster's id, its partitions and their replicas after the plan, (P, W).
+OfCluster = Callable[[str, Partitions, Ints], Sequence[float]]
+
+
+class Placement(Protocol):
+    """Where the replicas of a fleet are now, beside where they were. Never changed: what moves replicas returns
+    another one."""
+
+    def totals(self) -> Mapping[str, Totals]:
+        """Of each cluster, before the plan."""
+
+    def loads(self) -> Mapping[str, Floats]:
+        """Replicas, disk and bytes in of each broker now, (B, 3), absolute."""
+
+    def copies(self, cluster_ids: Collection[str]) -> Mapping[str, Copies]:
+        """What brings these clusters from before to now."""
+
+    def started(self, clusters: Mapping[str, SolvedCluster]) -> Self:
+        """Lists have the length asked for, and are inside their pins."""
+
+    def after_round(self, tasks: Mapping[str, ClusterRound]) -> tuple[Self, Sequence[ShardStatus]]:
+        """After all shards of a round; statuses by number of the shard."""
+
+    def given_back(self, broker_ids: Mapping[str, Sequence[int]]) -> Self:
+        """Partitions whose lists name one of these brokers have their old lists."""
+
+    def cut(self, clusters: Mapping[str, SolvedCluster], settings: Settings) -> Self:
+        """Partitions that the limits of these clusters leave for a later run have their old lists."""
+
+    def without(self, left: Mapping[str, Left]) -> Self:
+        """These partitions have their old lists."""
+
+    def classes(self, clusters: Mapping[str, SolvedCluster]) -> Mapping[str, Classes]:
+        """Replicas of each broker by class of partitions, in mean broker loads, before the plan."""
+
+    def terms(
+        self, clusters: Mapping[str, SolvedCluster], prices: Mapping[str, Sequence[Floats]]
+    ) -> Mapping[str, Terms]:
+        """Of the clusters that have prices: bytes per absolute unit of load, (B, D) each."""
+
+    def each_cluster(
+        self, clusters: Mapping[str, SolvedCluster], cluster_ids: Collection[str], found_by: OfCluster
+    ) -> Mapping[str, Sequence[float]]:
+        """What a function finds of whole clusters; one that fails is left out, with a warning."""
+
+    def finished(
+        self, clusters: Mapping[str, SolvedCluster], settings: Settings
+    ) -> tuple[Mapping[str, Any], Mapping[str, Left]]:
+        """Tables of leaders, moves and findings, of this placement's kind; and partitions that no order of copies has
+        room for, of whose clusters there is nothing else."""
+
+
+P = TypeVar("P", bound=Placement)

@@ -1,0 +1,54 @@
+"""What all steps of solve know of one cluster."""
+
+from dataclasses import dataclass, field
+
+from optimizer.domain import Bands, Brokers, Floats
+from optimizer.solve.bands import Demand
+from optimizer.solve.limit_findings import Cut
+from optimizer.solve.only import Wishes
+from optimizer.solve.order_findings import Left
+from optimizer.solve.progress import Progress
+from optimizer.solve.proposal import Finding
+
+
+@dataclass(frozen=True)
+class SolvedCluster:
+    """One cluster while it is solved and after: everything but its partitions.
+
+    Parameters
+    ----------
+    demand : Demand
+    bands : Bands
+    scale : (D,) float64
+        Mean broker load, absolute.
+    loads_before, loads : (B, D) float64
+        Absolute loads before the plan and now.
+    is_resized : bool
+        A list changes its length.
+    progress : Progress
+        Of the rounds.
+    failures : tuple of Finding
+        Shards that failed, or were out of time.
+    factor_patterns : tuple of str
+        Patterns that ask for a replication factor.
+    wishes : Wishes
+        What ``only`` may leave.
+    cut : Cut, optional
+        The plan that a limit has cut.
+    left : Left, optional
+        Partitions that are left because no order of copies has room for them.
+    """
+
+    brokers: Brokers
+    demand: Demand
+    bands: Bands
+    scale: Floats
+    loads_before: Floats
+    loads: Floats
+    is_resized: bool
+    progress: Progress
+    failures: tuple[Finding, ...] = ()
+    factor_patterns: tuple[str, ...] = ()
+    wishes: Wishes = field(default_factory=Wishes)
+    cut: Cut | None = None
+    left: Left | None = None
