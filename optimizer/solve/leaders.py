@@ -125,7 +125,8 @@ def leader_choices(
 
 
 def _crowds(partitions: Partitions, row: Ints, host: Ints) -> tuple[Ints, Ints]:
-    """Of each arc the number of its topic and broker, -1 where the topic has no most, (A,); the most of each, (C,)."""
+    """Of each arc the number of its topic and broker, -1 where the topic has no most, (A,); the most of each, (C,)
+    (formula 22 of docs/solver.md)."""
     crowd = np.full(len(row), -1, dtype=np.int64)
     asked = np.flatnonzero(partitions.topic_most_leaders[row] < NO_LIMIT)
     topic = np.unique(partitions.topic[row[asked]], return_inverse=True)[1]
