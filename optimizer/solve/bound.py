@@ -13,9 +13,9 @@ lagrangian
     for *any* prices; separable by partition, so one pass over the partitions certifies it (``terms``). The prices come
     from the shards' relaxations. The bands of one broker may be kept whole instead of priced (``whole_bound``).
 
-Where a plan leaves a partition as no rule allows - a replica on a broker to empty or outside its pin, a broken rack -
-because nothing better exists, its term is taken at the plan's own placement if that is smaller: a smaller term is a
-bound too.
+If the plan itself breaks a rule for a partition, because nothing better exists (a replica on a broker to empty or
+outside its pin, a broken rack), its term is the smaller of the least that keeps the rules and the plan's own cost. A
+smaller term keeps the bound valid.
 
 A plan may leave brokers outside their bands where no plan can do better; the bands are then widened to what the plan
 reached, and the bound reads: no plan that is at least as balanced, broker by broker, moves fewer bytes.

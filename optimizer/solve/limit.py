@@ -234,7 +234,7 @@ def _leave_overfull(changes: Changes, kept: Bools, level: int) -> None:
         at = np.flatnonzero(added & over & kept[changes.change])
         if not len(at):
             return
-        # One of each broker that is over, so that as many passes do as a broker has too many.
+        # Drop one change of each overfull broker in a pass.
         at = at[np.lexsort((changes.change[at], -size[at], changes.broker[at]))]
         first = np.r_[True, np.diff(changes.broker[at]) > 0]
         kept[changes.change[at[first]]] = False
