@@ -92,8 +92,8 @@ class Store:
         Folder or URI; a table lies at ``<warehouse>/<table>``.
     spark : SparkSession
     keeps_rows : bool
-        Whether rows that were written stay in memory until ``release``, for reads of just that version: opening a small
-        table costs more than all that is done with its rows. Only where no executor can be lost, and the rows with it.
+        Keep written rows in memory until ``release``, for later reads of the same version in this process: opening a
+        small table costs more than processing it. Only on a local master: a lost executor would lose them.
     """
 
     def __init__(self, warehouse: str, spark: SparkSession, *, keeps_rows: bool = False) -> None:

@@ -109,9 +109,9 @@ def _unread(quarantine: DataFrame) -> dict[str, list[str]]:
 
 
 def _examples(quarantine: DataFrame) -> dict[tuple[str, str], list[str]]:
-    """The first rows of each rule; rows of the rules that figures count, under the figures' names.
+    """The first examples of each rule; of the rules that figures count, also under the figures' names.
 
-    Errors of all rules, but for those of ``_unread``, stand for the share set aside.
+    Errors of any rule, except those of ``_unread``, are also examples of the share set aside.
     """
     figure = F.create_map(*(F.lit(text) for pair in FIGURES_OF_RULES.items() for text in pair))
     counted = quarantine.where(F.col("rule").isin(*FIGURES_OF_RULES)).withColumn("rule", figure[F.col("rule")])

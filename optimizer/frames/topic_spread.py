@@ -42,7 +42,8 @@ def with_topic_most(partitions: DataFrame, brokers: DataFrame, settings: Setting
 
 
 def _most(wanted: float, fair: Column) -> Column:
-    """So many times a fair share, rounded up; null where nothing is asked, or nobody is there to share."""
+    """So many times a fair share, rounded up (formulas 9 and 22 of docs/solver.md); null where nothing is asked, or
+    nobody is there to share."""
     return F.ceil(F.round(F.lit(wanted or None).cast("double") * fair, DIGITS)).cast("int")
 
 

@@ -122,7 +122,7 @@ def demand_of(partitions: Partitions) -> Demand:
 
 
 def reachable_means(brokers: Brokers, demand: Demand, loads: Floats) -> Floats:
-    """Per broker and resource the load to aim for, (B, D), in absolute units; 0 for brokers outside the balance."""
+    """Load to aim for, absolute, (B, D) (formula 11 of docs/solver.md); 0 for brokers outside the balance."""
     live = brokers.accepts_replicas
     strength = broker_weights(brokers, live)
     sizes = live_rack_sizes(brokers)
@@ -143,7 +143,7 @@ def reachable_means(brokers: Brokers, demand: Demand, loads: Floats) -> Floats:
 
 
 def bands_for(brokers: Brokers, demand: Demand, loads: Floats, policy: Policy) -> Bands:
-    """Bands of the placement resources (replicas, disk, in); hard disk capacity with headroom cuts the upper limit.
+    """Bands of the placement resources (formula 12 of docs/solver.md); the disk less headroom cuts the upper end.
 
     Brokers that must empty have the band [0, 0]; brokers that neither receive nor must empty have no band.
     """
@@ -161,7 +161,7 @@ def bands_for(brokers: Brokers, demand: Demand, loads: Floats, policy: Policy) -
 
 
 def disk_limit(brokers: Brokers, policy: Policy) -> Floats:
-    """Bytes that each broker may hold, (B,): its disk less headroom; +inf where the disk is unknown."""
+    """Bytes that each broker may hold, (B,) (formula 6 of docs/solver.md); +inf where the disk is unknown."""
     capacity = brokers.disk_capacity_bytes.astype(np.float64)
     return np.where(capacity > 0, capacity * (1 - policy.disk_headroom), np.inf)
 
@@ -179,7 +179,8 @@ def excess(loads: Floats, limits: Bands) -> Floats:
 
 
 def outside(loads: Floats, limits: Bands, scale: Floats) -> Floats:
-    """Load outside the bands of each broker, in mean broker loads, summed over the resources, (B,)."""
+    """Load outside the bands of each broker, in mean broker loads, summed over the resources, (B,)
+    (formula 13 of docs/solver.md)."""
     return np.asarray((np.abs(excess(loads, limits)) / scale).sum(axis=1))
 
 

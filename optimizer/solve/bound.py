@@ -13,9 +13,9 @@ lagrangian
     for *any* prices; separable by partition, so one pass over the partitions certifies it (``terms``). The prices come
     from the shards' relaxations. The bands of one broker may be kept whole instead of priced (``whole_bound``).
 
-Where a plan leaves a partition as no rule allows - a replica on a broker to empty or outside its pin, a broken rack -
-because nothing better exists, its term is taken at the plan's own placement if that is smaller: a smaller term is a
-bound too.
+If the plan itself breaks a rule for a partition, because nothing better exists (a replica on a broker to empty or
+outside its pin, a broken rack), its term is the smaller of the least that keeps the rules and the plan's own cost. A
+smaller term keeps the bound valid.
 
 A plan may leave brokers outside their bands where no plan can do better; the bands are then widened to what the plan
 reached, and the bound reads: no plan that is at least as balanced, broker by broker, moves fewer bytes.
@@ -36,12 +36,12 @@ def widen(limits: Bands, after: Floats) -> Bands:
 
 
 def copies_of(before: Ints, after: Ints) -> Ints:
-    """Replicas of each partition on brokers that held none before, (P,)."""
+    """Copies of each partition: replicas on brokers that held none before, (P,) (formula 14 of docs/solver.md)."""
     return np.asarray(((after[:, :, None] != before[:, None, :]).all(axis=2) & (after >= 0)).sum(axis=1))
 
 
 def forced_bytes(brokers: Brokers, partitions: Partitions, reached: Ints) -> Ints:
-    """Bytes that each partition must copy whatever else happens, (P,).
+    """Bytes that each partition must copy whatever else happens, (P,) (formula 16 of docs/solver.md).
 
     Parameters
     ----------
@@ -70,7 +70,8 @@ def rack_limits(brokers: Brokers, partitions: Partitions, groups: PinGroups) -> 
 
 
 def flow_bytes(loads: Floats, limits: Bands, after: Floats) -> int:
-    """Bytes that must leave brokers above and be copied, or enter brokers below, their disk band.
+    """Bytes that must leave brokers above and be copied, or enter brokers below, their disk band
+    (formula 17 of docs/solver.md).
 
     Parameters
     ----------
@@ -94,7 +95,7 @@ def flow_prices(loads: Floats, limits: Bands) -> Floats:
 
 
 def band_price(prices: Floats, limits: Bands) -> float:
-    """What the bands are worth at the prices: the constant of the Lagrangian."""
+    """What the bands are worth at the prices: the constant of the Lagrangian (formula 18 of docs/solver.md)."""
     upper = np.where(np.isfinite(limits.upper), limits.upper, 0.0)
     rising = np.where(np.isfinite(limits.upper), np.maximum(prices, 0), 0.0)
     return float((rising * upper).sum() - (np.maximum(-prices, 0) * limits.lower).sum())

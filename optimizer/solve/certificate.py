@@ -171,7 +171,7 @@ def _bound(proven: Lagrangian) -> float:
 
 
 def gap_percent(moved: int, bound: int) -> float | None:
-    """How much more bytes are moved than a bound says; None where it says nothing."""
+    """How many more bytes are moved than a bound says (formula 15 of docs/solver.md); None where it says nothing."""
     if moved == bound:
         return 0.0
     return 100.0 * (moved / bound - 1) if bound > 0 else None

@@ -60,7 +60,7 @@ def _decided(problem: ShardProblem, options: Options, prices: Floats, broker: in
     must = np.isinf(found.stay) & np.isfinite(found.change)
     free = np.flatnonzero(np.isfinite(found.stay) & np.isfinite(found.change))
     load = problem.loads[broker] + found.effect[must].sum(axis=0)
-    # Replicas are whole: half of one more lets in no other choice, and none that fills the band is rounded out of it.
+    # Counts are whole: half a replica of slack allows no other choice, and absorbs rounding.
     spare = np.zeros(len(load))
     spare[REPLICAS] = 0.5 / problem.scale[REPLICAS]
     low, high = problem.lower[broker] - load - spare, problem.upper[broker] - load + spare

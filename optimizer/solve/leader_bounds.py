@@ -54,7 +54,8 @@ def leader_bounds(leaders: ChosenLeaders) -> Iterator[LeaderBound]:
 
 
 def least_changes(choices: LeaderChoices, bands: LeaderBands, prices: Floats) -> int:
-    """Changes of any choice within the bands, at least: weak duality, valid for any prices of bytes out, (B,)."""
+    """Changes of any choice within the bands, at least: weak duality, valid for any prices of bytes out, (B,)
+    (formula 20 of docs/solver.md)."""
     cost, units = choices.priced(prices)
     cheapest = int(cost[flow(choices, cost, bands)].sum()) / units
     lower, upper = bands.lower[:, 1] / bands.scale[1], bands.upper[:, 1] / bands.scale[1]

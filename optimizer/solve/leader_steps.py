@@ -1,8 +1,8 @@
 """Hand-overs of leadership while the bands come closer or a change is saved.
 
-A change of leaders is first worth as much as one leader of mean load outside a band, and then nothing: what is cheap to
-repair is repaired at few changes. Where no hand-over helps any more, two in a chain may: the broker in the middle gives
-up one leader for the one that it gets, or the first gets one back.
+There are two passes. In the first a changed leader costs as much as one mean leader of violation, so only cheap repairs
+are made. In the second violation alone counts. If no hand-over helps any more, two in a chain may: the broker in the
+middle gives up one leader for the one that it gets, or the first gets one back.
 """
 
 from collections.abc import Callable

@@ -6,8 +6,8 @@ Each partition sends one unit through one of its replicas' brokers to the sink::
                 - REWARD sum_b (units up to lower_b) + REWARD sum_b (units over upper_b)
     subject to  one unit leaves every partition; f over the partition's replicas that may lead
 
-Where a topic has a most (``policy.topic_leader_spread``), its units pass a node for each of its brokers, and what is
-over the most costs more than the bands can give back: it is the least of all choices, and no later step adds to it.
+If a topic has a most (``policy.topic_leader_spread``), its units pass a node for each topic and broker. A leader above
+the most costs more than any gain in the bands, so these are as few as can be, and no later step adds one.
 
 change_pb is 0 where b is the preferred leader now and 1 elsewhere. Without prices the flow has the least violation of
 the count's band and, with that, the fewest changes: this is proven, and where its counts and loads are in their bands
@@ -125,7 +125,8 @@ def leader_choices(
 
 
 def _crowds(partitions: Partitions, row: Ints, host: Ints) -> tuple[Ints, Ints]:
-    """Of each arc the number of its topic and broker, -1 where the topic has no most, (A,); the most of each, (C,)."""
+    """Of each arc the number of its topic and broker, -1 where the topic has no most, (A,); the most of each, (C,)
+    (formula 22 of docs/solver.md)."""
     crowd = np.full(len(row), -1, dtype=np.int64)
     asked = np.flatnonzero(partitions.topic_most_leaders[row] < NO_LIMIT)
     topic = np.unique(partitions.topic[row[asked]], return_inverse=True)[1]

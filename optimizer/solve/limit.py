@@ -4,10 +4,10 @@ The solver plans as if there were no limit; then changes are taken back until it
 alone: its pin and its racks do not ask what other partitions do. Only the bands, the disks and the spread of topics
 join them, so this is a choice of whole changes, z_p in {0, 1}::
 
-    minimise   violation of the bands by  start load + sum_p z_p effect_p        (in mean broker loads)          (1)
-    subject to sum_p z_p bytes_p <= bytes allowed,  sum_p z_p moves_p <= moves allowed                           (2)
-               disk of each broker <= its limit, or what it held before where that is more                       (3)
-               replicas of a topic on a broker <= its most, or what it held before or would hold where that is more (4)
+    minimise   violation of the bands by  start load + sum_p z_p effect_p        (in mean broker loads)
+    subject to sum_p z_p bytes_p <= bytes allowed,  sum_p z_p moves_p <= moves allowed
+               disk of each broker <= its limit, or what it held before where that is more
+               replicas of a topic on a broker <= its most, or what it held before or would hold where that is more
 
 What is urgent goes first, whatever it does to the bands: level by level, and inside a level the cheapest first, so that
 as many partitions as possible are helped. The rest is chosen by ``limit_choice``.
@@ -234,7 +234,7 @@ def _leave_overfull(changes: Changes, kept: Bools, level: int) -> None:
         at = np.flatnonzero(added & over & kept[changes.change])
         if not len(at):
             return
-        # One of each broker that is over, so that as many passes do as a broker has too many.
+        # Drop one change of each overfull broker in a pass.
         at = at[np.lexsort((changes.change[at], -size[at], changes.broker[at]))]
         first = np.r_[True, np.diff(changes.broker[at]) > 0]
         kept[changes.change[at[first]]] = False

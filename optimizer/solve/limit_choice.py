@@ -27,7 +27,7 @@ GAIN = 1e-9
 
 
 def keep_within(changes: Changes) -> Bools:
-    """The changes to keep, (N,): all of them where the limits allow it."""
+    """The changes to keep, (N,) (formula 21 of docs/solver.md): all of them where the limits allow it."""
     everything = np.ones(len(changes), dtype=bool)
     over = changes.overfull(everything, changes.loads_with(everything))
     if (changes.left(everything) >= 0).all() and not over.any():

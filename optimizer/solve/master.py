@@ -3,13 +3,13 @@
 Every partition that must move starts with one of its options, every other one stays: the *base*. Variables x_kt in
 [0, 1] leave the base for option (k, t), or go home from it; u_bd, v_bd >= 0 are band violations::
 
-    minimise   sum_kt (c_kt - c_base) x_kt + PENALTY (sum_bd u_bd + v_bd)                                       (1)
-    subject to lower_bd <= base load_bd + sum_kt (effect_kt - effect_base)_bd x_kt + u_bd - v_bd <= upper_bd    (2)
-               sum_{kt of p} x_kt <= 1                        for each partition                                (3)
+    minimise   sum_kt (c_kt - c_base) x_kt + PENALTY (sum_bd u_bd + v_bd)
+    subject to lower_bd <= base load_bd + sum_kt (effect_kt - effect_base)_bd x_kt + u_bd - v_bd <= upper_bd
+               sum_{kt of p} x_kt <= 1                        for each partition
 
-Rows (3) are thousands and would cost nearly all of the time. They are left out, and where a solution breaks one, its
-partition is left a single column (``thin_out``): which target a replica goes to hardly matters as long as the targets
-are spread, and others fill what is left.
+The rows of the partitions are thousands and would cost nearly all of the time. They are left out, and where a solution
+breaks one, its partition is left a single column (``thin_out``): which target a replica goes to hardly matters as long
+as the targets are spread, and others fill what is left.
 """
 
 import numpy as np

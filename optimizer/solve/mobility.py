@@ -6,7 +6,7 @@ from optimizer.domain import FORCED_ONLY, FREE, ORDER_ONLY, RACKS_ONLY, STAYING,
 
 
 def stays(mobility: Ints) -> Bools:
-    """Whether every replica stays on its broker, (P,)."""
+    """Whether every replica stays on its broker, (P,) (formula 7 of docs/solver.md)."""
     return np.isin(mobility, STAYING)
 
 

@@ -42,7 +42,7 @@ class PinGroups:
         return PinGroups(self.of[rows], self.allowed, self.patterns)
 
     def outside(self, replicas: Ints) -> Bools:
-        """Replicas on brokers that their pin does not name, (P, W)."""
+        """Replicas on brokers that their pin does not name, (P, W) (formula 8 of docs/solver.md)."""
         if not self.any:
             return np.zeros(replicas.shape, dtype=bool)
         return (replicas >= 0) & ~self.allowed[self.of[:, None], np.maximum(replicas, 0)]
@@ -127,6 +127,7 @@ def rack_breaks(brokers: Brokers, partitions: Partitions, replicas: Ints) -> Int
 
 
 def must_leave(brokers: Brokers, partitions: Partitions, groups: PinGroups, replicas: Ints) -> Bools:
-    """Replicas that have to go, (P, W): on brokers to empty, and of free partitions those outside their pin."""
+    """Replicas that have to go, (P, W): on brokers to empty (formula 3 of docs/solver.md), and of free partitions those
+    outside their pin."""
     emptied = (replicas >= 0) & brokers.must_empty[np.maximum(replicas, 0)]
     return emptied | (groups.outside(replicas) & (partitions.mobility == FREE)[:, None])

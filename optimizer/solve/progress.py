@@ -25,8 +25,14 @@ class Progress:
     ----------
     open : bool
         There is another round.
-    to_mend, balanced, balanced_within, unsettled : bool
-        Racks are mended apart first; a round has balanced; the last one did it within racks; something is left to do.
+    to_mend : bool
+        Racks are still mended in rounds of their own, before any that balances.
+    balanced : bool
+        A round has balanced all shards.
+    balanced_within : bool
+        The last balancing round kept replicas within their racks.
+    unsettled : bool
+        The last balancing round has left something to do.
     in_order : bool
         The last balancing round has left no rule to mend and no shard unsolved: only bands may be broken.
     improving : bool

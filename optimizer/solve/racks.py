@@ -24,7 +24,8 @@ def hosting_rack_sizes(brokers: Brokers) -> Ints:
 
 
 def busiest_share(replication_factor: int, sizes: Ints) -> float:
-    """Replicas of one partition that the busiest broker must expect where all spread as evenly as the racks let them.
+    """Replicas of one partition that the busiest broker must expect where all spread as evenly as the racks let them
+    (formula 10 of docs/solver.md).
 
     Parameters
     ----------
@@ -56,7 +57,7 @@ def _cap(replication_factor: int, sizes: Ints) -> int:
 
 
 def rack_caps(replication_factor: Ints, sizes: Ints, hosts: Ints) -> Ints:
-    """Most replicas of each partition in one rack, (P,).
+    """Most replicas of each partition in one rack, (P,) (formula 4 of docs/solver.md).
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ def rack_caps(replication_factor: Ints, sizes: Ints, hosts: Ints) -> Ints:
 
 
 def rack_floors(replication_factor: Ints, sizes: Ints) -> Ints:
-    """Least replicas of each partition in one (large enough) rack, (P,): 0 while RF <= racks."""
+    """Least replicas by partition in a large enough rack, (P,): 0 while RF <= racks (formula 5 of docs/solver.md)."""
     racks = max(int((sizes > 0).sum()), 1)
     return np.where(replication_factor > racks, replication_factor // racks, 0)
 

@@ -10,7 +10,7 @@ from optimizer.solve.relaxation import Proof
 from optimizer.solve.shard import Options, ShardProblem
 from optimizer.solve.trials import BYTES_PRICE, MANY_MOVES, SETTLED, plans_at
 
-FREE_SHARE = 0.01  # of the moves: with less that need not be, none is to be had
+FREE_SHARE = 0.01  # of the moves: if fewer are optional, no price can save any
 FEW_MOVES = 10  # a broker: a shard with more is asked for a rougher curve
 GAP = 1e-3
 PLAN_PRICES = (BYTES_PRICE, 0.03, 0.1)
@@ -90,8 +90,11 @@ def plans_of(problem: ShardProblem, options: Options, search: Search) -> tuple[l
 
 
 def _is_tried(problem: ShardProblem, options: Options, first: State, price: float, search: Search) -> bool:
-    """Whether a price is tried after the first plan: where there are many moves, hardly fewer are to be had, and only a
-    cluster that is one shard is shown so, if there are any to be had: moves that need not be."""
+    """Whether a price is tried after the first plan.
+
+    With more than ``MANY_MOVES`` moves only a cluster that is one shard is tried further, and only if more than
+    ``FREE_SHARE`` of the moves are optional.
+    """
     if first.moves > MANY_MOVES:
         may_be_fewer = free_moves(options, first) > FREE_SHARE * first.moves
         is_asked = problem.is_cluster and search.move_prices == CURVE_PRICES

@@ -261,7 +261,7 @@ def _mending(problem: ShardProblem, counts: Ints, partition: Ints, change: Ints)
 
 
 def legal_options(problem: ShardProblem) -> Options:
-    """Every legal single move, its cost, and the partitions that must move."""
+    """Every legal single move (formula 2 of docs/solver.md), its cost, and the partitions that must move."""
     m = len(problem.hosts)
     partition, slot = np.nonzero((problem.hosts >= 0) & problem.movable & ~stays(problem.mobility)[:, None])
     source = problem.hosts[partition, slot]

@@ -19,7 +19,6 @@ from optimizer.solve.shard import ShardProblem
 from optimizer.solve.shard_solver import FAILED, OUT_OF_TIME, ShardSolution, mend_shard, solve_shard
 from optimizer.solve.shard_status import ShardStatus
 
-
 Moves = TypeVar("Moves")
 # Fields of a ShardStatus, but for those that ``with_status`` knows.
 Told = dict[str, Any]

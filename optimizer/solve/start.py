@@ -96,7 +96,8 @@ class _Board:
 
 
 def start(brokers: Brokers, partitions: Partitions, limits: Bands, loads: Floats) -> Ints:
-    """Replica lists of free partitions with the length that is asked for and inside their pins, (P, W).
+    """Replica lists of free partitions with the length that is asked for and inside their pins, (P, W)
+    (formula 1 of docs/solver.md).
 
     First the lists that are too long give up replicas, then those outside a pin go inside and those too short grow;
     the largest partitions first. A replica that finds no broker stays, or is not added.

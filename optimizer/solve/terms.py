@@ -17,7 +17,7 @@ CHUNK_CELLS = 2_000_000
 
 
 def partition_terms(brokers: Brokers, partitions: Partitions, prices: Floats, reached: Ints) -> Floats:
-    """The Lagrangian's term of each partition, bytes, (P,).
+    """The Lagrangian's term of each partition, bytes, (P,) (formula 18 of docs/solver.md).
 
     Parameters
     ----------

@@ -81,7 +81,7 @@ def topic_numbers(topics: NDArray[np.object_], most: Ints) -> Ints:
 
 
 def topic_spread(topic: Ints, most: Ints, hosts: Ints, members: int) -> TopicSpread:
-    """The spread of the topics of a shard.
+    """The spread of the topics of a shard (formula 9 of docs/solver.md).
 
     Parameters
     ----------

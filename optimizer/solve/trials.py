@@ -92,8 +92,12 @@ def plans_at(
 
 
 def _second_looks(trial: _Trial, first: State, largest: tuple[Options, Ints], proof: Proof) -> Iterator[State]:
-    """The plan once the scarce brokers are decided, where these are few, all bands hold, and few replicas move that
-    need not; where it is far too and few move at all, one with the largest decided, and one towards smaller ones."""
+    """Other plans for a first one that is far from its bound.
+
+    If all bands hold and few moves are optional, what changes the scarcest brokers is decided first. If the plan is
+    still far and few replicas move, two more follow: one with the largest replicas decided first, and one with a
+    stronger tie-break towards small replicas.
+    """
     # Where a band is left broken the next round may mend it for less.
     if free_moves(trial.options, first) <= MANY_MOVES and violation(trial.problem, first.loads) <= SETTLED:
         scarce = scarce_decided(trial.problem, trial.priced, proof.prices)

@@ -19,7 +19,7 @@ MOST_BROKERS = 4
 
 
 def whole_bound(frame: ClusterFrame, partitions: Partitions, prices: Floats, reached: Ints, broker: int) -> float:
-    """Bytes that any plan within the bands moves at least; -inf where nothing was proven.
+    """Bytes that any plan within the bands moves at least (formula 19 of docs/solver.md); -inf without a proof.
 
     Parameters
     ----------
