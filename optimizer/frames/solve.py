@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 import schemas
-from optimizer.domain import Brokers
+from optimizer.domain import Brokers, FindingCode
 from optimizer.frames.certificate import bound_rows
 from optimizer.frames.cluster import to_brokers
 from optimizer.frames.finish import ClusterFacts, finish
@@ -35,11 +35,15 @@ from schemas.table import small_frame
 DIGITS = 9  # of a violation: less is what sums of floats are off by
 TROUBLES = {
     FAILED: (
-        "shard_failed",
+        FindingCode.SHARD_FAILED,
         "failed",
         "if its process was ended, lower solver.shard_brokers; else report it with the run's tables",
     ),
-    OUT_OF_TIME: ("shard_out_of_time", "was out of time", "raise solver.lp_seconds, or lower solver.shard_brokers"),
+    OUT_OF_TIME: (
+        FindingCode.SHARD_OUT_OF_TIME,
+        "was out of time",
+        "raise solver.lp_seconds, or lower solver.shard_brokers",
+    ),
 }
 
 
@@ -171,10 +175,10 @@ def _failures(results: Sequence[_Solved]) -> dict[str, list[Finding]]:
     for one in results:
         if one.row.status in NOT_SOLVED:
             cluster_id = one.row.cluster_id
-            rule, what, remedy = TROUBLES[one.row.status]
+            code, what, remedy = TROUBLES[one.row.status]
             left = "where they are" if one.round == last[cluster_id] else "to the next round"
             detail = f"a shard of {one.row.brokers} brokers {what} and left its replicas {left}: {one.row.message}"
-            finding = Finding(rule, f"shard {one.shard_id} of round {one.round}", "after", detail, remedy)
+            finding = Finding(code, f"shard {one.shard_id} of round {one.round}", "after", detail, remedy)
             found.setdefault(cluster_id, []).append(finding)
     return found
 
