@@ -6,6 +6,7 @@ Sets: brokers b = 0..B-1 (ascending broker id), partitions p = 0..P-1 (ascending
 """
 
 from dataclasses import dataclass, fields
+from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,67 @@ FREE, FORCED_ONLY, FIXED, RACKS_ONLY, ORDER_ONLY = range(5)
 STAYING = (FIXED, ORDER_ONLY)  # no replica of such a partition moves
 NOT_LIVE = ("dead", "fenced")
 MOBILITY = ("free", "forced_only", "fixed", "racks_only", "order_only")
+
+
+class FindingCode(StrEnum):
+    """What a finding says; code compares this, people read the words beside it."""
+
+    BAND = "band"
+    LEADER_BAND = "leader_band"
+    RACK_SPREAD = "rack_spread"
+    TOPIC_SPREAD = "topic_spread"
+    TOPIC_LEADER_SPREAD = "topic_leader_spread"
+    NOT_EMPTIED = "not_emptied"
+    NOT_PINNED = "not_pinned"
+    NOT_RESIZED = "not_resized"
+    NOT_FREE = "not_free"
+    LIMITED = "limited"
+    LEFT_FOR_DISK = "left_for_disk"
+    NOT_ASKED_NOW = "not_asked_now"
+    PIN = "pin"
+    REPLICATION_FACTOR = "replication_factor"
+    NO_SPARE_REPLICA = "no_spare_replica"
+    PIN_UNUSED = "pin_unused"
+    FACTOR_UNUSED = "factor_unused"
+    EXCLUDE_UNUSED = "exclude_unused"
+    SHARD_FAILED = "shard_failed"
+    SHARD_OUT_OF_TIME = "shard_out_of_time"
+    DEAD_BROKER = "dead_broker"
+    FENCED_BROKER = "fenced_broker"
+    NO_RACKS = "no_racks"
+    NO_DISK_CAPACITY = "no_disk_capacity"
+    NO_NETWORK_CAPACITY = "no_network_capacity"
+    NO_RATES = "no_rates"
+
+
+class Cause(StrEnum):
+    """Why something is left as it is, where that is known."""
+
+    # Why a partition is not free.
+    IN_FLIGHT = "in_flight"
+    LEADERLESS = "leaderless"
+    NO_IN_SYNC_REPLICA = "no_in_sync_replica"
+    ON_FENCED_BROKER = "on_fenced_broker"
+    PIN_TOO_SMALL = "pin_too_small"
+    OWN_PLACEMENT_RULE = "own_placement_rule"
+    TOPIC_EXCLUDED = "topic_excluded"
+    ONLY = "only"
+    # Why a partition keeps its replication factor.
+    TOO_FEW_BROKERS = "too_few_brokers"
+    UNDER_MIN_IN_SYNC = "under_min_in_sync"
+    # Why a partition is not mended.
+    NOT_FREE = "not_free"
+    NO_MORE_ROUNDS = "no_more_rounds"
+    MOVE_LIMIT = "move_limit"
+    NO_DISK_ROOM = "no_disk_room"
+    NO_ORDER_OF_COPIES = "no_order_of_copies"
+    # Why a load is outside its band.
+    BAND_ENDS_AT_DISK = "band_ends_at_disk"
+    MAY_NOT_LEAVE = "may_not_leave"
+    MAY_NOT_COME = "may_not_come"
+    LARGE_PARTITION = "large_partition"
+    WHOLE_RACK = "whole_rack"
+    STEPS_TOO_LARGE = "steps_too_large"
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,11 @@ QUALITY_RESULTS = Table(
         column("threshold", TEXT, "what was asked for", nullable=True),
         column("unexpected_count", LONG, "rows that broke it", nullable=True),
         column("remedy", TEXT, "what to mend"),
+        column("judged_rows", LONG, "rows that it was asked of; null of a figure of the whole cluster", nullable=True),
+        column(
+            "least", DOUBLE, "share of rows that must keep it, or a figure's least; null: none asked", nullable=True
+        ),
+        column("most", DOUBLE, "share of rows that may break it, or a figure's most; null: none asked", nullable=True),
     ),
     key=("table_name", "rule"),
     checks=(("severity_known", "severity IN ('critical', 'warning')"),),

@@ -13,6 +13,7 @@ from benchmarks.fuzz.odd_clusters import OddCluster, Row
 
 Key = tuple[str, int]
 Lists = dict[Key, list[int]]
+Told = tuple[str, tuple[str | None, int | None], int | None]
 LIVE = ("alive", "draining", "new")
 
 
@@ -33,14 +34,20 @@ def complaints(odd: OddCluster, findings: Iterable[Row], documents: Mapping[str,
     back = read(documents["rollback.json"]) if "rollback.json" in documents else {}
     stuck = read(documents["rollback-not-possible.json"]) if "rollback-not-possible.json" in documents else {}
     return [
-        *_of_lists(odd, before, whole, {(row["rule"], row["subject"]) for row in findings}),
+        *_of_lists(odd, before, whole, _told(findings)),
         *_of_waves(odd, before, waves, whole),
         *_of_rollback(odd, before, whole, back, stuck),
         *_of_wave_rollbacks(before, documents),
     ]
 
 
-def _of_lists(odd: OddCluster, before: Mapping[Key, Row], whole: Lists, told: set[tuple[str, str]]) -> Iterator[str]:
+def _told(findings: Iterable[Row]) -> set[Told]:
+    """What findings say of partitions: of a broker, and of any."""
+    rows = [(row["code"], (row["topic"], row["partition"]), row["broker_id"]) for row in findings]
+    return {*rows, *((code, key, None) for code, key, _ in rows)}
+
+
+def _of_lists(odd: OddCluster, before: Mapping[Key, Row], whole: Lists, told: set[Told]) -> Iterator[str]:
     """Every partition after the plan."""
     hosts = odd.hosts
     for key in whole.keys() - before.keys():
@@ -48,18 +55,17 @@ def _of_lists(odd: OddCluster, before: Mapping[Key, Row], whole: Lists, told: se
     for key, row in before.items():
         old: list[int] = row["replicas"]
         new, name = whole.get(key, old), f"{key[0]}-{key[1]}"
-        subjects = {(rule, subject.partition(" on ")[0]) for rule, subject in told}
         if key in whole:
             yield from _of_changed(hosts, row, new, name)
         on_leaving = [b for b in new if hosts[b]["must_empty"]]
-        yield from (f"{name} stays on {b}, untold" for b in on_leaving if ("not_emptied", f"{name} on {b}") not in told)
-        if len(new) != row["replication_factor"] and ("not_resized", name) not in subjects:
+        yield from (f"{name} stays on {b}, untold" for b in on_leaving if ("not_emptied", key, b) not in told)
+        if len(new) != row["replication_factor"] and ("not_resized", key, None) not in told:
             yield f"{name} has {len(new)} replicas, {row['replication_factor']} are asked"
         outside = [b for b in new if row["pinned_brokers"] is not None and b not in row["pinned_brokers"]]
-        if outside and row["mobility"] == "free" and ("not_pinned", name) not in subjects:
+        if outside and row["mobility"] == "free" and ("not_pinned", key, None) not in told:
             yield f"{name} is outside its pin on {outside}, untold"
         worse = _rack_misses(odd, row, new) > (_rack_misses(odd, row, old) if key not in whole else 0)
-        if worse and ("rack_spread", name) not in subjects:
+        if worse and ("rack_spread", key, None) not in told:
             yield f"{name} on {new} breaks the rack rule, untold"
 
 

@@ -102,7 +102,7 @@ def _against_all(planned: PlannedOdd) -> tuple[tuple[str, ...], tuple[str, ...],
         wrong = (*wrong, f"the plan's {moved} are not among all placements, the least of which copies {as_good}")
     elif planned.bound_bytes > as_good:
         wrong = (*wrong, f"bound {planned.bound_bytes} over {as_good}, plan {moved}")
-    is_cut = any(row["rule"] in ("limited", "left_for_disk") for row in planned.findings)
+    is_cut = any(row["code"] in ("limited", "left_for_disk") for row in planned.findings)
     least = brute.least_bytes(*every, planned.limits, planned.scale, most)
     outside = np.maximum(loads - planned.limits.upper, 0) + np.maximum(planned.limits.lower - loads, 0)
     distance = float((outside / planned.scale).sum())

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from optimizer.domain import NOT_LIVE
+from optimizer.domain import NOT_LIVE, Cause
 from optimizer.frames.cluster import to_brokers
 from optimizer.settings import Policy, Schedule, Settings
 from optimizer.solve.racks import busiest_share, live_rack_sizes
@@ -94,15 +94,15 @@ def _partition(draw: random.Random, brokers: list[Row], topic: str, number: int,
     live = [b for b in replicas if state[b] in ("alive", "draining")]
     leader = draw.choice([live[0], draw.choice(live)]) if live and draw.random() > 0.03 else None
     waits = [b for b in replicas if state[b] == "fenced"]
-    fixed = None
+    fixed, words = None, None
     if draw.random() < 0.05:
-        fixed = "in flight"
+        fixed, words = Cause.IN_FLIGHT, "in flight"
     elif leader is None:
-        fixed = "leaderless"
+        fixed, words = Cause.LEADERLESS, "leaderless"
     elif waits:
-        fixed = f"a replica on fenced broker {min(waits)}"
+        fixed, words = Cause.ON_FENCED_BROKER, f"a replica on fenced broker {min(waits)}"
     elif draw.random() < 0.06:
-        fixed = "topic excluded"
+        fixed, words = Cause.TOPIC_EXCLUDED, "topic excluded"
     return {
         "cluster_id": CLUSTER,
         "topic": topic,
@@ -115,8 +115,10 @@ def _partition(draw: random.Random, brokers: list[Row], topic: str, number: int,
         "in_bytes_per_s": draw.choice((0, draw.randint(0, 9), draw.randint(0, 900))),
         "out_bytes_per_s": draw.randint(0, 30),
         "replication_factor": len(replicas),
-        "mobility": {None: "free", "topic excluded": "forced_only"}.get(fixed, "fixed"),
-        "fixed_reason": fixed,
+        "mobility": {None: "free", Cause.TOPIC_EXCLUDED: "forced_only"}.get(fixed, "fixed"),
+        "fixed_cause": fixed,
+        "fixed_reason": words,
+        "factor_cause": None,
         "factor_refused": None,
         "min_insync_replicas": 1,
         "pinned_brokers": None,
@@ -158,12 +160,13 @@ def _ask(draw: random.Random, brokers: list[Row], partitions: list[Row]) -> None
         now = len(row["replicas"])
         if row["mobility"] == "free" and row["topic"] == asked_topic and asked != now:
             if room < asked:
+                row["factor_cause"] = Cause.TOO_FEW_BROKERS
                 row["factor_refused"] = f"{asked} replicas asked for, brokers that can hold them: {room}"
             else:
                 row["replication_factor"] = asked
-        if is_pinned and room < row["replication_factor"] and row["fixed_reason"] in (None, "topic excluded"):
+        if is_pinned and room < row["replication_factor"] and row["fixed_cause"] in (None, Cause.TOPIC_EXCLUDED):
             fixed = f"its pin leaves {room} brokers for {row['replication_factor']} replicas"
-            row.update(mobility="fixed", fixed_reason=fixed, replication_factor=now)
+            row.update(mobility="fixed", fixed_cause=Cause.PIN_TOO_SMALL, fixed_reason=fixed, replication_factor=now)
 
 
 def _room(brokers: list[Row], row: Row, asked: int) -> int:

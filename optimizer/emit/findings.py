@@ -1,45 +1,43 @@
 """Findings as people read them: what the input and the plan leave open, the worst first; many alike in one line."""
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from optimizer.emit.model import LIMITED, ClusterPlan, Row
+from optimizer.domain import Cause, FindingCode
+from optimizer.emit.model import ClusterPlan, Row
 
-# What the plan leaves broken or undone, worst first; then a rule that is not named here, then _FACTS.
+# What the plan leaves broken or undone, worst first; then a code that is not named here, then _FACTS.
 _WORST_FIRST = (
-    LIMITED,
-    "not_emptied",
-    "not_pinned",
-    "rack_spread",
-    "not_resized",
-    "pin",
-    "replication_factor",
-    "topic_spread",
-    "band",
-    "leader_band",
-    "topic_leader_spread",
-    "shard_failed",
-    "shard_out_of_time",
-    "pin_unused",
-    "factor_unused",
-    "exclude_unused",
-    "not_free",
+    FindingCode.LIMITED,
+    FindingCode.NOT_EMPTIED,
+    FindingCode.NOT_PINNED,
+    FindingCode.RACK_SPREAD,
+    FindingCode.NOT_RESIZED,
+    FindingCode.PIN,
+    FindingCode.REPLICATION_FACTOR,
+    FindingCode.TOPIC_SPREAD,
+    FindingCode.BAND,
+    FindingCode.LEADER_BAND,
+    FindingCode.TOPIC_LEADER_SPREAD,
+    FindingCode.SHARD_FAILED,
+    FindingCode.SHARD_OUT_OF_TIME,
+    FindingCode.PIN_UNUSED,
+    FindingCode.FACTOR_UNUSED,
+    FindingCode.EXCLUDE_UNUSED,
+    FindingCode.NOT_FREE,
 )
 _FACTS = (
-    "dead_broker",
-    "fenced_broker",
-    "no_racks",
-    "no_disk_capacity",
-    "no_network_capacity",
-    "no_rates",
-    "not_asked_now",
+    FindingCode.DEAD_BROKER,
+    FindingCode.FENCED_BROKER,
+    FindingCode.NO_RACKS,
+    FindingCode.NO_DISK_CAPACITY,
+    FindingCode.NO_NETWORK_CAPACITY,
+    FindingCode.NO_RATES,
+    FindingCode.NOT_ASKED_NOW,
 )
 _WHEN = {"both": "before and after", "before": "before only", "after": "after only"}
 _MENDED, _NOTED = "before", "noted"
-_ASKED_FOR = "topic excluded"
 _TOLD_ONE_BY_ONE = 3
-_AMOUNT = re.compile(r"\d+(?:[.,]\d+)*(?: [PTGMk]?B\b)?")
 
 
 @dataclass(frozen=True)
@@ -62,20 +60,22 @@ class Told:
 
 def _severity(row: Row) -> tuple[int, int]:
     """What is broken, then what is so or was asked for."""
-    rule = row["rule"]
-    if rule in _FACTS:
-        return 1, _FACTS.index(rule)
-    if row["detail"] == _ASKED_FOR:
+    code = row["code"]
+    if code in _FACTS:
+        return 1, _FACTS.index(code)
+    if row["cause"] == Cause.TOPIC_EXCLUDED:
         return 1, len(_FACTS)
-    place = _WORST_FIRST.index(rule) if rule in _WORST_FIRST else len(_WORST_FIRST)
+    place = _WORST_FIRST.index(code) if code in _WORST_FIRST else len(_WORST_FIRST)
     return 0, place
 
 
-def _shape(row: Row) -> tuple[str, ...]:
-    """What findings that are alike share: the words less the subject's name and all amounts."""
-    name = row["subject"].partition(" on ")[0]
-    words = (_AMOUNT.sub("#", row[part].replace(name, "")) for part in ("detail", "remedy"))
-    return row["rule"], row["when"], *words
+def _shape(row: Row) -> tuple[object, ...]:
+    """What findings that are alike share: what is so, why, of which resource, and on which side of a band; what
+    ``only`` leaves is a wish each."""
+    above = row["resource"] and row["limit"] is not None and row["amount"] > row["limit"]
+    wish = row["subject"] if row["code"] == FindingCode.NOT_ASKED_NOW else ""
+    about = (row["topic"] is None, row["broker_id"] is None)
+    return row["code"], row["when"], row["cause"], row["resource"], above, about, wish
 
 
 def _told(row: Row, count: int) -> Told:
@@ -101,7 +101,7 @@ def _of_input(row: Row) -> Told:
 
 def _folded(findings: Iterable[Row]) -> list[Told]:
     """The worst first; more than three alike are one line with the first of them."""
-    groups: dict[tuple[str, ...], list[Row]] = {}
+    groups: dict[tuple[object, ...], list[Row]] = {}
     for row in sorted(findings, key=_severity):
         groups.setdefault(_shape(row), []).append(row)
     lines = list[Told]()

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from optimizer.domain import FindingCode
 from optimizer.emit.model import NOT_LIVING, ClusterPlan
 from optimizer.kafka.versions import tools_needed
 from optimizer.settings import DEMOTE, DRAIN, LEADERS, RACKS
@@ -117,21 +118,22 @@ def _demote(plan: ClusterPlan) -> Iterator[Goal]:
 
 def _pins(plan: ClusterPlan) -> Iterator[Goal]:
     if plan.asked.pins:
-        missed = _found(plan, "not_pinned", "pin", "pin_unused")
+        missed = _found(plan, FindingCode.NOT_PINNED, FindingCode.PIN, FindingCode.PIN_UNUSED)
         detail = plural(missed, "finding") if missed else "every replica is inside"
         yield Goal(f"pins {_named(plan.asked.pins)}", not missed, detail)
 
 
 def _factors(plan: ClusterPlan) -> Iterator[Goal]:
     if plan.asked.factors:
-        missed = _found(plan, "replication_factor", "not_resized", "factor_unused")
+        codes = (FindingCode.REPLICATION_FACTOR, FindingCode.NOT_RESIZED, FindingCode.FACTOR_UNUSED)
+        missed = _found(plan, *codes)
         changed = plural(int(plan.number("factor_changes")), "partition")
         detail = f"{changed} get theirs" + (f", {plural(missed, 'finding')} of the rest" if missed else "")
         yield Goal(f"replication factors {_named(plan.asked.factors)}", not missed, detail)
 
 
-def _found(plan: ClusterPlan, *rules: str) -> int:
-    return sum(row["rule"] in rules for row in plan.findings)
+def _found(plan: ClusterPlan, *codes: FindingCode) -> int:
+    return sum(row["code"] in codes for row in plan.findings)
 
 
 def _balance(plan: ClusterPlan) -> Iterator[Goal]:

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from optimizer.domain import FindingCode
 from optimizer.emit.asked import Asked
 
 Row = Mapping[str, Any]
 WHOLE_PLAN = 0
 NOT_LIVING = ("dead", "fenced")
-LIMITED = "limited"
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class ClusterPlan:
     @cached_property
     def cut(self) -> Row | None:
         """The finding of a plan that a limit has cut; None where none has."""
-        return next((row for row in self.findings if row["rule"] == LIMITED), None)
+        return next((row for row in self.findings if row["code"] == FindingCode.LIMITED), None)
 
     @cached_property
     def dead_brokers(self) -> tuple[int, ...]:

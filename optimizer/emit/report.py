@@ -1,6 +1,5 @@
 """The report: one self-contained HTML page."""
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -24,7 +23,6 @@ from optimizer.emit.summary import execution
 from optimizer.units import human_bytes, human_count, human_percent, human_ratio, human_time, plural
 
 LARGEST = 25
-_ROWS = re.compile(r"(\d+) of (\d+) rows")
 _SHOWN, _AT_ONCE = 50, 8
 _PROVES = {
     "forced": (
@@ -32,20 +30,20 @@ _PROVES = {
         "besides, have to be copied by any plan."
     ),
     "flow": (
-        "What a broker holds above its band must leave it and what it lacks must come: no plan within the bands "
+        "What a broker holds above its band must leave it and what it lacks must come: no plan {within} "
         "copies less than the larger of the two."
     ),
     "lagrangian": (
         "Prices on the brokers' bands turn the problem into independent choices of single partitions, and of whole "
         "replicas for one broker where the remark says so. Whatever the prices, the cheapest choices together copy no "
-        "more than any plan within the bands."
+        "more than any plan {within}."
     ),
     "search": (
         "On a cluster as small as this one branch and bound goes through all placements at once. What it had not ruled "
         "out at its limit copies no less than this."
     ),
     "exact": (
-        "On a cluster as small as this one branch and bound goes through all placements at once: none within the bands "
+        "On a cluster as small as this one branch and bound goes through all placements at once: none {within} "
         "copies less, to the byte."
     ),
 }
@@ -93,11 +91,12 @@ def _cards(plan: ClusterPlan) -> list[tuple[str, str, str]]:
 
 def _proves(plan: ClusterPlan, kind: str) -> str:
     """What a bound of this kind proves; of a plan that a limit has cut only against plans that leave no more undone."""
-    text = _FORCED_OF_ONLY if kind == "forced" and plan.asked.only else _PROVES.get(kind, "")
-    if not plan.cut:
-        return text
-    beyond = f"that {LEAVES_NO_MORE} outside the bands"
-    return _FORCED_OF_A_CUT if kind == "forced" else text.replace("within the bands", beyond)
+    if kind == "forced" and plan.cut:
+        return _FORCED_OF_A_CUT
+    if kind == "forced" and plan.asked.only:
+        return _FORCED_OF_ONLY
+    within = f"that {LEAVES_NO_MORE} outside the bands" if plan.cut else "within the bands"
+    return _PROVES.get(kind, "").format(within=within)
 
 
 def _reasons(plan: ClusterPlan) -> list[tuple[str, int, int, int]]:
@@ -114,11 +113,10 @@ def _reasons(plan: ClusterPlan) -> list[tuple[str, int, int, int]]:
 
 def _observed(row: Row) -> str:
     """What a check saw; of rows as many as it asks for: those that are good, or those that failed."""
-    seen = _ROWS.fullmatch(row["observed"] or "")
-    if not seen:
+    failed, rows = row["unexpected_count"], row["judged_rows"]
+    if rows is None:
         return row["observed"] or ""
-    failed, rows = int(seen[1]), int(seen[2])
-    if (row["threshold"] or "").startswith("at least"):
+    if row["least"] is not None:
         return f"{rows - failed:,} of {rows:,} rows good"
     return f"{failed:,} of {rows:,} rows failed"
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from optimizer.domain import Cause
 from optimizer.emit.factors import factors_text, gives_up_replicas
 from optimizer.emit.figures import compared_with_default, proof
 from optimizer.emit.files import needs_election, numbered
@@ -132,5 +133,5 @@ def runbook(plan: ClusterPlan) -> str:
         no_way_back_more=max(len(stuck) - _NAMED, 0),
         emptied=[broker for broker, replicas in plan.held_by_leaving.items() if not replicas],
         not_emptied={broker: replicas for broker, replicas in plan.held_by_leaving.items() if replicas},
-        in_flight=[row["subject"] for row in plan.findings if "in flight" in row["detail"]],
+        in_flight=[row["subject"] for row in plan.findings if row["cause"] == Cause.IN_FLIGHT],
     )

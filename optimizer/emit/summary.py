@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
+from optimizer.domain import FindingCode
 from optimizer.emit.factors import factors_text
 from optimizer.emit.figures import band_note, compared_with_default, leader_proof, limited, lines, proof
 from optimizer.emit.findings import Told, counted, first, left_open, settled
@@ -51,7 +52,7 @@ def execution(plan: ClusterPlan) -> str:
     if not rate:
         return f"{text}: nothing is copied."
     text = f"{text} at up to {human_rate(plan.copy_bytes_per_s)} a broker and direction"
-    has_rates = not any(row["rule"] == "no_rates" for row in plan.findings)
+    has_rates = not any(row["code"] == FindingCode.NO_RATES for row in plan.findings)
     live = "with live replication" if has_rates else "live replication unknown and not in it: raise it by yours"
     return f"{text} (throttle up to {human_rate(rate)}, {live})."
 

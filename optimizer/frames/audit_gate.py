@@ -27,15 +27,13 @@ _CLAIMED = ("moved_bytes", "replicas_moved", "leader_changes", "partitions_chang
 
 def _disclosed(findings: list[dict[str, Any]], rule: str) -> frozenset[tuple[str, int]]:
     """Partitions that findings name as staying where they should not: people are told, so the rest stands."""
-    names = (row["subject"].rpartition(" on ")[0] for row in findings if row["rule"] == rule)
-    parts = (name.rpartition("-") for name in names)
-    return frozenset((topic, int(partition)) for topic, _, partition in parts)
+    return frozenset((row["topic"], row["partition"]) for row in findings if row["code"] == rule)
 
 
 def _crowded(findings: list[dict[str, Any]], rule: str) -> frozenset[tuple[str, int]]:
     """Topics and brokers that findings name as holding, or leading, too many of a topic."""
-    names = (row["subject"].rpartition(" on broker ") for row in findings if row["rule"] == rule)
-    return frozenset((topic, int(broker)) for topic, found, broker in names if found)
+    named = (row for row in findings if row["code"] == rule and row["topic"] is not None)
+    return frozenset((row["topic"], row["broker_id"]) for row in named)
 
 
 def audit_limits(settings: Settings, cluster_id: str, findings: list[dict[str, Any]]) -> AuditLimits:

@@ -3,13 +3,12 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from optimizer.domain import Cause
 from optimizer.errors import BallastError, ConfigError
 from optimizer.frames.pins import matches
 from optimizer.settings import Settings
 from optimizer.topic_wishes import TopicFactor
 
-ASKED = "replicas asked for"
-TOO_FEW_BROKERS, UNDER_MIN_ISR = f"{ASKED}, brokers that can hold them:", f"{ASKED}, min.insync.replicas:"
 _NAMED = 5
 
 
@@ -34,12 +33,17 @@ def with_asked(partitions: DataFrame, topics: DataFrame, settings: Settings) -> 
     )
 
 
-def refused_factor() -> Column:
-    """Why a partition keeps what it has, of the columns of ``with_asked`` and ``with_pins``; null where it need not."""
+def refused_factor() -> dict[str, Column]:
+    """Why a partition keeps what it has, as code and in words, of the columns of ``with_asked`` and ``with_pins``; null
+    where it need not."""
     now, asked, room = F.size("replicas"), F.col("asked"), F.col("room")
-    return F.when((asked != now) & (room < asked), F.format_string(f"%d {TOO_FEW_BROKERS} %d", "asked", "room")).when(
-        (asked < now) & (asked < F.col("min_isr")), F.format_string(f"%d {UNDER_MIN_ISR} %d", "asked", "min_isr")
-    )
+    few, under = (asked != now) & (room < asked), (asked < now) & (asked < F.col("min_isr"))
+    few_words = F.format_string("%d replicas asked for, brokers that can hold them: %d", "asked", "room")
+    under_words = F.format_string("%d replicas asked for, min.insync.replicas: %d", "asked", "min_isr")
+    return {
+        "factor_cause": F.when(few, Cause.TOO_FEW_BROKERS.value).when(under, Cause.UNDER_MIN_IN_SYNC.value),
+        "factor_refused": F.when(few, few_words).when(under, under_words),
+    }
 
 
 def check_factors(replicas: DataFrame, settings: Settings) -> dict[str, BallastError]:

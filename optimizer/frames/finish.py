@@ -10,12 +10,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 import schemas
-from optimizer.domain import Brokers, Ints, Partitions
+from optimizer.domain import Brokers, Cause, FindingCode, Ints, Partitions
 from optimizer.frames.cluster import column_names, replica_lists, replica_matrix, to_partitions, with_nulls
-from optimizer.frames.factors import TOO_FEW_BROKERS
-from optimizer.frames.only import ONLY_LEAVES
 from optimizer.frames.order import left_by_order
-from optimizer.frames.pins import PIN_LEAVES
 from optimizer.settings import Policy, Settings
 from optimizer.solve import explain, limit_findings, proposal
 from optimizer.solve.leader_bounds import leader_bounds
@@ -30,11 +27,16 @@ from optimizer.stages import Frames
 COLUMNS = (
     "cluster_id string, kind string, topic string, partition int, replicas array<int>, from_broker int, to_broker int, "
     "size_bytes bigint, out_bytes_per_s bigint, reason string, rule string, subject string, when string, "
-    "detail string, remedy string, measure string, planned bigint, bound bigint"
+    "detail string, remedy string, code string, cause string, broker_id int, resource string, amount double, "
+    "limit double, measure string, planned bigint, bound bigint"
 )
-FEWER_OR_ROOM = "ask for fewer, or let more brokers accept replicas"
-MORE_OR_LESS_IN_SYNC = "ask for more, or lower min.insync.replicas first"
-_REMEDIES = {"in flight": "wait until it is done and plan again", "topic excluded": "take it out of exclude_topics"}
+_REMEDIES = {
+    Cause.IN_FLIGHT: "wait until it is done and plan again",
+    Cause.TOPIC_EXCLUDED: "take it out of exclude_topics",
+    Cause.TOO_FEW_BROKERS: "ask for fewer, or let more brokers accept replicas",
+    Cause.UNDER_MIN_IN_SYNC: "ask for more, or lower min.insync.replicas first",
+}
+_TOLD_ELSEWHERE = (Cause.PIN_TOO_SMALL, Cause.ONLY)  # by findings of pins and of ``only``
 NAMES = column_names(COLUMNS)
 LEFT = "left"
 # Kind of a record by the table that it goes to.
@@ -85,19 +87,36 @@ def _leaders(brokers: Brokers, partitions: Partitions, final: Ints) -> Iterable[
 
 def _fixed_findings(frame: pd.DataFrame) -> Iterable[proposal.Finding]:
     """Partitions that are not free; what pins and ``only`` leave has findings of its own."""
-    told = frame["fixed_reason"].notna() & ~frame["fixed_reason"].astype(str).str.startswith((PIN_LEAVES, ONLY_LEAVES))
+    told = frame["fixed_cause"].notna() & ~frame["fixed_cause"].isin(_TOLD_ELSEWHERE)
     for row in frame[told].itertuples():
-        reason = str(row.fixed_reason)
-        remedy = _REMEDIES.get(reason, "mend the cause and plan again")
-        yield proposal.Finding("not_free", f"{row.topic}-{row.partition}", "both", reason, remedy)
+        cause = Cause(str(row.fixed_cause))
+        yield proposal.Finding(
+            FindingCode.NOT_FREE,
+            f"{row.topic}-{row.partition}",
+            "both",
+            str(row.fixed_reason),
+            _REMEDIES.get(cause, "mend the cause and plan again"),
+            cause=cause,
+            topic=str(row.topic),
+            partition=int(str(row.partition)),
+        )
 
 
 def _factor_findings(frame: pd.DataFrame) -> Iterable[proposal.Finding]:
     """Topics that can't have the replication factor asked for."""
-    for topic, rows in frame[frame["factor_refused"].notna()].groupby("topic", sort=True):
-        detail = f"{rows['factor_refused'].max()}; {len(rows)} partitions keep what they have"
-        remedy = FEWER_OR_ROOM if TOO_FEW_BROKERS in detail else MORE_OR_LESS_IN_SYNC
-        yield proposal.Finding("replication_factor", str(topic), "both", detail, remedy)
+    for topic, rows in frame[frame["factor_cause"].notna()].groupby("topic", sort=True):
+        words, code = max(zip(rows["factor_refused"], rows["factor_cause"], strict=True))
+        cause, detail = Cause(code), f"{words}; {len(rows)} partitions keep what they have"
+        yield proposal.Finding(
+            FindingCode.REPLICATION_FACTOR,
+            str(topic),
+            "both",
+            detail,
+            _REMEDIES[cause],
+            cause=cause,
+            topic=str(topic),
+            amount=len(rows),
+        )
 
 
 def _spare_findings(frame: pd.DataFrame) -> Iterable[proposal.Finding]:
@@ -107,16 +126,25 @@ def _spare_findings(frame: pd.DataFrame) -> Iterable[proposal.Finding]:
         factor = int(rows["replication_factor"].max())
         detail = f"{factor} replicas asked for, min.insync.replicas: {factor}; one broker down stops its writers"
         remedy = "ask for one more, or lower min.insync.replicas"
-        yield proposal.Finding("no_spare_replica", str(topic), "after", detail, remedy)
+        yield proposal.Finding(
+            FindingCode.NO_SPARE_REPLICA,
+            str(topic),
+            "after",
+            detail,
+            remedy,
+            topic=str(topic),
+            amount=factor,
+            limit=factor + 1,
+        )
 
 
-def _unused_patterns(frame: pd.DataFrame, patterns: Iterable[str], rule: str) -> Iterable[proposal.Finding]:
+def _unused_patterns(frame: pd.DataFrame, patterns: Iterable[str], code: FindingCode) -> Iterable[proposal.Finding]:
     """Patterns that match no topic; those of pins have findings of their own."""
     names = set(frame["topic"])
     for pattern in sorted(patterns):
         if not any(re.fullmatch(pattern, topic) for topic in names):
             remedy = "a pattern has to match a topic's whole name: mend it, or take it out"
-            yield proposal.Finding(rule, pattern, "both", "no topic matches this pattern", remedy)
+            yield proposal.Finding(code, pattern, "both", "no topic matches this pattern", remedy)
 
 
 def finish_cluster(frame: pd.DataFrame, cluster: SolvedCluster, policy: Policy) -> pd.DataFrame:
@@ -151,8 +179,8 @@ def finish_cluster(frame: pd.DataFrame, cluster: SolvedCluster, policy: Policy) 
         *_fixed_findings(rows),
         *_factor_findings(rows),
         *_spare_findings(rows),
-        *_unused_patterns(rows, cluster.factor_patterns, "factor_unused"),
-        *_unused_patterns(rows, set(policy.exclude_topics), "exclude_unused"),
+        *_unused_patterns(rows, cluster.factor_patterns, FindingCode.FACTOR_UNUSED),
+        *_unused_patterns(rows, set(policy.exclude_topics), FindingCode.EXCLUDE_UNUSED),
         *cluster.failures,
     ]
     findings = with_only(findings, cluster.wishes, brokers, partitions, final)
@@ -167,7 +195,7 @@ def finish_cluster(frame: pd.DataFrame, cluster: SolvedCluster, policy: Policy) 
         *_proposals(partitions, final, brokers.ids),
         *_moves(brokers, partitions, settled),
         *_leaders(brokers, partitions, final),
-        *({"kind": "finding", **asdict(finding)} for finding in findings),
+        *({"kind": "finding", "rule": finding.code, **asdict(finding)} for finding in findings),
         *({"kind": "leader_bound", **asdict(bound)} for bound in leader_bounds(leaders)),
     ]
     result = pd.DataFrame(records, columns=NAMES, dtype=object).assign(cluster_id=str(frame["cluster_id"].iloc[0]))

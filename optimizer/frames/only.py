@@ -6,14 +6,13 @@ import pandas as pd
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from optimizer.domain import Bools, Brokers
+from optimizer.domain import Bools, Brokers, Cause
 from optimizer.errors import BallastError, ConfigError
 from optimizer.frames.cluster import replica_matrix, to_brokers
 from optimizer.settings import DRAIN, LEADERS, RACKS, Settings
 from optimizer.solve.pins import disorder_by_group, group_by_pins, rack_rule
 from optimizer.solve.racks import rack_histogram
 
-ONLY_LEAVES = "left by only"
 _KEY = ["cluster_id", "topic", "partition"]
 _KEYS = "cluster_id string, topic string, partition int"
 
@@ -43,13 +42,14 @@ def without_drains(brokers: DataFrame, settings: Settings) -> dict[str, BallastE
 
 
 def with_only(partitions: DataFrame, brokers: DataFrame, settings: Settings) -> DataFrame:
-    """Partitions with the ``mobility`` that ``only`` leaves them; those that were free say so in ``fixed_reason``. No
+    """Partitions with the ``mobility`` that ``only`` leaves them; those that were free say so in ``fixed_cause``. No
     replication factor is asked for now, so none is refused.
 
     Parameters
     ----------
     partitions : DataFrame
-        With cluster_id, topic, ``replicas``, ``mobility``, ``fixed_reason`` and ``factor_refused``.
+        With cluster_id, topic, ``replicas``, ``mobility``, ``fixed_cause``, ``fixed_reason``, ``factor_cause`` and
+        ``factor_refused``.
     brokers : DataFrame
         Rows of ``instance_brokers``.
     """
@@ -66,10 +66,10 @@ def with_only(partitions: DataFrame, brokers: DataFrame, settings: Settings) -> 
             mobility
         )
         left = left | here
-    reason = F.when(left & was_free, F.lit(ONLY_LEAVES)).otherwise(F.col("fixed_reason"))
-    refused = F.when(~left, F.col("factor_refused"))
-    planned = {"mobility": mobility, "fixed_reason": reason, "factor_refused": refused}
-    return partitions.withColumns(planned).drop("breaks_racks")
+    told = {"fixed_cause": Cause.ONLY.value, "fixed_reason": "left by only"}
+    planned = {name: F.when(left & was_free, F.lit(text)).otherwise(F.col(name)) for name, text in told.items()}
+    planned |= {name: F.when(~left, F.col(name)) for name in ("factor_cause", "factor_refused")}
+    return partitions.withColumns({"mobility": mobility, **planned}).drop("breaks_racks")
 
 
 def _asked(settings: Settings) -> dict[str, str]:

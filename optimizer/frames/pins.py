@@ -10,8 +10,6 @@ from optimizer.domain import NOT_LIVE
 from optimizer.settings import Settings
 from optimizer.topic_wishes import Pin
 
-PIN_LEAVES = "its pin leaves"
-
 
 def pinned_topics(settings: Settings) -> Column:
     """Patterns of the pins that name a broker, of columns cluster_id, broker_id and rack."""

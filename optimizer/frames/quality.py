@@ -1,11 +1,10 @@
 """Great Expectations: suites in code over judged rows, a result for every expectation, Data Docs."""
 
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 from pyspark.sql import DataFrame
@@ -21,14 +20,28 @@ _COUNTS = {"result_format": "BASIC", "partial_unexpected_count": 0}
 _FEW_ROWS = 100_000
 
 
-def allowed(rule: Rule, settings: Settings) -> tuple[float, str]:
-    """Share of rows that must keep a rule, and the same in words."""
+class Allowed(NamedTuple):
+    """Share of rows that must keep a rule at least, or may break it at most; and the same in words."""
+
+    share: float
+    is_least: bool
+    words: str
+
+    @property
+    def mostly(self) -> float:
+        """Share of rows that must keep the rule."""
+        return self.share if self.is_least else 1 - self.share
+
+
+def allowed(rule: Rule, settings: Settings) -> Allowed:
+    """How many rows must keep a rule."""
     if rule.stops == "share":
         most = settings.quality.max_quarantined_share
-        return 1 - most, f"at most {most:.2%} of the rows"
+        return Allowed(most, False, f"at most {most:.2%} of the rows")
     if rule.stops == "coverage":
-        return settings.metrics.min_coverage, f"at least {settings.metrics.min_coverage:.2%} of the rows"
-    return 1.0, "no row"
+        least = settings.metrics.min_coverage
+        return Allowed(least, True, f"at least {least:.2%} of the rows")
+    return Allowed(0.0, False, "no row")
 
 
 def evaluate(
@@ -95,7 +108,7 @@ def _rows_suite(
         gxe.ExpectColumnValuesToBeInSet(
             column=f"ok_{name}",
             value_set=[True],
-            mostly=allowed(rule, settings)[0],
+            mostly=allowed(rule, settings).mostly,
             severity=_severity(rule.stops != "never"),
             meta={"rule": name},
         )
@@ -109,7 +122,7 @@ def _rows_suite(
 
 def _row_result(one: Any, table: str, rule: Rule, settings: Settings) -> dict[str, Any]:
     judged_rows = one.result["element_count"] - one.result["missing_count"]
-    broken = one.result["unexpected_count"]
+    broken, may = one.result["unexpected_count"], allowed(rule, settings)
     return {
         "table_name": table,
         "expectation": one.expectation_config.type,
@@ -117,8 +130,11 @@ def _row_result(one: Any, table: str, rule: Rule, settings: Settings) -> dict[st
         "severity": _severity(rule.stops != "never"),
         "success": bool(one.success),
         "observed": f"{broken} of {judged_rows} rows",
-        "threshold": allowed(rule, settings)[1],
+        "threshold": may.words,
         "unexpected_count": int(broken),
+        "judged_rows": int(judged_rows),
+        "least": may.share if may.is_least else None,
+        "most": None if may.is_least else may.share,
         "remedy": rule.remedy,
     }
 
@@ -152,6 +168,9 @@ def _figure_result(one: Any, figure: Figure, row: pd.DataFrame) -> dict[str, Any
         "observed": "not judged" if pd.isna(value) else f"{value:.6g}" if isinstance(value, float) else str(value),
         "threshold": figure.threshold,
         "unexpected_count": int(one.result["unexpected_count"]),
+        "judged_rows": None,
+        "least": figure.least,
+        "most": figure.most,
         "remedy": figure.remedy,
     }
 
@@ -232,9 +251,8 @@ def _store_result(context: Any, cluster: str, rows: Sequence[Mapping[str, Any]],
 
 
 def _counts(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What the pages show of a result; rows were counted as ``_row_result`` words it, a figure is one value."""
-    found = re.fullmatch(r"\d+ of (\d+) rows", row["observed"])
-    judged_rows = int(found.group(1)) if found else 1
+    """What the pages show of a result; a figure is one value."""
+    judged_rows = 1 if row["judged_rows"] is None else row["judged_rows"]
     share = 100 * row["unexpected_count"] / max(judged_rows, 1)
     return {
         "observed_value": row["observed"],
@@ -249,9 +267,7 @@ def _counts(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _limits(row: Mapping[str, Any]) -> dict[str, Any]:
-    if row["expectation"] == "expect_column_values_to_be_in_set":
+    if row["judged_rows"] is not None:
         return {"value_set": [f"true ({row['threshold']})"]}
-    least, between, most = row["threshold"].partition(" to ")
-    if between:
-        return {"min_value": least, "max_value": most}
-    return {"min_value" if least.startswith("at least") else "max_value": least.split()[-1]}
+    ends = {"min_value": row["least"], "max_value": row["most"]}
+    return {name: f"{end:g}" for name, end in ends.items() if end is not None}

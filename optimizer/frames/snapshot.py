@@ -5,11 +5,12 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from optimizer.domain import Cause
 from optimizer.errors import BallastError, ConfigError
 from optimizer.frames.factors import check_factors, refused_factor, with_asked
 from optimizer.frames.names import known_of_brokers, names_any, refuse_unknown
 from optimizer.frames.only import emptied_now, with_only, without_drains
-from optimizer.frames.pins import PIN_LEAVES, matches, pinned_topics, with_pins
+from optimizer.frames.pins import matches, pinned_topics, with_pins
 from optimizer.frames.silver import PLACEMENT_RULE
 from optimizer.frames.topic_spread import with_topic_most
 from optimizer.settings import Settings
@@ -115,8 +116,8 @@ def plan_partitions(inputs: Frames, brokers: DataFrame, settings: Settings) -> D
         F.max(F.col("is_adding") | F.col("is_removing")).alias("in_flight"),
         F.min(F.when(F.col("is_fenced") & ~F.col("is_removing"), F.col("broker_id"))).alias("fenced_on"),
     )
-    mobility = F.when(F.col("fixed_reason").isNull(), "free").when(
-        F.col("fixed_reason") == "topic excluded", "forced_only"
+    mobility = F.when(F.col("fixed_cause").isNull(), "free").when(
+        F.col("fixed_cause") == Cause.TOPIC_EXCLUDED.value, "forced_only"
     )
     targets = {"replicas": F.col("target.broker_id"), "log_dirs": F.col("target.log_dir")}
     factor, now = F.col("replication_factor"), F.size("replicas")
@@ -124,9 +125,10 @@ def plan_partitions(inputs: Frames, brokers: DataFrame, settings: Settings) -> D
         with_pins(with_asked(gathered.withColumns(targets), inputs["topics"], settings), brokers, settings)
         .join(inputs["partition_load"], list(_PARTITION), "left")
         .join(inputs["topics"].select(*_OF_TOPIC), ["cluster_id", "topic"], "left")
-        .withColumn("factor_refused", refused_factor())
-        .withColumn("replication_factor", F.when(F.col("factor_refused").isNull(), F.col("asked")).otherwise(now))
-        .withColumn("fixed_reason", _fixed_reason(settings))
+        .withColumns(refused_factor())
+        .withColumn("replication_factor", F.when(F.col("factor_cause").isNull(), F.col("asked")).otherwise(now))
+        .withColumn("fixed", _fixed(settings))
+        .withColumns({"fixed_cause": F.col("fixed.cause"), "fixed_reason": F.col("fixed.reason")})
         .withColumn("mobility", mobility.otherwise("fixed"))
         .transform(with_only, brokers, settings)
         .withColumn("replication_factor", F.when(F.col("mobility") == "free", factor).otherwise(now))
@@ -134,15 +136,22 @@ def plan_partitions(inputs: Frames, brokers: DataFrame, settings: Settings) -> D
     return with_topic_most(planned, brokers, settings)
 
 
-def _fixed_reason(settings: Settings) -> Column:
+def _fixed(settings: Settings) -> Column:
+    """The first reason why a partition is not free: its code, ``cause``, and words, ``reason``; null where it is."""
     short = F.col("pinned_brokers").isNotNull() & (F.col("room") < F.col("replication_factor"))
-    pin_leaves = F.format_string(f"{PIN_LEAVES} %d brokers for %d replicas", "room", "replication_factor")
-    return (
-        F.when(F.col("in_flight"), "in flight")
-        .when(F.col("leader").isNull(), "leaderless")
-        .when(F.size("isr") == 0, "no in-sync replica")
-        .when(F.col("fenced_on").isNotNull(), F.format_string("a replica on fenced broker %d", "fenced_on"))
-        .when(short, pin_leaves)
-        .when(F.col("configs").contains(PLACEMENT_RULE), f"placed by its own rule {PLACEMENT_RULE}")
-        .when(matches(settings.policy.exclude_topics), "topic excluded")
+    pin_leaves = F.format_string("its pin leaves %d brokers for %d replicas", "room", "replication_factor")
+    on_fenced = F.format_string("a replica on fenced broker %d", "fenced_on")
+    own_rule = F.lit(f"placed by its own rule {PLACEMENT_RULE}")
+    reasons = (
+        (F.col("in_flight"), Cause.IN_FLIGHT, F.lit("in flight")),
+        (F.col("leader").isNull(), Cause.LEADERLESS, F.lit("leaderless")),
+        (F.size("isr") == 0, Cause.NO_IN_SYNC_REPLICA, F.lit("no in-sync replica")),
+        (F.col("fenced_on").isNotNull(), Cause.ON_FENCED_BROKER, on_fenced),
+        (short, Cause.PIN_TOO_SMALL, pin_leaves),
+        (F.col("configs").contains(PLACEMENT_RULE), Cause.OWN_PLACEMENT_RULE, own_rule),
+        (matches(settings.policy.exclude_topics), Cause.TOPIC_EXCLUDED, F.lit("topic excluded")),
     )
+    told = (
+        F.when(so, F.struct(F.lit(cause.value).alias("cause"), words.alias("reason"))) for so, cause, words in reasons
+    )
+    return F.coalesce(*told)

@@ -11,7 +11,7 @@ from typing import Any, Generic
 
 import numpy as np
 
-from optimizer.domain import Brokers
+from optimizer.domain import Brokers, FindingCode
 from optimizer.settings import MoveLimit, Policy, Settings
 from optimizer.solve.bands import DISK, bands_for, disk_limit, load_scale
 from optimizer.solve.certificate import BoundRow, bound_rows
@@ -29,11 +29,15 @@ from optimizer.solve.solved_cluster import SolvedCluster
 Clusters = Mapping[str, SolvedCluster]
 TROUBLES = {
     FAILED: (
-        "shard_failed",
+        FindingCode.SHARD_FAILED,
         "failed",
         "if its process was ended, lower solver.shard_brokers; else report it with the run's tables",
     ),
-    OUT_OF_TIME: ("shard_out_of_time", "was out of time", "raise solver.lp_seconds, or lower solver.shard_brokers"),
+    OUT_OF_TIME: (
+        FindingCode.SHARD_OUT_OF_TIME,
+        "was out of time",
+        "raise solver.lp_seconds, or lower solver.shard_brokers",
+    ),
 }
 
 
@@ -168,10 +172,10 @@ def _with_failures(clusters: Clusters, results: Sequence[ShardResult]) -> Cluste
     for one in results:
         status = one.status
         if status.status in NOT_SOLVED:
-            rule, what, remedy = TROUBLES[status.status]
+            code, what, remedy = TROUBLES[status.status]
             left = "where they are" if one.round == last[status.cluster_id] else "to the next round"
             detail = f"a shard of {status.brokers} brokers {what} and left its replicas {left}: {status.message}"
-            finding = Finding(rule, f"shard {one.shard_id} of round {one.round}", "after", detail, remedy)
+            finding = Finding(code, f"shard {one.shard_id} of round {one.round}", "after", detail, remedy)
             found.setdefault(status.cluster_id, []).append(finding)
     return {c: replace(one, failures=tuple(found.get(c, ()))) for c, one in clusters.items()}
 

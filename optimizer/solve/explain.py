@@ -5,15 +5,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optimizer.domain import FREE, Bands, Bools, Brokers, Floats, Ints, Partitions
+from optimizer.domain import FREE, Bands, Bools, Brokers, Cause, FindingCode, Floats, Ints, Partitions
 from optimizer.settings import Policy
 from optimizer.solve.bands import DISK, broker_loads, demand_of, excess, reachable_means, replica_weights
 from optimizer.solve.mobility import moves_if_it_must, stays
 from optimizer.solve.pins import PinGroups, group_by_pins
-from optimizer.solve.proposal import Finding, partition_name
+from optimizer.solve.proposal import Finding, of_partition, partition_name
 from optimizer.units import human_bytes, human_count, human_rate
 
 SHOWN = 10
+Why = tuple[Cause | None, str]
+UNKNOWN: Why = (None, "")
 
 
 def pin_room(brokers: Brokers, partitions: Partitions, groups: PinGroups) -> Ints:
@@ -32,16 +34,25 @@ def pin_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> Itera
     used = {pattern for patterns in groups.patterns for pattern in patterns}
     for pattern in (pin.topics for pin in brokers.pins if pin.topics not in used):
         remedy = "a pattern has to match a topic's whole name: mend it, or take the pin out"
-        yield Finding("pin_unused", pattern, "both", "no topic matches this pin", remedy)
+        yield Finding(FindingCode.PIN_UNUSED, pattern, "both", "no topic matches this pin", remedy)
     room = pin_room(brokers, partitions, groups)
     short = (groups.of > 0) & (room < partitions.replication_factor)
     yield from _short_pins(brokers, partitions, groups, room, short)
     for p, j in zip(*np.nonzero(groups.outside(after) & ~short[:, None]), strict=True):
-        broker = brokers.ids[after[p, j]]
+        broker = int(brokers.ids[after[p, j]])
         detail = f"a replica stays on broker {broker}, outside the pin {' and '.join(groups.patterns[groups.of[p]])}"
         free = partitions.mobility[p] == FREE
         remedy = "execute the plan and run again, or raise solver.rounds" if free else "free the partition"
-        yield Finding("not_pinned", f"{partition_name(partitions, p)} on {broker}", "both", detail, remedy)
+        yield Finding(
+            FindingCode.NOT_PINNED,
+            f"{partition_name(partitions, p)} on {broker}",
+            "both",
+            detail,
+            remedy,
+            cause=Cause.NO_MORE_ROUNDS if free else Cause.NOT_FREE,
+            **of_partition(partitions, p),
+            broker_id=broker,
+        )
 
 
 def _short_pins(
@@ -60,7 +71,18 @@ def _short_pins(
             f"{len(rows)} partitions stay where they are"
         )
         remedy = f"let the pin name {factor - left} more brokers that accept replicas"
-        yield Finding("pin", str(topic), "both", detail, remedy + (f", or ask for {left} replicas" if left else ""))
+        remedy += f", or ask for {left} replicas" if left else ""
+        yield Finding(
+            FindingCode.PIN,
+            str(topic),
+            "both",
+            detail,
+            remedy,
+            cause=Cause.TOO_FEW_BROKERS,
+            topic=str(topic),
+            amount=left,
+            limit=factor,
+        )
 
 
 def amount(resource: str, load: float) -> str:
@@ -158,47 +180,50 @@ def _held_by(policy: Policy) -> str:
     return "what only leaves" if policy.only else "excluded topics"
 
 
-def _why_above(facts: _Facts, b: int, d: int, policy: Policy) -> str:
+def _why_above(facts: _Facts, b: int, d: int, policy: Policy) -> Why:
     upper, lower, load = facts.limits.upper[b, d], facts.limits.lower[b, d], facts.after[b, d]
     if _at_disk_limit(facts, b, d, policy):
-        return f"the band ends at the disk's capacity less {policy.disk_headroom:g} of headroom"
+        why = f"the band ends at the disk's capacity less {policy.disk_headroom:g} of headroom"
+        return Cause.BAND_ENDS_AT_DISK, why
     stuck = {cause: loads[b, d] for cause, loads in facts.stuck.items() if loads[b, d] > 0}
     if sum(stuck.values()) > upper:
         causes = ", ".join(f"{cause} {facts.amount(value, d)}" for cause, value in stuck.items())
-        return f"what may not leave it is above the band alone: {causes}"
+        return Cause.MAY_NOT_LEAVE, f"what may not leave it is above the band alone: {causes}"
     rows = facts.on(b)
     largest = rows[np.argmax(facts.weights[rows, d])]
     if facts.weights[largest, d] > upper:
-        return f"{partition_name(facts.partitions, largest)} alone has {facts.amount(facts.weights[largest, d], d)}"
+        name = partition_name(facts.partitions, largest)
+        return Cause.LARGE_PARTITION, f"{name} alone has {facts.amount(facts.weights[largest, d], d)}"
     held, most = facts.rack(facts.after, b, d), facts.rack(facts.limits.upper, b, d)
     if held > most:
-        return f"{facts.in_rack(b, d, held)} end at {facts.amount(most, d)} together"
+        return Cause.WHOLE_RACK, f"{facts.in_rack(b, d, held)} end at {facts.amount(most, d)} together"
     rows = rows[facts.may_move[rows]]
     if len(rows) and facts.weights[rows, d].min() > load - lower:
         least = rows[np.argmin(facts.weights[rows, d])]
         size = facts.amount(facts.weights[least, d], d)
         name = partition_name(facts.partitions, least)
-        return f"without {name} ({size}), the least that may leave, it is below the band"
-    return ""
+        return Cause.STEPS_TOO_LARGE, f"without {name} ({size}), the least that may leave, it is below the band"
+    return UNKNOWN
 
 
-def _why_below(facts: _Facts, b: int, d: int, policy: Policy) -> str:
+def _why_below(facts: _Facts, b: int, d: int, policy: Policy) -> Why:
     held, least = facts.rack(facts.after, b, d), facts.rack(facts.limits.lower, b, d)
     if held < least:
-        return f"{facts.in_rack(b, d, held)} begin at {facts.amount(least, d)} together"
+        return Cause.WHOLE_RACK, f"{facts.in_rack(b, d, held)} begin at {facts.amount(least, d)} together"
     hosts = facts.groups.allowed[facts.groups.of, b]
     here = (facts.placed == b).any(axis=1)
     reach = facts.weights[(hosts & facts.may_move) | here, d].sum()
     if reach < facts.limits.lower[b, d]:
-        return f"all that pins, fixed partitions and {_held_by(policy)} let sit on it is {facts.amount(reach, d)}"
+        why = f"all that pins, fixed partitions and {_held_by(policy)} let sit on it is {facts.amount(reach, d)}"
+        return Cause.MAY_NOT_COME, why
     come = np.flatnonzero(hosts & facts.may_move & ~here)
     room = facts.limits.upper[b, d] - facts.after[b, d]
     if len(come) and facts.weights[come, d].min() > room:
         smallest = come[np.argmin(facts.weights[come, d])]
         size = facts.amount(facts.weights[smallest, d], d)
         name = partition_name(facts.partitions, smallest)
-        return f"with {name} ({size}), the least that could come, it is above the band"
-    return ""
+        return Cause.STEPS_TOO_LARGE, f"with {name} ({size}), the least that could come, it is above the band"
+    return UNKNOWN
 
 
 def _at_disk_limit(facts: _Facts, b: int, d: int, policy: Policy) -> bool:
@@ -229,7 +254,7 @@ def band_findings(
     for b, d in zip(*(index.tolist() for index in np.nonzero(outside)), strict=True):
         above, resource = gap[b, d] > 0, limits.resources[d]
         limit = (limits.upper if above else limits.lower)[b, d]
-        why = _why_above(facts, b, d, policy) if above else _why_below(facts, b, d, policy)
+        cause, why = _why_above(facts, b, d, policy) if above else _why_below(facts, b, d, policy)
         when = "both" if abs(gap_before[b, d]) > tolerance[b, d] else "after"
         if above and _at_disk_limit(facts, b, d, policy):
             room = facts.amount(gap[b, d], d)
@@ -237,7 +262,18 @@ def band_findings(
         else:
             remedy = _remedy(resource, widths[b, d], widest[d])
         detail = distance(resource, after[b, d], gap[b, d], limit, why)
-        yield Finding("band", f"broker {brokers.ids[b]} {resource}", when, detail, remedy)
+        yield Finding(
+            FindingCode.BAND,
+            f"broker {brokers.ids[b]} {resource}",
+            when,
+            detail,
+            remedy,
+            cause=cause,
+            broker_id=int(brokers.ids[b]),
+            resource=resource,
+            amount=float(after[b, d]),
+            limit=float(limit),
+        )
 
 
 def _remedy(resource: str, width: float, widest: float) -> str:

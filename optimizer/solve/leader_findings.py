@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optimizer.domain import Bools, Brokers, Floats, Partitions
+from optimizer.domain import Bools, Brokers, Cause, FindingCode, Floats, Partitions
 from optimizer.solve.bands import leader_loads
-from optimizer.solve.explain import amount, distance, least_widths
+from optimizer.solve.explain import UNKNOWN, Why, amount, distance, least_widths
 from optimizer.solve.leader_flow import host_loads
 from optimizer.solve.leaders import ChosenLeaders
 from optimizer.solve.proposal import Finding, partition_name
@@ -32,24 +32,26 @@ class _Led:
     bound_to: Floats
     within_reach: Floats
 
-    def why_above(self, b: int, d: int) -> str:
-        """The first cause that explains it alone; empty where none does."""
+    def why_above(self, b: int, d: int) -> Why:
+        """The first cause that explains it alone, with words; None and none where none does."""
         choices, limit = self.leaders.choices, self.leaders.choices.bands.upper[b, d]
         if self.bound_to[b, d] > limit:
             held = amount(RESOURCES[d], self.bound_to[b, d])
-            return f"what no other broker may lead (fixed, excluded, no other replica that may) has {held}"
+            why = f"what no other broker may lead (fixed, excluded, no other replica that may) has {held}"
+            return Cause.MAY_NOT_LEAVE, why
         mine = self.leaders.arc[choices.host[self.leaders.arc] == b]
         largest = mine[np.argmax(choices.weight[mine, d])]
         if choices.weight[largest, d] > limit:
             name = partition_name(self.partitions, choices.row[largest])
-            return f"{name} alone has {amount(RESOURCES[d], choices.weight[largest, d])}"
-        return ""
+            return Cause.LARGE_PARTITION, f"{name} alone has {amount(RESOURCES[d], choices.weight[largest, d])}"
+        return UNKNOWN
 
-    def why_below(self, b: int, d: int) -> str:
-        """The first cause that explains it alone; empty where none does."""
+    def why_below(self, b: int, d: int) -> Why:
+        """The first cause that explains it alone, with words; None and none where none does."""
         if self.within_reach[b, d] < self.leaders.choices.bands.lower[b, d]:
-            return f"all partitions that it may lead have {amount(RESOURCES[d], self.within_reach[b, d])}"
-        return ""
+            why = f"all partitions that it may lead have {amount(RESOURCES[d], self.within_reach[b, d])}"
+            return Cause.MAY_NOT_COME, why
+        return UNKNOWN
 
 
 def _led(partitions: Partitions, leaders: ChosenLeaders) -> _Led:
@@ -75,11 +77,23 @@ def leader_findings(brokers: Brokers, partitions: Partitions, leaders: ChosenLea
     widths = least_widths(loads, bands.mean)
     for b, d in zip(*(index.tolist() for index in np.nonzero(gap)), strict=True):
         above, resource = gap[b, d] > 0, RESOURCES[d]
-        limit, why = (bands.upper, led.why_above) if above else (bands.lower, led.why_below)
-        detail = distance(resource, loads[b, d], gap[b, d], limit[b, d], why(b, d))
+        limit = (bands.upper if above else bands.lower)[b, d]
+        cause, why = led.why_above(b, d) if above else led.why_below(b, d)
+        detail = distance(resource, loads[b, d], gap[b, d], limit, why)
         when = "both" if before[b, d] else "after"
         remedy = _remedy(resource, widths[b, d], above=above)
-        yield Finding("leader_band", f"broker {brokers.ids[b]} {resource}", when, detail, remedy)
+        yield Finding(
+            FindingCode.LEADER_BAND,
+            f"broker {brokers.ids[b]} {resource}",
+            when,
+            detail,
+            remedy,
+            cause=cause,
+            broker_id=int(brokers.ids[b]),
+            resource=resource,
+            amount=float(loads[b, d]),
+            limit=float(limit),
+        )
 
 
 def _remedy(resource: str, width: float, *, above: bool) -> str:

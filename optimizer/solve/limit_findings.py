@@ -5,20 +5,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from optimizer.domain import Bands, Bools, Brokers, Floats, Partitions
+from optimizer.domain import Bands, Bools, Brokers, Cause, FindingCode, Floats, Partitions
 from optimizer.settings import BYTES_PER_GB, MoveLimit
 from optimizer.solve.bands import excess
-from optimizer.solve.proposal import Finding, partition_name
+from optimizer.solve.proposal import Finding, of_partition, partition_name
 from optimizer.units import human_bytes
 
-LIMITED = "limited"
 REMEDY = "run again once this plan is executed, or raise the limit"
 DISK_REMEDY = "add disk, let more brokers accept replicas, or lower disk_headroom"
 _LEFT = {
-    "band": "loads of brokers outside bands that they would be in",
-    "not_emptied": "replicas on brokers to empty",
-    "not_pinned": "replicas outside their pin",
-    "rack_spread": "partitions that break the rack rule",
+    FindingCode.BAND: "loads of brokers outside bands that they would be in",
+    FindingCode.NOT_EMPTIED: "replicas on brokers to empty",
+    FindingCode.NOT_PINNED: "replicas outside their pin",
+    FindingCode.RACK_SPREAD: "partitions that break the rack rule",
 }
 TOLERANCE = 1e-6
 
@@ -47,6 +46,11 @@ class Cut:
     @property
     def _copies_too_much(self) -> bool:
         return self.moved_bytes > self.limit.moved_bytes or self.moves > self.limit.moves
+
+    @property
+    def cause(self) -> Cause:
+        """Why something is left, as a code."""
+        return Cause.MOVE_LIMIT if self._copies_too_much else Cause.NO_DISK_ROOM
 
     @property
     def why(self) -> str:
@@ -89,15 +93,19 @@ def with_limit(
     held_back : (P,) bool
         Partitions that the plan would change, and the limit leaves.
     """
-    names = {partition_name(partitions, row) for row in np.flatnonzero(held_back)} | set(
-        _held_out(cut, brokers, limits, after)
-    )
+    rows = np.flatnonzero(held_back)
+    keys = set(zip(partitions.topic[rows].tolist(), partitions.partition[rows].tolist(), strict=True))
+    bands = set(_held_out(cut, brokers, limits, after))
     told, left = list[Finding](), dict.fromkeys(_LEFT, 0)
     for finding in findings:
-        if finding.rule in _LEFT and finding.subject.partition(" on ")[0] in names:
-            left[finding.rule] += 1
+        is_band = finding.code == FindingCode.BAND
+        is_left = (
+            (finding.broker_id, finding.resource) in bands if is_band else (finding.topic, finding.partition) in keys
+        )
+        if finding.code in _LEFT and is_left:
+            left[finding.code] += 1
             detail = f"{finding.detail}; {cut.why}"
-            finding = replace(finding, detail=detail, remedy=cut.remedy)
+            finding = replace(finding, detail=detail, remedy=cut.remedy, cause=cut.cause)
         told.append(finding)
     return [*told, *_not_resized(cut, partitions, held_back), _limited(cut, int(held_back.sum()), left)]
 
@@ -108,19 +116,30 @@ def _not_resized(cut: Cut, partitions: Partitions, held_back: Bools) -> Iterator
     for row in np.flatnonzero(held_back & (now != partitions.replication_factor)):
         detail = f"{partitions.replication_factor[row]} are asked for; {cut.why}"
         subject = f"{partition_name(partitions, row)} on {now[row]} replicas"
-        yield Finding("not_resized", subject, "after", detail, cut.remedy)
+        yield Finding(
+            FindingCode.NOT_RESIZED,
+            subject,
+            "after",
+            detail,
+            cut.remedy,
+            cause=cut.cause,
+            **of_partition(partitions, row),
+            amount=int(now[row]),
+            limit=int(partitions.replication_factor[row]),
+        )
 
 
-def _held_out(cut: Cut, brokers: Brokers, limits: Bands, after: Floats) -> Iterator[str]:
-    """Bands that the whole plan meets and the plan as cut does not, as findings name them."""
+def _held_out(cut: Cut, brokers: Brokers, limits: Bands, after: Floats) -> Iterator[tuple[int, str]]:
+    """Bands that the whole plan meets and the plan as cut does not: broker and resource."""
     tolerance = TOLERANCE * np.maximum(limits.lower, 1)
     out, would = (np.abs(excess(loads, limits)) > tolerance for loads in (after, cut.loads))
     for b, d in zip(*np.nonzero(out & ~would), strict=True):
-        yield f"broker {brokers.ids[b]} {limits.resources[d]}"
+        yield int(brokers.ids[b]), limits.resources[d]
 
 
-def _limited(cut: Cut, held_back: int, left: dict[str, int]) -> Finding:
+def _limited(cut: Cut, held_back: int, left: dict[FindingCode, int]) -> Finding:
     whole = f"without the limit the plan would copy {human_bytes(cut.moved_bytes)} in {cut.moves} moves"
-    rest = [f"{count} {_LEFT[rule]}" for rule, count in left.items() if count]
+    rest = [f"{count} {_LEFT[code]}" for code, count in left.items() if count]
     detail = f"{whole}; {held_back} partitions stay where they are, those that are worth least"
-    return Finding(LIMITED, cut.names, "after", ": ".join([detail, ", ".join(rest)]) if rest else detail, cut.remedy)
+    detail = ": ".join([detail, ", ".join(rest)]) if rest else detail
+    return Finding(FindingCode.LIMITED, cut.names, "after", detail, cut.remedy, cause=cut.cause, amount=held_back)

@@ -7,21 +7,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optimizer.domain import Brokers, Ints, Partitions
+from optimizer.domain import Brokers, Cause, FindingCode, Ints, Partitions
 from optimizer.settings import DEMOTE, DRAIN, LEADERS, RACKS, Settings
 from optimizer.solve.proposal import Finding
 from optimizer.topic_wishes import TopicFactor
 
-NOT_ASKED_NOW = "not_asked_now"
 REMEDY = "execute the plan and run again without only"
 _LEFT = {
-    "band": ("bands", "loads of brokers are outside their bands"),
-    "leader_band": ("bands of leaders", "loads of leaders are outside their bands"),
-    "rack_spread": ("racks", "partitions break the rack rule"),
-    "not_pinned": ("pins", "replicas are outside their pin"),
-    "not_emptied": ("", ""),  # told by broker
+    FindingCode.BAND: ("bands", "loads of brokers are outside their bands"),
+    FindingCode.LEADER_BAND: ("bands of leaders", "loads of leaders are outside their bands"),
+    FindingCode.RACK_SPREAD: ("racks", "partitions break the rack rule"),
+    FindingCode.NOT_PINNED: ("pins", "replicas are outside their pin"),
+    FindingCode.NOT_EMPTIED: ("", ""),  # told by broker
 }
-_MENDED_BY = {DRAIN: "not_emptied", RACKS: "rack_spread", LEADERS: "leader_band", DEMOTE: ""}
+_MENDED_BY = {
+    DRAIN: FindingCode.NOT_EMPTIED,
+    RACKS: FindingCode.RACK_SPREAD,
+    LEADERS: FindingCode.LEADER_BAND,
+    DEMOTE: None,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,46 +63,52 @@ def with_only(
     """
     if not wishes.only:
         return list(findings)
-    kept, left = list[Finding](), Counter[str]()
+    kept, left = list[Finding](), Counter[FindingCode]()
     for finding in findings:
-        if finding.when == "both" and finding.rule in _LEFT and not _is_asked(finding, wishes):
-            left[finding.rule] += 1
+        if finding.when == "both" and finding.code in _LEFT and not _is_asked(finding, wishes):
+            left[finding.code] += 1
         else:
             kept.append(finding)
-    of_rules = [(subject, f"{left[rule]} {what}") for rule, (subject, what) in _LEFT.items() if subject and left[rule]]
-    undone = [*of_rules, *_on_brokers(wishes, brokers, final), *_factors(wishes, partitions)]
+    of_codes = [(name, left[code], what) for code, (name, what) in _LEFT.items() if name and left[code]]
+    undone = [*of_codes, *_on_brokers(wishes, brokers, final), *_factors(wishes, partitions)]
     told = (
-        Finding(NOT_ASKED_NOW, subject, "both", f'{what}: only = "{wishes.only}" leaves that as it is', REMEDY)
-        for subject, what in undone
+        Finding(
+            FindingCode.NOT_ASKED_NOW,
+            name,
+            "both",
+            f'{count} {what}: only = "{wishes.only}" leaves that as it is',
+            REMEDY,
+            cause=Cause.ONLY,
+            amount=count,
+        )
+        for name, count, what in undone
     )
     return [*kept, *told]
 
 
 def _is_asked(finding: Finding, wishes: Wishes) -> bool:
-    if wishes.only == DEMOTE and finding.rule == "leader_band":
-        return any(finding.subject.startswith(f"broker {broker} ") for broker in wishes.demote)
-    return finding.rule == _MENDED_BY[wishes.only]
+    if wishes.only == DEMOTE and finding.code == FindingCode.LEADER_BAND:
+        return finding.broker_id in wishes.demote
+    return finding.code == _MENDED_BY[wishes.only]
 
 
-def _on_brokers(wishes: Wishes, brokers: Brokers, final: Ints) -> Iterator[tuple[str, str]]:
+def _on_brokers(wishes: Wishes, brokers: Brokers, final: Ints) -> Iterator[tuple[str, int, str]]:
     """What stays on brokers to empty and on brokers to demote."""
     leaves = np.isin(brokers.ids, wishes.drain) | np.array([state == "dead" for state in brokers.state])
     held = np.bincount(final[final >= 0], minlength=len(brokers)) * leaves
     if wishes.only != DRAIN and held.any():
-        yield "drain_brokers", f"{held.sum()} replicas are on {_named(brokers.ids[held > 0])}, to be emptied"
+        yield "drain_brokers", int(held.sum()), f"replicas are on {_named(brokers.ids[held > 0])}, to be emptied"
     led = np.bincount(final[:, 0], minlength=len(brokers)) * np.isin(brokers.ids, wishes.demote)
     if wishes.only in (DRAIN, RACKS) and led.any():
-        yield (
-            "demote_brokers",
-            f"{led.sum()} preferred leaders are on {_named(brokers.ids[led > 0])}, to be demoted",
-        )
+        what = f"preferred leaders are on {_named(brokers.ids[led > 0])}, to be demoted"
+        yield "demote_brokers", int(led.sum()), what
 
 
 def _named(ids: Ints) -> str:
     return ", ".join(str(broker) for broker in ids)
 
 
-def _factors(wishes: Wishes, partitions: Partitions) -> Iterator[tuple[str, str]]:
+def _factors(wishes: Wishes, partitions: Partitions) -> Iterator[tuple[str, int, str]]:
     """Partitions that are asked to have more or fewer replicas."""
     topics = dict.fromkeys(partitions.topic)
     excluded = {t for t in topics if any(re.fullmatch(pattern, t) for pattern in wishes.exclude_topics)}
@@ -108,4 +118,4 @@ def _factors(wishes: Wishes, partitions: Partitions) -> Iterator[tuple[str, str]
         t not in excluded and asked.get(t, has) != has for t, has in zip(partitions.topic, now.tolist(), strict=True)
     ]
     if any(other):
-        yield "replication_factors", f"{sum(other)} partitions have another replication factor than is asked for"
+        yield "replication_factors", sum(other), "partitions have another replication factor than is asked for"

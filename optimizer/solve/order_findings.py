@@ -3,12 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from optimizer.domain import Partitions
-from optimizer.solve.proposal import Finding, partition_name
+from optimizer.domain import Cause, FindingCode, Partitions
+from optimizer.solve.proposal import Finding, of_partition, partition_name
 
-LEFT_FOR_DISK = "left_for_disk"
 WHY = "no order of copies has room for it on the disks while both copies exist"
-_ABOUT_PARTITIONS = ("not_emptied", "not_pinned", "rack_spread")
+_ABOUT_PARTITIONS = (FindingCode.NOT_EMPTIED, FindingCode.NOT_PINNED, FindingCode.RACK_SPREAD)
 
 
 @dataclass(frozen=True)
@@ -41,18 +40,20 @@ def with_left(findings: Iterable[Finding], left: Left, partitions: Partitions) -
     remedy = left.remedy
     keys = zip(partitions.topic.tolist(), partitions.partition.tolist(), strict=True)
     rows = [row for row, key in enumerate(keys) if key in left.keys]
-    names = {partition_name(partitions, row) for row in rows}
     told = [
-        replace(finding, detail=f"{finding.detail}; {WHY}", remedy=remedy)
-        if finding.rule in _ABOUT_PARTITIONS and finding.subject.partition(" on ")[0] in names
+        replace(finding, detail=f"{finding.detail}; {WHY}", remedy=remedy, cause=Cause.NO_ORDER_OF_COPIES)
+        if finding.code in _ABOUT_PARTITIONS and (finding.topic, finding.partition) in left.keys
         else finding
         for finding in findings
     ]
     held = (partitions.replicas >= 0).sum(axis=1)
     for row in rows:
         name, now, asked = partition_name(partitions, row), held[row], partitions.replication_factor[row]
-        told.append(Finding(LEFT_FOR_DISK, name, "after", f"it keeps its replicas: {WHY}", remedy))
+        cause, key = Cause.NO_ORDER_OF_COPIES, of_partition(partitions, row)
+        keeps = f"it keeps its replicas: {WHY}"
+        told.append(Finding(FindingCode.LEFT_FOR_DISK, name, "after", keeps, remedy, cause=cause, **key))
         if now != asked:
-            detail = f"{asked} are asked for; {WHY}"
-            told.append(Finding("not_resized", f"{name} on {now} replicas", "after", detail, remedy))
+            subject, detail = f"{name} on {now} replicas", f"{asked} are asked for; {WHY}"
+            finding = Finding(FindingCode.NOT_RESIZED, subject, "after", detail, remedy, cause=cause, **key)
+            told.append(replace(finding, amount=int(now), limit=int(asked)))
     return told

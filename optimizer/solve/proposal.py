@@ -1,11 +1,12 @@
 """From chosen replica sets and leaders to ordered lists, net moves with reasons, and findings."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
+from typing import TypedDict
 
 import numpy as np
 
-from optimizer.domain import Brokers, Ints, Partitions
+from optimizer.domain import Brokers, Cause, FindingCode, Ints, Partitions
 from optimizer.solve.pins import group_by_pins, must_leave, rack_breaks, rack_rule
 from optimizer.solve.racks import rack_histogram
 from optimizer.units import plural
@@ -13,10 +14,12 @@ from optimizer.units import plural
 # What brokers are that do not live, and what helps: a plan does not wait for a dead one, but for a fenced one.
 _AWAY = {
     "dead": (
+        FindingCode.DEAD_BROKER,
         "replica lists name it, it serves nothing",
         "start it and plan again, if it is to come back",
     ),
     "fenced": (
+        FindingCode.FENCED_BROKER,
         "it is registered and serves nothing",
         "start it; if it never comes back, drain it (--drain {broker}), execute that plan, and then unregister it: "
         "kafka-cluster.sh unregister --id {broker}",
@@ -42,13 +45,34 @@ class NetMove:
 
 @dataclass(frozen=True)
 class Finding:
-    """What was broken before the plan, or is after it."""
+    """What was broken before the plan, or is after it: in words, and in fields for code to compare.
 
-    rule: str
+    Parameters
+    ----------
+    code : FindingCode
+    subject, when, detail, remedy : str
+        For people; of these, code may compare ``when`` alone: before, after or both.
+    cause : Cause, optional
+        Why, where that is known.
+    topic, partition, broker_id, resource : optional
+        What it is about, as far as it is about one.
+    amount, limit : float, optional
+        How much there is, in the resource's unit or counted, and how much there may or must be.
+    """
+
+    code: FindingCode
     subject: str
     when: str
     detail: str
     remedy: str
+    _: KW_ONLY
+    cause: Cause | None = None
+    topic: str | None = None
+    partition: int | None = None
+    broker_id: int | None = None
+    resource: str | None = None
+    amount: float | None = None
+    limit: float | None = None
 
 
 def settle(original: Ints, chosen: Ints) -> Ints:
@@ -106,7 +130,9 @@ def rate_findings(partitions: Partitions) -> Iterator[Finding]:
     """Clusters whose rates are all unknown or zero: the network takes no part in the plan."""
     if len(partitions) and not partitions.in_bytes_per_s.any() and not partitions.out_bytes_per_s.any():
         detail = "no partition has a rate: bytes in and out are not balanced, and times leave live traffic out"
-        yield Finding("no_rates", "cluster", "both", detail, "give rates by partition: see docs/formats-metrics.md")
+        yield Finding(
+            FindingCode.NO_RATES, "cluster", "both", detail, "give rates by partition: see docs/formats-metrics.md"
+        )
 
 
 def disk_findings(brokers: Brokers) -> Iterator[Finding]:
@@ -119,7 +145,16 @@ def disk_findings(brokers: Brokers) -> Iterator[Finding]:
         detail = (
             f"disk capacity is unknown for {named} of {count} brokers: no disk limit or headroom is kept there{equal}"
         )
-        yield Finding("no_disk_capacity", "cluster", "both", detail, "give a capacity file: see docs/formats.md")
+        yield Finding(
+            FindingCode.NO_DISK_CAPACITY,
+            "cluster",
+            "both",
+            detail,
+            "give a capacity file: see docs/formats.md",
+            resource="disk",
+            amount=count - unknown,
+            limit=count,
+        )
 
 
 def network_findings(brokers: Brokers) -> Iterator[Finding]:
@@ -131,7 +166,16 @@ def network_findings(brokers: Brokers) -> Iterator[Finding]:
                 f"network capacity {way} is known for {known} of {count} brokers: brokers count by their disks instead"
             )
             remedy = "give it for every broker: see docs/formats.md"
-            yield Finding("no_network_capacity", f"cluster {way}", "both", detail, remedy)
+            yield Finding(
+                FindingCode.NO_NETWORK_CAPACITY,
+                f"cluster {way}",
+                "both",
+                detail,
+                remedy,
+                resource=way,
+                amount=known,
+                limit=count,
+            )
 
 
 def partition_name(partitions: Partitions, row: int | np.integer) -> str:
@@ -139,19 +183,41 @@ def partition_name(partitions: Partitions, row: int | np.integer) -> str:
     return f"{partitions.topic[row]}-{partitions.partition[row]}"
 
 
+class OfPartition(TypedDict):
+    """Fields of a finding that name a partition."""
+
+    topic: str
+    partition: int
+
+
+def of_partition(partitions: Partitions, row: int | np.integer) -> OfPartition:
+    """Topic and number, as findings hold them."""
+    return {"topic": str(partitions.topic[row]), "partition": int(partitions.partition[row])}
+
+
 def rack_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> Iterator[Finding]:
     """Partitions that broke the rack rule before: mended in one line, not mended one by one."""
     broken = rack_breaks(brokers, partitions, partitions.replicas) > 0
-    still = rack_breaks(brokers, partitions, after) > 0
+    breaks = rack_breaks(brokers, partitions, after)
+    still = breaks > 0
     mended = int((broken & ~still).sum())
     if mended:
         detail = f"{mended} partitions broke the rack rule; the plan mends them"
-        yield Finding("rack_spread", "mended partitions", "before", detail, "execute the plan")
+        yield Finding(FindingCode.RACK_SPREAD, "mended partitions", "before", detail, "execute the plan", amount=mended)
     rows = np.flatnonzero(still)
     for row, detail in zip(rows, _rack_words(brokers, partitions.rows(rows), after[rows]), strict=True):
         when = "both" if broken[row] else "after"
         remedy = "free the partition, or add brokers to other racks"
-        yield Finding("rack_spread", partition_name(partitions, row), when, detail, remedy)
+        yield Finding(
+            FindingCode.RACK_SPREAD,
+            partition_name(partitions, row),
+            when,
+            detail,
+            remedy,
+            **of_partition(partitions, row),
+            amount=int(breaks[row]),
+            limit=0,
+        )
 
 
 def _rack_words(brokers: Brokers, partitions: Partitions, after: Ints) -> Iterator[str]:
@@ -169,11 +235,17 @@ def stranded_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> 
     """Replicas that stay on brokers that should be empty."""
     row, slot = np.nonzero((after >= 0) & brokers.must_empty[np.maximum(after, 0)])
     for p, j in zip(row, slot, strict=True):
-        broker = after[p, j]
-        detail = f"a replica stays on broker {brokers.ids[broker]} ({brokers.state[broker]})"
+        broker = int(brokers.ids[after[p, j]])
+        detail = f"a replica stays on broker {broker} ({brokers.state[after[p, j]]})"
         remedy = "free the partition, or add a broker that may take it"
         yield Finding(
-            "not_emptied", f"{partition_name(partitions, p)} on {brokers.ids[broker]}", "both", detail, remedy
+            FindingCode.NOT_EMPTIED,
+            f"{partition_name(partitions, p)} on {broker}",
+            "both",
+            detail,
+            remedy,
+            **of_partition(partitions, p),
+            broker_id=broker,
         )
 
 
@@ -188,16 +260,25 @@ def broker_findings(brokers: Brokers, after: Ints) -> Iterator[Finding]:
     held = np.bincount(after[after >= 0], minlength=len(brokers))
     for broker, state, left in zip(brokers.ids, brokers.state, held.tolist(), strict=True):
         if state in _AWAY:
-            what, remedy = _AWAY[state]
+            code, what, remedy = _AWAY[state]
             stay = f"{plural(left, 'replica')} {'stays' if left == 1 else 'stay'} on it"
             stays = stay if left else "the plan takes its replicas off it"
             detail = f"broker {broker} is {state}: {what}; {stays}"
             when = "both" if left else "before"
-            yield Finding(f"{state}_broker", f"broker {broker}", when, detail, remedy.format(broker=broker))
+            yield Finding(
+                code,
+                f"broker {broker}",
+                when,
+                detail,
+                remedy.format(broker=broker),
+                broker_id=int(broker),
+                amount=left,
+                limit=0,
+            )
 
 
 def no_rack_findings(brokers: Brokers) -> Iterator[Finding]:
     """Racks that are to be looked after and are not known."""
     if not brokers.racks_matter:
         detail = "no rack per broker: replicas are spread over brokers only"
-        yield Finding("no_racks", "cluster", "both", detail, "set broker.rack on every broker")
+        yield Finding(FindingCode.NO_RACKS, "cluster", "both", detail, "set broker.rack on every broker")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optimizer.domain import Brokers, Ints, Partitions
+from optimizer.domain import Brokers, FindingCode, Ints, Partitions
 from optimizer.settings import NO_LIMIT
 from optimizer.solve.proposal import Finding
 
@@ -16,7 +16,7 @@ SHOWN = 10
 class _Rule:
     """A rule about topics on brokers, and the words of its findings."""
 
-    name: str
+    code: FindingCode
     held: str
     holds: str
     things: str
@@ -24,14 +24,14 @@ class _Rule:
 
 
 REPLICAS = _Rule(
-    "topic_spread",
+    FindingCode.TOPIC_SPREAD,
     "held",
     "holds",
     "replicas",
     "free partitions of the topic, let more brokers accept replicas, or raise topic_spread; else run again",
 )
 LEADERS = _Rule(
-    "topic_leader_spread",
+    FindingCode.TOPIC_LEADER_SPREAD,
     "led",
     "leads",
     "leaders",
@@ -61,7 +61,9 @@ def _findings(
     mended = len(set(crowded_before) - set(crowded))
     if mended:
         detail = f"{mended} times a broker {rule.held} more of a topic than is its most; the plan mends them"
-        yield Finding(rule.name, "mended topics", "before", detail, "execute the plan")
+        yield Finding(
+            rule.code, "mended topics", "before", detail, "execute the plan", resource=rule.things, amount=mended
+        )
     old = 0
     for t, b in crowded:
         was, now = had.get((t, b), 0), has[t, b]
@@ -69,11 +71,24 @@ def _findings(
         if now > was or old <= SHOWN:
             subject, when = f"{topics[t]} on broker {brokers.ids[b]}", "both" if was > most[t] else "after"
             what = f"broker {brokers.ids[b]} {rule.holds} {now} of {total[t]} {rule.things} of topic {topics[t]}"
-            yield Finding(rule.name, subject, when, f"{what}, {most[t]} are its most", rule.remedy)
+            yield Finding(
+                rule.code,
+                subject,
+                when,
+                f"{what}, {most[t]} are its most",
+                rule.remedy,
+                topic=str(topics[t]),
+                broker_id=int(brokers.ids[b]),
+                resource=rule.things,
+                amount=now,
+                limit=int(most[t]),
+            )
     if old > SHOWN:
         crowds = f"{old - SHOWN} times more a broker {rule.holds} more of a topic than is its most"
         detail = f"{crowds}, by less than those named"
-        yield Finding(rule.name, "further topics", "both", detail, rule.remedy)
+        yield Finding(
+            rule.code, "further topics", "both", detail, rule.remedy, resource=rule.things, amount=old - SHOWN
+        )
 
 
 def _counts(brokers: Brokers, topic: Ints, replicas: Ints) -> dict[tuple[int, int], int]:

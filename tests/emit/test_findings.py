@@ -13,25 +13,37 @@ from optimizer.emit.summary import summary_text
 from tests.emit.test_pages import synthetic
 
 
-def finding(rule: str, subject: str, when: str = "both", detail: str = "d", remedy: str = "r") -> dict[str, Any]:
+def finding(code: str, subject: str, when: str = "both", detail: str = "d", **fields: Any) -> dict[str, Any]:
     """A row of ``findings``."""
-    return {"rule": rule, "subject": subject, "when": when, "detail": detail, "remedy": remedy}
+    nothing = dict.fromkeys(("cause", "topic", "partition", "broker_id", "resource", "amount", "limit"))
+    told = {"rule": code, "code": code, "subject": subject, "when": when, "detail": detail, "remedy": "r"}
+    return nothing | told | fields
 
 
 EXCLUDED = [
-    finding("not_free", f"audit-{p}", detail="topic excluded", remedy="take it out of exclude_topics")
+    finding("not_free", f"audit-{p}", cause="topic_excluded", remedy="take it out of exclude_topics")
     for p in range(90)
 ]  # fmt: skip
 STRANDED = [
-    finding("not_emptied", f"t-{p} on {b}", detail=f"a replica stays on broker {b} (draining)")
+    finding("not_emptied", f"t-{p} on {b}", detail=f"a replica stays on broker {b} (draining)", topic="t", broker_id=b)
     for b in (3, 17)
     for p in range(30)
 ]
 
 
+def band(broker: int, **fields: Any) -> dict[str, Any]:
+    """A broker outside a band, at another distance than any other."""
+    about: dict[str, Any] = {
+        "detail": f"disk {broker} {('GB', 'TB')[broker % 2]}",
+        "resource": "disk",
+        "broker_id": broker,
+    }
+    return finding("band", f"broker {broker} disk", **(about | fields))
+
+
 def planned(*rows: dict[str, Any]) -> ClusterPlan:
     """A plan with these findings, in the order of the table."""
-    return replace(synthetic(12), findings=sorted(rows, key=lambda r: (r["rule"], r["subject"], r["when"])))
+    return replace(synthetic(12), findings=sorted(rows, key=lambda r: (r["code"], r["subject"], r["when"])))
 
 
 def test_the_worst_is_told_first() -> None:
@@ -41,7 +53,7 @@ def test_the_worst_is_told_first() -> None:
         finding("dead_broker", "broker 4", "before"),
         finding("no_rates", "cluster"),
         EXCLUDED[0],
-        finding("not_free", "t-1", detail="in flight"),
+        finding("not_free", "t-1", cause="in_flight"),
         finding("something_new", "cluster"),
         finding("shard_failed", "shard 1 of round 1", "after"),
         finding("band", "broker 3 disk", "after"),
@@ -103,14 +115,19 @@ def test_what_is_wrong_with_the_input_comes_before_the_plan() -> None:
         (STRANDED, [60]),
         (EXCLUDED[:3], [1, 1, 1]),
         (EXCLUDED[:4], [4]),
-        ([finding("not_free", f"t-{p}", detail=d) for d in ("in flight", "leaderless") for p in range(5)], [5, 5]),
+        ([finding("not_free", f"t-{p}", cause=c) for c in ("in_flight", "leaderless") for p in range(5)], [5, 5]),
         ([finding("band", f"broker {b} disk", w) for b in range(5) for w in ("after", "both")], [5, 5]),
-        ([finding("band", f"broker {b} disk", detail=f"disk {b} {u}") for b, u in enumerate(("GB", "TB") * 3)], [6]),
+        ([band(b, amount=b, limit=9) for b in range(6)], [6]),
+        ([band(b, amount=8 + 2 * (b % 2), limit=9) for b in range(8)], [4, 4]),
+        ([band(b, resource=("in", "disk")[b % 2], amount=1, limit=9) for b in range(8)], [4, 4]),
+        ([finding("not_asked_now", name, cause="only", amount=1) for name in ("a", "b", "c", "d")], [1, 1, 1, 1]),
+        ([finding("topic_spread", f"t on broker {b}", topic="t", broker_id=b) for b in range(4)]
+         + [finding("topic_spread", "further topics")], [1, 4]),
         ([finding("replication_factor", f"t{x}", detail=f"t{x} has {n}") for n, x in enumerate("abcde")], [5]),
     ],
 )  # fmt: skip
 def test_many_alike_are_one_line(rows: list[dict[str, Any]], counts: list[int]) -> None:
-    """More than three findings of one rule that differ in names and numbers alone are one line; others are not."""
+    """More than three findings that differ in names and numbers alone are one line; others are not."""
     assert [line.count for line in left_open(planned(*rows))] == counts
 
 
@@ -129,5 +146,5 @@ def test_pages_show_what_matters_and_the_true_count() -> None:
 
 def test_what_is_not_shown_is_counted_by_finding() -> None:
     """A summary with too many lines says how many findings are not in it, those behind folded lines included."""
-    several = [finding("pin", f"t-{chr(97 + n)}", detail=chr(97 + n)) for n in range(8)]
+    several = [finding("pin", f"t-{n}", cause=f"cause {n}") for n in range(8)]
     assert "  and 90 more in the report\n" in summary_text(planned(*several, *EXCLUDED), [])

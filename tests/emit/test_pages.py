@@ -141,7 +141,8 @@ def test_a_dead_broker_overrides_the_tools_throttle() -> None:
 
 BEST_BOUND = {"kind": "forced", "bound_bytes": GB, "is_best": True, "detail": "d"}
 LIMITED = {
-    "rule": "limited", "subject": "max_moves = 3", "when": "after", "detail": "d", "remedy": "run again",
+    "rule": "limited", "code": "limited", "cause": None, "topic": None, "broker_id": None, "resource": None,
+    "limit": None, "subject": "max_moves = 3", "when": "after", "detail": "d", "remedy": "run again",
 }  # fmt: skip
 
 
@@ -155,7 +156,7 @@ def test_the_rate_of_copies_is_not_the_throttle(name: str) -> None:
 @pytest.mark.parametrize("name", ["summary.txt", "runbook.md", "report.html"])
 def test_a_throttle_without_rates_holds_no_live_replication(name: str) -> None:
     """Where no partition has a rate nobody knows what live replication takes: the pages don't say that it is in it."""
-    plan = replace(synthetic(12), findings=[{**LIMITED, "rule": "no_rates", "subject": "cluster"}])
+    plan = replace(synthetic(12), findings=[{**LIMITED, "code": "no_rates", "subject": "cluster"}])
     text = " ".join(page(plan, name).split())
     assert "(throttle up to 53.00 MB/s, live replication unknown and not in it: raise it by yours)." in text
     assert "with live replication)" not in text
@@ -230,20 +231,27 @@ def test_copies_by_reason_add_up() -> None:
 
 
 @pytest.mark.parametrize(
-    ("observed", "threshold", "shown"),
+    ("observed", "threshold", "counts", "shown"),
     [
-        ("0 of 960 rows", "at least 95.00% of the rows", "960 of 960 rows good"),
-        ("0 of 960 rows", "no row", "0 of 960 rows failed"),
-        ("12 of 1960 rows", "at most 1.00% of the rows", "12 of 1,960 rows failed"),
-        ("0.002", "at most 0.01", "0.002"),
-        (None, None, ""),
+        ("words", "at least 95.00% of the rows", (0, 960, 0.95, None), "960 of 960 rows good"),
+        ("words", "no row", (0, 960, None, 0.0), "0 of 960 rows failed"),
+        ("words", "at most 1.00% of the rows", (12, 1960, None, 0.01), "12 of 1,960 rows failed"),
+        ("0.002", "at most 0.01", (0, None, None, 0.01), "0.002"),
+        ("5 of 9 rows", "at least 1", (0, None, 1.0, None), "5 of 9 rows"),
+        (None, None, (0, None, None, None), ""),
     ],
 )
-def test_observed_rows_say_what_they_are(observed: str | None, threshold: str | None, shown: str) -> None:
+def test_observed_rows_say_what_they_are(
+    observed: str | None,
+    threshold: str | None,
+    counts: tuple[int, int | None, float | None, float | None],
+    shown: str,
+) -> None:
     """A check shows good rows where it asks for at least so many, and rows that failed elsewhere."""
     row = {
-        "table_name": "t", "rule": "x", "severity": "warning", "success": True, "unexpected_count": 0,
-        "observed": observed, "threshold": threshold, "remedy": "",
+        "table_name": "t", "rule": "x", "severity": "warning", "success": True, "observed": observed,
+        "threshold": threshold, "remedy": "",
+        **dict(zip(("unexpected_count", "judged_rows", "least", "most"), counts, strict=True)),
     }  # fmt: skip
     report = page(replace(synthetic(12), quality=[row]), "report.html")
     assert f"</td><td>{shown}</td><td>{threshold or ''}</td>" in report

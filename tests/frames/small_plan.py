@@ -123,7 +123,7 @@ LEADER_BOUNDS: Rows = [
 ]
 FINDINGS: Rows = [
     {
-        "rule": "dead_broker", "subject": "broker 4", "when": "before",
+        "rule": "dead_broker", "code": "dead_broker", "broker_id": 4, "subject": "broker 4", "when": "before",
         "detail": "holds 1 replica, 60 GB, and is not live", "remedy": "the plan copies it elsewhere",
     }
 ]  # fmt: skip

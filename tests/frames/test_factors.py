@@ -9,8 +9,6 @@ from pyspark.sql import SparkSession
 import schemas
 from optimizer.errors import AuditFailed
 from optimizer.frames import baseline, emit, plan, solve
-from optimizer.frames.factors import UNDER_MIN_ISR
-from optimizer.frames.finish import FEWER_OR_ROOM, MORE_OR_LESS_IN_SYNC
 from optimizer.settings import Policy
 from optimizer.stages import Frames
 from tests.frames import small_plan
@@ -19,6 +17,8 @@ from tests.frames.test_solve import frames_of, rows_of, run_of
 
 ASKED = {"t0": 4, "t1": 2, "t2": 5, "t3": 1}
 RACKS = 4
+FEWER_OR_ROOM = "ask for fewer, or let more brokers accept replicas"
+MORE_OR_LESS_IN_SYNC = "ask for more, or lower min.insync.replicas first"
 UNUSED = "no topic matches this pattern"
 MEND_PATTERN = "a pattern has to match a topic's whole name: mend it, or take it out"
 
@@ -92,9 +92,13 @@ def test_the_audit_agrees(spark: SparkSession, tables: Frames) -> None:
 def test_what_cannot_be_had_is_a_finding_by_topic() -> None:
     """Topics that can't have their factor, and patterns that match no topic, are named once, with what would do."""
     rows = rows_of("a", seed=1)
-    reasons = {"t0": "30 replicas asked for, brokers that can hold them: 23", "t1": f"1 {UNDER_MIN_ISR} 2"}
+    reasons = {
+        "t0": "30 replicas asked for, brokers that can hold them: 23",
+        "t1": "1 replicas asked for, min.insync.replicas: 2",
+    }
+    causes = {"t0": "too_few_brokers", "t1": "under_min_in_sync"}
     for row in rows["instance"]:
-        row |= {"factor_refused": reasons.get(row["topic"])}
+        row |= {"factor_cause": causes.get(row["topic"]), "factor_refused": reasons.get(row["topic"])}
     found = found_in(rows, Policy(exclude_topics=("t[02]", "logs-.*")), factor_patterns=("t[01]", "t"))
     shown = found[found["rule"].isin(["replication_factor", "factor_unused", "exclude_unused", "not_free"])]
     assert shown[["subject", "detail", "remedy"]].to_numpy().tolist() == [
@@ -102,6 +106,12 @@ def test_what_cannot_be_had_is_a_finding_by_topic() -> None:
         ["t1", "1 replicas asked for, min.insync.replicas: 2; 40 partitions keep what they have", MORE_OR_LESS_IN_SYNC],
         ["t", UNUSED, MEND_PATTERN],
         ["logs-.*", UNUSED, MEND_PATTERN],
+    ]
+    assert shown[["code", "cause", "topic", "amount"]].to_numpy().tolist() == [
+        ["replication_factor", "too_few_brokers", "t0", 40],
+        ["replication_factor", "under_min_in_sync", "t1", 40],
+        ["factor_unused", None, None, None],
+        ["exclude_unused", None, None, None],
     ]
 
 

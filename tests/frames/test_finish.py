@@ -26,17 +26,18 @@ def found_in(
 
 
 @pytest.mark.parametrize(
-    ("reason", "remedy"),
+    ("cause", "reason", "remedy"),
     [
-        ("in flight", "wait until it is done and plan again"),
-        ("topic excluded", "take it out of exclude_topics"),
-        ("leaderless", "mend the cause and plan again"),
+        ("in_flight", "in flight", "wait until it is done and plan again"),
+        ("topic_excluded", "topic excluded", "take it out of exclude_topics"),
+        ("leaderless", "words that no code reads", "mend the cause and plan again"),
     ],
 )
-def test_a_partition_that_is_not_free_has_the_remedy_of_its_reason(reason: str, remedy: str) -> None:
+def test_a_partition_that_is_not_free_has_the_remedy_of_its_reason(cause: str, reason: str, remedy: str) -> None:
     """What is in flight ends by itself, what was excluded was asked for, all else is to be mended."""
     rows = rows_of("a", seed=1)
-    rows["instance"][0] |= {"mobility": "fixed", "fixed_reason": reason}
+    rows["instance"][0] |= {"mobility": "fixed", "fixed_cause": cause, "fixed_reason": reason}
     found = found_in(rows, Policy())
     shown = found[found["rule"] == "not_free"]
     assert shown[["subject", "detail", "remedy"]].to_numpy().tolist() == [["t0-0", reason, remedy]]
+    assert shown[["code", "cause", "topic", "partition"]].to_numpy().tolist() == [["not_free", cause, "t0", 0]]

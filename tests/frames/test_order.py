@@ -44,7 +44,10 @@ def partition(topic: str, held_by: int, size: int, pin: list[int] | None) -> dic
     lists = {"replicas": [held_by], "isr": [held_by], "log_dirs": ["any"], "leader": held_by, "pinned_brokers": pin}
     rates = {"size_bytes": size, "in_bytes_per_s": 1, "out_bytes_per_s": 1}
     nothing = dict.fromkeys(
-        ("min_insync_replicas", "fixed_reason", "factor_refused", "topic_most_replicas", "topic_most_leaders")
+        (
+            *("min_insync_replicas", "fixed_cause", "fixed_reason", "factor_cause", "factor_refused"),
+            *("topic_most_replicas", "topic_most_leaders"),
+        )
     )
     fields = {"topic": topic, "partition": 0, "replication_factor": 1, "mobility": "free"}
     return {**KEY, **fields, **lists, **rates, **nothing}

@@ -28,6 +28,7 @@ from tests.frames.tables import table
 
 SHARDS = 3
 NOTHING_ASKED = ("pinned_brokers", "topic_most_replicas", "topic_most_leaders", "min_insync_replicas")
+NOT_REFUSED = dict.fromkeys(("fixed_cause", "fixed_reason", "factor_cause", "factor_refused"))
 ANYWHERE: dict[str, None] = dict.fromkeys(NOTHING_ASKED)
 SETTINGS: Settings = build({"solver": {"shard_brokers": 8, "rounds": 3}})
 
@@ -62,8 +63,8 @@ def rows_of(cluster_id: str, *, seed: int) -> dict[str, list[dict[str, Any]]]:
         fields = {"topic": f"t{p % 9}", "partition": p // 9, **lists}
         size = int(generator.lognormal(20, 1))
         loads = {"size_bytes": size, "in_bytes_per_s": size // 10_000, "out_bytes_per_s": size // 4_000}
-        state = {"leader": replicas[0], "replication_factor": 3, "mobility": "free", "fixed_reason": None}
-        partitions.append({**key, **fields, **loads, **state, "factor_refused": None, **ANYWHERE})
+        state = {"leader": replicas[0], "replication_factor": 3, "mobility": "free"}
+        partitions.append({**key, **fields, **loads, **state, **NOT_REFUSED, **ANYWHERE})
     return {"instance": partitions, "instance_brokers": brokers}
 
 

@@ -26,7 +26,7 @@ def test_a_broker_that_does_not_live_is_mended_where_it_is_emptied(
     """Mended is where no replica stays on it; a fenced one that never comes back is drained, then unregistered."""
     brokers = replace(make_brokers([0, 1, 2, 0]), state=("alive", "alive", "alive", state))
     (found,) = broker_findings(brokers, np.array(after))
-    assert (found.rule, found.subject, found.when) == (f"{state}_broker", "broker 3", when)
+    assert (found.code, found.subject, found.when) == (f"{state}_broker", "broker 3", when)
     assert told in found.detail
     assert remedy in found.remedy
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from optimizer.domain import FIXED, FORCED_ONLY, Cluster, Ints
+from optimizer.domain import FIXED, FORCED_ONLY, Cluster, FindingCode, Ints
 from optimizer.settings import Policy
 from optimizer.solve.bands import bands, broker_loads, replica_weights
 from optimizer.solve.explain import band_findings, pin_findings
@@ -125,9 +125,9 @@ def test_pins_that_cannot_be_met_are_told_by_topic() -> None:
     partitions = make_partitions([[0, 1, 2], [1, 2, 3], [3, 0, 1]], [1, 1, 1])
     cluster = make_cluster(make_brokers([0, 0, 1, 1], draining=(0,), excluded=(1,)), partitions)
     cluster = pinned(cluster, {"a": [0, 1, 2], "b": [1, 2, 3], "gone": [1]}, ["a", "a", "b"])
-    found = {(f.rule, f.subject): f for f in pin_findings(cluster.brokers, cluster.partitions, partitions.replicas)}
+    found = {(f.code, f.subject): f for f in pin_findings(cluster.brokers, cluster.partitions, partitions.replicas)}
     assert set(found) == {("pin_unused", "gone"), ("pin", "a"), ("not_pinned", "b-2 on 0")}
-    short = found["pin", "a"]
+    short = found[FindingCode.PIN, "a"]
     assert short.detail == (
         "the pin a allows brokers [0, 1, 2], of which 2 can hold a replica of 3: 2 partitions stay where they are"
     )
@@ -146,7 +146,7 @@ def test_unknown_disks_are_told(capacities: list[int], told: str) -> None:
     """A plan that no disk limits says so, with how many brokers; known disks need no word."""
     brokers = replace(small_disk().brokers, disk_capacity_bytes=np.array(capacities))
     found = list(disk_findings(brokers))
-    assert [f.rule for f in found] == (["no_disk_capacity"] if told else [])
+    assert [f.code for f in found] == (["no_disk_capacity"] if told else [])
     assert all(told in f.detail for f in found)
 
 
@@ -155,7 +155,7 @@ def test_network_capacities_of_some_brokers_are_told_as_unused(capacities: list[
     """Where all are known they count, where none is nothing is missed; of some they say nothing about the rest."""
     brokers = replace(small_disk().brokers, out_capacity_bytes_per_s=np.array(capacities))
     found = list(network_findings(brokers))
-    assert [(f.rule, f.subject) for f in found] == [("no_network_capacity", "cluster out")] * told
+    assert [(f.code, f.subject) for f in found] == [("no_network_capacity", "cluster out")] * told
     assert all("known for 2 of 3 brokers" in f.detail for f in found)
 
 
@@ -177,4 +177,4 @@ def test_racks_with_too_many_or_too_few_are_named(before: list[int], after: list
     """Of four replicas each of three racks holds one or two; racks that do not are told, with what they may hold."""
     cluster = make_cluster(make_brokers([0, 0, 1, 1, 2, 2, 0]), make_partitions([before], [1]))
     (found,) = rack_findings(cluster.brokers, cluster.partitions, np.array([after]))
-    assert (found.rule, found.subject, found.when, found.detail) == ("rack_spread", "t-0", when, detail)
+    assert (found.code, found.subject, found.when, found.detail) == ("rack_spread", "t-0", when, detail)

@@ -81,7 +81,7 @@ def test_causes(cluster: Cluster, subject: str, detail: str) -> None:
     lists = cluster.partitions.replicas
     leaders = assign_leaders(cluster.brokers, cluster.partitions, lists, leaders_band=0.1, out_band=0.1)
     (found,) = [finding for finding in findings_of(cluster, leaders) if finding.subject == subject]
-    assert found.rule == "leader_band"
+    assert found.code == "leader_band"
     assert re.fullmatch(detail, found.detail)
 
 

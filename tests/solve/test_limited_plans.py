@@ -7,7 +7,7 @@ import pandas as pd
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from optimizer.domain import Cluster, Floats, Ints
+from optimizer.domain import Cause, Cluster, FindingCode, Floats, Ints
 from optimizer.frames.cluster import replica_lists
 from optimizer.frames.finish import finish_cluster
 from optimizer.settings import MoveLimit, Policy
@@ -15,7 +15,7 @@ from optimizer.solve.bands import DISK, broker_loads, disk_limit, replica_weight
 from optimizer.solve.bound import copies_of
 from optimizer.solve.limit import changes_of
 from optimizer.solve.limit_choice import keep_within
-from optimizer.solve.limit_findings import DISK_REMEDY, LIMITED, REMEDY, Cut
+from optimizer.solve.limit_findings import DISK_REMEDY, REMEDY, Cut
 from tests.solve.clusters import Planned, bounds, make_cluster, plan_one_shard, solved_cluster
 from tests.solve.troubled import audited, partition_rows, troubled_clusters
 
@@ -75,11 +75,13 @@ def test_every_cut_plan_passes_the_audit(cluster: Cluster, share: float, by_move
 
     records = finished(cluster, planned, whole, reached, Cut(allowed, moved_bytes, moves, loads_of(cluster, whole)))
     findings = records[records["kind"] == "finding"]
-    assert (findings["rule"] == LIMITED).sum() == 1
-    left = {f"{partitions.topic[p]}-{partitions.partition[p]}" for p in np.flatnonzero((whole != reached).any(axis=1))}
-    named = findings[findings["rule"].isin(["not_emptied", "not_pinned", "rack_spread"])]
-    blamed = named[named["remedy"] == REMEDY]["subject"].map(lambda subject: subject.partition(" on ")[0])
-    assert set(blamed) == left & set(named["subject"].map(lambda subject: subject.partition(" on ")[0]))
+    assert (findings["code"] == FindingCode.LIMITED).sum() == 1
+    rows = np.flatnonzero((whole != reached).any(axis=1))
+    left = {(partitions.topic[p], partitions.partition[p]) for p in rows}
+    named = findings[findings["code"].isin(["not_emptied", "not_pinned", "rack_spread"]) & findings["topic"].notna()]
+    keys = pd.Series(zip(named["topic"], named["partition"], strict=True), index=named.index, dtype=object)
+    for blamed in (named["remedy"] == REMEDY, named["cause"] == Cause.MOVE_LIMIT):
+        assert set(keys[blamed]) == left & set(keys)
 
     assert audited(cluster, records, max(bounds(cluster, planned, reached)), allowed) == []
 
@@ -103,6 +105,6 @@ def test_no_plan_fills_a_disk(cluster: Cluster, room: float, seed: int) -> None:
     assert (loads_of(cluster, reached)[:, DISK] <= may).all()
     limit = Cut(MoveLimit(), 0, 0, loads_of(cluster, whole), disk_headroom=POLICY.disk_headroom)
     records = finished(cluster, planned, whole, reached, limit)
-    (told,) = records[records["rule"] == LIMITED].to_dict("records")
+    (told,) = records[records["code"] == FindingCode.LIMITED].to_dict("records")
     assert (told["subject"], told["remedy"]) == ("disk_headroom = 0.1", DISK_REMEDY)
     assert audited(cluster, records, max(bounds(cluster, planned, reached))) == []

@@ -7,12 +7,23 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from optimizer.domain import FIXED, FORCED_ONLY, FREE, ORDER_ONLY, RACKS_ONLY, Brokers, Cluster, Ints, Partitions
+from optimizer.domain import (
+    FIXED,
+    FORCED_ONLY,
+    FREE,
+    ORDER_ONLY,
+    RACKS_ONLY,
+    Brokers,
+    Cluster,
+    FindingCode,
+    Ints,
+    Partitions,
+)
 from optimizer.settings import Policy
 from optimizer.solve.leader_bounds import leader_bounds
 from optimizer.solve.leader_flow import host_loads
 from optimizer.solve.leaders import ChosenLeaders, assign_leaders, lead_with
-from optimizer.solve.only import NOT_ASKED_NOW, Wishes, with_only
+from optimizer.solve.only import Wishes, with_only
 from optimizer.solve.pins import rack_breaks
 from optimizer.solve.proposal import Finding, settle
 from optimizer.topic_wishes import TopicFactor
@@ -150,18 +161,18 @@ def test_a_leader_that_stays_goes_on_leading(mobility: int) -> None:
 
 
 BROKEN = tuple(
-    Finding(rule, subject, when, "d", "r")
-    for rule, subject, when in (
-        ("band", "broker 1 disk", "both"),
-        ("band", "broker 2 disk", "after"),
-        ("leader_band", "broker 3 leaders", "both"),
-        ("leader_band", "broker 1 out", "both"),
-        ("rack_spread", "t-1", "both"),
-        ("rack_spread", "t-2", "both"),
-        ("rack_spread", "mended partitions", "before"),
-        ("not_emptied", "t-0 on 2", "both"),
-        ("not_pinned", "t-2 on 9", "both"),
-        ("not_free", "t-2", "both"),
+    Finding(FindingCode(code), subject, when, "d", "r", broker_id=broker)
+    for code, subject, when, broker in (
+        ("band", "broker 1 disk", "both", 1),
+        ("band", "broker 2 disk", "after", 2),
+        ("leader_band", "broker 3 leaders", "both", 3),
+        ("leader_band", "broker 1 out", "both", 1),
+        ("rack_spread", "t-1", "both", None),
+        ("rack_spread", "t-2", "both", None),
+        ("rack_spread", "mended partitions", "before", None),
+        ("not_emptied", "t-0 on 2", "both", 2),
+        ("not_pinned", "t-2 on 9", "both", 9),
+        ("not_free", "t-2", "both", None),
     )
 )
 NEVER_LEFT = [("band", "broker 2 disk"), ("rack_spread", "mended partitions"), ("not_free", "t-2")]
@@ -207,8 +218,8 @@ def told(only: str) -> list[Finding]:
 def test_what_only_leaves_is_told_in_one_line_each(only: str, kept: list[tuple[str, str]], left: set[str]) -> None:
     """What is asked beside ``only`` has one finding a wish with its count; what the plan brings or mends is kept."""
     findings = told(only)
-    assert {(f.rule, f.subject) for f in findings if f.rule != NOT_ASKED_NOW} == {*kept, *NEVER_LEFT}
-    shown = {f.subject: f for f in findings if f.rule == NOT_ASKED_NOW}
+    assert {(f.code, f.subject) for f in findings if f.code != FindingCode.NOT_ASKED_NOW} == {*kept, *NEVER_LEFT}
+    shown = {f.subject: f for f in findings if f.code == FindingCode.NOT_ASKED_NOW}
     counts = LEFT | ({"bands of leaders": "1 loads of leaders are outside their bands"} if only == "demote" else {})
     assert {subject: f.detail for subject, f in shown.items()} == {
         subject: f'{counts[subject]}: only = "{only}" leaves that as it is' for subject in left

@@ -124,7 +124,9 @@ def partition_rows(cluster: Cluster) -> list[dict[str, object]]:
             "in_bytes_per_s": int(p.in_bytes_per_s[i]),
             "out_bytes_per_s": int(p.out_bytes_per_s[i]),
             "mobility": MOBILITY[p.mobility[i]],
+            "fixed_cause": None,
             "fixed_reason": None,
+            "factor_cause": None,
             "factor_refused": None,
             "min_insync_replicas": None,
             "topic_most_replicas": asked_or_none(p.topic_most_replicas[i]),
@@ -137,12 +139,9 @@ def partition_rows(cluster: Cluster) -> list[dict[str, object]]:
 
 def disclosed(records: pd.DataFrame, rule: str) -> frozenset[tuple[str, int]]:
     """Partitions that findings of a rule name, or topics and brokers."""
-    subjects = records.loc[records["rule"] == rule, "subject"]
-    if rule in ("topic_spread", "topic_leader_spread"):
-        crowds = (subject.rpartition(" on broker ") for subject in subjects)
-        return frozenset((topic, int(broker)) for topic, found, broker in crowds if found)
-    names = (subject.rpartition(" on ")[0].rpartition("-") for subject in subjects)
-    return frozenset((topic, int(number)) for topic, _, number in names)
+    found = records[(records["code"] == rule) & records["topic"].notna()]
+    about = "broker_id" if rule in ("topic_spread", "topic_leader_spread") else "partition"
+    return frozenset((str(topic), int(number)) for topic, number in zip(found["topic"], found[about], strict=True))
 
 
 def audited(cluster: Cluster, records: pd.DataFrame, bound_bytes: int, allowed: MoveLimit = NO_CUT) -> list[Violation]:
