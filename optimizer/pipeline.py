@@ -212,6 +212,7 @@ def run_stages(stages: Sequence[Stage], run: Run, meter: Meter) -> Mapping[str, 
                 pool.submit(stage.ahead)
         check_inputs(stages[0], run, store)
         check_not_approved(store, run)
+        store.grow(table for stage in stages for table in stage.writes)
         folders.set_aside(run.folder)
         attempt = begin(store, run, first_stage=stages[0].name)
         for number, stage in enumerate(stages, start=1):

@@ -6,14 +6,16 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import types as T
 
 import schemas
 from optimizer.configuration import build
-from optimizer.errors import StageError
+from optimizer.errors import ConfigError, StageError
 from optimizer.pipeline import run_stage, run_stages
 from optimizer.resources import Meter
 from optimizer.stages import Frames, Run, Stage
 from optimizer.store import Store
+from schemas.table import column
 
 FINDING = {"cluster_id": "c", "run_id": "r", "rule": "band", "subject": "broker 1", "when": "after", "remedy": "none"}
 SETTINGS = {"clusters": [{"id": "c", "input": "in"}], "policy": {"max_moves": 9}}
@@ -132,3 +134,36 @@ def test_a_stage_that_fails_is_every_clusters_failure(spark: SparkSession, tmp_p
     assert (row.verdict, row.stage, row.exit_code, row.reason) == ("failed", "solve", 1, "ValueError: no such thing")
     assert [store_of(run).newest(table, "r") for table in ("findings", "waves")] == [[], []]
     assert [store_of(run).run_record("r", stage) for stage in ("solve", "plan")] == [None, None]
+
+
+def test_a_run_goes_on_in_an_older_warehouse(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tables of an older release, with rows, get the columns that it did not know: a stage's, and the verdicts."""
+    run = run_of(spark, tmp_path)
+    older = [("waves", "busiest_broker"), ("verdicts", "manifest_sha256")]
+    with monkeypatch.context() as release:
+        for name, optional in older:
+            columns = tuple(c for c in schemas.ALL[name].columns if c.name != optional)
+            release.setitem(schemas.ALL, name, replace(schemas.ALL[name], columns=columns))
+            store_of(run).ensure(name)
+    run_stages([SOLVE, replace(PLAN, build=with_wave)], run, Meter(spark, io.StringIO()))
+    for name, optional in older:
+        assert len(store_of(run).newest(name, "r")) == 1
+        assert spark.read.format("delta").load(store_of(run).path(name)).columns[-1] == optional
+
+
+def test_a_table_of_another_type_stops_a_run_before_any_work(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the last stage could not write is told before the first: nothing is stored, and no attempt is begun."""
+    run = run_of(spark, tmp_path)
+    with monkeypatch.context() as release:
+        columns = (*schemas.ALL["waves"].columns[:-1], column("peak_disk_bytes", T.DoubleType(), "other"))
+        release.setitem(schemas.ALL, "waves", replace(schemas.ALL["waves"], columns=columns))
+        store_of(run).ensure("waves")
+    told = "table waves .* column peak_disk_bytes is double NOT NULL there, bigint NOT NULL in this one"
+    with pytest.raises(ConfigError, match=told):
+        run_stages([SOLVE, PLAN], run, Meter(spark, io.StringIO()))
+    assert not store_of(run).exists("findings")
+    assert store_of(run).newest("verdicts", "r") == []
