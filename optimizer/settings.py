@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from functools import partial
 
@@ -227,7 +228,7 @@ class Emit:
 class Settings:
     """The whole configuration of a run."""
 
-    clusters: tuple[ClusterInput, ...] = ()
+    clusters: tuple[ClusterInput, ...] = field(default_factory=tuple)
     storage: Storage = field(default_factory=Storage)
     metrics: Metrics = field(default_factory=Metrics)
     quality: Quality = field(default_factory=Quality)
@@ -307,6 +308,12 @@ class Settings:
     def brokers_listed(self, name: str) -> dict[str, tuple[int, ...]]:
         """Broker ids of one of ``BROKER_LISTS`` by cluster: its own, and the policy's where there is one cluster."""
         return {c.id: tuple(sorted({*getattr(c, name), *getattr(self.policy, name)})) for c in self.clusters}
+
+    def part(self, sections: Iterable[str]) -> "Settings":
+        """The settings as a stage sees them that declares some sections: any other is an AttributeError."""
+        part = object.__new__(Settings)
+        vars(part).update((name, getattr(self, name)) for name in sections)
+        return part
 
     def planning_json(self) -> str:
         """What decides the plan, as canonical JSON: everything but places and secrets."""

@@ -17,44 +17,12 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 import schemas
 from optimizer import delta_tables, locks, places
+from optimizer.declared import WRITERS
 from optimizer.delta_errors import again, one_line
 from optimizer.delta_tables import literal
 from optimizer.errors import StageError
 from optimizer.fingerprint import fingerprint_of
 from schemas.table import Table, conform, small_frame
-
-# Which stage writes a table: named when the table is missing.
-WRITERS = {
-    "bronze_records": "ingest",
-    "bronze_metrics": "ingest",
-    "brokers": "validate",
-    "log_dirs": "validate",
-    "topics": "validate",
-    "replicas": "validate",
-    "partition_load": "validate",
-    "throttles_found": "validate",
-    "quarantine": "validate",
-    "quality_results": "validate",
-    "input_findings": "validate",
-    "sources": "validate",
-    "instance": "snapshot",
-    "instance_brokers": "snapshot",
-    "baseline": "baseline",
-    "proposal": "solve",
-    "moves": "solve",
-    "leaders": "solve",
-    "leader_bounds": "solve",
-    "shard_results": "solve",
-    "bounds": "solve",
-    "curve": "solve",
-    "findings": "solve",
-    "plan": "plan",
-    "waves": "plan",
-    "throttles": "plan",
-    "broker_balance": "plan",
-    "plan_summary": "plan",
-    "documents": "emit",
-}
 
 # What ``runs`` calls the row that a run puts there before its first row in any other table.
 BEGIN = "begin"
