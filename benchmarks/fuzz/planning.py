@@ -16,7 +16,7 @@ from optimizer.frames.cluster import replica_lists, to_cluster
 from optimizer.frames.finish import ClusterFacts, finish_cluster
 from optimizer.frames.order import left_by_order
 from optimizer.frames.scheduling import copy_bytes_per_s, schedule_cluster
-from optimizer.settings import MoveLimit, Settings
+from optimizer.settings import Settings
 from optimizer.solve.bands import DISK, broker_loads, disk_limit, replica_weights
 from optimizer.solve.bound import copies_of
 from optimizer.solve.exact import whole_limits
@@ -25,6 +25,7 @@ from optimizer.solve.limit_choice import keep_within
 from optimizer.solve.limit_findings import Cut
 from optimizer.solve.order_findings import Left
 from optimizer.solve.progress import ClusterState
+from optimizer.wishes import MoveLimit
 
 
 @dataclass(frozen=True)

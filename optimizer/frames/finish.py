@@ -22,10 +22,11 @@ from optimizer.solve.leader_bounds import leader_bounds
 from optimizer.solve.leader_findings import leader_findings
 from optimizer.solve.leaders import assign_leaders, lead_with
 from optimizer.solve.limit_findings import Cut
-from optimizer.solve.only import Wishes, with_only
+from optimizer.solve.only import with_only
 from optimizer.solve.order_findings import Left, with_left
 from optimizer.solve.spread_findings import spread_findings
 from optimizer.stages import Frames, Run
+from optimizer.wishes import Wishes
 
 COLUMNS = (
     "cluster_id string, kind string, topic string, partition int, replicas array<int>, from_broker int, to_broker int, "
@@ -158,7 +159,7 @@ def finish_cluster(frame: pd.DataFrame, facts: ClusterFacts, policy: Policy) -> 
         *_unused_patterns(rows, set(policy.exclude_topics), "exclude_unused"),
         *facts.failures,
     ]
-    findings = with_only(findings, facts.wishes, brokers, partitions, final)
+    findings = with_only(findings, facts.wishes, brokers, partitions, final, exclude_topics=policy.exclude_topics)
     if facts.cut:
         held_back = rows["held_back"].to_numpy(dtype=bool)
         findings = limit_findings.with_limit(

@@ -11,11 +11,12 @@ from pyspark.sql import functions as F
 
 from optimizer.domain import Bands, Brokers, Floats
 from optimizer.frames.cluster import replica_matrix, to_partitions
-from optimizer.settings import MoveLimit, Policy, Settings
+from optimizer.settings import Policy, Settings
 from optimizer.solve.bands import DISK, disk_limit
 from optimizer.solve.limit import changes_of
 from optimizer.solve.limit_choice import keep_within
 from optimizer.solve.limit_findings import Cut
+from optimizer.wishes import MoveLimit
 
 _KEY = ["cluster_id", "topic", "partition"]
 _KEPT = "cluster_id string, topic string, partition int, kept boolean"
@@ -39,7 +40,7 @@ def _filled(state: Planned, policy: Policy) -> bool:
 
 def _cuts(placement: DataFrame, states: Mapping[str, Planned], settings: Settings) -> dict[str, Cut]:
     """The clusters whose plans copy more than they may, or fill a disk."""
-    limits = {c: limit for c, limit in settings.move_limits().items() if c in states}
+    limits = {c: asked.move_limit for c, asked in settings.wishes().items() if c in states}
     filled = {c for c in limits if _filled(states[c], settings.policy)}
     asked = sorted(filled | {c for c, limit in limits.items() if limit != MoveLimit()})
     if not asked:

@@ -9,9 +9,10 @@ from pyspark.sql import functions as F
 from optimizer.domain import Bools, Brokers
 from optimizer.errors import BallastError, ConfigError
 from optimizer.frames.cluster import replica_matrix, to_brokers
-from optimizer.settings import DRAIN, LEADERS, RACKS, Settings
+from optimizer.settings import Settings
 from optimizer.solve.pins import disorder_by_group, group_by_pins, rack_rule
 from optimizer.solve.racks import rack_histogram
+from optimizer.wishes import DRAIN, LEADERS, RACKS
 
 ONLY_LEAVES = "left by only"
 _KEY = ["cluster_id", "topic", "partition"]
@@ -62,9 +63,7 @@ def with_only(partitions: DataFrame, brokers: DataFrame, settings: Settings) -> 
     left = F.lit(False)
     for cluster_id, only in asked.items():
         here = F.col("cluster_id") == cluster_id
-        mobility = F.when(here, _mobility(only, settings.brokers_listed("demote_brokers")[cluster_id])).otherwise(
-            mobility
-        )
+        mobility = F.when(here, _mobility(only, settings.wishes()[cluster_id].demote_brokers)).otherwise(mobility)
         left = left | here
     reason = F.when(left & was_free, F.lit(ONLY_LEAVES)).otherwise(F.col("fixed_reason"))
     refused = F.when(~left, F.col("factor_refused"))
@@ -73,7 +72,7 @@ def with_only(partitions: DataFrame, brokers: DataFrame, settings: Settings) -> 
 
 
 def _asked(settings: Settings) -> dict[str, str]:
-    return {cluster_id: only for cluster_id, only in settings.only().items() if only}
+    return {cluster_id: asked.only for cluster_id, asked in settings.wishes().items() if asked.only}
 
 
 def _mobility(only: str, demoted: tuple[int, ...]) -> Column:

@@ -21,7 +21,6 @@ from pyspark.sql import functions as F
 from optimizer.domain import Bools, Brokers, Floats, Ints
 from optimizer.errors import WorkerGone
 from optimizer.frames.cluster import column_names, replica_matrix, to_partitions, with_nulls
-from optimizer.settings import NO_LIMIT
 from optimizer.solve.assemble import assemble
 from optimizer.solve.bands import outside
 from optimizer.solve.glop import OutOfTime
@@ -30,6 +29,7 @@ from optimizer.solve.progress import ClusterRound
 from optimizer.solve.proposal import disorder
 from optimizer.solve.shard import ShardProblem
 from optimizer.solve.shard_solver import FAILED, OUT_OF_TIME, ShardSolution, mend_shard, solve_shard
+from optimizer.wishes import NO_LIMIT
 
 PLACEMENT_COLUMNS = (
     "topic string, partition int, replicas array<int>, leader int, replication_factor int, "

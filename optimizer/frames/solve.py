@@ -25,11 +25,11 @@ from optimizer.frames.start import started
 from optimizer.settings import Settings
 from optimizer.solve.bands import Demand, bands_for, load_scale
 from optimizer.solve.limit_findings import Cut
-from optimizer.solve.only import wishes_of
 from optimizer.solve.progress import ClusterRound, ClusterState, close_round, next_round
 from optimizer.solve.proposal import Finding
 from optimizer.solve.shard_solver import FAILED, NOT_SOLVED, OUT_OF_TIME
 from optimizer.stages import Frames, Run
+from optimizer.wishes import Wishes
 from schemas.table import small_frame
 
 DIGITS = 9  # of a violation: less is what sums of floats are off by
@@ -183,7 +183,8 @@ def _facts(
     states: dict[str, ClusterState], failed: dict[str, list[Finding]], cuts: dict[str, Cut], settings: Settings
 ) -> dict[str, ClusterFacts]:
     """What the last step needs of each cluster."""
-    asked = settings.replication_factors()
+    wishes = settings.wishes()
+    asked = {c: wishes.get(c, Wishes()) for c in states}
     return {
         c: ClusterFacts(
             s.brokers,
@@ -191,9 +192,9 @@ def _facts(
             s.loads_before,
             s.loads,
             failures=tuple(failed.get(c, ())),
-            factor_patterns=tuple(one.topics for one in asked.get(c, ())),
+            factor_patterns=tuple(one.topics for one in asked[c].replication_factors),
             cut=cuts.get(c),
-            wishes=wishes_of(settings, c),
+            wishes=asked[c],
         )
         for c, s in states.items()
     }

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optimizer.domain import Bands, Bools, Brokers, Floats, Partitions
-from optimizer.settings import BYTES_PER_GB, MoveLimit
 from optimizer.solve.bands import excess
 from optimizer.solve.proposal import Finding, partition_name
 from optimizer.units import human_bytes
+from optimizer.wishes import BYTES_PER_GB, MoveLimit
 
 LIMITED = "limited"
 REMEDY = "run again once this plan is executed, or raise the limit"

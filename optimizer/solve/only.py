@@ -2,15 +2,13 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from optimizer.domain import Brokers, Ints, Partitions
-from optimizer.settings import DEMOTE, DRAIN, LEADERS, RACKS, Settings
 from optimizer.solve.proposal import Finding
-from optimizer.topic_wishes import TopicFactor
+from optimizer.wishes import DEMOTE, DRAIN, LEADERS, RACKS, Wishes
 
 NOT_ASKED_NOW = "not_asked_now"
 REMEDY = "execute the plan and run again without only"
@@ -24,30 +22,14 @@ _LEFT = {
 _MENDED_BY = {DRAIN: "not_emptied", RACKS: "rack_spread", LEADERS: "leader_band", DEMOTE: ""}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Wishes:
-    """What is asked of one cluster, as far as ``only`` may leave it: ids of brokers, and replication factors."""
-
-    only: str = ""
-    drain: tuple[int, ...] = ()
-    demote: tuple[int, ...] = ()
-    factors: tuple[TopicFactor, ...] = ()
-    exclude_topics: tuple[str, ...] = ()
-
-
-def wishes_of(settings: Settings, cluster_id: str) -> Wishes:
-    """What the settings ask of one cluster."""
-    return Wishes(
-        only=settings.only().get(cluster_id, ""),
-        drain=settings.brokers_listed("drain_brokers").get(cluster_id, ()),
-        demote=settings.brokers_listed("demote_brokers").get(cluster_id, ()),
-        factors=settings.replication_factors().get(cluster_id, ()),
-        exclude_topics=settings.policy.exclude_topics,
-    )
-
-
 def with_only(
-    findings: Iterable[Finding], wishes: Wishes, brokers: Brokers, partitions: Partitions, final: Ints
+    findings: Iterable[Finding],
+    wishes: Wishes,
+    brokers: Brokers,
+    partitions: Partitions,
+    final: Ints,
+    *,
+    exclude_topics: Sequence[str],
 ) -> list[Finding]:
     """The findings, where ``only`` is asked with what it leaves in one finding each: what the plan itself brings about
     is told as ever.
@@ -66,7 +48,7 @@ def with_only(
         else:
             kept.append(finding)
     of_rules = [(subject, f"{left[rule]} {what}") for rule, (subject, what) in _LEFT.items() if subject and left[rule]]
-    undone = [*of_rules, *_on_brokers(wishes, brokers, final), *_factors(wishes, partitions)]
+    undone = [*of_rules, *_on_brokers(wishes, brokers, final), *_factors(wishes, exclude_topics, partitions)]
     told = (
         Finding(NOT_ASKED_NOW, subject, "both", f'{what}: only = "{wishes.only}" leaves that as it is', REMEDY)
         for subject, what in undone
@@ -76,17 +58,17 @@ def with_only(
 
 def _is_asked(finding: Finding, wishes: Wishes) -> bool:
     if wishes.only == DEMOTE and finding.rule == "leader_band":
-        return any(finding.subject.startswith(f"broker {broker} ") for broker in wishes.demote)
+        return any(finding.subject.startswith(f"broker {broker} ") for broker in wishes.demote_brokers)
     return finding.rule == _MENDED_BY[wishes.only]
 
 
 def _on_brokers(wishes: Wishes, brokers: Brokers, final: Ints) -> Iterator[tuple[str, str]]:
     """What stays on brokers to empty and on brokers to demote."""
-    leaves = np.isin(brokers.ids, wishes.drain) | np.array([state == "dead" for state in brokers.state])
+    leaves = np.isin(brokers.ids, wishes.drain_brokers) | np.array([state == "dead" for state in brokers.state])
     held = np.bincount(final[final >= 0], minlength=len(brokers)) * leaves
     if wishes.only != DRAIN and held.any():
         yield "drain_brokers", f"{held.sum()} replicas are on {_named(brokers.ids[held > 0])}, to be emptied"
-    led = np.bincount(final[:, 0], minlength=len(brokers)) * np.isin(brokers.ids, wishes.demote)
+    led = np.bincount(final[:, 0], minlength=len(brokers)) * np.isin(brokers.ids, wishes.demote_brokers)
     if wishes.only in (DRAIN, RACKS) and led.any():
         yield (
             "demote_brokers",
@@ -98,11 +80,11 @@ def _named(ids: Ints) -> str:
     return ", ".join(str(broker) for broker in ids)
 
 
-def _factors(wishes: Wishes, partitions: Partitions) -> Iterator[tuple[str, str]]:
+def _factors(wishes: Wishes, exclude_topics: Sequence[str], partitions: Partitions) -> Iterator[tuple[str, str]]:
     """Partitions that are asked to have more or fewer replicas."""
     topics = dict.fromkeys(partitions.topic)
-    excluded = {t for t in topics if any(re.fullmatch(pattern, t) for pattern in wishes.exclude_topics)}
-    asked = {t: one.factor for one in wishes.factors for t in topics if re.fullmatch(one.topics, t)}
+    excluded = {t for t in topics if any(re.fullmatch(pattern, t) for pattern in exclude_topics)}
+    asked = {t: one.factor for one in wishes.replication_factors for t in topics if re.fullmatch(one.topics, t)}
     now = (partitions.replicas >= 0).sum(axis=1)
     other = [
         t not in excluded and asked.get(t, has) != has for t, has in zip(partitions.topic, now.tolist(), strict=True)
