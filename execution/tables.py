@@ -1,15 +1,18 @@
 """Tables of the warehouse without Spark: rows of one cluster, and appends that no other process can have overtaken."""
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalake
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_type
 
 import schemas
 from optimizer import locks, places
+from optimizer.contracts import missing_columns
 from optimizer.errors import BallastError, StageError
 from schemas.table import PROPERTIES, Table
 
@@ -37,7 +40,7 @@ class Warehouse:
     def rows(self, table: str, **equal: str | int) -> list[dict[str, Any]]:
         """The rows of a table as it is now whose columns have these values; none where there is no table."""
         found = self._table(table)
-        return _selected(found, equal) if found else []
+        return self._selected(table, found, equal) if found else []
 
     def needed(self, table: str, **equal: str | int) -> list[dict[str, Any]]:
         """``rows`` of a table that a job must have written.
@@ -50,7 +53,7 @@ class Warehouse:
         found = self._table(table)
         if found is None:
             raise StageError(f"there is no table {table} in {self.path}: name the warehouse of the job by --warehouse")
-        return _selected(found, equal)
+        return self._selected(table, found, equal)
 
     def version(self, table: str) -> int:
         """Version of a table, made now where it is missing."""
@@ -58,18 +61,22 @@ class Warehouse:
         return int(found.version())
 
     def append(self, table: str, rows: Iterable[Row], *, after: int | None = None) -> None:
-        """Add rows; with ``after`` only where the table still has that version.
+        """Add rows, and the columns that the table of an older release lacks; with ``after`` only where it still has
+        that version.
 
         Raises
         ------
         Overtaken
+        ConfigError
+            When the table differs from its contract by more than nullable columns.
         """
         contract = schemas.ALL[table]
         found = self._table(table, after) or self._created(contract)
+        missing_columns(contract, _columns(found), self.path)
         content = pa.Table.from_pylist([dict(row) for row in rows], schema=_arrow(contract))
         once = CommitProperties(max_commit_retries=0) if after is not None else None
         try:
-            write_deltalake(found, content, mode="append", commit_properties=once)
+            write_deltalake(found, content, mode="append", schema_mode="merge", commit_properties=once)
         except CommitFailedError as error:
             raise Overtaken(f"another process wrote table {table} of {self.path} at the same time") from error
 
@@ -78,6 +85,15 @@ class Warehouse:
             return DeltaTable(f"{self.path}/{table}", version=version)
         except TableNotFoundError:
             return None
+
+    def _selected(self, table: str, found: DeltaTable, equal: Mapping[str, str | int]) -> list[dict[str, Any]]:
+        """Rows with these values; None in columns that the table of an older release lacks."""
+        missing = missing_columns(schemas.ALL[table], _columns(found), self.path)
+        empty = dict.fromkeys(column.name for column in missing)
+        # Arrow's own readers fail on files that deltalake has written anew (a string view is no string to them).
+        wanted = " AND ".join(f"{name} = {_literal(value)}" for name, value in equal.items()) or "true"
+        read = QueryBuilder().register("found", found).execute(f"SELECT * FROM found WHERE {wanted}")
+        return [{**row, **empty} for row in pa.table(read.read_all()).to_pylist()]
 
     def _created(self, contract: Table) -> DeltaTable:
         path = f"{self.path}/{contract.name}"
@@ -88,19 +104,17 @@ class Warehouse:
             return _create(path, schema, contract.doc)
 
 
-def _selected(found: DeltaTable, equal: Mapping[str, str | int]) -> list[dict[str, Any]]:
-    # Arrow's own readers fail on files that deltalake has written anew (a string view is no string to them).
-    wanted = " AND ".join(f"{name} = {_literal(value)}" for name, value in equal.items()) or "true"
-    read = QueryBuilder().register("found", found).execute(f"SELECT * FROM found WHERE {wanted}")
-    return pa.table(read.read_all()).to_pylist()
-
-
 def _literal(value: str | int) -> str:
     return str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"
 
 
 def _create(path: str, schema: pa.Schema, doc: str) -> DeltaTable:
     return DeltaTable.create(path, schema=schema, mode="ignore", configuration=PROPERTIES, description=doc)
+
+
+def _columns(found: DeltaTable) -> T.StructType:
+    """The columns of a table, as Spark names them."""
+    return T.StructType.fromJson(json.loads(found.schema().to_json()))
 
 
 def _arrow(contract: Table) -> pa.Schema:

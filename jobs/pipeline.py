@@ -3,8 +3,7 @@
 import sys
 
 from optimizer.cli import main
-
-STAGES = ["ingest", "validate", "snapshot", "baseline", "solve", "plan", "emit"]
+from optimizer.declared import NAMES
 
 if __name__ == "__main__":
-    sys.exit(main(STAGES, __doc__ or ""))
+    sys.exit(main(NAMES, __doc__ or ""))

@@ -18,8 +18,9 @@ from optimizer.configuration import build, merge, read_toml
 from optimizer.errors import BallastError, ConfigError, DiskFull
 from optimizer.locks import only_one
 from optimizer.setting_checks import NAME_RULE, Problems, is_folder_name
-from optimizer.settings import ONLY, Settings, Storage
+from optimizer.settings import Settings, Storage
 from optimizer.shipped import code_version, defaults
+from optimizer.wishes import ONLY
 
 EPILOG = """\
 Options are laid over the configuration file, which is laid over conf/default.toml: see docs/configuration.md.

@@ -10,13 +10,13 @@ from pyspark.errors import PySparkException
 
 from optimizer.errors import BallastError
 
-# What Delta answers to one of two processes that create a table at once; the second try finds it made.
-_MADE_AT_ONCE = re.compile(r"DELTA_PROTOCOL_CHANGED|DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION")
+# What Delta answers to one of two processes that make or change a table at once; the second try finds it done.
+_MADE_AT_ONCE = re.compile(r"DELTA_PROTOCOL_CHANGED|DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION|DELTA_METADATA_CHANGED")
 _PAUSE_SECONDS = (0.5, 1.0, 2.0, 4.0)
 
 
 def again(work: Callable[[], None], pauses: Sequence[float] = _PAUSE_SECONDS) -> None:
-    """Do something again where another process made the table in between."""
+    """Do something again where another process made or changed the table in between."""
     try:
         return work()
     except (PySparkException, Py4JJavaError) as error:

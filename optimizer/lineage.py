@@ -4,22 +4,10 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from optimizer.declared import DECLARED, NAMES, WRITERS
 from optimizer.errors import StageError
 from optimizer.stages import Run, Stage
-from optimizer.store import WRITERS, RunRecord, Store
-
-# The first stage that looks at a section of the configuration: from there on it may not change within a run.
-_READ_FIRST_BY = {
-    "clusters": "ingest",
-    "metrics": "validate",
-    "quality": "validate",
-    "policy": "snapshot",
-    "baseline": "baseline",
-    "solver": "solve",
-    "schedule": "plan",
-    "emit": "emit",
-}
-_ORDER = list(dict.fromkeys(WRITERS.values()))
+from optimizer.store import RunRecord, Store
 
 
 def check_lineage(stage: Stage, run: Run, store: Store) -> None:
@@ -58,15 +46,15 @@ def _records(tables: Iterable[str], run_id: str, store: Store) -> Iterator[RunRe
         if stage not in seen and record:
             seen[stage] = record
             open_ += record.reads
-    return (seen[stage] for stage in sorted(seen, key=_ORDER.index))
+    return (seen[stage] for stage in sorted(seen, key=NAMES.index))
 
 
 def _differing(record: RunRecord, asked: dict[str, Any]) -> Iterator[str]:
-    """Names of settings that a stage had read by then, and that are others now."""
+    """Names of settings that a stage has read and that are others now."""
     told = json.loads(record.config_json)
-    for section, values in asked.items():
-        is_read = _ORDER.index(_READ_FIRST_BY[section]) <= _ORDER.index(record.stage)
-        if is_read and isinstance(values, dict):
-            yield from (f"{section}.{key}" for key, value in values.items() if told[section].get(key) != value)
-        elif is_read and told[section] != values:
+    for section in DECLARED[record.stage].settings:
+        values, before = asked.get(section), told.get(section)
+        if isinstance(values, dict) and isinstance(before, dict):
+            yield from (f"{section}.{key}" for key, value in values.items() if before.get(key) != value)
+        elif values != before:
             yield section

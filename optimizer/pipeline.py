@@ -9,6 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from optimizer import folders
+from optimizer.declared import DECLARED, NAMES
 from optimizer.errors import BallastError, Unreadable, WorkerGone
 from optimizer.frames import baseline, emit, ingest, plan, quality, snapshot, solve, validate
 from optimizer.lineage import check_lineage
@@ -20,64 +21,23 @@ from schemas.verdicts import NOTHING_TO_DO, PLANNED
 from sources.kafka_live import unwrapped
 
 STAGES = (
-    Stage("ingest", (), ("bronze_records", "bronze_metrics"), ingest.build, gate=ingest.gate),
+    Stage(**vars(DECLARED["ingest"]), build=ingest.build, gate=ingest.gate),
     Stage(
-        "validate",
-        ("bronze_records", "bronze_metrics"),
-        (
-            "brokers",
-            "log_dirs",
-            "topics",
-            "replicas",
-            "partition_load",
-            "throttles_found",
-            "quarantine",
-            "quality_results",
-            "input_findings",
-            "sources",
-        ),
-        validate.build,
+        **vars(DECLARED["validate"]),
+        build=validate.build,
         gate=validate.gate,
         report=validate.publish,
         ahead=quality.load,
     ),
-    Stage(
-        "snapshot",
-        ("brokers", "log_dirs", "topics", "replicas", "partition_load"),
-        ("instance", "instance_brokers"),
-        snapshot.build,
-        gate=snapshot.gate,
-    ),
-    Stage("baseline", ("instance", "instance_brokers"), ("baseline",), baseline.build),
-    Stage(
-        "solve",
-        ("instance", "instance_brokers"),
-        ("proposal", "moves", "leaders", "leader_bounds", "shard_results", "bounds", "curve", "findings"),
-        solve.build,
-    ),
-    Stage(
-        "plan",
-        (
-            "instance",
-            "instance_brokers",
-            "baseline",
-            "proposal",
-            "moves",
-            "leaders",
-            "leader_bounds",
-            "bounds",
-            "throttles_found",
-        ),
-        ("plan", "waves", "throttles", "broker_balance", "plan_summary"),
-        plan.build,
-        gate=plan.gate,
-    ),
-    Stage("emit", emit.READS, ("documents",), emit.build, gate=emit.gate, publish=emit.publish),
+    Stage(**vars(DECLARED["snapshot"]), build=snapshot.build, gate=snapshot.gate),
+    Stage(**vars(DECLARED["baseline"]), build=baseline.build),
+    Stage(**vars(DECLARED["solve"]), build=solve.build),
+    Stage(**vars(DECLARED["plan"]), build=plan.build, gate=plan.gate),
+    Stage(**vars(DECLARED["emit"]), build=emit.build, gate=emit.gate, publish=emit.publish),
 )
 # Queries over more rows than these are compiled: on fewer, compiling took a fifth of a run and saved nothing.
 _FEW_ROWS = 100_000
 _COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
-NAMES = tuple(stage.name for stage in STAGES)
 
 
 def stages_named(names: Sequence[str]) -> tuple[Stage, ...]:
@@ -150,15 +110,15 @@ def run_stage(stage: Stage, run: Run, store: Store, *, out: Collection[str] = ()
         stored = {table: store.read(table, version=version, run_id=run.run_id) for table, version in writes.items()}
         inside = without(inside, refused)
         if stage.report:
-            stage.report({**inputs, **stored}, inside)
+            stage.report({**inputs, **stored}, inside.seen_by(stage))
         if stage.gate:
-            refused |= stage.gate({**inputs, **stored}, inside)
+            refused |= stage.gate({**inputs, **stored}, inside.seen_by(stage))
         inside = without(inside, refused)
         if not inside.settings.clusters:
             return refused
         store.record_run(run_id=run.run_id, stage=stage.name, **run.about(), reads=reads, writes=writes)
         if stage.publish:
-            stage.publish(_rows_without({**inputs, **stored}, refused), inside)
+            stage.publish(_rows_without({**inputs, **stored}, refused), inside.seen_by(stage))
     return refused
 
 
@@ -185,7 +145,7 @@ def _rows_without(frames: Frames, out: Collection[str]) -> Frames:
 def _built(stage: Stage, inputs: Frames, run: Run) -> tuple[Frames, dict[str, BallastError]]:
     """The frames of all clusters that can be read, and why the others can't."""
     try:
-        return stage.build(inputs, run), {}
+        return stage.build(inputs, run.seen_by(stage)), {}
     except Unreadable as error:
         left = without(run, error.errors)
         if not left.settings.clusters:
@@ -212,6 +172,7 @@ def run_stages(stages: Sequence[Stage], run: Run, meter: Meter) -> Mapping[str, 
                 pool.submit(stage.ahead)
         check_inputs(stages[0], run, store)
         check_not_approved(store, run)
+        store.grow(table for stage in stages for table in stage.writes)
         folders.set_aside(run.folder)
         attempt = begin(store, run, first_stage=stages[0].name)
         for number, stage in enumerate(stages, start=1):

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from functools import partial
 
@@ -17,33 +18,14 @@ from optimizer.setting_checks import (
     refuse,
     release,
 )
-from optimizer.topic_wishes import Pin, TopicFactor
-
-NO_LIMIT = 2**62
-ONLY = RACKS, DRAIN, LEADERS, DEMOTE = "racks", "drain", "leaders", "demote"
-BYTES_PER_GB = 10**9
+from optimizer.wishes import BROKER_LISTS, DEMOTE, RACKS, Wishes
 
 
 @dataclass(frozen=True, kw_only=True)
-class MoveLimit:
-    """What the plan of one cluster may copy at most: bytes, and replicas; ``NO_LIMIT`` where nothing is asked."""
+class ClusterInput(Wishes):
+    """Where one cluster is read from, paths are absolute; and what is asked of it alone."""
 
-    moved_bytes: int = NO_LIMIT
-    moves: int = NO_LIMIT
-
-
-def _check_only(section: str, only: str) -> None:
-    if only and only not in ONLY:
-        refuse(f"{section} only", only, f"use one of {', '.join(ONLY)}, or leave it out to have all of it mended")
-
-
-def _check_limits(section: str, max_moved_gb: float, max_moves: int) -> None:
-    between(section, {"max_moved_gb": max_moved_gb, "max_moves": max_moves}, 0, 10**9)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClusterInput:
-    """Where one cluster is read from; paths are absolute."""
+    section = "[[clusters]]"
 
     id: str
     input: str = ""
@@ -51,18 +33,9 @@ class ClusterInput:
     client_config: str = ""
     captured_at: str = ""
     kafka_version: str = ""
-    drain_brokers: tuple[int, ...] = ()
-    exclude_brokers: tuple[int, ...] = ()
-    demote_brokers: tuple[int, ...] = ()
-    pins: tuple[Pin, ...] = ()
-    replication_factors: tuple[TopicFactor, ...] = ()
-    max_moved_gb: float = 0.0
-    max_moves: int = 0
-    only: str = ""
 
     def __post_init__(self) -> None:
-        _check_only("[[clusters]]", self.only)
-        _check_limits("clusters", self.max_moved_gb, self.max_moves)
+        super().__post_init__()
         if not is_folder_name(self.id):
             refuse("[[clusters]] id", self.id, NAME_RULE)
         if is_reserved(self.id):
@@ -128,15 +101,12 @@ class Baseline:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Policy:
-    """What the operator asks for."""
+class Policy(Wishes):
+    """What is asked of every cluster, and the goals of a plan."""
 
-    drain_brokers: tuple[int, ...] = ()
-    exclude_brokers: tuple[int, ...] = ()
-    demote_brokers: tuple[int, ...] = ()
+    section = "[policy]"
+
     exclude_topics: tuple[str, ...] = ()
-    pins: tuple[Pin, ...] = ()
-    replication_factors: tuple[TopicFactor, ...] = ()
     rack_policy: str = "spread"
     disk_band: float = 0.05
     replicas_band: float = 0.10
@@ -146,15 +116,11 @@ class Policy:
     disk_headroom: float = 0.10
     bytes_tolerance: float = 0.001
     move_price: float = 0.0
-    max_moved_gb: float = 0.0
-    max_moves: int = 0
     topic_spread: float = 0.0
     topic_leader_spread: float = 0.0
-    only: str = ""
 
     def __post_init__(self) -> None:
-        _check_only("[policy]", self.only)
-        _check_limits("policy", self.max_moved_gb, self.max_moves)
+        super().__post_init__()
         bands = {name: getattr(self, name) for name in _BANDS}
         between("policy", bands, 0, 100)
         between("policy", {"disk_headroom": self.disk_headroom}, 0, 0.95)
@@ -170,7 +136,6 @@ class Policy:
             check_pattern("[policy] exclude_topics", pattern)
 
 
-BROKER_LISTS = ("drain_brokers", "exclude_brokers", "demote_brokers")
 _BANDS = ("disk_band", "replicas_band", "leaders_band", "in_band", "out_band")
 
 
@@ -227,7 +192,7 @@ class Emit:
 class Settings:
     """The whole configuration of a run."""
 
-    clusters: tuple[ClusterInput, ...] = ()
+    clusters: tuple[ClusterInput, ...] = field(default_factory=tuple)
     storage: Storage = field(default_factory=Storage)
     metrics: Metrics = field(default_factory=Metrics)
     quality: Quality = field(default_factory=Quality)
@@ -266,47 +231,32 @@ class Settings:
             refuse("[[policy.pins]]", by_broker, remedy)
 
     def _check_patterns(self) -> None:
-        for cluster_id, pins in self.pins().items():
+        wishes = self.wishes().items()
+        for cluster_id, asked in wishes:
             remedy = "with all of its brokers or racks"
-            check_patterns(f"cluster {cluster_id}: pins", [pin.topics for pin in pins], remedy)
-        for cluster_id, factors in self.replication_factors().items():
+            check_patterns(f"cluster {cluster_id}: pins", [pin.topics for pin in asked.pins], remedy)
+        for cluster_id, asked in wishes:
             where = f"cluster {cluster_id}: replication_factors"
-            check_patterns(where, [asked.topics for asked in factors], "with one factor")
+            check_patterns(where, [one.topics for one in asked.replication_factors], "with one factor")
 
     def _check_only(self) -> None:
         """Refuse a plan of nothing but what nobody asks for; each cluster by itself, for a run may lose the others."""
-        only, demoted = self.only(), self.brokers_listed("demote_brokers")
-        idle = [c for c, what in only.items() if what == DEMOTE and not demoted[c]]
+        wishes = self.wishes()
+        idle = [c for c, asked in wishes.items() if asked.only == DEMOTE and not asked.demote_brokers]
         if idle:
             refuse("only", DEMOTE, f"no broker of {idle} is to be demoted: name some by --demote or demote_brokers")
-        if RACKS in only.values() and self.policy.rack_policy == "none":
+        if RACKS in (asked.only for asked in wishes.values()) and self.policy.rack_policy == "none":
             refuse("only", RACKS, 'rack_policy = "none" asks nothing of the racks: take one of the two out')
 
-    def only(self) -> dict[str, str]:
-        """What alone is to be mended in each cluster: its own, or the policy's; empty where all is."""
-        return {c.id: c.only or self.policy.only for c in self.clusters}
+    def wishes(self) -> dict[str, Wishes]:
+        """What is asked of each cluster: by its own table, and by the policy."""
+        return {c.id: c.over(self.policy) for c in self.clusters}
 
-    def pins(self) -> dict[str, tuple[Pin, ...]]:
-        """Pins of each cluster: the policy's and its own."""
-        return {c.id: (*self.policy.pins, *c.pins) for c in self.clusters}
-
-    def replication_factors(self) -> dict[str, tuple[TopicFactor, ...]]:
-        """Replication factors that are asked for in each cluster: by the policy and by its own table."""
-        return {c.id: (*self.policy.replication_factors, *c.replication_factors) for c in self.clusters}
-
-    def move_limits(self) -> dict[str, MoveLimit]:
-        """Limit of each cluster, knob by knob: its own, or the policy's, which holds for each cluster by itself."""
-        limits = {}
-        for cluster in self.clusters:
-            moved_gb = cluster.max_moved_gb or self.policy.max_moved_gb
-            moved_bytes = round(moved_gb * BYTES_PER_GB) if moved_gb else NO_LIMIT
-            moves = cluster.max_moves or self.policy.max_moves or NO_LIMIT
-            limits[cluster.id] = MoveLimit(moved_bytes=moved_bytes, moves=moves)
-        return limits
-
-    def brokers_listed(self, name: str) -> dict[str, tuple[int, ...]]:
-        """Broker ids of one of ``BROKER_LISTS`` by cluster: its own, and the policy's where there is one cluster."""
-        return {c.id: tuple(sorted({*getattr(c, name), *getattr(self.policy, name)})) for c in self.clusters}
+    def part(self, sections: Iterable[str]) -> "Settings":
+        """The settings as a stage sees them that declares some sections: any other is an AttributeError."""
+        part = object.__new__(Settings)
+        vars(part).update((name, getattr(self, name)) for name in sections)
+        return part
 
     def planning_json(self) -> str:
         """What decides the plan, as canonical JSON: everything but places and secrets."""

@@ -1,11 +1,12 @@
-"""The seven stages by name: what each reads and writes. A stage is a function from DataFrames to DataFrames."""
+"""What a stage is: a function from DataFrames to DataFrames, and what it depends on (``declared``)."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from optimizer.declared import Declared
 from optimizer.errors import BallastError
 from optimizer.settings import Settings
 
@@ -23,6 +24,10 @@ class Run:
     settings: Settings
     code_version: str
 
+    def seen_by(self, stage: Declared) -> "Run":
+        """The run with the sections of the settings that a stage declares, and no other."""
+        return replace(self, settings=self.settings.part(stage.settings))
+
     @property
     def folder(self) -> Path:
         """Where its files go."""
@@ -38,14 +43,11 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Stage:
-    """One stage.
+class Stage(Declared):
+    """One stage, with the functions that do it; the settings of their run hold no section that is not declared.
 
     Parameters
     ----------
-    name : str
-    reads, writes : tuple of str
-        Table names. Inputs hold only the rows of the run.
     build : callable
         ``build(inputs, run)`` returns one DataFrame per table of ``writes``; lazy, no effects. Raises ``Unreadable``
         where some clusters can't be read: it is called again without them.
@@ -60,9 +62,6 @@ class Stage:
         What may be done while earlier stages run: imports that take seconds.
     """
 
-    name: str
-    reads: tuple[str, ...]
-    writes: tuple[str, ...]
     build: Callable[[Frames, Run], Frames]
     gate: Callable[[Frames, Run], Refusals] | None = None
     report: Callable[[Frames, Run], None] | None = None

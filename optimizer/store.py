@@ -1,4 +1,4 @@
-"""The only Delta code: creates tables from their contracts, writes a run's rows once, reads pinned versions.
+"""The Delta tables of a warehouse: writes a run's rows once, reads pinned versions.
 
 A write is idempotent by content: the rows of a run are replaced, and not even that when the fingerprint of the new rows
 equals the one that ``runs`` recorded (docs/decisions/0002-idempotent-runs.md).
@@ -14,47 +14,15 @@ from typing import Any
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as F
 
 import schemas
-from optimizer import locks, places
+from optimizer import delta_tables, locks, places
+from optimizer.declared import WRITERS
 from optimizer.delta_errors import again, one_line
+from optimizer.delta_tables import literal
 from optimizer.errors import StageError
 from optimizer.fingerprint import fingerprint_of
-from schemas.table import PROPERTIES, Table, conform, small_frame
-
-# Which stage writes a table: named when the table is missing.
-WRITERS = {
-    "bronze_records": "ingest",
-    "bronze_metrics": "ingest",
-    "brokers": "validate",
-    "log_dirs": "validate",
-    "topics": "validate",
-    "replicas": "validate",
-    "partition_load": "validate",
-    "throttles_found": "validate",
-    "quarantine": "validate",
-    "quality_results": "validate",
-    "input_findings": "validate",
-    "sources": "validate",
-    "instance": "snapshot",
-    "instance_brokers": "snapshot",
-    "baseline": "baseline",
-    "proposal": "solve",
-    "moves": "solve",
-    "leaders": "solve",
-    "leader_bounds": "solve",
-    "shard_results": "solve",
-    "bounds": "solve",
-    "curve": "solve",
-    "findings": "solve",
-    "plan": "plan",
-    "waves": "plan",
-    "throttles": "plan",
-    "broker_balance": "plan",
-    "plan_summary": "plan",
-    "documents": "emit",
-}
+from schemas.table import Table, conform, small_frame
 
 # What ``runs`` calls the row that a run puts there before its first row in any other table.
 BEGIN = "begin"
@@ -118,25 +86,23 @@ class Store:
         return table in self._ensured or DeltaTable.isDeltaTable(self.spark, self.path(table))
 
     def ensure(self, table: str) -> None:
-        """Create the table, with NOT NULL, comments and CHECK constraints, unless it is there.
+        """Create the table, or add the nullable columns that one of an older release lacks.
 
-        Constraints are given as table properties at creation: Delta enforces them like those of ALTER TABLE, which
-        would be one commit (about half a second) each.
+        Raises
+        ------
+        ConfigError
+            When the table differs from its contract otherwise.
         """
         if table in self._ensured:
             return
         with one_line(table), self._alone(table):
-            again(lambda: self._create(_contract(table)))
+            again(lambda: delta_tables.create_or_grow(self.spark, self.warehouse, _contract(table)))
         self._ensured.add(table)
 
-    def _create(self, contract: Table) -> None:
-        builder = DeltaTable.createIfNotExists(self.spark).location(self.path(contract.name))
-        builder = builder.addColumns(contract.schema).comment(contract.doc)
-        for name, value in PROPERTIES.items():
-            builder = builder.property(name, value)
-        for name, expression in contract.checks:
-            builder = builder.property(f"delta.constraints.{name}", expression)
-        builder.execute()
+    def grow(self, tables: Iterable[str]) -> None:
+        """``ensure`` those of some tables that are there: what can't be used is refused before any work."""
+        with ThreadPoolExecutor(_WRITERS_AT_ONCE) as pool:
+            list(pool.map(self.ensure, filter(self.exists, tables)))
 
     def _alone(self, table: str) -> AbstractContextManager[None]:
         """No other process changes the table meanwhile: on local disks Delta does not keep two commits apart."""
@@ -153,11 +119,7 @@ class Store:
         """
         if not self.exists(table):
             raise _missing(table, self.warehouse)
-        jvm: Any = self.spark.sparkContext._jvm
-        logs = getattr(jvm, "org.apache.spark.sql.delta.DeltaLog")
-        log = logs.forTable(self.spark._jsparkSession, self.path(table))
-        none = getattr(jvm, "scala.Option").empty()
-        return int(log.update(False, none, none).version())
+        return delta_tables.newest_version(self.spark, self.path(table))
 
     def read(self, table: str, *, version: int, run_id: str) -> DataFrame:
         """Rows of one run at a pinned version: a later commit changes nothing.
@@ -174,8 +136,7 @@ class Store:
         if not self.exists(table):
             raise _missing(table, self.warehouse)
         with one_line(table):
-            reader = self.spark.read.format("delta").option("versionAsOf", version)
-            return reader.load(self.path(table)).where(F.col("run_id") == run_id)
+            return delta_tables.rows(self.spark, self.warehouse, _contract(table), run_id, version=version)
 
     def write(self, table: str, frame: DataFrame, *, run_id: str, few_rows: bool = False) -> int:
         """Replace the rows of a run, unless they are the same; return the version that holds them.
@@ -248,7 +209,7 @@ class Store:
         if not self.exists(table):
             return []
         with one_line(table):
-            return self.spark.read.format("delta").load(self.path(table)).where(F.col("run_id") == run_id).collect()
+            return delta_tables.rows(self.spark, self.warehouse, _contract(table), run_id).collect()
 
     def put(self, table: str, rows: Iterable[Mapping[str, Any]], *, replacing: str | None) -> None:
         """Write rows that the driver holds in place of those that a condition selects, or beside what is there."""
@@ -263,7 +224,7 @@ class Store:
             self._records[run_id].pop(stage, None)
         tables = [table for table, stage in WRITERS.items() if stage in stages and self.exists(table)]
         with ThreadPoolExecutor(_WRITERS_AT_ONCE) as pool:
-            list(pool.map(lambda table: self._delete(table, f"run_id = {_literal(run_id)}"), tables))
+            list(pool.map(lambda table: self._delete(table, f"run_id = {literal(run_id)}"), tables))
 
     def _delete(self, table: str, where: str) -> None:
         with one_line(table), self._alone(table):
@@ -277,7 +238,7 @@ class Store:
     def _withdraw_record(self, run_id: str, stage: str) -> None:
         with self._withdrawing:
             if (run_id, stage) not in self._withdrawn and self.run_record(run_id, stage):
-                self._delete("runs", f"run_id = {_literal(run_id)} AND stage = {_literal(stage)}")
+                self._delete("runs", f"run_id = {literal(run_id)} AND stage = {literal(stage)}")
                 self._withdrawn.add((run_id, stage))
 
     def begin(self, *, run_id: str, code_version: str, config_hash: str, config_json: str) -> None:
@@ -337,7 +298,7 @@ class Store:
         self.ensure("runs")
         row = {"cluster_id": "*", **{name: getattr(record, name) for name in record.__dataclass_fields__}}
         frame = small_frame(self.spark, [row], _contract("runs").schema)
-        where = f"run_id = {_literal(record.run_id)} AND stage = {_literal(record.stage)}"
+        where = f"run_id = {literal(record.run_id)} AND stage = {literal(record.stage)}"
         place = (record.run_id, record.stage)
         known = self.run_record(*place) is not None and place not in self._withdrawn
         with one_line("runs"):
@@ -347,7 +308,7 @@ class Store:
 
     def _replace(self, table: str, rows: DataFrame, run_id: str) -> int:
         """Append where the run has no rows yet (a fifth of the time of a replacement), else replace them."""
-        where = f"run_id = {_literal(run_id)}"
+        where = f"run_id = {literal(run_id)}"
         is_first = (run_id in self._new_runs and (table, run_id) not in self._touched) or (
             self.spark.read.format("delta").load(self.path(table)).where(where).isEmpty()
         )
@@ -378,7 +339,7 @@ class Store:
         if run_id not in self._records:
             self._records[run_id] = {}
             if self.exists("runs"):
-                frame = self.spark.read.format("delta").load(self.path("runs")).where(F.col("run_id") == run_id)
+                frame = delta_tables.rows(self.spark, self.warehouse, _contract("runs"), run_id)
                 for row in frame.drop("cluster_id").collect():
                     self._records[run_id][row.stage] = RunRecord(**row.asDict())
         return self._records[run_id]
@@ -393,9 +354,3 @@ def _contract(table: str) -> Table:
 def _missing(table: str, warehouse: str) -> StageError:
     stage = WRITERS.get(table, "ingest")
     return StageError(f"there is no table {table} in {warehouse}: run the stage {stage!r} first")
-
-
-def _literal(text: str) -> str:
-    """A SQL string literal."""
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"

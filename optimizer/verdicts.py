@@ -6,12 +6,11 @@ from typing import Any
 
 from pyspark.sql import Row
 
+from optimizer.declared import NAMES
 from optimizer.errors import AlreadyApproved, BallastError
 from optimizer.stages import Refusals, Run
-from optimizer.store import WRITERS, Store
+from optimizer.store import Store
 from schemas.verdicts import STARTED
-
-_STAGES = list(dict.fromkeys(WRITERS.values()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,11 +97,11 @@ class Attempt:
     def drop_from(self, stage: str) -> None:
         """Delete what an earlier attempt left in the tables of a stage and of all later ones."""
         if not self._store.is_new(self._run.run_id):
-            self._store.remove(_STAGES[_STAGES.index(stage) :], self._run.run_id)
+            self._store.remove(NAMES[NAMES.index(stage) :], self._run.run_id)
 
     def drop_after(self, stage: str) -> None:
         """Delete what an earlier attempt left in the tables of all later stages."""
-        for later in _STAGES[_STAGES.index(stage) + 1 :][:1]:
+        for later in NAMES[NAMES.index(stage) + 1 :][:1]:
             self.drop_from(later)
 
     def _save(self) -> None:
@@ -124,7 +123,7 @@ def check_not_approved(store: Store, run: Run) -> None:
     AlreadyApproved
         When the plan of one of its clusters is approved: it may be executed at this moment.
     """
-    if store.run_record(run.run_id, _STAGES[-1]) is None:
+    if store.run_record(run.run_id, NAMES[-1]) is None:
         return
     for row in store.newest("approvals", run.run_id):
         raise AlreadyApproved(
@@ -141,7 +140,7 @@ def begin(store: Store, run: Run, *, first_stage: str) -> Attempt:
     store.begin(run_id=run.run_id, **run.about())
     rows = [] if store.is_new(run.run_id) else store.newest("verdicts", run.run_id)
     last = max((row.attempt for row in rows), default=0)
-    is_new = first_stage == _STAGES[0] or not last
+    is_new = first_stage == NAMES[0] or not last
     known = {row.cluster_id: _of_row(row) for row in rows if row.attempt == last and not is_new}
     verdicts = {one.id: _again(known.get(one.id), first_stage) for one in run.settings.clusters}
     attempt = Attempt(store, run, number=last + 1 if is_new else last, verdicts=verdicts, is_stored=bool(known))
@@ -156,7 +155,7 @@ def _of_row(row: Row) -> Verdict:
 
 def _again(last: Verdict | None, first_stage: str) -> Verdict:
     """The verdict that a stage begins with: the last one, if an earlier stage came to it."""
-    if last is None or last.stage is None or _STAGES.index(last.stage) >= _STAGES.index(first_stage):
+    if last is None or last.stage is None or NAMES.index(last.stage) >= NAMES.index(first_stage):
         return Verdict()
     return last
 

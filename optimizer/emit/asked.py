@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from optimizer.settings import NO_LIMIT, ClusterInput, Settings
+from optimizer.settings import ClusterInput, Policy, Settings
 from optimizer.topic_wishes import Pin
 from optimizer.units import human_bytes, plural
+from optimizer.wishes import NO_LIMIT, MoveLimit, Wishes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,21 +38,21 @@ def asked_of(settings: Settings, cluster_id: str) -> Asked:
     cluster = next((one for one in settings.clusters if one.id == cluster_id), None)
     if cluster is None:
         return Asked()
+    wishes = cluster.over(settings.policy)
     return Asked(
-        only=settings.only()[cluster_id],
-        drain=settings.brokers_listed("drain_brokers")[cluster_id],
-        demote=settings.brokers_listed("demote_brokers")[cluster_id],
-        limits=tuple(_limits(settings, cluster_id)),
-        pins=tuple(map(_pin, settings.pins()[cluster_id])),
-        factors=tuple(f"{one.topics}: {one.factor}" for one in settings.replication_factors()[cluster_id]),
-        kept_out=tuple(_kept_out(settings, cluster_id)),
+        only=wishes.only,
+        drain=wishes.drain_brokers,
+        demote=wishes.demote_brokers,
+        limits=tuple(_limits(wishes.move_limit)),
+        pins=tuple(map(_pin, wishes.pins)),
+        factors=tuple(f"{one.topics}: {one.factor}" for one in wishes.replication_factors),
+        kept_out=tuple(_kept_out(wishes, settings.policy)),
         kafka_version=cluster.kafka_version,
         place=_place(cluster),
     )
 
 
-def _limits(settings: Settings, cluster_id: str) -> Iterator[str]:
-    limit = settings.move_limits()[cluster_id]
+def _limits(limit: MoveLimit) -> Iterator[str]:
     if limit.moved_bytes < NO_LIMIT:
         yield human_bytes(limit.moved_bytes)
     if limit.moves < NO_LIMIT:
@@ -63,12 +64,11 @@ def _pin(pin: Pin) -> str:
     return f"{pin.topics} on {where}"
 
 
-def _kept_out(settings: Settings, cluster_id: str) -> Iterator[str]:
-    brokers = settings.brokers_listed("exclude_brokers")[cluster_id]
-    if brokers:
-        yield f"no new replica on {', '.join(map(str, brokers))}"
-    if settings.policy.exclude_topics:
-        yield f"topics {', '.join(settings.policy.exclude_topics)}"
+def _kept_out(wishes: Wishes, policy: Policy) -> Iterator[str]:
+    if wishes.exclude_brokers:
+        yield f"no new replica on {', '.join(map(str, wishes.exclude_brokers))}"
+    if policy.exclude_topics:
+        yield f"topics {', '.join(policy.exclude_topics)}"
 
 
 def _place(cluster: ClusterInput) -> str:

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from optimizer.domain import FindingCode
 from optimizer.emit.model import NOT_LIVING, ClusterPlan
 from optimizer.kafka.versions import tools_needed
-from optimizer.settings import DEMOTE, DRAIN, LEADERS, RACKS
 from optimizer.units import human_count, human_rate, plural
+from optimizer.wishes import DEMOTE, DRAIN, LEADERS, RACKS
 
 REACHED, NOT_REACHED = "reached", "NOT reached"
 _NAMED = 10

@@ -19,8 +19,9 @@ from optimizer.emit.model import NOT_LIVING, WHOLE_PLAN
 from optimizer.errors import AuditFailed, KafkaError
 from optimizer.frames.gather import Tables, gathered, tables_of
 from optimizer.kafka.execute import check_execute
-from optimizer.settings import MoveLimit, Settings
+from optimizer.settings import Settings
 from optimizer.stages import Frames, Refusals, Run
+from optimizer.wishes import Wishes
 
 _CLAIMED = ("moved_bytes", "replicas_moved", "leader_changes", "partitions_changed", "bound_bytes")
 
@@ -39,7 +40,7 @@ def _crowded(findings: list[dict[str, Any]], rule: str) -> frozenset[tuple[str, 
 def audit_limits(settings: Settings, cluster_id: str, findings: list[dict[str, Any]]) -> AuditLimits:
     """What the policy allows a cluster's plan, and what its findings excuse it from."""
     most = None if settings.schedule.waves else settings.schedule.max_moves_per_wave
-    allowed = settings.move_limits().get(cluster_id, MoveLimit())
+    allowed = settings.wishes().get(cluster_id, Wishes()).move_limit
     return AuditLimits(
         disk_headroom=settings.policy.disk_headroom,
         rack_spread=settings.policy.rack_policy == "spread",

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from optimizer.domain import MOBILITY, Brokers, Cluster, Ints, Partitions, Pin
-from optimizer.settings import NO_LIMIT
+from optimizer.wishes import NO_LIMIT
 
 
 def _ints(column: pd.Series) -> Ints:

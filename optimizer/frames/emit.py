@@ -13,6 +13,7 @@ import pandas as pd
 from pyspark.sql import functions as F
 
 from optimizer import folders
+from optimizer.declared import DECLARED
 from optimizer.emit.asked import asked_of
 from optimizer.emit.documents import documents
 from optimizer.emit.goals import NOT_REACHED
@@ -26,25 +27,7 @@ from optimizer.stages import Frames, Run
 from schemas.output import DOCUMENTS
 from schemas.table import conform
 
-__all__ = ["READS", "build", "gate", "handed_over", "has_reassignment", "publish", "written_paths"]
-
-READS = (
-    "plan",
-    "moves",
-    "waves",
-    "throttles",
-    "throttles_found",
-    "broker_balance",
-    "plan_summary",
-    "bounds",
-    "findings",
-    "quality_results",
-    "input_findings",
-    "sources",
-    "topics",
-    "instance",
-    "instance_brokers",
-)
+__all__ = ["build", "gate", "handed_over", "has_reassignment", "publish", "written_paths"]
 
 
 def _plan(tables: Tables, settings: Settings, code_version: str) -> ClusterPlan:
@@ -101,7 +84,8 @@ def build(inputs: Frames, run: Run) -> Frames:
     placed = inputs["plan"].filter("is_changed").join(log_dirs, ["cluster_id", "topic", "partition"], "left")
     changed = placed.join(topic_ids, ["cluster_id", "topic"], "left")
     read = inputs["sources"].withColumn("captured_at", F.unix_seconds("captured_at"))
-    kept = {name: inputs[name] for name in READS if name not in ("plan", "instance", "sources", "topics")}
+    joined = ("plan", "instance", "sources", "topics")
+    kept = {name: inputs[name] for name in DECLARED["emit"].reads if name not in joined}
     used = {**kept, "plan": changed, "sources": read}
     settings, code_version = run.settings, run.code_version
 

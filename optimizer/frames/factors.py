@@ -48,7 +48,7 @@ def refused_factor() -> dict[str, Column]:
 
 def check_factors(replicas: DataFrame, settings: Settings) -> dict[str, BallastError]:
     """Clusters where patterns ask different factors for one topic: the first topics, with the patterns."""
-    if all(len({one.factor for one in factors}) < 2 for factors in settings.replication_factors().values()):
+    if all(len({one.factor for one in factors}) < 2 for factors in _asked(settings).values()):
         return {}
     said = [
         F.when(_matched(c, one), F.struct(F.lit(one.factor).alias("factor"), F.lit(one.topics).alias("pattern")))
@@ -68,7 +68,8 @@ def check_factors(replicas: DataFrame, settings: Settings) -> dict[str, BallastE
 
 
 def _asked(settings: Settings) -> dict[str, tuple[TopicFactor, ...]]:
-    return {cluster_id: factors for cluster_id, factors in settings.replication_factors().items() if factors}
+    wishes = settings.wishes().items()
+    return {cluster_id: asked.replication_factors for cluster_id, asked in wishes if asked.replication_factors}
 
 
 def _matched(cluster_id: str, asked: TopicFactor) -> Column:

@@ -179,11 +179,11 @@ def finish_cluster(frame: pd.DataFrame, cluster: SolvedCluster, policy: Policy) 
         *_fixed_findings(rows),
         *_factor_findings(rows),
         *_spare_findings(rows),
-        *_unused_patterns(rows, cluster.factor_patterns, FindingCode.FACTOR_UNUSED),
+        *_unused_patterns(rows, (one.topics for one in cluster.wishes.replication_factors), FindingCode.FACTOR_UNUSED),
         *_unused_patterns(rows, set(policy.exclude_topics), FindingCode.EXCLUDE_UNUSED),
         *cluster.failures,
     ]
-    findings = with_only(findings, cluster.wishes, brokers, partitions, final)
+    findings = with_only(findings, cluster.wishes, brokers, partitions, final, exclude_topics=policy.exclude_topics)
     if cluster.cut:
         held_back = rows["held_back"].to_numpy(dtype=bool)
         findings = limit_findings.with_limit(

@@ -9,7 +9,8 @@ from pyspark.sql import functions as F
 
 from optimizer.errors import BallastError, ConfigError
 from optimizer.frames.typed import SAMPLE, typed
-from optimizer.settings import BROKER_LISTS, Settings
+from optimizer.settings import Settings
+from optimizer.wishes import BROKER_LISTS
 
 _Name = TypeVar("_Name", int, str)
 _NAMING = "broker_id BIGINT, rack STRING, replicas ARRAY<BIGINT>"
@@ -26,8 +27,7 @@ class Known:
 
 def names_any(settings: Settings) -> bool:
     """Whether a broker or a rack is named."""
-    listed = (ids for name in BROKER_LISTS for ids in settings.brokers_listed(name).values())
-    return any((*listed, *settings.pins().values()))
+    return any(asked.pins or any(map(asked.brokers, BROKER_LISTS)) for asked in settings.wishes().values())
 
 
 def known_of_brokers(brokers: DataFrame) -> dict[str, Known]:
@@ -65,9 +65,10 @@ def refuse_unknown(known: Mapping[str, Known], settings: Settings) -> dict[str, 
 
 
 def _unknown(cluster_id: str, known: Known, settings: Settings) -> Iterator[str]:
+    asked = settings.wishes()[cluster_id]
     for name in BROKER_LISTS:
-        yield from _told(name, settings.brokers_listed(name)[cluster_id], known.brokers, cluster_id)
-    for pin in settings.pins()[cluster_id]:
+        yield from _told(name, asked.brokers(name), known.brokers, cluster_id)
+    for pin in asked.pins:
         yield from _told(f"the pin of {pin.topics!r}", pin.brokers, known.brokers, cluster_id, kind="brokers ")
         yield from _told(f"the pin of {pin.topics!r}", pin.racks, known.racks, cluster_id, kind="racks ")
 

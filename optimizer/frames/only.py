@@ -9,9 +9,10 @@ from pyspark.sql import functions as F
 from optimizer.domain import Bools, Brokers, Cause
 from optimizer.errors import BallastError, ConfigError
 from optimizer.frames.cluster import replica_matrix, to_brokers
-from optimizer.settings import DRAIN, LEADERS, RACKS, Settings
+from optimizer.settings import Settings
 from optimizer.solve.pins import disorder_by_group, group_by_pins, rack_rule
 from optimizer.solve.racks import rack_histogram
+from optimizer.wishes import DRAIN, LEADERS, RACKS
 
 _KEY = ["cluster_id", "topic", "partition"]
 _KEYS = "cluster_id string, topic string, partition int"
@@ -62,9 +63,7 @@ def with_only(partitions: DataFrame, brokers: DataFrame, settings: Settings) -> 
     left = F.lit(False)
     for cluster_id, only in asked.items():
         here = F.col("cluster_id") == cluster_id
-        mobility = F.when(here, _mobility(only, settings.brokers_listed("demote_brokers")[cluster_id])).otherwise(
-            mobility
-        )
+        mobility = F.when(here, _mobility(only, settings.wishes()[cluster_id].demote_brokers)).otherwise(mobility)
         left = left | here
     told = {"fixed_cause": Cause.ONLY.value, "fixed_reason": "left by only"}
     planned = {name: F.when(left & was_free, F.lit(text)).otherwise(F.col(name)) for name, text in told.items()}
@@ -73,7 +72,7 @@ def with_only(partitions: DataFrame, brokers: DataFrame, settings: Settings) -> 
 
 
 def _asked(settings: Settings) -> dict[str, str]:
-    return {cluster_id: only for cluster_id, only in settings.only().items() if only}
+    return {cluster_id: asked.only for cluster_id, asked in settings.wishes().items() if asked.only}
 
 
 def _mobility(only: str, demoted: tuple[int, ...]) -> Column:

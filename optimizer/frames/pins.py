@@ -15,8 +15,8 @@ def pinned_topics(settings: Settings) -> Column:
     """Patterns of the pins that name a broker, of columns cluster_id, broker_id and rack."""
     named = [
         F.when((F.col("cluster_id") == cluster_id) & _names(pin), F.lit(pin.topics))
-        for cluster_id, pins in settings.pins().items()
-        for pin in pins
+        for cluster_id, asked in settings.wishes().items()
+        for pin in asked.pins
     ]
     return F.array_sort(F.array_compact(F.array(*named))) if named else F.array().cast("array<string>")
 
@@ -51,7 +51,7 @@ def with_pins(partitions: DataFrame, brokers: DataFrame, settings: Settings) -> 
     DataFrame
         ``room`` is null where there is no pin and the replication factor stays.
     """
-    if not any((*settings.pins().values(), *settings.replication_factors().values())):
+    if not any(asked.pins or asked.replication_factors for asked in settings.wishes().values()):
         nothing = {"pinned_brokers": F.lit(None).cast("array<int>"), "room": F.lit(None).cast("int")}
         return partitions.withColumns(nothing)
     columns = ("cluster_id", "broker_id", "state", "accepts_replicas", "must_empty", "pinned_topics")

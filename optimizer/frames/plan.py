@@ -18,8 +18,6 @@ from schemas.output import BROKER_BALANCE, PLAN, PLAN_SUMMARY, THROTTLES, WAVES
 from schemas.planning import INTS
 from schemas.table import conform
 
-READS = ("instance", "instance_brokers", "baseline", "proposal", "moves", "leader_bounds", "bounds", "throttles_found")
-WRITES = ("plan", "waves", "throttles", "broker_balance", "plan_summary")
 _KEY = ["cluster_id", "topic", "partition"]
 _NAMED = 5
 

@@ -85,8 +85,8 @@ def plan_brokers(brokers: DataFrame, replicas: DataFrame, settings: Settings) ->
 
 def _listed(settings: Settings, name: str) -> Column:
     """Whether a broker of its cluster is in one of the lists."""
-    lists = settings.brokers_listed(name).items()
-    hits = [(F.col("cluster_id") == c) & F.col("broker_id").isin(*ids) for c, ids in lists if ids]
+    lists = {cluster_id: asked.brokers(name) for cluster_id, asked in settings.wishes().items()}
+    hits = [(F.col("cluster_id") == c) & F.col("broker_id").isin(*ids) for c, ids in lists.items() if ids]
     return reduce(Column.__or__, hits, F.lit(False))
 
 

@@ -12,19 +12,19 @@ from typing import Any, Generic
 import numpy as np
 
 from optimizer.domain import Brokers, FindingCode
-from optimizer.settings import MoveLimit, Policy, Settings
+from optimizer.settings import Policy, Settings
 from optimizer.solve.bands import DISK, bands_for, disk_limit, load_scale
 from optimizer.solve.certificate import BoundRow, bound_rows
 from optimizer.solve.cluster_round import ClusterRound
 from optimizer.solve.limit_findings import Cut
 from optimizer.solve.next_round import next_round
-from optimizer.solve.only import wishes_of
 from optimizer.solve.placement import P, Totals
 from optimizer.solve.progress import Progress, after
 from optimizer.solve.proposal import Finding
 from optimizer.solve.shard_solver import FAILED, NOT_SOLVED, OUT_OF_TIME
 from optimizer.solve.shard_status import ShardStatus
 from optimizer.solve.solved_cluster import SolvedCluster
+from optimizer.wishes import MoveLimit, Wishes
 
 Clusters = Mapping[str, SolvedCluster]
 TROUBLES = {
@@ -106,7 +106,7 @@ def solve_rounds(
 
 def _clusters(placement: P, brokers: Mapping[str, Brokers], settings: Settings) -> Clusters:
     """All that is known before the first round."""
-    loads, factors = placement.loads(), settings.replication_factors()
+    loads, wishes = placement.loads(), settings.wishes()
 
     def of(cluster_id: str, totals: Totals) -> SolvedCluster:
         hosts, now = brokers[cluster_id], loads[cluster_id]
@@ -119,8 +119,7 @@ def _clusters(placement: P, brokers: Mapping[str, Brokers], settings: Settings) 
             loads=now,
             is_resized=totals.is_resized,
             progress=Progress(np.zeros_like(now)),
-            factor_patterns=tuple(asked.topics for asked in factors.get(cluster_id, ())),
-            wishes=wishes_of(settings, cluster_id),
+            wishes=wishes.get(cluster_id, Wishes()),
         )
 
     return {cluster_id: of(cluster_id, totals) for cluster_id, totals in placement.totals().items()}
@@ -202,7 +201,7 @@ def _within_limits(placement: P, clusters: Clusters, settings: Settings) -> tupl
 
 def _cuts(placement: P, clusters: Clusters, settings: Settings) -> dict[str, Cut]:
     """The clusters whose plans copy more than they may, or fill a disk."""
-    limits = {c: limit for c, limit in settings.move_limits().items() if c in clusters}
+    limits = {c: asked.move_limit for c, asked in settings.wishes().items() if c in clusters}
     filled = {c for c in limits if _fills(clusters[c], settings.policy)}
     asked = sorted(filled | {c for c, limit in limits.items() if limit != MoveLimit()})
     headroom = settings.policy.disk_headroom

@@ -18,10 +18,10 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from optimizer.domain import FORCED_ONLY, RACKS_ONLY, Bands, Bools, Ints
-from optimizer.settings import NO_LIMIT
 from optimizer.solve.cp_sat import careful_solver
 from optimizer.solve.mobility import stays
 from optimizer.solve.shard import PAD, ShardProblem
+from optimizer.wishes import NO_LIMIT
 
 MOST_CELLS = 1000
 DETERMINISTIC_SECONDS = 2.0

@@ -21,12 +21,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.domain import Bools, Brokers, Floats, Ints, Partitions
-from optimizer.settings import NO_LIMIT
 from optimizer.solve.bands import leader_loads, leader_weights, pour
 from optimizer.solve.leader_flow import LeaderBands, LeaderChoices, flow, host_loads
 from optimizer.solve.leader_prices import out_prices
 from optimizer.solve.leader_steps import descend, outside
 from optimizer.solve.mobility import may_reorder, moves_if_it_must
+from optimizer.wishes import NO_LIMIT
 
 LEVEL = 1e-9
 

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.domain import FREE, Bands, Bools, Brokers, Floats, Ints, Partitions
-from optimizer.settings import NO_LIMIT, MoveLimit
 from optimizer.solve.bands import DISK, replica_weights
 from optimizer.solve.bound import copies_of
 from optimizer.solve.pins import group_by_pins, rack_breaks
+from optimizer.wishes import NO_LIMIT, MoveLimit
 
 # Most urgent first: data at risk, then wishes, then balance. A partition has the level of its most urgent replica.
 LEVELS = ("dead", "rack", "drain", "pin", "replication", "balance")

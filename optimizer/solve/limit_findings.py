@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optimizer.domain import Bands, Bools, Brokers, Cause, FindingCode, Floats, Partitions
-from optimizer.settings import BYTES_PER_GB, MoveLimit
 from optimizer.solve.bands import excess
 from optimizer.solve.proposal import Finding, of_partition, partition_name
 from optimizer.units import human_bytes
+from optimizer.wishes import BYTES_PER_GB, MoveLimit
 
 REMEDY = "run again once this plan is executed, or raise the limit"
 DISK_REMEDY = "add disk, let more brokers accept replicas, or lower disk_headroom"

@@ -2,15 +2,13 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from optimizer.domain import Brokers, Cause, FindingCode, Ints, Partitions
-from optimizer.settings import DEMOTE, DRAIN, LEADERS, RACKS, Settings
 from optimizer.solve.proposal import Finding
-from optimizer.topic_wishes import TopicFactor
+from optimizer.wishes import DEMOTE, DRAIN, LEADERS, RACKS, Wishes
 
 REMEDY = "execute the plan and run again without only"
 _LEFT = {
@@ -28,30 +26,14 @@ _MENDED_BY = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Wishes:
-    """What is asked of one cluster, as far as ``only`` may leave it: ids of brokers, and replication factors."""
-
-    only: str = ""
-    drain: tuple[int, ...] = ()
-    demote: tuple[int, ...] = ()
-    factors: tuple[TopicFactor, ...] = ()
-    exclude_topics: tuple[str, ...] = ()
-
-
-def wishes_of(settings: Settings, cluster_id: str) -> Wishes:
-    """What the settings ask of one cluster."""
-    return Wishes(
-        only=settings.only().get(cluster_id, ""),
-        drain=settings.brokers_listed("drain_brokers").get(cluster_id, ()),
-        demote=settings.brokers_listed("demote_brokers").get(cluster_id, ()),
-        factors=settings.replication_factors().get(cluster_id, ()),
-        exclude_topics=settings.policy.exclude_topics,
-    )
-
-
 def with_only(
-    findings: Iterable[Finding], wishes: Wishes, brokers: Brokers, partitions: Partitions, final: Ints
+    findings: Iterable[Finding],
+    wishes: Wishes,
+    brokers: Brokers,
+    partitions: Partitions,
+    final: Ints,
+    *,
+    exclude_topics: Sequence[str],
 ) -> list[Finding]:
     """The findings, where ``only`` is asked with what it leaves in one finding each: what the plan itself brings about
     is told as ever.
@@ -70,7 +52,7 @@ def with_only(
         else:
             kept.append(finding)
     of_codes = [(name, left[code], what) for code, (name, what) in _LEFT.items() if name and left[code]]
-    undone = [*of_codes, *_on_brokers(wishes, brokers, final), *_factors(wishes, partitions)]
+    undone = [*of_codes, *_on_brokers(wishes, brokers, final), *_factors(wishes, exclude_topics, partitions)]
     told = (
         Finding(
             FindingCode.NOT_ASKED_NOW,
@@ -88,17 +70,17 @@ def with_only(
 
 def _is_asked(finding: Finding, wishes: Wishes) -> bool:
     if wishes.only == DEMOTE and finding.code == FindingCode.LEADER_BAND:
-        return finding.broker_id in wishes.demote
+        return finding.broker_id in wishes.demote_brokers
     return finding.code == _MENDED_BY[wishes.only]
 
 
 def _on_brokers(wishes: Wishes, brokers: Brokers, final: Ints) -> Iterator[tuple[str, int, str]]:
     """What stays on brokers to empty and on brokers to demote."""
-    leaves = np.isin(brokers.ids, wishes.drain) | np.array([state == "dead" for state in brokers.state])
+    leaves = np.isin(brokers.ids, wishes.drain_brokers) | np.array([state == "dead" for state in brokers.state])
     held = np.bincount(final[final >= 0], minlength=len(brokers)) * leaves
     if wishes.only != DRAIN and held.any():
         yield "drain_brokers", int(held.sum()), f"replicas are on {_named(brokers.ids[held > 0])}, to be emptied"
-    led = np.bincount(final[:, 0], minlength=len(brokers)) * np.isin(brokers.ids, wishes.demote)
+    led = np.bincount(final[:, 0], minlength=len(brokers)) * np.isin(brokers.ids, wishes.demote_brokers)
     if wishes.only in (DRAIN, RACKS) and led.any():
         what = f"preferred leaders are on {_named(brokers.ids[led > 0])}, to be demoted"
         yield "demote_brokers", int(led.sum()), what
@@ -108,11 +90,11 @@ def _named(ids: Ints) -> str:
     return ", ".join(str(broker) for broker in ids)
 
 
-def _factors(wishes: Wishes, partitions: Partitions) -> Iterator[tuple[str, int, str]]:
+def _factors(wishes: Wishes, exclude_topics: Sequence[str], partitions: Partitions) -> Iterator[tuple[str, int, str]]:
     """Partitions that are asked to have more or fewer replicas."""
     topics = dict.fromkeys(partitions.topic)
-    excluded = {t for t in topics if any(re.fullmatch(pattern, t) for pattern in wishes.exclude_topics)}
-    asked = {t: one.factor for one in wishes.factors for t in topics if re.fullmatch(one.topics, t)}
+    excluded = {t for t in topics if any(re.fullmatch(pattern, t) for pattern in exclude_topics)}
+    asked = {t: one.factor for one in wishes.replication_factors for t in topics if re.fullmatch(one.topics, t)}
     now = (partitions.replicas >= 0).sum(axis=1)
     other = [
         t not in excluded and asked.get(t, has) != has for t, has in zip(partitions.topic, now.tolist(), strict=True)

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optimizer.domain import FREE, Bools, Floats, Ints
-from optimizer.settings import NO_LIMIT
 from optimizer.solve.mobility import may_move, mends_racks, stays
 from optimizer.solve.racks import rack_disorder
 from optimizer.solve.topic_spread import TopicSpread, topic_spread
+from optimizer.wishes import NO_LIMIT
 
 PAD, OUTSIDE = -1, -2
 MOST_CELLS = 3_000_000

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from optimizer.domain import Bools, Ints, Partitions
-from optimizer.settings import NO_LIMIT
 from optimizer.solve.assemble import assemble
 from optimizer.solve.bands import DISK, outside
 from optimizer.solve.cluster_round import ClusterRound
@@ -18,6 +17,7 @@ from optimizer.solve.proposal import disorder
 from optimizer.solve.shard import ShardProblem
 from optimizer.solve.shard_solver import FAILED, OUT_OF_TIME, ShardSolution, mend_shard, solve_shard
 from optimizer.solve.shard_status import ShardStatus
+from optimizer.wishes import NO_LIMIT
 
 Moves = TypeVar("Moves")
 # Fields of a ShardStatus, but for those that ``with_status`` knows.

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from optimizer.domain import Bands, Brokers, Floats
 from optimizer.solve.bands import Demand
 from optimizer.solve.limit_findings import Cut
-from optimizer.solve.only import Wishes
 from optimizer.solve.order_findings import Left
 from optimizer.solve.progress import Progress
 from optimizer.solve.proposal import Finding
+from optimizer.wishes import Wishes
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,8 @@ class SolvedCluster:
         Of the rounds.
     failures : tuple of Finding
         Shards that failed, or were out of time.
-    factor_patterns : tuple of str
-        Patterns that ask for a replication factor.
     wishes : Wishes
-        What ``only`` may leave.
+        What is asked of it.
     cut : Cut, optional
         The plan that a limit has cut.
     left : Left, optional
@@ -48,7 +46,6 @@ class SolvedCluster:
     is_resized: bool
     progress: Progress
     failures: tuple[Finding, ...] = ()
-    factor_patterns: tuple[str, ...] = ()
     wishes: Wishes = field(default_factory=Wishes)
     cut: Cut | None = None
     left: Left | None = None

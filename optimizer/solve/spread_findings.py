@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.domain import Brokers, FindingCode, Ints, Partitions
-from optimizer.settings import NO_LIMIT
 from optimizer.solve.proposal import Finding
+from optimizer.wishes import NO_LIMIT
 
 SHOWN = 10
 

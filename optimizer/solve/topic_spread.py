@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optimizer.domain import Bools, Floats, Ints
-from optimizer.settings import NO_LIMIT
+from optimizer.wishes import NO_LIMIT
 
 
 @dataclass(frozen=True)

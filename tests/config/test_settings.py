@@ -1,14 +1,16 @@
 """Configuration: defaults, files and options laid over each other; nonsense is refused with what to do."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from optimizer.cli import checked, parser, run_id_of, settings_of
 from optimizer.configuration import build, merge, read_toml
 from optimizer.errors import ConfigError
-from optimizer.settings import NO_LIMIT, MoveLimit, Settings
+from optimizer.settings import Settings
 from optimizer.topic_wishes import Pin, TopicFactor
+from optimizer.wishes import NO_LIMIT, MoveLimit
 from setup.paths import HOME
 
 DEFAULTS = read_toml(HOME / "conf" / "default.toml")
@@ -261,7 +263,7 @@ def test_one_cluster_of_a_file_can_be_planned_alone(tmp_path: Path) -> None:
     file.write_text(two)
     settings = settings_from("--config", str(file), "--cluster", "b", "--drain", "2")
     assert [(one.id, one.input) for one in settings.clusters] == [("b", str(tmp_path / "in-b"))]
-    assert settings.brokers_listed("drain_brokers") == {"b": (1, 2)}
+    assert asked_in(settings, "drain_brokers") == {"b": (1, 2)}
 
 
 def test_a_value_that_is_refused_is_named_with_its_file(tmp_path: Path) -> None:
@@ -293,13 +295,18 @@ def test_broken_toml_names_the_place(tmp_path: Path) -> None:
         read_toml(file)
 
 
+def asked_in(settings: Settings, name: str) -> dict[str, Any]:
+    """One of the wishes, by cluster."""
+    return {cluster_id: getattr(asked, name) for cluster_id, asked in settings.wishes().items()}
+
+
 def test_each_cluster_has_its_own_brokers_listed() -> None:
     """Lists of a cluster's own table hold for it alone; the policy's hold where there is one cluster."""
     one = {"id": "a", "input": "x", "drain_brokers": [3]}
     both = build(merge(DEFAULTS, {"clusters": [one, {"id": "b", "input": "y"}]}))
-    assert both.brokers_listed("drain_brokers") == {"a": (3,), "b": ()}
+    assert asked_in(both, "drain_brokers") == {"a": (3,), "b": ()}
     alone = build(merge(DEFAULTS, {"clusters": [one], "policy": {"drain_brokers": [1]}}))
-    assert alone.brokers_listed("drain_brokers") == {"a": (1, 3)}
+    assert asked_in(alone, "drain_brokers") == {"a": (1, 3)}
 
 
 def test_each_cluster_has_its_own_pins() -> None:
@@ -308,10 +315,10 @@ def test_each_cluster_has_its_own_pins() -> None:
     rack = {"policy": {"pins": [{"topics": "eu-.*", "racks": ["a"]}]}}
     both = build(merge(DEFAULTS, {"clusters": [one, {"id": "d", "input": "y"}], **rack}))
     common, own = Pin(topics="eu-.*", racks=("a",)), Pin(topics="audit[.].*", brokers=(1, 2))
-    assert both.pins() == {"c": (common, own), "d": (common,)}
+    assert asked_in(both, "pins") == {"c": (common, own), "d": (common,)}
     words = ("--cluster", "c", "--input", "x", "--set", 'policy.pins=[{topics = "eu-.*", racks = ["a"]}]')
     given = settings_from(*words)
-    assert given.pins() == {"c": (common,)}
+    assert asked_in(given, "pins") == {"c": (common,)}
     assert given.config_hash() != build(merge(DEFAULTS, {"clusters": [{"id": "c", "input": "x"}]})).config_hash()
 
 
@@ -321,7 +328,7 @@ def test_each_cluster_asks_for_its_own_factors() -> None:
     common = {"policy": {"replication_factors": [{"topics": "eu-.*", "factor": 2}]}}
     both = build(merge(DEFAULTS, {"clusters": [own, {"id": "d", "input": "y"}], **common}))
     everywhere, audit = TopicFactor(topics="eu-.*", factor=2), TopicFactor(topics="audit", factor=4)
-    assert both.replication_factors() == {"c": (everywhere, audit), "d": (everywhere,)}
+    assert asked_in(both, "replication_factors") == {"c": (everywhere, audit), "d": (everywhere,)}
     without = build(merge(DEFAULTS, {"clusters": [own, {"id": "d", "input": "y"}]}))
     assert both.config_hash() != without.config_hash()
 
@@ -333,28 +340,28 @@ def test_each_cluster_has_its_own_limit() -> None:
         {"id": "b", "input": "y", "max_moved_gb": 0.5},
         {"id": "c", "input": "z", "max_moves": 7},
     ]
-    asked = build(merge(DEFAULTS, {"clusters": clusters, "policy": {"max_moved_gb": 2000}})).move_limits()
+    asked = asked_in(build(merge(DEFAULTS, {"clusters": clusters, "policy": {"max_moved_gb": 2000}})), "move_limit")
     two_tb = 2 * 10**12
     assert {name: (limit.moved_bytes, limit.moves) for name, limit in asked.items()} == {
         "a": (two_tb, NO_LIMIT),
         "b": (5 * 10**8, NO_LIMIT),
         "c": (two_tb, 7),
     }
-    assert build(merge(DEFAULTS, {"clusters": clusters[:1]})).move_limits() == {"a": MoveLimit()}
+    assert asked_in(build(merge(DEFAULTS, {"clusters": clusters[:1]})), "move_limit") == {"a": MoveLimit()}
     least = build(merge(DEFAULTS, {"clusters": clusters[:1], "policy": {"max_moved_gb": 1e-12}}))
-    assert least.move_limits()["a"].moved_bytes == 0
+    assert least.wishes()["a"].move_limit.moved_bytes == 0
 
 
 def test_each_cluster_mends_only_what_is_asked_of_it() -> None:
     """A cluster's own ``only`` goes before the policy's, which the option sets; without either all is mended."""
     clusters = [{"id": "a", "input": "x", "only": "leaders"}, {"id": "b", "input": "y"}]
     policy = {"only": "drain"}
-    assert build({"clusters": clusters, "policy": policy}).only() == {"a": "leaders", "b": "drain"}
-    assert build({"clusters": clusters[1:]}).only() == {"b": ""}
+    assert asked_in(build({"clusters": clusters, "policy": policy}), "only") == {"a": "leaders", "b": "drain"}
+    assert asked_in(build({"clusters": clusters[1:]}), "only") == {"b": ""}
     words = ("--cluster", "c", "--input", "/x", "--only", "demote", "--demote", "3")
-    assert settings_from(*words).only() == {"c": "demote"}
+    assert asked_in(settings_from(*words), "only") == {"c": "demote"}
     demoting = [{**cluster, "only": "demote", "demote_brokers": [3]} for cluster in clusters]
-    assert build({"clusters": demoting}).only() == {"a": "demote", "b": "demote"}
+    assert asked_in(build({"clusters": demoting}), "only") == {"a": "demote", "b": "demote"}
 
 
 def test_hash_sees_what_decides_the_plan_alone() -> None:

@@ -10,6 +10,8 @@ from optimizer.domain import Bands
 from optimizer.frames.cluster import to_brokers
 from optimizer.frames.finish import finish_cluster
 from optimizer.settings import Policy
+from optimizer.topic_wishes import TopicFactor
+from optimizer.wishes import Wishes
 from tests.frames.test_solve import rows_of
 from tests.solve.clusters import solved_cluster
 
@@ -19,8 +21,9 @@ def found_in(
 ) -> pd.DataFrame:
     """What is found in a cluster that nothing moves in, and where no band is narrow."""
     brokers = to_brokers(pd.DataFrame(rows["instance_brokers"]))
+    asked = tuple(TopicFactor(topics, 3) for topics in factor_patterns)
     loads, free = np.zeros((24, 3)), Bands(("replicas", "disk", "in"), np.zeros((24, 3)), np.full((24, 3), np.inf))
-    solved = solved_cluster(brokers, free, loads, loads, factor_patterns=factor_patterns)
+    solved = solved_cluster(brokers, free, loads, loads, wishes=Wishes(replication_factors=asked))
     partitions = pd.DataFrame(rows["instance"])
     return finish_cluster(partitions.assign(current=partitions["replicas"]), solved, policy)
 

@@ -13,12 +13,13 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from optimizer.declared import WRITERS
 from optimizer.errors import ConfigError, InputError, Unreadable
 from optimizer.frames import ingest, listing, snapshot, validate
 from optimizer.pipeline import STAGES, run_stage
 from optimizer.settings import ClusterInput, Policy, Quality, Settings, Storage
 from optimizer.stages import Frames, Run
-from optimizer.store import WRITERS, Store
+from optimizer.store import Store
 from optimizer.topic_wishes import Pin
 
 DESCRIBE = """Topic: t\tTopicId: abc\tPartitionCount: 2\tReplicationFactor: 2\tConfigs: min.insync.replicas=2

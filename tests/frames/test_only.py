@@ -9,8 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from optimizer.configuration import build
 from optimizer.frames import emit, snapshot
-from optimizer.settings import ONLY, Settings
+from optimizer.settings import Settings
 from optimizer.stages import Frames
+from optimizer.wishes import ONLY
 from tests.frames import planned
 from tests.frames.tables import table
 

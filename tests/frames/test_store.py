@@ -10,8 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 import schemas
 from optimizer import delta_errors
+from optimizer.declared import WRITERS
 from optimizer.errors import BallastError, StageError
-from optimizer.store import BEGIN, WRITERS, RunRecord, Store
+from optimizer.store import BEGIN, RunRecord, Store
 
 BROKER = {
     "cluster_id": "c",

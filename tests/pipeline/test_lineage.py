@@ -6,14 +6,17 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import types as T
 
 import schemas
 from optimizer.configuration import build
-from optimizer.errors import StageError
+from optimizer.declared import DECLARED, NAMES
+from optimizer.errors import ConfigError, StageError
 from optimizer.pipeline import run_stage, run_stages
 from optimizer.resources import Meter
-from optimizer.stages import Frames, Run, Stage
+from optimizer.stages import Frames, Refusals, Run, Stage
 from optimizer.store import Store
+from schemas.table import column
 
 FINDING = {"cluster_id": "c", "run_id": "r", "rule": "band", "subject": "broker 1", "when": "after", "remedy": "none"}
 SETTINGS = {"clusters": [{"id": "c", "input": "in"}], "policy": {"max_moves": 9}}
@@ -26,7 +29,7 @@ def stage(name: str, reads: tuple[str, ...], table: str, detail: str = "") -> St
     def frames(inputs: Frames, run: Run) -> Frames:
         return {table: run.spark.createDataFrame(rows, schemas.ALL[table].schema)}
 
-    return Stage(name, reads, (table,), frames)
+    return Stage(name, reads, (table,), DECLARED[name].settings, frames)
 
 
 WAVE = {
@@ -84,12 +87,45 @@ def test_a_stage_goes_on_from_one_state_only(emitted: Run) -> None:
 
 
 def test_settings_that_were_read_may_not_change(spark: SparkSession, emitted: Run, tmp_path: Path) -> None:
-    """A limit that the plan was not made with is refused, by name; how documents are written may differ."""
+    """A limit that the plan was not made with is refused, by name, and so is a style of throttles that the waves were
+    not timed with; what no stage behind a table has read may differ."""
     other = run_of(spark, tmp_path, policy={"max_moves": 8, "move_price": 1.0}, emit={"throttle_style": "kafka"})
     told = "'solve' was run with another value of policy.max_moves, policy.move_price: give 'emit' the same file"
     with pytest.raises(StageError, match=told):
         run_stage(EMIT, other, store_of(other))
-    run_stage(EMIT, run_of(spark, tmp_path, emit={"throttle_style": "kafka"}), store_of(other))
+    timed_otherwise = run_of(spark, tmp_path, emit={"throttle_style": "kafka"})
+    with pytest.raises(StageError, match=r"'plan' was run with another value of emit\.throttle_style: give 'emit'"):
+        run_stage(EMIT, timed_otherwise, store_of(other))
+    run_stage(EMIT, run_of(spark, tmp_path, baseline={"seed": 1}), store_of(other))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_stage_gets_the_settings_that_it_declares(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    """Build, report, gate and publishing all see these sections, and fail at any other."""
+    seen: list[Run] = []
+
+    def build(inputs: Frames, run: Run) -> Frames:
+        seen.append(run)
+        return {"findings": run.spark.createDataFrame([], schemas.ALL["findings"].schema)}
+
+    def look(frames: Frames, run: Run) -> Refusals:
+        seen.append(run)
+        return {}
+
+    def write(frames: Frames, run: Run) -> None:
+        seen.append(run)
+
+    run = run_of(spark, tmp_path)
+    looking = Stage(name, (), ("findings",), DECLARED[name].settings, build, gate=look, report=write, publish=write)
+    run_stage(looking, run, store_of(run))
+    assert len(seen) == 4
+    for section in vars(run.settings):
+        for one in seen:
+            if section in DECLARED[name].settings:
+                assert getattr(one.settings, section) == getattr(run.settings, section)
+            else:
+                with pytest.raises(AttributeError, match=section):
+                    getattr(one.settings, section)
 
 
 def test_a_run_from_its_first_stage_takes_any_settings(spark: SparkSession, emitted: Run, tmp_path: Path) -> None:
@@ -132,3 +168,36 @@ def test_a_stage_that_fails_is_every_clusters_failure(spark: SparkSession, tmp_p
     assert (row.verdict, row.stage, row.exit_code, row.reason) == ("failed", "solve", 1, "ValueError: no such thing")
     assert [store_of(run).newest(table, "r") for table in ("findings", "waves")] == [[], []]
     assert [store_of(run).run_record("r", stage) for stage in ("solve", "plan")] == [None, None]
+
+
+def test_a_run_goes_on_in_an_older_warehouse(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tables of an older release, with rows, get the columns that it did not know: a stage's, and the verdicts."""
+    run = run_of(spark, tmp_path)
+    older = [("waves", "busiest_broker"), ("verdicts", "manifest_sha256")]
+    with monkeypatch.context() as release:
+        for name, optional in older:
+            columns = tuple(c for c in schemas.ALL[name].columns if c.name != optional)
+            release.setitem(schemas.ALL, name, replace(schemas.ALL[name], columns=columns))
+            store_of(run).ensure(name)
+    run_stages([SOLVE, replace(PLAN, build=with_wave)], run, Meter(spark, io.StringIO()))
+    for name, optional in older:
+        assert len(store_of(run).newest(name, "r")) == 1
+        assert spark.read.format("delta").load(store_of(run).path(name)).columns[-1] == optional
+
+
+def test_a_table_of_another_type_stops_a_run_before_any_work(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the last stage could not write is told before the first: nothing is stored, and no attempt is begun."""
+    run = run_of(spark, tmp_path)
+    with monkeypatch.context() as release:
+        columns = (*schemas.ALL["waves"].columns[:-1], column("peak_disk_bytes", T.DoubleType(), "other"))
+        release.setitem(schemas.ALL, "waves", replace(schemas.ALL["waves"], columns=columns))
+        store_of(run).ensure("waves")
+    told = "table waves .* column peak_disk_bytes is double NOT NULL there, bigint NOT NULL in this one"
+    with pytest.raises(ConfigError, match=told):
+        run_stages([SOLVE, PLAN], run, Meter(spark, io.StringIO()))
+    assert not store_of(run).exists("findings")
+    assert store_of(run).newest("verdicts", "r") == []

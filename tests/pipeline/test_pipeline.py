@@ -16,12 +16,13 @@ from pyspark.sql import SparkSession
 
 import schemas
 from optimizer.configuration import build, merge, read_toml
+from optimizer.declared import WRITERS
 from optimizer.errors import BallastError, QualityGateFailed, StageError, WorkerGone
 from optimizer.frames import solve
 from optimizer.pipeline import STAGES, run_stage, run_stages
 from optimizer.resources import Meter
 from optimizer.stages import Frames, Refusals, Run, Stage
-from optimizer.store import WRITERS, Store
+from optimizer.store import Store
 from setup.paths import HOME
 from tests.pipeline import standalone
 
@@ -146,7 +147,7 @@ def test_a_stage_that_its_gate_refuses_is_a_dead_end(spark: SparkSession, tmp_pa
 
     run = Run(spark, "r", sample_run(spark, tmp_path).settings, "test")
     store = Store(run.settings.storage.warehouse, spark)
-    refused = run_stage(Stage("solve", (), ("findings",), one_finding, gate=refuse), run, store)
+    refused = run_stage(Stage("solve", (), ("findings",), ("clusters",), one_finding, gate=refuse), run, store)
     assert str(refused["sample"]) == "1 rows are wrong"
     assert store.read("findings", version=store.latest_version("findings"), run_id="r").count() == 1
     with pytest.raises(StageError, match="run the stage 'solve' first"):
@@ -162,7 +163,7 @@ def test_a_stage_that_broke_off_while_it_wrote_has_no_row_twice(spark: SparkSess
         def frames(inputs: Frames, run: Run) -> Frames:
             return {name: run.spark.createDataFrame(some, schemas.ALL[name].schema) for name, some in rows.items()}
 
-        return Stage("solve", (), ("findings", "curve"), frames)
+        return Stage("solve", (), ("findings", "curve"), (), frames)
 
     run = Run(spark, "r", sample_run(spark, tmp_path).settings, "test")
     with pytest.raises(BallastError, match="1 rows repeat the key"):
@@ -192,7 +193,7 @@ def test_a_stage_whose_process_is_killed_says_so(spark: SparkSession, tmp_path: 
 
     run = Run(spark, "r", sample_run(spark, tmp_path).settings, "test")
     with pytest.raises(WorkerGone, match=r"^a Python process of stage solve was ended .* give workers more memory"):
-        run_stage(Stage("solve", (), ("findings",), dies), run, Store(run.settings.storage.warehouse, spark))
+        run_stage(Stage("solve", (), ("findings",), (), dies), run, Store(run.settings.storage.warehouse, spark))
 
 
 def test_every_table_has_the_stage_that_writes_it() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies as st
 
 from optimizer.domain import FIXED, FORCED_ONLY, FREE, Bands, Brokers, Cluster, Floats, Ints, Partitions, Pin
-from optimizer.settings import NO_LIMIT, Policy
+from optimizer.settings import Policy
 from optimizer.solve import exact
 from optimizer.solve.assemble import ClusterFrame, assemble
 from optimizer.solve.bands import DISK, Demand, bands, broker_loads, demand_of, excess, load_scale, replica_weights
@@ -23,6 +23,7 @@ from optimizer.solve.solved_cluster import SolvedCluster
 from optimizer.solve.start import start
 from optimizer.solve.terms import partition_terms
 from optimizer.solve.whole_bound import whole_bound
+from optimizer.wishes import NO_LIMIT
 
 BRIEF_SECONDS = 0.1
 KEPT_WHOLE = 2

@@ -8,10 +8,11 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from optimizer.domain import Brokers, Cluster, Floats, Ints
-from optimizer.settings import MoveLimit, Policy
+from optimizer.settings import Policy
 from optimizer.solve.bands import DISK, bands, broker_loads, demand_of, disk_limit, load_scale, replica_weights
 from optimizer.solve.limit import BALANCE, LEVELS, Changes, changes_of, levels, urgent_first
 from optimizer.solve.limit_choice import keep_within, relaxed
+from optimizer.wishes import MoveLimit
 from tests.solve.clusters import (
     make_brokers,
     make_cluster,

@@ -23,10 +23,11 @@ from optimizer.settings import Policy
 from optimizer.solve.leader_bounds import leader_bounds
 from optimizer.solve.leader_flow import host_loads
 from optimizer.solve.leaders import ChosenLeaders, assign_leaders, lead_with
-from optimizer.solve.only import Wishes, with_only
+from optimizer.solve.only import with_only
 from optimizer.solve.pins import rack_breaks
 from optimizer.solve.proposal import Finding, settle
 from optimizer.topic_wishes import TopicFactor
+from optimizer.wishes import Wishes
 from tests.solve.clusters import (
     bounds,
     make_brokers,
@@ -198,8 +199,8 @@ def told(only: str) -> list[Finding]:
     """What is told under ``only`` of a plan that changes nothing."""
     factors = (TopicFactor(topics="b", factor=3), TopicFactor(topics="a", factor=2))
     brokers, partitions = small()
-    wishes = Wishes(only=only, drain=(2,), demote=(3,), factors=factors)
-    return with_only(BROKEN, wishes, brokers, partitions, partitions.replicas)
+    wishes = Wishes(only=only, drain_brokers=(2,), demote_brokers=(3,), replication_factors=factors)
+    return with_only(BROKEN, wishes, brokers, partitions, partitions.replicas, exclude_topics=())
 
 
 @pytest.mark.parametrize(

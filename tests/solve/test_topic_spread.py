@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from optimizer.domain import FIXED, FORCED_ONLY, Cluster
-from optimizer.settings import NO_LIMIT, Policy
+from optimizer.settings import Policy
 from optimizer.solve.assemble import ClusterFrame, assemble
 from optimizer.solve.bands import bands, broker_loads, demand_of, load_scale, replica_weights
 from optimizer.solve.choice import State, apply_choice
@@ -17,6 +17,7 @@ from optimizer.solve.shard import Options, ShardProblem, legal_options
 from optimizer.solve.shard_solver import closed_by, with_room, without_room
 from optimizer.solve.spread_findings import spread_findings
 from optimizer.solve.topic_spread import TopicSpread
+from optimizer.wishes import NO_LIMIT
 from tests.solve.clusters import (
     bounds,
     brute_force,

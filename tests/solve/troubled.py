@@ -10,9 +10,9 @@ from optimizer.audit import AuditClaims, AuditLimits, Violation, audit_plan, bro
 from optimizer.domain import FIXED, FREE, MOBILITY, Cluster
 from optimizer.frames.cluster import replica_lists
 from optimizer.kafka.documents import format_reassignment
-from optimizer.settings import NO_LIMIT, MoveLimit
 from optimizer.solve.explain import pin_room
 from optimizer.solve.pins import group_by_pins
+from optimizer.wishes import NO_LIMIT, MoveLimit
 from tests.solve.clusters import asking, make_cluster, middling_clusters, pinned, spread_over
 
 NO_CUT = MoveLimit()

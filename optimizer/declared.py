@@ -1,0 +1,89 @@
+"""The seven stages in their order: which tables each reads and writes, and which sections of the settings it sees."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What a stage depends on, and what it makes.
+
+    Parameters
+    ----------
+    name : str
+    reads, writes : tuple of str
+        Table names. Inputs hold only the rows of the run.
+    settings : tuple of str
+        Sections of the settings: the stage gets no other, and from there on they may not change within a run.
+    """
+
+    name: str
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    settings: tuple[str, ...]
+
+
+_IN_ORDER = (
+    Declared("ingest", (), ("bronze_records", "bronze_metrics"), ("clusters", "quality", "policy")),
+    Declared(
+        "validate",
+        ("bronze_records", "bronze_metrics"),
+        (
+            "brokers",
+            "log_dirs",
+            "topics",
+            "replicas",
+            "partition_load",
+            "throttles_found",
+            "quarantine",
+            "quality_results",
+            "input_findings",
+            "sources",
+        ),
+        ("storage", "clusters", "metrics", "quality", "policy"),
+    ),
+    Declared(
+        "snapshot",
+        ("brokers", "log_dirs", "topics", "replicas", "partition_load"),
+        ("instance", "instance_brokers"),
+        ("clusters", "policy"),
+    ),
+    Declared("baseline", ("instance", "instance_brokers"), ("baseline",), ("clusters", "baseline")),
+    Declared(
+        "solve",
+        ("instance", "instance_brokers"),
+        ("proposal", "moves", "leaders", "leader_bounds", "shard_results", "bounds", "curve", "findings"),
+        ("clusters", "policy", "solver", "schedule"),
+    ),
+    Declared(
+        "plan",
+        ("instance", "instance_brokers", "baseline", "proposal", "moves", "leader_bounds", "bounds", "throttles_found"),
+        ("plan", "waves", "throttles", "broker_balance", "plan_summary"),
+        ("policy", "schedule", "emit"),
+    ),
+    Declared(
+        "emit",
+        (
+            "plan",
+            "moves",
+            "waves",
+            "throttles",
+            "throttles_found",
+            "broker_balance",
+            "plan_summary",
+            "bounds",
+            "findings",
+            "quality_results",
+            "input_findings",
+            "sources",
+            "topics",
+            "instance",
+            "instance_brokers",
+        ),
+        ("documents",),
+        ("storage", "clusters", "policy", "schedule", "emit"),
+    ),
+)
+DECLARED = {stage.name: stage for stage in _IN_ORDER}
+NAMES = tuple(DECLARED)
+# Which stage writes a table: named when the table is missing.
+WRITERS = {table: stage.name for stage in _IN_ORDER for table in stage.writes}

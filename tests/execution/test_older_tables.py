@@ -1,0 +1,71 @@
+"""Tables that another release made, without Spark: they grow to their contract, or are refused in words."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import types as T
+
+import schemas
+from execution.tables import Overtaken, Warehouse
+from optimizer.errors import ConfigError
+from schemas.table import Table, column
+
+APPROVALS = schemas.ALL["approvals"]
+ROW = {
+    "cluster_id": "c",
+    "run_id": "r",
+    "manifest_sha256": "0",
+    "approved_by": "me",
+    "approved_at": datetime(2026, 11, 1, tzinfo=UTC),
+    "approved_from": "here",
+}
+TICKET = column("ticket", T.StringType(), "where it was agreed", nullable=True)
+LONGER = replace(APPROVALS, columns=(*APPROVALS.columns[:3], TICKET, *APPROVALS.columns[3:]))
+
+
+def with_contract(monkeypatch: pytest.MonkeyPatch, contract: Table, folder: Path) -> Warehouse:
+    """A warehouse as a release with another contract sees it."""
+    monkeypatch.setitem(schemas.ALL, "approvals", contract)
+    return Warehouse(str(folder))
+
+
+def tickets(warehouse: Warehouse) -> list[Any]:
+    """Of all approvals."""
+    return sorted((row["ticket"] for row in warehouse.rows("approvals")), key=str)
+
+
+def test_an_older_table_grows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Rows are read before it does, with None in the column that it lacks; one commit adds column and row."""
+    Warehouse(str(tmp_path)).append("approvals", [ROW])
+    longer = with_contract(monkeypatch, LONGER, tmp_path)
+    assert tickets(longer) == [None]
+    version = longer.version("approvals")
+    longer.append("approvals", [{**ROW, "ticket": "T-1"}], after=version)
+    assert tickets(longer) == [None, "T-1"]
+    assert longer.version("approvals") == version + 1
+    (field,) = [f for f in DeltaTable(f"{tmp_path}/approvals").schema().fields if f.name == "ticket"]
+    assert (field.nullable, field.metadata["comment"]) == (True, "where it was agreed")
+    with pytest.raises(Overtaken):
+        longer.append("approvals", [{**ROW, "ticket": "T-2"}], after=version)
+
+
+def test_an_earlier_release_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A column that only a later release knows stays, and gets null."""
+    with_contract(monkeypatch, LONGER, tmp_path).append("approvals", [{**ROW, "ticket": "T-1"}])
+    with_contract(monkeypatch, APPROVALS, tmp_path).append("approvals", [ROW])
+    assert tickets(with_contract(monkeypatch, LONGER, tmp_path)) == [None, "T-1"]
+
+
+def test_any_other_difference_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A column that must be given can't be added: the error names it, both forms and the remedy."""
+    Warehouse(str(tmp_path)).append("approvals", [ROW])
+    needed = replace(APPROVALS, columns=(*APPROVALS.columns, column("ticket", T.StringType(), "where it was agreed")))
+    later = with_contract(monkeypatch, needed, tmp_path)
+    told = "table approvals of .* column ticket is missing there, string NOT NULL in this one; name another warehouse"
+    for ask in (lambda: later.append("approvals", [{**ROW, "ticket": "T-1"}]), lambda: later.rows("approvals")):
+        with pytest.raises(ConfigError, match=told):
+            ask()
