@@ -36,7 +36,7 @@ def _planned(spark: SparkSession, number: int) -> dict[str, Rows]:
     clusters = {f"c{seed}": odd_cluster(seed, asked) for seed in range(first, first + CLUSTERS)}
     settings = replace(asked, clusters=tuple(ClusterInput(id=name, input="/unused") for name in clusters))
     run = Run(spark, RUN, settings, "as before")
-    inputs = _inputs(spark, clusters)
+    inputs = instance_frames(spark, clusters)
     made = {**inputs, **_kept(baseline.build(inputs, run))}
     made |= _kept(solve.build(made, run))
     made |= _kept(plan.build(made, run))
@@ -52,7 +52,8 @@ def _kept(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
     return {name: frame.localCheckpoint() for name, frame in frames.items()}
 
 
-def _inputs(spark: SparkSession, clusters: Mapping[str, OddCluster]) -> dict[str, DataFrame]:
+def instance_frames(spark: SparkSession, clusters: Mapping[str, OddCluster]) -> dict[str, DataFrame]:
+    """Inputs of the stages after the snapshot."""
     rows: dict[str, list[dict[str, Any]]] = {"instance": [], "instance_brokers": [], "throttles_found": []}
     for name, cluster in clusters.items():
         rows["instance"] += [{**row, "cluster_id": name, "run_id": RUN} for row in cluster.partitions]

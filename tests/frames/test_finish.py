@@ -21,7 +21,7 @@ def found_in(
 ) -> pd.DataFrame:
     """What is found in a cluster that nothing moves in, and where no band is narrow."""
     brokers = to_brokers(pd.DataFrame(rows["instance_brokers"]))
-    asked = tuple(TopicFactor(topics, 3) for topics in factor_patterns)
+    asked = tuple(TopicFactor(topics=topics, factor=3) for topics in factor_patterns)
     loads, free = np.zeros((24, 3)), Bands(("replicas", "disk", "in"), np.zeros((24, 3)), np.full((24, 3), np.inf))
     solved = solved_cluster(brokers, free, loads, loads, wishes=Wishes(replication_factors=asked))
     partitions = pd.DataFrame(rows["instance"])
