@@ -158,13 +158,13 @@ def _scheduled(
     """Rows of ``plan`` that change, with their waves (``frames.plan``)."""
     key = ["topic", "partition"]
     proposed = records[records["kind"] == "proposal"][[*key, "replicas"]]
-    moves = records[records["kind"] == "move"].groupby(key)["reason"].agg(lambda found: ",".join(sorted(set(found))))
+    moves = records[records["kind"] == "move"].groupby(key)["reason"].agg(lambda found: sorted(set(found)))
     rows = partitions.rename(columns={"replicas": "current_replicas"})
     rows = rows.merge(proposed.rename(columns={"replicas": "proposed_replicas"}), on=key)
-    reasons = [moves.get((row.topic, row.partition), "leader") for row in rows.itertuples()]
+    reasons = [moves.get((row.topic, row.partition), ["leader"]) for row in rows.itertuples()]
     pairs = list(zip(rows["current_replicas"], rows["proposed_replicas"], strict=True))
     rows = rows.assign(
-        reasons=reasons,
+        reason_codes=pd.Series(reasons, dtype=object),
         adding_replicas=pd.Series([sorted(set(new) - set(old)) for old, new in pairs]),
         removing_replicas=pd.Series([sorted(set(old) - set(new)) for old, new in pairs]),
         in_sync_followers=[len(set(isr)) - 1 for isr in rows["isr"]],

@@ -104,7 +104,7 @@ def _reasons(plan: ClusterPlan) -> list[tuple[str, int, int, int]]:
     with several reasons is counted at each."""
     partitions, copies, moved = Counter[str](), Counter[str](), Counter[str]()
     for row in plan.changed:
-        partitions.update(row["reasons"].split(","))
+        partitions.update(row["reason_codes"])
     for row in plan.moves:
         copies[row["reason"]] += row["to_broker"] is not None
         moved[row["reason"]] += row["size_bytes"]

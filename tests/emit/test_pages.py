@@ -43,7 +43,7 @@ def synthetic(n_brokers: int, *, style: str = "careful", partitions: int = 300, 
         {
             "topic": "t<1>", "partition": p, "current_replicas": [p % n_brokers], "leader": p % n_brokers,
             "proposed_replicas": [(p + 1) % n_brokers], "baseline_replicas": [], "log_dirs": ["any"],
-            "moved_bytes": GB, "reasons": "balance", "wave": 1 + p // 100,
+            "moved_bytes": GB, "reason_codes": ["balance"], "wave": 1 + p // 100,
         }
         for p in range(partitions)
     ]  # fmt: skip
@@ -218,8 +218,8 @@ def test_bands_that_are_not_alike_are_explained() -> None:
 
 def test_copies_by_reason_add_up() -> None:
     """A partition that is drained and balanced counts its copies, and their bytes, once each."""
-    row = {**synthetic(12).changed[0], "moved_bytes": 2 * GB, "reasons": "balance,drain"}
-    order = {**synthetic(12).changed[1], "moved_bytes": 0, "reasons": "leader"}
+    row = {**synthetic(12).changed[0], "moved_bytes": 2 * GB, "reason_codes": ["balance", "drain"]}
+    order = {**synthetic(12).changed[1], "moved_bytes": 0, "reason_codes": ["leader"]}
     copies = [{"reason": reason, "to_broker": 5, "size_bytes": GB} for reason in ("balance", "drain")]
     given_up = {"reason": "drain", "to_broker": None, "size_bytes": 0}
     plan = replace(synthetic(12), changed=[row, order], moves=[*copies, given_up])

@@ -61,7 +61,7 @@ def throttled_plan(changes: Mapping[tuple[str, int], tuple[list[int], list[int]]
     changed: list[dict[str, Any]] = [
         {
             "topic": topic, "partition": number, "current_replicas": before, "proposed_replicas": after, "wave": 1,
-            "leader": before[0], "log_dirs": ["any"] * len(before), "reasons": "balance", "moved_bytes": 1,
+            "leader": before[0], "log_dirs": ["any"] * len(before), "reason_codes": ["balance"], "moved_bytes": 1,
         }
         for (topic, number), (before, after) in sorted(changes.items())
     ]  # fmt: skip
