@@ -1,8 +1,9 @@
 """The figures that lead every page, as text: before, with Kafka's default, and with the plan."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from optimizer.emit.figure_table import BY_NAME
 from optimizer.emit.model import ClusterPlan
 from optimizer.units import human_bytes, human_count, human_percent, human_rate, human_ratio, plural
 
@@ -11,41 +12,12 @@ LEAST_SHOWN = 0.005  # percent: less would be shown as none
 LEAVES_NO_MORE = "leaves no more undone"
 _ALIKE = 1e-3
 
-_FORMATS: dict[str, Callable[[float], str]] = {
-    "moved_bytes": human_bytes,
-    "moved_share_percent": human_percent,
-    "replicas_moved": human_count,
-    "partitions_changed": human_count,
-    "leader_changes": human_count,
-    "factor_changes": human_count,
-    "baseline_refused": human_count,
-    "rack_violations": human_count,
-    "replicas_on_leaving_brokers": human_count,
-    "brokers_outside_bands": human_count,
-    "disk_max_over_mean": human_ratio,
-    "disk_min_over_mean": human_ratio,
-    "in_max_over_mean": human_ratio,
-    "out_max_over_mean": human_ratio,
-    "replicas_spread": human_count,
-    "leaders_spread": human_count,
-}
-_HIDDEN_WHEN_ZERO = ("factor_changes", "baseline_refused", "rack_violations", "replicas_on_leaving_brokers")
-COST = (
-    "moved_bytes",
-    "moved_share_percent",
-    "replicas_moved",
-    "partitions_changed",
-    "leader_changes",
-    "factor_changes",
-    "baseline_refused",
-)
-
 
 @dataclass(frozen=True)
 class Line:
-    """One figure, ready to print."""
+    """One figure, ready to print; its group is COST or BALANCE."""
 
-    name: str
+    group: str
     label: str
     before: str
     baseline: str
@@ -55,14 +27,14 @@ class Line:
 def lines(plan: ClusterPlan) -> Iterator[Line]:
     """The figures that compare, in reading order; what is 0 everywhere and only matters otherwise is left out."""
     for row in plan.summary:
-        show = _FORMATS.get(row["figure"])
-        values = [row.get(side) for side in ("before", "baseline", "after")]
-        if show is None or all(value is None for value in values):
+        figure = BY_NAME[row["figure"]]
+        values = [row[side] for side in ("before", "baseline", "after")]
+        if not figure.group or all(value is None for value in values):
             continue
-        if row["figure"] in _HIDDEN_WHEN_ZERO and not any(values):
+        if figure.hidden_at_zero and not any(values):
             continue
-        before, baseline, after = (NOTHING if value is None else show(value) for value in values)
-        yield Line(row["figure"], row["label"], before, baseline, after)
+        before, baseline, after = (NOTHING if value is None else figure.show(value) for value in values)
+        yield Line(figure.group, row["label"], before, baseline, after)
 
 
 def proof(plan: ClusterPlan) -> str:

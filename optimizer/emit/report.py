@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from optimizer.emit.charts import HEIGHT, WIDTH, charts
 from optimizer.emit.factors import factors_text
+from optimizer.emit.figure_table import BALANCE, COST
 from optimizer.emit.figures import (
-    COST,
     LEAVES_NO_MORE,
     band_note,
     compared_with_default,
@@ -142,8 +142,8 @@ def report(plan: ClusterPlan, written: Sequence[Document]) -> str:
         factors=factors_text(plan),
         execution=execution(plan),
         limited=limited(plan),
-        cost=[line for line in figures if line.name in COST],
-        balance=[line for line in figures if line.name not in COST],
+        cost=[line for line in figures if line.group == COST],
+        balance=[line for line in figures if line.group == BALANCE],
         band_note=band_note(plan),
         bounds=[(row, _proves(plan, row["kind"])) for row in plan.bounds],
         verdict=verdict(plan),
