@@ -1,8 +1,8 @@
 """A cluster planned in memory from its rows to its documents, step by step as the stages do it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,8 @@ from benchmarks.in_memory import best_bound, solve_rounds
 from optimizer.domain import Bands, Cluster, Floats, Ints
 from optimizer.emit.files import kafka_documents
 from optimizer.emit.model import ClusterPlan, Document
+from optimizer.emit.rows import BrokerRow, PlanRow, WaveRow
+from optimizer.emit.rows import Row as DocumentRow
 from optimizer.frames.cluster import replica_lists, to_cluster
 from optimizer.frames.finish import ClusterFacts, finish_cluster
 from optimizer.frames.order import left_by_order
@@ -25,6 +27,8 @@ from optimizer.solve.limit_choice import keep_within
 from optimizer.solve.limit_findings import Cut
 from optimizer.solve.order_findings import Left
 from optimizer.solve.progress import ClusterState
+
+R = TypeVar("R", bound=DocumentRow)
 
 
 @dataclass(frozen=True)
@@ -178,6 +182,12 @@ def _with_disk_used(partitions: pd.DataFrame, hosts: pd.DataFrame) -> pd.DataFra
     return hosts.assign(disk_used_bytes=[int(held.get(broker, 0)) for broker in hosts["broker_id"]])
 
 
+def _filled(cls: type[R], rows: Iterable[Mapping[str, Any]]) -> list[R]:
+    """Rows for the documents of Kafka's tools, which read no other columns: null."""
+    nothing = dict.fromkeys(field.name for field in fields(cls))
+    return cls.of(nothing | dict(row) for row in rows)
+
+
 def _documents(changed: pd.DataFrame, hosts: pd.DataFrame, settings: Settings) -> list[Document]:
     """What Kafka's tools would be given; nothing where a change has no wave, which the plan stage refuses."""
     if changed.empty or changed["wave"].isna().any():
@@ -189,9 +199,9 @@ def _documents(changed: pd.DataFrame, hosts: pd.DataFrame, settings: Settings) -
         throttle_style=settings.emit.throttle_style,
         plan_log_dirs=False,
         copy_bytes_per_s=copy_bytes_per_s(settings),
-        changed=_rows(changed),
-        waves=[{"wave": number} for number in numbers],
-        brokers=_rows(hosts),
+        changed=_filled(PlanRow, _rows(changed)),
+        waves=_filled(WaveRow, [{"wave": number} for number in numbers]),
+        brokers=_filled(BrokerRow, _rows(hosts)),
         moves=(),
         throttles=(),
         balance=(),

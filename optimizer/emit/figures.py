@@ -27,14 +27,14 @@ class Line:
 def lines(plan: ClusterPlan) -> Iterator[Line]:
     """The figures that compare, in reading order; what is 0 everywhere and only matters otherwise is left out."""
     for row in plan.summary:
-        figure = BY_NAME[row["figure"]]
-        values = [row[side] for side in ("before", "baseline", "after")]
+        figure = BY_NAME[row.figure]
+        values = row.sides.values()
         if not figure.group or all(value is None for value in values):
             continue
         if figure.hidden_at_zero and not any(values):
             continue
         before, baseline, after = (NOTHING if value is None else figure.show(value) for value in values)
-        yield Line(figure.group, row["label"], before, baseline, after)
+        yield Line(figure.group, row.label, before, baseline, after)
 
 
 def proof(plan: ClusterPlan) -> str:
@@ -42,7 +42,7 @@ def proof(plan: ClusterPlan) -> str:
     bound, gap = plan.figure("bound_bytes"), plan.figure("gap_percent")
     if bound is None:
         return "No lower bound was computed for this plan."
-    kind = next((row["kind"] for row in plan.bounds if row["is_best"]), "")
+    kind = next((row.kind for row in plan.bounds if row.is_best), "")
     alike = f"{LEAVES_NO_MORE} and balances as well" if plan.cut else "balances as well"
     head = f"No plan that {alike} copies less than {human_bytes(bound)} (proven: {kind} bound)"
     if gap is None:
@@ -56,16 +56,16 @@ def proof(plan: ClusterPlan) -> str:
 def limited(plan: ClusterPlan) -> str:
     """What a limit has left out of the plan, in one sentence; empty where none did."""
     cut = plan.cut
-    return f"Cut to the limit {cut['subject']}: {cut['detail']}; {cut['remedy']}." if cut else ""
+    return f"Cut to the limit {cut.subject}: {cut.detail}; {cut.remedy}." if cut else ""
 
 
 def band_note(plan: ClusterPlan) -> str:
     """Why a broker inside its bands may be further from the mean than a band is wide, in one sentence; empty where the
     bands of all brokers are alike."""
-    taking = {b["broker_id"] for b in plan.brokers if b["accepts_replicas"]}
-    rows = [row for row in plan.balance if row["placement"] == "after" and row["broker_id"] in taking]
-    ends = [row["disk_upper_bytes"] for row in rows]
-    mean = sum(row["disk_bytes"] for row in rows) / max(len(rows), 1)
+    taking = {b.broker_id for b in plan.brokers if b.accepts_replicas}
+    rows = [row for row in plan.balance if row.placement == "after" and row.broker_id in taking]
+    ends = [row.disk_upper_bytes for row in rows]
+    mean = sum(row.disk_bytes for row in rows) / max(len(rows), 1)
     if not mean or max(ends) <= (1 + _ALIKE) * sum(ends) / len(ends):
         return ""
     return (

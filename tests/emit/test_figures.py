@@ -7,13 +7,13 @@ import pytest
 from optimizer.audit import AuditClaims
 from optimizer.emit.figure_table import BALANCE, BY_NAME, COST, FIGURES
 from optimizer.emit.figures import Line, lines
-from optimizer.emit.model import Row
+from optimizer.emit.rows import FigureRow
 from tests.emit.test_pages import synthetic
 
 
-def figure(name: str, before: float | None, baseline: float | None, after: float | None) -> Row:
+def figure(name: str, before: float | None, baseline: float | None, after: float | None) -> FigureRow:
     """A row of ``summary``."""
-    return {"figure": name, "label": "l", "before": before, "baseline": baseline, "after": after}
+    return FigureRow(name, "l", before, baseline, after)
 
 
 @pytest.mark.parametrize(
@@ -27,10 +27,10 @@ def figure(name: str, before: float | None, baseline: float | None, after: float
         (figure("rack_violations", 0, None, 0), None),
     ],
 )
-def test_figures_that_say_nothing_are_left_out(row: Row, told: tuple[str, str, str] | None) -> None:
+def test_figures_that_say_nothing_are_left_out(row: FigureRow, told: tuple[str, str, str] | None) -> None:
     """Unknown figures, those without a value, and those of troubles that nobody has take no line."""
     found = list(lines(replace(synthetic(3), summary=[row])))
-    assert found == ([] if told is None else [Line(BY_NAME[row["figure"]].group, "l", *told)])
+    assert found == ([] if told is None else [Line(BY_NAME[row.figure].group, "l", *told)])
 
 
 def test_every_list_of_figures_is_this_one() -> None:
