@@ -2,7 +2,7 @@
 
 from pyspark.sql import types as T
 
-from schemas.planning import INTS
+from schemas.planning import INTS, STRINGS
 from schemas.table import Table, column, keyed
 
 TEXT, INT, LONG, DOUBLE, BOOL = T.StringType(), T.IntegerType(), T.LongType(), T.DoubleType(), T.BooleanType()
@@ -23,8 +23,14 @@ PLAN = Table(
         column("moved_bytes", LONG, "bytes copied: size times replicas added"),
         column("is_changed", BOOL, "the document names it"),
         column("leader_changed", BOOL, "the preferred leader changes"),
-        column("reasons", TEXT, "comma-separated reasons of its moves, 'leader' for a reorder; empty when unchanged"),
+        column("reasons", TEXT, "reason_codes for readers, comma-separated; empty when unchanged"),
         column("wave", INT, "wave that executes it, from 1; null when unchanged", nullable=True),
+        column(
+            "reason_codes",
+            STRINGS,
+            "reasons of its moves, or 'leader' for a reorder; none when unchanged",
+            nullable=True,
+        ),
     ),
     key=("topic", "partition"),
 )

@@ -28,19 +28,14 @@ INSTANCE = Table(
             "free; forced_only: moves only off brokers to empty; racks_only: moves only to mend racks; "
             "order_only: only its order may change; fixed: never moves",
         ),
-        column("fixed_cause", TEXT, "why it is not free: a code; null: it is", nullable=True),
-        column("fixed_reason", TEXT, "the same in words", nullable=True),
-        column(
-            "factor_cause",
-            TEXT,
-            "why it keeps its replication factor though another is asked: a code; null: it does not",
-            nullable=True,
-        ),
-        column("factor_refused", TEXT, "the same in words", nullable=True),
+        column("fixed_reason", TEXT, "why it is not free, in words", nullable=True),
+        column("factor_refused", TEXT, "why it keeps its replication factor though another is asked", nullable=True),
         column("min_insync_replicas", INT, "of its topic, where the configs say so", nullable=True),
         column("pinned_brokers", INTS, "the only brokers that may hold it, ascending; null: any", nullable=True),
         column("topic_most_replicas", INT, "most of its topic's replicas on one broker; null: any", nullable=True),
         column("topic_most_leaders", INT, "most of its topic's preferred leaders on one; null: any", nullable=True),
+        column("fixed_cause", TEXT, "why it is not free, as a code: in_flight, topic_excluded, ...", nullable=True),
+        column("factor_cause", TEXT, "too_few_brokers or under_min_in_sync; null: no factor refused", nullable=True),
     ),
     key=("topic", "partition"),
     checks=(

@@ -7,7 +7,7 @@ import pytest
 
 from tests.test_imports import files
 
-WORDS = frozenset({"detail", "remedy", "subject", "observed", "threshold", "fixed_reason", "factor_refused"})
+WORDS = frozenset({"detail", "remedy", "subject", "observed", "threshold", "fixed_reason", "factor_refused", "reasons"})
 # What reads a text to decide by it; join, format and the like only put it into another.
 READING = frozenset(
     (
@@ -68,6 +68,7 @@ def readers(source: str) -> Iterator[int]:
         ('F.col("fixed_reason") == "topic excluded"', True),
         ('frame["fixed_reason"].astype(str).str.startswith(LEAVES)', True),
         ('AMOUNT.sub("#", finding.remedy)', True),
+        ('row["reasons"].split(",")', True),
         ('f"{finding.detail}; {why}"', False),
         ('replace(finding, detail=detail, remedy=cut.remedy)', False),
         ('row["observed"] or ""', False),

@@ -1,8 +1,8 @@
 """A cluster planned in memory from its rows to its documents, step by step as the stages do it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -10,11 +10,15 @@ from benchmarks.fuzz.odd_clusters import CLUSTER, OddCluster, Row
 from optimizer.domain import Bands, Cluster, Floats, Ints
 from optimizer.emit.files import kafka_documents
 from optimizer.emit.model import ClusterPlan, Document
+from optimizer.emit.rows import BrokerRow, PlanRow, WaveRow
+from optimizer.emit.rows import Row as DocumentRow
 from optimizer.frames.cluster import to_brokers
 from optimizer.frames.memory_placement import in_memory
 from optimizer.frames.scheduling import copy_bytes_per_s, schedule_cluster
 from optimizer.settings import ClusterInput, Settings
 from optimizer.solve import driver
+
+R = TypeVar("R", bound=DocumentRow)
 
 
 @dataclass(frozen=True)
@@ -79,13 +83,13 @@ def _scheduled(
     """Rows of ``plan`` that change, with their waves (``frames.plan``)."""
     key = ["topic", "partition"]
     proposed = tables["proposal"][[*key, "replicas"]]
-    moves = tables["moves"].groupby(key)["reason"].agg(lambda found: ",".join(sorted(set(found))))
+    moves = tables["moves"].groupby(key)["reason"].agg(lambda found: sorted(set(found)))
     rows = partitions.rename(columns={"replicas": "current_replicas"})
     rows = rows.merge(proposed.rename(columns={"replicas": "proposed_replicas"}), on=key)
-    reasons = [moves.get((row.topic, row.partition), "leader") for row in rows.itertuples()]
+    reasons = [moves.get((row.topic, row.partition), ["leader"]) for row in rows.itertuples()]
     pairs = list(zip(rows["current_replicas"], rows["proposed_replicas"], strict=True))
     rows = rows.assign(
-        reasons=reasons,
+        reason_codes=pd.Series(reasons, dtype=object),
         adding_replicas=pd.Series([sorted(set(new) - set(old)) for old, new in pairs]),
         removing_replicas=pd.Series([sorted(set(old) - set(new)) for old, new in pairs]),
         in_sync_followers=[len(set(isr)) - 1 for isr in rows["isr"]],
@@ -99,6 +103,12 @@ def _with_disk_used(partitions: pd.DataFrame, hosts: pd.DataFrame) -> pd.DataFra
     return hosts.assign(disk_used_bytes=[int(held.get(broker, 0)) for broker in hosts["broker_id"]])
 
 
+def _filled(cls: type[R], rows: Iterable[Mapping[str, Any]]) -> list[R]:
+    """Rows for the documents of Kafka's tools, which read no other columns: null."""
+    nothing = dict.fromkeys(field.name for field in fields(cls))
+    return cls.of(nothing | dict(row) for row in rows)
+
+
 def _documents(changed: pd.DataFrame, hosts: pd.DataFrame, settings: Settings) -> list[Document]:
     """What Kafka's tools would be given; nothing where a change has no wave, which the plan stage refuses."""
     if changed.empty or changed["wave"].isna().any():
@@ -110,9 +120,9 @@ def _documents(changed: pd.DataFrame, hosts: pd.DataFrame, settings: Settings) -
         throttle_style=settings.emit.throttle_style,
         plan_log_dirs=False,
         copy_bytes_per_s=copy_bytes_per_s(settings),
-        changed=_rows(changed),
-        waves=[{"wave": number} for number in numbers],
-        brokers=_rows(hosts),
+        changed=_filled(PlanRow, _rows(changed)),
+        waves=_filled(WaveRow, [{"wave": number} for number in numbers]),
+        brokers=_filled(BrokerRow, _rows(hosts)),
         moves=(),
         throttles=(),
         balance=(),

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from optimizer.emit.model import ClusterPlan, Row
+from optimizer.emit.model import ClusterPlan
+from optimizer.emit.rows import LoadRow
 from optimizer.units import human_bytes, human_count, human_rate
 
 WIDTH, HEIGHT = 1000.0, 110.0
@@ -59,12 +60,14 @@ class Chart:
     racks: Sequence[tuple[float, float, str]]
 
 
-_RESOURCES: tuple[tuple[str, str, Callable[[float], str]], ...] = (
-    ("Disk", "disk_bytes", human_bytes),
-    ("Replicas", "replicas", human_count),
-    ("Preferred leaders", "leaders", human_count),
-    ("Bytes in per second", "in_bytes_per_s", human_rate),
-    ("Bytes out per second", "out_bytes_per_s", human_rate),
+_Load = Callable[[LoadRow], int]
+_DISK = "Disk"
+_RESOURCES: tuple[tuple[str, _Load, Callable[[float], str]], ...] = (
+    (_DISK, lambda row: row.disk_bytes, human_bytes),
+    ("Replicas", lambda row: row.replicas, human_count),
+    ("Preferred leaders", lambda row: row.leaders, human_count),
+    ("Bytes in per second", lambda row: row.in_bytes_per_s, human_rate),
+    ("Bytes out per second", lambda row: row.out_bytes_per_s, human_rate),
 )
 _PLACEMENTS = (("before", "before"), ("baseline", "Kafka's default"), ("after", "this plan"))
 
@@ -79,65 +82,65 @@ def _path(columns: Sequence[Column]) -> str:
     )
 
 
-def _ordered(rows: Sequence[Row]) -> list[Row]:
-    return sorted(rows, key=lambda row: (row["rack"] is None, row["rack"] or "", row["broker_id"]))
+def _ordered(rows: Sequence[LoadRow]) -> list[LoadRow]:
+    return sorted(rows, key=lambda row: (row.rack is None, row.rack or "", row.broker_id))
 
 
 def _panel(
-    caption: str, rows: Sequence[Row], column: str, top: float, show: Callable[[float], str], leaving: set[int]
+    caption: str, rows: Sequence[LoadRow], load: _Load, top: float, show: Callable[[float], str], leaving: set[int]
 ) -> Panel:
     step = WIDTH / len(rows)
     width = step * (0.8 if len(rows) <= 200 else 1.0)
     columns = []
     for i, row in enumerate(rows):
-        height = HEIGHT * row[column] / top
-        title = f"{row['broker_id']}: {show(row[column])}"
+        height = HEIGHT * load(row) / top
+        title = f"{row.broker_id}: {show(load(row))}"
         x = i * step + (step - width) / 2
-        columns.append(Column(x, HEIGHT - height, width, height, title, row["broker_id"] in leaving))
+        columns.append(Column(x, HEIGHT - height, width, height, title, row.broker_id in leaving))
     staying = [c for c in columns if not c.leaving]
     hover = columns if len(columns) <= _TITLES else []
     return Panel(caption, _path(staying), _path([c for c in columns if c.leaving]), hover)
 
 
-def _racks(rows: Sequence[Row]) -> list[tuple[float, float, str]]:
+def _racks(rows: Sequence[LoadRow]) -> list[tuple[float, float, str]]:
     """Start, width and name of each rack's run of columns; none where racks are not used."""
     step, runs = WIDTH / len(rows), list[tuple[float, float, str]]()
     for i, row in enumerate(rows):
-        if row["rack"] is None:
+        if row.rack is None:
             continue
-        if runs and runs[-1][2] == row["rack"]:
+        if runs and runs[-1][2] == row.rack:
             start, width, name = runs[-1]
             runs[-1] = (start, width + step, name)
         else:
-            runs.append((i * step, step, row["rack"]))
+            runs.append((i * step, step, row.rack))
     return runs
 
 
-def _band(rows: Sequence[Row], top: float, leaving: set[int]) -> str:
+def _band(rows: Sequence[LoadRow], top: float, leaving: set[int]) -> str:
     """The disk bands as one path; brokers to empty, and those without a band, have none."""
     step = WIDTH / len(rows)
     parts = []
     for i, row in enumerate(rows):
-        upper, lower = min(row["disk_upper_bytes"], top), row["disk_lower_bytes"]
-        if row["broker_id"] not in leaving and 0 <= lower <= upper:
+        upper, lower = min(row.disk_upper_bytes, top), row.disk_lower_bytes
+        if row.broker_id not in leaving and 0 <= lower <= upper:
             y, height = HEIGHT * (1 - upper / top), HEIGHT * (upper - lower) / top
             parts.append(f"M{_n(i * step)} {_n(y)}h{_n(step)}v{_n(height)}h{_n(-step)}z")
     return "".join(parts)
 
 
-def _chart(plan: ClusterPlan, title: str, column: str, show: Callable[[float], str]) -> Chart | None:
-    placed = {name: _ordered([r for r in plan.balance if r["placement"] == name]) for name, _ in _PLACEMENTS}
-    top = max((row[column] for rows in placed.values() for row in rows), default=0)
+def _chart(plan: ClusterPlan, title: str, load: _Load, show: Callable[[float], str]) -> Chart | None:
+    placed = {name: _ordered([r for r in plan.balance if r.placement == name]) for name, _ in _PLACEMENTS}
+    top = max((load(row) for rows in placed.values() for row in rows), default=0)
     if not top:
         return None
-    leaving = {b["broker_id"] for b in plan.brokers if b["must_empty"]}
-    taking = {b["broker_id"] for b in plan.brokers if b["accepts_replicas"]}
+    leaving = {b.broker_id for b in plan.brokers if b.must_empty}
+    taking = {b.broker_id for b in plan.brokers if b.accepts_replicas}
     after = placed["after"]
-    mean = sum(r[column] for r in after if r["broker_id"] in taking) / max(len(taking), 1)
+    mean = sum(load(r) for r in after if r.broker_id in taking) / max(len(taking), 1)
     step = WIDTH / len(after)
-    labels = [((i + 0.5) * step, str(r["broker_id"])) for i, r in enumerate(after)] if len(after) <= _LABELS else []
-    panels = [_panel(caption, placed[name], column, top, show, leaving) for name, caption in _PLACEMENTS]
-    band = _band(after, top, leaving) if column == "disk_bytes" else ""
+    labels = [((i + 0.5) * step, str(r.broker_id)) for i, r in enumerate(after)] if len(after) <= _LABELS else []
+    panels = [_panel(caption, placed[name], load, top, show, leaving) for name, caption in _PLACEMENTS]
+    band = _band(after, top, leaving) if title == _DISK else ""
     return Chart(title, show(top), HEIGHT * (1 - mean / top), show(mean), band, panels, labels, _racks(after))
 
 

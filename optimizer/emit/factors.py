@@ -10,7 +10,7 @@ _NAMED = 5
 
 def factor_changes(plan: ClusterPlan) -> dict[tuple[str, int, int], int]:
     """Partitions by topic, replicas before and after, of lists that change their length; in this order."""
-    lengths = ((row["topic"], len(row["current_replicas"]), len(row["proposed_replicas"])) for row in plan.changed)
+    lengths = ((row.topic, len(row.current_replicas), len(row.proposed_replicas)) for row in plan.changed)
     return dict(sorted(Counter(key for key in lengths if key[1] != key[2]).items()))
 
 

@@ -1,8 +1,9 @@
 """The figures that lead every page, as text: before, with Kafka's default, and with the plan."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from optimizer.emit.figure_table import BY_NAME
 from optimizer.emit.model import ClusterPlan
 from optimizer.units import human_bytes, human_count, human_percent, human_rate, human_ratio, plural
 
@@ -11,41 +12,12 @@ LEAST_SHOWN = 0.005  # percent: less would be shown as none
 LEAVES_NO_MORE = "leaves no more undone"
 _ALIKE = 1e-3
 
-_FORMATS: dict[str, Callable[[float], str]] = {
-    "moved_bytes": human_bytes,
-    "moved_share_percent": human_percent,
-    "replicas_moved": human_count,
-    "partitions_changed": human_count,
-    "leader_changes": human_count,
-    "factor_changes": human_count,
-    "baseline_refused": human_count,
-    "rack_violations": human_count,
-    "replicas_on_leaving_brokers": human_count,
-    "brokers_outside_bands": human_count,
-    "disk_max_over_mean": human_ratio,
-    "disk_min_over_mean": human_ratio,
-    "in_max_over_mean": human_ratio,
-    "out_max_over_mean": human_ratio,
-    "replicas_spread": human_count,
-    "leaders_spread": human_count,
-}
-_HIDDEN_WHEN_ZERO = ("factor_changes", "baseline_refused", "rack_violations", "replicas_on_leaving_brokers")
-COST = (
-    "moved_bytes",
-    "moved_share_percent",
-    "replicas_moved",
-    "partitions_changed",
-    "leader_changes",
-    "factor_changes",
-    "baseline_refused",
-)
-
 
 @dataclass(frozen=True)
 class Line:
-    """One figure, ready to print."""
+    """One figure, ready to print; its group is COST or BALANCE."""
 
-    name: str
+    group: str
     label: str
     before: str
     baseline: str
@@ -55,14 +27,14 @@ class Line:
 def lines(plan: ClusterPlan) -> Iterator[Line]:
     """The figures that compare, in reading order; what is 0 everywhere and only matters otherwise is left out."""
     for row in plan.summary:
-        show = _FORMATS.get(row["figure"])
-        values = [row.get(side) for side in ("before", "baseline", "after")]
-        if show is None or all(value is None for value in values):
+        figure = BY_NAME[row.figure]
+        values = row.sides.values()
+        if not figure.group or all(value is None for value in values):
             continue
-        if row["figure"] in _HIDDEN_WHEN_ZERO and not any(values):
+        if figure.hidden_at_zero and not any(values):
             continue
-        before, baseline, after = (NOTHING if value is None else show(value) for value in values)
-        yield Line(row["figure"], row["label"], before, baseline, after)
+        before, baseline, after = (NOTHING if value is None else figure.show(value) for value in values)
+        yield Line(figure.group, row.label, before, baseline, after)
 
 
 def proof(plan: ClusterPlan) -> str:
@@ -70,7 +42,7 @@ def proof(plan: ClusterPlan) -> str:
     bound, gap = plan.figure("bound_bytes"), plan.figure("gap_percent")
     if bound is None:
         return "No lower bound was computed for this plan."
-    kind = next((row["kind"] for row in plan.bounds if row["is_best"]), "")
+    kind = next((row.kind for row in plan.bounds if row.is_best), "")
     alike = f"{LEAVES_NO_MORE} and balances as well" if plan.cut else "balances as well"
     head = f"No plan that {alike} copies less than {human_bytes(bound)} (proven: {kind} bound)"
     if gap is None:
@@ -84,16 +56,16 @@ def proof(plan: ClusterPlan) -> str:
 def limited(plan: ClusterPlan) -> str:
     """What a limit has left out of the plan, in one sentence; empty where none did."""
     cut = plan.cut
-    return f"Cut to the limit {cut['subject']}: {cut['detail']}; {cut['remedy']}." if cut else ""
+    return f"Cut to the limit {cut.subject}: {cut.detail}; {cut.remedy}." if cut else ""
 
 
 def band_note(plan: ClusterPlan) -> str:
     """Why a broker inside its bands may be further from the mean than a band is wide, in one sentence; empty where the
     bands of all brokers are alike."""
-    taking = {b["broker_id"] for b in plan.brokers if b["accepts_replicas"]}
-    rows = [row for row in plan.balance if row["placement"] == "after" and row["broker_id"] in taking]
-    ends = [row["disk_upper_bytes"] for row in rows]
-    mean = sum(row["disk_bytes"] for row in rows) / max(len(rows), 1)
+    taking = {b.broker_id for b in plan.brokers if b.accepts_replicas}
+    rows = [row for row in plan.balance if row.placement == "after" and row.broker_id in taking]
+    ends = [row.disk_upper_bytes for row in rows]
+    mean = sum(row.disk_bytes for row in rows) / max(len(rows), 1)
     if not mean or max(ends) <= (1 + _ALIKE) * sum(ends) / len(ends):
         return ""
     return (

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from optimizer.domain import Cause, FindingCode
-from optimizer.emit.model import ClusterPlan, Row
+from optimizer.emit.model import ClusterPlan
+from optimizer.emit.rows import FindingRow, InputFindingRow
 
 # What the plan leaves broken or undone, worst first; then a code that is not named here, then _FACTS.
 _WORST_FIRST = (
@@ -58,50 +59,50 @@ class Told:
         return one if self.count == 1 else f"{self.count:,} alike, the first {one}"
 
 
-def _severity(row: Row) -> tuple[int, int]:
+def _severity(row: FindingRow) -> tuple[int, int]:
     """What is broken, then what is so or was asked for."""
-    code = row["code"]
+    code = row.code
     if code in _FACTS:
         return 1, _FACTS.index(code)
-    if row["cause"] == Cause.TOPIC_EXCLUDED:
+    if row.cause == Cause.TOPIC_EXCLUDED:
         return 1, len(_FACTS)
     place = _WORST_FIRST.index(code) if code in _WORST_FIRST else len(_WORST_FIRST)
     return 0, place
 
 
-def _shape(row: Row) -> tuple[object, ...]:
+def _shape(row: FindingRow) -> tuple[object, ...]:
     """What findings that are alike share: what is so, why, of which resource, and on which side of a band; what
     ``only`` leaves is a wish each."""
-    above = row["resource"] and row["limit"] is not None and row["amount"] > row["limit"]
-    wish = row["subject"] if row["code"] == FindingCode.NOT_ASKED_NOW else ""
-    about = (row["topic"] is None, row["broker_id"] is None)
-    return row["code"], row["when"], row["cause"], row["resource"], above, about, wish
+    above = row.resource is not None and row.limit is not None and (row.amount or 0) > row.limit
+    wish = row.subject if row.code == FindingCode.NOT_ASKED_NOW else ""
+    about = (row.topic is None, row.broker_id is None)
+    return row.code, row.when, row.cause, row.resource, above, about, wish
 
 
-def _told(row: Row, count: int) -> Told:
-    return Told(row["rule"], _WHEN[row["when"]], row["subject"], row["detail"], row["remedy"], count)
+def _told(row: FindingRow, count: int) -> Told:
+    return Told(row.rule, _WHEN[row.when], row.subject, row.detail, row.remedy, count)
 
 
 def left_open(plan: ClusterPlan) -> list[Told]:
     """What was left out of the input, contradicts or is broken there, then what the plan leaves broken or undone."""
-    of_input = [_of_input(row) for row in plan.input_findings if row["standing"] != _NOTED]
-    return [*of_input, *_folded(row for row in plan.findings if row["when"] != _MENDED)]
+    of_input = [_of_input(row) for row in plan.input_findings if row.standing != _NOTED]
+    return [*of_input, *_folded(row for row in plan.findings if row.when != _MENDED)]
 
 
 def settled(plan: ClusterPlan) -> list[Told]:
     """What the plan mends, and what is only noted of the input."""
-    of_input = [_of_input(row) for row in plan.input_findings if row["standing"] == _NOTED]
-    return [*_folded(row for row in plan.findings if row["when"] == _MENDED), *of_input]
+    of_input = [_of_input(row) for row in plan.input_findings if row.standing == _NOTED]
+    return [*_folded(row for row in plan.findings if row.when == _MENDED), *of_input]
 
 
-def _of_input(row: Row) -> Told:
-    rows = "" if row["rows"] == 1 else f", {row['rows']:,} rows"
-    return Told(row["rule"], row["standing"].replace("_", " ") + rows, row["subject"], row["detail"], row["remedy"], 1)
+def _of_input(row: InputFindingRow) -> Told:
+    rows = "" if row.rows == 1 else f", {row.rows:,} rows"
+    return Told(row.rule, row.standing.replace("_", " ") + rows, row.subject, row.detail, row.remedy, 1)
 
 
-def _folded(findings: Iterable[Row]) -> list[Told]:
+def _folded(findings: Iterable[FindingRow]) -> list[Told]:
     """The worst first; more than three alike are one line with the first of them."""
-    groups: dict[tuple[object, ...], list[Row]] = {}
+    groups: dict[tuple[object, ...], list[FindingRow]] = {}
     for row in sorted(findings, key=_severity):
         groups.setdefault(_shape(row), []).append(row)
     lines = list[Told]()

@@ -1,11 +1,12 @@
 """What was asked, whether the plan reaches it, and what it was made from: the head of every page."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from optimizer.domain import FindingCode
 from optimizer.emit.model import NOT_LIVING, ClusterPlan
+from optimizer.emit.rows import LoadRow
 from optimizer.kafka.versions import tools_needed
 from optimizer.units import human_count, human_rate, plural
 from optimizer.wishes import DEMOTE, DRAIN, LEADERS, RACKS
@@ -65,20 +66,28 @@ def _named(names: Sequence[object]) -> str:
     return ", ".join(map(str, names[:_NAMED])) + more
 
 
-def _on(plan: ClusterPlan, brokers: Sequence[int], column: str, placement: str) -> dict[int, int]:
+def _on(plan: ClusterPlan, brokers: Sequence[int], held: Callable[[LoadRow], int], placement: str) -> dict[int, int]:
     """Replicas or leaders on some brokers, where there are any, ascending."""
-    rows = {row["broker_id"]: row[column] for row in plan.balance if row["placement"] == placement}
-    return {broker: rows[broker] for broker in sorted(brokers) if rows.get(broker)}
+    counts = {row.broker_id: held(row) for row in plan.balance if row.placement == placement}
+    return {broker: counts[broker] for broker in sorted(brokers) if counts.get(broker)}
+
+
+def _replicas(row: LoadRow) -> int:
+    return row.replicas
+
+
+def _led(row: LoadRow) -> int:
+    return row.leaders
 
 
 def _drain(plan: ClusterPlan) -> Iterator[Goal]:
-    away = {row["broker_id"]: row["state"] for row in plan.brokers if row["state"] in NOT_LIVING}
-    leaving = sorted(row["broker_id"] for row in plan.brokers if row["must_empty"])
+    away = {row.broker_id: row.state for row in plan.brokers if row.state in NOT_LIVING}
+    leaving = sorted(row.broker_id for row in plan.brokers if row.must_empty)
     if not leaving:
         if plan.asked.only == DRAIN:
             yield Goal("empty brokers", True, "none is dead or to be emptied")
         return
-    before, after = (_on(plan, leaving, "replicas", side) for side in ("before", "after"))
+    before, after = (_on(plan, leaving, _replicas, side) for side in ("before", "after"))
     names = [f"{broker} ({away[broker]})" if broker in away else broker for broker in leaving]
     name = f"empty {'broker' if len(leaving) == 1 else 'brokers'} {_named(names)}"
     held = sum(before.values())
@@ -91,7 +100,7 @@ def _drain(plan: ClusterPlan) -> Iterator[Goal]:
 
 
 def _racks(plan: ClusterPlan) -> Iterator[Goal]:
-    if not any(row["rack"] for row in plan.brokers):
+    if not any(row.rack for row in plan.brokers):
         if plan.asked.only == RACKS:
             yield Goal("racks", False, "no rack of a broker is known")
         return
@@ -107,7 +116,7 @@ def _racks(plan: ClusterPlan) -> Iterator[Goal]:
 def _demote(plan: ClusterPlan) -> Iterator[Goal]:
     if not plan.asked.demote:
         return
-    before, after = (_on(plan, plan.asked.demote, "leaders", side) for side in ("before", "after"))
+    before, after = (_on(plan, plan.asked.demote, _led, side) for side in ("before", "after"))
     led, left = sum(before.values()), sum(after.values())
     name = f"demote {'broker' if len(plan.asked.demote) == 1 else 'brokers'} {_named(plan.asked.demote)}"
     if left:
@@ -133,7 +142,7 @@ def _factors(plan: ClusterPlan) -> Iterator[Goal]:
 
 
 def _found(plan: ClusterPlan, *codes: FindingCode) -> int:
-    return sum(row["code"] in codes for row in plan.findings)
+    return sum(row.code in codes for row in plan.findings)
 
 
 def _balance(plan: ClusterPlan) -> Iterator[Goal]:
@@ -162,7 +171,7 @@ def origin(plan: ClusterPlan) -> str:
     when = " to ".join(dict.fromkeys(ends)) + " UTC" if times else "unknown time"
     version = f"Kafka {plan.asked.kafka_version}" if plan.asked.kafka_version else "Kafka version not told"
     version = "; ".join(filter(None, (version, tools_needed(plan.asked.kafka_version))))
-    names = [f"{row['source']} {row['records']:,}" for row in plan.sources]
+    names = [f"{row.source} {row.records:,}" for row in plan.sources]
     more = f" and {len(names) - _SOURCES} more" if len(names) > _SOURCES else ""
     place = f" of {plan.asked.place}" if plan.asked.place else ""
     read = f"{plural(len(names), 'source')}{place}, records of each: {', '.join(names[:_SOURCES])}{more}"

@@ -37,8 +37,8 @@ def manifest(plan: ClusterPlan, made: Sequence[Document]) -> Document:
         "throttle_style": plan.throttle_style,
         "dead_brokers": list(plan.dead_brokers),
         "throttles_found": sorted(_found(plan)),
-        "topic_ids": {row["topic"]: row.get("topic_id") for row in plan.changed},
-        "waves": {str(row["wave"]): wave_folder(row["wave"], len(plan.waves)) for row in plan.waves},
+        "topic_ids": {row.topic: row.topic_id for row in plan.changed},
+        "waves": {str(row.wave): wave_folder(row.wave, len(plan.waves)) for row in plan.waves},
         "sha256": dict(_digests(plan.folder, made)),
     }
     text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
@@ -53,8 +53,11 @@ def _captured_at(plan: ClusterPlan) -> str | None:
 
 def _found(plan: ClusterPlan) -> Iterable[list[str]]:
     """Throttles that were set before the plan, by somebody else."""
-    names = ("entity_type", "entity_name", "config_name", "config_value")
-    return ([row[name] for name in names] for row in plan.throttles_found if not row["is_static"])
+    return (
+        [row.entity_type, row.entity_name, row.config_name, row.config_value]
+        for row in plan.throttles_found
+        if not row.is_static
+    )
 
 
 def _digests(folder: str, made: Sequence[Document]) -> Iterable[tuple[str, str]]:

@@ -1,15 +1,14 @@
 """Everything that is known about one cluster's plan, for the documents."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from optimizer.domain import FindingCode
+from optimizer.emit import rows
 from optimizer.emit.asked import Asked
 
-Row = Mapping[str, Any]
 WHOLE_PLAN = 0
 NOT_LIVING = ("dead", "fenced")
 
@@ -35,22 +34,20 @@ class ClusterPlan:
 
     Parameters
     ----------
-    changed : sequence of rows
-        Of ``plan``: only partitions that change, with ``log_dirs`` of ``instance`` and ``topic_id`` of ``topics``.
+    changed : sequence of PlanRow
+        Only partitions that change.
     throttle_style : str
         careful or kafka: the form that the runbook uses.
     plan_log_dirs : bool
         Whether documents name directories.
     copy_bytes_per_s : int
         What copies may take, per broker and direction; the throttles of ``waves`` add live replication to it.
-    throttles_found : sequence of rows
+    throttles_found : sequence of FoundRow
         What was set before the plan, and is put back.
-    moves : sequence of rows
-        Of ``moves``: one replica that is copied or given up, with its reason.
-    input_findings : sequence of rows
+    input_findings : sequence of InputFindingRow
         What was left out of the input, contradicts or is broken there; the worst first, and last what is noted.
-    sources : sequence of rows
-        Of ``sources``: what was read, with ``captured_at`` in seconds of Unix time.
+    sources : sequence of SourceRow
+        What was read.
     """
 
     cluster_id: str
@@ -58,26 +55,26 @@ class ClusterPlan:
     throttle_style: str
     plan_log_dirs: bool
     copy_bytes_per_s: int
-    changed: Sequence[Row]
-    moves: Sequence[Row]
-    waves: Sequence[Row]
-    throttles: Sequence[Row]
-    balance: Sequence[Row]
-    summary: Sequence[Row]
-    bounds: Sequence[Row]
-    findings: Sequence[Row]
-    quality: Sequence[Row]
-    brokers: Sequence[Row]
-    input_findings: Sequence[Row] = ()
-    sources: Sequence[Row] = ()
+    changed: Sequence[rows.PlanRow]
+    moves: Sequence[rows.MoveRow]
+    waves: Sequence[rows.WaveRow]
+    throttles: Sequence[rows.ThrottleRow]
+    balance: Sequence[rows.LoadRow]
+    summary: Sequence[rows.FigureRow]
+    bounds: Sequence[rows.BoundRow]
+    findings: Sequence[rows.FindingRow]
+    quality: Sequence[rows.QualityRow]
+    brokers: Sequence[rows.BrokerRow]
+    input_findings: Sequence[rows.InputFindingRow] = ()
+    sources: Sequence[rows.SourceRow] = ()
     code_version: str = ""
     asked: Asked = field(default_factory=Asked)
-    throttles_found: Sequence[Row] = ()
+    throttles_found: Sequence[rows.FoundRow] = ()
 
     @property
     def capture_times(self) -> list[int]:
         """When its sources were captured, those that tell: seconds of Unix time."""
-        return [row["captured_at"] for row in self.sources if row["captured_at"] is not None]
+        return [row.captured_at for row in self.sources if row.captured_at is not None]
 
     @property
     def folder(self) -> str:
@@ -85,14 +82,14 @@ class ClusterPlan:
         return self.cluster_id
 
     @cached_property
-    def figures(self) -> dict[str, Row]:
+    def figures(self) -> dict[str, rows.FigureRow]:
         """Rows of ``plan_summary`` by figure."""
-        return {row["figure"]: row for row in self.summary}
+        return {row.figure: row for row in self.summary}
 
     def figure(self, name: str, side: str = "after") -> float | None:
         """One figure: before, baseline or after; None where it has no meaning."""
         row = self.figures.get(name)
-        value = row.get(side) if row else None
+        value = row.sides[side] if row else None
         return None if value is None else float(value)
 
     def number(self, name: str, side: str = "after") -> float:
@@ -100,50 +97,50 @@ class ClusterPlan:
         return self.figure(name, side) or 0.0
 
     @cached_property
-    def cut(self) -> Row | None:
+    def cut(self) -> rows.FindingRow | None:
         """The finding of a plan that a limit has cut; None where none has."""
-        return next((row for row in self.findings if row["code"] == FindingCode.LIMITED), None)
+        return next((row for row in self.findings if row.code == FindingCode.LIMITED), None)
 
     @cached_property
     def dead_brokers(self) -> tuple[int, ...]:
         """Brokers that answer nobody, ascending."""
-        return tuple(sorted(b["broker_id"] for b in self.brokers if b["state"] in NOT_LIVING))
+        return tuple(sorted(b.broker_id for b in self.brokers if b.state in NOT_LIVING))
 
     @cached_property
     def held_by_leaving(self) -> dict[int, int]:
         """Replicas after the plan on brokers that live and are to be emptied, by id, ascending."""
-        after = {row["broker_id"]: row["replicas"] for row in self.balance if row["placement"] == "after"}
-        leaving = sorted(b["broker_id"] for b in self.brokers if b["must_empty"] and b["state"] not in NOT_LIVING)
+        after = {row.broker_id: row.replicas for row in self.balance if row.placement == "after"}
+        leaving = sorted(b.broker_id for b in self.brokers if b.must_empty and b.state not in NOT_LIVING)
         return {broker: after.get(broker, 0) for broker in leaving}
 
-    def of_wave(self, wave: int) -> Sequence[Row]:
+    def of_wave(self, wave: int) -> Sequence[rows.PlanRow]:
         """Changed partitions of one wave; of all waves for ``WHOLE_PLAN``."""
         return self.changed if wave == WHOLE_PLAN else self._by_wave.get(wave, [])
 
     @cached_property
-    def _by_wave(self) -> dict[int, list[Row]]:
-        groups: dict[int, list[Row]] = {}
+    def _by_wave(self) -> dict[int, list[rows.PlanRow]]:
+        groups: dict[int, list[rows.PlanRow]] = {}
         for row in self.changed:
-            groups.setdefault(row["wave"], []).append(row)
+            groups.setdefault(row.wave, []).append(row)
         return groups
 
     @cached_property
     def _living(self) -> frozenset[int]:
-        return frozenset(b["broker_id"] for b in self.brokers if b["state"] not in NOT_LIVING)
+        return frozenset(b.broker_id for b in self.brokers if b.state not in NOT_LIVING)
 
-    def can_go_back(self, row: Row) -> bool:
+    def can_go_back(self, row: rows.PlanRow) -> bool:
         """Whether Kafka accepts the old list: one broker that does not live, and it refuses the whole document."""
-        return self._living.issuperset(row["current_replicas"])
+        return self._living.issuperset(row.current_replicas)
 
     @cached_property
-    def no_way_back(self) -> Sequence[Row]:
+    def no_way_back(self) -> Sequence[rows.PlanRow]:
         """Changed partitions whose old list names a broker that does not live."""
         return [row for row in self.changed if not self.can_go_back(row)]
 
     def touches_dead(self, wave: int) -> bool:
         """Whether a partition of the wave still names a dead broker: Kafka's own throttle option then fails."""
         dead = set(self.dead_brokers)
-        return any(dead & set(row["current_replicas"]) for row in self.of_wave(wave))
+        return any(dead & set(row.current_replicas) for row in self.of_wave(wave))
 
 
 def wave_folder(wave: int, n_waves: int) -> str:

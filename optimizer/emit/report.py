@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from optimizer.emit.charts import HEIGHT, WIDTH, charts
 from optimizer.emit.factors import factors_text
+from optimizer.emit.figure_table import BALANCE, COST
 from optimizer.emit.figures import (
-    COST,
     LEAVES_NO_MORE,
     band_note,
     compared_with_default,
@@ -17,8 +17,9 @@ from optimizer.emit.figures import (
 )
 from optimizer.emit.findings import counted, first, left_open, settled
 from optimizer.emit.goals import goals, kept_out, origin, verdict
-from optimizer.emit.model import ClusterPlan, Document, Row, wave_folder
+from optimizer.emit.model import ClusterPlan, Document, wave_folder
 from optimizer.emit.pages import render
+from optimizer.emit.rows import PlanRow, QualityRow
 from optimizer.emit.summary import execution
 from optimizer.units import human_bytes, human_count, human_percent, human_ratio, human_time, plural
 
@@ -66,7 +67,7 @@ _REASONS = {
 def _cards(plan: ClusterPlan) -> list[tuple[str, str, str]]:
     """Head figures: value, label, remark."""
     gap, times = plan.figure("gap_percent"), plan.figure("times_default")
-    seconds = sum(row["estimated_seconds"] for row in plan.waves)
+    seconds = sum(row.estimated_seconds for row in plan.waves)
     outside = {side: human_count(plan.number("brokers_outside_bands", side)) for side in ("before", "after")}
     racks = {side: human_count(plan.number("rack_violations", side)) for side in ("before", "after")}
     cards = [
@@ -104,32 +105,32 @@ def _reasons(plan: ClusterPlan) -> list[tuple[str, int, int, int]]:
     with several reasons is counted at each."""
     partitions, copies, moved = Counter[str](), Counter[str](), Counter[str]()
     for row in plan.changed:
-        partitions.update(row["reasons"].split(","))
-    for row in plan.moves:
-        copies[row["reason"]] += row["to_broker"] is not None
-        moved[row["reason"]] += row["size_bytes"]
+        partitions.update(row.reason_codes)
+    for move in plan.moves:
+        copies[move.reason] += move.to_broker is not None
+        moved[move.reason] += move.size_bytes
     return [(text, partitions[name], copies[name], moved[name]) for name, text in _REASONS.items() if partitions[name]]
 
 
-def _observed(row: Row) -> str:
+def _observed(row: QualityRow) -> str:
     """What a check saw; of rows as many as it asks for: those that are good, or those that failed."""
-    failed, rows = row["unexpected_count"], row["judged_rows"]
+    failed, rows = row.unexpected_count or 0, row.judged_rows
     if rows is None:
-        return row["observed"] or ""
-    if row["least"] is not None:
+        return row.observed or ""
+    if row.least is not None:
         return f"{rows - failed:,} of {rows:,} rows good"
     return f"{failed:,} of {rows:,} rows failed"
 
 
-def _largest(plan: ClusterPlan) -> list[Row]:
-    copied = [row for row in plan.changed if row["moved_bytes"]]
-    return sorted(copied, key=lambda row: (-row["moved_bytes"], row["topic"], row["partition"]))[:LARGEST]
+def _largest(plan: ClusterPlan) -> list[PlanRow]:
+    copied = [row for row in plan.changed if row.moved_bytes]
+    return sorted(copied, key=lambda row: (-row.moved_bytes, row.topic, row.partition))[:LARGEST]
 
 
 def report(plan: ClusterPlan, written: Sequence[Document]) -> str:
     """The report of one cluster; ``written`` are the files that it points to."""
     figures = list(lines(plan))
-    failed = [row for row in plan.quality if not row["success"]]
+    failed = [row for row in plan.quality if not row.success]
     open_, open_more = first(left_open(plan), _SHOWN)
     mended, mended_more = first(settled(plan), _SHOWN)
     return render(
@@ -142,10 +143,10 @@ def report(plan: ClusterPlan, written: Sequence[Document]) -> str:
         factors=factors_text(plan),
         execution=execution(plan),
         limited=limited(plan),
-        cost=[line for line in figures if line.name in COST],
-        balance=[line for line in figures if line.name not in COST],
+        cost=[line for line in figures if line.group == COST],
+        balance=[line for line in figures if line.group == BALANCE],
         band_note=band_note(plan),
-        bounds=[(row, _proves(plan, row["kind"])) for row in plan.bounds],
+        bounds=[(row, _proves(plan, row.kind)) for row in plan.bounds],
         verdict=verdict(plan),
         goals=goals(plan),
         kept_out=kept_out(plan),
@@ -158,7 +159,7 @@ def report(plan: ClusterPlan, written: Sequence[Document]) -> str:
         mended=mended,
         mended_more=mended_more,
         mended_count=counted(mended) + mended_more,
-        waves=[(wave_folder(row["wave"], len(plan.waves)), row) for row in plan.waves],
+        waves=[(wave_folder(row.wave, len(plan.waves)), row) for row in plan.waves],
         reasons=_reasons(plan),
         largest=_largest(plan),
         charts=charts(plan),

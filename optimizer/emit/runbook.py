@@ -9,8 +9,9 @@ from optimizer.emit.figures import compared_with_default, proof
 from optimizer.emit.files import needs_election, numbered
 from optimizer.emit.findings import counted, first, left_open
 from optimizer.emit.goals import goals, kept_out, origin, verdict
-from optimizer.emit.model import WHOLE_PLAN, ClusterPlan, Row, wave_folder
+from optimizer.emit.model import WHOLE_PLAN, ClusterPlan, wave_folder
 from optimizer.emit.pages import render
+from optimizer.emit.rows import PlanRow, WaveRow
 from optimizer.emit.summary import execution
 from optimizer.kafka.limits import CONFIG_VALUE_CHARACTERS, PARTITIONS_PER_REQUEST, TOPICS_PER_REQUEST
 from optimizer.kafka.versions import has_old_options
@@ -31,7 +32,7 @@ class Step:
     """
 
     folder: str
-    row: Row
+    row: WaveRow
     form: str
     names_dead_broker: bool
 
@@ -40,32 +41,32 @@ def steps(plan: ClusterPlan) -> list[Step]:
     """The waves; where a dead broker is named the tool's own throttle option hangs (KAFKA-13392), so scripts set it."""
     result = []
     for row in plan.waves:
-        dead = plan.touches_dead(row["wave"])
+        dead = plan.touches_dead(row.wave)
         form = "careful" if plan.throttle_style == "careful" or dead else "kafka"
-        form = form if row["replicas_moved"] else "none"
-        result.append(Step(wave_folder(row["wave"], len(plan.waves)), row, form, dead))
+        form = form if row.replicas_moved else "none"
+        result.append(Step(wave_folder(row.wave, len(plan.waves)), row, form, dead))
     return result
 
 
-def _leads_by_itself(row: Row) -> bool:
+def _leads_by_itself(row: PlanRow) -> bool:
     """Whether the preferred leader changes, and no election is asked for."""
-    return row["proposed_replicas"][0] != row["current_replicas"][0] and not needs_election(row)
+    return row.proposed_replicas[0] != row.current_replicas[0] and not needs_election(row)
 
 
-def _led_otherwise_before(row: Row) -> bool:
+def _led_otherwise_before(row: PlanRow) -> bool:
     """Whether an election is asked for though the preferred leader stays: another led at the snapshot."""
-    return needs_election(row) and row["proposed_replicas"][0] == row["current_replicas"][0]
+    return needs_election(row) and row.proposed_replicas[0] == row.current_replicas[0]
 
 
 def _without_rollback(plan: ClusterPlan) -> Sequence[str]:
     """Folders of waves none of whose partitions can go back."""
-    without = [row["wave"] for row in plan.waves if not any(map(plan.can_go_back, plan.of_wave(row["wave"])))]
+    without = [row.wave for row in plan.waves if not any(map(plan.can_go_back, plan.of_wave(row.wave)))]
     return [wave_folder(wave, len(plan.waves)) for wave in without]
 
 
 def _too_large(plan: ClusterPlan) -> str:
     """Why Kafka would refuse the whole plan in one request; empty where it would not."""
-    partitions, topics = len(plan.changed), len({row["topic"] for row in plan.changed})
+    partitions, topics = len(plan.changed), len({row.topic for row in plan.changed})
     if partitions > PARTITIONS_PER_REQUEST:
         return (
             f"names {partitions:,} partitions: a controller refuses more than {PARTITIONS_PER_REQUEST:,} in one request"
@@ -74,7 +75,7 @@ def _too_large(plan: ClusterPlan) -> str:
         return (
             f"names {topics:,} topics: a controller refuses throttle lists of more than {TOPICS_PER_REQUEST:,} at once"
         )
-    longest = max((len(row["config_value"]) for row in plan.throttles if row["wave"] == WHOLE_PLAN), default=0)
+    longest = max((len(row.config_value) for row in plan.throttles if row.wave == WHOLE_PLAN), default=0)
     if longest > CONFIG_VALUE_CHARACTERS:
         return f"needs a throttle list of {longest:,} characters: Kafka takes {CONFIG_VALUE_CHARACTERS:,}"
     return ""
@@ -83,18 +84,18 @@ def _too_large(plan: ClusterPlan) -> str:
 def _found(plan: ClusterPlan) -> list[str]:
     """Throttles from before the plan, one a line."""
     return [
-        f"{row['entity_type']} {row['entity_name']}: {row['config_name']}={row['config_value'][:_SHOWN]}"
+        f"{row.entity_type} {row.entity_name}: {row.config_name}={row.config_value[:_SHOWN]}"
         for row in plan.throttles_found
     ]
 
 
-def _names(name: str, rows: Sequence[Row]) -> list[str]:
+def _names(name: str, rows: Sequence[PlanRow]) -> list[str]:
     return [file for file, _ in numbered(name, rows)]
 
 
 def runbook(plan: ClusterPlan) -> str:
     """The runbook in Markdown."""
-    stuck = [f"{row['topic']}-{row['partition']}" for row in plan.no_way_back]
+    stuck = [f"{row.topic}-{row.partition}" for row in plan.no_way_back]
     without, told, found = _without_rollback(plan), steps(plan), _found(plan)
     elected = [row for row in plan.changed if needs_election(row)]
     open_, open_more = first(left_open(plan), _FINDINGS)
@@ -133,5 +134,5 @@ def runbook(plan: ClusterPlan) -> str:
         no_way_back_more=max(len(stuck) - _NAMED, 0),
         emptied=[broker for broker, replicas in plan.held_by_leaving.items() if not replicas],
         not_emptied={broker: replicas for broker, replicas in plan.held_by_leaving.items() if replicas},
-        in_flight=[row["subject"] for row in plan.findings if row["cause"] == Cause.IN_FLIGHT],
+        in_flight=[row.subject for row in plan.findings if row.cause == Cause.IN_FLIGHT],
     )

@@ -46,13 +46,13 @@ def execution(plan: ClusterPlan) -> str:
     """Waves, time and rate in one sentence."""
     if not plan.waves:
         return "Nothing is to be done: no partition changes."
-    seconds = sum(row["estimated_seconds"] for row in plan.waves)
-    rate = max(row["throttle_bytes_per_s"] for row in plan.waves)
+    seconds = sum(row.estimated_seconds for row in plan.waves)
+    rate = max(row.throttle_bytes_per_s for row in plan.waves)
     text = f"{plural(len(plan.waves), 'wave')}, about {human_time(seconds)} of copying"
     if not rate:
         return f"{text}: nothing is copied."
     text = f"{text} at up to {human_rate(plan.copy_bytes_per_s)} a broker and direction"
-    has_rates = not any(row["code"] == FindingCode.NO_RATES for row in plan.findings)
+    has_rates = not any(row.code == FindingCode.NO_RATES for row in plan.findings)
     live = "with live replication" if has_rates else "live replication unknown and not in it: raise it by yours"
     return f"{text} (throttle up to {human_rate(rate)}, {live})."
 

@@ -1,6 +1,7 @@
 """The gate of EMIT: every plan is audited from its documents before a file is written."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields
 from typing import Any
 
 import pandas as pd
@@ -23,7 +24,7 @@ from optimizer.settings import Settings
 from optimizer.stages import Frames, Refusals, Run
 from optimizer.wishes import Wishes
 
-_CLAIMED = ("moved_bytes", "replicas_moved", "leader_changes", "partitions_changed", "bound_bytes")
+_CLAIMED = [field.name for field in fields(AuditClaims)]
 
 
 def _disclosed(findings: list[dict[str, Any]], rule: str) -> frozenset[tuple[str, int]]:

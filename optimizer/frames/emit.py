@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from optimizer import folders
 from optimizer.declared import DECLARED
+from optimizer.emit import rows
 from optimizer.emit.asked import asked_of
 from optimizer.emit.documents import documents
 from optimizer.emit.goals import NOT_REACHED
@@ -38,19 +39,19 @@ def _plan(tables: Tables, settings: Settings, code_version: str) -> ClusterPlan:
         throttle_style=settings.emit.throttle_style,
         plan_log_dirs=settings.emit.plan_log_dirs,
         copy_bytes_per_s=copy_bytes_per_s(settings),
-        changed=tables["plan"],
-        moves=tables["moves"],
-        waves=tables["waves"],
-        throttles=tables["throttles"],
-        throttles_found=tables["throttles_found"],
-        balance=tables["broker_balance"],
-        summary=tables["plan_summary"],
-        bounds=tables["bounds"],
-        findings=tables["findings"],
-        quality=tables["quality_results"],
-        input_findings=tables["input_findings"],
-        brokers=tables["instance_brokers"],
-        sources=tables["sources"],
+        changed=rows.PlanRow.of(tables["plan"]),
+        moves=rows.MoveRow.of(tables["moves"]),
+        waves=rows.WaveRow.of(tables["waves"]),
+        throttles=rows.ThrottleRow.of(tables["throttles"]),
+        throttles_found=rows.FoundRow.of(tables["throttles_found"]),
+        balance=rows.LoadRow.of(tables["broker_balance"]),
+        summary=rows.FigureRow.of(tables["plan_summary"]),
+        bounds=rows.BoundRow.of(tables["bounds"]),
+        findings=rows.FindingRow.of(tables["findings"]),
+        quality=rows.QualityRow.of(tables["quality_results"]),
+        input_findings=rows.InputFindingRow.of(tables["input_findings"]),
+        brokers=rows.BrokerRow.of(tables["instance_brokers"]),
+        sources=rows.SourceRow.of(tables["sources"]),
         code_version=code_version,
         asked=asked_of(settings, host["cluster_id"]),
     )
@@ -62,7 +63,7 @@ def write_documents(group: pd.DataFrame, *, settings: Settings, code_version: st
     if not tables["instance_brokers"]:
         return pd.DataFrame(columns=DOCUMENTS.schema.fieldNames())
     plan = _plan(tables, settings, code_version)
-    rows = [
+    records = [
         {
             "cluster_id": plan.cluster_id,
             "run_id": plan.run_id,
@@ -74,7 +75,7 @@ def write_documents(group: pd.DataFrame, *, settings: Settings, code_version: st
         }
         for made in documents(plan)
     ]
-    return pd.DataFrame(rows)
+    return pd.DataFrame(records)
 
 
 def build(inputs: Frames, run: Run) -> Frames:

@@ -1,55 +1,14 @@
 """The figures of a plan, as people compare them: the cluster before, with Kafka's default, and after."""
 
-from dataclasses import dataclass
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from optimizer.emit.figure_table import FIGURES
+
 CLUSTER = ["cluster_id", "run_id"]
 PLACEMENTS = ("before", "baseline", "after")
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One figure: its name with the unit, and what people read."""
-
-    name: str
-    label: str
-
-
-FIGURES = (
-    Figure("moved_bytes", "Bytes copied"),
-    Figure("moved_share_percent", "Share of all bytes copied"),
-    Figure("replicas_moved", "Replicas copied"),
-    Figure("partitions_changed", "Partitions changed"),
-    Figure("leader_changes", "Preferred leaders changed"),
-    Figure("leader_changes_bound", "Proven least changes of leaders, in lists as these and as balanced"),
-    Figure("factor_changes", "Partitions with another replication factor"),
-    Figure("bound_bytes", "Proven least that any plan as balanced must copy"),
-    Figure("gap_percent", "Over the proven least"),
-    Figure("times_default", "Kafka's default copies so many times as much"),
-    Figure("baseline_refused", "Partitions that Kafka's default refuses"),
-    Figure("waves", "Waves"),
-    Figure("estimated_hours", "Hours of copying, estimated"),
-    Figure("rack_violations", "Partitions that break the rack rule"),
-    Figure("replicas_on_leaving_brokers", "Replicas on brokers to empty"),
-    Figure("brokers_outside_bands", "Brokers outside bands (replicas, disk, bytes in)"),
-    Figure("leaders_outside", "Preferred leaders outside their bands"),
-    Figure("leaders_outside_bound", "Proven least leaders outside their bands, in lists as these"),
-    Figure("out_outside_bytes_per_s", "Bytes out per second outside their bands"),
-    Figure("out_outside_bytes_per_s_bound", "Proven least bytes out outside their bands, in lists as these"),
-    Figure("disk_max_over_mean", "Fullest broker's disk, over the mean"),
-    Figure("disk_min_over_mean", "Emptiest broker's disk, over the mean"),
-    Figure("in_max_over_mean", "Busiest broker's bytes in, over the mean"),
-    Figure("out_max_over_mean", "Busiest broker's bytes out, over the mean"),
-    Figure("replicas_spread", "Replicas, most less least"),
-    Figure("leaders_spread", "Preferred leaders, most less least"),
-    Figure("brokers", "Brokers that take part"),
-    Figure("partitions", "Partitions"),
-    Figure("replicas", "Replicas"),
-    Figure("total_bytes", "Bytes on all brokers"),
-)
 
 
 def _long(frame: DataFrame, figures: dict[str, Column], placement: Column) -> DataFrame:

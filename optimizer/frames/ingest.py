@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from optimizer.errors import BallastError, ConfigError, InputError, Unreadable
 from optimizer.frames.listing import TEXT_BYTES, File, copies_of, files_of, hidden_files, root_of
-from optimizer.frames.metrics import literal_path, read_metrics
+from optimizer.frames.metric_files import literal_path, read_metrics
 from optimizer.frames.names import known_of_records, names_any, refuse_unknown
 from optimizer.frames.texts import hidden, parsed, unopened_files
 from optimizer.frames.typed import SAMPLE

@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from optimizer.frames.metrics import literal_path
+from optimizer.frames.metric_files import literal_path
 
 _REPLICAS = '"replicas"'
 # Of macOS, NFS, Git, Spark, Hadoop and editors.

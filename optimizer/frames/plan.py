@@ -34,13 +34,14 @@ def _default(baseline: DataFrame) -> DataFrame:
 
 
 def _reasons(moves: DataFrame) -> DataFrame:
-    return moves.groupBy(*_KEY).agg(F.concat_ws(",", F.array_sort(F.collect_set("reason"))).alias("move_reasons"))
+    return moves.groupBy(*_KEY).agg(F.array_sort(F.collect_set("reason")).alias("move_reasons"))
 
 
 def side_by_side(instance: DataFrame, baseline: DataFrame, proposal: DataFrame, moves: DataFrame) -> DataFrame:
     """One row a partition: the three lists, what changes and why; no waves yet."""
     current, proposed = F.col("current_replicas"), F.col("proposed_replicas")
     followers = F.array_except("isr", F.array("leader"))
+    moved = F.coalesce("move_reasons", F.array(F.lit("leader")))
     joined = (
         instance.withColumnRenamed("replicas", "current_replicas")
         .join(_default(baseline), _KEY, "left")
@@ -56,7 +57,8 @@ def side_by_side(instance: DataFrame, baseline: DataFrame, proposal: DataFrame, 
         .withColumn("is_changed", proposed != current)
         .withColumn("leader_changed", F.get(proposed, F.lit(0)) != F.get(current, F.lit(0)))
         .withColumn("default_changed", (F.size("baseline_replicas") > 0) & (F.col("baseline_replicas") != current))
-        .withColumn("reasons", F.when(F.col("is_changed"), F.coalesce("move_reasons", F.lit("leader"))).otherwise(""))
+        .withColumn("reason_codes", F.when(F.col("is_changed"), moved).otherwise(F.array().cast("array<string>")))
+        .withColumn("reasons", F.concat_ws(",", "reason_codes"))
         .withColumn("in_sync_followers", F.when(F.col("leader").isNull(), 0).otherwise(F.size(followers)))
         .withColumn("wave", F.lit(None).cast("int"))
     )

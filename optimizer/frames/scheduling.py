@@ -40,7 +40,7 @@ def to_changes(rows: pd.DataFrame, ids: Ints) -> Changes:
         in_sync_followers=rows["in_sync_followers"].to_numpy(dtype=np.int64),
         added=pad(list(rows["adding_replicas"]), ids),
         removed=pad(list(rows["removing_replicas"]), ids),
-        urgency=np.array([urgency_of(reasons) for reasons in rows["reasons"]], dtype=np.int64),
+        urgency=np.array([urgency_of(reasons) for reasons in rows["reason_codes"]], dtype=np.int64),
         topic=pd.factorize(rows["topic"])[0].astype(np.int64),
         list_characters=_list_characters(rows),
     )

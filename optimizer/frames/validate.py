@@ -16,7 +16,9 @@ from optimizer.frames import checks, cross_rules, quality, rule_table, silver, s
 from optimizer.frames.checks import Judged
 from optimizer.frames.input_findings import summed_up
 from optimizer.frames.measures import Counted, measured
-from optimizer.frames.metrics import from_records, partition_rates, resolve_topics
+from optimizer.frames.metric_files import from_records
+from optimizer.frames.metric_rates import partition_rates
+from optimizer.frames.metric_topics import resolve_topics
 from optimizer.frames.refusal import refusals
 from optimizer.frames.rules import set_aside
 from optimizer.frames.sources_read import sources_read

@@ -1,6 +1,6 @@
 """What a plan changes, as arrays: the input of waves, throttle rates and time estimates."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,9 +72,9 @@ def pad(lists: Sequence[Sequence[int]], ids: Ints) -> Ints:
     return matrix
 
 
-def urgency_of(reasons: str) -> int:
-    """The most urgent of comma-separated reasons, as an index into ``URGENCY``."""
-    return min(URGENCY.index(reason) for reason in reasons.split(","))
+def urgency_of(reasons: Iterable[str]) -> int:
+    """The most urgent of some reasons, as an index into ``URGENCY``."""
+    return min(map(URGENCY.index, reasons))
 
 
 def bytes_per_broker(brokers: Ints, size_bytes: Ints, n_brokers: int) -> Ints:

@@ -11,6 +11,7 @@ import pytest
 from optimizer.audit import AuditFile, AuditLimits, AuditPartition, Violation, audit_files
 from optimizer.emit.files import kafka_documents
 from optimizer.emit.model import ClusterPlan
+from optimizer.emit.rows import BrokerRow
 from optimizer.emit.throttle_files import throttle_documents
 from optimizer.kafka.limits import CONFIG_VALUE_CHARACTERS
 from tests.audit.plans import broker
@@ -25,8 +26,8 @@ Texts = dict[str, str]
 
 def _plan() -> ClusterPlan:
     plan = throttled_plan({**CHANGES, **ORDER, **DEAD})
-    dead = {"broker_id": 8, "rack": "a", "state": "dead", "must_empty": True}
-    sound = [row for row in plan.throttles if row["entity_name"] != "8" or row["style"] == "kafka"]
+    dead = BrokerRow(8, "a", "dead", accepts_replicas=False, must_empty=True)
+    sound = [row for row in plan.throttles if row.entity_name != "8" or row.style == "kafka"]
     return replace(plan, brokers=[*plan.brokers, dead], throttles=sound)
 
 

@@ -48,7 +48,7 @@ def test_racks_are_runs_of_columns() -> None:
         [0, third, third, third, 2 * third, third]
     )
     assert [text for _, text in made.labels] == ["0", "3", "1", "4", "2", "5"]
-    bare = replace(plan, balance=[{**row, "rack": None} for row in plan.balance])
+    bare = replace(plan, balance=[replace(row, rack=None) for row in plan.balance])
     assert charts(bare)[0].racks == []
 
 

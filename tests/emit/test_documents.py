@@ -15,7 +15,7 @@ from tests.emit.test_pages import synthetic
 def test_each_document_is_named_after_what_it_is() -> None:
     """Path, kind and wave of every document of a plan of two waves that copies, with one leader to elect."""
     plan = synthetic(3, partitions=101)
-    waiting = {**plan.changed[4], "current_replicas": [2, 1], "proposed_replicas": [1, 2], "leader": 2}
+    waiting = replace(plan.changed[4], current_replicas=[2, 1], proposed_replicas=[1, 2], leader=2)
     made = {d.path: (d.kind, d.wave) for d in documents(replace(plan, changed=[*plan.changed, waiting]))}
     assert made == {
         "c/leader-election.json": ("leader_election", 0),
@@ -36,10 +36,11 @@ def test_each_document_is_named_after_what_it_is() -> None:
 def test_elections_name_leaders_that_stay_behind_alone() -> None:
     """A leader that stays and comes second leads on until an election; one that is removed does not."""
     plan = synthetic(3, partitions=3)
-    second = {"current_replicas": [1, 2], "proposed_replicas": [2, 1], "leader": 1}
-    first = {"current_replicas": [1, 2], "proposed_replicas": [1, 0], "leader": 1}
-    gone = {"current_replicas": [1, 2], "proposed_replicas": [2, 0], "leader": 1}
-    rows = [{**row, **change} for row, change in zip(plan.changed, (first, second, gone), strict=True)]
+    lists = ([1, 0], [2, 1], [2, 0])  # the leader stays first, comes second, is removed
+    rows = [
+        replace(row, current_replicas=[1, 2], proposed_replicas=proposed, leader=1)
+        for row, proposed in zip(plan.changed, lists, strict=True)
+    ]
     found = {d.path: d.content for d in documents(replace(plan, changed=rows))}
     assert [p["partition"] for p in json.loads(found["c/leader-election.json"])["partitions"]] == [1]
     none = {d.path for d in documents(replace(plan, changed=[rows[0], rows[2]]))}

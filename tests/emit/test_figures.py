@@ -1,17 +1,19 @@
 """The figures that lead every page, and what the plan knows of its brokers."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
+from optimizer.audit import AuditClaims
+from optimizer.emit.figure_table import BALANCE, BY_NAME, COST, FIGURES
 from optimizer.emit.figures import Line, lines
-from optimizer.emit.model import Row
+from optimizer.emit.rows import FigureRow
 from tests.emit.test_pages import synthetic
 
 
-def figure(name: str, before: float | None, baseline: float | None, after: float | None) -> Row:
+def figure(name: str, before: float | None, baseline: float | None, after: float | None) -> FigureRow:
     """A row of ``summary``."""
-    return {"figure": name, "label": "l", "before": before, "baseline": baseline, "after": after}
+    return FigureRow(name, "l", before, baseline, after)
 
 
 @pytest.mark.parametrize(
@@ -25,10 +27,18 @@ def figure(name: str, before: float | None, baseline: float | None, after: float
         (figure("rack_violations", 0, None, 0), None),
     ],
 )
-def test_figures_that_say_nothing_are_left_out(row: Row, told: tuple[str, str, str] | None) -> None:
+def test_figures_that_say_nothing_are_left_out(row: FigureRow, told: tuple[str, str, str] | None) -> None:
     """Unknown figures, those without a value, and those of troubles that nobody has take no line."""
     found = list(lines(replace(synthetic(3), summary=[row])))
-    assert found == ([] if told is None else [Line(row["figure"], "l", *told)])
+    assert found == ([] if told is None else [Line(BY_NAME[row.figure].group, "l", *told)])
+
+
+def test_every_list_of_figures_is_this_one() -> None:
+    """Names stand once, the audit's claims are figures, and what is hidden or has a form is in a group."""
+    assert len(BY_NAME) == len(FIGURES)
+    assert {field.name for field in fields(AuditClaims)} <= BY_NAME.keys()
+    assert {one.group for one in FIGURES} == {"", COST, BALANCE}
+    assert not any(one.hidden_at_zero for one in FIGURES if not one.group)
 
 
 def test_replicas_held_by_brokers_that_leave() -> None:

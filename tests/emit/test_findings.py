@@ -8,16 +8,17 @@ import pytest
 from optimizer.emit.findings import left_open, settled
 from optimizer.emit.model import ClusterPlan
 from optimizer.emit.report import report
+from optimizer.emit.rows import FindingRow, InputFindingRow
 from optimizer.emit.runbook import runbook
 from optimizer.emit.summary import summary_text
+from tests.emit.rows import rows_of
 from tests.emit.test_pages import synthetic
 
 
 def finding(code: str, subject: str, when: str = "both", detail: str = "d", **fields: Any) -> dict[str, Any]:
     """A row of ``findings``."""
-    nothing = dict.fromkeys(("cause", "topic", "partition", "broker_id", "resource", "amount", "limit"))
     told = {"rule": code, "code": code, "subject": subject, "when": when, "detail": detail, "remedy": "r"}
-    return nothing | told | fields
+    return told | fields
 
 
 EXCLUDED = [
@@ -43,7 +44,8 @@ def band(broker: int, **fields: Any) -> dict[str, Any]:
 
 def planned(*rows: dict[str, Any]) -> ClusterPlan:
     """A plan with these findings, in the order of the table."""
-    return replace(synthetic(12), findings=sorted(rows, key=lambda r: (r["code"], r["subject"], r["when"])))
+    ordered = sorted(rows, key=lambda r: (r["code"], r["subject"], r["when"]))
+    return replace(synthetic(12), findings=rows_of(FindingRow, *ordered))
 
 
 def test_the_worst_is_told_first() -> None:
@@ -89,7 +91,7 @@ def test_what_is_wrong_with_the_input_comes_before_the_plan() -> None:
     stands for; what is only noted, and what the plan mends, comes after the figures."""
     rows = [of_input("a", "contradicts"), of_input("b", "left_out", 9), of_input("c", "broken"), of_input("d", "noted")]
     mended, open_ = finding("rack_spread", "mended partitions", "before"), finding("rack_spread", "t-3")
-    plan = replace(planned(mended, open_), input_findings=rows)
+    plan = replace(planned(mended, open_), input_findings=rows_of(InputFindingRow, *rows))
     told = [f"{line.rule} ({line.when})" for line in left_open(plan)]
     assert told == ["a (contradicts)", "b (left out, 9 rows)", "c (broken)", "rack_spread (before and after)"]
     assert [f"{line.rule} ({line.when})" for line in settled(plan)] == ["rack_spread (before only)", "d (noted)"]

@@ -11,8 +11,10 @@ from optimizer.emit.asked import Asked, asked_of
 from optimizer.emit.goals import goals, kept_out, origin, verdict
 from optimizer.emit.model import ClusterPlan
 from optimizer.emit.report import report
+from optimizer.emit.rows import FigureRow, FindingRow, SourceRow
 from optimizer.emit.runbook import runbook
 from optimizer.emit.summary import summary_text
+from tests.emit.rows import rows_of
 from tests.emit.test_findings import finding
 from tests.emit.test_pages import LIMITED, synthetic
 
@@ -22,12 +24,11 @@ BANDS, LED = "balance", "leaders"
 def plan_of(figures: Mapping[str, tuple[float, float]], *, stay: int = 0, **asked: Any) -> ClusterPlan:
     """A plan that drains broker 0, with these figures before and after; so many of 100 replicas stay."""
     summary = [
-        {"figure": name, "label": name, "before": before, "baseline": None, "after": after}
-        for name, (before, after) in figures.items()
+        FigureRow(name, name, before=before, baseline=None, after=after) for name, (before, after) in figures.items()
     ]
     left = {"before": 100, "baseline": 0, "after": stay}
     plan = synthetic(12)
-    balance = [{**r, "replicas": left[r["placement"]]} if r["broker_id"] == 0 else r for r in plan.balance]
+    balance = [replace(r, replicas=left[r.placement]) if r.broker_id == 0 else r for r in plan.balance]
     return replace(plan, summary=summary, balance=balance, asked=Asked(**asked))
 
 
@@ -92,10 +93,10 @@ def test_only_what_is_asked_now_is_a_goal(only: str, names: list[str]) -> None:
 def test_leaders_that_stay_on_a_demoted_broker_are_counted() -> None:
     """A demotion is reached when the broker leads nothing any more."""
     plan = plan_of({}, only="demote", demote=(3,))
-    led = {row["placement"]: row["leaders"] for row in plan.balance if row["broker_id"] == 3}
+    led = {row.placement: row.leaders for row in plan.balance if row.broker_id == 3}
     told = f"{led['after']} of {led['before']} preferred leaders stay"
     assert shown(plan) == [("NOT reached", "demote broker 3", told)]
-    rows = [{**r, "leaders": 0} if r["placement"] == "after" else r for r in plan.balance]
+    rows = [replace(r, leaders=0) if r.placement == "after" else r for r in plan.balance]
     assert shown(replace(plan, balance=rows))[0][2] == f"{led['before']} preferred leaders go elsewhere"
 
 
@@ -122,24 +123,24 @@ def test_ten_of_many_are_named(count: int, more: str) -> None:
 def test_pins_and_factors_are_goals(asked: dict[str, Any], rule: str, told: tuple[str, str, str]) -> None:
     """What topics were asked for is reached unless a finding says that some can't have it."""
     plan = plan_of(IN_ORDER | {"factor_changes": (0, 5)}, **asked)
-    found = [finding(rule, "t")] if rule else []
+    found = rows_of(FindingRow, finding(rule, "t")) if rule else []
     assert told in shown(replace(plan, findings=found))
 
 
 def test_racks_that_nobody_knows_are_mended_nowhere() -> None:
     """Asked for alone, racks that no broker names are not reached; else there is no such goal."""
     plan = plan_of({}, only="racks")
-    plan = replace(plan, brokers=[{**row, "rack": None} for row in plan.brokers])
+    plan = replace(plan, brokers=[replace(row, rack=None) for row in plan.brokers])
     assert shown(plan) == [("NOT reached", "racks", "no rack of a broker is known")]
     assert "racks" not in [goal.name for goal in goals(replace(plan, asked=Asked()))]
 
 
 def test_the_head_names_time_release_and_sources() -> None:
     """One sentence says when the cluster was read, its release where told, and from what with the records of each."""
-    sources: list[dict[str, Any]] = [
-        {"source": "a.txt", "captured_at": 1791165600, "records": 1200},
-        {"source": "m.csv", "captured_at": None, "records": 3},
-        {"source": "kafka://h:1", "captured_at": 1791166031, "records": 4},
+    sources = [
+        SourceRow("a.txt", captured_at=1791165600, records=1200),
+        SourceRow("m.csv", captured_at=None, records=3),
+        SourceRow("kafka://h:1", captured_at=1791166031, records=4),
     ]
     plan = replace(plan_of({}, place="orders and h:1", kafka_version="3.9"), sources=sources)
     assert origin(plan) == (
@@ -149,7 +150,7 @@ def test_the_head_names_time_release_and_sources() -> None:
     assert origin(replace(plan, asked=Asked(), sources=sources[:1])) == (
         "Snapshot of 2026-10-05 02:00 UTC; Kafka version not told; 1 source, records of each: a.txt 1,200."
     )
-    many = origin(replace(plan, sources=[sources[0] | {"source": f"f{n}"} for n in range(40)]))
+    many = origin(replace(plan, sources=[replace(sources[0], source=f"f{n}") for n in range(40)]))
     assert many.endswith("f11 1,200 and 28 more.")
     assert origin(plan_of({})) == "Snapshot of unknown time; Kafka version not told; what was read is not known."
 

@@ -14,8 +14,20 @@ from optimizer import units
 from optimizer.emit.asked import Asked
 from optimizer.emit.documents import documents
 from optimizer.emit.model import ClusterPlan, wave_folder
+from optimizer.emit.rows import (
+    BoundRow,
+    BrokerRow,
+    FigureRow,
+    FindingRow,
+    LoadRow,
+    MoveRow,
+    PlanRow,
+    QualityRow,
+    WaveRow,
+)
 from optimizer.emit.runbook import runbook
 from setup import app_zip
+from tests.emit.rows import rows_of
 
 GB = 10**9
 
@@ -23,7 +35,7 @@ GB = 10**9
 def synthetic(n_brokers: int, *, style: str = "careful", partitions: int = 300, dead: bool = False) -> ClusterPlan:
     """A plan on as many brokers as asked for, loads in a sawtooth, one wave for every hundred partitions."""
     racks = "abc"
-    brokers: list[dict[str, Any]] = [
+    brokers = [
         {
             "broker_id": b, "rack": racks[b % 3], "state": "dead" if dead and b == 0 else "alive",
             "must_empty": b == 0, "accepts_replicas": b != 0,
@@ -43,13 +55,11 @@ def synthetic(n_brokers: int, *, style: str = "careful", partitions: int = 300, 
         {
             "topic": "t<1>", "partition": p, "current_replicas": [p % n_brokers], "leader": p % n_brokers,
             "proposed_replicas": [(p + 1) % n_brokers], "baseline_replicas": [], "log_dirs": ["any"],
-            "moved_bytes": GB, "reasons": "balance", "wave": 1 + p // 100,
+            "moved_bytes": GB, "reason_codes": ["balance"], "wave": 1 + p // 100,
         }
         for p in range(partitions)
     ]  # fmt: skip
-    moves = [
-        {**row, "size_bytes": GB, "reason": "balance", "to_broker": row["proposed_replicas"][0]} for row in changed
-    ]
+    moves = [{"size_bytes": GB, "reason": "balance", "to_broker": row["proposed_replicas"][0]} for row in changed]
     waves = [
         {
             "wave": w, "partitions": 100, "replicas_moved": 100, "moved_bytes": 100 * GB, "busiest_broker": 1,
@@ -60,8 +70,9 @@ def synthetic(n_brokers: int, *, style: str = "careful", partitions: int = 300, 
     ]  # fmt: skip
     return ClusterPlan(
         cluster_id="c", run_id="r", throttle_style=style, plan_log_dirs=False, copy_bytes_per_s=50 * 10**6,
-        changed=changed, moves=moves, waves=waves,
-        throttles=[], balance=balance, summary=[], bounds=[], findings=[], quality=[], brokers=brokers,
+        changed=rows_of(PlanRow, *changed), moves=rows_of(MoveRow, *moves), waves=rows_of(WaveRow, *waves),
+        throttles=[], balance=rows_of(LoadRow, *balance), summary=[], bounds=[], findings=[], quality=[],
+        brokers=rows_of(BrokerRow, *brokers),
     )  # fmt: skip
 
 
@@ -99,7 +110,7 @@ def test_a_rollback_names_no_dead_broker() -> None:
 def test_waves_that_cannot_go_back_have_no_rollback() -> None:
     """A wave, or a plan, of nothing but partitions from a dead broker has no rollback, and the runbook says so."""
     plan = synthetic(3, dead=True, partitions=201)
-    rows = [row if row["wave"] < 3 else {**row, "current_replicas": [0]} for row in plan.changed]
+    rows = [row if row.wave < 3 else replace(row, current_replicas=[0]) for row in plan.changed]
     some = {d.path: d.content for d in documents(replace(plan, changed=rows))}
     assert "c/wave-02/rollback.json" in some
     assert "c/wave-03/rollback.json" not in some
@@ -139,11 +150,14 @@ def test_a_dead_broker_overrides_the_tools_throttle() -> None:
     assert 'reassignment.json" --execute --throttle' not in text
 
 
-BEST_BOUND = {"kind": "forced", "bound_bytes": GB, "is_best": True, "detail": "d"}
-LIMITED = {
-    "rule": "limited", "code": "limited", "cause": None, "topic": None, "broker_id": None, "resource": None,
-    "limit": None, "subject": "max_moves = 3", "when": "after", "detail": "d", "remedy": "run again",
-}  # fmt: skip
+BEST_BOUND = BoundRow(kind="forced", bound_bytes=GB, is_best=True, detail="d")
+(LIMITED,) = rows_of(
+    FindingRow,
+    {
+        "rule": "limited", "code": "limited", "subject": "max_moves = 3", "when": "after", "detail": "d",
+        "remedy": "run again",
+    },
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["summary.txt", "runbook.md", "report.html"])
@@ -156,7 +170,7 @@ def test_the_rate_of_copies_is_not_the_throttle(name: str) -> None:
 @pytest.mark.parametrize("name", ["summary.txt", "runbook.md", "report.html"])
 def test_a_throttle_without_rates_holds_no_live_replication(name: str) -> None:
     """Where no partition has a rate nobody knows what live replication takes: the pages don't say that it is in it."""
-    plan = replace(synthetic(12), findings=[{**LIMITED, "code": "no_rates", "subject": "cluster"}])
+    plan = replace(synthetic(12), findings=[replace(LIMITED, code="no_rates", subject="cluster")])
     text = " ".join(page(plan, name).split())
     assert "(throttle up to 53.00 MB/s, live replication unknown and not in it: raise it by yours)." in text
     assert "with live replication)" not in text
@@ -173,7 +187,7 @@ def test_a_throttle_without_rates_holds_no_live_replication(name: str) -> None:
 def test_no_more_is_said_of_no_more_alone(gap: float, told: str) -> None:
     """A gap that would be shown as 0.00 % is told as less than a hundredth of a percent."""
     rows = {"bound_bytes": GB, "gap_percent": gap}
-    summary = [{"figure": f, "label": "l", "before": None, "baseline": None, "after": v} for f, v in rows.items()]
+    summary = [FigureRow(name, "l", before=None, baseline=None, after=value) for name, value in rows.items()]
     text = page(replace(synthetic(12), bounds=[BEST_BOUND], summary=summary), "summary.txt")
     assert told in " ".join(text.split())
 
@@ -189,9 +203,9 @@ def test_no_more_is_said_of_no_more_alone(gap: float, told: str) -> None:
         ),
     ],
 )
-def test_a_cut_plan_claims_no_more_than_is_proven(findings: list[dict[str, Any]], proven: str, forced: str) -> None:
+def test_a_cut_plan_claims_no_more_than_is_proven(findings: list[FindingRow], proven: str, forced: str) -> None:
     """Of a plan that a limit has cut the bounds hold against plans that leave no more undone, and the pages say so."""
-    summary = [{"figure": "bound_bytes", "label": "l", "before": None, "baseline": None, "after": GB}]
+    summary = [FigureRow("bound_bytes", "l", before=None, baseline=None, after=GB)]
     plan = replace(synthetic(12), findings=findings, bounds=[BEST_BOUND], summary=summary)
     pages = {name: " ".join(page(plan, name).split()) for name in ("summary.txt", "runbook.md", "report.html")}
     assert all(proven in text for text in pages.values())
@@ -209,7 +223,7 @@ def test_the_bound_of_a_plan_that_mends_one_thing_is_of_that() -> None:
 def test_bands_that_are_not_alike_are_explained() -> None:
     """Where racks or disks give brokers other bands, a line says how far the highest one reaches."""
     plan = synthetic(12)
-    unlike = [{**row, "disk_upper_bytes": (105 + 10 * (row["rack"] == "b")) * GB} for row in plan.balance]
+    unlike = [replace(row, disk_upper_bytes=(105 + 10 * (row.rack == "b")) * GB) for row in plan.balance]
     for name in ("summary.txt", "report.html"):
         assert "Bands are around what each rack can reach" not in page(plan, name)
         told = " ".join(page(replace(plan, balance=unlike), name).split())
@@ -218,10 +232,10 @@ def test_bands_that_are_not_alike_are_explained() -> None:
 
 def test_copies_by_reason_add_up() -> None:
     """A partition that is drained and balanced counts its copies, and their bytes, once each."""
-    row = {**synthetic(12).changed[0], "moved_bytes": 2 * GB, "reasons": "balance,drain"}
-    order = {**synthetic(12).changed[1], "moved_bytes": 0, "reasons": "leader"}
-    copies = [{"reason": reason, "to_broker": 5, "size_bytes": GB} for reason in ("balance", "drain")]
-    given_up = {"reason": "drain", "to_broker": None, "size_bytes": 0}
+    row = replace(synthetic(12).changed[0], moved_bytes=2 * GB, reason_codes=["balance", "drain"])
+    order = replace(synthetic(12).changed[1], moved_bytes=0, reason_codes=["leader"])
+    copies = [MoveRow(to_broker=5, size_bytes=GB, reason=reason) for reason in ("balance", "drain")]
+    given_up = MoveRow(to_broker=None, size_bytes=0, reason="drain")
     plan = replace(synthetic(12), changed=[row, order], moves=[*copies, given_up])
     report = page(plan, "report.html")
     cells = '</td><td class="num">'
@@ -233,27 +247,27 @@ def test_copies_by_reason_add_up() -> None:
 @pytest.mark.parametrize(
     ("observed", "threshold", "counts", "shown"),
     [
-        ("words", "at least 95.00% of the rows", (0, 960, 0.95, None), "960 of 960 rows good"),
-        ("words", "no row", (0, 960, None, 0.0), "0 of 960 rows failed"),
-        ("words", "at most 1.00% of the rows", (12, 1960, None, 0.01), "12 of 1,960 rows failed"),
-        ("0.002", "at most 0.01", (0, None, None, 0.01), "0.002"),
-        ("5 of 9 rows", "at least 1", (0, None, 1.0, None), "5 of 9 rows"),
-        (None, None, (0, None, None, None), ""),
+        ("words", "at least 95.00% of the rows", (0, 960, 0.95), "960 of 960 rows good"),
+        ("words", "no row", (0, 960, None), "0 of 960 rows failed"),
+        ("words", "at most 1.00% of the rows", (12, 1960, None), "12 of 1,960 rows failed"),
+        ("0.002", "at most 0.01", (0, None, None), "0.002"),
+        ("5 of 9 rows", "at least 1", (0, None, 1.0), "5 of 9 rows"),
+        (None, None, (None, None, None), ""),
     ],
 )
 def test_observed_rows_say_what_they_are(
     observed: str | None,
     threshold: str | None,
-    counts: tuple[int, int | None, float | None, float | None],
+    counts: tuple[int | None, int | None, float | None],
     shown: str,
 ) -> None:
     """A check shows good rows where it asks for at least so many, and rows that failed elsewhere."""
     row = {
         "table_name": "t", "rule": "x", "severity": "warning", "success": True, "observed": observed,
         "threshold": threshold, "remedy": "",
-        **dict(zip(("unexpected_count", "judged_rows", "least", "most"), counts, strict=True)),
+        **dict(zip(("unexpected_count", "judged_rows", "least"), counts, strict=True)),
     }  # fmt: skip
-    report = page(replace(synthetic(12), quality=[row]), "report.html")
+    report = page(replace(synthetic(12), quality=rows_of(QualityRow, row)), "report.html")
     assert f"</td><td>{shown}</td><td>{threshold or ''}</td>" in report
 
 
@@ -281,8 +295,8 @@ def test_every_table_of_the_report_scrolls_by_itself() -> None:
 def test_leaders_that_need_no_election_are_counted() -> None:
     """The runbook says how many partitions wait for an election, and why the other new leaders do not."""
     plan = synthetic(12)
-    stays = {"current_replicas": [1, 2], "proposed_replicas": [2, 1], "leader": 1}
-    text = runbook(replace(plan, changed=[*plan.changed[:5], {**plan.changed[5], **stays}]))
+    stays = replace(plan.changed[5], current_replicas=[1, 2], proposed_replicas=[2, 1], leader=1)
+    text = runbook(replace(plan, changed=[*plan.changed[:5], stays]))
     assert "1 partition still has another leader" in text
     assert "5 other new leaders of the plan need no election" in text
 
@@ -290,8 +304,8 @@ def test_leaders_that_need_no_election_are_counted() -> None:
 def test_an_election_of_an_unchanged_leader_is_told() -> None:
     """A partition whose preferred leader stays, but did not lead, is counted apart: the plan does not change it."""
     plan = synthetic(12)
-    led = {"current_replicas": [2, 1], "proposed_replicas": [2, 3, 1], "leader": 1}
-    text = runbook(replace(plan, changed=[*plan.changed[:5], {**plan.changed[5], **led}]))
+    led = replace(plan.changed[5], current_replicas=[2, 1], proposed_replicas=[2, 3, 1], leader=1)
+    text = runbook(replace(plan, changed=[*plan.changed[:5], led]))
     assert "than the plan prefers (1 of them had so before: their preferred leader stays):\n" in text
     assert "had so before" not in runbook(plan)
 
@@ -299,7 +313,7 @@ def test_an_election_of_an_unchanged_leader_is_told() -> None:
 def _left_with(replicas: int) -> str:
     """The runbook of a plan that empties broker 0 but for so many replicas."""
     plan = synthetic(12)
-    balance = [{**row, "replicas": replicas} if row["broker_id"] == 0 else row for row in plan.balance]
+    balance = [replace(row, replicas=replicas) if row.broker_id == 0 else row for row in plan.balance]
     return runbook(replace(plan, balance=balance))
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from optimizer.emit.rows import FoundRow
 from optimizer.emit.throttle_files import throttle_documents
 from optimizer.kafka.throttle import LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
 from tests.emit.throttled import throttled_plan
@@ -18,8 +19,7 @@ def test_what_the_tool_leaves_alone_is_left_alone(style: str) -> None:
         ("brokers", "3", LEADER_RATE, "87654321", True),
         ("topics", "other", LEADER_REPLICAS, "*", False),
     ]
-    columns = ("entity_type", "entity_name", "config_name", "config_value", "is_static")
-    found = [*plan.throttles_found, *(dict(zip(columns, row, strict=True)) for row in more)]
+    found = [*plan.throttles_found, *(FoundRow(*row) for row in more)]
     documents = {d.path: d.content for d in throttle_documents(replace(plan, throttles_found=found))}
     script = documents[f"c/wave-01/unthrottle-{style}.sh"]
     assert "12345678" in script

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -17,8 +16,8 @@ from tests.emit.throttled import throttled_plan
 
 def _led_by_others(plan: ClusterPlan) -> ClusterPlan:
     """The plan with orders changed only, so that every partition needs an election."""
-    stays = {"current_replicas": [1, 2], "proposed_replicas": [2, 1], "leader": 1}
-    return replace(plan, changed=[{**row, **stays} for row in plan.changed])
+    rows = [replace(row, current_replicas=[1, 2], proposed_replicas=[2, 1], leader=1) for row in plan.changed]
+    return replace(plan, changed=rows)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +42,7 @@ def test_no_file_holds_more_than_one_request(partitions: int, sizes: list[int]) 
 def test_what_has_no_way_back_is_cut_too() -> None:
     """Partitions whose old list names a dead broker are in numbered parts as well, and the runbook names them."""
     plan = synthetic(12, partitions=10_001, dead=True)
-    stuck = replace(plan, changed=[{**row, "current_replicas": [0]} for row in plan.changed])
+    stuck = replace(plan, changed=[replace(row, current_replicas=[0]) for row in plan.changed])
     names = {document.path for document in kafka_documents(stuck)}
     assert {"c/rollback-not-possible-01.json", "c/rollback-not-possible-02.json"} <= names
     assert "`rollback-not-possible-01.json`, `rollback-not-possible-02.json`" in runbook(stuck)
@@ -62,7 +61,7 @@ def test_what_has_no_way_back_is_cut_too() -> None:
 def test_the_release_chooses_the_options(version: str, unregister: str, elect: str | None) -> None:
     """A broker is unregistered with the option that the tools of the cluster's release know."""
     plan = replace(throttled_plan(), asked=Asked(kafka_version=version))
-    leaving = [{**row, "must_empty": row["broker_id"] == 1} for row in plan.brokers]
+    leaving = [replace(row, must_empty=row.broker_id == 1) for row in plan.brokers]
     text = runbook(replace(plan, brokers=leaving))
     command = f'kafka-cluster.sh unregister --bootstrap-server "$BOOTSTRAP" --id 1 {unregister} "$COMMAND_CONFIG"\n'
     assert command in text
@@ -74,7 +73,7 @@ def test_the_release_chooses_the_options(version: str, unregister: str, elect: s
 def test_a_way_back_is_throttled_as_its_wave() -> None:
     """A rollback has the rate of its own wave, not the largest of all, and elections follow it."""
     plan = synthetic(12)
-    waves: list[dict[str, Any]] = [{**row, "throttle_bytes_per_s": row["wave"] * 10**6} for row in plan.waves]
+    waves = [replace(row, throttle_bytes_per_s=row.wave * 10**6) for row in plan.waves]
     text = runbook(replace(plan, waves=waves))
     assert "WAVE=wave-01\nRATE=1000000\n" in text
     assert "3000000" not in text.replace("| 3000000 |", "")
@@ -93,7 +92,7 @@ def test_a_way_back_is_throttled_as_its_wave() -> None:
 def test_a_wave_that_copies_nothing_has_a_rate_for_its_way_back() -> None:
     """Where replicas are only given up nothing is throttled, but the way back copies them."""
     plan = synthetic(12, partitions=100)
-    given_up = replace(plan, waves=[{**row, "replicas_moved": 0, "throttle_bytes_per_s": 0} for row in plan.waves])
+    given_up = replace(plan, waves=[replace(row, replicas_moved=0, throttle_bytes_per_s=0) for row in plan.waves])
     text = runbook(given_up)
     assert "RATE=50000000\n" in text
     assert "unthrottle" not in text
@@ -113,7 +112,7 @@ def test_throttles_from_before_are_told() -> None:
     plan = throttled_plan()
     text = runbook(plan).split("## 2.")[0]
     assert "  - `brokers 2: leader.replication.throttled.rate=20000000`\n" in text
-    many = [{**plan.throttles_found[0], "entity_name": str(i), "config_value": "1" * 99} for i in range(25)]
+    many = [replace(plan.throttles_found[0], entity_name=str(i), config_value="1" * 99) for i in range(25)]
     text = runbook(replace(plan, throttles_found=many)).split("## 2.")[0]
     assert text.count("  - `brokers") == 20
     assert "and 5 more" in text
@@ -127,7 +126,7 @@ def test_throttles_from_before_are_told() -> None:
 def test_the_whole_plan_at_once_is_offered_where_kafka_takes_it(characters: int, fits: bool) -> None:
     """A throttle list of the whole plan that Kafka refuses is told, whatever others are beside it."""
     plan = throttled_plan()
-    rows = [{**plan.throttles[0], "wave": 0, "config_value": "1" * length} for length in (5, characters, 7)]
+    rows = [replace(plan.throttles[0], wave=0, config_value="1" * length) for length in (5, characters, 7)]
     text = runbook(replace(plan, throttles=[*plan.throttles, *rows]))
     assert ("The whole plan at once is `reassignment.json`" in text) is fits
     assert ("needs a throttle list of 32,768 characters: Kafka takes 32,767. Use the waves." in text) is not fits

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from optimizer.emit.model import ClusterPlan
+from optimizer.emit.rows import BrokerRow, FoundRow, PlanRow, ThrottleRow, WaveRow
 from optimizer.kafka.throttle import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
@@ -14,6 +15,7 @@ from optimizer.kafka.throttle import (
     config_entries,
     tool_throttles,
 )
+from tests.emit.rows import rows_of
 
 RATE = 300_000
 # topic, partition: replicas before, after
@@ -53,7 +55,7 @@ def throttled_plan(changes: Mapping[tuple[str, int], tuple[list[int], list[int]]
     forms = {"careful": careful_throttles(proposed, current), "kafka": tool_throttles(proposed, current)}
     rates = dict.fromkeys(range(10), RATE)
     throttles = [
-        {**_entry(entry), "wave": 1, "style": style, "previous_value": found.get(entry[:3])}
+        ThrottleRow(*entry, previous_value=found.get(entry[:3]), wave=1, style=style)
         for style, form in forms.items()
         for entry in config_entries(form, rates, rates)
         if entry[3]
@@ -61,7 +63,7 @@ def throttled_plan(changes: Mapping[tuple[str, int], tuple[list[int], list[int]]
     changed: list[dict[str, Any]] = [
         {
             "topic": topic, "partition": number, "current_replicas": before, "proposed_replicas": after, "wave": 1,
-            "leader": before[0], "log_dirs": ["any"] * len(before), "reasons": "balance", "moved_bytes": 1,
+            "leader": before[0], "log_dirs": ["any"] * len(before), "reason_codes": ["balance"], "moved_bytes": 1,
         }
         for (topic, number), (before, after) in sorted(changes.items())
     ]  # fmt: skip
@@ -70,14 +72,10 @@ def throttled_plan(changes: Mapping[tuple[str, int], tuple[list[int], list[int]]
         "busiest_broker": 1, "busiest_bytes": 1, "throttle_bytes_per_s": RATE, "estimated_seconds": 60,
         "below_floor": False, "peak_disk_bytes": 1,
     }  # fmt: skip
-    brokers = [{"broker_id": b, "rack": "a", "state": "alive", "must_empty": False} for b in (1, 2, 3, 4)]
+    brokers = [BrokerRow(b, "a", "alive", accepts_replicas=True, must_empty=False) for b in (1, 2, 3, 4)]
     return ClusterPlan(
         cluster_id="c", run_id="r", throttle_style="careful", plan_log_dirs=False, copy_bytes_per_s=RATE,
-        changed=changed, moves=[], waves=[wave], throttles=throttles, balance=[], summary=[], bounds=[], findings=[],
-        quality=[], brokers=brokers,
-        throttles_found=[{**_entry(entry), "is_static": False} for entry in sorted(FOUND)],
+        changed=rows_of(PlanRow, *changed), moves=[], waves=rows_of(WaveRow, wave), throttles=throttles, balance=[],
+        summary=[], bounds=[], findings=[], quality=[], brokers=brokers,
+        throttles_found=[FoundRow(*entry, is_static=False) for entry in sorted(FOUND)],
     )  # fmt: skip
-
-
-def _entry(entry: ConfigEntry) -> dict[str, Any]:
-    return dict(zip(("entity_type", "entity_name", "config_name", "config_value"), entry, strict=True))

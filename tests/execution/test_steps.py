@@ -91,7 +91,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
 def test_a_partition_of_a_dead_broker_is_expected_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kafka takes it back nowhere, but what somebody has moved meanwhile is not moved again."""
     plan = plan_of([{PLACE: ([1, 2], [1, 3])}], topic_ids={})
-    dead = [{**row, "state": "dead" if row["broker_id"] == 2 else "alive"} for row in plan.brokers]
+    dead = [replace(row, state="dead" if row.broker_id == 2 else "alive") for row in plan.brokers]
     scene = Scene(tmp_path, monkeypatch, replace(plan, brokers=dead))
     assert scene.wave.before == {PLACE: (1, 2)}
     assert scene.wave.stuck == frozenset({PLACE})

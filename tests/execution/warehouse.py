@@ -4,7 +4,6 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from execution.planned import Plan, documents_of, load
 from execution.tables import Warehouse
@@ -12,6 +11,7 @@ from execution.wave import Wave, wave_of
 from optimizer.emit.files import kafka_documents
 from optimizer.emit.manifest import manifest
 from optimizer.emit.model import ClusterPlan, Document
+from optimizer.emit.rows import SourceRow, ThrottleRow
 from optimizer.emit.throttle_files import throttle_documents
 from tests.emit.throttled import FOUND, throttled_plan
 
@@ -27,25 +27,20 @@ def plan_of(waves: Sequence[Changes], *, topic_ids: Mapping[str, str], rate: int
     parts = [throttled_plan(changes) for changes in waves]
     first = parts[0]
     for wave in first.waves:
-        rate = rate or wave["throttle_bytes_per_s"]
+        rate = rate or wave.throttle_bytes_per_s
 
-    def of_wave(rows: Sequence[Mapping[str, Any]], number: int) -> list[dict[str, Any]]:
-        return [{**row, "wave": number} for row in rows]
-
-    def in_throttle(row: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {**row, "config_value": str(rate)} if row["entity_type"] == "brokers" else row
+    def in_throttle(row: ThrottleRow) -> ThrottleRow:
+        return replace(row, config_value=str(rate)) if row.entity_type == "brokers" else row
 
     numbered = list(enumerate(parts, start=1))
-    changed = [
-        {**row, "topic_id": topic_ids.get(row["topic"])} for n, part in numbered for row in of_wave(part.changed, n)
-    ]
-    throttles = [in_throttle(row) for n, part in numbered for row in of_wave(part.throttles, n)]
+    changed = [replace(row, topic_id=topic_ids.get(row.topic), wave=n) for n, part in numbered for row in part.changed]
+    throttles = [replace(in_throttle(row), wave=n) for n, part in numbered for row in part.throttles]
     return replace(
         first,
-        changed=sorted(changed, key=lambda row: (row["topic"], row["partition"])),
-        waves=[one for n, part in numbered for one in of_wave(part.waves, n)],
+        changed=sorted(changed, key=lambda row: (row.topic, row.partition)),
+        waves=[replace(row, wave=n) for n, part in numbered for row in part.waves],
         throttles=throttles,
-        sources=[{"source": "x", "captured_at": CAPTURED_AT, "records": 1}],
+        sources=[SourceRow("x", captured_at=CAPTURED_AT, records=1)],
         code_version="v1",
     )
 
@@ -57,7 +52,7 @@ def usual() -> ClusterPlan:
 
 def undisturbed(plan: ClusterPlan) -> ClusterPlan:
     """The same where nobody had set a throttle before."""
-    rows = [{**row, "previous_value": None} for row in plan.throttles]
+    rows = [replace(row, previous_value=None) for row in plan.throttles]
     return replace(plan, throttles_found=(), throttles=rows)
 
 

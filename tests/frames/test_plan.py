@@ -46,7 +46,9 @@ def test_every_partition_has_its_three_lists(tables: Tables) -> None:
     assert (row["adding_replicas"], row["removing_replicas"]) == ([7], [2])
     assert (row["moved_bytes"], row["reasons"], row["is_changed"]) == (10 * GB, "drain,rack", True)
     assert rows["clicks", 0]["wave"] is None
-    assert rows["clicks", 10]["reasons"] == "leader"
+    assert row["reason_codes"] == ["drain", "rack"]
+    assert (rows["clicks", 10]["reasons"], rows["clicks", 10]["reason_codes"]) == ("leader", ["leader"])
+    assert (rows["clicks", 0]["reasons"], rows["clicks", 0]["reason_codes"]) == ("", [])
     assert rows["clicks", 10]["leader_changed"]
 
 
@@ -145,7 +147,7 @@ def test_copies_without_room_get_no_wave() -> None:
     row = {
         "topic": "t", "partition": 0, "leader": 1.0, "adding_replicas": [2], "removing_replicas": [1],
         "current_replicas": [1], "proposed_replicas": [2],
-        "size_bytes": 60, "in_bytes_per_s": 0, "in_sync_followers": 0, "reasons": "balance",
+        "size_bytes": 60, "in_bytes_per_s": 0, "in_sync_followers": 0, "reason_codes": ["balance"],
     }  # fmt: skip
     hosts = pd.DataFrame({"broker_id": [1, 2], "disk_capacity_bytes": [100.0, 100.0], "disk_used_bytes": [60, 31]})
     settings = small_plan.settings()

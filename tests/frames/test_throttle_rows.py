@@ -27,7 +27,7 @@ def change(
         "size_bytes": 1000,
         "in_bytes_per_s": 0,
         "in_sync_followers": 0,
-        "reasons": "balance",
+        "reason_codes": ["balance"],
         "wave": wave,
         **other,
     }
@@ -82,7 +82,7 @@ def test_wave_0_is_the_whole_plan() -> None:
 
 def test_what_copies_nothing_is_not_throttled() -> None:
     """A wave that only reorders has no configs, and no plan has none."""
-    order = change(0, [1, 2], [2, 1], reasons="leader")
+    order = change(0, [1, 2], [2, 1], reason_codes=["leader"])
     assert entries(order) == []
     assert entries(change(0, [1], [2], wave=None)) == []
     assert {row[0] for row in entries(order, change(1, [3], [4], wave=2))} == {0, 2}
@@ -90,7 +90,7 @@ def test_what_copies_nothing_is_not_throttled() -> None:
 
 def test_topics_where_nothing_is_copied_have_no_careful_list() -> None:
     """The careful form sets no empty list."""
-    rows = entries(change(0, [1], [2]), change(0, [1, 2], [2, 1], topic="u", reasons="leader"))
+    rows = entries(change(0, [1], [2]), change(0, [1, 2], [2, 1], topic="u", reason_codes=["leader"]))
     assert {row[3] for row in rows if row[1:3] == ("careful", "topics")} == {"t"}
 
 

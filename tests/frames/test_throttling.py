@@ -19,7 +19,7 @@ def _row(number: int, *, moves: bool) -> dict[str, Any]:
     after = [*before[1:], 1000 + (number + 3) % 12] if moves else [before[1], before[0], before[2]]
     return {
         "topic": "t", "partition": number, "leader": float(before[0]), "size_bytes": 10, "in_bytes_per_s": 1,
-        "in_sync_followers": 2, "reasons": "balance" if moves else "leader", "current_replicas": before,
+        "in_sync_followers": 2, "reason_codes": ["balance"] if moves else ["leader"], "current_replicas": before,
         "proposed_replicas": after, "adding_replicas": sorted(set(after) - set(before)),
         "removing_replicas": sorted(set(before) - set(after)),
     }  # fmt: skip

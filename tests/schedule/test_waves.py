@@ -252,9 +252,9 @@ def test_a_leaderless_partition_loads_its_target_only() -> None:
 
 @pytest.mark.parametrize(
     ("reasons", "first"),
-    [("balance", "balance"), ("balance,rack", "rack"), ("drain,rack", "drain"), ("leader", "leader")],
+    [(["balance"], "balance"), (["balance", "rack"], "rack"), (["drain", "rack"], "drain"), (["leader"], "leader")],
 )
-def test_the_most_urgent_reason_counts(reasons: str, first: str) -> None:
+def test_the_most_urgent_reason_counts(reasons: list[str], first: str) -> None:
     """Of several reasons the most urgent decides."""
     assert URGENCY[urgency_of(reasons)] == first
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from optimizer.frames.metrics import from_records, read_metrics
+from optimizer.frames.metric_files import from_records, read_metrics
 
 Rows = list[Row]
 

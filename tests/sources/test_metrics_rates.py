@@ -5,7 +5,8 @@ from datetime import datetime, timedelta
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from optimizer.frames.metrics import partition_rates, resolve_topics
+from optimizer.frames.metric_rates import partition_rates
+from optimizer.frames.metric_topics import resolve_topics
 from optimizer.settings import Metrics
 from tests.frames.tables import table
 

@@ -1,0 +1,68 @@
+"""The figures of a plan, in reading order: what people read of each, where, and how."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from optimizer.units import human_bytes, human_count, human_percent, human_ratio
+
+COST, BALANCE = "cost", "balance"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure.
+
+    Parameters
+    ----------
+    name : str
+        With its unit.
+    label : str
+        What people read.
+    group : str
+        Of the lines that compare: COST or BALANCE; empty where the figure is told in a sentence or not at all.
+    show : callable, optional
+        Its value as people read it; of figures with a group.
+    hidden_at_zero : bool
+        Whether its line is left out where it is 0 everywhere.
+    """
+
+    name: str
+    label: str
+    group: str = ""
+    show: Callable[[float], str] = human_count
+    hidden_at_zero: bool = False
+
+
+FIGURES = (
+    Figure("moved_bytes", "Bytes copied", COST, human_bytes),
+    Figure("moved_share_percent", "Share of all bytes copied", COST, human_percent),
+    Figure("replicas_moved", "Replicas copied", COST),
+    Figure("partitions_changed", "Partitions changed", COST),
+    Figure("leader_changes", "Preferred leaders changed", COST),
+    Figure("leader_changes_bound", "Proven least changes of leaders, in lists as these and as balanced"),
+    Figure("factor_changes", "Partitions with another replication factor", COST, hidden_at_zero=True),
+    Figure("bound_bytes", "Proven least that any plan as balanced must copy"),
+    Figure("gap_percent", "Over the proven least"),
+    Figure("times_default", "Kafka's default copies so many times as much"),
+    Figure("baseline_refused", "Partitions that Kafka's default refuses", COST, hidden_at_zero=True),
+    Figure("waves", "Waves"),
+    Figure("estimated_hours", "Hours of copying, estimated"),
+    Figure("rack_violations", "Partitions that break the rack rule", BALANCE, hidden_at_zero=True),
+    Figure("replicas_on_leaving_brokers", "Replicas on brokers to empty", BALANCE, hidden_at_zero=True),
+    Figure("brokers_outside_bands", "Brokers outside bands (replicas, disk, bytes in)", BALANCE),
+    Figure("leaders_outside", "Preferred leaders outside their bands"),
+    Figure("leaders_outside_bound", "Proven least leaders outside their bands, in lists as these"),
+    Figure("out_outside_bytes_per_s", "Bytes out per second outside their bands"),
+    Figure("out_outside_bytes_per_s_bound", "Proven least bytes out outside their bands, in lists as these"),
+    Figure("disk_max_over_mean", "Fullest broker's disk, over the mean", BALANCE, human_ratio),
+    Figure("disk_min_over_mean", "Emptiest broker's disk, over the mean", BALANCE, human_ratio),
+    Figure("in_max_over_mean", "Busiest broker's bytes in, over the mean", BALANCE, human_ratio),
+    Figure("out_max_over_mean", "Busiest broker's bytes out, over the mean", BALANCE, human_ratio),
+    Figure("replicas_spread", "Replicas, most less least", BALANCE),
+    Figure("leaders_spread", "Preferred leaders, most less least", BALANCE),
+    Figure("brokers", "Brokers that take part"),
+    Figure("partitions", "Partitions"),
+    Figure("replicas", "Replicas"),
+    Figure("total_bytes", "Bytes on all brokers"),
+)
+BY_NAME = {figure.name: figure for figure in FIGURES}

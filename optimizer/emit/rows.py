@@ -1,0 +1,196 @@
+"""Rows that the documents read: of each table only the columns that they need, by the names of its contract."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a table."""
+
+    @classmethod
+    def of(cls, rows: Iterable[Mapping[str, Any]]) -> list[Self]:
+        """Rows by column name as rows of this class; a missing column is an error, others are left out."""
+        names = [field.name for field in fields(cls)]
+        return [cls(**{name: row[name] for name in names}) for row in rows]
+
+
+@dataclass(frozen=True)
+class PlanRow(Row):
+    """Of ``plan``: a partition that changes, with ``log_dirs`` of ``instance`` and ``topic_id`` of ``topics``."""
+
+    topic: str
+    partition: int
+    current_replicas: Sequence[int]
+    baseline_replicas: Sequence[int]
+    proposed_replicas: Sequence[int]
+    leader: int | None
+    moved_bytes: int
+    reason_codes: Sequence[str]
+    wave: int
+    log_dirs: Sequence[str]
+    topic_id: str | None
+
+
+@dataclass(frozen=True)
+class MoveRow(Row):
+    """Of ``moves``: one replica that is copied or given up, with its reason."""
+
+    to_broker: int | None
+    size_bytes: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class WaveRow(Row):
+    """Of ``waves``."""
+
+    wave: int
+    partitions: int
+    replicas_moved: int
+    moved_bytes: int
+    busiest_broker: int | None
+    busiest_bytes: int
+    throttle_bytes_per_s: int
+    estimated_seconds: int
+    below_floor: bool
+    peak_disk_bytes: int
+
+
+@dataclass(frozen=True)
+class ConfigRow(Row):
+    """One config entry of a throttle, as set and as it was before."""
+
+    entity_type: str
+    entity_name: str
+    config_name: str
+    config_value: str
+    previous_value: str | None
+
+
+@dataclass(frozen=True)
+class ThrottleRow(ConfigRow):
+    """Of ``throttles``: an entry of one form, of one wave."""
+
+    wave: int
+    style: str
+
+
+@dataclass(frozen=True)
+class FoundRow(Row):
+    """Of ``throttles_found``: an entry that was set before the plan."""
+
+    entity_type: str
+    entity_name: str
+    config_name: str
+    config_value: str
+    is_static: bool
+
+
+@dataclass(frozen=True)
+class LoadRow(Row):
+    """Of ``broker_balance``: one broker's load under one placement."""
+
+    broker_id: int
+    placement: str
+    rack: str | None
+    replicas: int
+    leaders: int
+    disk_bytes: int
+    in_bytes_per_s: int
+    out_bytes_per_s: int
+    disk_lower_bytes: int
+    disk_upper_bytes: int
+
+
+@dataclass(frozen=True)
+class FigureRow(Row):
+    """Of ``plan_summary``."""
+
+    figure: str
+    label: str
+    before: float | None
+    baseline: float | None
+    after: float | None
+
+    @property
+    def sides(self) -> dict[str, float | None]:
+        """Its values by placement."""
+        return {"before": self.before, "baseline": self.baseline, "after": self.after}
+
+
+@dataclass(frozen=True)
+class BoundRow(Row):
+    """Of ``bounds``."""
+
+    kind: str
+    bound_bytes: int
+    is_best: bool
+    detail: str
+
+
+@dataclass(frozen=True)
+class FindingRow(Row):
+    """Of ``findings``: words for people, codes and numbers for code."""
+
+    rule: str
+    subject: str
+    when: str
+    detail: str
+    remedy: str
+    code: str | None
+    cause: str | None
+    topic: str | None
+    broker_id: int | None
+    resource: str | None
+    amount: float | None
+    limit: float | None
+
+
+@dataclass(frozen=True)
+class InputFindingRow(Row):
+    """Of ``input_findings``."""
+
+    rule: str
+    standing: str
+    subject: str
+    detail: str
+    remedy: str
+    rows: int
+
+
+@dataclass(frozen=True)
+class QualityRow(Row):
+    """Of ``quality_results``."""
+
+    table_name: str
+    rule: str
+    severity: str
+    success: bool
+    observed: str | None
+    threshold: str | None
+    unexpected_count: int | None
+    judged_rows: int | None
+    least: float | None
+    remedy: str
+
+
+@dataclass(frozen=True)
+class BrokerRow(Row):
+    """Of ``instance_brokers``."""
+
+    broker_id: int
+    rack: str | None
+    state: str
+    accepts_replicas: bool
+    must_empty: bool
+
+
+@dataclass(frozen=True)
+class SourceRow(Row):
+    """Of ``sources``, with ``captured_at`` in seconds of Unix time."""
+
+    source: str
+    captured_at: int | None
+    records: int

@@ -1,0 +1,75 @@
+"""Rows of documents against the contracts of their tables."""
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any, get_type_hints
+
+import pytest
+from pyspark.sql import types as T
+
+import schemas
+from optimizer.emit import rows
+
+TABLES: dict[type[rows.Row], str] = {
+    rows.PlanRow: "plan",
+    rows.MoveRow: "moves",
+    rows.WaveRow: "waves",
+    rows.ThrottleRow: "throttles",
+    rows.FoundRow: "throttles_found",
+    rows.LoadRow: "broker_balance",
+    rows.FigureRow: "plan_summary",
+    rows.BoundRow: "bounds",
+    rows.FindingRow: "findings",
+    rows.InputFindingRow: "input_findings",
+    rows.QualityRow: "quality_results",
+    rows.BrokerRow: "instance_brokers",
+    rows.SourceRow: "sources",
+}
+# Columns of other tables, joined by the stage.
+JOINED = {
+    "log_dirs": next(c for c in schemas.ALL["instance"].columns if c.name == "log_dirs"),
+    "topic_id": next(c for c in schemas.ALL["topics"].columns if c.name == "topic_id"),
+}
+# Null in no row that comes so far.
+OTHERWISE = {
+    ("plan", "wave"): int,
+    ("plan", "reason_codes"): Sequence[str],
+}
+TYPES: dict[T.DataType, Any] = {
+    T.StringType(): str,
+    T.IntegerType(): int,
+    T.LongType(): int,
+    T.DoubleType(): float,
+    T.BooleanType(): bool,
+    T.TimestampType(): int,  # seconds of Unix time
+    T.ArrayType(T.IntegerType()): Sequence[int],
+    T.ArrayType(T.StringType()): Sequence[str],
+}
+
+
+def test_every_row_has_its_table() -> None:
+    """No class of rows is without a contract."""
+    assert {one for one in vars(rows).values() if isinstance(one, type) and issubclass(one, rows.Row)} == {
+        rows.Row,
+        rows.ConfigRow,
+        *TABLES,
+    }
+
+
+@pytest.mark.parametrize("made", TABLES, ids=lambda made: str(made.__name__))
+def test_rows_are_as_their_contract_says(made: type[rows.Row]) -> None:
+    """Each field is a column, of its type, and None where the column may be null."""
+    columns = {c.name: c for c in schemas.ALL[TABLES[made]].columns} | JOINED
+    hints = get_type_hints(made)
+    asked = {field.name: columns[field.name] for field in fields(made)}
+    told = {name: TYPES[c.dataType] | None if c.nullable else TYPES[c.dataType] for name, c in asked.items()}
+    told |= {name: hint for (table, name), hint in OTHERWISE.items() if table == TABLES[made]}
+    assert hints == told
+
+
+def test_a_row_needs_its_columns_alone() -> None:
+    """A missing column is an error, others are left out."""
+    (made,) = rows.SourceRow.of([{"source": "x", "captured_at": None, "records": 1, "run_id": "r"}])
+    assert made == rows.SourceRow("x", None, 1)
+    with pytest.raises(KeyError, match="records"):
+        rows.SourceRow.of([{"source": "x", "captured_at": None}])
