@@ -11,7 +11,7 @@ from optimizer.domain import MOBILITY, Cluster, Ints
 from optimizer.frames.cluster import replica_lists, to_cluster
 from optimizer.frames.memory_placement import in_memory
 from optimizer.settings import Policy, Settings
-from optimizer.solve.certificate import bound_rows
+from optimizer.solve.certificate import bounds_of
 from optimizer.solve.driver import solve_rounds
 from optimizer.solve.search import CurvePoint
 from optimizer.wishes import NO_LIMIT
@@ -121,7 +121,7 @@ def solve(cluster: Cluster, settings: Settings) -> Outcome:
     return Outcome(
         replicas=placement.fleet[cluster.cluster_id].current,
         moved_bytes=copies.moved_bytes,
-        bound_bytes=max(row.bound_bytes for row in bound_rows(placement, clusters)[cluster.cluster_id]),
+        bound_bytes=max(row.bound_bytes for row in bounds_of(placement, clusters).rows[cluster.cluster_id]),
         moves=copies.moves,
         violation=progress.violation,
         rounds=1 + max(one.round for one in shards),

@@ -1,43 +1,39 @@
 """How many linear programs an instance takes, and of which sizes, without Spark."""
 
-import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
+
+from ortools.linear_solver.python import model_builder_helper as mbh
 
 from benchmarks.planned import cluster_of, policy_of, solve
 from optimizer.configuration import build, read_toml
-from optimizer.solve.glop import LOG
 
 HOME = Path(__file__).resolve().parent.parent
-
-
-class _Kept(logging.Handler):
-    def __init__(self) -> None:
-        super().__init__()
-        self.lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(record.getMessage())
 
 
 def programs_of(instance: Mapping[str, Any]) -> dict[str, str]:
     """The number of programs, a digest of their sizes in order, and one of the replica lists that they led to."""
     settings = build(read_toml(HOME / "conf/default.toml"))
     settings = replace(settings, policy=policy_of(instance, settings.policy))
-    kept, level = _Kept(), LOG.level
-    LOG.addHandler(kept)
-    LOG.setLevel(logging.DEBUG)
-    try:
+    sizes: list[tuple[int, int, int]] = []
+
+    class Counted(mbh.ModelBuilderHelper):
+        """A model that notes its size: rows, columns, entries."""
+
+        def fill_model_from_sparse_data(self, *model: Any) -> None:
+            sizes.append((*model[-1].shape, model[-1].nnz))
+            super().fill_model_from_sparse_data(*model)
+
+    with patch.object(mbh, "ModelBuilderHelper", Counted):
         found = solve(cluster_of(instance, "programs"), settings)
-    finally:
-        LOG.removeHandler(kept)
-        LOG.setLevel(level)
+    told = "\n".join(f"{rows} rows, {columns} columns, {entries} entries" for rows, columns, entries in sizes)
     return {
-        "(programs)": str(len(kept.lines)),
-        "sizes": sha256("\n".join(kept.lines).encode()).hexdigest()[:16],
+        "(programs)": str(len(sizes)),
+        "sizes": sha256(told.encode()).hexdigest()[:16],
         "replicas": sha256(found.replicas.tobytes()).hexdigest()[:16],
         "bound_bytes": str(found.bound_bytes),
     }

@@ -59,14 +59,14 @@ def plan_odd(odd: OddCluster) -> PlannedOdd:
     solved = driver.solve(in_memory(partitions, brokers), brokers, settings)
     held, cluster, tables = solved.placement.fleet[CLUSTER], solved.clusters[CLUSTER], solved.tables
     changed = _scheduled(partitions, tables, hosts, settings)
-    best = max(solved.bounds[CLUSTER], key=lambda row: row.bound_bytes)
+    best = max(solved.bounds.rows[CLUSTER], key=lambda row: row.bound_bytes)
     return PlannedOdd(
         cluster=Cluster(CLUSTER, cluster.brokers, held.partitions),
         replicas=held.current,
         limits=cluster.bands,
         scale=cluster.scale,
         bound_bytes=best.bound_bytes,
-        is_exact=any(row.kind == "exact" for row in solved.bounds[CLUSTER]),
+        is_exact=any(row.kind == "exact" for row in solved.bounds.rows[CLUSTER]),
         findings=tuple(_rows(tables["findings"])),
         plan=tuple(_rows(changed)),
         documents={made.path: made for made in _documents(changed, hosts, settings)},

@@ -3,6 +3,7 @@
 What the algorithm does is in ``solve.driver``; partitions stay in Spark (``spark_placement``).
 """
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -18,6 +19,7 @@ from optimizer.solve import driver
 from optimizer.stages import Frames, Run
 from schemas.table import small_frame
 
+_LOG = logging.getLogger(__name__)
 DIGITS = 9  # of a violation: less is what sums of floats are off by
 Rows = Iterable[Mapping[str, object]]
 
@@ -39,7 +41,7 @@ def _shard_rows(solved: driver.Solved[Any]) -> Iterator[dict[str, object]]:
 
 
 def _bound_rows(solved: driver.Solved[Any]) -> Iterator[dict[str, object]]:
-    for cluster_id, rows in solved.bounds.items():
+    for cluster_id, rows in solved.bounds.rows.items():
         yield from ({"cluster_id": cluster_id, **vars(row)} for row in rows)
 
 
@@ -79,4 +81,6 @@ def build(inputs: Frames, run: Run) -> Frames:
     brokers = read_brokers(inputs["instance_brokers"])
     start = inputs["instance"].drop("run_id").withColumn("current", F.col("replicas")).localCheckpoint()
     solved = driver.solve(SparkPlacement(start, brokers, run.run_id), brokers, run.settings)
+    for warning in solved.bounds.warnings:
+        _LOG.warning(warning)
     return {**solved.tables, **{name: _frame(rows, name, run) for name, rows in small_tables(solved).items()}}

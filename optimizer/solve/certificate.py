@@ -7,7 +7,6 @@ and the bands of one broker are kept whole instead of priced. A small cluster ha
 placements beside them: exact where it is what the plan moves.
 """
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -25,7 +24,6 @@ from optimizer.solve.sharding import replicas_stay_in_racks
 from optimizer.solve.solved_cluster import SolvedCluster
 from optimizer.solve.whole_bound import best_whole_bound
 
-_LOG = logging.getLogger(__name__)
 SOURCES = ("shards", "classes", "classes and flow")
 WIDE_GAP = 2e-3  # between the plan and a bound of several shards: prices that agree are worth a relaxation
 GAP = 1e-3  # between the plan and a bound by prices: a bound by whole replicas is tried
@@ -41,6 +39,14 @@ class BoundRow:
     gap_percent: float | None
     is_best: bool
     detail: str
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Rows of all clusters, and what could not be had."""
+
+    rows: Mapping[str, Sequence[BoundRow]]
+    warnings: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -63,12 +69,12 @@ class Lagrangian:
         )
 
 
-def bound_rows(placement: Placement, clusters: Clusters) -> dict[str, list[BoundRow]]:
+def bounds_of(placement: Placement, clusters: Clusters) -> Bounds:
     """Rows of ``bounds``: forced, flow and lagrangian of each cluster, against bands widened to what the plan
     reached, and what a search has proven."""
     frames = {c: _frame_of(one) for c, one in clusters.items()}
-    classes = placement.classes(clusters)
-    prices = {c: _candidates(c, one, classes[c], frames[c].bands) for c, one in clusters.items()}
+    classes, warnings = placement.classes(clusters), list[str]()
+    prices = {c: _candidates(c, one, classes[c], frames[c].bands, warnings) for c, one in clusters.items()}
     terms = placement.terms(clusters, prices)
     proven = {c: _best(terms[c], prices[c], frames[c].bands, SOURCES) for c in clusters}
     wide = [c for c, one in clusters.items() if _has_wide_gap(one, terms[c].moved_bytes, max(0.0, proven[c].bound))]
@@ -77,7 +83,7 @@ def bound_rows(placement: Placement, clusters: Clusters) -> dict[str, list[Bound
     known = {c: max(proven[c].bound, terms[c].forced_bytes, flow[c]) for c in clusters}
     gaps = [c for c, one in clusters.items() if _may_be_whole(one, terms[c].moved_bytes, known[c])]
     proven |= _by_whole_replicas(placement, clusters, frames, {c: proven[c] for c in gaps})
-    return {c: _rows(one, terms[c], flow[c], proven[c]) for c, one in clusters.items()}
+    return Bounds({c: _rows(one, terms[c], flow[c], proven[c]) for c, one in clusters.items()}, warnings)
 
 
 def _frame_of(cluster: SolvedCluster) -> ClusterFrame:
@@ -85,7 +91,9 @@ def _frame_of(cluster: SolvedCluster) -> ClusterFrame:
     return ClusterFrame(cluster.brokers, widen(cluster.bands, cluster.loads), cluster.loads_before, cluster.scale)
 
 
-def _candidates(cluster_id: str, cluster: SolvedCluster, classes: Classes, bands: Bands) -> list[Floats]:
+def _candidates(
+    cluster_id: str, cluster: SolvedCluster, classes: Classes, bands: Bands, warnings: list[str]
+) -> list[Floats]:
     """Prices in bytes per absolute unit of load, from each of SOURCES; those of the shards alone, with a warning, where
     the classes' program fails."""
     leave = not replicas_stay_in_racks(cluster.brokers, cluster.demand.replication_factor)
@@ -94,7 +102,7 @@ def _candidates(cluster_id: str, cluster: SolvedCluster, classes: Classes, bands
     try:
         of_classes = class_prices(cluster.brokers, classes, bands, cluster.scale, leave_racks=leave)
     except ArithmeticError as error:
-        _LOG.warning("cluster %s: no prices from classes, the other bounds stand: %s", cluster_id, error)
+        warnings.append(f"cluster {cluster_id}: no prices from classes, the other bounds stand: {error}")
     else:
         of_classes = of_classes * per_unit
         prices += [of_classes, (of_classes + flow_prices(cluster.loads_before, bands)) / 2]

@@ -14,7 +14,7 @@ import numpy as np
 from optimizer.domain import Brokers, FindingCode
 from optimizer.settings import Policy, Settings
 from optimizer.solve.bands import DISK, bands_for, disk_limit, load_scale
-from optimizer.solve.certificate import BoundRow, bound_rows
+from optimizer.solve.certificate import Bounds, bounds_of
 from optimizer.solve.cluster_round import ClusterRound
 from optimizer.solve.limit_findings import Cut
 from optimizer.solve.next_round import next_round
@@ -58,14 +58,14 @@ class Solved(Generic[P]):
     ----------
     tables : by name
         What the placement's last step made.
-    bounds : by cluster
+    bounds : Bounds
     """
 
     placement: P
     clusters: Clusters
     shards: Sequence[ShardResult]
     tables: Mapping[str, Any]
-    bounds: Mapping[str, Sequence[BoundRow]]
+    bounds: Bounds
 
 
 def solve(placement: P, brokers: Mapping[str, Brokers], settings: Settings) -> Solved[P]:
@@ -79,7 +79,7 @@ def solve(placement: P, brokers: Mapping[str, Brokers], settings: Settings) -> S
         clusters = {c: replace(one, left=left.get(c)) for c, one in clusters.items()}
         clusters = _with_loads(placement, clusters)
         tables, _ = placement.finished(clusters, settings)
-    return Solved(placement, clusters, shards, tables, bound_rows(placement, clusters))
+    return Solved(placement, clusters, shards, tables, bounds_of(placement, clusters))
 
 
 def solve_rounds(

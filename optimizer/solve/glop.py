@@ -1,6 +1,5 @@
 """Linear programs through OR-Tools' GLOP, from sparse arrays."""
 
-import logging
 import math
 from typing import Any
 
@@ -15,8 +14,6 @@ from optimizer.domain import Floats
 # benchmark end within a tenth of the default limit.
 FIRST_SHARE = 0.05
 MOST_FIRST = 100.0
-# Each program's size, for whoever listens.
-LOG = logging.getLogger(__name__)
 UNFINISHED = (mbh.SolveStatus.NOT_SOLVED, mbh.SolveStatus.ABNORMAL, mbh.SolveStatus.FEASIBLE)
 
 
@@ -49,7 +46,6 @@ def minimise(
     ArithmeticError
         When GLOP does not end OPTIMAL.
     """
-    LOG.debug("%d rows, %d columns, %d entries", *matrix.shape, matrix.nnz)
     helper = mbh.ModelBuilderHelper()
     model: tuple[Any, ...] = (np.zeros(len(cost)), upper, cost, row_low, row_high, matrix)
     helper.fill_model_from_sparse_data(*model)

@@ -15,7 +15,7 @@ from optimizer.frames.memory_placement import in_memory
 from optimizer.solve.assemble import ClusterFrame
 from optimizer.solve.bands import DISK, REPLICAS, bands, broker_loads, demand_of, load_scale, replica_weights
 from optimizer.solve.bound import band_price, copies_of, flow_bytes, forced_bytes
-from optimizer.solve.certificate import bound_rows, gap_percent
+from optimizer.solve.certificate import bounds_of, gap_percent
 from optimizer.solve.driver import solve_rounds
 from optimizer.solve.leader_bounds import least_changes
 from optimizer.solve.leader_flow import host_loads
@@ -102,7 +102,7 @@ def example() -> Example:
     settings = replace(settings, policy=policy)
     placement, clusters, _ = solve_rounds(in_memory(rows_of(cluster), hosts), hosts, settings)
     solved, after = clusters[cluster.cluster_id], placement.fleet[cluster.cluster_id].current
-    bounds = {row.kind: row.bound_bytes for row in bound_rows(placement, clusters)[cluster.cluster_id]}
+    bounds = {row.kind: row.bound_bytes for row in bounds_of(placement, clusters).rows[cluster.cluster_id]}
     widths = {"leaders_band": policy.leaders_band, "out_band": policy.out_band}
     leaders = assign_leaders(brokers, cluster.partitions, after, **widths)
     return Example(
