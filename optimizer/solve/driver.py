@@ -142,11 +142,10 @@ def _tasks(clusters: Clusters, settings: Settings, number: int) -> dict[str, Clu
 
 
 def _with_copies(placement: P, clusters: Clusters, tasks: Mapping[str, ClusterRound]) -> Clusters:
-    """The copies that clusters have made before they are balanced: by the rounds that mend, and by longer lists."""
+    """The copies that clusters have made before they are balanced: by rounds that mend, by longer lists, by pins."""
     first = [c for c, task in tasks.items() if not (task.mends or clusters[c].progress.balanced)]
-    if not any(tasks[c].round or clusters[c].is_resized for c in first):
-        return clusters
-    copies = placement.copies(first)
+    moved = [c for c in first if tasks[c].round or clusters[c].is_resized or clusters[c].brokers.pins]
+    copies = placement.copies(moved) if moved else {}
     noted = {
         c: replace(clusters[c].progress, copied_moves=made.moves, copied_bytes=made.moved_bytes)
         for c, made in copies.items()
