@@ -8,10 +8,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from optimizer.domain import Bands, Cluster, Floats, Ints
+from optimizer.domain import Bands, Cluster, Ints
 from optimizer.frames.cluster import replica_matrix, to_cluster
 from optimizer.settings import Policy
-from optimizer.solve.bands import bands, broker_loads, excess, leader_loads, replica_weights
+from optimizer.solve.bands import bands, broker_loads, is_outside, leader_loads, replica_weights
 from optimizer.solve.pins import rack_breaks
 from schemas.output import BROKER_BALANCE
 
@@ -25,7 +25,6 @@ MEASURED = T.StructType(
         T.StructField("rack_violations", T.LongType()),
     ]
 )
-_TOLERANCE = 1e-6
 
 
 def broken_racks(cluster: Cluster, replicas: Ints) -> Ints:
@@ -35,11 +34,6 @@ def broken_racks(cluster: Cluster, replicas: Ints) -> Ints:
         return np.zeros(len(brokers), dtype=np.int64)
     broken = rack_breaks(brokers, cluster.partitions, replicas) > 0
     return np.bincount(replicas[broken, 0], minlength=len(brokers)).astype(np.int64)
-
-
-def _inside(loads: Floats, limits: Bands) -> pd.Series:
-    scale = np.maximum(loads.mean(axis=0), 1.0)
-    return pd.Series((np.abs(excess(loads, limits)) <= _TOLERANCE * scale).all(axis=1))
 
 
 def _rows(cluster: Cluster, replicas: Ints, placement: str, limits: Bands) -> pd.DataFrame:
@@ -58,7 +52,7 @@ def _rows(cluster: Cluster, replicas: Ints, placement: str, limits: Bands) -> pd
             "out_bytes_per_s": leading[:, 1].astype(np.int64),
             "disk_lower_bytes": limits.lower[:, disk].round().astype(np.int64),
             "disk_upper_bytes": np.where(np.isfinite(limits.upper[:, disk]), limits.upper[:, disk], -1).round(),
-            "in_band": _inside(loads, limits),
+            "in_band": ~is_outside(loads, limits).any(axis=1),
             "rack_violations": broken_racks(cluster, replicas),
         }
     )

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from optimizer.domain import Bools, Brokers, Ints, Partitions
 from optimizer.frames.cluster import replica_matrix, to_partitions
 from optimizer.kafka.limits import list_characters
-from optimizer.schedule.changes import URGENCY, Changes, bytes_per_broker
+from optimizer.schedule.changes import REASONS, Changes, bytes_per_broker
 from optimizer.schedule.order import disk_limits, stuck
 from optimizer.settings import Settings
 from optimizer.solve.order_findings import Left
@@ -69,9 +69,9 @@ def _left(brokers: Brokers, partitions: Partitions, settled: Ints, settings: Set
 
 def _changes(brokers: Brokers, partitions: Partitions, settled: Ints, changed: Bools) -> Changes:
     """The changes as the schedule will see them; live traffic has no part in their order."""
-    urgency = np.full(len(partitions), len(URGENCY), dtype=np.int64)
+    urgency = np.full(len(partitions), len(REASONS), dtype=np.int64)
     for move in reasons(brokers, partitions, settled):
-        urgency[move.row] = min(urgency[move.row], URGENCY.index(move.reason))
+        urgency[move.row] = min(urgency[move.row], REASONS.index(move.reason))
     rows = partitions.rows(np.flatnonzero(changed))
     after, nothing = settled[changed], np.zeros(int(changed.sum()), dtype=np.int64)
     added, removed = _without(after, rows.replicas), _without(rows.replicas, after)
@@ -87,7 +87,7 @@ def _changes(brokers: Brokers, partitions: Partitions, settled: Ints, changed: B
         in_sync_followers=nothing,
         added=added,
         removed=removed,
-        urgency=np.minimum(urgency[changed], URGENCY.index("leader")),
+        urgency=np.minimum(urgency[changed], REASONS.index("leader")),
         topic=np.unique(rows.topic.astype(str), return_inverse=True)[1].astype(np.int64),
         list_characters=np.stack([leaders, followers], axis=1),
     )

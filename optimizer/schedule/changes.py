@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optimizer.domain import Bools, Ints
+from optimizer.domain import URGENCY, Bools, Ints
 
-# Most urgent first. 'leader' only reorders: nothing is copied.
-URGENCY = ("dead", "drain", "pin", "rack", "replication", "balance", "leader")
+# Why a partition changes, most urgent first; 'leader' only reorders: nothing is copied.
+REASONS = (*URGENCY, "leader")
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Changes:
     added, removed : (N, W) int64
         Brokers that receive a copy, that give theirs up; padded with -1.
     urgency : (N,) int64
-        Index into ``URGENCY``.
+        Index into ``REASONS``.
     topic : (N,) int64
         Equal for partitions of one topic.
     list_characters : (N, 2) int64
@@ -73,8 +73,8 @@ def pad(lists: Sequence[Sequence[int]], ids: Ints) -> Ints:
 
 
 def urgency_of(reasons: Iterable[str]) -> int:
-    """The most urgent of some reasons, as an index into ``URGENCY``."""
-    return min(map(URGENCY.index, reasons))
+    """The most urgent of some reasons, as an index into ``REASONS``."""
+    return min(map(REASONS.index, reasons))
 
 
 def bytes_per_broker(brokers: Ints, size_bytes: Ints, n_brokers: int) -> Ints:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.domain import Bools, Ints
-from optimizer.schedule.changes import URGENCY, Changes
+from optimizer.schedule.changes import REASONS, Changes
 from optimizer.schedule.estimate import traffic
 from optimizer.schedule.requests import Requests, least_waves
 from optimizer.schedule.throttle_rate import BYTES_PER_MB
@@ -25,8 +25,8 @@ from optimizer.settings import Schedule
 
 UNPLACED = 0
 NO_LIMIT = 2**62
-_REORDER = URGENCY.index("leader")
-_BALANCE = URGENCY.index("balance")
+_REORDER = REASONS.index("leader")
+_BALANCE = REASONS.index("balance")
 _TRIES = 8
 
 

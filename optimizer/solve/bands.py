@@ -17,6 +17,7 @@ from optimizer.solve.racks import hosting_rack_sizes, live_rack_sizes, rack_caps
 
 RESOURCES = ("replicas", "disk", "in")
 REPLICAS, DISK, IN = range(3)
+ROUNDING = 1e-12  # of a load: what floating point may make of a band's end
 
 
 def replica_weights(partitions: Partitions) -> Floats:
@@ -176,6 +177,11 @@ def bands(cluster: Cluster, policy: Policy) -> Bands:
 def excess(loads: Floats, limits: Bands) -> Floats:
     """Load above (positive) or below (negative) the band, (B, D), in absolute units."""
     return np.maximum(loads - limits.upper, 0) - np.maximum(limits.lower - loads, 0)
+
+
+def is_outside(loads: Floats, limits: Bands) -> Bools:
+    """Whether a load counts as outside its band, (B, D): in findings, in figures, of replicas and of leaders."""
+    return np.asarray(np.abs(excess(loads, limits)) > ROUNDING * np.maximum(loads, limits.lower))
 
 
 def outside(loads: Floats, limits: Bands, scale: Floats) -> Floats:

@@ -7,7 +7,7 @@ import numpy as np
 
 from optimizer.domain import FREE, Bands, Bools, Brokers, Cause, FindingCode, Floats, Ints, Partitions
 from optimizer.settings import Policy
-from optimizer.solve.bands import DISK, broker_loads, demand_of, excess, reachable_means, replica_weights
+from optimizer.solve.bands import DISK, broker_loads, demand_of, excess, is_outside, reachable_means, replica_weights
 from optimizer.solve.mobility import moves_if_it_must, stays
 from optimizer.solve.pins import PinGroups, group_by_pins
 from optimizer.solve.proposal import Finding, of_partition, partition_name
@@ -101,7 +101,7 @@ def distance(resource: str, load: float, gap: float, limit: float, why: str) -> 
 def least_widths(loads: Floats, mean: Floats) -> Floats:
     """The least width, in thousandths, of a band that holds each load, (B, D); nan where no width does."""
     around = np.where(mean > 0, mean, np.nan)
-    return np.asarray(np.ceil(np.abs(loads / around - 1) * 1000 - 1e-6) / 1000)
+    return np.asarray(np.ceil(np.abs(loads / around - 1) * 1000 - 1e-10) / 1000)
 
 
 @dataclass(frozen=True)
@@ -243,9 +243,8 @@ def band_findings(
     policy: Policy,
 ) -> Iterator[Finding]:
     """Brokers outside a band after the plan: the distance, why where it can be told, and the width that would do."""
-    gap, gap_before = excess(after, limits), excess(before, limits)
-    tolerance = 1e-6 * np.maximum(limits.lower, 1)
-    outside = (np.abs(gap) > tolerance) & ~brokers.must_empty[:, None]
+    gap, was_outside = excess(after, limits), is_outside(before, limits)
+    outside = is_outside(after, limits) & ~brokers.must_empty[:, None]
     if not outside.any():
         return
     facts = _facts(brokers, limits, before, after, partitions=partitions, placed=placed, policy=policy)
@@ -255,7 +254,7 @@ def band_findings(
         above, resource = gap[b, d] > 0, limits.resources[d]
         limit = (limits.upper if above else limits.lower)[b, d]
         cause, why = _why_above(facts, b, d, policy) if above else _why_below(facts, b, d, policy)
-        when = "both" if abs(gap_before[b, d]) > tolerance[b, d] else "after"
+        when = "both" if was_outside[b, d] else "after"
         if above and _at_disk_limit(facts, b, d, policy):
             room = facts.amount(gap[b, d], d)
             remedy = f"no width would do: add disk, lower disk_headroom, or free {room}"

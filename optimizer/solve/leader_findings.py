@@ -69,18 +69,18 @@ def leader_findings(brokers: Brokers, partitions: Partitions, leaders: ChosenLea
     """Brokers outside a band of leaders or of bytes out: the distance, why where it can be told, and the width that
     would do with these leaders."""
     bands, loads = leaders.choices.bands, host_loads(leaders.choices, leaders.arc)
-    gap = bands.excess(loads)
-    if not gap.any():
+    gap, outside = bands.excess(loads), bands.is_outside(loads)
+    if not outside.any():
         return
-    before = bands.excess(leader_loads(len(brokers), partitions.replicas, partitions))
+    was_outside = bands.is_outside(leader_loads(len(brokers), partitions.replicas, partitions))
     led = _led(partitions, leaders)
     widths = least_widths(loads, bands.mean)
-    for b, d in zip(*(index.tolist() for index in np.nonzero(gap)), strict=True):
+    for b, d in zip(*(index.tolist() for index in np.nonzero(outside)), strict=True):
         above, resource = gap[b, d] > 0, RESOURCES[d]
         limit = (bands.upper if above else bands.lower)[b, d]
         cause, why = led.why_above(b, d) if above else led.why_below(b, d)
         detail = distance(resource, loads[b, d], gap[b, d], limit, why)
-        when = "both" if before[b, d] else "after"
+        when = "both" if was_outside[b, d] else "after"
         remedy = _remedy(resource, widths[b, d], above=above)
         yield Finding(
             FindingCode.LEADER_BAND,

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from ortools.graph.python import min_cost_flow
 
-from optimizer.domain import Bands, Floats, Ints
-from optimizer.solve.bands import excess
+from optimizer.domain import Bands, Bools, Floats, Ints
+from optimizer.solve.bands import excess, is_outside
 
 PRICE_UNITS = 10**6
 # OR-Tools refuses costs that overflow 64 bits when multiplied by the number of nodes; the rest is room for its sums.
@@ -30,7 +30,15 @@ class LeaderBands:
 
     def excess(self, loads: Floats) -> Floats:
         """Load above (positive) or below (negative) the bands, whose ends count as whole numbers, (B, 2)."""
-        return excess(loads, Bands((), np.floor(self.lower), np.ceil(self.upper)))
+        return excess(loads, self._whole)
+
+    def is_outside(self, loads: Floats) -> Bools:
+        """Whether a load counts as outside these bands, (B, 2)."""
+        return is_outside(loads, self._whole)
+
+    @property
+    def _whole(self) -> Bands:
+        return Bands((), np.floor(self.lower), np.ceil(self.upper))
 
 
 @dataclass(frozen=True)

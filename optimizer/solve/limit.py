@@ -17,15 +17,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optimizer.domain import FREE, Bands, Bools, Brokers, Floats, Ints, Partitions
+from optimizer.domain import FREE, URGENCY, Bands, Bools, Brokers, Floats, Ints, Partitions
 from optimizer.solve.bands import DISK, replica_weights
 from optimizer.solve.bound import copies_of
 from optimizer.solve.pins import group_by_pins, rack_breaks
 from optimizer.wishes import NO_LIMIT, MoveLimit
 
-# Most urgent first: data at risk, then wishes, then balance. A partition has the level of its most urgent replica.
-LEVELS = ("dead", "rack", "drain", "pin", "replication", "balance")
-BALANCE = LEVELS.index("balance")
+BALANCE = URGENCY.index("balance")
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class Changes:
     allowed : (2,) int64
         The same of the whole plan, at most.
     level : (N,) int64
-        Index into ``LEVELS``.
+        Index into ``URGENCY``.
     loads, lower, upper : (B, D) float64
         Loads before the plan, and the bands.
     disk_limit : (B,) float64
@@ -112,7 +110,7 @@ class Changes:
 
 
 def levels(brokers: Brokers, partitions: Partitions) -> Ints:
-    """How urgent the change of each partition is, (P,): index into ``LEVELS``."""
+    """How urgent the change of each partition is, (P,): index into ``URGENCY``."""
     replicas = partitions.replicas
     held, host = replicas >= 0, np.maximum(replicas, 0)
     outside = group_by_pins(brokers, partitions.topic).outside(replicas) & (partitions.mobility == FREE)[:, None]
@@ -124,7 +122,7 @@ def levels(brokers: Brokers, partitions: Partitions) -> Ints:
         "pin": away,
         "replication": partitions.replication_factor != held.sum(axis=1),
     }
-    return np.select([urgent[name] for name in LEVELS[:BALANCE]], range(BALANCE), BALANCE)
+    return np.select([urgent[name] for name in URGENCY[:BALANCE]], range(BALANCE), BALANCE)
 
 
 def _spots(topic: Ints, host: Ints, entry_topic: Ints, entry_broker: Ints, brokers: int) -> tuple[Ints, Ints, Ints]:

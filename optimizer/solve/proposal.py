@@ -6,7 +6,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from optimizer.domain import Brokers, Cause, FindingCode, Ints, Partitions
+from optimizer.domain import URGENCY, Brokers, Cause, FindingCode, Ints, Partitions
 from optimizer.solve.pins import group_by_pins, must_leave, rack_breaks, rack_rule
 from optimizer.solve.racks import rack_histogram
 from optimizer.units import plural
@@ -102,9 +102,13 @@ def reasons(brokers: Brokers, partitions: Partitions, settled: Ints) -> Iterator
 
     def why(p: int, j: int) -> str:
         source = int(partitions.replicas[p, j])
-        if brokers.must_empty[source]:
-            return "dead" if brokers.state[source] == "dead" else "drain"
-        return "pin" if outside[p, j] else "rack" if counts[p, brokers.rack[source]] > caps[p] else "balance"
+        causes = {
+            "dead": brokers.must_empty[source] and brokers.state[source] == "dead",
+            "rack": counts[p, brokers.rack[source]] > caps[p] and not outside[p, j],  # a pin's racks count inside it
+            "drain": brokers.must_empty[source],
+            "pin": outside[p, j],
+        }
+        return next((cause for cause in URGENCY if causes.get(cause)), "balance")
 
     for p in np.flatnonzero((settled != partitions.replicas).any(axis=1)).tolist():
         before, after = partitions.replicas[p].tolist(), settled[p].tolist()

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optimizer.kafka.limits import CONFIG_VALUE_CHARACTERS, PARTITIONS_PER_REQUEST, TOPICS_PER_REQUEST
-from optimizer.schedule.changes import URGENCY, Changes, bytes_per_broker, pad, urgency_of
+from optimizer.schedule.changes import REASONS, Changes, bytes_per_broker, pad, urgency_of
 from optimizer.schedule.waves import NO_LIMIT, UNPLACED, assign_waves
 from optimizer.settings import Schedule
 
@@ -24,7 +24,7 @@ def changes_of(rows: list[Row], n_brokers: int = 6) -> Changes:
         in_sync_followers=np.zeros(len(rows), dtype=np.int64),
         added=pad([r[3] for r in rows], ids),
         removed=pad([r[4] for r in rows], ids),
-        urgency=np.array([URGENCY.index(r[0]) for r in rows], dtype=np.int64),
+        urgency=np.array([REASONS.index(r[0]) for r in rows], dtype=np.int64),
         topic=np.zeros(len(rows), dtype=np.int64),
         list_characters=np.zeros((len(rows), 2), dtype=np.int64),
     )
@@ -252,11 +252,16 @@ def test_a_leaderless_partition_loads_its_target_only() -> None:
 
 @pytest.mark.parametrize(
     ("reasons", "first"),
-    [(["balance"], "balance"), (["balance", "rack"], "rack"), (["drain", "rack"], "drain"), (["leader"], "leader")],
+    [
+        (["balance"], "balance"),
+        (["balance", "rack"], "rack"),
+        (["drain", "pin", "rack"], "rack"),
+        (["leader"], "leader"),
+    ],
 )
 def test_the_most_urgent_reason_counts(reasons: list[str], first: str) -> None:
     """Of several reasons the most urgent decides."""
-    assert URGENCY[urgency_of(reasons)] == first
+    assert REASONS[urgency_of(reasons)] == first
 
 
 @st.composite
@@ -268,7 +273,7 @@ def plans(draw: st.DrawFn) -> tuple[Changes, np.ndarray, np.ndarray, Schedule]:
         hosts = draw(st.permutations(range(n)))
         k = draw(st.integers(0, min(2, n - 1)))
         added, removed = list(hosts[:k]), list(hosts[k : k + k])
-        reason = draw(st.sampled_from(URGENCY[:-1])) if added else "leader"
+        reason = draw(st.sampled_from(REASONS[:-1])) if added else "leader"
         rows.append((reason, draw(st.integers(0, 50)), draw(st.integers(-1, n - 1)), added, removed))
     used = np.zeros(n, dtype=np.int64) + bytes_per_broker(
         changes_of(rows, n).removed, changes_of(rows, n).size_bytes, n

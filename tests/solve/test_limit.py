@@ -7,11 +7,12 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from optimizer.domain import Brokers, Cluster, Floats, Ints
+from optimizer.domain import URGENCY, Brokers, Cluster, Floats, Ints
 from optimizer.settings import Policy
 from optimizer.solve.bands import DISK, bands, broker_loads, demand_of, disk_limit, load_scale, replica_weights
-from optimizer.solve.limit import BALANCE, LEVELS, Changes, changes_of, levels, urgent_first
+from optimizer.solve.limit import BALANCE, Changes, changes_of, levels, urgent_first
 from optimizer.solve.limit_choice import keep_within, relaxed
+from optimizer.solve.proposal import reasons
 from optimizer.wishes import MoveLimit
 from tests.solve.clusters import (
     make_brokers,
@@ -118,7 +119,7 @@ def test_urgent_changes_go_first(changes: Changes) -> None:
 def test_balance_is_no_worse_than_before(changes: Changes) -> None:
     """Where nothing is urgent, a cut plan leaves no more load outside the bands than there was; nor do mere drains."""
     calm = replace(changes, level=np.full(len(changes), BALANCE))
-    drains = changes if set(changes.level) <= {LEVELS.index("drain"), BALANCE} else calm
+    drains = changes if set(changes.level) <= {URGENCY.index("drain"), BALANCE} else calm
     start = changes.violation(changes.loads)
     for case in (calm, drains):
         assert case.violation(case.loads_with(keep_within(case))) <= start + 1e-9
@@ -169,7 +170,22 @@ def test_levels() -> None:
     )
     factor = np.array([2, 2, 2, 2, 3, 2])
     found = levels(cluster.brokers, replace(cluster.partitions, replication_factor=factor))
-    assert [LEVELS[level] for level in found] == ["dead", "drain", "rack", "pin", "replication", "balance"]
+    assert [URGENCY[level] for level in found] == ["dead", "drain", "rack", "pin", "replication", "balance"]
+
+
+def test_a_move_says_what_its_partition_counts_by() -> None:
+    """One order: who leaves a dead broker of a crowded rack moves for that, who leaves a draining one for the rack."""
+    brokers = make_brokers([0, 1, 2, 0, 1, 2], draining=(3, 4))
+    brokers = replace(brokers, state=("alive", "alive", "alive", "dead", "draining", "alive"))
+    cluster = make_cluster(brokers, make_partitions([[0, 3], [1, 4], [0, 4], [2, 5]], [1] * 4))
+    cluster = pinned(cluster, {"a": [1, 2]}, ["t", "t", "a", "t"])
+    settled = np.array([[0, 1], [1, 5], [1, 2], [2, 0]])
+    found = [(move.row, move.reason) for move in reasons(cluster.brokers, cluster.partitions, settled)]
+    assert found == [(0, "dead"), (1, "rack"), (2, "pin"), (2, "drain"), (3, "rack")]
+    counted = levels(cluster.brokers, cluster.partitions)
+    assert [URGENCY[level] for level in counted] == ["dead", "rack", "drain", "rack"]
+    for row, level in enumerate(counted):
+        assert min(URGENCY.index(reason) for of, reason in found if of == row) == level
 
 
 @pytest.mark.parametrize(
