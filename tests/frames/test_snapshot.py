@@ -95,6 +95,12 @@ def test_partitions_keep_their_order_and_say_why_they_are_fixed(spark: SparkSess
         ("orders.keep", 0): ([1, 2], "forced_only", "topic excluded"),
         ("my.orders", 0): ([1, 2], "free", None),
     }
+    assert {key: row.fixed_cause for key, row in instance.items() if row.fixed_cause} == {
+        ("orders", 1): "in_flight",
+        ("orders", 2): "leaderless",
+        ("orders", 3): "no_in_sync_replica",
+        ("orders.keep", 0): "topic_excluded",
+    }
     first = instance["orders", 0]
     assert (first.leader, list(first.isr), list(first.log_dirs), first.replication_factor) == (3, [2, 3], ["/d"] * 3, 3)
     assert (instance["orders", 1].leader, list(instance["orders", 3].log_dirs)) == (1, ["any", "any"])
@@ -108,6 +114,7 @@ def test_a_topic_that_is_placed_by_its_own_rule_stays(spark: SparkSession, silve
     instance, _ = built(spark, {**silver, "topics": topics})
     fixed = {key: row.fixed_reason for key, row in instance.items() if row.mobility == "fixed" and key[0] != "orders"}
     assert fixed == {("my.orders", 0): "placed by its own rule confluent.placement.constraints"}
+    assert instance["my.orders", 0].fixed_cause == "own_placement_rule"
 
 
 def test_a_broker_in_trouble_receives_no_replica(spark: SparkSession, silver: Frames) -> None:
@@ -172,6 +179,7 @@ def test_a_fenced_broker_keeps_its_replicas_unless_it_is_drained(
     placed = rows(spark, "replicas", replicas("my.orders", 0, [1, 4, 2], isr=[1, 2]))
     instance, brokers = built(spark, {**silver, "replicas": placed}, drain_brokers=drained)
     assert (instance["my.orders", 0].mobility, instance["my.orders", 0].fixed_reason) == (mobility, reason)
+    assert instance["my.orders", 0].fixed_cause == (reason and "on_fenced_broker")
     assert (brokers[4].state, brokers[4].accepts_replicas, brokers[4].must_empty) == ("fenced", False, must_empty)
 
 
@@ -184,6 +192,7 @@ def test_pins_are_kept_with_partitions_and_brokers(spark: SparkSession, silver: 
     }  # fmt: skip
     shown = {key: (row.pinned_brokers, row.mobility, row.fixed_reason) for key, row in instance.items()}
 
+    assert instance["orders", 0].fixed_cause == "pin_too_small"
     assert shown["my.orders", 0] == ([2, 3], "free", None)
     assert shown["orders", 0] == ([1, 2, 3, 9], "fixed", "its pin leaves 2 brokers for 3 replicas")
     assert shown["orders", 1] == ([1, 2, 3, 9], "fixed", "in flight")
@@ -230,6 +239,8 @@ def test_a_factor_that_cannot_be_had_leaves_the_partitions_theirs(
     assert row.mobility == "free"
     assert row.replication_factor == (factor if reason is None else len(row.replicas))
     assert re.fullmatch(reason or "None", str(row.factor_refused))
+    cause = "under_min_in_sync" if "min.insync" in (reason or "") else "too_few_brokers"
+    assert row.factor_cause == (None if reason is None else cause)
 
 
 @pytest.mark.parametrize(
@@ -310,8 +321,9 @@ def test_only_decides_what_may_happen_to_a_partition(
     assert not brokers[2].accepts_leadership
     reasons = [instance[key].fixed_reason for key in keys]
     assert reasons == ["left by only"] * 3 + ["topic excluded", "in flight"]
+    assert [instance[key].fixed_cause for key in keys] == ["only"] * 3 + ["topic_excluded", "in_flight"]
     assert all(row.replication_factor == len(row.replicas) for row in instance.values())
-    assert {row.factor_refused for row in instance.values()} == {None}
+    assert {(row.factor_cause, row.factor_refused) for row in instance.values()} == {(None, None)}
 
 
 @pytest.mark.parametrize(("where", "refused"), [("true", set()), ("state != 'dead'", {"c"})])

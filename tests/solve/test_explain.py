@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from optimizer.domain import FIXED, FORCED_ONLY, Cluster, FindingCode, Ints
+from optimizer.domain import FIXED, FORCED_ONLY, Cause, Cluster, FindingCode, Ints
 from optimizer.settings import Policy
 from optimizer.solve.bands import bands, broker_loads, replica_weights
 from optimizer.solve.explain import band_findings, pin_findings
@@ -92,25 +92,54 @@ def coarse() -> Cluster:
 
 
 @pytest.mark.parametrize(
-    ("cluster", "broker", "cause"),
+    ("cluster", "broker", "cause", "words"),
     [
-        (crowded(), 0, "t-0 alone has 900 B"),
-        (with_mobility(FIXED), 0, "what may not leave it is above the band alone: fixed partitions 300 B"),
-        (with_mobility(FORCED_ONLY), 0, "what may not leave it is above the band alone: excluded topics 300 B"),
-        (with_mobility(FIXED), 1, "all that pins, fixed partitions and excluded topics let sit on it is 0 B"),
-        (pinned_to_one(), 0, "pinned topics that have no other broker 300 B"),
-        (small_disk(), 0, "the band ends at the disk's capacity less 0.1 of headroom"),
-        (lopsided_racks(), 0, "rack r0 holds 200 B in all and the bands of its brokers end at 105 B together"),
-        (lopsided_racks(), 3, "rack r1 holds 0 B in all and the bands of its brokers begin at 95 B together"),
-        (coarse(), 0, "without t-0 (40 B), the least that may leave, it is below the band"),
-        (coarse(), 1, "with t-0 (40 B), the least that could come, it is above the band"),
+        (crowded(), 0, Cause.LARGE_PARTITION, "t-0 alone has 900 B"),
+        (
+            with_mobility(FIXED),
+            0,
+            Cause.MAY_NOT_LEAVE,
+            "what may not leave it is above the band alone: fixed partitions 300 B",
+        ),
+        (
+            with_mobility(FORCED_ONLY),
+            0,
+            Cause.MAY_NOT_LEAVE,
+            "what may not leave it is above the band alone: excluded topics 300 B",
+        ),
+        (
+            with_mobility(FIXED),
+            1,
+            Cause.MAY_NOT_COME,
+            "all that pins, fixed partitions and excluded topics let sit on it is 0 B",
+        ),
+        (pinned_to_one(), 0, Cause.MAY_NOT_LEAVE, "pinned topics that have no other broker 300 B"),
+        (small_disk(), 0, Cause.BAND_ENDS_AT_DISK, "the band ends at the disk's capacity less 0.1 of headroom"),
+        (
+            lopsided_racks(),
+            0,
+            Cause.WHOLE_RACK,
+            "rack r0 holds 200 B in all and the bands of its brokers end at 105 B together",
+        ),
+        (
+            lopsided_racks(),
+            3,
+            Cause.WHOLE_RACK,
+            "rack r1 holds 0 B in all and the bands of its brokers begin at 95 B together",
+        ),
+        (coarse(), 0, Cause.STEPS_TOO_LARGE, "without t-0 (40 B), the least that may leave, it is below the band"),
+        (coarse(), 1, Cause.STEPS_TOO_LARGE, "with t-0 (40 B), the least that could come, it is above the band"),
     ],
 )
-def test_causes(cluster: Cluster, broker: int, cause: str) -> None:
-    """Each finding names the first cause that explains it alone."""
+def test_causes(cluster: Cluster, broker: int, cause: Cause, words: str) -> None:
+    """Each finding names the first cause that explains it alone, as code and in words, and by how much."""
     found = findings_of(cluster, cluster.partitions.replicas, Policy(replicas_band=90.0))
     (disk,) = [f for f in found if f.subject == f"broker {broker} disk"]
-    assert cause in disk.detail
+    assert words in disk.detail
+    assert (disk.code, disk.cause, disk.broker_id, disk.resource) == (FindingCode.BAND, cause, broker, "disk")
+    assert disk.amount is not None
+    assert disk.limit is not None
+    assert ("above its band" in disk.detail) == (disk.amount > disk.limit)
 
 
 def test_no_width_mends_a_full_disk() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from optimizer.domain import Cluster
+from optimizer.domain import Cause, Cluster
 from optimizer.solve.leader_findings import leader_findings
 from optimizer.solve.leaders import ChosenLeaders, assign_leaders, leader_choices
 from optimizer.solve.proposal import Finding
@@ -69,19 +69,34 @@ def out_of_reach() -> Cluster:
 
 
 @pytest.mark.parametrize(
-    ("cluster", "subject", "detail"),
+    ("cluster", "subject", "cause", "detail"),
     [
-        (hot(), "broker 0 out", r"out 2\.79 kB/s is .* above its band's limit .*: t-0 alone has 2\.70 kB/s"),
-        (alone(), "broker 0 leaders", r"leaders 10 is 3 above .* 7: what no other broker may lead .* has 10"),
-        (out_of_reach(), "broker 2 out", r"out 30 B/s is .* below .*: all partitions that it may lead have 30 B/s"),
+        (
+            hot(),
+            "broker 0 out",
+            Cause.LARGE_PARTITION,
+            r"out 2\.79 kB/s is .* above its band's limit .*: t-0 alone has 2\.70 kB/s",
+        ),
+        (
+            alone(),
+            "broker 0 leaders",
+            Cause.MAY_NOT_LEAVE,
+            r"leaders 10 is 3 above .* 7: what no other broker may lead .* has 10",
+        ),
+        (
+            out_of_reach(),
+            "broker 2 out",
+            Cause.MAY_NOT_COME,
+            r"out 30 B/s is .* below .*: all partitions that it may lead have 30 B/s",
+        ),
     ],
 )
-def test_causes(cluster: Cluster, subject: str, detail: str) -> None:
-    """Each finding names the first cause that explains it alone."""
+def test_causes(cluster: Cluster, subject: str, cause: Cause, detail: str) -> None:
+    """Each finding names the first cause that explains it alone, as code and in words."""
     lists = cluster.partitions.replicas
     leaders = assign_leaders(cluster.brokers, cluster.partitions, lists, leaders_band=0.1, out_band=0.1)
     (found,) = [finding for finding in findings_of(cluster, leaders) if finding.subject == subject]
-    assert found.code == "leader_band"
+    assert (found.code, found.cause, f"broker {found.broker_id} {found.resource}") == ("leader_band", cause, subject)
     assert re.fullmatch(detail, found.detail)
 
 

@@ -137,15 +137,31 @@ def partition_rows(cluster: Cluster) -> list[dict[str, object]]:
     ]
 
 
+TOPIC_SPREADS = ("topic_spread", "topic_leader_spread")
+
+
 def disclosed(records: pd.DataFrame, rule: str) -> frozenset[tuple[str, int]]:
     """Partitions that findings of a rule name, or topics and brokers."""
     found = records[(records["code"] == rule) & records["topic"].notna()]
-    about = "broker_id" if rule in ("topic_spread", "topic_leader_spread") else "partition"
+    about = "broker_id" if rule in TOPIC_SPREADS else "partition"
     return frozenset((str(topic), int(number)) for topic, number in zip(found["topic"], found[about], strict=True))
 
 
+def assert_fields_name_the_subject(findings: pd.DataFrame) -> None:
+    """Topic, partition, broker and resource of each finding are those that people read in its subject."""
+    for row in findings.to_dict("records"):
+        words, broker = str(row["subject"]), row["broker_id"]
+        named = row["topic"] if row["partition"] is None else f"{row['topic']}-{row['partition']}"
+        assert row["rule"] == row["code"]
+        assert named is None or words.split(" on ")[0] == named
+        assert broker is None or str(broker) in words.removeprefix(str(named)).split()
+        assert broker is None or row["code"] in TOPIC_SPREADS or row["resource"] in (None, words.split()[-1])
+
+
 def audited(cluster: Cluster, records: pd.DataFrame, bound_bytes: int, allowed: MoveLimit = NO_CUT) -> list[Violation]:
-    """What the audit says of the documents of a finished plan, and of the figures that it claims."""
+    """What the audit says of the documents of a finished plan, and of the figures that it claims; its findings are
+    looked at besides."""
+    assert_fields_name_the_subject(records[records["kind"] == "finding"])
     proposals, moves = records[records["kind"] == "proposal"], records[records["kind"] == "move"]
     lists = zip(proposals["topic"], proposals["partition"], proposals["replicas"], strict=True)
     changed = [(str(topic), int(number), list(replicas), None) for topic, number, replicas in lists]
