@@ -66,6 +66,7 @@ STAGES = (
             "leaders",
             "leader_bounds",
             "bounds",
+            "findings",
             "throttles_found",
         ),
         ("plan", "waves", "throttles", "broker_balance", "plan_summary"),

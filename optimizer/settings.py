@@ -151,6 +151,7 @@ class Policy:
     topic_spread: float = 0.0
     topic_leader_spread: float = 0.0
     only: str = ""
+    max_unexplained: float = 0.01
 
     def __post_init__(self) -> None:
         _check_only("[policy]", self.only)
@@ -160,6 +161,7 @@ class Policy:
         between("policy", {"disk_headroom": self.disk_headroom}, 0, 0.95)
         between("policy", {"bytes_tolerance": self.bytes_tolerance}, 0, 1)
         between("policy", {"move_price": self.move_price}, 0, 1000)
+        between("policy", {"max_unexplained": self.max_unexplained}, 0, 1)
         for name in ("topic_spread", "topic_leader_spread"):
             wanted = getattr(self, name)
             if wanted != 0 and not 1 <= wanted <= 1000:

@@ -12,6 +12,7 @@ LEAVES_NO_MORE = "leaves no more undone"
 _ALIKE = 1e-3
 
 _FORMATS: dict[str, Callable[[float], str]] = {
+    "unexplained": human_count,
     "moved_bytes": human_bytes,
     "moved_share_percent": human_percent,
     "replicas_moved": human_count,
@@ -29,8 +30,15 @@ _FORMATS: dict[str, Callable[[float], str]] = {
     "replicas_spread": human_count,
     "leaders_spread": human_count,
 }
-_HIDDEN_WHEN_ZERO = ("factor_changes", "baseline_refused", "rack_violations", "replicas_on_leaving_brokers")
+_HIDDEN_WHEN_ZERO = (
+    "unexplained",
+    "factor_changes",
+    "baseline_refused",
+    "rack_violations",
+    "replicas_on_leaving_brokers",
+)
 COST = (
+    "unexplained",
     "moved_bytes",
     "moved_share_percent",
     "replicas_moved",

@@ -8,6 +8,7 @@ from optimizer.emit.model import LIMITED, ClusterPlan, Row
 
 # What the plan leaves broken or undone, worst first; then a rule that is not named here, then _FACTS.
 _WORST_FIRST = (
+    "unexplained",
     LIMITED,
     "not_emptied",
     "not_pinned",

@@ -10,12 +10,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 import schemas
+from optimizer.audit import AuditLimits
 from optimizer.domain import Bands, Brokers, Floats, Ints, Partitions
 from optimizer.frames.cluster import column_names, replica_lists, replica_matrix, to_partitions, with_nulls
 from optimizer.frames.factors import TOO_FEW_BROKERS
 from optimizer.frames.only import ONLY_LEAVES
 from optimizer.frames.order import left_by_order
 from optimizer.frames.pins import PIN_LEAVES
+from optimizer.frames.unexplained import unexplained_findings
 from optimizer.settings import Policy
 from optimizer.solve import explain, limit_findings, proposal
 from optimizer.solve.leader_bounds import leader_bounds
@@ -43,7 +45,7 @@ LEFT = "left"
 class ClusterFacts:
     """What the driver knows of a solved cluster: brokers, bands, loads before and after (B, D), shards that failed, the
     patterns that ask for a replication factor, the plan that a limit has cut, the partitions that are left because no
-    order of copies has room for them, and what ``only`` may leave."""
+    order of copies has room for them, what ``only`` may leave, and what the audit asks of the plan."""
 
     brokers: Brokers
     limits: Bands
@@ -54,6 +56,7 @@ class ClusterFacts:
     cut: Cut | None = None
     left: Left | None = None
     wishes: Wishes = field(default_factory=Wishes)
+    audit: AuditLimits | None = None
 
 
 def _proposals(partitions: Partitions, final: Ints, ids: Ints) -> Iterable[dict[str, object]]:
@@ -166,6 +169,8 @@ def finish_cluster(frame: pd.DataFrame, facts: ClusterFacts, policy: Policy) -> 
         )
     if facts.left:
         findings = with_left(findings, facts.left, partitions)
+    if facts.audit:
+        findings += unexplained_findings(rows, brokers, partitions, final, facts.audit)
     records: list[dict[str, object]] = [
         *_proposals(partitions, final, brokers.ids),
         *_moves(brokers, partitions, settled),

@@ -18,7 +18,17 @@ from schemas.output import BROKER_BALANCE, PLAN, PLAN_SUMMARY, THROTTLES, WAVES
 from schemas.planning import INTS
 from schemas.table import conform
 
-READS = ("instance", "instance_brokers", "baseline", "proposal", "moves", "leader_bounds", "bounds", "throttles_found")
+READS = (
+    "instance",
+    "instance_brokers",
+    "baseline",
+    "proposal",
+    "moves",
+    "leader_bounds",
+    "bounds",
+    "findings",
+    "throttles_found",
+)
 WRITES = ("plan", "waves", "throttles", "broker_balance", "plan_summary")
 _KEY = ["cluster_id", "topic", "partition"]
 _NAMED = 5
@@ -85,7 +95,7 @@ def build(inputs: Frames, run: Run) -> Frames:
     throttles = again.applyInPandas(partial(throttle_rows, settings=run.settings), ENTRIES)
     measured = with_balance(base, inputs["instance_brokers"], policy=run.settings.policy).persist()
     plan = base.filter("NOT is_changed").select(*PLAN.schema.fieldNames())
-    summary = summarise(base, measured, inputs["bounds"], inputs["leader_bounds"], waves)
+    summary = summarise(base, measured, inputs["bounds"], inputs["leader_bounds"], waves, inputs["findings"])
     return {
         "plan": conform(plan.unionByName(scheduled.select(*plan.columns)), PLAN),
         "waves": conform(waves, WAVES),

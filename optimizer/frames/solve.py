@@ -22,6 +22,7 @@ from optimizer.frames.limit import within_limits
 from optimizer.frames.order import without_left
 from optimizer.frames.rounds import apply_moves, broker_loads_now, solve_round
 from optimizer.frames.start import started
+from optimizer.frames.unexplained import audit_limits
 from optimizer.settings import Settings
 from optimizer.solve.bands import Demand, bands_for, load_scale
 from optimizer.solve.limit_findings import Cut
@@ -194,6 +195,7 @@ def _facts(
             factor_patterns=tuple(one.topics for one in asked.get(c, ())),
             cut=cuts.get(c),
             wishes=wishes_of(settings, c),
+            audit=audit_limits(settings, c),
         )
         for c, s in states.items()
     }
