@@ -56,7 +56,10 @@ _IN_ORDER = (
     ),
     Declared(
         "plan",
-        ("instance", "instance_brokers", "baseline", "proposal", "moves", "leader_bounds", "bounds", "throttles_found"),
+        (
+            *("instance", "instance_brokers", "baseline", "proposal", "moves", "leader_bounds", "bounds", "findings"),
+            "throttles_found",
+        ),
         ("plan", "waves", "throttles", "broker_balance", "plan_summary"),
         ("policy", "schedule", "emit"),
     ),

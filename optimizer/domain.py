@@ -36,6 +36,7 @@ class FindingCode(StrEnum):
     NOT_PINNED = "not_pinned"
     NOT_RESIZED = "not_resized"
     NOT_FREE = "not_free"
+    UNEXPLAINED = "unexplained"
     LIMITED = "limited"
     LEFT_FOR_DISK = "left_for_disk"
     NOT_ASKED_NOW = "not_asked_now"

@@ -118,6 +118,7 @@ class Policy(Wishes):
     move_price: float = 0.0
     topic_spread: float = 0.0
     topic_leader_spread: float = 0.0
+    max_unexplained: float = 0.01
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -126,6 +127,7 @@ class Policy(Wishes):
         between("policy", {"disk_headroom": self.disk_headroom}, 0, 0.95)
         between("policy", {"bytes_tolerance": self.bytes_tolerance}, 0, 1)
         between("policy", {"move_price": self.move_price}, 0, 1000)
+        between("policy", {"max_unexplained": self.max_unexplained}, 0, 1)
         for name in ("topic_spread", "topic_leader_spread"):
             wanted = getattr(self, name)
             if wanted != 0 and not 1 <= wanted <= 1000:

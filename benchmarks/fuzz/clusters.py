@@ -3,7 +3,7 @@
 import time
 import traceback
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,7 +12,8 @@ from benchmarks.fuzz.checker import complaints
 from benchmarks.fuzz.odd_clusters import CLUSTER, OddCluster, odd_cluster
 from benchmarks.fuzz.planning import PlannedOdd, plan_odd
 from optimizer.audit import AuditClaims, audit_plan, brokers_from_rows, partitions_from_rows
-from optimizer.frames.audit_gate import audit_limits
+from optimizer.frames.unexplained import audit_limits
+from optimizer.settings import ClusterInput
 from optimizer.solve.bands import broker_loads, replica_weights
 from optimizer.solve.bound import copies_of, widen
 
@@ -69,13 +70,14 @@ def _verdict(seed: int) -> tuple[str, tuple[str, ...], bool]:
 def _audited(odd: OddCluster, planned: PlannedOdd, texts: Mapping[str, str]) -> Iterator[str]:
     """What the project's own audit would refuse."""
     waves = [text for path, text in sorted(texts.items()) if path.endswith("/reassignment.json")]
+    settings = replace(odd.settings, clusters=(ClusterInput(id=CLUSTER, input="unused"),))
     report = audit_plan(
         brokers=brokers_from_rows(odd.brokers),
         partitions=partitions_from_rows(odd.partitions),
         waves=waves,
         whole=texts.get("reassignment.json"),
         rollback=texts.get("rollback.json"),
-        limits=audit_limits(odd.settings, CLUSTER, list(planned.findings)),
+        limits=audit_limits(settings, CLUSTER),
         claims=AuditClaims(bound_bytes=planned.bound_bytes),
     )
     return (f"audit: {violation}" for violation in report.violations)

@@ -1,6 +1,7 @@
 """The checker: knows no solver, shares no code with it, recomputes everything from the documents."""
 
 from optimizer.audit.checker import audit_plan
+from optimizer.audit.excuses import unexplained
 from optimizer.audit.files import AuditFile, audit_files
 from optimizer.audit.model import (
     AuditBroker,
@@ -25,4 +26,5 @@ __all__ = [
     "audit_plan",
     "brokers_from_rows",
     "partitions_from_rows",
+    "unexplained",
 ]

@@ -9,6 +9,7 @@ from itertools import chain
 
 from optimizer.audit import rules
 from optimizer.audit.documents import Document, Entry, read_document, read_parts
+from optimizer.audit.excuses import Left, left_by
 from optimizer.audit.instance import Instance
 from optimizer.audit.model import (
     FIXED,
@@ -20,7 +21,7 @@ from optimizer.audit.model import (
     Key,
     Violation,
 )
-from optimizer.audit.spread import check_spread, crowded
+from optimizer.audit.spread import Targets, crowded
 
 
 def audit_plan(
@@ -62,23 +63,32 @@ def audit_plan(
     back = None if rollback is None else read_parts(rollback, label="the rollback")
     steps = [read_document(text, label=f"wave {i}") for i, text in enumerate(waves, start=1)]
     targets = {e.key: e.replicas for e in plan.entries if e.key in instance.partitions} if plan else {}
-    figures = _figures(instance, targets, len(steps))
+    left = left_by(instance, targets)
+    figures = _figures(instance, targets, left, len(steps))
     violations = chain(
         _identities(brokers, partitions),
         chain.from_iterable(d.violations for d in (plan, back, *steps) if d),
         _entry_violations(instance, plan, steps),
         rules.check_waves(plan, steps),
         rules.check_rollback(instance, plan, back),
-        rules.check_lengths(instance, targets),
-        rules.check_drained(instance, targets),
-        rules.check_pinned(instance, targets),
-        check_spread(instance, targets),
+        left.unexplained.values() if _leaves_too_much(left, limits) else (),
         rules.check_capacity(instance, steps),
         rules.check_wave_sizes(instance, steps),
         _limit_violations(limits, figures),
         _claim_violations(claims, figures),
     )
-    return AuditReport(tuple(violations), figures)
+    return AuditReport(tuple(violations), figures, _remark(left, limits))
+
+
+def _leaves_too_much(left: Left, limits: AuditLimits) -> bool:
+    return left.share > limits.max_unexplained
+
+
+def _remark(left: Left, limits: AuditLimits) -> str:
+    if not _leaves_too_much(left, limits):
+        return ""
+    share = f"{len(left.unexplained)} of {left.had_to_change} partitions that had to change"
+    return f"  {share} are left without a reason; [policy] max_unexplained = {limits.max_unexplained:g}"
 
 
 def _identities(brokers: Sequence[AuditBroker], partitions: Sequence[AuditPartition]) -> Iterator[Violation]:
@@ -99,7 +109,7 @@ def _entry_violations(instance: Instance, plan: Document | None, steps: Sequence
                 yield from rules.check_entry(instance, entry)
 
 
-def _figures(instance: Instance, targets: Mapping[Key, tuple[int, ...]], n_waves: int) -> dict[str, int]:
+def _figures(instance: Instance, targets: Targets, left: Left, n_waves: int) -> dict[str, int]:
     changes = [(instance.partitions[key], replicas) for key, replicas in targets.items()]
     added = [(p, len(set(replicas) - set(p.replicas))) for p, replicas in changes]
     stuck = rules.on_brokers_to_empty(instance, targets)
@@ -116,6 +126,8 @@ def _figures(instance: Instance, targets: Mapping[Key, tuple[int, ...]], n_waves
         "crowded_topics_before": crowded(instance, {}),
         "crowded_topics_after": crowded(instance, targets),
         "brokers_over_disk_limit_before": sum(_over_limit(instance, b, n) for b, n in instance.disk_bytes.items()),
+        "had_to_change": left.had_to_change,
+        "unexplained": len(left.unexplained),
         "waves": n_waves,
     }
 
@@ -140,7 +152,7 @@ def _limit_violations(limits: AuditLimits, figures: Mapping[str, int]) -> Iterat
 def _claim_violations(claims: AuditClaims | None, figures: Mapping[str, int]) -> Iterator[Violation]:
     if claims is None:
         return
-    for figure in ("moved_bytes", "replicas_moved", "leader_changes", "partitions_changed"):
+    for figure in ("moved_bytes", "replicas_moved", "leader_changes", "partitions_changed", "unexplained"):
         claimed = getattr(claims, figure)
         if claimed is not None and claimed != figures[figure]:
             yield Violation("claims", figure, f"the plan states {claimed}, the documents say {figures[figure]}")

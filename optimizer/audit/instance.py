@@ -66,6 +66,10 @@ class Instance:
         """Brokers that may hold replicas after the plan, of those that the pin names."""
         return self._homes if pin is None else self._homes & pin
 
+    def rack(self, broker_id: int) -> str | None:
+        """The rack of a broker; None where it has none, or racks do not count."""
+        return self._rack_of.get(broker_id) if self.racks_count else None
+
     def _by_rack(self, brokers: Iterable[int]) -> Counter[str]:
         return Counter(rack for rack in (self._rack_of[b] for b in brokers) if rack is not None)
 

@@ -60,30 +60,21 @@ class AuditLimits:
         False where the policy ignores racks.
     max_moves_per_wave : int, optional
         Copies that one wave may start; a wave of a single partition may need more.
-    excused : frozenset of (topic, partition)
-        Partitions whose replicas may stay on brokers to empty because the findings say why no plan can move them.
-    excused_from_pin : frozenset of (topic, partition)
-        Partitions whose replicas may stay outside their pin because the findings say so.
-    excused_from_factor : frozenset of (topic, partition)
-        Partitions that may keep their replication factor because the findings say so.
-    excused_from_spread : frozenset of (topic, broker id)
-        Brokers that may hold too many replicas of a topic because the findings say so.
-    excused_from_leader_spread : frozenset of (topic, broker id)
-        Brokers that may lead too many partitions of a topic, likewise.
     max_moved_bytes, max_moves : int, optional
         Bytes and replicas that the whole plan may copy.
+    fixed_waves : bool
+        The number of waves is given, so that none can be added.
+    max_unexplained : float
+        Share of the partitions that had to change which may be left without an excuse that the audit finds, 0 to 1.
     """
 
     disk_headroom: float
     rack_spread: bool = True
     max_moves_per_wave: int | None = None
-    excused: frozenset[Key] = frozenset()
-    excused_from_pin: frozenset[Key] = frozenset()
-    excused_from_factor: frozenset[Key] = frozenset()
-    excused_from_spread: frozenset[tuple[str, int]] = frozenset()
-    excused_from_leader_spread: frozenset[tuple[str, int]] = frozenset()
     max_moved_bytes: int | None = None
     max_moves: int | None = None
+    fixed_waves: bool = False
+    max_unexplained: float = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +83,7 @@ class AuditClaims:
 
     Parameters
     ----------
-    moved_bytes, replicas_moved, leader_changes, partitions_changed : int, optional
+    moved_bytes, replicas_moved, leader_changes, partitions_changed, unexplained : int, optional
         ``leader_changes`` counts preferred leaders.
     bound_bytes : int, optional
         The proven lower bound. It speaks of plans that meet every band: give None where this plan leaves one unmet.
@@ -102,6 +93,7 @@ class AuditClaims:
     replicas_moved: int | None = None
     leader_changes: int | None = None
     partitions_changed: int | None = None
+    unexplained: int | None = None
     bound_bytes: int | None = None
 
 
@@ -124,10 +116,13 @@ class AuditReport:
         Empty when the plan holds.
     figures : mapping of str to int
         What was recomputed: bytes, copies, leader changes, and what was broken before and still is.
+    remark : str
+        Last line of a refusal.
     """
 
     violations: tuple[Violation, ...]
     figures: Mapping[str, int] = field(default_factory=dict)
+    remark: str = ""
 
     def raise_if_failed(self) -> None:
         """Refuse the plan.
@@ -145,7 +140,7 @@ class AuditReport:
         rest = len(self.violations) - len(lines)
         more = [f"  and {rest} more"] if rest else []
         head = f"the audit refuses the plan: {len(self.violations)} violations ({by_rule}); nothing was written"
-        raise AuditFailed("\n".join([head, *lines, *more]))
+        raise AuditFailed("\n".join([head, *lines, *more, *filter(None, [self.remark])]))
 
 
 def _optional_int(value: Any) -> int | None:

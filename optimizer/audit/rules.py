@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from optimizer.audit.documents import Document, Entry, name
 from optimizer.audit.instance import Instance
-from optimizer.audit.model import FIXED, FORCED_ONLY, FREE, ORDER_ONLY, RACKS_ONLY, AuditPartition, Key, Violation
+from optimizer.audit.model import FIXED, FORCED_ONLY, ORDER_ONLY, RACKS_ONLY, AuditPartition, Key, Violation
 
 Targets = Mapping[Key, tuple[int, ...]]
 
@@ -106,39 +106,6 @@ def _leader(instance: Instance, before: AuditPartition, replicas: tuple[int, ...
     first = replicas[0]
     if first != before.replicas[0] and first not in instance.leading and instance.leading & set(replicas):
         yield Violation("leadership", name(before.key), f"broker {first} may not become preferred leader")
-
-
-def check_lengths(instance: Instance, targets: Targets) -> Iterator[Violation]:
-    """Free partitions that the plan does not name have as many replicas as are asked for, but for excused ones."""
-    excused = instance.limits.excused | instance.limits.excused_from_factor
-    for key, partition in instance.partitions.items():
-        stays = key not in targets and partition.mobility == FREE and key not in excused
-        if stays and len(partition.replicas) != partition.replication_factor:
-            asked = f"{len(partition.replicas)} replicas stay, {partition.replication_factor} asked for"
-            yield Violation("replication_factor", name(key), asked)
-
-
-def check_drained(instance: Instance, targets: Targets) -> Iterator[Violation]:
-    """Nothing stays on a broker to empty, but fixed and excused partitions and those that no brokers are left for."""
-    for partition in on_brokers_to_empty(instance, targets):
-        if partition.mobility not in (FREE, FORCED_ONLY) or partition.key in instance.limits.excused:
-            continue
-        stay = [b for b in partition.replicas if b in instance.living and b not in instance.to_empty]
-        if len(instance.homes(partition.pinned_brokers) | set(stay)) >= partition.replication_factor:
-            left = sorted(instance.to_empty & set(targets.get(partition.key, partition.replicas)))
-            yield Violation("drain", name(partition.key), f"replicas stay on brokers {left}, which must be emptied")
-
-
-def check_pinned(instance: Instance, targets: Targets) -> Iterator[Violation]:
-    """No replica of a free partition stays outside its pin, where the pin leaves brokers enough and nobody is told."""
-    for partition in outside_pins(instance, targets):
-        pin = partition.pinned_brokers or frozenset()
-        if partition.mobility != FREE or partition.key in instance.limits.excused_from_pin:
-            continue
-        kept = {b for b in partition.replicas if b in pin and b in instance.living and b not in instance.to_empty}
-        if len(instance.homes(pin) | kept) >= partition.replication_factor:
-            away = sorted(set(targets.get(partition.key, partition.replicas)) - pin)
-            yield Violation("pin", name(partition.key), f"replicas stay on brokers {away}, outside {sorted(pin)}")
 
 
 def outside_pins(instance: Instance, targets: Targets) -> list[AuditPartition]:

@@ -34,6 +34,7 @@ class Figure:
 
 
 FIGURES = (
+    Figure("unexplained", "Partitions left without a reason", COST, hidden_at_zero=True),
     Figure("moved_bytes", "Bytes copied", COST, human_bytes),
     Figure("moved_share_percent", "Share of all bytes copied", COST, human_percent),
     Figure("replicas_moved", "Replicas copied", COST),

@@ -9,6 +9,7 @@ from optimizer.emit.rows import FindingRow, InputFindingRow
 
 # What the plan leaves broken or undone, worst first; then a code that is not named here, then _FACTS.
 _WORST_FIRST = (
+    FindingCode.UNEXPLAINED,
     FindingCode.LIMITED,
     FindingCode.NOT_EMPTIED,
     FindingCode.NOT_PINNED,

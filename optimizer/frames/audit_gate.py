@@ -1,16 +1,13 @@
 """The gate of EMIT: every plan is audited from its documents before a file is written."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields
-from typing import Any
+from dataclasses import fields, replace
 
 import pandas as pd
 
 from optimizer.audit import (
     AuditClaims,
     AuditFile,
-    AuditLimits,
-    AuditReport,
     audit_files,
     audit_plan,
     brokers_from_rows,
@@ -19,41 +16,12 @@ from optimizer.audit import (
 from optimizer.emit.model import NOT_LIVING, WHOLE_PLAN
 from optimizer.errors import AuditFailed, KafkaError
 from optimizer.frames.gather import Tables, gathered, tables_of
+from optimizer.frames.unexplained import audit_limits
 from optimizer.kafka.execute import check_execute
 from optimizer.settings import Settings
 from optimizer.stages import Frames, Refusals, Run
-from optimizer.wishes import Wishes
 
 _CLAIMED = [field.name for field in fields(AuditClaims)]
-
-
-def _disclosed(findings: list[dict[str, Any]], rule: str) -> frozenset[tuple[str, int]]:
-    """Partitions that findings name as staying where they should not: people are told, so the rest stands."""
-    return frozenset((row["topic"], row["partition"]) for row in findings if row["code"] == rule)
-
-
-def _crowded(findings: list[dict[str, Any]], rule: str) -> frozenset[tuple[str, int]]:
-    """Topics and brokers that findings name as holding, or leading, too many of a topic."""
-    named = (row for row in findings if row["code"] == rule and row["topic"] is not None)
-    return frozenset((row["topic"], row["broker_id"]) for row in named)
-
-
-def audit_limits(settings: Settings, cluster_id: str, findings: list[dict[str, Any]]) -> AuditLimits:
-    """What the policy allows a cluster's plan, and what its findings excuse it from."""
-    most = None if settings.schedule.waves else settings.schedule.max_moves_per_wave
-    allowed = settings.wishes().get(cluster_id, Wishes()).move_limit
-    return AuditLimits(
-        disk_headroom=settings.policy.disk_headroom,
-        rack_spread=settings.policy.rack_policy == "spread",
-        max_moves_per_wave=most,
-        excused=_disclosed(findings, "not_emptied"),
-        excused_from_pin=_disclosed(findings, "not_pinned"),
-        excused_from_factor=_disclosed(findings, "not_resized"),
-        excused_from_spread=_crowded(findings, "topic_spread"),
-        excused_from_leader_spread=_crowded(findings, "topic_leader_spread"),
-        max_moved_bytes=allowed.moved_bytes,
-        max_moves=allowed.moves,
-    )
 
 
 def _claims(tables: Tables) -> AuditClaims:
@@ -91,7 +59,7 @@ def audit_cluster(group: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
     refusals = (*_refusals(tables, [*whole, *waves], "plan"), *_refusals(tables, back, "rollback"))
     messages = list(dict.fromkeys(refusals))
     brokers, partitions = brokers_from_rows(tables["instance_brokers"]), partitions_from_rows(tables["instance"])
-    limits = audit_limits(settings, cluster_id, tables["findings"])
+    limits = audit_limits(settings, cluster_id)
     verdict = audit_plan(
         brokers=brokers,
         partitions=partitions,
@@ -104,7 +72,7 @@ def audit_cluster(group: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
     files = [AuditFile(row["path"], row["kind"], row["wave"], row["content"]) for row in tables["documents"]]
     more = audit_files(brokers=brokers, partitions=partitions, limits=limits, files=files)
     try:
-        AuditReport((*verdict.violations, *more), verdict.figures).raise_if_failed()
+        replace(verdict, violations=(*verdict.violations, *more)).raise_if_failed()
     except AuditFailed as error:
         messages.append(str(error))
     rows = [(cluster_id, message) for message in messages]
@@ -113,7 +81,7 @@ def audit_cluster(group: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
 
 def gate(frames: Frames, run: Run) -> Refusals:
     """Audit every cluster from its documents: those that do not pass, or that Kafka's tool would refuse."""
-    judged = {name: frames[name] for name in ("instance", "instance_brokers", "plan_summary", "findings")}
+    judged = {name: frames[name] for name in ("instance", "instance_brokers", "plan_summary")}
     judged["documents"] = frames["documents"].filter("kind NOT IN ('runbook', 'report', 'summary', 'manifest')")
     settings = run.settings
 

@@ -5,6 +5,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from optimizer.domain import FindingCode
 from optimizer.emit.figure_table import FIGURES
 
 CLUSTER = ["cluster_id", "run_id"]
@@ -49,16 +50,19 @@ def _resized(column: str) -> Column:
     return F.sum(((length > 0) & (length != F.size("current_replicas"))).cast("long"))
 
 
-def _plan_figures(totals: DataFrame, bounds: DataFrame, waves: DataFrame) -> list[DataFrame]:
+def _plan_figures(totals: DataFrame, bounds: DataFrame, waves: DataFrame, findings: DataFrame) -> list[DataFrame]:
     best = bounds.filter("is_best").select(*CLUSTER, "bound_bytes", "gap_percent")
     timed = waves.groupBy(*CLUSTER).agg(
         F.max("wave").alias("waves"), (F.sum("estimated_seconds") / 3600).alias("estimated_hours")
     )
-    frame = totals.join(best, CLUSTER, "left").join(timed, CLUSTER, "left")
+    left = findings.filter(F.col("code") == FindingCode.UNEXPLAINED.value).groupBy(*CLUSTER)
+    counted_left = left.agg(F.count(F.lit(1)).alias("unexplained"))
+    frame = reduce(lambda one, other: one.join(other, CLUSTER, "left"), (best, timed, counted_left), totals)
     moved = F.col("moved_bytes")
     counted = ("moved_bytes", "replicas_moved", "partitions_changed", "leader_changes", "factor_changes")
     after = {name: F.col(name) for name in counted}
     after |= {
+        "unexplained": F.coalesce("unexplained", F.lit(0)),
         "moved_share_percent": _percent(moved, F.col("total_bytes")),
         "bound_bytes": F.col("bound_bytes"),
         "gap_percent": F.col("gap_percent"),
@@ -116,10 +120,19 @@ def _balance_figures(measured: DataFrame) -> DataFrame:
 
 
 def summarise(
-    base: DataFrame, measured: DataFrame, bounds: DataFrame, leader_bounds: DataFrame, waves: DataFrame
+    base: DataFrame,
+    measured: DataFrame,
+    bounds: DataFrame,
+    leader_bounds: DataFrame,
+    waves: DataFrame,
+    findings: DataFrame,
 ) -> DataFrame:
     """Rows of ``plan_summary``: one figure of one cluster, its three values side by side."""
-    parts = [*_plan_figures(_copied(base), bounds, waves), _balance_figures(measured), _leader_figures(leader_bounds)]
+    parts = [
+        *_plan_figures(_copied(base), bounds, waves, findings),
+        _balance_figures(measured),
+        _leader_figures(leader_bounds),
+    ]
     rows = reduce(DataFrame.unionByName, parts)
     sides = [F.max(F.when(F.col("placement") == side, F.col("value"))).alias(side) for side in PLACEMENTS]
     wide = rows.groupBy(*CLUSTER, "figure").agg(*sides)

@@ -10,9 +10,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 import schemas
+from optimizer.audit import AuditLimits
 from optimizer.domain import Brokers, Cause, FindingCode, Ints, Partitions
 from optimizer.frames.cluster import column_names, replica_lists, replica_matrix, to_partitions, with_nulls
 from optimizer.frames.order import left_by_order
+from optimizer.frames.unexplained import audit_limits, unexplained_findings
 from optimizer.settings import Policy, Settings
 from optimizer.solve import explain, limit_findings, proposal
 from optimizer.solve.leader_bounds import leader_bounds
@@ -147,8 +149,11 @@ def _unused_patterns(frame: pd.DataFrame, patterns: Iterable[str], code: Finding
             yield proposal.Finding(code, pattern, "both", "no topic matches this pattern", remedy)
 
 
-def finish_cluster(frame: pd.DataFrame, cluster: SolvedCluster, policy: Policy) -> pd.DataFrame:
-    """Rows of every output table of one cluster, columns of COLUMNS."""
+def finish_cluster(
+    frame: pd.DataFrame, cluster: SolvedCluster, policy: Policy, audit: AuditLimits | None = None
+) -> pd.DataFrame:
+    """Rows of every output table of one cluster, columns of COLUMNS; with what the audit will ask, also what is left
+    unexplained."""
     brokers, policy = cluster.brokers, replace(policy, only=cluster.wishes.only)
     rows = frame.sort_values(["topic", "partition"], kind="stable").reset_index(drop=True)
     partitions = to_partitions(rows, brokers.ids)
@@ -191,6 +196,8 @@ def finish_cluster(frame: pd.DataFrame, cluster: SolvedCluster, policy: Policy) 
         )
     if cluster.left:
         findings = with_left(findings, cluster.left, partitions)
+    if audit:
+        findings += unexplained_findings(rows, brokers, partitions, final, audit)
     records: list[dict[str, object]] = [
         *_proposals(partitions, final, brokers.ids),
         *_moves(brokers, partitions, settled),
@@ -212,7 +219,7 @@ def finish(
         cluster_id = str(frame["cluster_id"].iloc[0])
         left = left_by_order(frame, clusters[cluster_id].brokers, settings)
         if left.empty:
-            return finish_cluster(frame, clusters[cluster_id], settings.policy)
+            return finish_cluster(frame, clusters[cluster_id], settings.policy, audit_limits(settings, cluster_id))
         return with_nulls(left.assign(kind=LEFT, cluster_id=cluster_id).reindex(columns=[*NAMES]))
 
     rows = placement.groupBy("cluster_id").applyInPandas(one, COLUMNS).withColumn("run_id", F.lit(run_id))

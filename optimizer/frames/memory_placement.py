@@ -13,6 +13,7 @@ from optimizer.frames.cluster import replica_lists, stable_number, to_partitions
 from optimizer.frames.finish import KINDS, finish_cluster
 from optimizer.frames.limit import kept_rows
 from optimizer.frames.order import left_by_order
+from optimizer.frames.unexplained import audit_limits
 from optimizer.settings import Settings
 from optimizer.solve.bands import broker_loads, demand_of, replica_weights
 from optimizer.solve.bound import copies_of, forced_bytes
@@ -174,7 +175,7 @@ class MemoryPlacement:
             frame = one.frame(self.brokers[c].ids).assign(cluster_id=c)
             rows = left_by_order(frame, self.brokers[c], settings)
             if rows.empty:
-                records.append(finish_cluster(frame, clusters[c], settings.policy))
+                records.append(finish_cluster(frame, clusters[c], settings.policy, audit_limits(settings, c)))
             else:
                 keys = frozenset(zip(rows["topic"], rows["partition"].tolist(), strict=True))
                 left[c] = Left(keys, settings.policy.disk_headroom, settings.schedule.waves)

@@ -85,7 +85,7 @@ def build(inputs: Frames, run: Run) -> Frames:
     throttles = again.applyInPandas(partial(throttle_rows, settings=run.settings), ENTRIES)
     measured = with_balance(base, inputs["instance_brokers"], policy=run.settings.policy).persist()
     plan = base.filter("NOT is_changed").select(*PLAN.schema.fieldNames())
-    summary = summarise(base, measured, inputs["bounds"], inputs["leader_bounds"], waves)
+    summary = summarise(base, measured, inputs["bounds"], inputs["leader_bounds"], waves, inputs["findings"])
     return {
         "plan": conform(plan.unionByName(scheduled.select(*plan.columns)), PLAN),
         "waves": conform(waves, WAVES),

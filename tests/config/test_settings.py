@@ -49,6 +49,8 @@ def test_default_file_says_what_the_code_defaults_to() -> None:
         ({"policy": {"max_moves": 2.5}}, r"\[policy\] max_moves = 2.5: expected a whole number, such as 17$"),
         ({"clusters": [{"id": "a", "input": "x", "max_moves": -3}]}, r"\[clusters\] max_moves = -3 is not usable"),
         ({"policy": {"rack_policy": "even"}}, "use spread or none"),
+        ({"policy": {"max_unexplained": 1.5}}, "max_unexplained = 1.5"),
+        ({"policy": {"max_unexplained": -0.1}}, "max_unexplained = -0.1"),
         (
             {"policy": {"only": "rack"}},
             r"\[policy\] only = 'rack' is not usable: use one of racks, drain, leaders, demote",

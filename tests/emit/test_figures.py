@@ -25,6 +25,8 @@ def figure(name: str, before: float | None, baseline: float | None, after: float
         (figure("gap_percent", 1, 2, 3), None),
         (figure("rack_violations", 4, 0, 0), ("4", "0", "0")),
         (figure("rack_violations", 0, None, 0), None),
+        (figure("unexplained", None, None, 2), ("-", "-", "2")),
+        (figure("unexplained", None, None, 0), None),
     ],
 )
 def test_figures_that_say_nothing_are_left_out(row: FigureRow, told: tuple[str, str, str] | None) -> None:

@@ -64,9 +64,11 @@ def test_the_worst_is_told_first() -> None:
         finding("not_pinned", "t-2 on 9"),
         finding("not_emptied", "t-2 on 9"),
         finding("limited", "max_moves = 3", "after"),
+        finding("unexplained", "t-9", "after"),
     )
     assert [line.subject for line in settled(planned(*rows))] == ["mended partitions", "broker 4"]
     assert [line.subject for line in left_open(planned(*rows))] == [
+        "t-9",
         "max_moves = 3",
         "t-2 on 9",
         "t-2 on 9",

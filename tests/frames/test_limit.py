@@ -120,13 +120,12 @@ def test_no_disk_is_filled_and_it_is_told(tables: Frames) -> None:
 
 
 def test_what_is_urgent_goes_first(tables: Frames) -> None:
-    """While replicas stay on the broker to empty, no replica moves for balance, and each has a finding that excuses
-    it."""
+    """While replicas stay on the broker to empty, no replica moves for balance, and each has a finding."""
     plans = tables["plan"].where("cluster_id = 'a'").collect()
     stays = [f"{row.topic}-{row.partition} on 100" for row in plans if 100 in row.proposed_replicas]
     assert bool(stays) != ("balance" in {row.reasons for row in plans})
-    excused = tables["findings"].where("cluster_id = 'a' AND rule = 'not_emptied'").collect()
-    assert sorted(row.subject for row in excused) == sorted(stays)
+    named = tables["findings"].where("cluster_id = 'a' AND rule = 'not_emptied'").collect()
+    assert sorted(row.subject for row in named) == sorted(stays)
 
 
 def test_the_audit_refuses_a_plan_over_its_limit(spark: SparkSession, tables: Frames) -> None:

@@ -1,5 +1,6 @@
 """Clusters in every kind of trouble, as rows of the tables, and the audit of what is planned for them."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -7,6 +8,10 @@ import pandas as pd
 from hypothesis import strategies as st
 
 from optimizer.audit import AuditClaims, AuditLimits, Violation, audit_plan, brokers_from_rows, partitions_from_rows
+from optimizer.audit.excuses import defect
+from optimizer.audit.instance import Instance
+from optimizer.audit.model import Key
+from optimizer.audit.spread import grown, most_leaders, most_replicas
 from optimizer.domain import FIXED, FREE, MOBILITY, Cluster
 from optimizer.frames.cluster import replica_lists
 from optimizer.kafka.documents import format_reassignment
@@ -87,7 +92,7 @@ def _pinned(draw: st.DrawFn, cluster: Cluster) -> Cluster:
 def broker_rows(cluster: Cluster) -> list[dict[str, object]]:
     """Rows of ``instance_brokers``."""
     b = cluster.brokers
-    unknown = dict.fromkeys(("disk_capacity_bytes", "in_capacity_bytes_per_s", "out_capacity_bytes_per_s"))
+    unknown = dict.fromkeys(("in_capacity_bytes_per_s", "out_capacity_bytes_per_s"))
     return [
         {
             "broker_id": int(b.ids[i]),
@@ -98,6 +103,7 @@ def broker_rows(cluster: Cluster) -> list[dict[str, object]]:
             "must_empty": bool(b.must_empty[i]),
             "pinned_topics": [],
             **unknown,
+            "disk_capacity_bytes": int(b.disk_capacity_bytes[i]) if b.disk_capacity_bytes[i] > 0 else None,
         }
         for i in range(len(b))
     ]
@@ -158,9 +164,29 @@ def assert_fields_name_the_subject(findings: pd.DataFrame) -> None:
         assert broker is None or row["code"] in TOPIC_SPREADS or row["resource"] in (None, words.split()[-1])
 
 
+def untold(cluster: Cluster, records: pd.DataFrame, lists: dict[Key, tuple[int, ...]]) -> Iterator[Violation]:
+    """What a plan leaves and no finding names: each partition that is not as it should be, each topic that crowds."""
+    brokers, partitions = brokers_from_rows(broker_rows(cluster)), partitions_from_rows(partition_rows(cluster))
+    instance = Instance(brokers=brokers, partitions=partitions, limits=AuditLimits(disk_headroom=0.1))
+    names = {"drain": "not_emptied", "pin": "not_pinned", "replication_factor": "not_resized", "racks": "rack_spread"}
+    told = {rule: disclosed(records, rule) for rule in names.values()}
+    for p in partitions:
+        rule = defect(instance, p, lists.get(p.key, p.replicas))
+        if rule and p.key not in told[names[rule]]:
+            yield Violation(rule, f"{p.topic}-{p.partition}", "is left, untold")
+    for rule, most, first in (
+        ("topic_spread", most_replicas(instance), None),
+        ("topic_leader_spread", most_leaders(instance), 1),
+    ):
+        crowds = disclosed(records, rule)
+        for topic, broker, *_ in grown(instance, lists, most, first=first):
+            if (topic, broker) not in crowds:
+                yield Violation(rule, topic, f"crowds on broker {broker}, untold")
+
+
 def audited(cluster: Cluster, records: pd.DataFrame, bound_bytes: int, allowed: MoveLimit = NO_CUT) -> list[Violation]:
-    """What the audit says of the documents of a finished plan, and of the figures that it claims; its findings are
-    looked at besides."""
+    """What the audit says of the documents of a finished plan and what it claims, and what is left untold; its findings
+    are looked at besides."""
     assert_fields_name_the_subject(records[records["kind"] == "finding"])
     proposals, moves = records[records["kind"] == "proposal"], records[records["kind"] == "move"]
     lists = zip(proposals["topic"], proposals["partition"], proposals["replicas"], strict=True)
@@ -174,13 +200,9 @@ def audited(cluster: Cluster, records: pd.DataFrame, bound_bytes: int, allowed: 
         rollback=None,
         limits=AuditLimits(
             disk_headroom=0.1,
-            excused=disclosed(records, "not_emptied"),
-            excused_from_pin=disclosed(records, "not_pinned"),
-            excused_from_factor=disclosed(records, "not_resized"),
-            excused_from_spread=disclosed(records, "topic_spread"),
-            excused_from_leader_spread=disclosed(records, "topic_leader_spread"),
             max_moved_bytes=allowed.moved_bytes,
             max_moves=allowed.moves,
+            max_unexplained=1,
         ),
         claims=AuditClaims(
             moved_bytes=int(moves["size_bytes"].sum()),
@@ -190,4 +212,6 @@ def audited(cluster: Cluster, records: pd.DataFrame, bound_bytes: int, allowed: 
             bound_bytes=bound_bytes,
         ),
     )
-    return [v for v in report.violations if v.rule != "rollback"]
+    after = {(topic, number): tuple(replicas) for topic, number, replicas, _ in changed}
+    violations = (*report.violations, *untold(cluster, records, after))
+    return [v for v in violations if v.rule not in ("rollback", "capacity_during")]

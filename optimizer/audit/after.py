@@ -1,0 +1,123 @@
+"""The cluster after a plan, to which one change more may be added."""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from itertools import chain
+
+from optimizer.audit.instance import Instance
+from optimizer.audit.model import AuditPartition
+from optimizer.audit.spread import Mosts, Targets, counts, most_leaders, most_replicas
+
+Replicas = tuple[int, ...]
+
+
+class _Spread:
+    """How many replicas of each topic that has a most, or leaders, each broker has after the plan and had before it."""
+
+    def __init__(self, instance: Instance, targets: Targets, most: Mosts, *, first: int | None) -> None:
+        self._most, self._first = most, first
+        self._before = counts(instance, {}, most, first=first)
+        self._now = counts(instance, targets, most, first=first)
+
+    def has_room(self, topic: str, broker: int) -> bool:
+        """Whether a broker may have one more of a topic."""
+        return topic not in self._most or self._now[topic, broker] < self._most[topic]
+
+    def has_fewer(self, topic: str, broker: int) -> bool:
+        """Whether a broker has fewer of a topic than before the plan."""
+        return self._now[topic, broker] < self._before[topic, broker]
+
+    def change(self, topic: str, before: Replicas, after: Replicas) -> None:
+        """Count another list of a partition."""
+        self._now.subtract((topic, b) for b in before[: self._first])
+        self._now.update((topic, b) for b in after[: self._first])
+
+
+class After:
+    """Lists, disks, topics and what is left of the limit after a plan and the changes that are added to it.
+
+    Where the number of waves is fixed no wave can be added, so what the plan takes off a disk makes no room: a copy
+    more may have to be made while all old ones are there.
+
+    Parameters
+    ----------
+    instance : Instance
+    targets : mapping of key to tuple of int
+        The plan.
+    """
+
+    def __init__(self, instance: Instance, targets: Targets) -> None:
+        self.instance = instance
+        self._lists = dict(targets)
+        self._held = Counter(instance.disk_bytes)
+        self._of_topic = _Spread(instance, targets, most_replicas(instance), first=None)
+        self._led = _Spread(instance, targets, most_leaders(instance), first=1)
+        limits = instance.limits
+        self._bytes_left = math.inf if limits.max_moved_bytes is None else limits.max_moved_bytes
+        self._moves_left = math.inf if limits.max_moves is None else limits.max_moves
+        for key, replicas in targets.items():
+            self._spend(instance.partitions[key], instance.partitions[key].replicas, replicas)
+
+    def replicas(self, partition: AuditPartition) -> Replicas:
+        """The list of a partition."""
+        return self._lists.get(partition.key, partition.replicas)
+
+    def homes(self, partition: AuditPartition) -> list[int]:
+        """Brokers that a replica of a partition may go to, but for their disks: of each rack those with the least room,
+        as many as it has replicas; the rules tell them no further apart.
+
+        They accept replicas, are within its pin, and hold fewer of its topic than their most. Those that had a replica
+        of it before the plan may keep it, and as many of its topic as they had.
+        """
+        instance, topic, pin = self.instance, partition.topic, partition.pinned_brokers
+        own = {b for b in partition.replicas if b not in instance.to_empty and (pin is None or b in pin)}
+        others = (instance.homes(pin) | own) - set(self.replicas(partition))
+        by_rack = defaultdict[str | None, list[int]](list)
+        for broker in sorted(others, key=lambda b: (self._room(b), b)):
+            in_rack = by_rack[instance.rack(broker)]
+            may_keep = broker in own and self._of_topic.has_fewer(topic, broker)
+            if len(in_rack) < partition.replication_factor and (may_keep or self._of_topic.has_room(topic, broker)):
+                in_rack.append(broker)
+        return list(chain.from_iterable(by_rack.values()))
+
+    def has_room(self, partition: AuditPartition, replicas: Replicas) -> bool:
+        """Whether the disks have room for what this list adds to the one that the partition has."""
+        added = set(replicas) - set(self.replicas(partition))
+        return all(self._room(broker) >= partition.size_bytes for broker in added)
+
+    def _room(self, broker: int) -> float:
+        limit = self.instance.disk_limit(broker)
+        return math.inf if limit is None else limit - self._held[broker]
+
+    def may_lead(self, partition: AuditPartition) -> list[int]:
+        """Replicas of a partition that could be its preferred leader, and lead fewer of its topic than their most."""
+        others = (b for b in self.replicas(partition)[1:] if b in self.instance.leading)
+        return [b for b in others if self._led.has_room(partition.topic, b)]
+
+    def affords(self, partition: AuditPartition) -> bool:
+        """Whether the limit has room for a change of the partition that copies all its replicas: a change is whole."""
+        most = max(len(partition.replicas), partition.replication_factor) - _copies(partition, self.replicas(partition))
+        return most <= self._moves_left and most * partition.size_bytes <= self._bytes_left
+
+    def change(self, partition: AuditPartition, replicas: Replicas) -> None:
+        """Give a partition another list."""
+        before, topic = self.replicas(partition), partition.topic
+        self._spend(partition, before, replicas)
+        self._lists[partition.key] = replicas
+        self._of_topic.change(topic, before, replicas)
+        self._led.change(topic, before, replicas)
+
+    def _spend(self, partition: AuditPartition, before: Replicas, after: Replicas) -> None:
+        more, size = _copies(partition, after) - _copies(partition, before), partition.size_bytes
+        self._moves_left -= more
+        self._bytes_left -= more * size
+        for broker in set(after) - set(before):
+            self._held[broker] += size
+        for broker in set(before) - set(after):
+            if not (self.instance.limits.fixed_waves and broker in partition.replicas):
+                self._held[broker] -= size
+
+
+def _copies(partition: AuditPartition, replicas: Iterable[int]) -> int:
+    return len(set(replicas) - set(partition.replicas))
