@@ -20,7 +20,8 @@ from benchmarks.run import CLUSTER
 from optimizer.configuration import build, read_toml
 from optimizer.domain import Cluster, Ints
 from optimizer.settings import Settings
-from optimizer.solve import improve, progress, relaxation, sharding, trials
+from optimizer.solve.rounds import progress, sharding
+from optimizer.solve.shard import improve, relaxation, trials
 
 HOME = Path(__file__).resolve().parent.parent
 INTRO = """\

@@ -8,12 +8,12 @@ import pandas as pd
 
 from benchmarks.run import BAND_NAMES
 from optimizer.domain import MOBILITY, Cluster, Ints
-from optimizer.frames.cluster import replica_lists, to_cluster
-from optimizer.frames.memory_placement import in_memory
 from optimizer.settings import Policy, Settings
 from optimizer.solve.certificate import bounds_of
 from optimizer.solve.driver import solve_rounds
-from optimizer.solve.search import CurvePoint
+from optimizer.solve.shard.search import CurvePoint
+from optimizer.stages.shared.arrays import replica_lists, to_cluster
+from optimizer.stages.solve.memory_placement import in_memory
 from optimizer.wishes import NO_LIMIT
 
 MB, KB = 1 << 20, 1 << 10

@@ -13,9 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 import schemas
 from benchmarks.fuzz.fleet import local_session
 from benchmarks.fuzz.odd_clusters import OddCluster, odd_cluster
-from optimizer.frames import baseline, plan, solve
 from optimizer.settings import ClusterInput
-from optimizer.stages import Run
+from optimizer.stages.baseline import baseline
+from optimizer.stages.plan import plan
+from optimizer.stages.solve import solve
+from optimizer.stages.stage import Run
 from schemas.table import small_frame
 
 POLICIES, CLUSTERS = 6, 50

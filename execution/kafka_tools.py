@@ -11,7 +11,7 @@ from pathlib import Path
 from execution.observed import Place
 from execution.planned import Refused
 from optimizer.errors import BallastError
-from optimizer.kafka.documents import format_reassignment
+from optimizer.kafka.reassignment_json import format_reassignment
 from optimizer.kafka.versions import has_old_options
 
 CONFIGS, REASSIGN, ELECTION = "kafka-configs", "kafka-reassign-partitions", "kafka-leader-election"

@@ -226,12 +226,12 @@ def _plan(names: Sequence[str], settings: Settings, run_id: str) -> int:
     """Everything that needs Spark is imported here, so that --help is quick."""
     from pyspark.sql import SparkSession
 
-    from optimizer.frames.emit import written_paths
-    from optimizer.pipeline import run_stages, stages_named
     from optimizer.resources import Meter
     from optimizer.session import session
-    from optimizer.stages import Run
-    from optimizer.verdicts import exit_code
+    from optimizer.stages.emit.emit import written_paths
+    from optimizer.stages.runner import run_stages, stages_named
+    from optimizer.stages.stage import Run
+    from optimizer.stages.verdicts import exit_code
 
     spark = session(SparkSession.builder)
     meter = Meter(spark, sys.stderr)

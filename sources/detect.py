@@ -28,7 +28,7 @@ from sources import (
 from sources.decode import NoText, decoded, with_plain_lines
 from sources.json_text import unclaimed
 from sources.record import UNREADABLE_FILE, Record, malformed
-from sources.unused import UNKNOWN, Refusal, explain, not_text
+from sources.refused_formats import UNKNOWN, Refusal, explain, not_text
 
 KNOWN_FORMAT = "a known format"
 RULE = UNREADABLE_FILE

@@ -16,11 +16,16 @@ from optimizer.errors import KafkaError
 from optimizer.kafka.admin_utils import assign_replicas, broker_ring, rack_alternated
 from optimizer.kafka.assignors import Member, range_assignment, round_robin_assignment
 from optimizer.kafka.broker import Broker
-from optimizer.kafka.documents import format_reassignment, parse_generate_arguments, parse_reassignment, partition_name
 from optimizer.kafka.execute import execute
 from optimizer.kafka.generate import generate
 from optimizer.kafka.java import JavaRandom, hash_map_order, optional_hash
 from optimizer.kafka.partition_state import InFlight, cancel, complete, start
+from optimizer.kafka.reassignment_json import (
+    format_reassignment,
+    parse_generate_arguments,
+    parse_reassignment,
+    partition_name,
+)
 from optimizer.kafka.striped_placer import StripedReplicaPlacer, rack_layout
 from optimizer.kafka.throttle import tool_throttles
 

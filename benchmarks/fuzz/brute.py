@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from optimizer.domain import FREE, Bands, Cluster, Floats, Ints
-from optimizer.solve.pins import group_by_pins, rack_breaks
+from optimizer.solve.rules.pins import group_by_pins, rack_breaks
 
 MOST_PLACEMENTS = 30_000
 TOLERANCE = 1e-9

@@ -18,10 +18,10 @@ from pyspark.sql import SparkSession
 
 from benchmarks.fuzz.folders import folder
 from benchmarks.fuzz.inputs import CROSSED, Case, cases, read
-from optimizer.frames import validate
 from optimizer.session import session
 from optimizer.settings import ClusterInput, Settings
-from optimizer.stages import Run
+from optimizer.stages.stage import Run
+from optimizer.stages.validate import validate
 from schemas.bronze import BRONZE_METRICS, BRONZE_RECORDS
 from schemas.table import small_frame
 from setup.jars import DELTA

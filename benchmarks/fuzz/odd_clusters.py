@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from optimizer.domain import NOT_LIVE, Cause
-from optimizer.frames.cluster import to_brokers
 from optimizer.settings import Policy, Schedule, Settings
-from optimizer.solve.racks import busiest_share, live_rack_sizes
+from optimizer.solve.rules.racks import busiest_share, live_rack_sizes
+from optimizer.stages.shared.arrays import to_brokers
 
 Row = dict[str, Any]
 CLUSTER = "odd"
@@ -202,7 +202,7 @@ def _settings(draw: random.Random) -> Settings:
 
 
 def _spread(policy: Policy, brokers: list[Row], partitions: list[Row]) -> None:
-    """The most of a topic on one broker, as ``frames.topic_spread`` has it; none for topics with a pin."""
+    """The most of a topic on one broker, as ``stages.snapshot.topic_mosts`` has it; none for topics with a pin."""
     sizes = live_rack_sizes(to_brokers(pd.DataFrame(brokers)))
     leading = sum(b["accepts_leadership"] for b in brokers)
     for topic in {row["topic"] for row in partitions if row["pinned_brokers"] is None}:

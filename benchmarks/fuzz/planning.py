@@ -8,15 +8,15 @@ import pandas as pd
 
 from benchmarks.fuzz.odd_clusters import CLUSTER, OddCluster, Row
 from optimizer.domain import Bands, Cluster, Floats, Ints
-from optimizer.emit.files import kafka_documents
-from optimizer.emit.model import ClusterPlan, Document
+from optimizer.emit.cluster_plan import ClusterPlan, Document
+from optimizer.emit.kafka_files import kafka_documents
 from optimizer.emit.rows import BrokerRow, PlanRow, WaveRow
 from optimizer.emit.rows import Row as DocumentRow
-from optimizer.frames.cluster import to_brokers
-from optimizer.frames.memory_placement import in_memory
-from optimizer.frames.scheduling import copy_bytes_per_s, schedule_cluster
 from optimizer.settings import ClusterInput, Settings
 from optimizer.solve import driver
+from optimizer.stages.plan.wave_rows import copy_bytes_per_s, schedule_cluster
+from optimizer.stages.shared.arrays import to_brokers
+from optimizer.stages.solve.memory_placement import in_memory
 
 R = TypeVar("R", bound=DocumentRow)
 
@@ -80,7 +80,7 @@ def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
 def _scheduled(
     partitions: pd.DataFrame, tables: Mapping[str, pd.DataFrame], hosts: pd.DataFrame, settings: Settings
 ) -> pd.DataFrame:
-    """Rows of ``plan`` that change, with their waves (``frames.plan``)."""
+    """Rows of ``plan`` that change, with their waves (``stages.plan.plan``)."""
     key = ["topic", "partition"]
     proposed = tables["proposal"][[*key, "replicas"]]
     moves = tables["moves"].groupby(key)["reason"].agg(lambda found: sorted(set(found)))

@@ -17,8 +17,8 @@ CODE = ("optimizer", "sources")
 _LEFT_OUT = ("setup", "docs", "kafka", "pipeline", "fixtures")
 # The few tests with Spark that are of what is mutated; the others plan whole clusters.
 _WITH_SPARK = (
-    *("tests/frames/test_ingest.py", "tests/frames/test_validate.py", "tests/frames/test_cross_checks.py"),
-    *("tests/frames/test_emit.py", "tests/sources/test_kafka_live.py"),
+    *("tests/stages/test_ingest.py", "tests/stages/test_validate.py", "tests/stages/test_cross_checks.py"),
+    *("tests/stages/test_emit.py", "tests/sources/test_kafka_live.py"),
     "tests/kafka_rules/test_baseline_frame.py",
 )
 _WATCHED_BY = ("benchmarks/mutants/inside.py", "benchmarks/mutants/lines.py")

@@ -1,9 +1,7 @@
 """The checker: knows no solver, shares no code with it, recomputes everything from the documents."""
 
 from optimizer.audit.checker import audit_plan
-from optimizer.audit.excuses import unexplained
-from optimizer.audit.files import AuditFile, audit_files
-from optimizer.audit.model import (
+from optimizer.audit.claims import (
     AuditBroker,
     AuditClaims,
     AuditLimits,
@@ -13,6 +11,8 @@ from optimizer.audit.model import (
     brokers_from_rows,
     partitions_from_rows,
 )
+from optimizer.audit.excuses import unexplained
+from optimizer.audit.other_documents import AuditFile, audit_files
 
 __all__ = [
     "AuditBroker",

@@ -5,8 +5,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from itertools import chain
 
+from optimizer.audit.claims import AuditPartition
 from optimizer.audit.instance import Instance
-from optimizer.audit.model import AuditPartition
 from optimizer.audit.spread import Mosts, Targets, counts, most_leaders, most_replicas
 
 Replicas = tuple[int, ...]

@@ -7,11 +7,8 @@ and the instance. What was broken at the start and still is, is counted in the f
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
-from optimizer.audit import rules
-from optimizer.audit.documents import Document, Entry, read_document, read_parts
-from optimizer.audit.excuses import Left, left_by
-from optimizer.audit.instance import Instance
-from optimizer.audit.model import (
+from optimizer.audit import plan_rules
+from optimizer.audit.claims import (
     FIXED,
     AuditBroker,
     AuditClaims,
@@ -21,6 +18,9 @@ from optimizer.audit.model import (
     Key,
     Violation,
 )
+from optimizer.audit.excuses import Left, left_by
+from optimizer.audit.instance import Instance
+from optimizer.audit.read_documents import Document, Entry, read_document, read_parts
 from optimizer.audit.spread import Targets, crowded
 
 
@@ -52,7 +52,7 @@ def audit_plan(
     Returns
     -------
     AuditReport
-        Violations in the order of the rules, and the recomputed figures.
+        Violations in the order of the plan_rules, and the recomputed figures.
 
     References
     ----------
@@ -69,11 +69,11 @@ def audit_plan(
         _identities(brokers, partitions),
         chain.from_iterable(d.violations for d in (plan, back, *steps) if d),
         _entry_violations(instance, plan, steps),
-        rules.check_waves(plan, steps),
-        rules.check_rollback(instance, plan, back),
+        plan_rules.check_waves(plan, steps),
+        plan_rules.check_rollback(instance, plan, back),
         left.unexplained.values() if _leaves_too_much(left, limits) else (),
-        rules.check_capacity(instance, steps),
-        rules.check_wave_sizes(instance, steps),
+        plan_rules.check_capacity(instance, steps),
+        plan_rules.check_wave_sizes(instance, steps),
         _limit_violations(limits, figures),
         _claim_violations(claims, figures),
     )
@@ -106,13 +106,13 @@ def _entry_violations(instance: Instance, plan: Document | None, steps: Sequence
         for entry in document.entries if document else ():
             if entry not in checked:
                 checked.add(entry)
-                yield from rules.check_entry(instance, entry)
+                yield from plan_rules.check_entry(instance, entry)
 
 
 def _figures(instance: Instance, targets: Targets, left: Left, n_waves: int) -> dict[str, int]:
     changes = [(instance.partitions[key], replicas) for key, replicas in targets.items()]
     added = [(p, len(set(replicas) - set(p.replicas))) for p, replicas in changes]
-    stuck = rules.on_brokers_to_empty(instance, targets)
+    stuck = plan_rules.on_brokers_to_empty(instance, targets)
     return {
         "partitions_changed": len(changes),
         "replicas_moved": sum(n for _, n in added),
@@ -122,7 +122,7 @@ def _figures(instance: Instance, targets: Targets, left: Left, n_waves: int) -> 
         "rack_violations_after": _rack_violations(instance, targets),
         "partitions_left_on_brokers_to_empty": len(stuck),
         "fixed_partitions_left_on_brokers_to_empty": sum(p.mobility == FIXED for p in stuck),
-        "partitions_left_outside_their_pin": len(rules.outside_pins(instance, targets)),
+        "partitions_left_outside_their_pin": len(plan_rules.outside_pins(instance, targets)),
         "crowded_topics_before": crowded(instance, {}),
         "crowded_topics_after": crowded(instance, targets),
         "brokers_over_disk_limit_before": sum(_over_limit(instance, b, n) for b, n in instance.disk_bytes.items()),

@@ -12,9 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from optimizer.audit.after import After, Replicas
-from optimizer.audit.documents import Entry, name
-from optimizer.audit.instance import Instance
-from optimizer.audit.model import (
+from optimizer.audit.claims import (
     FORCED_ONLY,
     FREE,
     RACKS_ONLY,
@@ -24,7 +22,9 @@ from optimizer.audit.model import (
     Key,
     Violation,
 )
-from optimizer.audit.rules import check_entry
+from optimizer.audit.instance import Instance
+from optimizer.audit.plan_rules import check_entry
+from optimizer.audit.read_documents import Entry, name
 from optimizer.audit.spread import Targets, grown, most_leaders, most_replicas
 
 DRAIN, PIN, FACTOR, RACKS = "drain", "pin", "replication_factor", "racks"

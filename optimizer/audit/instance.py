@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from optimizer.audit.model import NOT_LIVING, AuditBroker, AuditLimits, AuditPartition
+from optimizer.audit.claims import NOT_LIVING, AuditBroker, AuditLimits, AuditPartition
 
 Ints = NDArray[np.int64]
 Pin = frozenset[int] | None

@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from optimizer.audit.claims import Key
 from optimizer.audit.instance import Instance
-from optimizer.audit.model import Key
 
 Targets = Mapping[Key, tuple[int, ...]]
 Mosts = Mapping[str, int]

@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from optimizer.audit.documents import Document
+from optimizer.audit.claims import Violation
 from optimizer.audit.instance import Instance
-from optimizer.audit.model import Violation
-from optimizer.kafka.limits import ARGUMENT_BYTES, CONFIG_VALUE_CHARACTERS, TOPICS_PER_REQUEST
+from optimizer.audit.read_documents import Document
+from optimizer.kafka.size_limits import ARGUMENT_BYTES, CONFIG_VALUE_CHARACTERS, TOPICS_PER_REQUEST
 
 STYLES = ("careful", "kafka")
 LEADER, FOLLOWER = "leader.replication.throttled.", "follower.replication.throttled."

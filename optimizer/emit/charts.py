@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from optimizer.emit.model import ClusterPlan
+from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.rows import LoadRow
 from optimizer.units import human_bytes, human_count, human_rate
 

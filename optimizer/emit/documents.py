@@ -1,8 +1,8 @@
 """All documents of one cluster."""
 
-from optimizer.emit.files import kafka_documents
+from optimizer.emit.cluster_plan import WHOLE_PLAN, ClusterPlan, Document
+from optimizer.emit.kafka_files import kafka_documents
 from optimizer.emit.manifest import manifest
-from optimizer.emit.model import WHOLE_PLAN, ClusterPlan, Document
 from optimizer.emit.report import report
 from optimizer.emit.runbook import runbook
 from optimizer.emit.summary import summary_text

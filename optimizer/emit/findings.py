@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from optimizer.domain import Cause, FindingCode
-from optimizer.emit.model import ClusterPlan
+from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.rows import FindingRow, InputFindingRow
 
 # What the plan leaves broken or undone, worst first; then a code that is not named here, then _FACTS.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from optimizer.domain import FindingCode
-from optimizer.emit.model import NOT_LIVING, ClusterPlan
+from optimizer.emit.cluster_plan import NOT_LIVING, ClusterPlan
 from optimizer.emit.rows import LoadRow
 from optimizer.kafka.versions import tools_needed
 from optimizer.units import human_count, human_rate, plural

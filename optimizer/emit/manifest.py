@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from optimizer.emit.cluster_plan import WHOLE_PLAN, ClusterPlan, Document, wave_folder
 from optimizer.emit.goals import goals
-from optimizer.emit.model import WHOLE_PLAN, ClusterPlan, Document, wave_folder
 
 FORMAT = 1
 NAME = "manifest.json"

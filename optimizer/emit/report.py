@@ -4,9 +4,14 @@ from collections import Counter
 from collections.abc import Sequence
 
 from optimizer.emit.charts import HEIGHT, WIDTH, charts
-from optimizer.emit.factors import factors_text
+from optimizer.emit.cluster_plan import ClusterPlan, Document, wave_folder
+from optimizer.emit.factor_changes import factors_text
 from optimizer.emit.figure_table import BALANCE, COST
-from optimizer.emit.figures import (
+from optimizer.emit.findings import counted, first, left_open, settled
+from optimizer.emit.goals import goals, kept_out, origin, verdict
+from optimizer.emit.pages import render
+from optimizer.emit.rows import PlanRow, QualityRow
+from optimizer.emit.shown_figures import (
     LEAVES_NO_MORE,
     band_note,
     compared_with_default,
@@ -15,11 +20,6 @@ from optimizer.emit.figures import (
     lines,
     proof,
 )
-from optimizer.emit.findings import counted, first, left_open, settled
-from optimizer.emit.goals import goals, kept_out, origin, verdict
-from optimizer.emit.model import ClusterPlan, Document, wave_folder
-from optimizer.emit.pages import render
-from optimizer.emit.rows import PlanRow, QualityRow
 from optimizer.emit.summary import execution
 from optimizer.units import human_bytes, human_count, human_percent, human_ratio, human_time, plural
 

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from optimizer.domain import FindingCode
-from optimizer.emit.factors import factors_text
-from optimizer.emit.figures import band_note, compared_with_default, leader_proof, limited, lines, proof
+from optimizer.emit.cluster_plan import ClusterPlan, Document
+from optimizer.emit.factor_changes import factors_text
 from optimizer.emit.findings import Told, counted, first, left_open, settled
 from optimizer.emit.goals import goals, kept_out, origin, verdict
-from optimizer.emit.model import ClusterPlan, Document
+from optimizer.emit.shown_figures import band_note, compared_with_default, leader_proof, limited, lines, proof
 from optimizer.units import human_bytes, human_rate, human_time, plural
 
 WIDTH = 96

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 
-from optimizer.emit.model import ClusterPlan, Document, wave_folder
+from optimizer.emit.cluster_plan import ClusterPlan, Document, wave_folder
 from optimizer.emit.pages import render
 from optimizer.emit.rows import ConfigRow, FoundRow, ThrottleRow
 

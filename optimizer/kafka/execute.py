@@ -10,14 +10,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from optimizer.errors import KafkaError
-from optimizer.kafka.documents import (
-    Reassignment,
-    Replica,
-    TopicPartition,
-    parse_reassignment,
-    partition_name,
-    partition_order,
-)
 from optimizer.kafka.generate import assignment_json, check_topics, describe_order
 from optimizer.kafka.java import (
     hash_map_order,
@@ -27,6 +19,14 @@ from optimizer.kafka.java import (
     utf16_key,
 )
 from optimizer.kafka.partition_state import InFlight
+from optimizer.kafka.reassignment_json import (
+    Reassignment,
+    Replica,
+    TopicPartition,
+    parse_reassignment,
+    partition_name,
+    partition_order,
+)
 from optimizer.kafka.throttle import LOG_DIR_RATE, ConfigEntry, config_entries, tool_throttles
 
 _ALREADY_RUNNING = (

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from optimizer.errors import KafkaError
 from optimizer.kafka.admin_utils import assign_replicas, broker_ring
 from optimizer.kafka.broker import Broker
-from optimizer.kafka.documents import ANY_DIR, TopicPartition, format_reassignment, parse_generate_arguments
 from optimizer.kafka.java import (
     JavaRandom,
     hash_map_copy_capacity,
@@ -22,6 +21,7 @@ from optimizer.kafka.java import (
     string_hash,
     topic_partition_hash,
 )
+from optimizer.kafka.reassignment_json import ANY_DIR, TopicPartition, format_reassignment, parse_generate_arguments
 from optimizer.kafka.striped_placer import StripedReplicaPlacer, rack_layout
 
 PARTIAL_RACKS = (

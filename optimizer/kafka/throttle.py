@@ -18,8 +18,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from optimizer.errors import KafkaError
-from optimizer.kafka.documents import TopicPartition, partition_name, partition_order
 from optimizer.kafka.partition_state import InFlight
+from optimizer.kafka.reassignment_json import TopicPartition, partition_name, partition_order
 
 LEADER_REPLICAS = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.domain import Floats, Ints
-from optimizer.schedule.changes import Changes, bytes_per_broker
+from optimizer.schedule.wave_changes import Changes, bytes_per_broker
 
 PARTITION_FETCH_BYTES = 1 << 20  # replica.fetch.max.bytes
 RESPONSE_FETCH_BYTES = 10 << 20  # replica.fetch.response.max.bytes

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from optimizer.domain import Bools, Ints
-from optimizer.kafka.limits import LIST_CHARACTERS, PARTITIONS_PER_REQUEST, TOPICS_PER_REQUEST
-from optimizer.schedule.changes import Changes
+from optimizer.kafka.size_limits import LIST_CHARACTERS, PARTITIONS_PER_REQUEST, TOPICS_PER_REQUEST
+from optimizer.schedule.wave_changes import Changes
 
 
 def _crowded(changes: Changes) -> Ints:

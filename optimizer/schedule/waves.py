@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.domain import Bools, Ints
-from optimizer.schedule.changes import REASONS, Changes
 from optimizer.schedule.estimate import traffic
 from optimizer.schedule.requests import Requests, least_waves
 from optimizer.schedule.throttle_rate import BYTES_PER_MB
+from optimizer.schedule.wave_changes import REASONS, Changes
 from optimizer.settings import Schedule
 
 UNPLACED = 0

@@ -13,16 +13,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optimizer.domain import Bands, Floats, Ints, Partitions
-from optimizer.solve.assemble import ClusterFrame
-from optimizer.solve.bands import DISK, REPLICAS
-from optimizer.solve.bound import band_price, flow_bytes, flow_prices, usable_prices, widen
-from optimizer.solve.class_prices import Classes, class_prices
-from optimizer.solve.cluster_prices import cluster_prices, is_small_enough
-from optimizer.solve.exact import whole_limits
+from optimizer.solve.bounds.bound import band_price, flow_bytes, flow_prices, usable_prices, widen
+from optimizer.solve.bounds.class_prices import Classes, class_prices
+from optimizer.solve.bounds.cluster_prices import cluster_prices, is_small_enough
+from optimizer.solve.bounds.whole_bound import best_whole_bound
 from optimizer.solve.placement import Placement, Terms
-from optimizer.solve.sharding import replicas_stay_in_racks
-from optimizer.solve.solved_cluster import SolvedCluster
-from optimizer.solve.whole_bound import best_whole_bound
+from optimizer.solve.rounds.sharding import replicas_stay_in_racks
+from optimizer.solve.rounds.solved_cluster import SolvedCluster
+from optimizer.solve.rules.bands import DISK, REPLICAS
+from optimizer.solve.shard.assemble import ClusterFrame
+from optimizer.solve.shard.exact import whole_limits
 
 SOURCES = ("shards", "classes", "classes and flow")
 WIDE_GAP = 2e-3  # between the plan and a bound of several shards: prices that agree are worth a relaxation

@@ -13,17 +13,17 @@ import numpy as np
 
 from optimizer.domain import Brokers, FindingCode
 from optimizer.settings import Policy, Settings
-from optimizer.solve.bands import DISK, bands_for, disk_limit, load_scale
 from optimizer.solve.certificate import Bounds, bounds_of
-from optimizer.solve.cluster_round import ClusterRound
-from optimizer.solve.limit_findings import Cut
-from optimizer.solve.next_round import next_round
+from optimizer.solve.findings.limit_findings import Cut
+from optimizer.solve.findings.proposal import Finding
 from optimizer.solve.placement import P, Totals
-from optimizer.solve.progress import Progress, after
-from optimizer.solve.proposal import Finding
-from optimizer.solve.shard_solver import FAILED, NOT_SOLVED, OUT_OF_TIME
-from optimizer.solve.shard_status import ShardStatus
-from optimizer.solve.solved_cluster import SolvedCluster
+from optimizer.solve.rounds.cluster_round import ClusterRound
+from optimizer.solve.rounds.next_round import next_round
+from optimizer.solve.rounds.progress import Progress, after
+from optimizer.solve.rounds.solved_cluster import SolvedCluster
+from optimizer.solve.rules.bands import DISK, bands_for, disk_limit, load_scale
+from optimizer.solve.shard.shard_solver import FAILED, NOT_SOLVED, OUT_OF_TIME
+from optimizer.solve.shard.shard_status import ShardStatus
 from optimizer.wishes import MoveLimit, Wishes
 
 Clusters = Mapping[str, SolvedCluster]

@@ -6,12 +6,12 @@ from typing import Any, Protocol, Self, TypeVar
 
 from optimizer.domain import Floats, Ints, Partitions
 from optimizer.settings import Settings
-from optimizer.solve.bands import Demand
-from optimizer.solve.class_prices import Classes
-from optimizer.solve.cluster_round import ClusterRound
-from optimizer.solve.order_findings import Left
-from optimizer.solve.shard_status import ShardStatus
-from optimizer.solve.solved_cluster import SolvedCluster
+from optimizer.solve.bounds.class_prices import Classes
+from optimizer.solve.findings.order_findings import Left
+from optimizer.solve.rounds.cluster_round import ClusterRound
+from optimizer.solve.rounds.solved_cluster import SolvedCluster
+from optimizer.solve.rules.bands import Demand
+from optimizer.solve.shard.shard_status import ShardStatus
 
 
 @dataclass(frozen=True)

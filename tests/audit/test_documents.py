@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from optimizer.audit.documents import read_document
+from optimizer.audit.read_documents import read_document
 
 
 def _text(*entries: str, head: str = '"version": 1') -> str:

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from optimizer.audit import AuditFile, AuditLimits, AuditPartition, Violation, audit_files
-from optimizer.emit.files import kafka_documents
-from optimizer.emit.model import ClusterPlan
+from optimizer.emit.cluster_plan import ClusterPlan
+from optimizer.emit.kafka_files import kafka_documents
 from optimizer.emit.rows import BrokerRow
 from optimizer.emit.throttle_files import throttle_documents
-from optimizer.kafka.limits import CONFIG_VALUE_CHARACTERS
+from optimizer.kafka.size_limits import CONFIG_VALUE_CHARACTERS
 from tests.audit.plans import broker
 from tests.emit.throttled import CHANGES, throttled_plan
 

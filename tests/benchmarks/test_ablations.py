@@ -10,7 +10,7 @@ from benchmarks.planned import Outcome, cluster_of, policy_of
 from benchmarks.workload import Shape
 from optimizer.domain import Cluster
 from optimizer.settings import Policy, Settings
-from optimizer.solve.progress import SETTLED
+from optimizer.solve.rounds.progress import SETTLED
 
 AS_IT_IS, *CHANGED = VARIANTS
 

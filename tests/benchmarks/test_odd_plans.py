@@ -8,9 +8,9 @@ from benchmarks.case import read_case
 from benchmarks.judge import judge
 from benchmarks.odd import generate_odd
 from benchmarks.planned import cluster_of, policy_of, solve
-from optimizer.frames.cluster import replica_lists
-from optimizer.kafka.documents import format_reassignment
+from optimizer.kafka.reassignment_json import format_reassignment
 from optimizer.settings import Policy, Settings
+from optimizer.stages.shared.arrays import replica_lists
 
 # Of the plan over the best bound, ours or the judge's. Where hot partitions must change places, much is lost.
 GAPS = {

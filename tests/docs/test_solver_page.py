@@ -11,17 +11,17 @@ import pytest
 from benchmarks.planned import rows_of
 from optimizer import configuration
 from optimizer.domain import Bands, Cluster, Floats, Ints
-from optimizer.frames.memory_placement import in_memory
-from optimizer.solve.assemble import ClusterFrame
-from optimizer.solve.bands import DISK, REPLICAS, bands, broker_loads, demand_of, load_scale, replica_weights
-from optimizer.solve.bound import band_price, copies_of, flow_bytes, forced_bytes
+from optimizer.solve.bounds.bound import band_price, copies_of, flow_bytes, forced_bytes
+from optimizer.solve.bounds.terms import partition_terms
+from optimizer.solve.bounds.whole_bound import best_whole_bound
 from optimizer.solve.certificate import bounds_of, gap_percent
 from optimizer.solve.driver import solve_rounds
-from optimizer.solve.leader_bounds import least_changes
-from optimizer.solve.leader_flow import host_loads
-from optimizer.solve.leaders import ChosenLeaders, assign_leaders, lead_with
-from optimizer.solve.terms import partition_terms
-from optimizer.solve.whole_bound import best_whole_bound
+from optimizer.solve.leaders.leader_bounds import least_changes
+from optimizer.solve.leaders.leader_flow import host_loads
+from optimizer.solve.leaders.leaders import ChosenLeaders, assign_leaders, lead_with
+from optimizer.solve.rules.bands import DISK, REPLICAS, bands, broker_loads, demand_of, load_scale, replica_weights
+from optimizer.solve.shard.assemble import ClusterFrame
+from optimizer.stages.solve.memory_placement import in_memory
 from tests.docs.pages import ROOT
 from tests.solve.clusters import brute_force, make_brokers, make_cluster, make_partitions
 

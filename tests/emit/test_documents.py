@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from optimizer.emit.documents import documents
-from optimizer.frames.emit import handed_over
+from optimizer.stages.emit.emit import handed_over
 from tests.emit.test_pages import synthetic
 
 

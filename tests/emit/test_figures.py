@@ -6,8 +6,8 @@ import pytest
 
 from optimizer.audit import AuditClaims
 from optimizer.emit.figure_table import BALANCE, BY_NAME, COST, FIGURES
-from optimizer.emit.figures import Line, lines
 from optimizer.emit.rows import FigureRow
+from optimizer.emit.shown_figures import Line, lines
 from tests.emit.test_pages import synthetic
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.findings import left_open, settled
-from optimizer.emit.model import ClusterPlan
 from optimizer.emit.report import report
 from optimizer.emit.rows import FindingRow, InputFindingRow
 from optimizer.emit.runbook import runbook

@@ -8,8 +8,8 @@ import pytest
 
 from optimizer.configuration import build
 from optimizer.emit.asked import Asked, asked_of
+from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.goals import goals, kept_out, origin, verdict
-from optimizer.emit.model import ClusterPlan
 from optimizer.emit.report import report
 from optimizer.emit.rows import FigureRow, FindingRow, SourceRow
 from optimizer.emit.runbook import runbook

@@ -12,8 +12,8 @@ import pytest
 
 from optimizer import units
 from optimizer.emit.asked import Asked
+from optimizer.emit.cluster_plan import ClusterPlan, wave_folder
 from optimizer.emit.documents import documents
-from optimizer.emit.model import ClusterPlan, wave_folder
 from optimizer.emit.rows import (
     BoundRow,
     BrokerRow,

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from optimizer.emit.asked import Asked
-from optimizer.emit.files import kafka_documents
-from optimizer.emit.model import ClusterPlan
+from optimizer.emit.cluster_plan import ClusterPlan
+from optimizer.emit.kafka_files import kafka_documents
 from optimizer.emit.runbook import runbook
-from optimizer.kafka.limits import CONFIG_VALUE_CHARACTERS
+from optimizer.kafka.size_limits import CONFIG_VALUE_CHARACTERS
 from tests.emit.test_pages import synthetic
 from tests.emit.throttled import throttled_plan
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from optimizer.emit.files import kafka_documents
+from optimizer.emit.kafka_files import kafka_documents
 from optimizer.emit.throttle_files import throttle_documents
 from optimizer.kafka.throttle import FOLLOWER_RATE, LEADER_RATE, ConfigEntry
 from setup.paths import HOME

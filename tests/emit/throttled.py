@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from optimizer.emit.model import ClusterPlan
+from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.rows import BrokerRow, FoundRow, PlanRow, ThrottleRow, WaveRow
 from optimizer.kafka.throttle import (
     FOLLOWER_RATE,

@@ -14,7 +14,7 @@ from execution.planned import Refused, documents_of, whole_plan
 from execution.steps import Execution, StillMoving
 from execution.tables import Warehouse
 from execution.wave import Wave, wave_of
-from optimizer.emit.model import ClusterPlan
+from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.errors import BallastError
 from tests.execution.test_preflight import BEFORE, PLACE, at
 from tests.execution.warehouse import CLUSTER, loaded, plan_of, usual, written

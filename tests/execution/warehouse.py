@@ -8,9 +8,9 @@ from pathlib import Path
 from execution.planned import Plan, documents_of, load
 from execution.tables import Warehouse
 from execution.wave import Wave, wave_of
-from optimizer.emit.files import kafka_documents
+from optimizer.emit.cluster_plan import ClusterPlan, Document
+from optimizer.emit.kafka_files import kafka_documents
 from optimizer.emit.manifest import manifest
-from optimizer.emit.model import ClusterPlan, Document
 from optimizer.emit.rows import SourceRow, ThrottleRow
 from optimizer.emit.throttle_files import throttle_documents
 from tests.emit.throttled import FOUND, throttled_plan

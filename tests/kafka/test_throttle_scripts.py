@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from optimizer.emit.files import kafka_documents
+from optimizer.emit.kafka_files import kafka_documents
 from optimizer.emit.throttle_files import throttle_documents
 from optimizer.errors import InputError
 from setup.jars import KAFKA, KAFKA39, is_ready

@@ -2,13 +2,13 @@
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from optimizer.frames.baseline import build
-from optimizer.kafka.baseline import place_topic, placement, topic_seed
 from optimizer.kafka.broker import Broker
+from optimizer.kafka.default_assignment import place_topic, placement, topic_seed
 from optimizer.settings import Baseline, ClusterInput, Settings
-from optimizer.stages import Frames, Run
+from optimizer.stages.baseline.baseline import build
+from optimizer.stages.stage import Frames, Run
 from schemas.planning import BASELINE
-from tests.frames.tables import table
+from tests.stages.tables import table
 
 Key = tuple[str, str, int]
 

@@ -3,8 +3,8 @@
 import pytest
 
 from optimizer.errors import ConfigError
-from optimizer.kafka.baseline import place_or_refuse, place_topic, placement, topic_seed
 from optimizer.kafka.broker import Broker
+from optimizer.kafka.default_assignment import place_or_refuse, place_topic, placement, topic_seed
 from optimizer.kafka.generate import PARTIAL_RACKS, replication_factor_source
 from optimizer.kafka.versions import default_algorithm, tools_needed
 

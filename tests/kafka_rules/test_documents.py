@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optimizer.errors import KafkaError
-from optimizer.kafka.documents import (
+from optimizer.kafka.reassignment_json import (
     format_leader_election,
     format_reassignment,
     format_topics_to_move,

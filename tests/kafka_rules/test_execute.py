@@ -4,10 +4,10 @@ import pytest
 
 from optimizer.errors import KafkaError
 from optimizer.kafka.broker import Broker
-from optimizer.kafka.documents import format_reassignment
 from optimizer.kafka.execute import check_execute
 from optimizer.kafka.generate import generate, replication_factor_source
 from optimizer.kafka.java import JavaRandom
+from optimizer.kafka.reassignment_json import format_reassignment
 
 TOPICS = {"t": range(2), "gaps": [0, 7]}
 

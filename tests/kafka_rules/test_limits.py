@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optimizer.kafka.limits import CONFIG_VALUE_CHARACTERS, LIST_CHARACTERS, list_characters
+from optimizer.kafka.size_limits import CONFIG_VALUE_CHARACTERS, LIST_CHARACTERS, list_characters
 from optimizer.kafka.throttle import LEADER_REPLICAS, config_entries, tool_throttles
 
 IDS = st.lists(st.integers(0, 99_999), min_size=1, max_size=5, unique=True)

@@ -18,12 +18,12 @@ from execution.planned import load
 from execution.tables import Warehouse
 from optimizer.errors import AlreadyApproved
 from optimizer.folders import NOTE, WITHDRAWN
-from optimizer.pipeline import STAGES, run_stages
 from optimizer.resources import Meter
 from optimizer.settings import ClusterInput, Settings, Storage
-from optimizer.stages import Run
+from optimizer.stages.runner import STAGES, run_stages
+from optimizer.stages.stage import Run
+from optimizer.stages.verdicts import Verdict, exit_code
 from optimizer.store import Store
-from optimizer.verdicts import Verdict, exit_code
 
 RUN_ID = "night"
 DESCRIBE = """Topic: t\tTopicId: abc\tPartitionCount: 2\tReplicationFactor: 2\tConfigs: min.insync.replicas=1

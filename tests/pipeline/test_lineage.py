@@ -12,9 +12,9 @@ import schemas
 from optimizer.configuration import build
 from optimizer.declared import DECLARED, NAMES
 from optimizer.errors import ConfigError, StageError
-from optimizer.pipeline import run_stage, run_stages
 from optimizer.resources import Meter
-from optimizer.stages import Frames, Refusals, Run, Stage
+from optimizer.stages.runner import run_stage, run_stages
+from optimizer.stages.stage import Frames, Refusals, Run, Stage
 from optimizer.store import Store
 from schemas.table import column
 

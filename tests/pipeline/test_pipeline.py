@@ -18,10 +18,10 @@ import schemas
 from optimizer.configuration import build, merge, read_toml
 from optimizer.declared import WRITERS
 from optimizer.errors import BallastError, QualityGateFailed, StageError, WorkerGone
-from optimizer.frames import solve
-from optimizer.pipeline import STAGES, run_stage, run_stages
 from optimizer.resources import Meter
-from optimizer.stages import Frames, Refusals, Run, Stage
+from optimizer.stages.runner import STAGES, run_stage, run_stages
+from optimizer.stages.solve import solve
+from optimizer.stages.stage import Frames, Refusals, Run, Stage
 from optimizer.store import Store
 from setup.paths import HOME
 from tests.pipeline import standalone

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from optimizer.schedule.order import disk_limits, stuck
+from optimizer.schedule.wave_order import disk_limits, stuck
 from optimizer.schedule.waves import NO_LIMIT, UNPLACED, assign_waves
 from optimizer.settings import Schedule
 from tests.schedule.test_waves import GB, Row, changes_of

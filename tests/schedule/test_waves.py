@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optimizer.kafka.limits import CONFIG_VALUE_CHARACTERS, PARTITIONS_PER_REQUEST, TOPICS_PER_REQUEST
-from optimizer.schedule.changes import REASONS, Changes, bytes_per_broker, pad, urgency_of
+from optimizer.kafka.size_limits import CONFIG_VALUE_CHARACTERS, PARTITIONS_PER_REQUEST, TOPICS_PER_REQUEST
+from optimizer.schedule.wave_changes import REASONS, Changes, bytes_per_broker, pad, urgency_of
 from optimizer.schedule.waves import NO_LIMIT, UNPLACED, assign_waves
 from optimizer.settings import Schedule
 

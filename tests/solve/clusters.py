@@ -10,19 +10,28 @@ from hypothesis import strategies as st
 
 from optimizer.domain import FIXED, FORCED_ONLY, FREE, Bands, Brokers, Cluster, Floats, Ints, Partitions, Pin
 from optimizer.settings import Policy
-from optimizer.solve import exact
-from optimizer.solve.assemble import ClusterFrame, assemble
-from optimizer.solve.bands import DISK, Demand, bands, broker_loads, demand_of, excess, load_scale, replica_weights
-from optimizer.solve.bound import band_price, flow_bytes, forced_bytes, usable_prices, widen
-from optimizer.solve.pins import group_by_pins, rack_breaks
-from optimizer.solve.progress import Progress
-from optimizer.solve.racks import busiest_share, live_rack_sizes
-from optimizer.solve.search import PLAN_PRICES, Search
-from optimizer.solve.shard_solver import solve_shard
-from optimizer.solve.solved_cluster import SolvedCluster
-from optimizer.solve.start import start
-from optimizer.solve.terms import partition_terms
-from optimizer.solve.whole_bound import whole_bound
+from optimizer.solve.bounds.bound import band_price, flow_bytes, forced_bytes, usable_prices, widen
+from optimizer.solve.bounds.terms import partition_terms
+from optimizer.solve.bounds.whole_bound import whole_bound
+from optimizer.solve.rounds.progress import Progress
+from optimizer.solve.rounds.solved_cluster import SolvedCluster
+from optimizer.solve.rounds.start import start
+from optimizer.solve.rules.bands import (
+    DISK,
+    Demand,
+    bands,
+    broker_loads,
+    demand_of,
+    excess,
+    load_scale,
+    replica_weights,
+)
+from optimizer.solve.rules.pins import group_by_pins, rack_breaks
+from optimizer.solve.rules.racks import busiest_share, live_rack_sizes
+from optimizer.solve.shard import exact
+from optimizer.solve.shard.assemble import ClusterFrame, assemble
+from optimizer.solve.shard.search import PLAN_PRICES, Search
+from optimizer.solve.shard.shard_solver import solve_shard
 from optimizer.wishes import NO_LIMIT
 
 BRIEF_SECONDS = 0.1

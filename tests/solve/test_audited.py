@@ -5,10 +5,10 @@ import pandas as pd
 from hypothesis import HealthCheck, given, settings
 
 from optimizer.domain import Cluster
-from optimizer.frames.cluster import replica_lists
-from optimizer.frames.finish import finish_cluster
 from optimizer.settings import Policy
-from optimizer.solve.bands import broker_loads, replica_weights
+from optimizer.solve.rules.bands import broker_loads, replica_weights
+from optimizer.stages.shared.arrays import replica_lists
+from optimizer.stages.solve.finish import finish_cluster
 from tests.solve.clusters import bounds, plan_one_shard, solved_cluster
 from tests.solve.troubled import audited, partition_rows, troubled_clusters
 

@@ -7,7 +7,7 @@ import pytest
 
 from optimizer.domain import Bands, Brokers
 from optimizer.settings import Policy
-from optimizer.solve.bands import (
+from optimizer.solve.rules.bands import (
     DISK,
     IN,
     REPLICAS,

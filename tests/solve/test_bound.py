@@ -6,8 +6,16 @@ import numpy as np
 import pytest
 
 from optimizer.domain import FIXED, FORCED_ONLY, FREE, Bands
-from optimizer.solve.bands import RESOURCES
-from optimizer.solve.bound import band_price, copies_of, flow_bytes, flow_prices, forced_bytes, usable_prices, widen
+from optimizer.solve.bounds.bound import (
+    band_price,
+    copies_of,
+    flow_bytes,
+    flow_prices,
+    forced_bytes,
+    usable_prices,
+    widen,
+)
+from optimizer.solve.rules.bands import RESOURCES
 from tests.solve.clusters import make_brokers, make_partitions
 
 

@@ -8,14 +8,14 @@ import pytest
 from benchmarks.generate import generate
 from benchmarks.planned import cluster_of, solve
 from optimizer.settings import Policy, Settings, Solver
-from optimizer.solve import trials
-from optimizer.solve.assemble import ClusterFrame, assemble
-from optimizer.solve.bands import bands, broker_loads, demand_of, load_scale, replica_weights
-from optimizer.solve.glop import OutOfTime
-from optimizer.solve.relaxation import Relaxation, relax
-from optimizer.solve.search import CURVE_PRICES, CurvePoint, Search, choose
-from optimizer.solve.shard import ShardProblem
-from optimizer.solve.shard_solver import solve_shard
+from optimizer.solve.ortools.glop import OutOfTime
+from optimizer.solve.rules.bands import bands, broker_loads, demand_of, load_scale, replica_weights
+from optimizer.solve.shard import trials
+from optimizer.solve.shard.assemble import ClusterFrame, assemble
+from optimizer.solve.shard.relaxation import Relaxation, relax
+from optimizer.solve.shard.search import CURVE_PRICES, CurvePoint, Search, choose
+from optimizer.solve.shard.shard_problem import ShardProblem
+from optimizer.solve.shard.shard_solver import solve_shard
 
 
 def problem_of(seed: int, scenario: str = "drift") -> ShardProblem:

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from benchmarks.planned import rows_of
 from optimizer.domain import Cluster
-from optimizer.frames.memory_placement import in_memory
 from optimizer.settings import Settings
 from optimizer.solve.driver import solve_rounds
+from optimizer.stages.solve.memory_placement import in_memory
 from tests.solve.clusters import make_brokers, make_partitions, pinned
 
 

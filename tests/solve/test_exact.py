@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from optimizer.domain import FIXED, FORCED_ONLY, FREE, Bands, Cluster
 from optimizer.settings import Policy
-from optimizer.solve import exact
-from optimizer.solve.assemble import ClusterFrame, assemble
-from optimizer.solve.bands import bands, broker_loads, demand_of, load_scale, replica_weights
-from optimizer.solve.exact import copied_bytes, keeps_rules, solve_small, whole_limits
-from optimizer.solve.search import Search
-from optimizer.solve.shard import ShardProblem
-from optimizer.solve.shard_solver import ShardSolution, solve_shard
+from optimizer.solve.rules.bands import bands, broker_loads, demand_of, load_scale, replica_weights
+from optimizer.solve.shard import exact
+from optimizer.solve.shard.assemble import ClusterFrame, assemble
+from optimizer.solve.shard.exact import copied_bytes, keeps_rules, solve_small, whole_limits
+from optimizer.solve.shard.search import Search
+from optimizer.solve.shard.shard_problem import ShardProblem
+from optimizer.solve.shard.shard_solver import ShardSolution, solve_shard
 from tests.solve.clusters import (
     brute_force,
     is_in_order,

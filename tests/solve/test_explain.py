@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from optimizer.domain import FIXED, FORCED_ONLY, Cause, Cluster, FindingCode, Ints
 from optimizer.settings import Policy
-from optimizer.solve.bands import bands, broker_loads, replica_weights
-from optimizer.solve.explain import band_findings, pin_findings
-from optimizer.solve.proposal import Finding, disk_findings, network_findings, rack_findings
+from optimizer.solve.findings.band_findings import band_findings, pin_findings
+from optimizer.solve.findings.proposal import Finding, disk_findings, network_findings, rack_findings
+from optimizer.solve.rules.bands import bands, broker_loads, replica_weights
 from tests.solve.clusters import make_brokers, make_cluster, make_partitions, middling_clusters, pinned, with_pins
 
 NARROW = Policy(disk_band=0.02, replicas_band=0.02, in_band=0.02)

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, assume, given, settings
 
 from optimizer.domain import FIXED, FREE, Cluster
 from optimizer.settings import Policy
-from optimizer.solve import proposal
-from optimizer.solve.bands import bands
-from optimizer.solve.start import packed
+from optimizer.solve.findings import proposal
+from optimizer.solve.rounds.start import packed
+from optimizer.solve.rules.bands import bands
 from tests.solve.clusters import (
     asking,
     bounds,

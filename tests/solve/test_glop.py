@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from optimizer.domain import Floats
-from optimizer.solve.glop import OutOfTime, minimise
+from optimizer.solve.ortools.glop import OutOfTime, minimise
 
 DATA = Path(__file__).with_name("data")
 LIMIT = 10.0  # a tenth of the default: an attempt that stalls takes as many seconds as it is given

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from benchmarks.generate import generate
 from benchmarks.planned import cluster_of
 from optimizer.domain import FIXED, Cluster, Ints
-from optimizer.solve.bands import leader_loads
-from optimizer.solve.leader_bounds import LeaderBound, leader_bounds, least_changes
-from optimizer.solve.leader_flow import PRICE_UNITS, LeaderChoices, crowd_counts, host_loads
-from optimizer.solve.leader_steps import descend
-from optimizer.solve.leaders import ChosenLeaders, assign_leaders, lead_with, leader_choices
+from optimizer.solve.leaders.leader_bounds import LeaderBound, leader_bounds, least_changes
+from optimizer.solve.leaders.leader_flow import PRICE_UNITS, LeaderChoices, crowd_counts, host_loads
+from optimizer.solve.leaders.leader_steps import descend
+from optimizer.solve.leaders.leaders import ChosenLeaders, assign_leaders, lead_with, leader_choices
+from optimizer.solve.rules.bands import leader_loads
 from tests.solve.clusters import make_brokers, make_cluster, make_partitions, middling_clusters
 
 RELAXED = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])

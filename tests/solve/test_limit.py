@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from optimizer.domain import URGENCY, Brokers, Cluster, Floats, Ints
 from optimizer.settings import Policy
-from optimizer.solve.bands import DISK, bands, broker_loads, demand_of, disk_limit, load_scale, replica_weights
-from optimizer.solve.limit import BALANCE, Changes, changes_of, levels, urgent_first
-from optimizer.solve.limit_choice import keep_within, relaxed
-from optimizer.solve.proposal import reasons
+from optimizer.solve.findings.proposal import reasons
+from optimizer.solve.limit.limit import BALANCE, Changes, changes_of, levels, urgent_first
+from optimizer.solve.limit.limit_choice import keep_within, relaxed
+from optimizer.solve.rules.bands import DISK, bands, broker_loads, demand_of, disk_limit, load_scale, replica_weights
 from optimizer.wishes import MoveLimit
 from tests.solve.clusters import (
     make_brokers,

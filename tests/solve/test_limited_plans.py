@@ -8,14 +8,14 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from optimizer.domain import Cause, Cluster, FindingCode, Floats, Ints
-from optimizer.frames.cluster import replica_lists
-from optimizer.frames.finish import finish_cluster
 from optimizer.settings import Policy
-from optimizer.solve.bands import DISK, broker_loads, disk_limit, replica_weights
-from optimizer.solve.bound import copies_of
-from optimizer.solve.limit import changes_of
-from optimizer.solve.limit_choice import keep_within
-from optimizer.solve.limit_findings import DISK_REMEDY, REMEDY, Cut
+from optimizer.solve.bounds.bound import copies_of
+from optimizer.solve.findings.limit_findings import DISK_REMEDY, REMEDY, Cut
+from optimizer.solve.limit.limit import changes_of
+from optimizer.solve.limit.limit_choice import keep_within
+from optimizer.solve.rules.bands import DISK, broker_loads, disk_limit, replica_weights
+from optimizer.stages.shared.arrays import replica_lists
+from optimizer.stages.solve.finish import finish_cluster
 from optimizer.wishes import MoveLimit
 from tests.solve.clusters import Planned, bounds, make_cluster, plan_one_shard, solved_cluster
 from tests.solve.troubled import audited, partition_rows, troubled_clusters

@@ -20,12 +20,12 @@ from optimizer.domain import (
     Partitions,
 )
 from optimizer.settings import Policy
-from optimizer.solve.leader_bounds import leader_bounds
-from optimizer.solve.leader_flow import host_loads
-from optimizer.solve.leaders import ChosenLeaders, assign_leaders, lead_with
-from optimizer.solve.only import with_only
-from optimizer.solve.pins import rack_breaks
-from optimizer.solve.proposal import Finding, settle
+from optimizer.solve.findings.only_findings import with_only
+from optimizer.solve.findings.proposal import Finding, settle
+from optimizer.solve.leaders.leader_bounds import leader_bounds
+from optimizer.solve.leaders.leader_flow import host_loads
+from optimizer.solve.leaders.leaders import ChosenLeaders, assign_leaders, lead_with
+from optimizer.solve.rules.pins import rack_breaks
 from optimizer.topic_wishes import TopicFactor
 from optimizer.wishes import Wishes
 from tests.solve.clusters import (

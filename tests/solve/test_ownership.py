@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from optimizer.settings import Policy
-from optimizer.solve.assemble import ClusterFrame, assemble
-from optimizer.solve.bands import bands, broker_loads, demand_of, fullness, load_scale, replica_weights
-from optimizer.solve.bound import copies_of
-from optimizer.solve.exact import is_small_cluster
-from optimizer.solve.ownership import owner_slots
-from optimizer.solve.racks import live_rack_sizes, rack_caps
-from optimizer.solve.shard_solver import solve_shard
+from optimizer.solve.bounds.bound import copies_of
+from optimizer.solve.rounds.ownership import owner_slots
+from optimizer.solve.rules.bands import bands, broker_loads, demand_of, fullness, load_scale, replica_weights
+from optimizer.solve.rules.racks import live_rack_sizes, rack_caps
+from optimizer.solve.shard.assemble import ClusterFrame, assemble
+from optimizer.solve.shard.exact import is_small_cluster
+from optimizer.solve.shard.shard_solver import solve_shard
 from tests.solve.clusters import make_brokers, make_cluster, make_partitions, plan_one_shard, rack_breaches
 
 RACKS = [0, 0, 0, 1, 1, 1, 2, 2, 2]
@@ -49,7 +49,7 @@ def test_fullness_is_that_of_the_scarcest_resource() -> None:
 
 def test_drain_and_rack_are_mended_in_one_round(monkeypatch: pytest.MonkeyPatch) -> None:
     """A partition with a replica on a broker to empty and two others in one rack is in order after a single round."""
-    monkeypatch.setattr("optimizer.solve.exact.MOST_CELLS", 0)
+    monkeypatch.setattr("optimizer.solve.shard.exact.MOST_CELLS", 0)
     partitions = make_partitions([[3, 0, 1]] + [[0, 4, 7], [1, 5, 8], [2, 4, 6]] * 4, [10] * 13)
     cluster = make_cluster(make_brokers(RACKS, draining=(3,)), partitions)
     limits, weights = bands(cluster, Policy(disk_band=9, replicas_band=9, in_band=9)), replica_weights(partitions)

@@ -7,10 +7,10 @@ from hypothesis import HealthCheck, given, settings
 
 from optimizer.domain import FIXED, FORCED_ONLY, FREE, Cluster
 from optimizer.settings import Policy
-from optimizer.solve import proposal
-from optimizer.solve.bands import bands, broker_loads, replica_weights
-from optimizer.solve.pins import group_by_pins, rack_breaks
-from optimizer.solve.start import start
+from optimizer.solve.findings import proposal
+from optimizer.solve.rounds.start import start
+from optimizer.solve.rules.bands import bands, broker_loads, replica_weights
+from optimizer.solve.rules.pins import group_by_pins, rack_breaks
 from tests.solve.clusters import (
     bounds,
     brute_force,

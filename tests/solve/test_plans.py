@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 
 from optimizer.domain import FIXED, FORCED_ONLY, Cluster
 from optimizer.settings import Policy
-from optimizer.solve.bands import broker_loads, replica_weights
+from optimizer.solve.rules.bands import broker_loads, replica_weights
 from tests.solve.clusters import (
     bounds,
     brute_force,
@@ -63,7 +63,7 @@ def test_bound_optimum_plan_stand_in_this_order(cluster: Cluster) -> None:
 
 def test_wide_shard_mends_racks_from_brokers_that_are_not_full(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where only full brokers are looked at for balance, a replica that breaks the rack rule leaves any broker."""
-    monkeypatch.setattr("optimizer.solve.shard.MOST_CELLS", 0)
+    monkeypatch.setattr("optimizer.solve.shard.shard_problem.MOST_CELLS", 0)
     replicas = [[0, 2], [1, 3], [0, 1], *([2, 5] for _ in range(9))]
     cluster = make_cluster(make_brokers([0, 0, 1, 1, 2, 2]), make_partitions(replicas, [10] * 12))
     planned = plan_one_shard(cluster, Policy(disk_band=100, replicas_band=100, in_band=100))

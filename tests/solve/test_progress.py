@@ -9,14 +9,14 @@ import pytest
 
 from optimizer.configuration import build
 from optimizer.settings import Policy, Settings
-from optimizer.solve import sharding
-from optimizer.solve.bands import bands, broker_loads, demand_of, load_scale, replica_weights
-from optimizer.solve.cluster_round import ClusterRound
-from optimizer.solve.next_round import next_round
-from optimizer.solve.progress import Progress, after
-from optimizer.solve.search import CURVE_PRICES, PLAN_PRICES, SHORT_CURVE_PRICES, CurvePoint
-from optimizer.solve.shard_status import ShardStatus
-from optimizer.solve.sharding import shard_counts
+from optimizer.solve.rounds import sharding
+from optimizer.solve.rounds.cluster_round import ClusterRound
+from optimizer.solve.rounds.next_round import next_round
+from optimizer.solve.rounds.progress import Progress, after
+from optimizer.solve.rounds.sharding import shard_counts
+from optimizer.solve.rules.bands import bands, broker_loads, demand_of, load_scale, replica_weights
+from optimizer.solve.shard.search import CURVE_PRICES, PLAN_PRICES, SHORT_CURVE_PRICES, CurvePoint
+from optimizer.solve.shard.shard_status import ShardStatus
 from tests.solve.clusters import make_brokers, make_cluster, make_partitions, solved_cluster
 
 

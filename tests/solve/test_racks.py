@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from optimizer.solve.racks import (
+from optimizer.solve.rules.racks import (
     busiest_share,
     hosting_rack_sizes,
     live_rack_sizes,

@@ -8,14 +8,14 @@ from hypothesis import HealthCheck, given, settings
 
 from optimizer.domain import FIXED, FREE, Cluster, Ints
 from optimizer.settings import Policy
-from optimizer.solve import exact
-from optimizer.solve.assemble import ClusterFrame, assemble
-from optimizer.solve.bands import bands, broker_loads, demand_of, excess, load_scale, replica_weights
-from optimizer.solve.choice import State, apply_choice, seed, violation
-from optimizer.solve.search import Search
-from optimizer.solve.shard import Options, ShardProblem, legal_options
-from optimizer.solve.shard_solver import solve_shard
-from optimizer.solve.swaps import with_swaps
+from optimizer.solve.rules.bands import bands, broker_loads, demand_of, excess, load_scale, replica_weights
+from optimizer.solve.shard import exact
+from optimizer.solve.shard.assemble import ClusterFrame, assemble
+from optimizer.solve.shard.choice import State, apply_choice, seed, violation
+from optimizer.solve.shard.search import Search
+from optimizer.solve.shard.shard_problem import Options, ShardProblem, legal_options
+from optimizer.solve.shard.shard_solver import solve_shard
+from optimizer.solve.shard.swaps import with_swaps
 from tests.solve.clusters import make_brokers, make_cluster, make_partitions, middling_clusters, plan_one_shard
 
 RELAXED = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from optimizer.domain import FIXED, FORCED_ONLY, Cluster
 from optimizer.settings import Policy
-from optimizer.solve.assemble import ClusterFrame, assemble
-from optimizer.solve.bands import bands, broker_loads, demand_of, load_scale, replica_weights
-from optimizer.solve.choice import State, apply_choice
-from optimizer.solve.racks import busiest_share
-from optimizer.solve.shard import Options, ShardProblem, legal_options
-from optimizer.solve.shard_solver import closed_by, with_room, without_room
-from optimizer.solve.spread_findings import spread_findings
-from optimizer.solve.topic_spread import TopicSpread
+from optimizer.solve.findings.spread_findings import spread_findings
+from optimizer.solve.rules.bands import bands, broker_loads, demand_of, load_scale, replica_weights
+from optimizer.solve.rules.racks import busiest_share
+from optimizer.solve.rules.topic_spread import TopicSpread
+from optimizer.solve.shard.assemble import ClusterFrame, assemble
+from optimizer.solve.shard.choice import State, apply_choice
+from optimizer.solve.shard.shard_problem import Options, ShardProblem, legal_options
+from optimizer.solve.shard.shard_solver import closed_by, with_room, without_room
 from optimizer.wishes import NO_LIMIT
 from tests.solve.clusters import (
     bounds,
@@ -184,7 +184,7 @@ def chosen(cluster: Cluster, targets: list[int]) -> tuple[State, ShardProblem, O
 
 def test_what_must_leave_pushes_in(monkeypatch: pytest.MonkeyPatch) -> None:
     """The only broker that can take from one to empty is full of the topic: it takes, and gives up another replica."""
-    monkeypatch.setattr("optimizer.solve.exact.MOST_CELLS", 0)
+    monkeypatch.setattr("optimizer.solve.shard.exact.MOST_CELLS", 0)
     brokers = make_brokers([0, 0, 1, 1], draining=(0,))
     cluster = make_cluster(brokers, make_partitions([[0, 2], [1, 3], [1]], [5, 4, 3]))
     cluster = replace(cluster, partitions=replace(cluster.partitions, topic_most_replicas=np.full(3, 2)))

@@ -15,14 +15,14 @@ from benchmarks.planned import cluster_of, solve
 from optimizer.configuration import build, read_toml
 from optimizer.domain import FIXED, FREE, Bands, Cluster
 from optimizer.settings import Policy
-from optimizer.solve import exact, one_broker, trials
-from optimizer.solve.assemble import ClusterFrame
-from optimizer.solve.bands import DISK, bands, broker_loads, demand_of, load_scale, replica_weights
-from optimizer.solve.bound import usable_prices, widen
-from optimizer.solve.decide import scarce_decided
-from optimizer.solve.one_broker import CLOSE, cheapest, scarcest
-from optimizer.solve.terms import partition_terms, split_terms
-from optimizer.solve.whole_bound import best_whole_bound, whole_bound
+from optimizer.solve.bounds.bound import usable_prices, widen
+from optimizer.solve.bounds.terms import partition_terms, split_terms
+from optimizer.solve.bounds.whole_bound import best_whole_bound, whole_bound
+from optimizer.solve.rules.bands import DISK, bands, broker_loads, demand_of, load_scale, replica_weights
+from optimizer.solve.shard import exact, one_broker, trials
+from optimizer.solve.shard.assemble import ClusterFrame
+from optimizer.solve.shard.decide import scarce_decided
+from optimizer.solve.shard.one_broker import CLOSE, cheapest, scarcest
 from setup.paths import HOME
 from tests.solve.clusters import (
     bounds,

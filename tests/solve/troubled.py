@@ -8,15 +8,15 @@ import pandas as pd
 from hypothesis import strategies as st
 
 from optimizer.audit import AuditClaims, AuditLimits, Violation, audit_plan, brokers_from_rows, partitions_from_rows
+from optimizer.audit.claims import Key
 from optimizer.audit.excuses import defect
 from optimizer.audit.instance import Instance
-from optimizer.audit.model import Key
 from optimizer.audit.spread import grown, most_leaders, most_replicas
 from optimizer.domain import FIXED, FREE, MOBILITY, Cluster
-from optimizer.frames.cluster import replica_lists
-from optimizer.kafka.documents import format_reassignment
-from optimizer.solve.explain import pin_room
-from optimizer.solve.pins import group_by_pins
+from optimizer.kafka.reassignment_json import format_reassignment
+from optimizer.solve.findings.band_findings import pin_room
+from optimizer.solve.rules.pins import group_by_pins
+from optimizer.stages.shared.arrays import replica_lists
 from optimizer.wishes import NO_LIMIT, MoveLimit
 from tests.solve.clusters import asking, make_cluster, middling_clusters, pinned, spread_over
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from optimizer.frames.metric_files import from_records, read_metrics
+from optimizer.stages.ingest.metric_files import from_records, read_metrics
 
 Rows = list[Row]
 

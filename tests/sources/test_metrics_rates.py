@@ -5,10 +5,10 @@ from datetime import datetime, timedelta
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from optimizer.frames.metric_rates import partition_rates
-from optimizer.frames.metric_topics import resolve_topics
 from optimizer.settings import Metrics
-from tests.frames.tables import table
+from optimizer.stages.validate.metric_rates import partition_rates
+from optimizer.stages.validate.metric_topics import resolve_topics
+from tests.stages.tables import table
 
 START = datetime(2026, 1, 1)
 Sample = tuple[str, str | None, int | None, int | None, int | None, float]

@@ -1,0 +1,206 @@
+"""The rules, one function each: what does not hold, in terms of the instance and the documents."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from optimizer.audit.claims import FIXED, FORCED_ONLY, ORDER_ONLY, RACKS_ONLY, AuditPartition, Key, Violation
+from optimizer.audit.instance import Instance
+from optimizer.audit.read_documents import Document, Entry, name
+
+Targets = Mapping[Key, tuple[int, ...]]
+
+
+def check_entry(instance: Instance, entry: Entry) -> Iterator[Violation]:
+    """Every rule about one named partition that needs nothing but its two replica lists."""
+    before = instance.partitions.get(entry.key)
+    if before is None:
+        yield Violation("known_partition", name(entry.key), "the cluster has no such partition")
+        return
+    yield from _brokers(instance, before, entry.replicas)
+    yield from _mobility(instance, before, entry)
+    yield from _factor(before, entry.replicas)
+    yield from _racks(instance, before, entry.replicas)
+    yield from _leader(instance, before, entry.replicas)
+
+
+def _brokers(instance: Instance, before: AuditPartition, replicas: tuple[int, ...]) -> Iterator[Violation]:
+    """Distinct, known, living brokers; added ones accept replicas."""
+    subject = name(before.key)
+    if len(set(replicas)) < len(replicas):
+        yield Violation("distinct", subject, f"{list(replicas)} names a broker twice")
+    for broker in dict.fromkeys(replicas):
+        added = broker not in before.replicas
+        if broker not in instance.brokers:
+            yield Violation("known_broker", subject, f"broker {broker} is not in the cluster")
+        elif broker not in instance.living:
+            state = instance.brokers[broker].state
+            yield Violation("living_broker", subject, f"broker {broker} is {state}: Kafka refuses it")
+        elif added and (broker not in instance.accepting or broker in instance.to_empty):
+            yield Violation("accepts_replicas", subject, f"broker {broker} may not receive a replica")
+        elif added and before.pinned_brokers is not None and broker not in before.pinned_brokers:
+            yield Violation("pin", subject, f"broker {broker} is not one of {sorted(before.pinned_brokers)}")
+
+
+def _mobility(instance: Instance, before: AuditPartition, entry: Entry) -> Iterator[Violation]:
+    """Fixed partitions stay; excluded ones only leave brokers to empty; a named one is changed."""
+    subject = name(before.key)
+    if before.mobility == FIXED:
+        yield Violation("fixed", subject, "the plan names a partition that must not move")
+    elif entry.replicas == before.replicas and not entry.plans_directories:
+        yield Violation("needless", subject, "the plan names it and changes nothing")
+    elif before.mobility == FORCED_ONLY:
+        yield from _forced_only(instance, before, entry.replicas)
+    elif before.mobility == ORDER_ONLY and set(entry.replicas) != set(before.replicas):
+        yield Violation("order_only", subject, f"only its order may change, not its brokers: {list(entry.replicas)}")
+    elif before.mobility == RACKS_ONLY:
+        yield from _racks_only(instance, before, entry.replicas)
+
+
+def _forced_only(instance: Instance, before: AuditPartition, replicas: tuple[int, ...]) -> Iterator[Violation]:
+    subject = name(before.key)
+    needless = [b for b in before.replicas if b not in replicas and b not in instance.to_empty]
+    if needless:
+        yield Violation("excluded", subject, f"it is excluded, yet leaves brokers {needless}, which stay")
+    unforced = not instance.to_empty & set(before.replicas)
+    if unforced and not needless:
+        yield Violation("excluded", subject, "it is excluded and nothing forces a change")
+    first = before.replicas[0]
+    if not unforced and first in replicas and first != replicas[0] and first in instance.leading:
+        yield Violation("excluded", subject, f"it is excluded, yet its preferred leader {first} changes")
+
+
+def _racks_only(instance: Instance, before: AuditPartition, replicas: tuple[int, ...]) -> Iterator[Violation]:
+    """Racks come closer to the rule by as many copies as that takes, and a preferred leader that stays goes on."""
+    subject, first = name(before.key), before.replicas[0]
+    was = instance.rack_misses(before.replicas, len(before.replicas), before.pinned_brokers)
+    gain = was - instance.rack_misses(replicas, len(replicas), before.pinned_brokers)
+    left = set(before.replicas) - set(replicas)
+    if gain <= 0 and not left & instance.to_empty:
+        yield Violation("racks_only", subject, f"only its racks are to be mended, and {list(replicas)} mends none")
+    if len(left - instance.to_empty) > gain:
+        yield Violation("racks_only", subject, f"{sorted(left)} give up their replicas to mend {gain} in their racks")
+    if first in replicas and first != replicas[0] and first in instance.leading:
+        yield Violation("racks_only", subject, f"its preferred leader {first} stays and leads no more")
+
+
+def _factor(before: AuditPartition, replicas: tuple[int, ...]) -> Iterator[Violation]:
+    if len(replicas) != before.replication_factor:
+        asked = f"{len(before.replicas)} replicas now, {before.replication_factor} asked for"
+        yield Violation("replication_factor", name(before.key), f"{len(replicas)} replicas planned; {asked}")
+
+
+def _racks(instance: Instance, before: AuditPartition, replicas: tuple[int, ...]) -> Iterator[Violation]:
+    """The spread over racks holds, or was broken before and is no worse; each list is judged by its own length.
+
+    A list that gets longer may break it where no list of that length keeps it.
+    """
+    misses = instance.rack_misses(replicas, len(replicas), before.pinned_brokers)
+    was = instance.rack_misses(before.replicas, len(before.replicas), before.pinned_brokers)
+    if misses > was and misses > instance.least_misses(before, len(replicas)):
+        detail = f"{list(replicas)}: {misses} replicas against the rack rule, {was} before"
+        yield Violation("racks", name(before.key), detail)
+
+
+def _leader(instance: Instance, before: AuditPartition, replicas: tuple[int, ...]) -> Iterator[Violation]:
+    """A new preferred leader accepts leadership, where one of the replicas does."""
+    first = replicas[0]
+    if first != before.replicas[0] and first not in instance.leading and instance.leading & set(replicas):
+        yield Violation("leadership", name(before.key), f"broker {first} may not become preferred leader")
+
+
+def outside_pins(instance: Instance, targets: Targets) -> list[AuditPartition]:
+    """Partitions with a replica outside their pin, under a plan."""
+    pinned = ((p, p.pinned_brokers) for p in instance.partitions.values() if p.pinned_brokers is not None)
+    return [p for p, pin in pinned if not pin.issuperset(targets.get(p.key, p.replicas))]
+
+
+def on_brokers_to_empty(instance: Instance, targets: Targets) -> list[AuditPartition]:
+    """Partitions with a replica on a broker to empty, under a plan."""
+    if not instance.to_empty:
+        return []
+    leave = instance.to_empty
+    return [p for key, p in instance.partitions.items() if not leave.isdisjoint(targets.get(key, p.replicas))]
+
+
+def check_waves(whole: Document | None, waves: Sequence[Document]) -> Iterator[Violation]:
+    """The waves name every partition of the whole plan once, with the same replicas, and nothing else."""
+    planned = {e.key: e.replicas for e in whole.entries} if whole else {}
+    seen: dict[Key, str] = {}
+    for wave in waves:
+        for entry in wave.entries:
+            if entry.key in seen:
+                yield Violation("waves", name(entry.key), f"{wave.label} names it and {seen[entry.key]} does")
+            seen[entry.key] = wave.label
+            if planned.get(entry.key) != entry.replicas:
+                told = planned.get(entry.key, "nothing")
+                yield Violation("waves", name(entry.key), f"{wave.label} says {entry.replicas}, the whole plan {told}")
+    for key in planned.keys() - seen.keys():
+        yield Violation("waves", name(key), "no wave names it")
+
+
+def check_rollback(instance: Instance, whole: Document | None, rollback: Document | None) -> Iterator[Violation]:
+    """The rollback names the plan's partitions, each with the replicas that it had, in their order.
+
+    Just those are left out that were on a broker which does not live: Kafka refuses a whole document that names one.
+    """
+    planned = {e.key for e in whole.entries} if whole else set()
+    restored = {e.key: e.replicas for e in rollback.entries} if rollback else {}
+    for key in sorted(planned - restored.keys()):
+        partition = instance.partitions.get(key)
+        if partition is None or instance.living.issuperset(partition.replicas):
+            yield Violation("rollback", name(key), "the rollback does not name it")
+    for key, replicas in restored.items():
+        before = instance.partitions.get(key)
+        if key not in planned or before is None:
+            yield Violation("rollback", name(key), "the plan does not name it")
+        elif replicas != before.replicas:
+            yield Violation("rollback", name(key), f"restores {replicas}, the cluster has {before.replicas}")
+        elif not instance.living.issuperset(replicas):
+            away = sorted(set(replicas) - instance.living)
+            yield Violation("rollback", name(key), f"restores {replicas}: Kafka refuses it while {away} do not live")
+
+
+def check_capacity(instance: Instance, waves: Sequence[Document]) -> Iterator[Violation]:
+    """After every wave, and while it runs with both copies, no disk is over its limit, or over what it held before."""
+    held = Counter(instance.disk_bytes)
+    for wave in waves:
+        added, removed = _transfers(instance, wave)
+        for broker, bytes_in in sorted(added.items()):
+            limit = instance.disk_limit(broker)
+            if limit is None:
+                continue
+            allowed = max(limit, instance.disk_bytes.get(broker, 0))
+            for rule, load in (
+                ("capacity_during", held[broker] + bytes_in),
+                ("capacity_after", held[broker] + bytes_in - removed[broker]),
+            ):
+                if load > allowed:
+                    yield Violation(rule, f"broker {broker}", f"{load} bytes in {wave.label}, {allowed} allowed")
+        held.update(added)
+        held.subtract(removed)
+
+
+def _transfers(instance: Instance, wave: Document) -> tuple[Counter[int], Counter[int]]:
+    """Bytes that each broker gains and gives up in one wave."""
+    added: Counter[int] = Counter()
+    removed: Counter[int] = Counter()
+    for entry in wave.entries:
+        before = instance.partitions.get(entry.key)
+        if before is None:
+            continue
+        for broker in set(entry.replicas) - set(before.replicas):
+            added[broker] += before.size_bytes
+        for broker in set(before.replicas) - set(entry.replicas):
+            removed[broker] += before.size_bytes
+    return added, removed
+
+
+def check_wave_sizes(instance: Instance, waves: Sequence[Document]) -> Iterator[Violation]:
+    """No wave starts more copies than allowed, unless they are of one partition: others may change beside it that copy
+    nothing."""
+    most = instance.limits.max_moves_per_wave
+    for wave in waves:
+        known = [e for e in wave.entries if e.key in instance.partitions]
+        added = [len(set(e.replicas) - set(instance.partitions[e.key].replicas)) for e in known]
+        if most is not None and sum(added) > most and sum(n > 0 for n in added) > 1:
+            yield Violation("wave_size", wave.label, f"{sum(added)} copies, {most} allowed")

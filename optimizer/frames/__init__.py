@@ -1,1 +1,0 @@
-"""One file a stage: DataFrames in, DataFrames out."""

@@ -1,0 +1,156 @@
+"""The terms of the Lagrangian bound (``bound``): the cheapest placement of each partition at given prices of load."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from optimizer.domain import FORCED_ONLY, Bools, Brokers, Floats, Ints, Partitions
+from optimizer.solve.bounds.bound import copies_of, rack_limits
+from optimizer.solve.rules.bands import replica_weights
+from optimizer.solve.rules.mobility import stays
+from optimizer.solve.rules.pins import group_by_pins, must_leave
+
+FORBIDDEN = 1e30
+CHUNK_CELLS = 2_000_000
+
+
+def partition_terms(brokers: Brokers, partitions: Partitions, prices: Floats, reached: Ints) -> Floats:
+    """The Lagrangian's term of each partition, bytes, (P,) (formula 18 of docs/solver.md).
+
+    Parameters
+    ----------
+    prices : (B, D) float64
+        Bytes per absolute unit of load.
+    reached : (P, W) int64
+        Replicas after the plan.
+    """
+    parts = [part.least() for part in _chunks(brokers, partitions, prices)]
+    return np.asarray(np.minimum(np.concatenate([np.zeros(0), *parts]), _own_terms(partitions, prices, reached)))
+
+
+def split_terms(brokers: Brokers, partitions: Partitions, prices: Floats, reached: Ints, broker: int) -> Floats:
+    """The same of the placements without a broker and of those with it, (P, 2); infinite where there is none."""
+    terms = np.concatenate([np.zeros((0, 2)), *(part.split(broker) for part in _chunks(brokers, partitions, prices))])
+    row, holds = np.arange(len(terms)), (reached == broker).any(axis=1).astype(np.int64)
+    terms[row, holds] = np.minimum(terms[row, holds], _own_terms(partitions, prices, reached))
+    return terms
+
+
+def _own_terms(partitions: Partitions, prices: Floats, reached: Ints) -> Floats:
+    """Bytes and prices of the plan's own placement, (P,)."""
+    weights = replica_weights(partitions)
+    charge = np.where(reached >= 0, np.einsum("pd,pwd->pw", weights, prices[np.maximum(reached, 0)]), 0.0)
+    return np.asarray(charge.sum(axis=1) + copies_of(partitions.replicas, reached) * partitions.size_bytes)
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """Some partitions and what their replicas cost.
+
+    Parameters
+    ----------
+    cost : (N, B) float64
+        Of a replica on each broker: its price, and its bytes where there was none before.
+    home : (N,) float64
+        Of the placement before the plan.
+    frozen : (N,) bool
+        There is no other.
+    """
+
+    cost: Floats
+    home: Floats
+    frozen: Bools
+    replicas: Ints
+    replication_factor: Ints
+    rack: Ints
+    sets: "_RackSets"
+
+    def least(self) -> Floats:
+        """Cost of the cheapest placement, (N,)."""
+        cheapest = self.sets.cheapest(self.cost, self.rack, self.replication_factor)
+        return np.asarray(np.where(self.frozen | (cheapest >= FORBIDDEN / 2), self.home, cheapest))
+
+    def split(self, broker: int) -> Floats:
+        """Cost of the cheapest placement without a broker and with it, (N, 2)."""
+        others = self.cost.copy()
+        others[:, broker] = FORBIDDEN
+        without = self.sets.cheapest(others, self.rack, self.replication_factor)
+        beside = self.sets.cheapest(others, self.rack, self.replication_factor - 1, taken=int(self.rack[broker]))
+        both = np.stack([without, self.cost[:, broker] + beside], axis=1)
+        both[both >= FORBIDDEN / 2] = np.inf
+        stays = np.flatnonzero(self.frozen | np.isinf(both).all(axis=1))
+        both[stays] = np.inf
+        both[stays, (self.replicas[stays] == broker).any(axis=1).astype(np.int64)] = self.home[stays]
+        return both
+
+
+def _chunks(brokers: Brokers, partitions: Partitions, prices: Floats) -> Iterator[_Chunk]:
+    weights = replica_weights(partitions)
+    groups = group_by_pins(brokers, partitions.topic)
+    cap, floor, sizes = rack_limits(brokers, partitions, groups)
+    leaving = must_leave(brokers, partitions, groups, partitions.replicas)
+    step = max(1, CHUNK_CELLS // max(len(brokers), 1))
+    for start in range(0, len(partitions), step):
+        rows = slice(start, start + step)
+        replicas, mobility, must_go = partitions.replicas[rows], partitions.mobility[rows], leaving[rows]
+        charge = weights[rows] @ prices.T
+        cost = charge + partitions.size_bytes[rows][:, None]
+        cost[:, ~brokers.accepts_replicas] = FORBIDDEN
+        if groups.any:
+            cost[~groups.allowed[groups.of[rows]]] = FORBIDDEN
+        row, slot = np.nonzero(replicas >= 0)
+        host = replicas[row, slot]
+        stay = charge[row, host]
+        cost[row, host] = np.where(must_go[row, slot], FORBIDDEN, stay)
+        yield _Chunk(
+            cost=cost,
+            home=np.asarray(np.bincount(row, stay, len(replicas)), dtype=np.float64),
+            frozen=stays(mobility) | ((mobility == FORCED_ONLY) & ~must_go.any(axis=1)),
+            replicas=replicas,
+            replication_factor=partitions.replication_factor[rows],
+            rack=brokers.rack,
+            sets=_RackSets(cap[rows], floor[rows], sizes, groups.of[rows]),
+        )
+
+
+@dataclass(frozen=True)
+class _RackSets:
+    """The replica sets that the rack rule allows: at most ``cap`` and at least ``floor`` in each rack, as far as its
+    brokers go; (P,), (P,), (G, R), and the group of each partition, (P,)."""
+
+    cap: Ints
+    floor: Ints
+    sizes: Ints
+    group: Ints
+
+    def cheapest(self, cost: Floats, rack: Ints, replicas: Ints, taken: int = -1) -> Floats:
+        """Cheapest hosts of so many replicas of each partition, (P,), beside one in the rack that is taken; cost
+        (P, B)."""
+        order = np.argsort(rack, kind="stable")
+        edges = np.searchsorted(rack[order], np.arange(int(rack.max(initial=0)) + 2))
+        blocks = {r: cost[:, order[a:b]] for r, (a, b) in enumerate(pairwise(edges)) if b > a}
+        total = np.zeros(len(cost))
+        group = np.where(self.floor > 0, self.group, 0)
+        parts = (self.cap, replicas, self.floor, group)
+        shape = tuple(int(part.max(initial=0)) + 1 for part in parts)
+        rules, of = np.unique(np.ravel_multi_index(parts, shape), return_inverse=True)
+        for number, (cap, count, floor, g) in enumerate(zip(*np.unravel_index(rules, shape), strict=True)):
+            rows = of == number
+            asked = {r: max(min(floor, int(self.sizes[g, r])) - (r == taken), 0) for r in blocks}
+            if sum(asked.values()) > count:
+                total[rows] = FORBIDDEN
+                continue
+            kept = {r: np.sort(_smallest(block[rows], cap - (r == taken)), axis=1) for r, block in blocks.items()}
+            least = [kept[r][:, :n] for r, n in asked.items() if n]
+            rest = np.concatenate([kept[r][:, n:] for r, n in asked.items()], axis=1)
+            free = _smallest(rest, count - sum(asked.values()))
+            total[rows] = np.concatenate([*least, free], axis=1).sum(axis=1)
+        return total
+
+
+def _smallest(values: Floats, k: int) -> Floats:
+    if k == 0 or values.shape[1] <= k:
+        return values[:, :k]
+    return values.min(axis=1, keepdims=True) if k == 1 else np.partition(values, k - 1, axis=1)[:, :k]

@@ -1,0 +1,290 @@
+"""Why a wish can't be met, where that can be told cheaply, and what would make it feasible."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from optimizer.domain import FREE, Bands, Bools, Brokers, Cause, FindingCode, Floats, Ints, Partitions
+from optimizer.settings import Policy
+from optimizer.solve.findings.proposal import Finding, of_partition, partition_name
+from optimizer.solve.rules.bands import (
+    DISK,
+    broker_loads,
+    demand_of,
+    excess,
+    is_outside,
+    reachable_means,
+    replica_weights,
+)
+from optimizer.solve.rules.mobility import moves_if_it_must, stays
+from optimizer.solve.rules.pins import PinGroups, group_by_pins
+from optimizer.units import human_bytes, human_count, human_rate
+
+SHOWN = 10
+Why = tuple[Cause | None, str]
+UNKNOWN: Why = (None, "")
+
+
+def pin_room(brokers: Brokers, partitions: Partitions, groups: PinGroups) -> Ints:
+    """Brokers that may hold each partition after the plan: those of its pin that accept replicas, or keep theirs."""
+    accepting = (groups.allowed & brokers.accepts_replicas).sum(axis=1)
+    host = np.maximum(partitions.replicas, 0)
+    keeps = (partitions.replicas >= 0) & ~brokers.accepts_replicas[host] & ~brokers.must_empty[host]
+    return np.asarray(accepting[groups.of] + (keeps & ~groups.outside(partitions.replicas)).sum(axis=1))
+
+
+def pin_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> Iterator[Finding]:
+    """Pins that match nothing, that leave too few brokers, and replicas that stay outside theirs."""
+    if not brokers.pins:
+        return
+    groups = group_by_pins(brokers, partitions.topic)
+    used = {pattern for patterns in groups.patterns for pattern in patterns}
+    for pattern in (pin.topics for pin in brokers.pins if pin.topics not in used):
+        remedy = "a pattern has to match a topic's whole name: mend it, or take the pin out"
+        yield Finding(FindingCode.PIN_UNUSED, pattern, "both", "no topic matches this pin", remedy)
+    room = pin_room(brokers, partitions, groups)
+    short = (groups.of > 0) & (room < partitions.replication_factor)
+    yield from _short_pins(brokers, partitions, groups, room, short)
+    for p, j in zip(*np.nonzero(groups.outside(after) & ~short[:, None]), strict=True):
+        broker = int(brokers.ids[after[p, j]])
+        detail = f"a replica stays on broker {broker}, outside the pin {' and '.join(groups.patterns[groups.of[p]])}"
+        free = partitions.mobility[p] == FREE
+        remedy = "execute the plan and run again, or raise solver.rounds" if free else "free the partition"
+        yield Finding(
+            FindingCode.NOT_PINNED,
+            f"{partition_name(partitions, p)} on {broker}",
+            "both",
+            detail,
+            remedy,
+            cause=Cause.NO_MORE_ROUNDS if free else Cause.NOT_FREE,
+            **of_partition(partitions, p),
+            broker_id=broker,
+        )
+
+
+def _short_pins(
+    brokers: Brokers, partitions: Partitions, groups: PinGroups, room: Ints, short: Bools
+) -> Iterator[Finding]:
+    """Topics whose pins leave fewer brokers than they have replicas: one finding a topic."""
+    for topic in dict.fromkeys(partitions.topic[short]):
+        rows = np.flatnonzero(short & (partitions.topic == topic))
+        worst = rows[np.argmax(partitions.replication_factor[rows] - room[rows])]
+        factor, left = int(partitions.replication_factor[worst]), int(room[worst])
+        ids = brokers.ids[groups.allowed[groups.of[worst]]].tolist()
+        named = f"{ids[:SHOWN]}{' and more' if len(ids) > SHOWN else ''}"
+        pins = " and ".join(groups.patterns[groups.of[worst]])
+        detail = (
+            f"the pin {pins} allows brokers {named}, of which {left} can hold a replica of {factor}: "
+            f"{len(rows)} partitions stay where they are"
+        )
+        remedy = f"let the pin name {factor - left} more brokers that accept replicas"
+        remedy += f", or ask for {left} replicas" if left else ""
+        yield Finding(
+            FindingCode.PIN,
+            str(topic),
+            "both",
+            detail,
+            remedy,
+            cause=Cause.TOO_FEW_BROKERS,
+            topic=str(topic),
+            amount=left,
+            limit=factor,
+        )
+
+
+def amount(resource: str, load: float) -> str:
+    """A load of a resource, as people read it."""
+    human = {"replicas": human_count, "leaders": human_count, "disk": human_bytes}.get(resource, human_rate)
+    return human(load)
+
+
+def distance(resource: str, load: float, gap: float, limit: float, why: str) -> str:
+    """How far a load is above (gap > 0) or below the limit of its band, and why where that can be told."""
+    side = "above" if gap > 0 else "below"
+    load_told, far, end = (amount(resource, value) for value in (load, abs(gap), limit))
+    return f"{resource} {load_told} is {far} {side} its band's limit {end}{': ' if why else ''}{why}"
+
+
+def least_widths(loads: Floats, mean: Floats) -> Floats:
+    """The least width, in thousandths, of a band that holds each load, (B, D); nan where no width does."""
+    around = np.where(mean > 0, mean, np.nan)
+    return np.asarray(np.ceil(np.abs(loads / around - 1) * 1000 - 1e-10) / 1000)
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What the causes are read from; loads are (B, D), absolute.
+
+    Parameters
+    ----------
+    stuck : dict of str to (B, D) float64
+        Load that may not leave, by its cause.
+    placed : (P, W) int64
+        Replicas after the plan.
+    may_move : (P,) bool
+    may_host : (G, B) bool
+    """
+
+    brokers: Brokers
+    partitions: Partitions
+    limits: Bands
+    after: Floats
+    mean: Floats
+    weights: Floats
+    stuck: dict[str, Floats]
+    placed: Ints
+    may_move: Bools
+    groups: PinGroups
+
+    def on(self, b: int) -> Ints:
+        """Partitions with a replica on a broker."""
+        return np.flatnonzero((self.placed == b).any(axis=1))
+
+    def rack(self, values: Floats, b: int, d: int) -> float:
+        """Sum of values (B, D) over the brokers of the rack that take part in the balance."""
+        rack = self.brokers.rack == self.brokers.rack[b] if self.brokers.racks_matter else np.ones(len(values), bool)
+        return float(values[rack & self.brokers.accepts_replicas, d].sum())
+
+    def amount(self, load: float, d: int) -> str:
+        """A load of a resource, as people read it."""
+        return amount(self.limits.resources[d], load)
+
+    def in_rack(self, b: int, d: int, held: float) -> str:
+        """What the rack of a broker holds, up to what the bands of its brokers do."""
+        return f"{self.rack_name(b)} holds {self.amount(held, d)} in all and the bands of its brokers"
+
+    def rack_name(self, b: int) -> str:
+        """The rack of a broker; the cluster where racks are not used."""
+        return f"rack {self.brokers.rack_names[self.brokers.rack[b]]}" if self.brokers.racks_matter else "the cluster"
+
+
+def _facts(
+    brokers: Brokers,
+    limits: Bands,
+    before: Floats,
+    after: Floats,
+    *,
+    partitions: Partitions,
+    placed: Ints,
+    policy: Policy,
+) -> _Facts:
+    weights, n = replica_weights(partitions), len(brokers)
+    groups = group_by_pins(brokers, partitions.topic)
+    tight = (groups.of > 0) & (pin_room(brokers, partitions, groups) <= partitions.replication_factor)
+    free = partitions.mobility == FREE
+    causes = {
+        "fixed partitions": stays(partitions.mobility),
+        _held_by(policy): moves_if_it_must(partitions.mobility),
+        "pinned topics that have no other broker": free & tight,
+    }
+    stuck = {cause: broker_loads(n, np.where(rows[:, None], placed, -1), weights) for cause, rows in causes.items()}
+    mean = reachable_means(brokers, demand_of(partitions), before)
+    return _Facts(brokers, partitions, limits, after, mean, weights, stuck, placed, free & ~tight, groups)
+
+
+def _held_by(policy: Policy) -> str:
+    """What keeps partitions that may not move for balance, in words."""
+    return "what only leaves" if policy.only else "excluded topics"
+
+
+def _why_above(facts: _Facts, b: int, d: int, policy: Policy) -> Why:
+    upper, lower, load = facts.limits.upper[b, d], facts.limits.lower[b, d], facts.after[b, d]
+    if _at_disk_limit(facts, b, d, policy):
+        why = f"the band ends at the disk's capacity less {policy.disk_headroom:g} of headroom"
+        return Cause.BAND_ENDS_AT_DISK, why
+    stuck = {cause: loads[b, d] for cause, loads in facts.stuck.items() if loads[b, d] > 0}
+    if sum(stuck.values()) > upper:
+        causes = ", ".join(f"{cause} {facts.amount(value, d)}" for cause, value in stuck.items())
+        return Cause.MAY_NOT_LEAVE, f"what may not leave it is above the band alone: {causes}"
+    rows = facts.on(b)
+    largest = rows[np.argmax(facts.weights[rows, d])]
+    if facts.weights[largest, d] > upper:
+        name = partition_name(facts.partitions, largest)
+        return Cause.LARGE_PARTITION, f"{name} alone has {facts.amount(facts.weights[largest, d], d)}"
+    held, most = facts.rack(facts.after, b, d), facts.rack(facts.limits.upper, b, d)
+    if held > most:
+        return Cause.WHOLE_RACK, f"{facts.in_rack(b, d, held)} end at {facts.amount(most, d)} together"
+    rows = rows[facts.may_move[rows]]
+    if len(rows) and facts.weights[rows, d].min() > load - lower:
+        least = rows[np.argmin(facts.weights[rows, d])]
+        size = facts.amount(facts.weights[least, d], d)
+        name = partition_name(facts.partitions, least)
+        return Cause.STEPS_TOO_LARGE, f"without {name} ({size}), the least that may leave, it is below the band"
+    return UNKNOWN
+
+
+def _why_below(facts: _Facts, b: int, d: int, policy: Policy) -> Why:
+    held, least = facts.rack(facts.after, b, d), facts.rack(facts.limits.lower, b, d)
+    if held < least:
+        return Cause.WHOLE_RACK, f"{facts.in_rack(b, d, held)} begin at {facts.amount(least, d)} together"
+    hosts = facts.groups.allowed[facts.groups.of, b]
+    here = (facts.placed == b).any(axis=1)
+    reach = facts.weights[(hosts & facts.may_move) | here, d].sum()
+    if reach < facts.limits.lower[b, d]:
+        why = f"all that pins, fixed partitions and {_held_by(policy)} let sit on it is {facts.amount(reach, d)}"
+        return Cause.MAY_NOT_COME, why
+    come = np.flatnonzero(hosts & facts.may_move & ~here)
+    room = facts.limits.upper[b, d] - facts.after[b, d]
+    if len(come) and facts.weights[come, d].min() > room:
+        smallest = come[np.argmin(facts.weights[come, d])]
+        size = facts.amount(facts.weights[smallest, d], d)
+        name = partition_name(facts.partitions, smallest)
+        return Cause.STEPS_TOO_LARGE, f"with {name} ({size}), the least that could come, it is above the band"
+    return UNKNOWN
+
+
+def _at_disk_limit(facts: _Facts, b: int, d: int, policy: Policy) -> bool:
+    """Whether the disk, not the width, ends the band below the load."""
+    capacity = int(facts.brokers.disk_capacity_bytes[b])
+    return d == DISK and 0 < capacity * (1 - policy.disk_headroom) < facts.after[b, d]
+
+
+def band_findings(
+    brokers: Brokers,
+    limits: Bands,
+    before: Floats,
+    after: Floats,
+    *,
+    partitions: Partitions,
+    placed: Ints,
+    policy: Policy,
+) -> Iterator[Finding]:
+    """Brokers outside a band after the plan: the distance, why where it can be told, and the width that would do."""
+    gap, was_outside = excess(after, limits), is_outside(before, limits)
+    outside = is_outside(after, limits) & ~brokers.must_empty[:, None]
+    if not outside.any():
+        return
+    facts = _facts(brokers, limits, before, after, partitions=partitions, placed=placed, policy=policy)
+    widths = least_widths(after, facts.mean)
+    widest = np.nanmax(np.where(outside, widths, 0), axis=0)
+    for b, d in zip(*(index.tolist() for index in np.nonzero(outside)), strict=True):
+        above, resource = gap[b, d] > 0, limits.resources[d]
+        limit = (limits.upper if above else limits.lower)[b, d]
+        cause, why = _why_above(facts, b, d, policy) if above else _why_below(facts, b, d, policy)
+        when = "both" if was_outside[b, d] else "after"
+        if above and _at_disk_limit(facts, b, d, policy):
+            room = facts.amount(gap[b, d], d)
+            remedy = f"no width would do: add disk, lower disk_headroom, or free {room}"
+        else:
+            remedy = _remedy(resource, widths[b, d], widest[d])
+        detail = distance(resource, after[b, d], gap[b, d], limit, why)
+        yield Finding(
+            FindingCode.BAND,
+            f"broker {brokers.ids[b]} {resource}",
+            when,
+            detail,
+            remedy,
+            cause=cause,
+            broker_id=int(brokers.ids[b]),
+            resource=resource,
+            amount=float(after[b, d]),
+            limit=float(limit),
+        )
+
+
+def _remedy(resource: str, width: float, widest: float) -> str:
+    if not np.isfinite(width):
+        return f"widen {resource}_band, free fixed partitions, or add capacity"
+    every = "" if widest <= width else f", {widest:g} would do for every broker"
+    return f"{resource}_band = {width:g} would do for this broker{every}; or free fixed partitions, or add capacity"

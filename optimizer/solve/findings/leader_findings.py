@@ -1,0 +1,102 @@
+"""Why preferred leaders or bytes out stay outside a broker's band, where that can be told, and what would do."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from optimizer.domain import Bools, Brokers, Cause, FindingCode, Floats, Partitions
+from optimizer.solve.findings.band_findings import UNKNOWN, Why, amount, distance, least_widths
+from optimizer.solve.findings.proposal import Finding, partition_name
+from optimizer.solve.leaders.leader_flow import host_loads
+from optimizer.solve.leaders.leaders import ChosenLeaders
+from optimizer.solve.rules.bands import leader_loads
+
+RESOURCES = ("leaders", "out")
+
+
+@dataclass(frozen=True)
+class _Led:
+    """What may lead on a broker and what does; loads are (B, 2), absolute.
+
+    Parameters
+    ----------
+    bound_to : (B, 2) float64
+        Of partitions that no other broker may lead.
+    within_reach : (B, 2) float64
+        Of all partitions that the broker may lead.
+    """
+
+    partitions: Partitions
+    leaders: ChosenLeaders
+    bound_to: Floats
+    within_reach: Floats
+
+    def why_above(self, b: int, d: int) -> Why:
+        """The first cause that explains it alone, with words; None and none where none does."""
+        choices, limit = self.leaders.choices, self.leaders.choices.bands.upper[b, d]
+        if self.bound_to[b, d] > limit:
+            held = amount(RESOURCES[d], self.bound_to[b, d])
+            why = f"what no other broker may lead (fixed, excluded, no other replica that may) has {held}"
+            return Cause.MAY_NOT_LEAVE, why
+        mine = self.leaders.arc[choices.host[self.leaders.arc] == b]
+        largest = mine[np.argmax(choices.weight[mine, d])]
+        if choices.weight[largest, d] > limit:
+            name = partition_name(self.partitions, choices.row[largest])
+            return Cause.LARGE_PARTITION, f"{name} alone has {amount(RESOURCES[d], choices.weight[largest, d])}"
+        return UNKNOWN
+
+    def why_below(self, b: int, d: int) -> Why:
+        """The first cause that explains it alone, with words; None and none where none does."""
+        if self.within_reach[b, d] < self.leaders.choices.bands.lower[b, d]:
+            why = f"all partitions that it may lead have {amount(RESOURCES[d], self.within_reach[b, d])}"
+            return Cause.MAY_NOT_COME, why
+        return UNKNOWN
+
+
+def _led(partitions: Partitions, leaders: ChosenLeaders) -> _Led:
+    choices, brokers = leaders.choices, len(leaders.choices.bands.lower)
+    alone = np.bincount(choices.row, minlength=len(choices))[choices.row] == 1
+
+    def summed(arcs: Bools) -> Floats:
+        weights = (np.bincount(choices.host, weight * arcs, brokers) for weight in choices.weight.T)
+        return np.stack(list(weights), axis=1)
+
+    return _Led(partitions, leaders, summed(alone), summed(np.ones_like(alone)))
+
+
+def leader_findings(brokers: Brokers, partitions: Partitions, leaders: ChosenLeaders) -> Iterator[Finding]:
+    """Brokers outside a band of leaders or of bytes out: the distance, why where it can be told, and the width that
+    would do with these leaders."""
+    bands, loads = leaders.choices.bands, host_loads(leaders.choices, leaders.arc)
+    gap, outside = bands.excess(loads), bands.is_outside(loads)
+    if not outside.any():
+        return
+    was_outside = bands.is_outside(leader_loads(len(brokers), partitions.replicas, partitions))
+    led = _led(partitions, leaders)
+    widths = least_widths(loads, bands.mean)
+    for b, d in zip(*(index.tolist() for index in np.nonzero(outside)), strict=True):
+        above, resource = gap[b, d] > 0, RESOURCES[d]
+        limit = (bands.upper if above else bands.lower)[b, d]
+        cause, why = led.why_above(b, d) if above else led.why_below(b, d)
+        detail = distance(resource, loads[b, d], gap[b, d], limit, why)
+        when = "both" if was_outside[b, d] else "after"
+        remedy = _remedy(resource, widths[b, d], above=above)
+        yield Finding(
+            FindingCode.LEADER_BAND,
+            f"broker {brokers.ids[b]} {resource}",
+            when,
+            detail,
+            remedy,
+            cause=cause,
+            broker_id=int(brokers.ids[b]),
+            resource=resource,
+            amount=float(loads[b, d]),
+            limit=float(limit),
+        )
+
+
+def _remedy(resource: str, width: float, *, above: bool) -> str:
+    wider = f"{resource}_band = {width:g} would do for this broker; or " if np.isfinite(width) else ""
+    more = "free what it leads, or give it replicas on other brokers that may lead"
+    return wider + (more if above else "give it replicas of more partitions")

@@ -1,0 +1,59 @@
+"""What people are told of partitions that are left because no order of copies has room for them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from optimizer.domain import Cause, FindingCode, Partitions
+from optimizer.solve.findings.proposal import Finding, of_partition, partition_name
+
+WHY = "no order of copies has room for it on the disks while both copies exist"
+_ABOUT_PARTITIONS = (FindingCode.NOT_EMPTIED, FindingCode.NOT_PINNED, FindingCode.RACK_SPREAD)
+
+
+@dataclass(frozen=True)
+class Left:
+    """Partitions of one cluster that are left.
+
+    Parameters
+    ----------
+    keys : set of (topic, partition)
+    disk_headroom : float
+        Of the policy.
+    waves : int
+        The number that the schedule fixes; 0 where it fixes none.
+    """
+
+    keys: frozenset[tuple[str, int]]
+    disk_headroom: float
+    waves: int
+
+    @property
+    def remedy(self) -> str:
+        """What would do."""
+        fixed = " set [schedule] waves = 0," if self.waves else ""
+        lower = f"lower [policy] disk_headroom (now {self.disk_headroom:g}),{fixed} or add disk"
+        return f"execute this plan and run again; or {lower}"
+
+
+def with_left(findings: Iterable[Finding], left: Left, partitions: Partitions) -> list[Finding]:
+    """The findings, those of partitions that are left saying so, and one of each that is left."""
+    remedy = left.remedy
+    keys = zip(partitions.topic.tolist(), partitions.partition.tolist(), strict=True)
+    rows = [row for row, key in enumerate(keys) if key in left.keys]
+    told = [
+        replace(finding, detail=f"{finding.detail}; {WHY}", remedy=remedy, cause=Cause.NO_ORDER_OF_COPIES)
+        if finding.code in _ABOUT_PARTITIONS and (finding.topic, finding.partition) in left.keys
+        else finding
+        for finding in findings
+    ]
+    held = (partitions.replicas >= 0).sum(axis=1)
+    for row in rows:
+        name, now, asked = partition_name(partitions, row), held[row], partitions.replication_factor[row]
+        cause, key = Cause.NO_ORDER_OF_COPIES, of_partition(partitions, row)
+        keeps = f"it keeps its replicas: {WHY}"
+        told.append(Finding(FindingCode.LEFT_FOR_DISK, name, "after", keeps, remedy, cause=cause, **key))
+        if now != asked:
+            subject, detail = f"{name} on {now} replicas", f"{asked} are asked for; {WHY}"
+            finding = Finding(FindingCode.NOT_RESIZED, subject, "after", detail, remedy, cause=cause, **key)
+            told.append(replace(finding, amount=int(now), limit=int(asked)))
+    return told

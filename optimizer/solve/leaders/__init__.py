@@ -1,0 +1,1 @@
+"""Preferred leaders over chosen replicas."""

@@ -1,0 +1,166 @@
+"""Preferred leaders over chosen replica sets: min-cost flow on counts, priced for bytes out, then steps.
+
+Each partition sends one unit through one of its replicas' brokers to the sink::
+
+    minimise    sum_pb (change_pb + price_b out_p) f_pb
+                - REWARD sum_b (units up to lower_b) + REWARD sum_b (units over upper_b)
+    subject to  one unit leaves every partition; f over the partition's replicas that may lead
+
+If a topic has a most (``policy.topic_leader_spread``), its units pass a node for each topic and broker. A leader above
+the most costs more than any gain in the bands, so these are as few as can be, and no later step adds one.
+
+change_pb is 0 where b is the preferred leader now and 1 elsewhere. Without prices the flow has the least violation of
+the count's band and, with that, the fewest changes: this is proven, and where its counts and loads are in their bands
+after a few steps at no further change, nothing else is tried. Else the prices of ``leader_prices`` make the flow keep
+bytes out near their band, and the better of the two counts. Every partition has an arc and the sink takes any number,
+so the flow is always feasible.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from optimizer.domain import Bools, Brokers, Floats, Ints, Partitions
+from optimizer.solve.leaders.leader_flow import LeaderBands, LeaderChoices, flow, host_loads
+from optimizer.solve.leaders.leader_prices import out_prices
+from optimizer.solve.leaders.leader_steps import descend, outside
+from optimizer.solve.rules.bands import leader_loads, leader_weights, pour
+from optimizer.solve.rules.mobility import may_reorder, moves_if_it_must
+from optimizer.wishes import NO_LIMIT
+
+LEVEL = 1e-9
+
+
+@dataclass(frozen=True)
+class ChosenLeaders:
+    """Preferred leaders, and what their proof is made of.
+
+    Parameters
+    ----------
+    choices : LeaderChoices
+    chosen : (P,) int64
+        Slot of the preferred leader of each partition.
+    fewest : (P,) int64
+        The arc of each partition with the least violation of the count's band, and with that the fewest changes.
+    prices : (B,) float64
+        Of bytes out, in changes per mean broker load; 0 where none were needed.
+    """
+
+    choices: LeaderChoices
+    chosen: Ints
+    fewest: Ints
+    prices: Floats
+
+    @property
+    def arc(self) -> Ints:
+        """The arc of each partition, (P,)."""
+        return np.flatnonzero(self.choices.slot == self.chosen[self.choices.row])
+
+
+def leader_bands(
+    brokers: Brokers, replicas: Ints, partitions: Partitions, *, leaders_band: float, out_band: float
+) -> LeaderBands:
+    """Bands around the share of each broker that may lead, by its capacity; whole numbers for the count."""
+    may = brokers.accepts_leadership & np.isin(np.arange(len(brokers)), replicas)
+    total = leader_loads(len(brokers), replicas, partitions).sum(axis=0)
+    weight = leader_weights(brokers, may)
+    most = np.bincount(replicas[replicas >= 0], minlength=len(brokers)).astype(np.float64)
+    count = pour(total[0], weight, np.zeros(len(brokers)), most)
+    out = weight * total[1] / max(weight.sum(), 1e-9)
+    mean = np.stack([count, out], axis=1)
+    width = np.array([leaders_band, out_band])
+    lower, upper = mean * (1 - np.minimum(width, 1)), mean * (1 + width)
+    lower[:, 0] = np.minimum(np.ceil(lower[:, 0] - 1e-9), np.floor(mean[:, 0]))
+    upper[:, 0] = np.maximum(np.floor(upper[:, 0] + 1e-9), np.ceil(mean[:, 0]))
+    scale = np.maximum(total / max(int(may.sum()), 1), 1.0)
+    return LeaderBands(lower, upper, mean, scale)
+
+
+def may_lead(brokers: Brokers, replicas: Ints, partitions: Partitions) -> Bools:
+    """Which slots may lead, (P, W).
+
+    Brokers that accept leadership; the first slot alone where none does, where the partition may not be reordered, or
+    where its list names a broker that is not live, which Kafka's tool would refuse.
+    """
+    held = replicas >= 0
+    host = np.maximum(replicas, 0)
+    may = held & brokers.accepts_leadership[host]
+    same = (replicas == partitions.replicas).all(axis=1)
+    first_stays = (replicas[:, 0] == partitions.replicas[:, 0]) & may[:, 0]
+    # A list that has not the length asked for is left as it is: the audit would refuse it in a plan.
+    frozen = (~may_reorder(partitions.mobility) | (held.sum(axis=1) != partitions.replication_factor)) & same
+    frozen |= moves_if_it_must(partitions.mobility) & first_stays
+    stuck = ~may.any(axis=1) | frozen | (held & ~brokers.is_live[host]).any(axis=1)
+    may[stuck] = False
+    may[stuck, 0] = True
+    return may
+
+
+def leader_choices(
+    brokers: Brokers, partitions: Partitions, replicas: Ints, *, leaders_band: float, out_band: float
+) -> LeaderChoices:
+    """Who may lead what, at which change, and the bands.
+
+    Parameters
+    ----------
+    partitions : Partitions
+        ``replicas`` as before the plan: its first column is the preferred leader now.
+    replicas : (P, W) int64
+        Chosen replicas, broker indices padded with -1.
+    """
+    row, slot = np.nonzero(may_lead(brokers, replicas, partitions))
+    host = replicas[row, slot]
+    crowd, most = _crowds(partitions, row, host)
+    followers = (replicas >= 0).sum(axis=1) - 1
+    return LeaderChoices(
+        row=row,
+        slot=slot,
+        host=host,
+        change=(host != partitions.replicas[row, 0]).astype(np.int64),
+        out=partitions.out_bytes_per_s + followers * partitions.in_bytes_per_s,
+        bands=leader_bands(brokers, replicas, partitions, leaders_band=leaders_band, out_band=out_band),
+        crowd=crowd,
+        most=most,
+    )
+
+
+def _crowds(partitions: Partitions, row: Ints, host: Ints) -> tuple[Ints, Ints]:
+    """Of each arc the number of its topic and broker, -1 where the topic has no most, (A,); the most of each, (C,)
+    (formula 22 of docs/solver.md)."""
+    crowd = np.full(len(row), -1, dtype=np.int64)
+    asked = np.flatnonzero(partitions.topic_most_leaders[row] < NO_LIMIT)
+    topic = np.unique(partitions.topic[row[asked]], return_inverse=True)[1]
+    pair = topic * (1 + host.max(initial=0)) + host[asked]
+    _, first, crowd[asked] = np.unique(pair, return_index=True, return_inverse=True)
+    return crowd, partitions.topic_most_leaders[row[asked][first]]
+
+
+def _merit(choices: LeaderChoices, arc: Ints) -> tuple[float, int]:
+    """Load outside the bands in mean broker loads, and changes."""
+    violation = float(outside(host_loads(choices, arc), choices.bands, slice(None)).sum())
+    return round(violation / LEVEL) * LEVEL, int(choices.change[arc].sum())
+
+
+def assign_leaders(
+    brokers: Brokers, partitions: Partitions, replicas: Ints, *, leaders_band: float, out_band: float
+) -> ChosenLeaders:
+    """The preferred leader of each partition in ``replicas``; parameters as in ``leader_choices``."""
+    choices = leader_choices(brokers, partitions, replicas, leaders_band=leaders_band, out_band=out_band)
+    none = np.zeros(len(brokers))
+    if not len(partitions):
+        return ChosenLeaders(choices, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), none)
+    fewest = flow(choices, choices.change, choices.bands)
+    arc = descend(choices, fewest)
+    violation, changes = _merit(choices, arc)
+    if violation <= LEVEL and changes <= choices.change[fewest].sum():
+        return ChosenLeaders(choices, choices.slot[arc], fewest, none)
+    prices = out_prices(choices)
+    priced = descend(choices, flow(choices, choices.priced(prices)[0], choices.bands))
+    best = min((arc, priced), key=lambda tried: _merit(choices, tried))
+    return ChosenLeaders(choices, choices.slot[best], fewest, prices)
+
+
+def lead_with(replicas: Ints, slot: Ints) -> Ints:
+    """Replica lists with the chosen slot first and the others in their order, (P, W)."""
+    order = np.argsort(np.where(np.arange(replicas.shape[1])[None, :] == slot[:, None], -1, 0), axis=1, kind="stable")
+    return np.take_along_axis(replicas, order, axis=1)

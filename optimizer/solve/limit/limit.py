@@ -1,0 +1,238 @@
+"""An upper limit on what a plan copies: which of its changes are worth most within the limit.
+
+The solver plans as if there were no limit; then changes are taken back until it holds. The change of a partition stands
+alone: its pin and its racks do not ask what other partitions do. Only the bands, the disks and the spread of topics
+join them, so this is a choice of whole changes, z_p in {0, 1}::
+
+    minimise   violation of the bands by  start load + sum_p z_p effect_p        (in mean broker loads)
+    subject to sum_p z_p bytes_p <= bytes allowed,  sum_p z_p moves_p <= moves allowed
+               disk of each broker <= its limit, or what it held before where that is more
+               replicas of a topic on a broker <= its most, or what it held before or would hold where that is more
+
+What is urgent goes first, whatever it does to the bands: level by level, and inside a level the cheapest first, so that
+as many partitions as possible are helped. The rest is chosen by ``limit_choice``.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from optimizer.domain import FREE, URGENCY, Bands, Bools, Brokers, Floats, Ints, Partitions
+from optimizer.solve.bounds.bound import copies_of
+from optimizer.solve.rules.bands import DISK, replica_weights
+from optimizer.solve.rules.pins import group_by_pins, rack_breaks
+from optimizer.wishes import NO_LIMIT, MoveLimit
+
+BALANCE = URGENCY.index("balance")
+
+
+@dataclass(frozen=True)
+class Changes:
+    """The changes of a plan, one a partition, and the cluster that they change; loads are absolute.
+
+    Parameters
+    ----------
+    change, broker : (E,) int64
+        A replica that a change adds to a broker, or removes from it.
+    sign : (E,) float64
+        1 where it is added, -1 where it is removed.
+    weights : (N, D) float64
+        Load of one replica.
+    costs : (N, 2) int64
+        Bytes copied, and replicas copied.
+    allowed : (2,) int64
+        The same of the whole plan, at most.
+    level : (N,) int64
+        Index into ``URGENCY``.
+    loads, lower, upper : (B, D) float64
+        Loads before the plan, and the bands.
+    disk_limit : (B,) float64
+        Most bytes on a broker: its disk less headroom, or what it held before; +inf where the disk is unknown.
+    spot : (E,) int64
+        Topic and broker, numbered: index into ``room``.
+    room : (Q,) int64
+        Replicas of a topic that a broker may gain.
+    scale : (D,) float64
+        Mean broker load.
+    """
+
+    change: Ints
+    broker: Ints
+    sign: Floats
+    weights: Floats
+    costs: Ints
+    allowed: Ints
+    level: Ints
+    loads: Floats
+    lower: Floats
+    upper: Floats
+    disk_limit: Floats
+    spot: Ints
+    room: Ints
+    scale: Floats
+
+    def __len__(self) -> int:
+        return len(self.level)
+
+    @property
+    def effects(self) -> Floats:
+        """Load that each replica of a kept change adds to its broker, (E, D)."""
+        return np.asarray(self.sign[:, None] * self.weights[self.change])
+
+    def loads_with(self, kept: Bools) -> Floats:
+        """Loads of the brokers when these changes are kept, (B, D)."""
+        loads = self.loads.copy()
+        at = kept[self.change]
+        np.add.at(loads, self.broker[at], self.effects[at])
+        return loads
+
+    def violation(self, loads: Floats) -> float:
+        """Load outside the bands, in mean broker loads."""
+        return float(self.outside(np.arange(len(loads)), loads).sum())
+
+    def outside(self, brokers: Ints, loads: Floats) -> Floats:
+        """Load outside the bands of some brokers, one row each, in mean broker loads."""
+        over = np.maximum(loads - self.upper[brokers], 0) + np.maximum(self.lower[brokers] - loads, 0)
+        return np.asarray((over / self.scale).sum(axis=1))
+
+    def gains(self, kept: Bools) -> Ints:
+        """Replicas of a topic that a broker gains when these changes are kept, (Q,)."""
+        return np.bincount(self.spot, self.sign * kept[self.change], len(self.room)).astype(np.int64)
+
+    def overfull(self, kept: Bools, loads: Floats) -> Bools:
+        """Replicas on a broker whose disk, or in a spot whose topic, has too many when these changes are kept, (E,)."""
+        disk = loads[:, DISK] > self.disk_limit
+        return np.asarray(disk[self.broker] | (self.gains(kept) > self.room)[self.spot])
+
+    def left(self, kept: Bools) -> Ints:
+        """Bytes and replicas that may still be copied, (2,)."""
+        return np.asarray(self.allowed - self.costs[kept].sum(axis=0))
+
+
+def levels(brokers: Brokers, partitions: Partitions) -> Ints:
+    """How urgent the change of each partition is, (P,): index into ``URGENCY``."""
+    replicas = partitions.replicas
+    held, host = replicas >= 0, np.maximum(replicas, 0)
+    outside = group_by_pins(brokers, partitions.topic).outside(replicas) & (partitions.mobility == FREE)[:, None]
+    away = outside.any(axis=1)
+    urgent = {
+        "dead": (held & ~brokers.is_live[host]).any(axis=1),
+        "rack": (rack_breaks(brokers, partitions, replicas) > 0) & ~away,  # a pin's racks count once inside it
+        "drain": (held & brokers.must_empty[host]).any(axis=1),
+        "pin": away,
+        "replication": partitions.replication_factor != held.sum(axis=1),
+    }
+    return np.select([urgent[name] for name in URGENCY[:BALANCE]], range(BALANCE), BALANCE)
+
+
+def _spots(topic: Ints, host: Ints, entry_topic: Ints, entry_broker: Ints, brokers: int) -> tuple[Ints, Ints, Ints]:
+    """Topic and broker of each entry, numbered, (E,); their topics, (Q,), and the replicas held there, (Q,).
+
+    Parameters
+    ----------
+    topic, host : (R,) int64
+        Topic and broker of every replica before the plan.
+    """
+    spots, spot = np.unique(entry_topic * brokers + entry_broker, return_inverse=True)
+    at = np.searchsorted(spots, key := topic * brokers + host)
+    hit = np.append(spots, -1)[at] == key
+    return spot.astype(np.int64), spots // brokers, np.bincount(at[hit], minlength=len(spots)).astype(np.int64)
+
+
+def _rooms(
+    change: Ints, broker: Ints, sign: Floats, partitions: Partitions, unchanged: Partitions, brokers: int
+) -> tuple[Ints, Ints]:
+    """Topic and broker of each entry, numbered, (E,), and the replicas that each of these may gain, (Q,)."""
+    if not (partitions.topic_most_replicas < NO_LIMIT).any():
+        return np.zeros(len(change), dtype=np.int64), np.array([NO_LIMIT])
+    topic = np.unique(np.concatenate([partitions.topic, unchanged.topic]), return_inverse=True)[1].astype(np.int64)
+    replicas = [partitions.replicas, unchanged.replicas]
+    host = np.concatenate([r[r >= 0] for r in replicas])
+    held = np.concatenate([(r >= 0).sum(axis=1) for r in replicas])
+    spot, of, before = _spots(np.repeat(topic, held), host, topic[change], broker, brokers)
+    most = np.full(int(topic.max()) + 1, NO_LIMIT, dtype=np.int64)
+    most[topic[: len(partitions)]] = partitions.topic_most_replicas
+    planned = before + np.bincount(spot, sign, len(before)).astype(np.int64)
+    return spot, np.maximum(most[of], np.maximum(before, planned)) - before
+
+
+def changes_of(
+    brokers: Brokers,
+    partitions: Partitions,
+    planned: Ints,
+    *,
+    unchanged: Partitions,
+    limits: Bands,
+    loads: Floats,
+    scale: Floats,
+    disk_limit: Floats,
+    allowed: MoveLimit,
+) -> Changes:
+    """The changes from the replicas of some partitions to those of a plan, (P, W).
+
+    Parameters
+    ----------
+    unchanged : Partitions
+        The others of topics that are to be spread.
+    loads : (B, D) float64
+        Of all partitions before the plan, absolute.
+    disk_limit : (B,) float64
+        Bytes that each broker may hold.
+    """
+    before = partitions.replicas
+    added = (planned[:, :, None] != before[:, None, :]).all(axis=2) & (planned >= 0)
+    removed = (before[:, :, None] != planned[:, None, :]).all(axis=2) & (before >= 0)
+    (row_in, slot_in), (row_out, slot_out) = np.nonzero(added), np.nonzero(removed)
+    copies = copies_of(before, planned)
+    change = np.concatenate([row_in, row_out])
+    broker = np.concatenate([planned[row_in, slot_in], before[row_out, slot_out]])
+    sign = np.repeat([1.0, -1.0], [len(row_in), len(row_out)])
+    spot, room = _rooms(change, broker, sign, partitions, unchanged, len(brokers))
+    return Changes(
+        change=change,
+        broker=broker,
+        sign=sign,
+        weights=replica_weights(partitions),
+        costs=np.stack([copies * partitions.size_bytes, copies], axis=1),
+        allowed=np.array([allowed.moved_bytes, allowed.moves], dtype=np.int64),
+        level=levels(brokers, partitions),
+        loads=loads,
+        lower=limits.lower,
+        upper=limits.upper,
+        disk_limit=np.maximum(disk_limit, loads[:, DISK]),
+        spot=spot,
+        room=room,
+        scale=scale,
+    )
+
+
+def urgent_first(changes: Changes) -> Bools:
+    """Urgent changes that the limit allows, (N,): level by level, the cheapest first, none where there is no room."""
+    kept = np.zeros(len(changes), dtype=bool)
+    share = (changes.costs / np.maximum(changes.allowed, 1)).max(axis=1, initial=0)
+    for level in range(BALANCE):
+        rows = np.flatnonzero(changes.level == level)
+        rows = rows[np.argsort(share[rows], kind="stable")]
+        while len(rows):
+            left = changes.left(kept)
+            fits = (np.cumsum(changes.costs[rows], axis=0) <= left).all(axis=1)
+            kept[rows[fits]] = True
+            # What is too dear in bytes may still be followed by what is not, where moves are limited too.
+            rows = rows[~fits & (changes.costs[rows] <= changes.left(kept)).all(axis=1)]
+        _leave_overfull(changes, kept, level)
+    return kept
+
+
+def _leave_overfull(changes: Changes, kept: Bools, level: int) -> None:
+    """Take changes of a level back, the largest first, until no disk and no spot of a topic holds more than it may."""
+    added = (changes.sign > 0) & (changes.level[changes.change] == level)
+    size = changes.weights[changes.change, DISK]
+    while True:
+        over = changes.overfull(kept, changes.loads_with(kept))
+        at = np.flatnonzero(added & over & kept[changes.change])
+        if not len(at):
+            return
+        # Drop one change of each overfull broker in a pass.
+        at = at[np.lexsort((changes.change[at], -size[at], changes.broker[at]))]
+        first = np.r_[True, np.diff(changes.broker[at]) > 0]
+        kept[changes.change[at[first]]] = False

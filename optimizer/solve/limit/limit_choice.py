@@ -1,0 +1,210 @@
+"""Which changes that are not urgent a limited plan keeps: a linear program over z in [0, 1], then whole changes.
+
+The program has a row for each limit beside those of the bands, and many more changes than rows: few of its values are
+not whole. Those that are 1 are kept; then changes are kept or left one by one, whichever mends most for its share of
+the limit, and at last by pairs. The same is done from those that are at least a half, and the better choice counts.
+Urgent changes that found no room take part with a reward, so that what makes room for them is kept with them.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from optimizer.domain import Bools, Floats, Ints
+from optimizer.solve.limit.limit import BALANCE, Changes, urgent_first
+from optimizer.solve.ortools.glop import minimise
+from optimizer.solve.rules.bands import DISK
+
+REWARD = 100.0  # mean broker loads: an urgent change is worth more than what it may do to the bands
+BYTES_TIE = 1e-6  # of equal balance the fewer bytes
+WHOLE = 1e-7
+ROUND_FROM = (1 - WHOLE, 0.5)
+LEAST_SHARE = 1e-6  # of the limit: what copies less, or gives back, is not told apart
+POOL = 200
+STEPS = 400
+GAIN = 1e-9
+
+
+def keep_within(changes: Changes) -> Bools:
+    """The changes to keep, (N,) (formula 21 of docs/solver.md): all of them where the limits allow it."""
+    everything = np.ones(len(changes), dtype=bool)
+    over = changes.overfull(everything, changes.loads_with(everything))
+    if (changes.left(everything) >= 0).all() and not over.any():
+        return everything
+    urgent = urgent_first(changes)
+    rows = np.flatnonzero(~urgent)
+    try:
+        values, reduced_cost = relaxed(changes, urgent)
+    except ArithmeticError:  # without the program the changes are chosen one by one
+        return _improved(changes, urgent, rows, rows[:POOL])
+    whole = np.abs(values - np.round(values)) < WHOLE
+    near = rows[np.argsort(np.where(whole, np.abs(reduced_cost), -1), kind="stable")[:POOL]]
+    choices = [_improved(changes, urgent | _at(changes, rows, values >= level), rows, near) for level in ROUND_FROM]
+    best = max(choices, key=lambda kept: _merit(changes, kept))
+    if _merit(changes, best) > _merit(changes, urgent):
+        return best
+    return _improved(changes, urgent, rows, near)
+
+
+def _at(changes: Changes, rows: Ints, chosen: Bools) -> Bools:
+    """Some of the rows as a mask of all changes, (N,)."""
+    mask = np.zeros(len(changes), dtype=bool)
+    mask[rows[chosen]] = True
+    return mask
+
+
+def reward_of(changes: Changes) -> Floats:
+    """What keeping each change is worth beside the bands, (N,): twice as much at each level that is more urgent."""
+    return np.where(changes.level < BALANCE, REWARD * 2.0 ** (BALANCE - changes.level), 0.0)
+
+
+def _merit(changes: Changes, kept: Bools) -> float:
+    return float(reward_of(changes)[kept].sum()) - changes.violation(changes.loads_with(kept))
+
+
+def relaxed(changes: Changes, kept: Bools) -> tuple[Floats, Floats]:
+    """The linear program over the changes that are not kept yet: their values and reduced costs.
+
+    Rows are in mean broker loads and in mean costs; the slack of a disk row ends where the disk does.
+    """
+    rows, now = np.flatnonzero(~kept), changes.loads_with(kept)
+    effects = _effects(changes, rows)
+    bands, binding = now.size, np.flatnonzero(changes.left(np.ones(len(changes), dtype=bool)) < 0)
+    unit = np.maximum(changes.costs[rows][:, binding].mean(axis=0), 1.0)
+    slack = sp.eye_array(bands, format="csr")
+    spent = sp.csr_matrix((changes.costs[rows][:, binding] / unit).T)
+    matrix = sp.vstack(
+        [sp.hstack([effects, slack, -slack]), sp.hstack([spent, sp.csr_matrix((len(binding), 2 * bands))])]
+    ).tocsr()
+    low = np.concatenate([((changes.lower - now) / changes.scale).ravel(), np.zeros(len(binding))])
+    high = np.concatenate([((changes.upper - now) / changes.scale).ravel(), changes.left(kept)[binding] / unit])
+    tie = BYTES_TIE * changes.weights[rows, DISK] / changes.scale[DISK]
+    cost = np.concatenate([tie - reward_of(changes)[rows], np.ones(2 * bands)])
+    most = np.concatenate([np.ones(len(rows)), np.full(bands, np.inf), _over(changes).ravel()])
+    values, duals, _ = minimise(cost, most, low, high, matrix)
+    return values[: len(rows)], (cost - matrix.T @ duals)[: len(rows)]
+
+
+def _over(changes: Changes) -> Floats:
+    """How far each load may go above its band, (B, D), in mean broker loads."""
+    room = np.full(changes.upper.shape, np.inf)
+    finite = np.isfinite(changes.disk_limit) & np.isfinite(changes.upper[:, DISK])
+    over = changes.disk_limit[finite] - changes.upper[finite, DISK]
+    room[finite, DISK] = np.maximum(over, 0) / changes.scale[DISK]
+    return room
+
+
+def _effects(changes: Changes, rows: Ints) -> sp.csr_matrix:
+    """Loads that the changes of some rows shift, (B * D, n), in mean broker loads."""
+    (brokers, d), at = changes.loads.shape, np.flatnonzero(np.isin(changes.change, rows))
+    column = np.searchsorted(rows, changes.change[at])
+    row = (changes.broker[at][:, None] * d + np.arange(d)).ravel()
+    load = (changes.effects[at] / changes.scale).ravel()
+    return sp.csr_matrix((load, (row, np.repeat(column, d))), shape=(brokers * d, len(rows)))
+
+
+@dataclass
+class _Trial:
+    """Changes kept so far and the loads that follow; a *flip* keeps one that was left, or leaves one that was kept."""
+
+    kept: Bools
+    loads: Floats
+
+
+class _Flips:
+    """Flips of some of the changes."""
+
+    def __init__(self, changes: Changes, rows: Ints) -> None:
+        self.changes, self.rows = changes, rows
+        entries = np.flatnonzero(np.isin(changes.change, rows))
+        self.at = np.searchsorted(rows, changes.change[entries])
+        self.entries, self.broker, self.effects = entries, changes.broker[entries], changes.effects[entries]
+        self.sign, self.spot = changes.sign[entries], changes.spot[entries]
+        self.reward, self.costs = reward_of(changes)[rows], changes.costs[rows]
+
+    def _direction(self, trial: _Trial) -> Floats:
+        return np.where(trial.kept[self.rows], -1.0, 1.0)
+
+    def gains(self, trial: _Trial) -> Floats:
+        """Violation that each flip mends, with its reward, (n,)."""
+        direction = self._direction(trial)
+        now = trial.loads[self.broker]
+        then = now + direction[self.at][:, None] * self.effects
+        mended = self.changes.outside(self.broker, now) - self.changes.outside(self.broker, then)
+        return np.bincount(self.at, mended, len(self.rows)) + direction * self.reward
+
+    def spent(self, trial: _Trial) -> Ints:
+        """Bytes and replicas that each flip copies more, (n, 2)."""
+        return np.asarray(np.where(trial.kept[self.rows], -1, 1)[:, None] * self.costs)
+
+    def fits(self, trial: _Trial) -> Bools:
+        """Flips that fill no disk over its limit and bring no topic more to a broker than there may be, (n,)."""
+        direction = self._direction(trial)[self.at]
+        disk = direction * self.effects[:, DISK]
+        full = (disk > 0) & (trial.loads[self.broker, DISK] + disk > self.changes.disk_limit[self.broker])
+        full |= (direction * self.sign > 0) & (self.changes.gains(trial.kept) >= self.changes.room)[self.spot]
+        return np.asarray(np.bincount(self.at, full, len(self.rows)) == 0)
+
+    def legal(self, trial: _Trial, left: Ints) -> Bools:
+        """Flips that find room and copy no more than what is left, (n,)."""
+        return self.fits(trial) & (self.spent(trial) <= left).all(axis=1)
+
+    def flip(self, trial: _Trial, i: int) -> _Trial:
+        """The trial after a flip."""
+        kept, loads, mine = trial.kept.copy(), trial.loads.copy(), self.at == i
+        loads[self.broker[mine]] += self._direction(trial)[i] * self.effects[mine]
+        kept[self.rows[i]] ^= True
+        return _Trial(kept, loads)
+
+    def too_much(self, trial: _Trial) -> Bools:
+        """Kept changes that go where too much is, or all kept ones where the plan copies too much, (n,)."""
+        over = self.changes.overfull(trial.kept, trial.loads)[self.entries]
+        fills = np.bincount(self.at, over & (self.sign > 0), len(self.rows)) > 0
+        if (self.changes.left(trial.kept) < 0).any():
+            fills = np.ones(len(self.rows), dtype=bool)
+        return fills & trial.kept[self.rows]
+
+
+def _improved(changes: Changes, kept: Bools, rows: Ints, near: Ints) -> Bools:
+    """The choice made legal, then better flip by flip, then by pairs of flips of the changes that were near."""
+    flips, pairs = _Flips(changes, rows), _Flips(changes, np.sort(near))
+    trial = _trimmed(flips, _Trial(kept.copy(), changes.loads_with(kept)))
+    for _ in range(STEPS):
+        gains = flips.gains(trial)
+        legal = flips.legal(trial, changes.left(trial.kept)) & (gains > GAIN)
+        if legal.any():
+            share = (flips.spent(trial) / np.maximum(changes.allowed, 1)).max(axis=1)
+            trial = flips.flip(trial, int(np.where(legal, gains / np.maximum(share, LEAST_SHARE), 0).argmax()))
+            continue
+        better = _best_pair(pairs, trial)
+        if better is None:
+            break
+        trial = better
+    return trial.kept
+
+
+def _trimmed(flips: _Flips, trial: _Trial) -> _Trial:
+    """Leave changes, those first that lose least for what they cost, until the limit holds and nothing is overfull."""
+    while (candidates := np.flatnonzero(flips.too_much(trial))).size:
+        excess = -np.minimum(flips.changes.left(trial.kept), 0)
+        freed = np.minimum(flips.costs[candidates], np.maximum(excess, 1)) / np.maximum(excess, 1)
+        value = flips.gains(trial)[candidates] / np.maximum(freed.max(axis=1), 1e-9)
+        trial = flips.flip(trial, int(candidates[value.argmax()]))
+    return trial
+
+
+def _best_pair(flips: _Flips, trial: _Trial) -> _Trial | None:
+    """The trial after the two flips that mend most together, where they mend anything."""
+    best, result = GAIN, None
+    singles, left = flips.gains(trial), flips.changes.left(trial.kept)
+    # Of two flips the one that makes room comes first.
+    for i in np.flatnonzero(flips.fits(trial)).tolist():
+        after = flips.flip(trial, i)
+        gains = singles[i] + flips.gains(after)
+        legal = flips.legal(after, left - flips.spent(trial)[i])
+        legal[i] = False
+        gains = np.where(legal, gains, -np.inf)
+        if gains.max(initial=0) > best:
+            best, result = float(gains.max()), flips.flip(after, int(gains.argmax()))
+    return result

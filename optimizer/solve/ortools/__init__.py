@@ -1,0 +1,1 @@
+"""OR-Tools behind two functions."""

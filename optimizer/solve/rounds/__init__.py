@@ -1,0 +1,1 @@
+"""Rounds of a cluster: how it is cut, and how far it is."""

@@ -1,0 +1,155 @@
+"""Disjoint groups of brokers that can be solved alone and lose (nearly) nothing.
+
+A shard sits near the cluster's mean in every resource and has as much to shed as to take. It holds brokers of every
+rack; where every rack must hold the same number of replicas of each partition, so that replicas can't leave their
+racks, it holds brokers of one rack instead: nothing is lost by that, and shards are as wide as they can be. Brokers are
+dealt in a snake by disk load and then improved by swaps inside racks (the swaps are drawn from a seed, so equal inputs
+give equal shards).
+"""
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from optimizer.domain import Bands, Brokers, Floats, Ints
+from optimizer.solve.shard.shard_problem import MOST_CELLS
+
+SWAPS = 20_000
+DEVIATION = 1.0
+
+
+def seed_of(*parts: object) -> int:
+    """A stable 63-bit seed from names and numbers."""
+    digest = hashlib.sha256("\x1f".join(map(str, parts)).encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1
+
+
+def shard_counts(brokers: Brokers, replicas: float, *, shard_brokers: int, within_racks: bool) -> Ints:
+    """Shards of about ``shard_brokers`` brokers: of each rack, (R,), or one number for the cluster, (1,).
+
+    They are smaller where so many brokers hold more (replica, broker) pairs than one task looks at whole, and over all
+    racks never more than the smallest rack can serve.
+
+    Parameters
+    ----------
+    replicas : float
+        Of the whole cluster.
+    """
+    used = brokers.accepts_replicas
+    sizes = np.bincount(brokers.rack[used], minlength=len(brokers.rack_names))
+    count = int(used.sum())
+    widest = max(1.0, np.sqrt(MOST_CELLS * max(count, 1) / max(replicas, 1.0)))
+    if within_racks:
+        return np.maximum(np.ceil(sizes / min(shard_brokers, widest)), 1).astype(np.int64)
+    wanted = max(1, round(count / shard_brokers), int(np.ceil(count / widest)))
+    most = int(sizes[sizes > 0].min(initial=wanted)) if brokers.racks_matter else wanted
+    return np.array([max(1, min(wanted, most))], dtype=np.int64)
+
+
+def replicas_stay_in_racks(brokers: Brokers, replication_factor: Ints) -> bool:
+    """Every legal placement has the same number of replicas of a partition in each rack: RF is a multiple of racks."""
+    racks = len(np.unique(brokers.rack[brokers.accepts_replicas]))
+    return brokers.racks_matter and racks > 1 and not bool((replication_factor % racks).any())
+
+
+def _deal(rack: Ints, load: Floats, n_shards: int) -> Ints:
+    order = np.lexsort((np.arange(len(rack)), -load, rack))
+    lap, step = np.divmod(np.arange(len(rack)), n_shards)
+    shard = np.empty(len(rack), dtype=np.int64)
+    shard[order] = np.where(lap % 2 == 0, step, n_shards - 1 - step)
+    return shard
+
+
+@dataclass
+class _Groups:
+    """Sums per shard: deviation from the mean, load to shed, load to take; (S, D) each."""
+
+    features: Floats
+    sums: Floats
+    dims: int
+
+    def cost(self, sums: Floats) -> Floats:
+        """Cost of shards with the given feature sums, (N,)."""
+        d = self.dims
+        deviation, shed, take = sums[:, :d], sums[:, d : 2 * d], sums[:, 2 * d :]
+        return np.asarray(DEVIATION * (deviation**2).sum(axis=1) + np.maximum(shed, take).sum(axis=1))
+
+
+def _features(loads: Floats, limits: Bands, scale: Floats) -> Floats:
+    upper = np.where(np.isfinite(limits.upper), limits.upper, loads)
+    lower = np.where(np.isfinite(limits.upper), limits.lower, loads)
+    middle = (upper + lower) / 2
+    parts = (loads - middle, np.maximum(loads - upper, 0), np.maximum(lower - loads, 0))
+    return np.concatenate([part / scale for part in parts], axis=1)
+
+
+def _improve(shard: Ints, rack: Ints, groups: _Groups, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    members = [np.flatnonzero(rack == r) for r in np.unique(rack)]
+    members = [m for m in members if len(np.unique(shard[m])) > 1]
+    if not members:
+        return
+    share = np.array([len(m) for m in members], dtype=float)
+    racks = generator.choice(len(members), size=SWAPS, p=share / share.sum())
+    draws = generator.random((SWAPS, 2))
+    for r, (x, y) in zip(racks, draws, strict=True):
+        pool = members[r]
+        a, b = int(pool[int(x * len(pool))]), int(pool[int(y * len(pool))])
+        if shard[a] == shard[b]:
+            continue
+        pair = np.array([shard[a], shard[b]])
+        change = groups.features[b] - groups.features[a]
+        old = groups.sums[pair]
+        new = old + np.stack([change, -change])
+        if groups.cost(new).sum() < groups.cost(old).sum() - 1e-12:
+            groups.sums[pair] = new
+            shard[a], shard[b] = shard[b], shard[a]
+
+
+def _out_of_reach(shard: Ints, features: Floats, limits: Bands, scale: Floats) -> float:
+    """Load that the shards hold above or below what the bands of their brokers hold together, in mean broker loads."""
+    d = scale.size
+    n = int(shard.max(initial=0)) + 1
+    width = np.where(np.isfinite(limits.upper), (limits.upper - limits.lower) / 2, 0.0) / scale
+    total, room = np.zeros((n, d)), np.zeros((n, d))
+    np.add.at(total, shard, features[:, :d])
+    np.add.at(room, shard, width)
+    return float(np.maximum(np.abs(total) - room, 0).sum())
+
+
+def _cut(rack: Ints, loads: Floats, features: Floats, limits: Bands, scale: Floats, count: int, seed: int) -> Ints:
+    """Brokers in ``count`` shards, or fewer where a broker is so full that only more brokers together can level it."""
+    whole = np.zeros(len(rack), dtype=np.int64)
+    reach = _out_of_reach(whole, features, limits, scale) + 1e-9
+    while count > 1:
+        shard = _deal(rack, loads[:, 1], count)
+        sums = np.zeros((count, features.shape[1]))
+        np.add.at(sums, shard, features)
+        _improve(shard, rack, _Groups(features, sums, loads.shape[1]), seed)
+        if _out_of_reach(shard, features, limits, scale) <= reach:
+            return shard
+        count //= 2
+    return whole
+
+
+def make_shards(brokers: Brokers, loads: Floats, limits: Bands, scale: Floats, *, counts: Ints, seed: int) -> Ints:
+    """Shard of each broker, (B,), numbered from 0.
+
+    Parameters
+    ----------
+    loads : (B, D) float64
+        Absolute loads now.
+    counts : (1,) or (R,) int64
+        Shards over all racks, or of each rack: ``shard_counts``.
+    """
+    rack = brokers.rack if brokers.racks_matter else np.zeros(len(brokers), dtype=np.int64)
+    features = _features(loads, limits, scale)
+    groups = [np.arange(len(brokers))] if len(counts) == 1 else [np.flatnonzero(rack == r) for r in range(len(counts))]
+    shard, first = np.zeros(len(brokers), dtype=np.int64), 0
+    for members, count in zip(groups, counts.tolist(), strict=True):
+        bands = Bands(limits.resources, limits.lower[members], limits.upper[members])
+        cut = _cut(rack[members], loads[members], features[members], bands, scale, count, seed)
+        shard[members] = first + cut
+        first = int(shard[members].max(initial=first - 1)) + 1
+    return shard

@@ -1,0 +1,51 @@
+"""What all steps of solve know of one cluster."""
+
+from dataclasses import dataclass, field
+
+from optimizer.domain import Bands, Brokers, Floats
+from optimizer.solve.findings.limit_findings import Cut
+from optimizer.solve.findings.order_findings import Left
+from optimizer.solve.findings.proposal import Finding
+from optimizer.solve.rounds.progress import Progress
+from optimizer.solve.rules.bands import Demand
+from optimizer.wishes import Wishes
+
+
+@dataclass(frozen=True)
+class SolvedCluster:
+    """One cluster while it is solved and after: everything but its partitions.
+
+    Parameters
+    ----------
+    demand : Demand
+    bands : Bands
+    scale : (D,) float64
+        Mean broker load, absolute.
+    loads_before, loads : (B, D) float64
+        Absolute loads before the plan and now.
+    is_resized : bool
+        A list changes its length.
+    progress : Progress
+        Of the rounds.
+    failures : tuple of Finding
+        Shards that failed, or were out of time.
+    wishes : Wishes
+        What is asked of it.
+    cut : Cut, optional
+        The plan that a limit has cut.
+    left : Left, optional
+        Partitions that are left because no order of copies has room for them.
+    """
+
+    brokers: Brokers
+    demand: Demand
+    bands: Bands
+    scale: Floats
+    loads_before: Floats
+    loads: Floats
+    is_resized: bool
+    progress: Progress
+    failures: tuple[Finding, ...] = ()
+    wishes: Wishes = field(default_factory=Wishes)
+    cut: Cut | None = None
+    left: Left | None = None

@@ -1,0 +1,152 @@
+"""The start of a plan with pins or changed replication factors: before anything is balanced, every list gets its length
+and goes inside its pin.
+
+The brokers that come into question need not share a shard with those that the lists name, so this is done for the
+cluster as a whole. It makes no copy that a plan could do without; the rounds price everything against the lists before
+the plan, so a new replica may be moved on, and one that was given up taken back, at no more bytes.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from optimizer.domain import FREE, Bands, Bools, Brokers, Floats, Ints, Partitions
+from optimizer.solve.rules.bands import replica_weights
+from optimizer.solve.rules.pins import PinGroups, RackRule, group_by_pins, rack_rule
+from optimizer.solve.rules.racks import rack_histogram
+
+
+@dataclass
+class _Board:
+    """The placement while it is made.
+
+    Parameters
+    ----------
+    outside : (P, W) bool
+        Replicas outside their pin; ``counts`` is without them.
+    placed : (P, W) int64
+        Gaps of -1 anywhere.
+    counts : (P, R) int64
+    loads, ceiling : (B, D) float64
+        A broker is as full as its load over its ceiling, the end of its band.
+    may_host : (G, B) bool
+    """
+
+    brokers: Brokers
+    partitions: Partitions
+    groups: PinGroups
+    rule: RackRule
+    outside: Bools
+    placed: Ints
+    counts: Ints
+    loads: Floats
+    ceiling: Floats
+    weights: Floats
+    may_host: Bools
+
+    def drop(self, p: int) -> None:
+        """Give up one replica: one that must leave its broker or pin, else one that its rack can spare; the leader
+        last, and among equals that of the fullest broker."""
+        slots = np.flatnonzero(self.placed[p] >= 0)
+        hosts = self.placed[p, slots]
+        away = self.outside[p, slots] | self.brokers.must_empty[hosts]
+        rank = np.where(away, -1, self._spare(p)[self.brokers.rack[hosts]])
+        leads = 2 * (hosts == self.partitions.leader[p]) + (slots == 0)
+        full = (self.loads[hosts] / self.ceiling[hosts]).max(axis=1)
+        self._clear(p, int(slots[np.lexsort((-full, leads, rank))[0]]))
+
+    def place(self, p: int, slot: int) -> bool:
+        """Put a replica into a slot: in the rack that the rack rule wants most, there on the broker that is least full.
+        Returns whether there was a broker."""
+        held = self.placed[p][self.placed[p] >= 0]
+        open_ = self.may_host[self.groups.of[p]].copy()
+        open_[held] = False
+        hosts = np.flatnonzero(open_)
+        if not len(hosts):
+            return False
+        rank = self._want(p)[self.brokers.rack[hosts]]
+        hosts = hosts[rank == rank.min()]
+        full = ((self.loads[hosts] + self.weights[p]) / self.ceiling[hosts]).max(axis=1)
+        target = int(hosts[full.argmin()])
+        if self.placed[p, slot] >= 0:
+            self._clear(p, slot)
+        self.placed[p, slot] = target
+        self.loads[target] += self.weights[p]
+        self.counts[p, self.brokers.rack[target]] += 1
+        return True
+
+    def _clear(self, p: int, slot: int) -> None:
+        host = int(self.placed[p, slot])
+        self.loads[host] -= self.weights[p]
+        self.counts[p, self.brokers.rack[host]] -= not self.outside[p, slot]
+        self.placed[p, slot], self.outside[p, slot] = -1, False
+
+    def _floor(self, p: int) -> Ints:
+        return np.minimum(self.rule.floor[p], self.rule.sizes[self.groups.of[p]])
+
+    def _want(self, p: int) -> Ints:
+        """How welcome one replica more is in each rack, (R,): 0 where one is missing, 1 below the cap, else 2."""
+        counts = self.counts[p]
+        return np.where(counts < self._floor(p), 0, np.where(counts < self.rule.cap[p], 1, 2))
+
+    def _spare(self, p: int) -> Ints:
+        """How well each rack can spare a replica, (R,): 0 over the cap, 1 above the least that it must hold, else 2."""
+        counts = self.counts[p]
+        return np.where(counts > self.rule.cap[p], 0, np.where(counts > self._floor(p), 1, 2))
+
+
+def start(brokers: Brokers, partitions: Partitions, limits: Bands, loads: Floats) -> Ints:
+    """Replica lists of free partitions with the length that is asked for and inside their pins, (P, W)
+    (formula 1 of docs/solver.md).
+
+    First the lists that are too long give up replicas, then those outside a pin go inside and those too short grow;
+    the largest partitions first. A replica that finds no broker stays, or is not added.
+
+    Parameters
+    ----------
+    limits : Bands
+    loads : (B, D) float64
+        Of the whole cluster, absolute.
+    """
+    board = _board(brokers, partitions, limits, loads)
+    missing = partitions.replication_factor - (partitions.replicas >= 0).sum(axis=1)
+    missing = np.where(partitions.mobility == FREE, missing, 0)
+    for p in _largest_first(partitions, missing < 0):
+        for _ in range(-missing[p]):
+            board.drop(p)
+    for p in _largest_first(partitions, board.outside.any(axis=1) | (missing > 0)):
+        gaps = np.flatnonzero(board.placed[p] < 0)[: max(missing[p], 0)]
+        for slot in [*np.flatnonzero(board.outside[p]).tolist(), *gaps.tolist()]:
+            if not board.place(p, slot):
+                break
+    return packed(board.placed)
+
+
+def packed(replicas: Ints) -> Ints:
+    """Lists in their order without gaps, (P, W)."""
+    order = np.argsort(replicas < 0, axis=1, kind="stable")
+    return np.take_along_axis(replicas, order, axis=1)
+
+
+def _board(brokers: Brokers, partitions: Partitions, limits: Bands, loads: Floats) -> _Board:
+    groups = group_by_pins(brokers, partitions.topic)
+    placed = partitions.replicas.copy()
+    outside = groups.outside(placed) & (partitions.mobility == FREE)[:, None]
+    return _Board(
+        brokers=brokers,
+        partitions=partitions,
+        groups=groups,
+        rule=rack_rule(brokers, groups, partitions.replication_factor),
+        outside=outside,
+        placed=placed,
+        counts=rack_histogram(np.where(outside, -1, placed), brokers.rack, len(brokers.rack_names)),
+        loads=loads.copy(),
+        ceiling=np.where(np.isfinite(limits.upper), np.maximum(limits.upper, 1.0), np.inf),
+        weights=replica_weights(partitions),
+        may_host=groups.allowed & brokers.accepts_replicas & ~brokers.must_empty,
+    )
+
+
+def _largest_first(partitions: Partitions, wanted: Bools) -> list[int]:
+    rows = np.flatnonzero(wanted)
+    return [int(p) for p in rows[np.argsort(-partitions.size_bytes[rows], kind="stable")]]

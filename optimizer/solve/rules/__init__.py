@@ -1,0 +1,1 @@
+"""The rules of a placement: racks, pins, bands, spread of topics."""

@@ -1,0 +1,204 @@
+"""Loads of brokers, what each rack can reach, and the balance bands around it.
+
+For resource d with load w_pd per replica, rack r can hold between ``lo_rd = sum_p w_pd * floor_p`` and
+``hi_rd = sum_p w_pd * min(cap_p, n_r)``, because the rack rule bounds its replicas of each partition. The total is
+poured over the
+racks level by level between these limits (water filling); inside a rack it is shared by weight (capacity where brokers
+differ, else equally). The band of broker b is ``mu_bd * (1 -+ width_d)``.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from optimizer.domain import Bands, Bools, Brokers, Cluster, Floats, Ints, Partitions
+from optimizer.settings import Policy
+from optimizer.solve.rules.racks import hosting_rack_sizes, live_rack_sizes, rack_caps, rack_floors
+
+RESOURCES = ("replicas", "disk", "in")
+REPLICAS, DISK, IN = range(3)
+ROUNDING = 1e-12  # of a load: what floating point may make of a band's end
+
+
+def replica_weights(partitions: Partitions) -> Floats:
+    """Load of one replica per resource, (P, 3): 1, bytes, bytes in per second."""
+    columns = (np.ones(len(partitions)), partitions.size_bytes, partitions.in_bytes_per_s)
+    return np.stack([c.astype(np.float64) for c in columns], axis=1)
+
+
+def broker_loads(n_brokers: int, replicas: Ints, weights: Floats) -> Floats:
+    """Load of each broker, (B, D), for a placement of broker indices padded with -1."""
+    row, slot = np.nonzero(replicas >= 0)
+    host = replicas[row, slot]
+    return np.stack([np.bincount(host, weights[row, d], n_brokers) for d in range(weights.shape[1])], axis=1)
+
+
+def leader_loads(n_brokers: int, replicas: Ints, partitions: Partitions) -> Floats:
+    """Leaders and bytes out per second of each broker, (B, 2), when the first replica leads.
+
+    Bytes out are what consumers read plus one copy for each follower.
+    """
+    followers = (replicas >= 0).sum(axis=1) - 1
+    out = partitions.out_bytes_per_s + followers * partitions.in_bytes_per_s
+    first = replicas[:, 0]
+    return np.stack([np.bincount(first, None, n_brokers), np.bincount(first, out, n_brokers)], axis=1).astype(
+        np.float64
+    )
+
+
+def pour(total: float, weight: Floats, low: Floats, high: Floats) -> Floats:
+    """Share ``total`` in proportion to ``weight`` with each share kept in [low, high] (water filling).
+
+    Where the limits can't add up to the total, the nearest sum is returned.
+    """
+    share = np.zeros_like(weight)
+    open_ = weight > 0
+    share[~open_] = 0.0
+    while open_.any():
+        left = total - share[~open_].sum()
+        level = left / weight[open_].sum()
+        trial = weight * level
+        over = np.where(open_, np.maximum(trial - high, 0), 0).sum()
+        under = np.where(open_, np.maximum(low - trial, 0), 0).sum()
+        if over <= 1e-9 * max(total, 1) and under <= 1e-9 * max(total, 1):
+            share[open_] = trial[open_]
+            return share
+        fixed = open_ & ((trial > high) if over >= under else (trial < low))
+        share[fixed] = high[fixed] if over >= under else low[fixed]
+        open_ &= ~fixed
+    return share
+
+
+def broker_weights(brokers: Brokers, live: Bools) -> Floats:
+    """Relative strength of each broker per resource, (B, 3): its capacity where all living brokers' are known, else
+    equal.
+
+    A broker with twice the disk is expected to carry twice the replicas; bytes in follow the network's capacity, or
+    the disk's.
+    """
+    disk = _relative(live.astype(np.float64), brokers.disk_capacity_bytes, live)
+    return np.stack([disk, disk, _relative(disk, brokers.in_capacity_bytes_per_s, live)], axis=1)
+
+
+def leader_weights(brokers: Brokers, may_lead: Bools) -> Floats:
+    """Relative strength of each broker as a leader, (B,): by the network's capacity out, or the disk's, else equal."""
+    disk = _relative(may_lead.astype(np.float64), brokers.disk_capacity_bytes, may_lead)
+    return _relative(disk, brokers.out_capacity_bytes_per_s, may_lead)
+
+
+def _relative(otherwise: Floats, capacity: Ints, live: Bools) -> Floats:
+    """Capacities over the mean of the living brokers', where all of these are known, (B,)."""
+    known = capacity[live]
+    if not len(known) or (known <= 0).any():
+        return otherwise
+    return np.where(live, capacity / known.mean(), 0.0)
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What the partitions ask of the cluster, summed by replication factor.
+
+    Parameters
+    ----------
+    replication_factor : (F,) int64
+    load : (F, D) float64
+        Load of one replica of each partition, summed over the partitions of that factor.
+    """
+
+    replication_factor: Ints
+    load: Floats
+
+    @property
+    def total(self) -> Floats:
+        """Load of all replicas, (D,)."""
+        return np.asarray((self.load * self.replication_factor[:, None]).sum(axis=0))
+
+
+def demand_of(partitions: Partitions) -> Demand:
+    """Demand of explicit partitions."""
+    factors, inverse = np.unique(partitions.replication_factor, return_inverse=True)
+    load = np.zeros((len(factors), len(RESOURCES)))
+    np.add.at(load, inverse, replica_weights(partitions))
+    return Demand(factors, load)
+
+
+def reachable_means(brokers: Brokers, demand: Demand, loads: Floats) -> Floats:
+    """Load to aim for, absolute, (B, D) (formula 11 of docs/solver.md); 0 for brokers outside the balance."""
+    live = brokers.accepts_replicas
+    strength = broker_weights(brokers, live)
+    sizes = live_rack_sizes(brokers)
+    caps = rack_caps(demand.replication_factor, sizes, hosting_rack_sizes(brokers))
+    floors = rack_floors(demand.replication_factor, sizes)
+    n_racks = len(brokers.rack_names)
+    means = np.zeros(strength.shape)
+    stays = ~live & ~brokers.must_empty
+    for d in range(strength.shape[1]):
+        total = float(demand.total[d] - loads[stays, d].sum())
+        rack_weight = np.bincount(brokers.rack, strength[:, d], n_racks).astype(np.float64)
+        most = np.array([(demand.load[:, d] * np.minimum(caps, n)).sum() for n in sizes])
+        least = np.array([(demand.load[:, d] * np.minimum(floors, n)).sum() for n in sizes])
+        rack_total = pour(total, rack_weight, least, most)
+        per_strength = np.divide(rack_total, rack_weight, out=np.zeros(n_racks), where=rack_weight > 0)
+        means[:, d] = strength[:, d] * per_strength[brokers.rack]
+    return means
+
+
+def bands_for(brokers: Brokers, demand: Demand, loads: Floats, policy: Policy) -> Bands:
+    """Bands of the placement resources (formula 12 of docs/solver.md); the disk less headroom cuts the upper end.
+
+    Brokers that must empty have the band [0, 0]; brokers that neither receive nor must empty have no band.
+    """
+    width = np.array([policy.replicas_band, policy.disk_band, policy.in_band])
+    mean = reachable_means(brokers, demand, loads)
+    lower, upper = mean * (1 - np.minimum(width, 1)), mean * (1 + width)
+    lower[:, REPLICAS] = np.minimum(np.ceil(lower[:, REPLICAS] - 1e-9), np.floor(mean[:, REPLICAS]))
+    upper[:, REPLICAS] = np.maximum(np.floor(upper[:, REPLICAS] + 1e-9), np.ceil(mean[:, REPLICAS]))
+    upper[:, DISK] = np.minimum(upper[:, DISK], disk_limit(brokers, policy))
+    lower = np.minimum(lower, upper)
+    idle = ~brokers.accepts_replicas & ~brokers.must_empty
+    lower[idle], upper[idle] = 0.0, np.inf
+    lower[brokers.must_empty] = upper[brokers.must_empty] = 0.0
+    return Bands(RESOURCES, lower, upper)
+
+
+def disk_limit(brokers: Brokers, policy: Policy) -> Floats:
+    """Bytes that each broker may hold, (B,) (formula 6 of docs/solver.md); +inf where the disk is unknown."""
+    capacity = brokers.disk_capacity_bytes.astype(np.float64)
+    return np.where(capacity > 0, capacity * (1 - policy.disk_headroom), np.inf)
+
+
+def bands(cluster: Cluster, policy: Policy) -> Bands:
+    """Bands of a cluster given by its partitions."""
+    partitions = cluster.partitions
+    loads = broker_loads(len(cluster.brokers), partitions.replicas, replica_weights(partitions))
+    return bands_for(cluster.brokers, demand_of(partitions), loads, policy)
+
+
+def excess(loads: Floats, limits: Bands) -> Floats:
+    """Load above (positive) or below (negative) the band, (B, D), in absolute units."""
+    return np.maximum(loads - limits.upper, 0) - np.maximum(limits.lower - loads, 0)
+
+
+def is_outside(loads: Floats, limits: Bands) -> Bools:
+    """Whether a load counts as outside its band, (B, D): in findings, in figures, of replicas and of leaders."""
+    return np.asarray(np.abs(excess(loads, limits)) > ROUNDING * np.maximum(loads, limits.lower))
+
+
+def outside(loads: Floats, limits: Bands, scale: Floats) -> Floats:
+    """Load outside the bands of each broker, in mean broker loads, summed over the resources, (B,)
+    (formula 13 of docs/solver.md)."""
+    return np.asarray((np.abs(excess(loads, limits)) / scale).sum(axis=1))
+
+
+def fullness(loads: Floats, limits: Bands) -> Floats:
+    """Load over the upper end of the band, in the resource where it is largest, (B,): over 1 is above the band.
+
+    Brokers without a band have 0, loaded ones that must empty infinity.
+    """
+    share = np.divide(loads, limits.upper, out=np.where(loads > 0, np.inf, 0.0), where=limits.upper > 0)
+    return np.asarray(share.max(axis=1))
+
+
+def load_scale(brokers: Brokers, demand: Demand) -> Floats:
+    """Mean load of a broker that takes part, per resource, (D,); at least 1, so that it can divide."""
+    return np.asarray(np.maximum(demand.total / max(int(brokers.accepts_replicas.sum()), 1), 1.0))

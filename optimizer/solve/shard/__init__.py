@@ -1,0 +1,1 @@
+"""One shard: its problem, its search, its solution."""

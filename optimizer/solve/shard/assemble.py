@@ -1,0 +1,135 @@
+"""From a cluster's arrays and a shard's members to the shard problem."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from optimizer.domain import Bands, Bools, Brokers, Floats, Ints, Partitions
+from optimizer.solve.rules.bands import DISK, replica_weights
+from optimizer.solve.rules.pins import PinGroups, group_by_pins, rack_rule
+from optimizer.solve.rules.racks import rack_histogram
+from optimizer.solve.rules.topic_spread import topic_numbers
+from optimizer.solve.shard.shard_problem import OUTSIDE, PAD, ShardProblem
+
+
+@dataclass(frozen=True)
+class ClusterFrame:
+    """What every shard of a cluster shares: brokers, bands and the current load of each broker.
+
+    Parameters
+    ----------
+    loads : (B, D) float64
+        Absolute loads of the placement at the start of the round.
+    scale : (D,) float64
+        Mean broker load, absolute.
+    """
+
+    brokers: Brokers
+    bands: Bands
+    loads: Floats
+    scale: Floats
+
+
+def _local(replicas: Ints, position: Ints) -> Ints:
+    return np.where(replicas < 0, PAD, position[np.maximum(replicas, 0)])
+
+
+def _over(brokers: Brokers, current: Ints, cap: Ints) -> Bools:
+    """Replicas in racks that hold more than the cap, (m, W)."""
+    counts = rack_histogram(current, brokers.rack, len(brokers.rack_names))
+    here = np.take_along_axis(counts, brokers.rack[np.maximum(current, 0)], axis=1)
+    return np.asarray((current >= 0) & (here > cap[:, None]))
+
+
+def _leaving(brokers: Brokers, members: Ints, current: Ints, groups: PinGroups) -> Bools:
+    """Replicas on members that must empty, where members of their rack can take all those of the partition, (m, W)."""
+    inside = np.zeros(len(brokers), dtype=bool)
+    inside[members] = True
+    racks, host = len(brokers.rack_names), np.maximum(current, 0)
+    takes = inside & brokers.accepts_replicas
+    takers = np.stack([np.bincount(brokers.rack[takes & allowed], minlength=racks) for allowed in groups.allowed])
+    leaves = (current >= 0) & (inside & brokers.must_empty)[host]
+    taken = (current >= 0) & takes[host] & groups.allowed[groups.of[:, None], host]
+    wanted = rack_histogram(np.where(leaves | taken, current, -1), brokers.rack, racks)
+    fits = takers[groups.of] >= wanted
+    return np.asarray(leaves & np.take_along_axis(fits, brokers.rack[host], axis=1))
+
+
+def _rows(leaving: Bools, mends: Bools) -> tuple[Ints, Bools, Bools]:
+    """A row for each partition; where several replicas must move, one for each of those that leave and one for the
+    rest of a partition whose racks are to be mended: partitions (m,), movable replicas (m, W), may change racks (m,).
+
+    A row of a leaving replica moves it inside the rack, so that all leave in one round and none of their bytes comes
+    on top of what the balance needs.
+    """
+    split = (leaving.sum(axis=1) > 1) | mends
+    row, slot = np.nonzero(leaving & split[:, None])
+    alone = np.zeros((len(row), leaving.shape[1]), dtype=bool)
+    alone[np.arange(len(row)), slot] = True
+    whole, rest = np.flatnonzero(~split), np.flatnonzero(mends)
+    rows = np.concatenate([whole, row, rest])
+    movable = np.concatenate([np.ones((len(whole), leaving.shape[1]), dtype=bool), alone, ~leaving[rest]])
+    may_own = np.repeat([True, False, True], [len(whole), len(row), len(rest)])
+    order = np.argsort(rows, kind="stable")
+    return rows[order], movable[order], may_own[order]
+
+
+def assemble(frame: ClusterFrame, members: Ints, partitions: Partitions, current: Ints, owner: Bools) -> ShardProblem:
+    """The problem of one shard.
+
+    Parameters
+    ----------
+    members : (n,) int64
+        Broker indices, ascending.
+    partitions : Partitions
+        Partitions with a replica on a member; ``replicas`` as before the plan.
+    current : (m, W) int64
+        Their replicas at the start of the round, slot by slot against ``partitions.replicas``.
+    owner : (m,) bool
+        This shard may change their racks.
+    """
+    brokers = frame.brokers
+    groups = group_by_pins(brokers, partitions.topic)
+    rule = rack_rule(brokers, groups, partitions.replication_factor)
+    over = _over(brokers, current, rule.cap)
+    leaving = _leaving(brokers, members, current, groups) & ~over
+    row_of, movable, may_own = _rows(leaving, owner & over.any(axis=1) & leaving.any(axis=1))
+    partitions, current, owner = partitions.rows(row_of), current[row_of], owner[row_of] & may_own
+    position = np.full(len(brokers), OUTSIDE)
+    position[members] = np.arange(len(members))
+    hosts = _local(current, position)
+    before = _local(partitions.replicas, position)
+    original = np.zeros((len(partitions), len(members)), dtype=bool)
+    row, slot = np.nonzero(before >= 0)
+    original[row, before[row, slot]] = True
+    row, slot = np.nonzero(hosts >= 0)
+    on_original = np.zeros(hosts.shape, dtype=bool)
+    on_original[row, slot] = original[row, hosts[row, slot]]
+    groups = groups.rows(row_of)
+    return ShardProblem(
+        rack=brokers.rack[members],
+        accepts=brokers.accepts_replicas[members],
+        must_empty=brokers.must_empty[members],
+        scale=frame.scale,
+        loads=frame.loads[members] / frame.scale,
+        lower=frame.bands.lower[members] / frame.scale,
+        upper=frame.bands.upper[members] / frame.scale,
+        hosts=hosts,
+        host_rack=np.where(current >= 0, brokers.rack[np.maximum(current, 0)], -1),
+        row=row_of,
+        movable=movable,
+        on_original=on_original,
+        original=original,
+        weights=replica_weights(partitions) / frame.scale,
+        cap=rule.cap[row_of],
+        floor=rule.floor[row_of],
+        owner=owner,
+        mobility=partitions.mobility,
+        topic=topic_numbers(partitions.topic, partitions.topic_most_replicas),
+        topic_most=partitions.topic_most_replicas,
+        rack_size=rule.sizes,
+        pin=groups.of,
+        pin_allows=groups.allowed[:, members],
+        disk=DISK,
+        is_cluster=len(members) == len(brokers),
+    )

@@ -1,0 +1,214 @@
+"""Small clusters to proven optimality: every placement of every replica at once, by CP-SAT.
+
+Variables y_pb in {0, 1} say that member b holds a replica of partition p::
+
+    minimise   sum_pb size_p y_pb      over members that did not hold p before the plan; of equal bytes, fewest copies
+    subject to sum_b y_pb = RF_p, rack caps and floors, the spread of topics, every band
+
+Nothing of it depends on the round: the domain and the costs are those of the placement before the plan, so what is
+proven holds for the plan as a whole. Sizes, loads and limits are whole bytes and bytes per second. A limit is rounded
+away from the band by no more than its own rounding error as a float, so no placement inside the bands is left out.
+One worker, a fixed seed and a limit in deterministic time: the same answer on every machine. Where the limit comes
+first, the bound of the search stands.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from ortools.sat.python import cp_model
+
+from optimizer.domain import FORCED_ONLY, RACKS_ONLY, Bands, Bools, Ints
+from optimizer.solve.ortools.cp_sat import careful_solver
+from optimizer.solve.rules.mobility import stays
+from optimizer.solve.shard.shard_problem import PAD, ShardProblem
+from optimizer.wishes import NO_LIMIT
+
+MOST_CELLS = 1000
+DETERMINISTIC_SECONDS = 2.0
+FEASIBILITY_SECONDS = 1.0  # without a plan inside the bands to start from: where there is one, it is found soon
+UNBOUNDED = 2**62
+DUST = 1e-15  # of a limit: what scaling it, and back, may have changed
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A placement inside every band, and what any such placement must copy.
+
+    Parameters
+    ----------
+    holds : (m, n) bool
+    least_bytes : int
+        No placement inside the bands copies less; where the search came to its end, what this one copies.
+    """
+
+    holds: Bools
+    least_bytes: int
+
+
+def is_small_cluster(problem: ShardProblem) -> bool:
+    """Whether the shard is a cluster of its own, small enough, and may be balanced: the search knows no placement that
+    only mends racks."""
+    return problem.is_cluster and is_small(*problem.original.shape) and not (problem.mobility == RACKS_ONLY).any()
+
+
+def is_small(partitions: int, brokers: int) -> bool:
+    """Whether all placements of a cluster are searched."""
+    return partitions * brokers <= MOST_CELLS
+
+
+def solve_small(problem: ShardProblem, hint: Bools) -> Placement | None:
+    """The best placement inside the bands that the search finds, and its bound; None where none was found.
+
+    Parameters
+    ----------
+    problem : ShardProblem
+        One row for each partition.
+    hint : (m, n) bool
+        A placement to start from.
+    """
+    model = cp_model.CpModel()
+    may, must = _domain(problem)
+    ranges = zip(must.astype(int).tolist(), may.astype(int).tolist(), strict=True)
+    holds = [[model.new_int_var(a, b, "") for a, b in zip(low, high, strict=True)] for low, high in ranges]
+    _replicas_and_racks(model, holds, problem, must)
+    _topics(model, holds, problem, must)
+    _bands(model, holds, problem)
+    most_copies = int((problem.hosts != PAD).sum())
+    cost = np.where(problem.original, 0, _whole_weights(problem)[:, [problem.disk]] * (most_copies + 1) + 1)
+    flat = [variable for row in holds for variable in row]
+    model.minimize(cp_model.LinearExpr.weighted_sum(flat, cost.ravel().tolist()))
+    for variable, value in zip(flat, hint.ravel().tolist(), strict=True):
+        model.add_hint(variable, value)
+    solver = careful_solver(DETERMINISTIC_SECONDS if keeps_rules(problem, hint) else FEASIBILITY_SECONDS)
+    status = solver.solve(model)
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return None
+    found = np.array([solver.value(variable) for variable in flat], dtype=bool).reshape(hint.shape)
+    if status == cp_model.OPTIMAL:
+        return Placement(found, copied_bytes(problem, found))
+    # The objective is bytes * (most_copies + 1) + copies, and its bound a float.
+    bound = int(np.floor(solver.best_objective_bound - 2 * np.spacing(abs(solver.best_objective_bound))))
+    return Placement(found, max(0, -((most_copies - bound) // (most_copies + 1))))
+
+
+def _domain(problem: ShardProblem) -> tuple[Bools, Bools]:
+    """Where a replica may be, and where it must: (m, n) each."""
+    before = problem.original
+    staying = before & ~problem.must_empty[None, :]
+    inside = problem.pin_allows[problem.pin]
+    takes = problem.accepts[None, :] & inside
+    fixed, forced_only = stays(problem.mobility)[:, None], problem.mobility[:, None] == FORCED_ONLY
+    may = np.where(fixed, before, takes | (staying & (inside | forced_only)))
+    return may, np.where(fixed, before, staying & forced_only)
+
+
+def _by_rack(problem: ShardProblem, holds: Bools) -> Ints:
+    """Replicas of each partition in each rack, (m, R)."""
+    counts = np.zeros((len(holds), problem.rack_size.shape[1]), dtype=np.int64)
+    row, member = np.nonzero(holds)
+    np.add.at(counts, (row, problem.rack[member]), 1)
+    return counts
+
+
+def _rack_limits(problem: ShardProblem, must: Bools) -> tuple[Ints, Ints]:
+    """Least and most replicas of each partition in each rack, (m, R) each; what is fixed breaks no rule."""
+    stuck = _by_rack(problem, must)
+    least = np.minimum(problem.floor[:, None], problem.rack_size[problem.pin])
+    fixed = stays(problem.mobility)[:, None]
+    return np.where(fixed, 0, least), np.maximum(problem.cap[:, None], stuck)
+
+
+def _whole_weights(problem: ShardProblem) -> Ints:
+    """Load of one replica in whole units, (m, D)."""
+    return np.rint(problem.weights * problem.scale).astype(np.int64)
+
+
+def whole_limits(limits: Bands) -> tuple[Ints, Ints]:
+    """Least and most whole load inside the bands, (n, D) each; a limit that is absent is the largest number."""
+    bounded = np.isfinite(limits.upper)
+    upper = np.where(bounded, limits.upper, 0.0)
+    most = np.where(bounded, np.floor(upper * (1 + DUST) + DUST), float(UNBOUNDED))
+    return np.ceil(limits.lower * (1 - DUST) - DUST).astype(np.int64), most.astype(np.int64)
+
+
+def _replicas_and_racks(
+    model: cp_model.CpModel, holds: list[list[cp_model.IntVar]], problem: ShardProblem, must: Bools
+) -> None:
+    counts = (problem.hosts != PAD).sum(axis=1).tolist()
+    least, most = _rack_limits(problem, must)
+    racks = [(r, np.flatnonzero(problem.rack == r)) for r in np.unique(problem.rack)]
+    for p, row in enumerate(holds):
+        model.add(sum(row) == counts[p])
+        for rack, members in racks:
+            model.add_linear_constraint(sum(row[b] for b in members), int(least[p, rack]), int(most[p, rack]))
+
+
+def _topic_limits(problem: ShardProblem, must: Bools) -> tuple[Ints, Ints]:
+    """Topics that have a limit, (L,), and the most replicas of each on each member, (L, n): what must stay may."""
+    spread = problem.spread
+    topics = np.flatnonzero(spread.most < NO_LIMIT) if spread else np.zeros(0, dtype=np.int64)
+    stuck = _by_topic(problem, must)[topics]
+    return topics, np.maximum(stuck, spread.most[topics][:, None]) if spread else stuck
+
+
+def _by_topic(problem: ShardProblem, holds: Bools) -> Ints:
+    """Replicas of each topic on each member, (T, n)."""
+    counts = np.zeros((int(problem.topic.max(initial=0)) + 1, holds.shape[1]), dtype=np.int64)
+    np.add.at(counts, problem.topic, holds.astype(np.int64))
+    return counts
+
+
+def _topics(model: cp_model.CpModel, holds: list[list[cp_model.IntVar]], problem: ShardProblem, must: Bools) -> None:
+    """No member has more of a topic than its most, or than what must stay there."""
+    for topic, most in zip(*_topic_limits(problem, must), strict=True):
+        rows = np.flatnonzero(problem.topic == topic)
+        for b, limit in enumerate(most.tolist()):
+            model.add(sum(holds[p][b] for p in rows) <= limit)
+
+
+def _bands(model: cp_model.CpModel, holds: list[list[cp_model.IntVar]], problem: ShardProblem) -> None:
+    weight = _whole_weights(problem)
+    lower, upper = _limits(problem)
+    for b in range(len(problem.rack)):
+        column = [row[b] for row in holds]
+        for d in range(weight.shape[1]):
+            load = cp_model.LinearExpr.weighted_sum(column, weight[:, d].tolist())
+            model.add(load >= int(lower[b, d]))
+            if upper[b, d] < UNBOUNDED:
+                model.add(load <= int(upper[b, d]))
+
+
+def _limits(problem: ShardProblem) -> tuple[Ints, Ints]:
+    return whole_limits(Bands((), problem.lower * problem.scale, problem.upper * problem.scale))
+
+
+def keeps_rules(problem: ShardProblem, holds: Bools) -> bool:
+    """Whether a placement is one of those that were searched: domain, racks, topics and bands."""
+    may, must = _domain(problem)
+    counts, (least, most) = _by_rack(problem, holds), _rack_limits(problem, must)
+    loads, (lower, upper) = holds.T.astype(np.int64) @ _whole_weights(problem), _limits(problem)
+    topics, most_of = _topic_limits(problem, must)
+    inside = (holds <= may).all() and (holds >= must).all() and (counts >= least).all() and (counts <= most).all()
+    inside &= (_by_topic(problem, holds)[topics] <= most_of).all()
+    return bool(inside and (loads >= lower).all() and (loads <= upper).all())
+
+
+def copied_bytes(problem: ShardProblem, holds: Bools) -> int:
+    """Whole bytes that a placement copies, against the one before the plan."""
+    copies = (holds & ~problem.original).sum(axis=1)
+    return int((_whole_weights(problem)[:, problem.disk] * copies).sum())
+
+
+def changes(problem: ShardProblem, holds: Bools) -> tuple[Ints, Ints, Ints]:
+    """Row, slot and target of each replica that a placement moves."""
+    rows: list[int] = []
+    slots: list[int] = []
+    targets: list[int] = []
+    now = problem.held
+    for p in np.flatnonzero((now != holds).any(axis=1)):
+        arriving = np.flatnonzero(holds[p] & ~now[p])
+        leaving = [j for j, b in enumerate(problem.hosts[p]) if b >= 0 and not holds[p, b]]
+        rows += [int(p)] * len(arriving)
+        slots += leaving
+        targets += arriving.tolist()
+    return np.array(rows, dtype=np.int64), np.array(slots, dtype=np.int64), np.array(targets, dtype=np.int64)

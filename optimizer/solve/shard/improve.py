@@ -1,0 +1,282 @@
+"""From the relaxation to whole moves: rounding, then best-improvement by transfers.
+
+A *transfer* shifts load delta from member a to member b by changing the choice of one or two partitions: take an
+option, drop it, change its target;
+or exchange - a moved replica goes home and another one of the same source takes its place, or two moved replicas swap
+their targets. Exchanges reach what single moves can't: they change a broker's load by the difference of two sizes.
+The merit is ``VIOLATION * (load outside bands) + bytes``: violation strictly first.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from optimizer.domain import Bools, Floats, Ints
+from optimizer.solve.shard.choice import State, apply_choice, moved_bytes, moved_cost, outside, violation
+from optimizer.solve.shard.shard_problem import Options, ShardProblem
+
+VIOLATION = 1e4
+PENALTIES = (1.05, 3.0, VIOLATION)
+STEPS = 400
+BATCH = 1500
+SWAP_LIMIT = 100
+CLOSE = 1e-4
+SPARE = 1e-3
+EPSILON = 1e-10
+
+
+@dataclass(frozen=True)
+class Transfers:
+    """Candidate steps: ``delta`` goes from member ``a`` to member ``b``; ``first`` and ``second`` get new choices.
+
+    Parameters
+    ----------
+    a, b : (N,) int64
+    delta : (N, D) float64
+    cost : (N,) float64
+        Change of bytes, in mean broker loads.
+    first, first_replica, first_target, second, second_replica, second_target : (N,) int64
+        ``second`` is -1 where one partition changes.
+    """
+
+    a: Ints
+    b: Ints
+    delta: Floats
+    cost: Floats
+    first: Ints
+    first_replica: Ints
+    first_target: Ints
+    second: Ints
+    second_replica: Ints
+    second_target: Ints
+
+    def rows(self, kept: Ints | list[int]) -> "Transfers":
+        """Some of the steps."""
+        return Transfers(*(getattr(self, field.name).take(kept, axis=0) for field in fields(self)))
+
+
+def _concat(parts: list[tuple[Ints | Floats, ...]]) -> Transfers:
+    return Transfers(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+class Neighbourhood:
+    """Candidate transfers around a state, drawn from a pool of options."""
+
+    def __init__(self, problem: ShardProblem, options: Options, pool_replica: Ints, pool_target: Ints) -> None:
+        self.problem, self.options = problem, options
+        self.k, self.t = pool_replica, pool_target
+        self.p, self.s = options.partition[pool_replica], options.source[pool_replica]
+        self.pair = self.s * len(problem.rack) + self.t
+
+    def _plain(self, a: Ints, b: Ints, p: Ints, cost: Floats, k: Ints, t: Ints) -> tuple[Ints | Floats, ...]:
+        none = np.full(len(p), -1)
+        return a, b, self.problem.weights[p], cost, p, k, t, none, none, none
+
+    def takes(self, state: State) -> tuple[Ints | Floats, ...]:
+        """Partitions that stay take an option."""
+        i = np.flatnonzero(state.replica[self.p] < 0)
+        return self._plain(
+            self.s[i], self.t[i], self.p[i], self.options.cost[self.k[i], self.t[i]], self.k[i], self.t[i]
+        )
+
+    def drops(self, state: State) -> tuple[Ints | Floats, ...]:
+        """Partitions that need not move go home."""
+        p = np.flatnonzero((state.replica >= 0) & ~self.options.needed)
+        k, t = state.replica[p], state.target[p]
+        none = np.full(len(p), -1)
+        return self._plain(t, self.options.source[k], p, -self.options.cost[k, t], none, none)
+
+    def retargets(self, state: State) -> tuple[Ints | Floats, ...]:
+        """Moved replicas go to another target."""
+        i = np.flatnonzero((state.replica[self.p] == self.k) & (state.target[self.p] != self.t))
+        p, k, t = self.p[i], self.k[i], self.t[i]
+        old = state.target[p]
+        return self._plain(old, t, p, self.options.cost[k, t] - self.options.cost[k, old], k, t)
+
+    def switches(self, state: State) -> tuple[Ints | Floats, ...]:
+        """Another replica of the same partition moves to the same target instead."""
+        chosen = state.replica[self.p]
+        i = np.flatnonzero((chosen >= 0) & (chosen != self.k) & (state.target[self.p] == self.t))
+        p, k, t = self.p[i], self.k[i], self.t[i]
+        gain = self.options.cost[k, t] - self.options.cost[chosen[i], t]
+        return self._plain(self.s[i], self.options.source[chosen[i]], p, gain, k, t)
+
+    def exchanges(self, state: State) -> tuple[Ints | Floats, ...]:
+        """A moved replica goes home and another of the same source moves to the same target."""
+        moved = np.flatnonzero((state.replica >= 0) & ~self.options.needed)
+        pair_of = self.options.source[state.replica[moved]] * len(self.problem.rack) + state.target[moved]
+        idle = np.flatnonzero(state.replica[self.p] < 0)
+        idle = idle[np.argsort(self.pair[idle], kind="stable")]
+        low = np.searchsorted(self.pair[idle], pair_of, side="left")
+        count = np.searchsorted(self.pair[idle], pair_of, side="right") - low
+        home = np.repeat(moved, count)
+        within = np.arange(len(home)) - np.repeat(np.cumsum(count) - count, count)
+        i = idle[np.repeat(low, count) + within]
+        weights, cost = self.problem.weights, self.options.cost
+        back = cost[state.replica[home], state.target[home]]
+        none = np.full(len(home), -1)
+        delta = weights[self.p[i]] - weights[home]
+        gain = cost[self.k[i], self.t[i]] - back
+        return self.s[i], self.t[i], delta, gain, self.p[i], self.k[i], self.t[i], home, none, none
+
+    def swaps(self, state: State, focus: Bools) -> tuple[Ints | Floats, ...]:
+        """Two moved replicas swap their targets; one of the targets is in focus (outside its band)."""
+        moved = np.flatnonzero(state.replica >= 0)
+        near = moved[focus[state.target[moved]]][:SWAP_LIMIT]
+        one, two = (x.ravel() for x in np.meshgrid(near, moved, indexing="ij"))
+        keep = state.target[one] != state.target[two]
+        one, two = one[keep], two[keep]
+        k1, k2, t1, t2 = state.replica[one], state.replica[two], state.target[one], state.target[two]
+        legal = self.options.allowed[k1, t2] & self.options.allowed[k2, t1]
+        one, two, k1, k2, t1, t2 = (x[legal] for x in (one, two, k1, k2, t1, t2))
+        cost = self.options.cost
+        gain = cost[k1, t2] + cost[k2, t1] - cost[k1, t1] - cost[k2, t2]
+        return t1, t2, self.problem.weights[one] - self.problem.weights[two], gain, one, k1, t2, two, k2, t1
+
+    def transfers(self, state: State) -> Transfers:
+        """All candidate steps but the swaps."""
+        kinds = (self.takes, self.drops, self.retargets, self.switches, self.exchanges)
+        return _concat([kind(state) for kind in kinds])
+
+    def swaps_out(self, state: State) -> Transfers:
+        """The swaps that touch a broker outside its band: many, so they come last."""
+        bad = outside(self.problem, np.arange(len(state.loads)), state.loads) > EPSILON
+        return _concat([self.swaps(state, bad)])
+
+
+def _hopeful(problem: ShardProblem, state: State, steps: Transfers) -> Transfers:
+    """Steps that can help: they touch a broker outside its band, or save bytes."""
+    bad = outside(problem, np.arange(len(state.loads)), state.loads) > EPSILON
+    kept = np.flatnonzero(bad[steps.a] | bad[steps.b] | (steps.cost < -EPSILON))
+    return steps.rows(kept)
+
+
+def gains(problem: ShardProblem, state: State, steps: Transfers, penalty: float) -> Floats:
+    """Change of merit by each step, (N,): negative is better."""
+    now = outside(problem, np.arange(len(state.loads)), state.loads)
+    at_a, at_b = state.loads.take(steps.a, axis=0), state.loads.take(steps.b, axis=0)
+    after = outside(problem, steps.a, at_a - steps.delta) + outside(problem, steps.b, at_b + steps.delta)
+    return penalty * (after - now[steps.a] - now[steps.b]) + steps.cost
+
+
+def commit(state: State, steps: Transfers, i: int) -> None:
+    """Take one step."""
+    state.loads[steps.a[i]] -= steps.delta[i]
+    state.loads[steps.b[i]] += steps.delta[i]
+    state.replica[steps.first[i]], state.target[steps.first[i]] = steps.first_replica[i], steps.first_target[i]
+    if steps.second[i] >= 0:
+        state.replica[steps.second[i]], state.target[steps.second[i]] = steps.second_replica[i], steps.second_target[i]
+
+
+def _gain_now(problem: ShardProblem, state: State, steps: Transfers, i: int, penalty: float) -> float:
+    """Change of merit by one step, as ``gains`` does it for many."""
+    change, delta = 0.0, steps.delta[i].tolist()
+    for member, sign in ((steps.a[i], -1.0), (steps.b[i], 1.0)):
+        rows = (state.loads[member].tolist(), problem.lower[member].tolist(), problem.upper[member].tolist(), delta)
+        for load, low, high, by in zip(*rows, strict=True):
+            then = load + sign * by
+            change += max(then - high, low - then, 0.0) - max(load - high, low - load, 0.0)
+    return penalty * change + float(steps.cost[i])
+
+
+def _take(problem: ShardProblem, state: State, steps: Transfers, gain: Floats, penalty: float) -> int:
+    """Commit the best steps in order, at most one a partition; a step whose brokers have changed since must still be
+    worth half of what it was. Returns how many were committed."""
+    order = np.lexsort((np.arange(len(gain)), gain))[:BATCH]
+    batch = steps.rows(order)
+    changed, taken = np.zeros(len(problem.rack), dtype=bool), 0
+    done: set[int] = set()
+    for i, promised in enumerate(gain[order]):
+        pair = {int(batch.first[i]), int(batch.second[i])} - {-1}
+        if pair & done:
+            continue
+        a, b = batch.a[i], batch.b[i]
+        if (changed[a] or changed[b]) and _gain_now(problem, state, batch, i, penalty) > promised / 2:
+            continue
+        commit(state, batch, i)
+        changed[a] = changed[b] = True
+        done |= pair
+        taken += 1
+    return taken
+
+
+def improve(neighbourhood: Neighbourhood, state: State) -> int:
+    """Apply the best steps, disjoint in brokers, until none helps: first those that cost no bytes, then all.
+
+    Returns the steps taken.
+    """
+    taken = _descend(neighbourhood, state, VIOLATION, free_only=True)
+    return taken + sum(_descend(neighbourhood, state, penalty, free_only=False) for penalty in PENALTIES)
+
+
+def _descend(neighbourhood: Neighbourhood, state: State, penalty: float, *, free_only: bool) -> int:
+    taken = 0
+    for _ in range(STEPS):
+        step = 0
+        for candidates in (neighbourhood.transfers, neighbourhood.swaps_out):
+            if not step:
+                step = _step(neighbourhood.problem, state, candidates(state), penalty, free_only=free_only)
+        if not step:
+            break
+        taken += step
+    return taken
+
+
+def _step(problem: ShardProblem, state: State, steps: Transfers, penalty: float, *, free_only: bool) -> int:
+    steps = _hopeful(problem, state, steps)
+    gain = gains(problem, state, steps, penalty)
+    better = np.flatnonzero((gain < -EPSILON) & ((steps.cost <= EPSILON) | (not free_only)))
+    return _take(problem, state, steps.rows(better), gain[better], penalty) if len(better) else 0
+
+
+def merit(problem: ShardProblem, options: Options, state: State) -> float:
+    """What is least: load outside bands, then cost."""
+    return VIOLATION * violation(problem, state.loads) + moved_cost(options, state)
+
+
+def _settled(neighbourhood: Neighbourhood, start: State) -> State:
+    """Improve; where brokers stay outside, improve inside bands that are a little narrower, and again in the true ones.
+
+    A broker may be stuck because the brokers that could help it are filled exactly to the ends of their bands. Narrower
+    bands give them room for a trifle more bytes.
+    """
+    problem, options = neighbourhood.problem, neighbourhood.options
+    state = apply_choice(problem, options, start.replica, start.target)
+    improve(neighbourhood, state)
+    first = apply_choice(problem, options, state.replica, state.target)
+    if violation(problem, first.loads) <= EPSILON:
+        return first
+    bounded = np.isfinite(problem.upper)
+    spare = np.minimum(SPARE, np.where(bounded, problem.upper - problem.lower, 0.0) / 2)
+    upper = np.where(bounded, problem.upper - spare, problem.upper)
+    narrower = replace(problem, lower=problem.lower + spare, upper=upper)
+    improve(Neighbourhood(narrower, options, neighbourhood.k, neighbourhood.t), state)
+    improve(neighbourhood, state)
+    second = apply_choice(problem, options, state.replica, state.target)
+    return min(first, second, key=lambda found: merit(problem, options, found))
+
+
+def best_rounding(neighbourhood: Neighbourhood, base: State, starts: Sequence[State], bound: float) -> State:
+    """Improve each start, and keep the best by merit; the first within ``CLOSE`` of the bound on bytes will do.
+
+    Parameters
+    ----------
+    base : State
+        Kept where no start leads to anything better.
+    starts : sequence of State
+        Roundings of the relaxation; not changed.
+    bound : float
+        Least bytes, in mean broker loads.
+    """
+    problem, options = neighbourhood.problem, neighbourhood.options
+    best, best_merit = base, merit(problem, options, base)
+    for start in starts:
+        state = _settled(neighbourhood, start)
+        reached = merit(problem, options, state)
+        if reached < best_merit - EPSILON:
+            best, best_merit = state, reached
+        inside = violation(problem, state.loads) <= EPSILON
+        if inside and moved_bytes(problem, options, state) <= bound + CLOSE * abs(bound):
+            break
+    return best

@@ -1,0 +1,82 @@
+"""One broker's bands with whole replicas: which of them change it at the least cost, by CP-SAT.
+
+    minimise   sum_i cost_i x_i                                 x_i in {0, 1}: candidate i changes the broker
+    subject to low_d <= sum_i effect_id x_i <= high_d           for each resource
+
+A linear program takes a part of a replica where a whole one would be too much; where few are to move, that part is most
+of what its bound misses. The numbers are made whole: for a bound so that no choice inside the limits is left out, for a
+plan so that every choice left is inside. One worker, a fixed seed and a limit in deterministic time.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from ortools.sat.python import cp_model
+
+from optimizer.domain import Bands, Bools, Floats
+from optimizer.solve.ortools.cp_sat import careful_solver
+
+UNIT = 2.0**-30  # mean broker loads
+MOST = 2.0**22  # mean broker loads, of all candidates together: the bound is a float, exact up to 2^53 units
+DUST = 1e-6  # of the dearest load
+CLOSE = 2.0**-14  # mean broker loads: a choice this near to its bound will do
+DETERMINISTIC_SECONDS = 0.2
+
+
+def scarcest(prices: Floats, loads: Floats, limits: Bands, must_empty: Bools) -> list[int]:
+    """Brokers that are short of something: those with a price. First those whose load outside their bands costs most,
+    then those whose whole load does.
+
+    Parameters
+    ----------
+    prices, loads : (n, D) float64
+        In bytes per unit of load, and in that unit.
+    """
+    beyond = np.maximum(np.maximum(loads - limits.upper, limits.lower - loads), 0)
+    price = np.where(must_empty[:, None], 0.0, np.abs(prices))
+    worth = (price * np.maximum(loads, limits.lower)).sum(axis=1)
+    order = np.lexsort((-worth, -(price * beyond).sum(axis=1)))
+    return [int(broker) for broker in order if worth[broker] > DUST * worth.max()]
+
+
+@dataclass(frozen=True)
+class Whole:
+    """The candidates that change the broker, (N,), and the least that any choice costs, proven."""
+
+    takes: Bools
+    least: float
+
+
+def cheapest(cost: Floats, effect: Floats, low: Floats, high: Floats, *, for_bound: bool) -> Whole | None:
+    """The cheapest choice found; None where none is, or numbers are out of all proportion.
+
+    Parameters
+    ----------
+    cost : (N,) float64
+    effect : (N, D) float64
+    low, high : (D,) float64
+        Infinite where nothing is asked.
+    for_bound : bool
+        ``least`` holds for every choice inside the limits, and ``takes`` may be a trifle outside; else ``takes`` is
+        inside, and ``least`` holds for those choices only that are inside after rounding too.
+    """
+    if max((float(np.abs(x[np.isfinite(x)]).sum()) for x in (cost, effect, low, high)), default=0.0) > MOST:
+        return None
+    model = cp_model.CpModel()
+    takes = [model.new_bool_var("") for _ in range(len(cost))]
+    down, up = (np.floor, np.ceil) if for_bound else (np.ceil, np.floor)
+    for column, least, most in zip(effect.T / UNIT, low / UNIT, high / UNIT, strict=True):
+        if np.isfinite(most):
+            model.add(_sum(takes, down(column)) <= int(up(most)))
+        if np.isfinite(least):
+            model.add(_sum(takes, up(column)) >= int(down(least)))
+    model.minimize(_sum(takes, np.floor(cost / UNIT)))
+    solver = careful_solver(DETERMINISTIC_SECONDS)
+    solver.parameters.absolute_gap_limit = CLOSE / UNIT
+    if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return None
+    return Whole(np.array(solver.values(takes), dtype=bool), float(np.floor(solver.best_objective_bound)) * UNIT)
+
+
+def _sum(variables: list[cp_model.IntVar], factors: Floats) -> cp_model.LinearExprT:
+    return cp_model.LinearExpr.weighted_sum(variables, factors.astype(np.int64).tolist())

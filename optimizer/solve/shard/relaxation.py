@@ -1,0 +1,162 @@
+"""The shard's linear relaxation, solved by column generation with OR-Tools' GLOP (model: ``master``).
+
+Costs are the bytes of a copy with a tie-break towards small replicas: every set of replicas that adds up to a broker's
+excess costs the same bytes, and a set of many middling ones rounds nearly exactly, a few giants do not. Columns are
+priced over *all* options by the duals, so none is missed by sampling.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from optimizer.domain import Floats, Ints
+from optimizer.solve.shard.charges import charges, dual_value
+from optimizer.solve.shard.choice import State, violation
+from optimizer.solve.shard.master import Master
+from optimizer.solve.shard.shard_problem import Options, ShardProblem
+
+ITERATIONS = 60
+BOUND_ITERATIONS = 6
+AROUND_ITERATIONS = 10
+PER_PAIR = 24
+STOP_GAP = 5e-4
+BROKEN = 0.2
+HALF = 0.5
+TAKEN = 1e-9
+NEARLY = 0.05
+NEAR = 0.02
+NEAR_PER_PAIR = 24
+
+
+@dataclass(frozen=True)
+class Relaxation:
+    """Solution of the relaxation.
+
+    Parameters
+    ----------
+    master : Master
+        The model, with the columns generated and the base that they start from; ``prove`` goes on with it.
+    value : (C,) float64
+        x of each column.
+    near_replica, near_target : (N,) int64
+        Options worth a try in the improvement: the columns and others of nearly their reduced cost.
+    """
+
+    master: Master
+    value: Floats
+    near_replica: Ints
+    near_target: Ints
+
+    def rounded(self, threshold: float) -> State:
+        """Whole moves: each partition's largest x where it reaches the threshold; to be asked before ``prove``."""
+        return self.master.rounded(self.value, threshold)
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What a relaxation proves.
+
+    Parameters
+    ----------
+    prices : (n, D) float64
+        Price of one unit of load on each broker, in bytes per mean broker loads.
+    bound : float
+        Lower bound on the bytes of any single moves within the bands, in mean broker loads.
+    """
+
+    prices: Floats
+    bound: float
+
+
+def _best_per_pair(options: Options, gain: Floats, per_pair: int) -> Ints:
+    """Flat indices of the most negative gains, at most ``per_pair`` for each (source, target)."""
+    k, t = np.nonzero(gain < -1e-9)
+    n = gain.shape[1]
+    pair = options.source[k] * n + t
+    order = np.lexsort((k, gain[k, t], pair))
+    pair = pair[order]
+    first = np.r_[True, pair[1:] != pair[:-1]] if len(pair) else np.zeros(0, dtype=bool)
+    start = np.flatnonzero(first)
+    rank = np.arange(len(pair)) - np.repeat(start, np.diff(np.r_[start, len(pair)]))
+    chosen = order[rank < per_pair]
+    return np.sort(k[chosen] * n + t[chosen])
+
+
+def _generate(master: Master, iterations: int, *, for_rounding: bool) -> tuple[Floats, Proof]:
+    """Solve and add columns until the bound meets the objective: values of the last solve, and the best bound.
+
+    For rounding, the rounded values must also come near the bands.
+    """
+    problem, options = master.problem, master.options
+    best, best_prices = -np.inf, np.zeros_like(problem.loads)
+    for iteration in range(iterations):
+        values, prices, objective = master.solve()
+        charge = charges(problem, options, master.cost, prices)
+        dual = dual_value(problem, options, charge, prices)
+        if dual > best:
+            best, best_prices = dual, prices
+        size = max(abs(objective), 1e-9)
+        broken = violation(problem, master.rounded(values, HALF).loads) if for_rounding else 0.0
+        settled = objective - best <= STOP_GAP * size and broken <= BROKEN * size
+        if settled or iteration == iterations - 1:
+            break
+        gain = master.gains(charge)
+        thinned = for_rounding and objective - best <= NEARLY * size and master.thin_out(values)
+        gain = np.where(master.open, gain, np.inf)
+        new = np.setdiff1d(_best_per_pair(options, gain, PER_PAIR << min(iteration, 4)), master.pool)
+        if not (thinned or len(new)):
+            break
+        master.pool = np.union1d(master.pool, new)
+    return values, Proof(best_prices, best)
+
+
+def _seed_prices(problem: ShardProblem) -> Floats:
+    middle = np.where(np.isfinite(problem.upper), (problem.lower + problem.upper) / 2, problem.loads)
+    return np.clip(problem.loads - middle, -1, 1)
+
+
+def _near(master: Master, prices: Floats, per_pair: int) -> Ints:
+    """For each (source, target) the options of the least reduced cost."""
+    gain = master.gains(charges(master.problem, master.options, master.cost, prices))
+    return _best_per_pair(master.options, gain - NEAR, per_pair)
+
+
+def relax(
+    problem: ShardProblem, options: Options, base: State, tie_break: float, lp_seconds: float = np.inf
+) -> Relaxation:
+    """Solve the relaxation by column generation, tie-broken for rounding (``charges.tie_broken_cost``).
+
+    Raises
+    ------
+    OutOfTime
+        When one of its linear programs needs more than ``lp_seconds`` of deterministic time; ``prove`` goes on with
+        the same limit.
+    """
+    master = Master(problem, options, base, tie_break, lp_seconds)
+    start = charges(problem, options, master.cost, _seed_prices(problem))
+    master.pool = np.union1d(master.pool, _best_per_pair(options, master.gains(start), PER_PAIR))
+    values, proof = _generate(master, ITERATIONS, for_rounding=True)
+    near = np.divmod(np.union1d(master.moves, _near(master, proof.prices, NEAR_PER_PAIR)), len(problem.rack))
+    return Relaxation(master, values, *near)
+
+
+def prove(relaxation: Relaxation, options: Options) -> Proof:
+    """Prices and bound from the columns of a relaxation, by the bytes alone: no tie-break, no price on moves."""
+    master = relaxation.master
+    master.cost = options.cost
+    master.keep(relaxation.value > TAKEN)
+    _, proof = _generate(master, BOUND_ITERATIONS, for_rounding=False)
+    return proof
+
+
+def prove_around(problem: ShardProblem, options: Options, base: State, columns: Ints) -> Proof:
+    """Prices and bound by the bytes alone, from columns that a plan has taken: flat indices into (K, n).
+
+    First without the rows that let a partition move once, then with one column for each partition that broke its row.
+    """
+    master = Master(problem, options, base, 0.0)
+    master.cost = options.cost
+    master.pool = np.union1d(master.pool, columns)
+    _, plain = _generate(master, AROUND_ITERATIONS, for_rounding=False)
+    _, thinned = _generate(master, AROUND_ITERATIONS, for_rounding=True)
+    return max(plain, thinned, key=lambda proof: proof.bound)

@@ -1,0 +1,127 @@
+"""The plans tried on a shard: one for each price on moves, and more where the first one is far from its bound."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from optimizer.solve.ortools.glop import OutOfTime
+from optimizer.solve.shard.choice import State, free_moves, moved_cost, violation
+from optimizer.solve.shard.relaxation import Proof
+from optimizer.solve.shard.shard_problem import Options, ShardProblem
+from optimizer.solve.shard.trials import BYTES_PRICE, MANY_MOVES, SETTLED, plans_at
+
+FREE_SHARE = 0.01  # of the moves: if fewer are optional, no price can save any
+FEW_MOVES = 10  # a broker: a shard with more is asked for a rougher curve
+GAP = 1e-3
+PLAN_PRICES = (BYTES_PRICE, 0.03, 0.1)
+SHORT_CURVE_PRICES = (*PLAN_PRICES, 0.8, 4.0)
+ROUGH_PRICES = (BYTES_PRICE, 0.1, 0.3, 0.8)
+CURVE_PRICES = (*PLAN_PRICES, 0.3, 0.8, 2.0, 4.0, 8.0)
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is tried on a shard.
+
+    Parameters
+    ----------
+    move_prices : tuple of float
+        Prices of one move, in mean replica sizes; the first gives the bound, and is all that an improving round
+        tries.
+    bytes_tolerance : float
+        Share of the least bytes that may be spent on fewer moves.
+    lp_seconds : float
+        Most that one linear program may take, in deterministic time.
+    gap : float
+        Share of the bytes copied that a plan for the least bytes may lie above its bound before more is tried.
+    improves : bool
+        Look for fewer bytes where every band holds and nothing has to move.
+    is_last : bool
+        No round follows: what comes where a round is stuck comes now.
+    """
+
+    move_prices: tuple[float, ...] = PLAN_PRICES
+    bytes_tolerance: float = 0.001
+    lp_seconds: float = np.inf
+    gap: float = GAP
+    improves: bool = False
+    is_last: bool = False
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """One plan of a shard: ``moves`` copies, ``cost`` and ``violation`` in mean broker loads."""
+
+    move_price: float
+    moves: int
+    cost: float
+    violation: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A choice of a shard's options, and where it lies on the curve."""
+
+    point: CurvePoint
+    state: State
+
+
+def plans_of(problem: ShardProblem, options: Options, search: Search) -> tuple[list[Plan], Proof | None]:
+    """A plan or more for each price on moves, and the proof of the first relaxation.
+
+    Raises
+    ------
+    OutOfTime
+        Before there is a plan; later ones are only left out.
+    """
+    plans: list[Plan] = []
+    proof: Proof | None = None
+    try:
+        for price in search.move_prices[:1] if search.improves else search.move_prices:
+            if plans and not _is_tried(problem, options, plans[0].state, price, search):
+                continue
+            for state, proven in plans_at(problem, options, price, proof, lp_seconds=search.lp_seconds, gap=search.gap):
+                proof = proven
+                plans.append(Plan(_point(problem, options, price, state), state))
+    except OutOfTime:
+        if not plans:
+            raise
+    return plans, proof
+
+
+def _is_tried(problem: ShardProblem, options: Options, first: State, price: float, search: Search) -> bool:
+    """Whether a price is tried after the first plan.
+
+    With more than ``MANY_MOVES`` moves only a cluster that is one shard is tried further, and only if more than
+    ``FREE_SHARE`` of the moves are optional.
+    """
+    if first.moves > MANY_MOVES:
+        may_be_fewer = free_moves(options, first) > FREE_SHARE * first.moves
+        is_asked = problem.is_cluster and search.move_prices == CURVE_PRICES
+        return may_be_fewer and is_asked and price in ROUGH_PRICES
+    return first.moves <= FEW_MOVES * len(first.loads) or price in PLAN_PRICES or price in ROUGH_PRICES
+
+
+def best_of(plans: list[Plan], bytes_tolerance: float) -> tuple[tuple[CurvePoint, ...], State]:
+    """The curve, of each price its best plan, and the plan that is taken (``choose``)."""
+    points = tuple(plan.point for plan in plans)
+    taken = choose(points, bytes_tolerance)
+    ahead = sorted(points, key=lambda p: (p.move_price, max(p.violation - SETTLED, 0), p.cost))
+    best = {point.move_price: point for point in reversed(ahead)}
+    curve = tuple(points[taken] if price == points[taken].move_price else best[price] for price in sorted(best))
+    return curve, plans[taken].state
+
+
+def _point(problem: ShardProblem, options: Options, move_price: float, state: State) -> CurvePoint:
+    moved = np.flatnonzero(state.replica >= 0)
+    copies = int(options.copies[state.replica[moved], state.target[moved]].sum())
+    return CurvePoint(move_price, copies, moved_cost(options, state), violation(problem, state.loads))
+
+
+def choose(points: tuple[CurvePoint, ...], bytes_tolerance: float) -> int:
+    """Index of the fewest moves within the tolerance of the least bytes, among the least violation."""
+    least = min(p.violation for p in points)
+    level = [i for i, p in enumerate(points) if p.violation <= least + SETTLED]
+    bytes_ = min(points[i].cost for i in level)
+    close = [i for i in level if points[i].cost <= bytes_ + bytes_tolerance * abs(bytes_)]
+    return min(close, key=lambda i: (points[i].moves, points[i].cost, i))

@@ -1,0 +1,91 @@
+"""Stage baseline: what Kafka's own tool would assign, per topic and in parallel."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+import pandas as pd
+from pyspark.sql import Row
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from optimizer.kafka.broker import Broker
+from optimizer.kafka.default_assignment import Placement, place_or_refuse, placement, topic_seed
+from optimizer.kafka.versions import default_algorithm
+from optimizer.settings import Settings
+from optimizer.stages.stage import Frames, Run
+from schemas.planning import BASELINE
+from schemas.table import conform
+
+_LIVING = ("alive", "new")
+_PLACED = T.StructType([field for field in BASELINE.columns if field.name != "run_id"])
+_READ = ("cluster_id", "topic", "partition", "replicas", "replication_factor", "size_bytes")
+
+
+def build(inputs: Frames, run: Run) -> Frames:
+    """Place every topic of ``instance`` by the algorithm of its cluster's Kafka version.
+
+    Notes
+    -----
+    Brokers are those that an operator would name to ``--generate``: living ones that take replicas. Topics are dealt to
+    as many groups as there are shuffle partitions, a task each: a group per topic would cost more than its placement.
+    """
+    places = _placements(inputs["instance_brokers"].collect(), run.settings)
+    groups = int(run.spark.conf.get("spark.sql.shuffle.partitions") or 1)
+    placed = (
+        inputs["instance"]
+        .select(*_READ, F.pmod(F.xxhash64("cluster_id", "topic"), F.lit(groups)).alias("bucket"))
+        .repartitionByRange(groups, "bucket")
+        .groupBy("bucket")
+        .applyInPandas(_placer(places, run.settings.baseline.seed), _PLACED)
+    )
+    return {"baseline": conform(placed.withColumn("run_id", F.lit(run.run_id)), BASELINE)}
+
+
+def _placements(rows: list[Row], settings: Settings) -> dict[str, Placement]:
+    """Placement by cluster id; a cluster of which no broker takes replicas has one too, and Kafka refuses it."""
+    versions = {cluster.id: cluster.kafka_version for cluster in settings.clusters}
+    brokers: dict[str, list[Broker]] = {}
+    for row in rows:
+        usable = brokers.setdefault(row.cluster_id, [])
+        if row.accepts_replicas and not row.must_empty and row.state in _LIVING:
+            usable.append(Broker(row.broker_id, row.rack))
+    asked = settings.baseline.algorithm
+    return {
+        cluster_id: placement(default_algorithm(versions.get(cluster_id, "")) if asked == "auto" else asked, usable)
+        for cluster_id, usable in brokers.items()
+    }
+
+
+def _placer(places: dict[str, Placement], seed: int) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    def place(rows: pd.DataFrame) -> pd.DataFrame:
+        # Plain lists, topic by topic: a small frame per topic would cost more than its placement.
+        topics: dict[tuple[str, str], dict[int, tuple[list[int], int, int]]] = {}
+        for cluster_id, topic, partition, replicas, factor, size_bytes in rows[list(_READ)].itertuples(index=False):
+            topics.setdefault((cluster_id, topic), {})[partition] = (replicas.tolist(), factor, size_bytes)
+        placed = [
+            row
+            for (cluster_id, topic), partitions in sorted(topics.items())
+            for row in _place(cluster_id, topic, partitions, places[cluster_id], seed)
+        ]
+        return pd.DataFrame(placed, columns=_PLACED.names)
+
+    return place
+
+
+def _place(
+    cluster_id: str, topic: str, partitions: Mapping[int, tuple[list[int], int, int]], where: Placement, seed: int
+) -> Iterator[tuple[object, ...]]:
+    """Rows of one topic: what Kafka would assign, and what that would copy.
+
+    Parameters
+    ----------
+    partitions : mapping
+        (current replicas, replication factor, size in bytes) by partition.
+    """
+    factors = {partition: factor for partition, (_, factor, _) in partitions.items()}
+    targets, error = place_or_refuse(where, topic, factors, topic_seed(seed, cluster_id, topic))
+    for partition, (current, _, size_bytes) in partitions.items():
+        target = targets[partition]
+        added = len(set(target).difference(current))
+        leader_changed = bool(target) and target[0] != current[0]
+        sizes = (added, added * size_bytes)
+        yield cluster_id, topic, partition, where.algorithm, target, *sizes, leader_changed, error

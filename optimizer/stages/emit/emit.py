@@ -1,0 +1,132 @@
+"""EMIT: documents of every cluster, audited, then written as files."""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from pyspark.sql import functions as F
+
+from optimizer import folders
+from optimizer.declared import DECLARED
+from optimizer.emit import rows
+from optimizer.emit.asked import asked_of
+from optimizer.emit.cluster_plan import ClusterPlan
+from optimizer.emit.documents import documents
+from optimizer.emit.goals import NOT_REACHED
+from optimizer.emit.manifest import NAME as MANIFEST
+from optimizer.settings import Settings
+from optimizer.stages.emit.audit_gate import gate
+from optimizer.stages.emit.gather import Tables, gathered, tables_of
+from optimizer.stages.plan.wave_rows import copy_bytes_per_s
+from optimizer.stages.stage import Frames, Run
+from schemas.output import DOCUMENTS
+from schemas.table import conform
+
+__all__ = ["build", "gate", "handed_over", "has_reassignment", "publish", "written_paths"]
+
+
+def _plan(tables: Tables, settings: Settings, code_version: str) -> ClusterPlan:
+    host = tables["instance_brokers"][0]
+    return ClusterPlan(
+        cluster_id=host["cluster_id"],
+        run_id=host["run_id"],
+        throttle_style=settings.emit.throttle_style,
+        plan_log_dirs=settings.emit.plan_log_dirs,
+        copy_bytes_per_s=copy_bytes_per_s(settings),
+        changed=rows.PlanRow.of(tables["plan"]),
+        moves=rows.MoveRow.of(tables["moves"]),
+        waves=rows.WaveRow.of(tables["waves"]),
+        throttles=rows.ThrottleRow.of(tables["throttles"]),
+        throttles_found=rows.FoundRow.of(tables["throttles_found"]),
+        balance=rows.LoadRow.of(tables["broker_balance"]),
+        summary=rows.FigureRow.of(tables["plan_summary"]),
+        bounds=rows.BoundRow.of(tables["bounds"]),
+        findings=rows.FindingRow.of(tables["findings"]),
+        quality=rows.QualityRow.of(tables["quality_results"]),
+        input_findings=rows.InputFindingRow.of(tables["input_findings"]),
+        brokers=rows.BrokerRow.of(tables["instance_brokers"]),
+        sources=rows.SourceRow.of(tables["sources"]),
+        code_version=code_version,
+        asked=asked_of(settings, host["cluster_id"]),
+    )
+
+
+def write_documents(group: pd.DataFrame, *, settings: Settings, code_version: str) -> pd.DataFrame:
+    """Rows of ``documents`` of one cluster, from the gathered rows of its tables."""
+    tables = tables_of(group)
+    if not tables["instance_brokers"]:
+        return pd.DataFrame(columns=DOCUMENTS.schema.fieldNames())
+    plan = _plan(tables, settings, code_version)
+    records = [
+        {
+            "cluster_id": plan.cluster_id,
+            "run_id": plan.run_id,
+            "path": made.path,
+            "kind": made.kind,
+            "wave": made.wave,
+            "content": made.content,
+            "sha256": made.sha256,
+        }
+        for made in documents(plan)
+    ]
+    return pd.DataFrame(records)
+
+
+def build(inputs: Frames, run: Run) -> Frames:
+    """The table ``documents``."""
+    log_dirs = inputs["instance"].select("cluster_id", "topic", "partition", "log_dirs")
+    topic_ids = inputs["topics"].select("cluster_id", "topic", "topic_id")
+    placed = inputs["plan"].filter("is_changed").join(log_dirs, ["cluster_id", "topic", "partition"], "left")
+    changed = placed.join(topic_ids, ["cluster_id", "topic"], "left")
+    read = inputs["sources"].withColumn("captured_at", F.unix_seconds("captured_at"))
+    joined = ("plan", "instance", "sources", "topics")
+    kept = {name: inputs[name] for name in DECLARED["emit"].reads if name not in joined}
+    used = {**kept, "plan": changed, "sources": read}
+    settings, code_version = run.settings, run.code_version
+
+    def of_cluster(group: pd.DataFrame) -> pd.DataFrame:
+        return write_documents(group, settings=settings, code_version=code_version)
+
+    made = gathered(used).groupBy("cluster_id").applyInPandas(of_cluster, DOCUMENTS.schema)
+    return {"documents": conform(made, DOCUMENTS)}
+
+
+def _write_cluster(folder: Path, cluster_id: str, rows: Iterable[Any]) -> None:
+    unfinished = folders.partial(folder, cluster_id)
+    for row in rows:
+        target = unfinished / Path(row.path).relative_to(cluster_id)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(row.content, encoding="utf-8", newline="\n")
+    folders.swap_in(unfinished, folder / cluster_id)
+
+
+def publish(frames: Frames, run: Run) -> None:
+    """Write the documents below ``<output>/<run_id>/<cluster_id>``, each cluster's folder at once."""
+    rows = frames["documents"].repartition(1).sortWithinPartitions("cluster_id", "path").toLocalIterator()
+    for cluster_id, of_cluster in groupby(rows, key=attrgetter("cluster_id")):
+        _write_cluster(run.folder, cluster_id, of_cluster)
+
+
+def has_reassignment(run: Run, cluster_id: str) -> bool:
+    """Whether the published plan of a cluster holds anything to execute."""
+    return any((run.folder / cluster_id).rglob("reassignment*.json"))
+
+
+def handed_over(run: Run, cluster_id: str) -> tuple[str, str | None]:
+    """Of the published plan of a cluster: what is approved, and which wishes it does not reach, None where all are."""
+    manifest = (run.folder / cluster_id / MANIFEST).read_bytes()
+    missed = [f"{goal['name']}: {goal['detail']}" for goal in json.loads(manifest)["goals"] if not goal["is_reached"]]
+    told = f"{NOT_REACHED} of what was asked: {'; '.join(missed)}" if missed else None
+    return hashlib.sha256(manifest).hexdigest(), told
+
+
+def written_paths(run: Run, clusters: Iterable[str]) -> str:
+    """What a run prints at its end: the summary of each published cluster, and the folder that their files are in."""
+    texts = [(run.folder / cluster / "summary.txt").read_text(encoding="utf-8") for cluster in clusters]
+    return "\n".join([*texts, f"Files are below {run.folder}{os.sep}\n"]) if texts else ""

@@ -1,0 +1,203 @@
+"""Stage 1: what the sources say -> bronze_records and bronze_metrics, row by row with source and line.
+
+A cluster is read from a folder (every file in it, whatever it is called), from a live cluster, or from both. Rows that
+can't be read are records of kind ``malformed``: validate sets them aside with the reason.
+"""
+
+from datetime import UTC, datetime
+from fnmatch import translate
+from functools import reduce
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from optimizer.errors import BallastError, ConfigError, InputError, Unreadable
+from optimizer.settings import ClusterInput
+from optimizer.stages.ingest.json_wishes import without_wishes
+from optimizer.stages.ingest.listing import TEXT_BYTES, File, copies_of, files_of, hidden_files, root_of
+from optimizer.stages.ingest.metric_files import literal_path, read_metrics
+from optimizer.stages.ingest.texts import hidden, parsed, unopened_files
+from optimizer.stages.shared.known_names import known_of_records, names_any, refuse_unknown
+from optimizer.stages.shared.records import SAMPLE
+from optimizer.stages.stage import Frames, Refusals, Run
+from schemas.bronze import BRONZE_METRICS, BRONZE_RECORDS
+from schemas.table import conform, small_frame
+from sources import kafka_live, metrics_csv
+from sources.record import ALLOWED_FILE, UNREADABLE_FILE
+
+_HEAD_LINES = 50
+_TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+
+
+def build(inputs: Frames, run: Run) -> Frames:
+    """Read every cluster of the configuration.
+
+    Raises
+    ------
+    ConfigError
+        When the configuration names no cluster.
+    Unreadable
+        When a folder is missing or empty, or a live cluster does not answer: names each such cluster.
+    """
+    if not run.settings.clusters:
+        raise ConfigError("no cluster is configured: add a [[clusters]] table, or give --input FOLDER")
+    clusters = _all_or_who_failed(run)
+    records = reduce(DataFrame.unionByName, [frame for records, _ in clusters for frame in records])
+    metrics = reduce(
+        DataFrame.unionByName, [frame for _, metrics in clusters for frame in metrics], _no_metrics(run.spark)
+    )
+    return {"bronze_records": records, "bronze_metrics": metrics}
+
+
+def gate(frames: Frames, run: Run) -> Refusals:
+    """Clusters whose policy names brokers or racks that no record names: minutes before the snapshot would."""
+    return refuse_unknown(known_of_records(frames["bronze_records"]), run.settings) if names_any(run.settings) else {}
+
+
+def _all_or_who_failed(run: Run) -> list[tuple[list[DataFrame], list[DataFrame]]]:
+    """Records and samples of every cluster; raises for all of those that can't be read."""
+    read, failed = [], {}
+    for cluster in run.settings.clusters:
+        try:
+            read.append(_cluster(run, cluster))
+        except BallastError as error:
+            failed[cluster.id] = error
+    if failed:
+        raise Unreadable(failed)
+    return read
+
+
+def _cluster(run: Run, cluster: ClusterInput) -> tuple[list[DataFrame], list[DataFrame]]:
+    """Records and metric samples of one cluster, from all its sources."""
+    records: list[DataFrame] = []
+    metrics: list[DataFrame] = []
+    if cluster.input:
+        files = _files(run.spark, cluster)
+        copies, allowed = copies_of(files), run.settings.quality.allow_unreadable_files
+        tables = [file.path for file in files if file.path not in copies and _is_metrics(run.spark, file.path)]
+        captured_at = _captured_at(cluster, files)
+        others = [file for file in files if file.path not in tables]
+        unopened = [file for file in others if not 0 < file.size_bytes <= TEXT_BYTES]
+        texts = [file.path for file in others if file not in unopened]
+        if passed_over := hidden_files(run.spark, cluster.input):
+            records.append(_as_bronze(hidden(run.spark, passed_over), run, cluster, captured_at))
+        if unopened:
+            lost = unopened_files(run.spark, unopened, cluster.input, allowed=allowed)
+            records.append(_as_bronze(lost, run, cluster, captured_at))
+        if texts:
+            read = parsed(run.spark, texts, cluster.input, copies=copies, allowed=allowed)
+            records.append(_as_bronze(read, run, cluster, captured_at))
+        if tables:
+            samples, broken = read_metrics(
+                run.spark, tables, cluster_id=cluster.id, run_id=run.run_id, root=root_of(tables[0], cluster.input)
+            )
+            metrics.append(samples)
+            records.append(_as_bronze(_as_malformed(broken, allowed=allowed), run, cluster, captured_at))
+    if cluster.bootstrap_servers:
+        now = datetime.now(tz=UTC).replace(microsecond=0)
+        live = _live(run.spark, cluster, at_once=len(run.settings.clusters) > 1)
+        records.append(_as_bronze(live, run, cluster, now))
+    if cluster.input and any(file.has_replicas for file in files):
+        are_state = run.settings.quality.assignment_is_state
+        records = [without_wishes(reduce(DataFrame.unionByName, records), are_state=are_state)]
+    return records, metrics
+
+
+def _no_metrics(spark: SparkSession) -> DataFrame:
+    return small_frame(spark, [], BRONZE_METRICS.schema)
+
+
+def _as_bronze(frame: DataFrame, run: Run, cluster: ClusterInput, captured_at: datetime) -> DataFrame:
+    identified = {
+        "cluster_id": F.lit(cluster.id),
+        "run_id": F.lit(run.run_id),
+        "captured_at": F.lit(captured_at),
+    }
+    return conform(frame.withColumns(identified), BRONZE_RECORDS)
+
+
+def _files(spark: SparkSession, cluster: ClusterInput) -> list[File]:
+    """Files of the folder and its subfolders, by path; those that start with a dot or underscore are no input."""
+    where = f"--input DIR, or as input of [[clusters]] {cluster.id!r}"
+    remedy = f"name a folder with the outputs of Kafka's tools as {where}"
+    try:
+        found = files_of(spark, cluster.input)
+    except AnalysisException as error:
+        raise InputError(f"there is no folder {cluster.input}: {remedy}") from error
+    except (PySparkException, Py4JJavaError) as error:
+        raise InputError(f"the folder {cluster.input} can't be read ({type(error).__name__}): {remedy}") from error
+    if not found:
+        raise InputError(f"the folder {cluster.input} holds no file: {remedy}")
+    return found
+
+
+def _captured_at(cluster: ClusterInput, files: list[File]) -> datetime:
+    """When the folder was captured: as configured, else the time of its newest file, in whole seconds (UTC)."""
+    if not cluster.captured_at:
+        newest = max(file.modified for file in files)
+        return newest.replace(microsecond=0).astimezone(UTC)
+    given = datetime.fromisoformat(cluster.captured_at)
+    return (given if given.tzinfo else given.replace(tzinfo=UTC)).astimezone(UTC)
+
+
+def _is_metrics(spark: SparkSession, path: str) -> bool:
+    """Whether a file is a table of metrics: Parquet, or a CSV whose first line names a topic and a partition.
+
+    One that Spark can't read to its end (an archive that was cut off, damaged pages) is none: it is refused with the
+    texts.
+    """
+    try:
+        if path.endswith(".parquet"):
+            table = spark.read.parquet(literal_path(path))
+            table.write.format("noop").mode("overwrite").save()
+            return bool(table.columns)
+        if not path.endswith(_TABLES):
+            return False
+        text = spark.read.text(literal_path(path))
+        if path.endswith(".gz"):
+            text.count()
+        lines = [row.value.strip() for row in text.head(_HEAD_LINES)]
+    except (PySparkException, Py4JJavaError):
+        return False
+    header = next((line for line in lines if line and not line.startswith("#")), "")
+    return metrics_csv.recognises(header)
+
+
+def _as_malformed(broken: DataFrame, *, allowed: tuple[str, ...]) -> DataFrame:
+    """Rows that reading the metrics set aside, as records of kind ``malformed``."""
+    told = {name: F.col(name) for name in ("rule", "severity", "reason", "remedy")}
+    patterns = (F.col("source").rlike(translate(pattern)) for pattern in allowed)
+    may_stay = (F.col("rule") == UNREADABLE_FILE) & reduce(Column.__or__, patterns, F.lit(False))
+    softened = {"severity": "warning", "rule": ALLOWED_FILE}
+    told |= {name: F.when(may_stay, F.lit(value)).otherwise(F.col(name)) for name, value in softened.items()}
+    fields = {"expected": F.lit(SAMPLE), **told}
+    text = F.substring("payload", 1, 2000).alias("text")
+    payload = F.to_json(F.struct(*(value.alias(name) for name, value in fields.items()), text))
+    order = Window.partitionBy("source").orderBy("line", "rule", "payload")
+    return broken.select(
+        (F.row_number().over(order) - 1).alias("ordinal"),
+        F.lit("malformed").alias("kind"),
+        "source",
+        F.col("line").cast("int").alias("line"),
+        payload.alias("payload"),
+    )
+
+
+def _live(spark: SparkSession, cluster: ClusterInput, *, at_once: bool) -> DataFrame:
+    """Records of a live cluster; the file of client properties goes by its path: secrets are no options.
+
+    Asked ``at_once``, what it raises is said of this cluster alone.
+    """
+    kafka_live.register(spark)
+    reader = spark.read.format(kafka_live.FORMAT).option("bootstrap.servers", cluster.bootstrap_servers)
+    if cluster.client_config:
+        reader = reader.option("client.config", cluster.client_config)
+    order = Window.partitionBy("source").orderBy("kind", "payload", "line")
+    try:
+        records = reader.load().withColumn("ordinal", F.row_number().over(order) - 1)
+        return records.localCheckpoint() if at_once else records
+    except (PySparkException, Py4JJavaError) as error:
+        told = f"cannot read kafka://{cluster.bootstrap_servers}: {str(error).splitlines()[0]}"
+        raise kafka_live.unwrapped(error) or InputError(told) from error

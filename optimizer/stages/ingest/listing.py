@@ -1,0 +1,112 @@
+"""Files of an input folder: what is known of each before it is read."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from optimizer.stages.ingest.metric_files import literal_path
+
+_REPLICAS = '"replicas"'
+# Of macOS, NFS, Git, Spark, Hadoop and editors.
+_OF_SYSTEMS = re.compile(
+    r"(?:^|/)(?:\.DS_Store|\._.*|\.nfs.*|\.git(?:/.*|ignore|keep)|_SUCCESS|[^/]*\.(?:crc|sw[op]))$"
+)
+LOOKED_INTO_BYTES = 64 * 2**20
+# Outputs of Kafka's tools are far smaller: those of log directories take about 100 bytes a replica.
+TEXT_BYTES = 2**30
+
+
+@dataclass(frozen=True)
+class File:
+    """One file of a folder; ``path`` as Spark names it; whether it may hold reassignment JSON.
+
+    The digest is empty for files that are too large to be looked into.
+    """
+
+    path: str
+    modified: datetime
+    size_bytes: int
+    digest: str
+    has_replicas: bool
+
+
+def files_of(spark: SparkSession, folder: str) -> list[File]:
+    """Files of a folder and its subfolders, by path; ``hidden_files`` are no input.
+
+    Raises
+    ------
+    AnalysisException
+        When there is no such folder.
+    """
+    # Of large files, such as a month of metrics, no content is loaded: Spark's reader has it in memory whole.
+    small = F.col("length") <= LOOKED_INTO_BYTES
+    about = listing(spark, folder).where(~small).select("path", "modificationTime", "length")
+    found = [File(row.path, row.modificationTime, row.length, "", True) for row in about.collect()]
+    found += [File(*row) for row in listing(spark, folder).where(small).select(*_about()).collect()]
+    return sorted([*found, *_empty_files(spark, folder)], key=lambda file: file.path)
+
+
+def hidden_files(spark: SparkSession, folder: str) -> list[str]:
+    """Files that Spark passes over: they, or a subfolder above them, start with a dot or an underscore.
+
+    Paths relative to the folder, ascending; without what desktops and file systems put there by themselves.
+    """
+    names = ("/".join(below) for below, _ in _statuses(spark, folder) if _is_hidden(below))
+    return sorted(name for name in names if not _OF_SYSTEMS.search(name))
+
+
+def _empty_files(spark: SparkSession, folder: str) -> list[File]:
+    """Files of no byte, which Spark passes over: an output that was lost would be lost in silence."""
+    return [
+        File(status.getPath().toString(), datetime.fromtimestamp(status.getModificationTime() / 1000), 0, "", False)
+        for below, status in _statuses(spark, folder)
+        if status.getLen() == 0 and not _is_hidden(below)
+    ]
+
+
+def _is_hidden(below: tuple[str, ...]) -> bool:
+    return any(part.startswith((".", "_")) for part in below)
+
+
+def _statuses(spark: SparkSession, folder: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """What the file system tells of every file, with the parts of its path below the folder."""
+    jvm: Any = spark.sparkContext._jvm
+    path = getattr(jvm, "org.apache.hadoop.fs.Path")(folder)
+    system = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+    above = len(Path(system.makeQualified(path).toUri().getPath()).parts)
+    statuses = system.listFiles(path, True)
+    while statuses.hasNext():
+        status = statuses.next()
+        yield Path(status.getPath().toUri().getPath()).parts[above:], status
+
+
+def listing(spark: SparkSession, path: str) -> DataFrame:
+    return spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(literal_path(path))
+
+
+def _about() -> list[Column]:
+    """The fields of ``File``."""
+    encoded = (_REPLICAS.encode(encoding) for encoding in ("utf-8", "utf-16-le", "utf-16-be"))
+    found = reduce(Column.__or__, (F.contains(F.col("content"), F.lit(name)) for name in encoded))
+    return [F.col("path"), F.col("modificationTime"), F.col("length"), F.sha2("content", 256), found]
+
+
+def copies_of(files: Sequence[File]) -> dict[str, str]:
+    """Files with the same bytes as an earlier one, and that one; empty files and large ones are no copies."""
+    first: dict[str, str] = {}
+    named = [(file.path, first.setdefault(file.digest, file.path)) for file in files if file.digest]
+    return {path: original for path, original in named if path != original}
+
+
+def root_of(path: str, folder: str) -> str:
+    """The folder as it stands in Spark's name of a file below it."""
+    plain = folder.rstrip("/")
+    start = path.find(plain + "/")
+    return path[: start + len(plain)] if start >= 0 else path.rpartition("/")[0]

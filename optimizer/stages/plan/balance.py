@@ -1,0 +1,103 @@
+"""The load of every broker before the plan, with Kafka's default, and after: loads, bands and broken racks."""
+
+from functools import partial
+
+import numpy as np
+import pandas as pd
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from optimizer.domain import Bands, Cluster, Ints
+from optimizer.settings import Policy
+from optimizer.solve.rules.bands import bands, broker_loads, is_outside, leader_loads, replica_weights
+from optimizer.solve.rules.pins import rack_breaks
+from optimizer.stages.shared.arrays import replica_matrix, to_cluster
+from schemas.output import BROKER_BALANCE
+
+PLACEMENTS = {"before": "current_replicas", "baseline": "baseline_replicas", "after": "proposed_replicas"}
+# Of each broker, for the summary: partitions with a broken rack are counted at their first replica's broker.
+MEASURED = T.StructType(
+    [
+        *BROKER_BALANCE.columns,
+        T.StructField("accepts_replicas", T.BooleanType()),
+        T.StructField("must_empty", T.BooleanType()),
+        T.StructField("rack_violations", T.LongType()),
+    ]
+)
+
+
+def broken_racks(cluster: Cluster, replicas: Ints) -> Ints:
+    """Partitions that break the rack rule, counted at the broker of their first replica, (B,)."""
+    brokers = cluster.brokers
+    if not brokers.racks_matter:
+        return np.zeros(len(brokers), dtype=np.int64)
+    broken = rack_breaks(brokers, cluster.partitions, replicas) > 0
+    return np.bincount(replicas[broken, 0], minlength=len(brokers)).astype(np.int64)
+
+
+def _rows(cluster: Cluster, replicas: Ints, placement: str, limits: Bands) -> pd.DataFrame:
+    brokers, partitions = cluster.brokers, cluster.partitions
+    loads = broker_loads(len(brokers), replicas, replica_weights(partitions))
+    leading = leader_loads(len(brokers), replicas, partitions)
+    disk = limits.resources.index("disk")
+    return pd.DataFrame(
+        {
+            "broker_id": brokers.ids,
+            "placement": placement,
+            "replicas": loads[:, 0].astype(np.int64),
+            "leaders": leading[:, 0].astype(np.int64),
+            "disk_bytes": loads[:, 1].astype(np.int64),
+            "in_bytes_per_s": loads[:, 2].astype(np.int64),
+            "out_bytes_per_s": leading[:, 1].astype(np.int64),
+            "disk_lower_bytes": limits.lower[:, disk].round().astype(np.int64),
+            "disk_upper_bytes": np.where(np.isfinite(limits.upper[:, disk]), limits.upper[:, disk], -1).round(),
+            "in_band": ~is_outside(loads, limits).any(axis=1),
+            "rack_violations": broken_racks(cluster, replicas),
+        }
+    )
+
+
+def measure(partitions: pd.DataFrame, hosts: pd.DataFrame, *, policy: Policy) -> pd.DataFrame:
+    """Rows of ``MEASURED`` for one cluster.
+
+    Parameters
+    ----------
+    partitions : DataFrame
+        Columns of ``instance`` and the three lists of ``PLACEMENTS``; an empty baseline list means Kafka refused: the
+        current list then stands in for it.
+    hosts : DataFrame
+        Rows of ``instance_brokers``.
+    """
+    if hosts.empty:
+        return pd.DataFrame(columns=MEASURED.fieldNames())
+    cluster = to_cluster(partitions, hosts, str(hosts["cluster_id"].iloc[0]))
+    limits = bands(cluster, policy)
+    ordered = partitions.sort_values(["topic", "partition"], kind="stable")
+    known = ordered["baseline_replicas"].map(len) > 0
+    ordered["baseline_replicas"] = ordered["baseline_replicas"].where(known, ordered["current_replicas"])
+    rows = [
+        _rows(cluster, replica_matrix(ordered[column], cluster.brokers.ids), placement, limits)
+        for placement, column in PLACEMENTS.items()
+    ]
+    facts = hosts[["cluster_id", "run_id", "broker_id", "rack", "state", "accepts_replicas", "must_empty"]]
+    return pd.concat(rows).merge(facts, on="broker_id", validate="many_to_one")[MEASURED.fieldNames()]
+
+
+def with_balance(base: DataFrame, hosts: DataFrame, *, policy: Policy) -> DataFrame:
+    """``MEASURED`` rows of every cluster, one task each.
+
+    Parameters
+    ----------
+    base : DataFrame
+        See ``measure``; one row a partition.
+    hosts : DataFrame
+        ``instance_brokers``.
+    """
+    left = base.select(
+        "cluster_id", "topic", "partition", "leader", "size_bytes", "in_bytes_per_s", "out_bytes_per_s",
+        "replication_factor", "mobility", "topic_most_replicas", "topic_most_leaders", *PLACEMENTS.values(),
+        F.col("current_replicas").alias("replicas"),
+    )  # fmt: skip
+    grouped = left.groupBy("cluster_id").cogroup(hosts.groupBy("cluster_id"))
+    return grouped.applyInPandas(partial(measure, policy=policy), MEASURED)

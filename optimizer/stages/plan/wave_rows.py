@@ -1,0 +1,148 @@
+"""Waves of every cluster, and what each of them carries: pandas in, pandas out, around ``optimizer.schedule``."""
+
+import numpy as np
+import pandas as pd
+from pyspark.sql import types as T
+
+from optimizer.domain import Ints
+from optimizer.kafka.size_limits import list_characters
+from optimizer.schedule.estimate import Traffic, seconds, traffic
+from optimizer.schedule.throttle_rate import BYTES_PER_MB, Rates, is_below_floor, one_for_all, per_broker
+from optimizer.schedule.wave_changes import Changes, bytes_per_broker, pad, urgency_of
+from optimizer.schedule.wave_order import disk_limits
+from optimizer.schedule.waves import UNPLACED, assign_waves
+from optimizer.settings import Settings
+from schemas.output import PLAN, WAVES
+
+# Rows of ``plan`` that change, with what the throttle law needs besides.
+SCHEDULED = T.StructType(
+    [
+        *PLAN.columns,
+        T.StructField("in_bytes_per_s", T.LongType()),
+        T.StructField("in_sync_followers", T.IntegerType()),
+    ]
+)
+NEVER_SECONDS = 2**53
+
+
+def broker_ids(hosts: pd.DataFrame) -> Ints:
+    """Ids of the brokers, ascending: the order of every array here."""
+    return np.sort(hosts["broker_id"].to_numpy(dtype=np.int64))
+
+
+def to_changes(rows: pd.DataFrame, ids: Ints) -> Changes:
+    """Arrays from rows of ``SCHEDULED``, in their order."""
+    leader = rows["leader"].to_numpy(dtype="float64", na_value=-1.0).astype(np.int64)
+    return Changes(
+        size_bytes=rows["size_bytes"].to_numpy(dtype=np.int64),
+        in_bytes_per_s=rows["in_bytes_per_s"].to_numpy(dtype=np.int64),
+        source=np.where(leader >= 0, np.searchsorted(ids, leader), -1),
+        in_sync_followers=rows["in_sync_followers"].to_numpy(dtype=np.int64),
+        added=pad(list(rows["adding_replicas"]), ids),
+        removed=pad(list(rows["removing_replicas"]), ids),
+        urgency=np.array([urgency_of(reasons) for reasons in rows["reason_codes"]], dtype=np.int64),
+        topic=pd.factorize(rows["topic"])[0].astype(np.int64),
+        list_characters=_list_characters(rows),
+    )
+
+
+def _list_characters(rows: pd.DataFrame) -> Ints:
+    """Characters of each partition in the longest lists of any form, Kafka's own, (N, 2): leader's, follower's.
+
+    Of the wave and of its way back, which names the new lists and what is copied back: the longer counts.
+    """
+    there, back = ("current_replicas", "adding_replicas"), ("proposed_replicas", "removing_replicas")
+    return np.maximum(*(_characters_of(rows, columns) for columns in (there, back)))
+
+
+def _characters_of(rows: pd.DataFrame, columns: tuple[str, str]) -> Ints:
+    return np.array(
+        [
+            [list_characters(int(number), len(listed), sum(len(str(b)) for b in listed)) for listed in lists]
+            for number, *lists in zip(rows["partition"], *(rows[name] for name in columns), strict=True)
+        ],
+        dtype=np.int64,
+    ).reshape(len(rows), 2)
+
+
+def copy_bytes_per_s(settings: Settings) -> int:
+    """The rate that copies may take, per broker and direction."""
+    return round(settings.schedule.throttle_mb_per_s * BYTES_PER_MB)
+
+
+def rates_of(of: Traffic, settings: Settings) -> Rates:
+    """Rates of the form that the runbook uses: one a broker, or Kafka's one for all."""
+    rate = copy_bytes_per_s(settings)
+    if settings.emit.throttle_style == "careful":
+        return per_broker(of, copy_bytes_per_s=rate)
+    same = np.full(len(of.out_bytes), one_for_all(of, copy_bytes_per_s=rate), dtype=np.int64)
+    return Rates(leader=same, follower=same)
+
+
+def _disk_limits(hosts: pd.DataFrame, headroom: float) -> Ints:
+    """Most bytes on each broker at any time, (B,), ascending by id."""
+    capacity = hosts.sort_values("broker_id")["disk_capacity_bytes"].astype("Int64").fillna(-1)
+    return disk_limits(np.asarray(capacity, dtype=np.int64), headroom)
+
+
+def _disk_used(hosts: pd.DataFrame) -> Ints:
+    return hosts.sort_values("broker_id")["disk_used_bytes"].to_numpy(dtype=np.int64)
+
+
+def schedule_cluster(changed: pd.DataFrame, hosts: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
+    """Give each changed partition of one cluster its wave; null where no order leaves room on the disks.
+
+    Parameters
+    ----------
+    changed : DataFrame
+        Rows of ``SCHEDULED`` without waves.
+    hosts : DataFrame
+        Rows of ``instance_brokers`` with ``disk_used_bytes``.
+    """
+    rows = changed.sort_values(["topic", "partition"], kind="stable")
+    if rows.empty:
+        return rows
+    ids = broker_ids(hosts)
+    waves = assign_waves(
+        to_changes(rows, ids),
+        disk_used=_disk_used(hosts),
+        disk_limit=_disk_limits(hosts, settings.policy.disk_headroom),
+        schedule=settings.schedule,
+    )
+    return rows.assign(wave=pd.Series(waves, index=rows.index, dtype="Int32").mask(waves == UNPLACED))
+
+
+def _wave_row(part: Changes, ids: Ints, settings: Settings) -> dict[str, object]:
+    of = traffic(part, len(ids))
+    rates = rates_of(of, settings)
+    busiest = int(of.busiest.argmax())
+    time = seconds(of, leader_rate=rates.leader, follower_rate=rates.follower)
+    return {
+        "partitions": len(part),
+        "replicas_moved": int(part.copies.sum()),
+        "moved_bytes": int(part.endpoint_bytes.sum()),
+        "busiest_broker": int(ids[busiest]) if of.busiest[busiest] else None,
+        "busiest_bytes": int(of.busiest[busiest]),
+        "throttle_bytes_per_s": one_for_all(of, copy_bytes_per_s=copy_bytes_per_s(settings)),
+        "estimated_seconds": int(np.ceil(min(time, NEVER_SECONDS))),
+        "below_floor": is_below_floor(of, rates),
+    }
+
+
+def wave_rows(scheduled: pd.DataFrame, hosts: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
+    """Rows of ``waves`` of one cluster, from rows of ``SCHEDULED`` with waves."""
+    placed = scheduled[scheduled["wave"].notna()]
+    if placed.empty:
+        return pd.DataFrame(columns=WAVES.schema.fieldNames())
+    ids, used = broker_ids(hosts), _disk_used(hosts)
+    changes = to_changes(placed, ids)
+    wave_of = placed["wave"].to_numpy(dtype=np.int64)
+    rows = []
+    for wave in range(1, int(wave_of.max()) + 1):
+        part = changes.select(wave_of == wave)
+        peak = used + bytes_per_broker(part.added, part.size_bytes, len(ids))
+        used = peak - bytes_per_broker(part.removed, part.size_bytes, len(ids))
+        rows.append({"wave": wave, "peak_disk_bytes": int(peak.max()), **_wave_row(part, ids, settings)})
+    frame = pd.DataFrame(rows).astype({"busiest_broker": "Int32"})
+    frame["cluster_id"], frame["run_id"] = hosts["cluster_id"].iloc[0], hosts["run_id"].iloc[0]
+    return frame[WAVES.schema.fieldNames()]

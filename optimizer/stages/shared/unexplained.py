@@ -1,0 +1,78 @@
+"""What the audit asks of a cluster's plan by the policy, and what it finds left without an excuse, as findings."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from optimizer.audit import AuditBroker, AuditLimits, partitions_from_rows, unexplained
+from optimizer.domain import Brokers, FindingCode, Ints, Partitions
+from optimizer.settings import Settings
+from optimizer.solve.findings.proposal import Finding
+from optimizer.stages.shared.arrays import replica_lists
+from optimizer.wishes import Wishes
+
+REMEDY = "run again once this plan is executed; if it stays then, it is a bug: keep the run's warehouse"
+
+
+def audit_limits(settings: Settings, cluster_id: str) -> AuditLimits:
+    """What the policy allows a cluster's plan."""
+    most = None if settings.schedule.waves else settings.schedule.max_moves_per_wave
+    allowed = settings.wishes().get(cluster_id, Wishes()).move_limit
+    return AuditLimits(
+        disk_headroom=settings.policy.disk_headroom,
+        rack_spread=settings.policy.rack_policy == "spread",
+        max_moves_per_wave=most,
+        max_moved_bytes=allowed.moved_bytes,
+        max_moves=allowed.moves,
+        fixed_waves=settings.schedule.waves > 0,
+        max_unexplained=settings.policy.max_unexplained,
+    )
+
+
+def audit_brokers(brokers: Brokers) -> tuple[AuditBroker, ...]:
+    """The brokers of a cluster as the audit reads them."""
+    return tuple(
+        AuditBroker(
+            broker_id=int(brokers.ids[b]),
+            rack=(brokers.rack_names[brokers.rack[b]] or None) if brokers.racks_matter else None,
+            state=brokers.state[b],
+            accepts_replicas=bool(brokers.accepts_replicas[b]),
+            accepts_leadership=bool(brokers.accepts_leadership[b]),
+            must_empty=bool(brokers.must_empty[b]),
+            disk_capacity_bytes=int(brokers.disk_capacity_bytes[b]),
+        )
+        for b in range(len(brokers))
+    )
+
+
+def unexplained_findings(
+    rows: pd.DataFrame, brokers: Brokers, partitions: Partitions, final: Ints, limits: AuditLimits
+) -> Iterator[Finding]:
+    """One finding for each partition of a cluster that is left without an excuse.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Rows of ``instance``, one for each of the partitions in their order.
+    final : (P, W) int64
+        Lists after the plan.
+    """
+    changed = np.flatnonzero((final != partitions.replicas).any(axis=1))
+    lists = zip(changed, replica_lists(final[changed], brokers.ids), strict=True)
+    left = unexplained(
+        brokers=audit_brokers(brokers),
+        partitions=partitions_from_rows({str(k): v for k, v in row.items()} for row in rows.to_dict("records")),
+        targets={(str(partitions.topic[p]), int(partitions.partition[p])): tuple(replicas) for p, replicas in lists},
+        limits=limits,
+    )
+    for (topic, partition), violation in left.items():
+        yield Finding(
+            FindingCode.UNEXPLAINED,
+            f"{topic}-{partition}",
+            "after",
+            violation.detail,
+            REMEDY,
+            topic=topic,
+            partition=partition,
+        )

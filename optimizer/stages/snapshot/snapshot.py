@@ -1,0 +1,157 @@
+"""Stage 3: the clean tables and the policy -> the instance that is planned."""
+
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from optimizer.domain import Cause
+from optimizer.errors import BallastError, ConfigError
+from optimizer.settings import Settings
+from optimizer.stages.shared.known_names import known_of_brokers, names_any, refuse_unknown
+from optimizer.stages.snapshot.only_moves import emptied_now, with_only, without_drains
+from optimizer.stages.snapshot.pinned_brokers import matches, pinned_topics, with_pins
+from optimizer.stages.snapshot.replication_factors import check_factors, refused_factor, with_asked
+from optimizer.stages.snapshot.topic_mosts import with_topic_most
+from optimizer.stages.stage import Frames, Refusals, Run
+from optimizer.stages.validate.silver import PLACEMENT_RULE
+from schemas.planning import INSTANCE, INSTANCE_BROKERS
+from schemas.table import conform
+
+_PARTITION = ("cluster_id", "run_id", "topic", "partition")
+_BROKER = ("cluster_id", "run_id", "broker_id")
+_OF_TOPIC = ("cluster_id", "topic", "configs", "min_insync_replicas")
+# Confluent Platform: racks of replicas and observers by topic, which a plan that does not know them would break.
+
+
+def build(inputs: Frames, run: Run) -> Frames:
+    """Apply the policy to brokers and partitions."""
+    brokers = plan_brokers(inputs["brokers"], inputs["replicas"], run.settings)
+    partitions = plan_partitions(inputs, brokers, run.settings)
+    return {
+        "instance": conform(partitions, INSTANCE),
+        "instance_brokers": conform(brokers, INSTANCE_BROKERS),
+    }
+
+
+def gate(frames: Frames, run: Run) -> Refusals:
+    """Clusters that the policy does not fit.
+
+    A list or a pin names what the cluster has not, no broker may hold replicas, patterns ask different replication
+    factors for a topic, or ``only`` asks for drains and there are none.
+    """
+    unknown = refuse_unknown(known_of_brokers(frames["brokers"]), run.settings) if names_any(run.settings) else {}
+    torn = check_factors(frames["replicas"], run.settings)
+    hosts = frames["instance_brokers"]
+    return torn | without_drains(hosts, run.settings) | _without_open(hosts) | unknown
+
+
+def _without_open(brokers: DataFrame) -> dict[str, BallastError]:
+    """Clusters without a broker that may hold replicas."""
+    rows = brokers.groupBy("cluster_id").agg(F.bool_or("accepts_replicas").alias("is_open")).collect()
+    closed = sorted(row.cluster_id for row in rows if not row.is_open)
+    why = "every one is drained, excluded, cordoned, fenced, dead, or in trouble (table brokers, closed_reason)"
+    remedy = "drain or exclude fewer brokers"
+    return {one: ConfigError(f"no broker of {[one]} may hold replicas: {why}; {remedy}") for one in closed}
+
+
+def plan_brokers(brokers: DataFrame, replicas: DataFrame, settings: Settings) -> DataFrame:
+    """Brokers with their state and what they accept under the policy; a living broker without replicas is new.
+
+    A fenced broker may come back, so its replicas stay unless the policy drains it; a dead one is emptied anyway.
+    """
+    holding = replicas.select(*_BROKER, F.lit(True).alias("holds")).distinct()
+    living = F.col("state") == "alive"
+    state = (
+        F.when(living & _listed(settings, "drain_brokers"), "draining")
+        .when(living & F.col("holds").isNull(), "new")
+        .otherwise(F.col("state"))
+    )
+    may_hold = F.col("state").isin("alive", "new")
+    rack = F.col("rack") if settings.policy.rack_policy == "spread" else F.lit(None).cast("string")
+    planned = brokers.join(holding, list(_BROKER), "left").withColumn("state", state)
+    return planned.withColumns(
+        {
+            "rack": rack,
+            "pinned_topics": pinned_topics(settings),
+            "accepts_replicas": may_hold & F.col("closed_reason").isNull() & ~_listed(settings, "exclude_brokers"),
+            "accepts_leadership": may_hold & ~_listed(settings, "demote_brokers"),
+            "must_empty": emptied_now(
+                F.col("state").isin("draining", "dead") | _listed(settings, "drain_brokers"), settings
+            ),
+        }
+    )
+
+
+def _listed(settings: Settings, name: str) -> Column:
+    """Whether a broker of its cluster is in one of the lists."""
+    lists = {cluster_id: asked.brokers(name) for cluster_id, asked in settings.wishes().items()}
+    hits = [(F.col("cluster_id") == c) & F.col("broker_id").isin(*ids) for c, ids in lists.items() if ids]
+    return reduce(Column.__or__, hits, F.lit(False))
+
+
+def plan_partitions(inputs: Frames, brokers: DataFrame, settings: Settings) -> DataFrame:
+    """Partitions with ordered replicas; of a reassignment in flight its target, which is left alone.
+
+    A partition without a leader or an in-sync replica is fixed too: nothing could be copied from it. So is one with a
+    replica that stays on a fenced broker: Kafka's tool refuses a list that names a broker which is not live; and one
+    whose pin leaves fewer brokers than it needs. Fixed and excluded ones keep the replication factor that they have,
+    and so do those that can't have what is asked: for too few brokers, or with fewer replicas than must be in sync.
+
+    Parameters
+    ----------
+    inputs : mapping
+        ``replicas``, ``topics`` and ``partition_load``.
+    brokers : DataFrame
+        Rows of ``instance_brokers``.
+    """
+    waiting = brokers.where("state = 'fenced' AND NOT must_empty").select(*_BROKER, F.lit(True).alias("is_fenced"))
+    known = inputs["replicas"].join(F.broadcast(waiting), list(_BROKER), "left")
+    row = F.struct("position", "broker_id", F.coalesce("log_dir", F.lit("any")).alias("log_dir"))
+    target = F.array_sort(F.collect_list(F.when(~F.col("is_removing"), row)))
+    gathered = known.groupBy(*_PARTITION).agg(
+        target.alias("target"),
+        F.max(F.when(F.col("is_leader"), F.col("broker_id"))).alias("leader"),
+        F.array_sort(F.collect_list(F.when(F.col("in_sync"), F.col("broker_id")))).alias("isr"),
+        F.max(F.col("is_adding") | F.col("is_removing")).alias("in_flight"),
+        F.min(F.when(F.col("is_fenced") & ~F.col("is_removing"), F.col("broker_id"))).alias("fenced_on"),
+    )
+    mobility = F.when(F.col("fixed_cause").isNull(), "free").when(
+        F.col("fixed_cause") == Cause.TOPIC_EXCLUDED.value, "forced_only"
+    )
+    targets = {"replicas": F.col("target.broker_id"), "log_dirs": F.col("target.log_dir")}
+    factor, now = F.col("replication_factor"), F.size("replicas")
+    planned = (
+        with_pins(with_asked(gathered.withColumns(targets), inputs["topics"], settings), brokers, settings)
+        .join(inputs["partition_load"], list(_PARTITION), "left")
+        .join(inputs["topics"].select(*_OF_TOPIC), ["cluster_id", "topic"], "left")
+        .withColumns(refused_factor())
+        .withColumn("replication_factor", F.when(F.col("factor_cause").isNull(), F.col("asked")).otherwise(now))
+        .withColumn("fixed", _fixed(settings))
+        .withColumns({"fixed_cause": F.col("fixed.cause"), "fixed_reason": F.col("fixed.reason")})
+        .withColumn("mobility", mobility.otherwise("fixed"))
+        .transform(with_only, brokers, settings)
+        .withColumn("replication_factor", F.when(F.col("mobility") == "free", factor).otherwise(now))
+    )
+    return with_topic_most(planned, brokers, settings)
+
+
+def _fixed(settings: Settings) -> Column:
+    """The first reason why a partition is not free: its code, ``cause``, and words, ``reason``; null where it is."""
+    short = F.col("pinned_brokers").isNotNull() & (F.col("room") < F.col("replication_factor"))
+    pin_leaves = F.format_string("its pin leaves %d brokers for %d replicas", "room", "replication_factor")
+    on_fenced = F.format_string("a replica on fenced broker %d", "fenced_on")
+    own_rule = F.lit(f"placed by its own rule {PLACEMENT_RULE}")
+    reasons = (
+        (F.col("in_flight"), Cause.IN_FLIGHT, F.lit("in flight")),
+        (F.col("leader").isNull(), Cause.LEADERLESS, F.lit("leaderless")),
+        (F.size("isr") == 0, Cause.NO_IN_SYNC_REPLICA, F.lit("no in-sync replica")),
+        (F.col("fenced_on").isNotNull(), Cause.ON_FENCED_BROKER, on_fenced),
+        (short, Cause.PIN_TOO_SMALL, pin_leaves),
+        (F.col("configs").contains(PLACEMENT_RULE), Cause.OWN_PLACEMENT_RULE, own_rule),
+        (matches(settings.policy.exclude_topics), Cause.TOPIC_EXCLUDED, F.lit("topic excluded")),
+    )
+    told = (
+        F.when(so, F.struct(F.lit(cause.value).alias("cause"), words.alias("reason"))) for so, cause, words in reasons
+    )
+    return F.coalesce(*told)

@@ -1,0 +1,106 @@
+"""The last look at a plan before it is written down: partitions that no order of copies has room for keep their lists.
+
+What the waves will be depends on net moves and their reasons alone, which the solved placement gives; so the schedule
+can be tried before leaders, findings and bounds are made, and all of these speak of what is left.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from optimizer.domain import Bools, Brokers, Ints, Partitions
+from optimizer.kafka.size_limits import list_characters
+from optimizer.schedule.wave_changes import REASONS, Changes, bytes_per_broker
+from optimizer.schedule.wave_order import disk_limits, stuck
+from optimizer.settings import Settings
+from optimizer.solve.findings.order_findings import Left
+from optimizer.solve.findings.proposal import reasons, settle
+from optimizer.stages.shared.arrays import replica_matrix, to_partitions
+from schemas.table import small_frame
+
+_LEFT = "cluster_id string, topic string, partition int, is_left boolean"
+_KEY = ["cluster_id", "topic", "partition"]
+
+
+def without_left(placement: DataFrame, left: Mapping[str, Left]) -> DataFrame:
+    """The placement with the old lists of partitions that are left."""
+    rows = [
+        {"cluster_id": cluster_id, "topic": topic, "partition": number, "is_left": True}
+        for cluster_id, of_cluster in left.items()
+        for topic, number in sorted(of_cluster.keys)
+    ]
+    keys = F.broadcast(small_frame(placement.sparkSession, rows, _LEFT))
+    joined = placement.join(keys, _KEY, "left")
+    return joined.withColumn("current", F.when(F.col("is_left"), F.col("replicas")).otherwise(F.col("current"))).drop(
+        "is_left"
+    )
+
+
+def left_by_order(frame: pd.DataFrame, brokers: Brokers, settings: Settings) -> pd.DataFrame:
+    """Keys of the partitions of one cluster that are left: topic, partition.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Rows of ``instance`` with ``current``, the lists as solved.
+    """
+    rows = frame.sort_values(["topic", "partition"], kind="stable").reset_index(drop=True)
+    partitions = to_partitions(rows, brokers.ids)
+    chosen = replica_matrix(rows["current"], brokers.ids, width=partitions.replicas.shape[1])
+    settled = settle(partitions.replicas, chosen)
+    return rows.loc[_left(brokers, partitions, settled, settings), ["topic", "partition"]]
+
+
+def _left(brokers: Brokers, partitions: Partitions, settled: Ints, settings: Settings) -> Bools:
+    """Partitions that are left, (P,); at once where all copies fit beside what is there."""
+    changed = (settled != partitions.replicas).any(axis=1)
+    left = np.zeros(len(partitions), dtype=bool)
+    if not changed.any():
+        return left
+    changes = _changes(brokers, partitions, settled, changed)
+    used = bytes_per_broker(partitions.replicas, partitions.size_bytes, len(brokers))
+    limit = disk_limits(brokers.disk_capacity_bytes, settings.policy.disk_headroom)
+    left[changed] = stuck(changes, disk_used=used, disk_limit=limit, schedule=settings.schedule)
+    return left
+
+
+def _changes(brokers: Brokers, partitions: Partitions, settled: Ints, changed: Bools) -> Changes:
+    """The changes as the schedule will see them; live traffic has no part in their order."""
+    urgency = np.full(len(partitions), len(REASONS), dtype=np.int64)
+    for move in reasons(brokers, partitions, settled):
+        urgency[move.row] = min(urgency[move.row], REASONS.index(move.reason))
+    rows = partitions.rows(np.flatnonzero(changed))
+    after, nothing = settled[changed], np.zeros(int(changed.sum()), dtype=np.int64)
+    added, removed = _without(after, rows.replicas), _without(rows.replicas, after)
+    # Of the wave and of its way back: the longer counts.
+    leaders, followers = (
+        np.maximum(*(_characters(rows.partition, lists, brokers.ids) for lists in both))
+        for both in ((rows.replicas, after), (added, removed))
+    )
+    return Changes(
+        size_bytes=rows.size_bytes,
+        in_bytes_per_s=nothing,
+        source=rows.leader,
+        in_sync_followers=nothing,
+        added=added,
+        removed=removed,
+        urgency=np.minimum(urgency[changed], REASONS.index("leader")),
+        topic=np.unique(rows.topic.astype(str), return_inverse=True)[1].astype(np.int64),
+        list_characters=np.stack([leaders, followers], axis=1),
+    )
+
+
+def _characters(partition: Ints, lists: Ints, ids: Ints) -> Ints:
+    """Characters of each partition in a throttle list of these brokers, (N,)."""
+    digits = np.char.str_len(ids.astype(str))
+    named = [row[row >= 0] for row in lists]
+    rows = zip(partition.tolist(), named, strict=True)
+    return np.array([list_characters(p, len(row), int(digits[row].sum())) for p, row in rows], dtype=np.int64)
+
+
+def _without(lists: Ints, others: Ints) -> Ints:
+    """Brokers of lists that are not in others, (N, W), -1 elsewhere."""
+    return np.where((lists[:, :, None] == others[:, None, :]).any(axis=2), -1, lists)

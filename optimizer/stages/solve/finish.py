@@ -1,0 +1,234 @@
+"""The last step of solve, one task a cluster: order lists, choose leaders, name moves and findings."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
+
+import numpy as np
+import pandas as pd
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+import schemas
+from optimizer.audit import AuditLimits
+from optimizer.domain import Brokers, Cause, FindingCode, Ints, Partitions
+from optimizer.settings import Policy, Settings
+from optimizer.solve.findings import band_findings, limit_findings, proposal
+from optimizer.solve.findings.leader_findings import leader_findings
+from optimizer.solve.findings.only_findings import with_only
+from optimizer.solve.findings.order_findings import Left, with_left
+from optimizer.solve.findings.spread_findings import spread_findings
+from optimizer.solve.leaders.leader_bounds import leader_bounds
+from optimizer.solve.leaders.leaders import assign_leaders, lead_with
+from optimizer.solve.rounds.solved_cluster import SolvedCluster
+from optimizer.stages.shared.arrays import column_names, replica_lists, replica_matrix, to_partitions, with_nulls
+from optimizer.stages.shared.unexplained import audit_limits, unexplained_findings
+from optimizer.stages.solve.copy_order import left_by_order
+from optimizer.stages.stage import Frames
+
+COLUMNS = (
+    "cluster_id string, kind string, topic string, partition int, replicas array<int>, from_broker int, to_broker int, "
+    "size_bytes bigint, out_bytes_per_s bigint, reason string, rule string, subject string, when string, "
+    "detail string, remedy string, code string, cause string, broker_id int, resource string, amount double, "
+    "limit double, measure string, planned bigint, bound bigint"
+)
+_REMEDIES = {
+    Cause.IN_FLIGHT: "wait until it is done and plan again",
+    Cause.TOPIC_EXCLUDED: "take it out of exclude_topics",
+    Cause.TOO_FEW_BROKERS: "ask for fewer, or let more brokers accept replicas",
+    Cause.UNDER_MIN_IN_SYNC: "ask for more, or lower min.insync.replicas first",
+}
+_TOLD_ELSEWHERE = (Cause.PIN_TOO_SMALL, Cause.ONLY)  # by findings of pins and of ``only``
+NAMES = column_names(COLUMNS)
+LEFT = "left"
+# Kind of a record by the table that it goes to.
+KINDS = {
+    "proposal": "proposal",
+    "moves": "move",
+    "leaders": "leader",
+    "findings": "finding",
+    "leader_bounds": "leader_bound",
+}
+
+
+def _proposals(partitions: Partitions, final: Ints, ids: Ints) -> Iterable[dict[str, object]]:
+    changed = np.flatnonzero((final != partitions.replicas).any(axis=1))
+    for row, replicas in zip(changed, replica_lists(final[changed], ids), strict=True):
+        yield {
+            "kind": "proposal",
+            "topic": partitions.topic[row],
+            "partition": partitions.partition[row],
+            "replicas": replicas,
+        }
+
+
+def _moves(brokers: Brokers, partitions: Partitions, settled: Ints) -> Iterable[dict[str, object]]:
+    for move in proposal.reasons(brokers, partitions, settled):
+        yield {
+            "kind": "move",
+            "topic": partitions.topic[move.row],
+            "partition": partitions.partition[move.row],
+            "from_broker": None if move.from_broker < 0 else brokers.ids[move.from_broker],
+            "to_broker": None if move.to_broker < 0 else brokers.ids[move.to_broker],
+            "size_bytes": 0 if move.to_broker < 0 else partitions.size_bytes[move.row],
+            "reason": move.reason,
+        }
+
+
+def _leaders(brokers: Brokers, partitions: Partitions, final: Ints) -> Iterable[dict[str, object]]:
+    for row in np.flatnonzero(final[:, 0] != partitions.replicas[:, 0]):
+        yield {
+            "kind": "leader",
+            "topic": partitions.topic[row],
+            "partition": partitions.partition[row],
+            "from_broker": brokers.ids[partitions.replicas[row, 0]],
+            "to_broker": brokers.ids[final[row, 0]],
+            "out_bytes_per_s": partitions.out_bytes_per_s[row],
+        }
+
+
+def _fixed_findings(frame: pd.DataFrame) -> Iterable[proposal.Finding]:
+    """Partitions that are not free; what pins and ``only`` leave has findings of its own."""
+    told = frame["fixed_cause"].notna() & ~frame["fixed_cause"].isin(_TOLD_ELSEWHERE)
+    for row in frame[told].itertuples():
+        cause = Cause(str(row.fixed_cause))
+        yield proposal.Finding(
+            FindingCode.NOT_FREE,
+            f"{row.topic}-{row.partition}",
+            "both",
+            str(row.fixed_reason),
+            _REMEDIES.get(cause, "mend the cause and plan again"),
+            cause=cause,
+            topic=str(row.topic),
+            partition=int(str(row.partition)),
+        )
+
+
+def _factor_findings(frame: pd.DataFrame) -> Iterable[proposal.Finding]:
+    """Topics that can't have the replication factor asked for."""
+    for topic, rows in frame[frame["factor_cause"].notna()].groupby("topic", sort=True):
+        words, code = max(zip(rows["factor_refused"], rows["factor_cause"], strict=True))
+        cause, detail = Cause(code), f"{words}; {len(rows)} partitions keep what they have"
+        yield proposal.Finding(
+            FindingCode.REPLICATION_FACTOR,
+            str(topic),
+            "both",
+            detail,
+            _REMEDIES[cause],
+            cause=cause,
+            topic=str(topic),
+            amount=len(rows),
+        )
+
+
+def _spare_findings(frame: pd.DataFrame) -> Iterable[proposal.Finding]:
+    """Topics that get as many replicas as must be in sync: the first broker that is down stops their writers."""
+    changes = frame["replication_factor"] != frame["replicas"].map(len)
+    for topic, rows in frame[changes & (frame["replication_factor"] == frame["min_insync_replicas"])].groupby("topic"):
+        factor = int(rows["replication_factor"].max())
+        detail = f"{factor} replicas asked for, min.insync.replicas: {factor}; one broker down stops its writers"
+        remedy = "ask for one more, or lower min.insync.replicas"
+        yield proposal.Finding(
+            FindingCode.NO_SPARE_REPLICA,
+            str(topic),
+            "after",
+            detail,
+            remedy,
+            topic=str(topic),
+            amount=factor,
+            limit=factor + 1,
+        )
+
+
+def _unused_patterns(frame: pd.DataFrame, patterns: Iterable[str], code: FindingCode) -> Iterable[proposal.Finding]:
+    """Patterns that match no topic; those of pins have findings of their own."""
+    names = set(frame["topic"])
+    for pattern in sorted(patterns):
+        if not any(re.fullmatch(pattern, topic) for topic in names):
+            remedy = "a pattern has to match a topic's whole name: mend it, or take it out"
+            yield proposal.Finding(code, pattern, "both", "no topic matches this pattern", remedy)
+
+
+def finish_cluster(
+    frame: pd.DataFrame, cluster: SolvedCluster, policy: Policy, audit: AuditLimits | None = None
+) -> pd.DataFrame:
+    """Rows of every output table of one cluster, columns of COLUMNS; with what the audit will ask, also what is left
+    unexplained."""
+    brokers, policy = cluster.brokers, replace(policy, only=cluster.wishes.only)
+    rows = frame.sort_values(["topic", "partition"], kind="stable").reset_index(drop=True)
+    partitions = to_partitions(rows, brokers.ids)
+    chosen = replica_matrix(rows["current"], brokers.ids, width=partitions.replicas.shape[1])
+    settled = proposal.settle(partitions.replicas, chosen)
+    leaders = assign_leaders(brokers, partitions, settled, leaders_band=policy.leaders_band, out_band=policy.out_band)
+    final = lead_with(settled, leaders.chosen)
+    findings = [
+        *proposal.broker_findings(brokers, final),
+        *(proposal.no_rack_findings(brokers) if policy.rack_policy == "spread" else ()),
+        *proposal.rate_findings(partitions),
+        *proposal.disk_findings(brokers),
+        *proposal.network_findings(brokers),
+        *proposal.rack_findings(brokers, partitions, final),
+        *proposal.stranded_findings(brokers, partitions, final),
+        *band_findings.pin_findings(brokers, partitions, final),
+        *spread_findings(brokers, partitions, final),
+        *band_findings.band_findings(
+            brokers,
+            cluster.bands,
+            cluster.loads_before,
+            cluster.loads,
+            partitions=partitions,
+            placed=final,
+            policy=policy,
+        ),
+        *leader_findings(brokers, partitions, leaders),
+        *_fixed_findings(rows),
+        *_factor_findings(rows),
+        *_spare_findings(rows),
+        *_unused_patterns(rows, (one.topics for one in cluster.wishes.replication_factors), FindingCode.FACTOR_UNUSED),
+        *_unused_patterns(rows, set(policy.exclude_topics), FindingCode.EXCLUDE_UNUSED),
+        *cluster.failures,
+    ]
+    findings = with_only(findings, cluster.wishes, brokers, partitions, final, exclude_topics=policy.exclude_topics)
+    if cluster.cut:
+        held_back = rows["held_back"].to_numpy(dtype=bool)
+        findings = limit_findings.with_limit(
+            findings, cluster.cut, brokers, cluster.bands, cluster.loads, partitions=partitions, held_back=held_back
+        )
+    if cluster.left:
+        findings = with_left(findings, cluster.left, partitions)
+    if audit:
+        findings += unexplained_findings(rows, brokers, partitions, final, audit)
+    records: list[dict[str, object]] = [
+        *_proposals(partitions, final, brokers.ids),
+        *_moves(brokers, partitions, settled),
+        *_leaders(brokers, partitions, final),
+        *({"kind": "finding", "rule": finding.code, **asdict(finding)} for finding in findings),
+        *({"kind": "leader_bound", **asdict(bound)} for bound in leader_bounds(leaders)),
+    ]
+    result = pd.DataFrame(records, columns=NAMES, dtype=object).assign(cluster_id=str(frame["cluster_id"].iloc[0]))
+    return with_nulls(result)
+
+
+def finish(
+    placement: DataFrame, clusters: Mapping[str, SolvedCluster], settings: Settings, run_id: str
+) -> tuple[Frames, dict[str, Left]]:
+    """``proposal``, ``moves``, ``leaders``, ``leader_bounds`` and ``findings`` of the final placement; and partitions
+    that no order of copies has room for, of whose clusters there is nothing else."""
+
+    def one(frame: pd.DataFrame) -> pd.DataFrame:
+        cluster_id = str(frame["cluster_id"].iloc[0])
+        left = left_by_order(frame, clusters[cluster_id].brokers, settings)
+        if left.empty:
+            return finish_cluster(frame, clusters[cluster_id], settings.policy, audit_limits(settings, cluster_id))
+        return with_nulls(left.assign(kind=LEFT, cluster_id=cluster_id).reindex(columns=[*NAMES]))
+
+    rows = placement.groupBy("cluster_id").applyInPandas(one, COLUMNS).withColumn("run_id", F.lit(run_id))
+    stored = rows.localCheckpoint()
+    left: dict[str, set[tuple[str, int]]] = {}
+    for row in stored.where(F.col("kind") == LEFT).collect():
+        left.setdefault(row.cluster_id, set()).add((row.topic, row.partition))
+    made = {
+        table: schemas.conform(stored.where(F.col("kind") == kind), schemas.ALL[table]) for table, kind in KINDS.items()
+    }
+    headroom, waves = settings.policy.disk_headroom, settings.schedule.waves
+    return made, {cluster_id: Left(frozenset(keys), headroom, waves) for cluster_id, keys in left.items()}

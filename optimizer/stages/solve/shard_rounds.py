@@ -1,0 +1,168 @@
+"""One round of the solver in Spark: shards of every cluster, each in a task of its own.
+
+A round expands each partition to the shards that hold one of its replicas, solves each shard in a grouped pandas
+function, and applies the moves.
+"""
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import asdict, fields
+
+import numpy as np
+import pandas as pd
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from optimizer.domain import Bools, Brokers
+from optimizer.errors import WorkerGone
+from optimizer.solve.rounds.cluster_round import ClusterRound
+from optimizer.solve.rounds.ownership import must_change_racks
+from optimizer.solve.rounds.shard_task import ShardTask, Told, with_status
+from optimizer.solve.shard.search import CurvePoint
+from optimizer.solve.shard.shard_status import ShardStatus
+from optimizer.stages.shared.arrays import column_names, replica_matrix, stable_number, to_partitions, with_nulls
+
+PLACEMENT_COLUMNS = (
+    "topic string, partition int, replicas array<int>, leader int, replication_factor int, "
+    "size_bytes bigint, in_bytes_per_s bigint, out_bytes_per_s bigint, mobility string, "
+    "topic_most_replicas int, topic_most_leaders int, current array<int>"
+)
+SHARD_INPUT = f"shard int, cluster_id string, owner boolean, {PLACEMENT_COLUMNS}"
+SHARD_OUTPUT = (
+    "shard int, cluster_id string, kind string, topic string, partition int, from_broker int, to_broker int, "
+    "status string, message string, brokers int, partitions int, candidates int, moves int, objective_bytes bigint, "
+    "bound_bytes double, search_bytes bigint, violation_before double, violation_after double, disordered int, "
+    "cpu_seconds double, peak_memory_bytes bigint, broker_ids array<int>, prices array<double>, "
+    "curve array<struct<move_price:double,moves:int,cost:double,violation:double>>"
+)
+_STATUS = tuple(field.name for field in fields(ShardStatus))
+# What Spark says when it gives up a task because its Python process was gone each time; a shard has the number of its
+# task. An executor that is lost takes checkpoints of other steps along: such a run fails, and can be started again.
+_TASK = re.compile(r"Task (\d+) in stage [\d.]+ failed \d+ times")
+
+
+def _to_mend(frame: pd.DataFrame, brokers: Brokers) -> Bools:
+    factor = frame["replication_factor"].to_numpy(dtype=np.int64)
+    return must_change_racks(brokers, replica_matrix(frame["current"], brokers.ids), factor)
+
+
+def _expand_cluster(frame: pd.DataFrame, task: ClusterRound) -> pd.DataFrame:
+    """Rows of one cluster, once for each shard that holds a replica."""
+    brokers = task.frame.brokers
+    if task.mends:
+        frame = frame[_to_mend(frame, brokers)]
+    current = replica_matrix(frame["current"], brokers.ids)
+    factor = frame["replication_factor"].to_numpy(dtype=np.int64)
+    shard, owner = task.shards_of(current, factor, stable_number(frame["topic"], frame["partition"]))
+    ordered = np.sort(shard, axis=1)
+    first = np.concatenate([np.ones((len(shard), 1), dtype=bool), ordered[:, 1:] != ordered[:, :-1]], axis=1)
+    row, column = np.nonzero(first & (ordered >= 0))
+    expanded = frame.iloc[row].copy()
+    expanded["shard"] = ordered[row, column]
+    expanded["owner"] = ordered[row, column] == owner[row]
+    return expanded
+
+
+def expand(placement: DataFrame, tasks: dict[str, ClusterRound]) -> DataFrame:
+    """Partitions of the clusters of this round, once per shard that holds a replica."""
+    columns = column_names(SHARD_INPUT)
+
+    def rows(batches: Iterable[pd.DataFrame]) -> Iterable[pd.DataFrame]:
+        for batch in batches:
+            for cluster_id, frame in batch.groupby("cluster_id", sort=True):
+                task = tasks.get(str(cluster_id))
+                if task:
+                    yield _expand_cluster(frame, task)[columns]
+
+    return placement.mapInPandas(rows, SHARD_INPUT)
+
+
+def _solve(frame: pd.DataFrame, task: ClusterRound, shard: int) -> tuple[pd.DataFrame, Told]:
+    """Solve the shard that these rows of SHARD_INPUT are of."""
+    rows = frame.sort_values(["topic", "partition"], kind="stable").reset_index(drop=True)
+    ids = task.frame.brokers.ids
+    partitions = to_partitions(rows, ids)
+    current = replica_matrix(rows["current"], ids, width=partitions.replicas.shape[1])
+    moves, told = ShardTask(task, shard, partitions, current, rows["owner"].to_numpy(dtype=bool)).solved()
+    moved = pd.DataFrame(
+        {
+            "topic": partitions.topic[moves.row],
+            "partition": partitions.partition[moves.row],
+            "from_broker": ids[current[moves.row, moves.slot]],
+            "to_broker": ids[moves.target],
+        }
+    )
+    return moved, told
+
+
+def solve_group(frame: pd.DataFrame, tasks: dict[str, ClusterRound], gone: Collection[int] = ()) -> pd.DataFrame:
+    """Solve one shard, unless its worker is ``gone``: its moves and one status row, columns of SHARD_OUTPUT."""
+    cluster_id, shard = str(frame["cluster_id"].iloc[0]), int(frame["shard"].iloc[0])
+    task = tasks[cluster_id]
+
+    def attempt() -> tuple[pd.DataFrame, Told]:
+        if shard in gone:
+            raise WorkerGone("the shard")
+        return _solve(frame, task, shard)
+
+    moves, status = with_status(cluster_id, task, shard, partitions=len(frame), attempt=attempt)
+    told = {**vars(status), "curve": [asdict(point) for point in status.curve], "kind": "status"}
+    # Objects: a whole number beside a missing one would become a float, and wrong above 2^53.
+    moved = pd.DataFrame() if moves is None else moves.astype(object).assign(kind="move")
+    result = pd.concat((moved, pd.DataFrame([told], dtype=object)), ignore_index=True)
+    result = result.assign(cluster_id=cluster_id, shard=shard).reindex(columns=column_names(SHARD_OUTPUT))
+    return with_nulls(result)
+
+
+def statuses_of(solved: DataFrame) -> list[ShardStatus]:
+    """What became of the shards of a round, by their numbers."""
+    rows = solved.where("kind = 'status'").select(*_STATUS).orderBy("shard").collect()
+    return [ShardStatus(**{**row.asDict(), "curve": [CurvePoint(**p.asDict()) for p in row.curve]}) for row in rows]
+
+
+def solve_shards(placement: DataFrame, tasks: dict[str, ClusterRound], gone: Collection[int] = ()) -> DataFrame:
+    """Moves and status rows of every shard of the round, one task a shard; shards that are ``gone`` are not tried."""
+    n_shards = 1 + max(int(task.shard.max()) for task in tasks.values())
+
+    def solve(frame: pd.DataFrame) -> pd.DataFrame:
+        return solve_group(frame, tasks, gone)
+
+    expanded = expand(placement, tasks).repartitionById(n_shards, F.col("shard"))
+    return expanded.groupBy("shard").applyInPandas(solve, SHARD_OUTPUT)
+
+
+def solve_round(placement: DataFrame, tasks: dict[str, ClusterRound]) -> DataFrame:
+    """``solve_shards``, computed. Spark gives up all tasks with the one whose worker does not survive it: they are run
+    once more, as the task may be of the step that hands out the partitions; then without that shard."""
+    died: set[int] = set()
+    gone: set[int] = set()
+    while True:
+        try:
+            return solve_shards(placement, tasks, sorted(gone)).localCheckpoint()
+        except (PySparkException, Py4JJavaError) as error:
+            shard = shard_without_worker(str(error))
+            if shard is None or shard in gone:
+                raise
+            (gone if shard in died else died).add(shard)
+
+
+def shard_without_worker(message: str) -> int | None:
+    """The shard whose task Spark gave up because its process was gone at every attempt; None after another error."""
+    task = _TASK.search(message)
+    return int(task[1]) if task and WorkerGone.said_by_spark in message else None
+
+
+def apply_moves(placement: DataFrame, solved: DataFrame) -> DataFrame:
+    """The placement after the moves of a round."""
+    key = ["cluster_id", "topic", "partition"]
+    moves = solved.where("kind = 'move'").groupBy(*key)
+    swaps = moves.agg(
+        F.map_from_entries(F.array_sort(F.collect_list(F.struct("from_broker", "to_broker")))).alias("swaps")
+    )
+    moved = F.transform("current", lambda b: F.coalesce(F.element_at("swaps", b), b))
+    joined = placement.join(swaps, on=key, how="left")
+    return joined.withColumn("current", F.when(F.col("swaps").isNull(), F.col("current")).otherwise(moved)).drop(
+        "swaps"
+    )

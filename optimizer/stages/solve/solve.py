@@ -1,0 +1,86 @@
+"""Stage solve: instance -> proposal, moves, leaders, leader_bounds, shard_results, bounds, curve, findings.
+
+What the algorithm does is in ``solve.driver``; partitions stay in Spark (``spark_placement``).
+"""
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+import schemas
+from optimizer.domain import Brokers
+from optimizer.solve import driver
+from optimizer.stages.shared.arrays import to_brokers
+from optimizer.stages.solve.spark_placement import SparkPlacement
+from optimizer.stages.stage import Frames, Run
+from schemas.table import small_frame
+
+_LOG = logging.getLogger(__name__)
+DIGITS = 9  # of a violation: less is what sums of floats are off by
+Rows = Iterable[Mapping[str, object]]
+
+
+def read_brokers(table: DataFrame) -> dict[str, Brokers]:
+    """Brokers of each cluster, from ``instance_brokers``."""
+    frame = table.toPandas()
+    return {str(cluster_id): to_brokers(rows) for cluster_id, rows in frame.groupby("cluster_id", sort=True)}
+
+
+def small_tables(solved: driver.Solved[Any]) -> dict[str, Rows]:
+    """Rows of the tables that are small: ``shard_results``, ``bounds`` and ``curve``."""
+    return {"shard_results": _shard_rows(solved), "bounds": _bound_rows(solved), "curve": _curve_rows(solved)}
+
+
+def _shard_rows(solved: driver.Solved[Any]) -> Iterator[dict[str, object]]:
+    for one in solved.shards:
+        yield {**vars(one.status), "round": one.round, "shard_id": one.shard_id}
+
+
+def _bound_rows(solved: driver.Solved[Any]) -> Iterator[dict[str, object]]:
+    for cluster_id, rows in solved.bounds.rows.items():
+        yield from ({"cluster_id": cluster_id, **vars(row)} for row in rows)
+
+
+def _curve_rows(solved: driver.Solved[Any]) -> Iterator[dict[str, object]]:
+    for cluster_id, cluster in solved.clusters.items():
+        for point in cluster.progress.curve:
+            yield {
+                "cluster_id": cluster_id,
+                "move_price": point.move_price,
+                "moves": point.moves,
+                "moved_bytes": round(point.cost),
+                "violation": round(point.violation, DIGITS),
+            }
+
+
+def _frame(rows: Rows, table: str, run: Run) -> DataFrame:
+    """A small frame of driver rows, typed by the contract."""
+    names = [c.name for c in schemas.ALL[table].columns]
+    schema = T.StructType([T.StructField(c.name, c.dataType, True) for c in schemas.ALL[table].columns])
+    known = ({**row, "run_id": run.run_id} for row in rows)
+    return small_frame(run.spark, [{name: row[name] for name in names} for row in known], schema)
+
+
+def build(inputs: Frames, run: Run) -> Frames:
+    """Solve every cluster of the run.
+
+    Parameters
+    ----------
+    inputs : mapping
+        ``instance`` and ``instance_brokers``.
+
+    Returns
+    -------
+    mapping
+        ``proposal, moves, leaders, leader_bounds, shard_results, bounds, curve, findings``.
+    """
+    brokers = read_brokers(inputs["instance_brokers"])
+    start = inputs["instance"].drop("run_id").withColumn("current", F.col("replicas")).localCheckpoint()
+    solved = driver.solve(SparkPlacement(start, brokers, run.run_id), brokers, run.settings)
+    for warning in solved.bounds.warnings:
+        _LOG.warning(warning)
+    return {**solved.tables, **{name: _frame(rows, name, run) for name, rows in small_tables(solved).items()}}

@@ -1,0 +1,89 @@
+"""What the bounds ask of all partitions of a cluster: sums over chunks, and what one task tells of it whole."""
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from optimizer.domain import Floats, Ints
+from optimizer.solve.bounds.bound import copies_of, forced_bytes
+from optimizer.solve.bounds.terms import partition_terms
+from optimizer.solve.placement import OfCluster, Terms
+from optimizer.solve.rounds.solved_cluster import SolvedCluster
+from optimizer.solve.rules.bands import REPLICAS
+from optimizer.stages.shared.arrays import replica_matrix, to_partitions
+
+ROWS_PER_CHUNK = 10_000
+TERMS = "cluster_id string, prices int, moved_bytes bigint, forced_bytes bigint, lagrangian_bytes bigint"
+FOUND = "cluster_id string, problem string, found array<double>"
+_LOG = logging.getLogger(__name__)
+Clusters = Mapping[str, SolvedCluster]
+
+
+def reached_by(frame: pd.DataFrame, ids: Ints, width: int) -> Ints:
+    """Replicas after the plan, in the order of ``to_partitions``, (P, width)."""
+    rows = frame.sort_values(["topic", "partition"], kind="stable")
+    return replica_matrix(rows["current"], ids, width=width)
+
+
+def terms_of(placement: DataFrame, clusters: Clusters, prices: Mapping[str, Sequence[Floats]]) -> dict[str, Terms]:
+    """Sums of each cluster that has prices; as many chunks as the largest of all clusters needs."""
+    hosts = {cluster_id: clusters[cluster_id].brokers for cluster_id in prices}
+
+    def chunk(frame: pd.DataFrame) -> pd.DataFrame:
+        cluster_id = str(frame["cluster_id"].iloc[0])
+        brokers = hosts[cluster_id]
+        partitions = to_partitions(frame, brokers.ids)
+        reached = reached_by(frame, brokers.ids, partitions.replicas.shape[1])
+        terms = [np.floor(partition_terms(brokers, partitions, each, reached)) for each in prices[cluster_id]]
+        return pd.DataFrame(
+            {
+                "cluster_id": cluster_id,
+                "prices": range(len(terms)),
+                "moved_bytes": (copies_of(partitions.replicas, reached) * partitions.size_bytes).sum(),
+                "forced_bytes": forced_bytes(brokers, partitions, reached).sum(),
+                "lagrangian_bytes": [each.astype(np.int64).sum() for each in terms],
+            }
+        )
+
+    most = max((int(one.demand.load[:, REPLICAS].sum()) for one in clusters.values()), default=1)
+    chunks = max(1, -(-most // ROWS_PER_CHUNK))
+    mine = placement.where(F.col("cluster_id").isin(*prices))
+    keyed = mine.withColumn("chunk", F.pmod(F.xxhash64("topic", "partition"), F.lit(chunks)))
+    sums = keyed.groupBy("cluster_id", "chunk").applyInPandas(chunk, TERMS).groupBy("cluster_id", "prices")
+    kinds = ("moved", "forced", "lagrangian")
+    total = sums.agg(*(F.sum(f"{kind}_bytes").alias(kind) for kind in kinds))
+    found: dict[str, list[tuple[int, int, int]]] = {}
+    for row in total.orderBy("cluster_id", "prices").collect():
+        found.setdefault(row.cluster_id, []).append((row.moved, row.forced, row.lagrangian))
+    return {c: Terms(rows[0][0], rows[0][1], tuple(row[2] for row in rows)) for c, rows in found.items()}
+
+
+def each_cluster(
+    placement: DataFrame, clusters: Clusters, cluster_ids: Collection[str], found_by: OfCluster
+) -> dict[str, Sequence[float]]:
+    """What a function finds of each cluster; one that fails has no entry, but a warning: the other bounds stand."""
+    if not cluster_ids:
+        return {}
+    hosts = {cluster_id: clusters[cluster_id].brokers.ids for cluster_id in cluster_ids}
+
+    def of_cluster(frame: pd.DataFrame) -> pd.DataFrame:
+        cluster_id = str(frame["cluster_id"].iloc[0])
+        partitions = to_partitions(frame, hosts[cluster_id])
+        reached = reached_by(frame, hosts[cluster_id], partitions.replicas.shape[1])
+        row: dict[str, object] = {"cluster_id": cluster_id, "problem": None, "found": None}
+        try:
+            row["found"] = list(found_by(cluster_id, partitions, reached))
+        except Exception as error:
+            row["problem"] = f"{type(error).__name__}: {error}"
+        return pd.DataFrame([row], dtype=object)
+
+    mine = placement.where(F.col("cluster_id").isin(*cluster_ids))
+    rows = mine.groupBy("cluster_id").applyInPandas(of_cluster, FOUND).collect()
+    for row in rows:
+        if row.problem:
+            _LOG.warning("cluster %s: one of its bounds is left out, the others stand: %s", row.cluster_id, row.problem)
+    return {row.cluster_id: row.found for row in rows if not row.problem}

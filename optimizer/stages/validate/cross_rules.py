@@ -1,0 +1,255 @@
+"""Rules that hold the sources against each other; ``optimizer.stages.validate.judge`` and ``cross_checks`` add what they name.
+
+A cluster whose sources disagree in more than a few partitions is refused by a figure (``optimizer.stages.validate.great_expectations``):
+single ones are topics that came or went between two tools.
+"""
+
+from optimizer.stages.validate.rule import Rule
+
+PETABYTE_BYTES = 10**15
+# A broker that holds or carries so many times its capacity has one of the two in another unit.
+FAR_OVER = 50
+# Sizes of open files and of capacities that are rounded differ by a little.
+A_LITTLE_OVER = 1.02
+_NAME = "concat(topic, '-', partition)"
+_OTHER_TIME = "take all outputs at one time, of one cluster, as a user that may describe every topic"
+
+
+def _ids(column: str) -> str:
+    return f"concat('[', array_join({column}, ','), ']')"
+
+
+# Of the rows of log directories that can be read.
+LOGS = (
+    Rule(
+        "log_is_described",
+        "place > 1 OR is_future OR placed_on IS NOT NULL",
+        "warning",
+        "never",
+        f"concat({_NAME}, ' has a log on broker ', broker_id, ', but no description names the partition')",
+        f"give the whole output of kafka-topics.sh --describe, without --exclude-internal; {_OTHER_TIME}",
+        standing="contradicts",
+    ),
+    Rule(
+        "log_is_placed",
+        "place > 1 OR is_future OR placed_on IS NULL OR is_placed",
+        "warning",
+        "never",
+        f"concat({_NAME}, ' has a log on broker ', broker_id, ', which is not in its replicas ', {_ids('placed_on')})",
+        f"a stray log, outputs of different times or of another cluster: {_OTHER_TIME}",
+        standing="contradicts",
+    ),
+)
+
+# Of the table ``partition_load``.
+REPLICAS_WITH_LOGS = (
+    Rule(
+        "replica_has_log",
+        "size(without_log) = 0",
+        "warning",
+        "never",
+        f"concat({_NAME}, ' is in sync on ', {_ids('without_log')}, ', which tell of no log of it')",
+        f"give kafka-log-dirs.sh --describe without --topic-list; {_OTHER_TIME}",
+        standing="contradicts",
+    ),
+    Rule(
+        "size_believable",
+        f"size_bytes <= {PETABYTE_BYTES}",
+        "error",
+        "any",
+        f"concat({_NAME}, ' has ', size_bytes, ' bytes, over 1 PB')",
+        "give sizes in bytes, or name the unit in the column: size_kb, size_mib, ...",
+    ),
+)
+
+PLACEMENTS = (
+    Rule(
+        "no_eligible_leader_outside",
+        "coalesce(size(elr), 0) <= 0",
+        "warning",
+        "never",
+        f"concat({_NAME}, ' has fewer in sync than it must: ', {_ids('elr')}, ' may lead though not in sync (ELR)')",
+        "bring the replicas back in sync before you move anything",
+        standing="broken",
+    ),
+)
+
+# Of headers, and of topics that have none.
+TOPICS = (
+    Rule(
+        "no_partition_missing",
+        "kind = 'config' OR seen = highest + 1 OR coalesce(seen < partition_count, false)",
+        "warning",
+        "any",
+        "concat('topic ', topic, ' has a partition ', highest, ', but ', seen, ' of 0 to ', highest, ' are described')",
+        "give the whole output of kafka-topics.sh --describe",
+        standing="left_out",
+    ),
+    Rule(
+        "partition_count_agrees",
+        "partition_count IS NULL OR seen <= most_partitions",
+        "warning",
+        "any",
+        "concat('topic ', topic, ' has ', partition_count, ' partitions by its header, ', seen, ' are described')",
+        _OTHER_TIME,
+        standing="contradicts",
+    ),
+    Rule(
+        "one_topic_id",
+        "topic_ids IS NULL OR size(topic_ids) <= 1",
+        "warning",
+        "any",
+        "concat('topic ', topic, ' has the ids ', array_join(topic_ids, ' and '))",
+        f"it was made anew between two descriptions, or they are of two clusters: {_OTHER_TIME}",
+        standing="contradicts",
+    ),
+    Rule(
+        "topic_has_header",
+        "kind <> 'partition' OR NOT has_headers",
+        "warning",
+        "never",
+        "concat('topic ', topic, ' has partitions, but no header, as other topics have')",
+        "give the whole output of kafka-topics.sh --describe",
+        standing="left_out",
+    ),
+    Rule(
+        "configured_topic_described",
+        "kind <> 'config' OR seen > 0",
+        "warning",
+        "never",
+        "concat('topic ', topic, ' has configs, but no partition of it is described')",
+        f"give the whole output of kafka-topics.sh --describe, without --exclude-internal; {_OTHER_TIME}",
+        standing="contradicts",
+    ),
+)
+
+CONFIGS = (
+    Rule(
+        "config_told_once",
+        "times = 1",
+        "warning",
+        "never",
+        "concat('config ', name, ' of ', entity_type, ' ', entity_name, ' stands ', times, ' times in the file')",
+        "give the whole output of kafka-configs.sh --describe, once: a heading may be missing",
+    ),
+)
+
+CLUSTER_IDS = (
+    Rule(
+        "one_cluster_id",
+        "size(cluster_ids) <= 1",
+        "warning",
+        "any",
+        "concat('this is of cluster ', kafka_cluster_id, '; the sources name ', array_join(cluster_ids, ' and '))",
+        "keep the files of one cluster in a folder",
+        standing="contradicts",
+    ),
+)
+
+# Of everything that is known about a broker, before capacities.
+BROKERS = (
+    Rule(
+        "listed_tells_of_directories",
+        "state <> 'alive' OR partitions > 0 OR answered_at IS NOT NULL OR NOT others_tell",
+        "warning",
+        "never",
+        "concat('broker ', broker_id, ' is listed, but holds no replica and tells of no directory, as others do')",
+        "leave controllers out of the list of brokers; if it is a broker, look whether it runs; take the outputs again",
+        standing="broken",
+    ),
+    Rule(
+        "holder_tells_of_directories",
+        "state <> 'alive' OR partitions = 0 OR answered_at IS NOT NULL OR NOT others_tell",
+        "warning",
+        "never",
+        "concat('broker ', broker_id, ' holds ', partitions, ' replicas, but tells of no directory, as others do')",
+        "give kafka-log-dirs.sh --describe of all brokers: a failed directory would stay unseen",
+        standing="left_out",
+    ),
+    Rule(
+        "unlisted_is_silent",
+        "is_registered OR (leads = 0 AND in_sync = 0 AND answered_at IS NULL)",
+        "warning",
+        "any",
+        "concat('broker ', broker_id, ' is in no list of brokers, but ', concat_ws(', ', "
+        "CASE WHEN leads > 0 THEN concat('leads ', leads, ' partitions') END, "
+        "CASE WHEN in_sync > 0 THEN concat('is in sync in ', in_sync) END, "
+        "CASE WHEN answered_at IS NOT NULL THEN concat('tells of its directories in ', answered_at.source) END))",
+        "give the whole list of brokers, taken together with the other outputs; a broker that is gone leads nothing, "
+        "is in sync nowhere and tells of no directory",
+        standing="contradicts",
+    ),
+    Rule(
+        "in_sync_somewhere",
+        "state <> 'alive' OR settled = 0 OR in_sync + leaderless > 0",
+        "warning",
+        "never",
+        "concat('broker ', broker_id, ' is alive, but in sync in none of its ', settled, ' partitions')",
+        "look at its log: it receives no replica until it is in sync",
+        standing="broken",
+    ),
+    Rule(
+        "not_cordoned",
+        "size(cordoned) = 0",
+        "warning",
+        "never",
+        "concat('broker ', broker_id, ' has cordoned directories: ', array_join(cordoned, ', '), "
+        "CASE WHEN is_cordoned THEN '; it receives no replica' ELSE '; the others receive replicas' END)",
+        "delete its config cordoned.log.dirs when it may receive replicas again",
+        standing="noted",
+    ),
+)
+
+LOG_DIRS = (
+    Rule(
+        "log_dir_healthy",
+        "error IS NULL",
+        "warning",
+        "never",
+        "concat('directory ', log_dir, ' of broker ', broker_id, ' has failed: ', error)",
+        "mend the disk: until then the broker receives no replica",
+        standing="broken",
+    ),
+)
+
+
+def _capacity(resource: str, *, unit: str, held: str, capacity: str) -> tuple[Rule, Rule]:
+    """Refused far over a capacity, told a little over it."""
+    told = (
+        f"concat('broker ', broker_id, ' {unit} ', {held}, ', its capacity is ', {capacity}, "
+        "coalesce(concat(' (', capacity_source, ')'), '')"
+    )
+    likely = (
+        f"CASE WHEN {held} >= 5000 * {capacity} THEN '1,000,000 (10^6, or 2^20)' ELSE '1,000 (or 1,024)' END, ' times'"
+    )
+    return (
+        Rule(
+            f"{resource}_in_one_unit",
+            f"{capacity} IS NULL OR {held} < {FAR_OVER} * {capacity}",
+            "warning",
+            "any",
+            f"{told}, ': one of them is likely in another unit, by ', {likely})",
+            "mend the unit: sizes and capacities count in bytes unless the column's name tells another one; Cruise "
+            "Control's capacity.json counts DISK in MB, NW_IN and NW_OUT in KB per second",
+            standing="contradicts",
+        ),
+        Rule(
+            f"{resource}_within_capacity",
+            f"{capacity} IS NULL OR {held} <= {A_LITTLE_OVER} * {capacity} OR {held} >= {FAR_OVER} * {capacity}",
+            "warning",
+            "never",
+            f"{told})",
+            "look whether capacity and measures are of the same broker and time",
+            standing="contradicts",
+        ),
+    )
+
+
+# Of the table ``brokers``, with what each of them holds.
+CAPACITIES = (
+    *_capacity("disk", unit="holds bytes:", held="held_bytes", capacity="disk_capacity_bytes"),
+    *_capacity("in", unit="takes in bytes per second:", held="held_in_bytes_per_s", capacity="in_capacity_bytes_per_s"),
+    *_capacity(
+        "out", unit="gives out bytes per second:", held="held_out_bytes_per_s", capacity="out_capacity_bytes_per_s"
+    ),
+)

@@ -1,0 +1,273 @@
+"""Great Expectations: suites in code over judged rows, a result for every expectation, Data Docs."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from optimizer.settings import Settings
+from optimizer.stages.validate.judge import Judged, kept
+from optimizer.stages.validate.quality_figures import Figure, figures
+from optimizer.stages.validate.rule import Rule
+
+# Counts are enough: the rows themselves are in quarantine. A list of examples would cost a job for every expectation.
+_COUNTS = {"result_format": "BASIC", "partial_unexpected_count": 0}
+_FEW_ROWS = 100_000
+
+
+class Allowed(NamedTuple):
+    """Share of rows that must keep a rule at least, or may break it at most; and the same in words."""
+
+    share: float
+    is_least: bool
+    words: str
+
+    @property
+    def mostly(self) -> float:
+        """Share of rows that must keep the rule."""
+        return self.share if self.is_least else 1 - self.share
+
+
+def allowed(rule: Rule, settings: Settings) -> Allowed:
+    """How many rows must keep a rule."""
+    if rule.stops == "share":
+        most = settings.quality.max_quarantined_share
+        return Allowed(most, False, f"at most {most:.2%} of the rows")
+    if rule.stops == "coverage":
+        least = settings.metrics.min_coverage
+        return Allowed(least, True, f"at least {least:.2%} of the rows")
+    return Allowed(0.0, False, "no row")
+
+
+def evaluate(
+    judged: Sequence[Judged], measured: pd.DataFrame, *, clusters: Iterable[str], settings: Settings
+) -> list[dict[str, Any]]:
+    """Validate every cluster; rows of ``quality_results`` without run id.
+
+    Parameters
+    ----------
+    measured : DataFrame
+        One row a cluster: cluster_id and a column for each of ``figures``.
+    """
+    flags = _flags(judged).transform(kept)
+    # Of few rows a job for every count would take most of the time.
+    small = flags.toPandas() if flags.count() <= _FEW_ROWS else None
+    rows = measured.set_index("cluster_id")
+    context = _context()
+    results: list[dict[str, Any]] = []
+    for cluster in clusters:
+        of_cluster = (
+            flags.where(F.col("cluster_id") == cluster) if small is None else small[small["cluster_id"] == cluster]
+        )
+        of_rows = _rows_suite(context, cluster, of_cluster, judged, settings)
+        of_whole = _figures_suite(context, cluster, rows.loc[[cluster]], settings)
+        results += [{"cluster_id": cluster, **row} for row in (*of_rows, *of_whole)]
+    return results
+
+
+def load() -> Any:
+    """Import Great Expectations, without its analytics: takes seconds, so only the stage that needs it pays."""
+    os.environ["GX_ANALYTICS_ENABLED"] = "false"
+    import great_expectations
+
+    return great_expectations
+
+
+def _context() -> Any:
+    context = load().get_context(mode="ephemeral")
+    context.variables.progress_bars = {"globally": False}
+    return context
+
+
+def _flags(judged: Sequence[Judged]) -> DataFrame:
+    """The ``ok_`` columns of all frames, one row a judged row; null where a rule does not judge it."""
+    names = [f"ok_{rule.name}" for one in judged for rule in one.rules]
+    return reduce(DataFrame.unionByName, [_own_flags(one, names) for one in judged])
+
+
+def _own_flags(one: Judged, names: Sequence[str]) -> DataFrame:
+    """Of its own rules alone: rows that were judged before, and are judged again by other rules, are counted once."""
+    mine = {f"ok_{rule.name}" for rule in one.rules}
+    return one.rows.select(
+        "cluster_id", *(F.col(n) if n in mine else F.lit(None).cast("boolean").alias(n) for n in names)
+    )
+
+
+def _rows_suite(
+    context: Any, cluster: str, flags: DataFrame | pd.DataFrame, judged: Sequence[Judged], settings: Settings
+) -> list[dict[str, Any]]:
+    from great_expectations import expectations as gxe
+
+    tables = {rule.name: (one.table, rule) for one in judged for rule in one.rules}
+    expectations = [
+        gxe.ExpectColumnValuesToBeInSet(
+            column=f"ok_{name}",
+            value_set=[True],
+            mostly=allowed(rule, settings).mostly,
+            severity=_severity(rule.stops != "never"),
+            meta={"rule": name},
+        )
+        for name, (_, rule) in tables.items()
+    ]
+    sources = context.data_sources
+    add = sources.add_pandas if isinstance(flags, pd.DataFrame) else sources.add_spark
+    results = _validate(add(f"rows of {cluster}"), flags, expectations)
+    return [_row_result(one, *tables[one.expectation_config.meta["rule"]], settings) for one in results]
+
+
+def _row_result(one: Any, table: str, rule: Rule, settings: Settings) -> dict[str, Any]:
+    judged_rows = one.result["element_count"] - one.result["missing_count"]
+    broken, may = one.result["unexpected_count"], allowed(rule, settings)
+    return {
+        "table_name": table,
+        "expectation": one.expectation_config.type,
+        "rule": rule.name,
+        "severity": _severity(rule.stops != "never"),
+        "success": bool(one.success),
+        "observed": f"{broken} of {judged_rows} rows",
+        "threshold": may.words,
+        "unexpected_count": int(broken),
+        "judged_rows": int(judged_rows),
+        "least": may.share if may.is_least else None,
+        "most": None if may.is_least else may.share,
+        "remedy": rule.remedy,
+    }
+
+
+def _figures_suite(context: Any, cluster: str, row: pd.DataFrame, settings: Settings) -> list[dict[str, Any]]:
+    from great_expectations import expectations as gxe
+
+    limits = {figure.name: figure for figure in figures(settings, int(row["partitions"].iloc[0]))}
+    expectations = [
+        gxe.ExpectColumnValuesToBeBetween(
+            column=figure.name,
+            min_value=figure.least,
+            max_value=figure.most,
+            severity=_severity(figure.stops),
+            meta={"rule": figure.name},
+        )
+        for figure in limits.values()
+    ]
+    results = _validate(context.data_sources.add_pandas(f"figures of {cluster}"), row, expectations)
+    return [_figure_result(one, limits[one.expectation_config.meta["rule"]], row) for one in results]
+
+
+def _figure_result(one: Any, figure: Figure, row: pd.DataFrame) -> dict[str, Any]:
+    value = row[figure.name].iloc[0]
+    return {
+        "table_name": figure.table,
+        "expectation": one.expectation_config.type,
+        "rule": figure.name,
+        "severity": _severity(figure.stops),
+        "success": bool(one.success),
+        "observed": "not judged" if pd.isna(value) else f"{value:.6g}" if isinstance(value, float) else str(value),
+        "threshold": figure.threshold,
+        "unexpected_count": int(one.result["unexpected_count"]),
+        "judged_rows": None,
+        "least": figure.least,
+        "most": figure.most,
+        "remedy": figure.remedy,
+    }
+
+
+def _severity(stops: bool) -> str:
+    return "critical" if stops else "warning"
+
+
+def _validate(source: Any, frame: Any, expectations: list[Any]) -> Any:
+    import great_expectations as gx
+
+    batches = source.add_dataframe_asset("rows").add_batch_definition_whole_dataframe("whole")
+    suite = gx.ExpectationSuite(name=source.name, expectations=expectations)
+    return batches.get_batch({"dataframe": frame}).validate(suite, result_format=_COUNTS).results
+
+
+def write_data_docs(results: Sequence[Mapping[str, Any]], *, run_id: str, folder: Path) -> Path:
+    """Render stored results (rows of ``quality_results``) as Great Expectations' Data Docs; return the index page."""
+    context = _context()
+    backend = {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(folder.resolve())}
+    index = {"class_name": "DefaultSiteIndexBuilder"}
+    site = {
+        "class_name": "SiteBuilder",
+        "store_backend": backend,
+        "site_index_builder": index,
+        "show_how_to_buttons": False,
+    }
+    context.add_data_docs_site(site_name="quality", site_config=site)
+    clusters = sorted({row["cluster_id"] for row in results})
+    for cluster in clusters:
+        _store_result(context, cluster, [row for row in results if row["cluster_id"] == cluster], run_id)
+    context.build_data_docs(site_names=["quality"])
+    return folder / "index.html"
+
+
+def _store_result(context: Any, cluster: str, rows: Sequence[Mapping[str, Any]], run_id: str) -> None:
+    from great_expectations.core import ExpectationSuiteValidationResult, ExpectationValidationResult, RunIdentifier
+    from great_expectations.data_context.types.resource_identifiers import (
+        ExpectationSuiteIdentifier,
+        ValidationResultIdentifier,
+    )
+    from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
+
+    # The time of a run is not part of its results: two runs of the same input give the same pages.
+    run = RunIdentifier(run_name=run_id, run_time="1970-01-01T00:00:00+00:00")
+    outcomes = [
+        ExpectationValidationResult(
+            success=row["success"],
+            expectation_config=ExpectationConfiguration(
+                type=row["expectation"],
+                kwargs={"column": f"{row['table_name']}.{row['rule']}", **_limits(row)},
+                meta={"notes": row["remedy"]},
+                severity=row["severity"],
+            ),
+            result=_counts(row),
+            meta={},
+            exception_info={"raised_exception": False, "exception_message": None, "exception_traceback": None},
+        )
+        for row in rows
+    ]
+    passed = sum(row["success"] for row in rows)
+    validation = ExpectationSuiteValidationResult(
+        success=passed == len(rows),
+        results=outcomes,
+        suite_name=cluster,
+        statistics={
+            "evaluated_expectations": len(rows),
+            "successful_expectations": passed,
+            "unsuccessful_expectations": len(rows) - passed,
+            "success_percent": 100 * passed / len(rows),
+        },
+        meta={"run_id": run, "cluster_id": cluster},
+    )
+    key = ValidationResultIdentifier(
+        expectation_suite_identifier=ExpectationSuiteIdentifier(cluster), run_id=run, batch_identifier=cluster
+    )
+    context.validation_results_store.set(key, validation)
+
+
+def _counts(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What the pages show of a result; a figure is one value."""
+    judged_rows = 1 if row["judged_rows"] is None else row["judged_rows"]
+    share = 100 * row["unexpected_count"] / max(judged_rows, 1)
+    return {
+        "observed_value": row["observed"],
+        "element_count": judged_rows,
+        "unexpected_count": row["unexpected_count"],
+        "unexpected_percent": share,
+        "unexpected_percent_total": share,
+        "missing_count": 0,
+        "missing_percent": 0.0,
+        "partial_unexpected_list": [],
+    }
+
+
+def _limits(row: Mapping[str, Any]) -> dict[str, Any]:
+    if row["judged_rows"] is not None:
+        return {"value_set": [f"true ({row['threshold']})"]}
+    ends = {"min_value": row["least"], "max_value": row["most"]}
+    return {name: f"{end:g}" for name, end in ends.items() if end is not None}

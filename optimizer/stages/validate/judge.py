@@ -1,0 +1,258 @@
+"""Records -> judged frames: every row with its ``ok_`` columns, and what the rules need to know beside the row."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from optimizer.stages.shared.records import PLACE, placements, typed
+from optimizer.stages.validate import cross_rules, rule_table
+from optimizer.stages.validate.rule import Rule, is_usable, with_flags
+
+_PARTITION = ("cluster_id", "topic", "partition")
+_BROKER = ("cluster_id", "broker_id")
+_OTHER = "struct<place: int, source: string, line: int, replicas: array<bigint>>"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Rows with the ``ok_`` columns of their rules.
+
+    Parameters
+    ----------
+    table : str
+        Table that the rows come from, or are.
+    rules : tuple of Rule
+    rows : DataFrame
+        Kept in memory: they are split, counted and used.
+    is_ranked : bool
+        Whether only rows of ``place`` 1 are used: the others are copies of them.
+    """
+
+    table: str
+    rules: tuple[Rule, ...]
+    rows: DataFrame
+    is_ranked: bool = False
+
+    @property
+    def used(self) -> DataFrame:
+        """Rows that keep every rule of severity error, each once."""
+        usable = self.rows.where(is_usable(self.rules))
+        return usable.where("place = 1") if self.is_ranked else usable
+
+
+def kept(frame: DataFrame) -> DataFrame:
+    """Compute a frame once and cut its plan off.
+
+    Frames here feed several others, which feed others: a cached frame would still drag its whole plan through every
+    analysis and every look-up in the cache, which took most of the time.
+    """
+    return frame.localCheckpoint(eager=True)
+
+
+def judged(table: str, rows: DataFrame, rules: Sequence[Rule]) -> Judged:
+    """Flag the rows."""
+    return Judged(table, tuple(rules), with_flags(rows, rules).transform(kept))
+
+
+def judge_placements(records: DataFrame) -> Judged:
+    """Partitions, each described once: a description counts before an assignment document, the newest first.
+
+    Of the same capture, one that tells what is in flight counts before one that does not, then the smaller ISR: a
+    replica that was out of sync in one of them may be so still.
+    """
+    readable = (*rule_table.PLACEMENTS, *cross_rules.PLACEMENTS)
+    flagged = with_flags(placements(records), readable)
+    valid = flagged.withColumn("is_valid", is_usable(readable))
+    group = Window.partitionBy(*_PARTITION, "is_valid")
+    order = group.orderBy(
+        F.col("kind") == "assignment",
+        F.desc("captured_at"),
+        F.desc("knows_moves"),
+        F.size("isr"),
+        F.col("leader").isNotNull(),
+        "source",
+        "ordinal",
+    )
+    ranked = valid.withColumns(
+        {
+            "place": F.row_number().over(order),
+            "first_kind": F.first("kind").over(order),
+            "first_source": F.first("source").over(order),
+            "first_line": F.first("line").over(order),
+            "first_replicas": F.first("replicas").over(order),
+            "first_leader": F.first("leader").over(order),
+            "first_isr": F.first("isr").over(order),
+        }
+    )
+    same_kind = F.col("kind") == F.col("first_kind")
+    differs = same_kind & (F.col("replicas") != F.col("first_replicas"))
+    # The first row names the next that differs, every other row names the first.
+    next_other = F.min(F.when(differs, F.struct("place", "source", "line", "replicas"))).over(group)
+    first = F.struct(F.lit(1).alias("place"), "first_source", "first_line", "first_replicas")
+    other = F.when(differs, first.cast(_OTHER)).otherwise(next_other.cast(_OTHER))
+    is_alike = F.expr("leader <=> first_leader AND array_sort(isr) = array_sort(first_isr)")
+    known = ranked.withColumns({"other": other, "is_alike": is_alike})
+    known = known.withColumn("in_conflict", same_kind & F.col("other").isNotNull())
+    rows = with_flags(known, rule_table.SNAPSHOTS, where=F.col("is_valid")).transform(kept)
+    return Judged("bronze_records", (*readable, *rule_table.SNAPSHOTS), rows, is_ranked=True)
+
+
+def judge_brokers(records: DataFrame) -> Judged:
+    """Brokers as every source lists them."""
+    named = typed(records, "broker").withColumn("rack", F.nullif(F.trim("rack"), F.lit("")))
+    racks = F.array_sort(F.collect_set("rack").over(Window.partitionBy(*_BROKER)))
+    return judged("bronze_records", named.withColumn("racks", racks), rule_table.BROKERS)
+
+
+def judge_log_dirs(records: DataFrame) -> Judged:
+    """Log directories."""
+    return judged("bronze_records", typed(records, "log_dir"), (*rule_table.LOG_DIRS, *cross_rules.LOG_DIRS))
+
+
+def judge_sizes(records: DataFrame, placed: DataFrame) -> Judged:
+    """Sizes of replicas by directory; of several outputs the newest counts."""
+    flagged = with_flags(typed(records, "log_dir_replica"), rule_table.REPLICA_SIZES)
+    valid = flagged.withColumn("is_valid", is_usable(rule_table.REPLICA_SIZES))
+    same = Window.partitionBy(*_PARTITION, "broker_id", "log_dir", "is_future", "is_valid")
+    order = same.orderBy(F.desc("captured_at"), "source", "ordinal")
+    lists = placed.select(*_PARTITION, F.col("replicas").alias("placed_on"))
+    known = valid.join(lists, list(_PARTITION), "left").withColumns(
+        {
+            "place": F.row_number().over(order),
+            "first_source": F.first("source").over(order),
+            "is_placed": F.array_contains("placed_on", F.col("broker_id")),
+        }
+    )
+    placed_rules = (*rule_table.PLACED_SIZES, *cross_rules.LOGS)
+    rows = with_flags(known, placed_rules, where=F.col("is_valid")).transform(kept)
+    return Judged("bronze_records", (*rule_table.REPLICA_SIZES, *placed_rules), rows, is_ranked=True)
+
+
+def judge_capacities(records: DataFrame, brokers: DataFrame, log_dirs: DataFrame) -> Judged:
+    """Capacities, against the brokers and directories that there are."""
+    variants = F.collect_set(F.struct("disk_bytes", "in_bytes_per_s", "out_bytes_per_s"))
+    directories = log_dirs.groupBy(*_BROKER).agg(F.array_sort(F.collect_set("log_dir")).alias("directories"))
+    ids = brokers.select(*_BROKER, F.lit(True).alias("is_known"))
+    given = typed(records, "capacity").withColumn(
+        "variants", F.size(variants.over(Window.partitionBy(*_BROKER, "log_dir")))
+    )
+    known = given.join(ids, list(_BROKER), "left").join(directories, list(_BROKER), "left")
+    matched = F.expr("log_dir IS NULL OR directories IS NULL OR array_contains(directories, log_dir)")
+    return judged("bronze_records", known.withColumn("is_matched", matched), rule_table.CAPACITIES)
+
+
+def judge_topics(records: DataFrame, placed: DataFrame, configs: DataFrame) -> Judged:
+    """Headers of topics against the partitions that were read; topics without a header, and those of configs alone."""
+    topic = ["cluster_id", "topic"]
+    seen = placed.groupBy(*topic).agg(F.count(F.lit(1)).alias("seen"), F.max("partition").alias("highest"))
+    headers = typed(records, "topic")
+    same = Window.partitionBy(*topic)
+    headers = headers.withColumns(
+        {
+            "most_partitions": F.max("partition_count").over(same),
+            "topic_ids": F.array_sort(F.collect_set("topic_id").over(same)),
+        }
+    )
+    configured = configs.where("entity_type = 'topics'").withColumnRenamed("entity_name", "topic")
+    others = (_first_of(frame, topic) for frame in (placed.drop("highest"), configured))
+    known = reduce(lambda one, more: one.unionByName(more.join(one, topic, "anti"), True), others, headers)
+    has_headers = F.max(F.col("kind") == "topic").over(Window.partitionBy("cluster_id"))
+    known = known.join(seen, topic, "left").fillna(0, ["seen"]).withColumn("has_headers", has_headers)
+    return judged("bronze_records", known, (*rule_table.TOPICS, *cross_rules.TOPICS))
+
+
+def _first_of(frame: DataFrame, key: Sequence[str]) -> DataFrame:
+    """The first row of each key, with its place alone."""
+    order = Window.partitionBy(*key).orderBy("source", "ordinal")
+    first = frame.withColumn("nth", F.row_number().over(order)).where("nth = 1")
+    return first.select(*dict.fromkeys((*PLACE, *key)))
+
+
+def judge_configs(records: DataFrame) -> Judged:
+    """Configs, each told once in a file: else those of two entities may stand under one heading."""
+    same = Window.partitionBy("cluster_id", "source", "entity_type", "entity_name", "name")
+    told = typed(records, "config").withColumn("times", F.count(F.lit(1)).over(same))
+    return judged("bronze_records", told, cross_rules.CONFIGS)
+
+
+def judge_cluster_ids(records: DataFrame) -> Judged:
+    """Kafka's own ids of the cluster, where a source tells one."""
+    named = typed(records, "cluster_id").withColumn(
+        "cluster_ids", F.array_sort(F.collect_set("kafka_cluster_id").over(Window.partitionBy("cluster_id")))
+    )
+    return judged("bronze_records", named, cross_rules.CLUSTER_IDS)
+
+
+def judge_held(brokers: DataFrame, replicas: DataFrame, load: DataFrame) -> Judged:
+    """What brokers hold and carry, against their capacities.
+
+    Parameters
+    ----------
+    brokers, replicas, load : DataFrame
+        Rows of the tables ``brokers`` (with a place of their own), ``replicas``, ``partition_load``.
+    """
+    of_partition = load.select("run_id", *_PARTITION, "size_bytes", "in_bytes_per_s", "out_bytes_per_s")
+    each = replicas.drop("size_bytes").join(of_partition, ["run_id", *_PARTITION])
+    held = each.groupBy(*_BROKER).agg(
+        _sum(F.col("size_bytes")).alias("held_bytes"),
+        _sum(F.col("in_bytes_per_s")).alias("held_in_bytes_per_s"),
+        _sum(F.when(F.col("is_leader"), F.col("out_bytes_per_s"))).alias("held_out_bytes_per_s"),
+    )
+    known = brokers.join(held, list(_BROKER), "left")
+    names = ("held_bytes", "held_in_bytes_per_s", "held_out_bytes_per_s")
+    return judged("brokers", known.fillna(0, list(names)), cross_rules.CAPACITIES)
+
+
+def judge_reassignments(records: DataFrame, placed: DataFrame) -> Judged:
+    """Reassignments in flight."""
+    return judged("bronze_records", _with_known(typed(records, "reassignment"), placed), rule_table.REASSIGNMENTS)
+
+
+def judge_loads(records: DataFrame, placed: DataFrame) -> Judged:
+    """Finished loads of partitions."""
+    variants = F.collect_set(F.struct("size_bytes", "in_bytes_per_s", "out_bytes_per_s"))
+    given = typed(records, "partition_load").withColumn(
+        "variants", F.size(variants.over(Window.partitionBy(*_PARTITION)))
+    )
+    return judged("bronze_records", _with_known(given, placed), rule_table.LOADS)
+
+
+def judge_metrics(samples: DataFrame, rates: DataFrame, placed: DataFrame) -> Judged:
+    """Partitions that metrics name (rows of ``partition_rates``); only unknown ones are looked up in the samples."""
+    named = _with_known(rates, placed).transform(kept)
+    unknown = named.where("is_known IS NULL").select("run_id", *_PARTITION)
+    first = F.min(F.struct("source", F.col("line").cast("int").alias("line"), "metric")).alias("first")
+    places = (
+        samples.join(F.broadcast(unknown), ["run_id", *_PARTITION], "inner").groupBy("run_id", *_PARTITION).agg(first)
+    )
+    rows = named.join(places, ["run_id", *_PARTITION], "left").select(
+        *("cluster_id", "run_id", "topic", "partition", "samples", "is_known", "first.source", "first.line"),
+        F.lit("metric").alias("kind"),
+        F.to_json(F.struct("topic", "partition", "samples")).alias("payload"),
+    )
+    return judged("bronze_metrics", rows, rule_table.METRICS)
+
+
+def malformed(records: DataFrame) -> DataFrame:
+    """Rows of ``quarantine`` for what no parser could read; the parser named reason and remedy."""
+    return typed(records, "malformed").select(
+        *("cluster_id", "run_id", "source", "line", "kind"),
+        F.coalesce("rule", F.lit("readable")).alias("rule"),
+        F.coalesce("severity", F.lit("error")).alias("severity"),
+        F.concat(F.lit("expected "), F.coalesce("expected", F.lit("a record")), F.lit(": "), "reason").alias("reason"),
+        F.coalesce("remedy", F.lit("mend the line, or leave it out")).alias("remedy"),
+        "payload",
+    )
+
+
+def _sum(amount: Column) -> Column:
+    """A sum that no unit makes too large: it is judged here, so it must not fail before."""
+    return F.sum(amount.cast("decimal(38,0)"))
+
+
+def _with_known(frame: DataFrame, placed: DataFrame) -> DataFrame:
+    known = placed.select(*_PARTITION, F.lit(True).alias("is_known"))
+    return frame.join(known, list(_PARTITION), "left")

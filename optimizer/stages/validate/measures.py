@@ -1,0 +1,145 @@
+"""Figures of whole clusters that the quality gate has limits for (``optimizer.stages.validate.quality_figures``)."""
+
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from optimizer.settings import Settings
+from optimizer.stages.validate.quality_figures import UNREAD_RULES
+from schemas.table import small_frame
+
+_CLUSTER = ["cluster_id"]
+_UNITS = (10**3, 10**6, 10**9)
+# Powers of 1024 are up to 7.4 % over those of 1000; sizes of different times differ by a little.
+_NEAR = (0.9, 1.2)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Frames of all clusters that figures are counted in.
+
+    Parameters
+    ----------
+    records, samples : DataFrame
+        bronze_records and bronze_metrics.
+    placed, registered : DataFrame
+        Partitions, and brokers of lists, that are used.
+    sizes, topics, load : DataFrame
+        Judged rows: with ``ok_`` columns.
+    held : DataFrame
+        What each broker holds, and the disk capacity that was stated of it.
+    """
+
+    records: DataFrame
+    samples: DataFrame
+    placed: DataFrame
+    registered: DataFrame
+    sizes: DataFrame
+    topics: DataFrame
+    load: DataFrame
+    held: DataFrame
+
+
+def measured(counted: Counted, quarantine: DataFrame, settings: Settings, spark: SparkSession) -> DataFrame:
+    """One row a cluster with a column for each of ``quality_figures.figures``; null where it is not to be judged."""
+    clusters = small_frame(spark, [(cluster.id,) for cluster in settings.clusters], "cluster_id string")
+    counts = (
+        _count(counted.placed, "partitions"),
+        counted.registered.groupBy(*_CLUSTER).agg(F.count_distinct("broker_id").alias("registered_brokers")),
+        _count(counted.records, "records"),
+        _count(counted.samples, "samples"),
+        _set_aside(quarantine),
+        _contradictions(counted),
+        counted.topics.groupBy(*_CLUSTER).agg(
+            F.count_if(~F.col("ok_configured_topic_described")).alias("undescribed_topics")
+        ),
+    )
+    counted_all = reduce(lambda one, other: one.join(other, _CLUSTER, "left"), counts, clusters).fillna(0)
+    joined = counted_all.join(_disk_use(counted.held), _CLUSTER, "left").join(_hours_apart(counted), _CLUSTER, "left")
+    share = F.coalesce(F.try_divide("errors", F.col("records") + F.col("samples")), F.lit(0.0))
+    figures = joined.withColumn("quarantined_share", share).drop("errors", "records", "samples")
+    covered = figures.join(_coverage(counted.load), _CLUSTER, "left").fillna(0, ["partitions_with_rates"])
+    # Of partitions it is judged first: one cause breaks one rule.
+    whole = F.col("sized_share") >= settings.metrics.min_coverage
+    later = ("size_coverage_by_rates", "misplaced_partitions")
+    return covered.withColumns({name: F.when(whole, F.col(name)) for name in later}).drop("sized_share")
+
+
+def _count(frame: DataFrame, name: str) -> DataFrame:
+    return frame.groupBy(*_CLUSTER).agg(F.count(F.lit(1)).alias(name))
+
+
+def _set_aside(quarantine: DataFrame) -> DataFrame:
+    """Rows of severity error, and those of them that say what was not read."""
+    is_error = F.col("severity") == "error"
+    error = F.when(is_error, F.xxhash64("source", "line", "kind", "payload"))
+    unread = (F.count_if(is_error & (F.col("rule") == rule)).alias(name) for name, rule in UNREAD_RULES.items())
+    return quarantine.groupBy(*_CLUSTER).agg(F.count_distinct(error).alias("errors"), *unread)
+
+
+def _contradictions(counted: Counted) -> DataFrame:
+    """Partitions that logs tell of and no description, and those whose logs lie elsewhere than described."""
+    partition = F.struct("topic", "partition")
+    misplaced = counted.sizes.where("NOT ok_log_is_placed").select(*_CLUSTER, partition.alias("misplaced"))
+    logless = counted.load.where("NOT ok_replica_has_log").select(*_CLUSTER, partition.alias("misplaced"))
+    unknown = counted.sizes.where("NOT ok_log_is_described").select(*_CLUSTER, partition.alias("undescribed"))
+    rows = misplaced.unionByName(logless).unionByName(unknown, True)
+    return rows.groupBy(*_CLUSTER).agg(
+        F.count_distinct("undescribed").alias("undescribed_partitions"),
+        F.count_distinct("misplaced").alias("misplaced_partitions"),
+    )
+
+
+def _coverage(load: DataFrame) -> DataFrame:
+    """How much of the rates is of partitions with a size, and of the bytes of partitions with rates; units."""
+    sized, rated = F.col("size_source") != "missing", F.col("rate_source") != "missing"
+    ratio = F.when((F.col("metric_size_bytes") > 0) & (F.col("log_size") > 0), F.expr("metric_size_bytes / log_size"))
+    sums = load.groupBy(*_CLUSTER).agg(
+        F.count_if(rated).alias("partitions_with_rates"),
+        F.avg(sized.cast("double")).alias("sized_share"),
+        _share("in_bytes_per_s", sized).alias("size_coverage_by_rates"),
+        _share("size_bytes", rated).alias("rate_coverage_by_bytes"),
+        F.percentile(ratio, 0.5).alias("metric_over_log_size"),
+    )
+    factor = F.col("metric_over_log_size")
+    return sums.withColumns(
+        {
+            "size_unit_factor": _unit_factor(factor),
+            "metric_over_log_size": F.when(_unit_factor(factor) == 1, factor),
+        }
+    )
+
+
+def _disk_use(held: DataFrame) -> DataFrame:
+    """Share of the stated disks that is filled; null where nothing is held, and where brokers tell of their disks:
+    what they tell and their logs count in the same unit."""
+    of = held.where("stated_disk_bytes IS NOT NULL").groupBy(*_CLUSTER)
+    bytes_held, room = F.sum("held_bytes").cast("double"), F.sum("stated_disk_bytes").cast("double")
+    return of.agg(F.try_divide(F.nullif(bytes_held, F.lit(0.0)), room).alias("disk_use"))
+
+
+def _hours_apart(counted: Counted) -> DataFrame:
+    """Hours from the newest sample of the metrics to the newest of the other sources; null where one has no time."""
+    taken = counted.records.groupBy(*_CLUSTER).agg(F.max("captured_at").alias("taken"))
+    sampled = counted.samples.groupBy(*_CLUSTER).agg(F.max("observed_at").alias("sampled"))
+    hours = (F.unix_seconds("taken") - F.unix_seconds("sampled")) / 3600
+    return taken.join(sampled, _CLUSTER).select(*_CLUSTER, hours.alias("hours_after_metrics"))
+
+
+def _share(weight: str, where: Column) -> Column:
+    """Share of a weight that is where a condition holds; 1 where there is none."""
+    of = F.sum(F.when(where, F.col(weight)).otherwise(0).cast("double"))
+    return F.coalesce(F.try_divide(of, F.sum(F.col(weight).cast("double"))), F.lit(1.0))
+
+
+def _unit_factor(ratio: Column) -> Column:
+    """The power of 1000 (or 1024) that a ratio is near, or one over it; 1 where it is near none."""
+    least, most = _NEAR
+    near = [
+        F.when((side >= least * unit) & (side <= most * unit), F.lit(value))
+        for unit in _UNITS
+        for side, value in ((ratio, float(unit)), (1 / ratio, 1.0 / unit))
+    ]
+    return F.coalesce(*near, F.lit(1.0))

@@ -1,0 +1,131 @@
+"""What a person reads of data that can't be planned on: what was not read, then each cause, then what follows."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from optimizer.stages.validate import cross_rules, rule_table
+from optimizer.stages.validate.quality_figures import FIGURES_OF_RULES, UNREAD_RULES
+from optimizer.units import plural
+from sources.detect import RULE as KNOWN_FORMAT_RULE
+
+_EXAMPLES = 5
+_LISTED = 20
+# Lines and whole files that were not read; a file of an unknown kind is no error, but may be what is missing.
+_UNREAD = f"kind = 'malformed' AND (severity = 'error' OR rule = '{KNOWN_FORMAT_RULE}')"
+_SHARE = "quarantined_share"
+# What is broken where a partition is set aside: it is missing then, and with it what else names it.
+_OF_PLACEMENTS = frozenset(
+    rule.name for rule in (*rule_table.PLACEMENTS, *rule_table.SNAPSHOTS) if rule.severity == "error"
+)
+_OF_LOST_PARTITIONS = frozenset(
+    {
+        _SHARE,
+        "all_partitions_described",
+        "no_partition_missing",
+        "load_of_known_partition",
+        "metrics_of_known_partition",
+        "undescribed_partitions",
+        "misplaced_partitions",
+        "partitions",
+    }
+)
+# What may only be missing, because a file or the rest of one was not read.
+_OF_UNREAD = _OF_LOST_PARTITIONS - {"misplaced_partitions"} | {
+    "size_known",
+    "rates_known",
+    "size_coverage_by_rates",
+    "rate_coverage_by_bytes",
+    "undescribed_topics",
+    "unlisted_is_silent",
+    "rack_known",
+}
+# Rows that break these are set aside, and counted in the share.
+_SET_ASIDE = frozenset(
+    rule.name
+    for module in (rule_table, cross_rules)
+    for rules in vars(module).values()
+    if isinstance(rules, tuple)
+    for rule in rules
+    if rule.severity == "error"
+)
+Row = Mapping[str, Any]
+
+
+def refusals(quarantine: DataFrame, failed: Sequence[Row], *, end: str) -> dict[str, str]:
+    """The text of each cluster that is refused.
+
+    Parameters
+    ----------
+    quarantine : DataFrame
+    failed : sequence of rows
+        Of ``quality_results``: critical ones that do not hold, by cluster, table and rule.
+    end : str
+        Where the rest is found.
+    """
+    rules: dict[str, list[Row]] = {}
+    for row in failed:
+        rules.setdefault(row["cluster_id"], []).append(row)
+    of_refused = quarantine.where(F.col("cluster_id").isin(*rules))
+    unread, examples = _unread(of_refused), _examples(of_refused)
+    texts = {}
+    for cluster, rows in rules.items():
+        following = following_of({row["rule"] for row in rows})
+        causes = [row for row in rows if row["rule"] not in following]
+        head = f"the data can't be planned on: {plural(len(causes), 'broken rule')}"
+        told = [_told(row, examples.get((cluster, row["rule"]), [])) for row in causes]
+        if following:
+            told.append(f"- cluster {cluster}: may follow from this: {', '.join(sorted(following))}")
+        texts[cluster] = "\n".join([head, *unread.get(cluster, []), *told, end])
+    return texts
+
+
+def following_of(broken: set[str]) -> set[str]:
+    """Broken rules that may have no cause of their own: what is missing was not read, or was set aside."""
+    not_read = broken & set(UNREAD_RULES)
+    if not_read:
+        return broken & _OF_UNREAD
+    if broken & _OF_PLACEMENTS:
+        return broken & _OF_LOST_PARTITIONS
+    return broken & {_SHARE} if broken & _SET_ASIDE else set()
+
+
+def _unread(quarantine: DataFrame) -> dict[str, list[str]]:
+    """What no parser could read, the first places of each file: other rules may be broken because it is missing."""
+    of_file = Window.partitionBy("cluster_id", "source")
+    places = {"place": F.row_number().over(of_file.orderBy("line", "payload")), "places": F.count("*").over(of_file)}
+    ranked = quarantine.where(_UNREAD).withColumns(places).where(F.col("place") <= _EXAMPLES)
+    told: dict[str, list[str]] = {}
+    for row in ranked.orderBy("cluster_id", "source", "place").collect():
+        lines = told.setdefault(
+            row.cluster_id, [f"- cluster {row.cluster_id}: not read, and so missing in what follows"]
+        )
+        lines += [f"    {row.source}:{row.line}: {row.reason}", f"        mend: {row.remedy}"]
+        if row.place == _EXAMPLES < row.places:
+            lines.append(f"    and {row.places - _EXAMPLES} more places of {row.source}")
+    return told
+
+
+def _examples(quarantine: DataFrame) -> dict[tuple[str, str], list[str]]:
+    """The first examples of each rule; of the rules that figures count, also under the figures' names.
+
+    Errors of any rule, except those of ``_unread``, are also examples of the share set aside.
+    """
+    figure = F.create_map(*(F.lit(text) for pair in FIGURES_OF_RULES.items() for text in pair))
+    counted = quarantine.where(F.col("rule").isin(*FIGURES_OF_RULES)).withColumn("rule", figure[F.col("rule")])
+    errors = quarantine.where(f"severity = 'error' AND NOT ({_UNREAD})").withColumn("rule", F.lit(_SHARE))
+    order = Window.partitionBy("cluster_id", "rule").orderBy("source", "line", "payload")
+    rows = quarantine.unionByName(counted).unionByName(errors)
+    ranked = rows.withColumn("place", F.row_number().over(order))
+    most = F.when(F.col("rule").isin(*(rule.name for rule in rule_table.COVERAGE)), _LISTED).otherwise(_EXAMPLES)
+    found: dict[tuple[str, str], list[str]] = {}
+    for row in ranked.where(F.col("place") <= most).orderBy("cluster_id", "rule", "place").collect():
+        found.setdefault((row.cluster_id, row.rule), []).append(f"{row.source}:{row.line}: {row.reason}")
+    return found
+
+
+def _told(row: Row, examples: Sequence[str]) -> str:
+    head = f"- cluster {row['cluster_id']}, {row['rule']}: {row['observed']}, allowed {row['threshold']}"
+    return "\n".join([head, *(f"    {example}" for example in examples), f"    mend: {row['remedy']}"])

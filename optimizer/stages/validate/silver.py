@@ -1,0 +1,163 @@
+"""Judged records -> the clean tables of topics, replicas and loads (brokers: ``silver_brokers``)."""
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from optimizer.stages.shared.records import whole_number
+
+_RUN = ("cluster_id", "run_id")
+_PARTITION = (*_RUN, "topic", "partition")
+_BROKER = (*_RUN, "broker_id")
+# org.apache.kafka.common.internals.Topic (4.3): the topics that Kafka keeps for itself.
+INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+_MIN_ISR = "min.insync.replicas"
+# Of Confluent: where a topic's replicas may lie.
+PLACEMENT_RULE = "confluent.placement.constraints"
+
+
+def partitions_in_flight(placed: DataFrame, reassignments: DataFrame) -> DataFrame:
+    """Placements with what moves: as described, else as the list of reassignments says (descriptions before 2.6)."""
+    newest = Window.partitionBy(*_PARTITION).orderBy(F.desc("captured_at"), "source", "ordinal")
+    listed = (
+        reassignments.withColumn("place", F.row_number().over(newest))
+        .where("place = 1")
+        .select(
+            *_PARTITION,
+            F.col("replicas").alias("moving_replicas"),
+            F.col("adding").alias("listed_adding"),
+            F.col("removing").alias("listed_removing"),
+        )
+    )
+    joined = placed.join(listed, list(_PARTITION), "left")
+    unknown = F.expr("size(adding) + size(removing) = 0 AND moving_replicas IS NOT NULL")
+    from_document = unknown & (F.col("kind") == "assignment")
+    return joined.withColumns(
+        {
+            "replicas": F.when(from_document, F.col("moving_replicas")).otherwise(F.col("replicas")),
+            "adding": F.when(unknown, F.coalesce("listed_adding", "adding")).otherwise(F.col("adding")),
+            "removing": F.when(unknown, F.coalesce("listed_removing", "removing")).otherwise(F.col("removing")),
+        }
+    ).drop("moving_replicas", "listed_adding", "listed_removing")
+
+
+def local_sizes(sizes: DataFrame) -> DataFrame:
+    """Size and directory of each replica; future copies are no replicas yet."""
+    measured = sizes.where("NOT coalesce(is_future, false)").withColumn("bytes", F.expr(whole_number("size_bytes")))
+    return measured.groupBy(*_PARTITION, "broker_id").agg(
+        F.max("bytes").alias("size_bytes"), F.max_by("log_dir", F.struct("bytes", "log_dir")).alias("log_dir")
+    )
+
+
+def replicas(placed: DataFrame, sizes: DataFrame) -> DataFrame:
+    """One row a replica, in the order of the list."""
+    exploded = placed.select("*", F.posexplode("replicas").alias("position", "broker_id"))
+    planned_dir = F.get("log_dirs", F.col("position"))
+    rows = exploded.select(
+        *_PARTITION,
+        "position",
+        "broker_id",
+        F.coalesce(F.col("leader") == F.col("broker_id"), F.lit(False)).alias("is_leader"),
+        F.array_contains("isr", F.col("broker_id")).alias("in_sync"),
+        F.array_contains("adding", F.col("broker_id")).alias("is_adding"),
+        F.array_contains("removing", F.col("broker_id")).alias("is_removing"),
+        F.when(planned_dir != "any", planned_dir).alias("planned_dir"),
+    )
+    joined = rows.join(sizes, [*_PARTITION, "broker_id"], "left")
+    return joined.withColumn("log_dir", F.coalesce("log_dir", "planned_dir"))
+
+
+def topics(placed: DataFrame, headers: DataFrame, configs: DataFrame) -> DataFrame:
+    """The table: what the header says beside what the partitions show."""
+    seen = placed.groupBy(*_RUN, "topic").agg(
+        F.count(F.lit(1)).alias("partitions"),
+        F.max(F.size(F.array_except("replicas", "removing"))).alias("replication_factor"),
+    )
+    stated = headers.groupBy(*_RUN, "topic").agg(
+        F.max("topic_id").alias("topic_id"), F.max(F.nullif("configs", F.lit(""))).alias("header_configs")
+    )
+    of_topics = configs.where("entity_type = 'topics' AND NOT coalesce(sensitive, false) AND value IS NOT NULL")
+    entries = of_topics.groupBy(*_RUN, F.col("entity_name").alias("topic")).agg(
+        F.array_join(F.array_sort(F.collect_set(F.concat("name", F.lit("="), "value"))), ",").alias("listed_configs"),
+        F.max(F.when(F.col("name") == _MIN_ISR, F.col("value"))).alias("listed_min_isr"),
+    )
+    joined = seen.join(stated, [*_RUN, "topic"], "left").join(entries, [*_RUN, "topic"], "left")
+    found = F.nullif(F.regexp_extract("header_configs", r"(?:^|,)min\.insync\.replicas=(\d+)", 1), F.lit(""))
+    return joined.withColumns(
+        {
+            "is_internal": F.col("topic").isin(*INTERNAL_TOPICS),
+            "configs": F.when(_is_cut(), F.concat_ws(",", "header_configs", "listed_configs")).otherwise(
+                F.coalesce("header_configs", "listed_configs")
+            ),
+            "min_insync_replicas": F.coalesce("listed_min_isr", found).try_cast("int"),
+        }
+    )
+
+
+def _is_cut() -> Column:
+    """Whether a header, which may be cut, lacks the placement rule that the listing of configs has."""
+    in_header = F.coalesce(F.col("header_configs").contains(PLACEMENT_RULE), F.lit(False))
+    return F.col("listed_configs").contains(PLACEMENT_RULE) & ~in_header
+
+
+def _telling(log_dirs: DataFrame, logs: DataFrame) -> DataFrame:
+    """Brokers that told of all their directories, of each cluster that has logs at all."""
+    with_logs = log_dirs.join(logs.select(*_RUN).distinct(), list(_RUN), "semi")
+    of_broker = with_logs.groupBy(*_BROKER).agg(F.max(F.col("error").isNotNull()).alias("has_failed"))
+    whole = F.when(~F.col("has_failed"), F.col("broker_id"))
+    return of_broker.groupBy(*_RUN).agg(F.collect_set(whole).alias("telling"))
+
+
+def _with_missing_logs(partitions: DataFrame) -> DataFrame:
+    """Add ``without_log``: brokers with an in-sync replica that told of their directories, but of no log of it."""
+    nothing = F.expr("CAST(array() AS ARRAY<BIGINT>)")
+    expected = F.array_intersect(F.array_except("isr", "adding"), F.coalesce("telling", nothing))
+    return partitions.withColumn(
+        "without_log", F.array_sort(F.array_except(expected, F.coalesce("logged_on", nothing)))
+    )
+
+
+def partition_load(
+    placed: DataFrame, sizes: DataFrame, rates: DataFrame, loads: DataFrame, *, logs: DataFrame, log_dirs: DataFrame
+) -> DataFrame:
+    """The table, with the place and payload that the coverage rules report.
+
+    Parameters
+    ----------
+    sizes : DataFrame
+        Of ``local_sizes``.
+    rates : DataFrame
+        Of ``metrics.partition_rates``.
+    loads : DataFrame
+        Finished loads, where given.
+    logs, log_dirs : DataFrame
+        Logs and directories that brokers told of, whatever their sizes.
+    """
+    largest = sizes.groupBy(*_PARTITION).agg(F.max("size_bytes").alias("log_size"))
+    logged = logs.where("NOT coalesce(is_future, false)").groupBy(*_PARTITION)
+    told = logged.agg(F.collect_set("broker_id").alias("logged_on"))
+    measured = rates.select(*_PARTITION, "samples", *(F.col(name).alias(f"metric_{name}") for name in _LOADS))
+    finished = loads.groupBy(*_PARTITION).agg(
+        *(F.max(F.expr(whole_number(name))).alias(f"table_{name}") for name in _LOADS)
+    )
+    joined = placed.select(*_PARTITION, "source", "line", "payload", "kind", "isr", "adding")
+    for frame in (largest, told, measured, finished):
+        joined = joined.join(frame, list(_PARTITION), "left")
+    joined = joined.join(F.broadcast(_telling(log_dirs, logs)), list(_RUN), "left").transform(_with_missing_logs)
+    metric = F.coalesce("metric_in_bytes_per_s", "metric_out_bytes_per_s").isNotNull()
+    table = F.coalesce("table_in_bytes_per_s", "table_out_bytes_per_s").isNotNull()
+    return joined.withColumns(
+        {
+            "size_bytes": F.coalesce("log_size", "metric_size_bytes", "table_size_bytes", F.lit(0)),
+            "in_bytes_per_s": F.coalesce("metric_in_bytes_per_s", "table_in_bytes_per_s", F.lit(0)),
+            "out_bytes_per_s": F.coalesce("metric_out_bytes_per_s", "table_out_bytes_per_s", F.lit(0)),
+            "size_source": F.when(F.col("log_size").isNotNull(), "log_dirs")
+            .when(F.col("metric_size_bytes").isNotNull(), "metric")
+            .when(F.col("table_size_bytes").isNotNull(), "table")
+            .otherwise("missing"),
+            "rate_source": F.when(metric, "metric").when(table, "table").otherwise("missing"),
+            "samples": F.coalesce("samples", F.lit(0)),
+        }
+    )
+
+
+_LOADS = ("size_bytes", "in_bytes_per_s", "out_bytes_per_s")

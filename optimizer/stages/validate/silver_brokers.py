@@ -1,0 +1,169 @@
+"""Judged records -> the clean tables of brokers and their directories."""
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from optimizer.stages.shared.records import whole_number
+
+_RUN = ("cluster_id", "run_id")
+_BROKER = (*_RUN, "broker_id")
+_CORDONED = "cordoned.log.dirs"
+_MOST = 2**63 - 1
+_CAPACITY = ("disk", "in", "out", "source")
+
+
+def known_brokers(registered: DataFrame, placed: DataFrame, log_dirs: DataFrame, configs: DataFrame) -> DataFrame:
+    """Every broker that is registered, holds a replica, or tells of its directories, with what the rules ask.
+
+    Where no list of brokers was given, those that hold replicas or answered with their directories count as registered.
+    """
+    listed = registered.groupBy(*_BROKER).agg(
+        F.lit(True).alias("is_listed"),
+        F.max("host").alias("host"),
+        F.max(F.when(F.col("port") > 0, F.col("port"))).alias("port"),
+        F.max("rack").alias("rack"),
+        F.max("fenced").alias("fenced"),
+        F.max("is_controller").alias("is_controller"),
+        F.min(F.struct("source", "line")).alias("listed_at"),
+    )
+    answering = log_dirs.groupBy(*_BROKER).agg(
+        F.min(F.struct("source", "line")).alias("answered_at"),
+        F.array_sort(F.collect_set("log_dir")).alias("directories"),
+        F.array_sort(F.collect_set(F.when(F.col("error").isNotNull(), F.col("log_dir")))).alias("failed"),
+        F.array_sort(F.collect_set(F.when(F.col("is_cordoned"), F.col("log_dir")))).alias("closed"),
+    )
+    joined = listed.join(_holding(placed), list(_BROKER), "full").join(answering, list(_BROKER), "full")
+    return joined.join(_cordoned(configs), list(_BROKER), "left").transform(_with_state).transform(_with_closed)
+
+
+def _holding(placed: DataFrame) -> DataFrame:
+    """What replica lists say of each broker: in how many it is, stays, leads, is in sync under a leader."""
+    held = placed.select("*", F.explode("replicas").alias("broker_id"))
+    me = F.col("broker_id")
+    led = F.col("leader").isNotNull()
+    # Kafka keeps the last replica of a partition in the ISR when its broker dies: without a leader it says nothing.
+    facts = {
+        "partitions": F.lit(True),
+        "settled": ~F.array_contains("adding", me),
+        "leads": led & (F.col("leader") == me),
+        "in_sync": led & F.array_contains("isr", me),
+        "leaderless": ~led,
+    }
+    return held.groupBy(*_BROKER).agg(
+        *(F.count_if(fact).alias(name) for name, fact in facts.items()),
+        F.min(F.struct("source", "line")).alias("placed_at"),
+    )
+
+
+def _cordoned(configs: DataFrame) -> DataFrame:
+    """Directories that brokers may give no replica (KIP-1066, Kafka 4.3); ``*``: all of them."""
+    of_brokers = configs.where(f"entity_type = 'brokers' AND name = '{_CORDONED}' AND coalesce(value, '') <> ''")
+    return of_brokers.groupBy(*_RUN, F.expr("try_cast(entity_name AS BIGINT)").alias("broker_id")).agg(
+        F.array_sort(F.array_distinct(F.flatten(F.collect_list(F.split("value", r"\s*,\s*"))))).alias("cordoned")
+    )
+
+
+def _with_closed(brokers: DataFrame) -> DataFrame:
+    """Add why a broker receives no replica, null where it may."""
+    nothing = F.expr("CAST(array() AS ARRAY<STRING>)")
+    failed = F.coalesce("failed", nothing)
+    cordoned = F.array_sort(F.array_union(F.coalesce("cordoned", nothing), F.coalesce("closed", nothing)))
+    left = F.array_except("directories", cordoned)
+    whole = F.array_contains(cordoned, "*") | ((F.size("directories") > 0) & (F.size(left) == 0))
+    known = brokers.withColumns({"cordoned": cordoned, "is_cordoned": F.coalesce(whole, F.lit(False))})
+    idle = (F.col("state") == "alive") & (F.col("settled") > 0) & (F.col("in_sync") + F.col("leaderless") == 0)
+    told = F.col("answered_at").isNotNull()
+    mute = (F.col("state") == "alive") & (F.col("partitions") == 0) & ~told & F.col("others_tell")
+    reason = (
+        F.when(F.size(failed) > 0, F.concat(F.lit("failed directory "), F.array_join(failed, ", ")))
+        .when(idle, F.lit("in sync nowhere"))
+        .when(F.col("is_cordoned"), F.lit("cordoned"))
+        .when(mute, F.lit("tells of no directory"))
+    )
+    return known.withColumn("closed_reason", reason)
+
+
+def _with_state(brokers: DataFrame) -> DataFrame:
+    cluster = Window.partitionBy(*_RUN)
+    no_list = ~F.coalesce(F.max("is_listed").over(cluster), F.lit(False))
+    registered = F.coalesce("is_listed", F.lit(False)) | no_list
+    at = F.coalesce("listed_at", "placed_at", "answered_at")
+    state = F.when(F.col("fenced"), "fenced").when(F.col("is_registered"), "alive").otherwise("dead")
+    known = brokers.withColumns({"is_registered": registered, "no_list": no_list}).where(
+        F.coalesce("is_listed", F.lit(False)) | F.col("partitions").isNotNull() | F.col("answered_at").isNotNull()
+    )
+    counts = ("partitions", "settled", "leads", "in_sync", "leaderless")
+    return known.withColumns(
+        {
+            **{name: F.coalesce(name, F.lit(0)) for name in counts},
+            "state": state,
+            "racks_used": F.max(F.col("rack").isNotNull()).over(cluster),
+            "others_tell": F.max(F.col("answered_at").isNotNull()).over(cluster),
+            "is_controller": F.coalesce("is_controller", F.lit(False)),
+            "kind": F.lit("broker"),
+            "source": at["source"],
+            "line": at["line"],
+            "payload": F.to_json(F.struct("broker_id", "rack", F.coalesce("partitions", F.lit(0)).alias("partitions"))),
+        }
+    )
+
+
+def _newest_dirs(log_dirs: DataFrame) -> DataFrame:
+    newest = Window.partitionBy(*_BROKER, "log_dir").orderBy(F.desc("captured_at"), "source", "ordinal")
+    ranked = log_dirs.withColumn("place", F.row_number().over(newest)).where("place = 1")
+    return ranked.withColumn("total_bytes", F.nullif(F.expr(whole_number("total_bytes")), F.lit(0)))
+
+
+def _given(capacities: DataFrame) -> DataFrame:
+    """Capacities by broker (-1: the default): of the broker as a whole, else the sum of its directories."""
+    told = [F.expr(whole_number(name)).alias(name) for name in ("disk_bytes", "in_bytes_per_s", "out_bytes_per_s")]
+    # One that stands in two files counts once.
+    numbers = capacities.groupBy(*_BROKER, "log_dir", *told).agg(F.min("source").alias("source"))
+    whole = F.max(F.when(F.col("log_dir").isNull(), F.col("disk_bytes")))
+    parts = F.sum(F.when(F.col("log_dir").isNotNull(), F.col("disk_bytes")))
+    return numbers.groupBy(*_BROKER).agg(
+        F.coalesce(whole, parts).alias("disk"),
+        F.max("in_bytes_per_s").alias("in"),
+        F.max("out_bytes_per_s").alias("out"),
+        F.min("source").alias("source"),
+    )
+
+
+def brokers(known: DataFrame, log_dirs: DataFrame, capacities: DataFrame) -> DataFrame:
+    """The table: a capacity given for the broker counts, else its disks, else the default; the dead need none.
+
+    Beside it ``stated_disk_bytes``: the capacity where the input states it, null where the broker tells it; and
+    ``capacity_source``: where it stands.
+    """
+    given = _given(capacities)
+    own = given.select(*_BROKER, *(F.col(name).alias(f"own_{name}") for name in _CAPACITY))
+    default = given.where("broker_id = -1").select(*_RUN, *(F.col(name).alias(f"default_{name}") for name in _CAPACITY))
+    disks = _newest_dirs(log_dirs).groupBy(*_BROKER)
+    measured = disks.agg(F.when(F.count("total_bytes") == F.count(F.lit(1)), F.sum("total_bytes")).alias("measured"))
+    joined = (
+        known.join(own, list(_BROKER), "left").join(measured, list(_BROKER), "left").join(default, list(_RUN), "left")
+    )
+
+    def living(*names: str) -> Column:
+        return F.when(F.col("state") != "dead", F.coalesce(*names))
+
+    return joined.withColumns(
+        {
+            "stated_disk_bytes": F.coalesce("own_disk", F.when(F.col("measured").isNull(), F.col("default_disk"))),
+            "capacity_source": F.coalesce("own_source", "default_source"),
+            "disk_capacity_bytes": living("own_disk", "measured", "default_disk"),
+            "in_capacity_bytes_per_s": living("own_in", "default_in"),
+            "out_capacity_bytes_per_s": living("own_out", "default_out"),
+        }
+    )
+
+
+def log_dirs(dirs: DataFrame, sizes: DataFrame, capacities: DataFrame) -> DataFrame:
+    """The table: used bytes count future copies; capacity as given for the directory, else as the broker says."""
+    key = [*_BROKER, "log_dir"]
+    # Sizes in a wrong unit may be more than an integer holds: the gate refuses them later.
+    total = F.sum(F.expr(whole_number("size_bytes")).cast("decimal(38,0)"))
+    used = sizes.groupBy(*key).agg(F.least(total, F.lit(_MOST)).cast("bigint").alias("used_bytes"))
+    given = capacities.groupBy(*key).agg(F.max(F.expr(whole_number("disk_bytes"))).alias("given_bytes"))
+    joined = _newest_dirs(dirs).join(used, key, "left").join(given, key, "left")
+    return joined.fillna(0, ["used_bytes"]).withColumn("capacity_bytes", F.coalesce("given_bytes", "total_bytes"))

@@ -1,0 +1,180 @@
+"""A cluster that asks everything of the rounds, and its solved tables as bytes; run as a program, on another master.
+
+``python -m tests.stages.planned MASTER FOLDER`` solves it in a session of its own where the first attempt at every
+shard of a balancing round ends its worker. It writes the tables to FOLDER, and an empty file for each of these ends to
+``FOLDER/deaths``.
+"""
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyspark
+from pyspark.sql import DataFrame, SparkSession
+
+import schemas
+from optimizer.configuration import build
+from optimizer.settings import Settings
+from optimizer.solve.rounds import next_round
+from optimizer.solve.shard.search import Search
+from optimizer.stages.baseline import baseline
+from optimizer.stages.emit import emit
+from optimizer.stages.plan import plan
+from optimizer.stages.solve import solve
+from optimizer.stages.stage import Frames, Run
+from tests.stages.tables import table
+
+# Rounds of every kind: racks mended over all racks, then shards of one rack, then over all racks again.
+SETTINGS: Settings = build({"solver": {"shard_brokers": 6, "rack_shard_brokers": 3, "rounds": 3}})
+DEAD = 137
+SOLVED = ("proposal", "moves", "leaders", "leader_bounds", "shard_results", "bounds", "curve", "findings")
+Rows = list[dict[str, Any]]
+
+
+def cluster() -> dict[str, Rows]:
+    """18 brokers on three racks, one to drain, one new, 120 partitions of RF 3, some with two replicas in a rack."""
+    generator = np.random.default_rng(2)
+    key = {"cluster_id": "a", "run_id": "r"}
+    capacities = ("disk_capacity_bytes", "in_capacity_bytes_per_s", "out_capacity_bytes_per_s")
+    brokers: Rows = [
+        {
+            **key,
+            **dict.fromkeys(capacities),
+            "broker_id": 100 + b,
+            "rack": f"r{b % 3}",
+            "state": "draining" if b == 0 else "new" if b == 17 else "alive",
+            "accepts_replicas": b > 0,
+            "accepts_leadership": b > 0,
+            "must_empty": b == 0,
+            "pinned_topics": [],
+        }
+        for b in range(18)
+    ]
+    return {"instance": [{**key, **_partition(p, generator)} for p in range(120)], "instance_brokers": brokers}
+
+
+def _partition(number: int, generator: np.random.Generator) -> dict[str, Any]:
+    """A partition on brokers 100 to 116, more often on the lower ones; every fifteenth breaks the rack rule."""
+    racks = generator.permutation(3)
+    column = (generator.random(3) ** 1.5 * 5).astype(int)
+    replicas = [100 + int(r) + 3 * int(c) for r, c in zip(racks, column, strict=True)]
+    if number % 15 == 0:
+        replicas[1] = 103 + (replicas[0] - 100) % 15
+    size = int(generator.lognormal(20, 1))
+    return {
+        "topic": f"t{number % 7}",
+        "partition": number // 7,
+        "replicas": replicas,
+        "log_dirs": ["any"] * 3,
+        "leader": replicas[0],
+        "isr": sorted(replicas),
+        "size_bytes": size,
+        "in_bytes_per_s": size // 10_000,
+        "out_bytes_per_s": size // 4_000,
+        "replication_factor": 3,
+        "mobility": "free",
+        "fixed_cause": None,
+        "fixed_reason": None,
+        "pinned_brokers": None,
+        "factor_cause": None,
+        "factor_refused": None,
+        "topic_most_replicas": None,
+        "topic_most_leaders": None,
+        "min_insync_replicas": None,
+    }
+
+
+def run_of(spark: SparkSession, settings: Settings = SETTINGS) -> Run:
+    """A run, with small shards if nothing else is asked for."""
+    return Run(spark, "r", settings, "test")
+
+
+def frames_of(spark: SparkSession, tables: dict[str, Rows], *, slices: int) -> dict[str, DataFrame]:
+    """The tables as frames of so many partitions."""
+    frames = {}
+    for name, rows in tables.items():
+        values = [tuple(row[c.name] for c in schemas.ALL[name].columns) for row in rows]
+        frames[name] = table(spark, name, values, slices=slices)
+    return frames
+
+
+def table_bytes(frame: DataFrame, name: str) -> bytes:
+    """All rows of a table without its volatile columns, in order, as bytes."""
+    table = schemas.ALL[name]
+    kept = [c.name for c in table.columns if c.name not in table.volatile]
+    rows = schemas.conform(frame, table).select(*kept).toJSON().collect()
+    return "\n".join(sorted(rows)).encode()
+
+
+def solved(run: Run, tables: dict[str, Rows], *, slices: int = 2) -> Frames:
+    """Every table that solve makes of the cluster, with those that it is made from."""
+    return solved_of(run, frames_of(run.spark, tables, slices=slices))
+
+
+def solved_of(run: Run, inputs: Frames) -> Frames:
+    """The same of ``instance`` and ``instance_brokers`` as frames."""
+    frames = solve.build(inputs, run)
+    made = {name: schemas.conform(frame, schemas.ALL[name]).localCheckpoint() for name, frame in frames.items()}
+    return {**inputs, **made}
+
+
+def solved_bytes(frames: Frames) -> dict[str, bytes]:
+    """The tables of solve as bytes."""
+    return {name: table_bytes(frame, name) for name, frame in frames.items() if name in SOLVED}
+
+
+def finished(run: Run, frames: Frames) -> dict[str, DataFrame]:
+    """The tables of PLAN and EMIT that follow from solved tables, beside them."""
+    known = {**frames, **baseline.build(frames, run)}
+    for name in ("quality_results", "input_findings", "sources", "topics", "throttles_found"):
+        known[name] = run.spark.createDataFrame([], schemas.ALL[name].schema)
+    known |= plan.build(known, run)
+    return {**known, **emit.build(known, run)}
+
+
+def document_bytes(run: Run, frames: Frames) -> bytes:
+    """Every document of the plan that follows from solved tables."""
+    return table_bytes(finished(run, frames)["documents"], "documents")
+
+
+@dataclass(frozen=True)
+class DiesOnce(Search):
+    """A search whose first look at the prices of moves ends the process, at the first attempt of a task."""
+
+    deaths: str = ""
+
+    def __getattribute__(self, name: str) -> Any:
+        task = pyspark.TaskContext.get()
+        if name == "move_prices" and task is not None and task.attemptNumber() == 0:
+            Path(self.deaths, f"{task.stageId()}-{task.partitionId()}").touch()
+            os._exit(DEAD)
+        return super().__getattribute__(name)
+
+
+def _main(master: str, folder: Path) -> None:
+    from tests.conftest import FAST
+
+    builder = SparkSession.builder.master(master).appName("elsewhere")
+    other = {**FAST, "spark.sql.shuffle.partitions": "5", "spark.sql.extensions": "", "spark.driver.memory": "1g"}
+    other["spark.sql.catalog.spark_catalog"] = ""
+    for name, value in other.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    deaths = folder / "deaths"
+    deaths.mkdir()
+    search = next_round.search_for
+
+    def dying(*known: Any, **more: Any) -> Search:
+        return DiesOnce(**vars(search(*known, **more)), deaths=str(deaths))
+
+    vars(next_round)["search_for"] = dying
+    for name, content in solved_bytes(solved(run_of(spark), cluster(), slices=3)).items():
+        (folder / name).write_bytes(content)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1], Path(sys.argv[2]))

@@ -1,0 +1,75 @@
+"""The balance of a plan in its tables says what its findings say."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from optimizer.settings import Policy
+from optimizer.solve.findings.band_findings import band_findings
+from optimizer.solve.rules.bands import bands, broker_loads, replica_weights
+from optimizer.stages.plan.balance import measure
+from optimizer.stages.shared.arrays import to_cluster
+
+GB = 10**9
+POLICY = Policy(disk_band=0.0005, replicas_band=100, in_band=100)
+LISTS = ("replicas", "current_replicas", "baseline_replicas", "proposed_replicas")
+KEY = {"cluster_id": "c", "run_id": "r"}
+
+
+def hosts() -> pd.DataFrame:
+    """Three brokers, the first with most of all disks."""
+    same = {"rack": None, "state": "alive", "accepts_replicas": True, "accepts_leadership": True, "must_empty": False}
+    rows: list[dict[str, Any]] = [
+        {**KEY, **same, "broker_id": broker, "disk_capacity_bytes": capacity * GB, "pinned_topics": []}
+        for broker, capacity in ((1, 10_000), (2, 10), (3, 10))
+    ]
+    return pd.DataFrame(rows).assign(in_capacity_bytes_per_s=None, out_capacity_bytes_per_s=None)
+
+
+def partitions(sizes: list[int]) -> pd.DataFrame:
+    """One partition on each broker."""
+    still = dict.fromkeys(("in_bytes_per_s", "out_bytes_per_s", "partition"), 0)
+    most = dict.fromkeys(("topic_most_replicas", "topic_most_leaders"))
+    rows = [
+        {
+            **KEY,
+            **still,
+            **most,
+            **{name: [n] for name in LISTS},
+            "mobility": "free",
+            "topic": f"t{n}",
+            "leader": n,
+            "size_bytes": size,
+            "replication_factor": 1,
+        }
+        for n, size in enumerate(sizes, start=1)
+    ]
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize("over_bytes", [-100, 100, 2_000, 20_000])
+def test_findings_name_the_brokers_that_are_counted(over_bytes: int) -> None:
+    """However little a broker's load is over its band, and however much larger it is than the mean broker's."""
+    total = 3 * GB
+    first = int(total * 1000 / 1002 * (1 + POLICY.disk_band)) + over_bytes
+    rest = (total - first) // 2
+    rows = partitions([first, rest, total - first - rest])
+    measured = measure(rows, hosts(), policy=POLICY)
+    counted = measured.loc[(measured["placement"] == "after") & ~measured["in_band"], "broker_id"].tolist()
+    cluster = to_cluster(rows, hosts(), "c")
+    now = broker_loads(3, cluster.partitions.replicas, replica_weights(cluster.partitions))
+    found = band_findings(
+        cluster.brokers,
+        bands(cluster, POLICY),
+        now,
+        now,
+        partitions=cluster.partitions,
+        placed=cluster.partitions.replicas,
+        policy=POLICY,
+    )
+    named = [int(finding.subject.split()[1]) for finding in found]
+    assert named == counted
+    assert (1 in named) == (over_bytes > 0)
+    assert np.isin([2, 3], named).all()

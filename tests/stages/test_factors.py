@@ -1,0 +1,130 @@
+"""Changed replication factors through solve, baseline, plan and emit."""
+
+import re
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import schemas
+from optimizer.errors import AuditFailed
+from optimizer.settings import Policy
+from optimizer.stages.baseline import baseline
+from optimizer.stages.emit import emit
+from optimizer.stages.plan import plan
+from optimizer.stages.solve import solve
+from optimizer.stages.stage import Frames
+from tests.stages import small_plan
+from tests.stages.test_finish import found_in
+from tests.stages.test_solve import frames_of, rows_of, run_of
+
+ASKED = {"t0": 4, "t1": 2, "t2": 5, "t3": 1}
+RACKS = 4
+FEWER_OR_ROOM = "ask for fewer, or let more brokers accept replicas"
+MORE_OR_LESS_IN_SYNC = "ask for more, or lower min.insync.replicas first"
+UNUSED = "no topic matches this pattern"
+MEND_PATTERN = "a pattern has to match a topic's whole name: mend it, or take it out"
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession) -> Frames:
+    """Every table of a cluster in which some topics are asked for more replicas, or fewer; one broker drains."""
+    rows = rows_of("a", seed=1)
+    for partition in rows["instance"]:
+        partition["replication_factor"] = ASKED.get(partition["topic"], 3)
+    run = run_of(spark)
+    inputs = frames_of(spark, rows)
+    made: dict[str, Any] = {**inputs, **solve.build(inputs, run)}
+    made |= baseline.build(inputs, run)
+    made = {name: schemas.conform(frame, schemas.ALL[name]).localCheckpoint() for name, frame in made.items()}
+    for name in ("quality_results", "input_findings", "sources", "topics", "throttles_found"):
+        made[name] = small_plan.frame(spark, name, [])
+    made |= {name: frame.localCheckpoint() for name, frame in plan.build(made, run).items()}
+    return {**made, **{name: frame.localCheckpoint() for name, frame in emit.build(made, run).items()}}
+
+
+def test_lists_get_the_length_asked_for(tables: Frames) -> None:
+    """Longer and shorter lists, spread over the racks, off the broker to empty; racks hold one more at most."""
+    for row in tables["plan"].collect():
+        assert len(set(row.proposed_replicas)) == len(row.proposed_replicas) == ASKED.get(row.topic, 3)
+        assert 100 not in row.proposed_replicas
+        racks = [sum(b % RACKS == r for b in row.proposed_replicas) for r in range(RACKS)]
+        assert max(racks) - min(racks) <= 1
+
+
+def test_moves_and_bounds_count_what_comes_and_goes(tables: Frames) -> None:
+    """A growing list has moves from nowhere, a shrinking one moves to nowhere of no bytes; the bound is near."""
+    moves = tables["moves"].collect()
+    grown = [row for row in moves if row.from_broker is None]
+    given_up = [row for row in moves if row.to_broker is None]
+    assert {row.topic for row in grown} == {"t0", "t2"}
+    assert {row.topic for row in given_up} == {"t1", "t3"}
+    assert (len(grown), len(given_up)) == (40 * 3, 40 * 3)
+    assert {row.reason for row in (*grown, *given_up)} == {"replication"}
+    assert {row.size_bytes for row in given_up} == {0}
+    moved = sum(row.size_bytes for row in moves)
+    assert sum(row.moved_bytes for row in tables["plan"].collect()) == moved
+    best = next(row.bound_bytes for row in tables["bounds"].collect() if row.is_best)
+    assert best <= moved <= 1.2 * best
+
+
+def test_people_read_of_it(tables: Frames) -> None:
+    """The summary counts the partitions and names topics with both factors; shorter lists alone copy nothing."""
+    figures = {row.figure: row for row in tables["plan_summary"].collect()}
+    assert figures["factor_changes"].after == figures["factor_changes"].baseline == 160
+    assert figures["rack_violations"].after == 0
+    texts = {row.path: row.content for row in tables["documents"].collect()}
+    sentence = "Replication factor: t0 3 -> 4 (40 partitions), t1 3 -> 2 (40 partitions), t2 3 -> 5 (40 partitions)"
+    for page in ("summary.txt", "runbook.md", "report.html"):
+        assert sentence in " ".join(texts[f"a/{page}"].split()).replace("-&gt;", "->"), page
+    assert "the way back copies them again" in texts["a/runbook.md"]
+    assert "to change replication" in texts["a/report.html"]
+
+
+def test_the_audit_agrees(spark: SparkSession, tables: Frames) -> None:
+    """The documents pass; asked for one replica more, they do not."""
+    run = run_of(spark)
+    assert emit.gate(tables, run) == {}
+    other = tables["instance"].replace(4, 3, subset=["replication_factor"])
+    refused = emit.gate({**tables, "instance": other}, run)
+    assert [type(error) for error in refused.values()] == [AuditFailed]
+    told = r"(?s)replication_factor 40.*t0-0: 4 replicas planned; 3 replicas now, 3 asked"
+    assert re.search(told, str(refused["a"]))
+
+
+def test_what_cannot_be_had_is_a_finding_by_topic() -> None:
+    """Topics that can't have their factor, and patterns that match no topic, are named once, with what would do."""
+    rows = rows_of("a", seed=1)
+    reasons = {
+        "t0": "30 replicas asked for, brokers that can hold them: 23",
+        "t1": "1 replicas asked for, min.insync.replicas: 2",
+    }
+    causes = {"t0": "too_few_brokers", "t1": "under_min_in_sync"}
+    for row in rows["instance"]:
+        row |= {"factor_cause": causes.get(row["topic"]), "factor_refused": reasons.get(row["topic"])}
+    found = found_in(rows, Policy(exclude_topics=("t[02]", "logs-.*")), factor_patterns=("t[01]", "t"))
+    shown = found[found["rule"].isin(["replication_factor", "factor_unused", "exclude_unused", "not_free"])]
+    assert shown[["subject", "detail", "remedy"]].to_numpy().tolist() == [
+        ["t0", f"{reasons['t0']}; 40 partitions keep what they have", FEWER_OR_ROOM],
+        ["t1", "1 replicas asked for, min.insync.replicas: 2; 40 partitions keep what they have", MORE_OR_LESS_IN_SYNC],
+        ["t", UNUSED, MEND_PATTERN],
+        ["logs-.*", UNUSED, MEND_PATTERN],
+    ]
+    assert shown[["code", "cause", "topic", "amount"]].to_numpy().tolist() == [
+        ["replication_factor", "too_few_brokers", "t0", 40],
+        ["replication_factor", "under_min_in_sync", "t1", 40],
+        ["factor_unused", None, None, None],
+        ["exclude_unused", None, None, None],
+    ]
+
+
+def test_a_factor_without_a_spare_replica_is_told() -> None:
+    """Where as many replicas are asked for as must be in sync, the first broker that is down stops the writers."""
+    rows = rows_of("a", seed=1)
+    for row in rows["instance"]:
+        row["min_insync_replicas"] = 2
+        row["replication_factor"] = {"t0": 2, "t1": 4}.get(row["topic"], 3)
+    found = found_in(rows, Policy())
+    told = found[found["rule"] == "no_spare_replica"][["subject", "when", "detail", "remedy"]].to_numpy().tolist()
+    detail = "2 replicas asked for, min.insync.replicas: 2; one broker down stops its writers"
+    assert told == [["t0", "after", detail, "ask for one more, or lower min.insync.replicas"]]

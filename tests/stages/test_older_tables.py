@@ -1,0 +1,153 @@
+"""Tables that another release made: they grow to their contract, or are refused in words."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T
+
+import schemas
+from execution.tables import Warehouse
+from optimizer.errors import ConfigError
+from optimizer.store import Store
+from schemas.table import Table, column
+from tests.stages.test_store import brokers, record
+
+GROWN = (
+    column("cause", T.StringType(), "why it's so", nullable=True),
+    column("places", T.ArrayType(T.IntegerType()), "where", nullable=True),
+)
+BROKERS = schemas.ALL["brokers"]
+WITHOUT_STATE = tuple(c for c in BROKERS.columns if c.name != "state")
+
+
+def without_rack(contract: Table) -> Table:
+    """What an older release had."""
+    return replace(contract, columns=tuple(c for c in contract.columns if c.name != "rack"))
+
+
+@pytest.fixture
+def made(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Table], Store]:
+    """Makes a table with another contract; returns a store of this release, as a process of its own has it."""
+
+    def make(contract: Table) -> Store:
+        with monkeypatch.context() as other:
+            other.setitem(schemas.ALL, contract.name, contract)
+            Store(str(tmp_path / "ware house"), spark).ensure(contract.name)
+        return Store(str(tmp_path / "ware house"), spark)
+
+    return make
+
+
+def test_an_older_table_gets_the_columns_that_it_lacks(
+    spark: SparkSession, made: Callable[[Table], Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Types, comments and checks are the contract's; older rows have null there, at older versions, too."""
+    store = made(BROKERS)
+    old = store.write("brokers", brokers(spark, {}), run_id="r1")
+    check = ("places_few", "places IS NULL OR  size(places) < 3")
+    monkeypatch.setitem(
+        schemas.ALL, "brokers", replace(BROKERS, columns=(*BROKERS.columns, *GROWN), checks=(*BROKERS.checks, check))
+    )
+    grown = Store(store.warehouse, spark)
+    rows = brokers(spark, {"cause": "new", "places": [1, 2]}, run_id="r2")
+    new = grown.write("brokers", rows, run_id="r2")
+    for version, run_id, told in ((old, "r1", None), (new, "r1", None), (new, "r2", "new")):
+        assert [row.cause for row in grown.read("brokers", version=version, run_id=run_id).collect()] == [told]
+    assert [row.cause for row in grown.newest("brokers", "r1")] == [None]
+    columns = spark.read.format("delta").load(grown.path("brokers")).schema.fields[-len(GROWN) :]
+    assert [(c.name, c.dataType, c.nullable, c.metadata["comment"]) for c in columns] == [
+        (c.name, c.dataType, True, c.metadata["comment"]) for c in GROWN
+    ]
+    with pytest.raises(Exception, match="places_few"):
+        grown.write("brokers", brokers(spark, {"places": [1, 2, 3]}, run_id="r3"), run_id="r3")
+    Store(store.warehouse, spark).ensure("brokers")
+    assert grown.latest_version("brokers") == new
+
+
+def test_columns_come_in_the_contracts_order(spark: SparkSession, made: Callable[[Table], Store]) -> None:
+    """A column that was added stands last in the table, and in its place in what is read."""
+    store = made(without_rack(BROKERS))
+    version = store.write("brokers", brokers(spark, {"rack": "b"}), run_id="r1")
+    assert store.read("brokers", version=version, run_id="r1").columns == BROKERS.schema.fieldNames()
+    assert spark.read.format("delta").load(store.path("brokers")).columns[-1] == "rack"
+
+
+def test_an_earlier_release_goes_on(spark: SparkSession, made: Callable[[Table], Store]) -> None:
+    """Nullable columns that only a later release knows stay, and get null."""
+    store = made(replace(BROKERS, columns=(*BROKERS.columns, *GROWN)))
+    for rack in ("a", "b"):
+        version = store.write("brokers", brokers(spark, {"rack": rack}), run_id="r1")
+    assert store.read("brokers", version=version, run_id="r1").columns == BROKERS.schema.fieldNames()
+    rows = spark.read.format("delta").load(store.path("brokers")).collect()
+    assert [(row.rack, row.cause) for row in rows] == [("b", None)]
+
+
+def changed(name: str, dtype: T.DataType, *, nullable: bool) -> Table:
+    """The contract with another column of a name."""
+    other = column(name, dtype, "other", nullable=nullable)
+    return replace(BROKERS, columns=tuple(other if c.name == name else c for c in BROKERS.columns))
+
+
+@pytest.mark.parametrize(
+    ("contract", "told"),
+    [
+        (changed("rack", T.IntegerType(), nullable=True), "column rack is int there, string in this one"),
+        (changed("rack", T.StringType(), nullable=False), "column rack is string NOT NULL there, string in this one"),
+        (
+            changed("is_controller", T.BooleanType(), nullable=True),
+            "column is_controller is boolean there, boolean NOT NULL in this one",
+        ),
+        (
+            replace(BROKERS, columns=WITHOUT_STATE, checks=()),
+            "column state is missing there, string NOT NULL in this one",
+        ),
+        (
+            replace(BROKERS, columns=(*BROKERS.columns, column("cause", T.StringType(), "why"))),
+            "column cause is string NOT NULL there, missing in this one",
+        ),
+        (
+            replace(BROKERS, checks=(("state_known", "state <> ''"),)),
+            "check state_known is state <> '' there, state IN ('alive', 'fenced', 'dead') in this one",
+        ),
+    ],
+)
+def test_any_other_difference_is_refused(
+    spark: SparkSession, made: Callable[[Table], Store], contract: Table, told: str
+) -> None:
+    """The error names table, column, both forms and the remedy, and is wrong use (exit code 2); nothing is written."""
+    store = made(contract)
+    with pytest.raises(ConfigError, match=re.escape(told)) as caught:
+        store.write("brokers", brokers(spark, {}), run_id="r1")
+    assert str(caught.value).startswith(f"table brokers of {store.warehouse} was made by another release: ")
+    assert "name another warehouse ([storage] warehouse, --warehouse)" in str(caught.value)
+    assert store.latest_version("brokers") == 0
+
+
+def test_all_differences_are_told_at_once(made: Callable[[Table], Store]) -> None:
+    """Each on a line of its own."""
+    columns = (column("rack", T.LongType(), "other"), column("host", T.LongType(), "other"))
+    with pytest.raises(ConfigError, match="column host is bigint NOT NULL") as caught:
+        made(replace(BROKERS, columns=(*columns, *WITHOUT_STATE[:3]), checks=())).ensure("brokers")
+    assert len(caught.value.problems) == 4
+
+
+def test_an_earlier_release_finds_what_was_recorded(spark: SparkSession, made: Callable[[Table], Store]) -> None:
+    """Also after a later one has added a column to ``runs``."""
+    store = made(BROKERS)
+    written = record(store, store.write("brokers", brokers(spark, {}), run_id="r1"))
+    longer = replace(schemas.ALL["runs"], columns=(*schemas.ALL["runs"].columns, GROWN[0]))
+    assert made(longer).run_record("r1", "validate") == written
+
+
+@pytest.mark.parametrize("name", ["approvals", "executions", "verdicts", "documents"])
+def test_both_writers_make_the_same_table(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    """What execution makes without Spark is what a job goes on with, and the other way round."""
+    by_spark, without_spark = Store(str(tmp_path / "spark"), spark), Warehouse(str(tmp_path / "deltalake"))
+    by_spark.ensure(name)
+    Warehouse(by_spark.warehouse).append(name, [])
+    without_spark.version(name)
+    Store(without_spark.path, spark).ensure(name)

@@ -1,0 +1,169 @@
+"""PLAN on a small cluster by hand."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import schemas
+from optimizer.errors import AuditFailed
+from optimizer.stages.plan import plan
+from optimizer.stages.plan.wave_rows import schedule_cluster
+from tests.stages import small_plan
+
+GB = small_plan.GB
+Tables = dict[str, list[dict[str, Any]]]
+
+
+def collect(frames: dict[str, DataFrame]) -> Tables:
+    """Rows of every table as dicts."""
+    return {name: [row.asDict() for row in frame.collect()] for name, frame in frames.items()}
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession) -> Iterator[Tables]:
+    """The tables of the small plan."""
+    yield collect(dict(plan.build(small_plan.inputs(spark), small_plan.run(spark))))
+    spark.catalog.clearCache()
+
+
+def by(rows: list[dict[str, Any]], *names: str) -> dict[Any, dict[str, Any]]:
+    """Rows by a key."""
+    return {tuple(row[n] for n in names) if len(names) > 1 else row[names[0]]: row for row in rows}
+
+
+def test_every_partition_has_its_three_lists(tables: Tables) -> None:
+    """The plan shows all partitions, with what is added, removed and why."""
+    rows = by(tables["plan"], "topic", "partition")
+    assert len(rows) == len(small_plan.PARTITIONS)
+    row = rows["orders.v1", 0]
+    assert row["current_replicas"] == [1, 2, 5]
+    assert row["proposed_replicas"] == [1, 7, 5]
+    assert row["baseline_replicas"] == [5, 1, 3]
+    assert (row["adding_replicas"], row["removing_replicas"]) == ([7], [2])
+    assert (row["moved_bytes"], row["reasons"], row["is_changed"]) == (10 * GB, "drain,rack", True)
+    assert rows["clicks", 0]["wave"] is None
+    assert row["reason_codes"] == ["drain", "rack"]
+    assert (rows["clicks", 10]["reasons"], rows["clicks", 10]["reason_codes"]) == ("leader", ["leader"])
+    assert (rows["clicks", 0]["reasons"], rows["clicks", 0]["reason_codes"]) == ("", [])
+    assert rows["clicks", 10]["leader_changed"]
+
+
+def test_waves_add_up_to_the_plan(tables: Tables) -> None:
+    """Waves have no gaps, hold every changed partition, and their bytes sum to the plan's."""
+    changed = [row for row in tables["plan"] if row["is_changed"]]
+    waves = sorted(tables["waves"], key=lambda w: w["wave"])
+    assert [w["wave"] for w in waves] == [1, 2]
+    assert sum(w["partitions"] for w in waves) == len(changed) == 5
+    assert sum(w["moved_bytes"] for w in waves) == sum(row["moved_bytes"] for row in changed) == 140 * GB
+    assert all(w["replicas_moved"] <= 2 for w in waves)
+
+
+def test_the_dead_brokers_replica_is_copied_first(tables: Tables) -> None:
+    """The partition that lost a broker is in wave 1 and the reorder in the last."""
+    rows = by(tables["plan"], "topic", "partition")
+    assert rows["clicks", 2]["wave"] == 1
+    assert rows["clicks", 10]["wave"] == 2
+
+
+def test_estimates_follow_the_busiest_end(tables: Tables) -> None:
+    """60 GB from one leader at 50 MB/s take 1200 s; the throttle adds the neediest broker's live traffic."""
+    first = by(tables["waves"], "wave")[1]
+    assert first["busiest_bytes"] == 60 * GB
+    assert first["estimated_seconds"] == 1200
+    assert first["throttle_bytes_per_s"] == 53_000_000
+    assert not first["below_floor"]
+
+
+def test_both_throttle_forms_are_there(tables: Tables) -> None:
+    """Both forms list all current replicas; the careful one has rates of its own, and none for the dead broker."""
+    rows = by(tables["throttles"], "wave", "style", "entity_type", "entity_name", "config_name")
+    lists = "leader.replication.throttled.replicas"
+    assert "2:4" in rows[1, "kafka", "topics", "clicks", lists]["config_value"].split(",")
+    assert {"2:1", "2:4", "2:5"} <= set(rows[1, "careful", "topics", "clicks", lists]["config_value"].split(","))
+    brokers = {key[3] for key in rows if key[1] == "careful" and key[2] == "brokers"}
+    assert "4" not in brokers
+    assert rows[1, "careful", "brokers", "1", "leader.replication.throttled.rate"]["config_value"] == "52000000"
+    assert rows[1, "careful", "brokers", "5", "leader.replication.throttled.rate"]["config_value"] == "50000000"
+    assert rows[2, "careful", "topics", "orders.v1", lists]["previous_value"] == "*"
+    assert rows[2, "careful", "brokers", "3", "leader.replication.throttled.rate"]["previous_value"] == "20000000"
+    assert rows[1, "careful", "topics", "clicks", lists]["previous_value"] is None
+    assert {key[0] for key in rows} == {0, 1, 2}
+
+
+def test_balance_shows_three_placements(tables: Tables) -> None:
+    """Every broker has its load before, with the default, and after."""
+    rows = by(tables["broker_balance"], "broker_id", "placement")
+    assert len(rows) == 3 * len(small_plan.BROKERS)
+    assert rows[2, "before"]["replicas"] == 2
+    assert rows[2, "after"]["replicas"] == 0
+    assert rows[7, "after"]["disk_bytes"] == 100 * GB
+    assert rows[1, "after"]["leaders"] == 4
+    assert rows[5, "before"]["out_bytes_per_s"] == 3_000_000 + 2 * 1_000_000
+
+
+def test_the_summary_compares(tables: Tables) -> None:
+    """Bytes, bounds, gap, the default's cost and broken racks are figures of the summary, each labelled."""
+    rows = by(tables["plan_summary"], "figure")
+    assert rows["moved_bytes"]["after"] == 140 * GB
+    assert rows["moved_bytes"]["baseline"] == sum(row["moved_bytes"] for row in small_plan.baseline())
+    assert rows["bound_bytes"]["after"] == 130 * GB
+    assert rows["gap_percent"]["after"] == pytest.approx(100 * (140 / 130 - 1))
+    assert (rows["rack_violations"]["before"], rows["rack_violations"]["after"]) == (1, 0)
+    assert (rows["replicas_on_leaving_brokers"]["before"], rows["replicas_on_leaving_brokers"]["after"]) == (3, 0)
+    assert (rows["leader_changes"]["after"], rows["leader_changes_bound"]["after"]) == (2, 1)
+    assert (rows["leaders_outside"]["after"], rows["leaders_outside_bound"]["after"]) == (2, 1)
+    outside = ("out_outside_bytes_per_s", "out_outside_bytes_per_s_bound")
+    assert [rows[name]["after"] for name in outside] == [3_000_000, 1_000_000]
+    assert all(row["label"] and row["position"] > 0 for row in rows.values())
+
+
+def test_tables_keep_their_contracts(tables: Tables) -> None:
+    """No NOT NULL column holds a null and keys are unique."""
+    for name, rows in tables.items():
+        table = schemas.ALL[name]
+        assert list(rows[0]) == [c.name for c in table.columns]
+        assert not [c.name for c in table.columns if not c.nullable and any(row[c.name] is None for row in rows)]
+        keys = [tuple(row[c] for c in table.full_key) for row in rows]
+        assert len(set(keys)) == len(keys)
+
+
+def test_an_empty_plan_is_a_plan(spark: SparkSession) -> None:
+    """Without a proposal there are no waves and no throttles, and the figures say 0."""
+    run = small_plan.run(spark)
+    tables = collect(dict(plan.build(small_plan.inputs(spark, proposal=[], moves=[]), run)))
+    assert (tables["waves"], tables["throttles"]) == ([], [])
+    figures = by(tables["plan_summary"], "figure")
+    assert figures["moved_bytes"]["after"] == figures["waves"]["after"] == 0
+    assert not any(row["is_changed"] for row in tables["plan"])
+    spark.catalog.clearCache()
+
+
+def test_copies_without_room_get_no_wave() -> None:
+    """Where a disk has no room for both copies in any order, the partition has no wave."""
+    row = {
+        "topic": "t", "partition": 0, "leader": 1.0, "adding_replicas": [2], "removing_replicas": [1],
+        "current_replicas": [1], "proposed_replicas": [2],
+        "size_bytes": 60, "in_bytes_per_s": 0, "in_sync_followers": 0, "reason_codes": ["balance"],
+    }  # fmt: skip
+    hosts = pd.DataFrame({"broker_id": [1, 2], "disk_capacity_bytes": [100.0, 100.0], "disk_used_bytes": [60, 31]})
+    settings = small_plan.settings()
+    assert schedule_cluster(pd.DataFrame([row]), hosts, settings=settings)["wave"].isna().all()
+    roomy = hosts.assign(disk_used_bytes=[60, 30])
+    assert schedule_cluster(pd.DataFrame([row]), roomy, settings=settings)["wave"].tolist() == [1]
+
+
+def test_a_plan_without_room_is_refused(spark: SparkSession, tables: Tables) -> None:
+    """A changed partition without a wave stops its cluster, named, with the remedy; else the plan goes on."""
+    run = small_plan.run(spark)
+    stuck = [{**row, "wave": None} if row["partition"] == 1 else row for row in tables["plan"]]
+    schema = schemas.ALL["plan"].schema
+    refused = plan.gate({"plan": spark.createDataFrame(stuck, schema)}, run)
+    assert list(refused) == ["orders"]
+    assert isinstance(refused["orders"], AuditFailed)
+    told = r"orders: clicks-1, orders: orders\.v1-1; lower .*disk_headroom \(now 0\.1\)"
+    assert re.search(told, str(refused["orders"]))
+    assert plan.gate({"plan": spark.createDataFrame(tables["plan"], schema)}, run) == {}

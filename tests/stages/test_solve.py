@@ -1,0 +1,237 @@
+"""The solve stage in Spark: a task a shard, the same plan however the rows lie, a failed shard that loses nothing."""
+
+import itertools
+import os
+import re
+import signal
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+import pyspark
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import schemas
+from optimizer.configuration import build
+from optimizer.domain import Bands
+from optimizer.errors import BallastError
+from optimizer.settings import Settings
+from optimizer.solve import driver
+from optimizer.solve.rounds import next_round
+from optimizer.solve.rounds.cluster_round import ClusterRound
+from optimizer.solve.shard.search import Search
+from optimizer.stages.solve import shard_rounds, solve
+from optimizer.stages.solve.spark_placement import SparkPlacement
+from optimizer.stages.stage import Frames, Run
+from tests.stages.tables import table
+
+SHARDS = 3
+NOTHING_ASKED = ("pinned_brokers", "topic_most_replicas", "topic_most_leaders", "min_insync_replicas")
+NOT_REFUSED = dict.fromkeys(("fixed_cause", "fixed_reason", "factor_cause", "factor_refused"))
+ANYWHERE: dict[str, None] = dict.fromkeys(NOTHING_ASKED)
+SETTINGS: Settings = build({"solver": {"shard_brokers": 8, "rounds": 3}})
+
+
+def rows_of(cluster_id: str, *, seed: int) -> dict[str, list[dict[str, Any]]]:
+    """24 brokers on four racks, the last one new and the first to drain; 360 partitions of RF 3 in skewed places."""
+    generator = np.random.default_rng(seed)
+    key = {"cluster_id": cluster_id, "run_id": "r"}
+    unknown = {
+        f"{name}_capacity_bytes{unit}": None for name, unit in (("disk", ""), ("in", "_per_s"), ("out", "_per_s"))
+    }
+    brokers: list[dict[str, Any]] = [
+        {
+            **key,
+            "broker_id": 100 + b,
+            "rack": f"r{b % 4}",
+            "state": "draining" if b == 0 else "new" if b == 23 else "alive",
+            "accepts_replicas": b > 0,
+            "accepts_leadership": b > 0,
+            "must_empty": b == 0,
+            "pinned_topics": [],
+            **unknown,
+        }
+        for b in range(24)
+    ]
+    partitions = []
+    for p in range(360):
+        racks = generator.permutation(4)[:3]
+        replicas = [100 + int(r) + 4 * int(generator.integers(0, 6)) for r in racks]
+        replicas = [119 if b == 123 else b for b in replicas]
+        lists = {"replicas": replicas, "log_dirs": ["any"] * 3, "isr": sorted(replicas)}
+        fields = {"topic": f"t{p % 9}", "partition": p // 9, **lists}
+        size = int(generator.lognormal(20, 1))
+        loads = {"size_bytes": size, "in_bytes_per_s": size // 10_000, "out_bytes_per_s": size // 4_000}
+        state = {"leader": replicas[0], "replication_factor": 3, "mobility": "free"}
+        partitions.append({**key, **fields, **loads, **state, **NOT_REFUSED, **ANYWHERE})
+    return {"instance": partitions, "instance_brokers": brokers}
+
+
+def frames_of(spark: SparkSession, *clusters: dict[str, list[dict[str, Any]]], slices: int = 2) -> Frames:
+    """Both input tables of one or more clusters, spread over some partitions."""
+    tables = {}
+    for name in ("instance", "instance_brokers"):
+        rows = [tuple(row[c.name] for c in schemas.ALL[name].columns) for cluster in clusters for row in cluster[name]]
+        tables[name] = table(spark, name, rows, slices=slices)
+    return tables
+
+
+def run_of(spark: SparkSession) -> Run:
+    """A run with small shards."""
+    return Run(spark, "r", SETTINGS, "test")
+
+
+def stable(frame: DataFrame, table: str) -> list[tuple[Any, ...]]:
+    """All rows of a table but its volatile columns, sorted."""
+    names = [c.name for c in schemas.ALL[table].columns if c.name not in schemas.ALL[table].volatile]
+    return sorted((tuple(row) for row in frame.select(*names).collect()), key=repr)
+
+
+@pytest.fixture(scope="module")
+def solved(spark: SparkSession) -> Frames:
+    """One cluster solved."""
+    frames = solve.build(frames_of(spark, rows_of("a", seed=1)), run_of(spark))
+    return {name: schemas.conform(frame, schemas.ALL[name]).localCheckpoint() for name, frame in frames.items()}
+
+
+def test_plan_drains_and_stays_above_its_bound(solved: Frames) -> None:
+    """Nothing stays on the draining broker, and the bytes moved lie between the best bound and a little above it."""
+    proposed = solved["proposal"].collect()
+    assert not any(100 in row.replicas for row in proposed)
+    assert all(len(set(row.replicas)) == 3 for row in proposed)
+    moved = sum(row.size_bytes for row in solved["moves"].collect())
+    best = [row.bound_bytes for row in solved["bounds"].collect() if row.is_best]
+    assert best[0] <= moved <= 1.2 * best[0]
+    (lagrangian,) = solved["bounds"].where("kind = 'lagrangian'").collect()
+    # Three shards prove less than all brokers together, and prices less than whole replicas.
+    assert re.search(r"at the brokers' prices \(cluster, whole replicas for broker 1\d\d\)", lagrangian.detail)
+    reasons = {row.reason for row in solved["moves"].collect()}
+    assert reasons == {"drain", "balance"}
+
+
+def test_every_shard_reports_and_has_a_task_of_its_own(spark: SparkSession) -> None:
+    """As many status rows as shards in the first round, and as many tasks as shards in the step that solves them."""
+    inputs = frames_of(spark, rows_of("a", seed=1))
+    start = inputs["instance"].drop("run_id").withColumn("current", inputs["instance"]["replicas"]).localCheckpoint()
+    brokers = solve.read_brokers(inputs["instance_brokers"])
+    tasks = driver._tasks(driver._clusters(SparkPlacement(start, brokers, "r1"), brokers, SETTINGS), SETTINGS, 0)
+    output = shard_rounds.solve_shards(start, tasks)
+    assert output.rdd.getNumPartitions() == SHARDS
+    rows = output.where("kind = 'status'").collect()
+    assert sorted(row.shard for row in rows) == list(range(SHARDS))
+    used = output.rdd.mapPartitions(lambda part: [len({row.shard for row in part})]).collect()
+    assert used == [1] * SHARDS
+
+
+def test_same_plan_however_the_rows_lie(spark: SparkSession, solved: Frames) -> None:
+    """Another order of rows and another number of partitions give the same tables."""
+    rows = rows_of("a", seed=1)
+    turned = {name: list(reversed(table)) for name, table in rows.items()}
+    again = solve.build(frames_of(spark, turned, slices=7), run_of(spark))
+    for name, frame in again.items():
+        assert stable(schemas.conform(frame, schemas.ALL[name]), name) == stable(solved[name], name), name
+
+
+def test_fleet_is_solved_as_its_clusters_alone(spark: SparkSession, solved: Frames) -> None:
+    """A cluster's proposal doesn't depend on the other clusters of the run."""
+    fleet = solve.build(frames_of(spark, rows_of("a", seed=1), rows_of("b", seed=2)), run_of(spark))
+    both = schemas.conform(fleet["proposal"], schemas.ALL["proposal"])
+    assert stable(both.where("cluster_id = 'a'"), "proposal") == stable(solved["proposal"], "proposal")
+    assert both.where("cluster_id = 'b'").count() > 0
+
+
+class OneTaskIsSlow(Search):
+    """A search that leaves the first task of the second cluster no time for a linear program."""
+
+    def __getattribute__(self, name: str) -> Any:
+        task = pyspark.TaskContext.get()
+        if name == "lp_seconds" and task is not None and task.partitionId() == SHARDS:
+            return 1e-6
+        return super().__getattribute__(name)
+
+
+def test_a_shard_out_of_time_leaves_the_rest_of_the_plan(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says so in its row and in a finding; the others move replicas, and the bounds still lie below the plan."""
+    monkeypatch.setattr(next_round, "search_for", lambda *_, is_last, **__: OneTaskIsSlow(is_last=is_last))
+    left = solve.build(frames_of(spark, rows_of("a", seed=1), rows_of("b", seed=2)), run_of(spark))
+    rows = [row for row in left["shard_results"].collect() if row.cluster_id == "b"]
+    slow = [row for row in rows if row.status == "OUT_OF_TIME"]
+    assert {row.shard_id for row in slow} == {0}
+    assert all(row.violation_before == row.violation_after > 0 for row in slow if row.round == 0)
+    assert all(row.moves == 0 and "did not end in 1e-06 s of deterministic time" in row.message for row in slow)
+    assert sum(row.moves for row in rows if row.status in ("OPTIMAL", "FEASIBLE")) > 0
+    found = {row.subject: row.detail for row in left["findings"].collect() if row.rule == "shard_out_of_time"}
+    last = max(row.round for row in rows)
+    assert found.keys() == {f"shard 0 of round {row.round}" for row in slow}
+    assert all(("to the next round" in found[f"shard 0 of round {row.round}"]) == (row.round < last) for row in slow)
+    moved = sum(row.size_bytes for row in left["moves"].collect() if row.cluster_id == "b")
+    bounds = [row for row in left["bounds"].collect() if row.cluster_id == "b"]
+    assert all(row.bound_bytes <= moved for row in bounds)
+    gaps = {row.kind: row.gap_percent for row in bounds if row.bound_bytes}
+    assert gaps == pytest.approx({r.kind: 100 * (moved / r.bound_bytes - 1) for r in bounds if r.bound_bytes})
+
+
+class OneWorkerDies(Search):
+    """A search that ends the process of the first task, as the system does when memory is out."""
+
+    def __getattribute__(self, name: str) -> Any:
+        task = pyspark.TaskContext.get()
+        if name == "lp_seconds" and task is not None and task.partitionId() == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().__getattribute__(name)
+
+
+def test_a_shard_whose_worker_is_killed_leaves_the_rest(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The round goes on without it: its row and a finding say so, the others move replicas; the next round mends it."""
+    searches = itertools.chain([OneWorkerDies()], itertools.repeat(Search()))
+    monkeypatch.setattr(next_round, "search_for", lambda *_, is_last, **__: next(searches))
+    left = solve.build(frames_of(spark, rows_of("a", seed=1)), run_of(spark))
+    rows = left["shard_results"].collect()
+    (killed,) = (row for row in rows if row.status == "FAILED")
+    assert (killed.round, killed.shard_id, killed.moves) == (0, 0, 0)
+    assert "was ended at every attempt" in killed.message
+    assert sum(row.moves for row in rows if row.round == 0) > 0
+    (found,) = (row for row in left["findings"].collect() if row.rule == "shard_failed")
+    assert "left its replicas to the next round" in found.detail
+    assert "lower solver.shard_brokers" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("message", "shard"),
+    [
+        (
+            "Job aborted due to stage failure: Task 7 in stage 31.0 failed 4 times, most recent failure: Lost task 7.3 "
+            "in stage 31.0 (TID 90) (10.0.0.7 executor 3): org.apache.spark.SparkException: Python worker exited "
+            "unexpectedly (crashed)",
+            7,
+        ),
+        ("Task 2 in stage 5.0 failed 1 times, most recent failure: ... ValueError: no such broker", None),
+        ("[UNRESOLVED_COLUMN] Python worker exited unexpectedly", None),
+    ],
+    ids=["worker gone at every attempt", "an error of the code", "no task named"],
+)
+def test_only_a_process_that_is_gone_takes_its_shard_out(message: str, shard: int | None) -> None:
+    """Any other error of Spark ends the run."""
+    assert shard_rounds.shard_without_worker(message) == shard
+
+
+def test_failed_shard_keeps_its_replicas_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error inside a shard becomes a status row with its text, and no moves."""
+
+    def broken(*arguments: object) -> None:
+        raise BallastError("no memory left")
+
+    monkeypatch.setattr(shard_rounds, "_solve", broken)
+    frame = pd.DataFrame({"cluster_id": ["a"], "shard": [0]})
+    bands = Bands(("replicas", "disk", "in"), np.zeros((4, 3)), np.ones((4, 3)))
+    loaded = cast(Any, SimpleNamespace(loads=np.full((4, 3), 3.0), bands=bands, scale=np.full(3, 2.0)))
+    task = ClusterRound(
+        loaded, np.zeros(4, dtype=np.int64), 0, within_racks=False, mends=False, search=Search(), gap=0.01
+    )
+    rows = shard_rounds.solve_group(frame, {"a": task})
+    assert rows["kind"].tolist() == ["status"]
+    assert rows["status"].tolist() == ["FAILED"]
+    assert rows["message"].tolist() == ["BallastError: no memory left"]
+    assert rows[["moves", "violation_before", "violation_after"]].to_numpy().tolist() == [[0, 12.0, 12.0]]

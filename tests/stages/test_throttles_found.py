@@ -1,0 +1,112 @@
+"""Throttles that were set before the plan: what is found, what is put back, what a finding says."""
+
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from optimizer.stages.shared import throttles_found
+from optimizer.stages.shared.records import typed
+from optimizer.stages.shared.throttles_found import with_previous
+from schemas.silver import THROTTLES_FOUND
+from schemas.table import conform
+from sources.record import Record
+from tests.stages import bronze
+
+LISTS = "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"
+RATES = "leader.replication.throttled.rate", "follower.replication.throttled.rate"
+DIRS = "replica.alter.log.dirs.io.max.bytes.per.second"
+
+
+def _config(kind: str, name: str, config: str, value: str | None, **more: Any) -> Record:
+    payload = {"entity_type": kind, "entity_name": name, "name": config, "value": value, "sensitive": False}
+    return Record("config", 7, {**payload, **more})
+
+
+def _header(topic: str, configs: str) -> Record:
+    return Record("topic", 3, {"topic": topic, "topic_id": None, "partition_count": 1, "configs": configs})
+
+
+RECORDS = [
+    _config("topics", "listed", LISTS[0], "*"),
+    _config("topics", "listed", LISTS[1], "0:1,10:2"),
+    _config("topics", "empty", LISTS[0], ""),
+    _config("topics", "listed", "retention.ms", "5"),
+    _config("brokers", "3", RATES[0], "20000000"),
+    _config("brokers", "3", DIRS, "1000"),
+    _config("brokers", "4", RATES[1], str(2**63 - 1)),
+    _config("brokers", "4", RATES[0], None),
+    _config("brokers", "5", RATES[0], "7", is_static=True),
+    _config("cluster", "<default>", RATES[1], "9"),
+    _header("listed", f"{LISTS[0]}=0:9,cleanup.policy=delete"),
+    _header("header", f"cleanup.policy=delete,{LISTS[0]}=0:1,0:2,10:3,retention.ms=5,{LISTS[1]}=*"),
+    _header("last", f"{LISTS[1]}=0:1,0:2"),
+    _header("none", f"cleanup.policy=delete,{LISTS[0]}=,{LISTS[1]}="),
+]
+FOUND = {
+    ("topics", "listed", LISTS[0]): "*",
+    ("topics", "listed", LISTS[1]): "0:1,10:2",
+    ("brokers", "3", RATES[0]): "20000000",
+    ("brokers", "3", DIRS): "1000",
+    ("brokers", "5", RATES[0]): "7",
+    ("cluster", "<default>", RATES[1]): "9",
+    ("topics", "header", LISTS[0]): "0:1,0:2,10:3",
+    ("topics", "header", LISTS[1]): "*",
+    ("topics", "last", LISTS[1]): "0:1,0:2",
+}
+
+
+@pytest.fixture(scope="module")
+def found(spark: SparkSession) -> DataFrame:
+    """The table."""
+    records = bronze.bronze(spark, {"c": RECORDS})
+    return conform(
+        throttles_found.build(typed(records, "topic"), typed(records, "config")), THROTTLES_FOUND
+    ).localCheckpoint()
+
+
+def test_throttles_are_found_in_listings_and_headers(found: DataFrame) -> None:
+    """Each entry is found once with its place, a listing before a header; nothing that throttles nothing is."""
+    rows = found.collect()
+    assert {(row.entity_type, row.entity_name, row.config_name): row.config_value for row in rows} == FOUND
+    assert [row.entity_name for row in rows if row.is_static] == ["5"]
+    assert {(row.source, row.line) for row in rows} == {("c.txt", 7), ("c.txt", 3)}
+
+
+def test_the_value_from_before_joins_the_plans_own(spark: SparkSession, found: DataFrame) -> None:
+    """An entry that the plan sets gets the value of before; what a file or the default sets is not put back."""
+    entries = [
+        ("c", "r1", "topics", "listed", LISTS[0]),
+        ("c", "r1", "topics", "other", LISTS[0]),
+        ("other", "r1", "topics", "listed", LISTS[0]),
+        ("c", "r1", "brokers", "3", RATES[0]),
+        ("c", "r1", "brokers", "5", RATES[0]),
+    ]
+    names = "cluster_id string, run_id string, entity_type string, entity_name string, config_name string"
+    rows = with_previous(spark.createDataFrame(entries, names), found).collect()
+    assert {(row.cluster_id, row.entity_name): row.previous_value for row in rows} == {
+        ("c", "listed"): "*",
+        ("c", "other"): None,
+        ("other", "listed"): None,
+        ("c", "3"): "20000000",
+        ("c", "5"): None,
+    }
+
+
+def test_a_finding_says_it_before_anything_is_run(spark: SparkSession, found: DataFrame) -> None:
+    """A cluster's finding says what is set now, that waves set their own meanwhile, and that it is put back."""
+    (row,) = throttles_found.told(found)
+    assert (row["cluster_id"], row["rule"], row["standing"], row["rows"]) == ("c", "throttle_set", "noted", len(FOUND))
+    assert f"broker 3: {RATES[0]} = 20000000; " in row["detail"]
+    assert "; and 4 more. A wave that touches these topics and brokers sets its own values" in row["detail"]
+    assert "puts the old ones back" in row["detail"]
+    assert "if an earlier wave left them behind" in row["remedy"]
+    assert list(throttles_found.told(found.limit(0))) == []
+
+
+def test_a_long_list_is_cut_in_the_finding(spark: SparkSession) -> None:
+    """A list of thousands of replicas is told by its beginning and its length."""
+    records = bronze.bronze(spark, {"c": [_config("topics", "t", LISTS[0], ",".join(["1:2"] * 500))]})
+    (row,) = throttles_found.told(throttles_found.build(typed(records, "topic"), typed(records, "config")))
+    assert "1:2,... (1999 characters)" in row["detail"]
+    assert len(row["detail"]) < 400

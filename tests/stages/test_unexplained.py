@@ -1,0 +1,111 @@
+"""What no excuse is found for, from the last step of solve to the gate of emit, without Spark."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from optimizer.audit import AuditLimits
+from optimizer.domain import Bands
+from optimizer.settings import ClusterInput, Policy, Settings
+from optimizer.stages.emit.audit_gate import audit_cluster
+from optimizer.stages.shared.arrays import to_brokers
+from optimizer.stages.shared.unexplained import REMEDY
+from optimizer.stages.solve.finish import finish_cluster
+from tests.solve.clusters import solved_cluster
+
+KEY = {"cluster_id": "a", "run_id": "r"}
+SETTINGS = Settings(clusters=(ClusterInput(id="a", input="unused"),), policy=Policy(exclude_topics=()))
+FINDING = {
+    **KEY,
+    "rule": "not_emptied",
+    "subject": "t-0 on 3",
+    "when": "both",
+    "detail": "a replica stays on broker 3 (draining)",
+    "remedy": "free the partition, or add a broker that may take it",
+}
+
+
+def _broker(broker_id: int) -> dict[str, Any]:
+    leaves = broker_id == 3
+    return {
+        **KEY,
+        "broker_id": broker_id,
+        "rack": None,
+        "state": "draining" if leaves else "alive",
+        "accepts_replicas": not leaves,
+        "accepts_leadership": not leaves,
+        "must_empty": leaves,
+        "disk_capacity_bytes": None,
+        "in_capacity_bytes_per_s": None,
+        "out_capacity_bytes_per_s": None,
+        "pinned_topics": [],
+    }
+
+
+BROKERS = [_broker(b) for b in (1, 2, 3)]
+PARTITION = {
+    **KEY,
+    "topic": "t",
+    "partition": 0,
+    "replicas": [3, 1],
+    "log_dirs": ["any", "any"],
+    "leader": 3,
+    "isr": [1, 3],
+    "size_bytes": 100,
+    "in_bytes_per_s": 0,
+    "out_bytes_per_s": 0,
+    "replication_factor": 2,
+    "mobility": "free",
+    "fixed_reason": None,
+    "factor_refused": None,
+    "min_insync_replicas": 1,
+    "pinned_brokers": None,
+    "topic_most_replicas": None,
+    "topic_most_leaders": None,
+}
+
+
+def _messages(settings: Settings, shown: float | None = None) -> list[str]:
+    """What the gate says of a plan that leaves the replica on the broker to empty, and reports itself."""
+    figure = {**KEY, "position": 1, "figure": "unexplained", "label": "", "after": shown}
+    tables = {"instance": [PARTITION], "instance_brokers": BROKERS, "findings": [FINDING], "plan_summary": [figure]}
+    rows = [("a", name, json.dumps(row)) for name, of in tables.items() for row in of]
+    group = pd.DataFrame(rows, columns=["cluster_id", "table", "row"])
+    return list(audit_cluster(group, settings=settings)["message"])
+
+
+def test_a_finding_of_the_planner_excuses_nothing() -> None:
+    """A plan that strands a replica is refused though a finding names it."""
+    (message,) = _messages(SETTINGS)
+    assert "drain: t-0: replicas stay on brokers [3], which must be emptied; [1, 2] would do" in message
+    assert message.endswith(
+        "1 of 1 partitions that had to change are left without a reason; [policy] max_unexplained = 0.01"
+    )
+
+
+@pytest.mark.parametrize(("shown", "refused"), [(1, False), (0, True)])
+def test_what_the_policy_lets_pass_is_shown(shown: float, refused: bool) -> None:
+    """Where the policy allows it the plan passes, if its pages say so."""
+    allowed = replace(SETTINGS, policy=replace(SETTINGS.policy, max_unexplained=1))
+    messages = _messages(allowed, shown)
+    assert ["the plan states 0, the documents say 1" in message for message in messages] == [True] * refused
+
+
+@pytest.mark.parametrize(
+    ("limits", "count"), [(AuditLimits(disk_headroom=0.1), 1), (AuditLimits(disk_headroom=0.1, max_moves=0), 0)]
+)
+def test_the_last_step_of_solve_finds_it(limits: AuditLimits, count: int) -> None:
+    """A replica that is left where a limit leaves none has a finding beside that of the planner."""
+    brokers, rows = to_brokers(pd.DataFrame(BROKERS)), pd.DataFrame([PARTITION])
+    loads, free = np.zeros((3, 3)), Bands(("replicas", "disk", "in"), np.zeros((3, 3)), np.full((3, 3), np.inf))
+    solved = solved_cluster(brokers, free, loads, loads)
+    records = finish_cluster(rows.assign(current=rows["replicas"]), solved, Policy(), limits)
+    found = records[records["rule"] == "unexplained"]
+    expected = ("t-0", "after", "replicas stay on brokers [3], which must be emptied; [1, 2] would do", REMEDY)
+    told = found[["subject", "when", "detail", "remedy"]].to_numpy().tolist()
+    assert told == [list(expected)] * count
+    assert (records["rule"] == "not_emptied").sum() == 1

@@ -1,0 +1,416 @@
+"""Validate: every kind of bad input is caught, set aside with its reason, and stops the run where it must."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from optimizer.errors import QualityGateFailed
+from optimizer.settings import Metrics, Policy, Settings, Storage
+from optimizer.stages.stage import Run
+from optimizer.stages.validate import great_expectations, rule_table, validate
+from sources.record import Record, malformed
+from tests.stages import bronze
+from tests.stages.bronze import (
+    LISTS,
+    brokers,
+    capacity,
+    directory,
+    healthy,
+    load,
+    partition,
+    partitions,
+    size,
+    sizes,
+    without,
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A fault.
+
+    Parameters
+    ----------
+    rules : tuple of str
+        The rules that it breaks, and no others; those that stop the run are marked with an exclamation mark.
+    told : str
+        Part of a reason.
+    """
+
+    records: Sequence[Record]
+    rules: tuple[str, ...]
+    told: str = ""
+
+
+def lists(**changed: Sequence[int]) -> dict[int, Sequence[int]]:
+    """The replica lists with some changed: p0=[...]."""
+    return {**LISTS, **{int(name[1:]): replicas for name, replicas in changed.items()}}
+
+
+def listed(**changed: Sequence[int]) -> list[Record]:
+    """A healthy cluster but for some replica lists."""
+    placed = lists(**changed)
+    return [*brokers(), *partitions(placed), *sizes(placed), capacity(-1, 10_000), *(load(p) for p in LISTS)]
+
+
+def others(number: int) -> list[Record]:
+    """A healthy cluster without the description of one partition."""
+    return [r for r in healthy() if r.kind != "partition" or r.payload["partition"] != number]
+
+
+def assignment(number: int, replicas: Sequence[int]) -> Record:
+    """A partition of topic t as an assignment document has it."""
+    dirs = ["/x", "any", "any"]
+    return Record("assignment", 1, {"topic": "t", "partition": number, "replicas": replicas, "log_dirs": dirs})
+
+
+def reassignment(number: int, replicas: Sequence[int], *, adding: Sequence[int], removing: Sequence[int]) -> Record:
+    """A partition of topic t in the list of reassignments."""
+    fields = {"topic": "t", "partition": number, "replicas": replicas}
+    return Record("reassignment", 6, {**fields, "adding": adding, "removing": removing})
+
+
+LOST = ("all_partitions_described!", "load_of_known_partition!", "quarantined_share!")
+TWICE = [size(1, 1, 102), size(2, 1, 100), size(3, 1, 101)]
+
+
+def unread(line: int, reason: str) -> Record:
+    """What a parser could not read."""
+    return malformed(line=line, expected="sizes", reason=reason, remedy="take it again", text=f"text of {line}")
+
+
+def unread_lines(count: int) -> list[Record]:
+    """Lines from 11 that could not be read."""
+    return [unread(line, "broker 'x' is no id") for line in range(11, 11 + count)]
+
+
+CASES = {
+    "healthy": Case(healthy(), ()),
+    "repeated-broker": Case(
+        listed(p1=[2, 3, 2]),
+        ("no_repeated_broker!", "log_is_described", *LOST),
+        "t-1: replicas [2,3,2] name a broker twice",
+    ),
+    "no-replica": Case(listed(p1=[]), ("replicas_not_empty!", "has_leader", *LOST), "t-1 has no replica"),
+    "ghost": Case(
+        listed(p1=[-1, 2, 3]),
+        ("broker_ids_legal!", "replica_size_readable!", "has_leader", "log_is_described", *LOST),
+        "[-1,2,3]",
+    ),
+    "illegal-topic": Case(
+        [*healthy(), partition(0, [1, 2, 3], topic="a b")], ("topic_name_legal!", "quarantined_share!"), "named a b"
+    ),
+    "dots-as-topics": Case(
+        [
+            *healthy(),
+            *(partition(0, [1, 2, 3], topic=name) for name in (".", "..", "...")),
+            *(size(b, 0, 5, topic="...") for b in (1, 2, 3)),
+            load(0, topic="..."),
+        ],
+        ("topic_name_legal!", "quarantined_share!", "topic_has_header"),
+        "named ..",
+    ),
+    "unknown-broker": Case(
+        [*others(1), partition(1, [2, 3, 9], isr=[2, 3])],
+        ("broker_registered", "log_is_placed"),
+        "broker 9 is in 1 replica lists",
+    ),
+    "largest-broker-id": Case(
+        [*others(1), partition(1, [2, 3, 2**31 - 1], isr=[2, 3])],
+        ("broker_registered", "log_is_placed"),
+        "broker 2147483647 is in 1 replica lists",
+    ),
+    "negative-size": Case(
+        [*without(healthy(), "log_dir_replica"), *sizes(lists())[1:], size(1, 0, -5)],
+        ("replica_size_in_range!", "quarantined_share!"),
+        "size -5",
+    ),
+    "absurd-size": Case(
+        [*without(healthy(), "log_dir_replica"), *sizes(lists())[1:], size(1, 0, 10**20)],
+        ("replica_size_in_range!", "quarantined_share!"),
+        "size 100000000000000000000",
+    ),
+    "no-sizes": Case(without(healthy(), "log_dir_replica"), ("size_known!",), "t-3 has no size"),
+    "described-twice": Case([*healthy(), partition(1, LISTS[1])], ("no_duplicate_snapshot",), "t-1 is described again"),
+    "in-conflict": Case(
+        [*healthy(), partition(1, [3, 2, 1])],
+        ("no_conflicting_snapshot!", "log_is_described", *LOST),
+        "t-1: replicas [2,3,1] here, [3,2,1] in in-conflict.txt:2",
+    ),
+    "racks-on-some": Case(
+        [*without(healthy(), "broker"), *brokers({1: "a", 2: None, 3: "c"})], ("rack_known!",), "broker 2 has no rack"
+    ),
+    "two-racks": Case([*healthy(), bronze.broker(1, "b")], ("one_rack_a_broker!", "quarantined_share!"), "a, b"),
+    "no-brokers": Case(without(healthy(), "broker"), ("registered_brokers",)),
+    "isr-outside": Case(
+        [*others(3), partition(3, LISTS[3], isr=[1, 9])],
+        ("isr_within_replicas",),
+        "ISR [1,9] is not within replicas [1,3,2]",
+    ),
+    "leaderless": Case([*others(3), partition(3, LISTS[3], leader=None)], ("has_leader",), "t-3 has no leader"),
+    "capacity-of-stranger": Case([*healthy(), capacity(8, 5_000)], ("capacity_of_known_broker",), "broker 8"),
+    "capacity-of-no-directory": Case(
+        [*healthy(), capacity(1, 5_000, "/mnt")], ("capacity_of_known_log_dir",), "no directory /mnt; it has /d"
+    ),
+    "capacity-negative": Case([*healthy(), capacity(1, -5)], ("capacity_in_range!", "quarantined_share!"), "disk -5"),
+    "capacity-in-two-ways": Case(
+        [*healthy(), capacity(1, 5), capacity(1, 6)], ("capacity_agrees!", "quarantined_share!"), "2 ways"
+    ),
+    "load-of-stranger": Case([*healthy(), load(7)], ("load_of_known_partition!", "quarantined_share!"), "t-7"),
+    "metrics-of-stranger": Case(healthy(), ("metrics_of_known_partition!", "quarantined_share!"), "gone-0"),
+    "partitions-missing": Case(
+        [r for r in healthy() if r.payload.get("partition") != 2],
+        ("all_partitions_described!",),
+        "t has 4 partitions, 3 are described",
+    ),
+    "unreadable": Case(
+        [*healthy(), malformed(line=7, expected="a partition", reason="no leader", remedy="again", text="x")],
+        ("readable", "quarantined_share!"),
+        "expected a partition: no leader",
+    ),
+    "cut-in-half": Case(
+        [*without(healthy(), "log_dir_replica"), unread(3, "not JSON: Expecting value"), *unread_lines(7)],
+        ("readable", "quarantined_share!", "size_known!"),
+        "not JSON: Expecting value",
+    ),
+    "nothing": Case([topic for topic in healthy() if topic.kind == "broker"], ("partitions!",)),
+    "stray-log": Case([*listed(p1=[2, 3]), size(1, 1, 5)], ("log_is_placed",), "has a log on broker 1"),
+    "sizes-twice": Case([*healthy(), *TWICE], ("replica_size_once",), "t-1 on broker 1 is given again"),
+    "other-plan": Case(
+        [*healthy(), assignment(0, [3, 2, 1])],
+        ("assignment_agrees",),
+        "assignment [3,2,1], described [1,2,3]",
+    ),
+    "several-capacities": Case(
+        [
+            *(r for r in healthy() if r.kind not in ("log_dir", "capacity")),
+            *(directory(1, "/d", 5_000), directory(1, "/e", 6_000), directory(2, "/d", 7_000), directory(3)),
+            *(capacity(-1, 9_990), capacity(1, 500, "/d"), capacity(1, 600, "/e")),
+        ],
+        (),
+    ),
+    "in-flight": Case(
+        [
+            *(r for r in others(0) if r.payload.get("partition") != 1 or r.kind != "partition"),
+            partition(0, [1, 2, 3], adding=[1], removing=[3]),
+            partition(1, [2, 3, 1]),
+            reassignment(1, [2, 3, 1], adding=[2], removing=[1]),
+        ],
+        (),
+    ),
+    "in-flight-to-nowhere": Case(
+        [*others(0), partition(0, LISTS[0], removing=LISTS[0])],
+        ("target_not_empty!", "log_is_described", *LOST),
+        "t-0: the reassignment in flight removes every replica",
+    ),
+    "in-flight-and-kcat": Case(
+        [
+            *(partition(p, LISTS[p], adding=None, removing=None) for p in LISTS),
+            *others(0),
+            partition(0, LISTS[0], adding=[1], removing=[3]),
+        ],
+        ("no_duplicate_snapshot",),
+        "t-0 is described again",
+    ),
+    "assignment-only": Case([*without(healthy(), "partition"), *(assignment(p, LISTS[p]) for p in LISTS)], ()),
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What validate made of all cases in one run."""
+
+    run: Run
+    frames: dict[str, DataFrame]
+    rows: dict[str, list[dict[str, Any]]]
+
+    def of(self, table: str, cluster: str) -> list[dict[str, Any]]:
+        """Rows of one cluster."""
+        return [row for row in self.rows[table] if row["cluster_id"] == cluster]
+
+
+@pytest.fixture(scope="module")
+def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    """One run over every case, each a cluster of its own."""
+    output = str(tmp_path_factory.mktemp("out"))
+    settings = bronze.settings_of(list(CASES), storage=Storage(output=output))
+    run = bronze.run_of(spark, settings)
+    samples = [("metrics-of-stranger", "gone", 0, 5.0), ("healthy", "t", 0, 7.0)]
+    inputs = {
+        "bronze_records": bronze.bronze(spark, {name: case.records for name, case in CASES.items()}),
+        "bronze_metrics": bronze.metrics(spark, samples),
+    }
+    frames = {name: frame.localCheckpoint() for name, frame in validate.build(inputs, run).items()}
+    rows = {name: [row.asDict() for row in frame.collect()] for name, frame in frames.items()}
+    return Outcome(run, {**inputs, **frames}, rows)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_fault_breaks_its_rules_and_no_other(outcome: Outcome, name: str) -> None:
+    """Each fault fails exactly the expectations that it should, and those that stop the run are critical."""
+    results = outcome.of("quality_results", name)
+    failed = {row["rule"] + ("!" if row["severity"] == "critical" else "") for row in results if not row["success"]}
+    expected = {rule for rule in CASES[name].rules if rule != "readable"}
+    assert failed == expected
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.told])
+def test_a_bad_row_is_set_aside_with_its_reason(outcome: Outcome, name: str) -> None:
+    """Quarantine names rule, reason with the value, remedy, source and line."""
+    rule = CASES[name].rules[0].rstrip("!")
+    rows = [row for row in outcome.of("quarantine", name) if row["rule"] == rule]
+    assert rows
+    assert any(CASES[name].told in row["reason"] for row in rows)
+    assert all(row["remedy"] and row["source"] and row["line"] > 0 for row in rows)
+
+
+def test_data_docs_show_what_failed(
+    outcome: Outcome, tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each cluster has a page with its results, rendered without complaint."""
+    rows = [row for row in outcome.rows["quality_results"] if row["cluster_id"] in ("healthy", "no-sizes", "nothing")]
+    assert great_expectations.write_data_docs(rows, run_id="r1", folder=tmp_path).is_file()
+    pages = {page.name: page.read_text(encoding="utf-8") for page in (tmp_path / "validations").rglob("*.html")}
+    assert sorted(pages) == ["healthy.html", "no-sizes.html", "nothing.html"]
+    assert "partition_load.size_known" in pages["no-sizes.html"]
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+    assert "unexpected Exception" not in "".join(capsys.readouterr())
+
+
+def test_the_gate_names_everything_that_stops_the_run(outcome: Outcome) -> None:
+    """The refusal (exit code 3) lists each cause with count, place, value and remedy, and names what may follow."""
+    refused = validate.gate(outcome.frames, outcome.run)
+    assert set(refused) == {name for name, case in CASES.items() if any(rule.endswith("!") for rule in case.rules)}
+    assert {type(error) for error in refused.values()} == {QualityGateFailed}
+    assert all("the data can't be planned on: " in str(error) for error in refused.values())
+    assert all(f"cluster {name}, " in str(error) for name, error in refused.items())
+    for name, case in CASES.items():
+        text = str(refused.get(name, ""))
+        stopping = {rule.rstrip("!") for rule in case.rules if rule.endswith("!")}
+        causes = set(re.findall(rf"- cluster {name}, (\w+): ", text))
+        following = re.findall(r"may follow from this: (.*)", text)
+        assert causes | {rule for line in following for rule in line.split(", ")} == stopping
+        assert bool(causes) == bool(stopping)
+        assert not stopping or f"{len(causes)} broken rule" in text
+    message = "\n".join(map(str, refused.values()))
+    assert "repeated-broker.txt:2: t-1: replicas [2,3,2] name a broker twice" in message
+    assert "no-sizes, size_known: 4 of 4 rows, allowed at least 95.00% of the rows" in message
+    assert all(f"t-{number} has no size" in message for number in LISTS)
+    assert QualityGateFailed.exit_code == 3
+
+
+def test_the_gate_names_first_what_was_not_read(outcome: Outcome) -> None:
+    """File, line, reason and remedy of what could not be read come before the rules that it broke, a few of a file."""
+    refused = validate.gate(outcome.frames, outcome.run)
+    message = str(refused["cut-in-half"])
+    places = [f"cut-in-half.txt:{line}: expected sizes: " for line in (3, 11, 12, 13, 14, 15, 16, 17)]
+    assert [place in message for place in places] == [True] * 5 + [False] * 3
+    assert "cut-in-half.txt:3: expected sizes: not JSON: Expecting value\n        mend: take it again\n" in message
+    assert "and 3 more places of cut-in-half.txt" in message
+    assert message.index(places[0]) < message.index("cluster cut-in-half, size_known:")
+    assert all(message.count(place) == 1 for place in places[:5])
+    assert "not read" not in str(refused["no-sizes"])
+
+
+def test_the_gate_lets_warnings_pass(outcome: Outcome) -> None:
+    """Clusters with nothing but warnings go on."""
+    harmless = [name for name, case in CASES.items() if not any(rule.endswith("!") for rule in case.rules)]
+    passing = {name: f.where(F.col("cluster_id").isin(harmless)) for name, f in outcome.frames.items()}
+    assert validate.gate(passing, outcome.run) == {}
+    assert len(harmless) > 8
+
+
+def test_a_partition_that_is_set_aside_is_not_used(outcome: Outcome) -> None:
+    """Silver holds what keeps the rules, once."""
+    placed = {(row["topic"], row["partition"]) for row in outcome.of("replicas", "in-conflict")}
+    assert placed == {("t", 0), ("t", 2), ("t", 3)}
+    assert len(outcome.of("replicas", "described-twice")) == 12
+
+
+def test_a_broker_that_only_replica_lists_name_is_dead(outcome: Outcome) -> None:
+    """It is data: a row of its own, without capacity."""
+    rows = {row["broker_id"]: row for row in outcome.of("brokers", "unknown-broker")}
+    assert {broker: row["state"] for broker, row in rows.items()} == {1: "alive", 2: "alive", 3: "alive", 9: "dead"}
+    assert (rows[9]["disk_capacity_bytes"], rows[1]["disk_capacity_bytes"]) == (None, 10_000)
+
+
+def test_without_a_list_every_broker_counts_as_alive(outcome: Outcome) -> None:
+    """Brokers then come from replica lists and directories, without racks."""
+    rows = outcome.of("brokers", "no-brokers")
+    assert {(row["broker_id"], row["state"], row["rack"]) for row in rows} == {(b, "alive", None) for b in (1, 2, 3)}
+
+
+def test_loads_come_from_logs_and_metrics(outcome: Outcome) -> None:
+    """The size is that of the largest replica; a metric counts before a finished table."""
+    loads = {row["partition"]: row for row in outcome.of("partition_load", "healthy")}
+    assert (loads[0]["size_bytes"], loads[0]["size_source"]) == (102, "log_dirs")
+    assert (loads[0]["in_bytes_per_s"], loads[0]["rate_source"]) == (7, "metric")
+    assert (loads[1]["in_bytes_per_s"], loads[1]["out_bytes_per_s"], loads[1]["rate_source"]) == (10, 20, "table")
+
+
+def test_a_size_that_is_refused_leaves_the_other_replicas(outcome: Outcome) -> None:
+    """The load then rests on the sizes that are believed, and no replica shows the refused one."""
+    loads = {row["partition"]: row for row in outcome.of("partition_load", "absurd-size")}
+    replicas = {(row["partition"], row["broker_id"]): row for row in outcome.of("replicas", "absurd-size")}
+    assert loads[0]["size_bytes"] == 102
+    assert replicas[0, 1]["size_bytes"] is None
+
+
+def test_capacities_of_a_broker_come_before_the_default(outcome: Outcome) -> None:
+    """Own entry, then what the disks hold, then the entry of broker -1; directories add up."""
+    brokers = {row["broker_id"]: row["disk_capacity_bytes"] for row in outcome.of("brokers", "several-capacities")}
+    dirs = {(row["broker_id"], row["log_dir"]): row for row in outcome.of("log_dirs", "several-capacities")}
+    assert brokers == {1: 1_100, 2: 7_000, 3: 9_990}
+    capacities = {key: row["capacity_bytes"] for key, row in dirs.items()}
+    assert capacities == {(1, "/d"): 500, (1, "/e"): 600, (2, "/d"): 7_000, (3, "/d"): None}
+    assert (dirs[1, "/d"]["used_bytes"], dirs[1, "/e"]["used_bytes"]) == (100 + 102 + 101 + 100, 0)
+
+
+def test_what_moves_is_read_from_either_tool(outcome: Outcome) -> None:
+    """Adding and removing come from the description, or for old versions from the list of reassignments."""
+    rows = outcome.of("replicas", "in-flight")
+    moving = {(r["partition"], r["broker_id"], r["is_adding"], r["is_removing"]) for r in rows}
+    assert {row for row in moving if row[2] or row[3]} == {
+        (0, 1, True, False),
+        (0, 3, False, True),
+        (1, 2, True, False),
+        (1, 1, False, True),
+    }
+
+
+def test_a_listing_that_cannot_know_hides_no_move(outcome: Outcome) -> None:
+    """A description that tells what moves counts before an earlier row of the same capture that does not."""
+    rows = outcome.of("replicas", "in-flight-and-kcat")
+    moving = {(r["partition"], r["broker_id"], r["is_adding"], r["is_removing"]) for r in rows}
+    assert {row for row in moving if row[2] or row[3]} == {(0, 1, True, False), (0, 3, False, True)}
+    assert len(rows) == 12
+
+
+def test_an_assignment_alone_is_read_as_healthy(outcome: Outcome) -> None:
+    """Without a description the first replica leads and all are in sync."""
+    rows = [r for r in outcome.of("replicas", "assignment-only") if r["partition"] == 0]
+    found = [(r["position"], r["broker_id"], r["is_leader"], r["in_sync"]) for r in rows]
+    assert sorted(found) == [(0, 1, True, True), (1, 2, False, True), (2, 3, False, True)]
+
+
+def test_rules_follow_the_settings() -> None:
+    """Racks that are ignored may be missing; rates that are required are listed and can stop the run."""
+    spread, ignored = (Settings(policy=Policy(rack_policy=policy)) for policy in ("spread", "none"))
+    assert "rack_known" in {rule.name for rule in rule_table.known_brokers(spread)}
+    assert "rack_known" not in {rule.name for rule in rule_table.known_brokers(ignored)}
+    required = rule_table.coverage(Settings(metrics=Metrics(rates_required=True)))[1]
+    optional = rule_table.coverage(Settings())[1]
+    assert (required.stops, required.listed, optional.stops, optional.listed) == ("coverage", True, "never", False)
+
+
+def test_rule_names_are_unique() -> None:
+    """A rule's name is a column: two rules of one name would hide each other."""
+    tables = [value for value in vars(rule_table).values() if isinstance(value, tuple)]
+    names = [rule.name for table in tables for rule in table]
+    assert len(names) == len(set(names)) > 30
