@@ -1,4 +1,4 @@
-"""Tables of metrics (CSV or Parquet): which column means what, and in which unit; optimizer/frames reads them.
+"""Tables of metrics (CSV or Parquet): which column means what, and in which unit; optimizer/stages/ingest reads them.
 
 A table has the columns ``topic``, ``partition``, optionally ``broker_id`` and ``observed_at``, and either one column
 per measure (wide: ``size_mb``, ``in_bytes_per_s``, ...) or the two columns ``metric`` and ``value`` (long).

@@ -11,15 +11,16 @@ from pathlib import Path
 from benchmarks.mutants.operators import Edit, Source, edits
 from benchmarks.mutants.sql import sql_edits
 
+_STAGES = ("ingest/ingest", "validate/judge", "validate/rule_table", "plan/throttle_rows")
 # Groups of modules and their shares of the mutants, in the order in which they are run.
 GROUPS: dict[str, tuple[int, tuple[str, ...]]] = {
-    "frames": (40, tuple(f"optimizer/frames/{name}.py" for name in ("ingest", "checks", "rule_table", "throttling"))),
+    "stages": (40, tuple(f"optimizer/stages/{name}.py" for name in _STAGES)),
     "sources": (70, ("sources/*.py",)),
     "audit": (40, ("optimizer/audit/*.py",)),
     "schedule": (35, ("optimizer/schedule/*.py",)),
     "kafka": (50, ("optimizer/kafka/*.py",)),
     "emit": (35, ("optimizer/emit/*.py",)),
-    "solve": (30, tuple(f"optimizer/solve/{name}.py" for name in ("bound", "bands", "racks"))),
+    "solve": (30, tuple(f"optimizer/solve/{name}.py" for name in ("bounds/bound", "rules/bands", "rules/racks"))),
 }
 # One in so many of these kinds is drawn: there are many, and the tests see nearly all.
 _RARE = {"word": 4, "arguments": 2}
@@ -67,7 +68,7 @@ def modules_of(root: Path, group: str) -> list[str]:
 def mutants_of(root: Path, module: str, group: str) -> list[Mutant]:
     """Every mutant of a module, by place; some may be no program, or the same one (``is_another_program``)."""
     source = Source((root / module).read_bytes())
-    found = [*edits(source), *(sql_edits(source) if group == "frames" else ())]
+    found = [*edits(source), *(sql_edits(source) if group == "stages" else ())]
     seen: Counter[tuple[str, ...]] = Counter()
     places = list(_places(source.tree))
     return [_mutant(module, group, source, edit, places, seen) for edit in sorted(found, key=_by_place)]

@@ -52,7 +52,7 @@ def audit_plan(
     Returns
     -------
     AuditReport
-        Violations in the order of the plan_rules, and the recomputed figures.
+        Violations in the order of the rules, and the recomputed figures.
 
     References
     ----------

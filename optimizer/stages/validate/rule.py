@@ -1,7 +1,7 @@
 """Data-quality rules: each a SQL expression that holds for a good row (their table: ``rule_table``).
 
 The rules of a frame become ``ok_<rule>`` columns in one pass. The same columns split the rows into used and set aside
-(``quarantine``) and are what Great Expectations expects to be true (``optimizer.stages.validate.great_expectations``).
+(``quarantine``) and are what Great Expectations expects to be true (``great_expectations``).
 
 A rule's *severity* says what becomes of the row: ``error`` rows are not used, ``warning`` rows are (or are harmlessly
 left out). *Stops* says what becomes of the run:
@@ -15,7 +15,7 @@ coverage    less than ``[metrics] min_coverage`` of the rows keep it
 never       it is reported
 ==========  =========================================================================================
 
-Rules may also count towards a figure of the whole cluster that stops the run (``optimizer.stages.validate.great_expectations``).
+Rules may also count towards a figure of the whole cluster that stops the run (``great_expectations``).
 
 *Standing* says how a run that goes on tells of the rows that break a rule (table ``input_findings``): sources that
 contradict each other, what was *left out*, and what is *broken*, stand before any figure; what is merely *noted* below.

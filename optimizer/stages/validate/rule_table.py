@@ -1,4 +1,4 @@
-"""The one table of data-quality rules, by what they judge; ``optimizer.stages.validate.judge`` adds what their SQL names."""
+"""The one table of data-quality rules, by what they judge; ``judge`` adds what their SQL names."""
 
 from dataclasses import replace
 
