@@ -65,13 +65,15 @@ def audit_plan(
     targets = {e.key: e.replicas for e in plan.entries if e.key in instance.partitions} if plan else {}
     left = left_by(instance, targets)
     figures = _figures(instance, targets, left, len(steps))
+    entries = list(_entry_violations(instance, plan, steps))
+    told = {(v.rule, v.subject) for v in entries}
     violations = chain(
         _identities(brokers, partitions),
         chain.from_iterable(d.violations for d in (plan, back, *steps) if d),
-        _entry_violations(instance, plan, steps),
+        entries,
         plan_rules.check_waves(plan, steps),
         plan_rules.check_rollback(instance, plan, back),
-        left.unexplained.values() if _leaves_too_much(left, limits) else (),
+        (v for v in left.unexplained.values() if _leaves_too_much(left, limits) and (v.rule, v.subject) not in told),
         plan_rules.check_capacity(instance, steps),
         plan_rules.check_wave_sizes(instance, steps),
         _limit_violations(limits, figures),

@@ -153,6 +153,14 @@ def test_racks_that_no_list_mends_are_excused() -> None:
     assert rules_broken(audit(hosts, [partition(0, 1, 4, 2)], {})) == set()
 
 
+def test_what_a_document_breaks_is_told_once() -> None:
+    """A list of the wrong length in the plan is one violation, as what it says and not as what is left."""
+    report = audit(HOSTS, [partition(0, 1, 2, replication_factor=3)], {0: [2, 1]})
+    assert [(v.rule, v.detail) for v in report.violations] == [
+        ("replication_factor", "2 replicas planned; 2 replicas now, 3 asked for")
+    ]
+
+
 @pytest.mark.parametrize(("rows", "rules"), [((1, 2), {"replication_factor"}), ((7, 2), {"drain"})])
 def test_longer_lists(rows: tuple[int, ...], rules: set[str]) -> None:
     """A list that is too short is refused where brokers are there, and is excused where its pin leaves too few."""
