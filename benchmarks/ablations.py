@@ -20,7 +20,7 @@ from benchmarks.run import CLUSTER
 from optimizer.configuration import build, read_toml
 from optimizer.domain import Cluster, Ints
 from optimizer.settings import Settings
-from optimizer.solve.rounds import progress, sharding
+from optimizer.solve.rounds import cluster_round, next_round, progress, sharding
 from optimizer.solve.shard import improve, relaxation, trials
 
 HOME = Path(__file__).resolve().parent.parent
@@ -76,12 +76,12 @@ VARIANTS = (
     Variant("shards of 15 brokers", knobs=(("shard_brokers", 15), ("rack_shard_brokers", 15))),
     Variant("shards of 30 brokers", knobs=(("shard_brokers", 30), ("rack_shard_brokers", 15))),
     Variant("shards of 100 brokers", knobs=(("shard_brokers", 100), ("rack_shard_brokers", 50))),
-    Variant("owners by turn, not by fullness", ((progress, "fullness", _by_turn),)),
+    Variant("owners by turn, not by fullness", ((cluster_round, "fullness", _by_turn),)),
     Variant("no tie-break towards small replicas", tuple((trials, name, 0.0) for name in TIE_BREAKS)),
     Variant("a quarter of the candidates", ((relaxation, "PER_PAIR", 6), (relaxation, "NEAR_PER_PAIR", 6))),
     Variant("one rounding, at a half", ((trials, "THRESHOLDS", (0.5,)),)),
-    Variant("one price on moves", tuple((progress, name, (0.003,)) for name in PRICES)),
-    Variant("nothing more where a gap is left", ((progress, "GAP", np.inf),)),
+    Variant("one price on moves", tuple((next_round, name, (0.003,)) for name in PRICES)),
+    Variant("nothing more where a gap is left", ((next_round, "GAP", np.inf),)),
     Variant("no broker decided with whole replicas", ((trials, "scarce_decided", _undecided),)),
     Variant("no further rounds for fewer bytes", knobs=(("shard_gap", 1.0), ("cluster_gap", 1.0))),
     Variant("penalty in one stage", ((improve, "PENALTIES", (improve.VIOLATION,)),)),

@@ -29,7 +29,7 @@ def _instance(spark: SparkSession, keys: list[Key], replicas: list[int], *, fact
             0,
             factor or len(replicas),
             "free",
-            *[None] * 6,
+            *[None] * 8,
         )
         for c, t, p in keys
     ]
