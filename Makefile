@@ -12,8 +12,8 @@ run:  ## plan the bundled sample cluster
 test:  ## lint, types and every test
 	./run-tests.sh
 
-quick:  ## the tests that take no more than ten seconds
-	./run-tests.sh -m "not slow and not kafka and not cluster and not airflow"
+quick: lint  ## lint, types, all tests that need no Spark, and one small plan through Spark
+	./run-tests.sh -m "small_plan or not (spark or slow or kafka or cluster or airflow)"
 
 lint: .venv  ## lint and types only
 	$(PYTHON) -m ruff check .

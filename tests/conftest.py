@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from pyspark.sql import SparkSession
 
 from optimizer.session import session
@@ -14,6 +15,9 @@ from setup.java import spark_java
 from setup.paths import HOME
 
 SHARED = HOME.parent / "shared"
+# The suite is the same on every run; random search is the fuzz command's (benchmarks/fuzz).
+settings.register_profile("suite", derandomize=True)
+settings.load_profile("suite")
 
 # Small data on few cores: fewer tasks are faster. One heap for all tests.
 FAST = {
@@ -24,6 +28,13 @@ FAST = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
 }
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that need the session, so that the quick ones can be told."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
 
 
 @pytest.fixture(scope="session")

@@ -117,12 +117,14 @@ def test_urgent_changes_go_first(changes: Changes) -> None:
 @RELAXED
 @given(limited_plans())
 def test_balance_is_no_worse_than_before(changes: Changes) -> None:
-    """Where nothing is urgent, a cut plan leaves no more load outside the bands than there was; nor do mere drains."""
+    """Where nothing is urgent, a plan that is cut leaves no more load outside the bands than there was; nor do mere
+    drains. One that the limit leaves whole stays as it is."""
     calm = replace(changes, level=np.full(len(changes), BALANCE))
     drains = changes if set(changes.level) <= {URGENCY.index("drain"), BALANCE} else calm
     start = changes.violation(changes.loads)
     for case in (calm, drains):
-        assert case.violation(case.loads_with(keep_within(case))) <= start + 1e-9
+        kept = keep_within(case)
+        assert kept.all() or case.violation(case.loads_with(kept)) <= start + 1e-9
 
 
 @pytest.mark.parametrize(("moves", "kept"), [(1, [False, False]), (2, [True, True])])

@@ -30,6 +30,7 @@ def small(spark: SparkSession) -> Frames:
     return planned.finished(run, planned.solved(run, small_cluster()))
 
 
+@pytest.mark.small_plan
 def test_small_cluster_has_an_exact_bound_and_no_gap(small: Frames) -> None:
     """The best bound is the exact one, the plan moves just as many bytes, and summary and report say so."""
     best = [row for row in small["bounds"].collect() if row.is_best]
