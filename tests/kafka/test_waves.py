@@ -10,7 +10,19 @@ import pytest
 
 from setup.jars import is_ready
 from tests.kafka.cluster import Cluster, running, write_tools
-from tests.kafka.lab import CONFIGS, RACKS, RATE, TOOLS, TOPICS, MakeLab, disturbed, labs, until
+from tests.kafka.lab import (
+    AHEAD_BYTES,
+    BACK_AHEAD_BYTES,
+    CONFIGS,
+    RACKS,
+    RATE,
+    TOOLS,
+    TOPICS,
+    MakeLab,
+    disturbed,
+    labs,
+    until,
+)
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -49,14 +61,14 @@ def test_two_waves_from_the_first_look_to_the_last_throttle(lab: MakeLab) -> Non
     assert "cluster 'c' is held for wave 1 of run 'r' by" in two.step("throttle", 2).err
     begun = time.monotonic()
     two.steps("execute", "execute", "throttle", "preflight")
-    assert two.throttled(3, begun)
+    assert two.ahead_bytes(3, begun) <= AHEAD_BYTES
     moving = two.step("off")
     assert (moving.code, moving.err) == (4, "error: wave 1 of 2: still moving, throttles stay: two-0\n")
     assert two.step("wait", 1, "--once").code == 4
     assert "1 in flight" in two.step("status").out
     assert len(two.now().throttles) == 5
     two.steps("wait", "off", "off")
-    assert two.throttled(3, begun)
+    assert two.ahead_bytes(3, begun) <= AHEAD_BYTES
     assert (two.lists(), two.now().throttles) == ([(1, 3), (2, 1)], {})
     early = two.step("elect")
     assert (early.code, "leaders are elected after the last wave: this is wave 1 of 2" in early.err) == (3, True)
@@ -104,10 +116,10 @@ def test_a_dead_target_keeps_the_throttles_until_it_is_back(lab: MakeLab) -> Non
     had, back = one.stored_bytes(3), time.monotonic()
     one.cluster.start_broker(3)
     until(lambda: 3 in one.now().alive)
-    assert one.throttled(3, back, had)
+    assert one.ahead_bytes(3, back, had) <= BACK_AHEAD_BYTES
     assert one.lists() == [(1, 3, 2)]
     one.steps("wait")
-    assert one.throttled(3, back, had)
+    assert one.ahead_bytes(3, back, had) <= BACK_AHEAD_BYTES
     one.cluster.stop_broker(3, signal.SIGKILL)
     until(lambda: 3 not in one.now().alive)
     left = one.step("off")
@@ -147,11 +159,11 @@ def test_a_killed_step_is_done_again(lab: MakeLab) -> None:
     begun = time.monotonic()
     one.steps("throttle")
     one.killed("execute", lambda: bool(one.now().in_flight))
-    assert one.throttled(3, begun)
+    assert one.ahead_bytes(3, begun) <= AHEAD_BYTES
     one.steps("execute")
     one.killed("wait", lambda: one.copied_bytes(3) > 2 * 10**6)
     one.steps("wait")
-    assert one.throttled(3, begun)
+    assert one.ahead_bytes(3, begun) <= AHEAD_BYTES
     one.killed("off", lambda: len(one.now().throttles) < 5)
     assert "released" not in events()
     one.steps("off")

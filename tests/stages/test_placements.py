@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -23,20 +24,24 @@ CLUSTERS = 16
 Row = Mapping[str, Any]
 
 
-def plain(value: Any) -> Any:
-    """A value as Python holds it, None where it is missing."""
+def plain(value: Any, kind: str) -> Any:
+    """A value as a table holds it in a column of this type, None where it is missing."""
     if isinstance(value, list):
-        return [plain(one) for one in value]
+        return [plain(one, "") for one in value]
     if isinstance(value, np.generic):
         value = value.item()
-    return None if isinstance(value, float) and np.isnan(value) else value
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, float) and np.isnan(value):
+        return None
+    return float(value) if kind == "double" and value is not None else value
 
 
 def stable(table: str, rows: Iterable[Row]) -> list[str]:
     """What rows hold, less what differs from run to run."""
     contract = schemas.ALL[table]
-    names = [c.name for c in contract.columns if c.name not in (*contract.volatile, "run_id")]
-    return sorted(repr([plain(row[name]) for name in names]) for row in rows)
+    columns = [c for c in contract.columns if c.name not in (*contract.volatile, "run_id")]
+    return sorted(repr([plain(row[c.name], c.dataType.typeName()) for c in columns]) for row in rows)
 
 
 def in_spark(spark: SparkSession, clusters: Mapping[str, OddCluster], settings: Settings) -> dict[str, list[str]]:
