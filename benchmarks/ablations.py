@@ -5,146 +5,267 @@ Without Spark (``benchmarks.planned``): seconds are those of the shards alone.
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from benchmarks.generate import SCENARIOS, SIZES, generate
 from benchmarks.odd import ODD, generate_odd
-from benchmarks.planned import Outcome, cluster_of, policy_of, solve
+from benchmarks.planned import Outcome, cluster_of, policy_of, solve, solve_fleet
 from benchmarks.run import CLUSTER
+from benchmarks.small_fleet import POLICIES, policy_fleet
 from optimizer.configuration import build, read_toml
-from optimizer.domain import Cluster, Ints
 from optimizer.settings import Settings
-from optimizer.solve.rounds import cluster_round, next_round, progress, sharding
-from optimizer.solve.shard import improve, relaxation, trials
+from optimizer.solve.rounds.progress import SETTLED
+from optimizer.solve.tuning import TUNED, Tuning
+from optimizer.stages.shared.arrays import to_brokers
 
 HOME = Path(__file__).resolve().parent.parent
 INTRO = """\
 # Ablations
 
 Made by `python -m benchmarks.ablations`: the solver as it is, and with one part changed, on instances of
-`benchmarks/generate.py` and `benchmarks/odd.py`, without Spark, with the seeds of the [benchmark](benchmark.md). A cell
-holds the gap to the best bound of the plan as it is, in percent; the replicas moved; and the CPU seconds of the shards.
-*outside* says that brokers stay outside their bands. The page names the instances that it was made of:
-`--scenarios drift decom --odd` for two of M.
+`benchmarks/generate.py` and `benchmarks/odd.py` with the seeds of the [benchmark](benchmark.md), and on 300 small
+clusters with all that can be asked for (`benchmarks/small_fleet.py`), without Spark. A cell holds the gap to the best
+bound of the plan as it is, in percent; the replicas moved; and the CPU seconds of the shards. *outside* counts clusters
+with brokers that stay outside their bands. Of the 300, bytes and bounds are summed.
 
 """
+ENDING = """\
+## What seems not to pay
+
+Parts without which no instance of this page loses a hundredth of a percent of its best bound, in bytes copied or
+proven, and no cluster more is outside its bands: the worst loss; the CPU of the shards without the part against the
+solver as it is; and the rare input that the part insures against. None is deleted for this page alone.
+
+"""
+# A part does not pay where a plan without it loses less than this on every instance, in percentage points.
+LITTLE_PERCENT = 0.01
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One change: names in modules that get another value, and knobs of the solver."""
+    """One change: fields of the tuning and knobs of the solver, and what the part that is changed insures against."""
 
     name: str
-    values: tuple[tuple[object, str, object], ...] = ()
+    insures: str = ""
+    tuning: tuple[tuple[str, Any], ...] = ()
     knobs: tuple[tuple[str, Any], ...] = ()
 
+    def tuned(self) -> Tuning:
+        """The tuning with its change."""
+        return replace(TUNED, **dict(self.tuning))
 
-def _dealt_at_random(rack: Ints, load: object, count: int) -> Ints:
-    """Brokers of each rack in a random order, dealt to the shards in turn."""
-    order = np.lexsort((np.random.default_rng(1).random(len(rack)), rack))
-    shard = np.empty(len(rack), dtype=np.int64)
-    shard[order] = np.arange(len(rack)) % count
-    return shard
-
-
-def _by_turn(loads: object, limits: Any) -> object:
-    """No broker is fuller than another."""
-    return np.zeros(len(limits.upper))
+    def settings(self, settings: Settings) -> Settings:
+        """The settings with its change."""
+        return replace(settings, solver=replace(settings.solver, **dict(self.knobs)))
 
 
-def _as_rounded(neighbourhood: object, state: object) -> int:
-    """No step at all."""
-    return 0
-
-
-def _undecided(*_: object) -> None:
-    """No broker's load is decided before the rest is solved."""
-
-
-TIE_BREAKS = ("TIE_BREAK", "FEW_MOVES_TIE_BREAK", "GAP_TIE_BREAK")
-PRICES = ("PLAN_PRICES", "SHORT_CURVE_PRICES", "CURVE_PRICES")
+NO_TIE_BREAK = tuple((name, 0.0) for name in ("tie_break", "few_moves_tie_break", "gap_tie_break"))
+ONE_PRICE = tuple((name, (0.003,)) for name in ("plan_prices", "short_curve_prices", "curve_prices"))
 VARIANTS = (
     Variant("as it is"),
-    Variant("random shards", ((sharding, "_deal", _dealt_at_random), (sharding, "SWAPS", 0))),
-    Variant("shards paired on load alone", ((sharding, "SWAPS", 0),)),
+    Variant(
+        "random shards",
+        "shards that hold more than their brokers can level",
+        (("deals_by_load", False), ("deal_swaps", 0)),
+    ),
+    Variant("no swaps that make shards alike", "the same", (("deal_swaps", 0),)),
     Variant("shards of 15 brokers", knobs=(("shard_brokers", 15), ("rack_shard_brokers", 15))),
     Variant("shards of 30 brokers", knobs=(("shard_brokers", 30), ("rack_shard_brokers", 15))),
     Variant("shards of 100 brokers", knobs=(("shard_brokers", 100), ("rack_shard_brokers", 50))),
-    Variant("owners by turn, not by fullness", ((cluster_round, "fullness", _by_turn),)),
-    Variant("no tie-break towards small replicas", tuple((trials, name, 0.0) for name in TIE_BREAKS)),
-    Variant("a quarter of the candidates", ((relaxation, "PER_PAIR", 6), (relaxation, "NEAR_PER_PAIR", 6))),
-    Variant("one rounding, at a half", ((trials, "THRESHOLDS", (0.5,)),)),
-    Variant("one price on moves", tuple((next_round, name, (0.003,)) for name in PRICES)),
-    Variant("nothing more where a gap is left", ((next_round, "GAP", np.inf),)),
-    Variant("no broker decided with whole replicas", ((trials, "scarce_decided", _undecided),)),
-    Variant("no further rounds for fewer bytes", knobs=(("shard_gap", 1.0), ("cluster_gap", 1.0))),
-    Variant("penalty in one stage", ((improve, "PENALTIES", (improve.VIOLATION,)),)),
-    Variant("no narrower bands where brokers stay outside", ((improve, "SPARE", 0.0),)),
-    Variant("rounding alone, no exchange", ((improve, "improve", _as_rounded),)),
+    Variant(
+        "owners by turn, not by fullness",
+        "partitions that may leave a full broker only over the racks of another shard",
+        (("owners_by_fullness", False),),
+    ),
+    Variant("no tie-break towards small replicas", "giants that round badly", NO_TIE_BREAK),
+    Variant(
+        "a quarter of the candidates",
+        "a pair of brokers between which dozens of replicas may go",
+        (("per_pair", 6), ("near_per_pair", 6)),
+    ),
+    Variant(
+        "one rounding, at a half",
+        "relaxations in which many replicas move by less than a half",
+        (("thresholds", (0.5,)), ("more_thresholds", (0.5,))),
+    ),
+    Variant("one price on moves", "plans of many small moves where a few large ones would do", ONE_PRICE),
+    Variant("nothing more where a gap is left", "few large replicas that round badly", (("gap", np.inf),)),
+    Variant(
+        "no broker decided with whole replicas",
+        "a broker that is short of something while others must give much",
+        (("decides_scarce", False),),
+    ),
+    Variant(
+        "no further rounds for fewer bytes",
+        "shards that are far from their bounds after the first round",
+        knobs=(("shard_gap", 1.0), ("cluster_gap", 1.0)),
+    ),
+    Variant("penalty in one stage", "bytes that a softer start would save", (("penalties", (1e4,)),)),
+    Variant(
+        "no narrower bands where brokers stay outside",
+        "brokers that fill their bands to the end, beside one that is stuck",
+        (("spare", 0.0),),
+    ),
+    Variant("rounding alone, no exchange", "every fraction of the relaxation", (("exchanges", False),)),
+    Variant(
+        "no swaps of replicas that no plan has touched",
+        "bands so narrow that only the difference of two replicas fits",
+        (("swap_pairs", 0),),
+    ),
+    Variant(
+        "no search of small clusters",
+        "clusters of so few replicas that single moves are stuck",
+        (("exact_cells", 0),),
+    ),
+    Variant(
+        "no relaxation around the plan for the bound",
+        "a bound of several shards that proves little",
+        (("wide_gap", np.inf),),
+    ),
+    Variant("no bound by whole replicas", "few replicas of which a part would do", (("whole_gap", np.inf),)),
 )
 
 
-@contextmanager
-def _set(owner: object, name: str, value: object) -> Iterator[None]:
-    before = getattr(owner, name)
-    setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        setattr(owner, name, before)
+@dataclass(frozen=True)
+class Measured:
+    """What one variant came to on one instance: ``outside`` counts clusters with brokers outside their bands."""
+
+    moved_bytes: int
+    bound_bytes: int
+    moves: int
+    cpu_seconds: float
+    outside: int
+
+    def gap_percent(self, bound_bytes: int) -> float:
+        """How far the bytes lie above a bound."""
+        return 100 * (self.moved_bytes / max(bound_bytes, 1) - 1)
 
 
-def measure(cluster: Cluster, variant: Variant, settings: Settings) -> Outcome:
-    """Plan a cluster with one part changed."""
-    solver = replace(settings.solver, **dict(variant.knobs))
-    with ExitStack() as stack:
-        for owner, name, value in variant.values:
-            stack.enter_context(_set(owner, name, value))
-        return solve(cluster, replace(settings, solver=solver))
+Measure = Callable[[Variant], Measured]
 
 
-def cell(found: Outcome, bound_bytes: int) -> str:
+def together(outcomes: Sequence[Outcome]) -> Measured:
+    """Several plans as one."""
+    return Measured(
+        moved_bytes=sum(found.moved_bytes for found in outcomes),
+        bound_bytes=sum(found.bound_bytes for found in outcomes),
+        moves=sum(found.moves for found in outcomes),
+        cpu_seconds=sum(found.cpu_seconds for found in outcomes),
+        outside=sum(found.violation > SETTLED for found in outcomes),
+    )
+
+
+def of_instance(instance: Mapping[str, Any], settings: Settings) -> Measure:
+    """Plans one instance."""
+    cluster = cluster_of(instance, CLUSTER)
+    asked = replace(settings, policy=policy_of(instance, settings.policy))
+    return lambda variant: together([solve(cluster, variant.settings(asked), variant.tuned())])
+
+
+def of_fleet() -> Measure:
+    """Plans the 300 small clusters, those under one policy as one fleet."""
+
+    def measure(variant: Variant) -> Measured:
+        outcomes: list[Outcome] = []
+        for number in range(POLICIES):
+            settings, clusters = policy_fleet(number)
+            rows = [{**row, "cluster_id": name} for name, one in clusters.items() for row in one.partitions]
+            brokers = {name: to_brokers(pd.DataFrame(one.brokers)) for name, one in clusters.items()}
+            found = solve_fleet(pd.DataFrame(rows), brokers, variant.settings(settings), variant.tuned())
+            outcomes += found.values()
+        return together(outcomes)
+
+    return measure
+
+
+def cell(found: Measured, as_it_is: Measured) -> str:
     """Gap, moves and seconds of one plan."""
-    gap = 100 * (found.moved_bytes / max(bound_bytes, 1) - 1)
-    broken = ", outside" if found.violation > progress.SETTLED else ""
-    return f"{gap:.3f} % / {found.moves} / {found.cpu_seconds:.1f}{broken}"
+    broken = f", {found.outside} outside" if found.outside else ""
+    return f"{found.gap_percent(as_it_is.bound_bytes):.3f} % / {found.moves} / {found.cpu_seconds:.1f}{broken}"
 
 
-def document(names: Sequence[str], rows: Mapping[str, Sequence[str]]) -> str:
-    """The page."""
+def table(names: Sequence[str], rows: Mapping[str, Sequence[str]]) -> str:
+    """A table of the page."""
     lines = [["", *names], ["---", *["---:"] * len(names)], *([name, *cells] for name, cells in rows.items())]
-    return INTRO + "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def of_no_use(found: Mapping[str, Sequence[Measured]]) -> Mapping[str, Sequence[str]]:
+    """Variants that lose next to nothing on any instance: the worst loss, the CPU that they take, what they risk.
+
+    Those of a bound are judged by the bound: a variant that proves less loses as much as the plan's gap grows.
+    """
+    as_it_is, rows = found[VARIANTS[0].name], {}
+    total = sum(one.cpu_seconds for one in as_it_is)
+    for variant in VARIANTS[1:]:
+        pairs = list(zip(found[variant.name], as_it_is, strict=True))
+        loss = max(lost_percent(one, usual) for one, usual in pairs)
+        if variant.insures and loss < LITTLE_PERCENT and all(one.outside <= usual.outside for one, usual in pairs):
+            share = 100 * sum(one.cpu_seconds for one, _ in pairs) / max(total, 1e-9)
+            rows[variant.name] = [f"{loss:.3f}", f"{share:.0f}", variant.insures]
+    return rows
+
+
+def lost_percent(found: Measured, as_it_is: Measured) -> float:
+    """What a change loses against the solver as it is, in bytes copied or proven, in percent of the best bound."""
+    bound = max(as_it_is.bound_bytes, 1)
+    copied, proven = found.moved_bytes - as_it_is.moved_bytes, as_it_is.bound_bytes - found.bound_bytes
+    return 100 * max(copied, proven) / bound
+
+
+def document(groups: Mapping[str, Sequence[str]], found: Mapping[str, Sequence[Measured]]) -> str:
+    """The page: a table for each group of instances, in the order in which they were measured, and the ending."""
+    sections, first = [INTRO], 0
+    for title, names in groups.items():
+        here = slice(first, first + len(names))
+        as_it_is = found[VARIANTS[0].name][here]
+        rows = {
+            name: [cell(one, usual) for one, usual in zip(measured[here], as_it_is, strict=True)]
+            for name, measured in found.items()
+        }
+        sections.append(f"## {title}\n\n{table(names, rows)}\n")
+        first += len(names)
+    sections.append(ENDING + table(["worst loss, %", "CPU of the shards, %", "insures against"], of_no_use(found)))
+    return "".join(sections)
+
+
+def groups_of(asked: argparse.Namespace, settings: Settings) -> dict[str, dict[str, Measure]]:
+    """What is measured: for each table of the page its instances by name."""
+    groups = {
+        f"Size {size}": {
+            f"{scenario}-{asked.seed}": of_instance(generate(size, scenario, asked.seed), settings)
+            for scenario in asked.scenarios
+        }
+        for size in asked.sizes
+    }
+    groups["Unusual shapes"] = {name: of_instance(generate_odd(name, asked.seed), settings) for name in asked.odd}
+    groups["300 small clusters"] = {} if asked.no_fleet else {"all": of_fleet()}
+    return {title: measures for title, measures in groups.items() if measures}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure every variant on every instance and write the page."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ablations", description=__doc__)
-    parser.add_argument("--size", choices=SIZES, default="M")
-    parser.add_argument("--scenarios", nargs="*", choices=SCENARIOS, default=["drift", "expand", "decom", "uneven"])
-    parser.add_argument("--odd", nargs="*", choices=ODD, default=["network"])
+    parser.add_argument("--sizes", nargs="*", choices=SIZES, default=["S"])
+    parser.add_argument("--scenarios", nargs="*", choices=SCENARIOS, default=list(SCENARIOS))
+    parser.add_argument("--odd", nargs="*", choices=ODD, default=list(ODD))
+    parser.add_argument("--no-fleet", action="store_true")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--report", type=Path, default=HOME / "docs/ablations.md")
     asked = parser.parse_args(arguments)
-    settings = build(read_toml(HOME / "conf/default.toml"))
-    instances = {f"{asked.size}-{s}-{asked.seed}": generate(asked.size, s, asked.seed) for s in asked.scenarios}
-    instances |= {f"odd-{name}-{asked.seed}": generate_odd(name, asked.seed) for name in asked.odd}
-    bounds = [0] * len(instances)
-    rows: dict[str, list[str]] = {}
+    groups = groups_of(asked, build(read_toml(HOME / "conf/default.toml")))
+    found: dict[str, list[Measured]] = {}
     for variant in VARIANTS:
-        cells = rows.setdefault(variant.name, [])
-        for i, instance in enumerate(instances.values()):
-            policy = policy_of(instance, settings.policy)
-            found = measure(cluster_of(instance, CLUSTER), variant, replace(settings, policy=policy))
-            bounds[i] = bounds[i] or found.bound_bytes
-            cells.append(cell(found, bounds[i]))
-        sys.stderr.write(f"{variant.name}: {'; '.join(cells)}\n")
-    asked.report.write_text(document(list(instances), rows), encoding="utf-8")
+        measured = [measure(variant) for measures in groups.values() for measure in measures.values()]
+        found[variant.name] = measured
+        sys.stderr.write(f"{variant.name}: {sum(one.cpu_seconds for one in measured):.0f} s\n")
+    asked.report.write_text(document({t: list(m) for t, m in groups.items()}, found), encoding="utf-8")
     return 0
 
 

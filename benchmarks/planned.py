@@ -7,11 +7,12 @@ from typing import Any
 import pandas as pd
 
 from benchmarks.run import BAND_NAMES
-from optimizer.domain import MOBILITY, Cluster, Ints
+from optimizer.domain import MOBILITY, Brokers, Cluster, Ints
 from optimizer.settings import Policy, Settings
 from optimizer.solve.certificate import bounds_of
 from optimizer.solve.driver import solve_rounds
 from optimizer.solve.shard.search import CurvePoint
+from optimizer.solve.tuning import TUNED, Tuning
 from optimizer.stages.shared.arrays import replica_lists, to_cluster
 from optimizer.stages.solve.memory_placement import in_memory
 from optimizer.wishes import NO_LIMIT
@@ -113,19 +114,30 @@ def rows_of(cluster: Cluster) -> pd.DataFrame:
     return frame.assign(cluster_id=cluster.cluster_id, **nothing)
 
 
-def solve(cluster: Cluster, settings: Settings) -> Outcome:
+def solve(cluster: Cluster, settings: Settings, tuning: Tuning = TUNED) -> Outcome:
     """Plan a cluster in rounds of shards, and prove its bounds."""
-    hosts = {cluster.cluster_id: cluster.brokers}
-    placement, clusters, shards = solve_rounds(in_memory(rows_of(cluster), hosts), hosts, settings)
-    progress, copies = clusters[cluster.cluster_id].progress, placement.copies([cluster.cluster_id])[cluster.cluster_id]
-    return Outcome(
-        replicas=placement.fleet[cluster.cluster_id].current,
-        moved_bytes=copies.moved_bytes,
-        bound_bytes=max(row.bound_bytes for row in bounds_of(placement, clusters).rows[cluster.cluster_id]),
-        moves=copies.moves,
-        violation=progress.violation,
-        rounds=1 + max(one.round for one in shards),
-        shards=len(shards),
-        cpu_seconds=sum(one.status.cpu_seconds for one in shards),
-        curve=progress.curve,
-    )
+    return solve_fleet(rows_of(cluster), {cluster.cluster_id: cluster.brokers}, settings, tuning)[cluster.cluster_id]
+
+
+def solve_fleet(
+    rows: pd.DataFrame, brokers: Mapping[str, Brokers], settings: Settings, tuning: Tuning = TUNED
+) -> dict[str, Outcome]:
+    """The same for several clusters at once, from their rows of ``instance``."""
+    placement, clusters, shards = solve_rounds(in_memory(rows, brokers), brokers, settings, tuning)
+    bounds, copies = bounds_of(placement, clusters, tuning).rows, placement.copies(list(clusters))
+
+    def outcome(name: str) -> Outcome:
+        mine, progress = [one for one in shards if one.status.cluster_id == name], clusters[name].progress
+        return Outcome(
+            replicas=placement.fleet[name].current,
+            moved_bytes=copies[name].moved_bytes,
+            bound_bytes=max(row.bound_bytes for row in bounds[name]),
+            moves=copies[name].moves,
+            violation=progress.violation,
+            rounds=1 + max((one.round for one in mine), default=-1),
+            shards=len(mine),
+            cpu_seconds=sum(one.status.cpu_seconds for one in mine),
+            curve=progress.curve,
+        )
+
+    return {name: outcome(name) for name in clusters}

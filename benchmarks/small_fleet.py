@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 import schemas
 from benchmarks.fuzz.fleet import local_session
 from benchmarks.fuzz.odd_clusters import OddCluster, odd_cluster
-from optimizer.settings import ClusterInput
+from optimizer.settings import ClusterInput, Settings
 from optimizer.stages.baseline import baseline
 from optimizer.stages.plan import plan
 from optimizer.stages.solve import solve
@@ -31,12 +31,16 @@ def planned_fleet() -> dict[str, dict[str, Rows]]:
         return {f"policy-{number}": _planned(spark, number) for number in range(POLICIES)}
 
 
-def _planned(spark: SparkSession, number: int) -> dict[str, Rows]:
-    """The clusters whose numbers begin where those of the policies before end."""
+def policy_fleet(number: int) -> tuple[Settings, dict[str, OddCluster]]:
+    """The clusters under one policy, with their settings: those whose seeds follow the policy's own."""
     first = 1000 * (number + 1)
     asked = odd_cluster(first).settings
     clusters = {f"c{seed}": odd_cluster(seed, asked) for seed in range(first, first + CLUSTERS)}
-    settings = replace(asked, clusters=tuple(ClusterInput(id=name, input="/unused") for name in clusters))
+    return replace(asked, clusters=tuple(ClusterInput(id=name, input="/unused") for name in clusters)), clusters
+
+
+def _planned(spark: SparkSession, number: int) -> dict[str, Rows]:
+    settings, clusters = policy_fleet(number)
     run = Run(spark, RUN, settings, "as before")
     inputs = instance_frames(spark, clusters)
     made = {**inputs, **_kept(baseline.build(inputs, run))}

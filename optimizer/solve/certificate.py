@@ -23,10 +23,9 @@ from optimizer.solve.rounds.solved_cluster import SolvedCluster
 from optimizer.solve.rules.bands import DISK, REPLICAS
 from optimizer.solve.shard.assemble import ClusterFrame
 from optimizer.solve.shard.exact import whole_limits
+from optimizer.solve.tuning import TUNED, Tuning
 
 SOURCES = ("shards", "classes", "classes and flow")
-WIDE_GAP = 2e-3  # between the plan and a bound of several shards: prices that agree are worth a relaxation
-GAP = 1e-3  # between the plan and a bound by prices: a bound by whole replicas is tried
 Clusters = Mapping[str, SolvedCluster]
 
 
@@ -69,26 +68,28 @@ class Lagrangian:
         )
 
 
-def bounds_of(placement: Placement, clusters: Clusters) -> Bounds:
+def bounds_of(placement: Placement, clusters: Clusters, tuning: Tuning = TUNED) -> Bounds:
     """Rows of ``bounds``: forced, flow and lagrangian of each cluster, against bands widened to what the plan
     reached, and what a search has proven."""
-    frames = {c: _frame_of(one) for c, one in clusters.items()}
+    frames = {c: _frame_of(one, tuning) for c, one in clusters.items()}
     classes, warnings = placement.classes(clusters), list[str]()
     prices = {c: _candidates(c, one, classes[c], frames[c].bands, warnings) for c, one in clusters.items()}
     terms = placement.terms(clusters, prices)
     proven = {c: _best(terms[c], prices[c], frames[c].bands, SOURCES) for c in clusters}
-    wide = [c for c, one in clusters.items() if _has_wide_gap(one, terms[c].moved_bytes, max(0.0, proven[c].bound))]
+    least = {c: max(0.0, found.bound) for c, found in proven.items()}
+    wide = [c for c, one in clusters.items() if _may_prove_more(one, terms[c].moved_bytes, least[c], tuning)]
     proven |= _by_clusters(placement, clusters, frames, {c: proven[c] for c in wide})
     flow = {c: flow_bytes(frames[c].loads, frames[c].bands, one.loads) for c, one in clusters.items()}
     known = {c: max(proven[c].bound, terms[c].forced_bytes, flow[c]) for c in clusters}
-    gaps = [c for c, one in clusters.items() if _may_be_whole(one, terms[c].moved_bytes, known[c])]
+    gaps = [c for c, one in clusters.items() if _may_be_whole(one, terms[c].moved_bytes, known[c], tuning)]
     proven |= _by_whole_replicas(placement, clusters, frames, {c: proven[c] for c in gaps})
     return Bounds({c: _rows(one, terms[c], flow[c], proven[c]) for c, one in clusters.items()}, warnings)
 
 
-def _frame_of(cluster: SolvedCluster) -> ClusterFrame:
+def _frame_of(cluster: SolvedCluster, tuning: Tuning) -> ClusterFrame:
     """A cluster before the plan, with the bands that its bound speaks of: widened to what the plan reached."""
-    return ClusterFrame(cluster.brokers, widen(cluster.bands, cluster.loads), cluster.loads_before, cluster.scale)
+    bands = widen(cluster.bands, cluster.loads)
+    return ClusterFrame(cluster.brokers, bands, cluster.loads_before, cluster.scale, tuning)
 
 
 def _candidates(
@@ -120,14 +121,14 @@ def _fits_one_task(cluster: SolvedCluster) -> bool:
     return is_small_enough(len(cluster.brokers), int(cluster.loads[:, REPLICAS].sum()))
 
 
-def _has_wide_gap(cluster: SolvedCluster, moved_bytes: int, bound: float) -> bool:
+def _may_prove_more(cluster: SolvedCluster, moved_bytes: int, bound: float, tuning: Tuning) -> bool:
     """Whether the shards of a cluster prove little, and one task can prove more."""
-    return cluster.progress.shards > 1 and _fits_one_task(cluster) and moved_bytes > (1 + WIDE_GAP) * bound
+    return cluster.progress.shards > 1 and _fits_one_task(cluster) and moved_bytes > (1 + tuning.wide_gap) * bound
 
 
-def _may_be_whole(cluster: SolvedCluster, moved_bytes: int, bound: float) -> bool:
+def _may_be_whole(cluster: SolvedCluster, moved_bytes: int, bound: float, tuning: Tuning) -> bool:
     """Whether prices leave a gap that may be of whole replicas, and one task can tell."""
-    return _fits_one_task(cluster) and moved_bytes > (1 + GAP) * bound
+    return _fits_one_task(cluster) and moved_bytes > (1 + tuning.whole_gap) * bound
 
 
 def _by_clusters(

@@ -24,6 +24,7 @@ from optimizer.solve.rounds.solved_cluster import SolvedCluster
 from optimizer.solve.rules.bands import DISK, bands_for, disk_limit, load_scale
 from optimizer.solve.shard.shard_solver import FAILED, NOT_SOLVED, OUT_OF_TIME
 from optimizer.solve.shard.shard_status import ShardStatus
+from optimizer.solve.tuning import TUNED, Tuning
 from optimizer.wishes import MoveLimit, Wishes
 
 Clusters = Mapping[str, SolvedCluster]
@@ -68,9 +69,9 @@ class Solved(Generic[P]):
     bounds: Bounds
 
 
-def solve(placement: P, brokers: Mapping[str, Brokers], settings: Settings) -> Solved[P]:
+def solve(placement: P, brokers: Mapping[str, Brokers], settings: Settings, tuning: Tuning = TUNED) -> Solved[P]:
     """Plan every cluster."""
-    placement, clusters, shards = solve_rounds(placement, brokers, settings)
+    placement, clusters, shards = solve_rounds(placement, brokers, settings, tuning)
     placement, clusters = _acceptable(placement, clusters)
     placement, clusters = _within_limits(placement, clusters, settings)
     tables, left = placement.finished(clusters, settings)
@@ -79,11 +80,11 @@ def solve(placement: P, brokers: Mapping[str, Brokers], settings: Settings) -> S
         clusters = {c: replace(one, left=left.get(c)) for c, one in clusters.items()}
         clusters = _with_loads(placement, clusters)
         tables, _ = placement.finished(clusters, settings)
-    return Solved(placement, clusters, shards, tables, bounds_of(placement, clusters))
+    return Solved(placement, clusters, shards, tables, bounds_of(placement, clusters, tuning))
 
 
 def solve_rounds(
-    placement: P, brokers: Mapping[str, Brokers], settings: Settings
+    placement: P, brokers: Mapping[str, Brokers], settings: Settings, tuning: Tuning = TUNED
 ) -> tuple[P, Clusters, Sequence[ShardResult]]:
     """The rounds alone: the placement after them, and what became of every shard."""
     clusters: Clusters = _clusters(placement, brokers, settings)
@@ -92,7 +93,7 @@ def solve_rounds(
         clusters = _with_loads(placement, clusters)
     results: list[ShardResult] = []
     for number in itertools.count():
-        tasks = _tasks(clusters, settings, number)
+        tasks = _tasks(clusters, settings, number, tuning)
         if not tasks:
             break
         clusters = _with_copies(placement, clusters, tasks)
@@ -130,13 +131,13 @@ def _with_loads(placement: P, clusters: Clusters) -> Clusters:
     return {c: replace(one, loads=loads[c]) for c, one in clusters.items()}
 
 
-def _tasks(clusters: Clusters, settings: Settings, number: int) -> dict[str, ClusterRound]:
+def _tasks(clusters: Clusters, settings: Settings, number: int, tuning: Tuning) -> dict[str, ClusterRound]:
     """Shards of the open clusters, numbered over the fleet."""
     tasks: dict[str, ClusterRound] = {}
     first = 0
     for cluster_id, one in clusters.items():
         if one.progress.open:
-            tasks[cluster_id] = next_round(one, settings, cluster_id, number, first)
+            tasks[cluster_id] = next_round(one, settings, cluster_id, number, first, tuning)
             first = int(tasks[cluster_id].shard.max()) + 1
     return tasks
 

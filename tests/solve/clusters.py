@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import strategies as st
 
 from optimizer.domain import FIXED, FORCED_ONLY, FREE, Bands, Brokers, Cluster, Floats, Ints, Partitions, Pin
@@ -28,13 +27,14 @@ from optimizer.solve.rules.bands import (
 )
 from optimizer.solve.rules.pins import group_by_pins, rack_breaks
 from optimizer.solve.rules.racks import busiest_share, live_rack_sizes
-from optimizer.solve.shard import exact
 from optimizer.solve.shard.assemble import ClusterFrame, assemble
-from optimizer.solve.shard.search import PLAN_PRICES, Search
+from optimizer.solve.shard.search import Search
 from optimizer.solve.shard.shard_solver import solve_shard
+from optimizer.solve.tuning import TUNED, Tuning
 from optimizer.wishes import NO_LIMIT
 
 BRIEF_SECONDS = 0.1
+ALONE = replace(TUNED, exact_cells=0)  # single moves alone: no search of small clusters
 KEPT_WHOLE = 2
 
 
@@ -103,16 +103,18 @@ class Planned:
     search_bytes: int | None
 
 
-def plan_one_shard(cluster: Cluster, policy: Policy, *, rounds: int = 4, brief: bool = False) -> Planned:
+def plan_one_shard(
+    cluster: Cluster, policy: Policy, *, rounds: int = 4, brief: bool = False, tuning: Tuning = TUNED
+) -> Planned:
     """All brokers as one shard, round after round, as the solve stage does it; ``brief``, with one price on moves and a
     short search of small clusters, is enough where a test asks only whether rules hold."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("DETERMINISTIC_SECONDS", "FEASIBILITY_SECONDS") if brief else ():
-            patch.setattr(exact, name, BRIEF_SECONDS)
-        return _rounds_of(cluster, policy, rounds, Search(PLAN_PRICES[:1]) if brief else Search())
+    if not brief:
+        return _rounds_of(cluster, policy, rounds, Search(), tuning)
+    short = replace(tuning, exact_seconds=BRIEF_SECONDS, feasible_seconds=BRIEF_SECONDS)
+    return _rounds_of(cluster, policy, rounds, Search(tuning.plan_prices[:1]), short)
 
 
-def _rounds_of(cluster: Cluster, policy: Policy, rounds: int, search: Search) -> Planned:
+def _rounds_of(cluster: Cluster, policy: Policy, rounds: int, search: Search, tuning: Tuning) -> Planned:
     brokers, partitions = cluster.brokers, cluster.partitions
     limits, scale = bands(cluster, policy), load_scale(brokers, demand_of(partitions))
     current, prices = started(cluster, limits), np.zeros((len(brokers), 3))
@@ -120,7 +122,7 @@ def _rounds_of(cluster: Cluster, policy: Policy, rounds: int, search: Search) ->
     searched = None
     for number in range(rounds):
         loads = broker_loads(len(brokers), current, replica_weights(partitions))
-        frame = ClusterFrame(brokers, limits, loads, scale)
+        frame = ClusterFrame(brokers, limits, loads, scale, tuning)
         solution = solve_shard(assemble(frame, members, partitions, current, owner), search)
         searched = searched if solution.search_bytes is None else solution.search_bytes
         if number == 0:

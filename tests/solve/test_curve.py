@@ -13,9 +13,10 @@ from optimizer.solve.rules.bands import bands, broker_loads, demand_of, load_sca
 from optimizer.solve.shard import trials
 from optimizer.solve.shard.assemble import ClusterFrame, assemble
 from optimizer.solve.shard.relaxation import Relaxation, relax
-from optimizer.solve.shard.search import CURVE_PRICES, CurvePoint, Search, choose
+from optimizer.solve.shard.search import CurvePoint, Search, choose
 from optimizer.solve.shard.shard_problem import ShardProblem
 from optimizer.solve.shard.shard_solver import solve_shard
+from optimizer.solve.tuning import TUNED
 
 
 def problem_of(seed: int, scenario: str = "drift") -> ShardProblem:
@@ -30,7 +31,7 @@ def problem_of(seed: int, scenario: str = "drift") -> ShardProblem:
 
 def curve_of(seed: int) -> tuple[tuple[CurvePoint, ...], float]:
     """The curve of a drifted cluster and its bound, in mean broker loads."""
-    solution = solve_shard(problem_of(seed), Search(CURVE_PRICES))
+    solution = solve_shard(problem_of(seed), Search(TUNED.curve_prices))
     assert solution.bound is not None
     return solution.curve, solution.bound
 
@@ -54,9 +55,9 @@ def test_a_grown_cluster_has_a_curve_of_four_points() -> None:
 
 def test_where_nearly_all_moves_must_be_there_is_one_plan() -> None:
     """Other prices on moves would only leave brokers outside their bands."""
-    found = solve_shard(problem_of(2, "legacy"), Search(CURVE_PRICES))
+    found = solve_shard(problem_of(2, "legacy"), Search(TUNED.curve_prices))
     assert found.violation_after < 1e-9
-    assert [point.move_price for point in found.curve] == [CURVE_PRICES[0]]
+    assert [point.move_price for point in found.curve] == [TUNED.curve_prices[0]]
 
 
 @pytest.mark.slow

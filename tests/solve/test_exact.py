@@ -1,6 +1,6 @@
 """The proof over all placements of a small cluster: whole bytes, from the placement before the plan, or no claim."""
 
-from unittest.mock import patch
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 from optimizer.domain import FIXED, FORCED_ONLY, FREE, Bands, Cluster
 from optimizer.settings import Policy
 from optimizer.solve.rules.bands import bands, broker_loads, demand_of, load_scale, replica_weights
-from optimizer.solve.shard import exact
 from optimizer.solve.shard.assemble import ClusterFrame, assemble
 from optimizer.solve.shard.exact import copied_bytes, keeps_rules, solve_small, whole_limits
 from optimizer.solve.shard.search import Search
 from optimizer.solve.shard.shard_problem import ShardProblem
 from optimizer.solve.shard.shard_solver import ShardSolution, solve_shard
+from optimizer.solve.tuning import TUNED, Tuning
 from tests.solve.clusters import (
+    ALONE,
     brute_force,
     is_in_order,
     make_brokers,
@@ -32,11 +33,11 @@ WIDE = Policy(disk_band=0.6, replicas_band=1.0, in_band=2.0)
 RELAXED = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-def first_round(cluster: Cluster, policy: Policy, search: Search) -> ShardSolution:
+def first_round(cluster: Cluster, policy: Policy, search: Search, tuning: Tuning = TUNED) -> ShardSolution:
     """The first round, all brokers in one shard."""
     brokers, partitions = cluster.brokers, cluster.partitions
     loads = broker_loads(len(brokers), partitions.replicas, replica_weights(partitions))
-    frame = ClusterFrame(brokers, bands(cluster, policy), loads, load_scale(brokers, demand_of(partitions)))
+    frame = ClusterFrame(brokers, bands(cluster, policy), loads, load_scale(brokers, demand_of(partitions)), tuning)
     owner = np.ones(len(partitions), dtype=bool)
     return solve_shard(assemble(frame, np.arange(len(brokers)), partitions, partitions.replicas, owner), search)
 
@@ -46,8 +47,7 @@ def first_round(cluster: Cluster, policy: Policy, search: Search) -> ShardSoluti
 @given(cluster=tiny_clusters() | tiny_clusters(largest_bytes=10**12) | with_pins(tiny_clusters()))
 def test_searched_bytes_are_no_more_than_the_optimum(limit: float, cluster: Cluster) -> None:
     """What a search has proven is the least of all placements inside the bands, or less where it met its limit."""
-    with patch.object(exact, "DETERMINISTIC_SECONDS", limit):
-        planned = plan_one_shard(cluster, WIDE, rounds=6)
+    planned = plan_one_shard(cluster, WIDE, rounds=6, tuning=replace(TUNED, exact_seconds=limit))
     if planned.search_bytes is not None:
         optimum = brute_force(cluster, planned.limits, planned.scale)
         assert optimum is not None
@@ -90,14 +90,13 @@ def test_policy_price_on_moves_keeps_its_plan_beside_the_proof() -> None:
 
 
 @pytest.mark.parametrize("least", [10**7, 10**10])
-def test_twice_the_bound_is_not_called_optimal(monkeypatch: pytest.MonkeyPatch, least: int) -> None:
+def test_twice_the_bound_is_not_called_optimal(least: int) -> None:
     """However small the only replica that may move is against the load of a broker: its band needs half of it."""
-    monkeypatch.setattr(exact, "MOST_CELLS", 0)
     tera, sizes = 10**12, [10**12] * 19 + [10**12 - least] + [10**12] * 10 + [least]
     cluster = make_cluster(
         make_brokers([0, 0, 0]), make_partitions([[b] for b in (0, 1, 2) for _ in range(10)] + [[0]], sizes)
     )
-    found = first_round(cluster, Policy(disk_band=0.05 * least / tera, replicas_band=5, in_band=9), Search())
+    found = first_round(cluster, Policy(disk_band=0.05 * least / tera, replicas_band=5, in_band=9), Search(), ALONE)
     assert (len(found.partition), found.violation_after, found.status) == (1, 0.0, "FEASIBLE")
     assert found.bound == pytest.approx(found.cost / 2, rel=1e-3)
 
@@ -124,8 +123,13 @@ def test_bands_that_can_be_met_are_met(seed: int) -> None:
     loads = broker_loads(brokers, cluster.partitions.replicas, replica_weights(cluster.partitions))
     frame = ClusterFrame(cluster.brokers, planned.limits, loads, planned.scale)
     everything = np.arange(brokers), cluster.partitions, cluster.partitions.replicas, np.ones(count, dtype=bool)
-    whole = assemble(frame, *everything).one_row_each()
-    assert is_in_order(cluster, planned) is (solve_small(whole, whole.held) is not None)
+    whole = one_row_each(assemble(frame, *everything))
+    assert is_in_order(cluster, planned) is (solve_small(whole, whole.rows.held) is not None)
+
+
+def one_row_each(problem: ShardProblem) -> ShardProblem:
+    """The problem with one row for each partition."""
+    return replace(problem, rows=problem.rows.one_each())
 
 
 def small_problem(seed: int) -> tuple[ShardProblem, ShardProblem]:
@@ -138,14 +142,14 @@ def small_problem(seed: int) -> tuple[ShardProblem, ShardProblem]:
     rates = (draws.lognormal(2, 1, count) * 1e5).astype(int).tolist()
     racks = [b % int(2 + seed % 3) for b in range(brokers)]
     cluster = make_cluster(make_brokers(racks), make_partitions(lists, sizes, rates))
-    with patch.object(exact, "MOST_CELLS", 0):
-        planned = plan_one_shard(cluster, Policy(disk_band=0.25, replicas_band=0.25, in_band=0.25), brief=True)
+    policy = Policy(disk_band=0.25, replicas_band=0.25, in_band=0.25)
+    planned = plan_one_shard(cluster, policy, brief=True, tuning=ALONE)
     problems = []
     for placed in (cluster.partitions.replicas, planned.replicas):
         loads = broker_loads(brokers, placed, replica_weights(cluster.partitions))
         frame = ClusterFrame(cluster.brokers, planned.limits, loads, planned.scale)
         owner = np.ones(count, dtype=bool)
-        problems.append(assemble(frame, np.arange(brokers), cluster.partitions, placed, owner).one_row_each())
+        problems.append(one_row_each(assemble(frame, np.arange(brokers), cluster.partitions, placed, owner)))
     return problems[0], problems[1]
 
 
@@ -153,8 +157,8 @@ def small_problem(seed: int) -> tuple[ShardProblem, ShardProblem]:
 def test_a_placement_that_keeps_the_rules_is_never_called_impossible(seed: int) -> None:
     """Clusters of which a solver with presolve says that nothing keeps their bands, given a plan that does."""
     before, after = small_problem(seed)
-    assert keeps_rules(after, after.held)
-    placement = solve_small(before, after.held)
+    assert keeps_rules(after, after.rows.held)
+    placement = solve_small(before, after.rows.held)
     assert placement is not None
     assert keeps_rules(before, placement.holds)
-    assert placement.least_bytes <= copied_bytes(before, placement.holds) <= copied_bytes(before, after.held)
+    assert placement.least_bytes <= copied_bytes(before, placement.holds) <= copied_bytes(before, after.rows.held)

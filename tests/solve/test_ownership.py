@@ -11,7 +11,7 @@ from optimizer.solve.rules.racks import live_rack_sizes, rack_caps
 from optimizer.solve.shard.assemble import ClusterFrame, assemble
 from optimizer.solve.shard.exact import is_small_cluster
 from optimizer.solve.shard.shard_solver import solve_shard
-from tests.solve.clusters import make_brokers, make_cluster, make_partitions, plan_one_shard, rack_breaches
+from tests.solve.clusters import ALONE, make_brokers, make_cluster, make_partitions, plan_one_shard, rack_breaches
 
 RACKS = [0, 0, 0, 1, 1, 1, 2, 2, 2]
 
@@ -47,14 +47,13 @@ def test_fullness_is_that_of_the_scarcest_resource() -> None:
     assert full[0] > 1 and full[1] > 1 and np.isinf(full[2]) and full[3] == 0
 
 
-def test_drain_and_rack_are_mended_in_one_round(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drain_and_rack_are_mended_in_one_round() -> None:
     """A partition with a replica on a broker to empty and two others in one rack is in order after a single round."""
-    monkeypatch.setattr("optimizer.solve.shard.exact.MOST_CELLS", 0)
     partitions = make_partitions([[3, 0, 1]] + [[0, 4, 7], [1, 5, 8], [2, 4, 6]] * 4, [10] * 13)
     cluster = make_cluster(make_brokers(RACKS, draining=(3,)), partitions)
     limits, weights = bands(cluster, Policy(disk_band=9, replicas_band=9, in_band=9)), replica_weights(partitions)
     scale = load_scale(cluster.brokers, demand_of(partitions))
-    frame = ClusterFrame(cluster.brokers, limits, broker_loads(9, partitions.replicas, weights), scale)
+    frame = ClusterFrame(cluster.brokers, limits, broker_loads(9, partitions.replicas, weights), scale, ALONE)
     everywhere = np.ones(13, dtype=bool)
     found = solve_shard(assemble(frame, np.arange(9), partitions, partitions.replicas, everywhere))
     after = partitions.replicas.copy()

@@ -1,12 +1,15 @@
 """Plans of one shard: legal, never worse than what they start from, and between the bound and the optimum's other
 side."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 from optimizer.domain import FIXED, FORCED_ONLY, Cluster
 from optimizer.settings import Policy
 from optimizer.solve.rules.bands import broker_loads, replica_weights
+from optimizer.solve.tuning import TUNED
 from tests.solve.clusters import (
     bounds,
     brute_force,
@@ -61,12 +64,13 @@ def test_bound_optimum_plan_stand_in_this_order(cluster: Cluster) -> None:
     assert optimum is None or best <= optimum == moved
 
 
-def test_wide_shard_mends_racks_from_brokers_that_are_not_full(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wide_shard_mends_racks_from_brokers_that_are_not_full() -> None:
     """Where only full brokers are looked at for balance, a replica that breaks the rack rule leaves any broker."""
-    monkeypatch.setattr("optimizer.solve.shard.shard_problem.MOST_CELLS", 0)
     replicas = [[0, 2], [1, 3], [0, 1], *([2, 5] for _ in range(9))]
     cluster = make_cluster(make_brokers([0, 0, 1, 1, 2, 2]), make_partitions(replicas, [10] * 12))
-    planned = plan_one_shard(cluster, Policy(disk_band=100, replicas_band=100, in_band=100))
+    planned = plan_one_shard(
+        cluster, Policy(disk_band=100, replicas_band=100, in_band=100), tuning=replace(TUNED, wide_cells=0)
+    )
     assert rack_breaches(cluster, planned.replicas) == 0
     assert moved_bytes(cluster, planned.replicas) == 10
 

@@ -9,14 +9,14 @@ import pytest
 
 from optimizer.configuration import build
 from optimizer.settings import Policy, Settings
-from optimizer.solve.rounds import sharding
 from optimizer.solve.rounds.cluster_round import ClusterRound
 from optimizer.solve.rounds.next_round import next_round
 from optimizer.solve.rounds.progress import Progress, after
 from optimizer.solve.rounds.sharding import shard_counts
 from optimizer.solve.rules.bands import bands, broker_loads, demand_of, load_scale, replica_weights
-from optimizer.solve.shard.search import CURVE_PRICES, PLAN_PRICES, SHORT_CURVE_PRICES, CurvePoint
+from optimizer.solve.shard.search import CurvePoint
 from optimizer.solve.shard.shard_status import ShardStatus
+from optimizer.solve.tuning import TUNED
 from tests.solve.clusters import make_brokers, make_cluster, make_partitions, solved_cluster
 
 
@@ -52,7 +52,7 @@ class History:
 
     def next(self, settings: Settings | None = None, first: int = 0) -> ClusterRound:
         """How it is cut in its next round."""
-        return next_round(self.cluster, settings or Settings(), "c", self.number, first)
+        return next_round(self.cluster, settings or Settings(), "c", self.number, first, TUNED)
 
     def close(self, statuses: Sequence[ShardStatus], settings: Settings | None = None) -> None:
         """The next round, with what its shards say."""
@@ -93,7 +93,7 @@ def test_the_curve_waits_for_a_round_without_failures() -> None:
     state.close([good, said(0, 0.2, status="FAILED")])
     again = state.next()
     assert state.progress.open
-    assert again.search.move_prices == CURVE_PRICES
+    assert again.search.move_prices == TUNED.curve_prices
     settled = said(1, broker_ids=ids, prices=(0.0,) * 18, curve=(CurvePoint(0.0, 1, 0.25, 0.0),))
     state.close([settled])
     assert [p.moves for p in state.progress.curve] == [1]
@@ -190,13 +190,12 @@ def test_later_rounds_have_the_shards_that_need_work(disordered: int, working: i
         (150, True, [2, 2]),
     ],
 )
-def test_shards_are_smaller_where_brokers_hold_many_replicas(
-    monkeypatch: pytest.MonkeyPatch, most: int, within: bool, counts: list[int]
-) -> None:
+def test_shards_are_smaller_where_brokers_hold_many_replicas(most: int, within: bool, counts: list[int]) -> None:
     """So many brokers that a task looks at all their pairs: 6 of them with 6 replicas each are 216 pairs."""
-    monkeypatch.setattr(sharding, "MOST_CELLS", most)
     brokers = make_brokers([0, 0, 0, 1, 1, 1] if not within else [0] * 6 + [1] * 6)
-    found = shard_counts(brokers, 6.0 * len(brokers), shard_brokers=50, within_racks=within)
+    found = shard_counts(
+        brokers, 6.0 * len(brokers), shard_brokers=50, within_racks=within, tuning=replace(TUNED, wide_cells=most)
+    )
     assert found.tolist() == counts
 
 
@@ -210,14 +209,14 @@ def test_the_last_round_knows_that_it_is_the_last() -> None:
     assert not state.progress.open
 
 
-@pytest.mark.parametrize(("limit", "points"), [(6, CURVE_PRICES), (5, SHORT_CURVE_PRICES)])
+@pytest.mark.parametrize(("limit", "points"), [(6, TUNED.curve_prices), (5, TUNED.short_curve_prices)])
 def test_the_first_round_has_the_curve(limit: int, points: tuple[float, ...]) -> None:
     """A longer one up to the limit on brokers; later rounds try what the plan needs."""
     state, settings = History(), build({"solver": {"curve_brokers": limit}})
     task = state.next(settings)
     assert task.search.move_prices == points
     state.close([said(3, 0.2)], settings)
-    assert state.next(settings).search.move_prices == PLAN_PRICES
+    assert state.next(settings).search.move_prices == TUNED.plan_prices
 
 
 def test_copies_made_before_belong_to_the_curve() -> None:

@@ -9,30 +9,31 @@ from hypothesis import HealthCheck, given, settings
 from optimizer.domain import FIXED, FREE, Cluster, Ints
 from optimizer.settings import Policy
 from optimizer.solve.rules.bands import bands, broker_loads, demand_of, excess, load_scale, replica_weights
-from optimizer.solve.shard import exact
 from optimizer.solve.shard.assemble import ClusterFrame, assemble
 from optimizer.solve.shard.choice import State, apply_choice, seed, violation
+from optimizer.solve.shard.legal_options import Options, legal_options
 from optimizer.solve.shard.search import Search
-from optimizer.solve.shard.shard_problem import Options, ShardProblem, legal_options
+from optimizer.solve.shard.shard_problem import ShardProblem
 from optimizer.solve.shard.shard_solver import solve_shard
 from optimizer.solve.shard.swaps import with_swaps
-from tests.solve.clusters import make_brokers, make_cluster, make_partitions, middling_clusters, plan_one_shard
+from optimizer.solve.tuning import TUNED, Tuning
+from tests.solve.clusters import ALONE, make_brokers, make_cluster, make_partitions, middling_clusters, plan_one_shard
 
 RELAXED = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-def as_shard(cluster: Cluster, policy: Policy) -> tuple[ShardProblem, Options]:
+def as_shard(cluster: Cluster, policy: Policy, tuning: Tuning = TUNED) -> tuple[ShardProblem, Options]:
     """All brokers as one shard, before any move."""
     brokers, partitions = cluster.brokers, cluster.partitions
     loads = broker_loads(len(brokers), partitions.replicas, replica_weights(partitions))
-    frame = ClusterFrame(brokers, bands(cluster, policy), loads, load_scale(brokers, demand_of(partitions)))
+    frame = ClusterFrame(brokers, bands(cluster, policy), loads, load_scale(brokers, demand_of(partitions)), tuning)
     problem = assemble(frame, np.arange(len(brokers)), partitions, partitions.replicas, np.ones(len(partitions), bool))
     return problem, legal_options(problem)
 
 
 def chosen(problem: ShardProblem, options: Options, moves: dict[int, int]) -> State:
     """The state in which these partitions have moved their first replica to these members."""
-    replica, target = (np.full(len(problem.hosts), -1) for _ in range(2))
+    replica, target = (np.full(len(problem.rows.hosts), -1) for _ in range(2))
     for partition, member in moves.items():
         replica[partition] = np.flatnonzero((options.partition == partition) & (options.slot == 0))[0]
         target[partition] = member
@@ -107,16 +108,16 @@ def test_bytes_that_come_back_buy_no_load_outside() -> None:
 
 # Numbers of the draws, and whether the search of small clusters is needed.
 @pytest.mark.parametrize(("seed", "searched"), [(10, False), (11, False), (13, False), (1, True), (4, True)])
-def test_the_last_round_does_what_a_stuck_one_does(seed: int, searched: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_round_does_what_a_stuck_one_does(seed: int, searched: bool) -> None:
     """A round that comes closer to the bands leaves the rest to the next one; where there is none, swaps or the search
     bring all brokers inside."""
-    monkeypatch.setattr(exact, "MOST_CELLS", 1000 if searched else 0)
     draws = np.random.default_rng(seed)
     brokers, count = int(draws.integers(3, 7)), int(draws.integers(6, 16))
     lists = [[int(draws.integers(0, brokers) * draws.random())] for _ in range(count)]
     partitions = make_partitions(lists, draws.integers(50, 150, count).tolist())
     cluster = make_cluster(make_brokers([b % 2 for b in range(brokers)]), partitions)
-    problem, _ = as_shard(cluster, Policy(disk_band=0.05, replicas_band=0.7, in_band=0.5))
+    policy = Policy(disk_band=0.05, replicas_band=0.7, in_band=0.5)
+    problem, _ = as_shard(cluster, policy, TUNED if searched else ALONE)
     found, last = solve_shard(problem, Search()), solve_shard(problem, Search(is_last=True))
     assert 1e-9 < found.violation_after < found.violation_before
     assert last.violation_after < 1e-9

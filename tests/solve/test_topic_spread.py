@@ -15,10 +15,12 @@ from optimizer.solve.rules.racks import busiest_share
 from optimizer.solve.rules.topic_spread import TopicSpread
 from optimizer.solve.shard.assemble import ClusterFrame, assemble
 from optimizer.solve.shard.choice import State, apply_choice
-from optimizer.solve.shard.shard_problem import Options, ShardProblem, legal_options
+from optimizer.solve.shard.legal_options import Options, legal_options
+from optimizer.solve.shard.shard_problem import ShardProblem
 from optimizer.solve.shard.shard_solver import closed_by, with_room, without_room
 from optimizer.wishes import NO_LIMIT
 from tests.solve.clusters import (
+    ALONE,
     bounds,
     brute_force,
     crowds,
@@ -93,11 +95,11 @@ def test_arrivals_share_the_room() -> None:
 def test_nothing_is_counted_where_nothing_is_asked() -> None:
     """Without a most of any topic a shard has no spread; with one it counts each partition once."""
     cluster = make_cluster(make_brokers([0, 0, 1, 1], draining=(0, 1)), make_partitions([[0, 1], [0, 2]], [1, 1]))
-    assert chosen(cluster, [])[1].spread is None
+    assert chosen(cluster, [])[1].rows.spread is None
     partitions = replace(cluster.partitions, topic_most_replicas=np.array([2, 2]))
     problem = chosen(replace(cluster, partitions=partitions), [])[1]
-    assert problem.spread is not None
-    assert problem.spread.counts.tolist() == [[2, 1, 1, 0]]
+    assert problem.rows.spread is not None
+    assert problem.rows.spread.counts.tolist() == [[2, 1, 1, 0]]
 
 
 @RELAXED
@@ -182,16 +184,15 @@ def chosen(cluster: Cluster, targets: list[int]) -> tuple[State, ShardProblem, O
     return state, problem, options
 
 
-def test_what_must_leave_pushes_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_must_leave_pushes_in() -> None:
     """The only broker that can take from one to empty is full of the topic: it takes, and gives up another replica."""
-    monkeypatch.setattr("optimizer.solve.shard.exact.MOST_CELLS", 0)
     brokers = make_brokers([0, 0, 1, 1], draining=(0,))
     cluster = make_cluster(brokers, make_partitions([[0, 2], [1, 3], [1]], [5, 4, 3]))
     cluster = replace(cluster, partitions=replace(cluster.partitions, topic_most_replicas=np.full(3, 2)))
-    planned = plan_one_shard(cluster, OPEN, rounds=1).replicas
+    planned = plan_one_shard(cluster, OPEN, rounds=1, tuning=ALONE).replicas
     assert planned[0, 0] == 1
     assert crowds(cluster, planned) == {("t", 1): 1}
-    planned = plan_one_shard(cluster, OPEN, rounds=2).replicas
+    planned = plan_one_shard(cluster, OPEN, rounds=2, tuning=ALONE).replicas
     assert planned[2, 0] in (2, 3)
     assert not crowds(cluster, planned)
 

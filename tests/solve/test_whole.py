@@ -13,18 +13,20 @@ from hypothesis import strategies as st
 from benchmarks.generate import generate
 from benchmarks.planned import cluster_of, solve
 from optimizer.configuration import build, read_toml
-from optimizer.domain import FIXED, FREE, Bands, Cluster
+from optimizer.domain import FIXED, FREE, Bands, Cluster, Floats
 from optimizer.settings import Policy
 from optimizer.solve.bounds.bound import usable_prices, widen
 from optimizer.solve.bounds.terms import partition_terms, split_terms
 from optimizer.solve.bounds.whole_bound import best_whole_bound, whole_bound
 from optimizer.solve.rules.bands import DISK, bands, broker_loads, demand_of, load_scale, replica_weights
-from optimizer.solve.shard import exact, one_broker, trials
+from optimizer.solve.shard import trials
 from optimizer.solve.shard.assemble import ClusterFrame
 from optimizer.solve.shard.decide import scarce_decided
-from optimizer.solve.shard.one_broker import CLOSE, cheapest, scarcest
+from optimizer.solve.shard.one_broker import Whole, cheapest, scarcest
+from optimizer.solve.tuning import TUNED, Tuning
 from setup.paths import HOME
 from tests.solve.clusters import (
+    ALONE,
     bounds,
     legal_sets,
     make_brokers,
@@ -41,6 +43,14 @@ from tests.solve.test_swaps import as_shard
 EIGHTH = 0.125
 MOST_PLANS = 400
 SETTINGS = build(read_toml(HOME / "conf" / "default.toml"))
+
+
+CLOSE = TUNED.scarce_close
+
+
+def choice(cost: Floats, effect: Floats, low: Floats, high: Floats, *, for_bound: bool) -> Whole | None:
+    """The cheapest choice, as near to its bound as the solver asks."""
+    return cheapest(cost, effect, low, high, close=CLOSE, for_bound=for_bound)
 
 
 @st.composite
@@ -67,7 +77,7 @@ def test_cheapest_choice_is_the_one_found_by_trying_all(
     cost, effect, low, high = drawn
     tried = [np.array(takes) for takes in itertools.product([False, True], repeat=len(cost))]
     inside = [takes for takes in tried if ((takes @ effect >= low) & (takes @ effect <= high)).all()]
-    found = cheapest(cost, effect, low, high, for_bound=for_bound)
+    found = choice(cost, effect, low, high, for_bound=for_bound)
     assert (found is None) is (not inside)
     if found:
         optimum = min(float(takes @ cost) for takes in inside)
@@ -75,15 +85,14 @@ def test_cheapest_choice_is_the_one_found_by_trying_all(
         assert optimum - CLOSE <= found.least <= optimum <= found.takes @ cost <= optimum + CLOSE
 
 
-def test_a_choice_that_is_near_enough_proves_no_more_than_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_choice_that_is_near_enough_proves_no_more_than_the_best() -> None:
     """Where the search ends before its best, the bound is that of the search, not the cost of what it found."""
-    monkeypatch.setattr(one_broker, "CLOSE", 2.0**20)
     generator, early = np.random.default_rng(1), 0
     for _ in range(20):
         cost, effect = (generator.integers(1, 30, (2, 9)) * EIGHTH).astype(np.float64)
         tried = np.array(list(itertools.product([False, True], repeat=9)))
         optimum = (tried @ cost)[tried @ effect >= 7].min()
-        found = cheapest(cost, effect[:, None], np.array([7.0]), np.array([np.inf]), for_bound=True)
+        found = cheapest(cost, effect[:, None], np.array([7.0]), np.array([np.inf]), close=2.0**20, for_bound=True)
         assert found is not None
         assert found.least <= optimum <= found.takes @ cost
         early += optimum < found.takes @ cost
@@ -93,15 +102,15 @@ def test_a_choice_that_is_near_enough_proves_no_more_than_the_best(monkeypatch: 
 def test_numbers_that_a_float_could_not_tell_apart_are_not_tried() -> None:
     """The bound is in units of 2^-30 and a float: exact up to 2^53 of them."""
     effect, free = np.array([[1.0]]), np.array([np.inf])
-    assert cheapest(np.array([2.0**22]), effect, -free, free, for_bound=True) is not None
-    assert cheapest(np.array([2.0**22 + 1]), effect, -free, free, for_bound=True) is None
+    assert choice(np.array([2.0**22]), effect, -free, free, for_bound=True) is not None
+    assert choice(np.array([2.0**22 + 1]), effect, -free, free, for_bound=True) is None
 
 
 @pytest.mark.parametrize(("for_bound", "inside"), [(True, True), (False, False)])
 def test_rounding_lets_everything_in_for_a_bound_and_nothing_out_for_a_plan(for_bound: bool, inside: bool) -> None:
     """A load that meets its limit to a hundredth of a unit counts as inside for a bound, and as outside for a plan."""
     load = np.array([[1 / 3]])
-    found = cheapest(np.array([-1.0]), load, np.array([-np.inf]), load[0], for_bound=for_bound)
+    found = choice(np.array([-1.0]), load, np.array([-np.inf]), load[0], for_bound=for_bound)
     assert found is not None
     assert found.takes.tolist() == [inside]
 
@@ -218,7 +227,7 @@ def test_a_scarce_broker_gives_up_the_least_bytes_that_do() -> None:
     assert (options.partition[rows] == decided.partition).all()
     assert (options.allowed[rows] | ~decided.allowed).all()
     go = np.flatnonzero(decided.needed) - 25
-    over = float((problem.loads[0] - problem.upper[0])[DISK] * problem.scale[DISK])
+    over = float((problem.members.loads[0] - problem.members.upper[0])[DISK] * problem.members.scale[DISK])
     fits = (sum(c) for n in range(len(sizes) + 1) for c in itertools.combinations(sizes, n) if sum(c) >= over)
     assert sum(sizes[i] for i in go) == min(fits)
     assert set(decided.partition[decided.source == 0].tolist()) == set((go + 25).tolist())
@@ -246,7 +255,8 @@ def test_a_band_of_replicas_may_be_filled_to_its_end() -> None:
     cluster = make_cluster(make_brokers([0] * 3), make_partitions([[0]] * 5 + [[1], [2]], [60] * 7))
     problem, options = as_shard(cluster, Policy(disk_band=9.0, replicas_band=0.0, in_band=9.0))
     most = np.array([[3.0, 9.0, 9.0], [2.0, 9.0, 9.0], [2.0, 9.0, 9.0]])
-    exact = replace(problem, lower=most * [1, 0, 0] / problem.scale[0], upper=most / problem.scale[0])
+    members, scale = problem.members, problem.members.scale[0]
+    exact = replace(problem, members=replace(members, lower=most * [1, 0, 0] / scale, upper=most / scale))
     prices = np.zeros((3, 3))
     prices[0, 0] = 1.0
     found = scarce_decided(exact, options, prices)
@@ -267,23 +277,22 @@ def test_bytes_that_are_paid_count_once_for_a_partition() -> None:
     replicas = [[0, 1], [2, 3], [2, 4], [3, 4]]
     cluster = make_cluster(make_brokers([0] * 5, draining=(0, 1)), make_partitions(replicas, [100, 10, 10, 10]))
     problem, _ = as_shard(cluster, Policy())
-    assert len(problem.row) > len(np.unique(problem.row))
-    moved = replace(problem, on_original=problem.on_original & (problem.row > 0)[:, None])
-    assert problem.paid == 0
-    assert moved.paid * problem.scale[DISK] == pytest.approx(200)
+    assert len(problem.rows.of) > len(np.unique(problem.rows.of))
+    rows = problem.rows
+    moved = replace(rows, on_original=rows.on_original & (rows.of > 0)[:, None])
+    assert rows.paid == 0
+    assert moved.paid * problem.members.scale[DISK] == pytest.approx(200)
 
 
-def test_a_plan_that_decides_a_scarce_broker_first_loses_half(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_that_decides_a_scarce_broker_first_loses_half() -> None:
     """One round on 30 brokers, two of them to be emptied: 0.11 % above the bound, and 0.21 % without the decision."""
     cluster = cluster_of(generate("S", "decom", 2), "decom")
 
-    def gap() -> float:
-        planned = plan_one_shard(cluster, Policy(), rounds=1)
+    def gap(tuning: Tuning) -> float:
+        planned = plan_one_shard(cluster, Policy(), rounds=1, tuning=tuning)
         return moved_bytes(cluster, planned.replicas) / max(bounds(cluster, planned, planned.replicas)) - 1
 
-    decided = gap()
-    monkeypatch.setattr(trials, "scarce_decided", lambda *_: None)
-    assert decided < 0.0015 < 0.0018 < gap()
+    assert gap(TUNED) < 0.0015 < 0.0018 < gap(replace(TUNED, decides_scarce=False))
 
 
 @pytest.mark.parametrize(("band", "may_decide"), [(0.17, True), (0.02, False)])
@@ -293,9 +302,8 @@ def test_nothing_is_decided_while_a_band_is_broken(
     """What a shard could not mend, the next round may mend for less."""
     asked = []
     monkeypatch.setattr(trials, "scarce_decided", lambda *_: asked.append(1))
-    monkeypatch.setattr(exact, "MOST_CELLS", 0)
     cluster = make_cluster(make_brokers([0, 0]), make_partitions([[0]] * 10 + [[1]] * 4, [31, *[10] * 9, *[17] * 4]))
-    plan_one_shard(cluster, Policy(disk_band=band, replicas_band=1.0, in_band=10), rounds=1)
+    plan_one_shard(cluster, Policy(disk_band=band, replicas_band=1.0, in_band=10), rounds=1, tuning=ALONE)
     assert bool(asked) is may_decide
 
 

@@ -22,6 +22,7 @@ from optimizer.solve import driver
 from optimizer.solve.rounds import next_round
 from optimizer.solve.rounds.cluster_round import ClusterRound
 from optimizer.solve.shard.search import Search
+from optimizer.solve.tuning import TUNED
 from optimizer.stages.solve import shard_rounds, solve
 from optimizer.stages.solve.spark_placement import SparkPlacement
 from optimizer.stages.stage import Frames, Run
@@ -116,7 +117,7 @@ def test_every_shard_reports_and_has_a_task_of_its_own(spark: SparkSession) -> N
     inputs = frames_of(spark, rows_of("a", seed=1))
     start = inputs["instance"].drop("run_id").withColumn("current", inputs["instance"]["replicas"]).localCheckpoint()
     brokers = solve.read_brokers(inputs["instance_brokers"])
-    tasks = driver._tasks(driver._clusters(SparkPlacement(start, brokers, "r1"), brokers, SETTINGS), SETTINGS, 0)
+    tasks = driver._tasks(driver._clusters(SparkPlacement(start, brokers, "r1"), brokers, SETTINGS), SETTINGS, 0, TUNED)
     output = shard_rounds.solve_shards(start, tasks)
     assert output.rdd.getNumPartitions() == SHARDS
     rows = output.where("kind = 'status'").collect()

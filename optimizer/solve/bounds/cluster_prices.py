@@ -11,8 +11,8 @@ import numpy as np
 from optimizer.domain import Floats, Ints, Partitions
 from optimizer.solve.shard.assemble import ClusterFrame, assemble
 from optimizer.solve.shard.choice import seed
+from optimizer.solve.shard.legal_options import legal_options
 from optimizer.solve.shard.relaxation import prove_around
-from optimizer.solve.shard.shard_problem import legal_options
 
 MOST_PAIRS = 8_000_000  # (replica, broker): some 60 MB for each of a dozen arrays
 
@@ -38,8 +38,8 @@ def cluster_prices(frame: ClusterFrame, partitions: Partitions, reached: Ints) -
     problem = assemble(frame, members, partitions, partitions.replicas, np.ones(len(partitions), dtype=bool))
     options = legal_options(problem)
     if not len(options.partition):
-        return np.zeros_like(problem.loads)
-    target = reached[problem.row[options.partition], options.slot]
+        return np.zeros_like(problem.members.loads)
+    target = reached[problem.rows.of[options.partition], options.slot]
     taken = np.flatnonzero((target >= 0) & (target != options.source))
     taken = taken[options.allowed[taken, target[taken]]]
     return prove_around(problem, options, seed(problem, options), taken * n + target[taken]).prices

@@ -39,7 +39,7 @@ def whole_bound(frame: ClusterFrame, partitions: Partitions, prices: Floats, rea
     held = weights[must].sum(axis=0)
     low, high = (limit[broker] / scale - held for limit in (limits.lower, limits.upper))
     cost = (through - without)[open_] / scale[DISK]
-    whole = cheapest(cost, weights[open_], low, high, for_bound=True)
+    whole = cheapest(cost, weights[open_], low, high, close=frame.tuning.scarce_close, for_bound=True)
     if whole is None:
         return -np.inf
     rest = np.floor(np.where(must, through, without)).sum()

@@ -56,6 +56,8 @@ class ClusterRound:
         brokers = self.frame.brokers
         caps = rack_caps(replication_factor, live_rack_sizes(brokers), hosting_rack_sizes(brokers))
         full = fullness(self.frame.loads, self.frame.bands)
+        if not self.frame.tuning.owners_by_fullness:
+            full = np.zeros_like(full)
         slot = owner_slots(brokers, current, caps, tie + self.round, full)
         shard = np.where(current >= 0, self.shard[np.maximum(current, 0)], -1)
         return shard, shard[np.arange(len(shard)), slot]

@@ -11,12 +11,15 @@ from optimizer.solve.rounds.solved_cluster import SolvedCluster
 from optimizer.solve.rules.bands import REPLICAS, outside
 from optimizer.solve.shard.assemble import ClusterFrame
 from optimizer.solve.shard.exact import is_small
-from optimizer.solve.shard.search import CURVE_PRICES, GAP, PLAN_PRICES, SHORT_CURVE_PRICES, Search
+from optimizer.solve.shard.search import Search
+from optimizer.solve.tuning import Tuning
 
 CLOSER = 0.3  # a round that looks for fewer bytes has no other task
 
 
-def next_round(cluster: SolvedCluster, settings: Settings, cluster_id: str, number: int, first: int) -> ClusterRound:
+def next_round(
+    cluster: SolvedCluster, settings: Settings, cluster_id: str, number: int, first: int, tuning: Tuning
+) -> ClusterRound:
     """How a cluster is cut in a round; its shards are numbered from ``first``.
 
     Where replicas stay in racks, shards are of one rack, but for clusters small enough to be searched whole: first what
@@ -26,11 +29,11 @@ def next_round(cluster: SolvedCluster, settings: Settings, cluster_id: str, numb
     progress, knobs = cluster.progress, settings.solver
     within = replicas_stay_in_racks(cluster.brokers, cluster.demand.replication_factor)
     replicas = float(cluster.demand.load[:, REPLICAS].sum())
-    within &= not is_small(round(replicas), len(cluster.brokers))
+    within &= not is_small(tuning, round(replicas), len(cluster.brokers))
     mends = within and progress.to_mend
     within = within and not mends and not (progress.balanced_within and progress.unsettled)
     size = knobs.rack_shard_brokers if within else knobs.shard_brokers
-    counts = shard_counts(cluster.brokers, replicas, shard_brokers=size, within_racks=within)
+    counts = shard_counts(cluster.brokers, replicas, shard_brokers=size, within_racks=within, tuning=tuning)
     shard = make_shards(
         cluster.brokers,
         cluster.loads,
@@ -38,6 +41,7 @@ def next_round(cluster: SolvedCluster, settings: Settings, cluster_id: str, numb
         cluster.scale,
         counts=counts,
         seed=seed_of(knobs.seed, cluster_id, number),
+        tuning=tuning,
     )
     shard = _with_work(cluster, shard)
     # A partition makes one move a round: there may be as many more rounds as the longest list is long.
@@ -45,24 +49,24 @@ def next_round(cluster: SolvedCluster, settings: Settings, cluster_id: str, numb
     # What the tolerance has spent on fewer moves is not to be had back.
     gap = max(knobs.shard_gap if counts.sum() > 1 else knobs.cluster_gap, settings.policy.bytes_tolerance)
     return ClusterRound(
-        frame=ClusterFrame(cluster.brokers, cluster.bands, cluster.loads, cluster.scale),
+        frame=ClusterFrame(cluster.brokers, cluster.bands, cluster.loads, cluster.scale, tuning),
         shard=np.where(shard < 0, -1, shard + first),
         round=number,
         within_racks=within,
         mends=mends,
-        search=search_for(progress, settings, brokers=len(cluster.brokers), is_last=is_last),
+        search=search_for(progress, settings, tuning, brokers=len(cluster.brokers), is_last=is_last),
         gap=gap,
     )
 
 
-def search_for(progress: Progress, settings: Settings, *, brokers: int, is_last: bool) -> Search:
+def search_for(progress: Progress, settings: Settings, tuning: Tuning, *, brokers: int, is_last: bool) -> Search:
     """What is tried in a round: the policy's price on moves, or a few; the first round that balances has the curve, a
     longer one on smaller clusters."""
     policy, solver = settings.policy, settings.solver
-    curve = CURVE_PRICES if brokers <= solver.curve_brokers else SHORT_CURVE_PRICES
-    prices = PLAN_PRICES if progress.balanced else curve
+    curve = tuning.curve_prices if brokers <= solver.curve_brokers else tuning.short_curve_prices
+    prices = tuning.plan_prices if progress.balanced else curve
     asked = (policy.move_price,) if policy.move_price > 0 else prices
-    gap = GAP * CLOSER if progress.improving else GAP
+    gap = tuning.gap * CLOSER if progress.improving else tuning.gap
     return Search(asked, policy.bytes_tolerance, solver.lp_seconds, gap, progress.improving, is_last)
 
 

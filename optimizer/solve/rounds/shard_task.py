@@ -91,13 +91,13 @@ def with_status(
 
 def _overfull(problem: ShardProblem, solution: ShardSolution) -> int:
     """Members that hold too many replicas of a topic after the moves, summed over topics."""
-    if problem.spread is None:
+    if problem.rows.spread is None:
         return 0
-    each = problem.one_row_each()
+    each = problem.rows.one_each()
     hosts = each.hosts.copy()
     hosts[solution.partition, solution.slot] = solution.target
     spread = replace(each, hosts=hosts).spread
-    return 0 if spread is None else int((spread.surplus[:, ~problem.must_empty] > 0).sum())
+    return 0 if spread is None else int((spread.surplus[:, ~problem.members.must_empty] > 0).sum())
 
 
 def _told(task: ClusterRound, solution: ShardSolution, members: Ints, left: int) -> Told:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.domain import Bands, Brokers, Floats, Ints
-from optimizer.solve.shard.shard_problem import MOST_CELLS
+from optimizer.solve.rules.bands import DISK
+from optimizer.solve.tuning import TUNED, Tuning
 
-SWAPS = 20_000
 DEVIATION = 1.0
 
 
@@ -25,7 +25,9 @@ def seed_of(*parts: object) -> int:
     return int.from_bytes(digest[:8], "big") >> 1
 
 
-def shard_counts(brokers: Brokers, replicas: float, *, shard_brokers: int, within_racks: bool) -> Ints:
+def shard_counts(
+    brokers: Brokers, replicas: float, *, shard_brokers: int, within_racks: bool, tuning: Tuning = TUNED
+) -> Ints:
     """Shards of about ``shard_brokers`` brokers: of each rack, (R,), or one number for the cluster, (1,).
 
     They are smaller where so many brokers hold more (replica, broker) pairs than one task looks at whole, and over all
@@ -39,7 +41,7 @@ def shard_counts(brokers: Brokers, replicas: float, *, shard_brokers: int, withi
     used = brokers.accepts_replicas
     sizes = np.bincount(brokers.rack[used], minlength=len(brokers.rack_names))
     count = int(used.sum())
-    widest = max(1.0, np.sqrt(MOST_CELLS * max(count, 1) / max(replicas, 1.0)))
+    widest = max(1.0, np.sqrt(tuning.wide_cells * max(count, 1) / max(replicas, 1.0)))
     if within_racks:
         return np.maximum(np.ceil(sizes / min(shard_brokers, widest)), 1).astype(np.int64)
     wanted = max(1, round(count / shard_brokers), int(np.ceil(count / widest)))
@@ -84,15 +86,15 @@ def _features(loads: Floats, limits: Bands, scale: Floats) -> Floats:
     return np.concatenate([part / scale for part in parts], axis=1)
 
 
-def _improve(shard: Ints, rack: Ints, groups: _Groups, seed: int) -> None:
+def _improve(shard: Ints, rack: Ints, groups: _Groups, seed: int, swaps: int) -> None:
     generator = np.random.default_rng(seed)
     members = [np.flatnonzero(rack == r) for r in np.unique(rack)]
     members = [m for m in members if len(np.unique(shard[m])) > 1]
     if not members:
         return
     share = np.array([len(m) for m in members], dtype=float)
-    racks = generator.choice(len(members), size=SWAPS, p=share / share.sum())
-    draws = generator.random((SWAPS, 2))
+    racks = generator.choice(len(members), size=swaps, p=share / share.sum())
+    draws = generator.random((swaps, 2))
     for r, (x, y) in zip(racks, draws, strict=True):
         pool = members[r]
         a, b = int(pool[int(x * len(pool))]), int(pool[int(y * len(pool))])
@@ -118,22 +120,27 @@ def _out_of_reach(shard: Ints, features: Floats, limits: Bands, scale: Floats) -
     return float(np.maximum(np.abs(total) - room, 0).sum())
 
 
-def _cut(rack: Ints, loads: Floats, features: Floats, limits: Bands, scale: Floats, count: int, seed: int) -> Ints:
+def _cut(
+    rack: Ints, loads: Floats, features: Floats, limits: Bands, scale: Floats, count: int, seed: int, tuning: Tuning
+) -> Ints:
     """Brokers in ``count`` shards, or fewer where a broker is so full that only more brokers together can level it."""
     whole = np.zeros(len(rack), dtype=np.int64)
     reach = _out_of_reach(whole, features, limits, scale) + 1e-9
+    order = loads[:, DISK] if tuning.deals_by_load else np.random.default_rng(seed).random(len(rack))
     while count > 1:
-        shard = _deal(rack, loads[:, 1], count)
+        shard = _deal(rack, order, count)
         sums = np.zeros((count, features.shape[1]))
         np.add.at(sums, shard, features)
-        _improve(shard, rack, _Groups(features, sums, loads.shape[1]), seed)
+        _improve(shard, rack, _Groups(features, sums, loads.shape[1]), seed, tuning.deal_swaps)
         if _out_of_reach(shard, features, limits, scale) <= reach:
             return shard
         count //= 2
     return whole
 
 
-def make_shards(brokers: Brokers, loads: Floats, limits: Bands, scale: Floats, *, counts: Ints, seed: int) -> Ints:
+def make_shards(
+    brokers: Brokers, loads: Floats, limits: Bands, scale: Floats, *, counts: Ints, seed: int, tuning: Tuning = TUNED
+) -> Ints:
     """Shard of each broker, (B,), numbered from 0.
 
     Parameters
@@ -149,7 +156,7 @@ def make_shards(brokers: Brokers, loads: Floats, limits: Bands, scale: Floats, *
     shard, first = np.zeros(len(brokers), dtype=np.int64), 0
     for members, count in zip(groups, counts.tolist(), strict=True):
         bands = Bands(limits.resources, limits.lower[members], limits.upper[members])
-        cut = _cut(rack[members], loads[members], features[members], bands, scale, count, seed)
+        cut = _cut(rack[members], loads[members], features[members], bands, scale, count, seed, tuning)
         shard[members] = first + cut
         first = int(shard[members].max(initial=first - 1)) + 1
     return shard

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.domain import Bands, Bools, Brokers, Floats, Ints, Partitions
-from optimizer.solve.rules.bands import DISK, replica_weights
+from optimizer.solve.rules.bands import replica_weights
 from optimizer.solve.rules.pins import PinGroups, group_by_pins, rack_rule
 from optimizer.solve.rules.racks import rack_histogram
 from optimizer.solve.rules.topic_spread import topic_numbers
-from optimizer.solve.shard.shard_problem import OUTSIDE, PAD, ShardProblem
+from optimizer.solve.shard.shard_problem import OUTSIDE, PAD, Members, Rows, ShardProblem
+from optimizer.solve.tuning import TUNED, Tuning
 
 
 @dataclass(frozen=True)
@@ -22,12 +23,15 @@ class ClusterFrame:
         Absolute loads of the placement at the start of the round.
     scale : (D,) float64
         Mean broker load, absolute.
+    tuning : Tuning
+        How hard the solvers of its shards try.
     """
 
     brokers: Brokers
     bands: Bands
     loads: Floats
     scale: Floats
+    tuning: Tuning = TUNED
 
 
 def _local(replicas: Ints, position: Ints) -> Ints:
@@ -106,7 +110,7 @@ def assemble(frame: ClusterFrame, members: Ints, partitions: Partitions, current
     on_original = np.zeros(hosts.shape, dtype=bool)
     on_original[row, slot] = original[row, hosts[row, slot]]
     groups = groups.rows(row_of)
-    return ShardProblem(
+    of_members = Members(
         rack=brokers.rack[members],
         accepts=brokers.accepts_replicas[members],
         must_empty=brokers.must_empty[members],
@@ -114,9 +118,12 @@ def assemble(frame: ClusterFrame, members: Ints, partitions: Partitions, current
         loads=frame.loads[members] / frame.scale,
         lower=frame.bands.lower[members] / frame.scale,
         upper=frame.bands.upper[members] / frame.scale,
+        pin_allows=groups.allowed[:, members],
+    )
+    rows = Rows(
+        of=row_of,
         hosts=hosts,
         host_rack=np.where(current >= 0, brokers.rack[np.maximum(current, 0)], -1),
-        row=row_of,
         movable=movable,
         on_original=on_original,
         original=original,
@@ -127,9 +134,6 @@ def assemble(frame: ClusterFrame, members: Ints, partitions: Partitions, current
         mobility=partitions.mobility,
         topic=topic_numbers(partitions.topic, partitions.topic_most_replicas),
         topic_most=partitions.topic_most_replicas,
-        rack_size=rule.sizes,
         pin=groups.of,
-        pin_allows=groups.allowed[:, members],
-        disk=DISK,
-        is_cluster=len(members) == len(brokers),
     )
+    return ShardProblem(of_members, rows, rule.sizes, len(members) == len(brokers), frame.tuning)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.domain import Floats, Ints
-from optimizer.solve.shard.shard_problem import Options, ShardProblem
+from optimizer.solve.shard.legal_options import Options
+from optimizer.solve.shard.shard_problem import ShardProblem
 
 OVERFULL = 2.0
 GOLDEN = 0.618033988749895
@@ -36,7 +37,7 @@ def outside(problem: ShardProblem, members: Ints, loads: Floats) -> Floats:
     """Load outside the bands of the given members, (N,)."""
     total = np.zeros(len(members))
     # Column by column: rows of three numbers gathered at once take six times as long.
-    for load, lower, upper in zip(loads.T, problem.lower.T, problem.upper.T, strict=True):
+    for load, lower, upper in zip(loads.T, problem.members.lower.T, problem.members.upper.T, strict=True):
         beyond = np.maximum(load - upper.take(members), lower.take(members) - load)
         total += np.maximum(beyond, 0)
     return total
@@ -49,10 +50,10 @@ def violation(problem: ShardProblem, loads: Floats) -> float:
 
 def apply_choice(problem: ShardProblem, options: Options, replica: Ints, target: Ints) -> State:
     """The state of a choice."""
-    loads = problem.loads.copy()
+    loads = problem.members.loads.copy()
     p = np.flatnonzero(replica >= 0)
-    np.add.at(loads, target[p], problem.weights[p])
-    np.subtract.at(loads, options.source[replica[p]], problem.weights[p])
+    np.add.at(loads, target[p], problem.rows.weights[p])
+    np.subtract.at(loads, options.source[replica[p]], problem.rows.weights[p])
     return State(replica.copy(), target.copy(), loads)
 
 
@@ -70,7 +71,7 @@ def free_moves(options: Options, state: State) -> int:
 def moved_bytes(problem: ShardProblem, options: Options, state: State) -> float:
     """The same without a price on moves."""
     p = np.flatnonzero(state.replica >= 0)
-    return float((problem.size[p] * options.copies[state.replica[p], state.target[p]]).sum())
+    return float((problem.rows.size[p] * options.copies[state.replica[p], state.target[p]]).sum())
 
 
 def mended(problem: ShardProblem, options: Options) -> State:
@@ -79,12 +80,13 @@ def mended(problem: ShardProblem, options: Options) -> State:
     They go largest first, from the fullest broker to the emptiest. Fullness is the load over the upper
     end of the band, in the resource where the replica leaves most.
     """
-    stay = np.full(len(problem.hosts), -1)
+    rows = problem.rows
+    stay = np.full(len(rows.hosts), -1)
     state = apply_choice(problem, options, stay, stay)
     order = np.argsort(options.partition, kind="stable")
-    edge = np.searchsorted(options.partition[order], np.arange(len(problem.hosts) + 1))
+    edge = np.searchsorted(options.partition[order], np.arange(len(rows.hosts) + 1))
     needed = np.flatnonzero(options.needed)
-    for p in needed[np.argsort(-problem.weights[needed].max(axis=1), kind="stable")]:
+    for p in needed[np.argsort(-rows.weights[needed].max(axis=1), kind="stable")]:
         _take_emptiest(problem, options, state, order[edge[p] : edge[p + 1]])
     return state
 
@@ -98,8 +100,9 @@ def seed(problem: ShardProblem, options: Options) -> State:
 
 def _shed(problem: ShardProblem, options: Options, state: State) -> None:
     """Move replicas of every size off brokers that are over their bands many times, until they are inside."""
-    upper = np.where(np.isfinite(problem.upper), problem.upper, np.inf)
-    for broker in np.flatnonzero((problem.loads > OVERFULL * upper).any(axis=1) & problem.accepts):
+    members = problem.members
+    upper = np.where(np.isfinite(members.upper), members.upper, np.inf)
+    for broker in np.flatnonzero((members.loads > OVERFULL * upper).any(axis=1) & members.accepts):
         rows = np.flatnonzero((options.source == broker) & ~options.needed[options.partition])
         for row in rows[np.argsort(np.arange(len(rows)) * GOLDEN % 1.0, kind="stable")]:
             if (state.loads[broker] <= upper[broker]).all():
@@ -110,14 +113,15 @@ def _shed(problem: ShardProblem, options: Options, state: State) -> None:
 
 def _take_emptiest(problem: ShardProblem, options: Options, state: State, rows: Ints) -> None:
     """Take the option of the rows of one partition that leads from the fullest broker to the emptiest."""
+    members = problem.members
     p = options.partition[rows[0]]
-    weight = problem.weights[p]
-    ceiling = np.where(np.isfinite(problem.upper), np.maximum(problem.upper, 1e-9), np.inf)
+    weight = problem.rows.weights[p]
+    ceiling = np.where(np.isfinite(members.upper), np.maximum(members.upper, 1e-9), np.inf)
     source = options.source[rows]
     arrive = ((state.loads + weight) / ceiling).max(axis=1)
     leave = (state.loads[source] / ceiling[source]).max(axis=1)
     score = np.where(options.allowed[rows], arrive[None, :] - leave[:, None], np.inf)
-    i, target = divmod(int(score.argmin()), len(problem.rack))
+    i, target = divmod(int(score.argmin()), len(members.rack))
     state.replica[p], state.target[p] = rows[i], target
     state.loads[target] += weight
     state.loads[source[i]] -= weight

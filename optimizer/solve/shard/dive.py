@@ -7,8 +7,8 @@ decided, the relaxation of the others is solved to the bands that remain, and ro
 import numpy as np
 
 from optimizer.domain import Ints
+from optimizer.solve.shard.legal_options import Options
 from optimizer.solve.shard.relaxation import HALF, Relaxation
-from optimizer.solve.shard.shard_problem import Options
 
 SHARE = 0.15  # of the partitions that the relaxation moves: the largest
 MOVED = 0.01
@@ -20,7 +20,7 @@ def largest_decided(relaxation: Relaxation, options: Options) -> tuple[Options, 
     master = relaxation.master
     moves = master.moves
     value, partition = relaxation.value[: len(moves)], options.partition[moves // options.allowed.shape[1]]
-    size = master.problem.size
+    size = master.problem.rows.size
     moved = np.flatnonzero(np.bincount(partition, value, len(size)) > MOVED)
     largest = np.zeros(len(size), dtype=bool)
     largest[moved[np.argsort(-size[moved], kind="stable")][: round(SHARE * len(moved))]] = True

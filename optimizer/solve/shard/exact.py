@@ -19,13 +19,12 @@ from ortools.sat.python import cp_model
 
 from optimizer.domain import FORCED_ONLY, RACKS_ONLY, Bands, Bools, Ints
 from optimizer.solve.ortools.cp_sat import careful_solver
+from optimizer.solve.rules.bands import DISK
 from optimizer.solve.rules.mobility import stays
 from optimizer.solve.shard.shard_problem import PAD, ShardProblem
+from optimizer.solve.tuning import Tuning
 from optimizer.wishes import NO_LIMIT
 
-MOST_CELLS = 1000
-DETERMINISTIC_SECONDS = 2.0
-FEASIBILITY_SECONDS = 1.0  # without a plan inside the bands to start from: where there is one, it is found soon
 UNBOUNDED = 2**62
 DUST = 1e-15  # of a limit: what scaling it, and back, may have changed
 
@@ -48,12 +47,13 @@ class Placement:
 def is_small_cluster(problem: ShardProblem) -> bool:
     """Whether the shard is a cluster of its own, small enough, and may be balanced: the search knows no placement that
     only mends racks."""
-    return problem.is_cluster and is_small(*problem.original.shape) and not (problem.mobility == RACKS_ONLY).any()
+    small = is_small(problem.tuning, *problem.rows.original.shape)
+    return problem.is_cluster and small and not (problem.rows.mobility == RACKS_ONLY).any()
 
 
-def is_small(partitions: int, brokers: int) -> bool:
+def is_small(tuning: Tuning, partitions: int, brokers: int) -> bool:
     """Whether all placements of a cluster are searched."""
-    return partitions * brokers <= MOST_CELLS
+    return partitions * brokers <= tuning.exact_cells
 
 
 def solve_small(problem: ShardProblem, hint: Bools) -> Placement | None:
@@ -73,13 +73,14 @@ def solve_small(problem: ShardProblem, hint: Bools) -> Placement | None:
     _replicas_and_racks(model, holds, problem, must)
     _topics(model, holds, problem, must)
     _bands(model, holds, problem)
-    most_copies = int((problem.hosts != PAD).sum())
-    cost = np.where(problem.original, 0, _whole_weights(problem)[:, [problem.disk]] * (most_copies + 1) + 1)
+    most_copies = int((problem.rows.hosts != PAD).sum())
+    cost = np.where(problem.rows.original, 0, _whole_weights(problem)[:, [DISK]] * (most_copies + 1) + 1)
     flat = [variable for row in holds for variable in row]
     model.minimize(cp_model.LinearExpr.weighted_sum(flat, cost.ravel().tolist()))
     for variable, value in zip(flat, hint.ravel().tolist(), strict=True):
         model.add_hint(variable, value)
-    solver = careful_solver(DETERMINISTIC_SECONDS if keeps_rules(problem, hint) else FEASIBILITY_SECONDS)
+    tuning = problem.tuning
+    solver = careful_solver(tuning.exact_seconds if keeps_rules(problem, hint) else tuning.feasible_seconds)
     status = solver.solve(model)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None
@@ -93,11 +94,12 @@ def solve_small(problem: ShardProblem, hint: Bools) -> Placement | None:
 
 def _domain(problem: ShardProblem) -> tuple[Bools, Bools]:
     """Where a replica may be, and where it must: (m, n) each."""
-    before = problem.original
-    staying = before & ~problem.must_empty[None, :]
-    inside = problem.pin_allows[problem.pin]
-    takes = problem.accepts[None, :] & inside
-    fixed, forced_only = stays(problem.mobility)[:, None], problem.mobility[:, None] == FORCED_ONLY
+    members, rows = problem.members, problem.rows
+    before = rows.original
+    staying = before & ~members.must_empty[None, :]
+    inside = members.pin_allows[rows.pin]
+    takes = members.accepts[None, :] & inside
+    fixed, forced_only = stays(rows.mobility)[:, None], rows.mobility[:, None] == FORCED_ONLY
     may = np.where(fixed, before, takes | (staying & (inside | forced_only)))
     return may, np.where(fixed, before, staying & forced_only)
 
@@ -106,21 +108,22 @@ def _by_rack(problem: ShardProblem, holds: Bools) -> Ints:
     """Replicas of each partition in each rack, (m, R)."""
     counts = np.zeros((len(holds), problem.rack_size.shape[1]), dtype=np.int64)
     row, member = np.nonzero(holds)
-    np.add.at(counts, (row, problem.rack[member]), 1)
+    np.add.at(counts, (row, problem.members.rack[member]), 1)
     return counts
 
 
 def _rack_limits(problem: ShardProblem, must: Bools) -> tuple[Ints, Ints]:
     """Least and most replicas of each partition in each rack, (m, R) each; what is fixed breaks no rule."""
+    rows = problem.rows
     stuck = _by_rack(problem, must)
-    least = np.minimum(problem.floor[:, None], problem.rack_size[problem.pin])
-    fixed = stays(problem.mobility)[:, None]
-    return np.where(fixed, 0, least), np.maximum(problem.cap[:, None], stuck)
+    least = np.minimum(rows.floor[:, None], problem.rack_size[rows.pin])
+    fixed = stays(rows.mobility)[:, None]
+    return np.where(fixed, 0, least), np.maximum(rows.cap[:, None], stuck)
 
 
 def _whole_weights(problem: ShardProblem) -> Ints:
     """Load of one replica in whole units, (m, D)."""
-    return np.rint(problem.weights * problem.scale).astype(np.int64)
+    return np.rint(problem.rows.weights * problem.members.scale).astype(np.int64)
 
 
 def whole_limits(limits: Bands) -> tuple[Ints, Ints]:
@@ -134,9 +137,9 @@ def whole_limits(limits: Bands) -> tuple[Ints, Ints]:
 def _replicas_and_racks(
     model: cp_model.CpModel, holds: list[list[cp_model.IntVar]], problem: ShardProblem, must: Bools
 ) -> None:
-    counts = (problem.hosts != PAD).sum(axis=1).tolist()
+    counts = (problem.rows.hosts != PAD).sum(axis=1).tolist()
     least, most = _rack_limits(problem, must)
-    racks = [(r, np.flatnonzero(problem.rack == r)) for r in np.unique(problem.rack)]
+    racks = [(r, np.flatnonzero(problem.members.rack == r)) for r in np.unique(problem.members.rack)]
     for p, row in enumerate(holds):
         model.add(sum(row) == counts[p])
         for rack, members in racks:
@@ -145,7 +148,7 @@ def _replicas_and_racks(
 
 def _topic_limits(problem: ShardProblem, must: Bools) -> tuple[Ints, Ints]:
     """Topics that have a limit, (L,), and the most replicas of each on each member, (L, n): what must stay may."""
-    spread = problem.spread
+    spread = problem.rows.spread
     topics = np.flatnonzero(spread.most < NO_LIMIT) if spread else np.zeros(0, dtype=np.int64)
     stuck = _by_topic(problem, must)[topics]
     return topics, np.maximum(stuck, spread.most[topics][:, None]) if spread else stuck
@@ -153,15 +156,15 @@ def _topic_limits(problem: ShardProblem, must: Bools) -> tuple[Ints, Ints]:
 
 def _by_topic(problem: ShardProblem, holds: Bools) -> Ints:
     """Replicas of each topic on each member, (T, n)."""
-    counts = np.zeros((int(problem.topic.max(initial=0)) + 1, holds.shape[1]), dtype=np.int64)
-    np.add.at(counts, problem.topic, holds.astype(np.int64))
+    counts = np.zeros((int(problem.rows.topic.max(initial=0)) + 1, holds.shape[1]), dtype=np.int64)
+    np.add.at(counts, problem.rows.topic, holds.astype(np.int64))
     return counts
 
 
 def _topics(model: cp_model.CpModel, holds: list[list[cp_model.IntVar]], problem: ShardProblem, must: Bools) -> None:
     """No member has more of a topic than its most, or than what must stay there."""
     for topic, most in zip(*_topic_limits(problem, must), strict=True):
-        rows = np.flatnonzero(problem.topic == topic)
+        rows = np.flatnonzero(problem.rows.topic == topic)
         for b, limit in enumerate(most.tolist()):
             model.add(sum(holds[p][b] for p in rows) <= limit)
 
@@ -169,7 +172,7 @@ def _topics(model: cp_model.CpModel, holds: list[list[cp_model.IntVar]], problem
 def _bands(model: cp_model.CpModel, holds: list[list[cp_model.IntVar]], problem: ShardProblem) -> None:
     weight = _whole_weights(problem)
     lower, upper = _limits(problem)
-    for b in range(len(problem.rack)):
+    for b in range(len(problem.members.rack)):
         column = [row[b] for row in holds]
         for d in range(weight.shape[1]):
             load = cp_model.LinearExpr.weighted_sum(column, weight[:, d].tolist())
@@ -179,7 +182,8 @@ def _bands(model: cp_model.CpModel, holds: list[list[cp_model.IntVar]], problem:
 
 
 def _limits(problem: ShardProblem) -> tuple[Ints, Ints]:
-    return whole_limits(Bands((), problem.lower * problem.scale, problem.upper * problem.scale))
+    members = problem.members
+    return whole_limits(Bands((), members.lower * members.scale, members.upper * members.scale))
 
 
 def keeps_rules(problem: ShardProblem, holds: Bools) -> bool:
@@ -195,8 +199,8 @@ def keeps_rules(problem: ShardProblem, holds: Bools) -> bool:
 
 def copied_bytes(problem: ShardProblem, holds: Bools) -> int:
     """Whole bytes that a placement copies, against the one before the plan."""
-    copies = (holds & ~problem.original).sum(axis=1)
-    return int((_whole_weights(problem)[:, problem.disk] * copies).sum())
+    copies = (holds & ~problem.rows.original).sum(axis=1)
+    return int((_whole_weights(problem)[:, DISK] * copies).sum())
 
 
 def changes(problem: ShardProblem, holds: Bools) -> tuple[Ints, Ints, Ints]:
@@ -204,10 +208,10 @@ def changes(problem: ShardProblem, holds: Bools) -> tuple[Ints, Ints, Ints]:
     rows: list[int] = []
     slots: list[int] = []
     targets: list[int] = []
-    now = problem.held
+    now = problem.rows.held
     for p in np.flatnonzero((now != holds).any(axis=1)):
         arriving = np.flatnonzero(holds[p] & ~now[p])
-        leaving = [j for j, b in enumerate(problem.hosts[p]) if b >= 0 and not holds[p, b]]
+        leaving = [j for j, b in enumerate(problem.rows.hosts[p]) if b >= 0 and not holds[p, b]]
         rows += [int(p)] * len(arriving)
         slots += leaving
         targets += arriving.tolist()

@@ -14,15 +14,14 @@ import numpy as np
 
 from optimizer.domain import Bools, Floats, Ints
 from optimizer.solve.shard.choice import State, apply_choice, moved_bytes, moved_cost, outside, violation
-from optimizer.solve.shard.shard_problem import Options, ShardProblem
+from optimizer.solve.shard.legal_options import Options
+from optimizer.solve.shard.shard_problem import Members, ShardProblem
 
 VIOLATION = 1e4
-PENALTIES = (1.05, 3.0, VIOLATION)
 STEPS = 400
 BATCH = 1500
 SWAP_LIMIT = 100
 CLOSE = 1e-4
-SPARE = 1e-3
 EPSILON = 1e-10
 
 
@@ -67,11 +66,11 @@ class Neighbourhood:
         self.problem, self.options = problem, options
         self.k, self.t = pool_replica, pool_target
         self.p, self.s = options.partition[pool_replica], options.source[pool_replica]
-        self.pair = self.s * len(problem.rack) + self.t
+        self.pair = self.s * len(problem.members.rack) + self.t
 
     def _plain(self, a: Ints, b: Ints, p: Ints, cost: Floats, k: Ints, t: Ints) -> tuple[Ints | Floats, ...]:
         none = np.full(len(p), -1)
-        return a, b, self.problem.weights[p], cost, p, k, t, none, none, none
+        return a, b, self.problem.rows.weights[p], cost, p, k, t, none, none, none
 
     def takes(self, state: State) -> tuple[Ints | Floats, ...]:
         """Partitions that stay take an option."""
@@ -105,7 +104,7 @@ class Neighbourhood:
     def exchanges(self, state: State) -> tuple[Ints | Floats, ...]:
         """A moved replica goes home and another of the same source moves to the same target."""
         moved = np.flatnonzero((state.replica >= 0) & ~self.options.needed)
-        pair_of = self.options.source[state.replica[moved]] * len(self.problem.rack) + state.target[moved]
+        pair_of = self.options.source[state.replica[moved]] * len(self.problem.members.rack) + state.target[moved]
         idle = np.flatnonzero(state.replica[self.p] < 0)
         idle = idle[np.argsort(self.pair[idle], kind="stable")]
         low = np.searchsorted(self.pair[idle], pair_of, side="left")
@@ -113,7 +112,7 @@ class Neighbourhood:
         home = np.repeat(moved, count)
         within = np.arange(len(home)) - np.repeat(np.cumsum(count) - count, count)
         i = idle[np.repeat(low, count) + within]
-        weights, cost = self.problem.weights, self.options.cost
+        weights, cost = self.problem.rows.weights, self.options.cost
         back = cost[state.replica[home], state.target[home]]
         none = np.full(len(home), -1)
         delta = weights[self.p[i]] - weights[home]
@@ -132,7 +131,7 @@ class Neighbourhood:
         one, two, k1, k2, t1, t2 = (x[legal] for x in (one, two, k1, k2, t1, t2))
         cost = self.options.cost
         gain = cost[k1, t2] + cost[k2, t1] - cost[k1, t1] - cost[k2, t2]
-        return t1, t2, self.problem.weights[one] - self.problem.weights[two], gain, one, k1, t2, two, k2, t1
+        return t1, t2, self.problem.rows.weights[one] - self.problem.rows.weights[two], gain, one, k1, t2, two, k2, t1
 
     def transfers(self, state: State) -> Transfers:
         """All candidate steps but the swaps."""
@@ -173,7 +172,12 @@ def _gain_now(problem: ShardProblem, state: State, steps: Transfers, i: int, pen
     """Change of merit by one step, as ``gains`` does it for many."""
     change, delta = 0.0, steps.delta[i].tolist()
     for member, sign in ((steps.a[i], -1.0), (steps.b[i], 1.0)):
-        rows = (state.loads[member].tolist(), problem.lower[member].tolist(), problem.upper[member].tolist(), delta)
+        rows = (
+            state.loads[member].tolist(),
+            problem.members.lower[member].tolist(),
+            problem.members.upper[member].tolist(),
+            delta,
+        )
         for load, low, high, by in zip(*rows, strict=True):
             then = load + sign * by
             change += max(then - high, low - then, 0.0) - max(load - high, low - load, 0.0)
@@ -185,7 +189,7 @@ def _take(problem: ShardProblem, state: State, steps: Transfers, gain: Floats, p
     worth half of what it was. Returns how many were committed."""
     order = np.lexsort((np.arange(len(gain)), gain))[:BATCH]
     batch = steps.rows(order)
-    changed, taken = np.zeros(len(problem.rack), dtype=bool), 0
+    changed, taken = np.zeros(len(problem.members.rack), dtype=bool), 0
     done: set[int] = set()
     for i, promised in enumerate(gain[order]):
         pair = {int(batch.first[i]), int(batch.second[i])} - {-1}
@@ -206,8 +210,11 @@ def improve(neighbourhood: Neighbourhood, state: State) -> int:
 
     Returns the steps taken.
     """
+    tuning = neighbourhood.problem.tuning
+    if not tuning.exchanges:
+        return 0
     taken = _descend(neighbourhood, state, VIOLATION, free_only=True)
-    return taken + sum(_descend(neighbourhood, state, penalty, free_only=False) for penalty in PENALTIES)
+    return taken + sum(_descend(neighbourhood, state, penalty, free_only=False) for penalty in tuning.penalties)
 
 
 def _descend(neighbourhood: Neighbourhood, state: State, penalty: float, *, free_only: bool) -> int:
@@ -247,14 +254,19 @@ def _settled(neighbourhood: Neighbourhood, start: State) -> State:
     first = apply_choice(problem, options, state.replica, state.target)
     if violation(problem, first.loads) <= EPSILON:
         return first
-    bounded = np.isfinite(problem.upper)
-    spare = np.minimum(SPARE, np.where(bounded, problem.upper - problem.lower, 0.0) / 2)
-    upper = np.where(bounded, problem.upper - spare, problem.upper)
-    narrower = replace(problem, lower=problem.lower + spare, upper=upper)
+    narrower = replace(problem, members=_narrower(problem.members, problem.tuning.spare))
     improve(Neighbourhood(narrower, options, neighbourhood.k, neighbourhood.t), state)
     improve(neighbourhood, state)
     second = apply_choice(problem, options, state.replica, state.target)
     return min(first, second, key=lambda found: merit(problem, options, found))
+
+
+def _narrower(members: Members, spare: float) -> Members:
+    """The same with bands that are a little narrower."""
+    bounded = np.isfinite(members.upper)
+    less = np.minimum(spare, np.where(bounded, members.upper - members.lower, 0.0) / 2)
+    upper = np.where(bounded, members.upper - less, members.upper)
+    return replace(members, lower=members.lower + less, upper=upper)
 
 
 def best_rounding(neighbourhood: Neighbourhood, base: State, starts: Sequence[State], bound: float) -> State:

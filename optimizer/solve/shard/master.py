@@ -19,7 +19,8 @@ from optimizer.domain import Bools, Floats, Ints
 from optimizer.solve.ortools.glop import minimise
 from optimizer.solve.shard.charges import tie_broken_cost
 from optimizer.solve.shard.choice import State, apply_choice
-from optimizer.solve.shard.shard_problem import Options, ShardProblem
+from optimizer.solve.shard.legal_options import Options
+from optimizer.solve.shard.shard_problem import ShardProblem
 
 PENALTY = 200.0
 
@@ -38,14 +39,14 @@ class Master:
         self.first_home = options.allowed.size
         self.base = base
         self.open = options.allowed.copy()
-        limits = np.concatenate([problem.lower.ravel(), problem.upper.ravel()])
+        limits = np.concatenate([problem.members.lower.ravel(), problem.members.upper.ravel()])
         self.limits = limits - np.tile(base.loads.ravel(), 2)
         self.based = np.flatnonzero(base.replica >= 0)
         self.pool = self.first_home + self.based[~options.needed[self.based]]
 
     def of_base(self, table: Floats) -> Floats:
         """Values of the base's options in a (K, n) table, by partition; 0 where the base stays."""
-        values = np.zeros(len(self.problem.hosts))
+        values = np.zeros(len(self.problem.rows.hosts))
         values[self.based] = table[self.base.replica[self.based], self.base.target[self.based]]
         return values
 
@@ -56,12 +57,12 @@ class Master:
 
     def partitions(self) -> Ints:
         """Partition of each column, (C,)."""
-        moves = self.options.partition[self.moves // len(self.problem.rack)]
+        moves = self.options.partition[self.moves // len(self.problem.members.rack)]
         return np.concatenate([moves, self.pool[len(moves) :] - self.first_home])
 
     def _columns(self) -> sp.csr_matrix:
         """Effects of the columns on the loads."""
-        n, d = self.problem.loads.shape
+        n, d = self.problem.members.loads.shape
         k, t = np.divmod(self.moves, n)
         p = self.partitions()
         move, leave = np.arange(len(k)), np.flatnonzero(self.base.replica[p] >= 0)
@@ -69,13 +70,13 @@ class Master:
         broker = np.concatenate([t, self.options.source[k], self.base.target[p[leave]], back])
         at = np.concatenate([move, move, leave, leave])
         sign = np.repeat([1.0, -1.0, -1.0, 1.0], [len(k), len(k), len(leave), len(leave)])
-        load = self.problem.weights[p[at]] * sign[:, None]
+        load = self.problem.rows.weights[p[at]] * sign[:, None]
         rows = (broker[:, None] * d + np.arange(d)).ravel()
         return sp.csr_matrix((load.ravel(), (rows, np.repeat(at, d))), shape=(n * d, len(p)))
 
     def solve(self) -> tuple[Floats, Floats, float]:
         """Solve the restricted model: values (C,), band prices (n, D), objective; raises ``glop.OutOfTime``."""
-        shape = self.problem.loads.shape
+        shape = self.problem.members.loads.shape
         bands = shape[0] * shape[1]
         slack = sp.eye_array(bands, format="csr")
         matrix = sp.hstack([self._columns(), slack, -slack]).tocsr()
@@ -101,11 +102,11 @@ class Master:
         Which target it keeps hardly matters, as long as they are spread: the largest value, then a turn by partition.
         """
         partition = self.partitions()
-        total = np.bincount(partition, values, len(self.problem.hosts))
+        total = np.bincount(partition, values, len(self.problem.rows.hosts))
         at = np.flatnonzero((total > 1 + 1e-7)[partition] & (values > 1e-9))
         if not len(at):
             return False
-        n = len(self.problem.rack)
+        n = len(self.problem.members.rack)
         turn = (self.pool[at] + partition[at]) % n
         order = at[np.lexsort((self.pool[at], turn * 7919 % n, -np.round(values[at], 6), partition[at]))]
         kept = order[np.r_[True, partition[order][1:] != partition[order][:-1]]]
@@ -133,7 +134,7 @@ class Master:
         partition, (replica, target) = self.partitions(), self._choices()
         order = np.lexsort((np.arange(len(partition)), -values, partition))
         first = order[np.r_[True, partition[order][1:] != partition[order][:-1]]] if len(order) else order
-        left = 1.0 - np.bincount(partition, values, len(self.problem.hosts))
+        left = 1.0 - np.bincount(partition, values, len(self.problem.rows.hosts))
         level = np.where(self.options.needed, left, threshold)[partition[first]]
         keep = first[values[first] >= level]
         chosen_replica, chosen_target = self.base.replica.copy(), self.base.target.copy()
@@ -142,6 +143,6 @@ class Master:
 
     def _choices(self) -> tuple[Ints, Ints]:
         """Replica and target of each column; -1 for the way home."""
-        k, t = np.divmod(self.moves, len(self.problem.rack))
+        k, t = np.divmod(self.moves, len(self.problem.members.rack))
         home = np.full(len(self.pool) - len(k), -1)
         return np.concatenate([k, home]), np.concatenate([t, home])

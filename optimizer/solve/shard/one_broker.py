@@ -19,7 +19,6 @@ from optimizer.solve.ortools.cp_sat import careful_solver
 UNIT = 2.0**-30  # mean broker loads
 MOST = 2.0**22  # mean broker loads, of all candidates together: the bound is a float, exact up to 2^53 units
 DUST = 1e-6  # of the dearest load
-CLOSE = 2.0**-14  # mean broker loads: a choice this near to its bound will do
 DETERMINISTIC_SECONDS = 0.2
 
 
@@ -47,7 +46,7 @@ class Whole:
     least: float
 
 
-def cheapest(cost: Floats, effect: Floats, low: Floats, high: Floats, *, for_bound: bool) -> Whole | None:
+def cheapest(cost: Floats, effect: Floats, low: Floats, high: Floats, *, close: float, for_bound: bool) -> Whole | None:
     """The cheapest choice found; None where none is, or numbers are out of all proportion.
 
     Parameters
@@ -56,6 +55,8 @@ def cheapest(cost: Floats, effect: Floats, low: Floats, high: Floats, *, for_bou
     effect : (N, D) float64
     low, high : (D,) float64
         Infinite where nothing is asked.
+    close : float
+        A choice this near to its bound will do, in the units of ``cost``.
     for_bound : bool
         ``least`` holds for every choice inside the limits, and ``takes`` may be a trifle outside; else ``takes`` is
         inside, and ``least`` holds for those choices only that are inside after rounding too.
@@ -72,7 +73,7 @@ def cheapest(cost: Floats, effect: Floats, low: Floats, high: Floats, *, for_bou
             model.add(_sum(takes, up(column)) >= int(down(least)))
     model.minimize(_sum(takes, np.floor(cost / UNIT)))
     solver = careful_solver(DETERMINISTIC_SECONDS)
-    solver.parameters.absolute_gap_limit = CLOSE / UNIT
+    solver.parameters.absolute_gap_limit = close / UNIT
     if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None
     return Whole(np.array(solver.values(takes), dtype=bool), float(np.floor(solver.best_objective_bound)) * UNIT)

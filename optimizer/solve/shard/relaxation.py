@@ -12,20 +12,19 @@ import numpy as np
 from optimizer.domain import Floats, Ints
 from optimizer.solve.shard.charges import charges, dual_value
 from optimizer.solve.shard.choice import State, violation
+from optimizer.solve.shard.legal_options import Options
 from optimizer.solve.shard.master import Master
-from optimizer.solve.shard.shard_problem import Options, ShardProblem
+from optimizer.solve.shard.shard_problem import ShardProblem
 
 ITERATIONS = 60
 BOUND_ITERATIONS = 6
 AROUND_ITERATIONS = 10
-PER_PAIR = 24
 STOP_GAP = 5e-4
 BROKEN = 0.2
 HALF = 0.5
 TAKEN = 1e-9
 NEARLY = 0.05
 NEAR = 0.02
-NEAR_PER_PAIR = 24
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ def _generate(master: Master, iterations: int, *, for_rounding: bool) -> tuple[F
     For rounding, the rounded values must also come near the bands.
     """
     problem, options = master.problem, master.options
-    best, best_prices = -np.inf, np.zeros_like(problem.loads)
+    best, best_prices = -np.inf, np.zeros_like(problem.members.loads)
     for iteration in range(iterations):
         values, prices, objective = master.solve()
         charge = charges(problem, options, master.cost, prices)
@@ -103,7 +102,7 @@ def _generate(master: Master, iterations: int, *, for_rounding: bool) -> tuple[F
         gain = master.gains(charge)
         thinned = for_rounding and objective - best <= NEARLY * size and master.thin_out(values)
         gain = np.where(master.open, gain, np.inf)
-        new = np.setdiff1d(_best_per_pair(options, gain, PER_PAIR << min(iteration, 4)), master.pool)
+        new = np.setdiff1d(_best_per_pair(options, gain, problem.tuning.per_pair << min(iteration, 4)), master.pool)
         if not (thinned or len(new)):
             break
         master.pool = np.union1d(master.pool, new)
@@ -111,8 +110,9 @@ def _generate(master: Master, iterations: int, *, for_rounding: bool) -> tuple[F
 
 
 def _seed_prices(problem: ShardProblem) -> Floats:
-    middle = np.where(np.isfinite(problem.upper), (problem.lower + problem.upper) / 2, problem.loads)
-    return np.clip(problem.loads - middle, -1, 1)
+    members = problem.members
+    middle = np.where(np.isfinite(members.upper), (members.lower + members.upper) / 2, members.loads)
+    return np.clip(members.loads - middle, -1, 1)
 
 
 def _near(master: Master, prices: Floats, per_pair: int) -> Ints:
@@ -134,9 +134,11 @@ def relax(
     """
     master = Master(problem, options, base, tie_break, lp_seconds)
     start = charges(problem, options, master.cost, _seed_prices(problem))
-    master.pool = np.union1d(master.pool, _best_per_pair(options, master.gains(start), PER_PAIR))
+    master.pool = np.union1d(master.pool, _best_per_pair(options, master.gains(start), problem.tuning.per_pair))
     values, proof = _generate(master, ITERATIONS, for_rounding=True)
-    near = np.divmod(np.union1d(master.moves, _near(master, proof.prices, NEAR_PER_PAIR)), len(problem.rack))
+    near = np.divmod(
+        np.union1d(master.moves, _near(master, proof.prices, problem.tuning.near_per_pair)), len(problem.members.rack)
+    )
     return Relaxation(master, values, *near)
 
 

@@ -6,17 +6,15 @@ import numpy as np
 
 from optimizer.solve.ortools.glop import OutOfTime
 from optimizer.solve.shard.choice import State, free_moves, moved_cost, violation
+from optimizer.solve.shard.legal_options import Options
 from optimizer.solve.shard.relaxation import Proof
-from optimizer.solve.shard.shard_problem import Options, ShardProblem
+from optimizer.solve.shard.shard_problem import ShardProblem
 from optimizer.solve.shard.trials import BYTES_PRICE, MANY_MOVES, SETTLED, plans_at
+from optimizer.solve.tuning import TUNED
 
 FREE_SHARE = 0.01  # of the moves: if fewer are optional, no price can save any
 FEW_MOVES = 10  # a broker: a shard with more is asked for a rougher curve
-GAP = 1e-3
-PLAN_PRICES = (BYTES_PRICE, 0.03, 0.1)
-SHORT_CURVE_PRICES = (*PLAN_PRICES, 0.8, 4.0)
 ROUGH_PRICES = (BYTES_PRICE, 0.1, 0.3, 0.8)
-CURVE_PRICES = (*PLAN_PRICES, 0.3, 0.8, 2.0, 4.0, 8.0)
 
 
 @dataclass(frozen=True)
@@ -40,10 +38,10 @@ class Search:
         No round follows: what comes where a round is stuck comes now.
     """
 
-    move_prices: tuple[float, ...] = PLAN_PRICES
+    move_prices: tuple[float, ...] = TUNED.plan_prices
     bytes_tolerance: float = 0.001
     lp_seconds: float = np.inf
-    gap: float = GAP
+    gap: float = TUNED.gap
     improves: bool = False
     is_last: bool = False
 
@@ -97,9 +95,9 @@ def _is_tried(problem: ShardProblem, options: Options, first: State, price: floa
     """
     if first.moves > MANY_MOVES:
         may_be_fewer = free_moves(options, first) > FREE_SHARE * first.moves
-        is_asked = problem.is_cluster and search.move_prices == CURVE_PRICES
+        is_asked = problem.is_cluster and search.move_prices == problem.tuning.curve_prices
         return may_be_fewer and is_asked and price in ROUGH_PRICES
-    return first.moves <= FEW_MOVES * len(first.loads) or price in PLAN_PRICES or price in ROUGH_PRICES
+    return first.moves <= FEW_MOVES * len(first.loads) or price in problem.tuning.plan_prices or price in ROUGH_PRICES
 
 
 def best_of(plans: list[Plan], bytes_tolerance: float) -> tuple[tuple[CurvePoint, ...], State]:

@@ -5,11 +5,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optimizer.domain import Bools, Floats, Ints
+from optimizer.solve.rules.bands import DISK
 from optimizer.solve.shard.choice import State, apply_choice, mended, moved_cost, violation
 from optimizer.solve.shard.exact import changes, copied_bytes, is_small_cluster, keeps_rules, solve_small
+from optimizer.solve.shard.legal_options import Options, legal_options
 from optimizer.solve.shard.relaxation import Proof
 from optimizer.solve.shard.search import CurvePoint, Search, best_of, choose, plans_of
-from optimizer.solve.shard.shard_problem import Options, ShardProblem, legal_options
+from optimizer.solve.shard.shard_problem import ShardProblem
 from optimizer.solve.shard.swaps import with_swaps
 
 OPTIMAL, FEASIBLE, UNCHANGED = "OPTIMAL", "FEASIBLE", "UNCHANGED"
@@ -64,12 +66,14 @@ class ShardSolution:
 
 def _nothing(problem: ShardProblem, before: float, bound: float | None = None) -> ShardSolution:
     none = np.zeros(0, dtype=np.int64)
-    return ShardSolution(UNCHANGED, none, none, none, np.zeros_like(problem.loads), 0.0, bound, before, before, 0, ())
+    return ShardSolution(
+        UNCHANGED, none, none, none, np.zeros_like(problem.members.loads), 0.0, bound, before, before, 0, ()
+    )
 
 
 def _settled(problem: ShardProblem, before: float) -> ShardSolution:
     """Nothing has to move: no bytes is the least, unless a copy that is paid might be given back."""
-    nothing_paid = bool((problem.on_original | (problem.hosts < 0)).all())
+    nothing_paid = bool((problem.rows.on_original | (problem.rows.hosts < 0)).all())
     return _nothing(problem, before, 0.0 if nothing_paid else None)
 
 
@@ -78,13 +82,13 @@ def solve_shard(problem: ShardProblem, search: Search = PLAN) -> ShardSolution:
 
     The cheapest single moves, and for a small cluster the best placement of all that a search finds.
     """
-    before = violation(problem, problem.loads)
+    before = violation(problem, problem.members.loads)
     options = legal_options(problem)
     settled = before <= SETTLED and not options.needed.any() and not search.improves
     if not is_small_cluster(problem):
         return _settled(problem, before) if settled else _by_single_moves(problem, options, before, search)
-    whole = problem.one_row_each()
-    if settled and keeps_rules(whole, whole.held):
+    whole = replace(problem, rows=problem.rows.one_each())
+    if settled and keeps_rules(whole, whole.rows.held):
         return _settled(problem, before)
     found = _by_single_moves(problem, options, before, search)
     goes_on = found.violation_after > SETTLED and not _is_stuck(before, found.violation_after, search)
@@ -129,20 +133,22 @@ def _by_single_moves(problem: ShardProblem, options: Options, before: float, sea
 
 def without_room(problem: ShardProblem, options: Options, state: State) -> Ints:
     """Rows whose moves make more of a topic on a member than there may be, but for those that push in."""
-    spread = problem.spread
+    rows = problem.rows
+    spread = rows.spread
     if spread is None:
         return np.zeros(0, dtype=np.int64)
     moved = _first_of_each(problem, state)
     source, target = options.source[state.replica[moved]], state.target[moved]
-    over = spread.without_room(problem.topic[moved], source, target, problem.size[moved], options.needed[moved])
+    over = spread.without_room(rows.topic[moved], source, target, rows.size[moved], options.needed[moved])
     return moved[over & ~options.pushes[state.replica[moved]]]
 
 
 def closed_by(problem: ShardProblem, options: Options, state: State, over: Ints) -> Bools:
     """Options to close, (K, n): those of the topics and members that are over, but for the ones that have room."""
-    full = np.zeros((int(problem.topic.max()) + 1, len(problem.rack)), dtype=bool)
-    full[problem.topic[over], state.target[over]] = True
-    closed = full[problem.topic[options.partition]]
+    rows = problem.rows
+    full = np.zeros((int(rows.topic.max()) + 1, len(problem.members.rack)), dtype=bool)
+    full[rows.topic[over], state.target[over]] = True
+    closed = full[rows.topic[options.partition]]
     kept = np.setdiff1d(np.flatnonzero(state.replica >= 0), over)
     closed[state.replica[kept], state.target[kept]] = False
     return closed
@@ -159,16 +165,17 @@ def with_room(problem: ShardProblem, options: Options, state: State) -> State:
 
 def _exact(problem: ShardProblem, found: ShardSolution, search: Search) -> ShardSolution:
     """The solution of a small cluster, if need be a cheaper one, with what any placement copies at least."""
-    hint = problem.held
-    hint[found.partition, problem.hosts[found.partition, found.slot]] = False
+    rows = problem.rows
+    hint = rows.held.copy()
+    hint[found.partition, rows.hosts[found.partition, found.slot]] = False
     hint[found.partition, found.target] = True
     placement = solve_small(problem, hint)
     if placement is None:
         return found
     keeps = keeps_rules(problem, hint) and _is_worth(problem, hint, placement.holds, search)
     holds = hint if keeps else placement.holds
-    paid, copied = (copied_bytes(problem, x) for x in (problem.held, holds))
-    bytes_per_load = float(problem.scale[problem.disk])
+    paid, copied = (copied_bytes(problem, x) for x in (rows.held, holds))
+    bytes_per_load = float(problem.members.scale[DISK])
     partition, slot, target = changes(problem, holds)
     stands = keeps and found.status == OPTIMAL and copied <= copied_bytes(problem, placement.holds)
     return replace(
@@ -179,7 +186,7 @@ def _exact(problem: ShardProblem, found: ShardSolution, search: Search) -> Shard
         target=target,
         cost=(copied - paid) / bytes_per_load,
         bound=(placement.least_bytes - paid) / bytes_per_load,
-        violation_after=violation(problem, holds.T @ problem.weights),
+        violation_after=violation(problem, holds.T @ rows.weights),
         search_bytes=placement.least_bytes,
     )
 
@@ -188,7 +195,7 @@ def _is_worth(problem: ShardProblem, found: Bools, cheapest: Bools, search: Sear
     """Whether a plan stays beside one of the least bytes: it has fewer moves within the tolerance, or was made at the
     price on moves that the policy asks for."""
     points = tuple(
-        CurvePoint(0.0, int((holds & ~problem.original).sum()), copied_bytes(problem, holds), 0.0)
+        CurvePoint(0.0, int((holds & ~problem.rows.original).sum()), copied_bytes(problem, holds), 0.0)
         for holds in (found, cheapest)
     )
     return len(search.move_prices) == 1 or choose(points, search.bytes_tolerance) == 0
@@ -197,7 +204,7 @@ def _is_worth(problem: ShardProblem, found: Bools, cheapest: Bools, search: Sear
 def _first_of_each(problem: ShardProblem, state: State) -> Ints:
     """Rows that move; of two replicas of a partition that chose the same target, the first."""
     moved = np.flatnonzero(state.replica >= 0)
-    pair = problem.row[moved] * len(problem.rack) + state.target[moved]
+    pair = problem.rows.of[moved] * len(problem.members.rack) + state.target[moved]
     return moved[np.sort(np.unique(pair, return_index=True)[1])]
 
 
@@ -215,10 +222,10 @@ def _solution(
     proven = bound is not None and cost <= bound + PROVEN_GAP * max(cost, 0.0) + PROVEN_DUST
     return ShardSolution(
         status=OPTIMAL if proven else FEASIBLE if len(moved) else UNCHANGED,
-        partition=problem.row[moved],
+        partition=problem.rows.of[moved],
         slot=options.slot[state.replica[moved]],
         target=state.target[moved],
-        prices=proof.prices if proof else np.zeros_like(problem.loads),
+        prices=proof.prices if proof else np.zeros_like(problem.members.loads),
         cost=cost,
         bound=bound,
         violation_before=before,
@@ -230,7 +237,7 @@ def _solution(
 
 def mend_shard(problem: ShardProblem) -> ShardSolution:
     """Give every partition that must move its first option (``choice.mended``), and balance nothing."""
-    before = violation(problem, problem.loads)
+    before = violation(problem, problem.members.loads)
     options = legal_options(problem)
     if not options.needed.any():
         return _nothing(problem, before)

@@ -12,9 +12,9 @@ import numpy as np
 from optimizer.domain import Bools, Floats, Ints
 from optimizer.solve.shard.choice import State, apply_choice, outside
 from optimizer.solve.shard.improve import EPSILON, VIOLATION, Transfers, commit, gains
-from optimizer.solve.shard.shard_problem import Options, ShardProblem
+from optimizer.solve.shard.legal_options import Options
+from optimizer.solve.shard.shard_problem import ShardProblem
 
-MOST_PAIRS = 50_000_000  # of replicas, in all: about two seconds
 MOST_REPLICAS = 400  # of a broker: of more, every second, third, ...
 WORTH = 0.05  # of what the broker has outside its band
 
@@ -39,8 +39,8 @@ def with_swaps(problem: ShardProblem, options: Options, state: State) -> State:
     """The state after the swaps that bring brokers into their bands: the broker nearest to its band first, because one
     far outside may be beyond help; each with its best swap."""
     state = apply_choice(problem, options, state.replica, state.target)
-    pairs, stuck = 0, problem.must_empty.copy()
-    while pairs < MOST_PAIRS:
+    pairs, stuck = 0, problem.members.must_empty.copy()
+    while pairs < problem.tuning.swap_pairs:
         beyond = outside(problem, np.arange(len(state.loads)), state.loads)
         open_ = np.flatnonzero((beyond > EPSILON) & ~stuck)
         if not len(open_):
@@ -62,7 +62,7 @@ def _best_swap(
     many were looked at."""
     here = _held(problem, options, state, member)
     best, best_gain, looked_at = None, np.inf, 0
-    for other in np.flatnonzero(problem.accepts & (np.arange(len(problem.rack)) != member)).tolist():
+    for other in np.flatnonzero(problem.members.accepts & (np.arange(len(problem.members.rack)) != member)).tolist():
         steps = _swaps(problem, options, state, (member, here), (other, _held(problem, options, state, other)))
         looked_at += len(steps.a)
         gain = gains(problem, state, steps, VIOLATION)
@@ -77,7 +77,7 @@ def _held(problem: ShardProblem, options: Options, state: State, member: int) ->
     moved = chosen == np.arange(len(options.partition))
     rows = np.flatnonzero(np.where(moved, state.target[options.partition] == member, options.source == member))
     rows = rows[moved[rows] | (chosen[rows] < 0)]
-    rows = rows[np.argsort(problem.size[options.partition[rows]], kind="stable")]
+    rows = rows[np.argsort(problem.rows.size[options.partition[rows]], kind="stable")]
     rows = rows[:: -(-len(rows) // MOST_REPLICAS) or 1]
     return _Held(rows, moved[rows])
 
@@ -104,7 +104,7 @@ def _swaps(
     return Transfers(
         a=np.full(len(i), a),
         b=np.full(len(i), b),
-        delta=problem.weights[first] - problem.weights[second],
+        delta=problem.rows.weights[first] - problem.rows.weights[second],
         cost=out[i] + back[j],
         first=first,
         first_replica=np.where(goes_home, -1, held_a.rows[i]),

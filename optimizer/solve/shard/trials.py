@@ -10,17 +10,13 @@ from optimizer.solve.shard.choice import State, free_moves, moved_bytes, seed, v
 from optimizer.solve.shard.decide import scarce_decided
 from optimizer.solve.shard.dive import largest_decided
 from optimizer.solve.shard.improve import Neighbourhood, best_rounding
+from optimizer.solve.shard.legal_options import Options
 from optimizer.solve.shard.relaxation import Proof, Relaxation, prove, relax
-from optimizer.solve.shard.shard_problem import Options, ShardProblem
+from optimizer.solve.shard.shard_problem import ShardProblem
 
 SETTLED = 1e-9
 BYTES_PRICE = 0.003  # up to here a plan is for the least bytes
 FEW_MOVES_PRICE = 0.3  # from here on a plan has few moves: each rounding is quick, and they differ
-THRESHOLDS = (0.5, 0.9)
-MORE_THRESHOLDS = (0.5, 0.9, 0.3, 0.7)
-TIE_BREAK = 0.001
-FEW_MOVES_TIE_BREAK = 0.0003  # many small replicas round well, but each is a move
-GAP_TIE_BREAK = 0.005  # smaller replicas still: more moves, and less lost when they are rounded
 MANY_MOVES = 400  # a shard with more averages out
 
 
@@ -57,14 +53,14 @@ class _Trial:
     def once(self, decided: Options, rows: Ints, bound: float) -> State:
         """The plan once some replicas are decided, as a choice of the options whose ``rows`` these are."""
         rest = replace(self, priced=decided, base=seed(self.problem, decided))
-        relaxation = rest.relaxed(TIE_BREAK)
-        found = rest.rounded(relaxation, _roundings(relaxation, THRESHOLDS), bound)
+        relaxation = rest.relaxed(self.problem.tuning.tie_break)
+        found = rest.rounded(relaxation, _roundings(relaxation, self.problem.tuning.thresholds), bound)
         return State(np.append(rows, -1)[found.replica], found.target, found.loads)
 
     def is_far(self, state: State, bound: float) -> bool:
         """Whether a plan has a gap, measured by all that is copied, or leaves a broker outside its bands."""
         gap = moved_bytes(self.problem, self.options, state) - bound
-        copied = self.problem.paid + max(bound, 0.0)
+        copied = self.problem.rows.paid + max(bound, 0.0)
         return violation(self.problem, state.loads) > SETTLED or gap > self.gap * copied
 
 
@@ -77,11 +73,12 @@ def plans_at(
 ) -> Iterator[tuple[State, Proof]]:
     """The plans of a price on moves, in mean replica sizes, each with the proof of the first relaxation of all; for the
     limit and the gap see ``search.Search``."""
-    priced = options.priced(problem.size, price * float(problem.size.mean()))
+    priced = options.priced(problem.rows.size, price * float(problem.rows.size.mean()))
     trial = _Trial(problem, options, priced, seed(problem, options), lp_seconds, gap)
     for_bytes = price <= BYTES_PRICE
-    relaxation = trial.relaxed(TIE_BREAK if for_bytes else FEW_MOVES_TIE_BREAK)
-    starts = _roundings(relaxation, THRESHOLDS if price < FEW_MOVES_PRICE else MORE_THRESHOLDS)
+    tuning = problem.tuning
+    relaxation = trial.relaxed(tuning.tie_break if for_bytes else tuning.few_moves_tie_break)
+    starts = _roundings(relaxation, tuning.thresholds if price < FEW_MOVES_PRICE else tuning.more_thresholds)
     largest = largest_decided(relaxation, priced) if for_bytes else None  # before ``prove`` drops columns
     proof = proof or prove(relaxation, options)
     first = trial.rounded(relaxation, starts, proof.bound)
@@ -98,8 +95,10 @@ def _second_looks(trial: _Trial, first: State, largest: tuple[Options, Ints], pr
     still far and few replicas move, two more follow: one with the largest replicas decided first, and one with a
     stronger tie-break towards small replicas.
     """
+    tuning = trial.problem.tuning
     # Where a band is left broken the next round may mend it for less.
-    if free_moves(trial.options, first) <= MANY_MOVES and violation(trial.problem, first.loads) <= SETTLED:
+    few = free_moves(trial.options, first) <= MANY_MOVES and violation(trial.problem, first.loads) <= SETTLED
+    if few and tuning.decides_scarce:
         scarce = scarce_decided(trial.problem, trial.priced, proof.prices)
         if scarce:
             found = trial.once(*scarce, proof.bound)
@@ -108,5 +107,5 @@ def _second_looks(trial: _Trial, first: State, largest: tuple[Options, Ints], pr
                 return
     if first.moves <= MANY_MOVES:
         yield trial.once(*largest, proof.bound)
-        again = trial.relaxed(GAP_TIE_BREAK)
-        yield trial.rounded(again, _roundings(again, THRESHOLDS), proof.bound)
+        again = trial.relaxed(tuning.gap_tie_break)
+        yield trial.rounded(again, _roundings(again, tuning.thresholds), proof.bound)

@@ -1,0 +1,189 @@
+"""Which single moves of a shard are legal, and what they cost.
+
+An *option* (k, t) moves replica k to member t. At most one option per partition is taken in a round, so broker-disjoint
+shards never conflict: a replica changes racks only in its partition's owner shard, and every other shard keeps the rack
+histogram as it is.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from optimizer.domain import FREE, Bools, Floats, Ints
+from optimizer.solve.rules.mobility import may_move, mends_racks, stays
+from optimizer.solve.rules.racks import rack_disorder
+from optimizer.solve.shard.shard_problem import PAD, ShardProblem
+
+
+@dataclass(frozen=True)
+class Options:
+    """Legal single moves of a shard.
+
+    Parameters
+    ----------
+    partition, slot, source : (K,) int64
+        The movable replicas; ``source`` is a member index.
+    pushes : (K,) bool
+        It must leave and no member that it may go to has room for its topic: it goes where there is none.
+    allowed : (K, n) bool
+    copies : (K, n) float64
+        Copies made: 1, 0 for moving on one that is paid already, -1 where a copy becomes unnecessary.
+    cost : (K, n) float64
+        Bytes copied in mean broker loads; negative where a copy becomes unnecessary.
+    needed : (m,) bool
+        The partition must take one of its options (draining, dead, pins, racks, topics), and has one.
+    narrowed : bool
+        The spread of topics closes or demands some, or the width of the shard hides some: what is least of these need
+        not be least of all moves.
+    """
+
+    partition: Ints
+    slot: Ints
+    source: Ints
+    pushes: Bools
+    allowed: Bools
+    copies: Floats
+    cost: Floats
+    needed: Bools
+    narrowed: bool
+
+    def only(self, open_: Bools, goes: Bools) -> tuple["Options", Ints]:
+        """The same without options that are not open, (K, n), and with partitions that must take one beside those that
+        had to, (m,); a partition that has none left is not needed. Also the rows that are left of these options."""
+        allowed = self.allowed & open_
+        rows = np.flatnonzero(allowed.any(axis=1))
+        has = np.zeros(len(self.needed), dtype=bool)
+        has[self.partition[rows]] = True
+        per_row = ("partition", "slot", "source", "pushes", "copies", "cost")
+        kept = {name: getattr(self, name)[rows] for name in per_row}
+        needed = (self.needed | goes) & has
+        return replace(self, **kept, allowed=allowed[rows], needed=needed, narrowed=True), rows
+
+    def priced(self, size: Floats, move_price: float) -> "Options":
+        """The same with a price on each copy beside its bytes; ``size`` (m,) and the price in mean broker loads."""
+        return replace(self, cost=(size + move_price)[self.partition][:, None] * self.copies)
+
+
+def _histogram(problem: ShardProblem) -> Ints:
+    rows = problem.rows
+    counts = np.zeros((len(rows.hosts), problem.rack_size.shape[1]), dtype=np.int64)
+    row, slot = np.nonzero(rows.hosts != PAD)
+    np.add.at(counts, (row, rows.host_rack[row, slot]), 1)
+    return counts
+
+
+def _disorder_change(problem: ShardProblem, counts: Ints, partition: Ints, source: Ints) -> Ints:
+    """Change of rack disorder by each option, (K, n)."""
+    members, rows = problem.members, problem.rows
+    cap = rows.cap[partition][:, None]
+    floor, group = rows.floor[partition][:, None], rows.pin[partition]
+    floor_here = np.minimum(floor, problem.rack_size[group, members.rack[source]][:, None])
+    floor_there = np.minimum(floor, problem.rack_size[:, members.rack][group])
+    here = counts[partition, members.rack[source]][:, None]
+    there = counts[partition][:, members.rack]
+    leave = (here <= floor_here).astype(np.int64) - (here > cap)
+    enter = (there >= cap).astype(np.int64) - (there < floor_there)
+    return np.where(members.rack[source][:, None] == members.rack[None, :], 0, leave + enter)
+
+
+def _restrict(partition: Ints, allowed: Bools, wanted: Bools, n_partitions: int) -> tuple[Bools, Bools]:
+    """Keep only wanted options of partitions that have any; returns (allowed, partitions that have)."""
+    hit = allowed & wanted
+    has = np.zeros(n_partitions, dtype=bool)
+    has[partition[hit.any(axis=1)]] = True
+    return np.where(has[partition][:, None], hit, allowed), has
+
+
+def _rack_broken(problem: ShardProblem, counts: Ints) -> Bools:
+    broken = np.zeros(len(counts), dtype=bool)
+    for group, sizes in enumerate(problem.rack_size):
+        rows = problem.rows.pin == group
+        broken[rows] = rack_disorder(counts[rows], problem.rows.cap[rows], problem.rows.floor[rows], sizes) > 0
+    return broken
+
+
+def _outside_pin(problem: ShardProblem, partition: Ints, source: Ints) -> Bools:
+    """Replicas that a pin sends away, (K,): of free partitions alone."""
+    return ~problem.members.pin_allows[problem.rows.pin[partition], source] & (problem.rows.mobility == FREE)[partition]
+
+
+def _worth_a_look(problem: ShardProblem, source: Ints, cells: int) -> Bools:
+    """Replicas whose move may help, (K,): all; in a very wide shard those of brokers fuller than the middle of a band.
+
+    A shard is that wide only where a few brokers are so full that all the others must take from them.
+    """
+    members = problem.members
+    if cells <= problem.tuning.wide_cells:
+        return np.ones(len(source), dtype=bool)
+    bounded = np.isfinite(members.upper)
+    middle = np.where(bounded, (members.lower + np.where(bounded, members.upper, 0.0)) / 2, np.inf)
+    return np.asarray((members.loads > middle).any(axis=1))[source]
+
+
+def _spread(
+    problem: ShardProblem, partition: Ints, source: Ints, allowed: Bools, forced: Bools
+) -> tuple[Bools, Bools, Bools]:
+    """Options where their topics have room, (K, n), the replicas that their topics send away, and those that push in.
+
+    What must leave its broker and finds no room pushes in: an empty broker comes before a topic's spread, and what is
+    then too many is sent away in the next round.
+    """
+    rows = problem.rows
+    spread, nothing = rows.spread, np.zeros(len(partition), dtype=bool)
+    if spread is None:
+        return allowed, nothing, nothing
+    topic = rows.topic[partition]
+    roomy = allowed & spread.has_room[topic]
+    pushes = forced & allowed.any(axis=1) & ~roomy.any(axis=1)
+    busy = np.zeros(len(rows.hosts), dtype=bool)
+    busy[partition[forced]] = True
+    may_leave = roomy.any(axis=1) & ~busy[partition] & (rows.mobility == FREE)[partition]
+    shed = spread.to_shed(topic, source, rows.size[partition], may_leave)
+    return np.where(pushes[:, None], allowed, roomy), shed, pushes
+
+
+def _mending(problem: ShardProblem, counts: Ints, partition: Ints, change: Ints) -> Bools:
+    """Options that mend the racks of their partition, (K, n)."""
+    mendable = _rack_broken(problem, counts) & problem.rows.owner & mends_racks(problem.rows.mobility)
+    return np.asarray((change < 0) & mendable[partition][:, None])
+
+
+def legal_options(problem: ShardProblem) -> Options:
+    """Every legal single move (formula 2 of docs/solver.md), its cost, and the partitions that must move."""
+    members, rows = problem.members, problem.rows
+    m = len(rows.hosts)
+    partition, slot = np.nonzero((rows.hosts >= 0) & rows.movable & ~stays(rows.mobility)[:, None])
+    source = rows.hosts[partition, slot]
+    counts = _histogram(problem)
+    allowed = members.accepts[None, :] & ~rows.held[partition]
+    same_rack = members.rack[source][:, None] == members.rack[None, :]
+    change = _disorder_change(problem, counts, partition, source)
+    allowed &= (same_rack | rows.owner[partition][:, None]) & (change <= 0)
+    if len(members.pin_allows) > 1:
+        allowed &= members.pin_allows[rows.pin[partition]]
+    forced = members.must_empty[source] | _outside_pin(problem, partition, source)
+    mends = _mending(problem, counts, partition, change)
+    allowed &= may_move(rows.mobility[partition], forced, mends)
+    open_, shed, pushes = _spread(problem, partition, source, allowed, forced)
+    narrowed, allowed, forced = bool(shed.any() or pushes.any() or (open_ != allowed).any()), open_, forced | shed
+    allowed, drains = _restrict(partition, allowed, np.broadcast_to(forced[:, None], allowed.shape), m)
+    allowed, mended = _restrict(partition, allowed, mends, m)
+    new_copy = (~rows.original[partition]).astype(np.float64)
+    paid = (~rows.on_original[partition, slot]).astype(np.float64)
+    copies = new_copy - paid[:, None]
+    needed = drains | mended
+    looked_at = needed[partition] | _worth_a_look(problem, source, allowed.size)
+    narrowed |= not looked_at.all()
+    keep = allowed.any(axis=1) & looked_at
+    cost = rows.size[partition][:, None] * copies
+    return Options(
+        partition=partition[keep],
+        slot=slot[keep],
+        source=source[keep],
+        pushes=pushes[keep],
+        allowed=allowed[keep],
+        copies=copies[keep],
+        cost=cost[keep],
+        needed=needed,
+        narrowed=narrowed,
+    )
