@@ -87,8 +87,8 @@ BROKER_BALANCE = Table(
         column("disk_bytes", LONG, "bytes of its replicas"),
         column("in_bytes_per_s", LONG, "bytes in"),
         column("out_bytes_per_s", LONG, "bytes out: consumers of what it leads, and followers of it"),
-        column("disk_lower_bytes", LONG, "band"),
-        column("disk_upper_bytes", LONG, "band"),
+        column("disk_lower_bytes", LONG, "lower end of the band of its disk"),
+        column("disk_upper_bytes", LONG, "upper end; -1: it has no band"),
         column(
             "in_band",
             BOOL,

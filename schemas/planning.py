@@ -101,7 +101,7 @@ MOVES = Table(
         column("from_broker", INT, "broker that gives the replica up; null when replication grows", nullable=True),
         column("to_broker", INT, "broker that receives a copy; null when replication shrinks", nullable=True),
         column("size_bytes", LONG, "bytes copied: 0 when replication shrinks"),
-        column("reason", TEXT, "drain, dead, pin, rack, replication or balance"),
+        column("reason", TEXT, "the most urgent that holds: dead, rack, drain, pin, replication, else balance"),
     ),
     key=("topic", "partition", "from_broker", "to_broker"),
     checks=(("reason_known", "reason IN ('drain', 'dead', 'pin', 'rack', 'replication', 'balance')"),),
@@ -164,10 +164,10 @@ SHARD_RESULTS = Table(
 
 BOUNDS = Table(
     name="bounds",
-    doc="One proven lower bound on the bytes that any plan within the bands must move.",
+    doc="One proven lower bound on the bytes that any plan as balanced as this one must move, broker by broker.",
     columns=keyed(
         column("kind", TEXT, "forced, flow, lagrangian; of a small cluster search, or exact if it is the plan's bytes"),
-        column("bound_bytes", LONG, "no plan that meets the policy moves fewer bytes"),
+        column("bound_bytes", LONG, "no plan that keeps the rules and is as balanced moves fewer bytes"),
         column("gap_percent", DOUBLE, "how much more the plan moves; null over a bound of 0", nullable=True),
         column("is_best", BOOL, "the largest, and so the one that the gap is measured against"),
         column("detail", TEXT, "how it came about"),
@@ -190,7 +190,7 @@ CURVE = Table(
 
 FINDINGS = Table(
     name="findings",
-    doc="What was broken before the plan, or can't be met by any plan; named, never hidden.",
+    doc="What was broken before the plan, or what the plan leaves so; named, never hidden.",
     columns=keyed(
         column("rule", TEXT, "what it says, for readers: the same as code"),
         column("subject", TEXT, "broker, partition, rack or topic"),

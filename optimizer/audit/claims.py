@@ -86,7 +86,8 @@ class AuditClaims:
     moved_bytes, replicas_moved, leader_changes, partitions_changed, unexplained : int, optional
         ``leader_changes`` counts preferred leaders.
     bound_bytes : int, optional
-        The proven lower bound. It speaks of plans that meet every band: give None where this plan leaves one unmet.
+        The proven lower bound. It speaks of plans that are as balanced as this one, so it is never over the bytes that
+        this one copies.
     """
 
     moved_bytes: int | None = None

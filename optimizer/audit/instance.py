@@ -1,4 +1,4 @@
-"""The cluster before the plan, indexed for the rules."""
+"""The cluster before the plan, indexed for the rules: what the rack rule and the disks allow, and who may hold what."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

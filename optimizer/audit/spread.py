@@ -1,4 +1,4 @@
-"""The spread of topics: who holds more of one, or leads more, than the instance allows."""
+"""The spread of topics (that of racks: ``instance``): who holds or leads more of one than the instance allows."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping

@@ -1,1 +1,1 @@
-"""Kafka's own rules, bit for bit."""
+"""Kafka's own rules, bit for bit: placements, documents, throttles, limits of size."""

@@ -1,1 +1,1 @@
-"""Bounds, shards, the shard model and leaders: no Spark, no I/O."""
+"""The algorithm (``driver``), a room for each of its parts, and what they share: no Spark, no I/O."""

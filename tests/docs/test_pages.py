@@ -22,6 +22,14 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert [target for target in relative if not (page.parent / target).exists()] == []
 
 
+def test_contributing_names_existing_files() -> None:
+    """Every path of the page on contributing, which says what to open for which change, leads somewhere."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(\w+/(?:\w[\w./]*)?)`", text))
+    assert len(named) >= 40
+    assert sorted(name for name in named if not (ROOT / name).exists()) == []
+
+
 @pytest.mark.parametrize("block", tuple(blocks("toml")), ids=str)
 def test_configurations_load(block: Block) -> None:
     """Every configuration that a page shows is accepted over the defaults."""

@@ -1,4 +1,4 @@
-"""Lower bounds on the bytes that any plan within the bands must move; the largest is the certificate.
+"""Lower bounds on the bytes that any plan as balanced as this one must move; the largest is the certificate.
 
 forced
     Replicas on brokers that must empty or outside their pin, and per partition the replicas over the rack caps, as far
@@ -10,15 +10,16 @@ flow
 lagrangian
     For any prices pi of load per broker and resource: ``sum_p min_T (bytes(T) + sum_{b in T} pi_b . w_p) - sum_b
     (pi+ . upper - pi- . lower)``, the minimum over replica sets that keep pins and the rack rule. Weak duality: valid
-    for *any* prices; separable by partition, so one pass over the partitions certifies it (``terms``). The prices come
-    from the shards' relaxations. The bands of one broker may be kept whole instead of priced (``whole_bound``).
+    for *any* prices; separable by partition, so one pass over the partitions certifies it (``terms``). Where the
+    prices come from: ``certificate``. The bands of one broker may be kept whole instead of priced (``whole_bound``).
 
 If the plan itself breaks a rule for a partition, because nothing better exists (a replica on a broker to empty or
 outside its pin, a broken rack), its term is the smaller of the least that keeps the rules and the plan's own cost. A
 smaller term keeps the bound valid.
 
-A plan may leave brokers outside their bands where no plan can do better; the bands are then widened to what the plan
-reached, and the bound reads: no plan that is at least as balanced, broker by broker, moves fewer bytes.
+A plan may leave brokers outside their bands. The bands are then widened to what the plan reached, whether or not
+another plan would do better, and the bound reads: no plan that is at least as balanced, broker by broker, moves fewer
+bytes.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Why a wish can't be met, where that can be told cheaply, and what would make it feasible."""
+"""Bands and pins that are not kept: why, where that can be told cheaply, and what would make it feasible."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

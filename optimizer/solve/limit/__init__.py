@@ -1,1 +1,1 @@
-"""Plans under a limit."""
+"""Plans under a limit of bytes, moves or disks: which changes are kept."""

@@ -1,1 +1,1 @@
-"""The rules of a placement: racks, pins, bands, spread of topics."""
+"""The rules of a placement: racks, pins, mobility, spread of topics, and the bands of its resources."""

@@ -1,1 +1,1 @@
-"""Stage baseline."""
+"""Stage baseline: what Kafka's own tool would assign."""

@@ -1,1 +1,1 @@
-"""Stage plan."""
+"""Stage plan: lists side by side, waves, throttles, the balance of brokers, the figures."""
