@@ -8,13 +8,13 @@ import numpy as np
 from optimizer.domain import Bands, Bools, Brokers, Cause, FindingCode, Floats, Partitions
 from optimizer.solve.findings.proposal import Finding, of_partition, partition_name
 from optimizer.solve.rules.bands import excess
-from optimizer.units import human_bytes
+from optimizer.units import human_bytes, plural
 from optimizer.wishes import BYTES_PER_GB, MoveLimit
 
 REMEDY = "run again once this plan is executed, or raise the limit"
 DISK_REMEDY = "add disk, let more brokers accept replicas, or lower disk_headroom"
 _LEFT = {
-    FindingCode.BAND: "loads of brokers outside bands that they would be in",
+    FindingCode.BAND: "loads outside bands that the whole plan meets",
     FindingCode.NOT_EMPTIED: "replicas on brokers to empty",
     FindingCode.NOT_PINNED: "replicas outside their pin",
     FindingCode.RACK_SPREAD: "partitions that break the rack rule",
@@ -138,8 +138,8 @@ def _held_out(cut: Cut, brokers: Brokers, limits: Bands, after: Floats) -> Itera
 
 
 def _limited(cut: Cut, held_back: int, left: dict[FindingCode, int]) -> Finding:
-    whole = f"without the limit the plan would copy {human_bytes(cut.moved_bytes)} in {cut.moves} moves"
+    whole = f"without the limit the plan would copy {human_bytes(cut.moved_bytes)} in {plural(cut.moves, 'move')}"
     rest = [f"{count} {_LEFT[code]}" for code, count in left.items() if count]
-    detail = f"{whole}; {held_back} partitions stay where they are, those that are worth least"
+    detail = f"{whole}; the {plural(held_back, 'partition')} worth least stay unchanged"
     detail = ": ".join([detail, ", ".join(rest)]) if rest else detail
     return Finding(FindingCode.LIMITED, cut.names, "after", detail, cut.remedy, cause=cut.cause, amount=held_back)
