@@ -128,7 +128,7 @@ class _Facts:
 
     brokers: Brokers
     partitions: Partitions
-    limits: Bands
+    bands: Bands
     after: Floats
     mean: Floats
     weights: Floats
@@ -148,7 +148,7 @@ class _Facts:
 
     def amount(self, load: float, d: int) -> str:
         """A load of a resource, as people read it."""
-        return amount(self.limits.resources[d], load)
+        return amount(self.bands.resources[d], load)
 
     def in_rack(self, b: int, d: int, held: float, ends: float, side: str) -> str:
         """What the rack of a broker holds, against the sum of the ends of its brokers' bands."""
@@ -162,7 +162,7 @@ class _Facts:
 
 def _facts(
     brokers: Brokers,
-    limits: Bands,
+    bands: Bands,
     before: Floats,
     after: Floats,
     *,
@@ -181,7 +181,7 @@ def _facts(
     }
     stuck = {cause: broker_loads(n, np.where(rows[:, None], placed, -1), weights) for cause, rows in causes.items()}
     mean = reachable_means(brokers, demand_of(partitions), before)
-    return _Facts(brokers, partitions, limits, after, mean, weights, stuck, placed, free & ~tight, groups)
+    return _Facts(brokers, partitions, bands, after, mean, weights, stuck, placed, free & ~tight, groups)
 
 
 def _held_by(policy: Policy) -> str:
@@ -190,7 +190,7 @@ def _held_by(policy: Policy) -> str:
 
 
 def _why_above(facts: _Facts, b: int, d: int, policy: Policy) -> Why:
-    upper, lower, load = facts.limits.upper[b, d], facts.limits.lower[b, d], facts.after[b, d]
+    upper, lower, load = facts.bands.upper[b, d], facts.bands.lower[b, d], facts.after[b, d]
     if _at_disk_limit(facts, b, d, policy):
         why = f"the band ends at the disk limit (disk_headroom = {policy.disk_headroom:g})"
         return Cause.BAND_ENDS_AT_DISK, why
@@ -203,7 +203,7 @@ def _why_above(facts: _Facts, b: int, d: int, policy: Policy) -> Why:
     if facts.weights[largest, d] > upper:
         name = partition_name(facts.partitions, largest)
         return Cause.LARGE_PARTITION, f"{name} alone ({facts.amount(facts.weights[largest, d], d)}) is above the band"
-    held, most = facts.rack(facts.after, b, d), facts.rack(facts.limits.upper, b, d)
+    held, most = facts.rack(facts.after, b, d), facts.rack(facts.bands.upper, b, d)
     if held > most:
         return Cause.WHOLE_RACK, facts.in_rack(b, d, held, most, "upper")
     rows = rows[facts.may_move[rows]]
@@ -219,17 +219,17 @@ def _why_above(facts: _Facts, b: int, d: int, policy: Policy) -> Why:
 
 
 def _why_below(facts: _Facts, b: int, d: int, policy: Policy) -> Why:
-    held, least = facts.rack(facts.after, b, d), facts.rack(facts.limits.lower, b, d)
+    held, least = facts.rack(facts.after, b, d), facts.rack(facts.bands.lower, b, d)
     if held < least:
         return Cause.WHOLE_RACK, facts.in_rack(b, d, held, least, "lower")
     hosts = facts.groups.allowed[facts.groups.of, b]
     here = (facts.placed == b).any(axis=1)
     reach = facts.weights[(hosts & facts.may_move) | here, d].sum()
-    if reach < facts.limits.lower[b, d]:
+    if reach < facts.bands.lower[b, d]:
         why = f"pins, fixed partitions and {_held_by(policy)} let it hold at most {facts.amount(reach, d)}"
         return Cause.MAY_NOT_COME, why
     come = np.flatnonzero(hosts & facts.may_move & ~here)
-    room = facts.limits.upper[b, d] - facts.after[b, d]
+    room = facts.bands.upper[b, d] - facts.after[b, d]
     if len(come) and facts.weights[come, d].min() > room:
         smallest = come[np.argmin(facts.weights[come, d])]
         size = facts.amount(facts.weights[smallest, d], d)
@@ -249,7 +249,7 @@ def _at_disk_limit(facts: _Facts, b: int, d: int, policy: Policy) -> bool:
 
 def band_findings(
     brokers: Brokers,
-    limits: Bands,
+    bands: Bands,
     before: Floats,
     after: Floats,
     *,
@@ -258,16 +258,16 @@ def band_findings(
     policy: Policy,
 ) -> Iterator[Finding]:
     """Brokers outside a band after the plan: the distance, why where it can be told, and a width that is enough."""
-    gap, was_outside = excess(after, limits), is_outside(before, limits)
-    outside = is_outside(after, limits) & ~brokers.must_empty[:, None]
+    gap, was_outside = excess(after, bands), is_outside(before, bands)
+    outside = is_outside(after, bands) & ~brokers.must_empty[:, None]
     if not outside.any():
         return
-    facts = _facts(brokers, limits, before, after, partitions=partitions, placed=placed, policy=policy)
+    facts = _facts(brokers, bands, before, after, partitions=partitions, placed=placed, policy=policy)
     widths = least_widths(after, facts.mean)
     widest = np.nanmax(np.where(outside, widths, 0), axis=0)
     for b, d in zip(*(index.tolist() for index in np.nonzero(outside)), strict=True):
-        above, resource = gap[b, d] > 0, limits.resources[d]
-        limit = (limits.upper if above else limits.lower)[b, d]
+        above, resource = gap[b, d] > 0, bands.resources[d]
+        end = (bands.upper if above else bands.lower)[b, d]
         cause, why = _why_above(facts, b, d, policy) if above else _why_below(facts, b, d, policy)
         when = "both" if was_outside[b, d] else "after"
         if above and _at_disk_limit(facts, b, d, policy):
@@ -275,7 +275,7 @@ def band_findings(
             remedy = f"no width is enough: add disk, lower disk_headroom, or free {room}"
         else:
             remedy = _remedy(resource, widths[b, d], widest[d])
-        detail = distance(resource, after[b, d], gap[b, d], limit, why)
+        detail = distance(resource, after[b, d], gap[b, d], end, why)
         yield Finding(
             FindingCode.BAND,
             f"broker {brokers.ids[b]} {resource}",
@@ -286,7 +286,7 @@ def band_findings(
             broker_id=int(brokers.ids[b]),
             resource=resource,
             amount=float(after[b, d]),
-            limit=float(limit),
+            limit=float(end),
         )
 
 

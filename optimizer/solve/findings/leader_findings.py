@@ -34,14 +34,14 @@ class _Led:
 
     def why_above(self, b: int, d: int) -> Why:
         """The first cause that explains it alone, with words; None and none where none does."""
-        choices, limit = self.leaders.choices, self.leaders.choices.bands.upper[b, d]
-        if self.bound_to[b, d] > limit:
+        choices, upper = self.leaders.choices, self.leaders.choices.bands.upper[b, d]
+        if self.bound_to[b, d] > upper:
             held = amount(RESOURCES[d], self.bound_to[b, d])
             why = f"partitions that only it may lead (fixed, excluded, or no other replica may lead) have {held}"
             return Cause.MAY_NOT_LEAVE, why
         mine = self.leaders.arc[choices.host[self.leaders.arc] == b]
         largest = mine[np.argmax(choices.weight[mine, d])]
-        if choices.weight[largest, d] > limit:
+        if choices.weight[largest, d] > upper:
             name = partition_name(self.partitions, choices.row[largest])
             return (
                 Cause.LARGE_PARTITION,
@@ -80,9 +80,9 @@ def leader_findings(brokers: Brokers, partitions: Partitions, leaders: ChosenLea
     widths = least_widths(loads, bands.mean)
     for b, d in zip(*(index.tolist() for index in np.nonzero(outside)), strict=True):
         above, resource = gap[b, d] > 0, RESOURCES[d]
-        limit = (bands.upper if above else bands.lower)[b, d]
+        end = (bands.upper if above else bands.lower)[b, d]
         cause, why = led.why_above(b, d) if above else led.why_below(b, d)
-        detail = distance(resource, loads[b, d], gap[b, d], limit, why)
+        detail = distance(resource, loads[b, d], gap[b, d], end, why)
         when = "both" if was_outside[b, d] else "after"
         remedy = _remedy(resource, widths[b, d], above=above)
         yield Finding(
@@ -95,7 +95,7 @@ def leader_findings(brokers: Brokers, partitions: Partitions, leaders: ChosenLea
             broker_id=int(brokers.ids[b]),
             resource=resource,
             amount=float(loads[b, d]),
-            limit=float(limit),
+            limit=float(end),
         )
 
 

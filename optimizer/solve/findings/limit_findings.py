@@ -78,7 +78,7 @@ def with_limit(
     findings: Iterable[Finding],
     cut: Cut,
     brokers: Brokers,
-    limits: Bands,
+    bands: Bands,
     after: Floats,
     *,
     partitions: Partitions,
@@ -95,12 +95,12 @@ def with_limit(
     """
     rows = np.flatnonzero(held_back)
     keys = set(zip(partitions.topic[rows].tolist(), partitions.partition[rows].tolist(), strict=True))
-    bands = set(_held_out(cut, brokers, limits, after))
+    held_out = set(_held_out(cut, brokers, bands, after))
     told, left = list[Finding](), dict.fromkeys(_LEFT, 0)
     for finding in findings:
         is_band = finding.code == FindingCode.BAND
         is_left = (
-            (finding.broker_id, finding.resource) in bands if is_band else (finding.topic, finding.partition) in keys
+            (finding.broker_id, finding.resource) in held_out if is_band else (finding.topic, finding.partition) in keys
         )
         if finding.code in _LEFT and is_left:
             left[finding.code] += 1
@@ -129,12 +129,12 @@ def _not_resized(cut: Cut, partitions: Partitions, held_back: Bools) -> Iterator
         )
 
 
-def _held_out(cut: Cut, brokers: Brokers, limits: Bands, after: Floats) -> Iterator[tuple[int, str]]:
+def _held_out(cut: Cut, brokers: Brokers, bands: Bands, after: Floats) -> Iterator[tuple[int, str]]:
     """Bands that the whole plan meets and the plan as cut does not: broker and resource."""
-    tolerance = TOLERANCE * np.maximum(limits.lower, 1)
-    out, would = (np.abs(excess(loads, limits)) > tolerance for loads in (after, cut.loads))
+    tolerance = TOLERANCE * np.maximum(bands.lower, 1)
+    out, would = (np.abs(excess(loads, bands)) > tolerance for loads in (after, cut.loads))
     for b, d in zip(*np.nonzero(out & ~would), strict=True):
-        yield int(brokers.ids[b]), limits.resources[d]
+        yield int(brokers.ids[b]), bands.resources[d]
 
 
 def _limited(cut: Cut, held_back: int, left: dict[FindingCode, int]) -> Finding:
