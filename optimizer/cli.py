@@ -29,7 +29,7 @@ exit codes: 0 done, 1 failed, 2 wrong use or configuration, 3 refused by a data-
 
 def _ids(text: str) -> list[int]:
     if not re.fullmatch(r"\d+(,\d+)*", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no list of broker ids: write 3 or 3,7,12")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of broker ids: write 3 or 3,7,12")
     return [int(part) for part in text.split(",")]
 
 
@@ -124,12 +124,12 @@ def _known_cluster(options: argparse.Namespace, file: Mapping[str, Any]) -> dict
     """The one cluster of the file that is named without a place to read it."""
     remedy = "give --input DIR or --bootstrap-server HOST:PORT beside it"
     if not options.config:
-        raise ConfigError(f"--cluster {options.cluster} says not where to read it: {remedy}")
+        raise ConfigError(f"--cluster {options.cluster} does not say where to read it: {remedy}")
     clusters = file.get("clusters", [])
     known = {str(one.get("id")): one for one in clusters if isinstance(one, dict)} if isinstance(clusters, list) else {}
     if options.cluster not in known:
         listed = ", ".join(sorted(known)) or "none"
-        raise ConfigError(f"--cluster {options.cluster} is none of {options.config}, which names {listed}: {remedy}")
+        raise ConfigError(f"--cluster {options.cluster} is not in {options.config}, which names {listed}: {remedy}")
     return known[options.cluster]
 
 
@@ -174,7 +174,7 @@ def run_id_of(options: argparse.Namespace, names: Sequence[str]) -> str:
     ConfigError
     """
     if not options.run_id and "ingest" not in names:
-        raise ConfigError(f"{names[0]} goes on with a run: give --run-id ID, the one that ingest named or was given")
+        raise ConfigError(f"{names[0]} continues a run: give --run-id ID, the one that ingest printed or was given")
     run_id = options.run_id or datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     if not is_folder_name(run_id):
         raise ConfigError(f"--run-id {run_id!r}: {NAME_RULE}")

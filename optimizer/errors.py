@@ -19,7 +19,7 @@ class ConfigError(BallastError):
     def __init__(self, *problems: str) -> None:
         self.problems = problems
         listed = "".join(f"\n- {problem}" for problem in problems)
-        super().__init__(problems[0] if len(problems) == 1 else f"{len(problems)} things are to be mended:{listed}")
+        super().__init__(problems[0] if len(problems) == 1 else f"{len(problems)} problems:{listed}")
 
 
 class InputError(BallastError):
@@ -56,7 +56,7 @@ class WorkerGone(BallastError):
 
     def __init__(self, what: str) -> None:
         super().__init__(
-            f"a Python process of {what} was ended at every attempt, as the system does when memory is out: "
+            f"a Python process of {what} was ended at every attempt. The system does that when memory runs out: "
             "give workers more memory, or fewer cores"
         )
 

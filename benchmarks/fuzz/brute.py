@@ -70,14 +70,14 @@ def most_of_topics(cluster: Cluster) -> Floats:
     return np.array([most[topic] for topic in sorted(most)])
 
 
-def least_bytes(loads: Floats, copied: Ints, limits: Bands, scale: Floats, most: Floats) -> int | None:
+def least_bytes(loads: Floats, copied: Ints, bands: Bands, scale: Floats, most: Floats) -> int | None:
     """Least bytes copied by a placement inside bands and mosts; None where there is none.
 
     Parameters
     ----------
     most : (T,) or (B, T) float64
     """
-    over = np.maximum(loads[:, :, :3] - limits.upper, 0) + np.maximum(limits.lower - loads[:, :, :3], 0)
+    over = np.maximum(loads[:, :, :3] - bands.upper, 0) + np.maximum(bands.lower - loads[:, :, :3], 0)
     inside = (over / scale).sum(axis=(1, 2)) <= TOLERANCE
     inside &= (loads[:, :, 3:] <= most).all(axis=(1, 2))
     return int(copied[inside].min()) if inside.any() else None

@@ -99,14 +99,14 @@ def _against_all(planned: PlannedOdd) -> tuple[tuple[str, ...], tuple[str, ...],
     loads = broker_loads(len(cluster.brokers), reached, replica_weights(cluster.partitions))
     most = brute.most_of_topics(cluster)
     crowd = np.maximum(most, _counts(planned))
-    as_good = brute.least_bytes(*every, widen(planned.limits, loads), planned.scale, crowd)
+    as_good = brute.least_bytes(*every, widen(planned.bands, loads), planned.scale, crowd)
     if as_good is None or as_good > moved:
         wrong = (*wrong, f"the plan's {moved} are not among all placements, the least of which copies {as_good}")
     elif planned.bound_bytes > as_good:
         wrong = (*wrong, f"bound {planned.bound_bytes} over {as_good}, plan {moved}")
     is_cut = any(row["code"] in ("limited", "left_for_disk") for row in planned.findings)
-    least = brute.least_bytes(*every, planned.limits, planned.scale, most)
-    outside = np.maximum(loads - planned.limits.upper, 0) + np.maximum(planned.limits.lower - loads, 0)
+    least = brute.least_bytes(*every, planned.bands, planned.scale, most)
+    outside = np.maximum(loads - planned.bands.upper, 0) + np.maximum(planned.bands.lower - loads, 0)
     distance = float((outside / planned.scale).sum())
     if least is None or is_cut or distance <= brute.TOLERANCE:
         return wrong, (), True

@@ -30,7 +30,7 @@ class PlannedOdd:
     cluster : Cluster
     replicas : (P, W) int64
         Broker indices after the plan.
-    limits : Bands
+    bands : Bands
     scale : (D,) float64
     bound_bytes : int
     is_exact : bool
@@ -42,7 +42,7 @@ class PlannedOdd:
 
     cluster: Cluster
     replicas: Ints
-    limits: Bands
+    bands: Bands
     scale: Floats
     bound_bytes: int
     is_exact: bool
@@ -63,7 +63,7 @@ def plan_odd(odd: OddCluster) -> PlannedOdd:
     return PlannedOdd(
         cluster=Cluster(CLUSTER, cluster.brokers, held.partitions),
         replicas=held.current,
-        limits=cluster.bands,
+        bands=cluster.bands,
         scale=cluster.scale,
         bound_bytes=best.bound_bytes,
         is_exact=any(row.kind == "exact" for row in solved.bounds.rows[CLUSTER]),

@@ -57,7 +57,7 @@ def verdict(plan: ClusterPlan) -> str:
     missed = [goal.name for goal in goals(plan) if not goal.is_reached]
     restricted = f" ({_ONLY[plan.asked.only]})" if plan.asked.only else ""
     if missed:
-        return f"NOT reached of what was asked{restricted}: {'; '.join(missed)}."
+        return f"NOT reached{restricted}: {'; '.join(missed)}."
     return f"All that was asked is reached{restricted}."
 
 
@@ -85,7 +85,7 @@ def _drain(plan: ClusterPlan) -> Iterator[Goal]:
     leaving = sorted(row.broker_id for row in plan.brokers if row.must_empty)
     if not leaving:
         if plan.asked.only == DRAIN:
-            yield Goal("empty brokers", True, "none is dead or to be emptied")
+            yield Goal("empty brokers", True, "no broker is dead or to be emptied")
         return
     before, after = (_on(plan, leaving, _replicas, side) for side in ("before", "after"))
     names = [f"{broker} ({away[broker]})" if broker in away else broker for broker in leaving]
@@ -102,15 +102,15 @@ def _drain(plan: ClusterPlan) -> Iterator[Goal]:
 def _racks(plan: ClusterPlan) -> Iterator[Goal]:
     if not any(row.rack for row in plan.brokers):
         if plan.asked.only == RACKS:
-            yield Goal("racks", False, "no rack of a broker is known")
+            yield Goal("racks", False, "no broker has a known rack")
         return
     before, after = (int(plan.number("rack_violations", side)) for side in ("before", "after"))
     if after:
         broken = "breaks" if after == 1 else "break"
-        yield Goal("racks", False, f"{plural(after, 'partition')} {broken} their rule, {before:,} before")
+        yield Goal("racks", False, f"{plural(after, 'partition')} {broken} the rack rule, {before:,} before")
     else:
         mended = f"{plural(before, 'partition')} {'is' if before == 1 else 'are'} mended"
-        yield Goal("racks", True, mended if before else "no partition broke their rule")
+        yield Goal("racks", True, mended if before else "no partition broke the rack rule")
 
 
 def _demote(plan: ClusterPlan) -> Iterator[Goal]:
@@ -122,13 +122,13 @@ def _demote(plan: ClusterPlan) -> Iterator[Goal]:
     if left:
         yield Goal(name, False, f"{left:,} of {plural(led, 'preferred leader')} stay")
     else:
-        yield Goal(name, True, f"{plural(led, 'preferred leader')} {'goes' if led == 1 else 'go'} elsewhere")
+        yield Goal(name, True, f"{plural(led, 'preferred leader')} {'moves' if led == 1 else 'move'} to other brokers")
 
 
 def _pins(plan: ClusterPlan) -> Iterator[Goal]:
     if plan.asked.pins:
         missed = _found(plan, FindingCode.NOT_PINNED, FindingCode.PIN, FindingCode.PIN_UNUSED)
-        detail = plural(missed, "finding") if missed else "every replica is inside"
+        detail = plural(missed, "finding") if missed else "every replica is inside its pin"
         yield Goal(f"pins {_named(plan.asked.pins)}", not missed, detail)
 
 
@@ -137,7 +137,9 @@ def _factors(plan: ClusterPlan) -> Iterator[Goal]:
         codes = (FindingCode.REPLICATION_FACTOR, FindingCode.NOT_RESIZED, FindingCode.FACTOR_UNUSED)
         missed = _found(plan, *codes)
         changed = plural(int(plan.number("factor_changes")), "partition")
-        detail = f"{changed} get theirs" + (f", {plural(missed, 'finding')} of the rest" if missed else "")
+        detail = f"{changed} get the factor asked for" + (
+            f", {plural(missed, 'finding')} about the rest" if missed else ""
+        )
         yield Goal(f"replication factors {_named(plan.asked.factors)}", not missed, detail)
 
 
@@ -169,13 +171,13 @@ def origin(plan: ClusterPlan) -> str:
     times = plan.capture_times
     ends = [f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M}" for at in (min(times), max(times))] if times else []
     when = " to ".join(dict.fromkeys(ends)) + " UTC" if times else "unknown time"
-    version = f"Kafka {plan.asked.kafka_version}" if plan.asked.kafka_version else "Kafka version not told"
+    version = f"Kafka {plan.asked.kafka_version}" if plan.asked.kafka_version else "Kafka version unknown"
     version = "; ".join(filter(None, (version, tools_needed(plan.asked.kafka_version))))
     names = [f"{row.source} {row.records:,}" for row in plan.sources]
     more = f" and {len(names) - _SOURCES} more" if len(names) > _SOURCES else ""
     place = f" of {plan.asked.place}" if plan.asked.place else ""
     read = f"{plural(len(names), 'source')}{place}, records of each: {', '.join(names[:_SOURCES])}{more}"
-    return f"Snapshot of {when}; {version}; {read if names else 'what was read is not known'}."
+    return f"Snapshot of {when}; {version}; {read if names else 'sources unknown'}."
 
 
 def kept_out(plan: ClusterPlan) -> str:

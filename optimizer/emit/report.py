@@ -27,32 +27,32 @@ LARGEST = 25
 _SHOWN, _AT_ONCE = 50, 8
 _PROVES = {
     "forced": (
-        "Replicas on brokers to empty, those that break the rack rule, and those that the replication factor asks for "
-        "besides, have to be copied by any plan."
+        "Any plan must copy the replicas on brokers to empty, those outside their pin, those that break the rack rule, "
+        "and those that a larger replication factor adds."
     ),
     "flow": (
-        "What a broker holds above its band must leave it and what it lacks must come: no plan {within} "
+        "What brokers hold above their bands must leave, and what they lack must come. No plan {within} "
         "copies less than the larger of the two."
     ),
     "lagrangian": (
-        "Prices on the brokers' bands turn the problem into independent choices of single partitions, and of whole "
-        "replicas for one broker where the remark says so. Whatever the prices, the cheapest choices together copy no "
+        "Prices on the brokers' bands split the problem into one choice for each partition, and one for the whole "
+        "replicas of a broker where the last column says so. At any prices, the cheapest choices together copy no "
         "more than any plan {within}."
     ),
     "search": (
-        "On a cluster as small as this one branch and bound goes through all placements at once. What it had not ruled "
-        "out at its limit copies no less than this."
+        "The cluster is small enough for branch and bound over all placements at once. It stopped at its limit. "
+        "What it had not ruled out by then copies at least this much."
     ),
     "exact": (
-        "On a cluster as small as this one branch and bound goes through all placements at once: none {within} "
+        "The cluster is small enough for branch and bound over all placements at once. No plan {within} "
         "copies less, to the byte."
     ),
 }
 _FORCED_OF_A_CUT = (
-    "What this plan copies off brokers to empty, to mend racks, or for a larger replication factor has to be copied by "
-    f"any plan that {LEAVES_NO_MORE}."
+    f"Any plan that {LEAVES_NO_MORE} must copy what this plan copies off brokers to empty, into pins, to mend racks, "
+    "or for a larger replication factor."
 )
-_FORCED_OF_ONLY = "What this plan copies has to be copied by any plan that mends what alone was asked."
+_FORCED_OF_ONLY = "Any plan that mends what policy.only asks must copy what this plan copies."
 _REASONS = {
     "dead": "off a dead broker",
     "drain": "off a broker to empty",
@@ -86,7 +86,7 @@ def _cards(plan: ClusterPlan) -> list[tuple[str, str, str]]:
         (f"{racks['before']} → {racks['after']}", "partitions with broken racks", "before → after"),
     ]
     if gap is not None:
-        cards.insert(1, (human_percent(gap), "over the proven least", human_bytes(plan.number("bound_bytes"))))
+        cards.insert(1, (human_percent(gap), "above the proven minimum", human_bytes(plan.number("bound_bytes"))))
     return cards
 
 

@@ -69,7 +69,7 @@ def band_note(plan: ClusterPlan) -> str:
     if not mean or max(ends) <= (1 + _ALIKE) * sum(ends) / len(ends):
         return ""
     return (
-        f"Bands are around what each rack can reach, by its brokers and their disks, not around the mean: the highest "
+        "Each band lies around what the rack can reach with its brokers and disks, not around the mean. The highest "
         f"disk band ends at {human_ratio(max(ends) / mean)} the mean."
     )
 
@@ -86,7 +86,9 @@ def leader_proof(plan: ClusterPlan) -> str:
     out, least_out = plan.number("out_outside_bytes_per_s"), plan.number("out_outside_bytes_per_s_bound")
     if not out:
         return text
-    return f"{text} Bytes out outside their bands: {human_rate(out)}, in any order at least {human_rate(least_out)}."
+    return (
+        f"{text} Bytes out outside their bands: {human_rate(out)}. Any order leaves at least {human_rate(least_out)}."
+    )
 
 
 def compared_with_default(plan: ClusterPlan) -> str:

@@ -20,8 +20,8 @@ _FILES = {
     "reassignment.json": "the whole plan",
     "rollback.json": "the way back",
     "rollback-01.json": "the way back, in numbered parts",
-    "rollback-not-possible.json": "what has no way back until a dead broker is back",
-    "rollback-not-possible-01.json": "what has no way back until a dead broker is back, in numbered parts",
+    "rollback-not-possible.json": "what cannot be rolled back until a dead broker returns",
+    "rollback-not-possible-01.json": "what cannot be rolled back until a dead broker returns, in numbered parts",
 }
 
 
@@ -45,15 +45,15 @@ def _title(plan: ClusterPlan) -> str:
 def execution(plan: ClusterPlan) -> str:
     """Waves, time and rate in one sentence."""
     if not plan.waves:
-        return "Nothing is to be done: no partition changes."
+        return "Nothing to do: no partition changes."
     seconds = sum(row.estimated_seconds for row in plan.waves)
     rate = max(row.throttle_bytes_per_s for row in plan.waves)
     text = f"{plural(len(plan.waves), 'wave')}, about {human_time(seconds)} of copying"
     if not rate:
         return f"{text}: nothing is copied."
-    text = f"{text} at up to {human_rate(plan.copy_bytes_per_s)} a broker and direction"
+    text = f"{text} at up to {human_rate(plan.copy_bytes_per_s)} per broker and direction"
     has_rates = not any(row.code == FindingCode.NO_RATES for row in plan.findings)
-    live = "with live replication" if has_rates else "live replication unknown and not in it: raise it by yours"
+    live = "live replication included" if has_rates else "without live replication, which is unknown: add yours"
     return f"{text} (throttle up to {human_rate(rate)}, {live})."
 
 

@@ -172,7 +172,7 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         checked(["ingest"], parser("test").parse_args(words))
     told = str(caught.value).splitlines()
-    assert told[0] == f"{len(told) - 1} things are to be mended:"
+    assert told[0] == f"{len(told) - 1} problems:"
     wanted = (
         "--run-id 'a/b': use letters",
         "--set rounds: write SECTION.KEY=VALUE",
@@ -242,10 +242,10 @@ def test_options_lie_over_the_file_over_the_defaults(tmp_path: Path) -> None:
     [
         ((), "no cluster is named"),
         (("--input", "x"), "name it with --cluster ID"),
-        (("--cluster", "a"), "--cluster a says not where to read it: give --input DIR or .* beside it$"),
+        (("--cluster", "a"), "--cluster a does not say where to read it: give --input DIR or .* beside it$"),
         (
             ("--cluster", "a", "--config", str(HOME / "conf/sample.toml")),
-            r"^--cluster a is none of .*sample\.toml, which names sample: give --input DIR or .* beside it$",
+            r"^--cluster a is not in .*sample\.toml, which names sample: give --input DIR or .* beside it$",
         ),
         (("--cluster", "a", "--input", "x", "--set", "policy.disk_band=5%"), r"^\[policy\] disk_band = '5%': expected"),
         (("--config", "/nowhere.toml"), "cannot read the configuration /nowhere.toml"),
@@ -285,7 +285,7 @@ def test_a_later_stage_asks_which_run_it_goes_on_with() -> None:
     unnamed, named = parser("test").parse_args([]), parser("test").parse_args(["--run-id", "r1"])
     assert run_id_of(unnamed, ["ingest", "validate"])
     assert run_id_of(named, ["emit"]) == "r1"
-    with pytest.raises(ConfigError, match=r"^emit goes on with a run: give --run-id ID"):
+    with pytest.raises(ConfigError, match=r"^emit continues a run: give --run-id ID"):
         run_id_of(unnamed, ["emit"])
 
 

@@ -56,11 +56,11 @@ def test_a_cut_plan_says_first_what_stays() -> None:
     """Where a limit leaves replicas on a drained broker that is told on each page before anything else."""
     figures = {"rack_violations": (16, 2), "brokers_outside_bands": (7, 3), "leaders_outside": (0, 4)}
     plan = replace(plan_of(figures, stay=92, drain=(0,), limits=("2.00 TB",)), findings=[LIMITED])
-    told = "NOT reached of what was asked: empty broker 0; racks; balance; leaders."
+    told = "NOT reached: empty broker 0; racks; balance; leaders."
     assert verdict(plan) == told
     assert shown(plan) == [
         ("NOT reached", "empty broker 0", "92 of 100 replicas stay"),
-        ("NOT reached", "racks", "2 partitions break their rule, 16 before"),
+        ("NOT reached", "racks", "2 partitions break the rack rule, 16 before"),
         ("NOT reached", BANDS, "3 brokers outside their bands (replicas, disk, bytes in), 7 before"),
         ("NOT reached", LED, "4 leaders outside their bands"),
         ("reached", "at most 2.00 TB copied", "the plan is cut"),
@@ -97,7 +97,7 @@ def test_leaders_that_stay_on_a_demoted_broker_are_counted() -> None:
     told = f"{led['after']} of {led['before']} preferred leaders stay"
     assert shown(plan) == [("NOT reached", "demote broker 3", told)]
     rows = [replace(r, leaders=0) if r.placement == "after" else r for r in plan.balance]
-    assert shown(replace(plan, balance=rows))[0][2] == f"{led['before']} preferred leaders go elsewhere"
+    assert shown(replace(plan, balance=rows))[0][2] == f"{led['before']} preferred leaders move to other brokers"
 
 
 @pytest.mark.parametrize(("count", "more"), [(10, ""), (11, " and 1 more")])
@@ -110,13 +110,17 @@ def test_ten_of_many_are_named(count: int, more: str) -> None:
 @pytest.mark.parametrize(
     ("asked", "rule", "told"),
     [
-        ({"pins": ("p on racks a",)}, "", ("reached", "pins p on racks a", "every replica is inside")),
+        ({"pins": ("p on racks a",)}, "", ("reached", "pins p on racks a", "every replica is inside its pin")),
         ({"pins": ("p on racks a",)}, "not_pinned", ("NOT reached", "pins p on racks a", "1 finding")),
-        ({"factors": ("t: 3",)}, "", ("reached", "replication factors t: 3", "5 partitions get theirs")),
+        ({"factors": ("t: 3",)}, "", ("reached", "replication factors t: 3", "5 partitions get the factor asked for")),
         (
             {"factors": ("t: 3",)},
             "replication_factor",
-            ("NOT reached", "replication factors t: 3", "5 partitions get theirs, 1 finding of the rest"),
+            (
+                "NOT reached",
+                "replication factors t: 3",
+                "5 partitions get the factor asked for, 1 finding about the rest",
+            ),
         ),
     ],
 )
@@ -131,7 +135,7 @@ def test_racks_that_nobody_knows_are_mended_nowhere() -> None:
     """Asked for alone, racks that no broker names are not reached; else there is no such goal."""
     plan = plan_of({}, only="racks")
     plan = replace(plan, brokers=[replace(row, rack=None) for row in plan.brokers])
-    assert shown(plan) == [("NOT reached", "racks", "no rack of a broker is known")]
+    assert shown(plan) == [("NOT reached", "racks", "no broker has a known rack")]
     assert "racks" not in [goal.name for goal in goals(replace(plan, asked=Asked()))]
 
 
@@ -148,11 +152,11 @@ def test_the_head_names_time_release_and_sources() -> None:
         "each: a.txt 1,200, m.csv 3, kafka://h:1 4."
     )
     assert origin(replace(plan, asked=Asked(), sources=sources[:1])) == (
-        "Snapshot of 2026-10-05 02:00 UTC; Kafka version not told; 1 source, records of each: a.txt 1,200."
+        "Snapshot of 2026-10-05 02:00 UTC; Kafka version unknown; 1 source, records of each: a.txt 1,200."
     )
     many = origin(replace(plan, sources=[replace(sources[0], source=f"f{n}") for n in range(40)]))
     assert many.endswith("f11 1,200 and 28 more.")
-    assert origin(plan_of({})) == "Snapshot of unknown time; Kafka version not told; what was read is not known."
+    assert origin(plan_of({})) == "Snapshot of unknown time; Kafka version unknown; sources unknown."
 
 
 def test_what_is_asked_comes_from_the_settings() -> None:

@@ -104,7 +104,7 @@ def test_a_rollback_names_no_dead_broker() -> None:
     assert all(p["replicas"] != [0] for rows in back.values() for p in rows)
     assert len(back["rollback.json"]) == sum(len(back[f"wave-0{w}/rollback.json"]) for w in (1, 2, 3)) == 200
     assert "rollback-not-possible.json" in made["runbook.md"]
-    assert "Without a `rollback.json`" not in made["runbook.md"]
+    assert "These waves have no `rollback.json`" not in made["runbook.md"]
 
 
 def test_waves_that_cannot_go_back_have_no_rollback() -> None:
@@ -163,7 +163,7 @@ BEST_BOUND = BoundRow(kind="forced", bound_bytes=GB, is_best=True, detail="d")
 @pytest.mark.parametrize("name", ["summary.txt", "runbook.md", "report.html"])
 def test_the_rate_of_copies_is_not_the_throttle(name: str) -> None:
     """Every page tells what copies may take, and that the throttle is that and live replication."""
-    told = "at up to 50.00 MB/s a broker and direction (throttle up to 53.00 MB/s, with live replication)."
+    told = "at up to 50.00 MB/s per broker and direction (throttle up to 53.00 MB/s, live replication included)."
     assert told in " ".join(page(synthetic(12), name).split())
 
 
@@ -172,8 +172,8 @@ def test_a_throttle_without_rates_holds_no_live_replication(name: str) -> None:
     """Where no partition has a rate nobody knows what live replication takes: the pages don't say that it is in it."""
     plan = replace(synthetic(12), findings=[replace(LIMITED, code="no_rates", subject="cluster")])
     text = " ".join(page(plan, name).split())
-    assert "(throttle up to 53.00 MB/s, live replication unknown and not in it: raise it by yours)." in text
-    assert "with live replication)" not in text
+    assert "(throttle up to 53.00 MB/s, without live replication, which is unknown: add yours)." in text
+    assert "live replication included)" not in text
 
 
 @pytest.mark.parametrize(
@@ -195,11 +195,12 @@ def test_no_more_is_said_of_no_more_alone(gap: float, told: str) -> None:
 @pytest.mark.parametrize(
     ("findings", "proven", "forced"),
     [
-        ([], "No plan that balances as well copies less", "have to be copied by any plan."),
+        ([], "No plan that balances as well copies less", "and those that a larger replication factor adds."),
         (
             [LIMITED],
             "No plan that leaves no more undone and balances as well copies less",
-            "has to be copied by any plan that leaves no more undone.",
+            "Any plan that leaves no more undone must copy what this plan copies off brokers to empty, into pins, to "
+            "mend racks, or for a larger replication factor.",
         ),
     ],
 )
@@ -216,8 +217,8 @@ def test_the_bound_of_a_plan_that_mends_one_thing_is_of_that() -> None:
     """Brokers to empty that nobody asked to empty this time have to give up nothing."""
     plan = replace(synthetic(12), bounds=[BEST_BOUND], asked=Asked(only="racks"))
     text = " ".join(page(plan, "report.html").split())
-    assert "What this plan copies has to be copied by any plan that mends what alone was asked.</td>" in text
-    assert "Replicas on brokers to empty" not in text
+    assert "Any plan that mends what policy.only asks must copy what this plan copies.</td>" in text
+    assert "must copy the replicas on brokers to empty" not in text
 
 
 def test_bands_that_are_not_alike_are_explained() -> None:
@@ -225,9 +226,9 @@ def test_bands_that_are_not_alike_are_explained() -> None:
     plan = synthetic(12)
     unlike = [replace(row, disk_upper_bytes=(105 + 10 * (row.rack == "b")) * GB) for row in plan.balance]
     for name in ("summary.txt", "report.html"):
-        assert "Bands are around what each rack can reach" not in page(plan, name)
+        assert "Each band lies around what the rack can reach" not in page(plan, name)
         told = " ".join(page(replace(plan, balance=unlike), name).split())
-        assert "the highest disk band ends at 1.22x the mean." in told
+        assert "The highest disk band ends at 1.22x the mean." in told
 
 
 def test_copies_by_reason_add_up() -> None:
@@ -335,7 +336,7 @@ def test_a_broker_that_keeps_replicas_is_left_on() -> None:
 
 def test_a_low_throttle_is_pointed_out() -> None:
     """A wave whose throttle Kafka cannot hold is named."""
-    assert "**wave-01:** the throttle is under what Kafka can hold" in runbook(synthetic(12))
+    assert "**wave-01:** the throttle is lower than Kafka can hold" in runbook(synthetic(12))
 
 
 def test_a_plan_too_large_for_one_request_says_so() -> None:

@@ -117,7 +117,7 @@ def test_throttles_from_before_are_told() -> None:
     assert text.count("  - `brokers") == 20
     assert "and 5 more" in text
     assert "1" * 81 not in text
-    assert "The inputs tell of no throttle" in runbook(replace(plan, throttles_found=()))
+    assert "The inputs show no throttle" in runbook(replace(plan, throttles_found=()))
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_the_whole_plan_at_once_is_offered_where_kafka_takes_it(characters: int,
     plan = throttled_plan()
     rows = [replace(plan.throttles[0], wave=0, config_value="1" * length) for length in (5, characters, 7)]
     text = runbook(replace(plan, throttles=[*plan.throttles, *rows]))
-    assert ("The whole plan at once is `reassignment.json`" in text) is fits
+    assert ("`reassignment.json` is the whole plan at once" in text) is fits
     assert ("needs a throttle list of 32,768 characters: Kafka takes 32,767. Use the waves." in text) is not fits
 
 

@@ -131,9 +131,9 @@ def test_each_cluster_has_its_own_verdict(three: Three) -> None:
     assert stored == {name: (1, *rest) for name, rest in shown.items()}
     reasons = {row.cluster_id: row.reason for row in run.rows["verdicts"]}
     assert reasons["gone"].startswith(f"there is no folder {three.home / 'nowhere'}: name a folder")
-    assert "drain_brokers names [77], which cluster vague has not" in reasons["vague"]
+    assert "drain_brokers names [77], which cluster vague does not have" in reasons["vague"]
     assert "replicas [2,2] name a broker twice" in reasons["torn"]
-    missed = "NOT reached of what was asked: leaders: 16 B/s of bytes out outside their bands"
+    missed = "NOT reached: leaders: 16 B/s of bytes out outside their bands"
     assert reasons["fine"] == reasons["calm"] == missed
 
 

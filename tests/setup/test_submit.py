@@ -197,7 +197,7 @@ def test_errors_go_to_stderr(tmp_path: Path) -> None:
     assert code == 2
     assert (tmp_path / "out").read_text() == ""
     told = (tmp_path / "err").read_text().splitlines()
-    assert told[:2] == ["before", "error: 2 things are to be mended:"]
+    assert told[:2] == ["before", "error: 2 problems:"]
     assert len(told) == 4
 
 

@@ -14,8 +14,8 @@ UNREGISTER = "drain it (--drain 3), execute that plan, and then unregister it: k
 @pytest.mark.parametrize(
     ("state", "after", "when", "told", "remedy"),
     [
-        ("dead", [[0, 1], [1, 2]], "before", "the plan takes its replicas off it", "start it and plan again"),
-        ("dead", [[0, 3], [3, 2]], "both", "2 replicas stay on it", "start it and plan again"),
+        ("dead", [[0, 1], [1, 2]], "before", "the plan takes its replicas off it", "if it is to come back, start it"),
+        ("dead", [[0, 3], [3, 2]], "both", "2 replicas stay on it", "if it is to come back, start it and plan again"),
         ("fenced", [[0, 3], [1, 2]], "both", "1 replica stays on it", UNREGISTER),
         ("fenced", [[0, 1], [1, 2]], "before", "the plan takes its replicas off it", UNREGISTER),
     ],

@@ -40,7 +40,7 @@ def widest(findings: list[Finding]) -> dict[str, float]:
     result: dict[str, float] = {}
     for finding in findings:
         knob = f"{finding.subject.split()[-1]}_band"
-        named = re.findall(r"([\d.]+) would do", finding.remedy)
+        named = re.findall(r"([\d.]+) is enough", finding.remedy)
         result[knob] = max([result.get(knob, 0.0), *map(float, named)])
     return result
 
@@ -94,41 +94,51 @@ def coarse() -> Cluster:
 @pytest.mark.parametrize(
     ("cluster", "broker", "cause", "words"),
     [
-        (crowded(), 0, Cause.LARGE_PARTITION, "t-0 alone has 900 B"),
+        (crowded(), 0, Cause.LARGE_PARTITION, "t-0 alone (900 B) is above the band"),
         (
             with_mobility(FIXED),
             0,
             Cause.MAY_NOT_LEAVE,
-            "what may not leave it is above the band alone: fixed partitions 300 B",
+            "what may not leave it is already above the band: fixed partitions 300 B",
         ),
         (
             with_mobility(FORCED_ONLY),
             0,
             Cause.MAY_NOT_LEAVE,
-            "what may not leave it is above the band alone: excluded topics 300 B",
+            "what may not leave it is already above the band: excluded topics 300 B",
         ),
         (
             with_mobility(FIXED),
             1,
             Cause.MAY_NOT_COME,
-            "all that pins, fixed partitions and excluded topics let sit on it is 0 B",
+            "pins, fixed partitions and excluded topics let it hold at most 0 B",
         ),
         (pinned_to_one(), 0, Cause.MAY_NOT_LEAVE, "pinned topics that have no other broker 300 B"),
-        (small_disk(), 0, Cause.BAND_ENDS_AT_DISK, "the band ends at the disk's capacity less 0.1 of headroom"),
+        (small_disk(), 0, Cause.BAND_ENDS_AT_DISK, "the band ends at the disk limit (disk_headroom = 0.1)"),
         (
             lopsided_racks(),
             0,
             Cause.WHOLE_RACK,
-            "rack r0 holds 200 B in all and the bands of its brokers end at 105 B together",
+            "rack r0 holds 200 B in all, but the upper ends of its brokers' bands add up to 105 B",
         ),
         (
             lopsided_racks(),
             3,
             Cause.WHOLE_RACK,
-            "rack r1 holds 0 B in all and the bands of its brokers begin at 95 B together",
+            "rack r1 holds 0 B in all, but the lower ends of its brokers' bands add up to 95 B",
         ),
-        (coarse(), 0, Cause.STEPS_TOO_LARGE, "without t-0 (40 B), the least that may leave, it is below the band"),
-        (coarse(), 1, Cause.STEPS_TOO_LARGE, "with t-0 (40 B), the least that could come, it is above the band"),
+        (
+            coarse(),
+            0,
+            Cause.STEPS_TOO_LARGE,
+            "moving its smallest movable replica (t-0, 40 B) would take it below the band",
+        ),
+        (
+            coarse(),
+            1,
+            Cause.STEPS_TOO_LARGE,
+            "the smallest replica that may come (t-0, 40 B) would take it above the band",
+        ),
     ],
 )
 def test_causes(cluster: Cluster, broker: int, cause: Cause, words: str) -> None:
@@ -146,7 +156,7 @@ def test_no_width_mends_a_full_disk() -> None:
     """Where the disk ends the band, the remedy is room, not a width."""
     cluster = small_disk()
     (disk,) = [f for f in findings_of(cluster, cluster.partitions.replicas, Policy()) if "disk" in f.subject]
-    assert disk.remedy == "no width would do: add disk, lower disk_headroom, or free 10 B"
+    assert disk.remedy == "no width is enough: add disk, lower disk_headroom, or free 10 B"
 
 
 def test_pins_that_cannot_be_met_are_told_by_topic() -> None:
@@ -158,17 +168,17 @@ def test_pins_that_cannot_be_met_are_told_by_topic() -> None:
     assert set(found) == {("pin_unused", "gone"), ("pin", "a"), ("not_pinned", "b-2 on 0")}
     short = found[FindingCode.PIN, "a"]
     assert short.detail == (
-        "the pin a allows brokers [0, 1, 2], of which 2 can hold a replica of 3: 2 partitions stay where they are"
+        "the pin a allows brokers [0, 1, 2]: 2 of them can hold a replica, 3 are needed. 2 partitions cannot move"
     )
-    assert short.remedy == "let the pin name 1 more brokers that accept replicas, or ask for 2 replicas"
+    assert short.remedy == "let the pin allow 1 more broker that can take replicas; or ask for 2 replicas"
 
 
 @pytest.mark.parametrize(
     ("capacities", "told"),
     [
         ([100, 100, 200], ""),
-        ([-1, -1, -1], "unknown for all of 3 brokers: no disk limit or headroom is kept there"),
-        ([100, -1, 200], "unknown for 1 of 3 brokers: no disk limit or headroom is kept there, and all brokers count"),
+        ([-1, -1, -1], "disk capacity of all 3 brokers is unknown: they have no disk limit"),
+        ([100, -1, 200], "disk capacity of 1 of 3 brokers is unknown: they have no disk limit, and all brokers count"),
     ],
 )
 def test_unknown_disks_are_told(capacities: list[int], told: str) -> None:
@@ -197,9 +207,9 @@ def test_only_brokers_that_accept_replicas_need_a_disk() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "when", "detail"),
     [
-        ([0, 1, 2, 3], [0, 1, 2, 3], "both", "rack r2 holds 0 of at least 1"),
-        ([0, 1, 4, 2], [0, 1, 2, 3], "after", "rack r2 holds 0 of at least 1"),
-        ([0, 1, 6, 2], [0, 1, 6, 2], "both", "rack r0 holds 3 replicas of at most 2, rack r2 holds 0 of at least 1"),
+        ([0, 1, 2, 3], [0, 1, 2, 3], "both", "rack r2 holds 0 (at least 1)"),
+        ([0, 1, 4, 2], [0, 1, 2, 3], "after", "rack r2 holds 0 (at least 1)"),
+        ([0, 1, 6, 2], [0, 1, 6, 2], "both", "rack r0 holds 3 replicas (at most 2), rack r2 holds 0 (at least 1)"),
     ],
 )
 def test_racks_with_too_many_or_too_few_are_named(before: list[int], after: list[int], when: str, detail: str) -> None:

@@ -38,7 +38,7 @@ def changes_to(
         partitions,
         planned,
         unchanged=partitions.rows(np.zeros(0, dtype=np.int64)),
-        limits=bands(cluster, Policy()),
+        bands=bands(cluster, Policy()),
         loads=broker_loads(len(brokers), partitions.replicas, replica_weights(partitions)),
         scale=load_scale(brokers, demand_of(partitions)),
         disk_limit=disk_limit(brokers, Policy()) if room is None else room,

@@ -38,7 +38,7 @@ def cut(cluster: Cluster, planned: Planned, whole: Ints, allowed: MoveLimit) -> 
         cluster.partitions.rows(changed),
         whole[changed],
         unchanged=cluster.partitions.rows(np.flatnonzero(~differs)),
-        limits=planned.limits,
+        bands=planned.limits,
         loads=loads_of(cluster, before),
         scale=planned.scale,
         disk_limit=disk_limit(cluster.brokers, POLICY),

@@ -182,9 +182,9 @@ LEFT = {
     "bands of leaders": "2 loads of leaders are outside their bands",
     "racks": "2 partitions break the rack rule",
     "pins": "1 replicas are outside their pin",
-    "drain_brokers": "3 replicas are on 2, to be emptied",
-    "demote_brokers": "2 preferred leaders are on 3, to be demoted",
-    "replication_factors": "2 partitions have another replication factor than is asked for",
+    "drain_brokers": "3 replicas are on brokers to empty (2)",
+    "demote_brokers": "2 preferred leaders are on brokers to demote (3)",
+    "replication_factors": "2 partitions have another replication factor than asked for",
 }
 
 

@@ -180,6 +180,6 @@ def test_an_empty_plan_has_no_json(spark: SparkSession, frames: Frames) -> None:
     found = {row.path.removeprefix("orders/"): row.content for row in documents.collect()}
     assert sorted(found) == ["manifest.json", "report.html", "runbook.md", "summary.txt"]
     assert json.loads(found["manifest.json"])["sha256"] == {}
-    assert "Nothing is to be done" in found["runbook.md"]
-    assert "Nothing is to be done" in found["summary.txt"]
-    assert "There is nothing to execute" in found["report.html"]
+    assert "Nothing to do" in found["runbook.md"]
+    assert "Nothing to do" in found["summary.txt"]
+    assert "Nothing to execute" in found["report.html"]

@@ -187,7 +187,10 @@ def whole_and_torn(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 @pytest.mark.parametrize(
     ("policy", "told"),
     [
-        ({"drain_brokers": (1, 999)}, r"drain_brokers names \[999\], which cluster c has not; known are \[1, 2\]"),
+        (
+            {"drain_brokers": (1, 999)},
+            r"drain_brokers names \[999\], which cluster c does not have; known are \[1, 2\]",
+        ),
         ({"pins": (Pin(topics="t", racks=("a", "z")),)}, r"pin of 't' names racks \['z'\], .*; known are \['a', 'b'\]"),
         ({"pins": (Pin(topics="t", brokers=(3,)),)}, r"pin of 't' names brokers \[3\], .*; known are \[1, 2\]"),
         ({"drain_brokers": (2,), "pins": (Pin(topics="t", racks=("b",)),)}, None),

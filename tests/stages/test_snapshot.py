@@ -349,17 +349,17 @@ def test_racks_that_are_ignored_are_left_out(spark: SparkSession, silver: Frames
     [
         (
             {"drain_brokers": (1, 77)},
-            r"drain_brokers names \[77\], which cluster c has not; known are \[1, 2, 3, 4, 5, 9\]",
+            r"drain_brokers names \[77\], which cluster c does not have; known are \[1, 2, 3, 4, 5, 9\]",
         ),
         ({"exclude_brokers": (-1,)}, r"exclude_brokers names \[-1\]"),
         ({"demote_brokers": (6,)}, r"demote_brokers names \[6\]"),
         (
             {"pins": (Pin(topics="orders", brokers=(1, 8)),)},
-            r"the pin of 'orders' names brokers \[8\], which cluster c has not; known are \[1, 2, 3, 4, 5, 9\]",
+            r"the pin of 'orders' names brokers \[8\], which cluster c does not have; known are \[1, 2, 3, 4, 5, 9\]",
         ),
         (
             {"pins": (Pin(topics="orders", racks=("r1", "R2")),)},
-            r"the pin of 'orders' names racks \['R2'\], which cluster c has not; known are \['r1', 'r2', .*\]",
+            r"the pin of 'orders' names racks \['R2'\], which cluster c does not have; known are \['r1', 'r2', .*\]",
         ),
         (
             {"replication_factors": (TopicFactor(topics="orders.*", factor=2), TopicFactor(topics=".*keep", factor=3))},

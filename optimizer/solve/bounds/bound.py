@@ -31,9 +31,9 @@ from optimizer.solve.rules.pins import PinGroups, group_by_pins, must_leave, rac
 from optimizer.solve.rules.racks import rack_histogram
 
 
-def widen(limits: Bands, after: Floats) -> Bands:
+def widen(bands: Bands, after: Floats) -> Bands:
     """Bands that hold the loads of a plan."""
-    return Bands(limits.resources, np.minimum(limits.lower, after), np.maximum(limits.upper, after))
+    return Bands(bands.resources, np.minimum(bands.lower, after), np.maximum(bands.upper, after))
 
 
 def copies_of(before: Ints, after: Ints) -> Ints:
@@ -70,7 +70,7 @@ def rack_limits(brokers: Brokers, partitions: Partitions, groups: PinGroups) -> 
     return cap, np.where(mends_racks(partitions.mobility), rule.floor, 0), rule.sizes
 
 
-def flow_bytes(loads: Floats, limits: Bands, after: Floats) -> int:
+def flow_bytes(loads: Floats, bands: Bands, after: Floats) -> int:
     """Bytes that must leave brokers above and be copied, or enter brokers below, their disk band
     (formula 17 of docs/solver.md).
 
@@ -80,28 +80,28 @@ def flow_bytes(loads: Floats, limits: Bands, after: Floats) -> int:
         Before the plan and after it: their sums tell by how much changed replication factors change the whole.
     """
     grown = after[:, DISK].sum() - loads[:, DISK].sum()
-    shed = np.maximum(loads[:, DISK] - limits.upper[:, DISK], 0).sum() + grown
-    take = np.maximum(limits.lower[:, DISK] - loads[:, DISK], 0).sum()
+    shed = np.maximum(loads[:, DISK] - bands.upper[:, DISK], 0).sum() + grown
+    take = np.maximum(bands.lower[:, DISK] - loads[:, DISK], 0).sum()
     return int(max(shed, take))
 
 
-def flow_prices(loads: Floats, limits: Bands) -> Floats:
+def flow_prices(loads: Floats, bands: Bands) -> Floats:
     """Prices that make the Lagrangian about what ``flow_bytes`` says, bytes per absolute unit, (B, D): of disk alone, 1
     on brokers that must shed, or -1 on those that must receive, whichever are more bytes."""
-    shed = np.maximum(loads[:, DISK] - limits.upper[:, DISK], 0)
-    take = np.maximum(limits.lower[:, DISK] - loads[:, DISK], 0)
+    shed = np.maximum(loads[:, DISK] - bands.upper[:, DISK], 0)
+    take = np.maximum(bands.lower[:, DISK] - loads[:, DISK], 0)
     prices = np.zeros_like(loads)
     prices[:, DISK] = shed > 0 if shed.sum() >= take.sum() else -1.0 * (take > 0)
     return prices
 
 
-def band_price(prices: Floats, limits: Bands) -> float:
+def band_price(prices: Floats, bands: Bands) -> float:
     """What the bands are worth at the prices: the constant of the Lagrangian (formula 18 of docs/solver.md)."""
-    upper = np.where(np.isfinite(limits.upper), limits.upper, 0.0)
-    rising = np.where(np.isfinite(limits.upper), np.maximum(prices, 0), 0.0)
-    return float((rising * upper).sum() - (np.maximum(-prices, 0) * limits.lower).sum())
+    upper = np.where(np.isfinite(bands.upper), bands.upper, 0.0)
+    rising = np.where(np.isfinite(bands.upper), np.maximum(prices, 0), 0.0)
+    return float((rising * upper).sum() - (np.maximum(-prices, 0) * bands.lower).sum())
 
 
-def usable_prices(prices: Floats, limits: Bands) -> Floats:
-    """Prices without those of absent bands: an infinite upper limit can't be charged."""
-    return np.where(np.isfinite(limits.upper), prices, np.minimum(prices, 0.0))
+def usable_prices(prices: Floats, bands: Bands) -> Floats:
+    """Prices without those of absent bands: an infinite upper end can't be charged."""
+    return np.where(np.isfinite(bands.upper), prices, np.minimum(prices, 0.0))

@@ -66,7 +66,7 @@ def class_of_bins(size_bin: Ints, rate_bin: Ints, count: Ints) -> Ints:
     return classes
 
 
-def class_prices(brokers: Brokers, classes: Classes, limits: Bands, scale: Floats, *, leave_racks: bool) -> Floats:
+def class_prices(brokers: Brokers, classes: Classes, bands: Bands, scale: Floats, *, leave_racks: bool) -> Floats:
     """Price of one mean broker load on each broker, in bytes per mean broker loads, (B, D).
 
     Parameters
@@ -79,12 +79,13 @@ def class_prices(brokers: Brokers, classes: Classes, limits: Bands, scale: Float
     n, k, d = classes.load.shape
     held = classes.load[:, :, REPLICAS] * scale[REPLICAS]
     mean_here = classes.load / np.maximum(held, 1.0)[:, :, None]
-    bands, balance = _band_rows(mean_here, classes.mean), _balance_rows(brokers, mean_here, classes.mean, leave_racks)
+    band_rows = _band_rows(mean_here, classes.mean)
+    balance = _balance_rows(brokers, mean_here, classes.mean, leave_racks)
     slack = sp.eye_array(n * d, format="csr")
     exports = balance.shape[1] - 2 * n * k
     blank = sp.csr_array((n * d, exports))
     tail = sp.csr_array((balance.shape[0], 2 * n * d))
-    matrix = sp.vstack([sp.hstack([bands, blank, slack, -slack]), sp.hstack([balance, tail])]).tocsr()
+    matrix = sp.vstack([sp.hstack([band_rows, blank, slack, -slack]), sp.hstack([balance, tail])]).tocsr()
     empties = np.repeat(brokers.must_empty, k)
     low = np.concatenate([np.where(empties, held.ravel(), 0.0), np.zeros(n * k + exports + 2 * n * d)])
     open_ = np.where(np.repeat(brokers.accepts_replicas, k), np.inf, 0.0)
@@ -92,8 +93,8 @@ def class_prices(brokers: Brokers, classes: Classes, limits: Bands, scale: Float
     cost = np.concatenate([mean_here[:, :, DISK].ravel(), np.zeros(n * k + exports), np.full(2 * n * d, PENALTY)])
     now = classes.load.sum(axis=1)
     growing = -_growth(brokers, classes, leave_racks, balance.shape[0])
-    row_low = np.concatenate([(limits.lower / scale - now).ravel(), growing])
-    row_high = np.concatenate([(limits.upper / scale - now).ravel(), growing])
+    row_low = np.concatenate([(bands.lower / scale - now).ravel(), growing])
+    row_high = np.concatenate([(bands.upper / scale - now).ravel(), growing])
     shift = matrix @ low
     _, duals, _ = minimise(cost, high - low, row_low - shift, row_high - shift, matrix)
     return np.where(brokers.must_empty[:, None], 0.0, -duals[: n * d].reshape(n, d))

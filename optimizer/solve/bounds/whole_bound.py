@@ -30,20 +30,20 @@ def whole_bound(frame: ClusterFrame, partitions: Partitions, prices: Floats, rea
     reached : (P, W) int64
         Replicas after the plan.
     """
-    brokers, limits, scale = frame.brokers, frame.bands, frame.scale
+    brokers, bands, scale = frame.brokers, frame.bands, frame.scale
     others = prices.copy()
     others[broker] = 0.0
     without, through = split_terms(brokers, partitions, others, reached, broker).T
     weights = replica_weights(partitions) / scale
     open_, must = np.isfinite(without) & np.isfinite(through), np.isinf(without)
     held = weights[must].sum(axis=0)
-    low, high = (limit[broker] / scale - held for limit in (limits.lower, limits.upper))
+    low, high = (end[broker] / scale - held for end in (bands.lower, bands.upper))
     cost = (through - without)[open_] / scale[DISK]
     whole = cheapest(cost, weights[open_], low, high, close=frame.tuning.scarce_close, for_bound=True)
     if whole is None:
         return -np.inf
     rest = np.floor(np.where(must, through, without)).sum()
-    return float(rest + np.floor(whole.least * scale[DISK]) - band_price(others, limits))
+    return float(rest + np.floor(whole.least * scale[DISK]) - band_price(others, bands))
 
 
 def best_whole_bound(

@@ -19,7 +19,7 @@ from optimizer.solve.rules.bands import (
 )
 from optimizer.solve.rules.mobility import moves_if_it_must, stays
 from optimizer.solve.rules.pins import PinGroups, group_by_pins
-from optimizer.units import human_bytes, human_count, human_rate
+from optimizer.units import human_bytes, human_count, human_rate, plural
 
 SHOWN = 10
 Why = tuple[Cause | None, str]
@@ -41,7 +41,7 @@ def pin_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> Itera
     groups = group_by_pins(brokers, partitions.topic)
     used = {pattern for patterns in groups.patterns for pattern in patterns}
     for pattern in (pin.topics for pin in brokers.pins if pin.topics not in used):
-        remedy = "a pattern has to match a topic's whole name: mend it, or take the pin out"
+        remedy = "a pattern must match a topic's whole name: correct it, or remove the pin"
         yield Finding(FindingCode.PIN_UNUSED, pattern, "both", "no topic matches this pin", remedy)
     room = pin_room(brokers, partitions, groups)
     short = (groups.of > 0) & (room < partitions.replication_factor)
@@ -75,11 +75,11 @@ def _short_pins(
         named = f"{ids[:SHOWN]}{' and more' if len(ids) > SHOWN else ''}"
         pins = " and ".join(groups.patterns[groups.of[worst]])
         detail = (
-            f"the pin {pins} allows brokers {named}, of which {left} can hold a replica of {factor}: "
-            f"{len(rows)} partitions stay where they are"
+            f"the pin {pins} allows brokers {named}: {left} of them can hold a replica, {factor} are needed. "
+            f"{plural(len(rows), 'partition')} cannot move"
         )
-        remedy = f"let the pin name {factor - left} more brokers that accept replicas"
-        remedy += f", or ask for {left} replicas" if left else ""
+        remedy = f"let the pin allow {plural(factor - left, 'more broker')} that can take replicas"
+        remedy += f"; or ask for {plural(left, 'replica')}" if left else ""
         yield Finding(
             FindingCode.PIN,
             str(topic),
@@ -99,11 +99,11 @@ def amount(resource: str, load: float) -> str:
     return human(load)
 
 
-def distance(resource: str, load: float, gap: float, limit: float, why: str) -> str:
-    """How far a load is above (gap > 0) or below the limit of its band, and why where that can be told."""
-    side = "above" if gap > 0 else "below"
-    load_told, far, end = (amount(resource, value) for value in (load, abs(gap), limit))
-    return f"{resource} {load_told} is {far} {side} its band's limit {end}{': ' if why else ''}{why}"
+def distance(resource: str, load: float, gap: float, end: float, why: str) -> str:
+    """How far a load is above (gap > 0) or below its band, where that ends, and why where that can be told."""
+    side, verb = ("above", "ends") if gap > 0 else ("below", "begins")
+    load_told, far, end_told = (amount(resource, value) for value in (load, abs(gap), end))
+    return f"{resource} {load_told} is {far} {side} its band, which {verb} at {end_told}{': ' if why else ''}{why}"
 
 
 def least_widths(loads: Floats, mean: Floats) -> Floats:
@@ -128,7 +128,7 @@ class _Facts:
 
     brokers: Brokers
     partitions: Partitions
-    limits: Bands
+    bands: Bands
     after: Floats
     mean: Floats
     weights: Floats
@@ -148,11 +148,12 @@ class _Facts:
 
     def amount(self, load: float, d: int) -> str:
         """A load of a resource, as people read it."""
-        return amount(self.limits.resources[d], load)
+        return amount(self.bands.resources[d], load)
 
-    def in_rack(self, b: int, d: int, held: float) -> str:
-        """What the rack of a broker holds, up to what the bands of its brokers do."""
-        return f"{self.rack_name(b)} holds {self.amount(held, d)} in all and the bands of its brokers"
+    def in_rack(self, b: int, d: int, held: float, ends: float, side: str) -> str:
+        """What the rack of a broker holds, against the sum of the ends of its brokers' bands."""
+        rack, held_told, ends_told = self.rack_name(b), self.amount(held, d), self.amount(ends, d)
+        return f"{rack} holds {held_told} in all, but the {side} ends of its brokers' bands add up to {ends_told}"
 
     def rack_name(self, b: int) -> str:
         """The rack of a broker; the cluster where racks are not used."""
@@ -161,7 +162,7 @@ class _Facts:
 
 def _facts(
     brokers: Brokers,
-    limits: Bands,
+    bands: Bands,
     before: Floats,
     after: Floats,
     *,
@@ -180,57 +181,63 @@ def _facts(
     }
     stuck = {cause: broker_loads(n, np.where(rows[:, None], placed, -1), weights) for cause, rows in causes.items()}
     mean = reachable_means(brokers, demand_of(partitions), before)
-    return _Facts(brokers, partitions, limits, after, mean, weights, stuck, placed, free & ~tight, groups)
+    return _Facts(brokers, partitions, bands, after, mean, weights, stuck, placed, free & ~tight, groups)
 
 
 def _held_by(policy: Policy) -> str:
     """What keeps partitions that may not move for balance, in words."""
-    return "what only leaves" if policy.only else "excluded topics"
+    return "what policy.only leaves" if policy.only else "excluded topics"
 
 
 def _why_above(facts: _Facts, b: int, d: int, policy: Policy) -> Why:
-    upper, lower, load = facts.limits.upper[b, d], facts.limits.lower[b, d], facts.after[b, d]
+    upper, lower, load = facts.bands.upper[b, d], facts.bands.lower[b, d], facts.after[b, d]
     if _at_disk_limit(facts, b, d, policy):
-        why = f"the band ends at the disk's capacity less {policy.disk_headroom:g} of headroom"
+        why = f"the band ends at the disk limit (disk_headroom = {policy.disk_headroom:g})"
         return Cause.BAND_ENDS_AT_DISK, why
     stuck = {cause: loads[b, d] for cause, loads in facts.stuck.items() if loads[b, d] > 0}
     if sum(stuck.values()) > upper:
         causes = ", ".join(f"{cause} {facts.amount(value, d)}" for cause, value in stuck.items())
-        return Cause.MAY_NOT_LEAVE, f"what may not leave it is above the band alone: {causes}"
+        return Cause.MAY_NOT_LEAVE, f"what may not leave it is already above the band: {causes}"
     rows = facts.on(b)
     largest = rows[np.argmax(facts.weights[rows, d])]
     if facts.weights[largest, d] > upper:
         name = partition_name(facts.partitions, largest)
-        return Cause.LARGE_PARTITION, f"{name} alone has {facts.amount(facts.weights[largest, d], d)}"
-    held, most = facts.rack(facts.after, b, d), facts.rack(facts.limits.upper, b, d)
+        return Cause.LARGE_PARTITION, f"{name} alone ({facts.amount(facts.weights[largest, d], d)}) is above the band"
+    held, most = facts.rack(facts.after, b, d), facts.rack(facts.bands.upper, b, d)
     if held > most:
-        return Cause.WHOLE_RACK, f"{facts.in_rack(b, d, held)} end at {facts.amount(most, d)} together"
+        return Cause.WHOLE_RACK, facts.in_rack(b, d, held, most, "upper")
     rows = rows[facts.may_move[rows]]
     if len(rows) and facts.weights[rows, d].min() > load - lower:
         least = rows[np.argmin(facts.weights[rows, d])]
         size = facts.amount(facts.weights[least, d], d)
         name = partition_name(facts.partitions, least)
-        return Cause.STEPS_TOO_LARGE, f"without {name} ({size}), the least that may leave, it is below the band"
+        return (
+            Cause.STEPS_TOO_LARGE,
+            f"moving its smallest movable replica ({name}, {size}) would take it below the band",
+        )
     return UNKNOWN
 
 
 def _why_below(facts: _Facts, b: int, d: int, policy: Policy) -> Why:
-    held, least = facts.rack(facts.after, b, d), facts.rack(facts.limits.lower, b, d)
+    held, least = facts.rack(facts.after, b, d), facts.rack(facts.bands.lower, b, d)
     if held < least:
-        return Cause.WHOLE_RACK, f"{facts.in_rack(b, d, held)} begin at {facts.amount(least, d)} together"
+        return Cause.WHOLE_RACK, facts.in_rack(b, d, held, least, "lower")
     hosts = facts.groups.allowed[facts.groups.of, b]
     here = (facts.placed == b).any(axis=1)
     reach = facts.weights[(hosts & facts.may_move) | here, d].sum()
-    if reach < facts.limits.lower[b, d]:
-        why = f"all that pins, fixed partitions and {_held_by(policy)} let sit on it is {facts.amount(reach, d)}"
+    if reach < facts.bands.lower[b, d]:
+        why = f"pins, fixed partitions and {_held_by(policy)} let it hold at most {facts.amount(reach, d)}"
         return Cause.MAY_NOT_COME, why
     come = np.flatnonzero(hosts & facts.may_move & ~here)
-    room = facts.limits.upper[b, d] - facts.after[b, d]
+    room = facts.bands.upper[b, d] - facts.after[b, d]
     if len(come) and facts.weights[come, d].min() > room:
         smallest = come[np.argmin(facts.weights[come, d])]
         size = facts.amount(facts.weights[smallest, d], d)
         name = partition_name(facts.partitions, smallest)
-        return Cause.STEPS_TOO_LARGE, f"with {name} ({size}), the least that could come, it is above the band"
+        return (
+            Cause.STEPS_TOO_LARGE,
+            f"the smallest replica that may come ({name}, {size}) would take it above the band",
+        )
     return UNKNOWN
 
 
@@ -242,7 +249,7 @@ def _at_disk_limit(facts: _Facts, b: int, d: int, policy: Policy) -> bool:
 
 def band_findings(
     brokers: Brokers,
-    limits: Bands,
+    bands: Bands,
     before: Floats,
     after: Floats,
     *,
@@ -250,25 +257,25 @@ def band_findings(
     placed: Ints,
     policy: Policy,
 ) -> Iterator[Finding]:
-    """Brokers outside a band after the plan: the distance, why where it can be told, and the width that would do."""
-    gap, was_outside = excess(after, limits), is_outside(before, limits)
-    outside = is_outside(after, limits) & ~brokers.must_empty[:, None]
+    """Brokers outside a band after the plan: the distance, why where it can be told, and a width that is enough."""
+    gap, was_outside = excess(after, bands), is_outside(before, bands)
+    outside = is_outside(after, bands) & ~brokers.must_empty[:, None]
     if not outside.any():
         return
-    facts = _facts(brokers, limits, before, after, partitions=partitions, placed=placed, policy=policy)
+    facts = _facts(brokers, bands, before, after, partitions=partitions, placed=placed, policy=policy)
     widths = least_widths(after, facts.mean)
     widest = np.nanmax(np.where(outside, widths, 0), axis=0)
     for b, d in zip(*(index.tolist() for index in np.nonzero(outside)), strict=True):
-        above, resource = gap[b, d] > 0, limits.resources[d]
-        limit = (limits.upper if above else limits.lower)[b, d]
+        above, resource = gap[b, d] > 0, bands.resources[d]
+        end = (bands.upper if above else bands.lower)[b, d]
         cause, why = _why_above(facts, b, d, policy) if above else _why_below(facts, b, d, policy)
         when = "both" if was_outside[b, d] else "after"
         if above and _at_disk_limit(facts, b, d, policy):
             room = facts.amount(gap[b, d], d)
-            remedy = f"no width would do: add disk, lower disk_headroom, or free {room}"
+            remedy = f"no width is enough: add disk, lower disk_headroom, or free {room}"
         else:
             remedy = _remedy(resource, widths[b, d], widest[d])
-        detail = distance(resource, after[b, d], gap[b, d], limit, why)
+        detail = distance(resource, after[b, d], gap[b, d], end, why)
         yield Finding(
             FindingCode.BAND,
             f"broker {brokers.ids[b]} {resource}",
@@ -279,12 +286,12 @@ def band_findings(
             broker_id=int(brokers.ids[b]),
             resource=resource,
             amount=float(after[b, d]),
-            limit=float(limit),
+            limit=float(end),
         )
 
 
 def _remedy(resource: str, width: float, widest: float) -> str:
     if not np.isfinite(width):
         return f"widen {resource}_band, free fixed partitions, or add capacity"
-    every = "" if widest <= width else f", {widest:g} would do for every broker"
-    return f"{resource}_band = {width:g} would do for this broker{every}; or free fixed partitions, or add capacity"
+    every = "" if widest <= width else f", {widest:g} is enough for every broker"
+    return f"{resource}_band = {width:g} is enough for this broker{every}; or free fixed partitions, or add capacity"

@@ -1,4 +1,4 @@
-"""Why preferred leaders or bytes out stay outside a broker's band, where that can be told, and what would do."""
+"""Why preferred leaders or bytes out stay outside a broker's band, where that can be told, and what helps."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -34,22 +34,25 @@ class _Led:
 
     def why_above(self, b: int, d: int) -> Why:
         """The first cause that explains it alone, with words; None and none where none does."""
-        choices, limit = self.leaders.choices, self.leaders.choices.bands.upper[b, d]
-        if self.bound_to[b, d] > limit:
+        choices, upper = self.leaders.choices, self.leaders.choices.bands.upper[b, d]
+        if self.bound_to[b, d] > upper:
             held = amount(RESOURCES[d], self.bound_to[b, d])
-            why = f"what no other broker may lead (fixed, excluded, no other replica that may) has {held}"
+            why = f"partitions that only it may lead (fixed, excluded, or no other replica may lead) have {held}"
             return Cause.MAY_NOT_LEAVE, why
         mine = self.leaders.arc[choices.host[self.leaders.arc] == b]
         largest = mine[np.argmax(choices.weight[mine, d])]
-        if choices.weight[largest, d] > limit:
+        if choices.weight[largest, d] > upper:
             name = partition_name(self.partitions, choices.row[largest])
-            return Cause.LARGE_PARTITION, f"{name} alone has {amount(RESOURCES[d], choices.weight[largest, d])}"
+            return (
+                Cause.LARGE_PARTITION,
+                f"{name} alone ({amount(RESOURCES[d], choices.weight[largest, d])}) is above the band",
+            )
         return UNKNOWN
 
     def why_below(self, b: int, d: int) -> Why:
         """The first cause that explains it alone, with words; None and none where none does."""
         if self.within_reach[b, d] < self.leaders.choices.bands.lower[b, d]:
-            why = f"all partitions that it may lead have {amount(RESOURCES[d], self.within_reach[b, d])}"
+            why = f"all partitions that it may lead have only {amount(RESOURCES[d], self.within_reach[b, d])}"
             return Cause.MAY_NOT_COME, why
         return UNKNOWN
 
@@ -66,8 +69,8 @@ def _led(partitions: Partitions, leaders: ChosenLeaders) -> _Led:
 
 
 def leader_findings(brokers: Brokers, partitions: Partitions, leaders: ChosenLeaders) -> Iterator[Finding]:
-    """Brokers outside a band of leaders or of bytes out: the distance, why where it can be told, and the width that
-    would do with these leaders."""
+    """Brokers outside a band of leaders or of bytes out: the distance, why where it can be told, and a width that
+    is enough with these leaders."""
     bands, loads = leaders.choices.bands, host_loads(leaders.choices, leaders.arc)
     gap, outside = bands.excess(loads), bands.is_outside(loads)
     if not outside.any():
@@ -77,9 +80,9 @@ def leader_findings(brokers: Brokers, partitions: Partitions, leaders: ChosenLea
     widths = least_widths(loads, bands.mean)
     for b, d in zip(*(index.tolist() for index in np.nonzero(outside)), strict=True):
         above, resource = gap[b, d] > 0, RESOURCES[d]
-        limit = (bands.upper if above else bands.lower)[b, d]
+        end = (bands.upper if above else bands.lower)[b, d]
         cause, why = led.why_above(b, d) if above else led.why_below(b, d)
-        detail = distance(resource, loads[b, d], gap[b, d], limit, why)
+        detail = distance(resource, loads[b, d], gap[b, d], end, why)
         when = "both" if was_outside[b, d] else "after"
         remedy = _remedy(resource, widths[b, d], above=above)
         yield Finding(
@@ -92,11 +95,11 @@ def leader_findings(brokers: Brokers, partitions: Partitions, leaders: ChosenLea
             broker_id=int(brokers.ids[b]),
             resource=resource,
             amount=float(loads[b, d]),
-            limit=float(limit),
+            limit=float(end),
         )
 
 
 def _remedy(resource: str, width: float, *, above: bool) -> str:
-    wider = f"{resource}_band = {width:g} would do for this broker; or " if np.isfinite(width) else ""
-    more = "free what it leads, or give it replicas on other brokers that may lead"
+    wider = f"{resource}_band = {width:g} is enough for this broker; or " if np.isfinite(width) else ""
+    more = "free the partitions that it leads, or give them replicas on other brokers that may lead"
     return wider + (more if above else "give it replicas of more partitions")

@@ -8,13 +8,13 @@ import numpy as np
 from optimizer.domain import Bands, Bools, Brokers, Cause, FindingCode, Floats, Partitions
 from optimizer.solve.findings.proposal import Finding, of_partition, partition_name
 from optimizer.solve.rules.bands import excess
-from optimizer.units import human_bytes
+from optimizer.units import human_bytes, plural
 from optimizer.wishes import BYTES_PER_GB, MoveLimit
 
 REMEDY = "run again once this plan is executed, or raise the limit"
 DISK_REMEDY = "add disk, let more brokers accept replicas, or lower disk_headroom"
 _LEFT = {
-    FindingCode.BAND: "loads of brokers outside bands that they would be in",
+    FindingCode.BAND: "loads outside bands that the whole plan meets",
     FindingCode.NOT_EMPTIED: "replicas on brokers to empty",
     FindingCode.NOT_PINNED: "replicas outside their pin",
     FindingCode.RACK_SPREAD: "partitions that break the rack rule",
@@ -78,7 +78,7 @@ def with_limit(
     findings: Iterable[Finding],
     cut: Cut,
     brokers: Brokers,
-    limits: Bands,
+    bands: Bands,
     after: Floats,
     *,
     partitions: Partitions,
@@ -95,12 +95,12 @@ def with_limit(
     """
     rows = np.flatnonzero(held_back)
     keys = set(zip(partitions.topic[rows].tolist(), partitions.partition[rows].tolist(), strict=True))
-    bands = set(_held_out(cut, brokers, limits, after))
+    held_out = set(_held_out(cut, brokers, bands, after))
     told, left = list[Finding](), dict.fromkeys(_LEFT, 0)
     for finding in findings:
         is_band = finding.code == FindingCode.BAND
         is_left = (
-            (finding.broker_id, finding.resource) in bands if is_band else (finding.topic, finding.partition) in keys
+            (finding.broker_id, finding.resource) in held_out if is_band else (finding.topic, finding.partition) in keys
         )
         if finding.code in _LEFT and is_left:
             left[finding.code] += 1
@@ -129,17 +129,17 @@ def _not_resized(cut: Cut, partitions: Partitions, held_back: Bools) -> Iterator
         )
 
 
-def _held_out(cut: Cut, brokers: Brokers, limits: Bands, after: Floats) -> Iterator[tuple[int, str]]:
+def _held_out(cut: Cut, brokers: Brokers, bands: Bands, after: Floats) -> Iterator[tuple[int, str]]:
     """Bands that the whole plan meets and the plan as cut does not: broker and resource."""
-    tolerance = TOLERANCE * np.maximum(limits.lower, 1)
-    out, would = (np.abs(excess(loads, limits)) > tolerance for loads in (after, cut.loads))
+    tolerance = TOLERANCE * np.maximum(bands.lower, 1)
+    out, would = (np.abs(excess(loads, bands)) > tolerance for loads in (after, cut.loads))
     for b, d in zip(*np.nonzero(out & ~would), strict=True):
-        yield int(brokers.ids[b]), limits.resources[d]
+        yield int(brokers.ids[b]), bands.resources[d]
 
 
 def _limited(cut: Cut, held_back: int, left: dict[FindingCode, int]) -> Finding:
-    whole = f"without the limit the plan would copy {human_bytes(cut.moved_bytes)} in {cut.moves} moves"
+    whole = f"without the limit the plan would copy {human_bytes(cut.moved_bytes)} in {plural(cut.moves, 'move')}"
     rest = [f"{count} {_LEFT[code]}" for code, count in left.items() if count]
-    detail = f"{whole}; {held_back} partitions stay where they are, those that are worth least"
+    detail = f"{whole}; the {plural(held_back, 'partition')} worth least stay unchanged"
     detail = ": ".join([detail, ", ".join(rest)]) if rest else detail
     return Finding(FindingCode.LIMITED, cut.names, "after", detail, cut.remedy, cause=cut.cause, amount=held_back)

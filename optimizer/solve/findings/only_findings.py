@@ -79,10 +79,10 @@ def _on_brokers(wishes: Wishes, brokers: Brokers, final: Ints) -> Iterator[tuple
     leaves = np.isin(brokers.ids, wishes.drain_brokers) | np.array([state == "dead" for state in brokers.state])
     held = np.bincount(final[final >= 0], minlength=len(brokers)) * leaves
     if wishes.only != DRAIN and held.any():
-        yield "drain_brokers", int(held.sum()), f"replicas are on {_named(brokers.ids[held > 0])}, to be emptied"
+        yield "drain_brokers", int(held.sum()), f"replicas are on brokers to empty ({_named(brokers.ids[held > 0])})"
     led = np.bincount(final[:, 0], minlength=len(brokers)) * np.isin(brokers.ids, wishes.demote_brokers)
     if wishes.only in (DRAIN, RACKS) and led.any():
-        what = f"preferred leaders are on {_named(brokers.ids[led > 0])}, to be demoted"
+        what = f"preferred leaders are on brokers to demote ({_named(brokers.ids[led > 0])})"
         yield "demote_brokers", int(led.sum()), what
 
 
@@ -100,4 +100,4 @@ def _factors(wishes: Wishes, exclude_topics: Sequence[str], partitions: Partitio
         t not in excluded and asked.get(t, has) != has for t, has in zip(partitions.topic, now.tolist(), strict=True)
     ]
     if any(other):
-        yield "replication_factors", sum(other), "partitions have another replication factor than is asked for"
+        yield "replication_factors", sum(other), "partitions have another replication factor than asked for"

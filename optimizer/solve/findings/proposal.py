@@ -15,12 +15,12 @@ from optimizer.units import plural
 _AWAY = {
     "dead": (
         FindingCode.DEAD_BROKER,
-        "replica lists name it, it serves nothing",
-        "start it and plan again, if it is to come back",
+        "replica lists name it, but it serves nothing",
+        "if it is to come back, start it and plan again",
     ),
     "fenced": (
         FindingCode.FENCED_BROKER,
-        "it is registered and serves nothing",
+        "it is registered, but serves nothing",
         "start it; if it never comes back, drain it (--drain {broker}), execute that plan, and then unregister it: "
         "kafka-cluster.sh unregister --id {broker}",
     ),
@@ -133,7 +133,7 @@ def disorder(brokers: Brokers, partitions: Partitions, replicas: Ints) -> Ints:
 def rate_findings(partitions: Partitions) -> Iterator[Finding]:
     """Clusters whose rates are all unknown or zero: the network takes no part in the plan."""
     if len(partitions) and not partitions.in_bytes_per_s.any() and not partitions.out_bytes_per_s.any():
-        detail = "no partition has a rate: bytes in and out are not balanced, and times leave live traffic out"
+        detail = "no partition has a rate: bytes in and out are not balanced, and times do not count live traffic"
         yield Finding(
             FindingCode.NO_RATES, "cluster", "both", detail, "give rates by partition: see docs/formats-metrics.md"
         )
@@ -144,11 +144,9 @@ def disk_findings(brokers: Brokers) -> Iterator[Finding]:
     wanted = brokers.accepts_replicas
     unknown, count = int((wanted & (brokers.disk_capacity_bytes <= 0)).sum()), int(wanted.sum())
     if unknown:
-        named = "all" if unknown == count else str(unknown)
+        named = f"all {count}" if unknown == count else f"{unknown} of {count}"
         equal = "" if unknown == count else ", and all brokers count as equally large"
-        detail = (
-            f"disk capacity is unknown for {named} of {count} brokers: no disk limit or headroom is kept there{equal}"
-        )
+        detail = f"the disk capacity of {named} brokers is unknown: they have no disk limit{equal}"
         yield Finding(
             FindingCode.NO_DISK_CAPACITY,
             "cluster",
@@ -166,9 +164,7 @@ def network_findings(brokers: Brokers) -> Iterator[Finding]:
     for way, capacity in (("in", brokers.in_capacity_bytes_per_s), ("out", brokers.out_capacity_bytes_per_s)):
         known, count = int((capacity[brokers.accepts_replicas] > 0).sum()), int(brokers.accepts_replicas.sum())
         if 0 < known < count:
-            detail = (
-                f"network capacity {way} is known for {known} of {count} brokers: brokers count by their disks instead"
-            )
+            detail = f"network capacity {way} is known for {known} of {count} brokers: all count by their disks instead"
             remedy = "give it for every broker: see docs/formats.md"
             yield Finding(
                 FindingCode.NO_NETWORK_CAPACITY,
@@ -206,7 +202,7 @@ def rack_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> Iter
     still = breaks > 0
     mended = int((broken & ~still).sum())
     if mended:
-        detail = f"{mended} partitions broke the rack rule; the plan mends them"
+        detail = f"{plural(mended, 'partition')} broke the rack rule; the plan mends that"
         yield Finding(FindingCode.RACK_SPREAD, "mended partitions", "before", detail, "execute the plan", amount=mended)
     rows = np.flatnonzero(still)
     for row, detail in zip(rows, _rack_words(brokers, partitions.rows(rows), after[rows]), strict=True):
@@ -230,8 +226,8 @@ def _rack_words(brokers: Brokers, partitions: Partitions, after: Ints) -> Iterat
     rule = rack_rule(brokers, groups, (after >= 0).sum(axis=1))
     for row, count in enumerate(rack_histogram(after, brokers.rack, len(names))):
         most, least = rule.cap[row], np.minimum(rule.floor[row], rule.sizes[groups.of[row]])
-        over = [f"rack {names[r]} holds {count[r]} replicas of at most {most}" for r in np.flatnonzero(count > most)]
-        short = [f"rack {names[r]} holds {count[r]} of at least {least[r]}" for r in np.flatnonzero(count < least)]
+        over = [f"rack {names[r]} holds {count[r]} replicas (at most {most})" for r in np.flatnonzero(count > most)]
+        short = [f"rack {names[r]} holds {count[r]} (at least {least[r]})" for r in np.flatnonzero(count < least)]
         yield ", ".join([*over, *short])
 
 
@@ -284,5 +280,5 @@ def broker_findings(brokers: Brokers, after: Ints) -> Iterator[Finding]:
 def no_rack_findings(brokers: Brokers) -> Iterator[Finding]:
     """Racks that are to be looked after and are not known."""
     if not brokers.racks_matter:
-        detail = "no rack per broker: replicas are spread over brokers only"
+        detail = "no broker has a rack: replicas are spread over brokers only"
         yield Finding(FindingCode.NO_RACKS, "cluster", "both", detail, "set broker.rack on every broker")

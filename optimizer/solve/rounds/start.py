@@ -95,7 +95,7 @@ class _Board:
         return np.where(counts > self.rule.cap[p], 0, np.where(counts > self._floor(p), 1, 2))
 
 
-def start(brokers: Brokers, partitions: Partitions, limits: Bands, loads: Floats) -> Ints:
+def start(brokers: Brokers, partitions: Partitions, bands: Bands, loads: Floats) -> Ints:
     """Replica lists of free partitions with the length that is asked for and inside their pins, (P, W)
     (formula 1 of docs/solver.md).
 
@@ -104,11 +104,11 @@ def start(brokers: Brokers, partitions: Partitions, limits: Bands, loads: Floats
 
     Parameters
     ----------
-    limits : Bands
+    bands : Bands
     loads : (B, D) float64
         Of the whole cluster, absolute.
     """
-    board = _board(brokers, partitions, limits, loads)
+    board = _board(brokers, partitions, bands, loads)
     missing = partitions.replication_factor - (partitions.replicas >= 0).sum(axis=1)
     missing = np.where(partitions.mobility == FREE, missing, 0)
     for p in _largest_first(partitions, missing < 0):
@@ -128,7 +128,7 @@ def packed(replicas: Ints) -> Ints:
     return np.take_along_axis(replicas, order, axis=1)
 
 
-def _board(brokers: Brokers, partitions: Partitions, limits: Bands, loads: Floats) -> _Board:
+def _board(brokers: Brokers, partitions: Partitions, bands: Bands, loads: Floats) -> _Board:
     groups = group_by_pins(brokers, partitions.topic)
     placed = partitions.replicas.copy()
     outside = groups.outside(placed) & (partitions.mobility == FREE)[:, None]
@@ -141,7 +141,7 @@ def _board(brokers: Brokers, partitions: Partitions, limits: Bands, loads: Float
         placed=placed,
         counts=rack_histogram(np.where(outside, -1, placed), brokers.rack, len(brokers.rack_names)),
         loads=loads.copy(),
-        ceiling=np.where(np.isfinite(limits.upper), np.maximum(limits.upper, 1.0), np.inf),
+        ceiling=np.where(np.isfinite(bands.upper), np.maximum(bands.upper, 1.0), np.inf),
         weights=replica_weights(partitions),
         may_host=groups.allowed & brokers.accepts_replicas & ~brokers.must_empty,
     )

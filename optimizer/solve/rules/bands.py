@@ -2,9 +2,8 @@
 
 For resource d with load w_pd per replica, rack r can hold between ``lo_rd = sum_p w_pd * floor_p`` and
 ``hi_rd = sum_p w_pd * min(cap_p, n_r)``, because the rack rule bounds its replicas of each partition. The total is
-poured over the
-racks level by level between these limits (water filling); inside a rack it is shared by weight (capacity where brokers
-differ, else equally). The band of broker b is ``mu_bd * (1 -+ width_d)``.
+poured over the racks level by level between these two (water filling). Inside a rack it is shared by weight (capacity
+where brokers differ, else equally). The band of broker b is ``mu_bd * (1 -+ width_d)``.
 """
 
 from dataclasses import dataclass
@@ -49,7 +48,7 @@ def leader_loads(n_brokers: int, replicas: Ints, partitions: Partitions) -> Floa
 def pour(total: float, weight: Floats, low: Floats, high: Floats) -> Floats:
     """Share ``total`` in proportion to ``weight`` with each share kept in [low, high] (water filling).
 
-    Where the limits can't add up to the total, the nearest sum is returned.
+    Where the shares can't add up to the total, the nearest sum is returned.
     """
     share = np.zeros_like(weight)
     open_ = weight > 0
@@ -174,28 +173,28 @@ def bands(cluster: Cluster, policy: Policy) -> Bands:
     return bands_for(cluster.brokers, demand_of(partitions), loads, policy)
 
 
-def excess(loads: Floats, limits: Bands) -> Floats:
+def excess(loads: Floats, bands: Bands) -> Floats:
     """Load above (positive) or below (negative) the band, (B, D), in absolute units."""
-    return np.maximum(loads - limits.upper, 0) - np.maximum(limits.lower - loads, 0)
+    return np.maximum(loads - bands.upper, 0) - np.maximum(bands.lower - loads, 0)
 
 
-def is_outside(loads: Floats, limits: Bands) -> Bools:
+def is_outside(loads: Floats, bands: Bands) -> Bools:
     """Whether a load counts as outside its band, (B, D): in findings, in figures, of replicas and of leaders."""
-    return np.asarray(np.abs(excess(loads, limits)) > ROUNDING * np.maximum(loads, limits.lower))
+    return np.asarray(np.abs(excess(loads, bands)) > ROUNDING * np.maximum(loads, bands.lower))
 
 
-def outside(loads: Floats, limits: Bands, scale: Floats) -> Floats:
+def outside(loads: Floats, bands: Bands, scale: Floats) -> Floats:
     """Load outside the bands of each broker, in mean broker loads, summed over the resources, (B,)
     (formula 13 of docs/solver.md)."""
-    return np.asarray((np.abs(excess(loads, limits)) / scale).sum(axis=1))
+    return np.asarray((np.abs(excess(loads, bands)) / scale).sum(axis=1))
 
 
-def fullness(loads: Floats, limits: Bands) -> Floats:
+def fullness(loads: Floats, bands: Bands) -> Floats:
     """Load over the upper end of the band, in the resource where it is largest, (B,): over 1 is above the band.
 
     Brokers without a band have 0, loaded ones that must empty infinity.
     """
-    share = np.divide(loads, limits.upper, out=np.where(loads > 0, np.inf, 0.0), where=limits.upper > 0)
+    share = np.divide(loads, bands.upper, out=np.where(loads > 0, np.inf, 0.0), where=bands.upper > 0)
     return np.asarray(share.max(axis=1))
 
 

@@ -122,7 +122,7 @@ def handed_over(run: Run, cluster_id: str) -> tuple[str, str | None]:
     """Of the published plan of a cluster: what is approved, and which wishes it does not reach, None where all are."""
     manifest = (run.folder / cluster_id / MANIFEST).read_bytes()
     missed = [f"{goal['name']}: {goal['detail']}" for goal in json.loads(manifest)["goals"] if not goal["is_reached"]]
-    told = f"{NOT_REACHED} of what was asked: {'; '.join(missed)}" if missed else None
+    told = f"{NOT_REACHED}: {'; '.join(missed)}" if missed else None
     return hashlib.sha256(manifest).hexdigest(), told
 
 

@@ -36,11 +36,11 @@ def broken_racks(cluster: Cluster, replicas: Ints) -> Ints:
     return np.bincount(replicas[broken, 0], minlength=len(brokers)).astype(np.int64)
 
 
-def _rows(cluster: Cluster, replicas: Ints, placement: str, limits: Bands) -> pd.DataFrame:
+def _rows(cluster: Cluster, replicas: Ints, placement: str, bands: Bands) -> pd.DataFrame:
     brokers, partitions = cluster.brokers, cluster.partitions
     loads = broker_loads(len(brokers), replicas, replica_weights(partitions))
     leading = leader_loads(len(brokers), replicas, partitions)
-    disk = limits.resources.index("disk")
+    disk = bands.resources.index("disk")
     return pd.DataFrame(
         {
             "broker_id": brokers.ids,
@@ -50,9 +50,9 @@ def _rows(cluster: Cluster, replicas: Ints, placement: str, limits: Bands) -> pd
             "disk_bytes": loads[:, 1].astype(np.int64),
             "in_bytes_per_s": loads[:, 2].astype(np.int64),
             "out_bytes_per_s": leading[:, 1].astype(np.int64),
-            "disk_lower_bytes": limits.lower[:, disk].round().astype(np.int64),
-            "disk_upper_bytes": np.where(np.isfinite(limits.upper[:, disk]), limits.upper[:, disk], -1).round(),
-            "in_band": ~is_outside(loads, limits).any(axis=1),
+            "disk_lower_bytes": bands.lower[:, disk].round().astype(np.int64),
+            "disk_upper_bytes": np.where(np.isfinite(bands.upper[:, disk]), bands.upper[:, disk], -1).round(),
+            "in_band": ~is_outside(loads, bands).any(axis=1),
             "rack_violations": broken_racks(cluster, replicas),
         }
     )
@@ -72,12 +72,12 @@ def measure(partitions: pd.DataFrame, hosts: pd.DataFrame, *, policy: Policy) ->
     if hosts.empty:
         return pd.DataFrame(columns=MEASURED.fieldNames())
     cluster = to_cluster(partitions, hosts, str(hosts["cluster_id"].iloc[0]))
-    limits = bands(cluster, policy)
+    cluster_bands = bands(cluster, policy)
     ordered = partitions.sort_values(["topic", "partition"], kind="stable")
     known = ordered["baseline_replicas"].map(len) > 0
     ordered["baseline_replicas"] = ordered["baseline_replicas"].where(known, ordered["current_replicas"])
     rows = [
-        _rows(cluster, replica_matrix(ordered[column], cluster.brokers.ids), placement, limits)
+        _rows(cluster, replica_matrix(ordered[column], cluster.brokers.ids), placement, cluster_bands)
         for placement, column in PLACEMENTS.items()
     ]
     facts = hosts[["cluster_id", "run_id", "broker_id", "rack", "state", "accepts_replicas", "must_empty"]]

@@ -59,7 +59,7 @@ def _known(named: DataFrame) -> dict[str, Known]:
 
 
 def refuse_unknown(known: Mapping[str, Known], settings: Settings) -> dict[str, BallastError]:
-    """Clusters whose lists of brokers or pins name what they have not: the list or the pin, and what is known."""
+    """Clusters whose lists of brokers or pins name what they do not have: the list or the pin, and what is known."""
     told = {cluster_id: tuple(_unknown(cluster_id, one, settings)) for cluster_id, one in known.items()}
     return {cluster_id: ConfigError(*problems) for cluster_id, problems in told.items() if problems}
 
@@ -78,4 +78,4 @@ def _told(
 ) -> Iterator[str]:
     unknown = sorted(set(wanted) - set(known))
     if unknown:
-        yield f"{who} names {kind}{unknown}, which cluster {cluster_id} has not; known are {list(known)}"
+        yield f"{who} names {kind}{unknown}, which cluster {cluster_id} does not have; known are {list(known)}"

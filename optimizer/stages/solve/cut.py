@@ -40,7 +40,7 @@ def kept_rows(rows: pd.DataFrame, differs: Bools, cluster: SolvedCluster, policy
         partitions,
         replica_matrix(changed["current"], ids, width=partitions.replicas.shape[1]),
         unchanged=to_partitions(rows[~differs], ids),
-        limits=cluster.bands,
+        bands=cluster.bands,
         loads=cluster.loads_before,
         scale=cluster.scale,
         disk_limit=disk_limit(cluster.brokers, policy),
