@@ -20,7 +20,7 @@ from optimizer.solve.bounds.whole_bound import best_whole_bound
 from optimizer.solve.placement import Placement, Terms
 from optimizer.solve.rounds.sharding import replicas_stay_in_racks
 from optimizer.solve.rounds.solved_cluster import SolvedCluster
-from optimizer.solve.rules.bands import DISK, REPLICAS
+from optimizer.solve.rules.resources import DISK, REPLICAS
 from optimizer.solve.shard.assemble import ClusterFrame
 from optimizer.solve.shard.exact import whole_limits
 from optimizer.solve.tuning import TUNED, Tuning

@@ -21,7 +21,8 @@ from optimizer.solve.rounds.cluster_round import ClusterRound
 from optimizer.solve.rounds.next_round import next_round
 from optimizer.solve.rounds.progress import Progress, after
 from optimizer.solve.rounds.solved_cluster import SolvedCluster
-from optimizer.solve.rules.bands import DISK, bands_for, disk_limit, load_scale
+from optimizer.solve.rules.bands import bands_for, disk_limit, load_scale
+from optimizer.solve.rules.resources import DISK
 from optimizer.solve.shard.shard_solver import FAILED, NOT_SOLVED, OUT_OF_TIME
 from optimizer.solve.shard.shard_status import ShardStatus
 from optimizer.solve.tuning import TUNED, Tuning

@@ -19,7 +19,8 @@ from optimizer.solve.driver import solve_rounds
 from optimizer.solve.leaders.leader_bounds import least_changes
 from optimizer.solve.leaders.leader_flow import host_loads
 from optimizer.solve.leaders.leaders import ChosenLeaders, assign_leaders, lead_with
-from optimizer.solve.rules.bands import DISK, REPLICAS, bands, broker_loads, demand_of, load_scale, replica_weights
+from optimizer.solve.rules.bands import bands, broker_loads, demand_of, load_scale, replica_weights
+from optimizer.solve.rules.resources import DISK, REPLICAS
 from optimizer.solve.shard.assemble import ClusterFrame
 from optimizer.stages.solve.memory_placement import in_memory
 from tests.docs.pages import ROOT

@@ -16,7 +16,6 @@ from optimizer.solve.rounds.progress import Progress
 from optimizer.solve.rounds.solved_cluster import SolvedCluster
 from optimizer.solve.rounds.start import start
 from optimizer.solve.rules.bands import (
-    DISK,
     Demand,
     bands,
     broker_loads,
@@ -27,6 +26,7 @@ from optimizer.solve.rules.bands import (
 )
 from optimizer.solve.rules.pins import group_by_pins, rack_breaks
 from optimizer.solve.rules.racks import busiest_share, live_rack_sizes
+from optimizer.solve.rules.resources import DISK
 from optimizer.solve.shard.assemble import ClusterFrame, assemble
 from optimizer.solve.shard.search import Search
 from optimizer.solve.shard.shard_solver import solve_shard

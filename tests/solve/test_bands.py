@@ -8,9 +8,6 @@ import pytest
 from optimizer.domain import Bands, Brokers
 from optimizer.settings import Policy
 from optimizer.solve.rules.bands import (
-    DISK,
-    IN,
-    REPLICAS,
     bands,
     broker_weights,
     demand_of,
@@ -23,6 +20,7 @@ from optimizer.solve.rules.bands import (
     outside,
     pour,
 )
+from optimizer.solve.rules.resources import DISK, REPLICAS
 from tests.solve.clusters import make_brokers, make_cluster, make_partitions
 
 OPEN = Policy(disk_band=0.5, replicas_band=0.5, in_band=0.5, disk_headroom=0.15)
@@ -52,7 +50,7 @@ def test_headroom_ends_the_disk_band(headroom: float, lower: float, upper: float
     found = bands(cluster, replace(OPEN, disk_headroom=headroom))
     assert found.lower[:, DISK].tolist() == pytest.approx([lower, lower])
     assert found.upper[:, DISK].tolist() == pytest.approx([upper, upper])
-    assert (found.lower[0, IN], found.upper[0, IN]) == (2.0, 6.0)
+    assert (found.lower[0, 2], found.upper[0, 2]) == (2.0, 6.0)
 
 
 @pytest.mark.parametrize(

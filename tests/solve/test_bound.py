@@ -15,7 +15,6 @@ from optimizer.solve.bounds.bound import (
     usable_prices,
     widen,
 )
-from optimizer.solve.rules.bands import RESOURCES
 from tests.solve.clusters import make_brokers, make_partitions
 
 
@@ -26,7 +25,7 @@ def disks(*loads: float) -> np.ndarray:
 
 def limits(lower: float, upper: float) -> Bands:
     """The same disk band for three brokers."""
-    return Bands(RESOURCES, disks(*[lower] * 3), disks(*[upper] * 3))
+    return Bands(("replicas", "disk", "in"), disks(*[lower] * 3), disks(*[upper] * 3))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from optimizer.domain import Cluster, Floats
 from optimizer.settings import Policy
 from optimizer.solve.bounds.class_prices import Classes, class_of_bins, class_prices
 from optimizer.solve.rounds.sharding import replicas_stay_in_racks
-from optimizer.solve.rules.bands import DISK, bands, broker_loads, demand_of, load_scale, replica_weights
+from optimizer.solve.rules.bands import bands, broker_loads, demand_of, load_scale, replica_weights
+from optimizer.solve.rules.resources import DISK
 from tests.solve.clusters import (
     asking,
     bounds,

@@ -12,7 +12,15 @@ from optimizer.settings import Policy
 from optimizer.solve.findings.proposal import reasons
 from optimizer.solve.limit.limit import BALANCE, Changes, changes_of, levels, urgent_first
 from optimizer.solve.limit.limit_choice import keep_within, relaxed
-from optimizer.solve.rules.bands import DISK, bands, broker_loads, demand_of, disk_limit, load_scale, replica_weights
+from optimizer.solve.rules.bands import (
+    bands,
+    broker_loads,
+    demand_of,
+    disk_limit,
+    load_scale,
+    replica_weights,
+)
+from optimizer.solve.rules.resources import DISK
 from optimizer.wishes import MoveLimit
 from tests.solve.clusters import (
     make_brokers,

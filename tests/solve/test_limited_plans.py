@@ -13,7 +13,8 @@ from optimizer.solve.bounds.bound import copies_of
 from optimizer.solve.findings.limit_findings import DISK_REMEDY, REMEDY, Cut
 from optimizer.solve.limit.limit import changes_of
 from optimizer.solve.limit.limit_choice import keep_within
-from optimizer.solve.rules.bands import DISK, broker_loads, disk_limit, replica_weights
+from optimizer.solve.rules.bands import broker_loads, disk_limit, replica_weights
+from optimizer.solve.rules.resources import DISK
 from optimizer.stages.shared.arrays import replica_lists
 from optimizer.stages.solve.finish import finish_cluster
 from optimizer.wishes import MoveLimit

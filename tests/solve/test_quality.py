@@ -11,7 +11,8 @@ from optimizer.settings import Policy
 from optimizer.solve.bounds.bound import band_price, flow_bytes, flow_prices, usable_prices, widen
 from optimizer.solve.bounds.cluster_prices import cluster_prices
 from optimizer.solve.bounds.terms import partition_terms
-from optimizer.solve.rules.bands import DISK, bands, broker_loads, demand_of, load_scale, replica_weights
+from optimizer.solve.rules.bands import bands, broker_loads, demand_of, load_scale, replica_weights
+from optimizer.solve.rules.resources import DISK
 from optimizer.solve.shard.assemble import ClusterFrame
 from setup.paths import HOME
 from tests.solve.clusters import bounds, moved_bytes, out_of_band, plan_one_shard, rack_breaches

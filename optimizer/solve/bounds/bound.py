@@ -25,10 +25,10 @@ bytes.
 import numpy as np
 
 from optimizer.domain import FORCED_ONLY, Bands, Brokers, Floats, Ints, Partitions
-from optimizer.solve.rules.bands import DISK
 from optimizer.solve.rules.mobility import mends_racks, stays
 from optimizer.solve.rules.pins import PinGroups, group_by_pins, must_leave, rack_rule
 from optimizer.solve.rules.racks import rack_histogram
+from optimizer.solve.rules.resources import DISK
 
 
 def widen(bands: Bands, after: Floats) -> Bands:

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 
 from optimizer.domain import Bands, Brokers, Floats, Ints
 from optimizer.solve.ortools.glop import minimise
-from optimizer.solve.rules.bands import DISK, REPLICAS
+from optimizer.solve.rules.resources import DISK, REPLICAS
 
 SIZE_CLASSES = 8
 RATE_CLASSES = 4

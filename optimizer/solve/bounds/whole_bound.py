@@ -11,7 +11,8 @@ import numpy as np
 from optimizer.domain import Floats, Ints, Partitions
 from optimizer.solve.bounds.bound import band_price
 from optimizer.solve.bounds.terms import split_terms
-from optimizer.solve.rules.bands import DISK, replica_weights
+from optimizer.solve.rules.bands import replica_weights
+from optimizer.solve.rules.resources import DISK
 from optimizer.solve.shard.assemble import ClusterFrame
 from optimizer.solve.shard.one_broker import cheapest, scarcest
 

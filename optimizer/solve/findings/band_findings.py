@@ -8,8 +8,8 @@ import numpy as np
 from optimizer.domain import FREE, Bands, Bools, Brokers, Cause, FindingCode, Floats, Ints, Partitions
 from optimizer.settings import Policy
 from optimizer.solve.findings.proposal import Finding, of_partition, partition_name
+from optimizer.solve.rules import resources
 from optimizer.solve.rules.bands import (
-    DISK,
     broker_loads,
     demand_of,
     excess,
@@ -19,7 +19,8 @@ from optimizer.solve.rules.bands import (
 )
 from optimizer.solve.rules.mobility import moves_if_it_must, stays
 from optimizer.solve.rules.pins import PinGroups, group_by_pins
-from optimizer.units import human_bytes, human_count, human_rate, plural
+from optimizer.solve.rules.resources import DISK
+from optimizer.units import human_count, human_rate, plural
 
 SHOWN = 10
 Why = tuple[Cause | None, str]
@@ -95,8 +96,8 @@ def _short_pins(
 
 def amount(resource: str, load: float) -> str:
     """A load of a resource, as people read it."""
-    human = {"replicas": human_count, "leaders": human_count, "disk": human_bytes}.get(resource, human_rate)
-    return human(load)
+    human = {one.name: one.human for one in resources.PLACEMENT} | {"leaders": human_count, "out": human_rate}
+    return human[resource](load)
 
 
 def distance(resource: str, load: float, gap: float, end: float, why: str) -> str:

@@ -19,8 +19,9 @@ import numpy as np
 
 from optimizer.domain import FREE, URGENCY, Bands, Bools, Brokers, Floats, Ints, Partitions
 from optimizer.solve.bounds.bound import copies_of
-from optimizer.solve.rules.bands import DISK, replica_weights
+from optimizer.solve.rules.bands import replica_weights
 from optimizer.solve.rules.pins import group_by_pins, rack_breaks
+from optimizer.solve.rules.resources import DISK
 from optimizer.wishes import NO_LIMIT, MoveLimit
 
 BALANCE = URGENCY.index("balance")

@@ -7,7 +7,7 @@ import numpy as np
 
 from optimizer.domain import Floats
 from optimizer.solve.rounds.cluster_round import ClusterRound
-from optimizer.solve.rules.bands import DISK
+from optimizer.solve.rules.resources import DISK
 from optimizer.solve.shard.search import CurvePoint
 from optimizer.solve.shard.shard_solver import NOT_SOLVED, PROGRESS
 from optimizer.solve.shard.shard_status import ShardStatus

@@ -12,7 +12,8 @@ from optimizer.domain import Bools, Ints, Partitions
 from optimizer.solve.findings.proposal import disorder
 from optimizer.solve.ortools.glop import OutOfTime
 from optimizer.solve.rounds.cluster_round import ClusterRound
-from optimizer.solve.rules.bands import DISK, outside
+from optimizer.solve.rules.bands import outside
+from optimizer.solve.rules.resources import DISK
 from optimizer.solve.shard.assemble import assemble
 from optimizer.solve.shard.shard_problem import ShardProblem
 from optimizer.solve.shard.shard_solver import FAILED, OUT_OF_TIME, ShardSolution, mend_shard, solve_shard

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.domain import Bands, Brokers, Floats, Ints
-from optimizer.solve.rules.bands import DISK
+from optimizer.solve.rules.resources import DISK
 from optimizer.solve.tuning import TUNED, Tuning
 
 DEVIATION = 1.0

@@ -12,16 +12,17 @@ import numpy as np
 
 from optimizer.domain import Bands, Bools, Brokers, Cluster, Floats, Ints, Partitions
 from optimizer.settings import Policy
+from optimizer.solve.rules import resources
 from optimizer.solve.rules.racks import hosting_rack_sizes, live_rack_sizes, rack_caps, rack_floors
+from optimizer.solve.rules.resources import DISK, REPLICAS
 
-RESOURCES = ("replicas", "disk", "in")
-REPLICAS, DISK, IN = range(3)
 ROUNDING = 1e-12  # of a load: what floating point may make of a band's end
 
 
 def replica_weights(partitions: Partitions) -> Floats:
-    """Load of one replica per resource, (P, 3): 1, bytes, bytes in per second."""
-    columns = (np.ones(len(partitions)), partitions.size_bytes, partitions.in_bytes_per_s)
+    """Load of one replica, (P, D), in the units of the resources."""
+    names = [resource.column for resource in resources.PLACEMENT]
+    columns = [np.ones(len(partitions)) if name is None else getattr(partitions, name) for name in names]
     return np.stack([c.astype(np.float64) for c in columns], axis=1)
 
 
@@ -69,14 +70,14 @@ def pour(total: float, weight: Floats, low: Floats, high: Floats) -> Floats:
 
 
 def broker_weights(brokers: Brokers, live: Bools) -> Floats:
-    """Relative strength of each broker per resource, (B, 3): its capacity where all living brokers' are known, else
+    """Relative strength of each broker per resource, (B, D): its capacity where all living brokers' are known, else
     equal.
 
     A broker with twice the disk is expected to carry twice the replicas; bytes in follow the network's capacity, or
     the disk's.
     """
     disk = _relative(live.astype(np.float64), brokers.disk_capacity_bytes, live)
-    return np.stack([disk, disk, _relative(disk, brokers.in_capacity_bytes_per_s, live)], axis=1)
+    return np.stack([_relative(disk, getattr(brokers, one.capacity), live) for one in resources.PLACEMENT], axis=1)
 
 
 def leader_weights(brokers: Brokers, may_lead: Bools) -> Floats:
@@ -116,7 +117,7 @@ class Demand:
 def demand_of(partitions: Partitions) -> Demand:
     """Demand of explicit partitions."""
     factors, inverse = np.unique(partitions.replication_factor, return_inverse=True)
-    load = np.zeros((len(factors), len(RESOURCES)))
+    load = np.zeros((len(factors), len(resources.PLACEMENT)))
     np.add.at(load, inverse, replica_weights(partitions))
     return Demand(factors, load)
 
@@ -147,7 +148,8 @@ def bands_for(brokers: Brokers, demand: Demand, loads: Floats, policy: Policy) -
 
     Brokers that must empty have the band [0, 0]; brokers that neither receive nor must empty have no band.
     """
-    width = np.array([policy.replicas_band, policy.disk_band, policy.in_band])
+    names = tuple(resource.name for resource in resources.PLACEMENT)
+    width = np.array([getattr(policy, f"{name}_band") for name in names])
     mean = reachable_means(brokers, demand, loads)
     lower, upper = mean * (1 - np.minimum(width, 1)), mean * (1 + width)
     lower[:, REPLICAS] = np.minimum(np.ceil(lower[:, REPLICAS] - 1e-9), np.floor(mean[:, REPLICAS]))
@@ -157,7 +159,7 @@ def bands_for(brokers: Brokers, demand: Demand, loads: Floats, policy: Policy) -
     idle = ~brokers.accepts_replicas & ~brokers.must_empty
     lower[idle], upper[idle] = 0.0, np.inf
     lower[brokers.must_empty] = upper[brokers.must_empty] = 0.0
-    return Bands(RESOURCES, lower, upper)
+    return Bands(names, lower, upper)
 
 
 def disk_limit(brokers: Brokers, policy: Policy) -> Floats:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.domain import Bands, Bools, Floats, Ints
-from optimizer.solve.rules.bands import REPLICAS
+from optimizer.solve.rules.resources import REPLICAS
 from optimizer.solve.shard.charges import charges
 from optimizer.solve.shard.legal_options import Options
 from optimizer.solve.shard.one_broker import cheapest, scarcest

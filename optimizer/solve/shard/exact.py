@@ -19,8 +19,8 @@ from ortools.sat.python import cp_model
 
 from optimizer.domain import FORCED_ONLY, RACKS_ONLY, Bands, Bools, Ints
 from optimizer.solve.ortools.cp_sat import careful_solver
-from optimizer.solve.rules.bands import DISK
 from optimizer.solve.rules.mobility import stays
+from optimizer.solve.rules.resources import DISK
 from optimizer.solve.shard.shard_problem import PAD, ShardProblem
 from optimizer.solve.tuning import Tuning
 from optimizer.wishes import NO_LIMIT

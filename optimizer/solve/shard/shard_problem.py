@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from optimizer.domain import Bools, Floats, Ints
-from optimizer.solve.rules.bands import DISK
+from optimizer.solve.rules.resources import DISK
 from optimizer.solve.rules.topic_spread import TopicSpread, topic_spread
 from optimizer.solve.tuning import Tuning
 from optimizer.wishes import NO_LIMIT

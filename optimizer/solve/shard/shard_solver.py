@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optimizer.domain import Bools, Floats, Ints
-from optimizer.solve.rules.bands import DISK
+from optimizer.solve.rules.resources import DISK
 from optimizer.solve.shard.choice import State, apply_choice, mended, moved_cost, violation
 from optimizer.solve.shard.exact import changes, copied_bytes, is_small_cluster, keeps_rules, solve_small
 from optimizer.solve.shard.legal_options import Options, legal_options

@@ -28,6 +28,7 @@ from optimizer.stages.solve.copy_order import left_by_order
 from optimizer.stages.solve.cut import kept_rows
 from optimizer.stages.solve.finish import KINDS, finish_cluster
 from optimizer.stages.solve.partition_classes import KEY, classes_from, named_bins
+from optimizer.stages.solve.resource_sums import resource_names
 
 _LOG = logging.getLogger(__name__)
 Clusters = Mapping[str, SolvedCluster]
@@ -248,6 +249,7 @@ def _cut(one: Held, cluster: SolvedCluster, settings: Settings) -> Held:
 def _classes(partitions: Partitions, cluster: SolvedCluster) -> Classes:
     """As ``stages.solve.partition_classes`` makes them in Spark."""
     size, rate = np.maximum(partitions.size_bytes, 1), np.maximum(partitions.in_bytes_per_s, 1)
+    names = resource_names()
     more = partitions.replication_factor - (partitions.replicas >= 0).sum(axis=1)
     table = pd.DataFrame(
         {
@@ -255,16 +257,14 @@ def _classes(partitions: Partitions, cluster: SolvedCluster) -> Classes:
             "grows": np.sign(more),
             "size_bin": _octaves(size.astype(np.float64) * size),
             "rate_bin": _octaves(rate.astype(np.float64) / size),
-            "n": 1,
-            "size": partitions.size_bytes,
-            "in": partitions.in_bytes_per_s,
+            **dict(zip(names, replica_weights(partitions).T.astype(np.int64), strict=True)),
             "growth": partitions.size_bytes * more,
         }
     )
     bins = named_bins(table.groupby(KEY, as_index=False, sort=True).sum())
     named = table.merge(bins[[*KEY, "class"]], on=KEY, how="left")
     row, slot = np.nonzero(partitions.replicas >= 0)
-    hosts = named.loc[row, ["class", "n", "size", "in"]]
+    hosts = named.loc[row, ["class", *names]]
     hosts = hosts.assign(broker_id=cluster.brokers.ids[partitions.replicas[row, slot]])
     return classes_from(hosts.groupby(["broker_id", "class"], as_index=False).sum(), bins, cluster)
 

@@ -9,7 +9,8 @@ from pyspark.sql import functions as F
 
 from optimizer.solve.bounds.class_prices import RATE_CLASSES, SIZE_CLASSES, Classes, class_of_bins
 from optimizer.solve.rounds.solved_cluster import SolvedCluster
-from optimizer.solve.rules.bands import DISK
+from optimizer.solve.rules.resources import DISK, REPLICAS
+from optimizer.stages.solve.resource_sums import resource_columns, resource_names, resource_sums
 
 KEY = ["cluster_id", "grows", "size_bin", "rate_bin"]
 
@@ -26,8 +27,7 @@ def _binned(placement: DataFrame) -> DataFrame:
     return placement.select(
         "cluster_id",
         F.col("replicas"),
-        "size_bytes",
-        "in_bytes_per_s",
+        *resource_columns(),
         (F.col("size_bytes") * more).alias("growth"),
         F.signum(more).cast("int").alias("grows"),
         octaves(size.cast("double") * size.cast("double")).alias("size_bin"),
@@ -35,23 +35,17 @@ def _binned(placement: DataFrame) -> DataFrame:
     )
 
 
-def _sums() -> list[Column]:
-    return [F.count("*").alias("n"), F.sum("size_bytes").alias("size"), F.sum("in_bytes_per_s").alias("in")]
-
-
 def classes_of(placement: DataFrame, clusters: Mapping[str, SolvedCluster]) -> dict[str, Classes]:
     """Classes of each cluster, in its mean broker loads, of the placement before the plan."""
     binned = _binned(placement)
-    bins = (
-        binned.groupBy(*KEY).agg(*_sums(), F.sum("growth").alias("growth")).toPandas().sort_values(KEY, kind="stable")
-    )
-    bins = named_bins(bins)
+    summed = binned.groupBy(*KEY).agg(*resource_sums(), F.sum("growth").alias("growth"))
+    bins = named_bins(summed.toPandas().sort_values(KEY, kind="stable"))
     spark = placement.sparkSession
     names = F.broadcast(spark.createDataFrame(bins[[*KEY, "class"]]))
     hosts = binned.join(names, on=KEY).select(
-        "cluster_id", F.explode("replicas").alias("broker_id"), "class", "size_bytes", "in_bytes_per_s"
+        "cluster_id", F.explode("replicas").alias("broker_id"), "class", *resource_columns()
     )
-    held = hosts.groupBy("cluster_id", "broker_id", "class").agg(*_sums()).toPandas()
+    held = hosts.groupBy("cluster_id", "broker_id", "class").agg(*resource_sums()).toPandas()
     return {
         str(c): classes_from(held[held["cluster_id"] == c], rows, clusters[str(c)])
         for c, rows in bins.groupby("cluster_id", sort=True)
@@ -62,7 +56,7 @@ def named_bins(bins: pd.DataFrame) -> pd.DataFrame:
     """Bins with the number of their class, ascending by KEY."""
     named = bins.assign(**{"class": -1})
     for _, rows in bins.groupby(["cluster_id", "grows"], sort=True):
-        count = rows["n"].to_numpy(dtype=np.int64)
+        count = rows[resource_names()[REPLICAS]].to_numpy(dtype=np.int64)
         of_bins = class_of_bins(rows["size_bin"].to_numpy(), rows["rate_bin"].to_numpy(), count)
         named.loc[rows.index, "class"] = (1 + rows["grows"]) * SIZE_CLASSES * RATE_CLASSES + of_bins
     return named
@@ -71,11 +65,11 @@ def named_bins(bins: pd.DataFrame) -> pd.DataFrame:
 def classes_from(held: pd.DataFrame, bins: pd.DataFrame, cluster: SolvedCluster) -> Classes:
     """Classes of one cluster from the sums of each broker and class, and of each bin."""
     brokers, scale = cluster.brokers, cluster.scale
-    loads = ["n", "size", "in"]
+    loads = resource_names()
     total = bins.groupby("class", sort=True)[[*loads, "growth"]].sum()
     at = np.searchsorted(total.index.to_numpy(), held["class"].to_numpy())
     load = np.zeros((len(brokers), len(total), len(loads)))
     load[np.searchsorted(brokers.ids, held["broker_id"].to_numpy()), at] = held[loads].to_numpy(dtype=np.float64)
-    mean = total[loads].to_numpy(dtype=np.float64) / total[["n"]].to_numpy(dtype=np.float64)
+    mean = total[loads].to_numpy(dtype=np.float64) / total[[loads[REPLICAS]]].to_numpy(dtype=np.float64)
     growth = total["growth"].to_numpy(dtype=np.float64)
     return Classes(load / scale, mean / scale, growth / scale[DISK])

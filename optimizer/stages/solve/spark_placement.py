@@ -20,6 +20,7 @@ from optimizer.stages.solve.copy_order import without_left
 from optimizer.stages.solve.cut import without_cut
 from optimizer.stages.solve.finish import finish
 from optimizer.stages.solve.partition_classes import classes_of
+from optimizer.stages.solve.resource_sums import resource_columns, resource_names, resource_sums
 from optimizer.stages.solve.shard_rounds import apply_moves, solve_round, statuses_of
 from optimizer.stages.solve.started import started
 from optimizer.stages.solve.whole_clusters import each_cluster, terms_of
@@ -52,9 +53,7 @@ class SparkPlacement:
         """Demand by replication factor, and whether a list is to change its length."""
         resized = F.size("replicas") != F.col("replication_factor")
         sums = self.frame.groupBy("cluster_id", "replication_factor").agg(
-            F.count("*").alias("n"),
-            F.sum("size_bytes").alias("size"),
-            F.sum("in_bytes_per_s").alias("in"),
+            *resource_sums(),
             F.max(resized).alias("resized"),
         )
         rows: dict[str, list[Row]] = {}
@@ -64,14 +63,13 @@ class SparkPlacement:
 
     def loads(self) -> dict[str, Floats]:
         """Sums of integers, so order can't matter."""
-        hosts = self.frame.select("cluster_id", F.explode("current").alias("broker_id"), "size_bytes", "in_bytes_per_s")
-        sums = hosts.groupBy("cluster_id", "broker_id").agg(
-            F.count("*").alias("replicas"), F.sum("size_bytes").alias("disk"), F.sum("in_bytes_per_s").alias("in")
-        )
-        loads = {cluster_id: np.zeros((len(b), 3)) for cluster_id, b in self.brokers.items()}
+        hosts = self.frame.select("cluster_id", F.explode("current").alias("broker_id"), *resource_columns())
+        sums = hosts.groupBy("cluster_id", "broker_id").agg(*resource_sums())
+        names = resource_names()
+        loads = {cluster_id: np.zeros((len(b), len(names))) for cluster_id, b in self.brokers.items()}
         for row in sums.collect():
             at = int(np.searchsorted(self.brokers[row.cluster_id].ids, row.broker_id))
-            loads[row.cluster_id][at] = (row.replicas, row.disk, row["in"])
+            loads[row.cluster_id][at] = [row[name] for name in names]
         return loads
 
     def copies(self, cluster_ids: Collection[str]) -> dict[str, Copies]:
@@ -130,5 +128,5 @@ class SparkPlacement:
 
 def _totals(rows: Sequence[Row]) -> Totals:
     factors = np.array([r.replication_factor for r in rows], dtype=np.int64)
-    loads = np.array([(r.n, r.size, r["in"]) for r in rows], dtype=np.float64)
+    loads = np.array([[row[name] for name in resource_names()] for row in rows], dtype=np.float64)
     return Totals(Demand(factors, loads), any(r.resized for r in rows))

@@ -13,7 +13,7 @@ from optimizer.solve.bounds.bound import copies_of, forced_bytes
 from optimizer.solve.bounds.terms import partition_terms
 from optimizer.solve.placement import OfCluster, Terms
 from optimizer.solve.rounds.solved_cluster import SolvedCluster
-from optimizer.solve.rules.bands import REPLICAS
+from optimizer.solve.rules.resources import REPLICAS
 from optimizer.stages.shared.arrays import replica_matrix, to_partitions
 
 ROWS_PER_CHUNK = 10_000

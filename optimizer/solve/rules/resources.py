@@ -1,0 +1,38 @@
+"""What brokers are balanced by as replicas are placed: one row for each resource, in the order of the columns of every
+(…, D) array of loads, weights and bands."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from optimizer.units import human_bytes, human_count, human_rate
+
+
+@dataclass(frozen=True)
+class Resource:
+    """One resource.
+
+    Parameters
+    ----------
+    name : str
+        In findings and tables; the knob of its band is ``NAME_band`` in ``[policy]``.
+    column : str, optional
+        What a replica takes of it: a field of ``Partitions`` and a column of ``instance``. None: a replica counts as 1.
+    capacity : str
+        Field of ``Brokers``: a broker's share follows it where it is known of all; else it follows the disk's.
+    human : callable
+        A load of it as people read it.
+    """
+
+    name: str
+    column: str | None
+    capacity: str
+    human: Callable[[float], str]
+
+
+PLACEMENT: Sequence[Resource] = (
+    Resource("replicas", None, "disk_capacity_bytes", human_count),
+    Resource("disk", "size_bytes", "disk_capacity_bytes", human_bytes),
+    Resource("in", "in_bytes_per_s", "in_capacity_bytes_per_s", human_rate),
+)
+# Two columns mean more than balance: replicas are whole, and the disk is what a copy costs and where it must fit.
+REPLICAS, DISK = 0, 1
