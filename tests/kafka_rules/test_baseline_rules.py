@@ -33,7 +33,7 @@ def test_algorithm_of_a_version(version: str, algorithm: str) -> None:
 
 @pytest.mark.parametrize("version", ["new", "v4.1", "4x", "4.1beta"])
 def test_nonsense_versions_are_refused(version: str) -> None:
-    """A text that is no version is refused with an example."""
+    """A text that is not a version is refused with an example."""
     with pytest.raises(ConfigError, match=r"give for example 4\.3"):
         default_algorithm(version)
 
