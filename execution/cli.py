@@ -88,7 +88,7 @@ def parser() -> argparse.ArgumentParser:
 
 def _positive(text: str) -> int:
     if not re.fullmatch(r"[1-9]\d{0,5}", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no wave: they count from 1")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a wave number: waves count from 1")
     return int(text)
 
 

@@ -69,7 +69,7 @@ def parser(description: str) -> argparse.ArgumentParser:
 
 
 def _knob(text: str) -> dict[str, Any]:
-    """``section.key=value`` as nested settings; a value that is no TOML is text."""
+    """``section.key=value`` as nested settings; a value that is not TOML is text."""
     match = re.fullmatch(r"([a-z_]+)\.([a-z_]+)=(.*)", text)
     if not match:
         raise ConfigError(f"--set {text}: write SECTION.KEY=VALUE, e.g. solver.rounds=2")

@@ -88,7 +88,7 @@ def _typed(kind: type, values: Mapping[str, Any], where: str, *, base: Sequence[
 
 
 def _plain(knob: Field[Any], value: object, where: str) -> object:
-    """The value of a knob that is no list of tables, as its type; lists have entries of one type."""
+    """The value of a knob that is not a list of tables, as its type; lists have entries of one type."""
     wanted = str if knob.default is MISSING else type(knob.default)
     entry = get_args(knob.type)[0] if wanted is tuple else None
     if wanted is float and type(value) is int:
@@ -143,7 +143,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise ConfigError(f"cannot read the configuration {path}: {error.strerror}; give --config FILE") from error
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path} is no TOML: {error}") from error
+        raise ConfigError(f"{path} is not TOML: {error}") from error
     for cluster in content.get("clusters", []):
         for name in ("input", "client_config"):
             value = cluster.get(name)

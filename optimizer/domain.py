@@ -87,7 +87,7 @@ class Cause(StrEnum):
 
 
 @dataclass(frozen=True)
-class Pin:
+class PinMask:
     """Topics whose replicas may sit on some brokers only.
 
     Parameters
@@ -118,7 +118,7 @@ class Brokers:
         alive, new, draining, dead or fenced.
     racks_matter : bool
         False where no broker has a rack or the policy ignores racks.
-    pins : tuple of Pin
+    pins : tuple of PinMask
         Ascending by pattern; a topic that several match keeps to all of them.
     """
 
@@ -133,7 +133,7 @@ class Brokers:
     out_capacity_bytes_per_s: Ints
     state: tuple[str, ...]
     racks_matter: bool
-    pins: tuple[Pin, ...] = ()
+    pins: tuple[PinMask, ...] = ()
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -62,24 +62,24 @@ def release(kafka_version: str, name: str = "kafka_version") -> tuple[int, int] 
         return None
     found = re.fullmatch(r"(\d++)(?:\.(\d++))?+(?:[.\-+_].*)?", kafka_version)
     if not found:
-        raise ConfigError(f"{name} = {kafka_version!r} is no version: give for example 4.3 or 3.9.1")
+        raise ConfigError(f"{name} = {kafka_version!r} is not a version: give for example 4.3 or 3.9.1")
     return int(found[1]), int(found[2] or 0)
 
 
 def check_pattern(name: str, pattern: object) -> None:
-    """Refuse what is no regular expression."""
+    """Refuse what is not a regular expression."""
     try:
         re.compile(str(pattern))
     except re.error as error:
-        raise ConfigError(f"{name}: {pattern!r} is no regular expression: {error}") from error
+        raise ConfigError(f"{name}: {pattern!r} is not a regular expression: {error}") from error
 
 
 def check_time(name: str, text: str) -> None:
-    """Refuse what is no time."""
+    """Refuse what is not a time."""
     try:
         datetime.fromisoformat(text)
     except ValueError as error:
-        raise ConfigError(f"{name} = {text!r} is no time: write it like 2026-01-31T02:00:00Z") from error
+        raise ConfigError(f"{name} = {text!r} is not a time: write it like 2026-01-31T02:00:00Z") from error
 
 
 def check_patterns(where: str, patterns: list[str], remedy: str) -> None:

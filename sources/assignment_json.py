@@ -86,7 +86,7 @@ def _assignment(document: Document) -> Iterator[Record]:
             reason = f"version {version!r} of the format is not supported; the only one is 1"
             yield _fault(document.line, reason, document.text)
         elif not isinstance(value["partitions"], list):
-            yield _fault(document.line, "'partitions' is no list", document.text)
+            yield _fault(document.line, "'partitions' is not a list", document.text)
         else:
             yield from _entries(document, value["partitions"])
     elif isinstance(value, dict) and "replicas" in value and "partition" in value:
@@ -129,13 +129,13 @@ def _entry_fault(entry: Any) -> str | None:
     if (fault := topic_fault(topic)) is not None:
         return fault
     if not is_integer(partition) or partition < 0:
-        return f"partition {str(partition)[:80]!r} of {topic} is no partition number"
+        return f"partition {str(partition)[:80]!r} of {topic} is not a partition number"
     if not isinstance(replicas, list) or not all(is_integer(broker) for broker in replicas):
-        return f"replicas {str(replicas)[:80]!r} of {topic}-{partition} is no list of broker ids"
+        return f"replicas {str(replicas)[:80]!r} of {topic}-{partition} is not a list of broker ids"
     if log_dirs is None:
         return None
     if not isinstance(log_dirs, list) or not all(isinstance(log_dir, str) for log_dir in log_dirs):
-        return f"log_dirs of {topic}-{partition} is no list of paths"
+        return f"log_dirs of {topic}-{partition} is not a list of paths"
     if len(log_dirs) != len(replicas):
         return f"{topic}-{partition} has {len(replicas)} replicas but {len(log_dirs)} log_dirs"
     return None

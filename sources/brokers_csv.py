@@ -51,9 +51,9 @@ def _record(row: Row, columns: dict[str, str | None]) -> Record:
     flags = {name: _FLAGS.get((given[name] or "").lower()) for name in ("fenced", "is_controller")}
     faults = [row.error] if row.error else []
     if broker_id is None:
-        faults.append(f"broker id {cells['broker_id']!r} is no integer")
+        faults.append(f"broker id {cells['broker_id']!r} is not an integer")
     if given["port"] is not None and port is None:
-        faults.append(f"port {cells['port']!r} is no integer")
+        faults.append(f"port {cells['port']!r} is not an integer")
     faults += [f"{name} {cells[name]!r} is not true or false" for name in flags if given[name] and flags[name] is None]
     if faults:
         text = str(row.cells)

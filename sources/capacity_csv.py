@@ -88,13 +88,13 @@ def _record(row: Row, header: tuple[str, ...]) -> Record:
     log_dir = row.cells.get(first_of(header, _LOG_DIR) or "", "")
     faults = [row.error] if row.error else []
     if broker_id is None:
-        faults.append(f"broker id {id_text!r} is no integer")
+        faults.append(f"broker id {id_text!r} is not an integer")
     amounts: dict[str, int | None] = dict.fromkeys(_FIELDS.values())
     for field, (column, unit) in _amounts(header).items():
         cell = row.cells.get(column, "")
         amounts[field] = amount(cell, unit=unit) if cell else None
         if cell and amounts[field] is None:
-            faults.append(f"{column} {cell!r} is no number from 0 up")
+            faults.append(f"{column} {cell!r} is not a number from 0 up")
     if faults:
         text = str(row.cells)
         return malformed(line=row.line, expected=EXPECTED, reason="; ".join(faults), remedy=REMEDY, text=text)

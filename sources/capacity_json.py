@@ -40,7 +40,7 @@ def parse(text: str) -> Iterator[Record]:
 
 def _entries(document: Document, entries: Any) -> Iterator[Record]:
     if not isinstance(entries, list):
-        yield _fault(document.line, "'brokerCapacities' is no list", entries)
+        yield _fault(document.line, "'brokerCapacities' is not a list", entries)
         return
     lines = document.lines_of("brokerId")
     for entry in entries:
@@ -68,7 +68,7 @@ def _broker(broker_id: int, capacity: dict[str, Any], line: int) -> Iterator[Rec
     sizes = {log_dir: _amount(value, MB_BYTES) for log_dir, value in by_dir.items()}
     faults += [f"{log_dir} {by_dir[log_dir]!r}" for log_dir, found in sizes.items() if found is None]
     if faults:
-        yield _fault(line, f"broker {broker_id}: {', '.join(faults)} is no number from 0 up", capacity)
+        yield _fault(line, f"broker {broker_id}: {', '.join(faults)} is not a number from 0 up", capacity)
         return
     yield Record("capacity", line, {"broker_id": broker_id, "log_dir": None, **read})
     for log_dir, size in sizes.items():

@@ -40,7 +40,7 @@ def parse(text: str) -> Iterator[Record]:
         yield _malformed(f"no JSON: {error}", text)
         return
     if not isinstance(content, dict) or not all(isinstance(content.get(k), list) for k in ("brokers", "partitions")):
-        yield _malformed("it is no JSON object with the lists brokers and partitions", text)
+        yield _malformed("it is not a JSON object with the lists brokers and partitions", text)
         return
     hosts = [b for b in content["brokers"] if isinstance(b, dict)]
     gone = {b["id"] for b in hosts if b.get("state") == "dead" and type(b.get("id")) is int}
@@ -59,7 +59,7 @@ def _guarded(read: Any, entry: Any, gone: set[int]) -> Iterator[Record]:
     """Records of one entry, or one that says why it can't be read."""
     try:
         if not isinstance(entry, dict):
-            raise _Refused("the entry is no JSON object")
+            raise _Refused("the entry is not a JSON object")
         records = read(entry, gone)
     except _Refused as error:
         records = [_malformed(str(error), json.dumps(entry))]
@@ -69,7 +69,7 @@ def _guarded(read: Any, entry: Any, gone: set[int]) -> Iterator[Record]:
 def _integer(entry: Mapping[str, Any], name: str) -> int:
     value = entry.get(name)
     if type(value) is not int:
-        raise _Refused(f"{name} = {value!r} is no integer")
+        raise _Refused(f"{name} = {value!r} is not an integer")
     return value
 
 
@@ -79,7 +79,7 @@ def _amount(entry: Mapping[str, Any], name: str, unit: int) -> int | None:
     if value is None:
         return None
     if type(value) not in (int, float) or not math.isfinite(value) or not 0 <= value * unit <= INT64_MAX:
-        raise _Refused(f"{name} = {value!r} is no amount from 0 to {INT64_MAX // unit}")
+        raise _Refused(f"{name} = {value!r} is not an amount from 0 to {INT64_MAX // unit}")
     return round(value * unit)
 
 
@@ -109,9 +109,9 @@ def _broker(entry: Mapping[str, Any], gone: set[int]) -> list[Record]:
 def _partition(entry: Mapping[str, Any], gone: set[int]) -> list[Record]:
     topic, number, replicas = entry.get("topic"), _integer(entry, "partition"), entry.get("replicas")
     if type(topic) is not str:
-        raise _Refused(f"topic = {topic!r} is no text")
+        raise _Refused(f"topic = {topic!r} is not text")
     if not isinstance(replicas, list) or not all(type(b) is int for b in replicas):
-        raise _Refused(f"replicas = {replicas!r} is no list of broker ids")
+        raise _Refused(f"replicas = {replicas!r} is not a list of broker ids")
     in_sync = [b for b in replicas if b not in gone]
     leader = entry.get("leader", -1)
     place = {

@@ -43,7 +43,7 @@ def _metadata(document: Document, value: dict[str, Any]) -> Iterator[Record]:
     for key, read in (("brokers", _broker), ("topics", _topic)):
         entries = value.get(key, [])
         if not isinstance(entries, list):
-            yield _fault(document.line, f"{key!r} is no list", entries)
+            yield _fault(document.line, f"{key!r} is not a list", entries)
             continue
         lines = document.lines_of("name" if key == "brokers" else "topic")
         for entry in entries:
@@ -71,7 +71,7 @@ def _topic(entry: Any, line: int, _controller: Any) -> Iterator[Record]:
     partitions = entry.get("partitions") if isinstance(entry, dict) else None
     fault = topic_fault(topic)
     if fault is None and not isinstance(partitions, list):
-        fault = f"'partitions' of {topic} is no list"
+        fault = f"'partitions' of {topic} is not a list"
     if fault is not None or not isinstance(partitions, list):
         yield _fault(line, fault or "no partitions", entry)
         return

@@ -74,7 +74,7 @@ def _directory(broker_id: int, entry: Any, line: int, replica_lines: Iterator[in
     yield Record("log_dir", line, payload)
     replicas = entry.get("partitions", [])
     if not isinstance(replicas, list):
-        yield _fault(line, f"'partitions' of {log_dir} on broker {broker_id} is no list", entry)
+        yield _fault(line, f"'partitions' of {log_dir} on broker {broker_id} is not a list", entry)
         return
     for replica in replicas:
         record = _replica(broker_id, log_dir, replica, next(replica_lines))

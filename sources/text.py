@@ -51,7 +51,7 @@ def topic_fault(name: object) -> str | None:
 @lru_cache(maxsize=4_096)
 def _name_fault(name: str) -> str | None:
     if name in {".", ".."} or not _TOPIC.fullmatch(name):
-        return f"{name[:80]!r} is no legal topic name (1 to 249 of letters, digits, '.', '_' and '-')"
+        return f"{name[:80]!r} is not a legal topic name (1 to 249 of letters, digits, '.', '_' and '-')"
     return None
 
 

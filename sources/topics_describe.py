@@ -134,7 +134,7 @@ def _header(index: int, line: str) -> Record:
     factor = integer(fields.get("ReplicationFactor", ""))
     fault = topic_fault(topic)
     if fault is None and count is None:
-        fault = f"PartitionCount {fields.get('PartitionCount')!r} is no integer"
+        fault = f"PartitionCount {fields.get('PartitionCount')!r} is not an integer"
     if fault is not None:
         return _fault(index, line, fault)
     opaque = _MARKED.sub("", configs)
@@ -162,10 +162,10 @@ def _partition(index: int, line: str) -> Record:
         lists[label] = broker_ids("" if _is_not_told(fields, label) else fields[label])
     faults = [topic_fault(fields["Topic"])]
     if partition is None or partition < 0:
-        faults.append(f"Partition {fields['Partition']!r} is no partition number")
+        faults.append(f"Partition {fields['Partition']!r} is not a partition number")
     if leader is None and fields["Leader"] not in _NO_LEADER:
-        faults.append(f"Leader {fields['Leader']!r} is no broker id")
-    faults += [f"{label} {fields[label]!r} is no list of broker ids" for label, ids in lists.items() if ids is None]
+        faults.append(f"Leader {fields['Leader']!r} is not a broker id")
+    faults += [f"{label} {fields[label]!r} is not a list of broker ids" for label, ids in lists.items() if ids is None]
     found = [fault for fault in faults if fault is not None]
     if found:
         return _fault(index, line, "; ".join(found))

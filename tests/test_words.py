@@ -38,7 +38,7 @@ def is_words(node: ast.AST) -> bool:
 
 
 def readers(source: str) -> Iterator[int]:
-    """Lines that compare such a text, or hand it to what reads texts; None is no text."""
+    """Lines that compare such a text, or hand it to what reads texts; None is not text."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Compare):
             sides = [node.left, *node.comparators]

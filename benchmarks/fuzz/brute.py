@@ -30,7 +30,7 @@ def choices_of(cluster: Cluster, row: int, planned: Choice) -> list[Choice]:
     found = {planned}
     for chosen in itertools.combinations(usable, factor):
         placed = np.array([chosen])
-        if not rack_breaks(brokers, alone, placed).any() and not groups.outside(placed).any():
+        if not rack_breaks(brokers, alone, placed).any() and not groups.outside_pin(placed).any():
             found.add(chosen)
     return sorted(found)
 

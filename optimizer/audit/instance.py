@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from optimizer.audit.claims import NOT_LIVING, AuditBroker, AuditLimits, AuditPartition
 
 Ints = NDArray[np.int64]
-Pin = frozenset[int] | None
+PinnedTo = frozenset[int] | None  # ids that pins allow; None without a pin
 
 
 class Instance:
@@ -37,9 +37,9 @@ class Instance:
         self._hosts = frozenset(self.brokers) - self.to_empty
         racks = [self.brokers[b].rack for b in sorted(self._homes)]
         self.racks_count = limits.rack_spread and bool(racks) and None not in racks
-        self._shares: dict[tuple[int, Pin], tuple[int, dict[str, int]]] = {}
+        self._shares: dict[tuple[int, PinnedTo], tuple[int, dict[str, int]]] = {}
         self._rack_of = {b.broker_id: b.rack for b in brokers}
-        self._misses: dict[tuple[int, Pin, tuple[str | None, ...]], int] = {}
+        self._misses: dict[tuple[int, PinnedTo, tuple[str | None, ...]], int] = {}
 
     def replica_slots(self) -> Iterator[tuple[AuditPartition, int]]:
         """Every replica of the cluster as (partition, broker id)."""
@@ -62,7 +62,7 @@ class Instance:
         capacity = broker.disk_capacity_bytes if broker else None
         return None if capacity is None or capacity <= 0 else int(capacity * (1 - self.limits.disk_headroom))
 
-    def homes(self, pin: Pin) -> frozenset[int]:
+    def homes(self, pin: PinnedTo) -> frozenset[int]:
         """Brokers that may hold replicas after the plan, of those that the pin names."""
         return self._homes if pin is None else self._homes & pin
 
@@ -73,7 +73,7 @@ class Instance:
     def _by_rack(self, brokers: Iterable[int]) -> Counter[str]:
         return Counter(rack for rack in (self._rack_of[b] for b in brokers) if rack is not None)
 
-    def _rack_shares(self, replication_factor: int, pin: Pin) -> tuple[int, dict[str, int]]:
+    def _rack_shares(self, replication_factor: int, pin: PinnedTo) -> tuple[int, dict[str, int]]:
         """Most replicas in any rack, and least in each, for one replication factor, in the racks that a pin leaves.
 
         The most is ceil(RF / R), or the smallest number with which racks of too few brokers hold RF replicas at all;
@@ -91,7 +91,7 @@ class Instance:
             self._shares[known] = (most, {rack: min(least, n) for rack, n in sizes.items()})
         return self._shares[known]
 
-    def rack_misses(self, replicas: Sequence[int], replication_factor: int, pin: Pin) -> int:
+    def rack_misses(self, replicas: Sequence[int], replication_factor: int, pin: PinnedTo) -> int:
         """Replicas above the most, plus replicas short of the least, over all racks; 0 when the spread holds."""
         if not self.racks_count:
             return 0
@@ -114,7 +114,7 @@ class Instance:
         over = max(0, length - sum(min(n, most) for n in room.values()))
         return over + sum(max(0, n - room[rack]) for rack, n in least.items())
 
-    def _count_misses(self, racks: Sequence[str | None], replication_factor: int, pin: Pin) -> int:
+    def _count_misses(self, racks: Sequence[str | None], replication_factor: int, pin: PinnedTo) -> int:
         """A pin that leaves no broker asks nothing of the racks: its partitions stay."""
         if not self.homes(pin):
             return 0

@@ -54,7 +54,7 @@ def _is_int(value: object) -> bool:
 
 def _field(content: Any, name: str, where: str) -> Any:
     if not isinstance(content, dict):
-        raise _Unreadable(f"{where} is no JSON object")
+        raise _Unreadable(f"{where} is not a JSON object")
     if name not in content:
         raise _Unreadable(f"{where} lacks {name!r}")
     return content[name]

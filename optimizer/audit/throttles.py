@@ -111,7 +111,7 @@ def _values(entries: Entries, text: str, path: str) -> Iterator[Violation]:
     """Lists are lists, and within Kafka's limits; so are their number and the arguments that carry them."""
     for (kind, name, config), value in entries.items():
         if kind == "topics" and not _LIST.fullmatch(value):
-            yield Violation("throttle_value", name, f"{path}: {config} is no list of partition:broker")
+            yield Violation("throttle_value", name, f"{path}: {config} is not a list of partition:broker")
         if len(value) > CONFIG_VALUE_CHARACTERS:
             detail = f"{path}: {config} has {len(value)} characters, Kafka takes {CONFIG_VALUE_CHARACTERS}"
             yield Violation("throttle_value", name, detail)

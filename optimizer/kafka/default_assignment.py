@@ -14,7 +14,7 @@ from optimizer.kafka.versions import STRIPED
 
 
 @dataclass(frozen=True)
-class Placement:
+class DefaultPlacer:
     """How topics of one cluster are placed; made once for all of them.
 
     Parameters
@@ -35,10 +35,10 @@ class Placement:
     ring: BrokerRing
 
 
-def placement(algorithm: str, brokers: Sequence[Broker]) -> Placement:
+def default_placer(algorithm: str, brokers: Sequence[Broker]) -> DefaultPlacer:
     """Prepare the brokers of a cluster."""
     ordered = tuple(sorted(brokers, key=lambda broker: broker.broker_id))
-    return Placement(algorithm, ordered, rack_layout(ordered), broker_ring(ordered))
+    return DefaultPlacer(algorithm, ordered, rack_layout(ordered), broker_ring(ordered))
 
 
 def topic_seed(seed: int, cluster_id: str, topic: str) -> int:
@@ -52,7 +52,7 @@ def topic_seed(seed: int, cluster_id: str, topic: str) -> int:
 
 
 def place_topic(
-    where: Placement, topic: str, replication_factors: Mapping[int, int], seed: int
+    where: DefaultPlacer, topic: str, replication_factors: Mapping[int, int], seed: int
 ) -> dict[int, list[int]]:
     """Place all partitions of a topic as ``--generate`` would.
 
@@ -89,7 +89,7 @@ def place_topic(
 
 
 def place_or_refuse(
-    where: Placement, topic: str, replication_factors: Mapping[int, int], seed: int
+    where: DefaultPlacer, topic: str, replication_factors: Mapping[int, int], seed: int
 ) -> tuple[dict[int, list[int]], str | None]:
     """As ``place_topic``, but where Kafka refuses: empty lists and its message."""
     try:

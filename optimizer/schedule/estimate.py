@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.domain import Floats, Ints
-from optimizer.schedule.wave_changes import Changes, bytes_per_broker
+from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker
 
 PARTITION_FETCH_BYTES = 1 << 20  # replica.fetch.max.bytes
 RESPONSE_FETCH_BYTES = 10 << 20  # replica.fetch.response.max.bytes
@@ -57,7 +57,7 @@ class Traffic:
         return np.maximum(self.out_bytes, self.in_bytes)
 
 
-def _floors(changes: Changes, n_brokers: int) -> tuple[Ints, Ints]:
+def _floors(changes: WaveChanges, n_brokers: int) -> tuple[Ints, Ints]:
     row, slot = np.nonzero((changes.added >= 0) & (changes.source >= 0)[:, None])
     pair = changes.source[row] * n_brokers + changes.added[row, slot]
     pairs, partitions = np.unique(pair, return_counts=True)
@@ -68,7 +68,7 @@ def _floors(changes: Changes, n_brokers: int) -> tuple[Ints, Ints]:
     return out, into
 
 
-def traffic(changes: Changes, n_brokers: int) -> Traffic:
+def traffic(changes: WaveChanges, n_brokers: int) -> Traffic:
     """Traffic of the copies among ``changes``; partitions without a copy are not throttled and don't count."""
     copied = changes.select(changes.copies > 0)
     source = copied.source[:, None]

@@ -6,16 +6,16 @@ import numpy as np
 
 from optimizer.domain import Bools, Ints
 from optimizer.kafka.size_limits import LIST_CHARACTERS, PARTITIONS_PER_REQUEST, TOPICS_PER_REQUEST
-from optimizer.schedule.wave_changes import Changes
+from optimizer.schedule.wave_changes import WaveChanges
 
 
-def _crowded(changes: Changes) -> Ints:
+def _crowded(changes: WaveChanges) -> Ints:
     """Topics whose lists would be too long if all their changes were in one wave."""
     totals = [np.bincount(changes.topic, weights=side) for side in changes.list_characters.T]
     return np.flatnonzero(np.max(totals, axis=0) > LIST_CHARACTERS)
 
 
-def _many_topics(changes: Changes) -> bool:
+def _many_topics(changes: WaveChanges) -> bool:
     return len(np.unique(changes.topic)) > TOPICS_PER_REQUEST
 
 
@@ -39,13 +39,13 @@ class Requests:
     named: set[tuple[int, int]] | None = field(repr=False)
 
     @classmethod
-    def empty(cls, changes: Changes, n_waves: int) -> "Requests":
+    def empty(cls, changes: WaveChanges, n_waves: int) -> "Requests":
         """No wave names anything yet."""
         lists = {int(topic): np.zeros((n_waves, 2), dtype=np.int64) for topic in _crowded(changes)}
         zeros = np.zeros(n_waves, dtype=np.int64)
         return cls(zeros, zeros.copy(), lists, set() if _many_topics(changes) else None)
 
-    def room(self, changes: Changes, i: int) -> Bools:
+    def room(self, changes: WaveChanges, i: int) -> Bools:
         """Waves whose requests have room for a change, (waves,)."""
         topic = int(changes.topic[i])
         room: Bools = self.partitions < PARTITIONS_PER_REQUEST
@@ -56,7 +56,7 @@ class Requests:
             room &= (self.topics < TOPICS_PER_REQUEST) | np.array(known)
         return room
 
-    def place(self, changes: Changes, i: int, wave: int) -> None:
+    def place(self, changes: WaveChanges, i: int, wave: int) -> None:
         """Add a change to a wave."""
         topic = int(changes.topic[i])
         self.partitions[wave] += 1
@@ -67,7 +67,7 @@ class Requests:
             self.topics[wave] += 1
 
 
-def least_waves(changes: Changes) -> int:
+def least_waves(changes: WaveChanges) -> int:
     """So many waves that one has room for each change, however the others are spread.
 
     A wave without room for a change of c characters holds at least limit - c + 1, so that there are at most

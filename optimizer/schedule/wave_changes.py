@@ -12,7 +12,7 @@ REASONS = (*URGENCY, "leader")
 
 
 @dataclass(frozen=True)
-class Changes:
+class WaveChanges:
     """Partitions whose replica list changes; brokers are indices.
 
     Parameters
@@ -58,9 +58,9 @@ class Changes:
         """Bytes that pass the busiest end of each partition's copies: its leader sends all of them, (N,)."""
         return self.size_bytes * self.copies
 
-    def select(self, rows: Bools) -> "Changes":
+    def select(self, rows: Bools) -> "WaveChanges":
         """The changes of some rows, (N,) bool."""
-        return Changes(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
+        return WaveChanges(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
 
 
 def pad(lists: Sequence[Sequence[int]], ids: Ints) -> Ints:

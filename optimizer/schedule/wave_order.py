@@ -8,7 +8,7 @@ import numpy as np
 
 from optimizer.domain import Bools, Ints
 from optimizer.kafka.size_limits import PARTITIONS_PER_REQUEST
-from optimizer.schedule.wave_changes import Changes, bytes_per_broker
+from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker
 from optimizer.schedule.waves import NO_LIMIT, UNPLACED, assign_waves
 from optimizer.settings import Schedule
 
@@ -20,7 +20,7 @@ def disk_limits(capacity: Ints, headroom: float) -> Ints:
     return np.where(capacity < 0, NO_LIMIT, (capacity.astype(np.float64) * (1 - headroom)).astype(np.int64))
 
 
-def stuck(changes: Changes, *, disk_used: Ints, disk_limit: Ints, schedule: Schedule) -> Bools:
+def stuck(changes: WaveChanges, *, disk_used: Ints, disk_limit: Ints, schedule: Schedule) -> Bools:
     """The changes that are left, (N,); parameters as ``waves.assign_waves``."""
 
     def waiting(kept: Bools) -> Bools:
@@ -47,14 +47,14 @@ def stuck(changes: Changes, *, disk_used: Ints, disk_limit: Ints, schedule: Sche
     return ~kept
 
 
-def _is_roomy(changes: Changes, disk_used: Ints, disk_limit: Ints, schedule: Schedule) -> bool:
+def _is_roomy(changes: WaveChanges, disk_used: Ints, disk_limit: Ints, schedule: Schedule) -> bool:
     """Whether every order will do: all copies fit beside what is there, and no wave is too small for some of them."""
     peak = disk_used + bytes_per_broker(changes.added, changes.size_bytes, len(disk_used))
     narrow = 2 * int(changes.copies.max(initial=0)) > schedule.max_moves_per_wave and not schedule.waves
     return bool((peak <= disk_limit).all()) and not narrow and len(changes) <= PARTITIONS_PER_REQUEST
 
 
-def _may_block(changes: Changes, waiting: Bools) -> Bools:
+def _may_block(changes: WaveChanges, waiting: Bools) -> Bools:
     """Changes that take room where those that wait want it, and these themselves, (N,)."""
     brokers = int(max(changes.added.max(initial=-1), changes.removed.max(initial=-1))) + 1
     wanted = np.append(

@@ -20,7 +20,7 @@ from optimizer.domain import Bools, Ints
 from optimizer.schedule.estimate import traffic
 from optimizer.schedule.requests import Requests, least_waves
 from optimizer.schedule.throttle_rate import BYTES_PER_MB
-from optimizer.schedule.wave_changes import REASONS, Changes
+from optimizer.schedule.wave_changes import REASONS, WaveChanges
 from optimizer.settings import Schedule
 
 UNPLACED = 0
@@ -31,7 +31,7 @@ _TRIES = 8
 
 
 @dataclass
-class _Board:
+class _Waves:
     """Waves being filled.
 
     Parameters
@@ -52,7 +52,7 @@ class _Board:
     requests: Requests
 
     @classmethod
-    def empty(cls, changes: Changes, n_waves: int, disk_used: Ints) -> "_Board":
+    def empty(cls, changes: WaveChanges, n_waves: int, disk_used: Ints) -> "_Waves":
         shape = (len(disk_used), n_waves)
         return cls(
             incoming=np.zeros(shape, dtype=np.int64),
@@ -95,47 +95,47 @@ class _Budget:
 
 
 def _fill(
-    changes: Changes, order: Ints, disk_used: Ints, disk_limit: Ints, n_waves: int, budget: _Budget
+    changes: WaveChanges, order: Ints, disk_used: Ints, disk_limit: Ints, n_waves: int, budget: _Budget
 ) -> tuple[Ints, Ints]:
     """Place every change but reorders; returns waves from 1 (0: no room) and the busiest bytes of each wave."""
-    board = _Board.empty(changes, n_waves, disk_used)
+    waves = _Waves.empty(changes, n_waves, disk_used)
     wave_of = np.zeros(len(changes), dtype=np.int64)
     waiting = order
     while len(waiting):
         before = len(waiting)
         waiting = np.array(
-            [i for i in waiting if not _place(changes, int(i), board, wave_of, disk_limit, budget)], dtype=np.int64
+            [i for i in waiting if not _place(changes, int(i), waves, wave_of, disk_limit, budget)], dtype=np.int64
         )
         if len(waiting) == before:
             break
-    return wave_of, board.busiest
+    return wave_of, waves.busiest
 
 
-def _place(changes: Changes, i: int, board: _Board, wave_of: Ints, disk_limit: Ints, budget: _Budget) -> bool:
+def _place(changes: WaveChanges, i: int, waves: _Waves, wave_of: Ints, disk_limit: Ints, budget: _Budget) -> bool:
     targets, removed = changes.added[i], changes.removed[i]
     targets, removed = targets[targets >= 0], removed[removed >= 0]
     size, source = int(changes.size_bytes[i]), int(changes.source[i])
-    load = board.endpoint(source, targets, size)
-    room = (board.copies + len(targets) <= budget.copies) | (board.copies == 0)
-    room &= board.requests.room(changes, i)
+    load = waves.endpoint(source, targets, size)
+    room = (waves.copies + len(targets) <= budget.copies) | (waves.copies == 0)
+    room &= waves.requests.room(changes, i)
     if len(targets):
-        room &= board.fits_disk(targets, size, disk_limit)
+        room &= waves.fits_disk(targets, size, disk_limit)
     if not room.any():
         return False
     early = room & (load <= budget.endpoint_bytes)
     urgent = bool(changes.urgency[i] < _BALANCE and early.any())
-    wave = int(early.argmax()) if urgent else _shortest(board, load, room, budget)
-    board.place(wave, source, targets, removed, size, int(load[wave]))
-    board.requests.place(changes, i, wave)
+    wave = int(early.argmax()) if urgent else _shortest(waves, load, room, budget)
+    waves.place(wave, source, targets, removed, size, int(load[wave]))
+    waves.requests.place(changes, i, wave)
     wave_of[i] = wave + 1
     return True
 
 
-def _shortest(board: _Board, load: Ints, room: Bools, budget: _Budget) -> int:
+def _shortest(waves: _Waves, load: Ints, room: Bools, budget: _Budget) -> int:
     """The wave that gets least longer; among equals the one where these brokers have least to do."""
     inside = room & (load <= budget.window_bytes)
     allowed = inside if inside.any() else room
-    longer = np.where(allowed, np.maximum(load - board.busiest, 0), NO_LIMIT)
+    longer = np.where(allowed, np.maximum(load - waves.busiest, 0), NO_LIMIT)
     return int(np.where(longer == longer.min(), load, NO_LIMIT).argmin())
 
 
@@ -145,7 +145,7 @@ def _renumber(wave_of: Ints) -> Ints:
     return np.where(wave_of > 0, np.searchsorted(used, wave_of) + 1, UNPLACED)
 
 
-def _append_reorders(changes: Changes, wave_of: Ints, reorders: Ints) -> Ints:
+def _append_reorders(changes: WaveChanges, wave_of: Ints, reorders: Ints) -> Ints:
     """Put reorders into the last wave, and what its requests can't hold into waves behind it."""
     last = max(int(wave_of.max(initial=0)), 1)
     requests = Requests.empty(changes, 1 + least_waves(changes))
@@ -159,7 +159,7 @@ def _append_reorders(changes: Changes, wave_of: Ints, reorders: Ints) -> Ints:
     return result
 
 
-def _attempts(changes: Changes, n_brokers: int, schedule: Schedule) -> Iterator[tuple[int, _Budget]]:
+def _attempts(changes: WaveChanges, n_brokers: int, schedule: Schedule) -> Iterator[tuple[int, _Budget]]:
     """Numbers of waves to try, with what each wave may hold, until everything has a place inside the window.
 
     A fixed number first spreads the copies evenly; where disks don't allow that, as they do. It is a larger one where
@@ -181,7 +181,7 @@ def _attempts(changes: Changes, n_brokers: int, schedule: Schedule) -> Iterator[
         n_waves += max(1, n_waves // 8)
 
 
-def assign_waves(changes: Changes, *, disk_used: Ints, disk_limit: Ints, schedule: Schedule) -> Ints:
+def assign_waves(changes: WaveChanges, *, disk_used: Ints, disk_limit: Ints, schedule: Schedule) -> Ints:
     """Wave of each change, from 1; ``UNPLACED`` where a disk has no room for both copies in any order.
 
     Parameters

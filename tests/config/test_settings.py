@@ -69,7 +69,7 @@ def test_default_file_says_what_the_code_defaults_to() -> None:
             {"clusters": [{"id": "a", "input": "x"}], "policy": {"only": "racks", "rack_policy": "none"}},
             "take one of the",
         ),
-        ({"policy": {"exclude_topics": ["("]}}, r"'\(' is no regular expression"),
+        ({"policy": {"exclude_topics": ["("]}}, r"'\(' is not a regular expression"),
         ({"policy": {"pins": "a"}}, r"\[policy\] pins = 'a': expected tables like"),
         ({"policy": {"pins": [7]}}, r"\[policy\] pins = \[7\]: expected tables like"),
         ({"policy": {"pins": [{"topics": "a", "broker": [1]}]}}, r"\[policy\] pins: unknown \['broker'\]; known are"),
@@ -89,7 +89,7 @@ def test_default_file_says_what_the_code_defaults_to() -> None:
             {"policy": {"pins": [{"topics": "a", "racks": [1]}]}},
             r"pins racks = \[1\]: expected a list of texts in quotes",
         ),
-        ({"policy": {"pins": [{"topics": "(", "racks": ["r"]}]}}, r"pins topics: '\(' is no regular expression"),
+        ({"policy": {"pins": [{"topics": "(", "racks": ["r"]}]}}, r"pins topics: '\(' is not a regular expression"),
         ({"policy": {"pins": [{"racks": ["r"]}]}}, "give a regular expression for the topics' whole names"),
         (
             {"clusters": [{"id": "c", "input": "x"}], "policy": {"pins": [{"topics": "a", "racks": ["r"]}] * 2}},
@@ -107,7 +107,7 @@ def test_default_file_says_what_the_code_defaults_to() -> None:
             r"replication_factors = 3: expected tables like {topics = .*factor = 3}",
         ),
         ({"policy": {"replication_factors": [{"factor": 3}]}}, "regular expression for the topics' whole names"),
-        ({"policy": {"replication_factors": [{"topics": "(", "factor": 3}]}}, r"'\(' is no regular expression"),
+        ({"policy": {"replication_factors": [{"topics": "(", "factor": 3}]}}, r"'\(' is not a regular expression"),
         ({"policy": {"replication_factors": [{"topics": "a"}]}}, r"'a': factor = 0 is not usable: give a number"),
         ({"policy": {"replication_factors": [{"topics": "a", "factor": 32768}]}}, "from 1 to 32767"),
         (
@@ -146,10 +146,13 @@ def test_default_file_says_what_the_code_defaults_to() -> None:
         ({"clusters": [{"id": "data_docs", "input": "x"}]}, "folders of a run have that name; choose another"),
         ({"clusters": [{"id": "superseded-a-1", "input": "x"}]}, "folders of a run have that name; choose another"),
         ({"clusters": [{"input": "x"}]}, r"^\[\[clusters\]\]: id is missing$"),
-        ({"clusters": [{"id": "a", "input": "x", "captured_at": "yesterday"}]}, "captured_at = 'yesterday' is no time"),
+        (
+            {"clusters": [{"id": "a", "input": "x", "captured_at": "yesterday"}]},
+            "captured_at = 'yesterday' is not a time",
+        ),
         (
             {"clusters": [{"id": "a", "input": "x", "kafka_version": "v3.9"}]},
-            "'a' kafka_version = 'v3.9' is no version: give for example 4.3 or 3.9.1",
+            "'a' kafka_version = 'v3.9' is not a version: give for example 4.3 or 3.9.1",
         ),
         ({"clusters": [{"id": "a", "input": "x"}, {"id": "a", "input": "y"}]}, "name each cluster once"),
     ],
@@ -290,10 +293,10 @@ def test_a_later_stage_asks_which_run_it_goes_on_with() -> None:
 
 
 def test_broken_toml_names_the_place(tmp_path: Path) -> None:
-    """A file that is no TOML is named with line and column."""
+    """A file that is not TOML is named with line and column."""
     file = tmp_path / "c.toml"
     file.write_text("[policy\n")
-    with pytest.raises(ConfigError, match=r"c\.toml is no TOML: .*line 1, column 8"):
+    with pytest.raises(ConfigError, match=r"c\.toml is not TOML: .*line 1, column 8"):
         read_toml(file)
 
 

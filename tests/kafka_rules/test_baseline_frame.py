@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from optimizer.kafka.broker import Broker
-from optimizer.kafka.default_assignment import place_topic, placement, topic_seed
+from optimizer.kafka.default_assignment import default_placer, place_topic, topic_seed
 from optimizer.settings import Baseline, ClusterInput, Settings
 from optimizer.stages.baseline.baseline import build
 from optimizer.stages.stage import Frames, Run
@@ -66,7 +66,7 @@ def test_two_clusters_of_two_versions(spark: SparkSession) -> None:
     rows = _rows(inputs, _run(spark, {"new": "4.3", "old": "3.9"}))
     assert sorted(rows) == sorted(keys)
     for cluster, algorithm, alive in (("new", "striped", [0, 1, 2, 3]), ("old", "admin_utils", [0, 1, 2, 4])):
-        where = placement(algorithm, [Broker(i, racks[i]) for i in alive])
+        where = default_placer(algorithm, [Broker(i, racks[i]) for i in alive])
         for topic in ("a", "b"):
             expected = place_topic(where, topic, dict.fromkeys(range(4), 2), topic_seed(0, cluster, topic))
             for partition, replicas in expected.items():

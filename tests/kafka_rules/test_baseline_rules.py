@@ -4,7 +4,7 @@ import pytest
 
 from optimizer.errors import ConfigError
 from optimizer.kafka.broker import Broker
-from optimizer.kafka.default_assignment import place_or_refuse, place_topic, placement, topic_seed
+from optimizer.kafka.default_assignment import default_placer, place_or_refuse, place_topic, topic_seed
 from optimizer.kafka.generate import PARTIAL_RACKS, replication_factor_source
 from optimizer.kafka.versions import default_algorithm, tools_needed
 
@@ -33,7 +33,7 @@ def test_algorithm_of_a_version(version: str, algorithm: str) -> None:
 
 @pytest.mark.parametrize("version", ["new", "v4.1", "4x", "4.1beta"])
 def test_nonsense_versions_are_refused(version: str) -> None:
-    """A text that is no version is refused with an example."""
+    """A text that is not a version is refused with an example."""
     with pytest.raises(ConfigError, match=r"give for example 4\.3"):
         default_algorithm(version)
 
@@ -65,7 +65,7 @@ def test_seeds_differ_by_topic_cluster_and_setting() -> None:
 @pytest.mark.parametrize("algorithm", ["striped", "admin_utils"])
 def test_gaps_and_mixed_replication_factors(algorithm: str) -> None:
     """Ids with gaps keep their own lists; mixed factors become that of the first partition in hash order."""
-    where = placement(algorithm, SIX)
+    where = default_placer(algorithm, SIX)
     whole = place_topic(where, "a", dict.fromkeys(range(6), 2), 1)
     assert place_topic(where, "a", {5: 2, 2: 2}, 1) == {5: whole[5], 2: whole[2]}
     source = replication_factor_source("a", range(6))
@@ -84,5 +84,5 @@ def test_gaps_and_mixed_replication_factors(algorithm: str) -> None:
 )
 def test_a_refusal_is_a_result(algorithm: str, brokers: list[Broker], factor: int, message: str) -> None:
     """Where Kafka refuses a topic, each partition has an empty list, and the message is kept."""
-    refused = place_or_refuse(placement(algorithm, brokers), "t", {0: factor, 4: factor}, 1)
+    refused = place_or_refuse(default_placer(algorithm, brokers), "t", {0: factor, 4: factor}, 1)
     assert refused == ({0: [], 4: []}, message)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optimizer.kafka.size_limits import CONFIG_VALUE_CHARACTERS, PARTITIONS_PER_REQUEST, TOPICS_PER_REQUEST
-from optimizer.schedule.wave_changes import REASONS, Changes, bytes_per_broker, pad, urgency_of
+from optimizer.schedule.wave_changes import REASONS, WaveChanges, bytes_per_broker, pad, urgency_of
 from optimizer.schedule.waves import NO_LIMIT, UNPLACED, assign_waves
 from optimizer.settings import Schedule
 
@@ -14,10 +14,10 @@ GB = 10**9
 Row = tuple[str, int, int, list[int], list[int]]  # reason, size_bytes, leader, added, removed
 
 
-def changes_of(rows: list[Row], n_brokers: int = 6) -> Changes:
+def changes_of(rows: list[Row], n_brokers: int = 6) -> WaveChanges:
     """Changes from readable rows; brokers are 0..n-1."""
     ids = np.arange(n_brokers)
-    return Changes(
+    return WaveChanges(
         size_bytes=np.array([r[1] for r in rows], dtype=np.int64),
         in_bytes_per_s=np.zeros(len(rows), dtype=np.int64),
         source=np.array([r[2] for r in rows], dtype=np.int64),
@@ -265,7 +265,7 @@ def test_the_most_urgent_reason_counts(reasons: list[str], first: str) -> None:
 
 
 @st.composite
-def plans(draw: st.DrawFn) -> tuple[Changes, np.ndarray, np.ndarray, Schedule]:
+def plans(draw: st.DrawFn) -> tuple[WaveChanges, np.ndarray, np.ndarray, Schedule]:
     """A plan that may swap between nearly full brokers."""
     n = draw(st.integers(3, 6))
     rows: list[Row] = []
@@ -285,7 +285,7 @@ def plans(draw: st.DrawFn) -> tuple[Changes, np.ndarray, np.ndarray, Schedule]:
 
 @settings(max_examples=150, deadline=None)
 @given(plans())
-def test_every_wave_respects_disks_and_limits(plan: tuple[Changes, np.ndarray, np.ndarray, Schedule]) -> None:
+def test_every_wave_respects_disks_and_limits(plan: tuple[WaveChanges, np.ndarray, np.ndarray, Schedule]) -> None:
     """In every wave disks hold both copies, numbers have no gaps, and limits hold."""
     changes, used, limit, knobs = plan
     wave_of = assign_waves(changes, disk_used=used, disk_limit=limit, schedule=knobs)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from optimizer.domain import FIXED, FORCED_ONLY, FREE, Bands, Brokers, Cluster, Floats, Ints, Partitions, Pin
+from optimizer.domain import FIXED, FORCED_ONLY, FREE, Bands, Brokers, Cluster, Floats, Ints, Partitions, PinMask
 from optimizer.settings import Policy
 from optimizer.solve.bounds.bound import band_price, flow_bytes, forced_bytes, usable_prices, widen
 from optimizer.solve.bounds.terms import partition_terms
@@ -181,7 +181,7 @@ def rack_breaches(cluster: Cluster, replicas: Ints) -> int:
 def outside_pins(cluster: Cluster, replicas: Ints) -> Ints:
     """Replicas of each partition outside its pin, (P,)."""
     groups = group_by_pins(cluster.brokers, cluster.partitions.topic)
-    return np.asarray(groups.outside(replicas).sum(axis=1))
+    return np.asarray(groups.outside_pin(replicas).sum(axis=1))
 
 
 def legal_sets(cluster: Cluster, row: int) -> list[tuple[int, ...]]:
@@ -300,7 +300,7 @@ def with_factors(draw: st.DrawFn, clusters: st.SearchStrategy[Cluster], most: in
 def pinned(cluster: Cluster, masks: dict[str, list[int]], topics: list[str]) -> Cluster:
     """The cluster with pins of patterns to brokers, and these topics."""
     ids = cluster.brokers.ids
-    pins = tuple(Pin(pattern, np.isin(ids, masks[pattern])) for pattern in sorted(masks))
+    pins = tuple(PinMask(pattern, np.isin(ids, masks[pattern])) for pattern in sorted(masks))
     partitions = replace(cluster.partitions, topic=np.array(topics, dtype=object))
     return make_cluster(replace(cluster.brokers, pins=pins), partitions)
 

@@ -95,7 +95,7 @@ def test_kcat_does_not_know_what_moves(form: str) -> None:
 
 
 KCAT_FAULTS: list[tuple[dict[str, Any], str]] = [
-    ({"brokers": {}}, "'brokers' is no list"),
+    ({"brokers": {}}, "'brokers' is not a list"),
     ({"brokers": [{"name": "h:1"}], "topics": []}, "no integer 'id'"),
     ({"brokers": [], "topics": [{"topic": "a b", "partitions": []}]}, "'a b'"),
     ({"brokers": [], "topics": [{"topic": "t"}]}, "'partitions' of t"),

@@ -33,7 +33,7 @@ CASES: dict[str, tuple[dict[str, int], str]] = {
     "S03_old_formats/README.md": ({"topic": 2, "partition": 40, "assignment": 20}, ""),
     "S03_old_formats/akhq_124_describe.txt": ({"topic": 1, "partition": 9}, ""),
     "S03_old_formats/chelope_INVALID_increase-replication-factor.json": ({"malformed": 1}, "line 1, column 2"),
-    "S03_old_formats/crlf_heredoc.sh": ({"malformed": 3}, "'${topic_name}' is no legal topic name"),
+    "S03_old_formats/crlf_heredoc.sh": ({"malformed": 3}, "'${topic_name}' is not a legal topic name"),
     "S03_old_formats/increase-replication-factor.json": ({"assignment": 20}, ""),
     "S03_old_formats/kafka_configs_old_throttle.txt": ({"config": 2}, ""),
     "S03_old_formats/reassign-partitions.json": ({"assignment": 3}, ""),

@@ -73,7 +73,7 @@ def test_integers(text: str, value: int | None) -> None:
 
 @pytest.mark.parametrize(("digits", "read"), [(40, True), (41, False)])
 def test_endless_numbers_are_none(digits: int, read: bool) -> None:
-    """What has more than forty digits is no number of Kafka's."""
+    """What has more than forty digits is not a number of Kafka's."""
     assert (integer("9" * digits) is not None) is read
 
 
@@ -84,5 +84,5 @@ def test_lines_end_at_line_feeds() -> None:
 
 @pytest.mark.parametrize(("value", "expected"), [(1, True), (True, False), (1.0, False), ("1", False), (None, False)])
 def test_integers_of_json(value: object, expected: bool) -> None:
-    """True is no integer."""
+    """True is not an integer."""
     assert is_integer(value) is expected

@@ -167,7 +167,7 @@ FAULTS = [
     (
         "a placeholder",
         "Topic: <topic>\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1",
-        "'<topic>' is no legal topic name",
+        "'<topic>' is not a legal topic name",
     ),
     (
         "a header without a number",

@@ -228,7 +228,7 @@ def test_a_configuration_that_names_nothing_is_refused(spark: SparkSession, fold
     """No cluster, and a time that is none, are wrong configuration."""
     with pytest.raises(ConfigError, match="no cluster is configured"):
         ingest.build({}, Run(spark, "r1", Settings(), "test"))
-    with pytest.raises(ConfigError, match=r"captured_at = 'yesterday' is no time"):
+    with pytest.raises(ConfigError, match=r"captured_at = 'yesterday' is not a time"):
         ingest.build({}, run_of(spark, folder, captured_at="yesterday"))
 
 

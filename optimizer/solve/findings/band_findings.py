@@ -32,7 +32,7 @@ def pin_room(brokers: Brokers, partitions: Partitions, groups: PinGroups) -> Int
     accepting = (groups.allowed & brokers.accepts_replicas).sum(axis=1)
     host = np.maximum(partitions.replicas, 0)
     keeps = (partitions.replicas >= 0) & ~brokers.accepts_replicas[host] & ~brokers.must_empty[host]
-    return np.asarray(accepting[groups.of] + (keeps & ~groups.outside(partitions.replicas)).sum(axis=1))
+    return np.asarray(accepting[groups.of] + (keeps & ~groups.outside_pin(partitions.replicas)).sum(axis=1))
 
 
 def pin_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> Iterator[Finding]:
@@ -47,7 +47,7 @@ def pin_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> Itera
     room = pin_room(brokers, partitions, groups)
     short = (groups.of > 0) & (room < partitions.replication_factor)
     yield from _short_pins(brokers, partitions, groups, room, short)
-    for p, j in zip(*np.nonzero(groups.outside(after) & ~short[:, None]), strict=True):
+    for p, j in zip(*np.nonzero(groups.outside_pin(after) & ~short[:, None]), strict=True):
         broker = int(brokers.ids[after[p, j]])
         detail = f"a replica stays on broker {broker}, outside the pin {' and '.join(groups.patterns[groups.of[p]])}"
         free = partitions.mobility[p] == FREE

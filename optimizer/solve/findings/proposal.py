@@ -97,7 +97,7 @@ def reasons(brokers: Brokers, partitions: Partitions, settled: Ints) -> Iterator
     """
     groups = group_by_pins(brokers, partitions.topic)
     caps = rack_rule(brokers, groups, partitions.replication_factor).cap
-    outside = groups.outside(partitions.replicas)
+    outside = groups.outside_pin(partitions.replicas)
     counts = rack_histogram(partitions.replicas, brokers.rack, len(brokers.rack_names))
 
     def why(p: int, j: int) -> str:
@@ -126,7 +126,7 @@ def reasons(brokers: Brokers, partitions: Partitions, settled: Ints) -> Iterator
 def disorder(brokers: Brokers, partitions: Partitions, replicas: Ints) -> Ints:
     """Replicas of each partition that break the rack rule or sit outside their pin, under a placement, (P,)."""
     groups = group_by_pins(brokers, partitions.topic)
-    away = must_leave(brokers, partitions, groups, replicas) & groups.outside(replicas)
+    away = must_leave(brokers, partitions, groups, replicas) & groups.outside_pin(replicas)
     return np.asarray(rack_breaks(brokers, partitions, replicas) + away.sum(axis=1))
 
 

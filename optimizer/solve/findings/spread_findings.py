@@ -13,8 +13,8 @@ SHOWN = 10
 
 
 @dataclass(frozen=True)
-class _Rule:
-    """A rule about topics on brokers, and the words of its findings."""
+class _Spread:
+    """The spread of topics or of leaders, and the words of its findings."""
 
     code: FindingCode
     held: str
@@ -23,14 +23,14 @@ class _Rule:
     remedy: str
 
 
-REPLICAS = _Rule(
+REPLICAS = _Spread(
     FindingCode.TOPIC_SPREAD,
     "held",
     "holds",
     "replicas",
     "free partitions of the topic, let more brokers accept replicas, or raise topic_spread; else run again",
 )
-LEADERS = _Rule(
+LEADERS = _Spread(
     FindingCode.TOPIC_LEADER_SPREAD,
     "led",
     "leads",
@@ -46,7 +46,7 @@ def spread_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> It
 
 
 def _findings(
-    rule: _Rule, brokers: Brokers, partitions: Partitions, topic_most: Ints, after: Ints
+    spread: _Spread, brokers: Brokers, partitions: Partitions, topic_most: Ints, after: Ints
 ) -> Iterator[Finding]:
     """Brokers with more of a topic than allowed: those that the plan fills over it, each; of the rest the worst."""
     rows = np.flatnonzero(topic_most < NO_LIMIT)
@@ -60,9 +60,9 @@ def _findings(
     crowded_before, crowded = (_crowded(counts, most) for counts in (had, has))
     mended = len(set(crowded_before) - set(crowded))
     if mended:
-        detail = f"{mended} times a broker {rule.held} more of a topic than is its most; the plan mends them"
+        detail = f"{mended} times a broker {spread.held} more of a topic than is its most; the plan mends them"
         yield Finding(
-            rule.code, "mended topics", "before", detail, "execute the plan", resource=rule.things, amount=mended
+            spread.code, "mended topics", "before", detail, "execute the plan", resource=spread.things, amount=mended
         )
     old = 0
     for t, b in crowded:
@@ -70,24 +70,24 @@ def _findings(
         old += now <= was
         if now > was or old <= SHOWN:
             subject, when = f"{topics[t]} on broker {brokers.ids[b]}", "both" if was > most[t] else "after"
-            what = f"broker {brokers.ids[b]} {rule.holds} {now} of {total[t]} {rule.things} of topic {topics[t]}"
+            what = f"broker {brokers.ids[b]} {spread.holds} {now} of {total[t]} {spread.things} of topic {topics[t]}"
             yield Finding(
-                rule.code,
+                spread.code,
                 subject,
                 when,
                 f"{what}, {most[t]} are its most",
-                rule.remedy,
+                spread.remedy,
                 topic=str(topics[t]),
                 broker_id=int(brokers.ids[b]),
-                resource=rule.things,
+                resource=spread.things,
                 amount=now,
                 limit=int(most[t]),
             )
     if old > SHOWN:
-        crowds = f"{old - SHOWN} times more a broker {rule.holds} more of a topic than is its most"
+        crowds = f"{old - SHOWN} times more a broker {spread.holds} more of a topic than is its most"
         detail = f"{crowds}, by less than those named"
         yield Finding(
-            rule.code, "further topics", "both", detail, rule.remedy, resource=rule.things, amount=old - SHOWN
+            spread.code, "further topics", "both", detail, spread.remedy, resource=spread.things, amount=old - SHOWN
         )
 
 

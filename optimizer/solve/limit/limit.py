@@ -114,7 +114,7 @@ def levels(brokers: Brokers, partitions: Partitions) -> Ints:
     """How urgent the change of each partition is, (P,): index into ``URGENCY``."""
     replicas = partitions.replicas
     held, host = replicas >= 0, np.maximum(replicas, 0)
-    outside = group_by_pins(brokers, partitions.topic).outside(replicas) & (partitions.mobility == FREE)[:, None]
+    outside = group_by_pins(brokers, partitions.topic).outside_pin(replicas) & (partitions.mobility == FREE)[:, None]
     away = outside.any(axis=1)
     urgent = {
         "dead": (held & ~brokers.is_live[host]).any(axis=1),

@@ -105,7 +105,7 @@ def _effects(changes: Changes, rows: Ints) -> sp.csr_matrix:
 
 
 @dataclass
-class _Trial:
+class _Choice:
     """Changes kept so far and the loads that follow; a *flip* keeps one that was left, or leaves one that was kept."""
 
     kept: Bools
@@ -123,86 +123,86 @@ class _Flips:
         self.sign, self.spot = changes.sign[entries], changes.spot[entries]
         self.reward, self.costs = reward_of(changes)[rows], changes.costs[rows]
 
-    def _direction(self, trial: _Trial) -> Floats:
-        return np.where(trial.kept[self.rows], -1.0, 1.0)
+    def _direction(self, choice: _Choice) -> Floats:
+        return np.where(choice.kept[self.rows], -1.0, 1.0)
 
-    def gains(self, trial: _Trial) -> Floats:
+    def gains(self, choice: _Choice) -> Floats:
         """Violation that each flip mends, with its reward, (n,)."""
-        direction = self._direction(trial)
-        now = trial.loads[self.broker]
+        direction = self._direction(choice)
+        now = choice.loads[self.broker]
         then = now + direction[self.at][:, None] * self.effects
         mended = self.changes.outside(self.broker, now) - self.changes.outside(self.broker, then)
         return np.bincount(self.at, mended, len(self.rows)) + direction * self.reward
 
-    def spent(self, trial: _Trial) -> Ints:
+    def spent(self, choice: _Choice) -> Ints:
         """Bytes and replicas that each flip copies more, (n, 2)."""
-        return np.asarray(np.where(trial.kept[self.rows], -1, 1)[:, None] * self.costs)
+        return np.asarray(np.where(choice.kept[self.rows], -1, 1)[:, None] * self.costs)
 
-    def fits(self, trial: _Trial) -> Bools:
+    def fits(self, choice: _Choice) -> Bools:
         """Flips that fill no disk over its limit and bring no topic more to a broker than there may be, (n,)."""
-        direction = self._direction(trial)[self.at]
+        direction = self._direction(choice)[self.at]
         disk = direction * self.effects[:, DISK]
-        full = (disk > 0) & (trial.loads[self.broker, DISK] + disk > self.changes.disk_limit[self.broker])
-        full |= (direction * self.sign > 0) & (self.changes.gains(trial.kept) >= self.changes.room)[self.spot]
+        full = (disk > 0) & (choice.loads[self.broker, DISK] + disk > self.changes.disk_limit[self.broker])
+        full |= (direction * self.sign > 0) & (self.changes.gains(choice.kept) >= self.changes.room)[self.spot]
         return np.asarray(np.bincount(self.at, full, len(self.rows)) == 0)
 
-    def legal(self, trial: _Trial, left: Ints) -> Bools:
+    def legal(self, choice: _Choice, left: Ints) -> Bools:
         """Flips that find room and copy no more than what is left, (n,)."""
-        return self.fits(trial) & (self.spent(trial) <= left).all(axis=1)
+        return self.fits(choice) & (self.spent(choice) <= left).all(axis=1)
 
-    def flip(self, trial: _Trial, i: int) -> _Trial:
-        """The trial after a flip."""
-        kept, loads, mine = trial.kept.copy(), trial.loads.copy(), self.at == i
-        loads[self.broker[mine]] += self._direction(trial)[i] * self.effects[mine]
+    def flip(self, choice: _Choice, i: int) -> _Choice:
+        """The choice after a flip."""
+        kept, loads, mine = choice.kept.copy(), choice.loads.copy(), self.at == i
+        loads[self.broker[mine]] += self._direction(choice)[i] * self.effects[mine]
         kept[self.rows[i]] ^= True
-        return _Trial(kept, loads)
+        return _Choice(kept, loads)
 
-    def too_much(self, trial: _Trial) -> Bools:
+    def too_much(self, choice: _Choice) -> Bools:
         """Kept changes that go where too much is, or all kept ones where the plan copies too much, (n,)."""
-        over = self.changes.overfull(trial.kept, trial.loads)[self.entries]
+        over = self.changes.overfull(choice.kept, choice.loads)[self.entries]
         fills = np.bincount(self.at, over & (self.sign > 0), len(self.rows)) > 0
-        if (self.changes.left(trial.kept) < 0).any():
+        if (self.changes.left(choice.kept) < 0).any():
             fills = np.ones(len(self.rows), dtype=bool)
-        return fills & trial.kept[self.rows]
+        return fills & choice.kept[self.rows]
 
 
 def _improved(changes: Changes, kept: Bools, rows: Ints, near: Ints) -> Bools:
     """The choice made legal, then better flip by flip, then by pairs of flips of the changes that were near."""
     flips, pairs = _Flips(changes, rows), _Flips(changes, np.sort(near))
-    trial = _trimmed(flips, _Trial(kept.copy(), changes.loads_with(kept)))
+    choice = _trimmed(flips, _Choice(kept.copy(), changes.loads_with(kept)))
     for _ in range(STEPS):
-        gains = flips.gains(trial)
-        legal = flips.legal(trial, changes.left(trial.kept)) & (gains > GAIN)
+        gains = flips.gains(choice)
+        legal = flips.legal(choice, changes.left(choice.kept)) & (gains > GAIN)
         if legal.any():
-            share = (flips.spent(trial) / np.maximum(changes.allowed, 1)).max(axis=1)
-            trial = flips.flip(trial, int(np.where(legal, gains / np.maximum(share, LEAST_SHARE), 0).argmax()))
+            share = (flips.spent(choice) / np.maximum(changes.allowed, 1)).max(axis=1)
+            choice = flips.flip(choice, int(np.where(legal, gains / np.maximum(share, LEAST_SHARE), 0).argmax()))
             continue
-        better = _best_pair(pairs, trial)
+        better = _best_pair(pairs, choice)
         if better is None:
             break
-        trial = better
-    return trial.kept
+        choice = better
+    return choice.kept
 
 
-def _trimmed(flips: _Flips, trial: _Trial) -> _Trial:
+def _trimmed(flips: _Flips, choice: _Choice) -> _Choice:
     """Leave changes, those first that lose least for what they cost, until the limit holds and nothing is overfull."""
-    while (candidates := np.flatnonzero(flips.too_much(trial))).size:
-        excess = -np.minimum(flips.changes.left(trial.kept), 0)
+    while (candidates := np.flatnonzero(flips.too_much(choice))).size:
+        excess = -np.minimum(flips.changes.left(choice.kept), 0)
         freed = np.minimum(flips.costs[candidates], np.maximum(excess, 1)) / np.maximum(excess, 1)
-        value = flips.gains(trial)[candidates] / np.maximum(freed.max(axis=1), 1e-9)
-        trial = flips.flip(trial, int(candidates[value.argmax()]))
-    return trial
+        value = flips.gains(choice)[candidates] / np.maximum(freed.max(axis=1), 1e-9)
+        choice = flips.flip(choice, int(candidates[value.argmax()]))
+    return choice
 
 
-def _best_pair(flips: _Flips, trial: _Trial) -> _Trial | None:
-    """The trial after the two flips that mend most together, where they mend anything."""
+def _best_pair(flips: _Flips, choice: _Choice) -> _Choice | None:
+    """The choice after the two flips that mend most together, where they mend anything."""
     best, result = GAIN, None
-    singles, left = flips.gains(trial), flips.changes.left(trial.kept)
+    singles, left = flips.gains(choice), flips.changes.left(choice.kept)
     # Of two flips the one that makes room comes first.
-    for i in np.flatnonzero(flips.fits(trial)).tolist():
-        after = flips.flip(trial, i)
+    for i in np.flatnonzero(flips.fits(choice)).tolist():
+        after = flips.flip(choice, i)
         gains = singles[i] + flips.gains(after)
-        legal = flips.legal(after, left - flips.spent(trial)[i])
+        legal = flips.legal(after, left - flips.spent(choice)[i])
         legal[i] = False
         gains = np.where(legal, gains, -np.inf)
         if gains.max(initial=0) > best:

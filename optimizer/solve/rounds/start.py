@@ -17,7 +17,7 @@ from optimizer.solve.rules.racks import rack_histogram
 
 
 @dataclass
-class _Board:
+class _Draft:
     """The placement while it is made.
 
     Parameters
@@ -108,18 +108,18 @@ def start(brokers: Brokers, partitions: Partitions, bands: Bands, loads: Floats)
     loads : (B, D) float64
         Of the whole cluster, absolute.
     """
-    board = _board(brokers, partitions, bands, loads)
+    draft = _draft(brokers, partitions, bands, loads)
     missing = partitions.replication_factor - (partitions.replicas >= 0).sum(axis=1)
     missing = np.where(partitions.mobility == FREE, missing, 0)
     for p in _largest_first(partitions, missing < 0):
         for _ in range(-missing[p]):
-            board.drop(p)
-    for p in _largest_first(partitions, board.outside.any(axis=1) | (missing > 0)):
-        gaps = np.flatnonzero(board.placed[p] < 0)[: max(missing[p], 0)]
-        for slot in [*np.flatnonzero(board.outside[p]).tolist(), *gaps.tolist()]:
-            if not board.place(p, slot):
+            draft.drop(p)
+    for p in _largest_first(partitions, draft.outside.any(axis=1) | (missing > 0)):
+        gaps = np.flatnonzero(draft.placed[p] < 0)[: max(missing[p], 0)]
+        for slot in [*np.flatnonzero(draft.outside[p]).tolist(), *gaps.tolist()]:
+            if not draft.place(p, slot):
                 break
-    return packed(board.placed)
+    return packed(draft.placed)
 
 
 def packed(replicas: Ints) -> Ints:
@@ -128,11 +128,11 @@ def packed(replicas: Ints) -> Ints:
     return np.take_along_axis(replicas, order, axis=1)
 
 
-def _board(brokers: Brokers, partitions: Partitions, bands: Bands, loads: Floats) -> _Board:
+def _draft(brokers: Brokers, partitions: Partitions, bands: Bands, loads: Floats) -> _Draft:
     groups = group_by_pins(brokers, partitions.topic)
     placed = partitions.replicas.copy()
-    outside = groups.outside(placed) & (partitions.mobility == FREE)[:, None]
-    return _Board(
+    outside = groups.outside_pin(placed) & (partitions.mobility == FREE)[:, None]
+    return _Draft(
         brokers=brokers,
         partitions=partitions,
         groups=groups,

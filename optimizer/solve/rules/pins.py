@@ -41,7 +41,7 @@ class PinGroups:
         """The groups of some of the partitions, or of some more than once."""
         return PinGroups(self.of[rows], self.allowed, self.patterns)
 
-    def outside(self, replicas: Ints) -> Bools:
+    def outside_pin(self, replicas: Ints) -> Bools:
         """Replicas on brokers that their pin does not name, (P, W) (formula 8 of docs/solver.md)."""
         if not self.any:
             return np.zeros(replicas.shape, dtype=bool)
@@ -130,4 +130,4 @@ def must_leave(brokers: Brokers, partitions: Partitions, groups: PinGroups, repl
     """Replicas that have to go, (P, W): on brokers to empty (formula 3 of docs/solver.md), and of free partitions those
     outside their pin."""
     emptied = (replicas >= 0) & brokers.must_empty[np.maximum(replicas, 0)]
-    return emptied | (groups.outside(replicas) & (partitions.mobility == FREE)[:, None])
+    return emptied | (groups.outside_pin(replicas) & (partitions.mobility == FREE)[:, None])

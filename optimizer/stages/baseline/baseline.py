@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from optimizer.kafka.broker import Broker
-from optimizer.kafka.default_assignment import Placement, place_or_refuse, placement, topic_seed
+from optimizer.kafka.default_assignment import DefaultPlacer, default_placer, place_or_refuse, topic_seed
 from optimizer.kafka.versions import default_algorithm
 from optimizer.settings import Settings
 from optimizer.stages.stage import Frames, Run
@@ -28,7 +28,7 @@ def build(inputs: Frames, run: Run) -> Frames:
     Brokers are those that an operator would name to ``--generate``: living ones that take replicas. Topics are dealt to
     as many groups as there are shuffle partitions, a task each: a group per topic would cost more than its placement.
     """
-    places = _placements(inputs["instance_brokers"].collect(), run.settings)
+    places = _default_placers(inputs["instance_brokers"].collect(), run.settings)
     groups = int(run.spark.conf.get("spark.sql.shuffle.partitions") or 1)
     placed = (
         inputs["instance"]
@@ -40,8 +40,8 @@ def build(inputs: Frames, run: Run) -> Frames:
     return {"baseline": conform(placed.withColumn("run_id", F.lit(run.run_id)), BASELINE)}
 
 
-def _placements(rows: list[Row], settings: Settings) -> dict[str, Placement]:
-    """Placement by cluster id; a cluster of which no broker takes replicas has one too, and Kafka refuses it."""
+def _default_placers(rows: list[Row], settings: Settings) -> dict[str, DefaultPlacer]:
+    """By cluster id; a cluster of which no broker takes replicas has one too, and Kafka refuses it."""
     versions = {cluster.id: cluster.kafka_version for cluster in settings.clusters}
     brokers: dict[str, list[Broker]] = {}
     for row in rows:
@@ -50,12 +50,14 @@ def _placements(rows: list[Row], settings: Settings) -> dict[str, Placement]:
             usable.append(Broker(row.broker_id, row.rack))
     asked = settings.baseline.algorithm
     return {
-        cluster_id: placement(default_algorithm(versions.get(cluster_id, "")) if asked == "auto" else asked, usable)
+        cluster_id: default_placer(
+            default_algorithm(versions.get(cluster_id, "")) if asked == "auto" else asked, usable
+        )
         for cluster_id, usable in brokers.items()
     }
 
 
-def _placer(places: dict[str, Placement], seed: int) -> Callable[[pd.DataFrame], pd.DataFrame]:
+def _placer(places: dict[str, DefaultPlacer], seed: int) -> Callable[[pd.DataFrame], pd.DataFrame]:
     def place(rows: pd.DataFrame) -> pd.DataFrame:
         # Plain lists, topic by topic: a small frame per topic would cost more than its placement.
         topics: dict[tuple[str, str], dict[int, tuple[list[int], int, int]]] = {}
@@ -72,7 +74,7 @@ def _placer(places: dict[str, Placement], seed: int) -> Callable[[pd.DataFrame],
 
 
 def _place(
-    cluster_id: str, topic: str, partitions: Mapping[int, tuple[list[int], int, int]], where: Placement, seed: int
+    cluster_id: str, topic: str, partitions: Mapping[int, tuple[list[int], int, int]], where: DefaultPlacer, seed: int
 ) -> Iterator[tuple[object, ...]]:
     """Rows of one topic: what Kafka would assign, and what that would copy.
 

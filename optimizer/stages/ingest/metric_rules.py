@@ -96,11 +96,13 @@ def place_problems(place: Mapping[str, Column], *, broken: Column, timed: bool) 
     return [
         problem(broken, "columns_match_header", F.lit("another number of columns than the header has"), mend),
         problem(lost, "topic_given", F.lit("no topic, and not the total of a broker"), mend),
-        problem(fits & bad_partition, "partition_valid", _says("partition '", partition, "' is no int from 0"), mend),
+        problem(
+            fits & bad_partition, "partition_valid", _says("partition '", partition, "' is not an int from 0"), mend
+        ),
         problem(
             fits & broker.isNotNull() & _whole(broker).isNull(),
             "broker_valid",
-            _says("broker_id '", broker, "' is no int"),
+            _says("broker_id '", broker, "' is not an int"),
             mend,
         ),
         problem(

@@ -8,7 +8,7 @@ from optimizer.domain import Ints
 from optimizer.kafka.size_limits import list_characters
 from optimizer.schedule.estimate import Traffic, seconds, traffic
 from optimizer.schedule.throttle_rate import BYTES_PER_MB, Rates, is_below_floor, one_for_all, per_broker
-from optimizer.schedule.wave_changes import Changes, bytes_per_broker, pad, urgency_of
+from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker, pad, urgency_of
 from optimizer.schedule.wave_order import disk_limits
 from optimizer.schedule.waves import UNPLACED, assign_waves
 from optimizer.settings import Settings
@@ -30,10 +30,10 @@ def broker_ids(hosts: pd.DataFrame) -> Ints:
     return np.sort(hosts["broker_id"].to_numpy(dtype=np.int64))
 
 
-def to_changes(rows: pd.DataFrame, ids: Ints) -> Changes:
+def to_changes(rows: pd.DataFrame, ids: Ints) -> WaveChanges:
     """Arrays from rows of ``SCHEDULED``, in their order."""
     leader = rows["leader"].to_numpy(dtype="float64", na_value=-1.0).astype(np.int64)
-    return Changes(
+    return WaveChanges(
         size_bytes=rows["size_bytes"].to_numpy(dtype=np.int64),
         in_bytes_per_s=rows["in_bytes_per_s"].to_numpy(dtype=np.int64),
         source=np.where(leader >= 0, np.searchsorted(ids, leader), -1),
@@ -112,7 +112,7 @@ def schedule_cluster(changed: pd.DataFrame, hosts: pd.DataFrame, *, settings: Se
     return rows.assign(wave=pd.Series(waves, index=rows.index, dtype="Int32").mask(waves == UNPLACED))
 
 
-def _wave_row(part: Changes, ids: Ints, settings: Settings) -> dict[str, object]:
+def _wave_row(part: WaveChanges, ids: Ints, settings: Settings) -> dict[str, object]:
     of = traffic(part, len(ids))
     rates = rates_of(of, settings)
     busiest = int(of.busiest.argmax())

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from optimizer.domain import MOBILITY, Brokers, Cluster, Ints, Partitions, Pin
+from optimizer.domain import MOBILITY, Brokers, Cluster, Ints, Partitions, PinMask
 from optimizer.wishes import NO_LIMIT
 
 
@@ -15,10 +15,10 @@ def _capacity(column: pd.Series) -> Ints:
     return _ints(column.astype("Int64").fillna(-1))
 
 
-def _pins(rows: pd.DataFrame) -> tuple[Pin, ...]:
+def _pins(rows: pd.DataFrame) -> tuple[PinMask, ...]:
     named = [set(patterns) for patterns in rows["pinned_topics"]]
     masks = {pattern: np.array([pattern in names for names in named]) for pattern in set().union(*named)}
-    return tuple(Pin(pattern, masks[pattern]) for pattern in sorted(masks))
+    return tuple(PinMask(pattern, masks[pattern]) for pattern in sorted(masks))
 
 
 def to_brokers(frame: pd.DataFrame) -> Brokers:

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from optimizer.domain import Bools, Brokers, Ints, Partitions
 from optimizer.kafka.size_limits import list_characters
-from optimizer.schedule.wave_changes import REASONS, Changes, bytes_per_broker
+from optimizer.schedule.wave_changes import REASONS, WaveChanges, bytes_per_broker
 from optimizer.schedule.wave_order import disk_limits, stuck
 from optimizer.settings import Settings
 from optimizer.solve.findings.order_findings import Left
@@ -67,7 +67,7 @@ def _left(brokers: Brokers, partitions: Partitions, settled: Ints, settings: Set
     return left
 
 
-def _changes(brokers: Brokers, partitions: Partitions, settled: Ints, changed: Bools) -> Changes:
+def _changes(brokers: Brokers, partitions: Partitions, settled: Ints, changed: Bools) -> WaveChanges:
     """The changes as the schedule will see them; live traffic has no part in their order."""
     urgency = np.full(len(partitions), len(REASONS), dtype=np.int64)
     for move in reasons(brokers, partitions, settled):
@@ -80,7 +80,7 @@ def _changes(brokers: Brokers, partitions: Partitions, settled: Ints, changed: B
         np.maximum(*(_characters(rows.partition, lists, brokers.ids) for lists in both))
         for both in ((rows.replicas, after), (added, removed))
     )
-    return Changes(
+    return WaveChanges(
         size_bytes=rows.size_bytes,
         in_bytes_per_s=nothing,
         source=rows.leader,

@@ -207,7 +207,7 @@ def _resized(partitions: Partitions) -> Bools:
 
 def _started(one: Held, cluster: SolvedCluster) -> Held:
     partitions, current = one.partitions, one.current.copy()
-    outside = group_by_pins(cluster.brokers, partitions.topic).outside(partitions.replicas).any(axis=1)
+    outside = group_by_pins(cluster.brokers, partitions.topic).outside_pin(partitions.replicas).any(axis=1)
     wrong = np.flatnonzero(outside | _resized(partitions))
     if len(wrong):
         placed = start(cluster.brokers, partitions.rows(wrong), cluster.bands, cluster.loads)

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from optimizer.settings import Settings
 from optimizer.stages.validate.judge import Judged, kept
-from optimizer.stages.validate.quality_figures import Figure, figures
+from optimizer.stages.validate.quality_figures import FigureLimit, figures
 from optimizer.stages.validate.rule import Rule
 
 # Counts are enough: the rows themselves are in quarantine. A list of examples would cost a job for every expectation.
@@ -157,7 +157,7 @@ def _figures_suite(context: Any, cluster: str, row: pd.DataFrame, settings: Sett
     return [_figure_result(one, limits[one.expectation_config.meta["rule"]], row) for one in results]
 
 
-def _figure_result(one: Any, figure: Figure, row: pd.DataFrame) -> dict[str, Any]:
+def _figure_result(one: Any, figure: FigureLimit, row: pd.DataFrame) -> dict[str, Any]:
     value = row[figure.name].iloc[0]
     return {
         "table_name": figure.table,

@@ -28,7 +28,7 @@ _CONTRADICTING = (
 
 
 @dataclass(frozen=True)
-class Figure:
+class FigureLimit:
     """A limit for one figure of a whole cluster.
 
     Parameters
@@ -69,20 +69,22 @@ def few(partitions: int, settings: Settings) -> int:
     return max(_SOME_ARE_FINE, int(settings.quality.max_contradicting_share * partitions))
 
 
-def _cross_figures(settings: Settings, partitions: int) -> tuple[Figure, ...]:
+def _cross_figures(settings: Settings, partitions: int) -> tuple[FigureLimit, ...]:
     """What is asked of the sources together."""
     most, least = few(partitions, settings), settings.metrics.min_coverage
     unit = "give all sizes in bytes, or name the unit in the column: size_kb, size_mib, ..."
     required = settings.metrics.rates_required
     rates_least = least if required else 0
     return (
-        Figure("undescribed_partitions", "bronze_records", True, _CONTRADICTING, most=most),
-        Figure("undescribed_topics", "bronze_records", True, _CONTRADICTING, most=most),
-        Figure("misplaced_partitions", "bronze_records", True, _CONTRADICTING, most=most),
-        Figure("size_coverage_by_rates", "partition_load", True, "give sizes of the busy partitions", least=least),
-        Figure("rate_coverage_by_bytes", "partition_load", required, "give rates of the large partitions", rates_least),
-        Figure("size_unit_factor", "partition_load", True, f"sizes of metrics and logs differ so: {unit}", 1, 1),
-        Figure(
+        FigureLimit("undescribed_partitions", "bronze_records", True, _CONTRADICTING, most=most),
+        FigureLimit("undescribed_topics", "bronze_records", True, _CONTRADICTING, most=most),
+        FigureLimit("misplaced_partitions", "bronze_records", True, _CONTRADICTING, most=most),
+        FigureLimit("size_coverage_by_rates", "partition_load", True, "give sizes of the busy partitions", least=least),
+        FigureLimit(
+            "rate_coverage_by_bytes", "partition_load", required, "give rates of the large partitions", rates_least
+        ),
+        FigureLimit("size_unit_factor", "partition_load", True, f"sizes of metrics and logs differ so: {unit}", 1, 1),
+        FigureLimit(
             "metric_over_log_size",
             "partition_load",
             False,
@@ -92,7 +94,7 @@ def _cross_figures(settings: Settings, partitions: int) -> tuple[Figure, ...]:
             told="sizes in the metrics and in the log directories differ by more than five times",
             standing="contradicts",
         ),
-        Figure(
+        FigureLimit(
             "hours_after_metrics",
             "bronze_metrics",
             False,
@@ -102,7 +104,7 @@ def _cross_figures(settings: Settings, partitions: int) -> tuple[Figure, ...]:
             told="the newest sample of the metrics and the other sources are further apart than [metrics] window_hours",
             standing="contradicts",
         ),
-        Figure(
+        FigureLimit(
             "disk_use",
             "brokers",
             False,
@@ -114,13 +116,13 @@ def _cross_figures(settings: Settings, partitions: int) -> tuple[Figure, ...]:
     )
 
 
-def figures(settings: Settings, partitions: int) -> tuple[Figure, ...]:
+def figures(settings: Settings, partitions: int) -> tuple[FigureLimit, ...]:
     """What is asked of a cluster as a whole, by its number of partitions."""
     return (
-        *(Figure(name, "quarantine", True, remedy, most=0) for name, remedy in _UNREAD.items()),
+        *(FigureLimit(name, "quarantine", True, remedy, most=0) for name, remedy in _UNREAD.items()),
         *_cross_figures(settings, partitions),
-        Figure("partitions", "replicas", True, "give the output of kafka-topics.sh --describe", least=1),
-        Figure(
+        FigureLimit("partitions", "replicas", True, "give the output of kafka-topics.sh --describe", least=1),
+        FigureLimit(
             "registered_brokers",
             "brokers",
             False,
@@ -128,7 +130,7 @@ def figures(settings: Settings, partitions: int) -> tuple[Figure, ...]:
             least=1,
             told="no list of brokers was given: every broker counts as alive, without a rack",
         ),
-        Figure(
+        FigureLimit(
             "quarantined_share",
             "quarantine",
             True,
