@@ -16,6 +16,7 @@ from optimizer.solve.shard.exact import copied_bytes, keeps_rules, solve_small, 
 from optimizer.solve.shard.search import Search
 from optimizer.solve.shard.shard_problem import ShardProblem
 from optimizer.solve.shard.shard_solver import ShardSolution, solve_shard
+from tests.examples import examples
 from tests.solve.clusters import (
     brute_force,
     is_in_order,
@@ -29,7 +30,7 @@ from tests.solve.clusters import (
 )
 
 WIDE = Policy(disk_band=0.6, replicas_band=1.0, in_band=2.0)
-RELAXED = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+RELAXED = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def first_round(cluster: Cluster, policy: Policy, search: Search) -> ShardSolution:

@@ -14,6 +14,7 @@ from optimizer.solve.limit.limit import BALANCE, Changes, changes_of, levels, ur
 from optimizer.solve.limit.limit_choice import keep_within, relaxed
 from optimizer.solve.rules.bands import DISK, bands, broker_loads, demand_of, disk_limit, load_scale, replica_weights
 from optimizer.wishes import MoveLimit
+from tests.examples import examples
 from tests.solve.clusters import (
     make_brokers,
     make_cluster,
@@ -24,7 +25,7 @@ from tests.solve.clusters import (
     spread_over,
 )
 
-RELAXED = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+RELAXED = settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 SHARES = st.sampled_from([0.0, 0.05, 0.3, 0.6, 0.9, 1.0])
 
 

@@ -16,9 +16,10 @@ from optimizer.solve.shard.search import Search
 from optimizer.solve.shard.shard_problem import Options, ShardProblem, legal_options
 from optimizer.solve.shard.shard_solver import solve_shard
 from optimizer.solve.shard.swaps import with_swaps
+from tests.examples import examples
 from tests.solve.clusters import make_brokers, make_cluster, make_partitions, middling_clusters, plan_one_shard
 
-RELAXED = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+RELAXED = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def as_shard(cluster: Cluster, policy: Policy) -> tuple[ShardProblem, Options]:
