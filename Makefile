@@ -12,8 +12,8 @@ run:  ## plan the bundled sample cluster
 test:  ## lint, types and every test
 	./run-tests.sh
 
-quick: lint  ## lint, types, all tests that need no Spark, and one small plan through Spark
-	./run-tests.sh -m "small_plan or not (spark or slow or kafka or cluster or airflow)"
+quick: lint  ## lint, types, all tests that need no Spark (few examples of each property), and one small plan through Spark
+	./run-tests.sh -n 2 --dist worksteal --hypothesis-profile quick -m "small_plan or not (spark or slow or kafka or cluster or airflow)"
 
 lint: .venv  ## lint and types only
 	$(PYTHON) -m ruff check .

@@ -110,7 +110,9 @@ def rows_of(cluster: Cluster) -> pd.DataFrame:
         **asked,
     }
     frame = pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in rows.items()})
-    nothing = dict.fromkeys(("fixed_reason", "fixed_cause", "factor_refused", "factor_cause", "min_insync_replicas", "pinned_brokers"))
+    nothing = dict.fromkeys(
+        ("fixed_reason", "fixed_cause", "factor_refused", "factor_cause", "min_insync_replicas", "pinned_brokers")
+    )
     return frame.assign(cluster_id=cluster.cluster_id, **nothing)
 
 

@@ -17,6 +17,7 @@ from setup.paths import HOME
 SHARED = HOME.parent / "shared"
 # The suite is the same on every run; random search is the fuzz command's (benchmarks/fuzz).
 settings.register_profile("suite", derandomize=True)
+settings.register_profile("quick", derandomize=True, max_examples=20)
 settings.load_profile("suite")
 
 # Small data on few cores: fewer tasks are faster. One heap for all tests.

@@ -19,7 +19,7 @@ from typing import Any
 from setup.paths import AIRFLOW, HOME
 from tests.ports import free_ports
 
-START_SECONDS, RUN_SECONDS = 120, 180
+START_SECONDS, RUN_SECONDS = 120, 360
 USERS = {"ann": "op", "bob": "op", "vic": "viewer", "root": "admin"}
 PARTS = {"api-server": ("--workers", "1"), "scheduler": ("--skip-serve-logs",), "dag-processor": ()}
 ENDED = {"success", "failed"}

@@ -9,13 +9,14 @@ from optimizer.settings import Policy
 from optimizer.solve.rules.bands import broker_loads, replica_weights
 from optimizer.stages.shared.arrays import replica_lists
 from optimizer.stages.solve.finish import finish_cluster
+from tests.examples import examples
 from tests.solve.clusters import bounds, plan_one_shard, solved_cluster
 from tests.solve.troubled import audited, partition_rows, troubled_clusters
 
 POLICY = Policy()
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(80), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(troubled_clusters())
 def test_every_plan_passes_the_audit(cluster: Cluster) -> None:
     """Whatever is dead, draining, excluded, pinned, fixed, resized, spread: no rule is broken, the bounds lie below."""

@@ -16,6 +16,7 @@ from optimizer.solve.shard.search import Search
 from optimizer.solve.shard.shard_problem import ShardProblem
 from optimizer.solve.shard.shard_solver import ShardSolution, solve_shard
 from optimizer.solve.tuning import TUNED, Tuning
+from tests.examples import examples
 from tests.solve.clusters import (
     ALONE,
     brute_force,
@@ -30,7 +31,7 @@ from tests.solve.clusters import (
 )
 
 WIDE = Policy(disk_band=0.6, replicas_band=1.0, in_band=2.0)
-RELAXED = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+RELAXED = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def first_round(cluster: Cluster, policy: Policy, search: Search, tuning: Tuning = TUNED) -> ShardSolution:

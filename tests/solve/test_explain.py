@@ -13,6 +13,7 @@ from optimizer.settings import Policy
 from optimizer.solve.findings.band_findings import band_findings, pin_findings
 from optimizer.solve.findings.proposal import Finding, disk_findings, network_findings, rack_findings
 from optimizer.solve.rules.bands import bands, broker_loads, replica_weights
+from tests.examples import examples
 from tests.solve.clusters import make_brokers, make_cluster, make_partitions, middling_clusters, pinned, with_pins
 
 NARROW = Policy(disk_band=0.02, replicas_band=0.02, in_band=0.02)
@@ -45,7 +46,7 @@ def widest(findings: list[Finding]) -> dict[str, float]:
     return result
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.one_of(middling_clusters(), with_pins(middling_clusters())))
 def test_the_width_that_would_do_does(cluster: Cluster) -> None:
     """With the widths that the remedies name, the same placement has no broker outside; a thousandth less has one."""

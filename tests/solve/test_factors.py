@@ -12,6 +12,7 @@ from optimizer.settings import Policy
 from optimizer.solve.findings import proposal
 from optimizer.solve.rounds.start import packed
 from optimizer.solve.rules.bands import bands
+from tests.examples import examples
 from tests.solve.clusters import (
     asking,
     bounds,
@@ -35,7 +36,7 @@ from tests.solve.clusters import (
 
 WIDE = Policy(disk_band=0.9, replicas_band=2.0, in_band=9.0)
 OPEN = Policy(disk_band=100, replicas_band=100, in_band=100)
-RELAXED = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+RELAXED = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 MOST_PLACEMENTS = 2000
 RACKS = [0, 0, 1, 1, 2, 2]
 

@@ -16,9 +16,10 @@ from optimizer.solve.leaders.leader_flow import PRICE_UNITS, LeaderChoices, crow
 from optimizer.solve.leaders.leader_steps import descend
 from optimizer.solve.leaders.leaders import ChosenLeaders, assign_leaders, lead_with, leader_choices
 from optimizer.solve.rules.bands import leader_loads
+from tests.examples import examples
 from tests.solve.clusters import make_brokers, make_cluster, make_partitions, middling_clusters
 
-RELAXED = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+RELAXED = settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 BANDS = {"leaders_band": 0.1, "out_band": 0.1}
 
 

@@ -22,6 +22,7 @@ from optimizer.solve.rules.bands import (
 )
 from optimizer.solve.rules.resources import DISK
 from optimizer.wishes import MoveLimit
+from tests.examples import examples
 from tests.solve.clusters import (
     make_brokers,
     make_cluster,
@@ -32,7 +33,7 @@ from tests.solve.clusters import (
     spread_over,
 )
 
-RELAXED = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+RELAXED = settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 SHARES = st.sampled_from([0.0, 0.05, 0.3, 0.6, 0.9, 1.0])
 
 

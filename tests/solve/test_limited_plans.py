@@ -18,6 +18,7 @@ from optimizer.solve.rules.resources import DISK
 from optimizer.stages.shared.arrays import replica_lists
 from optimizer.stages.solve.finish import finish_cluster
 from optimizer.wishes import MoveLimit
+from tests.examples import examples
 from tests.solve.clusters import Planned, bounds, make_cluster, plan_one_shard, solved_cluster
 from tests.solve.troubled import audited, partition_rows, troubled_clusters
 
@@ -61,7 +62,7 @@ def finished(cluster: Cluster, planned: Planned, whole: Ints, reached: Ints, lim
     return finish_cluster(frame, solved, POLICY)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(troubled_clusters(), st.sampled_from([0.0, 0.1, 0.5, 0.9]), st.booleans())
 def test_every_cut_plan_passes_the_audit(cluster: Cluster, share: float, by_moves: bool) -> None:
     """Whatever is dead, draining, pinned or fixed: a cut plan keeps its limit and every rule, findings say what it
@@ -88,7 +89,7 @@ def test_every_cut_plan_passes_the_audit(cluster: Cluster, share: float, by_move
     assert audited(cluster, records, max(bounds(cluster, planned, reached)), allowed) == []
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(troubled_clusters(), st.floats(0.8, 1.6), st.integers(0, 2**32 - 1))
 def test_no_plan_fills_a_disk(cluster: Cluster, room: float, seed: int) -> None:
     """Where what must leave finds no room, the plan is cut until every disk holds, or holds no more than before."""

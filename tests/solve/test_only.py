@@ -28,6 +28,7 @@ from optimizer.solve.leaders.leaders import ChosenLeaders, assign_leaders, lead_
 from optimizer.solve.rules.pins import rack_breaks
 from optimizer.topic_wishes import TopicFactor
 from optimizer.wishes import Wishes
+from tests.examples import examples
 from tests.solve.clusters import (
     bounds,
     make_brokers,
@@ -42,7 +43,7 @@ from tests.solve.clusters import (
 )
 
 NARROW = Policy(disk_band=0.05, replicas_band=0.1, in_band=0.1)
-FEW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 BOTH_SIZES = st.one_of(tiny_clusters(), middling_clusters())
 
 

@@ -11,6 +11,7 @@ from optimizer.solve.findings import proposal
 from optimizer.solve.rounds.start import start
 from optimizer.solve.rules.bands import bands, broker_loads, replica_weights
 from optimizer.solve.rules.pins import group_by_pins, rack_breaks
+from tests.examples import examples
 from tests.solve.clusters import (
     bounds,
     brute_force,
@@ -29,7 +30,7 @@ from tests.solve.clusters import (
 )
 
 WIDE = Policy(disk_band=0.9, replicas_band=2.0, in_band=9.0)
-RELAXED = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+RELAXED = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 RACKS = [0, 0, 0, 1, 1, 1, 2, 2, 2]
 
 

@@ -10,6 +10,7 @@ from optimizer.domain import FIXED, FORCED_ONLY, Cluster
 from optimizer.settings import Policy
 from optimizer.solve.rules.bands import broker_loads, replica_weights
 from optimizer.solve.tuning import TUNED
+from tests.examples import examples
 from tests.solve.clusters import (
     bounds,
     brute_force,
@@ -27,7 +28,7 @@ from tests.solve.clusters import (
 )
 
 WIDE = Policy(disk_band=0.6, replicas_band=1.0, in_band=2.0)
-RELAXED = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+RELAXED = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @RELAXED

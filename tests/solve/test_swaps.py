@@ -17,9 +17,10 @@ from optimizer.solve.shard.shard_problem import ShardProblem
 from optimizer.solve.shard.shard_solver import solve_shard
 from optimizer.solve.shard.swaps import with_swaps
 from optimizer.solve.tuning import TUNED, Tuning
+from tests.examples import examples
 from tests.solve.clusters import ALONE, make_brokers, make_cluster, make_partitions, middling_clusters, plan_one_shard
 
-RELAXED = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+RELAXED = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def as_shard(cluster: Cluster, policy: Policy, tuning: Tuning = TUNED) -> tuple[ShardProblem, Options]:

@@ -19,6 +19,7 @@ from optimizer.solve.shard.legal_options import Options, legal_options
 from optimizer.solve.shard.shard_problem import ShardProblem
 from optimizer.solve.shard.shard_solver import closed_by, with_room, without_room
 from optimizer.wishes import NO_LIMIT
+from tests.examples import examples
 from tests.solve.clusters import (
     ALONE,
     bounds,
@@ -39,7 +40,7 @@ from tests.solve.clusters import (
 
 WIDE = Policy(disk_band=0.9, replicas_band=2.0, in_band=9.0)
 OPEN = Policy(disk_band=99, replicas_band=99, in_band=99)
-RELAXED = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+RELAXED = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @st.composite
@@ -224,7 +225,7 @@ def test_findings_name_the_worst_and_count_the_rest() -> None:
     assert found[-1].detail.startswith("4 times more a broker holds more of a topic")
 
 
-@settings(RELAXED, max_examples=12)
+@settings(RELAXED, max_examples=examples(12))
 @given(middling_clusters())
 def test_a_wide_spread_changes_nothing(cluster: Cluster) -> None:
     """A most that no broker comes near gives the same plan as none."""

@@ -1,0 +1,63 @@
+"""The fixtures of the tests with a real Airflow: what they all stand on, and scenes on it."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from setup.jars import is_ready
+from setup.paths import HOME
+from tests.airflow.scene import ONE, Field, MakeScene, Scene, Site
+from tests.airflow.server import Airflow, running
+from tests.airflow.site import of_site, summarise
+from tests.execution.warehouse import CLUSTER
+from tests.kafka import cluster as kafka_cluster
+from tests.kafka.cluster import write_tools
+from tests.kafka.lab import RACKS, TOOLS, labs
+
+
+@pytest.fixture(scope="module")
+def field(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
+    """Four brokers, and an Airflow with a copy of the file for each of the module's ``SCENES``."""
+    scenes: Mapping[str, Site] = request.module.SCENES
+    if not all(is_ready(jars) for jars in TOOLS.values()):
+        pytest.skip("Kafka's JARs are not there: run setup/kafka-jars.sh")
+    home = tmp_path_factory.mktemp("field")
+    tools = write_tools(home / "tools", TOOLS["4.3"])
+    airflow = Airflow(home / "airflow")
+    with kafka_cluster.running(home / "kafka", RACKS) as kafka:
+        for scene, site in scenes.items():
+            config = home / f"{scene}.toml"
+            config.write_text(site.settings.format(home=home, scene=scene, servers=kafka.bootstrap))
+            usual = {
+                "clusters": (CLUSTER,),
+                "home": str(HOME),
+                "config": str(config),
+                "kafka_bin": str(tools),
+            }
+            quick = {"poll_seconds": 5, "retry_seconds": 3, "off_minutes": 0.1, "plan_age_hours": 1e9, "schedule": None}
+            (airflow.dags / f"{scene}.py").write_text(of_site(scene, **{**usual, **quick, **site.own}))
+        with running(airflow):
+            wanted = {f"{scene}_nightly" for scene in scenes}
+            airflow.until(lambda: wanted <= airflow.known(), "the files of DAGs", 60)
+            yield Field(home, kafka, tools, airflow)
+
+
+@pytest.fixture
+def scene(field: Field) -> Iterator[MakeScene]:
+    """Makes the topic and the plan of a scene; one that fails in its middle leaves the cluster as it was."""
+    scenes: list[Scene] = []
+    with labs(field.kafka, {"4.3": field.tools}, field.home) as make:
+
+        def made(name: str, waves: Any = ONE, *, megabytes: int = 8, approved: bool = True) -> Scene:
+            lab = make(name, waves, megabytes=megabytes, approved=approved)
+            summarise(lab.warehouse, "1 move\n")
+            scenes.append(Scene(name, field.airflow, lab))
+            return scenes[-1]
+
+        yield made
+        if not field.kafka.is_running(3):
+            field.kafka.start_broker(3)
+        for one in scenes:
+            if one.lab.now().throttles:
+                one.lab.step("off", 1, "--on-failure", "cancel")

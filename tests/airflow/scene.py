@@ -1,0 +1,81 @@
+"""A wave of a plan on a real Airflow over a real Kafka, as the tests start it and look at it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.airflow.server import Airflow
+from tests.airflow.site import SETTINGS
+from tests.execution.warehouse import CLUSTER, RUN, loaded
+from tests.kafka.cluster import Cluster
+from tests.kafka.lab import Lab
+
+ONE = [{0: ([1, 2], [1, 3])}]
+WAVE = f"{RUN}__wave-001"
+STEPS = ("preflight", "begin", "throttle", "execute", "wait", "off", "verify", "more")
+
+
+@dataclass(frozen=True)
+class Site:
+    """What a scene's site has of its own: fields of the file of DAGs, and settings."""
+
+    own: Mapping[str, object] = field(default_factory=dict)
+    settings: str = SETTINGS
+
+
+@dataclass
+class Field:
+    """One Kafka and one Airflow for all scenes of a module."""
+
+    home: Path
+    kafka: Cluster
+    tools: Path
+    airflow: Airflow
+
+
+@dataclass
+class Scene:
+    """A site on the field: its cluster's plan, and its DAGs."""
+
+    name: str
+    airflow: Airflow
+    lab: Lab
+
+    @property
+    def asking(self) -> str:
+        """The DAG that asks."""
+        return f"{self.name}_approval__{CLUSTER}"
+
+    @property
+    def waving(self) -> str:
+        """The DAG that executes."""
+        return f"{self.name}_wave__{CLUSTER}"
+
+    def wave(self, number: int = 1, waves: int = 1) -> str:
+        """Start a wave as if the plan had been approved before; returns the id of its run."""
+        run_id = f"{RUN}__wave-{number:03d}"
+        manifest = loaded(self.lab.warehouse).manifest_sha256
+        conf = {"plan": RUN, "wave": str(number), "waves": str(waves), "manifest": manifest}
+        self.airflow.trigger(self.waving, run_id, conf)
+        return run_id
+
+    def copying(self) -> None:
+        """Wait until the copies of the wave run, and the step that started them has ended."""
+        self.airflow.until(lambda: self.airflow.tasks(self.waving, WAVE).get("execute") == "success", "a started wave")
+        self.airflow.until(lambda: self.lab.copied_bytes(3) > 0, "a copy")
+
+    def events(self) -> list[str]:
+        """What was noted of the executions, in order."""
+        rows = sorted(self.lab.warehouse.rows("executions"), key=lambda row: int(row["number"]))
+        return [row["event"] for row in rows]
+
+    def done(self, run_id: str = WAVE) -> None:
+        """The wave ended as it should: all green, the lists the plan's, no throttle, executed once."""
+        ended = self.airflow.ended(self.waving, run_id)
+        assert ended == {"": "success", "next_wave": "skipped", "elect": "success", **dict.fromkeys(STEPS, "success")}
+        assert (self.lab.lists(), self.lab.now().throttles) == ([(1, 3)], {})
+        assert self.events().count("executed") == 1
+        assert self.events()[-1] == "released"
+
+
+MakeScene = Callable[..., Scene]
