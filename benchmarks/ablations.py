@@ -20,7 +20,7 @@ from benchmarks.run import CLUSTER
 from benchmarks.small_fleet import POLICIES, policy_fleet
 from optimizer.configuration import build, read_toml
 from optimizer.settings import Settings
-from optimizer.solve.rounds.progress import SETTLED
+from optimizer.solve.rules.bands import SETTLED
 from optimizer.solve.tuning import TUNED, Tuning
 from optimizer.stages.shared.arrays import to_brokers
 

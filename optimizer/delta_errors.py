@@ -12,7 +12,7 @@ from optimizer.errors import BallastError
 
 # What Delta answers to one of two processes that make or change a table at once; the second try finds it done.
 _MADE_AT_ONCE = re.compile(r"DELTA_PROTOCOL_CHANGED|DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION|DELTA_METADATA_CHANGED")
-_PAUSE_SECONDS = (0.5, 1.0, 2.0, 4.0)
+_PAUSE_SECONDS = (0.5, 1.0, 2.0, 4.0)  # between attempts: other writers of a table are done in seconds
 
 
 def again(work: Callable[[], None], pauses: Sequence[float] = _PAUSE_SECONDS) -> None:

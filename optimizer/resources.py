@@ -11,8 +11,8 @@ from typing import TextIO
 
 from pyspark.sql import SparkSession
 
-SAMPLE_SECONDS = 1.0
-REPORT_SECONDS = 10.0
+SAMPLE_SECONDS = 1.0  # between looks at the memory
+REPORT_SECONDS = 10.0  # between lines: a run of minutes tells that it lives
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 

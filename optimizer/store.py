@@ -26,7 +26,7 @@ from schemas.table import Table, conform, small_frame
 
 # What ``runs`` calls the row that a run puts there before its first row in any other table.
 BEGIN = "begin"
-_WRITERS_AT_ONCE = 4
+_WRITERS_AT_ONCE = 4  # tables written at the same time: commits wait for files more than for cores
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Figures as people read them: decimal units (1 TB = 10^12 bytes), fixed places, thousands separated."""
 
-_UNITS = (("PB", 10**15), ("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3))
-NEVER_SECONDS = 2**53
+_UNITS = (("PB", 10**15), ("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3))  # powers of 1000
+NEVER_SECONDS = 2**53  # the last whole number of a float: what has no end
 
 
 def human_bytes(value: float) -> str:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from optimizer.setting_checks import between, refuse
 from optimizer.topic_wishes import Pin, TopicFactor
 
-NO_LIMIT = 2**62
+NO_LIMIT = 2**62  # more than there is of anything, and still a 64-bit number
 ONLY = RACKS, DRAIN, LEADERS, DEMOTE = "racks", "drain", "leaders", "demote"
-BYTES_PER_GB = 10**9
+BYTES_PER_GB = 10**9  # as people say GB: a power of 1000
 BROKER_LISTS = ("drain_brokers", "exclude_brokers", "demote_brokers")
 
 

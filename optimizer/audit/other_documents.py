@@ -12,7 +12,7 @@ from optimizer.audit.read_documents import Document, name, read_document, read_k
 from optimizer.audit.throttles import check_throttles
 from optimizer.kafka.size_limits import PARTITIONS_PER_REQUEST
 
-WHOLE_PLAN = 0
+WHOLE_PLAN = 0  # number of the wave that stands for the plan as one
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.rows import LoadRow
 from optimizer.units import human_bytes, human_count, human_rate
 
-WIDTH, HEIGHT = 1000.0, 110.0
+WIDTH, HEIGHT = 1000.0, 110.0  # pixels, as the report shows them
 _LABELS = 40  # more brokers than this have no room for their ids
 _TITLES = 150  # more than this would swell the page
 

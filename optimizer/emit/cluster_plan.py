@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from optimizer.domain import FindingCode
+from optimizer.domain import WHOLE_PLAN, FindingCode
 from optimizer.emit import rows
 from optimizer.emit.asked import Asked
 
-WHOLE_PLAN = 0
 NOT_LIVING = ("dead", "fenced")
 
 

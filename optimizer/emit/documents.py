@@ -1,6 +1,7 @@
 """All documents of one cluster."""
 
-from optimizer.emit.cluster_plan import WHOLE_PLAN, ClusterPlan, Document
+from optimizer.domain import WHOLE_PLAN
+from optimizer.emit.cluster_plan import ClusterPlan, Document
 from optimizer.emit.kafka_files import kafka_documents
 from optimizer.emit.manifest import manifest
 from optimizer.emit.report import report

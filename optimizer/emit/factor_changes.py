@@ -5,7 +5,7 @@ from collections import Counter
 from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.units import plural
 
-_NAMED = 5
+_NAMED = 5  # topics: more do not fit a line that is read
 
 
 def factor_changes(plan: ClusterPlan) -> dict[tuple[str, int, int], int]:

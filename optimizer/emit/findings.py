@@ -39,7 +39,7 @@ _FACTS = (
 )
 _WHEN = {"both": "before and after", "before": "before only", "after": "after only"}
 _MENDED, _NOTED = "before", "noted"
-_TOLD_ONE_BY_ONE = 3
+_TOLD_ONE_BY_ONE = 3  # findings of one kind: more are told as one
 
 
 @dataclass(frozen=True)

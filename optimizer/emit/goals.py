@@ -12,8 +12,8 @@ from optimizer.units import human_count, human_rate, plural
 from optimizer.wishes import DEMOTE, DRAIN, LEADERS, RACKS
 
 REACHED, NOT_REACHED = "reached", "NOT reached"
-_NAMED = 10
-_SOURCES = 12
+_NAMED = 10  # brokers or topics in a line
+_SOURCES = 12  # files in a line: all of a usual folder
 _ONLY = {
     DRAIN: "only brokers are emptied",
     RACKS: "only racks are mended",

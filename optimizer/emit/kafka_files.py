@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from optimizer.emit.cluster_plan import WHOLE_PLAN, ClusterPlan, Document, wave_folder
+from optimizer.domain import WHOLE_PLAN
+from optimizer.emit.cluster_plan import ClusterPlan, Document, wave_folder
 from optimizer.emit.rows import PlanRow
 from optimizer.kafka.reassignment_json import (
     ANY_DIR,

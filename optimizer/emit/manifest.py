@@ -5,10 +5,11 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from optimizer.emit.cluster_plan import WHOLE_PLAN, ClusterPlan, Document, wave_folder
+from optimizer.domain import WHOLE_PLAN
+from optimizer.emit.cluster_plan import ClusterPlan, Document, wave_folder
 from optimizer.emit.goals import goals
 
-FORMAT = 1
+FORMAT = 1  # of the file: one more where what reads it must change
 NAME = "manifest.json"
 # Documents that change a cluster; the others are read by people.
 EXECUTED = ("reassignment", "rollback", "rollback_not_possible", "leader_election", "throttle")

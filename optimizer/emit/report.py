@@ -23,8 +23,8 @@ from optimizer.emit.shown_figures import (
 from optimizer.emit.summary import execution
 from optimizer.units import human_bytes, human_count, human_percent, human_ratio, human_time, plural
 
-LARGEST = 25
-_SHOWN, _AT_ONCE = 50, 8
+LARGEST = 25  # moves: the page lists the largest
+_SHOWN, _AT_ONCE = 50, 8  # findings: what the page holds, and what it shows unfolded
 _PROVES = {
     "forced": (
         "Any plan must copy the replicas on brokers to empty, those outside their pin, those that break the rack rule, "

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from optimizer.domain import Cause
-from optimizer.emit.cluster_plan import WHOLE_PLAN, ClusterPlan, wave_folder
+from optimizer.domain import WHOLE_PLAN, Cause
+from optimizer.emit.cluster_plan import ClusterPlan, wave_folder
 from optimizer.emit.factor_changes import factors_text, gives_up_replicas
 from optimizer.emit.findings import counted, first, left_open
 from optimizer.emit.goals import goals, kept_out, origin, verdict
@@ -16,9 +16,9 @@ from optimizer.emit.summary import execution
 from optimizer.kafka.size_limits import CONFIG_VALUE_CHARACTERS, PARTITIONS_PER_REQUEST, TOPICS_PER_REQUEST
 from optimizer.kafka.versions import has_old_options
 
-_NAMED = 20
-_FINDINGS = 8
-_SHOWN = 80
+_NAMED = 20  # rows of a list in the page
+_FINDINGS = 8  # findings: the report has them all
+_SHOWN = 80  # characters of a value: lists of throttles are long
 
 
 @dataclass(frozen=True)

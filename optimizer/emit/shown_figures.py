@@ -10,7 +10,7 @@ from optimizer.units import human_bytes, human_count, human_percent, human_rate,
 NOTHING = "-"
 LEAST_SHOWN = 0.005  # percent: less would be shown as none
 LEAVES_NO_MORE = "leaves no more undone"
-_ALIKE = 1e-3
+_ALIKE = 1e-3  # share: brokers whose bands end this near to each other share one number
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from optimizer.emit.goals import goals, kept_out, origin, verdict
 from optimizer.emit.shown_figures import band_note, compared_with_default, leader_proof, limited, lines, proof
 from optimizer.units import human_bytes, human_rate, human_time, plural
 
-WIDTH = 96
-_LABEL, _VALUE = 48, 14
-_FINDINGS = 8
+WIDTH = 96  # characters: fits a terminal beside nothing else
+_LABEL, _VALUE = 48, 14  # characters of the columns
+_FINDINGS = 8  # findings: the report has them all
 _FILES = {
     "report.html": "the report, for a browser",
     "runbook.md": "what to run, step by step",

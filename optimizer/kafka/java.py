@@ -16,12 +16,12 @@ T = TypeVar("T")
 
 Insertion = Literal["put", "compute_if_absent"]
 
-_MULTIPLIER = 0x5DEECE66D
-_INCREMENT = 0xB
-_MASK_48 = (1 << 48) - 1
-_MASK_32 = (1 << 32) - 1
-_INT_MIN, _INT_MAX = -(1 << 31), (1 << 31) - 1
-_DEFAULT_CAPACITY = 16
+_MULTIPLIER = 0x5DEECE66D  # java.util.Random: its linear congruential step
+_INCREMENT = 0xB  # the same
+_MASK_48 = (1 << 48) - 1  # bits of its seed
+_MASK_32 = (1 << 32) - 1  # bits of an int
+_INT_MIN, _INT_MAX = -(1 << 31), (1 << 31) - 1  # of an int
+_DEFAULT_CAPACITY = 16  # buckets of a new java.util.HashMap
 
 
 class JavaRandom:

@@ -27,7 +27,7 @@ Row = tuple[str, int, Sequence[int], Sequence[str] | None]
 H = TypeVar("H", bound=Hashable)
 
 ANY_DIR = "any"
-_VERSION = 1
+_VERSION = 1  # the only one that Kafka reads
 
 
 @dataclass(frozen=True)

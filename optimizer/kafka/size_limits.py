@@ -7,10 +7,10 @@ serialized"); ``QuorumController.MAX_RECORDS_PER_USER_OP`` for records of one re
 partitions of one reassignment and of one election. Linux: ``MAX_ARG_STRLEN``, with its closing zero.
 """
 
-CONFIG_VALUE_CHARACTERS = 32_767
-RECORDS_PER_REQUEST = 10_000
-PARTITIONS_PER_REQUEST = 10_000
-ARGUMENT_BYTES = 128 * 1024 - 1
+CONFIG_VALUE_CHARACTERS = 32_767  # Kafka writes a string of a record with a short as its length
+RECORDS_PER_REQUEST = 10_000  # of the controller: QuorumController.MAX_RECORDS_PER_USER_OP
+PARTITIONS_PER_REQUEST = 10_000  # the same limit: a record each
+ARGUMENT_BYTES = 128 * 1024 - 1  # Linux: MAX_ARG_STRLEN of 32 pages, less the closing zero
 # The reassignment tool sets and removes the lists of all topics of a document in one request, two records a topic.
 TOPICS_PER_REQUEST = RECORDS_PER_REQUEST // 2
 

@@ -12,7 +12,7 @@ import numpy as np
 from optimizer.domain import Ints
 from optimizer.schedule.estimate import Traffic
 
-BYTES_PER_MB = 10**6
+BYTES_PER_MB = 10**6  # as people say MB: a power of 1000
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ import numpy as np
 from optimizer.domain import Bools, Ints
 from optimizer.kafka.size_limits import PARTITIONS_PER_REQUEST
 from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker
-from optimizer.schedule.waves import NO_LIMIT, UNPLACED, assign_waves
+from optimizer.schedule.waves import UNPLACED, assign_waves
 from optimizer.settings import Schedule
+from optimizer.wishes import NO_LIMIT
 
 MOST_TRIALS = 200  # of each kind: a trial orders the whole plan anew
 

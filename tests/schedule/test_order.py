@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from optimizer.schedule.wave_order import disk_limits, stuck
-from optimizer.schedule.waves import NO_LIMIT, UNPLACED, assign_waves
+from optimizer.schedule.waves import UNPLACED, assign_waves
 from optimizer.settings import Schedule
+from optimizer.wishes import NO_LIMIT
 from tests.schedule.test_waves import GB, Row, changes_of
 
 SWAP: list[Row] = [("balance", 60, 0, [1], [0]), ("drain", 60, 1, [0], [1])]

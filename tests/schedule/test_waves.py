@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from optimizer.kafka.size_limits import CONFIG_VALUE_CHARACTERS, PARTITIONS_PER_REQUEST, TOPICS_PER_REQUEST
 from optimizer.schedule.wave_changes import REASONS, WaveChanges, bytes_per_broker, pad, urgency_of
-from optimizer.schedule.waves import NO_LIMIT, UNPLACED, assign_waves
+from optimizer.schedule.waves import UNPLACED, assign_waves
 from optimizer.settings import Schedule
+from optimizer.wishes import NO_LIMIT
 
 GB = 10**9
 Row = tuple[str, int, int, list[int], list[int]]  # reason, size_bytes, leader, added, removed

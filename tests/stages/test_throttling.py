@@ -5,9 +5,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from optimizer.domain import WHOLE_PLAN
 from optimizer.kafka.size_limits import CONFIG_VALUE_CHARACTERS
 from optimizer.kafka.throttle import config_entries, tool_throttles
-from optimizer.stages.plan.throttle_rows import WHOLE_PLAN, throttle_rows
+from optimizer.stages.plan.throttle_rows import throttle_rows
 from optimizer.stages.plan.wave_rows import schedule_cluster
 from tests.stages import small_plan
 

@@ -23,9 +23,9 @@ from optimizer.domain import Bands, Brokers, Floats, Ints
 from optimizer.solve.ortools.glop import minimise
 from optimizer.solve.rules.resources import DISK, REPLICAS
 
-SIZE_CLASSES = 8
-RATE_CLASSES = 4
-PENALTY = 20.0
+SIZE_CLASSES = 8  # quantiles of size: 8 by 4 classes are some hundred columns a broker
+RATE_CLASSES = 4  # quantiles of bytes in over size in each
+PENALTY = 20.0  # bytes that a unit of load outside its band is worth: over any price of a band that can be met
 
 
 @dataclass(frozen=True)

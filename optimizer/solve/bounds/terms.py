@@ -12,8 +12,8 @@ from optimizer.solve.rules.bands import replica_weights
 from optimizer.solve.rules.mobility import stays
 from optimizer.solve.rules.pins import group_by_pins, must_leave
 
-FORBIDDEN = 1e30
-CHUNK_CELLS = 2_000_000
+FORBIDDEN = 1e30  # cost of a broker that may not hold a replica: over any sum of bytes
+CHUNK_CELLS = 2_000_000  # (partition, broker) pairs at a time: 16 MB for each array of them
 
 
 def partition_terms(brokers: Brokers, partitions: Partitions, prices: Floats, reached: Ints) -> Floats:

@@ -16,7 +16,7 @@ from optimizer.solve.rules.resources import DISK
 from optimizer.solve.shard.assemble import ClusterFrame
 from optimizer.solve.shard.one_broker import cheapest, scarcest
 
-MOST_BROKERS = 4
+MOST_BROKERS = 4  # scarce brokers that are tried one by one: each is a pass over all partitions
 
 
 def whole_bound(frame: ClusterFrame, partitions: Partitions, prices: Floats, reached: Ints, broker: int) -> float:

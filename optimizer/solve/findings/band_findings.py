@@ -22,7 +22,7 @@ from optimizer.solve.rules.pins import PinGroups, group_by_pins
 from optimizer.solve.rules.resources import DISK
 from optimizer.units import human_count, human_rate, plural
 
-SHOWN = 10
+SHOWN = 10  # brokers that are told one by one; the rest is counted
 Why = tuple[Cause | None, str]
 UNKNOWN: Why = (None, "")
 

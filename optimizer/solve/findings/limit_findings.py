@@ -19,7 +19,7 @@ _LEFT = {
     FindingCode.NOT_PINNED: "replicas outside their pin",
     FindingCode.RACK_SPREAD: "partitions that break the rack rule",
 }
-TOLERANCE = 1e-6
+TOLERANCE = 1e-6  # share of a band's lower end: what sums of floats are off by
 
 
 @dataclass(frozen=True)

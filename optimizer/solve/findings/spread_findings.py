@@ -9,7 +9,7 @@ from optimizer.domain import Brokers, FindingCode, Ints, Partitions
 from optimizer.solve.findings.proposal import Finding
 from optimizer.wishes import NO_LIMIT
 
-SHOWN = 10
+SHOWN = 10  # crowds that are told one by one; the rest is counted
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from optimizer.domain import Floats
 from optimizer.solve.leaders.leader_flow import LeaderBands, LeaderChoices, flow, host_loads, least_out_violation
 from optimizer.solve.leaders.leaders import ChosenLeaders
 
-DUST = 1e-6
+DUST = 1e-6  # changes of leaders: what prices in floats are off by
 
 
 @dataclass(frozen=True)

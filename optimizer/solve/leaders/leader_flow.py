@@ -8,10 +8,10 @@ from ortools.graph.python import min_cost_flow
 from optimizer.domain import Bands, Bools, Floats, Ints
 from optimizer.solve.rules.bands import excess, is_outside
 
-PRICE_UNITS = 10**6
+PRICE_UNITS = 10**6  # costs of a flow are whole: a mean load's price in so many parts
 # OR-Tools refuses costs that overflow 64 bits when multiplied by the number of nodes; the rest is room for its sums.
 LARGEST_COST = 2**59
-CROWD_CHAINS = 4
+CROWD_CHAINS = 4  # a leader too many on a broker outweighs so many chains of changes
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,14 @@ import numpy as np
 
 from optimizer.domain import Bools, Floats, Ints
 from optimizer.solve.leaders.leader_flow import LeaderBands, LeaderChoices, crowd_counts, host_loads
+from optimizer.solve.rules.bands import SETTLED
 
-VIOLATION = 1e4
-STEPS = 2000
-BATCH = 1000
-MOST_CHAINS = 1_000_000
-WORST = 5
-EPSILON = 1e-6
-SETTLED = 1e-9
+VIOLATION = 1e4  # changes that a mean load outside a band is worth: bands come first
+STEPS = 2000  # most steps: an end for what might go on
+BATCH = 1000  # best steps that are taken before all are weighed anew
+MOST_CHAINS = 1_000_000  # pairs of changes that are weighed at once
+WORST = 5  # brokers whose chains are looked at: those that are most outside
+EPSILON = 1e-6  # changes: a gain that is no rounding
 
 
 def outside(loads: Floats, bands: LeaderBands, at: Ints | slice) -> Floats:

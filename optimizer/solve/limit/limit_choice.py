@@ -18,12 +18,12 @@ from optimizer.solve.rules.resources import DISK
 
 REWARD = 100.0  # mean broker loads: an urgent change is worth more than what it may do to the bands
 BYTES_TIE = 1e-6  # of equal balance the fewer bytes
-WHOLE = 1e-7
-ROUND_FROM = (1 - WHOLE, 0.5)
+WHOLE = 1e-7  # part of a change: from so near to 1 on it is a whole one
+ROUND_FROM = (1 - WHOLE, 0.5)  # parts of a change from which on it is kept: whole ones alone, and the larger half
 LEAST_SHARE = 1e-6  # of the limit: what copies less, or gives back, is not told apart
-POOL = 200
-STEPS = 400
-GAIN = 1e-9
+POOL = 200  # changes that the improvement tries: those nearest to being worth it
+STEPS = 400  # most steps of the improvement
+GAIN = 1e-9  # mean loads: a gain that is no rounding
 
 
 def keep_within(changes: Changes) -> Bools:

@@ -5,10 +5,10 @@ import numpy as np
 from optimizer.domain import Ints
 from optimizer.settings import Settings
 from optimizer.solve.rounds.cluster_round import ClusterRound
-from optimizer.solve.rounds.progress import SETTLED, Progress
+from optimizer.solve.rounds.progress import Progress
 from optimizer.solve.rounds.sharding import make_shards, replicas_stay_in_racks, seed_of, shard_counts
 from optimizer.solve.rounds.solved_cluster import SolvedCluster
-from optimizer.solve.rules.bands import outside
+from optimizer.solve.rules.bands import SETTLED, outside
 from optimizer.solve.rules.resources import REPLICAS
 from optimizer.solve.shard.assemble import ClusterFrame
 from optimizer.solve.shard.exact import is_small

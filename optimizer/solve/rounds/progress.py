@@ -7,13 +7,13 @@ import numpy as np
 
 from optimizer.domain import Floats
 from optimizer.solve.rounds.cluster_round import ClusterRound
+from optimizer.solve.rules.bands import SETTLED
 from optimizer.solve.rules.resources import DISK
 from optimizer.solve.shard.search import CurvePoint
 from optimizer.solve.shard.shard_solver import NOT_SOLVED, PROGRESS
 from optimizer.solve.shard.shard_status import ShardStatus
 
-SETTLED = 1e-9
-PATIENCE = 2
+PATIENCE = 2  # rounds without progress: two, because a round within racks and one over all racks differ
 WORTH = 0.003  # of the bytes copied: a round that saved less is the last one that looks for fewer
 
 

@@ -16,7 +16,7 @@ from optimizer.domain import Bands, Brokers, Floats, Ints
 from optimizer.solve.rules.resources import DISK
 from optimizer.solve.tuning import TUNED, Tuning
 
-DEVIATION = 1.0
+DEVIATION = 1.0  # weight of a shard's distance from the mean beside what it has to shed or to take
 
 
 def seed_of(*parts: object) -> int:

@@ -16,6 +16,7 @@ from optimizer.solve.rules import resources
 from optimizer.solve.rules.racks import hosting_rack_sizes, live_rack_sizes, rack_caps, rack_floors
 from optimizer.solve.rules.resources import DISK, REPLICAS
 
+SETTLED = 1e-9  # mean broker loads outside the bands that count as none: what sums of floats are off by
 ROUNDING = 1e-12  # of a load: what floating point may make of a band's end
 
 

@@ -6,7 +6,7 @@ from optimizer.domain import Floats
 from optimizer.solve.shard.legal_options import Options
 from optimizer.solve.shard.shard_problem import ShardProblem
 
-FIXED_COST = 1e-7
+FIXED_COST = 1e-7  # mean broker loads: of two options that cost no bytes none is better than both, so each has a price
 
 
 def tie_broken_cost(problem: ShardProblem, options: Options, tie_break: float) -> Floats:

@@ -8,8 +8,8 @@ from optimizer.domain import Floats, Ints
 from optimizer.solve.shard.legal_options import Options
 from optimizer.solve.shard.shard_problem import ShardProblem
 
-OVERFULL = 2.0
-GOLDEN = 0.618033988749895
+OVERFULL = 2.0  # times its band: a broker from which many replicas go before the relaxation
+GOLDEN = 0.618033988749895  # part of a turn: the golden ratio takes replicas of all sizes in turn
 
 
 @dataclass

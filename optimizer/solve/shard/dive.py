@@ -11,7 +11,7 @@ from optimizer.solve.shard.legal_options import Options
 from optimizer.solve.shard.relaxation import HALF, Relaxation
 
 SHARE = 0.15  # of the partitions that the relaxation moves: the largest
-MOVED = 0.01
+MOVED = 0.01  # part of a replica that counts as moved
 
 
 def largest_decided(relaxation: Relaxation, options: Options) -> tuple[Options, Ints]:

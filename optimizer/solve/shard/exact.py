@@ -25,7 +25,7 @@ from optimizer.solve.shard.shard_problem import PAD, ShardProblem
 from optimizer.solve.tuning import Tuning
 from optimizer.wishes import NO_LIMIT
 
-UNBOUNDED = 2**62
+UNBOUNDED = 2**62  # whole units: larger than any load, and still a 64-bit number
 DUST = 1e-15  # of a limit: what scaling it, and back, may have changed
 
 

@@ -17,12 +17,12 @@ from optimizer.solve.shard.choice import State, apply_choice, moved_bytes, moved
 from optimizer.solve.shard.legal_options import Options
 from optimizer.solve.shard.shard_problem import Members, ShardProblem
 
-VIOLATION = 1e4
-STEPS = 400
-BATCH = 1500
-SWAP_LIMIT = 100
-CLOSE = 1e-4
-EPSILON = 1e-10
+VIOLATION = 1e4  # bytes that a unit of load outside the bands is worth: bands come first
+STEPS = 400  # most batches of a stage
+BATCH = 1500  # best steps that are tried before all are weighed anew
+SWAP_LIMIT = 100  # replicas outside that are paired with all others
+CLOSE = 1e-4  # share of the bound: a plan this near needs no other rounding
+EPSILON = 1e-10  # mean broker loads: less is rounding
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from optimizer.solve.shard.choice import State, apply_choice
 from optimizer.solve.shard.legal_options import Options
 from optimizer.solve.shard.shard_problem import ShardProblem
 
-PENALTY = 200.0
+PENALTY = 200.0  # bytes that a unit of load outside its band is worth: over any price of a band that can be met
 
 
 class Master:

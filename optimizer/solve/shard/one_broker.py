@@ -19,7 +19,7 @@ from optimizer.solve.ortools.cp_sat import careful_solver
 UNIT = 2.0**-30  # mean broker loads
 MOST = 2.0**22  # mean broker loads, of all candidates together: the bound is a float, exact up to 2^53 units
 DUST = 1e-6  # of the dearest load
-DETERMINISTIC_SECONDS = 0.2
+DETERMINISTIC_SECONDS = 0.2  # of the search for one broker
 
 
 def scarcest(prices: Floats, loads: Floats, limits: Bands, must_empty: Bools) -> list[int]:

@@ -16,15 +16,15 @@ from optimizer.solve.shard.legal_options import Options
 from optimizer.solve.shard.master import Master
 from optimizer.solve.shard.shard_problem import ShardProblem
 
-ITERATIONS = 60
-BOUND_ITERATIONS = 6
-AROUND_ITERATIONS = 10
-STOP_GAP = 5e-4
-BROKEN = 0.2
-HALF = 0.5
-TAKEN = 1e-9
-NEARLY = 0.05
-NEAR = 0.02
+ITERATIONS = 60  # solves at most: STOP_GAP is to end it
+BOUND_ITERATIONS = 6  # solves more for the bound by the bytes alone
+AROUND_ITERATIONS = 10  # solves at most around a plan
+STOP_GAP = 5e-4  # share of the cost: prices this near to their best are good enough
+BROKEN = 0.2  # share of the cost that the rounded plan may have outside the bands
+HALF = 0.5  # part of a replica that is rounded up
+TAKEN = 1e-9  # part of a replica that is more than rounding
+NEARLY = 0.05  # share of the cost: from here on partitions that move twice are given one column
+NEAR = 0.02  # bytes in mean broker loads: options this near to the best are tried in the improvement
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from optimizer.solve.rules.topic_spread import TopicSpread, topic_spread
 from optimizer.solve.tuning import Tuning
 from optimizer.wishes import NO_LIMIT
 
-PAD, OUTSIDE = -1, -2
+PAD, OUTSIDE = -1, -2  # in place of a member: behind the list, and a broker of another shard
 
 
 @dataclass(frozen=True)

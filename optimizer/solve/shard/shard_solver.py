@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optimizer.domain import Bools, Floats, Ints
+from optimizer.solve.rules.bands import SETTLED
 from optimizer.solve.rules.resources import DISK
 from optimizer.solve.shard.choice import State, apply_choice, mended, moved_cost, violation
 from optimizer.solve.shard.exact import changes, copied_bytes, is_small_cluster, keeps_rules, solve_small
@@ -16,10 +17,9 @@ from optimizer.solve.shard.swaps import with_swaps
 
 OPTIMAL, FEASIBLE, UNCHANGED = "OPTIMAL", "FEASIBLE", "UNCHANGED"
 NOT_SOLVED = FAILED, OUT_OF_TIME = "FAILED", "OUT_OF_TIME"
-SETTLED = 1e-9
-PROVEN_GAP = 1e-6
+PROVEN_GAP = 1e-6  # share of the cost: as exact as linear programs are
 PROVEN_DUST = 1e-8  # mean broker loads: what linear programs may be off by
-PROGRESS = 0.999
+PROGRESS = 0.999  # of what was outside before: a round that leaves more is stuck
 PLAN = Search()
 SPREAD_TRIES = 3  # solves more where several moves together bring too many of a topic to one member
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optimizer.domain import Ints
+from optimizer.solve.rules.bands import SETTLED
 from optimizer.solve.shard.choice import State, free_moves, moved_bytes, seed, violation
 from optimizer.solve.shard.decide import scarce_decided
 from optimizer.solve.shard.dive import largest_decided
@@ -14,7 +15,6 @@ from optimizer.solve.shard.legal_options import Options
 from optimizer.solve.shard.relaxation import Proof, Relaxation, prove, relax
 from optimizer.solve.shard.shard_problem import ShardProblem
 
-SETTLED = 1e-9
 BYTES_PRICE = 0.003  # up to here a plan is for the least bytes
 FEW_MOVES_PRICE = 0.3  # from here on a plan has few moves: each rounding is quick, and they differ
 MANY_MOVES = 400  # a shard with more averages out

@@ -13,7 +13,8 @@ from optimizer.audit import (
     brokers_from_rows,
     partitions_from_rows,
 )
-from optimizer.emit.cluster_plan import NOT_LIVING, WHOLE_PLAN
+from optimizer.domain import WHOLE_PLAN
+from optimizer.emit.cluster_plan import NOT_LIVING
 from optimizer.errors import AuditFailed, KafkaError
 from optimizer.kafka.execute import check_execute
 from optimizer.settings import Settings

@@ -27,7 +27,7 @@ from schemas.table import conform, small_frame
 from sources import kafka_live, metrics_csv
 from sources.record import ALLOWED_FILE, UNREADABLE_FILE
 
-_HEAD_LINES = 50
+_HEAD_LINES = 50  # lines by which a kind of file is known
 _TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 
 

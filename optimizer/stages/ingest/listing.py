@@ -18,7 +18,7 @@ _REPLICAS = '"replicas"'
 _OF_SYSTEMS = re.compile(
     r"(?:^|/)(?:\.DS_Store|\._.*|\.nfs.*|\.git(?:/.*|ignore|keep)|_SUCCESS|[^/]*\.(?:crc|sw[op]))$"
 )
-LOOKED_INTO_BYTES = 64 * 2**20
+LOOKED_INTO_BYTES = 64 * 2**20  # larger files are read line by line alone: Spark holds a content whole
 # Outputs of Kafka's tools are far smaller: those of log directories take about 100 bytes a replica.
 TEXT_BYTES = 2**30
 

@@ -17,7 +17,7 @@ from schemas.table import small_frame
 from sources import metrics_csv
 from sources.record import UNREADABLE_FILE
 
-_HEAD_LINES = 50
+_HEAD_LINES = 50  # lines by which a kind of file is known
 _PATTERN = re.compile(r"([\[\]{}*?\\])")
 _BOM = "\ufeff"
 _MEASURED = (

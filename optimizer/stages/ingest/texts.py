@@ -17,7 +17,7 @@ from sources.record import ALLOWED_FILE, TOOL_ERROR, UNREADABLE_FILE, Record, ma
 from sources.refused_formats import copy_of, explain, too_large
 
 _PARSED = "ordinal long, kind string, source string, line int, payload string"
-_ROWS_AT_ONCE = 20_000
+_ROWS_AT_ONCE = 20_000  # records: some MB to a batch of Arrow
 
 
 # What becomes of errors in a file that may stay unread.

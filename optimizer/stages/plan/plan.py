@@ -19,7 +19,7 @@ from schemas.planning import INTS
 from schemas.table import conform
 
 _KEY = ["cluster_id", "topic", "partition"]
-_NAMED = 5
+_NAMED = 5  # partitions in a message
 
 
 def _default(baseline: DataFrame) -> DataFrame:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from pyspark.sql import types as T
 
-from optimizer.domain import Ints
+from optimizer.domain import WHOLE_PLAN, Ints
 from optimizer.kafka.throttle import ConfigEntry, careful_throttles, config_entries, tool_throttles
 from optimizer.schedule.estimate import traffic
 from optimizer.schedule.throttle_rate import one_for_all, per_broker
@@ -14,7 +14,6 @@ from optimizer.settings import Settings
 from optimizer.stages.plan.wave_rows import broker_ids, copy_bytes_per_s, to_changes
 from schemas.output import THROTTLES
 
-WHOLE_PLAN = 0
 _UNREACHABLE = ("dead", "fenced")
 # Rows of ``throttles`` without what was set before.
 ENTRIES = T.StructType([field for field in THROTTLES.columns if field.name != "previous_value"])

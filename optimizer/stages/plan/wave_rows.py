@@ -12,6 +12,7 @@ from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker, pad, 
 from optimizer.schedule.wave_order import disk_limits
 from optimizer.schedule.waves import UNPLACED, assign_waves
 from optimizer.settings import Settings
+from optimizer.units import NEVER_SECONDS
 from schemas.output import PLAN, WAVES
 
 # Rows of ``plan`` that change, with what the throttle law needs besides.
@@ -22,7 +23,6 @@ SCHEDULED = T.StructType(
         T.StructField("in_sync_followers", T.IntegerType()),
     ]
 )
-NEVER_SECONDS = 2**53
 
 
 def broker_ids(hosts: pd.DataFrame) -> Ints:

@@ -9,7 +9,7 @@ from optimizer.settings import Settings
 from optimizer.stages.snapshot.pinned_brokers import matches
 from optimizer.topic_wishes import TopicFactor
 
-_NAMED = 5
+_NAMED = 5  # partitions in a detail
 
 
 def with_asked(partitions: DataFrame, topics: DataFrame, settings: Settings) -> DataFrame:

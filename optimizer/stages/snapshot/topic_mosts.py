@@ -9,7 +9,7 @@ from optimizer.stages.shared.arrays import to_brokers
 from schemas.table import small_frame
 
 SHARE_UNITS = 10**9  # whole numbers, so that their order does not matter to the sum
-DIGITS = 6
+DIGITS = 6  # behind the point: a share is not one more for the dust of a division
 _SHARES = "cluster_id string, replication_factor int, share bigint"
 
 

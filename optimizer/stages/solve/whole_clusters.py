@@ -16,7 +16,7 @@ from optimizer.solve.rounds.solved_cluster import SolvedCluster
 from optimizer.solve.rules.resources import REPLICAS
 from optimizer.stages.shared.arrays import replica_matrix, to_partitions
 
-ROWS_PER_CHUNK = 10_000
+ROWS_PER_CHUNK = 10_000  # partitions of a task: seconds of work each
 TERMS = "cluster_id string, prices int, moved_bytes bigint, forced_bytes bigint, lagrangian_bytes bigint"
 FOUND = "cluster_id string, problem string, found array<double>"
 _LOG = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ single ones are topics that came or went between two tools.
 
 from optimizer.stages.validate.rule import Rule
 
-PETABYTE_BYTES = 10**15
+PETABYTE_BYTES = 10**15  # no broker, and no replica, holds that much: sizes of another unit do
 # A broker that holds or carries so many times its capacity has one of the two in another unit.
 FAR_OVER = 50
 # Sizes of open files and of capacities that are rounded differ by a little.

@@ -17,7 +17,7 @@ from optimizer.stages.validate.rule import Rule
 
 # Counts are enough: the rows themselves are in quarantine. A list of examples would cost a job for every expectation.
 _COUNTS = {"result_format": "BASIC", "partial_unexpected_count": 0}
-_FEW_ROWS = 100_000
+_FEW_ROWS = 100_000  # rows of flags that pandas counts instead of Spark
 
 
 class Allowed(NamedTuple):

@@ -11,7 +11,7 @@ from optimizer.stages.validate.quality_figures import UNREAD_RULES
 from schemas.table import small_frame
 
 _CLUSTER = ["cluster_id"]
-_UNITS = (10**3, 10**6, 10**9)
+_UNITS = (10**3, 10**6, 10**9)  # by which sizes may be off: a kilo, a mega, a giga
 # Powers of 1024 are up to 7.4 % over those of 1000; sizes of different times differ by a little.
 _NEAR = (0.9, 1.2)
 

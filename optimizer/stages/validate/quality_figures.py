@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from optimizer.settings import Settings
 
-_MISFIT = 5.0
-_HARDLY_USED = 0.001
+_MISFIT = 5.0  # times: between two sources that should agree
+_HARDLY_USED = 0.001  # of a capacity: less is another unit
 # Figures that count what could not be read, with what to do; rules of the quarantine that they count: ``UNREAD_RULES``.
 UNREAD_RULES = {"unreadable_files": "known_format", "tool_errors": "tool_error", "wishes": "state_not_wish"}
 _UNREAD = {

@@ -11,8 +11,8 @@ from optimizer.stages.validate.quality_figures import FIGURES_OF_RULES, UNREAD_R
 from optimizer.units import plural
 from sources.detect import RULE as KNOWN_FORMAT_RULE
 
-_EXAMPLES = 5
-_LISTED = 20
+_EXAMPLES = 5  # rows of a rule in the message; the quarantine has them all
+_LISTED = 20  # of a rule whose rows are few and each a file of its own
 # Lines and whole files that were not read; a file of an unknown kind is no error, but may be what is missing.
 _UNREAD = f"kind = 'malformed' AND (severity = 'error' OR rule = '{KNOWN_FORMAT_RULE}')"
 _SHARE = "quarantined_share"

@@ -6,7 +6,7 @@ from optimizer.settings import Settings
 from optimizer.stages.shared.records import LARGEST
 from optimizer.stages.validate.rule import Rule
 
-INT32_MAX = 2**31 - 1
+INT32_MAX = 2**31 - 1  # Kafka's broker and partition ids are ints
 _NAME = "concat(topic, '-', partition)"
 _REPLICAS = "concat('[', array_join(replicas, ','), ']')"
 

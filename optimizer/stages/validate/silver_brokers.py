@@ -8,7 +8,7 @@ from optimizer.stages.shared.records import whole_number
 _RUN = ("cluster_id", "run_id")
 _BROKER = (*_RUN, "broker_id")
 _CORDONED = "cordoned.log.dirs"
-_MOST = 2**63 - 1
+_MOST = 2**63 - 1  # a bigint
 _CAPACITY = ("disk", "in", "out", "source")
 
 

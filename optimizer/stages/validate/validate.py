@@ -29,7 +29,7 @@ from schemas.bronze import INPUT_FINDINGS, QUALITY_RESULTS, QUARANTINE
 from schemas.silver import BROKERS, LOG_DIRS, PARTITION_LOAD, REPLICAS, THROTTLES_FOUND, TOPICS
 from schemas.table import Table, conform, small_frame
 
-_AT_ONCE = 3
+_AT_ONCE = 3  # tables judged at the same time: Spark's jobs leave cores idle one by one
 
 
 @dataclass(frozen=True)
