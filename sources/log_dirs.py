@@ -92,7 +92,7 @@ def _replica(broker_id: int, log_dir: str, entry: Any, line: int) -> Record | No
     named = topic_partition(name)
     if named is None:
         reason = (
-            f"{name[:80]!r} in {log_dir} on broker {broker_id} is no 'topic-partition': no number behind the last dash"
+            f"{name[:80]!r} in {log_dir} on broker {broker_id} is not 'topic-partition': no number behind the last dash"
         )
         return _fault(line, reason, entry)
     size, lag = _whole(entry.get("size")), _whole(entry.get("offsetLag", 0))

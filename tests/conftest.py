@@ -10,8 +10,9 @@ from hypothesis import settings
 from pyspark.sql import SparkSession
 
 from optimizer.session import session
-from setup.jars import DELTA
-from setup.java import spark_java
+from setup import classes
+from setup.jars import delta_jars
+from setup.java import java, spark_java
 from setup.paths import HOME
 
 SHARED = HOME.parent / "shared"
@@ -55,13 +56,20 @@ def spark_environment() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def spark(spark_environment: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A local session with Delta, made at the first test that asks for it; the settings are those of a real run."""
+    """A local session with Delta, made at the first test that asks for it; the settings are those of a real run.
+
+    Where a run has left an archive of classes, it starts from that as runs do: 8 s of CPU time less.
+    """
+    jars = delta_jars()
     builder = SparkSession.builder.master("local[2]").appName("ballast tests")
-    builder = builder.config("spark.jars", ",".join(str(jar) for jar in sorted(DELTA.folder.glob("*.jar"))))
+    builder = builder.config("spark.jars", ",".join(map(str, jars)))
+    builder = builder.config("spark.driver.extraClassPath", classes.class_path(jars))
     builder = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("spark-warehouse")))
     for name, value in FAST.items():
         builder = builder.config(name, value)
-    made = session(builder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BALLAST_CLASSES", str(classes.archive(java(), jars)))
+        made = session(builder)
     yield made
     made.stop()
 

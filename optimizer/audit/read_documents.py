@@ -67,7 +67,7 @@ def _entry(content: Any, where: str) -> Entry:
     if type(topic) is not str or not _is_int(partition):
         raise _Unreadable(f"{where}: topic {topic!r}, partition {partition!r} are no string and 32-bit integer")
     if not isinstance(replicas, list) or not replicas or not all(_is_int(b) for b in replicas):
-        raise _Unreadable(f"{where}: replicas {replicas!r} are no list of broker ids")
+        raise _Unreadable(f"{where}: replicas {replicas!r} are not a list of broker ids")
     dirs = content.get("log_dirs")
     if dirs is not None and (not isinstance(dirs, list) or len(dirs) != len(replicas)):
         raise _Unreadable(f"{where}: log_dirs {dirs!r} do not go with {len(replicas)} replicas")
@@ -86,7 +86,7 @@ def _entries(text: str) -> tuple[Entry, ...]:
     if type(version) is not int or version != 1:
         raise _Unreadable(f"version {version!r} is not 1")
     if not isinstance(partitions, list) or not partitions:
-        raise _Unreadable("partitions are no list, or an empty one, which Kafka refuses")
+        raise _Unreadable("partitions are not a list, or an empty one, which Kafka refuses")
     return tuple(_entry(p, f"partitions[{i}]") for i, p in enumerate(partitions))
 
 
@@ -125,7 +125,7 @@ def read_keys(text: str, *, label: str) -> tuple[list[Key], tuple[Violation, ...
         content = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_repeats)
         rows = _field(content, "partitions", "the document")
         if not isinstance(rows, list) or not rows:
-            raise _Unreadable("partitions are no list, or an empty one, which Kafka refuses")
+            raise _Unreadable("partitions are not a list, or an empty one, which Kafka refuses")
         keys = [(_field(row, "topic", f"row {i}"), _field(row, "partition", f"row {i}")) for i, row in enumerate(rows)]
         wrong = [key for key in keys if type(key[0]) is not str or not _is_int(key[1])]
         if wrong:

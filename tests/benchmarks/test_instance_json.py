@@ -52,9 +52,9 @@ def test_dead_broker_is_not_registered() -> None:
 
 BROKEN: list[tuple[str, str]] = [
     ("{", "no JSON"),
-    ("[]", "no JSON object"),
+    ("[]", "not a JSON object"),
     ('{"brokers": {}, "partitions": []}', "lists"),
-    (_text(brokers=[5], partitions=[]), "no JSON object"),
+    (_text(brokers=[5], partitions=[]), "not a JSON object"),
     (_text(brokers=[BROKER | {"id": "1"}], partitions=[]), "id = '1'"),
     (_text(brokers=[BROKER | {"disk_capacity_mb": -1}], partitions=[]), "disk_capacity_mb = -1"),
     (_text(brokers=[], partitions=[PARTITION | {"size_mb": 1e30}]), "size_mb = 1e+30"),

@@ -51,7 +51,7 @@ def test_cruise_control(text: str, expected: list[tuple[Any, ...]]) -> None:
         (entry("1", DISK="much"), "disk_bytes 'much'"),
         (entry("1", DISK="1", NW_IN="-5"), "in_bytes_per_s '-5'"),
         (entry("1", DISK={"/a": None}), "/a None"),
-        ('{"brokerCapacities":{}}', "no list"),
+        ('{"brokerCapacities":{}}', "not a list"),
         ('{"brokerCapacities":[\n{"brokerId":"1",}]}', "line 2, column"),
     ],
 )
