@@ -40,7 +40,7 @@ def cut(cluster: Cluster, planned: Planned, whole: Ints, allowed: MoveLimit) -> 
         cluster.partitions.rows(changed),
         whole[changed],
         unchanged=cluster.partitions.rows(np.flatnonzero(~differs)),
-        bands=planned.limits,
+        bands=planned.bands,
         loads=loads_of(cluster, before),
         scale=planned.scale,
         disk_limit=disk_limit(cluster.brokers, POLICY),
@@ -58,7 +58,7 @@ def finished(cluster: Cluster, planned: Planned, whole: Ints, reached: Ints, lim
     frame["current"] = replica_lists(reached, cluster.brokers.ids)
     frame["held_back"] = (whole != reached).any(axis=1)
     before, after = loads_of(cluster, cluster.partitions.replicas), loads_of(cluster, reached)
-    solved = solved_cluster(cluster.brokers, planned.limits, before, after, cut=limit)
+    solved = solved_cluster(cluster.brokers, planned.bands, before, after, cut=limit)
     return finish_cluster(frame, solved, POLICY)
 
 
