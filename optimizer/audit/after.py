@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import chain
 
 from optimizer.audit.claims import AuditPartition
@@ -10,6 +10,7 @@ from optimizer.audit.instance import Instance
 from optimizer.audit.spread import Mosts, Targets, counts, most_leaders, most_replicas
 
 Replicas = tuple[int, ...]
+AIMED_OVER = 0.05  # share of a disk's limit that plans aim at it though it is full: the default width of a band
 
 
 class _Spread:
@@ -50,31 +51,37 @@ class After:
     def __init__(self, instance: Instance, targets: Targets) -> None:
         self.instance = instance
         self._lists = dict(targets)
-        self._held = Counter(instance.disk_bytes)
+        self._held, stayed = Counter(instance.disk_bytes), Counter(instance.disk_bytes)
         self._of_topic = _Spread(instance, targets, most_replicas(instance), first=None)
         self._led = _Spread(instance, targets, most_leaders(instance), first=1)
         limits = instance.limits
         self._bytes_left = math.inf if limits.max_moved_bytes is None else limits.max_moved_bytes
         self._moves_left = math.inf if limits.max_moves is None else limits.max_moves
         for key, replicas in targets.items():
-            self._spend(instance.partitions[key], instance.partitions[key].replicas, replicas)
+            partition = instance.partitions[key]
+            self._spend(partition, partition.replicas, replicas)
+            stayed.subtract(dict.fromkeys(set(partition.replicas) - set(replicas), partition.size_bytes))
+        limit_bytes = {b: instance.disk_limit(b) or 0 for b in instance.brokers}
+        self._excuse_bytes = {b: max(self._room(b, stayed), AIMED_OVER * n) for b, n in limit_bytes.items()}
 
     def replicas(self, partition: AuditPartition) -> Replicas:
         """The list of a partition."""
         return self._lists.get(partition.key, partition.replicas)
 
     def homes(self, partition: AuditPartition) -> list[int]:
-        """Brokers that a replica of a partition may go to, but for their disks: of each rack those with the least room,
-        as many as it has replicas; the rules tell them no further apart.
+        """Brokers that a replica of a partition may go to, or that the plan may have meant for it: of each rack those
+        with the least room, as many as it has replicas; the rules tell them no further apart.
 
         They accept replicas, are within its pin, and hold fewer of its topic than their most. Those that had a replica
-        of it before the plan may keep it, and as many of its topic as they had.
+        of it before the plan may keep it, and as many of its topic as they had. Their disks have room, or may excuse.
         """
         instance, topic, pin = self.instance, partition.topic, partition.pinned_brokers
         own = {b for b in partition.replicas if b not in instance.to_empty and (pin is None or b in pin)}
         others = (instance.homes(pin) | own) - set(self.replicas(partition))
         by_rack = defaultdict[str | None, list[int]](list)
-        for broker in sorted(others, key=lambda b: (self._room(b), b)):
+        for broker in sorted(others, key=lambda b: (self._room(b, self._held), b)):
+            if not self._is_open(broker, partition.size_bytes):
+                continue
             in_rack = by_rack[instance.rack(broker)]
             may_keep = broker in own and self._of_topic.has_fewer(topic, broker)
             if len(in_rack) < partition.replication_factor and (may_keep or self._of_topic.has_room(topic, broker)):
@@ -84,11 +91,26 @@ class After:
     def has_room(self, partition: AuditPartition, replicas: Replicas) -> bool:
         """Whether the disks have room for what this list adds to the one that the partition has."""
         added = set(replicas) - set(self.replicas(partition))
-        return all(self._room(broker) >= partition.size_bytes for broker in added)
+        return all(self._takes(broker, partition.size_bytes) for broker in added)
 
-    def _room(self, broker: int) -> float:
+    def excuse(self, partition: AuditPartition, replicas: Replicas) -> None:
+        """Count a partition for which a disk has no room: the plan may have been held back from it.
+
+        A disk excuses as many bytes as it has room for without what the plan brings, or ``AIMED_OVER`` of it, and the
+        last partition whole: so much may have been meant for it.
+        """
+        full = [b for b in set(replicas) - set(self.replicas(partition)) if not self._takes(b, partition.size_bytes)]
+        self._excuse_bytes[max(full, key=lambda b: (self._excuse_bytes[b], b))] -= max(1, partition.size_bytes)
+
+    def _is_open(self, broker: int, size_bytes: int) -> bool:
+        return self._takes(broker, size_bytes) or self._excuse_bytes[broker] > 0
+
+    def _takes(self, broker: int, size_bytes: int) -> bool:
+        return self._room(broker, self._held) >= size_bytes
+
+    def _room(self, broker: int, held: Mapping[int, int]) -> float:
         limit = self.instance.disk_limit(broker)
-        return math.inf if limit is None else limit - self._held[broker]
+        return math.inf if limit is None else limit - held[broker]
 
     def may_lead(self, partition: AuditPartition) -> list[int]:
         """Replicas of a partition that could be its preferred leader, and lead fewer of its topic than their most."""

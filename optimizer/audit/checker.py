@@ -160,5 +160,5 @@ def _claim_violations(claims: AuditClaims | None, figures: Mapping[str, int]) ->
             yield Violation("claims", figure, f"the plan states {claimed}, the documents say {figures[figure]}")
     bound = claims.bound_bytes
     if bound is not None and bound > figures["moved_bytes"]:
-        detail = f"the bound {bound} is above the {figures['moved_bytes']} bytes of a plan that meets every band"
+        detail = f"it says {bound} for any plan as balanced, broker by broker; this one copies {figures['moved_bytes']}"
         yield Violation("bound", "moved_bytes", detail)

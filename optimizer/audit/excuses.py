@@ -4,8 +4,9 @@ Nothing that findings say is believed. For each partition that is left with what
 to mend it by one change more, of this partition alone, after the plan: to brokers that accept replicas, within pin,
 racks and spread of its topic. It is excused where there is none, where the limit has not the room for a change of all
 its replicas, or where a disk has not the room for one of the ways: which way the plan would have gone, and been held
-back from, nobody can tell. Else it is unexplained. A change that is found is made before the next is looked for, the
-smallest partitions first, so that all of them together are one larger plan.
+back from, nobody can tell. A disk excuses no more bytes so than may have been meant for it. Else it is unexplained. A
+change that is found is made before the next is looked for, the smallest partitions first, so that all of them together
+are one larger plan.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -129,6 +130,7 @@ def _changed(after: After, partition: AuditPartition, ways: Iterable[Replicas]) 
     for replicas in ways:
         if not _breaks_rules(after.instance, partition, replicas):
             if not after.has_room(partition, replicas):
+                after.excuse(partition, replicas)
                 return None
             last = replicas
     if last:
@@ -155,9 +157,21 @@ def _mended_lists(after: After, partition: AuditPartition) -> Iterator[Replicas]
     while len(kept) > length:
         kept = min(([b for b in kept if b != gone] for gone in reversed(kept)), key=misses)
     homes = after.homes(partition)
+    next_racks: dict[tuple[str | None, ...], str | None] = {}
+
+    def one_more(replicas: list[int]) -> list[int]:
+        """A list with the broker more that is best for its racks: one of a rack is tried, once for lists of the same
+        racks."""
+        racks = tuple(instance.rack(b) for b in replicas)
+        if racks not in next_racks:
+            one_of = {instance.rack(b): b for b in reversed(homes) if b not in replicas}
+            next_racks[racks] = min(reversed(one_of), key=lambda rack: misses([*replicas, one_of[rack]]))
+        added = (b for b in homes if instance.rack(b) == next_racks[racks] and b not in replicas)
+        return [*replicas, next(added)]
+
     for longer in [[*kept, first] for first in homes] if len(kept) < length else [kept]:
         while len(longer) < length and len(homes) >= length - len(kept):
-            longer = min(([*longer, broker] for broker in homes if broker not in longer), key=misses)
+            longer = one_more(longer)
         yield _ordered(instance, partition, longer)
 
 

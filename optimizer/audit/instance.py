@@ -88,7 +88,7 @@ class Instance:
             while most < max(hosts.values()) and sum(min(n, most) for n in hosts.values()) < replication_factor:
                 most += 1
             least = replication_factor // len(sizes) if replication_factor > len(sizes) else 0
-            self._shares[known] = (most, {rack: min(least, n) for rack, n in sizes.items()})
+            self._shares[known] = (most, {rack: min(least, n) for rack, n in sizes.items()} if least else {})
         return self._shares[known]
 
     def rack_misses(self, replicas: Sequence[int], replication_factor: int, pin: PinnedTo) -> int:
