@@ -32,7 +32,7 @@ COLUMNS = (
     "detail string, remedy string, code string, cause string, broker_id int, resource string, amount double, "
     "limit double, measure string, planned bigint, bound bigint"
 )
-_REMEDIES: dict[Cause | None, str] = {
+_REMEDIES = {
     Cause.IN_FLIGHT: "wait until it is done and plan again",
     Cause.TOPIC_EXCLUDED: "take it out of exclude_topics",
     Cause.TOO_FEW_BROKERS: "ask for fewer, or let more brokers accept replicas",
@@ -99,7 +99,7 @@ def _fixed_findings(frame: pd.DataFrame) -> Iterable[proposal.Finding]:
             f"{row.topic}-{row.partition}",
             "both",
             str(row.fixed_reason),
-            _REMEDIES.get(cause, _REMEDY),
+            _REMEDIES.get(cause, _REMEDY) if cause else _REMEDY,
             cause=cause,
             topic=str(row.topic),
             partition=int(str(row.partition)),
@@ -117,7 +117,7 @@ def _factor_findings(frame: pd.DataFrame) -> Iterable[proposal.Finding]:
             str(topic),
             "both",
             detail,
-            _REMEDIES.get(cause, _REMEDY),
+            _REMEDIES.get(cause, _REMEDY) if cause else _REMEDY,
             cause=cause,
             topic=str(topic),
             amount=len(rows),
