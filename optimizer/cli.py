@@ -15,6 +15,7 @@ from typing import Any
 
 from optimizer import places
 from optimizer.configuration import build, merge, read_toml
+from optimizer.declared import NAMES
 from optimizer.errors import BallastError, ConfigError, DiskFull
 from optimizer.locks import only_one
 from optimizer.setting_checks import NAME_RULE, Problems, is_folder_name
@@ -173,8 +174,9 @@ def run_id_of(options: argparse.Namespace, names: Sequence[str]) -> str:
     ------
     ConfigError
     """
-    if not options.run_id and "ingest" not in names:
-        raise ConfigError(f"{names[0]} continues a run: give --run-id ID, the one that ingest printed or was given")
+    first = NAMES[0]
+    if not options.run_id and first not in names:
+        raise ConfigError(f"{names[0]} continues a run: give --run-id ID, the one that {first} printed or was given")
     run_id = options.run_id or datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     if not is_folder_name(run_id):
         raise ConfigError(f"--run-id {run_id!r}: {NAME_RULE}")

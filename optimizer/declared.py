@@ -1,5 +1,6 @@
-"""The seven stages in their order: which tables each reads and writes, and which sections of the settings it sees."""
+"""The seven stages in their order: which tables each reads and writes, and what it sees of the settings."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 
@@ -13,13 +14,24 @@ class Declared:
     reads, writes : tuple of str
         Table names. Inputs hold only the rows of the run.
     settings : tuple of str
-        Sections of the settings: the stage gets no other, and from there on they may not change within a run.
+        Sections of the settings, and single knobs as ``emit.throttle_style``: the stage gets no other, and from there
+        on they may not change within a run.
     """
 
     name: str
     reads: tuple[str, ...]
     writes: tuple[str, ...]
     settings: tuple[str, ...]
+
+
+# No section brings these along: a stage that reads one names it, and what lies before that stage stands with another.
+NAMED_ALONE = ("policy.max_unexplained",)
+
+
+def sees(settings: Collection[str], section: str, knob: str) -> bool:
+    """Whether a stage that declares these settings sees a knob of a section."""
+    name = f"{section}.{knob}"
+    return name in settings or (section in settings and name not in NAMED_ALONE)
 
 
 _IN_ORDER = (
@@ -61,7 +73,7 @@ _IN_ORDER = (
             "throttles_found",
         ),
         ("plan", "waves", "throttles", "broker_balance", "plan_summary"),
-        ("policy", "schedule", "emit"),
+        ("policy", "schedule", "emit.throttle_style"),
     ),
     Declared(
         "emit",
@@ -83,7 +95,7 @@ _IN_ORDER = (
             "instance_brokers",
         ),
         ("documents",),
-        ("storage", "clusters", "policy", "schedule", "emit"),
+        ("storage", "clusters", "policy", "policy.max_unexplained", "schedule", "emit"),
     ),
 )
 DECLARED = {stage.name: stage for stage in _IN_ORDER}

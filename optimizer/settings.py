@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from functools import partial
 
@@ -101,8 +100,8 @@ class Baseline:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Policy(Wishes):
-    """What is asked of every cluster, and the goals of a plan."""
+class Goals(Wishes):
+    """What is asked of every cluster, and the goals of a plan: all of the policy that a plan is made by."""
 
     section = "[policy]"
 
@@ -118,7 +117,6 @@ class Policy(Wishes):
     move_price: float = 0.0
     topic_spread: float = 0.0
     topic_leader_spread: float = 0.0
-    max_unexplained: float = 0.01
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -127,7 +125,6 @@ class Policy(Wishes):
         between("policy", {"disk_headroom": self.disk_headroom}, 0, 0.95)
         between("policy", {"bytes_tolerance": self.bytes_tolerance}, 0, 1)
         between("policy", {"move_price": self.move_price}, 0, 1000)
-        between("policy", {"max_unexplained": self.max_unexplained}, 0, 1)
         for name in ("topic_spread", "topic_leader_spread"):
             wanted = getattr(self, name)
             if wanted != 0 and not 1 <= wanted <= 1000:
@@ -136,6 +133,17 @@ class Policy(Wishes):
             refuse("[policy] rack_policy", self.rack_policy, "use spread or none")
         for pattern in self.exclude_topics:
             check_pattern("[policy] exclude_topics", pattern)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy(Goals):
+    """The goals of a plan, and what the audit lets pass of the finished one."""
+
+    max_unexplained: float = 0.01
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        between("policy", {"max_unexplained": self.max_unexplained}, 0, 1)
 
 
 _BANDS = ("disk_band", "replicas_band", "leaders_band", "in_band", "out_band")
@@ -253,12 +261,6 @@ class Settings:
     def wishes(self) -> dict[str, Wishes]:
         """What is asked of each cluster: by its own table, and by the policy."""
         return {c.id: c.over(self.policy) for c in self.clusters}
-
-    def part(self, sections: Iterable[str]) -> "Settings":
-        """The settings as a stage sees them that declares some sections: any other is an AttributeError."""
-        part = object.__new__(Settings)
-        vars(part).update((name, getattr(self, name)) for name in sections)
-        return part
 
     def planning_json(self) -> str:
         """What decides the plan, as canonical JSON: everything but places and secrets."""

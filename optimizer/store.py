@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 import schemas
 from optimizer import delta_tables, locks, places
-from optimizer.declared import WRITERS
+from optimizer.declared import NAMES, WRITERS
 from optimizer.delta_errors import again, one_line
 from optimizer.delta_tables import literal
 from optimizer.errors import StageError
@@ -352,5 +352,5 @@ def _contract(table: str) -> Table:
 
 
 def _missing(table: str, warehouse: str) -> StageError:
-    stage = WRITERS.get(table, "ingest")
+    stage = WRITERS.get(table, NAMES[0])
     return StageError(f"there is no table {table} in {warehouse}: run the stage {stage!r} first")

@@ -139,13 +139,18 @@ class FindingRow(Row):
     when: str
     detail: str
     remedy: str
-    code: str | None
+    code: str
     cause: str | None
     topic: str | None
     broker_id: int | None
     resource: str | None
     amount: float | None
     limit: float | None
+
+    @classmethod
+    def of(cls, rows: Iterable[Mapping[str, Any]]) -> list[Self]:
+        """Rows of a release that had no ``code`` have it in ``rule`` alone."""
+        return super().of({**row, "code": row["code"] or row["rule"]} for row in rows)
 
 
 @dataclass(frozen=True)

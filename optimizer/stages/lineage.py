@@ -4,10 +4,14 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from optimizer.declared import DECLARED, NAMES, WRITERS
+from optimizer.declared import DECLARED, NAMES, WRITERS, sees
 from optimizer.errors import StageError
+from optimizer.settings import ClusterInput, Settings
 from optimizer.stages.stage import Run, Stage
 from optimizer.store import RunRecord, Store
+
+# What a release meant that did not know a knob yet, so that its records lack it.
+_DEFAULTS = json.loads(Settings(clusters=(ClusterInput(id="any", input="any"),)).planning_json())
 
 
 def check_lineage(stage: Stage, run: Run, store: Store) -> None:
@@ -51,10 +55,14 @@ def _records(tables: Iterable[str], run_id: str, store: Store) -> Iterator[RunRe
 
 def _differing(record: RunRecord, asked: dict[str, Any]) -> Iterator[str]:
     """Names of settings that a stage has read and that are others now."""
-    told = json.loads(record.config_json)
-    for section in DECLARED[record.stage].settings:
-        values, before = asked.get(section), told.get(section)
-        if isinstance(values, dict) and isinstance(before, dict):
-            yield from (f"{section}.{key}" for key, value in values.items() if before.get(key) != value)
-        elif values != before:
-            yield section
+    declared, told = DECLARED[record.stage].settings, json.loads(record.config_json)
+    if (
+        "clusters" in declared
+        and [{**_DEFAULTS["clusters"][0], **one} for one in told["clusters"]] != asked["clusters"]
+    ):
+        yield "clusters"
+    for section in sorted(asked.keys() - {"clusters"}):
+        before = {**_DEFAULTS[section], **told.get(section, {})}
+        for knob, value in asked[section].items():
+            if before[knob] != value and sees(declared, section, knob):
+                yield f"{section}.{knob}"

@@ -1,18 +1,40 @@
 """What a stage is: a function from DataFrames to DataFrames, and what it depends on (``declared``)."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from optimizer.declared import Declared
+from optimizer.declared import Declared, sees
 from optimizer.errors import BallastError
-from optimizer.settings import Settings
+from optimizer.settings import Goals, Settings
 
 Frames = Mapping[str, DataFrame]
 # Clusters that may not go on, each with what it is refused for.
 Refusals = Mapping[str, BallastError]
+
+
+def part_of(settings: Settings, declared: Collection[str]) -> Settings:
+    """The settings as a stage sees them that declares some sections and knobs: any other is an AttributeError."""
+    part = object.__new__(Settings)
+    if "clusters" in declared:
+        vars(part)["clusters"] = settings.clusters
+    for section in vars(settings).keys() - {"clusters"}:
+        values = getattr(settings, section)
+        seen = {knob: value for knob, value in vars(values).items() if sees(declared, section, knob)}
+        if seen:
+            vars(part)[section] = values if seen == vars(values) else _some(seen)
+    return part
+
+
+def _some(knobs: Mapping[str, Any]) -> object:
+    """Some knobs of a section; in an object of the section's own class the others would show their defaults."""
+    if knobs.keys() == {field.name for field in fields(Goals)}:
+        return Goals(**knobs)
+    return SimpleNamespace(**knobs)
 
 
 @dataclass(frozen=True)
@@ -25,8 +47,8 @@ class Run:
     code_version: str
 
     def seen_by(self, stage: Declared) -> "Run":
-        """The run with the sections of the settings that a stage declares, and no other."""
-        return replace(self, settings=self.settings.part(stage.settings))
+        """The run with the settings that a stage declares, and no other."""
+        return replace(self, settings=part_of(self.settings, stage.settings))
 
     @property
     def folder(self) -> Path:
@@ -44,7 +66,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Stage(Declared):
-    """One stage, with the functions that do it; the settings of their run hold no section that is not declared.
+    """One stage, with the functions that do it; the settings of their run hold nothing that is not declared.
 
     Parameters
     ----------

@@ -129,6 +129,12 @@ def test_every_group_has_modules_and_mutants() -> None:
         assert modules_of(HOME, group)
 
 
+def test_every_module_of_the_optimizer_is_in_one_group() -> None:
+    """New rooms and modules are seen without a change of the groups."""
+    grouped = sorted(m for group in GROUPS for m in modules_of(HOME, group) if m.startswith("optimizer/"))
+    assert grouped == sorted(str(path.relative_to(HOME)) for path in (HOME / "optimizer").rglob("*.py"))
+
+
 def test_tests_that_run_a_line_come_first_and_fastest(checkout: Path) -> None:
     """Then come those that run more of the module, then the rest of such a file; other files see nothing."""
     mutants = mutants_of(checkout, MODULE, "sources")

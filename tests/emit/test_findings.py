@@ -1,6 +1,6 @@
 """Findings on the pages: order, folding, and counts that stay true."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -8,8 +8,9 @@ import pytest
 from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.findings import left_open, settled
 from optimizer.emit.report import report
-from optimizer.emit.rows import FindingRow, InputFindingRow
+from optimizer.emit.rows import FigureRow, FindingRow, InputFindingRow
 from optimizer.emit.runbook import runbook
+from optimizer.emit.shown_figures import LEAVES_NO_MORE, proof
 from optimizer.emit.summary import summary_text
 from tests.emit.rows import rows_of
 from tests.emit.test_pages import synthetic
@@ -81,6 +82,32 @@ def test_the_worst_is_told_first() -> None:
         "cluster",
         "audit-0",
     ]
+
+
+def as_before(*rules: str) -> list[FindingRow]:
+    """Findings as a release stored them that had no code, no cause and no numbers."""
+    names = [field.name for field in fields(FindingRow)]
+    words = {"subject": "s", "when": "after", "detail": "d", "remedy": "r"}
+    return FindingRow.of({**dict.fromkeys(names), **words, "rule": rule} for rule in rules)
+
+
+def test_findings_of_a_warehouse_of_before_keep_their_rules() -> None:
+    """Where the code is null the rule tells them apart, the worst first; more than three of one rule are one line."""
+    plan = replace(
+        synthetic(12), findings=as_before("no_rates", *["band"] * 4, "limited", "not_emptied", "rack_spread")
+    )
+    told = [(line.rule, line.count) for line in left_open(plan)]
+    assert told == [("limited", 1), ("not_emptied", 1), ("rack_spread", 1), ("band", 4), ("no_rates", 1)]
+
+
+def test_a_cut_plan_of_before_is_known_as_cut() -> None:
+    """Its proof is of plans that leave no more undone; it was told as the proof of a whole one."""
+    cut, whole = (replace(synthetic(12), findings=as_before(*rules)) for rules in (["limited"], []))
+    assert (cut.cut is not None, whole.cut is not None) == (True, False)
+    figure = {"figure": "gap_percent", "label": "", "before": None, "baseline": None, "after": 1.0}
+    bound = {"figure": "bound_bytes", "label": "", "before": None, "baseline": None, "after": 1.0}
+    proofs = [proof(replace(one, summary=rows_of(FigureRow, figure, bound))) for one in (cut, whole)]
+    assert [LEAVES_NO_MORE in text for text in proofs] == [True, False]
 
 
 def of_input(rule: str, standing: str, rows: int = 1) -> dict[str, Any]:

@@ -34,6 +34,7 @@ JOINED = {
 OTHERWISE = {
     ("plan", "wave"): int,
     ("plan", "reason_codes"): Sequence[str],
+    ("findings", "code"): str,
 }
 TYPES: dict[T.DataType, Any] = {
     T.StringType(): str,

@@ -1,6 +1,7 @@
 """Stages run alone go on only from what belongs together: the same versions, the same settings."""
 
 import io
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,9 +11,10 @@ from pyspark.sql import types as T
 
 import schemas
 from optimizer.configuration import build
-from optimizer.declared import DECLARED, NAMES
+from optimizer.declared import DECLARED, NAMES, sees
 from optimizer.errors import ConfigError, StageError
 from optimizer.resources import Meter
+from optimizer.settings import Settings
 from optimizer.stages.runner import run_stage, run_stages
 from optimizer.stages.stage import Frames, Refusals, Run, Stage
 from optimizer.store import Store
@@ -121,11 +123,59 @@ def test_a_stage_gets_the_settings_that_it_declares(spark: SparkSession, tmp_pat
     assert len(seen) == 4
     for section in vars(run.settings):
         for one in seen:
-            if section in DECLARED[name].settings:
-                assert getattr(one.settings, section) == getattr(run.settings, section)
+            if any(named == section or named.startswith(f"{section}.") for named in DECLARED[name].settings):
+                check_knobs(section, one.settings, run.settings, DECLARED[name].settings)
             else:
                 with pytest.raises(AttributeError, match=section):
                     getattr(one.settings, section)
+
+
+def check_knobs(section: str, seen: Settings, given: Settings, declared: tuple[str, ...]) -> None:
+    """Of a section every knob that is declared is there, and no other, not even its default."""
+    if section == "clusters":
+        assert seen.clusters == given.clusters
+        return
+    values = getattr(given, section)
+    for knob, value in vars(values).items():
+        if sees(declared, section, knob):
+            assert getattr(getattr(seen, section), knob) == value
+        else:
+            with pytest.raises(AttributeError, match=knob):
+                getattr(getattr(seen, section), knob)
+
+
+def test_single_knobs_are_declared() -> None:
+    """Only emit reads what the audit lets pass and whether directories are named; plan reads the style of throttles."""
+    for section, knob, readers in (
+        ("policy", "max_unexplained", ["emit"]),
+        ("policy", "disk_headroom", ["ingest", "validate", "snapshot", "solve", "plan", "emit"]),
+        ("emit", "plan_log_dirs", ["emit"]),
+        ("emit", "throttle_style", ["plan", "emit"]),
+        ("solver", "rounds", ["solve"]),
+    ):
+        assert [name for name in NAMES if sees(DECLARED[name].settings, section, knob)] == readers
+
+
+def test_what_no_stage_has_read_may_be_set_higher(spark: SparkSession, emitted: Run, tmp_path: Path) -> None:
+    """The share that the gate of emit refuses at, and whether documents name directories: earlier stages stand."""
+    other = run_of(spark, tmp_path, policy={"max_moves": 9, "max_unexplained": 0.5}, emit={"plan_log_dirs": True})
+    run_stage(EMIT, other, store_of(other))
+
+
+def test_a_run_of_an_earlier_release_goes_on(spark: SparkSession, emitted: Run, tmp_path: Path) -> None:
+    """What its records lack stands at the default: with that the run goes on, with another it is refused by name."""
+    store = store_of(emitted)
+    for stage in ("solve", "plan"):
+        record = store.run_record("r", stage)
+        assert record is not None
+        told = json.loads(record.config_json)
+        del told["policy"]["max_unexplained"], told["policy"]["move_price"], told["emit"], told["clusters"][0]["only"]
+        rewrite = f"UPDATE delta.`{store.path('runs')}` SET config_json = '{json.dumps(told)}' WHERE stage = '{stage}'"
+        spark.sql(rewrite)
+    run_stage(EMIT, emitted, store_of(emitted))
+    other = run_of(spark, tmp_path, policy={"max_moves": 9, "move_price": 1.0})
+    with pytest.raises(StageError, match=r"'solve' was run with another value of policy\.move_price: give 'emit'"):
+        run_stage(EMIT, other, store_of(other))
 
 
 def test_a_run_from_its_first_stage_takes_any_settings(spark: SparkSession, emitted: Run, tmp_path: Path) -> None:

@@ -44,3 +44,30 @@ def test_a_partition_that_is_not_free_has_the_remedy_of_its_reason(cause: str, r
     shown = found[found["rule"] == "not_free"]
     assert shown[["subject", "detail", "remedy"]].to_numpy().tolist() == [["t0-0", reason, remedy]]
     assert shown[["code", "cause", "topic", "partition"]].to_numpy().tolist() == [["not_free", cause, "t0", 0]]
+
+
+@pytest.mark.parametrize("reason", ["in flight", "its pin leaves 1 brokers for 3 replicas"])
+def test_a_partition_of_a_warehouse_of_before_is_told_as_not_free(reason: str) -> None:
+    """A release that stored no causes left them null beside the words: the finding was lost."""
+    rows = rows_of("a", seed=1)
+    rows["instance"][0] |= {"mobility": "fixed", "fixed_cause": None, "fixed_reason": reason}
+    found = found_in(rows, Policy())
+    shown = found[found["rule"] == "not_free"]
+    assert shown[["subject", "detail", "remedy", "cause", "topic", "partition"]].to_numpy().tolist() == [
+        ["t0-0", reason, "mend the cause and plan again", None, "t0", 0]
+    ]
+
+
+def test_a_factor_refused_in_a_warehouse_of_before_is_told() -> None:
+    """The same for topics, also where some rows of one have a cause: its remedy is better than none."""
+    rows, words = rows_of("a", seed=1), "30 replicas asked for, brokers that can hold them: 23"
+    for row in rows["instance"]:
+        row |= {"factor_refused": words if row["topic"] in ("t0", "t1") else None, "factor_cause": None}
+        if (row["topic"], row["partition"]) == ("t1", 0):
+            row["factor_cause"] = "too_few_brokers"
+    found = found_in(rows, Policy())
+    shown = found[found["rule"] == "replication_factor"]
+    assert shown[["subject", "cause", "remedy", "amount"]].to_numpy().tolist() == [
+        ["t0", None, "mend the cause and plan again", 40],
+        ["t1", "too_few_brokers", "ask for fewer, or let more brokers accept replicas", 40],
+    ]

@@ -13,7 +13,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from optimizer.declared import WRITERS
+from optimizer.declared import NAMES, WRITERS
 from optimizer.errors import ConfigError, InputError, Unreadable
 from optimizer.settings import ClusterInput, Policy, Quality, Settings, Storage
 from optimizer.stages.ingest import ingest, listing
@@ -253,7 +253,8 @@ def test_the_first_stages_run_twice_leave_every_table_as_it_was(spark: SparkSess
 
 
 def test_stages_write_what_the_store_says(spark: SparkSession) -> None:
-    """The stage that the store names for a missing table is the one that writes it."""
+    """The stage that the store names for a missing table is the one that writes it; stages are run in their order."""
+    assert tuple(stage.name for stage in STAGES) == NAMES
     written = {table: stage.name for stage in STAGES for table in stage.writes}
     assert written == WRITERS
     builders = {stage.name: stage.build for stage in STAGES}

@@ -60,7 +60,7 @@ def audit_cluster(group: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
     refusals = (*_refusals(tables, [*whole, *waves], "plan"), *_refusals(tables, back, "rollback"))
     messages = list(dict.fromkeys(refusals))
     brokers, partitions = brokers_from_rows(tables["instance_brokers"]), partitions_from_rows(tables["instance"])
-    limits = audit_limits(settings, cluster_id)
+    limits = replace(audit_limits(settings, cluster_id), max_unexplained=settings.policy.max_unexplained)
     verdict = audit_plan(
         brokers=brokers,
         partitions=partitions,

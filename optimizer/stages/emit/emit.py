@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -28,6 +28,7 @@ from optimizer.stages.stage import Frames, Run
 from schemas.output import DOCUMENTS
 from schemas.table import conform
 
+Rows = Iterable[Mapping[str, Any]]
 __all__ = ["build", "gate", "handed_over", "has_reassignment", "publish", "written_paths"]
 
 
@@ -39,7 +40,7 @@ def _plan(tables: Tables, settings: Settings, code_version: str) -> ClusterPlan:
         throttle_style=settings.emit.throttle_style,
         plan_log_dirs=settings.emit.plan_log_dirs,
         copy_bytes_per_s=copy_bytes_per_s(settings),
-        changed=rows.PlanRow.of(tables["plan"]),
+        changed=rows.PlanRow.of(_with_codes(tables["plan"], tables["moves"])),
         moves=rows.MoveRow.of(tables["moves"]),
         waves=rows.WaveRow.of(tables["waves"]),
         throttles=rows.ThrottleRow.of(tables["throttles"]),
@@ -55,6 +56,18 @@ def _plan(tables: Tables, settings: Settings, code_version: str) -> ClusterPlan:
         code_version=code_version,
         asked=asked_of(settings, host["cluster_id"]),
     )
+
+
+def _with_codes(changed: Rows, moves: Rows) -> Iterator[Mapping[str, Any]]:
+    """Partitions that change; where a release of before stored no ``reason_codes``, with those of their moves."""
+    found: dict[tuple[str, int], set[str]] = {}
+    for move in moves:
+        found.setdefault((move["topic"], move["partition"]), set()).add(move["reason"])
+    for row in changed:
+        codes = row["reason_codes"]
+        if codes is None:
+            codes = sorted(found.get((row["topic"], row["partition"]), {"leader"}))
+        yield {**row, "reason_codes": codes}
 
 
 def write_documents(group: pd.DataFrame, *, settings: Settings, code_version: str) -> pd.DataFrame:

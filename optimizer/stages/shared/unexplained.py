@@ -16,7 +16,7 @@ REMEDY = "run again once this plan is executed; if it stays then, it is a bug: k
 
 
 def audit_limits(settings: Settings, cluster_id: str) -> AuditLimits:
-    """What the policy allows a cluster's plan."""
+    """What the policy allows a cluster's plan, but for the share that may be unexplained: a plan is not made by it."""
     most = None if settings.schedule.waves else settings.schedule.max_moves_per_wave
     allowed = settings.wishes().get(cluster_id, Wishes()).move_limit
     return AuditLimits(
@@ -26,7 +26,6 @@ def audit_limits(settings: Settings, cluster_id: str) -> AuditLimits:
         max_moved_bytes=allowed.moved_bytes,
         max_moves=allowed.moves,
         fixed_waves=settings.schedule.waves > 0,
-        max_unexplained=settings.policy.max_unexplained,
     )
 
 

@@ -33,6 +33,7 @@ _REMEDIES = {
     Cause.TOO_FEW_BROKERS: "ask for fewer, or let more brokers accept replicas",
     Cause.UNDER_MIN_IN_SYNC: "ask for more, or lower min.insync.replicas first",
 }
+_REMEDY = "mend the cause and plan again"  # of all other causes, and where none is stored
 _TOLD_ELSEWHERE = (Cause.PIN_TOO_SMALL, Cause.ONLY)  # by findings of pins and of ``only``
 TABLES = ("proposal", "moves", "leaders", "leader_bounds", "findings")
 _RUN = ("cluster_id", "run_id")
@@ -90,16 +91,17 @@ def _leaders(brokers: Brokers, partitions: Partitions, final: Ints) -> Iterable[
 
 
 def _fixed_findings(frame: pd.DataFrame) -> Iterable[proposal.Finding]:
-    """Partitions that are not free; what pins and ``only`` leave has findings of its own."""
-    told = frame["fixed_cause"].notna() & ~frame["fixed_cause"].isin(_TOLD_ELSEWHERE)
+    """Partitions that are not free; what pins and ``only`` leave has findings of its own. Rows of a release that stored
+    no causes have the words alone: all of them are told."""
+    told = frame["fixed_reason"].notna() & ~frame["fixed_cause"].isin(_TOLD_ELSEWHERE)
     for row in frame[told].itertuples():
-        cause = Cause(str(row.fixed_cause))
+        cause = Cause(row.fixed_cause) if isinstance(row.fixed_cause, str) else None
         yield proposal.Finding(
             FindingCode.NOT_FREE,
             f"{row.topic}-{row.partition}",
             "both",
             str(row.fixed_reason),
-            _REMEDIES.get(cause, "mend the cause and plan again"),
+            _REMEDIES.get(cause, _REMEDY) if cause else _REMEDY,
             cause=cause,
             topic=str(row.topic),
             partition=int(str(row.partition)),
@@ -107,16 +109,17 @@ def _fixed_findings(frame: pd.DataFrame) -> Iterable[proposal.Finding]:
 
 
 def _factor_findings(frame: pd.DataFrame) -> Iterable[proposal.Finding]:
-    """Topics that can't have the replication factor asked for."""
-    for topic, rows in frame[frame["factor_cause"].notna()].groupby("topic", sort=True):
-        words, code = max(zip(rows["factor_refused"], rows["factor_cause"], strict=True))
-        cause, detail = Cause(code), f"{words}; {len(rows)} partitions keep what they have"
+    """Topics that can't have the replication factor asked for; rows of a release that stored no causes have none."""
+    for topic, rows in frame[frame["factor_refused"].notna()].groupby("topic", sort=True):
+        words, code = max(zip(rows["factor_refused"], rows["factor_cause"].fillna(""), strict=True))
+        cause = Cause(code) if code else None
+        detail = f"{words}; {len(rows)} partitions keep what they have"
         yield proposal.Finding(
             FindingCode.REPLICATION_FACTOR,
             str(topic),
             "both",
             detail,
-            _REMEDIES[cause],
+            _REMEDIES.get(cause, _REMEDY) if cause else _REMEDY,
             cause=cause,
             topic=str(topic),
             amount=len(rows),
