@@ -22,7 +22,7 @@ from optimizer.solve.rounds.sharding import replicas_stay_in_racks
 from optimizer.solve.rounds.solved_cluster import SolvedCluster
 from optimizer.solve.rules.resources import DISK, REPLICAS
 from optimizer.solve.shard.assemble import ClusterFrame
-from optimizer.solve.shard.exact import whole_limits
+from optimizer.solve.shard.exact import whole_ends
 from optimizer.solve.tuning import TUNED, Tuning
 
 SOURCES = ("shards", "classes", "classes and flow")
@@ -188,7 +188,7 @@ def gap_percent(moved: int, bound: int) -> float | None:
 
 def _searched(cluster: SolvedCluster, moved_bytes: int) -> dict[str, tuple[int, str]]:
     """What was proven over all placements that keep bands and rules: of no use for a plan that does not."""
-    lower, upper = whole_limits(cluster.bands)
+    lower, upper = whole_ends(cluster.bands)
     inside = ((cluster.loads >= lower) & (cluster.loads <= upper)).all()
     least = cluster.progress.search_bytes
     if least is None or not inside or least > moved_bytes:

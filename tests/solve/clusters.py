@@ -97,7 +97,7 @@ class Planned:
     """A placement after the rounds, with the bands, the prices of the first round, and the least bytes if proven."""
 
     replicas: Ints
-    limits: Bands
+    bands: Bands
     prices: Floats
     scale: Floats
     search_bytes: int | None
@@ -154,7 +154,7 @@ def bounds(cluster: Cluster, planned: Planned, reached: Ints) -> tuple[int, int,
     that keep the bands of a dear broker whole."""
     brokers, partitions = cluster.brokers, cluster.partitions
     weights = replica_weights(partitions)
-    limits = widen(planned.limits, broker_loads(len(brokers), reached, weights))
+    limits = widen(planned.bands, broker_loads(len(brokers), reached, weights))
     prices = usable_prices(planned.prices * (planned.scale[DISK] / planned.scale), limits)
     terms = int(np.floor(partition_terms(brokers, partitions, prices, reached)).sum())
     forced = int(forced_bytes(brokers, partitions, reached).sum())
@@ -243,7 +243,7 @@ def is_in_order(cluster: Cluster, planned: Planned) -> bool:
     """Whether a plan keeps every band, the rack rule and the spread of topics."""
     placed = planned.replicas
     broken = rack_breaches(cluster, placed) or outside_pins(cluster, placed).any() or crowds(cluster, placed)
-    return not broken and out_of_band(cluster, placed, planned.limits, planned.scale) <= 1e-9
+    return not broken and out_of_band(cluster, placed, planned.bands, planned.scale) <= 1e-9
 
 
 @st.composite

@@ -29,5 +29,5 @@ def test_every_plan_passes_the_audit(cluster: Cluster) -> None:
     before, after = (broker_loads(len(brokers), placed, weights) for placed in (partitions.replicas, reached))
     frame = pd.DataFrame(partition_rows(cluster))
     frame["current"] = replica_lists(reached, brokers.ids)
-    records = finish_cluster(frame, solved_cluster(brokers, planned.limits, before, after), POLICY)
+    records = finish_cluster(frame, solved_cluster(brokers, planned.bands, before, after), POLICY)
     assert audited(cluster, records, max(bounds(cluster, planned, reached))) == []

@@ -11,7 +11,7 @@ from optimizer.domain import FIXED, FORCED_ONLY, FREE, Bands, Cluster
 from optimizer.settings import Policy
 from optimizer.solve.rules.bands import bands, broker_loads, demand_of, load_scale, replica_weights
 from optimizer.solve.shard.assemble import ClusterFrame, assemble
-from optimizer.solve.shard.exact import copied_bytes, keeps_rules, solve_small, whole_limits
+from optimizer.solve.shard.exact import copied_bytes, keeps_rules, solve_small, whole_ends
 from optimizer.solve.shard.search import Search
 from optimizer.solve.shard.shard_problem import ShardProblem
 from optimizer.solve.shard.shard_solver import ShardSolution, solve_shard
@@ -50,7 +50,7 @@ def test_searched_bytes_are_no_more_than_the_optimum(limit: float, cluster: Clus
     """What a search has proven is the least of all placements inside the bands, or less where it met its limit."""
     planned = plan_one_shard(cluster, WIDE, rounds=6, tuning=replace(TUNED, exact_seconds=limit))
     if planned.search_bytes is not None:
-        optimum = brute_force(cluster, planned.limits, planned.scale)
+        optimum = brute_force(cluster, planned.bands, planned.scale)
         assert optimum is not None
         assert planned.search_bytes <= optimum <= moved_bytes(cluster, planned.replicas)
         assert planned.search_bytes == optimum or limit < 1
@@ -107,7 +107,7 @@ def test_whole_limits_lose_no_whole_load(load: int, width: float) -> None:
     """A load inside a band is inside its whole limits, however the limits are scaled and back."""
     edge = float(load)
     limits = Bands((), np.array([[edge / 3.7 * 3.7]]), np.array([[edge / 3.7 * 3.7 * (1 + width)]]))
-    lower, upper = whole_limits(limits)
+    lower, upper = whole_ends(limits)
     assert lower[0, 0] <= load <= upper[0, 0]
     assert lower[0, 0] >= load - 1
 
@@ -122,7 +122,7 @@ def test_bands_that_can_be_met_are_met(seed: int) -> None:
     cluster = make_cluster(make_brokers([b % 3 for b in range(brokers)]), make_partitions(lists, sizes, rates))
     planned = plan_one_shard(cluster, Policy(disk_band=0.15, replicas_band=0.2, in_band=0.25), rounds=7)
     loads = broker_loads(brokers, cluster.partitions.replicas, replica_weights(cluster.partitions))
-    frame = ClusterFrame(cluster.brokers, planned.limits, loads, planned.scale)
+    frame = ClusterFrame(cluster.brokers, planned.bands, loads, planned.scale)
     everything = np.arange(brokers), cluster.partitions, cluster.partitions.replicas, np.ones(count, dtype=bool)
     whole = one_row_each(assemble(frame, *everything))
     assert is_in_order(cluster, planned) is (solve_small(whole, whole.rows.held) is not None)
@@ -148,7 +148,7 @@ def small_problem(seed: int) -> tuple[ShardProblem, ShardProblem]:
     problems = []
     for placed in (cluster.partitions.replicas, planned.replicas):
         loads = broker_loads(brokers, placed, replica_weights(cluster.partitions))
-        frame = ClusterFrame(cluster.brokers, planned.limits, loads, planned.scale)
+        frame = ClusterFrame(cluster.brokers, planned.bands, loads, planned.scale)
         owner = np.ones(count, dtype=bool)
         problems.append(one_row_each(assemble(frame, np.arange(brokers), cluster.partitions, placed, owner)))
     return problems[0], problems[1]

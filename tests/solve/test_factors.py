@@ -59,7 +59,7 @@ def test_bound_optimum_plan_stand_in_this_order_with_other_factors(cluster: Clus
     best, moved = max(bounds(cluster, planned, planned.replicas)), moved_bytes(cluster, planned.replicas)
     assert best <= moved
     assume(prod(len(legal_sets(cluster, row)) for row in range(len(cluster.partitions))) <= MOST_PLACEMENTS)
-    optimum = brute_force(cluster, planned.limits, planned.scale)
+    optimum = brute_force(cluster, planned.bands, planned.scale)
     assert is_in_order(cluster, planned) is (optimum is not None)
     assert optimum is None or best <= optimum == moved
 
@@ -156,7 +156,7 @@ def test_what_is_given_up_need_not_be_copied() -> None:
     cluster = make_cluster(make_brokers([0] * 6), make_partitions(replicas, [10] * 30))
     planned = plan_one_shard(asking(cluster, [1] * 30), Policy(disk_band=0.2, replicas_band=0.2), rounds=6)
     assert moved_bytes(cluster, planned.replicas) == 0
-    assert out_of_band(cluster, planned.replicas, planned.limits, planned.scale) == 0
+    assert out_of_band(cluster, planned.replicas, planned.bands, planned.scale) == 0
     assert max(bounds(asking(cluster, [1] * 30), planned, planned.replicas)) <= 0
 
 

@@ -16,7 +16,7 @@ from optimizer.solve.limit.limit_choice import keep_within
 from optimizer.solve.rules.bands import broker_loads, disk_limit, replica_weights
 from optimizer.solve.rules.resources import DISK
 from optimizer.stages.shared.arrays import replica_lists
-from optimizer.stages.solve.finish import finish_cluster
+from optimizer.stages.solve.finish import Finished, finish_cluster
 from optimizer.wishes import MoveLimit
 from tests.examples import examples
 from tests.solve.clusters import Planned, bounds, make_cluster, plan_one_shard, solved_cluster
@@ -40,7 +40,7 @@ def cut(cluster: Cluster, planned: Planned, whole: Ints, allowed: MoveLimit) -> 
         cluster.partitions.rows(changed),
         whole[changed],
         unchanged=cluster.partitions.rows(np.flatnonzero(~differs)),
-        bands=planned.limits,
+        bands=planned.bands,
         loads=loads_of(cluster, before),
         scale=planned.scale,
         disk_limit=disk_limit(cluster.brokers, POLICY),
@@ -52,13 +52,13 @@ def cut(cluster: Cluster, planned: Planned, whole: Ints, allowed: MoveLimit) -> 
     return result
 
 
-def finished(cluster: Cluster, planned: Planned, whole: Ints, reached: Ints, limit: Cut) -> pd.DataFrame:
-    """Records of the finished plan."""
+def finished(cluster: Cluster, planned: Planned, whole: Ints, reached: Ints, limit: Cut) -> Finished:
+    """Rows of the finished plan."""
     frame = pd.DataFrame(partition_rows(cluster))
     frame["current"] = replica_lists(reached, cluster.brokers.ids)
     frame["held_back"] = (whole != reached).any(axis=1)
     before, after = loads_of(cluster, cluster.partitions.replicas), loads_of(cluster, reached)
-    solved = solved_cluster(cluster.brokers, planned.limits, before, after, cut=limit)
+    solved = solved_cluster(cluster.brokers, planned.bands, before, after, cut=limit)
     return finish_cluster(frame, solved, POLICY)
 
 
@@ -77,7 +77,7 @@ def test_every_cut_plan_passes_the_audit(cluster: Cluster, share: float, by_move
     reached = cut(cluster, planned, whole, allowed)
 
     records = finished(cluster, planned, whole, reached, Cut(allowed, moved_bytes, moves, loads_of(cluster, whole)))
-    findings = records[records["kind"] == "finding"]
+    findings = records["findings"]
     assert (findings["code"] == FindingCode.LIMITED).sum() == 1
     rows = np.flatnonzero((whole != reached).any(axis=1))
     left = {(partitions.topic[p], partitions.partition[p]) for p in rows}
@@ -108,6 +108,7 @@ def test_no_plan_fills_a_disk(cluster: Cluster, room: float, seed: int) -> None:
     assert (loads_of(cluster, reached)[:, DISK] <= may).all()
     limit = Cut(MoveLimit(), 0, 0, loads_of(cluster, whole), disk_headroom=POLICY.disk_headroom)
     records = finished(cluster, planned, whole, reached, limit)
-    (told,) = records[records["code"] == FindingCode.LIMITED].to_dict("records")
+    findings = records["findings"]
+    (told,) = findings[findings["code"] == FindingCode.LIMITED].to_dict("records")
     assert (told["subject"], told["remedy"]) == ("disk_headroom = 0.1", DISK_REMEDY)
     assert audited(cluster, records, max(bounds(cluster, planned, reached))) == []

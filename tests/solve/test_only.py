@@ -128,8 +128,8 @@ def test_leaders_alone_copy_nothing_and_lead_as_well_as_may_be(cluster: Cluster)
     free, same = led(cluster, np.full(len(cluster.partitions), FREE))
     assert (final == same).all()
     assert list(leader_bounds(leaders)) == list(leader_bounds(free))
-    assert out_of_band(cluster, final, planned.limits, planned.scale) == out_of_band(
-        cluster, cluster.partitions.replicas, planned.limits, planned.scale
+    assert out_of_band(cluster, final, planned.bands, planned.scale) == out_of_band(
+        cluster, cluster.partitions.replicas, planned.bands, planned.scale
     )
 
 

@@ -48,7 +48,7 @@ def test_bound_optimum_plan_stand_in_this_order_with_pins(cluster: Cluster) -> N
     assert not outside_pins(cluster, planned.replicas).any()
     assert rack_breaches(cluster, planned.replicas) == 0
     assert max(bounds(cluster, planned, planned.replicas)) <= moved_bytes(cluster, planned.replicas)
-    optimum = brute_force(cluster, planned.limits, planned.scale)
+    optimum = brute_force(cluster, planned.bands, planned.scale)
     assert is_in_order(cluster, planned) is (optimum is not None)
     best = max(bounds(cluster, planned, planned.replicas))
     assert optimum is None or best <= optimum == moved_bytes(cluster, planned.replicas)

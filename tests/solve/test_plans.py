@@ -47,7 +47,7 @@ def test_plan_is_legal_no_worse_and_above_every_bound(cluster: Cluster) -> None:
     assert rack_breaches(cluster, after) == 0
     new = (after[:, :, None] != before[:, None, :]).all(axis=2) & (after >= 0)
     assert cluster.brokers.accepts_replicas[after[new]].all()
-    limits, scale = planned.limits, planned.scale
+    limits, scale = planned.bands, planned.scale
     must_move = rack_breaches(cluster, before) or cluster.brokers.must_empty[before[before >= 0]].any()
     if not must_move:
         assert out_of_band(cluster, after, limits, scale) <= out_of_band(cluster, before, limits, scale) + 1e-9
@@ -58,7 +58,7 @@ def test_plan_is_legal_no_worse_and_above_every_bound(cluster: Cluster) -> None:
 def test_bound_optimum_plan_stand_in_this_order(cluster: Cluster) -> None:
     """On tiny clusters the best placement found by trying all is what the plan moves; the bounds lie below it."""
     planned = plan_one_shard(cluster, WIDE, rounds=6)
-    optimum, moved = brute_force(cluster, planned.limits, planned.scale), moved_bytes(cluster, planned.replicas)
+    optimum, moved = brute_force(cluster, planned.bands, planned.scale), moved_bytes(cluster, planned.replicas)
     best = max(bounds(cluster, planned, planned.replicas))
     assert best <= moved
     assert is_in_order(cluster, planned) is (optimum is not None)

@@ -27,7 +27,7 @@ def test_plan_is_within_a_thousandth_of_its_bound(scenario: str) -> None:
     planned = plan_one_shard(cluster, Policy())
     bound = max(bounds(cluster, planned, planned.replicas))
     moved = moved_bytes(cluster, planned.replicas)
-    assert out_of_band(cluster, planned.replicas, planned.limits, planned.scale) < 1e-6
+    assert out_of_band(cluster, planned.replicas, planned.bands, planned.scale) < 1e-6
     assert rack_breaches(cluster, planned.replicas) == 0
     assert not cluster.brokers.must_empty[planned.replicas].any()
     assert bound <= moved <= 1.001 * bound

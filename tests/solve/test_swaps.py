@@ -92,7 +92,7 @@ def test_brokers_beyond_help_hide_no_other(giants: int) -> None:
     cluster = behind_giants(giants)
     planned = plan_one_shard(cluster, Policy(disk_band=0.05, replicas_band=3.0, in_band=3.0), brief=True)
     loads = broker_loads(40, planned.replicas, replica_weights(cluster.partitions))
-    outside = np.flatnonzero((np.abs(excess(loads, planned.limits)) > 1e-9).any(axis=1))
+    outside = np.flatnonzero((np.abs(excess(loads, planned.bands)) > 1e-9).any(axis=1))
     assert outside.tolist() == list(range(giants))
 
 

@@ -110,7 +110,7 @@ def test_bound_optimum_plan_stand_in_this_order_with_spread(cluster: Cluster) ->
     planned = plan_one_shard(cluster, WIDE, rounds=6)
     assert not grown(cluster, planned.replicas)
     assert max(bounds(cluster, planned, planned.replicas)) <= moved_bytes(cluster, planned.replicas)
-    optimum = brute_force(cluster, planned.limits, planned.scale)
+    optimum = brute_force(cluster, planned.bands, planned.scale)
     assert is_in_order(cluster, planned) is (optimum is not None)
     best = max(bounds(cluster, planned, planned.replicas))
     assert optimum is None or best <= optimum == moved_bytes(cluster, planned.replicas)
@@ -206,7 +206,7 @@ def test_what_may_not_leave_stays_and_is_told() -> None:
     assert crowds(cluster, planned.replicas) == {("giant", b): 10 for b in range(3)}
     found = list(spread_findings(cluster.brokers, cluster.partitions, planned.replicas))
     assert [(f.subject, f.when) for f in found] == [(f"giant on broker {b}", "both") for b in range(3)]
-    assert found[0].detail == "broker 0 holds 20 of 120 replicas of topic giant, 10 are its most"
+    assert found[0].detail == "broker 0 has 20 of the 120 replicas of topic giant; at most 10 are allowed"
 
 
 def test_findings_name_the_worst_and_count_the_rest() -> None:
@@ -219,10 +219,10 @@ def test_findings_name_the_worst_and_count_the_rest() -> None:
     after[:3, 0] = 15
     found = list(spread_findings(brokers, partitions, after))
     assert [f.subject for f in found[:3]] == ["mended topics", "t on broker 4", "t on broker 1"]
-    assert found[0].detail.startswith("1 times")
+    assert found[0].detail.startswith("in 1 case a broker had too many replicas")
     assert [(f.subject, f.when) for f in found if "15" in f.subject] == [("t on broker 15", "after")]
     assert len([f for f in found if f.when == "both"]) == 10 + 1
-    assert found[-1].detail.startswith("4 times more a broker holds more of a topic")
+    assert found[-1].detail.startswith("in 4 more cases a broker has too many replicas of a topic")
 
 
 @settings(RELAXED, max_examples=examples(12))

@@ -186,7 +186,7 @@ def test_what_may_not_leave_the_broker_is_part_of_its_load() -> None:
     mobility = np.where(np.arange(len(cluster.partitions)) % 2, FIXED, FREE)
     staying = replace(cluster.partitions, mobility=np.where(planned.replicas[:, 0] == 0, mobility, FREE))
     loads = broker_loads(8, staying.replicas, replica_weights(staying))
-    frame = ClusterFrame(cluster.brokers, planned.limits, loads, planned.scale)
+    frame = ClusterFrame(cluster.brokers, planned.bands, loads, planned.scale)
     prices = np.zeros((8, 3))
     prices[0, DISK] = 1.0
     assert int(whole_bound(frame, staying, prices, planned.replicas, 0)) == 119
@@ -197,7 +197,7 @@ def test_the_bound_names_the_broker_that_it_keeps() -> None:
     cluster = shed_by_whole_replicas()
     planned = plan_one_shard(cluster, Policy(disk_band=0.1, replicas_band=2.0, in_band=9.0))
     loads = broker_loads(8, cluster.partitions.replicas, replica_weights(cluster.partitions))
-    frame = ClusterFrame(cluster.brokers, planned.limits, loads, planned.scale)
+    frame = ClusterFrame(cluster.brokers, planned.bands, loads, planned.scale)
     prices = np.zeros((8, 3))
     assert best_whole_bound(frame, cluster.partitions, prices, planned.replicas) == (-np.inf, None)
     prices[0, 1] = 1.0

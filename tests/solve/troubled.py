@@ -17,6 +17,7 @@ from optimizer.kafka.reassignment_json import format_reassignment
 from optimizer.solve.findings.band_findings import pin_room
 from optimizer.solve.rules.pins import group_by_pins
 from optimizer.stages.shared.arrays import replica_lists
+from optimizer.stages.solve.finish import Finished
 from optimizer.wishes import NO_LIMIT, MoveLimit
 from tests.solve.clusters import asking, make_cluster, middling_clusters, pinned, spread_over
 
@@ -184,11 +185,11 @@ def untold(cluster: Cluster, records: pd.DataFrame, lists: dict[Key, tuple[int, 
                 yield Violation(rule, topic, f"crowds on broker {broker}, untold")
 
 
-def audited(cluster: Cluster, records: pd.DataFrame, bound_bytes: int, allowed: MoveLimit = NO_CUT) -> list[Violation]:
+def audited(cluster: Cluster, records: Finished, bound_bytes: int, allowed: MoveLimit = NO_CUT) -> list[Violation]:
     """What the audit says of the documents of a finished plan and what it claims, and what is left untold; its findings
     are looked at besides."""
-    assert_fields_name_the_subject(records[records["kind"] == "finding"])
-    proposals, moves = records[records["kind"] == "proposal"], records[records["kind"] == "move"]
+    assert_fields_name_the_subject(records["findings"])
+    proposals, moves = records["proposal"], records["moves"]
     lists = zip(proposals["topic"], proposals["partition"], proposals["replicas"], strict=True)
     changed = [(str(topic), int(number), list(replicas), None) for topic, number, replicas in lists]
     text = format_reassignment(changed)
@@ -207,11 +208,11 @@ def audited(cluster: Cluster, records: pd.DataFrame, bound_bytes: int, allowed: 
         claims=AuditClaims(
             moved_bytes=int(moves["size_bytes"].sum()),
             replicas_moved=int(moves["to_broker"].notna().sum()),
-            leader_changes=int((records["kind"] == "leader").sum()),
+            leader_changes=len(records["leaders"]),
             partitions_changed=len(proposals),
             bound_bytes=bound_bytes,
         ),
     )
     after = {(topic, number): tuple(replicas) for topic, number, replicas, _ in changed}
-    violations = (*report.violations, *untold(cluster, records, after))
+    violations = (*report.violations, *untold(cluster, records["findings"], after))
     return [v for v in violations if v.rule not in ("rollback", "capacity_during")]

@@ -25,7 +25,7 @@ def found_in(
     loads, free = np.zeros((24, 3)), Bands(("replicas", "disk", "in"), np.zeros((24, 3)), np.full((24, 3), np.inf))
     solved = solved_cluster(brokers, free, loads, loads, wishes=Wishes(replication_factors=asked))
     partitions = pd.DataFrame(rows["instance"])
-    return finish_cluster(partitions.assign(current=partitions["replicas"]), solved, policy)
+    return finish_cluster(partitions.assign(current=partitions["replicas"]), solved, policy)["findings"]
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def test_the_last_step_of_solve_finds_it(limits: AuditLimits, count: int) -> Non
     brokers, rows = to_brokers(pd.DataFrame(BROKERS)), pd.DataFrame([PARTITION])
     loads, free = np.zeros((3, 3)), Bands(("replicas", "disk", "in"), np.zeros((3, 3)), np.full((3, 3), np.inf))
     solved = solved_cluster(brokers, free, loads, loads)
-    records = finish_cluster(rows.assign(current=rows["replicas"]), solved, Policy(), limits)
+    records = finish_cluster(rows.assign(current=rows["replicas"]), solved, Policy(), limits)["findings"]
     found = records[records["rule"] == "unexplained"]
     expected = ("t-0", "after", "replicas stay on brokers [3], which must be emptied; [1, 2] would do", REMEDY)
     told = found[["subject", "when", "detail", "remedy"]].to_numpy().tolist()

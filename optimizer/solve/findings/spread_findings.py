@@ -7,6 +7,7 @@ import numpy as np
 
 from optimizer.domain import Brokers, FindingCode, Ints, Partitions
 from optimizer.solve.findings.proposal import Finding
+from optimizer.units import plural
 from optimizer.wishes import NO_LIMIT
 
 SHOWN = 10  # crowds that are told one by one; the rest is counted
@@ -17,23 +18,17 @@ class _Spread:
     """The spread of topics or of leaders, and the words of its findings."""
 
     code: FindingCode
-    held: str
-    holds: str
     things: str
     remedy: str
 
 
 REPLICAS = _Spread(
     FindingCode.TOPIC_SPREAD,
-    "held",
-    "holds",
     "replicas",
     "free partitions of the topic, let more brokers accept replicas, or raise topic_spread; else run again",
 )
 LEADERS = _Spread(
     FindingCode.TOPIC_LEADER_SPREAD,
-    "led",
-    "leads",
     "leaders",
     "spread the topic's replicas with topic_spread, let more brokers lead, or raise topic_leader_spread",
 )
@@ -60,7 +55,7 @@ def _findings(
     crowded_before, crowded = (_crowded(counts, most) for counts in (had, has))
     mended = len(set(crowded_before) - set(crowded))
     if mended:
-        detail = f"{mended} times a broker {spread.held} more of a topic than is its most; the plan mends them"
+        detail = f"in {plural(mended, 'case')} a broker had too many {spread.things} of a topic; the plan mends that"
         yield Finding(
             spread.code, "mended topics", "before", detail, "execute the plan", resource=spread.things, amount=mended
         )
@@ -70,12 +65,12 @@ def _findings(
         old += now <= was
         if now > was or old <= SHOWN:
             subject, when = f"{topics[t]} on broker {brokers.ids[b]}", "both" if was > most[t] else "after"
-            what = f"broker {brokers.ids[b]} {spread.holds} {now} of {total[t]} {spread.things} of topic {topics[t]}"
+            what = f"broker {brokers.ids[b]} has {now} of the {total[t]} {spread.things} of topic {topics[t]}"
             yield Finding(
                 spread.code,
                 subject,
                 when,
-                f"{what}, {most[t]} are its most",
+                f"{what}; at most {most[t]} are allowed",
                 spread.remedy,
                 topic=str(topics[t]),
                 broker_id=int(brokers.ids[b]),
@@ -84,8 +79,8 @@ def _findings(
                 limit=int(most[t]),
             )
     if old > SHOWN:
-        crowds = f"{old - SHOWN} times more a broker {spread.holds} more of a topic than is its most"
-        detail = f"{crowds}, by less than those named"
+        cases = f"in {plural(old - SHOWN, 'more case')} a broker has too many {spread.things} of a topic"
+        detail = f"{cases}, by less than in those named"
         yield Finding(
             spread.code, "further topics", "both", detail, spread.remedy, resource=spread.things, amount=old - SHOWN
         )

@@ -78,9 +78,9 @@ class _Groups:
         return np.asarray(DEVIATION * (deviation**2).sum(axis=1) + np.maximum(shed, take).sum(axis=1))
 
 
-def _features(loads: Floats, limits: Bands, scale: Floats) -> Floats:
-    upper = np.where(np.isfinite(limits.upper), limits.upper, loads)
-    lower = np.where(np.isfinite(limits.upper), limits.lower, loads)
+def _features(loads: Floats, bands: Bands, scale: Floats) -> Floats:
+    upper = np.where(np.isfinite(bands.upper), bands.upper, loads)
+    lower = np.where(np.isfinite(bands.upper), bands.lower, loads)
     middle = (upper + lower) / 2
     parts = (loads - middle, np.maximum(loads - upper, 0), np.maximum(lower - loads, 0))
     return np.concatenate([part / scale for part in parts], axis=1)
@@ -109,11 +109,11 @@ def _improve(shard: Ints, rack: Ints, groups: _Groups, seed: int, swaps: int) ->
             shard[a], shard[b] = shard[b], shard[a]
 
 
-def _out_of_reach(shard: Ints, features: Floats, limits: Bands, scale: Floats) -> float:
+def _out_of_reach(shard: Ints, features: Floats, bands: Bands, scale: Floats) -> float:
     """Load that the shards hold above or below what the bands of their brokers hold together, in mean broker loads."""
     d = scale.size
     n = int(shard.max(initial=0)) + 1
-    width = np.where(np.isfinite(limits.upper), (limits.upper - limits.lower) / 2, 0.0) / scale
+    width = np.where(np.isfinite(bands.upper), (bands.upper - bands.lower) / 2, 0.0) / scale
     total, room = np.zeros((n, d)), np.zeros((n, d))
     np.add.at(total, shard, features[:, :d])
     np.add.at(room, shard, width)
@@ -121,25 +121,25 @@ def _out_of_reach(shard: Ints, features: Floats, limits: Bands, scale: Floats) -
 
 
 def _cut(
-    rack: Ints, loads: Floats, features: Floats, limits: Bands, scale: Floats, count: int, seed: int, tuning: Tuning
+    rack: Ints, loads: Floats, features: Floats, bands: Bands, scale: Floats, count: int, seed: int, tuning: Tuning
 ) -> Ints:
     """Brokers in ``count`` shards, or fewer where a broker is so full that only more brokers together can level it."""
     whole = np.zeros(len(rack), dtype=np.int64)
-    reach = _out_of_reach(whole, features, limits, scale) + 1e-9
+    reach = _out_of_reach(whole, features, bands, scale) + 1e-9
     order = loads[:, DISK] if tuning.deals_by_load else np.random.default_rng(seed).random(len(rack))
     while count > 1:
         shard = _deal(rack, order, count)
         sums = np.zeros((count, features.shape[1]))
         np.add.at(sums, shard, features)
         _improve(shard, rack, _Groups(features, sums, loads.shape[1]), seed, tuning.deal_swaps)
-        if _out_of_reach(shard, features, limits, scale) <= reach:
+        if _out_of_reach(shard, features, bands, scale) <= reach:
             return shard
         count //= 2
     return whole
 
 
 def make_shards(
-    brokers: Brokers, loads: Floats, limits: Bands, scale: Floats, *, counts: Ints, seed: int, tuning: Tuning = TUNED
+    brokers: Brokers, loads: Floats, bands: Bands, scale: Floats, *, counts: Ints, seed: int, tuning: Tuning = TUNED
 ) -> Ints:
     """Shard of each broker, (B,), numbered from 0.
 
@@ -151,12 +151,12 @@ def make_shards(
         Shards over all racks, or of each rack: ``shard_counts``.
     """
     rack = brokers.rack if brokers.racks_matter else np.zeros(len(brokers), dtype=np.int64)
-    features = _features(loads, limits, scale)
+    features = _features(loads, bands, scale)
     groups = [np.arange(len(brokers))] if len(counts) == 1 else [np.flatnonzero(rack == r) for r in range(len(counts))]
     shard, first = np.zeros(len(brokers), dtype=np.int64), 0
     for members, count in zip(groups, counts.tolist(), strict=True):
-        bands = Bands(limits.resources, limits.lower[members], limits.upper[members])
-        cut = _cut(rack[members], loads[members], features[members], bands, scale, count, seed, tuning)
+        of_rack = Bands(bands.resources, bands.lower[members], bands.upper[members])
+        cut = _cut(rack[members], loads[members], features[members], of_rack, scale, count, seed, tuning)
         shard[members] = first + cut
         first = int(shard[members].max(initial=first - 1)) + 1
     return shard

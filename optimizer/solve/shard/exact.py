@@ -30,7 +30,7 @@ DUST = 1e-15  # of a limit: what scaling it, and back, may have changed
 
 
 @dataclass(frozen=True)
-class Placement:
+class ExactPlan:
     """A placement inside every band, and what any such placement must copy.
 
     Parameters
@@ -56,7 +56,7 @@ def is_small(tuning: Tuning, partitions: int, brokers: int) -> bool:
     return partitions * brokers <= tuning.exact_cells
 
 
-def solve_small(problem: ShardProblem, hint: Bools) -> Placement | None:
+def solve_small(problem: ShardProblem, hint: Bools) -> ExactPlan | None:
     """The best placement inside the bands that the search finds, and its bound; None where none was found.
 
     Parameters
@@ -86,10 +86,10 @@ def solve_small(problem: ShardProblem, hint: Bools) -> Placement | None:
         return None
     found = np.array([solver.value(variable) for variable in flat], dtype=bool).reshape(hint.shape)
     if status == cp_model.OPTIMAL:
-        return Placement(found, copied_bytes(problem, found))
+        return ExactPlan(found, copied_bytes(problem, found))
     # The objective is bytes * (most_copies + 1) + copies, and its bound a float.
     bound = int(np.floor(solver.best_objective_bound - 2 * np.spacing(abs(solver.best_objective_bound))))
-    return Placement(found, max(0, -((most_copies - bound) // (most_copies + 1))))
+    return ExactPlan(found, max(0, -((most_copies - bound) // (most_copies + 1))))
 
 
 def _domain(problem: ShardProblem) -> tuple[Bools, Bools]:
@@ -126,12 +126,12 @@ def _whole_weights(problem: ShardProblem) -> Ints:
     return np.rint(problem.rows.weights * problem.members.scale).astype(np.int64)
 
 
-def whole_limits(limits: Bands) -> tuple[Ints, Ints]:
+def whole_ends(bands: Bands) -> tuple[Ints, Ints]:
     """Least and most whole load inside the bands, (n, D) each; a limit that is absent is the largest number."""
-    bounded = np.isfinite(limits.upper)
-    upper = np.where(bounded, limits.upper, 0.0)
+    bounded = np.isfinite(bands.upper)
+    upper = np.where(bounded, bands.upper, 0.0)
     most = np.where(bounded, np.floor(upper * (1 + DUST) + DUST), float(UNBOUNDED))
-    return np.ceil(limits.lower * (1 - DUST) - DUST).astype(np.int64), most.astype(np.int64)
+    return np.ceil(bands.lower * (1 - DUST) - DUST).astype(np.int64), most.astype(np.int64)
 
 
 def _replicas_and_racks(
@@ -183,7 +183,7 @@ def _bands(model: cp_model.CpModel, holds: list[list[cp_model.IntVar]], problem:
 
 def _limits(problem: ShardProblem) -> tuple[Ints, Ints]:
     members = problem.members
-    return whole_limits(Bands((), members.lower * members.scale, members.upper * members.scale))
+    return whole_ends(Bands((), members.lower * members.scale, members.upper * members.scale))
 
 
 def keeps_rules(problem: ShardProblem, holds: Bools) -> bool:

@@ -22,7 +22,7 @@ DUST = 1e-6  # of the dearest load
 DETERMINISTIC_SECONDS = 0.2  # of the search for one broker
 
 
-def scarcest(prices: Floats, loads: Floats, limits: Bands, must_empty: Bools) -> list[int]:
+def scarcest(prices: Floats, loads: Floats, bands: Bands, must_empty: Bools) -> list[int]:
     """Brokers that are short of something: those with a price. First those whose load outside their bands costs most,
     then those whose whole load does.
 
@@ -31,9 +31,9 @@ def scarcest(prices: Floats, loads: Floats, limits: Bands, must_empty: Bools) ->
     prices, loads : (n, D) float64
         In bytes per unit of load, and in that unit.
     """
-    beyond = np.maximum(np.maximum(loads - limits.upper, limits.lower - loads), 0)
+    beyond = np.maximum(np.maximum(loads - bands.upper, bands.lower - loads), 0)
     price = np.where(must_empty[:, None], 0.0, np.abs(prices))
-    worth = (price * np.maximum(loads, limits.lower)).sum(axis=1)
+    worth = (price * np.maximum(loads, bands.lower)).sum(axis=1)
     order = np.lexsort((-worth, -(price * beyond).sum(axis=1)))
     return [int(broker) for broker in order if worth[broker] > DUST * worth.max()]
 

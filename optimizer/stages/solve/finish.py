@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 import schemas
 from optimizer.audit import AuditLimits
@@ -21,17 +22,11 @@ from optimizer.solve.findings.spread_findings import spread_findings
 from optimizer.solve.leaders.leader_bounds import leader_bounds
 from optimizer.solve.leaders.leaders import assign_leaders, lead_with
 from optimizer.solve.rounds.solved_cluster import SolvedCluster
-from optimizer.stages.shared.arrays import column_names, replica_lists, replica_matrix, to_partitions, with_nulls
+from optimizer.stages.shared.arrays import replica_lists, replica_matrix, to_partitions, with_nulls
 from optimizer.stages.shared.unexplained import audit_limits, unexplained_findings
 from optimizer.stages.solve.copy_order import left_by_order
 from optimizer.stages.stage import Frames
 
-COLUMNS = (
-    "cluster_id string, kind string, topic string, partition int, replicas array<int>, from_broker int, to_broker int, "
-    "size_bytes bigint, out_bytes_per_s bigint, reason string, rule string, subject string, when string, "
-    "detail string, remedy string, code string, cause string, broker_id int, resource string, amount double, "
-    "limit double, measure string, planned bigint, bound bigint"
-)
 _REMEDIES = {
     Cause.IN_FLIGHT: "wait until it is done and plan again",
     Cause.TOPIC_EXCLUDED: "take it out of exclude_topics",
@@ -39,23 +34,32 @@ _REMEDIES = {
     Cause.UNDER_MIN_IN_SYNC: "ask for more, or lower min.insync.replicas first",
 }
 _TOLD_ELSEWHERE = (Cause.PIN_TOO_SMALL, Cause.ONLY)  # by findings of pins and of ``only``
-NAMES = column_names(COLUMNS)
-LEFT = "left"
-# Kind of a record by the table that it goes to.
-KINDS = {
-    "proposal": "proposal",
-    "moves": "move",
-    "leaders": "leader",
-    "findings": "finding",
-    "leader_bounds": "leader_bound",
-}
+TABLES = ("proposal", "moves", "leaders", "leader_bounds", "findings")
+_RUN = ("cluster_id", "run_id")
+Finished = Mapping[str, pd.DataFrame]
+
+
+def _of_one(table: str) -> T.StructType:
+    """Columns of a table, less those that name the cluster and the run."""
+    columns = [c for c in schemas.ALL[table].columns if c.name not in _RUN]
+    return T.StructType([T.StructField(c.name, c.dataType, True) for c in columns])
+
+
+_LEFT = T.StructType([T.StructField("topic", T.StringType()), T.StructField("partition", T.IntegerType())])
+# One row for each cluster: rows of each table, and the partitions that no order of copies has room for.
+_CLUSTER_ROW = T.StructType(
+    [
+        T.StructField("cluster_id", T.StringType()),
+        *(T.StructField(table, T.ArrayType(_of_one(table))) for table in TABLES),
+        T.StructField("left", T.ArrayType(_LEFT)),
+    ]
+)
 
 
 def _proposals(partitions: Partitions, final: Ints, ids: Ints) -> Iterable[dict[str, object]]:
     changed = np.flatnonzero((final != partitions.replicas).any(axis=1))
     for row, replicas in zip(changed, replica_lists(final[changed], ids), strict=True):
         yield {
-            "kind": "proposal",
             "topic": partitions.topic[row],
             "partition": partitions.partition[row],
             "replicas": replicas,
@@ -65,7 +69,6 @@ def _proposals(partitions: Partitions, final: Ints, ids: Ints) -> Iterable[dict[
 def _moves(brokers: Brokers, partitions: Partitions, settled: Ints) -> Iterable[dict[str, object]]:
     for move in proposal.reasons(brokers, partitions, settled):
         yield {
-            "kind": "move",
             "topic": partitions.topic[move.row],
             "partition": partitions.partition[move.row],
             "from_broker": None if move.from_broker < 0 else brokers.ids[move.from_broker],
@@ -78,7 +81,6 @@ def _moves(brokers: Brokers, partitions: Partitions, settled: Ints) -> Iterable[
 def _leaders(brokers: Brokers, partitions: Partitions, final: Ints) -> Iterable[dict[str, object]]:
     for row in np.flatnonzero(final[:, 0] != partitions.replicas[:, 0]):
         yield {
-            "kind": "leader",
             "topic": partitions.topic[row],
             "partition": partitions.partition[row],
             "from_broker": brokers.ids[partitions.replicas[row, 0]],
@@ -151,9 +153,9 @@ def _unused_patterns(frame: pd.DataFrame, patterns: Iterable[str], code: Finding
 
 def finish_cluster(
     frame: pd.DataFrame, cluster: SolvedCluster, policy: Policy, audit: AuditLimits | None = None
-) -> pd.DataFrame:
-    """Rows of every output table of one cluster, columns of COLUMNS; with what the audit will ask, also what is left
-    unexplained."""
+) -> Finished:
+    """Rows of every output table of one cluster, less its name and the run's; with what the audit will ask, also what
+    is left unexplained."""
     brokers, policy = cluster.brokers, replace(policy, only=cluster.wishes.only)
     rows = frame.sort_values(["topic", "partition"], kind="stable").reset_index(drop=True)
     partitions = to_partitions(rows, brokers.ids)
@@ -198,15 +200,17 @@ def finish_cluster(
         findings = with_left(findings, cluster.left, partitions)
     if audit:
         findings += unexplained_findings(rows, brokers, partitions, final, audit)
-    records: list[dict[str, object]] = [
-        *_proposals(partitions, final, brokers.ids),
-        *_moves(brokers, partitions, settled),
-        *_leaders(brokers, partitions, final),
-        *({"kind": "finding", "rule": finding.code, **asdict(finding)} for finding in findings),
-        *({"kind": "leader_bound", **asdict(bound)} for bound in leader_bounds(leaders)),
-    ]
-    result = pd.DataFrame(records, columns=NAMES, dtype=object).assign(cluster_id=str(frame["cluster_id"].iloc[0]))
-    return with_nulls(result)
+    return {
+        "proposal": _rows("proposal", _proposals(partitions, final, brokers.ids)),
+        "moves": _rows("moves", _moves(brokers, partitions, settled)),
+        "leaders": _rows("leaders", _leaders(brokers, partitions, final)),
+        "leader_bounds": _rows("leader_bounds", (asdict(bound) for bound in leader_bounds(leaders))),
+        "findings": _rows("findings", ({"rule": one.code, **asdict(one)} for one in findings)),
+    }
+
+
+def _rows(table: str, records: Iterable[Mapping[str, object]]) -> pd.DataFrame:
+    return with_nulls(pd.DataFrame([*records], columns=_of_one(table).fieldNames(), dtype=object))
 
 
 def finish(
@@ -218,17 +222,22 @@ def finish(
     def one(frame: pd.DataFrame) -> pd.DataFrame:
         cluster_id = str(frame["cluster_id"].iloc[0])
         left = left_by_order(frame, clusters[cluster_id].brokers, settings)
+        made: Finished = {}
         if left.empty:
-            return finish_cluster(frame, clusters[cluster_id], settings.policy, audit_limits(settings, cluster_id))
-        return with_nulls(left.assign(kind=LEFT, cluster_id=cluster_id).reindex(columns=[*NAMES]))
+            made = finish_cluster(frame, clusters[cluster_id], settings.policy, audit_limits(settings, cluster_id))
+        rows = {table: made[table].to_dict("records") if made else [] for table in TABLES}
+        keys = left[["topic", "partition"]].to_dict("records")
+        return pd.DataFrame([{"cluster_id": cluster_id, **rows, "left": keys}])
 
-    rows = placement.groupBy("cluster_id").applyInPandas(one, COLUMNS).withColumn("run_id", F.lit(run_id))
-    stored = rows.localCheckpoint()
-    left: dict[str, set[tuple[str, int]]] = {}
-    for row in stored.where(F.col("kind") == LEFT).collect():
-        left.setdefault(row.cluster_id, set()).add((row.topic, row.partition))
-    made = {
-        table: schemas.conform(stored.where(F.col("kind") == kind), schemas.ALL[table]) for table, kind in KINDS.items()
-    }
+    stored = placement.groupBy("cluster_id").applyInPandas(one, _CLUSTER_ROW).localCheckpoint()
     headroom, waves = settings.policy.disk_headroom, settings.schedule.waves
-    return made, {cluster_id: Left(frozenset(keys), headroom, waves) for cluster_id, keys in left.items()}
+    left = {
+        row.cluster_id: Left(frozenset((key.topic, key.partition) for key in row.left), headroom, waves)
+        for row in stored.where(F.size("left") > 0).select("cluster_id", "left").collect()
+    }
+    return {table: _table(stored, table, run_id) for table in TABLES}, left
+
+
+def _table(stored: DataFrame, table: str, run_id: str) -> DataFrame:
+    rows = stored.select("cluster_id", F.lit(run_id).alias("run_id"), F.explode(table).alias("row"))
+    return schemas.conform(rows.select(*_RUN, "row.*"), schemas.ALL[table])

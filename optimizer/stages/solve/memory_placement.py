@@ -26,7 +26,7 @@ from optimizer.stages.shared.arrays import replica_lists, stable_number, to_part
 from optimizer.stages.shared.unexplained import audit_limits
 from optimizer.stages.solve.copy_order import left_by_order
 from optimizer.stages.solve.cut import kept_rows
-from optimizer.stages.solve.finish import KINDS, finish_cluster
+from optimizer.stages.solve.finish import TABLES, finish_cluster
 from optimizer.stages.solve.partition_classes import KEY, classes_from, named_bins
 from optimizer.stages.solve.resource_sums import resource_names
 
@@ -170,18 +170,20 @@ class MemoryPlacement:
         return found
 
     def finished(self, clusters: Clusters, settings: Settings) -> tuple[Tables, dict[str, Left]]:
-        """Records of each table, and what is left."""
-        records, left = [], {}
+        """Rows of each table, and what is left."""
+        made, left = list[Tables](), dict[str, Left]()
         for c, one in self._all():
             frame = one.frame(self.brokers[c].ids).assign(cluster_id=c)
             rows = left_by_order(frame, self.brokers[c], settings)
             if rows.empty:
-                records.append(finish_cluster(frame, clusters[c], settings.policy, audit_limits(settings, c)))
+                found = finish_cluster(frame, clusters[c], settings.policy, audit_limits(settings, c))
+                made.append({table: rows.assign(cluster_id=c) for table, rows in found.items()})
             else:
                 keys = frozenset(zip(rows["topic"], rows["partition"].tolist(), strict=True))
                 left[c] = Left(keys, settings.policy.disk_headroom, settings.schedule.waves)
-        every = pd.concat(records, ignore_index=True) if records else pd.DataFrame({"kind": []})
-        return {table: every[every["kind"] == kind] for table, kind in KINDS.items()}, left
+        tables = {table: [one[table] for one in made] for table in TABLES}
+        every = {name: pd.concat(rows, ignore_index=True) for name, rows in tables.items() if rows}
+        return every or dict.fromkeys(TABLES, pd.DataFrame()), left
 
     def _all(self) -> Iterator[tuple[str, Held]]:
         return iter(sorted(self.fleet.items()))

@@ -22,7 +22,7 @@ from optimizer.solve.rounds.ownership import must_change_racks
 from optimizer.solve.rounds.shard_task import ShardTask, Told, with_status
 from optimizer.solve.shard.search import CurvePoint
 from optimizer.solve.shard.shard_status import ShardStatus
-from optimizer.stages.shared.arrays import column_names, replica_matrix, stable_number, to_partitions, with_nulls
+from optimizer.stages.shared.arrays import column_names, replica_matrix, stable_number, to_partitions
 
 PLACEMENT_COLUMNS = (
     "topic string, partition int, replicas array<int>, leader int, replication_factor int, "
@@ -31,7 +31,8 @@ PLACEMENT_COLUMNS = (
 )
 SHARD_INPUT = f"shard int, cluster_id string, owner boolean, {PLACEMENT_COLUMNS}"
 SHARD_OUTPUT = (
-    "shard int, cluster_id string, kind string, topic string, partition int, from_broker int, to_broker int, "
+    "shard int, cluster_id string, "
+    "moved array<struct<topic:string,partition:int,from_broker:int,to_broker:int>>, "
     "status string, message string, brokers int, partitions int, candidates int, moves int, objective_bytes bigint, "
     "bound_bytes double, search_bytes bigint, violation_before double, violation_after double, disordered int, "
     "cpu_seconds double, peak_memory_bytes bigint, broker_ids array<int>, prices array<double>, "
@@ -98,7 +99,7 @@ def _solve(frame: pd.DataFrame, task: ClusterRound, shard: int) -> tuple[pd.Data
 
 
 def solve_group(frame: pd.DataFrame, tasks: dict[str, ClusterRound], gone: Collection[int] = ()) -> pd.DataFrame:
-    """Solve one shard, unless its worker is ``gone``: its moves and one status row, columns of SHARD_OUTPUT."""
+    """Solve one shard, unless its worker is ``gone``: one row, columns of SHARD_OUTPUT."""
     cluster_id, shard = str(frame["cluster_id"].iloc[0]), int(frame["shard"].iloc[0])
     task = tasks[cluster_id]
 
@@ -108,22 +109,20 @@ def solve_group(frame: pd.DataFrame, tasks: dict[str, ClusterRound], gone: Colle
         return _solve(frame, task, shard)
 
     moves, status = with_status(cluster_id, task, shard, partitions=len(frame), attempt=attempt)
-    told = {**vars(status), "curve": [asdict(point) for point in status.curve], "kind": "status"}
+    moved = [] if moves is None else moves.to_dict("records")
+    told = {**vars(status), "curve": [asdict(point) for point in status.curve], "shard": shard, "moved": moved}
     # Objects: a whole number beside a missing one would become a float, and wrong above 2^53.
-    moved = pd.DataFrame() if moves is None else moves.astype(object).assign(kind="move")
-    result = pd.concat((moved, pd.DataFrame([told], dtype=object)), ignore_index=True)
-    result = result.assign(cluster_id=cluster_id, shard=shard).reindex(columns=column_names(SHARD_OUTPUT))
-    return with_nulls(result)
+    return pd.DataFrame([told], columns=column_names(SHARD_OUTPUT), dtype=object)
 
 
 def statuses_of(solved: DataFrame) -> list[ShardStatus]:
     """What became of the shards of a round, by their numbers."""
-    rows = solved.where("kind = 'status'").select(*_STATUS).orderBy("shard").collect()
+    rows = solved.select(*_STATUS).orderBy("shard").collect()
     return [ShardStatus(**{**row.asDict(), "curve": [CurvePoint(**p.asDict()) for p in row.curve]}) for row in rows]
 
 
 def solve_shards(placement: DataFrame, tasks: dict[str, ClusterRound], gone: Collection[int] = ()) -> DataFrame:
-    """Moves and status rows of every shard of the round, one task a shard; shards that are ``gone`` are not tried."""
+    """A row for every shard of the round, one task a shard; shards that are ``gone`` are not tried."""
     n_shards = 1 + max(int(task.shard.max()) for task in tasks.values())
 
     def solve(frame: pd.DataFrame) -> pd.DataFrame:
@@ -157,8 +156,8 @@ def shard_without_worker(message: str) -> int | None:
 def apply_moves(placement: DataFrame, solved: DataFrame) -> DataFrame:
     """The placement after the moves of a round."""
     key = ["cluster_id", "topic", "partition"]
-    moves = solved.where("kind = 'move'").groupBy(*key)
-    swaps = moves.agg(
+    moves = solved.select("cluster_id", F.explode("moved").alias("one")).select("cluster_id", "one.*")
+    swaps = moves.groupBy(*key).agg(
         F.map_from_entries(F.array_sort(F.collect_list(F.struct("from_broker", "to_broker")))).alias("swaps")
     )
     moved = F.transform("current", lambda b: F.coalesce(F.element_at("swaps", b), b))
