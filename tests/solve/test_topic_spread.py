@@ -129,7 +129,7 @@ def test_no_broker_is_given_more_of_a_topic_than_its_most(cluster: Cluster, seed
     assert max(bounds(cluster, planned, planned.replicas)) <= moved_bytes(cluster, planned.replicas)
     if not cluster.brokers.must_empty.any() and not crowds(cluster, cluster.partitions.replicas):
         start = replace(planned, replicas=cluster.partitions.replicas)
-        after, before = (out_of_band(cluster, p.replicas, p.limits, p.scale) for p in (planned, start))
+        after, before = (out_of_band(cluster, p.replicas, p.bands, p.scale) for p in (planned, start))
         assert after <= before + 1e-9 or rack_breaches(cluster, start.replicas)
     stays = cluster.brokers.must_empty[np.maximum(planned.replicas, 0)] & (planned.replicas >= 0) & ~fixed[:, None]
     assert not stays.any()
