@@ -1,10 +1,12 @@
 """Words are for people: no code compares, searches, cuts or edits them; what code needs has a typed column."""
 
 import ast
+import re
 from collections.abc import Iterator
 
 import pytest
 
+from setup.paths import HOME
 from tests.test_imports import files
 
 WORDS = frozenset({"detail", "remedy", "subject", "observed", "threshold", "fixed_reason", "factor_refused", "reasons"})
@@ -19,6 +21,44 @@ READING = frozenset(
     )
 )
 CODE = files("benchmarks", "dags", "docs", "execution", "jobs", "optimizer", "schemas")
+
+SQL = frozenset(("expr", "filter", "query", "selectExpr", "sql", "where"))
+# Who may load such a text at all, and the functions that do: to show it, to make a new one of it, to hand it on.
+MAY_LOAD = {
+    "benchmarks/collect.py": {"bound_figures"},
+    "benchmarks/fuzz/odd_clusters.py": {"_ask"},
+    "benchmarks/planned.py": {"rows_of"},
+    "optimizer/audit/claims.py": {"raise_if_failed"},
+    "optimizer/audit/other_documents.py": {"_wave_rollbacks"},
+    "optimizer/emit/findings.py": {"text", "_shape", "_told", "_of_input"},
+    "optimizer/emit/report.py": {"_observed"},
+    "optimizer/emit/runbook.py": {"runbook"},
+    "optimizer/emit/shown_figures.py": {"limited"},
+    "optimizer/emit/summary.py": {"_asked"},
+    "optimizer/solve/certificate.py": {"_rows"},
+    "optimizer/solve/findings/limit_findings.py": {"with_limit", "_not_resized", "_limited"},
+    "optimizer/solve/findings/order_findings.py": {"with_left"},
+    "optimizer/solve/findings/spread_findings.py": {"_findings"},
+    "optimizer/stages/emit/emit.py": {"handed_over"},
+    "optimizer/stages/emit/gather.py": {""},
+    "optimizer/stages/ingest/ingest.py": {"_as_malformed"},
+    "optimizer/stages/plan/plan.py": {"side_by_side"},
+    "optimizer/stages/shared/unexplained.py": {"unexplained_findings"},
+    "optimizer/stages/snapshot/only_moves.py": {"with_only"},
+    "optimizer/stages/solve/finish.py": {"_moves", "_fixed_findings", "_factor_findings"},
+    "optimizer/stages/validate/great_expectations.py": {
+        *("_row_result", "_figure_result", "_store_result", "_counts", "_limits"),
+    },
+    "optimizer/stages/validate/input_findings.py": {"summed_up", "_aside"},
+    "optimizer/stages/validate/judge.py": {"malformed"},
+    "optimizer/stages/validate/metric_topics.py": {"_reports"},
+    "optimizer/stages/validate/refusal.py": {"_unread", "_told"},
+    "optimizer/stages/validate/rule.py": {"set_aside"},
+    "optimizer/stages/validate/validate.py": {"_quarantine"},
+    "schemas/bronze.py": {""},
+    "schemas/output.py": {""},
+    "schemas/planning.py": {""},
+}
 
 
 def is_words(node: ast.AST) -> bool:
@@ -88,4 +128,74 @@ def test_no_code_reads_words() -> None:
         for path in CODE
         for line in readers(path.read_text(encoding="utf-8"))
     ]  # fmt: skip
+    assert found == []
+
+
+def named_in(node: ast.AST) -> frozenset[str]:
+    """Such texts that a node loads: an attribute, a name of a column or a key, a class pattern, a piece of SQL."""
+    match node:
+        case ast.Attribute(attr=name, ctx=ast.Load()) | ast.Constant(value=str(name)):
+            return WORDS & {name}
+        case ast.MatchClass(kwd_attrs=names):
+            return WORDS & set(names)
+        case ast.Call(func=ast.Attribute(attr=called) | ast.Name(id=called)) if called in SQL:
+            texts = [
+                one.value for one in ast.walk(node) if isinstance(one, ast.Constant) and isinstance(one.value, str)
+            ]
+            return WORDS & {name for text in texts for name in re.findall(r"\w+", text)}
+    return frozenset()
+
+
+def loads(source: str) -> Iterator[tuple[str, int]]:
+    """Functions and lines that load such a text; a key of a dict that is written down makes one."""
+
+    def within(node: ast.AST, function: str) -> Iterator[tuple[str, int]]:
+        made = node.keys if isinstance(node, ast.Dict) else []
+        for child in ast.iter_child_nodes(node):
+            if child not in made and isinstance(child, ast.expr | ast.pattern) and named_in(child):
+                yield function, child.lineno
+            yield from within(child, child.name if isinstance(child, ast.FunctionDef) else function)
+
+    return within(ast.parse(source), "")
+
+
+@pytest.mark.parametrize(
+    ("line", "is_loaded"),
+    [
+        ('(v.rule, v.subject) in told', True),
+        ('{row.subject for row in rows}', True),
+        ('x = row["detail"]', True),
+        ('x = row.get("detail")', True),
+        ('x = getattr(row, "detail")', True),
+        ('F.expr("detail LIKE \'no %\'")', True),
+        ('spark.sql(f"SELECT * FROM findings WHERE subject = {one}")', True),
+        ('frame.where("subject IS NOT NULL")', True),
+        ('col("detail") == "x"', True),
+        ('F.col("detail").eqNullSafe("x")', True),
+        ('finding.detail[:3]', True),
+        ('len(finding.detail)', True),
+        ('frame.groupby("subject")', True),
+        ('sorted(rows, key=lambda row: row.subject)', True),
+        ('sorted(rows, key=attrgetter("subject"))', True),
+        ('frame["detail"].eq("x")', True),
+        ('frame.detail.map(NAMES)', True),
+        ('match row:\n    case Finding(detail=x):\n        pass', True),
+        ('match row:\n    case {"detail": x}:\n        pass', True),
+        ('{"detail": f"{count} rows", "code": row["code"]}', False),
+        ('Finding(subject=name, detail=detail)', False),
+        ('refuse("only", "the detail of a subject")', False),
+    ],
+)  # fmt: skip
+def test_a_line_that_loads_words_is_found(line: str, is_loaded: bool) -> None:
+    """In whatever way it goes on to read them; writing them is no loading."""
+    assert bool([*loads(line)]) == is_loaded
+
+
+def test_only_those_who_show_or_make_words_load_them() -> None:
+    """No other function has a finding's or a check's words in its hands."""
+    found = []
+    for path in CODE:
+        name = path.relative_to(HOME).as_posix()
+        lines = loads(path.read_text(encoding="utf-8"))
+        found += [f"{name}:{line} in {by or 'no function'}" for by, line in lines if by not in MAY_LOAD.get(name, ())]
     assert found == []

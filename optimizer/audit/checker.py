@@ -66,14 +66,14 @@ def audit_plan(
     left = left_by(instance, targets)
     figures = _figures(instance, targets, left, len(steps))
     entries = list(_entry_violations(instance, plan, steps))
-    told = {(v.rule, v.subject) for v in entries}
+    told = {(v.rule, key) for key, v in entries}
     violations = chain(
         _identities(brokers, partitions),
         chain.from_iterable(d.violations for d in (plan, back, *steps) if d),
-        entries,
+        (v for _, v in entries),
         plan_rules.check_waves(plan, steps),
         plan_rules.check_rollback(instance, plan, back),
-        (v for v in left.unexplained.values() if _leaves_too_much(left, limits) and (v.rule, v.subject) not in told),
+        (v for key, v in left.unexplained.items() if _leaves_too_much(left, limits) and (v.rule, key) not in told),
         plan_rules.check_capacity(instance, steps),
         plan_rules.check_wave_sizes(instance, steps),
         _limit_violations(limits, figures),
@@ -101,14 +101,16 @@ def _identities(brokers: Sequence[AuditBroker], partitions: Sequence[AuditPartit
         yield Violation("instance", "partitions", "a partition is listed twice")
 
 
-def _entry_violations(instance: Instance, plan: Document | None, steps: Sequence[Document]) -> Iterator[Violation]:
-    """Rules about single partitions, for each different target that any document gives."""
+def _entry_violations(
+    instance: Instance, plan: Document | None, steps: Sequence[Document]
+) -> Iterator[tuple[Key, Violation]]:
+    """Rules about single partitions, for each different target that any document gives; with the partition."""
     checked: set[Entry] = set()
     for document in (plan, *steps):
         for entry in document.entries if document else ():
             if entry not in checked:
                 checked.add(entry)
-                yield from plan_rules.check_entry(instance, entry)
+                yield from ((entry.key, one) for one in plan_rules.check_entry(instance, entry))
 
 
 def _figures(instance: Instance, targets: Targets, left: Left, n_waves: int) -> dict[str, int]:

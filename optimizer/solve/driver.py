@@ -71,7 +71,13 @@ class Solved(Generic[P]):
 
 
 def solve(placement: P, brokers: Mapping[str, Brokers], settings: Settings, tuning: Tuning = TUNED) -> Solved[P]:
-    """Plan every cluster."""
+    """Plan every cluster.
+
+    Raises
+    ------
+    AssertionError
+        Partitions that no order of copies had room for are taken out, and there is still none: a bug.
+    """
     placement, clusters, shards = solve_rounds(placement, brokers, settings, tuning)
     placement, clusters = _acceptable(placement, clusters)
     placement, clusters = _within_limits(placement, clusters, settings)
@@ -80,7 +86,9 @@ def solve(placement: P, brokers: Mapping[str, Brokers], settings: Settings, tuni
         placement = placement.without(left)
         clusters = {c: replace(one, left=left.get(c)) for c, one in clusters.items()}
         clusters = _with_loads(placement, clusters)
-        tables, _ = placement.finished(clusters, settings)
+        tables, left = placement.finished(clusters, settings)
+    if left:
+        raise AssertionError(f"what is left was taken out, and there is still no order of copies for {sorted(left)}")
     return Solved(placement, clusters, shards, tables, bounds_of(placement, clusters, tuning))
 
 

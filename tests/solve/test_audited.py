@@ -1,33 +1,35 @@
 """From a cluster in any state to documents: every plan passes the audit, or says in a finding what it could not do."""
 
-import numpy as np
-import pandas as pd
-from hypothesis import HealthCheck, given, settings
+from dataclasses import replace
 
+import pandas as pd
+from hypothesis import HealthCheck, example, given, settings
+
+from optimizer.configuration import build
 from optimizer.domain import Cluster
-from optimizer.settings import Policy
-from optimizer.solve.rules.bands import broker_loads, replica_weights
-from optimizer.stages.shared.arrays import replica_lists
-from optimizer.stages.solve.finish import finish_cluster
+from optimizer.solve.driver import solve
+from optimizer.solve.tuning import TUNED
+from optimizer.stages.solve.memory_placement import in_memory
 from tests.examples import examples
-from tests.solve.clusters import bounds, plan_one_shard, solved_cluster
+from tests.solve.clusters import BRIEF_SECONDS, make_brokers, make_cluster, make_partitions
+from tests.solve.test_driver import with_dead
 from tests.solve.troubled import audited, partition_rows, troubled_clusters
 
-POLICY = Policy()
+BRIEF = replace(TUNED, exact_seconds=BRIEF_SECONDS, feasible_seconds=BRIEF_SECONDS)
+SETTINGS = build({"solver": {"rounds": 3}, "policy": {"move_price": 0.01}, "clusters": [{"id": "test", "input": "x"}]})
+
+HALF_DEAD = make_cluster(
+    with_dead(make_brokers([0, 0, 0, 0]), [2, 3]),
+    make_partitions([[0, 2, 3], [1, 2, 3], [0, 1, 2], [0, 2]], [10, 20, 30, 40]),
+)
 
 
 @settings(max_examples=examples(80), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(troubled_clusters())
+@example(HALF_DEAD)
 def test_every_plan_passes_the_audit(cluster: Cluster) -> None:
     """Whatever is dead, draining, excluded, pinned, fixed, resized, spread: no rule is broken, the bounds lie below."""
-    brokers, partitions = cluster.brokers, cluster.partitions
-    planned = plan_one_shard(cluster, POLICY, rounds=4, brief=True)
-    names_gone = (planned.replicas >= 0) & ~brokers.is_live[np.maximum(planned.replicas, 0)]
-    reached = np.where(names_gone.any(axis=1, keepdims=True), partitions.replicas, planned.replicas)
-
-    weights = replica_weights(partitions)
-    before, after = (broker_loads(len(brokers), placed, weights) for placed in (partitions.replicas, reached))
-    frame = pd.DataFrame(partition_rows(cluster))
-    frame["current"] = replica_lists(reached, brokers.ids)
-    records = finish_cluster(frame, solved_cluster(brokers, planned.bands, before, after), POLICY)
-    assert audited(cluster, records, max(bounds(cluster, planned, reached))) == []
+    hosts = {"test": cluster.brokers}
+    plan = solve(in_memory(pd.DataFrame(partition_rows(cluster)), hosts), hosts, SETTINGS, BRIEF)
+    best = max(row.bound_bytes for row in plan.bounds.rows["test"])
+    assert audited(cluster, plan.tables, best) == []

@@ -11,7 +11,7 @@ from optimizer.configuration import build
 from optimizer.settings import Policy, Settings
 from optimizer.solve.rounds.cluster_round import ClusterRound
 from optimizer.solve.rounds.next_round import next_round
-from optimizer.solve.rounds.progress import Progress, after
+from optimizer.solve.rounds.progress import Progress, after, curve_of
 from optimizer.solve.rounds.sharding import shard_counts
 from optimizer.solve.rules.bands import bands, broker_loads, demand_of, load_scale, replica_weights
 from optimizer.solve.shard.search import CurvePoint
@@ -226,6 +226,34 @@ def test_copies_made_before_belong_to_the_curve() -> None:
     state.cluster = replace(state.cluster, progress=copied)
     state.close([said(2, curve=(point,))])
     assert [(p.moves, p.cost) for p in state.progress.curve] == [(7, 700 + 3.0 * state.cluster.scale[1])]
+
+
+def test_the_curve_has_the_prices_that_all_shards_tried() -> None:
+    """A sum over some of the shards is a point of no plan; shards with nothing to do have no points."""
+    few, many = (said(2, curve=(CurvePoint(0.1, 2, 3.0, 0.5), CurvePoint(price, 1, 1.0, 0.0))) for price in (1.0, 2.0))
+    points = curve_of([few, many, said()], 10.0, moves=5, bytes_=700)
+    assert points == (CurvePoint(0.1, 9, 760.0, 1.0),)
+
+
+def test_the_best_that_searches_prove_is_kept() -> None:
+    """The largest of what is proven, also where a later round searches nothing."""
+    state = History()
+    state.close([said(3, 0.2, search_bytes=10), said(3, 0.2, search_bytes=20), said()])
+    assert state.progress.search_bytes == 20
+    state.close([said(3, 0.1)])
+    assert state.progress.search_bytes == 20
+
+
+def test_the_owner_of_a_partition_changes_from_round_to_round() -> None:
+    """Where nothing is urgent the shards of all its replicas have their turn, whatever its number is."""
+    partitions = make_partitions([[i % 6, (i + 2) % 6] for i in range(6)], [10] * 6)
+    task = replace(History().next(), shard=np.arange(6))
+    ties = np.array([0, 1, 0, 1, 0, 1])
+    owners = [
+        replace(task, round=number).shards_of(partitions.replicas, partitions.replication_factor, ties)[1].tolist()
+        for number in range(3)
+    ]
+    assert owners == [[0, 3, 2, 5, 4, 1], [2, 1, 4, 3, 0, 5], [0, 3, 2, 5, 4, 1]]
 
 
 def test_replicas_on_a_broker_to_empty_ask_for_another_round() -> None:

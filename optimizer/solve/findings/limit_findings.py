@@ -7,7 +7,7 @@ import numpy as np
 
 from optimizer.domain import Bands, Bools, Brokers, Cause, FindingCode, Floats, Partitions
 from optimizer.solve.findings.proposal import Finding, of_partition, partition_name
-from optimizer.solve.rules.bands import excess
+from optimizer.solve.rules.bands import is_outside
 from optimizer.units import human_bytes, plural
 from optimizer.wishes import BYTES_PER_GB, MoveLimit
 
@@ -19,7 +19,6 @@ _LEFT = {
     FindingCode.NOT_PINNED: "replicas outside their pin",
     FindingCode.RACK_SPREAD: "partitions that break the rack rule",
 }
-TOLERANCE = 1e-6  # share of a band's lower end: what sums of floats are off by
 
 
 @dataclass(frozen=True)
@@ -131,9 +130,7 @@ def _not_resized(cut: Cut, partitions: Partitions, held_back: Bools) -> Iterator
 
 def _held_out(cut: Cut, brokers: Brokers, bands: Bands, after: Floats) -> Iterator[tuple[int, str]]:
     """Bands that the whole plan meets and the plan as cut does not: broker and resource."""
-    tolerance = TOLERANCE * np.maximum(bands.lower, 1)
-    out, would = (np.abs(excess(loads, bands)) > tolerance for loads in (after, cut.loads))
-    for b, d in zip(*np.nonzero(out & ~would), strict=True):
+    for b, d in zip(*np.nonzero(is_outside(after, bands) & ~is_outside(cut.loads, bands)), strict=True):
         yield int(brokers.ids[b]), bands.resources[d]
 
 
