@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -64,13 +65,20 @@ def run_of(spark: SparkSession, folder: Path, **changes: dict[str, object]) -> R
     return Run(spark, "r", build({**SETTINGS, **storage, **changes}), "test")
 
 
-@pytest.fixture
-def emitted(spark: SparkSession, tmp_path: Path) -> Run:
-    """A run through three stages."""
-    run = run_of(spark, tmp_path)
+@pytest.fixture(scope="module")
+def warehouse(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tables of a run through three stages."""
+    run = run_of(spark, tmp_path_factory.mktemp("emitted"))
     for each in (SOLVE, PLAN, EMIT):
         run_stage(each, run, store_of(run))
-    return run
+    return Path(run.settings.storage.warehouse)
+
+
+@pytest.fixture
+def emitted(spark: SparkSession, warehouse: Path, tmp_path: Path) -> Run:
+    """That run, with tables of its own."""
+    shutil.copytree(warehouse, tmp_path / "warehouse")
+    return run_of(spark, tmp_path)
 
 
 def store_of(run: Run) -> Store:
