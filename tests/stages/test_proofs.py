@@ -41,7 +41,7 @@ def test_small_cluster_has_an_exact_bound_and_no_gap(small: Frames) -> None:
     assert figures["gap_percent"] == 0.0
     texts = {row.kind: row.content for row in small["documents"].collect()}
     assert "(proven: exact bound)" in texts["summary"]
-    assert "none within the bands copies less, to the byte" in texts["report"]
+    assert "No plan within the bands copies less, to the byte." in texts["report"]
     assert {row.search_bytes for row in small["shard_results"].collect() if row.status == "OPTIMAL"} == {moved}
 
 
