@@ -228,7 +228,7 @@ def _plan(names: Sequence[str], settings: Settings, run_id: str) -> int:
     """Everything that needs Spark is imported here, so that --help is quick."""
     from pyspark.sql import SparkSession
 
-    from optimizer.resources import Meter
+    from optimizer.meter import Meter
     from optimizer.session import session
     from optimizer.stages.emit.emit import written_paths
     from optimizer.stages.runner import run_stages, stages_named

@@ -14,8 +14,8 @@ import numpy as np
 from optimizer.domain import Brokers, FindingCode
 from optimizer.settings import Policy, Settings
 from optimizer.solve.certificate import Bounds, bounds_of
+from optimizer.solve.findings.finding import Finding
 from optimizer.solve.findings.limit_findings import Cut
-from optimizer.solve.findings.proposal import Finding
 from optimizer.solve.placement import P, Totals
 from optimizer.solve.rounds.cluster_round import ClusterRound
 from optimizer.solve.rounds.next_round import next_round

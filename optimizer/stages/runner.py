@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from optimizer import folders
 from optimizer.declared import DECLARED, NAMES
 from optimizer.errors import BallastError, Unreadable, WorkerGone
-from optimizer.resources import Meter
+from optimizer.meter import Meter
 from optimizer.stages.baseline import baseline
 from optimizer.stages.emit import emit
 from optimizer.stages.ingest import ingest

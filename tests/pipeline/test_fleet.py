@@ -18,7 +18,7 @@ from execution.planned import load
 from execution.tables import Warehouse
 from optimizer.errors import AlreadyApproved
 from optimizer.folders import NOTE, WITHDRAWN
-from optimizer.resources import Meter
+from optimizer.meter import Meter
 from optimizer.settings import ClusterInput, Settings, Storage
 from optimizer.stages.runner import STAGES, run_stages
 from optimizer.stages.stage import Run

@@ -14,7 +14,7 @@ import schemas
 from optimizer.configuration import build
 from optimizer.declared import DECLARED, NAMES, sees
 from optimizer.errors import ConfigError, StageError
-from optimizer.resources import Meter
+from optimizer.meter import Meter
 from optimizer.settings import Settings
 from optimizer.stages.runner import run_stage, run_stages
 from optimizer.stages.stage import Frames, Refusals, Run, Stage

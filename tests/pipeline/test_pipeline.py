@@ -18,7 +18,7 @@ import schemas
 from optimizer.configuration import build, merge, read_toml
 from optimizer.declared import WRITERS
 from optimizer.errors import BallastError, QualityGateFailed, StageError, WorkerGone
-from optimizer.resources import Meter
+from optimizer.meter import Meter
 from optimizer.stages.runner import STAGES, run_stage, run_stages
 from optimizer.stages.solve import solve
 from optimizer.stages.stage import Frames, Refusals, Run, Stage

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from optimizer.solve.findings.proposal import broker_findings, no_rack_findings
+from optimizer.solve.findings.cluster_findings import broker_findings, no_rack_findings
 from tests.solve.clusters import make_brokers
 
 UNREGISTER = "drain it (--drain 3), execute that plan, and then unregister it: kafka-cluster.sh unregister --id 3"

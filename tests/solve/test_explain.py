@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from optimizer.domain import FIXED, FORCED_ONLY, Cause, Cluster, FindingCode, Ints
 from optimizer.settings import Policy
 from optimizer.solve.findings.band_findings import band_findings, pin_findings
-from optimizer.solve.findings.proposal import Finding, disk_findings, network_findings, rack_findings
+from optimizer.solve.findings.cluster_findings import disk_findings, network_findings, rack_findings
+from optimizer.solve.findings.finding import Finding
 from optimizer.solve.rules.bands import bands, broker_loads, replica_weights
 from tests.examples import examples
 from tests.solve.clusters import make_brokers, make_cluster, make_partitions, middling_clusters, pinned, with_pins

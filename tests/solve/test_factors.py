@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, assume, given, settings
 
 from optimizer.domain import FIXED, FREE, Cluster
 from optimizer.settings import Policy
-from optimizer.solve.findings import proposal
+from optimizer.solve.findings.net_moves import reasons, settle
 from optimizer.solve.rounds.start import packed
 from optimizer.solve.rules.bands import bands
 from tests.examples import examples
@@ -201,7 +201,7 @@ def test_lists_and_moves_of_another_length(
     cluster = make_cluster(make_brokers([0, 1, 2, 3, 4, 5, 6, 7], draining=(0,)), partitions)
     cluster = asking(cluster, [sum(b >= 0 for b in chosen)])
     width = cluster.partitions.replicas.shape[1]
-    result = proposal.settle(cluster.partitions.replicas, np.array([chosen[:width]]))
+    result = settle(cluster.partitions.replicas, np.array([chosen[:width]]))
     assert result[0].tolist() == settled[:width]
-    found = proposal.reasons(cluster.brokers, cluster.partitions, result)
+    found = reasons(cluster.brokers, cluster.partitions, result)
     assert [(move.from_broker, move.to_broker, move.reason) for move in found] == moves

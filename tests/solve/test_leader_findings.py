@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 
 from optimizer.domain import Cause, Cluster
+from optimizer.solve.findings.finding import Finding
 from optimizer.solve.findings.leader_findings import leader_findings
-from optimizer.solve.findings.proposal import Finding
 from optimizer.solve.leaders.leaders import ChosenLeaders, assign_leaders, leader_choices
 from tests.solve.clusters import make_brokers, make_cluster, make_partitions, middling_clusters
 from tests.solve.test_leaders import RELAXED

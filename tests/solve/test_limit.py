@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from optimizer.domain import URGENCY, Brokers, Cluster, Floats, Ints
 from optimizer.settings import Policy
-from optimizer.solve.findings.proposal import reasons
+from optimizer.solve.findings.net_moves import reasons
 from optimizer.solve.limit.limit import BALANCE, Changes, changes_of, levels, urgent_first
 from optimizer.solve.limit.limit_choice import keep_within, relaxed
 from optimizer.solve.rules.bands import (

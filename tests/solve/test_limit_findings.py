@@ -3,8 +3,8 @@
 import numpy as np
 
 from optimizer.domain import Bands, Cause, FindingCode
+from optimizer.solve.findings.finding import Finding
 from optimizer.solve.findings.limit_findings import Cut, with_limit
-from optimizer.solve.findings.proposal import Finding
 from optimizer.solve.rules.bands import is_outside
 from optimizer.wishes import MoveLimit
 from tests.solve.clusters import make_brokers, make_partitions

@@ -20,8 +20,9 @@ from optimizer.domain import (
     Partitions,
 )
 from optimizer.settings import Policy
+from optimizer.solve.findings.finding import Finding
+from optimizer.solve.findings.net_moves import settle
 from optimizer.solve.findings.only_findings import with_only
-from optimizer.solve.findings.proposal import Finding, settle
 from optimizer.solve.leaders.leader_bounds import leader_bounds
 from optimizer.solve.leaders.leader_flow import host_loads
 from optimizer.solve.leaders.leaders import ChosenLeaders, assign_leaders, lead_with

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 
 from optimizer.domain import FIXED, FORCED_ONLY, FREE, Cluster
 from optimizer.settings import Policy
-from optimizer.solve.findings import proposal
+from optimizer.solve.findings.net_moves import reasons
 from optimizer.solve.rounds.start import start
 from optimizer.solve.rules.bands import bands, broker_loads, replica_weights
 from optimizer.solve.rules.pins import group_by_pins, rack_breaks
@@ -70,7 +70,7 @@ def test_replicas_may_share_the_rack_that_they_are_pinned_to() -> None:
     cluster = one_rack([[3, 4, 6]] * 4)
     planned = plan_one_shard(cluster, WIDE)
     assert np.sort(planned.replicas, axis=1).tolist() == [[0, 1, 2]] * 4
-    moves = list(proposal.reasons(cluster.brokers, cluster.partitions, planned.replicas))
+    moves = list(reasons(cluster.brokers, cluster.partitions, planned.replicas))
     assert [move.reason for move in moves] == ["pin"] * 12
     assert bounds(cluster, planned, planned.replicas)[0] == moved_bytes(cluster, planned.replicas) == 120
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from optimizer.domain import FREE, Bands, Bools, Brokers, Cause, FindingCode, Floats, Ints, Partitions
 from optimizer.settings import Policy
-from optimizer.solve.findings.proposal import Finding, of_partition, partition_name
+from optimizer.solve.findings.finding import Finding, of_partition, partition_name
 from optimizer.solve.rules import resources
 from optimizer.solve.rules.bands import (
     broker_loads,

@@ -7,7 +7,7 @@ import numpy as np
 
 from optimizer.domain import Bools, Brokers, Cause, FindingCode, Floats, Partitions
 from optimizer.solve.findings.band_findings import UNKNOWN, Why, amount, distance, least_widths
-from optimizer.solve.findings.proposal import Finding, partition_name
+from optimizer.solve.findings.finding import Finding, partition_name
 from optimizer.solve.leaders.leader_flow import host_loads
 from optimizer.solve.leaders.leaders import ChosenLeaders
 from optimizer.solve.rules.bands import leader_loads

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optimizer.domain import Bands, Bools, Brokers, Cause, FindingCode, Floats, Partitions
-from optimizer.solve.findings.proposal import Finding, of_partition, partition_name
+from optimizer.solve.findings.finding import Finding, of_partition, partition_name
 from optimizer.solve.rules.bands import is_outside
 from optimizer.units import human_bytes, plural
 from optimizer.wishes import BYTES_PER_GB, MoveLimit

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from optimizer.domain import Brokers, Cause, FindingCode, Ints, Partitions
-from optimizer.solve.findings.proposal import Finding
+from optimizer.solve.findings.finding import Finding
 from optimizer.wishes import DEMOTE, DRAIN, LEADERS, RACKS, Wishes
 
 REMEDY = "execute the plan and run again without only"

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from optimizer.domain import Cause, FindingCode, Partitions
-from optimizer.solve.findings.proposal import Finding, of_partition, partition_name
+from optimizer.solve.findings.finding import Finding, of_partition, partition_name
 
 WHY = "no order of copies has room for it on the disks while both copies exist"
 _ABOUT_PARTITIONS = (FindingCode.NOT_EMPTIED, FindingCode.NOT_PINNED, FindingCode.RACK_SPREAD)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.domain import Brokers, FindingCode, Ints, Partitions
-from optimizer.solve.findings.proposal import Finding
+from optimizer.solve.findings.finding import Finding
 from optimizer.units import plural
 from optimizer.wishes import NO_LIMIT
 

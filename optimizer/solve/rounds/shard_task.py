@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from optimizer.domain import Bools, Ints, Partitions
-from optimizer.solve.findings.proposal import disorder
 from optimizer.solve.ortools.glop import OutOfTime
 from optimizer.solve.rounds.cluster_round import ClusterRound
 from optimizer.solve.rules.bands import outside
+from optimizer.solve.rules.pins import disorder
 from optimizer.solve.rules.resources import DISK
 from optimizer.solve.shard.assemble import assemble
 from optimizer.solve.shard.shard_problem import ShardProblem

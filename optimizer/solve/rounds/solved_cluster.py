@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 
 from optimizer.domain import Bands, Brokers, Floats
+from optimizer.solve.findings.finding import Finding
 from optimizer.solve.findings.limit_findings import Cut
 from optimizer.solve.findings.order_findings import Left
-from optimizer.solve.findings.proposal import Finding
 from optimizer.solve.rounds.progress import Progress
 from optimizer.solve.rules.bands import Demand
 from optimizer.wishes import Wishes

@@ -131,3 +131,10 @@ def must_leave(brokers: Brokers, partitions: Partitions, groups: PinGroups, repl
     outside their pin."""
     emptied = (replicas >= 0) & brokers.must_empty[np.maximum(replicas, 0)]
     return emptied | (groups.outside_pin(replicas) & (partitions.mobility == FREE)[:, None])
+
+
+def disorder(brokers: Brokers, partitions: Partitions, replicas: Ints) -> Ints:
+    """Replicas of each partition that break the rack rule or sit outside their pin, under a placement, (P,)."""
+    groups = group_by_pins(brokers, partitions.topic)
+    away = must_leave(brokers, partitions, groups, replicas) & groups.outside_pin(replicas)
+    return np.asarray(rack_breaks(brokers, partitions, replicas) + away.sum(axis=1))

@@ -8,7 +8,7 @@ import pandas as pd
 from optimizer.audit import AuditBroker, AuditLimits, partitions_from_rows, unexplained
 from optimizer.domain import Brokers, FindingCode, Ints, Partitions
 from optimizer.settings import Settings
-from optimizer.solve.findings.proposal import Finding
+from optimizer.solve.findings.finding import Finding
 from optimizer.stages.shared.arrays import replica_lists
 from optimizer.wishes import Wishes
 

@@ -16,8 +16,8 @@ from optimizer.kafka.size_limits import list_characters
 from optimizer.schedule.wave_changes import REASONS, WaveChanges, bytes_per_broker
 from optimizer.schedule.wave_order import disk_limits, stuck
 from optimizer.settings import Settings
+from optimizer.solve.findings.net_moves import reasons, settle
 from optimizer.solve.findings.order_findings import Left
-from optimizer.solve.findings.proposal import reasons, settle
 from optimizer.stages.shared.arrays import replica_matrix, to_partitions
 from schemas.table import small_frame
 

@@ -14,8 +14,10 @@ import schemas
 from optimizer.audit import AuditLimits
 from optimizer.domain import Brokers, Cause, FindingCode, Ints, Partitions
 from optimizer.settings import Policy, Settings
-from optimizer.solve.findings import band_findings, limit_findings, proposal
+from optimizer.solve.findings import band_findings, cluster_findings, limit_findings
+from optimizer.solve.findings.finding import Finding
 from optimizer.solve.findings.leader_findings import leader_findings
+from optimizer.solve.findings.net_moves import reasons, settle
 from optimizer.solve.findings.only_findings import with_only
 from optimizer.solve.findings.order_findings import Left, with_left
 from optimizer.solve.findings.spread_findings import spread_findings
@@ -68,7 +70,7 @@ def _proposals(partitions: Partitions, final: Ints, ids: Ints) -> Iterable[dict[
 
 
 def _moves(brokers: Brokers, partitions: Partitions, settled: Ints) -> Iterable[dict[str, object]]:
-    for move in proposal.reasons(brokers, partitions, settled):
+    for move in reasons(brokers, partitions, settled):
         yield {
             "topic": partitions.topic[move.row],
             "partition": partitions.partition[move.row],
@@ -90,13 +92,13 @@ def _leaders(brokers: Brokers, partitions: Partitions, final: Ints) -> Iterable[
         }
 
 
-def _fixed_findings(frame: pd.DataFrame) -> Iterable[proposal.Finding]:
+def _fixed_findings(frame: pd.DataFrame) -> Iterable[Finding]:
     """Partitions that are not free; what pins and ``only`` leave has findings of its own. Rows of a release that stored
     no causes have the words alone: all of them are told."""
     told = frame["fixed_reason"].notna() & ~frame["fixed_cause"].isin(_TOLD_ELSEWHERE)
     for row in frame[told].itertuples():
         cause = Cause(row.fixed_cause) if isinstance(row.fixed_cause, str) else None
-        yield proposal.Finding(
+        yield Finding(
             FindingCode.NOT_FREE,
             f"{row.topic}-{row.partition}",
             "both",
@@ -108,13 +110,13 @@ def _fixed_findings(frame: pd.DataFrame) -> Iterable[proposal.Finding]:
         )
 
 
-def _factor_findings(frame: pd.DataFrame) -> Iterable[proposal.Finding]:
+def _factor_findings(frame: pd.DataFrame) -> Iterable[Finding]:
     """Topics that can't have the replication factor asked for; rows of a release that stored no causes have none."""
     for topic, rows in frame[frame["factor_refused"].notna()].groupby("topic", sort=True):
         words, code = max(zip(rows["factor_refused"], rows["factor_cause"].fillna(""), strict=True))
         cause = Cause(code) if code else None
         detail = f"{words}; {len(rows)} partitions keep what they have"
-        yield proposal.Finding(
+        yield Finding(
             FindingCode.REPLICATION_FACTOR,
             str(topic),
             "both",
@@ -126,14 +128,14 @@ def _factor_findings(frame: pd.DataFrame) -> Iterable[proposal.Finding]:
         )
 
 
-def _spare_findings(frame: pd.DataFrame) -> Iterable[proposal.Finding]:
+def _spare_findings(frame: pd.DataFrame) -> Iterable[Finding]:
     """Topics that get as many replicas as must be in sync: the first broker that is down stops their writers."""
     changes = frame["replication_factor"] != frame["replicas"].map(len)
     for topic, rows in frame[changes & (frame["replication_factor"] == frame["min_insync_replicas"])].groupby("topic"):
         factor = int(rows["replication_factor"].max())
         detail = f"{factor} replicas asked for, min.insync.replicas: {factor}; one broker down stops its writers"
         remedy = "ask for one more, or lower min.insync.replicas"
-        yield proposal.Finding(
+        yield Finding(
             FindingCode.NO_SPARE_REPLICA,
             str(topic),
             "after",
@@ -145,13 +147,13 @@ def _spare_findings(frame: pd.DataFrame) -> Iterable[proposal.Finding]:
         )
 
 
-def _unused_patterns(frame: pd.DataFrame, patterns: Iterable[str], code: FindingCode) -> Iterable[proposal.Finding]:
+def _unused_patterns(frame: pd.DataFrame, patterns: Iterable[str], code: FindingCode) -> Iterable[Finding]:
     """Patterns that match no topic; those of pins have findings of their own."""
     names = set(frame["topic"])
     for pattern in sorted(patterns):
         if not any(re.fullmatch(pattern, topic) for topic in names):
             remedy = "a pattern has to match a topic's whole name: mend it, or take it out"
-            yield proposal.Finding(code, pattern, "both", "no topic matches this pattern", remedy)
+            yield Finding(code, pattern, "both", "no topic matches this pattern", remedy)
 
 
 def finish_cluster(
@@ -163,17 +165,17 @@ def finish_cluster(
     rows = frame.sort_values(["topic", "partition"], kind="stable").reset_index(drop=True)
     partitions = to_partitions(rows, brokers.ids)
     chosen = replica_matrix(rows["current"], brokers.ids, width=partitions.replicas.shape[1])
-    settled = proposal.settle(partitions.replicas, chosen)
+    settled = settle(partitions.replicas, chosen)
     leaders = assign_leaders(brokers, partitions, settled, leaders_band=policy.leaders_band, out_band=policy.out_band)
     final = lead_with(settled, leaders.chosen)
     findings = [
-        *proposal.broker_findings(brokers, final),
-        *(proposal.no_rack_findings(brokers) if policy.rack_policy == "spread" else ()),
-        *proposal.rate_findings(partitions),
-        *proposal.disk_findings(brokers),
-        *proposal.network_findings(brokers),
-        *proposal.rack_findings(brokers, partitions, final),
-        *proposal.stranded_findings(brokers, partitions, final),
+        *cluster_findings.broker_findings(brokers, final),
+        *(cluster_findings.no_rack_findings(brokers) if policy.rack_policy == "spread" else ()),
+        *cluster_findings.rate_findings(partitions),
+        *cluster_findings.disk_findings(brokers),
+        *cluster_findings.network_findings(brokers),
+        *cluster_findings.rack_findings(brokers, partitions, final),
+        *cluster_findings.stranded_findings(brokers, partitions, final),
         *band_findings.pin_findings(brokers, partitions, final),
         *spread_findings(brokers, partitions, final),
         *band_findings.band_findings(

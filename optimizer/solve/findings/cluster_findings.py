@@ -1,13 +1,12 @@
-"""From chosen replica sets and leaders to ordered lists, net moves with reasons, and findings."""
+"""What is found of a whole cluster: what is not known of it, broken racks, brokers that are away or not emptied."""
 
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass
-from typing import TypedDict
 
 import numpy as np
 
-from optimizer.domain import URGENCY, Brokers, Cause, FindingCode, Ints, Partitions
-from optimizer.solve.rules.pins import group_by_pins, must_leave, rack_breaks, rack_rule
+from optimizer.domain import Brokers, FindingCode, Ints, Partitions
+from optimizer.solve.findings.finding import Finding, of_partition, partition_name
+from optimizer.solve.rules.pins import group_by_pins, rack_breaks, rack_rule
 from optimizer.solve.rules.racks import rack_histogram
 from optimizer.units import plural
 
@@ -25,109 +24,6 @@ _AWAY = {
         "kafka-cluster.sh unregister --id {broker}",
     ),
 }
-
-
-@dataclass(frozen=True)
-class NetMove:
-    """One replica that changes its broker, comes or goes: row of the partition, broker indices, and why.
-
-    Parameters
-    ----------
-    from_broker, to_broker : int
-        -1 where the replication factor grows, and where it shrinks: then nothing is copied.
-    """
-
-    row: int
-    from_broker: int
-    to_broker: int
-    reason: str
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What was broken before the plan, or is after it: in words, and in fields for code to compare.
-
-    Parameters
-    ----------
-    code : FindingCode
-    subject, when, detail, remedy : str
-        For people; of these, code may compare ``when`` alone: before, after or both.
-    cause : Cause, optional
-        Why, where that is known.
-    topic, partition, broker_id, resource : optional
-        What it is about, as far as it is about one.
-    amount, limit : float, optional
-        How much there is, in the resource's unit or counted, and how much there may or must be.
-    """
-
-    code: FindingCode
-    subject: str
-    when: str
-    detail: str
-    remedy: str
-    _: KW_ONLY
-    cause: Cause | None = None
-    topic: str | None = None
-    partition: int | None = None
-    broker_id: int | None = None
-    resource: str | None = None
-    amount: float | None = None
-    limit: float | None = None
-
-
-def settle(original: Ints, chosen: Ints) -> Ints:
-    """Chosen replica sets in the order of the original lists, (P, W): who stays keeps the place, newcomers fill the
-    gaps in order; where more come than go the others follow, where fewer come the gaps close."""
-    settled = original.copy()
-    changed = np.flatnonzero((np.sort(original, axis=1) != np.sort(chosen, axis=1)).any(axis=1))
-    for row in changed:
-        before, after = (held[held >= 0].tolist() for held in (original[row], chosen[row]))
-        arriving = [b for b in after if b not in before]
-        gaps = iter(arriving)
-        kept = [b if b in after else next(gaps, -1) for b in before]
-        ordered = [b for b in [*kept, *gaps] if b >= 0]
-        settled[row] = ordered + [-1] * (original.shape[1] - len(ordered))
-    return settled
-
-
-def reasons(brokers: Brokers, partitions: Partitions, settled: Ints) -> Iterator[NetMove]:
-    """Net moves of settled lists, by row: those who come in the order of the new list, each for one who goes.
-
-    Where more go than come, those that had to leave anyway go for the smaller replication factor.
-    """
-    groups = group_by_pins(brokers, partitions.topic)
-    caps = rack_rule(brokers, groups, partitions.replication_factor).cap
-    outside = groups.outside_pin(partitions.replicas)
-    counts = rack_histogram(partitions.replicas, brokers.rack, len(brokers.rack_names))
-
-    def why(p: int, j: int) -> str:
-        source = int(partitions.replicas[p, j])
-        causes = {
-            "dead": brokers.must_empty[source] and brokers.state[source] == "dead",
-            "rack": counts[p, brokers.rack[source]] > caps[p] and not outside[p, j],  # a pin's racks count inside it
-            "drain": brokers.must_empty[source],
-            "pin": outside[p, j],
-        }
-        return next((cause for cause in URGENCY if causes.get(cause)), "balance")
-
-    for p in np.flatnonzero((settled != partitions.replicas).any(axis=1)).tolist():
-        before, after = partitions.replicas[p].tolist(), settled[p].tolist()
-        leaving = [(why(p, j), b) for j, b in enumerate(before) if b >= 0 and b not in after]
-        coming = [b for b in after if b >= 0 and b not in before]
-        fewer = max(len(leaving) - len(coming), 0)
-        given_up = sorted(leaving, key=lambda item: item[0] == "balance")[:fewer]
-        yield from (NetMove(p, source, -1, "replication") for _, source in given_up)
-        replaced = [item for item in leaving if item not in given_up]
-        replaced += [("replication", -1)] * (len(coming) - len(replaced))
-        for target, (reason, source) in zip(coming, replaced, strict=True):
-            yield NetMove(p, source, target, reason)
-
-
-def disorder(brokers: Brokers, partitions: Partitions, replicas: Ints) -> Ints:
-    """Replicas of each partition that break the rack rule or sit outside their pin, under a placement, (P,)."""
-    groups = group_by_pins(brokers, partitions.topic)
-    away = must_leave(brokers, partitions, groups, replicas) & groups.outside_pin(replicas)
-    return np.asarray(rack_breaks(brokers, partitions, replicas) + away.sum(axis=1))
 
 
 def rate_findings(partitions: Partitions) -> Iterator[Finding]:
@@ -176,23 +72,6 @@ def network_findings(brokers: Brokers) -> Iterator[Finding]:
                 amount=known,
                 limit=count,
             )
-
-
-def partition_name(partitions: Partitions, row: int | np.integer) -> str:
-    """Topic and number, as Kafka writes them."""
-    return f"{partitions.topic[row]}-{partitions.partition[row]}"
-
-
-class OfPartition(TypedDict):
-    """Fields of a finding that name a partition."""
-
-    topic: str
-    partition: int
-
-
-def of_partition(partitions: Partitions, row: int | np.integer) -> OfPartition:
-    """Topic and number, as findings hold them."""
-    return {"topic": str(partitions.topic[row]), "partition": int(partitions.partition[row])}
 
 
 def rack_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> Iterator[Finding]:

@@ -1,0 +1,57 @@
+"""A finding: what was broken before a plan, or is after it; and how partitions are named in one."""
+
+from dataclasses import KW_ONLY, dataclass
+from typing import TypedDict
+
+import numpy as np
+
+from optimizer.domain import Cause, FindingCode, Partitions
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was broken before the plan, or is after it: in words, and in fields for code to compare.
+
+    Parameters
+    ----------
+    code : FindingCode
+    subject, when, detail, remedy : str
+        For people; of these, code may compare ``when`` alone: before, after or both.
+    cause : Cause, optional
+        Why, where that is known.
+    topic, partition, broker_id, resource : optional
+        What it is about, as far as it is about one.
+    amount, limit : float, optional
+        How much there is, in the resource's unit or counted, and how much there may or must be.
+    """
+
+    code: FindingCode
+    subject: str
+    when: str
+    detail: str
+    remedy: str
+    _: KW_ONLY
+    cause: Cause | None = None
+    topic: str | None = None
+    partition: int | None = None
+    broker_id: int | None = None
+    resource: str | None = None
+    amount: float | None = None
+    limit: float | None = None
+
+
+def partition_name(partitions: Partitions, row: int | np.integer) -> str:
+    """Topic and number, as Kafka writes them."""
+    return f"{partitions.topic[row]}-{partitions.partition[row]}"
+
+
+class OfPartition(TypedDict):
+    """Fields of a finding that name a partition."""
+
+    topic: str
+    partition: int
+
+
+def of_partition(partitions: Partitions, row: int | np.integer) -> OfPartition:
+    """Topic and number, as findings hold them."""
+    return {"topic": str(partitions.topic[row]), "partition": int(partitions.partition[row])}

@@ -1,0 +1,74 @@
+"""From chosen replica sets to ordered lists, and to net moves with their reasons."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from optimizer.domain import URGENCY, Brokers, Ints, Partitions
+from optimizer.solve.rules.pins import group_by_pins, rack_rule
+from optimizer.solve.rules.racks import rack_histogram
+
+
+@dataclass(frozen=True)
+class NetMove:
+    """One replica that changes its broker, comes or goes: row of the partition, broker indices, and why.
+
+    Parameters
+    ----------
+    from_broker, to_broker : int
+        -1 where the replication factor grows, and where it shrinks: then nothing is copied.
+    """
+
+    row: int
+    from_broker: int
+    to_broker: int
+    reason: str
+
+
+def settle(original: Ints, chosen: Ints) -> Ints:
+    """Chosen replica sets in the order of the original lists, (P, W): who stays keeps the place, newcomers fill the
+    gaps in order; where more come than go the others follow, where fewer come the gaps close."""
+    settled = original.copy()
+    changed = np.flatnonzero((np.sort(original, axis=1) != np.sort(chosen, axis=1)).any(axis=1))
+    for row in changed:
+        before, after = (held[held >= 0].tolist() for held in (original[row], chosen[row]))
+        arriving = [b for b in after if b not in before]
+        gaps = iter(arriving)
+        kept = [b if b in after else next(gaps, -1) for b in before]
+        ordered = [b for b in [*kept, *gaps] if b >= 0]
+        settled[row] = ordered + [-1] * (original.shape[1] - len(ordered))
+    return settled
+
+
+def reasons(brokers: Brokers, partitions: Partitions, settled: Ints) -> Iterator[NetMove]:
+    """Net moves of settled lists, by row: those who come in the order of the new list, each for one who goes.
+
+    Where more go than come, those that had to leave anyway go for the smaller replication factor.
+    """
+    groups = group_by_pins(brokers, partitions.topic)
+    caps = rack_rule(brokers, groups, partitions.replication_factor).cap
+    outside = groups.outside_pin(partitions.replicas)
+    counts = rack_histogram(partitions.replicas, brokers.rack, len(brokers.rack_names))
+
+    def why(p: int, j: int) -> str:
+        source = int(partitions.replicas[p, j])
+        causes = {
+            "dead": brokers.must_empty[source] and brokers.state[source] == "dead",
+            "rack": counts[p, brokers.rack[source]] > caps[p] and not outside[p, j],  # a pin's racks count inside it
+            "drain": brokers.must_empty[source],
+            "pin": outside[p, j],
+        }
+        return next((cause for cause in URGENCY if causes.get(cause)), "balance")
+
+    for p in np.flatnonzero((settled != partitions.replicas).any(axis=1)).tolist():
+        before, after = partitions.replicas[p].tolist(), settled[p].tolist()
+        leaving = [(why(p, j), b) for j, b in enumerate(before) if b >= 0 and b not in after]
+        coming = [b for b in after if b >= 0 and b not in before]
+        fewer = max(len(leaving) - len(coming), 0)
+        given_up = sorted(leaving, key=lambda item: item[0] == "balance")[:fewer]
+        yield from (NetMove(p, source, -1, "replication") for _, source in given_up)
+        replaced = [item for item in leaving if item not in given_up]
+        replaced += [("replication", -1)] * (len(coming) - len(replaced))
+        for target, (reason, source) in zip(coming, replaced, strict=True):
+            yield NetMove(p, source, target, reason)
