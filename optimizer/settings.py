@@ -158,7 +158,7 @@ class Solver:
     rounds: int = 4
     seed: int = 20
     curve_brokers: int = 120
-    lp_seconds: float = 100.0
+    lp_deterministic_time: float = 100.0
     shard_gap: float = 0.01
     cluster_gap: float = 0.001
 
@@ -167,7 +167,7 @@ class Solver:
         between("solver", {"rounds": self.rounds}, 1, 20)
         between("solver", {"curve_brokers": self.curve_brokers}, 0, 100_000)
         between("solver", {"shard_gap": self.shard_gap, "cluster_gap": self.cluster_gap}, 0, 1)
-        between("solver", {"lp_seconds": self.lp_seconds}, 10**-6, 10**6)
+        between("solver", {"lp_deterministic_time": self.lp_deterministic_time}, 10**-6, 10**6)
 
 
 @dataclass(frozen=True, kw_only=True)

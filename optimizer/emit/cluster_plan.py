@@ -5,11 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from optimizer.domain import WHOLE_PLAN, FindingCode
+from optimizer.domain import NOT_LIVE, WHOLE_PLAN, FindingCode
 from optimizer.emit import rows
 from optimizer.emit.asked import Asked
-
-NOT_LIVING = ("dead", "fenced")
 
 
 @dataclass(frozen=True)
@@ -103,13 +101,13 @@ class ClusterPlan:
     @cached_property
     def dead_brokers(self) -> tuple[int, ...]:
         """Brokers that answer nobody, ascending."""
-        return tuple(sorted(b.broker_id for b in self.brokers if b.state in NOT_LIVING))
+        return tuple(sorted(b.broker_id for b in self.brokers if b.state in NOT_LIVE))
 
     @cached_property
     def held_by_leaving(self) -> dict[int, int]:
         """Replicas after the plan on brokers that live and are to be emptied, by id, ascending."""
         after = {row.broker_id: row.replicas for row in self.balance if row.placement == "after"}
-        leaving = sorted(b.broker_id for b in self.brokers if b.must_empty and b.state not in NOT_LIVING)
+        leaving = sorted(b.broker_id for b in self.brokers if b.must_empty and b.state not in NOT_LIVE)
         return {broker: after.get(broker, 0) for broker in leaving}
 
     def of_wave(self, wave: int) -> Sequence[rows.PlanRow]:
@@ -125,7 +123,7 @@ class ClusterPlan:
 
     @cached_property
     def _living(self) -> frozenset[int]:
-        return frozenset(b.broker_id for b in self.brokers if b.state not in NOT_LIVING)
+        return frozenset(b.broker_id for b in self.brokers if b.state not in NOT_LIVE)
 
     def can_go_back(self, row: rows.PlanRow) -> bool:
         """Whether Kafka accepts the old list: one broker that does not live, and it refuses the whole document."""

@@ -72,12 +72,10 @@ def _severity(row: FindingRow) -> tuple[int, int]:
 
 
 def _shape(row: FindingRow) -> tuple[object, ...]:
-    """What findings that are alike share: what is so, why, of which resource, and on which side of a band; what
-    ``only`` leaves is a wish each."""
+    """What findings that are alike share: what is so, why, of which resource, and on which side of a band."""
     above = row.resource is not None and row.limit is not None and (row.amount or 0) > row.limit
-    wish = row.subject if row.code == FindingCode.NOT_ASKED_NOW else ""
     about = (row.topic is None, row.broker_id is None)
-    return row.code, row.when, row.cause, row.resource, above, about, wish
+    return row.code, row.when, row.cause, row.resource, above, about
 
 
 def _told(row: FindingRow, count: int) -> Told:
@@ -102,13 +100,14 @@ def _of_input(row: InputFindingRow) -> Told:
 
 
 def _folded(findings: Iterable[FindingRow]) -> list[Told]:
-    """The worst first; more than three alike are one line with the first of them."""
+    """The worst first; more than three alike are one line with the first of them, but for the wishes that ``only``
+    leaves."""
     groups: dict[tuple[object, ...], list[FindingRow]] = {}
     for row in sorted(findings, key=_severity):
         groups.setdefault(_shape(row), []).append(row)
     lines = list[Told]()
     for rows in groups.values():
-        if len(rows) > _TOLD_ONE_BY_ONE:
+        if len(rows) > _TOLD_ONE_BY_ONE and rows[0].code != FindingCode.NOT_ASKED_NOW:
             lines.append(_told(rows[0], len(rows)))
         else:
             lines += [_told(row, 1) for row in rows]

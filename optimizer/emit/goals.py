@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from optimizer.domain import FindingCode
-from optimizer.emit.cluster_plan import NOT_LIVING, ClusterPlan
+from optimizer.domain import NOT_LIVE, FindingCode
+from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.rows import LoadRow
 from optimizer.kafka.versions import tools_needed
 from optimizer.units import human_count, human_rate, plural
@@ -81,7 +81,7 @@ def _led(row: LoadRow) -> int:
 
 
 def _drain(plan: ClusterPlan) -> Iterator[Goal]:
-    away = {row.broker_id: row.state for row in plan.brokers if row.state in NOT_LIVING}
+    away = {row.broker_id: row.state for row in plan.brokers if row.state in NOT_LIVE}
     leaving = sorted(row.broker_id for row in plan.brokers if row.must_empty)
     if not leaving:
         if plan.asked.only == DRAIN:

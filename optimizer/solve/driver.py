@@ -38,7 +38,7 @@ TROUBLES = {
     OUT_OF_TIME: (
         FindingCode.SHARD_OUT_OF_TIME,
         "was out of time",
-        "raise solver.lp_seconds, or lower solver.shard_brokers",
+        "raise solver.lp_deterministic_time, or lower solver.shard_brokers",
     ),
 }
 

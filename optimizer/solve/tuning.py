@@ -45,7 +45,7 @@ class Tuning:
         Most pairs of replicas that are looked at for a shard that is stuck outside its bands: about two seconds.
     exact_cells : int
         Most (partition, broker) pairs of a cluster whose placements are all searched.
-    exact_seconds, feasible_seconds : float
+    exact_time_limit, feasible_time_limit : float
         Deterministic time of that search, with and without a plan inside the bands to start from: where there is one,
         it is found soon.
     scarce_close : float
@@ -77,8 +77,8 @@ class Tuning:
     spare: float = 1e-3
     swap_pairs: int = 50_000_000
     exact_cells: int = 1000
-    exact_seconds: float = 2.0
-    feasible_seconds: float = 1.0
+    exact_time_limit: float = 2.0
+    feasible_time_limit: float = 1.0
     scarce_close: float = 2.0**-14
     wide_gap: float = 2e-3
     whole_gap: float = 1e-3

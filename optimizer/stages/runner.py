@@ -42,7 +42,7 @@ STAGES = (
     Stage(**vars(DECLARED["emit"]), build=emit.build, gate=emit.gate, publish=emit.publish),
 )
 # Queries over more rows than these are compiled: on fewer, compiling took a fifth of a run and saved nothing.
-_FEW_ROWS = 100_000
+_MANY_ROWS = 100_000
 _COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 
 
@@ -76,7 +76,7 @@ def _plain_errors(stage: Stage) -> Iterator[None]:
 
 
 def _reads_many_rows(stage: Stage, run: Run, store: Store) -> bool:
-    return any(store.rows(table, run.run_id) > _FEW_ROWS for table in stage.reads)
+    return any(store.rows(table, run.run_id) > _MANY_ROWS for table in stage.reads)
 
 
 def _compile_for_many_rows(run: Run) -> None:

@@ -124,7 +124,7 @@ def test_default_file_says_what_the_code_defaults_to() -> None:
         ),
         ({"policy": {"topic_spread": 0.9}}, r"topic_spread = 0.9 is not usable: give a number from 1 to 1000, or 0"),
         ({"policy": {"topic_leader_spread": 0.5}}, r"topic_leader_spread = 0.5 is not usable: give a number from 1"),
-        ({"solver": {"lp_seconds": 0}}, r"lp_seconds = 0"),
+        ({"solver": {"lp_deterministic_time": 0}}, r"lp_deterministic_time = 0"),
         (
             {"quality": {"allow_unreadable_files": ["*"]}},
             r"allow_unreadable_files = '\*' is not usable: name the files",
@@ -169,7 +169,7 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
     taken.write_text("a file")
     file.write_text(
         '[[clusters]]\nid = "a"\ninput = "x"\nmax_moves = -1\nkind = 7\n'
-        "[policy]\ndisk_band = '5%'\nmove_price = -1\nin_band = -1\n[solver]\nrounds = 0\nlp_seconds = 0\n"
+        "[policy]\ndisk_band = '5%'\nmove_price = -1\nin_band = -1\n[solver]\nrounds = 0\nlp_deterministic_time = 0\n"
     )
     words = ("--config", str(file), "--set", "rounds", "--set", "emit.throttle_style=none", "--run-id", "a/b")
     with pytest.raises(ConfigError) as caught:
@@ -183,7 +183,7 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
         f"{file}: [policy] move_price = -1.0 is not usable",
         f"{file}: [policy] in_band = -1.0 is not usable",
         f"{file}: [solver] rounds = 0 is not usable",
-        f"{file}: [solver] lp_seconds = 0.0 is not usable",
+        f"{file}: [solver] lp_deterministic_time = 0.0 is not usable",
         "[emit] throttle_style = 'none' is not usable",
         f"{file}: [[clusters]]: unknown ['kind']",
         f"{file}: [clusters] max_moves = -1 is not usable",

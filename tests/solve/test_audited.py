@@ -11,11 +11,11 @@ from optimizer.solve.driver import solve
 from optimizer.solve.tuning import TUNED
 from optimizer.stages.solve.memory_placement import in_memory
 from tests.examples import examples
-from tests.solve.clusters import BRIEF_SECONDS, make_brokers, make_cluster, make_partitions
+from tests.solve.clusters import BRIEF_TIME, make_brokers, make_cluster, make_partitions
 from tests.solve.test_driver import with_dead
 from tests.solve.troubled import audited, partition_rows, troubled_clusters
 
-BRIEF = replace(TUNED, exact_seconds=BRIEF_SECONDS, feasible_seconds=BRIEF_SECONDS)
+BRIEF = replace(TUNED, exact_time_limit=BRIEF_TIME, feasible_time_limit=BRIEF_TIME)
 SETTINGS = build({"solver": {"rounds": 3}, "policy": {"move_price": 0.01}, "clusters": [{"id": "test", "input": "x"}]})
 
 HALF_DEAD = make_cluster(

@@ -72,8 +72,8 @@ def test_curve_of_shards_passes_below_what_another_planner_reaches() -> None:
 def test_a_plan_stands_though_later_ones_are_out_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without time for a program there is no plan; with time for the first price alone, its plan stands."""
     problem, calls = problem_of(1), []
-    with pytest.raises(OutOfTime, match=r"did not end in 1e-05 s of deterministic time"):
-        solve_shard(problem, Search(lp_seconds=1e-5))
+    with pytest.raises(OutOfTime, match=r"did not end in 1e-05 of deterministic time"):
+        solve_shard(problem, Search(lp_time_limit=1e-5))
 
     def late(*arguments: Any) -> Relaxation:
         calls.append(arguments)

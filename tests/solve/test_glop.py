@@ -27,7 +27,7 @@ def stored(name: str) -> tuple[Floats, Floats, Floats, Floats, sp.csr_matrix]:
 def test_a_program_that_stalls_is_solved(name: str, objective: float) -> None:
     """Programs of planned nights on which the dual simplex goes round and round until the limit of a shard ends it."""
     cost, upper, low, high, matrix = stored(name)
-    values, duals, found = minimise(cost, upper, low, high, matrix, limit_seconds=LIMIT)
+    values, duals, found = minimise(cost, upper, low, high, matrix, time_limit=LIMIT)
     assert found == pytest.approx(objective, rel=1e-6) == cost @ values
     assert ((values >= -1e-9) & (values <= upper + 1e-9)).all()
     assert ((matrix @ values >= low - 1e-6) & (matrix @ values <= high + 1e-6)).all()
@@ -37,5 +37,5 @@ def test_a_program_that_stalls_is_solved(name: str, objective: float) -> None:
 
 def test_a_program_is_given_up_after_its_whole_limit() -> None:
     """With no time for either simplex, the message gives the size and the limit that was set."""
-    with pytest.raises(OutOfTime, match=r"90 rows and 232 columns did not end in 1e-05 s of deterministic time"):
-        minimise(*stored("stalls_small"), limit_seconds=1e-5)
+    with pytest.raises(OutOfTime, match=r"90 rows and 232 columns did not end in 1e-05 of deterministic time"):
+        minimise(*stored("stalls_small"), time_limit=1e-5)

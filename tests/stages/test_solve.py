@@ -148,7 +148,7 @@ class OneTaskIsSlow(Search):
 
     def __getattribute__(self, name: str) -> Any:
         task = pyspark.TaskContext.get()
-        if name == "lp_seconds" and task is not None and task.partitionId() == SHARDS:
+        if name == "lp_time_limit" and task is not None and task.partitionId() == SHARDS:
             return 1e-6
         return super().__getattribute__(name)
 
@@ -161,7 +161,7 @@ def test_a_shard_out_of_time_leaves_the_rest_of_the_plan(spark: SparkSession, mo
     slow = [row for row in rows if row.status == "OUT_OF_TIME"]
     assert {row.shard_id for row in slow} == {0}
     assert all(row.violation_before == row.violation_after > 0 for row in slow if row.round == 0)
-    assert all(row.moves == 0 and "did not end in 1e-06 s of deterministic time" in row.message for row in slow)
+    assert all(row.moves == 0 and "did not end in 1e-06 of deterministic time" in row.message for row in slow)
     assert sum(row.moves for row in rows if row.status in ("OPTIMAL", "FEASIBLE")) > 0
     found = {row.subject: row.detail for row in left["findings"].collect() if row.rule == "shard_out_of_time"}
     last = max(row.round for row in rows)
@@ -179,7 +179,7 @@ class OneWorkerDies(Search):
 
     def __getattribute__(self, name: str) -> Any:
         task = pyspark.TaskContext.get()
-        if name == "lp_seconds" and task is not None and task.partitionId() == 0:
+        if name == "lp_time_limit" and task is not None and task.partitionId() == 0:
             os.kill(os.getpid(), signal.SIGKILL)
         return super().__getattribute__(name)
 

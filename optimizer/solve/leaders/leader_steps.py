@@ -11,9 +11,9 @@ import numpy as np
 
 from optimizer.domain import Bools, Floats, Ints
 from optimizer.solve.leaders.leader_flow import LeaderBands, LeaderChoices, crowd_counts, host_loads
-from optimizer.solve.rules.bands import SETTLED
+from optimizer.solve.rules.bands import SETTLED, load_outside
 
-VIOLATION = 1e4  # changes that a mean load outside a band is worth: bands come first
+VIOLATION_CHANGES = 1e4  # changes that a mean load outside a band is worth: bands come first
 STEPS = 2000  # most steps: an end for what might go on
 BATCH = 1000  # best steps that are taken before all are weighed anew
 MOST_CHAINS = 1_000_000  # pairs of changes that are weighed at once
@@ -23,8 +23,7 @@ EPSILON = 1e-6  # changes: a gain that is no rounding
 
 def outside(loads: Floats, bands: LeaderBands, at: Ints | slice) -> Floats:
     """Load outside the bands of some brokers in mean broker loads, (N,); loads (N, 2) of theirs."""
-    off = np.maximum(loads - bands.upper[at], 0) + np.maximum(bands.lower[at] - loads, 0)
-    return np.asarray((off / bands.scale).sum(axis=1))
+    return load_outside(loads, bands.lower[at], bands.upper[at], bands.scale)
 
 
 class _Steps:
@@ -125,7 +124,7 @@ def descend(choices: LeaderChoices, arc: Ints) -> Ints:
     """The arcs in use, (P,), after hand-overs."""
     steps = _Steps(choices, arc)
     _until_none_helps(lambda: steps.hand_over(float(choices.bands.scale[0])))
-    _until_none_helps(lambda: steps.hand_over(VIOLATION) or steps.chain(VIOLATION))
+    _until_none_helps(lambda: steps.hand_over(VIOLATION_CHANGES) or steps.chain(VIOLATION_CHANGES))
     return steps.arc
 
 

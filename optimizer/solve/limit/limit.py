@@ -19,7 +19,7 @@ import numpy as np
 
 from optimizer.domain import FREE, URGENCY, Bands, Bools, Brokers, Floats, Ints, Partitions
 from optimizer.solve.bounds.bound import copies_of
-from optimizer.solve.rules.bands import replica_weights
+from optimizer.solve.rules.bands import load_outside, replica_weights
 from optimizer.solve.rules.pins import group_by_pins, rack_breaks
 from optimizer.solve.rules.resources import DISK
 from optimizer.wishes import NO_LIMIT, MoveLimit
@@ -93,8 +93,7 @@ class Changes:
 
     def outside(self, brokers: Ints, loads: Floats) -> Floats:
         """Load outside the bands of some brokers, one row each, in mean broker loads."""
-        over = np.maximum(loads - self.upper[brokers], 0) + np.maximum(self.lower[brokers] - loads, 0)
-        return np.asarray((over / self.scale).sum(axis=1))
+        return load_outside(loads, self.lower[brokers], self.upper[brokers], self.scale)
 
     def gains(self, kept: Bools) -> Ints:
         """Replicas of a topic that a broker gains when these changes are kept, (Q,)."""

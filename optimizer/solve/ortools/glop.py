@@ -13,7 +13,7 @@ from optimizer.domain import Floats
 # primal simplex solves at once: the dual gets a small part of what there is, the primal the rest. All programs of the
 # benchmark end within a tenth of the default limit.
 FIRST_SHARE = 0.05
-MOST_FIRST = 100.0  # deterministic seconds of the dual simplex, however large the limit
+MOST_FIRST = 100.0  # deterministic time of the dual simplex, however large the limit
 UNFINISHED = (mbh.SolveStatus.NOT_SOLVED, mbh.SolveStatus.ABNORMAL, mbh.SolveStatus.FEASIBLE)
 
 
@@ -28,7 +28,7 @@ def minimise(
     row_high: Floats,
     matrix: sp.csr_matrix,
     *,
-    limit_seconds: float = math.inf,
+    time_limit: float = math.inf,
 ) -> tuple[Floats, Floats, float]:
     """Minimise cost x, 0 <= x <= upper, row_low <= matrix x <= row_high: values, duals, objective.
 
@@ -36,7 +36,7 @@ def minimise(
 
     Parameters
     ----------
-    limit_seconds : float
+    time_limit : float
         For both, in OR-Tools' deterministic time, which counts operations: the same on every machine.
 
     Raises
@@ -49,22 +49,22 @@ def minimise(
     helper = mbh.ModelBuilderHelper()
     model: tuple[Any, ...] = (np.zeros(len(cost)), upper, cost, row_low, row_high, matrix)
     helper.fill_model_from_sparse_data(*model)
-    first = min(FIRST_SHARE * limit_seconds, MOST_FIRST)
-    solver = _solved(helper, is_dual=True, limit_seconds=first)
+    first = min(FIRST_SHARE * time_limit, MOST_FIRST)
+    solver = _solved(helper, is_dual=True, time_limit=first)
     if solver.status() in UNFINISHED:
-        solver = _solved(helper, is_dual=False, limit_seconds=limit_seconds - first)
+        solver = _solved(helper, is_dual=False, time_limit=time_limit - first)
     if solver.status() != mbh.SolveStatus.OPTIMAL:
         size = f"{matrix.shape[0]} rows and {matrix.shape[1]} columns"
-        if limit_seconds < math.inf and solver.status() in UNFINISHED:
-            raise OutOfTime(f"a linear program of {size} did not end in {limit_seconds:g} s of deterministic time")
+        if time_limit < math.inf and solver.status() in UNFINISHED:
+            raise OutOfTime(f"a linear program of {size} did not end in {time_limit:g} of deterministic time")
         raise ArithmeticError(f"GLOP ended {solver.status()} on {size}")
     return np.array(solver.variable_values()), np.array(solver.dual_values()), float(solver.objective_value())
 
 
-def _solved(model: mbh.ModelBuilderHelper, *, is_dual: bool, limit_seconds: float) -> mbh.ModelSolverHelper:
+def _solved(model: mbh.ModelBuilderHelper, *, is_dual: bool, time_limit: float) -> mbh.ModelSolverHelper:
     """GLOP after it has tried a model by one kind of simplex."""
     solver = mbh.ModelSolverHelper("GLOP")
-    limit = "" if math.isinf(limit_seconds) else f" max_deterministic_time: {limit_seconds}"
+    limit = "" if math.isinf(time_limit) else f" max_deterministic_time: {time_limit}"
     solver.set_solver_specific_parameters(f"use_dual_simplex: {str(is_dual).lower()}{limit}")
     solver.solve(model)
     return solver

@@ -68,7 +68,7 @@ def search_for(progress: Progress, settings: Settings, tuning: Tuning, *, broker
     prices = tuning.plan_prices if progress.balanced else curve
     asked = (policy.move_price,) if policy.move_price > 0 else prices
     gap = tuning.gap * CLOSER if progress.improving else tuning.gap
-    return Search(asked, policy.bytes_tolerance, solver.lp_seconds, gap, progress.improving, is_last)
+    return Search(asked, policy.bytes_tolerance, solver.lp_deterministic_time, gap, progress.improving, is_last)
 
 
 def _with_work(cluster: SolvedCluster, shard: Ints) -> Ints:

@@ -189,7 +189,12 @@ def is_outside(loads: Floats, bands: Bands) -> Bools:
 def outside(loads: Floats, bands: Bands, scale: Floats) -> Floats:
     """Load outside the bands of each broker, in mean broker loads, summed over the resources, (B,)
     (formula 13 of docs/solver.md)."""
-    return np.asarray((np.abs(excess(loads, bands)) / scale).sum(axis=1))
+    return load_outside(loads, bands.lower, bands.upper, scale)
+
+
+def load_outside(loads: Floats, lower: Floats, upper: Floats, scale: Floats) -> Floats:
+    """The same of brokers given by loads and ends of bands, (N, D) each, and a scale for each resource: (N,)."""
+    return np.asarray(((np.maximum(loads - upper, 0) + np.maximum(lower - loads, 0)) / scale).sum(axis=1))
 
 
 def fullness(loads: Floats, bands: Bands) -> Floats:

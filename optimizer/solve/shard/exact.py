@@ -80,7 +80,7 @@ def solve_small(problem: ShardProblem, hint: Bools) -> ExactPlan | None:
     for variable, value in zip(flat, hint.ravel().tolist(), strict=True):
         model.add_hint(variable, value)
     tuning = problem.tuning
-    solver = careful_solver(tuning.exact_seconds if keeps_rules(problem, hint) else tuning.feasible_seconds)
+    solver = careful_solver(tuning.exact_time_limit if keeps_rules(problem, hint) else tuning.feasible_time_limit)
     status = solver.solve(model)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None

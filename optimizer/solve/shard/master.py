@@ -32,9 +32,14 @@ class Master:
     """
 
     def __init__(
-        self, problem: ShardProblem, options: Options, base: State, tie_break: float, lp_seconds: float = np.inf
+        self,
+        problem: ShardProblem,
+        options: Options,
+        base: State,
+        tie_break: float,
+        lp_time_limit: float = np.inf,
     ) -> None:
-        self.problem, self.options, self.lp_seconds = problem, options, lp_seconds
+        self.problem, self.options, self.lp_time_limit = problem, options, lp_time_limit
         self.cost = tie_broken_cost(problem, options, tie_break)
         self.first_home = options.allowed.size
         self.base = base
@@ -84,7 +89,7 @@ class Master:
         cost = np.concatenate([self._taken(self.cost) - base_cost[self.partitions()], np.full(2 * bands, PENALTY)])
         upper = np.concatenate([np.ones(len(self.pool)), np.full(2 * bands, np.inf)])
         rows = self.limits[:bands], self.limits[bands:]
-        values, duals, objective = minimise(cost, upper, *rows, matrix, limit_seconds=self.lp_seconds)
+        values, duals, objective = minimise(cost, upper, *rows, matrix, time_limit=self.lp_time_limit)
         return values[: len(self.pool)], -duals.reshape(shape), objective + float(base_cost.sum())
 
     def _taken(self, table: Floats) -> Floats:

@@ -122,17 +122,17 @@ def _near(master: Master, prices: Floats, per_pair: int) -> Ints:
 
 
 def relax(
-    problem: ShardProblem, options: Options, base: State, tie_break: float, lp_seconds: float = np.inf
+    problem: ShardProblem, options: Options, base: State, tie_break: float, lp_time_limit: float = np.inf
 ) -> Relaxation:
     """Solve the relaxation by column generation, tie-broken for rounding (``charges.tie_broken_cost``).
 
     Raises
     ------
     OutOfTime
-        When one of its linear programs needs more than ``lp_seconds`` of deterministic time; ``prove`` goes on with
+        When one of its linear programs needs more than ``lp_time_limit`` of deterministic time; ``prove`` goes on with
         the same limit.
     """
-    master = Master(problem, options, base, tie_break, lp_seconds)
+    master = Master(problem, options, base, tie_break, lp_time_limit)
     start = charges(problem, options, master.cost, _seed_prices(problem))
     master.pool = np.union1d(master.pool, _best_per_pair(options, master.gains(start), problem.tuning.per_pair))
     values, proof = _generate(master, ITERATIONS, for_rounding=True)

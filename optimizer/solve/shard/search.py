@@ -29,7 +29,7 @@ class Search:
         tries.
     bytes_tolerance : float
         Share of the least bytes that may be spent on fewer moves.
-    lp_seconds : float
+    lp_time_limit : float
         Most that one linear program may take, in deterministic time.
     gap : float
         Share of the bytes copied that a plan for the least bytes may lie above its bound before more is tried.
@@ -41,7 +41,7 @@ class Search:
 
     move_prices: tuple[float, ...] = TUNED.plan_prices
     bytes_tolerance: float = 0.001
-    lp_seconds: float = np.inf
+    lp_time_limit: float = np.inf
     gap: float = TUNED.gap
     improves: bool = False
     is_last: bool = False
@@ -79,7 +79,9 @@ def plans_of(problem: ShardProblem, options: Options, search: Search) -> tuple[l
         for price in search.move_prices[:1] if search.improves else search.move_prices:
             if plans and not _is_tried(problem, options, plans[0].state, price, search):
                 continue
-            for state, proven in plans_at(problem, options, price, proof, lp_seconds=search.lp_seconds, gap=search.gap):
+            for state, proven in plans_at(
+                problem, options, price, proof, lp_time_limit=search.lp_time_limit, gap=search.gap
+            ):
                 proof = proven
                 plans.append(Plan(_point(problem, options, price, state), state))
     except OutOfTime:

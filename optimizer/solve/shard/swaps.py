@@ -11,7 +11,7 @@ import numpy as np
 
 from optimizer.domain import Bools, Floats, Ints
 from optimizer.solve.shard.choice import State, apply_choice, outside
-from optimizer.solve.shard.improve import EPSILON, VIOLATION, Transfers, commit, gains
+from optimizer.solve.shard.improve import EPSILON, VIOLATION_BYTES, Transfers, commit, gains
 from optimizer.solve.shard.legal_options import Options
 from optimizer.solve.shard.shard_problem import ShardProblem
 
@@ -65,8 +65,8 @@ def _best_swap(
     for other in np.flatnonzero(problem.members.accepts & (np.arange(len(problem.members.rack)) != member)).tolist():
         steps = _swaps(problem, options, state, (member, here), (other, _held(problem, options, state, other)))
         looked_at += len(steps.a)
-        gain = gains(problem, state, steps, VIOLATION)
-        gain[(gain - steps.cost) / VIOLATION > -worth] = np.inf
+        gain = gains(problem, state, steps, VIOLATION_BYTES)
+        gain[(gain - steps.cost) / VIOLATION_BYTES > -worth] = np.inf
         if len(gain) and gain.min() < best_gain:
             best, best_gain = steps.rows([int(gain.argmin())]), float(gain.min())
     return best, looked_at

@@ -30,7 +30,7 @@ class _Trial:
         Without and with the price on moves.
     base : State
         Where each relaxation starts.
-    lp_seconds : float
+    lp_time_limit : float
         Most that one linear program may take, in deterministic time.
     gap : float
         Share of the bytes copied that a plan may lie above its bound without a second look.
@@ -40,11 +40,11 @@ class _Trial:
     options: Options
     priced: Options
     base: State
-    lp_seconds: float
+    lp_time_limit: float
     gap: float
 
     def relaxed(self, tie_break: float) -> Relaxation:
-        return relax(self.problem, self.priced, self.base, tie_break, self.lp_seconds)
+        return relax(self.problem, self.priced, self.base, tie_break, self.lp_time_limit)
 
     def rounded(self, relaxation: Relaxation, starts: Sequence[State], bound: float) -> State:
         pool = Neighbourhood(self.problem, self.priced, relaxation.near_replica, relaxation.near_target)
@@ -69,12 +69,18 @@ def _roundings(relaxation: Relaxation, thresholds: Sequence[float]) -> list[Stat
 
 
 def plans_at(
-    problem: ShardProblem, options: Options, price: float, proof: Proof | None, *, lp_seconds: float, gap: float
+    problem: ShardProblem,
+    options: Options,
+    price: float,
+    proof: Proof | None,
+    *,
+    lp_time_limit: float,
+    gap: float,
 ) -> Iterator[tuple[State, Proof]]:
     """The plans of a price on moves, in mean replica sizes, each with the proof of the first relaxation of all; for the
     limit and the gap see ``search.Search``."""
     priced = options.priced(problem.rows.size, price * float(problem.rows.size.mean()))
-    trial = _Trial(problem, options, priced, seed(problem, options), lp_seconds, gap)
+    trial = _Trial(problem, options, priced, seed(problem, options), lp_time_limit, gap)
     for_bytes = price <= BYTES_PRICE
     tuning = problem.tuning
     relaxation = trial.relaxed(tuning.tie_break if for_bytes else tuning.few_moves_tie_break)

@@ -13,8 +13,7 @@ from optimizer.audit import (
     brokers_from_rows,
     partitions_from_rows,
 )
-from optimizer.domain import WHOLE_PLAN
-from optimizer.emit.cluster_plan import NOT_LIVING
+from optimizer.domain import NOT_LIVE, WHOLE_PLAN
 from optimizer.errors import AuditFailed, KafkaError
 from optimizer.kafka.execute import check_execute
 from optimizer.settings import Settings
@@ -38,7 +37,7 @@ def _texts(tables: Tables, kind: str, wave: Callable[[int], bool]) -> list[str]:
 
 def _refusals(tables: Tables, texts: Iterable[str], subject: str) -> Iterator[str]:
     """What Kafka's tool would answer to each document of the plan or the rollback."""
-    live = {row["broker_id"] for row in tables["instance_brokers"] if row["state"] not in NOT_LIVING}
+    live = {row["broker_id"] for row in tables["instance_brokers"] if row["state"] not in NOT_LIVE}
     partitions: dict[str, set[int]] = {}
     for row in tables["instance"]:
         partitions.setdefault(row["topic"], set()).add(row["partition"])

@@ -17,7 +17,7 @@ from optimizer.errors import BallastError, ConfigError, InputError, Unreadable
 from optimizer.settings import ClusterInput
 from optimizer.stages.ingest.json_wishes import without_wishes
 from optimizer.stages.ingest.listing import TEXT_BYTES, File, copies_of, files_of, hidden_files, root_of
-from optimizer.stages.ingest.metric_files import literal_path, read_metrics
+from optimizer.stages.ingest.metric_files import HEAD_LINES, literal_path, read_metrics
 from optimizer.stages.ingest.texts import hidden, parsed, unopened_files
 from optimizer.stages.shared.known_names import known_of_records, names_any, refuse_unknown
 from optimizer.stages.shared.records import SAMPLE
@@ -27,7 +27,6 @@ from schemas.table import conform, small_frame
 from sources import kafka_live, metrics_csv
 from sources.record import ALLOWED_FILE, UNREADABLE_FILE
 
-_HEAD_LINES = 50  # lines by which a kind of file is known
 _TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 
 
@@ -158,7 +157,7 @@ def _is_metrics(spark: SparkSession, path: str) -> bool:
         text = spark.read.text(literal_path(path))
         if path.endswith(".gz"):
             text.count()
-        lines = [row.value.strip() for row in text.head(_HEAD_LINES)]
+        lines = [row.value.strip() for row in text.head(HEAD_LINES)]
     except (PySparkException, Py4JJavaError):
         return False
     header = next((line for line in lines if line and not line.startswith("#")), "")

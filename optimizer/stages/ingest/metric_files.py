@@ -17,7 +17,7 @@ from schemas.table import small_frame
 from sources import metrics_csv
 from sources.record import UNREADABLE_FILE
 
-_HEAD_LINES = 50  # lines by which a kind of file is known
+HEAD_LINES = 50  # lines by which a kind of file is known
 _PATTERN = re.compile(r"([\[\]{}*?\\])")
 _BOM = "\ufeff"
 _MEASURED = (
@@ -81,7 +81,7 @@ def from_records(records: DataFrame) -> DataFrame:
 def _table(spark: SparkSession, path: str) -> _Table:
     if path.rstrip("/").endswith(".parquet"):
         return _Table("", tuple(spark.read.parquet(literal_path(path)).columns))
-    for row in spark.read.text(literal_path(path)).head(_HEAD_LINES):
+    for row in spark.read.text(literal_path(path)).head(HEAD_LINES):
         line = row.value.removeprefix(_BOM).strip()
         if line and not line.startswith("#"):
             return _Table(line, tuple(metrics_csv.split_header(line)))

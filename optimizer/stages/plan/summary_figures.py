@@ -7,9 +7,9 @@ from pyspark.sql import functions as F
 
 from optimizer.domain import FindingCode
 from optimizer.emit.figure_table import FIGURES
+from optimizer.stages.plan.balance import PLACEMENTS
 
 CLUSTER = ["cluster_id", "run_id"]
-PLACEMENTS = ("before", "baseline", "after")
 
 
 def _long(frame: DataFrame, figures: dict[str, Column], placement: Column) -> DataFrame:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from pyspark.sql import types as T
 
-from optimizer.domain import WHOLE_PLAN, Ints
+from optimizer.domain import NOT_LIVE, WHOLE_PLAN, Ints
 from optimizer.kafka.throttle import ConfigEntry, careful_throttles, config_entries, tool_throttles
 from optimizer.schedule.estimate import traffic
 from optimizer.schedule.throttle_rate import one_for_all, per_broker
@@ -14,7 +14,6 @@ from optimizer.settings import Settings
 from optimizer.stages.plan.wave_rows import broker_ids, copy_bytes_per_s, to_changes
 from schemas.output import THROTTLES
 
-_UNREACHABLE = ("dead", "fenced")
 # Rows of ``throttles`` without what was set before.
 ENTRIES = T.StructType([field for field in THROTTLES.columns if field.name != "previous_value"])
 _COLUMNS = ["wave", "style", "entity_type", "entity_name", "config_name", "config_value"]
@@ -69,7 +68,7 @@ def throttle_rows(scheduled: pd.DataFrame, hosts: pd.DataFrame, *, settings: Set
     if placed.empty:
         return pd.DataFrame(columns=ENTRIES.fieldNames())
     ids = broker_ids(hosts)
-    dead = {str(b) for b in hosts.loc[hosts["state"].isin(_UNREACHABLE), "broker_id"]}
+    dead = {str(b) for b in hosts.loc[hosts["state"].isin(NOT_LIVE), "broker_id"]}
     parts = [
         (WHOLE_PLAN, placed),
         *((w, placed[placed["wave"] == w]) for w in sorted({int(w) for w in placed["wave"]})),

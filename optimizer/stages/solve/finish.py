@@ -113,8 +113,10 @@ def _fixed_findings(frame: pd.DataFrame) -> Iterable[Finding]:
 def _factor_findings(frame: pd.DataFrame) -> Iterable[Finding]:
     """Topics that can't have the replication factor asked for; rows of a release that stored no causes have none."""
     for topic, rows in frame[frame["factor_refused"].notna()].groupby("topic", sort=True):
-        words, code = max(zip(rows["factor_refused"], rows["factor_cause"].fillna(""), strict=True))
+        causes = rows["factor_cause"].fillna("")
+        code = causes.max()
         cause = Cause(code) if code else None
+        words = rows["factor_refused"][causes == code].iloc[0]
         detail = f"{words}; {len(rows)} partitions keep what they have"
         yield Finding(
             FindingCode.REPLICATION_FACTOR,

@@ -17,7 +17,7 @@ from optimizer.stages.validate.rule import Rule
 
 # Counts are enough: the rows themselves are in quarantine. A list of examples would cost a job for every expectation.
 _COUNTS = {"result_format": "BASIC", "partial_unexpected_count": 0}
-_FEW_ROWS = 100_000  # rows of flags that pandas counts instead of Spark
+_ROWS_IN_PANDAS = 100_000  # rows of flags that pandas counts instead of Spark
 
 
 class Allowed(NamedTuple):
@@ -56,7 +56,7 @@ def evaluate(
     """
     flags = _flags(judged).transform(kept)
     # Of few rows a job for every count would take most of the time.
-    small = flags.toPandas() if flags.count() <= _FEW_ROWS else None
+    small = flags.toPandas() if flags.count() <= _ROWS_IN_PANDAS else None
     rows = measured.set_index("cluster_id")
     context = _context()
     results: list[dict[str, Any]] = []
