@@ -1,4 +1,4 @@
-"""Small clusters for tests, and their plans by the driver, without Spark."""
+"""Small clusters for tests, and the rounds of one shard without Spark."""
 
 import itertools
 from dataclasses import dataclass, replace
@@ -7,34 +7,35 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from benchmarks.planned import rows_of
 from optimizer.domain import FIXED, FORCED_ONLY, FREE, Bands, Brokers, Cluster, Floats, Ints, Partitions, PinMask
-from optimizer.settings import ClusterInput, Policy, Settings, Solver
+from optimizer.settings import Policy
 from optimizer.solve.bounds.bound import band_price, flow_bytes, forced_bytes, usable_prices, widen
 from optimizer.solve.bounds.terms import partition_terms
 from optimizer.solve.bounds.whole_bound import whole_bound
-from optimizer.solve.driver import solve_rounds
 from optimizer.solve.rounds.progress import Progress
 from optimizer.solve.rounds.solved_cluster import SolvedCluster
 from optimizer.solve.rounds.start import start
 from optimizer.solve.rules.bands import (
     Demand,
+    bands,
     broker_loads,
+    demand_of,
     excess,
+    load_scale,
     replica_weights,
 )
 from optimizer.solve.rules.pins import group_by_pins, rack_breaks
 from optimizer.solve.rules.racks import busiest_share, live_rack_sizes
 from optimizer.solve.rules.resources import DISK
-from optimizer.solve.shard.assemble import ClusterFrame
+from optimizer.solve.shard.assemble import ClusterFrame, assemble
+from optimizer.solve.shard.search import Search
+from optimizer.solve.shard.shard_solver import solve_shard
 from optimizer.solve.tuning import TUNED, Tuning
-from optimizer.stages.solve.memory_placement import in_memory
 from optimizer.wishes import NO_LIMIT
 
 BRIEF_TIME = 0.1
 ALONE = replace(TUNED, exact_cells=0)  # single moves alone: no search of small clusters
 KEPT_WHOLE = 2
-MOST_BROKERS = 200  # of a shard, as the settings allow
 
 
 def make_brokers(racks: list[int], *, draining: tuple[int, ...] = (), excluded: tuple[int, ...] = ()) -> Brokers:
@@ -102,31 +103,34 @@ class Planned:
     search_bytes: int | None
 
 
-def plan_cluster(
+def plan_one_shard(
     cluster: Cluster, policy: Policy, *, rounds: int = 4, brief: bool = False, tuning: Tuning = TUNED
 ) -> Planned:
-    """A cluster after the rounds of the driver, its shards as large as may be; ``brief``, with one price on moves and a
+    """All brokers as one shard, round after round, as the solve stage does it; ``brief``, with one price on moves and a
     short search of small clusters, is enough where a test asks only whether rules hold."""
-    solver = Solver(shard_brokers=MOST_BROKERS, rack_shard_brokers=MOST_BROKERS, rounds=rounds)
-    settings = Settings(clusters=(ClusterInput(id=cluster.cluster_id, input="x"),), policy=policy, solver=solver)
-    hosts = {cluster.cluster_id: cluster.brokers}
-    placement, solved, _ = solve_rounds(
-        in_memory(rows_of(cluster), hosts), hosts, settings, _brief(tuning) if brief else tuning
-    )
-    one = solved[cluster.cluster_id]
-    replicas = placement.fleet[cluster.cluster_id].current
-    return Planned(replicas, one.bands, one.progress.prices, one.scale, one.progress.search_bytes)
+    if not brief:
+        return _rounds_of(cluster, policy, rounds, Search(), tuning)
+    short = replace(tuning, exact_time_limit=BRIEF_TIME, feasible_time_limit=BRIEF_TIME)
+    return _rounds_of(cluster, policy, rounds, Search(tuning.plan_prices[:1]), short)
 
 
-def _brief(tuning: Tuning) -> Tuning:
-    return replace(
-        tuning,
-        plan_prices=tuning.plan_prices[:1],
-        short_curve_prices=tuning.plan_prices[:1],
-        curve_prices=tuning.plan_prices[:1],
-        exact_time_limit=BRIEF_TIME,
-        feasible_time_limit=BRIEF_TIME,
-    )
+def _rounds_of(cluster: Cluster, policy: Policy, rounds: int, search: Search, tuning: Tuning) -> Planned:
+    brokers, partitions = cluster.brokers, cluster.partitions
+    limits, scale = bands(cluster, policy), load_scale(brokers, demand_of(partitions))
+    current, prices = started(cluster, limits), np.zeros((len(brokers), 3))
+    members, owner = np.arange(len(brokers)), np.ones(len(partitions), dtype=bool)
+    searched = None
+    for number in range(rounds):
+        loads = broker_loads(len(brokers), current, replica_weights(partitions))
+        frame = ClusterFrame(brokers, limits, loads, scale, tuning)
+        solution = solve_shard(assemble(frame, members, partitions, current, owner), search)
+        searched = searched if solution.search_bytes is None else solution.search_bytes
+        if number == 0:
+            prices = solution.prices
+        if not len(solution.partition):
+            break
+        current[solution.partition, solution.slot] = solution.target
+    return Planned(current, limits, prices, scale, searched)
 
 
 def started(cluster: Cluster, limits: Bands) -> Ints:

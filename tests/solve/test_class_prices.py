@@ -22,7 +22,7 @@ from tests.solve.clusters import (
     make_cluster,
     make_partitions,
     moved_bytes,
-    plan_cluster,
+    plan_one_shard,
 )
 from tests.solve.test_plans import RELAXED
 
@@ -57,7 +57,7 @@ def prices_of(cluster: Cluster) -> Floats:
 def test_prices_of_classes_prove_nearly_all_of_a_plan(scenario: str, share: float) -> None:
     """Without a look at single partitions; the flow bound proves 0.997 and 0.974 of these plans."""
     cluster = cluster_of(generate("S", scenario, 1), scenario)
-    planned = plan_cluster(cluster, Policy())
+    planned = plan_one_shard(cluster, Policy())
     _, _, lagrangian, _ = bounds(cluster, replace(planned, prices=prices_of(cluster)), planned.replicas)
     assert share * moved_bytes(cluster, planned.replicas) <= lagrangian
 

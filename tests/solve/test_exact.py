@@ -25,7 +25,7 @@ from tests.solve.clusters import (
     make_cluster,
     make_partitions,
     moved_bytes,
-    plan_cluster,
+    plan_one_shard,
     tiny_clusters,
     with_pins,
 )
@@ -48,7 +48,7 @@ def first_round(cluster: Cluster, policy: Policy, search: Search, tuning: Tuning
 @given(cluster=tiny_clusters() | tiny_clusters(largest_bytes=10**12) | with_pins(tiny_clusters()))
 def test_searched_bytes_are_no_more_than_the_optimum(limit: float, cluster: Cluster) -> None:
     """What a search has proven is the least of all placements inside the bands, or less where it met its limit."""
-    planned = plan_cluster(cluster, WIDE, rounds=6, tuning=replace(TUNED, exact_time_limit=limit))
+    planned = plan_one_shard(cluster, WIDE, rounds=6, tuning=replace(TUNED, exact_time_limit=limit))
     if planned.search_bytes is not None:
         optimum = brute_force(cluster, planned.bands, planned.scale)
         assert optimum is not None
@@ -60,14 +60,14 @@ def test_placement_at_the_very_edge_of_a_band_counts() -> None:
     """Nine of ten replicas a broker is just inside a band of a tenth: no proof leaves such a placement out."""
     replicas = [[0]] * 13 + [[1]] * 9 + [[2]] * 8
     cluster = make_cluster(make_brokers([0, 0, 0]), make_partitions(replicas, [7] * 30))
-    planned = plan_cluster(cluster, Policy(disk_band=0.1, replicas_band=0.1))
+    planned = plan_one_shard(cluster, Policy(disk_band=0.1, replicas_band=0.1))
     assert planned.search_bytes == moved_bytes(cluster, planned.replicas) == 2 * 7
 
 
 def test_no_claim_where_the_bands_cannot_be_met() -> None:
     """One replica as large as all others: no placement is inside the bands, and nothing is said to be exact."""
     cluster = make_cluster(make_brokers([0, 0, 0]), make_partitions([[0], [0], [1]], [90, 1, 1]))
-    assert plan_cluster(cluster, Policy()).search_bytes is None
+    assert plan_one_shard(cluster, Policy()).search_bytes is None
 
 
 @pytest.mark.parametrize(("mobility", "least"), [(FREE, 40), (FORCED_ONLY, 40), (FIXED, None)])
@@ -120,7 +120,7 @@ def test_bands_that_can_be_met_are_met(seed: int) -> None:
     lists = [draws.choice(brokers, int(draws.integers(1, 4)), replace=False).tolist() for _ in range(count)]
     sizes, rates = draws.integers(1, 60, count).tolist(), draws.integers(0, 9, count).tolist()
     cluster = make_cluster(make_brokers([b % 3 for b in range(brokers)]), make_partitions(lists, sizes, rates))
-    planned = plan_cluster(cluster, Policy(disk_band=0.15, replicas_band=0.2, in_band=0.25), rounds=7)
+    planned = plan_one_shard(cluster, Policy(disk_band=0.15, replicas_band=0.2, in_band=0.25), rounds=7)
     loads = broker_loads(brokers, cluster.partitions.replicas, replica_weights(cluster.partitions))
     frame = ClusterFrame(cluster.brokers, planned.bands, loads, planned.scale)
     everything = np.arange(brokers), cluster.partitions, cluster.partitions.replicas, np.ones(count, dtype=bool)
@@ -144,7 +144,7 @@ def small_problem(seed: int) -> tuple[ShardProblem, ShardProblem]:
     racks = [b % int(2 + seed % 3) for b in range(brokers)]
     cluster = make_cluster(make_brokers(racks), make_partitions(lists, sizes, rates))
     policy = Policy(disk_band=0.25, replicas_band=0.25, in_band=0.25)
-    planned = plan_cluster(cluster, policy, brief=True, tuning=ALONE)
+    planned = plan_one_shard(cluster, policy, brief=True, tuning=ALONE)
     problems = []
     for placed in (cluster.partitions.replicas, planned.replicas):
         loads = broker_loads(brokers, placed, replica_weights(cluster.partitions))

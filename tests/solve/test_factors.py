@@ -26,7 +26,7 @@ from tests.solve.clusters import (
     moved_bytes,
     out_of_band,
     outside_pins,
-    plan_cluster,
+    plan_one_shard,
     rack_breaches,
     started,
     tiny_clusters,
@@ -55,7 +55,7 @@ def lengths(replicas: np.ndarray) -> list[int]:
 @given(with_factors(tiny_clusters()))
 def test_bound_optimum_plan_stand_in_this_order_with_other_factors(cluster: Cluster) -> None:
     """The best placement of as many replicas as are asked for lies above the bounds, and is the plan."""
-    planned = plan_cluster(cluster, WIDE, rounds=6)
+    planned = plan_one_shard(cluster, WIDE, rounds=6)
     best, moved = max(bounds(cluster, planned, planned.replicas)), moved_bytes(cluster, planned.replicas)
     assert best <= moved
     assume(prod(len(legal_sets(cluster, row)) for row in range(len(cluster.partitions))) <= MOST_PLACEMENTS)
@@ -68,7 +68,7 @@ def test_bound_optimum_plan_stand_in_this_order_with_other_factors(cluster: Clus
 @given(with_pins(with_factors(middling_clusters(), most=5)))
 def test_every_list_gets_the_length_asked_for(cluster: Cluster) -> None:
     """Lengths, distinct brokers, racks, pins and empty brokers hold after the plan, and every bound is below it."""
-    planned = plan_cluster(cluster, Policy(), rounds=8, brief=True)
+    planned = plan_one_shard(cluster, Policy(), rounds=8, brief=True)
     after, brokers = planned.replicas, cluster.brokers
     assert lengths(after) == cluster.partitions.replication_factor.tolist()
     assert all(len({b for b in row if b >= 0}) == n for row, n in zip(after.tolist(), lengths(after), strict=True))
@@ -99,7 +99,7 @@ def test_a_broker_that_takes_nothing_and_keeps_its_replica_counts_where_it_is_ne
     """Five replicas on all five brokers left are spread as evenly as they can be, though only four accept any."""
     brokers = make_brokers([0, 1, 0, 1, 1, 1], draining=(0,), excluded=(1,))
     cluster = asking(make_cluster(brokers, make_partitions([[1], [2, 3]], [10, 10])), [5, 2])
-    planned = plan_cluster(cluster, Policy(disk_band=9, replicas_band=9, in_band=9))
+    planned = plan_one_shard(cluster, Policy(disk_band=9, replicas_band=9, in_band=9))
     assert sorted(planned.replicas[0].tolist()) == [1, 2, 3, 4, 5]
     assert rack_breaches(cluster, planned.replicas) == 0
 
@@ -146,7 +146,7 @@ def test_forced_bound_counts_what_is_missing(
 ) -> None:
     """Copies that every plan makes: up to the factor asked for, less what may stay; the plan makes no other."""
     cluster = one(replicas, factor, draining=draining)
-    planned = plan_cluster(cluster, OPEN, rounds=6)
+    planned = plan_one_shard(cluster, OPEN, rounds=6)
     assert bounds(cluster, planned, planned.replicas)[0] == moved_bytes(cluster, planned.replicas) == forced
 
 
@@ -154,7 +154,7 @@ def test_what_is_given_up_need_not_be_copied() -> None:
     """A full broker that gives up replicas is levelled for nothing, and no bound asks for a byte."""
     replicas = [[0, 1 + i % 5] for i in range(30)]
     cluster = make_cluster(make_brokers([0] * 6), make_partitions(replicas, [10] * 30))
-    planned = plan_cluster(asking(cluster, [1] * 30), Policy(disk_band=0.2, replicas_band=0.2), rounds=6)
+    planned = plan_one_shard(asking(cluster, [1] * 30), Policy(disk_band=0.2, replicas_band=0.2), rounds=6)
     assert moved_bytes(cluster, planned.replicas) == 0
     assert out_of_band(cluster, planned.replicas, planned.bands, planned.scale) == 0
     assert max(bounds(asking(cluster, [1] * 30), planned, planned.replicas)) <= 0
@@ -164,7 +164,7 @@ def test_new_replicas_level_the_brokers_and_the_bound_says_so() -> None:
     """New replicas fill the emptier brokers: all bytes are those of the replicas that are missing."""
     replicas = [[0, 2], [0, 3], [1, 2]] * 10
     cluster = asking(make_cluster(make_brokers(RACKS), make_partitions(replicas, [10] * 30)), [3] * 30)
-    planned = plan_cluster(cluster, Policy(disk_band=0.4, replicas_band=0.4))
+    planned = plan_one_shard(cluster, Policy(disk_band=0.4, replicas_band=0.4))
     assert moved_bytes(cluster, planned.replicas) == max(bounds(cluster, planned, planned.replicas)) == 300
     assert rack_breaches(cluster, planned.replicas) == 0
 
@@ -173,7 +173,7 @@ def test_two_and_four_replicas_side_by_side() -> None:
     """RF 2 and 4 on three racks, asked the other way round: each list spreads as its own length asks."""
     replicas = [[0, 2], [0, 2, 4, 5]] * 8
     cluster = asking(make_cluster(make_brokers(RACKS), make_partitions(replicas, [10] * 16)), [4, 2] * 8)
-    planned = plan_cluster(cluster, Policy(disk_band=0.3, replicas_band=0.3), rounds=6)
+    planned = plan_one_shard(cluster, Policy(disk_band=0.3, replicas_band=0.3), rounds=6)
     assert lengths(planned.replicas) == [4, 2] * 8
     assert rack_breaches(cluster, planned.replicas) == 0
     bound = max(bounds(cluster, planned, planned.replicas))

@@ -19,7 +19,7 @@ from optimizer.stages.shared.arrays import replica_lists
 from optimizer.stages.solve.finish import Finished, finish_cluster
 from optimizer.wishes import MoveLimit
 from tests.examples import examples
-from tests.solve.clusters import Planned, bounds, make_cluster, plan_cluster, solved_cluster
+from tests.solve.clusters import Planned, bounds, make_cluster, plan_one_shard, solved_cluster
 from tests.solve.troubled import audited, partition_rows, troubled_clusters
 
 POLICY = Policy()
@@ -68,7 +68,7 @@ def test_every_cut_plan_passes_the_audit(cluster: Cluster, share: float, by_move
     """Whatever is dead, draining, pinned or fixed: a cut plan keeps its limit and every rule, findings say what it
     leaves, and no bound is above it."""
     brokers, partitions = cluster.brokers, cluster.partitions
-    planned = plan_cluster(cluster, POLICY, rounds=3, brief=True)
+    planned = plan_one_shard(cluster, POLICY, rounds=3, brief=True)
     gone = (planned.replicas >= 0) & ~brokers.is_live[np.maximum(planned.replicas, 0)]
     whole = np.where(gone.any(axis=1, keepdims=True), partitions.replicas, planned.replicas)
     copies = copies_of(partitions.replicas, whole)
@@ -97,7 +97,7 @@ def test_no_plan_fills_a_disk(cluster: Cluster, room: float, seed: int) -> None:
     capacity = used / n * room * np.random.default_rng(seed).uniform(0.8, 1.6, n)
     brokers = replace(cluster.brokers, disk_capacity_bytes=capacity.astype(np.int64))
     cluster = make_cluster(brokers, cluster.partitions)
-    planned = plan_cluster(cluster, POLICY, rounds=3, brief=True)
+    planned = plan_one_shard(cluster, POLICY, rounds=3, brief=True)
     gone = (planned.replicas >= 0) & ~brokers.is_live[np.maximum(planned.replicas, 0)]
     whole = np.where(gone.any(axis=1, keepdims=True), cluster.partitions.replicas, planned.replicas)
     before, after = (loads_of(cluster, replicas)[:, DISK] for replicas in (cluster.partitions.replicas, whole))

@@ -23,7 +23,7 @@ from tests.solve.clusters import (
     moved_bytes,
     outside_pins,
     pinned,
-    plan_cluster,
+    plan_one_shard,
     rack_breaches,
     tiny_clusters,
     with_pins,
@@ -44,7 +44,7 @@ def one_rack(replicas: list[list[int]]) -> Cluster:
 @given(with_pins(tiny_clusters()))
 def test_bound_optimum_plan_stand_in_this_order_with_pins(cluster: Cluster) -> None:
     """The best placement found by trying all that the pins allow lies between the bounds and the plan."""
-    planned = plan_cluster(cluster, WIDE, rounds=6)
+    planned = plan_one_shard(cluster, WIDE, rounds=6)
     assert not outside_pins(cluster, planned.replicas).any()
     assert rack_breaches(cluster, planned.replicas) == 0
     assert max(bounds(cluster, planned, planned.replicas)) <= moved_bytes(cluster, planned.replicas)
@@ -58,7 +58,7 @@ def test_bound_optimum_plan_stand_in_this_order_with_pins(cluster: Cluster) -> N
 @given(with_pins(middling_clusters()))
 def test_no_replica_stays_outside_its_pin(cluster: Cluster) -> None:
     """Whatever the start: pins are met, brokers to empty are empty, racks are in order, the bounds lie below."""
-    planned = plan_cluster(cluster, Policy(), rounds=7, brief=True)
+    planned = plan_one_shard(cluster, Policy(), rounds=7, brief=True)
     assert not outside_pins(cluster, planned.replicas).any()
     assert not cluster.brokers.must_empty[planned.replicas[planned.replicas >= 0]].any()
     assert rack_breaches(cluster, planned.replicas) == 0
@@ -68,7 +68,7 @@ def test_no_replica_stays_outside_its_pin(cluster: Cluster) -> None:
 def test_replicas_may_share_the_rack_that_they_are_pinned_to() -> None:
     """Three replicas pinned to one rack gather in it, each move says why, and the forced bound is all of them."""
     cluster = one_rack([[3, 4, 6]] * 4)
-    planned = plan_cluster(cluster, WIDE)
+    planned = plan_one_shard(cluster, WIDE)
     assert np.sort(planned.replicas, axis=1).tolist() == [[0, 1, 2]] * 4
     moves = list(reasons(cluster.brokers, cluster.partitions, planned.replicas))
     assert [move.reason for move in moves] == ["pin"] * 12
@@ -80,7 +80,7 @@ def test_a_pin_forces_free_partitions_only() -> None:
     cluster = one_rack([[3], [4], [5]])
     cluster.partitions.mobility[:] = [FIXED, FORCED_ONLY, FORCED_ONLY]
     drained = replace(make_brokers(RACKS, draining=(5,)), pins=cluster.brokers.pins)
-    planned = plan_cluster(make_cluster(drained, cluster.partitions), WIDE)
+    planned = plan_one_shard(make_cluster(drained, cluster.partitions), WIDE)
     assert planned.replicas[:2].tolist() == [[3], [4]]
     assert planned.replicas[2, 0] in (0, 1, 2)
 
@@ -113,7 +113,7 @@ def test_all_replicas_leave_racks_that_are_drained() -> None:
     racks = make_brokers([0, 0, 1, 1, 2, 2, 3, 3], draining=(0, 1, 2, 3))
     two = make_cluster(racks, make_partitions([[0, 2], [1, 3], [0, 3]], [10] * 3))
     for cluster in (one, two):
-        planned = plan_cluster(cluster, WIDE)
+        planned = plan_one_shard(cluster, WIDE)
         assert not cluster.brokers.must_empty[planned.replicas].any()
         assert not outside_pins(cluster, planned.replicas).any()
 

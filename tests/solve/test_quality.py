@@ -15,7 +15,7 @@ from optimizer.solve.rules.bands import bands, broker_loads, demand_of, load_sca
 from optimizer.solve.rules.resources import DISK
 from optimizer.solve.shard.assemble import ClusterFrame
 from setup.paths import HOME
-from tests.solve.clusters import bounds, moved_bytes, out_of_band, plan_cluster, rack_breaches
+from tests.solve.clusters import bounds, moved_bytes, out_of_band, plan_one_shard, rack_breaches
 
 SETTINGS = build(read_toml(HOME / "conf" / "default.toml"))
 
@@ -24,7 +24,7 @@ SETTINGS = build(read_toml(HOME / "conf" / "default.toml"))
 def test_plan_is_within_a_thousandth_of_its_bound(scenario: str) -> None:
     """Every band holds, every rack is in order, and the bytes are at most 0.1 % over the best of the three bounds."""
     cluster = cluster_of(generate("S", scenario, 1), scenario)
-    planned = plan_cluster(cluster, Policy())
+    planned = plan_one_shard(cluster, Policy())
     bound = max(bounds(cluster, planned, planned.replicas))
     moved = moved_bytes(cluster, planned.replicas)
     assert out_of_band(cluster, planned.replicas, planned.bands, planned.scale) < 1e-6
@@ -54,7 +54,7 @@ def test_prices_of_the_whole_cluster_prove_what_those_of_shards_cannot() -> None
     prices = cluster_prices(ClusterFrame(brokers, limits, before, scale), partitions, found.replicas)
     prices = usable_prices(prices * scale[DISK] / scale, limits)
     bound = partition_terms(brokers, partitions, prices, found.replicas).sum() - band_price(prices, limits)
-    whole = plan_cluster(cluster, Policy())
+    whole = plan_one_shard(cluster, Policy())
     assert 0.998 * moved_bytes(cluster, whole.replicas) <= bound <= moved_bytes(cluster, whole.replicas)
 
 

@@ -18,7 +18,7 @@ from optimizer.solve.shard.shard_solver import solve_shard
 from optimizer.solve.shard.swaps import with_swaps
 from optimizer.solve.tuning import TUNED, Tuning
 from tests.examples import examples
-from tests.solve.clusters import ALONE, make_brokers, make_cluster, make_partitions, middling_clusters, plan_cluster
+from tests.solve.clusters import ALONE, make_brokers, make_cluster, make_partitions, middling_clusters, plan_one_shard
 
 RELAXED = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -90,7 +90,7 @@ def behind_giants(giants: int) -> Cluster:
 def test_brokers_beyond_help_hide_no_other(giants: int) -> None:
     """However many brokers no swap can help, one that a swap can help is helped."""
     cluster = behind_giants(giants)
-    planned = plan_cluster(cluster, Policy(disk_band=0.05, replicas_band=3.0, in_band=3.0), brief=True)
+    planned = plan_one_shard(cluster, Policy(disk_band=0.05, replicas_band=3.0, in_band=3.0), brief=True)
     loads = broker_loads(40, planned.replicas, replica_weights(cluster.partitions))
     outside = np.flatnonzero((np.abs(excess(loads, planned.bands)) > 1e-9).any(axis=1))
     assert outside.tolist() == list(range(giants))

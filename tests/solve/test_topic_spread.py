@@ -32,7 +32,7 @@ from tests.solve.clusters import (
     middling_clusters,
     moved_bytes,
     out_of_band,
-    plan_cluster,
+    plan_one_shard,
     rack_breaches,
     spread_over,
     tiny_clusters,
@@ -107,7 +107,7 @@ def test_nothing_is_counted_where_nothing_is_asked() -> None:
 @given(with_spread(tiny_clusters()))
 def test_bound_optimum_plan_stand_in_this_order_with_spread(cluster: Cluster) -> None:
     """The best placement found by trying all that keep the spread lies between the bounds and the plan."""
-    planned = plan_cluster(cluster, WIDE, rounds=6)
+    planned = plan_one_shard(cluster, WIDE, rounds=6)
     assert not grown(cluster, planned.replicas)
     assert max(bounds(cluster, planned, planned.replicas)) <= moved_bytes(cluster, planned.replicas)
     optimum = brute_force(cluster, planned.bands, planned.scale)
@@ -122,7 +122,7 @@ def test_no_broker_is_given_more_of_a_topic_than_its_most(cluster: Cluster, seed
     """Whatever the start, and whatever may not move: no crowd grows, brokers to empty are as empty as without it."""
     count = len(cluster.partitions)
     cluster.partitions.mobility[:] = np.random.default_rng(seed).choice(3, count, p=[0.8, 0.1, 0.1])
-    planned = plan_cluster(cluster, Policy(), rounds=7, brief=True)
+    planned = plan_one_shard(cluster, Policy(), rounds=7, brief=True)
     assert not grown(cluster, planned.replicas)
     fixed = cluster.partitions.mobility == FIXED
     assert (planned.replicas[fixed] == cluster.partitions.replicas[fixed]).all()
@@ -149,7 +149,7 @@ def piled(count: int, topic_spread: float = 1.0) -> Cluster:
 def test_a_pile_is_dissolved(count: int, topic_spread: float) -> None:
     """All of a giant topic on three brokers: they keep their most, no broker gets more, and no more is moved."""
     cluster = piled(count, topic_spread)
-    planned = plan_cluster(cluster, OPEN, rounds=7)
+    planned = plan_one_shard(cluster, OPEN, rounds=7)
     assert not crowds(cluster, planned.replicas)
     assert rack_breaches(cluster, planned.replicas) == 0
     kept = round(count * topic_spread / 4)
@@ -190,10 +190,10 @@ def test_what_must_leave_pushes_in() -> None:
     brokers = make_brokers([0, 0, 1, 1], draining=(0,))
     cluster = make_cluster(brokers, make_partitions([[0, 2], [1, 3], [1]], [5, 4, 3]))
     cluster = replace(cluster, partitions=replace(cluster.partitions, topic_most_replicas=np.full(3, 2)))
-    planned = plan_cluster(cluster, OPEN, rounds=1, tuning=ALONE).replicas
+    planned = plan_one_shard(cluster, OPEN, rounds=1, tuning=ALONE).replicas
     assert planned[0, 0] == 1
     assert crowds(cluster, planned) == {("t", 1): 1}
-    planned = plan_cluster(cluster, OPEN, rounds=2, tuning=ALONE).replicas
+    planned = plan_one_shard(cluster, OPEN, rounds=2, tuning=ALONE).replicas
     assert planned[2, 0] in (2, 3)
     assert not crowds(cluster, planned)
 
@@ -202,7 +202,7 @@ def test_what_may_not_leave_stays_and_is_told() -> None:
     """Fixed and excluded partitions of a pile stay; findings name the crowd, its size and the most."""
     cluster = piled(40)
     cluster.partitions.mobility[:40] = [FIXED, FORCED_ONLY] * 10 + [0] * 20
-    planned = plan_cluster(cluster, OPEN, rounds=7)
+    planned = plan_one_shard(cluster, OPEN, rounds=7)
     assert crowds(cluster, planned.replicas) == {("giant", b): 10 for b in range(3)}
     found = list(spread_findings(cluster.brokers, cluster.partitions, planned.replicas))
     assert [(f.subject, f.when) for f in found] == [(f"giant on broker {b}", "both") for b in range(3)]
@@ -231,5 +231,5 @@ def test_a_wide_spread_changes_nothing(cluster: Cluster) -> None:
     """A most that no broker comes near gives the same plan as none."""
     wide = np.full(len(cluster.partitions), 10 * len(cluster.partitions))
     same = make_cluster(cluster.brokers, replace(cluster.partitions, topic_most_replicas=wide))
-    plans = [plan_cluster(c, Policy(), rounds=2, brief=True).replicas for c in (cluster, same)]
+    plans = [plan_one_shard(c, Policy(), rounds=2, brief=True).replicas for c in (cluster, same)]
     assert (plans[0] == plans[1]).all()
