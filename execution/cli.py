@@ -134,6 +134,7 @@ def run_step(options: argparse.Namespace, settings: Settings, warehouse: Warehou
         raise Refused(
             f"the plan's manifest is {plan.manifest_sha256}, not {options.manifest}: another plan was approved"
         )
+    plan.check_wave(options.wave)
     needs_earlier = options.step not in ("wait", "off", "verify", "status")
     not_back = whole_plan(warehouse, plan, "rollback_not_possible")
     *before, wave = (

@@ -57,6 +57,11 @@ class Plan:
         told = self.manifest["captured_at"]
         return datetime.fromisoformat(told) if told else None
 
+    def check_wave(self, number: int) -> None:
+        """Raise where the plan has no such wave."""
+        if number not in self.waves:
+            raise Refused(f"the plan has no wave {number}: it has {len(self.waves)}")
+
     def check_approved(self) -> None:
         """Raise unless somebody has approved just this plan."""
         if not self.approvals:
@@ -121,8 +126,7 @@ def documents_of(warehouse: Warehouse, plan: Plan, wave: int) -> dict[str, str]:
     Refused
         When there is no such wave, or a document is missing, was changed, or is not in the manifest: all are named.
     """
-    if wave not in plan.waves:
-        raise Refused(f"the plan has no wave {wave}: it has {len(plan.waves)}")
+    plan.check_wave(wave)
     folder = f"{plan.waves[wave]}/"
     rows = warehouse.needed("documents", cluster_id=plan.cluster_id, run_id=plan.run_id, wave=wave)
     found = _unchanged(plan, rows, lambda path: path.startswith(folder))

@@ -111,6 +111,13 @@ def test_waves_count_from_one(commands: Commands, number: str) -> None:
     assert ended.value.code == 2
 
 
+@pytest.mark.parametrize("step", ["preflight", "wait"])
+def test_a_wave_that_the_plan_does_not_have_is_named(commands: Commands, step: str) -> None:
+    """By the number that was given, also where the waves before it are looked at first."""
+    ended = commands.run("wave", step, "--wave", "9", "--bootstrap-server", "127.0.0.1:1")
+    assert ended == Ended(3, "", "error: the plan has no wave 9: it has 2\n")
+
+
 def test_what_a_run_has_planned_is_shown_from_its_tables(commands: Commands) -> None:
     """Verdict, manifest and approval of each cluster; of one cluster its summary, or that it has no plan."""
     sha256 = loaded(commands.warehouse).manifest_sha256
