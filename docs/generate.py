@@ -74,7 +74,7 @@ def knobs(text: str) -> list[Knob]:
     Raises
     ------
     ValueError
-        For a line that is neither a knob, a section, a comment nor empty.
+        For a line that is neither a knob with its comment, a section, a comment nor empty.
     """
     section, found = "", list[Knob]()
     for number, line in enumerate(text.splitlines(), start=1):
@@ -84,9 +84,9 @@ def knobs(text: str) -> list[Knob]:
             section = line.strip("[]")
             continue
         match = KNOB.fullmatch(line)
-        if match is None:
+        if match is None or not match["comment"]:
             raise ValueError(f"conf/default.toml line {number}: {line!r} is no knob; write name = value  # comment")
-        found.append(Knob(section, match["name"], match["value"], match["comment"] or ""))
+        found.append(Knob(section, match["name"], match["value"], match["comment"]))
     return found
 
 
@@ -124,8 +124,7 @@ def configuration_page() -> str:
         if knob.section != section:
             section = knob.section
             lines += ["", f"## [{section}]", "", "| knob | default | unit, range, reason |", "|---|---|---|"]
-        meaning = _cell(knob.comment) or "as above"
-        lines.append(f"| `{knob.name}` | `{knob.value}` | {meaning} |")
+        lines.append(f"| `{knob.name}` | `{knob.value}` | {_cell(knob.comment)} |")
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)) + "\n"
 
 

@@ -41,7 +41,7 @@ exit codes: 0 done, 1 failed, 2 wrong use or configuration, 3 refused: nothing w
 
 
 def parser() -> argparse.ArgumentParser:
-    """Options of both commands."""
+    """Options of the three commands."""
     result = argparse.ArgumentParser(prog="spark-submit.sh", description=__doc__)
     commands = result.add_subparsers(dest="command", required=True)
     shown = commands.add_parser("show", help="what a run has planned", description="Say what a run has planned.")

@@ -8,7 +8,7 @@ from optimizer.domain import NOT_LIVE, FindingCode
 from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.rows import LoadRow
 from optimizer.kafka.versions import tools_needed
-from optimizer.units import human_count, human_rate, plural
+from optimizer.units import human_rate, plural
 from optimizer.wishes import DEMOTE, DRAIN, LEADERS, RACKS
 
 REACHED, NOT_REACHED = "reached", "NOT reached"
@@ -155,9 +155,10 @@ def _balance(plan: ClusterPlan) -> Iterator[Goal]:
 
 def _leaders(plan: ClusterPlan) -> Iterator[Goal]:
     led, out = plan.number("leaders_outside"), plan.number("out_outside_bytes_per_s")
-    parts = [f"{human_count(led)} leaders" if led else "", f"{human_rate(out)} of bytes out" if out else ""]
+    parts = [plural(int(led), "leader") if led else "", f"{human_rate(out)} of bytes out" if out else ""]
     outside = " and ".join(filter(None, parts))
-    detail = f"{outside} outside their bands" if outside else "no broker outside its bands (leaders, bytes out)"
+    lie = "lies" if led == 1 and not out else "lie"
+    detail = f"{outside} {lie} outside the bands" if outside else "no broker outside its bands (leaders, bytes out)"
     yield Goal("leaders", not outside, detail)
 
 
@@ -175,8 +176,8 @@ def origin(plan: ClusterPlan) -> str:
     version = "; ".join(filter(None, (version, tools_needed(plan.asked.kafka_version))))
     names = [f"{row.source} {row.records:,}" for row in plan.sources]
     more = f" and {len(names) - _SOURCES} more" if len(names) > _SOURCES else ""
-    place = f" of {plan.asked.place}" if plan.asked.place else ""
-    read = f"{plural(len(names), 'source')}{place}, records of each: {', '.join(names[:_SOURCES])}{more}"
+    place = f" from {plan.asked.place}" if plan.asked.place else ""
+    read = f"{plural(len(names), 'source')} read{place} (records of each): {', '.join(names[:_SOURCES])}{more}"
     return f"Snapshot of {when}; {version}; {read if names else 'sources unknown'}."
 
 

@@ -31,13 +31,13 @@ _PROVES = {
         "and those that a larger replication factor adds."
     ),
     "flow": (
-        "What brokers hold above their bands must leave, and what they lack must come. No plan {within} "
+        "What brokers hold above their bands must leave, and what they lack must be copied to them. No plan {within} "
         "copies less than the larger of the two."
     ),
     "lagrangian": (
         "Prices on the brokers' bands split the problem into one choice for each partition, and one for the whole "
-        "replicas of a broker where the last column says so. At any prices, the cheapest choices together copy no "
-        "more than any plan {within}."
+        "replicas of a broker where the last column says so. At any prices, the total cost of the cheapest choices, "
+        "less what the bands are worth, is at most what any plan {within} copies."
     ),
     "search": (
         "The cluster is small enough for branch and bound over all placements at once. It stopped at its limit. "
@@ -49,8 +49,8 @@ _PROVES = {
     ),
 }
 _FORCED_OF_A_CUT = (
-    f"Any plan that {LEAVES_NO_MORE} must copy what this plan copies off brokers to empty, into pins, to mend racks, "
-    "or for a larger replication factor."
+    f"Any plan that {LEAVES_NO_MORE} must make the copies that this plan makes to empty brokers, to meet pins, to mend "
+    "racks, or for a larger replication factor."
 )
 _FORCED_OF_ONLY = "Any plan that mends what policy.only asks must copy what this plan copies."
 _REASONS = {

@@ -48,9 +48,9 @@ def proof(plan: ClusterPlan) -> str:
     if gap is None:
         return f"{head}."
     if gap <= 0:
-        return f"{head}, and this one copies no more."
-    more = human_percent(gap) if gap >= LEAST_SHOWN else f"less than {human_percent(2 * LEAST_SHOWN)}"
-    return f"{head}; this one copies {more} more."
+        return f"{head}, and this plan copies no more."
+    more = human_percent(gap) if gap >= LEAST_SHOWN else f"at most {human_percent(2 * LEAST_SHOWN)}"
+    return f"{head}; this plan copies {more} more than that."
 
 
 def limited(plan: ClusterPlan) -> str:
@@ -81,8 +81,8 @@ def leader_proof(plan: ClusterPlan) -> str:
     if least is None:
         return ""
     changes, fewest = plan.number("leader_changes"), plural(int(least), "leader")
-    text = f"No order of these replica lists that balances as well changes fewer than {fewest} (proven)"
-    text += f"; this one changes {human_count(changes)}." if changes > least else ", and this one changes no more."
+    text = f"Every order of these replica lists that balances as well changes at least {fewest} (proven)"
+    text += f"; this plan changes {human_count(changes)}." if changes > least else ", and this plan changes no more."
     out, least_out = plan.number("out_outside_bytes_per_s"), plan.number("out_outside_bytes_per_s_bound")
     if not out:
         return text

@@ -53,7 +53,7 @@ def execution(plan: ClusterPlan) -> str:
         return f"{text}: nothing is copied."
     text = f"{text} at up to {human_rate(plan.copy_bytes_per_s)} per broker and direction"
     has_rates = not any(row.code == FindingCode.NO_RATES for row in plan.findings)
-    live = "live replication included" if has_rates else "without live replication, which is unknown: add yours"
+    live = "live replication included" if has_rates else "live replication is unknown and not included: add it"
     return f"{text} (throttle up to {human_rate(rate)}, {live})."
 
 

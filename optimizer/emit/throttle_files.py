@@ -9,7 +9,7 @@ from optimizer.emit.rows import ConfigRow, FoundRow, ThrottleRow
 
 STYLES = ("careful", "kafka")
 _ABOUT = {
-    "careful": "the careful form: what is copied alone, whoever leads it, and a rate for each broker",
+    "careful": "the careful form: only the replicas being copied, whichever broker leads them, a rate for each broker",
     "kafka": "the form that kafka-reassign-partitions.sh --execute --throttle sets",
 }
 

@@ -95,7 +95,9 @@ def _slowest(volume: Ints, rate: Ints, live: Ints, floor: Ints) -> float:
 
 
 def seconds(of: Traffic, *, leader_rate: Ints, follower_rate: Ints) -> float:
-    """Seconds until the last copy is in sync; infinite where live traffic takes the whole throttle.
+    """Seconds until the last copy is in sync (formula 26 of docs/solver.md).
+
+    Infinite where live traffic takes the whole throttle.
 
     Parameters
     ----------

@@ -22,6 +22,18 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert [target for target in relative if not (page.parent / target).exists()] == []
 
 
+def test_rooms_are_drawn_as_they_are_checked() -> None:
+    """The picture of the rooms of solver and stages has the layers that import-linter holds."""
+    rules = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    for room in ("solve", "stages"):
+        [layers] = [rule["layers"] for rule in rules if rule.get("containers") == [f"optimizer.{room}"]]
+        drawn = re.search(rf"^optimizer/{room}\n(.*?)^(?:$|```)", page, re.MULTILINE | re.DOTALL)
+        assert drawn
+        told = [re.split(r"  +", line)[0].replace("│", "|") for line in drawn[1].splitlines()]
+        assert told == layers
+
+
 def test_contributing_names_existing_files() -> None:
     """Every path of the page on contributing, which says what to open for which change, leads somewhere."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")

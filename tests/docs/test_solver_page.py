@@ -198,8 +198,22 @@ def test_sums_of_the_proofs_are_right() -> None:
     )
     assert with_last == (80, [40, 30, 10])
     assert without == (90, [40, 20, 20])
-    assert "two others must bring 62: 40 + 30 at least, 80 with t-5" in PROOFS["one whole broker"]["why"]
-    assert "must bring 72: 40 + 20 + 20 at least, and t-5 goes to broker 3: 90" in PROOFS["one whole broker"]["why"]
+    assert "the other two must hold 62 or more: 40 + 30 is the least, 80 in all" in PROOFS["one whole broker"]["why"]
+    least = "must hold 72 or more: 40 + 20 + 20 is the least, and t-5 goes to broker 3: 90 in all"
+    assert least in PROOFS["one whole broker"]["why"]
+
+
+def test_broker_3_has_one_way_to_give_up_two_replicas() -> None:
+    """Of the pairs of sizes on broker 3, only one brings it inside its band."""
+    plan = example()
+    load, low, high = (
+        ends[2] / GB for ends in (plan.before[:, DISK], plan.bands.lower[:, DISK], plan.bands.upper[:, DISK])
+    )
+    sizes = [int(row["GB"]) for row in PARTITIONS if "3" in row["before"].split(", ")]
+    fits = {pair for pair in itertools.combinations(sorted(sizes, reverse=True), 2) if low <= load - sum(pair) <= high}
+    assert fits == {(40, 30)}
+    told = f"give up two replicas of {load - high:.0f} to {load - low:.0f} GB together: only 40 + 30 fits"
+    assert told in SENTENCES
 
 
 def test_formulas_are_numbered_in_order() -> None:

@@ -62,7 +62,7 @@ def test_a_cut_plan_says_first_what_stays() -> None:
         ("NOT reached", "empty broker 0", "92 of 100 replicas stay"),
         ("NOT reached", "racks", "2 partitions break the rack rule, 16 before"),
         ("NOT reached", BANDS, "3 brokers outside their bands (replicas, disk, bytes in), 7 before"),
-        ("NOT reached", LED, "4 leaders outside their bands"),
+        ("NOT reached", LED, "4 leaders lie outside the bands"),
         ("reached", "at most 2.00 TB copied", "the plan is cut"),
     ]
     figures_of = {"summary": "Kafka default     this plan", "report": '<div class="cards">', "runbook": "| wave |"}
@@ -148,11 +148,11 @@ def test_the_head_names_time_release_and_sources() -> None:
     ]
     plan = replace(plan_of({}, place="orders and h:1", kafka_version="3.9"), sources=sources)
     assert origin(plan) == (
-        "Snapshot of 2026-10-05 02:00 to 2026-10-05 02:07 UTC; Kafka 3.9; 3 sources of orders and h:1, records of "
-        "each: a.txt 1,200, m.csv 3, kafka://h:1 4."
+        "Snapshot of 2026-10-05 02:00 to 2026-10-05 02:07 UTC; Kafka 3.9; 3 sources read from orders and h:1 (records "
+        "of each): a.txt 1,200, m.csv 3, kafka://h:1 4."
     )
     assert origin(replace(plan, asked=Asked(), sources=sources[:1])) == (
-        "Snapshot of 2026-10-05 02:00 UTC; Kafka version unknown; 1 source, records of each: a.txt 1,200."
+        "Snapshot of 2026-10-05 02:00 UTC; Kafka version unknown; 1 source read (records of each): a.txt 1,200."
     )
     many = origin(replace(plan, sources=[replace(sources[0], source=f"f{n}") for n in range(40)]))
     assert many.endswith("f11 1,200 and 28 more.")

@@ -172,20 +172,20 @@ def test_a_throttle_without_rates_holds_no_live_replication(name: str) -> None:
     """Where no partition has a rate nobody knows what live replication takes: the pages don't say that it is in it."""
     plan = replace(synthetic(12), findings=[replace(LIMITED, code="no_rates", subject="cluster")])
     text = " ".join(page(plan, name).split())
-    assert "(throttle up to 53.00 MB/s, without live replication, which is unknown: add yours)." in text
+    assert "(throttle up to 53.00 MB/s, live replication is unknown and not included: add it)." in text
     assert "live replication included)" not in text
 
 
 @pytest.mark.parametrize(
     ("gap", "told"),
     [
-        (0.0, "forced bound), and this one copies no more."),
-        (0.002, "forced bound); this one copies less than 0.01 % more."),
-        (0.2, "forced bound); this one copies 0.20 % more."),
+        (0.0, "forced bound), and this plan copies no more."),
+        (0.002, "forced bound); this plan copies at most 0.01 % more than that."),
+        (0.2, "forced bound); this plan copies 0.20 % more than that."),
     ],
 )
 def test_no_more_is_said_of_no_more_alone(gap: float, told: str) -> None:
-    """A gap that would be shown as 0.00 % is told as less than a hundredth of a percent."""
+    """A gap that would be shown as 0.00 % is told as at most a hundredth of a percent."""
     rows = {"bound_bytes": GB, "gap_percent": gap}
     summary = [FigureRow(name, "l", before=None, baseline=None, after=value) for name, value in rows.items()]
     text = page(replace(synthetic(12), bounds=[BEST_BOUND], summary=summary), "summary.txt")
@@ -199,8 +199,8 @@ def test_no_more_is_said_of_no_more_alone(gap: float, told: str) -> None:
         (
             [LIMITED],
             "No plan that leaves no more undone and balances as well copies less",
-            "Any plan that leaves no more undone must copy what this plan copies off brokers to empty, into pins, to "
-            "mend racks, or for a larger replication factor.",
+            "Any plan that leaves no more undone must make the copies that this plan makes to empty brokers, to meet "
+            "pins, to mend racks, or for a larger replication factor.",
         ),
     ],
 )
@@ -307,8 +307,8 @@ def test_an_election_of_an_unchanged_leader_is_told() -> None:
     plan = synthetic(12)
     led = replace(plan.changed[5], current_replicas=[2, 1], proposed_replicas=[2, 3, 1], leader=1)
     text = runbook(replace(plan, changed=[*plan.changed[:5], led]))
-    assert "than the plan prefers (1 of them had so before: their preferred leader stays):\n" in text
-    assert "had so before" not in runbook(plan)
+    assert "than the plan prefers (1 of them already had another leader: their preferred leader stays):\n" in text
+    assert "already had another leader" not in runbook(plan)
 
 
 def _left_with(replicas: int) -> str:

@@ -101,13 +101,13 @@ def coarse() -> Cluster:
             with_mobility(FIXED),
             0,
             Cause.MAY_NOT_LEAVE,
-            "what may not leave it is already above the band: fixed partitions 300 B",
+            "the replicas that may not leave it already exceed the band: fixed partitions 300 B",
         ),
         (
             with_mobility(FORCED_ONLY),
             0,
             Cause.MAY_NOT_LEAVE,
-            "what may not leave it is already above the band: excluded topics 300 B",
+            "the replicas that may not leave it already exceed the band: excluded topics 300 B",
         ),
         (
             with_mobility(FIXED),
@@ -151,7 +151,7 @@ def test_causes(cluster: Cluster, broker: int, cause: Cause, words: str) -> None
     assert (disk.code, disk.cause, disk.broker_id, disk.resource) == (FindingCode.BAND, cause, broker, "disk")
     assert disk.amount is not None
     assert disk.limit is not None
-    assert ("above its band" in disk.detail) == (disk.amount > disk.limit)
+    assert ("above the band, which ends" in disk.detail) == (disk.amount > disk.limit)
 
 
 def test_no_width_mends_a_full_disk() -> None:
@@ -197,7 +197,7 @@ def test_network_capacities_of_some_brokers_are_told_as_unused(capacities: list[
     brokers = replace(small_disk().brokers, out_capacity_bytes_per_s=np.array(capacities))
     found = list(network_findings(brokers))
     assert [(f.code, f.subject) for f in found] == [("no_network_capacity", "cluster out")] * told
-    assert all("known for 2 of 3 brokers" in f.detail for f in found)
+    assert all("known for only 2 of 3 brokers" in f.detail for f in found)
 
 
 def test_only_brokers_that_accept_replicas_need_a_disk() -> None:

@@ -75,19 +75,19 @@ def out_of_reach() -> Cluster:
             hot(),
             "broker 0 out",
             Cause.LARGE_PARTITION,
-            r"out 2\.79 kB/s is .* above its band, which ends at .*: t-0 alone \(2\.70 kB/s\) is above the band",
+            r"bytes out: 2\.79 kB/s, .* above the band, which ends at .*; t-0 alone \(2\.70 kB/s\) is above the band",
         ),
         (
             alone(),
             "broker 0 leaders",
             Cause.MAY_NOT_LEAVE,
-            r"leaders 10 is 3 above .* 7: partitions that only it may lead .* have 10",
+            r"leaders: 10, 3 above .* 7; it alone may lead partitions with 10 in all .*",
         ),
         (
             out_of_reach(),
             "broker 2 out",
             Cause.MAY_NOT_COME,
-            r"out 30 B/s is .* below .*: all partitions that it may lead have only 30 B/s",
+            r"bytes out: 30 B/s, .* below .*; the partitions that it may lead add up to only 30 B/s",
         ),
     ],
 )

@@ -76,7 +76,7 @@ def test_what_waits_is_left_and_the_rest_is_planned(spark: SparkSession, planned
     found = {row.rule: row for row in planned["findings"].collect() if row.subject.startswith("x-0")}
     assert found.keys() == {"left_for_disk", "not_emptied", "not_pinned"}
     assert "set [schedule] waves = 0" in found["left_for_disk"].remedy
-    assert all("no order of copies has room for it" in row.detail for row in found.values())
+    assert all("no order of the copies leaves room on the disks" in row.detail for row in found.values())
 
 
 def test_figures_are_those_of_what_is_planned(planned: Frames) -> None:

@@ -11,6 +11,7 @@ import pytest
 from optimizer.audit import AuditLimits
 from optimizer.domain import Bands
 from optimizer.settings import ClusterInput, Policy, Settings
+from optimizer.solve.findings.finding import LET_MOVE
 from optimizer.stages.emit.audit_gate import audit_cluster
 from optimizer.stages.shared.arrays import to_brokers
 from optimizer.stages.shared.unexplained import REMEDY
@@ -25,7 +26,7 @@ FINDING = {
     "subject": "t-0 on 3",
     "when": "both",
     "detail": "a replica stays on broker 3 (draining)",
-    "remedy": "free the partition, or add a broker that may take it",
+    "remedy": f"{LET_MOVE}, or add a broker that may take it",
 }
 
 

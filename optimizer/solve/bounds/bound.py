@@ -20,6 +20,11 @@ smaller term keeps the bound valid.
 A plan may leave brokers outside their bands. The bands are then widened to what the plan reached, whether or not
 another plan would do better, and the bound reads: no plan that is at least as balanced, broker by broker, moves fewer
 bytes.
+
+References
+----------
+A. M. Geoffrion, Lagrangean relaxation for integer programming, Mathematical Programming Study 2 (1974).
+M. L. Fisher, The Lagrangian relaxation method for solving integer programming problems, Management Science 27 (1981).
 """
 
 import numpy as np

@@ -67,7 +67,8 @@ def class_of_bins(size_bin: Ints, rate_bin: Ints, count: Ints) -> Ints:
 
 
 def class_prices(brokers: Brokers, classes: Classes, bands: Bands, scale: Floats, *, leave_racks: bool) -> Floats:
-    """Price of one mean broker load on each broker, in bytes per mean broker loads, (B, D).
+    """Price of one mean broker load on each broker, in bytes per mean broker loads, (B, D)
+    (formula 23 of docs/solver.md).
 
     Parameters
     ----------

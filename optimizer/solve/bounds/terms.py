@@ -1,4 +1,10 @@
-"""The terms of the Lagrangian bound (``bound``): the cheapest placement of each partition at given prices of load."""
+"""The terms of the Lagrangian bound (``bound``): the cheapest placement of each partition at given prices of load.
+
+References
+----------
+A. M. Geoffrion, Lagrangean relaxation for integer programming, Mathematical Programming Study 2 (1974).
+M. L. Fisher, The Lagrangian relaxation method for solving integer programming problems, Management Science 27 (1981).
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

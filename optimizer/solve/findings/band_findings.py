@@ -7,7 +7,7 @@ import numpy as np
 
 from optimizer.domain import FREE, Bands, Bools, Brokers, Cause, FindingCode, Floats, Ints, Partitions
 from optimizer.settings import Policy
-from optimizer.solve.findings.finding import Finding, of_partition, partition_name
+from optimizer.solve.findings.finding import LET_MOVE, Finding, of_partition, partition_name
 from optimizer.solve.rules import resources
 from optimizer.solve.rules.bands import (
     broker_loads,
@@ -25,6 +25,7 @@ from optimizer.units import human_count, human_rate, plural
 SHOWN = 10  # brokers that are told one by one; the rest is counted
 Why = tuple[Cause | None, str]
 UNKNOWN: Why = (None, "")
+_LABELS = {"in": "bytes in", "out": "bytes out"}  # of resources whose name alone says too little
 
 
 def pin_room(brokers: Brokers, partitions: Partitions, groups: PinGroups) -> Ints:
@@ -51,7 +52,7 @@ def pin_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> Itera
         broker = int(brokers.ids[after[p, j]])
         detail = f"a replica stays on broker {broker}, outside the pin {' and '.join(groups.patterns[groups.of[p]])}"
         free = partitions.mobility[p] == FREE
-        remedy = "execute the plan and run again, or raise solver.rounds" if free else "free the partition"
+        remedy = "execute the plan and run again, or raise solver.rounds" if free else LET_MOVE
         yield Finding(
             FindingCode.NOT_PINNED,
             f"{partition_name(partitions, p)} on {broker}",
@@ -104,7 +105,8 @@ def distance(resource: str, load: float, gap: float, end: float, why: str) -> st
     """How far a load is above (gap > 0) or below its band, where that ends, and why where that can be told."""
     side, verb = ("above", "ends") if gap > 0 else ("below", "begins")
     load_told, far, end_told = (amount(resource, value) for value in (load, abs(gap), end))
-    return f"{resource} {load_told} is {far} {side} its band, which {verb} at {end_told}{': ' if why else ''}{why}"
+    label = _LABELS.get(resource, resource)
+    return f"{label}: {load_told}, {far} {side} the band, which {verb} at {end_told}{'; ' if why else ''}{why}"
 
 
 def least_widths(loads: Floats, mean: Floats) -> Floats:
@@ -198,7 +200,7 @@ def _why_above(facts: _Facts, b: int, d: int, policy: Policy) -> Why:
     stuck = {cause: loads[b, d] for cause, loads in facts.stuck.items() if loads[b, d] > 0}
     if sum(stuck.values()) > upper:
         causes = ", ".join(f"{cause} {facts.amount(value, d)}" for cause, value in stuck.items())
-        return Cause.MAY_NOT_LEAVE, f"what may not leave it is already above the band: {causes}"
+        return Cause.MAY_NOT_LEAVE, f"the replicas that may not leave it already exceed the band: {causes}"
     rows = facts.on(b)
     largest = rows[np.argmax(facts.weights[rows, d])]
     if facts.weights[largest, d] > upper:
@@ -293,6 +295,8 @@ def band_findings(
 
 def _remedy(resource: str, width: float, widest: float) -> str:
     if not np.isfinite(width):
-        return f"widen {resource}_band, free fixed partitions, or add capacity"
+        return f"widen {resource}_band, let fixed partitions move, or add capacity"
     every = "" if widest <= width else f", {widest:g} is enough for every broker"
-    return f"{resource}_band = {width:g} is enough for this broker{every}; or free fixed partitions, or add capacity"
+    return (
+        f"{resource}_band = {width:g} is enough for this broker{every}; or let fixed partitions move, or add capacity"
+    )

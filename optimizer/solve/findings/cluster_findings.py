@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from optimizer.domain import Brokers, FindingCode, Ints, Partitions
-from optimizer.solve.findings.finding import Finding, of_partition, partition_name
+from optimizer.solve.findings.finding import LET_MOVE, Finding, of_partition, partition_name
 from optimizer.solve.rules.pins import group_by_pins, rack_breaks, rack_rule
 from optimizer.solve.rules.racks import rack_histogram
 from optimizer.units import plural
@@ -57,10 +57,11 @@ def disk_findings(brokers: Brokers) -> Iterator[Finding]:
 
 def network_findings(brokers: Brokers) -> Iterator[Finding]:
     """Capacities of the network that are known of some brokers only, and so not used."""
-    for way, capacity in (("in", brokers.in_capacity_bytes_per_s), ("out", brokers.out_capacity_bytes_per_s)):
+    ways = (("in", "inbound", brokers.in_capacity_bytes_per_s), ("out", "outbound", brokers.out_capacity_bytes_per_s))
+    for way, told, capacity in ways:
         known, count = int((capacity[brokers.accepts_replicas] > 0).sum()), int(brokers.accepts_replicas.sum())
         if 0 < known < count:
-            detail = f"network capacity {way} is known for {known} of {count} brokers: all count by their disks instead"
+            detail = f"{told} network capacity is known for only {known} of {count} brokers, so shares follow disk size"
             remedy = "give it for every broker: see docs/formats.md"
             yield Finding(
                 FindingCode.NO_NETWORK_CAPACITY,
@@ -86,7 +87,7 @@ def rack_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> Iter
     rows = np.flatnonzero(still)
     for row, detail in zip(rows, _rack_words(brokers, partitions.rows(rows), after[rows]), strict=True):
         when = "both" if broken[row] else "after"
-        remedy = "free the partition, or add brokers to other racks"
+        remedy = f"{LET_MOVE}, or add brokers to other racks"
         yield Finding(
             FindingCode.RACK_SPREAD,
             partition_name(partitions, row),
@@ -116,7 +117,7 @@ def stranded_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> 
     for p, j in zip(row, slot, strict=True):
         broker = int(brokers.ids[after[p, j]])
         detail = f"a replica stays on broker {broker} ({brokers.state[after[p, j]]})"
-        remedy = "free the partition, or add a broker that may take it"
+        remedy = f"{LET_MOVE}, or add a broker that may take it"
         yield Finding(
             FindingCode.NOT_EMPTIED,
             f"{partition_name(partitions, p)} on {broker}",

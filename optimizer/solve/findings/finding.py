@@ -7,6 +7,8 @@ import numpy as np
 
 from optimizer.domain import Cause, FindingCode, Partitions
 
+LET_MOVE = "let this partition move (fixed_reason in table instance says what holds it)"
+
 
 @dataclass(frozen=True)
 class Finding:

@@ -37,7 +37,7 @@ class _Led:
         choices, upper = self.leaders.choices, self.leaders.choices.bands.upper[b, d]
         if self.bound_to[b, d] > upper:
             held = amount(RESOURCES[d], self.bound_to[b, d])
-            why = f"partitions that only it may lead (fixed, excluded, or no other replica may lead) have {held}"
+            why = f"it alone may lead partitions with {held} in all (fixed, excluded, or no other replica may lead)"
             return Cause.MAY_NOT_LEAVE, why
         mine = self.leaders.arc[choices.host[self.leaders.arc] == b]
         largest = mine[np.argmax(choices.weight[mine, d])]
@@ -52,7 +52,7 @@ class _Led:
     def why_below(self, b: int, d: int) -> Why:
         """The first cause that explains it alone, with words; None and none where none does."""
         if self.within_reach[b, d] < self.leaders.choices.bands.lower[b, d]:
-            why = f"all partitions that it may lead have only {amount(RESOURCES[d], self.within_reach[b, d])}"
+            why = f"the partitions that it may lead add up to only {amount(RESOURCES[d], self.within_reach[b, d])}"
             return Cause.MAY_NOT_COME, why
         return UNKNOWN
 
@@ -101,5 +101,5 @@ def leader_findings(brokers: Brokers, partitions: Partitions, leaders: ChosenLea
 
 def _remedy(resource: str, width: float, *, above: bool) -> str:
     wider = f"{resource}_band = {width:g} is enough for this broker; or " if np.isfinite(width) else ""
-    more = "free the partitions that it leads, or give them replicas on other brokers that may lead"
+    more = "let the partitions that it leads move, or give them replicas on other brokers that may lead"
     return wider + (more if above else "give it replicas of more partitions")

@@ -137,6 +137,7 @@ def _held_out(cut: Cut, brokers: Brokers, bands: Bands, after: Floats) -> Iterat
 def _limited(cut: Cut, held_back: int, left: dict[FindingCode, int]) -> Finding:
     whole = f"without the limit the plan would copy {human_bytes(cut.moved_bytes)} in {plural(cut.moves, 'move')}"
     rest = [f"{count} {_LEFT[code]}" for code, count in left.items() if count]
-    detail = f"{whole}; the {plural(held_back, 'partition')} worth least stay unchanged"
+    are = "is" if held_back == 1 else "are"
+    detail = f"{whole}; the {held_back:,} least important {'change' if held_back == 1 else 'changes'} {are} left out"
     detail = ": ".join([detail, ", ".join(rest)]) if rest else detail
     return Finding(FindingCode.LIMITED, cut.names, "after", detail, cut.remedy, cause=cut.cause, amount=held_back)

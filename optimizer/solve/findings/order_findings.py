@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from optimizer.domain import Cause, FindingCode, Partitions
 from optimizer.solve.findings.finding import Finding, of_partition, partition_name
 
-WHY = "no order of copies has room for it on the disks while both copies exist"
+WHY = "no order of the copies leaves room on the disks for its old and new copies at once"
 _ABOUT_PARTITIONS = (FindingCode.NOT_EMPTIED, FindingCode.NOT_PINNED, FindingCode.RACK_SPREAD)
 
 

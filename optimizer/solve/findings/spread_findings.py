@@ -25,7 +25,7 @@ class _Spread:
 REPLICAS = _Spread(
     FindingCode.TOPIC_SPREAD,
     "replicas",
-    "free partitions of the topic, let more brokers accept replicas, or raise topic_spread; else run again",
+    "let partitions of the topic move, let more brokers accept replicas, or raise topic_spread; else run again",
 )
 LEADERS = _Spread(
     FindingCode.TOPIC_LEADER_SPREAD,
@@ -80,7 +80,7 @@ def _findings(
             )
     if old > SHOWN:
         cases = f"in {plural(old - SHOWN, 'more case')} a broker has too many {spread.things} of a topic"
-        detail = f"{cases}, by less than in those named"
+        detail = f"{cases}, by fewer than in the cases named"
         yield Finding(
             spread.code, "further topics", "both", detail, spread.remedy, resource=spread.things, amount=old - SHOWN
         )

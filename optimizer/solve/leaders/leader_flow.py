@@ -1,4 +1,9 @@
-"""Who may lead what, and the min-cost flow that chooses."""
+"""Who may lead what, and the min-cost flow that chooses.
+
+References
+----------
+A. V. Goldberg, An efficient implementation of a scaling minimum-cost flow algorithm, Journal of Algorithms 22 (1997).
+"""
 
 from dataclasses import dataclass, replace
 

@@ -2,7 +2,7 @@
 
 With prices theta >= 0 on the four sides of a broker's bands (leaders and bytes out, over and under) the dual is::
 
-    maximise sum_p min_b (change_pb + sum_d (over_bd - under_bd) w_pd) - sum_bd over_bd upper_bd - under_bd lower_bd
+    maximise sum_p min_b (change_pb + sum_d (over_bd - under_bd) w_pd) - sum_bd (over_bd upper_bd - under_bd lower_bd)
 
 It is concave and any prices bound the changes from below, but it has an edge wherever two brokers are equally good.
 The minimum is therefore softened at a falling temperature, and each soft dual is maximised from where the last one
@@ -56,7 +56,7 @@ class SoftDual:
 
 
 def out_prices(choices: LeaderChoices) -> Floats:
-    """Price of bytes out on each broker, in changes per mean broker load, (B,)."""
+    """Price of bytes out on each broker, in changes per mean broker load, (B,) (formula 25 of docs/solver.md)."""
     brokers, dual = len(choices.bands.lower), SoftDual(choices)
     theta = np.zeros(4 * brokers)
     for temperature in TEMPERATURES:

@@ -22,7 +22,8 @@ EPSILON = 1e-6  # changes: a gain that is no rounding
 
 
 def outside(loads: Floats, bands: LeaderBands, at: Ints | slice) -> Floats:
-    """Load outside the bands of some brokers in mean broker loads, (N,); loads (N, 2) of theirs."""
+    """Load outside the bands of some brokers in mean broker loads, (N,) (formula 13 of docs/solver.md); loads (N, 2) of
+    theirs."""
     return load_outside(loads, bands.lower[at], bands.upper[at], bands.scale)
 
 

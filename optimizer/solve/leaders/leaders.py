@@ -60,7 +60,10 @@ class ChosenLeaders:
 def leader_bands(
     brokers: Brokers, replicas: Ints, partitions: Partitions, *, leaders_band: float, out_band: float
 ) -> LeaderBands:
-    """Bands around the share of each broker that may lead, by its capacity; whole numbers for the count."""
+    """Bands around the share of each broker that may lead, by its capacity (formula 27 of docs/solver.md).
+
+    Those of the count are whole numbers.
+    """
     may = brokers.accepts_leadership & np.isin(np.arange(len(brokers)), replicas)
     total = leader_loads(len(brokers), replicas, partitions).sum(axis=0)
     weight = leader_weights(brokers, may)

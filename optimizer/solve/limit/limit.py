@@ -88,11 +88,11 @@ class Changes:
         return loads
 
     def violation(self, loads: Floats) -> float:
-        """Load outside the bands, in mean broker loads."""
+        """Load outside the bands, in mean broker loads (formula 13 of docs/solver.md)."""
         return float(self.outside(np.arange(len(loads)), loads).sum())
 
     def outside(self, brokers: Ints, loads: Floats) -> Floats:
-        """Load outside the bands of some brokers, one row each, in mean broker loads."""
+        """Load outside the bands of some brokers, one row each, in mean broker loads (formula 13 of docs/solver.md)."""
         return load_outside(loads, self.lower[brokers], self.upper[brokers], self.scale)
 
     def gains(self, kept: Bools) -> Ints:

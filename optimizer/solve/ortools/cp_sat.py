@@ -1,4 +1,9 @@
-"""OR-Tools' CP-SAT as this project runs it."""
+"""OR-Tools' CP-SAT as this project runs it.
+
+References
+----------
+L. Perron, F. Didier, S. Gay, The CP-SAT-LP solver, CP 2023.
+"""
 
 from ortools.sat.python import cp_model
 

@@ -51,6 +51,10 @@ def pour(total: float, weight: Floats, low: Floats, high: Floats) -> Floats:
     """Share ``total`` in proportion to ``weight`` with each share kept in [low, high] (water filling).
 
     Where the shares can't add up to the total, the nearest sum is returned.
+
+    References
+    ----------
+    S. Boyd, L. Vandenberghe, Convex Optimization, Cambridge 2004, section 5.5.3.
     """
     share = np.zeros_like(weight)
     open_ = weight > 0
@@ -124,7 +128,10 @@ def demand_of(partitions: Partitions) -> Demand:
 
 
 def reachable_means(brokers: Brokers, demand: Demand, loads: Floats) -> Floats:
-    """Load to aim for, absolute, (B, D) (formula 11 of docs/solver.md); 0 for brokers outside the balance."""
+    """Load to aim for, absolute, (B, D) (formula 11 of docs/solver.md); 0 for brokers outside the balance.
+
+    What lies on brokers that keep what they hold and take nothing is not shared out.
+    """
     live = brokers.accepts_replicas
     strength = broker_weights(brokers, live)
     sizes = live_rack_sizes(brokers)
@@ -193,7 +200,8 @@ def outside(loads: Floats, bands: Bands, scale: Floats) -> Floats:
 
 
 def load_outside(loads: Floats, lower: Floats, upper: Floats, scale: Floats) -> Floats:
-    """The same of brokers given by loads and ends of bands, (N, D) each, and a scale for each resource: (N,)."""
+    """The same of brokers given by loads and ends of bands, (N, D) each, and a scale for each resource: (N,)
+    (formula 13 of docs/solver.md)."""
     return np.asarray(((np.maximum(loads - upper, 0) + np.maximum(lower - loads, 0)) / scale).sum(axis=1))
 
 

@@ -34,7 +34,7 @@ class State:
 
 
 def outside(problem: ShardProblem, members: Ints, loads: Floats) -> Floats:
-    """Load outside the bands of the given members, (N,)."""
+    """Load outside the bands of the given members, (N,) (formula 13 of docs/solver.md)."""
     total = np.zeros(len(members))
     # Column by column: rows of three numbers gathered at once take six times as long.
     for load, lower, upper in zip(loads.T, problem.members.lower.T, problem.members.upper.T, strict=True):
@@ -44,7 +44,7 @@ def outside(problem: ShardProblem, members: Ints, loads: Floats) -> Floats:
 
 
 def violation(problem: ShardProblem, loads: Floats) -> float:
-    """Sum over brokers and resources of the load outside its band, in mean broker loads."""
+    """Load outside the bands of all brokers, in mean broker loads (formula 13 of docs/solver.md)."""
     return float(outside(problem, np.arange(len(loads)), loads).sum())
 
 

@@ -2,6 +2,10 @@
 
 Rounding the largest replicas shifts loads by more than the improvement can mend with what is left. Once they are
 decided, the relaxation of the others is solved to the bands that remain, and rounds nearly exactly.
+
+References
+----------
+T. Berthold, Primal heuristics for mixed integer programs, diploma thesis, TU Berlin 2006: diving.
 """
 
 import numpy as np

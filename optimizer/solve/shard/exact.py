@@ -10,6 +10,10 @@ proven holds for the plan as a whole. Sizes, loads and limits are whole bytes an
 away from the band by no more than its own rounding error as a float, so no placement inside the bands is left out.
 One worker, a fixed seed and a limit in deterministic time: the same answer on every machine. Where the limit comes
 first, the bound of the search stands.
+
+References
+----------
+L. Perron, F. Didier, S. Gay, The CP-SAT-LP solver, CP 2023.
 """
 
 from dataclasses import dataclass

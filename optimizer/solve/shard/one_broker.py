@@ -6,6 +6,10 @@
 A linear program takes a part of a replica where a whole one would be too much; where few are to move, that part is most
 of what its bound misses. The numbers are made whole: for a bound so that no choice inside the limits is left out, for a
 plan so that every choice left is inside. One worker, a fixed seed and a limit in deterministic time.
+
+References
+----------
+L. Perron, F. Didier, S. Gay, The CP-SAT-LP solver, CP 2023.
 """
 
 from dataclasses import dataclass
@@ -47,7 +51,9 @@ class Whole:
 
 
 def cheapest(cost: Floats, effect: Floats, low: Floats, high: Floats, *, close: float, for_bound: bool) -> Whole | None:
-    """The cheapest choice found; None where none is, or numbers are out of all proportion.
+    """The cheapest choice found (formula 24 of docs/solver.md).
+
+    None where there is none, or numbers are out of all proportion.
 
     Parameters
     ----------

@@ -3,6 +3,10 @@
 Costs are the bytes of a copy with a tie-break towards small replicas: every set of replicas that adds up to a broker's
 excess costs the same bytes, and a set of many middling ones rounds nearly exactly, a few giants do not. Columns are
 priced over *all* options by the duals, so none is missed by sampling.
+
+References
+----------
+M. E. Lübbecke, J. Desrosiers, Selected topics in column generation, Operations Research 53 (2005).
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
-"""Rules that hold the sources against each other; ``judge`` and ``cross_checks`` add what they name.
+"""Rules that hold the sources against each other; ``judge`` adds the columns that they name.
 
-A cluster whose sources disagree in more than a few partitions is refused by a figure (``great_expectations``):
+A cluster whose sources disagree in more than a few partitions is refused by a figure (``quality_figures``):
 single ones are topics that came or went between two tools.
 """
 

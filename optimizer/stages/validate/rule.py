@@ -15,10 +15,11 @@ coverage    less than ``[metrics] min_coverage`` of the rows keep it
 never       it is reported
 ==========  =========================================================================================
 
-Rules may also count towards a figure of the whole cluster that stops the run (``great_expectations``).
+A figure of the whole cluster that counts rows that break a rule may also stop the run (``quality_figures``).
 
-*Standing* says how a run that goes on tells of the rows that break a rule (table ``input_findings``): sources that
-contradict each other, what was *left out*, and what is *broken*, stand before any figure; what is merely *noted* below.
+*Standing* says how a run that goes on tells of the rows that break a rule (table ``input_findings``). Pages show above
+the figures where sources *contradict* each other, what was *left out*, and what is *broken*; below them, what is only
+*noted*.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Sets the throttles of wave 2 of cluster orders (run night-1):
-# the careful form: what is copied alone, whoever leads it, and a rate for each broker.
+# the careful form: only the replicas being copied, whichever broker leads them, a rate for each broker.
 # It calls kafka-configs.sh 6 times. Run it again as often as you like. It goes on after an error;
 # what is not set in the end is named, and it ends with exit code 1: don't execute the wave then, it would copy without
 # a throttle.

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Takes off the throttles of wave 2 of cluster orders (run night-1):
-# the careful form: what is copied alone, whoever leads it, and a rate for each broker.
+# the careful form: only the replicas being copied, whichever broker leads them, a rate for each broker.
 # What was set before the plan is put back.
 # It calls Kafka's tools 3 times where nothing is left, else up to 8 times and once for each topic and broker where
 # --verify leaves something (6 at most). Run it again as often as you like; it goes on after an error.
