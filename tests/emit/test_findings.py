@@ -45,7 +45,7 @@ def band(broker: int, **fields: Any) -> dict[str, Any]:
 
 
 def planned(*rows: dict[str, Any]) -> ClusterPlan:
-    """A plan with these findings, in the order of the table."""
+    """A plan with these findings, in the order of their words."""
     ordered = sorted(rows, key=lambda r: (r["code"], r["subject"], r["when"]))
     return replace(synthetic(12), findings=rows_of(FindingRow, *ordered))
 

@@ -26,6 +26,10 @@ FINDING = {
     "when": "both",
     "detail": "a replica stays on broker 3 (draining)",
     "remedy": "free the partition, or add a broker that may take it",
+    "topic": "t",
+    "partition": 0,
+    "broker_id": 3,
+    "resource": None,
 }
 
 
