@@ -10,7 +10,7 @@ from pathlib import Path
 
 from execution import claims, preflight
 from execution.cancel import cancel_wave
-from execution.kafka_tools import STILL_MOVING, KafkaTools
+from execution.kafka_tools import ONLY_OWED, STILL_MOVING, KafkaTools
 from execution.observed import Observed, Place, observe
 from execution.planned import Plan, Refused
 from execution.tables import Warehouse
@@ -20,8 +20,6 @@ from optimizer.errors import BallastError
 
 _LOOKS, _AGAIN_SECONDS = 3, 1.0
 STARTED = "Successfully started"
-# What an unthrottle script says of the rate of a broker that does not answer.
-_OWED = "owed: "
 _MOVING = "still being reassigned"
 
 
@@ -325,7 +323,7 @@ class Execution:
         if done.exit_code == STILL_MOVING:
             moving = [line for line in left.splitlines() if line.startswith(_MOVING)]
             raise StillMoving(f"{self._name()}: throttles stay: {'; '.join(moving)}")
-        if done.exit_code == 1 and left and accept_owed and all(one.startswith(_OWED) for one in left.splitlines()):
+        if done.exit_code == ONLY_OWED and accept_owed:
             self.say(left)
         elif done.exit_code:
             raise BallastError(f"not all throttles of {self._name()} are off:\n{left}")

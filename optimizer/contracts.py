@@ -1,5 +1,6 @@
 """Contracts against tables that another release made: what such a table lacks, or why it can't be used."""
 
+import re
 from collections.abc import Mapping
 
 from pyspark.sql import types as T
@@ -35,19 +36,30 @@ def missing_columns(contract: Table, found: T.StructType, warehouse: str) -> lis
 def missing_checks(contract: Table, found: Mapping[str, str], warehouse: str) -> dict[str, str]:
     """CHECK constraints, SQL by name, that a table lacks and can be given.
 
+    Those of a column that only the table has stay: they hold where it is null.
+
     Raises
     ------
     ConfigError
-        Where the table checks something else by one of these names.
+        Where the table checks something else by one of these names, or something that the contract does not: rows could
+        break it, which only the write would tell.
     """
+    asked = dict(contract.checks)
+    changed = [name for name in asked if name in found and _without_spaces(found[name]) != _without_spaces(asked[name])]
+    surplus = [name for name, sql in found.items() if name not in asked and not _holds(sql, contract)]
     problems = [
-        _differs(contract, warehouse, f"check {name}", found[name], asked)
-        for name, asked in contract.checks
-        if name in found and _without_spaces(found[name]) != _without_spaces(asked)
+        _differs(contract, warehouse, f"check {name}", found[name], asked.get(name, "missing"))
+        for name in (*changed, *surplus)
     ]
     if problems:
         raise ConfigError(*problems)
-    return {name: asked for name, asked in contract.checks if name not in found}
+    return {name: sql for name, sql in asked.items() if name not in found}
+
+
+def _holds(sql: str, contract: Table) -> bool:
+    """Whether a check holds for all rows that lack what the contract lacks: a check of an added column begins so."""
+    begins = re.match(r"\s*(\w+)\s+IS\s+NULL\s+OR\b", sql, re.IGNORECASE)
+    return begins is not None and begins[1] not in contract.schema.names
 
 
 def _by_name(schema: T.StructType) -> dict[str, T.StructField]:

@@ -100,8 +100,8 @@ class Baseline:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Goals(Wishes):
-    """What is asked of every cluster, and the goals of a plan: all of the policy that a plan is made by."""
+class Policy(Wishes):
+    """What is asked of every cluster, the goals of a plan, and what the audit lets pass of the finished one."""
 
     section = "[policy]"
 
@@ -117,6 +117,7 @@ class Goals(Wishes):
     move_price: float = 0.0
     topic_spread: float = 0.0
     topic_leader_spread: float = 0.0
+    max_unexplained: float = 0.01
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -125,6 +126,7 @@ class Goals(Wishes):
         between("policy", {"disk_headroom": self.disk_headroom}, 0, 0.95)
         between("policy", {"bytes_tolerance": self.bytes_tolerance}, 0, 1)
         between("policy", {"move_price": self.move_price}, 0, 1000)
+        between("policy", {"max_unexplained": self.max_unexplained}, 0, 1)
         for name in ("topic_spread", "topic_leader_spread"):
             wanted = getattr(self, name)
             if wanted != 0 and not 1 <= wanted <= 1000:
@@ -133,17 +135,6 @@ class Goals(Wishes):
             refuse("[policy] rack_policy", self.rack_policy, "use spread or none")
         for pattern in self.exclude_topics:
             check_pattern("[policy] exclude_topics", pattern)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Policy(Goals):
-    """The goals of a plan, and what the audit lets pass of the finished one."""
-
-    max_unexplained: float = 0.01
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        between("policy", {"max_unexplained": self.max_unexplained}, 0, 1)
 
 
 _BANDS = ("disk_band", "replicas_band", "leaders_band", "in_band", "out_band")

@@ -211,6 +211,8 @@ FINDINGS = Table(
         column("amount", DOUBLE, "how much there is: a load in its unit, or a count", nullable=True),
         column("limit", DOUBLE, "how much there may be at most, or must be at least", nullable=True),
     ),
+    # Of words, and no typed fields: patterns, shards and racks have no column, and rows of before have null in all of
+    # them. A write checks the key; no code finds a row by it.
     key=("rule", "subject", "when"),
 )
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from optimizer.domain import NOT_LIVE, WHOLE_PLAN, FindingCode
 from optimizer.emit import rows
 from optimizer.emit.asked import Asked
+from optimizer.emit.figure_table import BY_NAME
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,15 @@ class ClusterPlan:
         return {row.figure: row for row in self.summary}
 
     def figure(self, name: str, side: str = "after") -> float | None:
-        """One figure: before, baseline or after; None where it has no meaning."""
+        """One figure: before, baseline or after; None where it has no meaning, or another release did not count it.
+
+        Raises
+        ------
+        KeyError
+            When no figure has the name.
+        """
+        if name not in BY_NAME:
+            raise KeyError(f"no figure is named {name!r}")
         row = self.figures.get(name)
         value = row.sides[side] if row else None
         return None if value is None else float(value)

@@ -7,16 +7,19 @@ from optimizer.domain import Cause, FindingCode
 from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.rows import FindingRow, InputFindingRow
 
-# What the plan leaves broken or undone, worst first; then a code that is not named here, then _FACTS.
-_WORST_FIRST = (
+# What the plan leaves broken or undone, worst first, as far as ``URGENCY`` goes in its order; then a code that another
+# release stored, then FACTS. Replicas on dead brokers are NOT_EMPTIED, too.
+WORST_FIRST = (
     FindingCode.UNEXPLAINED,
     FindingCode.LIMITED,
     FindingCode.NOT_EMPTIED,
-    FindingCode.NOT_PINNED,
     FindingCode.RACK_SPREAD,
+    FindingCode.NOT_PINNED,
     FindingCode.NOT_RESIZED,
+    FindingCode.LEFT_FOR_DISK,
     FindingCode.PIN,
     FindingCode.REPLICATION_FACTOR,
+    FindingCode.NO_SPARE_REPLICA,
     FindingCode.TOPIC_SPREAD,
     FindingCode.BAND,
     FindingCode.LEADER_BAND,
@@ -28,7 +31,7 @@ _WORST_FIRST = (
     FindingCode.EXCLUDE_UNUSED,
     FindingCode.NOT_FREE,
 )
-_FACTS = (
+FACTS = (
     FindingCode.DEAD_BROKER,
     FindingCode.FENCED_BROKER,
     FindingCode.NO_RACKS,
@@ -63,11 +66,11 @@ class Told:
 def _severity(row: FindingRow) -> tuple[int, int]:
     """What is broken, then what is so or was asked for."""
     code = row.code
-    if code in _FACTS:
-        return 1, _FACTS.index(code)
+    if code in FACTS:
+        return 1, FACTS.index(code)
     if row.cause == Cause.TOPIC_EXCLUDED:
-        return 1, len(_FACTS)
-    place = _WORST_FIRST.index(code) if code in _WORST_FIRST else len(_WORST_FIRST)
+        return 1, len(FACTS)
+    place = WORST_FIRST.index(code) if code in WORST_FIRST else len(WORST_FIRST)
     return 0, place
 
 
@@ -83,9 +86,13 @@ def _told(row: FindingRow, count: int) -> Told:
 
 
 def left_open(plan: ClusterPlan) -> list[Told]:
-    """What was left out of the input, contradicts or is broken there, then what the plan leaves broken or undone."""
+    """What the plan leaves without a reason; what was left out of the input, contradicts or is broken there; then what
+    else the plan leaves broken or undone."""
     of_input = [_of_input(row) for row in plan.input_findings if row.standing != _NOTED]
-    return [*of_input, *_folded(row for row in plan.findings if row.when != _MENDED)]
+    left = [row for row in plan.findings if row.when != _MENDED]
+    unexplained = [row for row in left if row.code == FindingCode.UNEXPLAINED]
+    others = [row for row in left if row.code != FindingCode.UNEXPLAINED]
+    return [*_folded(unexplained), *of_input, *_folded(others)]
 
 
 def settled(plan: ClusterPlan) -> list[Told]:

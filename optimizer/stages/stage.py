@@ -1,16 +1,15 @@
 """What a stage is: a function from DataFrames to DataFrames, and what it depends on (``declared``)."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from optimizer.declared import Declared, sees
 from optimizer.errors import BallastError
-from optimizer.settings import Goals, Settings
+from optimizer.settings import Settings
 
 Frames = Mapping[str, DataFrame]
 # Clusters that may not go on, each with what it is refused for.
@@ -26,15 +25,9 @@ def part_of(settings: Settings, declared: Collection[str]) -> Settings:
         values = getattr(settings, section)
         seen = {knob: value for knob, value in vars(values).items() if sees(declared, section, knob)}
         if seen:
-            vars(part)[section] = values if seen == vars(values) else _some(seen)
+            # Some knobs alone are no object of the section's class: there the others would show their defaults.
+            vars(part)[section] = values if seen == vars(values) else SimpleNamespace(**seen)
     return part
-
-
-def _some(knobs: Mapping[str, Any]) -> object:
-    """Some knobs of a section; in an object of the section's own class the others would show their defaults."""
-    if knobs.keys() == {field.name for field in fields(Goals)}:
-        return Goals(**knobs)
-    return SimpleNamespace(**knobs)
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,15 @@ def test_every_list_of_figures_is_this_one() -> None:
     assert not any(one.hidden_at_zero for one in FIGURES if not one.group)
 
 
+def test_a_name_of_no_figure_is_an_error() -> None:
+    """A misspelt name is no 0, by which a goal would read as reached; a figure that rows of before lack is none."""
+    plan = synthetic(3)
+    for asked in (plan.figure, plan.number):
+        with pytest.raises(KeyError, match="no figure is named 'rack_violation'"):
+            asked("rack_violation")
+    assert (plan.figure("unexplained"), plan.number("unexplained")) == (None, 0)
+
+
 def test_replicas_held_by_brokers_that_leave() -> None:
     """Only living brokers to empty count: a dead one holds nothing that could be served."""
     assert synthetic(3).held_by_leaving == {0: 100}

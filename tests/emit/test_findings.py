@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from optimizer.domain import FindingCode
 from optimizer.emit.cluster_plan import ClusterPlan
-from optimizer.emit.findings import left_open, settled
+from optimizer.emit.findings import FACTS, WORST_FIRST, left_open, settled
 from optimizer.emit.report import report
 from optimizer.emit.rows import FigureRow, FindingRow, InputFindingRow
 from optimizer.emit.runbook import runbook
@@ -44,7 +45,7 @@ def band(broker: int, **fields: Any) -> dict[str, Any]:
 
 
 def planned(*rows: dict[str, Any]) -> ClusterPlan:
-    """A plan with these findings, in the order of the table."""
+    """A plan with these findings, in the order of their words."""
     ordered = sorted(rows, key=lambda r: (r["code"], r["subject"], r["when"]))
     return replace(synthetic(12), findings=rows_of(FindingRow, *ordered))
 
@@ -62,8 +63,9 @@ def test_the_worst_is_told_first() -> None:
         finding("band", "broker 3 disk", "after"),
         finding("topic_spread", "t on broker 3"),
         finding("rack_spread", "t-3"),
-        finding("not_pinned", "t-2 on 9"),
+        finding("not_pinned", "t-2 pinned off 9"),
         finding("not_emptied", "t-2 on 9"),
+        finding("left_for_disk", "t-4 left", "after"),
         finding("limited", "max_moves = 3", "after"),
         finding("unexplained", "t-9", "after"),
     )
@@ -72,8 +74,9 @@ def test_the_worst_is_told_first() -> None:
         "t-9",
         "max_moves = 3",
         "t-2 on 9",
-        "t-2 on 9",
         "t-3",
+        "t-2 pinned off 9",
+        "t-4 left",
         "t on broker 3",
         "broker 3 disk",
         "shard 1 of round 1",
@@ -139,6 +142,22 @@ def test_what_is_wrong_with_the_input_comes_before_the_plan() -> None:
     assert "**Look at this first (4):**" in book
 
 
+def test_what_is_left_without_a_reason_is_told_before_the_input() -> None:
+    """Eight broken things of the input, as many as a page shows, hide no partition that is left unexplained."""
+    broken = rows_of(InputFindingRow, *(of_input(f"rule_{n}", "broken") for n in range(8)))
+    plan = replace(planned(finding("unexplained", "orders-7", "after"), finding("band", "x")), input_findings=broken)
+    assert [line.rule for line in left_open(plan)][:2] == ["unexplained", "rule_0"]
+    summary, html, book = summary_text(plan, []), report(plan, []), runbook(plan)
+    figures = {summary: "Kafka default     this plan", html: "<details", book: "| wave |"}
+    for page, after in figures.items():
+        assert page.index("Look at this first") < page.index("orders-7") < page.index("rule_0") < page.index(after)
+
+
+def test_every_finding_has_one_place() -> None:
+    """Of all codes each stands once: among what is broken or undone, or among facts."""
+    assert sorted([*WORST_FIRST, *FACTS]) == sorted(FindingCode)
+
+
 @pytest.mark.parametrize(
     ("rows", "counts"),
     [
@@ -172,7 +191,7 @@ def test_pages_show_what_matters_and_the_true_count() -> None:
     )
     assert "more in the report" not in summary
     assert "<h2>Look at this first (152)</h2>" in html
-    assert html.index("<b>not_pinned</b>") < html.index("<b>rack_spread</b>") < html.index("90 alike")
+    assert html.index("<b>rack_spread</b>") < html.index("<b>not_pinned</b>") < html.index("90 alike")
 
 
 def test_what_is_not_shown_is_counted_by_finding() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from execution import claims, steps
-from execution.kafka_tools import STILL_MOVING, Done
+from execution.kafka_tools import ONLY_OWED, STILL_MOVING, Done
 from execution.observed import Observed
 from execution.planned import Refused, documents_of, whole_plan
 from execution.steps import Execution, StillMoving
@@ -159,6 +159,7 @@ def test_half_a_cancel_is_finished(scene: Scene) -> None:
         (Done(-9, "", ""), "not all throttles"),
         (Done(1, "", ""), "not all throttles"),
         (Done(1, "", "left: topics t leader.replication.throttled.replicas"), "not all throttles"),
+        (Done(1, "", "owed: brokers 3 follower.replication.throttled.rate"), "not all throttles"),
         (
             Done(STILL_MOVING, "", "still being reassigned, not of wave 1: x-0\nrun FORCE=1 sh /tmp/gone"),
             "throttles stay",
@@ -166,7 +167,7 @@ def test_half_a_cancel_is_finished(scene: Scene) -> None:
     ],
 )
 def test_a_cluster_stays_held_where_throttles_are_left(scene: Scene, ends: Done, error: str) -> None:
-    """Also with --accept-owed, unless all that is left is owed by brokers that do not answer."""
+    """Also with --accept-owed, unless the script ends with the code for nothing but rates that are owed."""
     scene.hold()
     scene.tools.ends = ends
     with pytest.raises(BallastError, match=error) as told:
@@ -176,12 +177,15 @@ def test_a_cluster_stays_held_where_throttles_are_left(scene: Scene, ends: Done,
 
 
 def test_what_is_owed_may_be_accepted(scene: Scene) -> None:
-    """The cluster is free then, and what is owed is said."""
+    """The cluster is free then, and what is owed is said; without --accept-owed it stays held."""
     scene.hold()
-    scene.tools.ends = Done(1, "", "owed: brokers 3 follower.replication.throttled.rate: the broker does not answer")
+    scene.tools.ends = Done(ONLY_OWED, "", "brokers 3 follower.replication.throttled.rate")
+    with pytest.raises(BallastError, match="not all throttles"):
+        scene.step.off(cancel=False, accept_owed=False)
+    assert scene.events() == ["held"]
     scene.step.off(cancel=False, accept_owed=True)
     assert scene.events() == ["held", "released"]
-    assert scene.said[0].startswith("owed: brokers 3")
+    assert scene.said[0].startswith("brokers 3")
 
 
 def test_throttles_come_back_where_a_wave_was_started_meanwhile(scene: Scene) -> None:

@@ -145,7 +145,7 @@ def test_what_a_dead_broker_owes_is_named(lab: Lab, release: str) -> None:
     _until(lambda: 4 not in lab.living())
     for _ in range(2):
         result = lab.run("unthrottle-careful.sh", release)
-        assert result.returncode == 1, result.stderr
+        assert result.returncode == 5, result.stderr
         assert result.stderr.splitlines() == [
             "owed: brokers 4 follower.replication.throttled.rate: the broker does not answer; run this script again "
             "when it is back"

@@ -25,6 +25,7 @@ from optimizer.stages.stage import Frames, Refusals, Run, Stage
 from optimizer.store import Store
 from setup.paths import HOME
 from tests.pipeline import standalone
+from tests.pipeline.noting import Used
 
 RUN_ID = "again"
 # Two shards, so that two executors have something to solve.
@@ -37,11 +38,12 @@ POINT = {"cluster_id": "c", "run_id": "r", "move_price": 0.0, "moves": 1, "moved
 
 @dataclass(frozen=True)
 class First:
-    """A run, the newest version of every table after it, and every file that it handed over."""
+    """A run, the newest version of every table after it, every file that it handed over, and what its stages used."""
 
     run: Run
     versions: dict[str, int]
     files: dict[str, bytes]
+    used: Used
 
 
 def sample_run(spark: SparkSession, folder: Path) -> Run:
@@ -67,8 +69,9 @@ def files(output: str | Path) -> dict[str, bytes]:
 def first(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> First:
     """All stages on local threads."""
     run = sample_run(spark, tmp_path_factory.mktemp("first"))
-    run_stages(STAGES, run, Meter(spark, io.StringIO()))
-    return First(run, versions(run), files(run.settings.storage.output))
+    used = Used(tmp_path_factory.mktemp("used"))
+    run_stages(used.noting(STAGES), run, Meter(spark, io.StringIO()))
+    return First(run, versions(run), files(run.settings.storage.output), used)
 
 
 @pytest.mark.slow
@@ -93,6 +96,15 @@ def test_a_repeated_run_changes_nothing_and_can_be_recomputed(spark: SparkSessio
     again = schemas.conform(solve.build(pinned, run)["proposal"], schemas.ALL["proposal"])
     stored = store.read("proposal", version=record.writes["proposal"], run_id=run.run_id)
     assert sorted(map(repr, again.collect())) == sorted(map(repr, stored.collect()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", STAGES, ids=lambda stage: str(stage.name))
+def test_a_stage_uses_all_that_it_declares(first: First, stage: Stage) -> None:
+    """Each opens every table that it reads, and of each section of its settings a knob; others it can't have."""
+    assert first.used.tables[stage.name] - set(stage.writes) == set(stage.reads)
+    read = first.used.settings(stage.name)
+    assert {name if name in stage.settings else name.partition(".")[0] for name in read} == set(stage.settings)
 
 
 def run_on_executors(home: Path, spark: Sequence[str]) -> dict[str, bytes]:

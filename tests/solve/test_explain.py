@@ -21,13 +21,15 @@ NARROW = Policy(disk_band=0.02, replicas_band=0.02, in_band=0.02)
 WIDE = Policy(disk_band=90.0, replicas_band=90.0, in_band=90.0)
 
 
-def findings_of(cluster: Cluster, placed: Ints, policy: Policy) -> list[Finding]:
+def findings_of(cluster: Cluster, placed: Ints, policy: Policy, *, only: str = "") -> list[Finding]:
     """Band findings of a placement."""
     brokers, partitions = cluster.brokers, cluster.partitions
     weights = replica_weights(partitions)
     before, after = (broker_loads(len(brokers), where, weights) for where in (partitions.replicas, placed))
     limits = bands(cluster, policy)
-    return list(band_findings(brokers, limits, before, after, partitions=partitions, placed=placed, policy=policy))
+    return [
+        *band_findings(brokers, limits, before, after, partitions=partitions, placed=placed, policy=policy, only=only)
+    ]
 
 
 def with_bands(policy: Policy, widths: dict[str, float]) -> Policy:
@@ -152,6 +154,15 @@ def test_causes(cluster: Cluster, broker: int, cause: Cause, words: str) -> None
     assert disk.amount is not None
     assert disk.limit is not None
     assert ("above the band, which ends" in disk.detail) == (disk.amount > disk.limit)
+
+
+def test_what_only_leaves_is_no_excluded_topic() -> None:
+    """Partitions that may not move for balance are what ``only`` leaves, where a cluster asks for it."""
+    cluster = with_mobility(FORCED_ONLY)
+    policy = Policy(replicas_band=90.0)
+    details = [found.detail for found in findings_of(cluster, cluster.partitions.replicas, policy, only="racks")]
+    assert any("already above the band: what policy.only leaves 300 B" in detail for detail in details)
+    assert not any("excluded topics" in detail for detail in details)
 
 
 def test_no_width_mends_a_full_disk() -> None:

@@ -68,6 +68,7 @@ def test_findings_name_the_brokers_that_are_counted(over_bytes: int) -> None:
         partitions=cluster.partitions,
         placed=cluster.partitions.replicas,
         policy=POLICY,
+        only="",
     )
     named = [int(finding.subject.split()[1]) for finding in found]
     assert named == counted

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -11,9 +12,12 @@ from pyspark.sql import types as T
 
 import schemas
 from execution.tables import Warehouse
+from optimizer.delta_tables import create_or_grow
 from optimizer.errors import ConfigError
 from optimizer.store import Store
-from schemas.table import Table, column
+from schemas.table import Table, column, small_frame
+from tests.stages.older_contracts import before
+from tests.stages.tables import table
 from tests.stages.test_store import brokers, record
 
 GROWN = (
@@ -22,6 +26,21 @@ GROWN = (
 )
 BROKERS = schemas.ALL["brokers"]
 WITHOUT_STATE = tuple(c for c in BROKERS.columns if c.name != "state")
+TOLD = {"code_version": "v", "config_hash": "h", "config_json": "{}"}
+LISTS = ("current", "baseline", "proposed", "adding", "removing")
+CHANGED = {"topic": "t", "partition": 0, "leader": 1, "is_changed": True, "leader_changed": False, "wave": 1}
+# A row of each table, with all that a release before findings had codes stored.
+OF_BEFORE: dict[str, dict[str, Any]] = {
+    "findings": {"rule": "band", "subject": "broker 1", "when": "after", "detail": "d", "remedy": "r"},
+    "plan": {
+        **CHANGED,
+        **{f"{name}_replicas": [1] for name in LISTS},
+        "size_bytes": 5,
+        "moved_bytes": 5,
+        "reasons": "x",
+    },
+    "runs": {"stage": "solve", **TOLD, "reads": {}, "writes": {"findings": 1}, "fingerprints": {"findings": "1:7"}},
+}
 
 
 def without_rack(contract: Table) -> Table:
@@ -76,9 +95,38 @@ def test_columns_come_in_the_contracts_order(spark: SparkSession, made: Callable
     assert spark.read.format("delta").load(store.path("brokers")).columns[-1] == "rack"
 
 
+def test_a_warehouse_of_before_is_gone_on_with(spark: SparkSession, tmp_path: Path) -> None:
+    """Tables as commit e80bff8 made them, before findings had codes, with a row each: they grow, their rows have null
+    in what is new, and rows of today stand beside them."""
+    store = Store(str(tmp_path / "w"), spark)
+    for name, row in OF_BEFORE.items():
+        create_or_grow(spark, store.warehouse, before()[name])
+        older = small_frame(spark, [{"cluster_id": "c", "run_id": "old", **row}], before()[name].schema)
+        older.write.format("delta").mode("append").save(store.path(name))
+    store.grow(before())
+    added: dict[str, dict[str, Any]] = {
+        "findings": {"code": "band", "broker_id": 1},
+        "plan": {"reason_codes": ["balance"]},
+    }
+    new = {"cluster_id": "c", "run_id": "new"}
+    frames = {name: table(spark, name, [{**new, **OF_BEFORE[name], **more}]) for name, more in added.items()}
+    written = store.write_all(frames, run_id="new")
+    store.record_run(run_id="new", stage="solve", **TOLD, reads={}, writes=written)
+
+    later = Store(store.warehouse, spark)
+    for version, run_id, expected in ((1, "old", (None, None)), (written["findings"], "new", ("band", 1))):
+        (found,) = later.read("findings", version=version, run_id=run_id).collect()
+        assert (found.rule, (found.code, found.broker_id)) == ("band", expected)
+    codes = {run_id: [row.reason_codes for row in later.newest("plan", run_id)] for run_id in ("old", "new")}
+    assert codes == {"old": [None], "new": [["balance"]]}
+    records = [later.run_record(run_id, "solve") for run_id in ("old", "new")]
+    assert [record and dict(record.writes) for record in records] == [{"findings": 1}, written]
+
+
 def test_an_earlier_release_goes_on(spark: SparkSession, made: Callable[[Table], Store]) -> None:
-    """Nullable columns that only a later release knows stay, and get null."""
-    store = made(replace(BROKERS, columns=(*BROKERS.columns, *GROWN)))
+    """Nullable columns that only a later release knows stay, with their checks, and get null."""
+    check = ("places_few", "places IS NULL OR size(places) < 3")
+    store = made(replace(BROKERS, columns=(*BROKERS.columns, *GROWN), checks=(*BROKERS.checks, check)))
     for rack in ("a", "b"):
         version = store.write("brokers", brokers(spark, {"rack": rack}), run_id="r1")
     assert store.read("brokers", version=version, run_id="r1").columns == BROKERS.schema.fieldNames()

@@ -27,6 +27,10 @@ FINDING = {
     "when": "both",
     "detail": "a replica stays on broker 3 (draining)",
     "remedy": f"{LET_MOVE}, or add a broker that may take it",
+    "topic": "t",
+    "partition": 0,
+    "broker_id": 3,
+    "resource": None,
 }
 
 
@@ -74,7 +78,8 @@ PARTITION = {
 
 def _messages(settings: Settings, shown: float | None = None) -> list[str]:
     """What the gate says of a plan that leaves the replica on the broker to empty, and reports itself."""
-    figure = {**KEY, "position": 1, "figure": "unexplained", "label": "", "after": shown}
+    sides = {"before": None, "baseline": None, "after": shown}
+    figure = {**KEY, "position": 1, "figure": "unexplained", "label": "", **sides}
     tables = {"instance": [PARTITION], "instance_brokers": BROKERS, "findings": [FINDING], "plan_summary": [figure]}
     rows = [("a", name, json.dumps(row)) for name, of in tables.items() for row in of]
     group = pd.DataFrame(rows, columns=["cluster_id", "table", "row"])

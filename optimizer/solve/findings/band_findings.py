@@ -126,7 +126,8 @@ class _Facts:
     placed : (P, W) int64
         Replicas after the plan.
     may_move : (P,) bool
-    may_host : (G, B) bool
+    held_by : str
+        What keeps partitions that may not move for balance, in words.
     """
 
     brokers: Brokers
@@ -139,6 +140,7 @@ class _Facts:
     placed: Ints
     may_move: Bools
     groups: PinGroups
+    held_by: str
 
     def on(self, b: int) -> Ints:
         """Partitions with a replica on a broker."""
@@ -171,25 +173,21 @@ def _facts(
     *,
     partitions: Partitions,
     placed: Ints,
-    policy: Policy,
+    only: str,
 ) -> _Facts:
     weights, n = replica_weights(partitions), len(brokers)
+    held_by = "what policy.only leaves" if only else "excluded topics"
     groups = group_by_pins(brokers, partitions.topic)
     tight = (groups.of > 0) & (pin_room(brokers, partitions, groups) <= partitions.replication_factor)
     free = partitions.mobility == FREE
     causes = {
         "fixed partitions": stays(partitions.mobility),
-        _held_by(policy): moves_if_it_must(partitions.mobility),
+        held_by: moves_if_it_must(partitions.mobility),
         "pinned topics that have no other broker": free & tight,
     }
     stuck = {cause: broker_loads(n, np.where(rows[:, None], placed, -1), weights) for cause, rows in causes.items()}
     mean = reachable_means(brokers, demand_of(partitions), before)
-    return _Facts(brokers, partitions, bands, after, mean, weights, stuck, placed, free & ~tight, groups)
-
-
-def _held_by(policy: Policy) -> str:
-    """What keeps partitions that may not move for balance, in words."""
-    return "what policy.only leaves" if policy.only else "excluded topics"
+    return _Facts(brokers, partitions, bands, after, mean, weights, stuck, placed, free & ~tight, groups, held_by)
 
 
 def _why_above(facts: _Facts, b: int, d: int, policy: Policy) -> Why:
@@ -221,7 +219,7 @@ def _why_above(facts: _Facts, b: int, d: int, policy: Policy) -> Why:
     return UNKNOWN
 
 
-def _why_below(facts: _Facts, b: int, d: int, policy: Policy) -> Why:
+def _why_below(facts: _Facts, b: int, d: int) -> Why:
     held, least = facts.rack(facts.after, b, d), facts.rack(facts.bands.lower, b, d)
     if held < least:
         return Cause.WHOLE_RACK, facts.in_rack(b, d, held, least, "lower")
@@ -229,7 +227,7 @@ def _why_below(facts: _Facts, b: int, d: int, policy: Policy) -> Why:
     here = (facts.placed == b).any(axis=1)
     reach = facts.weights[(hosts & facts.may_move) | here, d].sum()
     if reach < facts.bands.lower[b, d]:
-        why = f"pins, fixed partitions and {_held_by(policy)} let it hold at most {facts.amount(reach, d)}"
+        why = f"pins, fixed partitions and {facts.held_by} let it hold at most {facts.amount(reach, d)}"
         return Cause.MAY_NOT_COME, why
     come = np.flatnonzero(hosts & facts.may_move & ~here)
     room = facts.bands.upper[b, d] - facts.after[b, d]
@@ -259,19 +257,26 @@ def band_findings(
     partitions: Partitions,
     placed: Ints,
     policy: Policy,
+    only: str,
 ) -> Iterator[Finding]:
-    """Brokers outside a band after the plan: the distance, why where it can be told, and a width that is enough."""
+    """Brokers outside a band after the plan: the distance, why where it can be told, and a width that is enough.
+
+    Parameters
+    ----------
+    only : str
+        Of the cluster's wishes: what alone is mended.
+    """
     gap, was_outside = excess(after, bands), is_outside(before, bands)
     outside = is_outside(after, bands) & ~brokers.must_empty[:, None]
     if not outside.any():
         return
-    facts = _facts(brokers, bands, before, after, partitions=partitions, placed=placed, policy=policy)
+    facts = _facts(brokers, bands, before, after, partitions=partitions, placed=placed, only=only)
     widths = least_widths(after, facts.mean)
     widest = np.nanmax(np.where(outside, widths, 0), axis=0)
     for b, d in zip(*(index.tolist() for index in np.nonzero(outside)), strict=True):
         above, resource = gap[b, d] > 0, bands.resources[d]
         end = (bands.upper if above else bands.lower)[b, d]
-        cause, why = _why_above(facts, b, d, policy) if above else _why_below(facts, b, d, policy)
+        cause, why = _why_above(facts, b, d, policy) if above else _why_below(facts, b, d)
         when = "both" if was_outside[b, d] else "after"
         if above and _at_disk_limit(facts, b, d, policy):
             room = facts.amount(gap[b, d], d)

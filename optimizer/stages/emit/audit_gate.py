@@ -2,48 +2,54 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, replace
+from operator import attrgetter
 
 import pandas as pd
 
 from optimizer.audit import (
+    AuditBroker,
     AuditClaims,
     AuditFile,
+    AuditPartition,
     audit_files,
     audit_plan,
     brokers_from_rows,
     partitions_from_rows,
 )
 from optimizer.domain import NOT_LIVE, WHOLE_PLAN
+from optimizer.emit.rows import FigureRow
 from optimizer.errors import AuditFailed, KafkaError
 from optimizer.kafka.execute import check_execute
 from optimizer.settings import Settings
-from optimizer.stages.emit.gather import Tables, gathered, tables_of
+from optimizer.stages.emit.gather import gathered, tables_of
 from optimizer.stages.shared.unexplained import audit_limits
 from optimizer.stages.stage import Frames, Refusals, Run
 
 _CLAIMED = [field.name for field in fields(AuditClaims)]
 
 
-def _claims(tables: Tables) -> AuditClaims:
+def _claims(rows: Iterable[FigureRow]) -> AuditClaims:
     """What the summary says about the plan; a figure is an integer, stored as a double that holds it exactly."""
-    after = {row["figure"]: row["after"] for row in tables["plan_summary"]}
-    return AuditClaims(**{name: None if after.get(name) is None else round(after[name]) for name in _CLAIMED})
+    after = {row.figure: row.after for row in rows}
+    return AuditClaims(**{name: None if (told := after.get(name)) is None else round(told) for name in _CLAIMED})
 
 
-def _texts(tables: Tables, kind: str, wave: Callable[[int], bool]) -> list[str]:
-    rows = [row for row in tables["documents"] if row["kind"] == kind and wave(row["wave"])]
-    return [row["content"] for row in sorted(rows, key=lambda row: row["wave"])]
+def _texts(files: Iterable[AuditFile], kind: str, wave: Callable[[int], bool]) -> list[str]:
+    asked = [file for file in files if file.kind == kind and wave(file.wave)]
+    return [file.content for file in sorted(asked, key=attrgetter("wave"))]
 
 
-def _refusals(tables: Tables, texts: Iterable[str], subject: str) -> Iterator[str]:
+def _refusals(
+    brokers: Iterable[AuditBroker], partitions: Iterable[AuditPartition], texts: Iterable[str], subject: str
+) -> Iterator[str]:
     """What Kafka's tool would answer to each document of the plan or the rollback."""
-    live = {row["broker_id"] for row in tables["instance_brokers"] if row["state"] not in NOT_LIVE}
-    partitions: dict[str, set[int]] = {}
-    for row in tables["instance"]:
-        partitions.setdefault(row["topic"], set()).add(row["partition"])
+    live = {broker.broker_id for broker in brokers if broker.state not in NOT_LIVE}
+    known: dict[str, set[int]] = {}
+    for one in partitions:
+        known.setdefault(one.topic, set()).add(one.partition)
     for text in texts:
         try:
-            check_execute(text, live_broker_ids=live, partitions_per_topic=partitions)
+            check_execute(text, live_broker_ids=live, partitions_per_topic=known)
         except KafkaError as error:
             yield f"Kafka would refuse the {subject}: {error}; nothing was written"
 
@@ -52,13 +58,17 @@ def audit_cluster(group: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
     """Reasons why the documents of one cluster may not be handed over: cluster_id, message."""
     tables = tables_of(group)
     cluster_id = str(group["cluster_id"].iloc[0])
-    waves = _texts(tables, "reassignment", lambda wave: wave != WHOLE_PLAN)
-    whole = _texts(tables, "reassignment", lambda wave: wave == WHOLE_PLAN)
-    rollback = _texts(tables, "rollback", lambda wave: wave == WHOLE_PLAN)
-    back = _texts(tables, "rollback", lambda _: True)
-    refusals = (*_refusals(tables, [*whole, *waves], "plan"), *_refusals(tables, back, "rollback"))
-    messages = list(dict.fromkeys(refusals))
     brokers, partitions = brokers_from_rows(tables["instance_brokers"]), partitions_from_rows(tables["instance"])
+    files = [AuditFile(row["path"], row["kind"], row["wave"], row["content"]) for row in tables["documents"]]
+    waves = _texts(files, "reassignment", lambda wave: wave != WHOLE_PLAN)
+    whole = _texts(files, "reassignment", lambda wave: wave == WHOLE_PLAN)
+    rollback = _texts(files, "rollback", lambda wave: wave == WHOLE_PLAN)
+    back = _texts(files, "rollback", lambda _: True)
+    refusals = [
+        *_refusals(brokers, partitions, [*whole, *waves], "plan"),
+        *_refusals(brokers, partitions, back, "rollback"),
+    ]
+    messages = list(dict.fromkeys(refusals))
     limits = replace(audit_limits(settings, cluster_id), max_unexplained=settings.policy.max_unexplained)
     verdict = audit_plan(
         brokers=brokers,
@@ -67,9 +77,8 @@ def audit_cluster(group: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
         whole=whole[0] if whole else None,
         rollback=rollback or None,
         limits=limits,
-        claims=_claims(tables),
+        claims=_claims(FigureRow.of(tables["plan_summary"])),
     )
-    files = [AuditFile(row["path"], row["kind"], row["wave"], row["content"]) for row in tables["documents"]]
     more = audit_files(brokers=brokers, partitions=partitions, limits=limits, files=files)
     try:
         replace(verdict, violations=(*verdict.violations, *more)).raise_if_failed()

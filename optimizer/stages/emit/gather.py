@@ -1,9 +1,8 @@
 """All rows of one cluster in one place: tables as JSON rows in one frame, grouped by cluster."""
 
 import json
-from collections.abc import Mapping
-from functools import reduce
-from operator import itemgetter
+from collections.abc import Mapping, Sequence
+from functools import partial, reduce
 from typing import Any
 
 import pandas as pd
@@ -20,7 +19,7 @@ _ORDER = {
     "broker_balance": ("broker_id", "placement"),
     "plan_summary": ("position",),
     "bounds": ("kind",),
-    "findings": ("rule", "subject", "when"),
+    "findings": ("rule", "topic", "partition", "broker_id", "resource", "when", "subject"),
     "sources": ("source",),
     "quality_results": ("table_name", "rule"),
     "input_findings": ("standing", "rule"),
@@ -41,10 +40,14 @@ def gathered(frames: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def tables_of(group: pd.DataFrame) -> Tables:
-    """Rows by table, each sorted by its key; a table without rows is empty."""
+    """Rows by table, each in its reading order, nulls last; a table without rows is empty."""
     tables: dict[str, list[dict[str, Any]]] = {name: [] for name in _ORDER}
     for name, text in zip(group["table"], group["row"], strict=True):
         tables[name].append(json.loads(text))
     for name, rows in tables.items():
-        rows.sort(key=itemgetter(*_ORDER[name]))
+        rows.sort(key=partial(_place, _ORDER[name]))
     return tables
+
+
+def _place(columns: Sequence[str], row: Mapping[str, Any]) -> list[tuple[bool, Any]]:
+    return [(row[column] is None, row[column]) for column in columns]

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
@@ -163,7 +163,7 @@ def finish_cluster(
 ) -> Finished:
     """Rows of every output table of one cluster, less its name and the run's; with what the audit will ask, also what
     is left unexplained."""
-    brokers, policy = cluster.brokers, replace(policy, only=cluster.wishes.only)
+    brokers, wishes = cluster.brokers, cluster.wishes
     rows = frame.sort_values(["topic", "partition"], kind="stable").reset_index(drop=True)
     partitions = to_partitions(rows, brokers.ids)
     chosen = replica_matrix(rows["current"], brokers.ids, width=partitions.replicas.shape[1])
@@ -188,16 +188,17 @@ def finish_cluster(
             partitions=partitions,
             placed=final,
             policy=policy,
+            only=wishes.only,
         ),
         *leader_findings(brokers, partitions, leaders),
         *_fixed_findings(rows),
         *_factor_findings(rows),
         *_spare_findings(rows),
-        *_unused_patterns(rows, (one.topics for one in cluster.wishes.replication_factors), FindingCode.FACTOR_UNUSED),
+        *_unused_patterns(rows, (one.topics for one in wishes.replication_factors), FindingCode.FACTOR_UNUSED),
         *_unused_patterns(rows, set(policy.exclude_topics), FindingCode.EXCLUDE_UNUSED),
         *cluster.failures,
     ]
-    findings = with_only(findings, cluster.wishes, brokers, partitions, final, exclude_topics=policy.exclude_topics)
+    findings = with_only(findings, wishes, brokers, partitions, final, exclude_topics=policy.exclude_topics)
     if cluster.cut:
         held_back = rows["held_back"].to_numpy(dtype=bool)
         findings = limit_findings.with_limit(

@@ -1,0 +1,41 @@
+"""Contracts as a file, and those of an earlier state of the code, by which a warehouse of then can be made.
+
+They were written from a checkout of that state: ``git archive STATE schemas | tar -x -C FOLDER``, then
+``PYTHONPATH=FOLDER python tests/stages/older_contracts.py > tests/fixtures/contracts-before.json``.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from pyspark.sql import types as T
+
+import schemas
+
+FILE = Path(__file__).resolve().parent.parent / "fixtures" / "contracts-before.json"
+
+
+def before() -> dict[str, schemas.Table]:
+    """The contracts of the file, by table; columns have no comments, tables no key."""
+    told = json.loads(FILE.read_text(encoding="utf-8"))
+    return {
+        name: schemas.Table(name, "", tuple(map(_column, one["columns"])), (), tuple(one["checks"].items()))
+        for name, one in told.items()
+    }
+
+
+def _column(told: dict[str, object]) -> T.StructField:
+    return T.StructField.fromJson({**told, "metadata": {"comment": ""}})
+
+
+def _lines() -> Iterator[str]:
+    """The contracts of the code on the path, a column a line."""
+    for name, table in schemas.ALL.items():
+        fields = [json.dumps({k: v for k, v in c.jsonValue().items() if k != "metadata"}) for c in table.columns]
+        columns = ",\n".join(f"  {one}" for one in fields)
+        yield f'"{name}": {{"checks": {json.dumps(dict(table.checks))}, "columns": [\n{columns}]}}'
+
+
+if __name__ == "__main__":
+    sys.stdout.write("{" + ",\n".join(_lines()) + "}\n")

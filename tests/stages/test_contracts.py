@@ -1,0 +1,43 @@
+"""Contracts against tables of other releases, without a table."""
+
+import re
+
+import pytest
+from pyspark.sql import types as T
+
+import schemas
+from optimizer.contracts import missing_checks, missing_columns
+from optimizer.errors import ConfigError
+from tests.stages.older_contracts import before
+
+BROKERS = schemas.ALL["brokers"]
+
+
+@pytest.mark.parametrize("older", before().values(), ids=lambda table: str(table.name))
+def test_tables_of_before_can_grow(older: schemas.Table) -> None:
+    """Every table as commit e80bff8 made it, before findings had codes, can be given what it lacks by now."""
+    contract = schemas.ALL[older.name]
+    missing = missing_columns(contract, T.StructType(list(older.columns)), "w")
+    assert {*(column.name for column in missing), *older.schema.names} == set(contract.schema.names)
+    assert missing_checks(contract, dict(older.checks), "w").keys() == dict(contract.checks).keys() - dict(older.checks)
+
+
+def test_before_lacks_what_has_come_since() -> None:
+    """The file is of a state that today's differs from: growing from it is growing."""
+    columns = {name: set(schemas.ALL[name].schema.names) - set(older.schema.names) for name, older in before().items()}
+    assert len(columns["findings"]) >= 8
+    assert {"reason_codes"} <= columns["plan"]
+
+
+@pytest.mark.parametrize("sql", ["length(rack) < 9", "rack IS NULL OR length(rack) < 9", "places_left > 0"])
+def test_a_check_that_only_the_table_has_is_refused(sql: str) -> None:
+    """A row could break it after hours of work: it is named at once, with the remedy."""
+    told = f"check rack_short is {sql} there, missing in this one; name another warehouse"
+    with pytest.raises(ConfigError, match=re.escape(told)):
+        missing_checks(BROKERS, {**dict(BROKERS.checks), "rack_short": sql}, "w")
+
+
+@pytest.mark.parametrize("sql", ["places IS NULL OR size(places) < 3", "places  is null\nor size(places) < 3"])
+def test_a_check_of_a_column_that_only_the_table_has_stays(sql: str) -> None:
+    """Where the column is null the check holds, and an earlier release writes nothing else."""
+    assert missing_checks(BROKERS, {**dict(BROKERS.checks), "places_few": sql}, "w") == {}
