@@ -32,11 +32,27 @@ FAST = {
 }
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that need the session, so that the quick ones can be told."""
+    """Mark the tests that need the session, so that the quick ones can be told; and who runs beside whom.
+
+    In several processes, those that need the session are all in one: it is made once, and its JVM gets fast. The
+    others of a file are together, for many share what the file sets up. What takes longest begins first.
+    """
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
+            group = "spark"
+        else:
+            group = item.nodeid.partition("::")[0]
+        item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=_place)
+
+
+def _place(item: pytest.Item) -> int:
+    """The session's group, then what waits for Airflow and Kafka, then what starts processes, then all others."""
+    names = ("spark", "airflow", "kafka", "slow")
+    return next((place for place, name in enumerate(names) if item.get_closest_marker(name)), len(names))
 
 
 @pytest.fixture(scope="session")

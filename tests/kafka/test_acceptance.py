@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
 
+from execution.tables import Warehouse
 from setup.jars import KAFKA, is_ready
 from setup.paths import HOME
 from sources import kafka_admin
@@ -69,7 +69,7 @@ class Story:
 
 
 @pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory, spark_environment: None) -> Iterator[Story]:
+def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     """The whole way, once."""
     if not is_ready(KAFKA):
         pytest.skip("Kafka's JARs are not there: run setup/kafka-jars.sh")
@@ -178,17 +178,16 @@ def _document(path: Path) -> dict[tuple[str, int], tuple[int, ...]]:
     return {(p["topic"], p["partition"]): tuple(p["replicas"]) for p in partitions}
 
 
-def _table(spark: SparkSession, story: Story, name: str) -> DataFrame:
-    return spark.read.format("delta").load(str(story.warehouse / name)).where(f"run_id = '{RUN_ID}'")
+def _rows(story: Story, table: str, cluster_id: str = "live") -> list[dict[str, Any]]:
+    return Warehouse(str(story.warehouse)).rows(table, run_id=RUN_ID, cluster_id=cluster_id)
 
 
 @pytest.mark.parametrize("table", ["instance", "instance_brokers"])
-def test_both_ways_in_give_the_same_instance(spark: SparkSession, story: Story, table: str) -> None:
+def test_both_ways_in_give_the_same_instance(story: Story, table: str) -> None:
     """The live cluster and the outputs of Kafka's tools are the same partitions and brokers, in every column."""
-    rows: dict[str, list[Any]] = {"tools": [], "live": []}
-    for row in _table(spark, story, table).drop("run_id").collect():
-        rows[row.cluster_id].append(row.asDict() | {"cluster_id": ""})
-    tools, live = (sorted(map(repr, rows[name])) for name in ("tools", "live"))
+    tools, live = (
+        sorted(repr(row | {"cluster_id": ""}) for row in _rows(story, table, name)) for name in ("tools", "live")
+    )
     assert tools == live
     assert len(live) == {"instance": len(story.before.replicas), "instance_brokers": len(scene.RACKS)}[table]
 
@@ -233,21 +232,21 @@ def test_all_is_well_after_the_move(story: Story) -> None:
     assert {key: after.leaders[key] for key in changed} == {key: replicas[0] for key, replicas in changed.items()}
 
 
-def test_the_bytes_are_as_predicted(spark: SparkSession, story: Story) -> None:
+def test_the_bytes_are_as_predicted(story: Story) -> None:
     """The copies measure what the plan said that it would move, within 1 %."""
-    plan = _table(spark, story, "plan").where("cluster_id = 'live' AND is_changed")
-    predicted = {(row.topic, row.partition): row.moved_bytes for row in plan.collect()}
+    changed = [row for row in _rows(story, "plan") if row["is_changed"]]
+    predicted = {(row["topic"], row["partition"]): row["moved_bytes"] for row in changed}
     after, before = story.after, story.before
     added = {(key, b) for key in predicted for b in set(after.replicas[key]) - set(before.replicas[key])}
     moved = sum(after.size_bytes[(*key, broker)] for key, broker in added)
-    waves = _table(spark, story, "waves").where("cluster_id = 'live'").collect()
+    waves = _rows(story, "waves")
     figures = {
         "partitions changed": len(predicted),
         "replicas moved": len(added),
         "bytes predicted": sum(predicted.values()),
         "bytes moved": moved,
-        "seconds estimated": sum(row.estimated_seconds for row in waves),
-        "throttle bytes per s": [row.throttle_bytes_per_s for row in waves],
+        "seconds estimated": sum(row["estimated_seconds"] for row in waves),
+        "throttle bytes per s": [row["throttle_bytes_per_s"] for row in waves],
         "seconds": story.seconds,
     }
     sys.stdout.write(json.dumps(figures, indent=1) + "\n")

@@ -9,10 +9,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 import schemas
-from optimizer.store import Store
+from execution.tables import Warehouse
 from setup.paths import HOME
 from tests.pipeline.test_fleet import TABLES, folder_of
 
@@ -69,14 +68,14 @@ def _unnamed(text: str, run_id: str) -> str:
     return re.sub(r"\b[0-9a-f]{64}\b", "SHA256", text.replace(run_id, "RUN"))
 
 
-def rows_of(spark: SparkSession, home: Path, run_id: str) -> dict[str, list[str]]:
+def rows_of(home: Path, run_id: str) -> dict[str, list[str]]:
     """The rows of a run in every table, without what was measured and whose they are."""
-    store = Store(str(home / "tables"), spark)
+    warehouse = Warehouse(str(home / "tables"))
     shown = {}
     for name in TABLES:
         volatile = {*schemas.ALL[name].volatile, "captured_at", "sha256"}
         columns = [c.name for c in schemas.ALL[name].columns if c.name not in volatile]
-        rows = store.newest(name, run_id)
+        rows = warehouse.rows(name, run_id=run_id)
         shown[name] = sorted(_unnamed(repr([row[c] for c in columns]), run_id) for row in rows)
     return shown
 
@@ -91,17 +90,17 @@ def files_of(home: Path, run_id: str) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_runs_share_a_warehouse_and_killed_ones_end_as_others(spark: SparkSession, tmp_path: Path) -> None:
+def test_runs_share_a_warehouse_and_killed_ones_end_as_others(tmp_path: Path) -> None:
     """Three into a new warehouse, two killed at different moments, and these again: one plan, no row lost or twice."""
     folder_of(tmp_path, "in")
     all_at_once(tmp_path, ("run-a", "run-b", "run-c"), killed={"run-b": "] validate", "run-c": "] plan"})
     all_at_once(tmp_path, ("run-b", "run-c"), killed={})
-    first = rows_of(spark, tmp_path, "run-a")
+    first = rows_of(tmp_path, "run-a")
     assert all(first[name] for name in ("plan", "documents", "moves", "quality_results"))
     assert "c/reassignment.json" in files_of(tmp_path, "run-a")
     for run_id in ("run-b", "run-c"):
-        assert rows_of(spark, tmp_path, run_id) == first, run_id
+        assert rows_of(tmp_path, run_id) == first, run_id
         assert files_of(tmp_path, run_id) == files_of(tmp_path, "run-a"), run_id
-    verdicts = {run: Store(str(tmp_path / "tables"), spark).newest("verdicts", run) for run in ("run-a", "run-b")}
-    shown = {run: sorted((row.attempt, row.verdict) for row in rows) for run, rows in verdicts.items()}
+    verdicts = {run: Warehouse(str(tmp_path / "tables")).rows("verdicts", run_id=run) for run in ("run-a", "run-b")}
+    shown = {run: sorted((row["attempt"], row["verdict"]) for row in rows) for run, rows in verdicts.items()}
     assert shown == {"run-a": [(1, "planned")], "run-b": [(1, "started"), (2, "planned")]}
