@@ -17,7 +17,7 @@ from optimizer.stages.shared.arrays import replica_lists, to_cluster
 from optimizer.stages.solve.memory_placement import in_memory
 from optimizer.wishes import NO_LIMIT
 
-MB, KB = 1 << 20, 1 << 10
+MB, KB = 1 << 20, 1 << 10  # bytes in those of an instance
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from optimizer.kafka.reassignment_json import format_reassignment
 from optimizer.kafka.versions import has_old_options
 
 CONFIGS, REASSIGN, ELECTION = "kafka-configs", "kafka-reassign-partitions", "kafka-leader-election"
-STILL_MOVING = 4
+STILL_MOVING = 4  # exit code of the unthrottle scripts while copies run
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-FREE, FORCED_ONLY, FIXED, RACKS_ONLY, ORDER_ONLY = range(5)
+FREE, FORCED_ONLY, FIXED, RACKS_ONLY, ORDER_ONLY = range(5)  # codes of mobility in arrays: places in MOBILITY
 STAYING = (FIXED, ORDER_ONLY)  # no replica of such a partition moves
 NOT_LIVE = ("dead", "fenced")
 MOBILITY = ("free", "forced_only", "fixed", "racks_only", "order_only")

@@ -7,6 +7,8 @@ import numpy as np
 
 from optimizer.domain import Cause, FindingCode, Partitions
 
+SHOWN = 10  # brokers, or cases, that are told one by one; the rest is counted
+
 
 @dataclass(frozen=True)
 class Finding:
