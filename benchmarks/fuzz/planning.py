@@ -56,7 +56,7 @@ def plan_odd(odd: OddCluster) -> PlannedOdd:
     settings = replace(odd.settings, clusters=(ClusterInput(id=CLUSTER, input="/unused"),))
     partitions, hosts = pd.DataFrame(odd.partitions), pd.DataFrame(odd.brokers)
     brokers = {CLUSTER: to_brokers(hosts)}
-    solved = driver.solve(in_memory(partitions, brokers), brokers, settings)
+    solved = driver.solve(in_memory(partitions, brokers), settings)
     held, cluster, tables = solved.placement.fleet[CLUSTER], solved.clusters[CLUSTER], solved.tables
     changed = _scheduled(partitions, tables, hosts, settings)
     best = max(solved.bounds.rows[CLUSTER], key=lambda row: row.bound_bytes)

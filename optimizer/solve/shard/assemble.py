@@ -10,7 +10,7 @@ from optimizer.solve.rules.pins import PinGroups, group_by_pins, rack_rule
 from optimizer.solve.rules.racks import rack_histogram
 from optimizer.solve.rules.topic_spread import topic_numbers
 from optimizer.solve.shard.shard_problem import OUTSIDE, PAD, Members, Rows, ShardProblem
-from optimizer.solve.tuning import TUNED, Tuning
+from optimizer.solve.tuning import Tuning
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class ClusterFrame:
     bands: Bands
     loads: Floats
     scale: Floats
-    tuning: Tuning = TUNED
+    tuning: Tuning
 
 
 def _local(replicas: Ints, position: Ints) -> Ints:

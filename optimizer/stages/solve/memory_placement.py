@@ -13,11 +13,12 @@ from optimizer.solve.bounds.bound import copies_of, forced_bytes
 from optimizer.solve.bounds.class_prices import Classes
 from optimizer.solve.bounds.terms import partition_terms
 from optimizer.solve.findings.order_findings import Left
-from optimizer.solve.placement import Copies, OfCluster, Terms, Totals
+from optimizer.solve.placement import OfCluster, Terms, Totals
 from optimizer.solve.rounds.cluster_round import ClusterRound
 from optimizer.solve.rounds.ownership import must_change_racks
+from optimizer.solve.rounds.progress import Copies
 from optimizer.solve.rounds.shard_task import ShardTask, with_status
-from optimizer.solve.rounds.solved_cluster import SolvedCluster
+from optimizer.solve.rounds.solved_cluster import Clusters, SolvedCluster
 from optimizer.solve.rounds.start import start
 from optimizer.solve.rules.bands import broker_loads, demand_of, replica_weights
 from optimizer.solve.rules.pins import group_by_pins
@@ -31,7 +32,6 @@ from optimizer.stages.solve.partition_classes import KEY, classes_from, named_bi
 from optimizer.stages.solve.resource_sums import resource_names
 
 _LOG = logging.getLogger(__name__)
-Clusters = Mapping[str, SolvedCluster]
 Tables = Mapping[str, pd.DataFrame]
 
 
@@ -157,9 +157,7 @@ class MemoryPlacement:
             )
         return found
 
-    def each_cluster(
-        self, clusters: Clusters, cluster_ids: Collection[str], found_by: OfCluster
-    ) -> dict[str, Sequence[float]]:
+    def each_cluster(self, cluster_ids: Collection[str], found_by: OfCluster) -> dict[str, Sequence[float]]:
         """One after the other."""
         found = {}
         for c in cluster_ids:
