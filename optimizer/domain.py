@@ -19,6 +19,8 @@ FREE, FORCED_ONLY, FIXED, RACKS_ONLY, ORDER_ONLY = range(5)  # codes of mobility
 STAYING = (FIXED, ORDER_ONLY)  # no replica of such a partition moves
 NOT_LIVE = ("dead", "fenced")
 MOBILITY = ("free", "forced_only", "fixed", "racks_only", "order_only")
+# A topic's config, of Confluent: where its replicas may lie.
+PLACEMENT_RULE = "confluent.placement.constraints"
 WHOLE_PLAN = 0  # number of the wave that stands for the plan as one
 # Why a replica moves, most urgent first: data at risk, then wishes, then balance. A partition counts by its most urgent
 # replica: so plans are cut to a limit, and so waves are filled.

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import optimizer
 import schemas
 import sources
+from optimizer.declared import NAMES
 from setup.app_zip import PACKAGES
 from setup.paths import HOME
 
@@ -120,6 +122,17 @@ def test_algorithms_and_parsers_have_no_effects() -> None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("open", "input")
     ]
     assert found + calls == []
+
+
+def test_no_file_of_the_product_has_the_name_of_another() -> None:
+    """Who hears a file's name finds one."""
+    names = Counter(path.name for path in files("optimizer") if path.name != "__init__.py")
+    assert [name for name, times in names.items() if times > 1] == []
+
+
+def test_each_stage_has_a_room_and_a_file_of_its_name() -> None:
+    """The list of stages is the map."""
+    assert [name for name in NAMES if not (HOME / f"optimizer/stages/{name}/{name}.py").exists()] == []
 
 
 def test_nothing_sets_an_attribute_of_the_algorithm() -> None:

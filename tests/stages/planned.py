@@ -160,7 +160,7 @@ class Searching(SparkPlacement):
 
 def solved_by(inputs: Frames, run: Run, search: Callable[[ClusterRound], Search]) -> Frames:
     """The tables of solve, each round by the search that a function makes of it."""
-    placement = Searching(**vars(solve.placed(inputs, run)), search=search)
+    placement = Searching(**vars(solve.placement_of(inputs, run)), search=search)
     return solve.tables_of(driver.solve(placement, run.settings), run)
 
 

@@ -63,7 +63,7 @@ def _best_swap(
     here = _held(problem, options, state, member)
     best, best_gain, looked_at, penalty = None, np.inf, 0, problem.tuning.violation_bytes
     for other in np.flatnonzero(problem.members.accepts & (np.arange(len(problem.members.rack)) != member)).tolist():
-        steps = _swaps(problem, options, state, (member, here), (other, _held(problem, options, state, other)))
+        steps = _swaps(problem, options, (member, here), (other, _held(problem, options, state, other)))
         looked_at += len(steps.a)
         gain = gains(problem, state, steps, penalty)
         gain[(gain - steps.cost) / penalty > -worth] = np.inf
@@ -91,9 +91,7 @@ def _costs(options: Options, held: _Held, member: int, other: int) -> Floats:
     return np.where(may, np.where(home, 0.0, options.cost[rows, other]) - price, np.inf)
 
 
-def _swaps(
-    problem: ShardProblem, options: Options, state: State, one: tuple[int, _Held], two: tuple[int, _Held]
-) -> Transfers:
+def _swaps(problem: ShardProblem, options: Options, one: tuple[int, _Held], two: tuple[int, _Held]) -> Transfers:
     """All legal swaps of a replica on one member for one on the other."""
     (a, held_a), (b, held_b) = one, two
     out, back = _costs(options, held_a, a, b), _costs(options, held_b, b, a)

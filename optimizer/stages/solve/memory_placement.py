@@ -24,10 +24,8 @@ from optimizer.solve.rules.bands import broker_loads, demand_of, replica_weights
 from optimizer.solve.rules.pins import group_by_pins
 from optimizer.solve.shard.shard_status import ShardStatus
 from optimizer.stages.shared.arrays import replica_lists, stable_number, to_partitions
-from optimizer.stages.shared.unexplained import audit_limits
-from optimizer.stages.solve.copy_order import left_by_order
 from optimizer.stages.solve.cut import kept_rows
-from optimizer.stages.solve.finish import TABLES, finish_cluster
+from optimizer.stages.solve.finish import TABLES, finish_or_leave
 from optimizer.stages.solve.partition_classes import KEY, classes_from, named_bins
 from optimizer.stages.solve.resource_sums import resource_names
 
@@ -172,13 +170,12 @@ class MemoryPlacement:
         made, left = list[Tables](), dict[str, Left]()
         for c, one in self._all():
             frame = one.frame(self.brokers[c].ids).assign(cluster_id=c)
-            rows = left_by_order(frame, self.brokers[c], settings)
-            if rows.empty:
-                found = finish_cluster(frame, clusters[c], settings.policy, audit_limits(settings, c))
+            found, keys = finish_or_leave(frame, clusters[c], settings, c)
+            if found:
                 made.append({table: rows.assign(cluster_id=c) for table, rows in found.items()})
             else:
-                keys = frozenset(zip(rows["topic"], rows["partition"].tolist(), strict=True))
-                left[c] = Left(keys, settings.policy.disk_headroom, settings.schedule.waves)
+                names = frozenset(zip(keys["topic"], keys["partition"].tolist(), strict=True))
+                left[c] = Left(names, settings.policy.disk_headroom, settings.schedule.waves)
         tables = {table: [one[table] for one in made] for table in TABLES}
         every = {name: pd.concat(rows, ignore_index=True) for name, rows in tables.items() if rows}
         return every or dict.fromkeys(TABLES, pd.DataFrame()), left

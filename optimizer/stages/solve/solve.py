@@ -66,7 +66,7 @@ def _frame(rows: Rows, table: str, run: Run) -> DataFrame:
     return small_frame(run.spark, [{name: row[name] for name in names} for row in known], schema)
 
 
-def placed(inputs: Frames, run: Run) -> SparkPlacement:
+def placement_of(inputs: Frames, run: Run) -> SparkPlacement:
     """The fleet before its plan, from ``instance`` and ``instance_brokers``."""
     start = inputs["instance"].drop("run_id").withColumn("current", F.col("replicas")).localCheckpoint()
     return SparkPlacement(start, read_brokers(inputs["instance_brokers"]), run.run_id)
@@ -92,4 +92,4 @@ def build(inputs: Frames, run: Run, tuning: Tuning = TUNED) -> Frames:
     mapping
         ``proposal, moves, leaders, leader_bounds, shard_results, bounds, curve, findings``.
     """
-    return tables_of(driver.solve(placed(inputs, run), run.settings, tuning), run)
+    return tables_of(driver.solve(placement_of(inputs, run), run.settings, tuning), run)

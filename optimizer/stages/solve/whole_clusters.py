@@ -14,18 +14,12 @@ from optimizer.solve.bounds.terms import partition_terms
 from optimizer.solve.placement import OfCluster, Terms
 from optimizer.solve.rounds.solved_cluster import Clusters
 from optimizer.solve.rules.resources import REPLICAS
-from optimizer.stages.shared.arrays import replica_matrix, to_partitions
+from optimizer.stages.shared.arrays import placed
 
 ROWS_PER_CHUNK = 10_000  # partitions of a task: seconds of work each
 TERMS = "cluster_id string, prices int, moved_bytes bigint, forced_bytes bigint, lagrangian_bytes bigint"
 FOUND = "cluster_id string, problem string, found array<double>"
 _LOG = logging.getLogger(__name__)
-
-
-def reached_by(frame: pd.DataFrame, ids: Ints, width: int) -> Ints:
-    """Replicas after the plan, in the order of ``to_partitions``, (P, width)."""
-    rows = frame.sort_values(["topic", "partition"], kind="stable")
-    return replica_matrix(rows["current"], ids, width=width)
 
 
 def terms_of(placement: DataFrame, clusters: Clusters, prices: Mapping[str, Sequence[Floats]]) -> dict[str, Terms]:
@@ -35,8 +29,7 @@ def terms_of(placement: DataFrame, clusters: Clusters, prices: Mapping[str, Sequ
     def chunk(frame: pd.DataFrame) -> pd.DataFrame:
         cluster_id = str(frame["cluster_id"].iloc[0])
         brokers = hosts[cluster_id]
-        partitions = to_partitions(frame, brokers.ids)
-        reached = reached_by(frame, brokers.ids, partitions.replicas.shape[1])
+        _, partitions, reached = placed(frame, brokers.ids)
         terms = [np.floor(partition_terms(brokers, partitions, each, reached)) for each in prices[cluster_id]]
         return pd.DataFrame(
             {
@@ -69,8 +62,7 @@ def each_cluster(placement: DataFrame, hosts: Mapping[str, Ints], found_by: OfCl
 
     def of_cluster(frame: pd.DataFrame) -> pd.DataFrame:
         cluster_id = str(frame["cluster_id"].iloc[0])
-        partitions = to_partitions(frame, hosts[cluster_id])
-        reached = reached_by(frame, hosts[cluster_id], partitions.replicas.shape[1])
+        _, partitions, reached = placed(frame, hosts[cluster_id])
         row: dict[str, object] = {"cluster_id": cluster_id, "problem": None, "found": None}
         try:
             row["found"] = list(found_by(cluster_id, partitions, reached))
