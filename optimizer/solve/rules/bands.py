@@ -155,8 +155,7 @@ def bands_for(brokers: Brokers, demand: Demand, loads: Floats, policy: Policy) -
     width = np.array([getattr(policy, f"{name}_band") for name in names])
     mean = reachable_means(brokers, demand, loads)
     lower, upper = mean * (1 - np.minimum(width, 1)), mean * (1 + width)
-    counts = np.s_[:, REPLICAS]
-    lower[counts], upper[counts] = whole_band(lower[counts], upper[counts], mean[counts])
+    lower[:, REPLICAS], upper[:, REPLICAS] = whole_band(lower[:, REPLICAS], upper[:, REPLICAS], mean[:, REPLICAS])
     upper[:, DISK] = np.minimum(upper[:, DISK], disk_limit(brokers, policy))
     lower = np.minimum(lower, upper)
     idle = ~brokers.accepts_replicas & ~brokers.must_empty

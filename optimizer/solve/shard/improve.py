@@ -19,9 +19,7 @@ from optimizer.solve.shard.shard_problem import Members, ShardProblem
 
 STEPS = 400  # batches of a stage at most: an end for what might go on; instances S and M take up to 37
 BATCH = 1500  # best steps that are tried before all, up to 20,000, are weighed anew: each changes the gains of others
-SWAP_LIMIT = (
-    100  # moved replicas on brokers outside that are paired with all moved ones: 800 by 3,000 would be millions
-)
+SWAP_LIMIT = 100  # moved replicas outside that are paired with all moved ones: 800 with 3,000 would be millions
 CLOSE = 1e-4  # share of the bound: a plan this near needs no other rounding
 EPSILON = 1e-10  # mean broker loads: less is rounding
 

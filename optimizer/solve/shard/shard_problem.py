@@ -123,9 +123,10 @@ class Rows:
 
     def one_each(self) -> "Rows":
         """The same with one row for each partition, in the order of the partitions."""
-        return Rows(*(getattr(self, field.name)[self._first] for field in fields(self)))
+        first = self._first
+        return Rows(*(getattr(self, field.name)[first] for field in fields(self)))
 
-    @property
+    @cached_property
     def _first(self) -> Ints:
         """The first row of each partition."""
         return np.unique(self.of, return_index=True)[1]
