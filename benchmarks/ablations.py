@@ -65,9 +65,11 @@ class Variant:
         return replace(settings, solver=replace(settings.solver, **dict(self.knobs)))
 
 
+# A part that is left out has 0, or infinity where it is a threshold; other numbers lie some steps from what was tuned.
 NO_TIE_BREAK = tuple((name, 0.0) for name in ("tie_break", "few_moves_tie_break", "gap_tie_break"))
-ONE_PRICE = tuple((name, (0.003,)) for name in ("plan_prices", "short_curve_prices", "curve_prices"))
+ONE_PRICE = tuple((name, (TUNED.bytes_price,)) for name in ("plan_prices", "short_curve_prices", "curve_prices"))
 VARIANTS = (
+    # As many brokers, candidates and prices as each says.
     Variant("as it is"),
     Variant(
         "random shards",
@@ -106,7 +108,7 @@ VARIANTS = (
         "shards that are far from their bounds after the first round",
         knobs=(("shard_gap", 1.0), ("cluster_gap", 1.0)),
     ),
-    Variant("penalty in one stage", "bytes that a softer start would save", (("penalties", (1e4,)),)),
+    Variant("penalty in one stage", "bytes that a softer start would save", (("penalties", (TUNED.violation_bytes,)),)),
     Variant(
         "no narrower bands where brokers stay outside",
         "brokers that fill their bands to the end, beside one that is stuck",

@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 RESOURCES = ("count", "disk", "in")
-DEFAULT_BANDS = {"count": 0.10, "disk": 0.05, "in": 0.10}
+DEFAULT_BANDS = {"count": 0.10, "disk": 0.05, "in": 0.10}  # widths as shares of the mean, as in conf/default.toml
 LEAVING = ("draining", "dead", "removed")
 
 

@@ -10,9 +10,9 @@ from benchmarks.case import Case, apply_plan, read_case
 from benchmarks.judge import movement
 from benchmarks.tables import read_table
 
-MIB = 2**20
-STATUS = {0: "planned", 3: "refused"}
-EMPTY_PLAN: dict[str, Any] = {"version": 1, "partitions": []}
+MIB = 2**20  # bytes in the MB of an instance
+STATUS = {0: "planned", 3: "refused"}  # by exit code
+EMPTY_PLAN: dict[str, Any] = {"version": 1, "partitions": []}  # version of Kafka's document, not of ours
 
 
 def read_json(path: Path) -> Any:

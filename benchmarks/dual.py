@@ -25,7 +25,7 @@ from benchmarks.case import Case, Floats, Ints
 CELLS = 1_000_000  # of one block of the partitions x brokers matrix
 HEAT = (0.3, 0.0003)  # temperature at the first and the last step, in sizes of the partition
 RATE = (0.1, 0.0005)  # step at the first and the last step, in MB per MB
-KEEP_MEAN, KEEP_SQUARE, CALM = 0.9, 0.95, 1e-3
+KEEP_MEAN, KEEP_SQUARE, CALM = 0.9, 0.95, 1e-3  # of Adam: kept of its averages by a step; divides for 0
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ import numpy as np
 from benchmarks.workload import RF, Hosts, Ints, Loads, Shape, document, make_hosts, make_loads
 
 SCENARIOS = ("expand", "decom", "legacy", "drift", "uneven")
+# Brokers, partitions, racks: from a cluster of one shard to one of twenty.
 SIZES: Mapping[str, Shape] = {
     "S": Shape(30, 3_000, 5),
     "M": Shape(100, 20_000, 5),

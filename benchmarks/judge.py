@@ -23,7 +23,7 @@ import numpy as np
 from benchmarks.case import RESOURCES, Bools, Case, Floats, Ints, apply_plan, load_case
 from benchmarks.dual import dual_mb
 
-HEADROOM = 0.10
+HEADROOM = 0.10  # of a disk that stays free, as in conf/default.toml
 SLACK = 1e-6  # of a mean load: rounding of printed figures
 
 

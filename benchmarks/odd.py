@@ -23,8 +23,9 @@ from benchmarks.generate import build, level
 from benchmarks.workload import Shape, document, make_hosts, make_loads
 
 Instance = dict[str, Any]
+# Brokers, partitions, racks: of sizes S and M.
 SMALL = Shape(30, 3_000, 5)
-WIDE = Shape(100, 20_000, 5)
+WIDE = Shape(100, 20_000, 5)  # where there are several shards
 
 
 def _level(shape: Shape, seed: int) -> Instance:

@@ -17,7 +17,7 @@ from optimizer.stages.shared.arrays import replica_lists, to_cluster
 from optimizer.stages.solve.memory_placement import in_memory
 from optimizer.wishes import NO_LIMIT
 
-MB, KB = 1 << 20, 1 << 10
+MB, KB = 1 << 20, 1 << 10  # bytes in those of an instance
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def solve_fleet(
     rows: pd.DataFrame, brokers: Mapping[str, Brokers], settings: Settings, tuning: Tuning = TUNED
 ) -> dict[str, Outcome]:
     """The same for several clusters at once, from their rows of ``instance``."""
-    placement, clusters, shards = solve_rounds(in_memory(rows, brokers), brokers, settings, tuning)
+    placement, clusters, shards = solve_rounds(in_memory(rows, brokers), settings, tuning)
     bounds, copies = bounds_of(placement, clusters, tuning).rows, placement.copies(list(clusters))
 
     def outcome(name: str) -> Outcome:

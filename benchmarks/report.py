@@ -5,7 +5,7 @@ from typing import Any
 
 from benchmarks.generate import SCENARIOS, SIZES
 
-TB_PER_MB = 2**20 / 1e12
+TB_PER_MB = 2**20 / 1e12  # an instance's MB are 2^20 bytes, a TB is told as 10^12
 HEAD = (
     "instance",
     "moves",

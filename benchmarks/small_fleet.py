@@ -20,7 +20,7 @@ from optimizer.stages.solve import solve
 from optimizer.stages.stage import Run
 from schemas.table import small_frame
 
-POLICIES, CLUSTERS = 6, 50
+POLICIES, CLUSTERS = 6, 50  # fleets, one a policy, and clusters of each: every rule is met by several
 RUN = "fuzz"
 Rows = Sequence[Mapping[str, Any]]
 

@@ -14,9 +14,9 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-RF = 3
-MEAN_IN_KBPS = 900.0
-MEAN_SIZE_MB = 12_000.0
+RF = 3  # replicas of each partition: the usual number
+MEAN_IN_KBPS = 900.0  # KB/s into a partition: any, as capacities are made to fit
+MEAN_SIZE_MB = 12_000.0  # MB of a partition: the same
 LARGEST_SHARE = 0.15  # of a broker's mean disk: the most that one replica takes
 DISK_FILL, NETWORK_FILL = 0.55, 0.4  # mean load over capacity
 

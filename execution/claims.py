@@ -13,7 +13,7 @@ from execution.planned import Plan, Refused
 from execution.tables import Overtaken, Warehouse
 
 HELD, THROTTLED, EXECUTED, CANCELLED, RELEASED = "held", "throttled", "executed", "cancelled", "released"
-_TRIES = 10
+_TRIES = 10  # writes that other processes may overtake, up to a second apart: as many hardly run at once
 
 Row = Mapping[str, Any]
 

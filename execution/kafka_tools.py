@@ -15,8 +15,8 @@ from optimizer.kafka.reassignment_json import format_reassignment
 from optimizer.kafka.versions import has_old_options
 
 CONFIGS, REASSIGN, ELECTION = "kafka-configs", "kafka-reassign-partitions", "kafka-leader-election"
-# How the plan's own scripts end, besides 0 and 1.
-STILL_MOVING = 4
+# How the plan's own unthrottle scripts end, besides 0 and 1.
+STILL_MOVING = 4  # copies run
 ONLY_OWED = 5  # all that is left are rates of brokers that do not answer
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from execution.observed import Observed, Place
 from execution.wave import Stand, Wave
 
-_SHOWN = 5
+_SHOWN = 5  # names in a line; the rest is counted
 
 
 def problems(

@@ -18,7 +18,7 @@ from execution.wave import REASSIGNMENT, Stand, Wave
 from optimizer import locks
 from optimizer.errors import BallastError
 
-_LOOKS, _AGAIN_SECONDS = 3, 1.0
+_LOOKS, _AGAIN_SECONDS = 3, 1.0  # times, a second apart: brokers tell each other within it what a move has ended as
 STARTED = "Successfully started"
 _MOVING = "still being reassigned"
 

@@ -15,10 +15,12 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-FREE, FORCED_ONLY, FIXED, RACKS_ONLY, ORDER_ONLY = range(5)
+FREE, FORCED_ONLY, FIXED, RACKS_ONLY, ORDER_ONLY = range(5)  # codes of mobility in arrays: places in MOBILITY
 STAYING = (FIXED, ORDER_ONLY)  # no replica of such a partition moves
 NOT_LIVE = ("dead", "fenced")
 MOBILITY = ("free", "forced_only", "fixed", "racks_only", "order_only")
+# A topic's config, of Confluent: where its replicas may lie.
+PLACEMENT_RULE = "confluent.placement.constraints"
 WHOLE_PLAN = 0  # number of the wave that stands for the plan as one
 # Why a replica moves, most urgent first: data at risk, then wishes, then balance. A partition counts by its most urgent
 # replica: so plans are cut to a limit, and so waves are filled.

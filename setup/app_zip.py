@@ -11,7 +11,7 @@ from setup.paths import BUILD, HOME, build_folder
 PACKAGES = ("optimizer", "schemas", "sources")
 # What the packages read beside themselves.
 _FILES = ("conf/default.toml",)
-_EPOCH = (1980, 1, 1, 0, 0, 0)
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the oldest time that a zip can hold: equal files make equal zips
 
 
 def package_files(home: Path = HOME) -> Iterator[tuple[str, bytes]]:

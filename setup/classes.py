@@ -19,7 +19,7 @@ from setup.paths import BUILD, HOME, site_packages, spark_home, venv_python
 
 _TRAINING = HOME / "jobs" / "_load_classes.py"
 _MAKERS = (_TRAINING, QUIET_HOME / "bin" / "java")
-_LIMIT_S = 300
+_LIMIT_S = 300  # seconds: on a machine that is many times slower than ours it may take minutes
 # The first three would be folders in the class path, behind which Java archives nothing.
 _LEFT_OUT = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH", "PYTHONPATH", "PYSPARK_SUBMIT_ARGS")
 

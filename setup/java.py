@@ -10,7 +10,7 @@ from pathlib import Path
 
 from setup.paths import SETUP, site_packages
 
-SUPPORTED = (17, 21)
+SUPPORTED = (17, 21)  # major versions that Spark 4 runs on
 QUIET_HOME = SETUP / "quiet-java"
 # Debian's store holds the authorities that an administrator added; the wheel's holds only public ones.
 _DEBIAN_TRUST_STORE = Path("/etc/ssl/certs/java/cacerts")

@@ -18,7 +18,7 @@ from sources.text import integer
 EXPECTED = "capacity CSV"
 REMEDY = "columns: broker_id, log_dir, disk_bytes (or disk_mb, disk_gib, ...), in_bytes_per_s, out_bytes_per_s"
 
-_UNITS = {"bytes": 1}
+_UNITS = {"bytes": 1}  # bytes in each unit: kb and the like are powers of 1000, kib of 1024
 _UNITS |= {f"{prefix}b": 1000 ** (power + 1) for power, prefix in enumerate("kmgt")}
 _UNITS |= {f"{prefix}ib": 1024 ** (power + 1) for power, prefix in enumerate("kmgt")}
 _COLUMN = re.compile(rf"(disk|in|out)(?:_capacity)?_({'|'.join(_UNITS)})(?:_per_s(?:ec)?)?")

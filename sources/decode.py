@@ -14,14 +14,14 @@ from dataclasses import dataclass
 
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _MARK = "\ufeff"
-_SAMPLE = 4096
+_SAMPLE = 4096  # bytes that the encoding is told by: a page of text
 # Of text that is nearly all ASCII, as Kafka's tools print it, every other byte is zero.
 _EVIDENT = 0.8
 # A file whose line ends were made CRLF twice has two CRs.
 _LINE_ENDS = ("\r\r\n", "\r\n", "\r")
 # Two ASCII letters, read as one sign of UTF-16, over and over: another file in UTF-8 was appended.
 _TWO_IN_ONE = re.compile(r"[\u0a20-\u7e7e]{16}")
-_ASCII = frozenset(range(0x20, 0x7F)) | {0x09, 0x0A, 0x0D}
+_ASCII = frozenset(range(0x20, 0x7F)) | {0x09, 0x0A, 0x0D}  # bytes of printed text: signs, tab, line ends
 _MAGIC = (
     (b"\x1f\x8b", "a gzip archive"),
     (b"PK\x03\x04", "a zip archive or an office document"),

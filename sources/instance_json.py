@@ -19,8 +19,8 @@ from typing import Any
 from sources.record import Record, malformed
 
 EXPECTED = "an instance: a JSON object with brokers and partitions"
-MIB, KIB = 2**20, 2**10
-INT64_MAX = 2**63 - 1
+MIB, KIB = 2**20, 2**10  # bytes in the MB and KB of an instance
+INT64_MAX = 2**63 - 1  # bytes: what a column of a table holds
 
 
 class _Refused(Exception):

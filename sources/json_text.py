@@ -27,7 +27,7 @@ _OURS = re.compile(
     r"(?:listener_security_protocol_map|logDirs?|replicas|brokerCapacities|endpoints|jmx_port|controllerid)\"?\s*:"
 )
 _UNMISTAKABLE = re.compile(r'"(?:logDirs?|isFuture|brokerCapacities|jmx_port|controllerid|originating_broker)"\s*:')
-_CONTEXT = 400
+_CONTEXT = 400  # characters beside a document in which its heading stands
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,9 +31,9 @@ with warnings.catch_warnings():
     from kafka.errors import for_code
     from kafka.protocol.admin import DescribeLogDirsRequest
 
-REQUEST_MS = 30_000
+REQUEST_MS = 30_000  # milliseconds for one request, as Kafka's own AdminClient waits
 DEFAULT_ENTITY = "<default>"
-_ENTITIES_A_REQUEST = 500
+_ENTITIES_A_REQUEST = 500  # topics or brokers: answers with all their configs stay at some MB
 _DYNAMIC = {
     "topics": "DYNAMIC_TOPIC_CONFIG",
     "brokers": "DYNAMIC_BROKER_CONFIG",

@@ -165,7 +165,7 @@ _KNOWN: tuple[tuple[str, Refusal], ...] = (
         Refusal("a manifest of Kubernetes", "leave it out of the input folder; supply the tools' outputs"),
     ),
 )
-_HEAD = 20_000
+_HEAD = 20_000  # characters in which a format shows itself
 EMPTY = Refusal("an empty file", "supply the tool's output again")
 EMPTY_ERRORS = Refusal("an empty file of errors: the tool printed none", "leave the file out", "warning")
 _TABLE = Refusal(

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -10,10 +11,20 @@ from pathlib import Path
 import optimizer
 import schemas
 import sources
+from optimizer.declared import NAMES
 from setup.app_zip import PACKAGES
 from setup.paths import HOME
 
 PURE = ("optimizer/solve", "optimizer/schedule", "optimizer/kafka", "optimizer/audit", "optimizer/emit")
+# What tests put in place of a part of the algorithm, because nothing that is handed in can make it fail or tell that it
+# was asked, or because it is a table that is to grow. All else travels: settings, a ``Tuning``, a placement.
+REPLACED = {
+    "certificate.class_prices": "fails",
+    "certificate.best_whole_bound": "fails",
+    "trials.scarce_decided": "tells that it was asked",
+    "trials.relax.__name__": "fails at its second call",
+    "resources.PLACEMENT": "has a row more",
+}
 # The parsers are pure; a live cluster is not.
 LIVE = frozenset({"kafka_live", "kafka_admin"})
 # In memory io does no I/O: the csv module reads from it.
@@ -57,6 +68,29 @@ def parsers() -> list[Path]:
     return [path for path in files("sources") if path.stem not in LIVE]
 
 
+def module_attributes_set(path: Path) -> Iterator[str]:
+    """Yield what a file sets in modules of the algorithm, as ``module.attribute``, by any of the usual ways."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    known = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("optimizer.solve")
+        for alias in node.names
+        if (HOME / f"{(node.module or '').replace('.', '/')}/{alias.name}.py").exists()
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("setattr", "patch.object")):
+            module, name = ast.unparse(node.args[0]), ast.unparse(node.args[1]).strip("'")
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "vars":
+            module, name = ast.unparse(node.args[0]), "(any)"
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            module, name = ast.unparse(node.value), node.attr
+        else:
+            continue
+        if module in known:
+            yield f"{module}.{name}"
+
+
 def test_packages_come_from_the_checkout() -> None:
     """No foreign package of the same name hides ours."""
     for package in (optimizer, schemas, sources):
@@ -88,6 +122,23 @@ def test_algorithms_and_parsers_have_no_effects() -> None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("open", "input")
     ]
     assert found + calls == []
+
+
+def test_no_file_of_the_product_has_the_name_of_another() -> None:
+    """Who hears a file's name finds one."""
+    names = Counter(path.name for path in files("optimizer") if path.name != "__init__.py")
+    assert [name for name, times in names.items() if times > 1] == []
+
+
+def test_each_stage_has_a_room_and_a_file_of_its_name() -> None:
+    """The list of stages is the map."""
+    assert [name for name in NAMES if not (HOME / f"optimizer/stages/{name}/{name}.py").exists()] == []
+
+
+def test_nothing_sets_an_attribute_of_the_algorithm() -> None:
+    """It would not reach the processes of Spark's workers; what tests replace has a reason."""
+    everywhere = files("benchmarks", "execution", "jobs", "optimizer", "setup", "tests")
+    assert {name for path in everywhere for name in module_attributes_set(path)} == set(REPLACED)
 
 
 def test_jobs_only_wire() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from benchmarks.fuzz import clusters, inputs
 
-COUNTS = {"inputs": 20_000, "clusters": 5_000, "fleet": 48}
+COUNTS = {"inputs": 20_000, "clusters": 5_000, "fleet": 48}  # cases of each kind where no number is asked for
 
 
 def changed_lines(case: inputs.Case) -> str:

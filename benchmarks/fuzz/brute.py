@@ -8,8 +8,8 @@ import numpy as np
 from optimizer.domain import FREE, Bands, Cluster, Floats, Ints
 from optimizer.solve.rules.pins import group_by_pins, rack_breaks
 
-MOST_PLACEMENTS = 30_000
-TOLERANCE = 1e-9
+MOST_PLACEMENTS = 30_000  # of a cluster that are all tried, in one array
+TOLERANCE = 1e-9  # mean broker loads outside the bands that count as none, as the product's SETTLED
 Choice = tuple[int, ...]
 
 

@@ -29,7 +29,7 @@ from setup.java import spark_java
 from setup.paths import HOME
 from sources.record import Record
 
-CAPTURED_AT = datetime(2026, 1, 31, 2, tzinfo=UTC)
+CAPTURED_AT = datetime(2026, 1, 31, 2, tzinfo=UTC)  # any time: results may not depend on it
 RUN_ID = "fuzz"
 Broken = Mapping[str, Counter[str]]
 

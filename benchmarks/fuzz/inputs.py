@@ -26,8 +26,8 @@ from benchmarks.fuzz.mutate import WAYS
 from sources.detect import parse_file
 from sources.record import Record
 
-MOST_SECONDS = 2.0
-CLUSTERS = 200
+MOST_SECONDS = 2.0  # CPU seconds of one folder: many times what any folder of this size should take
+CLUSTERS = 200  # folders that mutations are made of: many more shapes than parsers tell apart
 WHOLE, SAID, CROSSED, TRACELESS, SILENT = "whole", "said", "crossed", "traceless", "silent"
 RAISED, SLOW = "raised", "slow"
 BAD = (SILENT, RAISED, SLOW)

@@ -16,7 +16,7 @@ from optimizer.stages.shared.arrays import to_brokers
 Row = dict[str, Any]
 CLUSTER = "odd"
 STATES = ("alive", "draining", "dead", "fenced")
-KB = 1000
+KB = 1000  # bytes
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,10 @@ from optimizer.emit.cluster_plan import ClusterPlan, Document
 from optimizer.emit.kafka_files import kafka_documents
 from optimizer.emit.rows import BrokerRow, PlanRow, WaveRow
 from optimizer.emit.rows import Row as DocumentRow
+from optimizer.schedule.throttle_rate import asked_bytes_per_s
 from optimizer.settings import ClusterInput, Settings
 from optimizer.solve import driver
-from optimizer.stages.plan.wave_rows import copy_bytes_per_s, schedule_cluster
+from optimizer.stages.plan.wave_rows import schedule_cluster
 from optimizer.stages.shared.arrays import to_brokers
 from optimizer.stages.solve.memory_placement import in_memory
 
@@ -56,7 +57,7 @@ def plan_odd(odd: OddCluster) -> PlannedOdd:
     settings = replace(odd.settings, clusters=(ClusterInput(id=CLUSTER, input="/unused"),))
     partitions, hosts = pd.DataFrame(odd.partitions), pd.DataFrame(odd.brokers)
     brokers = {CLUSTER: to_brokers(hosts)}
-    solved = driver.solve(in_memory(partitions, brokers), brokers, settings)
+    solved = driver.solve(in_memory(partitions, brokers), settings)
     held, cluster, tables = solved.placement.fleet[CLUSTER], solved.clusters[CLUSTER], solved.tables
     changed = _scheduled(partitions, tables, hosts, settings)
     best = max(solved.bounds.rows[CLUSTER], key=lambda row: row.bound_bytes)
@@ -119,7 +120,7 @@ def _documents(changed: pd.DataFrame, hosts: pd.DataFrame, settings: Settings) -
         run_id="fuzz",
         throttle_style=settings.emit.throttle_style,
         plan_log_dirs=False,
-        copy_bytes_per_s=copy_bytes_per_s(settings),
+        copy_bytes_per_s=asked_bytes_per_s(settings.schedule),
         changed=_filled(PlanRow, _rows(changed)),
         waves=_filled(WaveRow, [{"wave": number} for number in numbers]),
         brokers=_filled(BrokerRow, _rows(hosts)),

@@ -17,7 +17,7 @@ _WARM = (
     *("pyspark.sql", "pyspark.sql.functions", "pyspark.sql.types", "pyspark.errors", "delta.tables"),
     *("ortools.sat.python.cp_model", "ortools.linear_solver.pywraplp", "ortools.graph.python.min_cost_flow"),
 )
-_MOST_BYTES = 8 << 30
+_MOST_BYTES = 8 << 30  # of address space: a mutant that grows without end is ended before the machine suffers
 
 
 def warm_up() -> None:

@@ -10,8 +10,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 # What runs more often in one test shows no further lines, and takes long to watch.
-_MOST_CALLS = 3_000
-_MOST_LINES = 100_000
+_MOST_CALLS, _MOST_LINES = 3_000, 100_000
 
 
 class Lines:

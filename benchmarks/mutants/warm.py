@@ -16,7 +16,7 @@ from typing import Any
 from benchmarks.mutants import daemon, inside
 from benchmarks.mutants.inside import Outcome, Request
 
-START_SECONDS = 180
+START_SECONDS = 180  # until Spark stands and the first test may run, on busy cores
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 

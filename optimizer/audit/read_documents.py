@@ -12,7 +12,7 @@ from typing import Any
 
 from optimizer.audit.claims import Key, Violation
 
-INT32 = range(-(2**31), 2**31)
+INT32 = range(-(2**31), 2**31)  # numbers that Kafka's JSON reader takes for a partition or broker
 
 
 @dataclass(frozen=True, slots=True)

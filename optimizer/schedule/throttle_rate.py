@@ -11,6 +11,7 @@ import numpy as np
 
 from optimizer.domain import Ints
 from optimizer.schedule.estimate import Traffic
+from optimizer.settings import Schedule
 
 BYTES_PER_MB = 10**6  # as people say MB: a power of 1000
 
@@ -21,6 +22,11 @@ class Rates:
 
     leader: Ints
     follower: Ints
+
+
+def asked_bytes_per_s(schedule: Schedule) -> int:
+    """The rate that copies may take, per broker and direction."""
+    return round(schedule.throttle_mb_per_s * BYTES_PER_MB)
 
 
 def per_broker(of: Traffic, *, copy_bytes_per_s: int) -> Rates:

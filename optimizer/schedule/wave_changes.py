@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.domain import URGENCY, Bools, Ints
+from optimizer.kafka.size_limits import list_characters
 
 # Why a partition changes, most urgent first; 'leader' only reorders: nothing is copied.
 REASONS = (*URGENCY, "leader")
@@ -83,3 +84,10 @@ def bytes_per_broker(brokers: Ints, size_bytes: Ints, n_brokers: int) -> Ints:
     total = np.zeros(n_brokers, dtype=np.int64)
     np.add.at(total, brokers[row, slot], size_bytes[row])
     return total
+
+
+def characters_of(partition: Iterable[int], lists: Iterable[Sequence[int]]) -> Ints:
+    """Characters of each partition in a throttle list of these broker ids, (N,)."""
+    rows = zip(partition, lists, strict=True)
+    found = [list_characters(number, len(ids), sum(len(str(b)) for b in ids)) for number, ids in rows]
+    return np.array(found, dtype=np.int64)

@@ -19,14 +19,13 @@ from optimizer.solve.bounds.cluster_prices import cluster_prices, is_small_enoug
 from optimizer.solve.bounds.whole_bound import best_whole_bound
 from optimizer.solve.placement import Placement, Terms
 from optimizer.solve.rounds.sharding import replicas_stay_in_racks
-from optimizer.solve.rounds.solved_cluster import SolvedCluster
+from optimizer.solve.rounds.solved_cluster import Clusters, SolvedCluster
 from optimizer.solve.rules.resources import DISK, REPLICAS
 from optimizer.solve.shard.assemble import ClusterFrame
 from optimizer.solve.shard.exact import whole_ends
-from optimizer.solve.tuning import TUNED, Tuning
+from optimizer.solve.tuning import Tuning
 
 SOURCES = ("shards", "classes", "classes and flow")
-Clusters = Mapping[str, SolvedCluster]
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ class Lagrangian:
         )
 
 
-def bounds_of(placement: Placement, clusters: Clusters, tuning: Tuning = TUNED) -> Bounds:
+def bounds_of(placement: Placement, clusters: Clusters, tuning: Tuning) -> Bounds:
     """Rows of ``bounds``: forced, flow and lagrangian of each cluster, against bands widened to what the plan
     reached, and what a search has proven."""
     frames = {c: _frame_of(one, tuning) for c, one in clusters.items()}
@@ -82,7 +81,7 @@ def bounds_of(placement: Placement, clusters: Clusters, tuning: Tuning = TUNED) 
     flow = {c: flow_bytes(frames[c].loads, frames[c].bands, one.loads) for c, one in clusters.items()}
     known = {c: max(proven[c].bound, terms[c].forced_bytes, flow[c]) for c in clusters}
     gaps = [c for c, one in clusters.items() if _may_be_whole(one, terms[c].moved_bytes, known[c], tuning)]
-    proven |= _by_whole_replicas(placement, clusters, frames, {c: proven[c] for c in gaps})
+    proven |= _by_whole_replicas(placement, frames, {c: proven[c] for c in gaps})
     return Bounds({c: _rows(one, terms[c], flow[c], proven[c]) for c, one in clusters.items()}, warnings)
 
 
@@ -144,7 +143,7 @@ def _by_clusters(
         return cluster_prices(mine[cluster_id], partitions, reached).ravel().tolist()
 
     prices = {}
-    for c, found in placement.each_cluster(clusters, list(proven), prices_of).items():
+    for c, found in placement.each_cluster(list(proven), prices_of).items():
         frame = frames[c]
         absolute = np.array(found, dtype=np.float64).reshape(frame.loads.shape) * (frame.scale[DISK] / frame.scale)
         prices[c] = [usable_prices(absolute, frame.bands)]
@@ -157,10 +156,7 @@ def _by_clusters(
 
 
 def _by_whole_replicas(
-    placement: Placement,
-    clusters: Clusters,
-    frames: Mapping[str, ClusterFrame],
-    proven: Mapping[str, Lagrangian],
+    placement: Placement, frames: Mapping[str, ClusterFrame], proven: Mapping[str, Lagrangian]
 ) -> dict[str, Lagrangian]:
     """What the best prices prove where the bands of one broker are kept whole, where that is more."""
     mine = {c: (frames[c], lagrangian.prices) for c, lagrangian in proven.items()}
@@ -170,7 +166,7 @@ def _by_whole_replicas(
         bound, broker_id = best_whole_bound(frame, partitions, prices, reached)
         return () if broker_id is None else (bound, broker_id)
 
-    found = {c: values for c, values in placement.each_cluster(clusters, list(proven), whole).items() if values}
+    found = {c: values for c, values in placement.each_cluster(list(proven), whole).items() if values}
     kept = {c: replace(proven[c], bound=bound, broker_id=int(broker)) for c, (bound, broker) in found.items()}
     return {c: max(proven[c], of_whole, key=_bound) for c, of_whole in kept.items()}
 

@@ -11,7 +11,7 @@ from typing import Any, Generic
 
 import numpy as np
 
-from optimizer.domain import Brokers, FindingCode
+from optimizer.domain import FindingCode
 from optimizer.settings import Policy, Settings
 from optimizer.solve.certificate import Bounds, bounds_of
 from optimizer.solve.findings.finding import Finding
@@ -19,8 +19,8 @@ from optimizer.solve.findings.limit_findings import Cut
 from optimizer.solve.placement import P, Totals
 from optimizer.solve.rounds.cluster_round import ClusterRound
 from optimizer.solve.rounds.next_round import next_round
-from optimizer.solve.rounds.progress import Progress, after
-from optimizer.solve.rounds.solved_cluster import SolvedCluster
+from optimizer.solve.rounds.progress import Copies, Progress, after
+from optimizer.solve.rounds.solved_cluster import Clusters, SolvedCluster
 from optimizer.solve.rules.bands import bands_for, disk_limit, load_scale
 from optimizer.solve.rules.resources import DISK
 from optimizer.solve.shard.shard_solver import FAILED, NOT_SOLVED, OUT_OF_TIME
@@ -28,7 +28,6 @@ from optimizer.solve.shard.shard_status import ShardStatus
 from optimizer.solve.tuning import TUNED, Tuning
 from optimizer.wishes import MoveLimit, Wishes
 
-Clusters = Mapping[str, SolvedCluster]
 TROUBLES = {
     FAILED: (
         FindingCode.SHARD_FAILED,
@@ -70,7 +69,7 @@ class Solved(Generic[P]):
     bounds: Bounds
 
 
-def solve(placement: P, brokers: Mapping[str, Brokers], settings: Settings, tuning: Tuning = TUNED) -> Solved[P]:
+def solve(placement: P, settings: Settings, tuning: Tuning = TUNED) -> Solved[P]:
     """Plan every cluster.
 
     Raises
@@ -78,7 +77,7 @@ def solve(placement: P, brokers: Mapping[str, Brokers], settings: Settings, tuni
     AssertionError
         Partitions that no order of copies had room for are taken out, and there is still none: a bug.
     """
-    placement, clusters, shards = solve_rounds(placement, brokers, settings, tuning)
+    placement, clusters, shards = solve_rounds(placement, settings, tuning)
     placement, clusters = _acceptable(placement, clusters)
     placement, clusters = _within_limits(placement, clusters, settings)
     tables, left = placement.finished(clusters, settings)
@@ -92,11 +91,9 @@ def solve(placement: P, brokers: Mapping[str, Brokers], settings: Settings, tuni
     return Solved(placement, clusters, shards, tables, bounds_of(placement, clusters, tuning))
 
 
-def solve_rounds(
-    placement: P, brokers: Mapping[str, Brokers], settings: Settings, tuning: Tuning = TUNED
-) -> tuple[P, Clusters, Sequence[ShardResult]]:
+def solve_rounds(placement: P, settings: Settings, tuning: Tuning) -> tuple[P, Clusters, Sequence[ShardResult]]:
     """The rounds alone: the placement after them, and what became of every shard."""
-    clusters: Clusters = _clusters(placement, brokers, settings)
+    clusters: Clusters = _clusters(placement, settings)
     if any(one.brokers.pins or one.is_resized for one in clusters.values()):
         placement = placement.started(clusters)
         clusters = _with_loads(placement, clusters)
@@ -105,21 +102,21 @@ def solve_rounds(
         tasks = _tasks(clusters, settings, number, tuning)
         if not tasks:
             break
-        clusters = _with_copies(placement, clusters, tasks)
+        copies = _copies_before(placement, clusters, tasks)
         placement, statuses = placement.after_round(tasks)
         results.extend(ShardResult(number, one.shard - tasks[one.cluster_id].first, one) for one in statuses)
         if any(one.moves for one in statuses):
             clusters = _with_loads(placement, clusters)
-        clusters = {c: _after(one, c, statuses, tasks) for c, one in clusters.items()}
+        clusters = {c: _after(one, c, statuses, tasks.get(c), copies.get(c)) for c, one in clusters.items()}
     return placement, _with_failures(clusters, results), results
 
 
-def _clusters(placement: P, brokers: Mapping[str, Brokers], settings: Settings) -> Clusters:
+def _clusters(placement: P, settings: Settings) -> Clusters:
     """All that is known before the first round."""
     loads, wishes = placement.loads(), settings.wishes()
 
     def of(cluster_id: str, totals: Totals) -> SolvedCluster:
-        hosts, now = brokers[cluster_id], loads[cluster_id]
+        hosts, now = placement.brokers[cluster_id], loads[cluster_id]
         return SolvedCluster(
             brokers=hosts,
             demand=totals.demand,
@@ -151,26 +148,25 @@ def _tasks(clusters: Clusters, settings: Settings, number: int, tuning: Tuning) 
     return tasks
 
 
-def _with_copies(placement: P, clusters: Clusters, tasks: Mapping[str, ClusterRound]) -> Clusters:
+def _copies_before(placement: P, clusters: Clusters, tasks: Mapping[str, ClusterRound]) -> Mapping[str, Copies]:
     """The copies that clusters have made before they are balanced: by rounds that mend, by longer lists, by pins."""
     first = [c for c, task in tasks.items() if not (task.mends or clusters[c].progress.balanced)]
     moved = [c for c in first if tasks[c].round or clusters[c].is_resized or clusters[c].brokers.pins]
-    copies = placement.copies(moved) if moved else {}
-    noted = {
-        c: replace(clusters[c].progress, copied_moves=made.moves, copied_bytes=made.moved_bytes)
-        for c, made in copies.items()
-    }
-    return {c: replace(one, progress=noted.get(c, one.progress)) for c, one in clusters.items()}
+    return placement.copies(moved) if moved else {}
 
 
 def _after(
-    cluster: SolvedCluster, cluster_id: str, statuses: Sequence[ShardStatus], tasks: Mapping[str, ClusterRound]
+    cluster: SolvedCluster,
+    cluster_id: str,
+    statuses: Sequence[ShardStatus],
+    task: ClusterRound | None,
+    copied: Copies | None,
 ) -> SolvedCluster:
     """A cluster after a round; those that took no part stay as they are."""
-    if cluster_id not in tasks:
+    if task is None:
         return cluster
     mine = [one for one in statuses if one.cluster_id == cluster_id]
-    return replace(cluster, progress=after(cluster.progress, mine, tasks[cluster_id], cluster.loads))
+    return replace(cluster, progress=after(cluster.progress, mine, task, cluster.loads, copied))
 
 
 def _with_failures(clusters: Clusters, results: Sequence[ShardResult]) -> Clusters:

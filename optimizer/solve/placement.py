@@ -4,12 +4,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar
 
-from optimizer.domain import Floats, Ints, Partitions
+from optimizer.domain import Brokers, Floats, Ints, Partitions
 from optimizer.settings import Settings
 from optimizer.solve.bounds.class_prices import Classes
 from optimizer.solve.findings.order_findings import Left
 from optimizer.solve.rounds.cluster_round import ClusterRound
-from optimizer.solve.rounds.solved_cluster import SolvedCluster
+from optimizer.solve.rounds.progress import Copies
+from optimizer.solve.rounds.solved_cluster import Clusters
 from optimizer.solve.rules.bands import Demand
 from optimizer.solve.shard.shard_status import ShardStatus
 
@@ -20,14 +21,6 @@ class Totals:
 
     demand: Demand
     is_resized: bool
-
-
-@dataclass(frozen=True)
-class Copies:
-    """What a placement copies."""
-
-    moves: int
-    moved_bytes: int
 
 
 @dataclass(frozen=True)
@@ -48,16 +41,20 @@ class Placement(Protocol):
     """Where the replicas of a fleet are now, beside where they were. Never changed: what moves replicas returns
     another one."""
 
+    @property
+    def brokers(self) -> Mapping[str, Brokers]:
+        """Of each cluster."""
+
     def totals(self) -> Mapping[str, Totals]:
         """Of each cluster, before the plan."""
 
     def loads(self) -> Mapping[str, Floats]:
-        """Replicas, disk and bytes in of each broker now, (B, 3), absolute."""
+        """Of each broker now, (B, D), absolute."""
 
     def copies(self, cluster_ids: Collection[str]) -> Mapping[str, Copies]:
         """What brings these clusters from before to now."""
 
-    def started(self, clusters: Mapping[str, SolvedCluster]) -> Self:
+    def started(self, clusters: Clusters) -> Self:
         """Lists have the length asked for, and are inside their pins."""
 
     def after_round(self, tasks: Mapping[str, ClusterRound]) -> tuple[Self, Sequence[ShardStatus]]:
@@ -66,28 +63,22 @@ class Placement(Protocol):
     def given_back(self, broker_ids: Mapping[str, Sequence[int]]) -> Self:
         """Partitions whose lists name one of these brokers have their old lists."""
 
-    def cut(self, clusters: Mapping[str, SolvedCluster], settings: Settings) -> Self:
+    def cut(self, clusters: Clusters, settings: Settings) -> Self:
         """Partitions that the limits of these clusters leave for a later run have their old lists."""
 
     def without(self, left: Mapping[str, Left]) -> Self:
         """These partitions have their old lists."""
 
-    def classes(self, clusters: Mapping[str, SolvedCluster]) -> Mapping[str, Classes]:
+    def classes(self, clusters: Clusters) -> Mapping[str, Classes]:
         """Replicas of each broker by class of partitions, in mean broker loads, before the plan."""
 
-    def terms(
-        self, clusters: Mapping[str, SolvedCluster], prices: Mapping[str, Sequence[Floats]]
-    ) -> Mapping[str, Terms]:
+    def terms(self, clusters: Clusters, prices: Mapping[str, Sequence[Floats]]) -> Mapping[str, Terms]:
         """Of the clusters that have prices: bytes per absolute unit of load, (B, D) each."""
 
-    def each_cluster(
-        self, clusters: Mapping[str, SolvedCluster], cluster_ids: Collection[str], found_by: OfCluster
-    ) -> Mapping[str, Sequence[float]]:
+    def each_cluster(self, cluster_ids: Collection[str], found_by: OfCluster) -> Mapping[str, Sequence[float]]:
         """What a function finds of whole clusters; one that fails is left out, with a warning."""
 
-    def finished(
-        self, clusters: Mapping[str, SolvedCluster], settings: Settings
-    ) -> tuple[Mapping[str, Any], Mapping[str, Left]]:
+    def finished(self, clusters: Clusters, settings: Settings) -> tuple[Mapping[str, Any], Mapping[str, Left]]:
         """Tables of leaders, moves and findings, of this placement's kind; and partitions that no order of copies has
         room for, of whose clusters there is nothing else."""
 

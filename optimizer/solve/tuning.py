@@ -38,7 +38,8 @@ class Tuning:
     exchanges : bool
         A rounded plan is improved by transfers.
     penalties : tuple of float
-        Bytes that a unit of load outside the bands is worth, one stage of the improvement after the other.
+        Bytes that a unit of load outside the bands is worth, one stage of the improvement after the other; in the last
+        the bands come first.
     spare : float
         Mean broker loads by which bands are narrowed where brokers stay outside.
     swap_pairs : int
@@ -82,6 +83,16 @@ class Tuning:
     scarce_close: float = 2.0**-14
     wide_gap: float = 2e-3
     whole_gap: float = 1e-3
+
+    @property
+    def bytes_price(self) -> float:
+        """The price on moves up to which a plan is for the least bytes."""
+        return self.plan_prices[0]
+
+    @property
+    def violation_bytes(self) -> float:
+        """Bytes that a unit of load outside the bands is worth where the bands come first."""
+        return self.penalties[-1]
 
 
 TUNED = Tuning()

@@ -22,6 +22,7 @@ from optimizer.solve.leaders.leaders import ChosenLeaders, assign_leaders, lead_
 from optimizer.solve.rules.bands import bands, broker_loads, demand_of, load_scale, replica_weights
 from optimizer.solve.rules.resources import DISK, REPLICAS
 from optimizer.solve.shard.assemble import ClusterFrame
+from optimizer.solve.tuning import TUNED
 from optimizer.stages.solve.memory_placement import in_memory
 from tests.docs.pages import ROOT
 from tests.solve.clusters import brute_force, make_brokers, make_cluster, make_partitions
@@ -82,7 +83,7 @@ class Example:
     def frame(self) -> ClusterFrame:
         """The brokers with their bands, and loads before the plan."""
         scale = load_scale(self.cluster.brokers, demand_of(self.cluster.partitions))
-        return ClusterFrame(self.cluster.brokers, self.bands, self.before, scale)
+        return ClusterFrame(self.cluster.brokers, self.bands, self.before, scale, TUNED)
 
     def loads(self, replicas: Ints) -> Floats:
         """Loads of the brokers, (B, D)."""
@@ -101,9 +102,9 @@ def example() -> Example:
     cluster = make_cluster(brokers, make_partitions(lists, [int(row["GB"]) * GB for row in PARTITIONS]))
     hosts = {cluster.cluster_id: brokers}
     settings = replace(settings, policy=policy)
-    placement, clusters, _ = solve_rounds(in_memory(rows_of(cluster), hosts), hosts, settings)
+    placement, clusters, _ = solve_rounds(in_memory(rows_of(cluster), hosts), settings, TUNED)
     solved, after = clusters[cluster.cluster_id], placement.fleet[cluster.cluster_id].current
-    bounds = {row.kind: row.bound_bytes for row in bounds_of(placement, clusters).rows[cluster.cluster_id]}
+    bounds = {row.kind: row.bound_bytes for row in bounds_of(placement, clusters, TUNED).rows[cluster.cluster_id]}
     widths = {"leaders_band": policy.leaders_band, "out_band": policy.out_band}
     leaders = assign_leaders(brokers, cluster.partitions, after, **widths)
     return Example(

@@ -160,7 +160,7 @@ def bounds(cluster: Cluster, planned: Planned, reached: Ints) -> tuple[int, int,
     forced = int(forced_bytes(brokers, partitions, reached).sum())
     before = broker_loads(len(brokers), partitions.replicas, weights)
     after = broker_loads(len(brokers), reached, weights)
-    frame = ClusterFrame(brokers, limits, before, planned.scale)
+    frame = ClusterFrame(brokers, limits, before, planned.scale, TUNED)
     kept = np.argsort(-np.abs(prices).sum(axis=1), kind="stable")[:KEPT_WHOLE]
     whole = max(whole_bound(frame, partitions, prices, reached, int(broker)) for broker in kept)
     lagrangian = terms - band_price(prices, limits)

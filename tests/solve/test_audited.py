@@ -30,6 +30,6 @@ HALF_DEAD = make_cluster(
 def test_every_plan_passes_the_audit(cluster: Cluster) -> None:
     """Whatever is dead, draining, excluded, pinned, fixed, resized, spread: no rule is broken, the bounds lie below."""
     hosts = {"test": cluster.brokers}
-    plan = solve(in_memory(pd.DataFrame(partition_rows(cluster)), hosts), hosts, SETTINGS, BRIEF)
+    plan = solve(in_memory(pd.DataFrame(partition_rows(cluster)), hosts), SETTINGS, BRIEF)
     best = max(row.bound_bytes for row in plan.bounds.rows["test"])
     assert audited(cluster, plan.tables, best) == []

@@ -24,7 +24,7 @@ def problem_of(seed: int, scenario: str = "drift") -> ShardProblem:
     cluster = cluster_of(generate("S", scenario, seed), scenario)
     brokers, partitions = cluster.brokers, cluster.partitions
     loads = broker_loads(len(brokers), partitions.replicas, replica_weights(partitions))
-    frame = ClusterFrame(brokers, bands(cluster, Policy()), loads, load_scale(brokers, demand_of(partitions)))
+    frame = ClusterFrame(brokers, bands(cluster, Policy()), loads, load_scale(brokers, demand_of(partitions)), TUNED)
     everything, owner = np.arange(len(brokers)), np.ones(len(partitions), dtype=bool)
     return assemble(frame, everything, partitions, partitions.replicas, owner)
 

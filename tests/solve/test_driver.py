@@ -24,14 +24,14 @@ NOT_SEARCHED = replace(TUNED, exact_cells=0)  # small clusters have rounds as la
 def solved(brokers: Brokers, partitions: Partitions) -> Solved[MemoryPlacement]:
     """The plan of one cluster, c."""
     hosts = {"c": brokers}
-    return solve(in_memory(rows_of(Cluster("c", brokers, partitions)), hosts), hosts, build(CONFIGURED))
+    return solve(in_memory(rows_of(Cluster("c", brokers, partitions)), hosts), build(CONFIGURED))
 
 
 def rounds_of(brokers: Brokers, partitions: Partitions) -> tuple[MemoryPlacement, Progress, int]:
     """The placement of one cluster after its rounds, where these stand, and how many there were."""
     hosts = {"c": brokers}
     placement = in_memory(rows_of(Cluster("c", brokers, partitions)), hosts)
-    placement, clusters, shards = solve_rounds(placement, hosts, Settings(), NOT_SEARCHED)
+    placement, clusters, shards = solve_rounds(placement, Settings(), NOT_SEARCHED)
     return placement, clusters["c"].progress, 1 + max(one.round for one in shards)
 
 
@@ -55,7 +55,7 @@ def test_what_pins_move_before_the_rounds_is_copied_too() -> None:
     clusters are planned beside it."""
     cluster = pinned_elsewhere()
     hosts = {"c": cluster.brokers}
-    placement, clusters, _ = solve_rounds(in_memory(rows_of(cluster), hosts), hosts, Settings())
+    placement, clusters, _ = solve_rounds(in_memory(rows_of(cluster), hosts), Settings(), TUNED)
     progress, made = clusters["c"].progress, placement.copies(["c"])["c"]
     assert made.moves == 16
     assert progress.copied_bytes == made.moved_bytes

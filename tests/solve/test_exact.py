@@ -122,7 +122,7 @@ def test_bands_that_can_be_met_are_met(seed: int) -> None:
     cluster = make_cluster(make_brokers([b % 3 for b in range(brokers)]), make_partitions(lists, sizes, rates))
     planned = plan_one_shard(cluster, Policy(disk_band=0.15, replicas_band=0.2, in_band=0.25), rounds=7)
     loads = broker_loads(brokers, cluster.partitions.replicas, replica_weights(cluster.partitions))
-    frame = ClusterFrame(cluster.brokers, planned.bands, loads, planned.scale)
+    frame = ClusterFrame(cluster.brokers, planned.bands, loads, planned.scale, TUNED)
     everything = np.arange(brokers), cluster.partitions, cluster.partitions.replicas, np.ones(count, dtype=bool)
     whole = one_row_each(assemble(frame, *everything))
     assert is_in_order(cluster, planned) is (solve_small(whole, whole.rows.held) is not None)
@@ -148,7 +148,7 @@ def small_problem(seed: int) -> tuple[ShardProblem, ShardProblem]:
     problems = []
     for placed in (cluster.partitions.replicas, planned.replicas):
         loads = broker_loads(brokers, placed, replica_weights(cluster.partitions))
-        frame = ClusterFrame(cluster.brokers, planned.bands, loads, planned.scale)
+        frame = ClusterFrame(cluster.brokers, planned.bands, loads, planned.scale, TUNED)
         owner = np.ones(count, dtype=bool)
         problems.append(one_row_each(assemble(frame, np.arange(brokers), cluster.partitions, placed, owner)))
     return problems[0], problems[1]

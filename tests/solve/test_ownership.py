@@ -11,6 +11,7 @@ from optimizer.solve.rules.racks import live_rack_sizes, rack_caps
 from optimizer.solve.shard.assemble import ClusterFrame, assemble
 from optimizer.solve.shard.exact import is_small_cluster
 from optimizer.solve.shard.shard_solver import solve_shard
+from optimizer.solve.tuning import TUNED
 from tests.solve.clusters import ALONE, make_brokers, make_cluster, make_partitions, plan_one_shard, rack_breaches
 
 RACKS = [0, 0, 0, 1, 1, 1, 2, 2, 2]
@@ -78,7 +79,7 @@ def test_a_shard_of_whole_partitions_is_no_cluster() -> None:
     cluster = make_cluster(make_brokers([0, 0, 1, 1]), partitions)
     limits, weights = bands(cluster, Policy()), replica_weights(partitions)
     loads, scale = broker_loads(4, partitions.replicas, weights), load_scale(cluster.brokers, demand_of(partitions))
-    frame, half = ClusterFrame(cluster.brokers, limits, loads, scale), np.arange(2)
+    frame, half = ClusterFrame(cluster.brokers, limits, loads, scale, TUNED), np.arange(2)
     inside = assemble(frame, half, partitions.rows(half), partitions.replicas[half], np.ones(2, dtype=bool))
     whole = assemble(frame, np.arange(4), partitions, partitions.replicas, np.ones(4, dtype=bool))
     assert is_small_cluster(whole) and not is_small_cluster(inside)

@@ -14,6 +14,7 @@ from optimizer.solve.bounds.terms import partition_terms
 from optimizer.solve.rules.bands import bands, broker_loads, demand_of, load_scale, replica_weights
 from optimizer.solve.rules.resources import DISK
 from optimizer.solve.shard.assemble import ClusterFrame
+from optimizer.solve.tuning import TUNED
 from setup.paths import HOME
 from tests.solve.clusters import bounds, moved_bytes, out_of_band, plan_one_shard, rack_breaches
 
@@ -51,7 +52,7 @@ def test_prices_of_the_whole_cluster_prove_what_those_of_shards_cannot() -> None
     weights = replica_weights(partitions)
     before, after = (broker_loads(len(brokers), placed, weights) for placed in (partitions.replicas, found.replicas))
     limits, scale = widen(bands(cluster, Policy()), after), load_scale(brokers, demand_of(partitions))
-    prices = cluster_prices(ClusterFrame(brokers, limits, before, scale), partitions, found.replicas)
+    prices = cluster_prices(ClusterFrame(brokers, limits, before, scale, TUNED), partitions, found.replicas)
     prices = usable_prices(prices * scale[DISK] / scale, limits)
     bound = partition_terms(brokers, partitions, prices, found.replicas).sum() - band_price(prices, limits)
     whole = plan_one_shard(cluster, Policy())

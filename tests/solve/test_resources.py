@@ -31,7 +31,7 @@ def solved(cluster: Cluster) -> driver.Solved[MemoryPlacement]:
     """The plan by the whole algorithm, in this process."""
     hosts = {cluster.cluster_id: cluster.brokers}
     settings = Settings(policy=Policy(out_band=0.1, leaders_band=9.0))
-    return driver.solve(in_memory(rows_of(cluster), hosts), hosts, settings)
+    return driver.solve(in_memory(rows_of(cluster), hosts), settings)
 
 
 def test_a_fourth_resource_is_summed_banded_balanced_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from optimizer.solve.shard.choice import State, apply_choice
 from optimizer.solve.shard.legal_options import Options, legal_options
 from optimizer.solve.shard.shard_problem import ShardProblem
 from optimizer.solve.shard.shard_solver import closed_by, with_room, without_room
+from optimizer.solve.tuning import TUNED
 from optimizer.wishes import NO_LIMIT
 from tests.examples import examples
 from tests.solve.clusters import (
@@ -176,7 +177,7 @@ def chosen(cluster: Cluster, targets: list[int]) -> tuple[State, ShardProblem, O
     brokers, partitions = cluster.brokers, cluster.partitions
     scale = load_scale(brokers, demand_of(partitions))
     loads = broker_loads(len(brokers), partitions.replicas, replica_weights(partitions))
-    frame = ClusterFrame(brokers, bands(cluster, OPEN), loads, scale)
+    frame = ClusterFrame(brokers, bands(cluster, OPEN), loads, scale, TUNED)
     members, owner = np.arange(len(brokers)), np.ones(len(partitions), dtype=bool)
     problem = assemble(frame, members, partitions, partitions.replicas, owner)
     options = legal_options(problem)

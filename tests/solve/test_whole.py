@@ -157,7 +157,7 @@ def test_no_plan_as_balanced_moves_less_than_a_whole_bound(cluster: Cluster, ran
     inside = ((loads >= limits.lower) & (loads <= limits.upper)).all(axis=(1, 2))
     least = min(moved_bytes(cluster, plans[i]) for i in np.flatnonzero(inside))
     before = broker_loads(len(brokers), partitions.replicas, weights)
-    frame = ClusterFrame(brokers, limits, before, scale)
+    frame = ClusterFrame(brokers, limits, before, scale, TUNED)
     drawn = np.array([[random.choice([0, random.uniform(-9, 9)]) for _ in range(3)] for _ in range(len(brokers))])
     prices = usable_prices(drawn * scale[DISK] / scale, limits)
     for broker in range(len(brokers)):
@@ -186,7 +186,7 @@ def test_what_may_not_leave_the_broker_is_part_of_its_load() -> None:
     mobility = np.where(np.arange(len(cluster.partitions)) % 2, FIXED, FREE)
     staying = replace(cluster.partitions, mobility=np.where(planned.replicas[:, 0] == 0, mobility, FREE))
     loads = broker_loads(8, staying.replicas, replica_weights(staying))
-    frame = ClusterFrame(cluster.brokers, planned.bands, loads, planned.scale)
+    frame = ClusterFrame(cluster.brokers, planned.bands, loads, planned.scale, TUNED)
     prices = np.zeros((8, 3))
     prices[0, DISK] = 1.0
     assert int(whole_bound(frame, staying, prices, planned.replicas, 0)) == 119
@@ -197,7 +197,7 @@ def test_the_bound_names_the_broker_that_it_keeps() -> None:
     cluster = shed_by_whole_replicas()
     planned = plan_one_shard(cluster, Policy(disk_band=0.1, replicas_band=2.0, in_band=9.0))
     loads = broker_loads(8, cluster.partitions.replicas, replica_weights(cluster.partitions))
-    frame = ClusterFrame(cluster.brokers, planned.bands, loads, planned.scale)
+    frame = ClusterFrame(cluster.brokers, planned.bands, loads, planned.scale, TUNED)
     prices = np.zeros((8, 3))
     assert best_whole_bound(frame, cluster.partitions, prices, planned.replicas) == (-np.inf, None)
     prices[0, 1] = 1.0

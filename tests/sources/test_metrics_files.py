@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from optimizer.stages.ingest.metric_files import from_records, read_metrics
+from optimizer.stages.ingest.metric_files import read_metrics
+from optimizer.stages.validate.metric_topics import from_records
 
 Rows = list[Row]
 

@@ -7,9 +7,10 @@ shard of a balancing round ends its worker. It writes the tables to FOLDER, and 
 
 import os
 import sys
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyspark
@@ -18,12 +19,16 @@ from pyspark.sql import DataFrame, SparkSession
 import schemas
 from optimizer.configuration import build
 from optimizer.settings import Settings
-from optimizer.solve.rounds import next_round
+from optimizer.solve import driver
+from optimizer.solve.rounds.cluster_round import ClusterRound
 from optimizer.solve.shard.search import Search
+from optimizer.solve.shard.shard_status import ShardStatus
+from optimizer.solve.tuning import TUNED, Tuning
 from optimizer.stages.baseline import baseline
 from optimizer.stages.emit import emit
 from optimizer.stages.plan import plan
 from optimizer.stages.solve import solve
+from optimizer.stages.solve.spark_placement import SparkPlacement
 from optimizer.stages.stage import Frames, Run
 from tests.stages.tables import table
 
@@ -109,16 +114,18 @@ def table_bytes(frame: DataFrame, name: str) -> bytes:
     return "\n".join(sorted(rows)).encode()
 
 
-def solved(run: Run, tables: dict[str, Rows], *, slices: int = 2) -> Frames:
+def solved(run: Run, tables: dict[str, Rows], *, slices: int = 2, tuning: Tuning = TUNED) -> Frames:
     """Every table that solve makes of the cluster, with those that it is made from."""
-    return solved_of(run, frames_of(run.spark, tables, slices=slices))
+    return solved_of(run, frames_of(run.spark, tables, slices=slices), tuning)
 
 
-def solved_of(run: Run, inputs: Frames) -> Frames:
+def solved_of(run: Run, inputs: Frames, tuning: Tuning = TUNED) -> Frames:
     """The same of ``instance`` and ``instance_brokers`` as frames."""
-    frames = solve.build(inputs, run)
-    made = {name: schemas.conform(frame, schemas.ALL[name]).localCheckpoint() for name, frame in frames.items()}
-    return {**inputs, **made}
+    return {**inputs, **_conformed(solve.build(inputs, run, tuning))}
+
+
+def _conformed(frames: Frames) -> dict[str, DataFrame]:
+    return {name: schemas.conform(frame, schemas.ALL[name]).localCheckpoint() for name, frame in frames.items()}
 
 
 def solved_bytes(frames: Frames) -> dict[str, bytes]:
@@ -138,6 +145,23 @@ def finished(run: Run, frames: Frames) -> dict[str, DataFrame]:
 def document_bytes(run: Run, frames: Frames) -> bytes:
     """Every document of the plan that follows from solved tables."""
     return table_bytes(finished(run, frames)["documents"], "documents")
+
+
+@dataclass(frozen=True)
+class Searching(SparkPlacement):
+    """A placement whose rounds look for something else than they are asked to."""
+
+    search: Callable[[ClusterRound], Search]
+
+    def after_round(self, tasks: Mapping[str, ClusterRound]) -> tuple[Self, list[ShardStatus]]:
+        """The round with other searches."""
+        return super().after_round({c: replace(task, search=self.search(task)) for c, task in tasks.items()})
+
+
+def solved_by(inputs: Frames, run: Run, search: Callable[[ClusterRound], Search]) -> Frames:
+    """The tables of solve, each round by the search that a function makes of it."""
+    placement = Searching(**vars(solve.placement_of(inputs, run)), search=search)
+    return solve.tables_of(driver.solve(placement, run.settings), run)
 
 
 @dataclass(frozen=True)
@@ -165,13 +189,12 @@ def _main(master: str, folder: Path) -> None:
     spark = builder.getOrCreate()
     deaths = folder / "deaths"
     deaths.mkdir()
-    search = next_round.search_for
 
-    def dying(*known: Any, **more: Any) -> Search:
-        return DiesOnce(**vars(search(*known, **more)), deaths=str(deaths))
+    def dying(task: ClusterRound) -> Search:
+        return DiesOnce(**vars(task.search), deaths=str(deaths))
 
-    vars(next_round)["search_for"] = dying
-    for name, content in solved_bytes(solved(run_of(spark), cluster(), slices=3)).items():
+    made = _conformed(solved_by(frames_of(spark, cluster(), slices=3), run_of(spark), dying))
+    for name, content in solved_bytes(made).items():
         (folder / name).write_bytes(content)
     spark.stop()
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from optimizer.domain import PLACEMENT_RULE
 from optimizer.settings import Metrics, Settings
 from optimizer.stages.validate import validate
-from optimizer.stages.validate.silver import PLACEMENT_RULE
 from sources.record import Record, malformed
 from tests.stages import bronze
 from tests.stages.bronze import (

@@ -56,7 +56,7 @@ def in_process(clusters: Mapping[str, OddCluster], settings: Settings) -> dict[s
     """The same, without Spark."""
     rows = [{**row, "cluster_id": name} for name, one in clusters.items() for row in one.partitions]
     brokers = {name: to_brokers(pd.DataFrame(one.brokers)) for name, one in clusters.items()}
-    solved = driver.solve(in_memory(pd.DataFrame(rows), brokers), brokers, settings)
+    solved = driver.solve(in_memory(pd.DataFrame(rows), brokers), settings)
     tables = {table: frame.to_dict("records") for table, frame in solved.tables.items()}
     made = {**tables, **solve.small_tables(solved)}
     return {table: stable(table, rows) for table, rows in made.items()}

@@ -1,5 +1,6 @@
 """What is proven of a plan, from the shard that proves it to the pages that people read."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from optimizer.configuration import build
 from optimizer.solve import certificate
+from optimizer.solve.tuning import TUNED
 from optimizer.stages.stage import Frames
 from tests.stages import planned
 
@@ -108,8 +110,8 @@ def test_bound_whose_task_fails_is_left_out_with_a_warning(
         raise ArithmeticError("no such price")
 
     monkeypatch.setattr(certificate, "best_whole_bound", fails)
-    monkeypatch.setattr(certificate, "_may_be_whole", lambda *_: True)
-    bounds = planned.solved(planned.run_of(spark), planned.cluster())["bounds"].collect()
+    always = replace(TUNED, whole_gap=-1.0)
+    bounds = planned.solved(planned.run_of(spark), planned.cluster(), tuning=always)["bounds"].collect()
     assert "whole replicas" not in " ".join(row.detail for row in bounds)
     assert {"forced", "flow", "lagrangian"} <= {row.kind for row in bounds}
     assert [record.getMessage() for record in caplog.records if "bound" in record.getMessage()] == [

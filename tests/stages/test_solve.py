@@ -1,9 +1,10 @@
 """The solve stage in Spark: a task a shard, the same plan however the rows lie, a failed shard that loses nothing."""
 
-import itertools
 import os
 import re
 import signal
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -19,13 +20,15 @@ from optimizer.domain import Bands
 from optimizer.errors import BallastError
 from optimizer.settings import Settings
 from optimizer.solve import driver
-from optimizer.solve.rounds import next_round
 from optimizer.solve.rounds.cluster_round import ClusterRound
 from optimizer.solve.shard.search import Search
-from optimizer.solve.tuning import TUNED
+from optimizer.solve.tuning import TUNED, Tuning
+from optimizer.stages.shared.arrays import to_brokers
 from optimizer.stages.solve import shard_rounds, solve
+from optimizer.stages.solve.memory_placement import in_memory
 from optimizer.stages.solve.spark_placement import SparkPlacement
 from optimizer.stages.stage import Frames, Run
+from tests.stages.planned import solved_by
 from tests.stages.tables import table
 
 SHARDS = 3
@@ -117,7 +120,8 @@ def test_every_shard_reports_and_has_a_task_of_its_own(spark: SparkSession) -> N
     inputs = frames_of(spark, rows_of("a", seed=1))
     start = inputs["instance"].drop("run_id").withColumn("current", inputs["instance"]["replicas"]).localCheckpoint()
     brokers = solve.read_brokers(inputs["instance_brokers"])
-    tasks = driver._tasks(driver._clusters(SparkPlacement(start, brokers, "r1"), brokers, SETTINGS), SETTINGS, 0, TUNED)
+    placement = SparkPlacement(start, brokers, "r1")
+    tasks = driver._tasks(driver._clusters(placement, SETTINGS), SETTINGS, 0, TUNED)
     output = shard_rounds.solve_shards(start, tasks)
     assert output.rdd.getNumPartitions() == SHARDS
     rows = output.collect()
@@ -153,10 +157,10 @@ class OneTaskIsSlow(Search):
         return super().__getattribute__(name)
 
 
-def test_a_shard_out_of_time_leaves_the_rest_of_the_plan(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shard_out_of_time_leaves_the_rest_of_the_plan(spark: SparkSession) -> None:
     """It says so in its row and in a finding; the others move replicas, and the bounds still lie below the plan."""
-    monkeypatch.setattr(next_round, "search_for", lambda *_, is_last, **__: OneTaskIsSlow(is_last=is_last))
-    left = solve.build(frames_of(spark, rows_of("a", seed=1), rows_of("b", seed=2)), run_of(spark))
+    inputs = frames_of(spark, rows_of("a", seed=1), rows_of("b", seed=2))
+    left = solved_by(inputs, run_of(spark), lambda task: OneTaskIsSlow(is_last=task.search.is_last))
     rows = [row for row in left["shard_results"].collect() if row.cluster_id == "b"]
     slow = [row for row in rows if row.status == "OUT_OF_TIME"]
     assert {row.shard_id for row in slow} == {0}
@@ -184,11 +188,10 @@ class OneWorkerDies(Search):
         return super().__getattribute__(name)
 
 
-def test_a_shard_whose_worker_is_killed_leaves_the_rest(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shard_whose_worker_is_killed_leaves_the_rest(spark: SparkSession) -> None:
     """The round goes on without it: its row and a finding say so, the others move replicas; the next round mends it."""
-    searches = itertools.chain([OneWorkerDies()], itertools.repeat(Search()))
-    monkeypatch.setattr(next_round, "search_for", lambda *_, is_last, **__: next(searches))
-    left = solve.build(frames_of(spark, rows_of("a", seed=1)), run_of(spark))
+    inputs = frames_of(spark, rows_of("a", seed=1))
+    left = solved_by(inputs, run_of(spark), lambda task: Search() if task.round else OneWorkerDies())
     rows = left["shard_results"].collect()
     (killed,) = (row for row in rows if row.status == "FAILED")
     assert (killed.round, killed.shard_id, killed.moves) == (0, 0, 0)
@@ -197,6 +200,23 @@ def test_a_shard_whose_worker_is_killed_leaves_the_rest(spark: SparkSession, mon
     (found,) = (row for row in left["findings"].collect() if row.rule == "shard_failed")
     assert "left its replicas to the next round" in found.detail
     assert "lower solver.shard_brokers" in found.remedy
+
+
+def test_a_tuning_reaches_every_task(spark: SparkSession) -> None:
+    """Without exchanges Spark makes the plan that this process makes without them, and not the one with them."""
+    rows = rows_of("a", seed=1)
+    tuning = replace(TUNED, exchanges=False)
+    brokers = {"a": to_brokers(pd.DataFrame(rows["instance_brokers"]))}
+
+    def moves(made: Iterable[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
+        return sorted((row["topic"], row["partition"], row["from_broker"], row["to_broker"]) for row in made)
+
+    def here(tuning: Tuning) -> list[tuple[Any, ...]]:
+        placement = in_memory(pd.DataFrame(rows["instance"]), brokers)
+        return moves(driver.solve(placement, SETTINGS, tuning).tables["moves"].to_dict("records"))
+
+    plain = solve.build(frames_of(spark, rows), run_of(spark), tuning)["moves"].collect()
+    assert moves(row.asDict() for row in plain) == here(tuning) != here(TUNED)
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from optimizer.solve.rules.resources import DISK, REPLICAS
 
 SIZE_CLASSES = 8  # quantiles of size: 8 by 4 classes are some hundred columns a broker
 RATE_CLASSES = 4  # quantiles of bytes in over size in each
+NO_SIZE = 1e-18  # mean broker loads: divides in place of 0 for classes of empty partitions; far below any byte
 PENALTY = 20.0  # bytes that a unit of load outside its band is worth: over any price of a band that can be met
 
 
@@ -116,7 +117,7 @@ def _balance_rows(brokers: Brokers, mean_here: Floats, mean: Floats, leave_racks
     n, k, _ = mean_here.shape
     rack, racks = _racks(brokers)
     row = (rack[:, None] * k + np.arange(k)).ravel()
-    leaving = (mean_here[:, :, DISK] / np.maximum(mean[:, DISK], 1e-18)).ravel()
+    leaving = (mean_here[:, :, DISK] / np.maximum(mean[:, DISK], NO_SIZE)).ravel()
     columns = np.arange(n * k)
     body = sp.csr_array(
         (np.concatenate([leaving, -np.ones(n * k)]), (np.tile(row, 2), np.r_[columns, columns + n * k])),
@@ -144,7 +145,7 @@ def _growth(brokers: Brokers, classes: Classes, leave_racks: bool, rows: int) ->
     grows or shrinks, or where a rack that takes none has brokers to empty.
     """
     rack, racks = _racks(brokers)
-    unit = np.maximum(classes.mean[:, DISK], 1e-18)
+    unit = np.maximum(classes.mean[:, DISK], NO_SIZE)
     growth = classes.growth / unit
     if leave_racks and racks > 1:
         return np.concatenate([np.zeros(rows - len(growth)), growth])

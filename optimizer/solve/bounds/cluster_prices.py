@@ -2,7 +2,7 @@
 
 Shards that could not agree on what a move is worth prove little together. The relaxation of all brokers at once would
 take long to find its columns; but the plan has found most of them, so column generation starts with the plan's moves
-and ends after a few solves. In a wide cluster it sees the replicas of the fuller brokers alone (``shard.MOST_CELLS``);
+and ends after a few solves. In a wide cluster it sees the replicas of the fuller brokers alone (``Tuning.wide_cells``);
 any prices prove a bound (``terms.partition_terms``).
 """
 

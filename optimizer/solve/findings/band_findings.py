@@ -7,7 +7,7 @@ import numpy as np
 
 from optimizer.domain import FREE, Bands, Bools, Brokers, Cause, FindingCode, Floats, Ints, Partitions
 from optimizer.settings import Policy
-from optimizer.solve.findings.finding import LET_MOVE, Finding, of_partition, partition_name
+from optimizer.solve.findings.finding import LET_MOVE, SHOWN, Finding, of_partition, partition_name
 from optimizer.solve.rules import resources
 from optimizer.solve.rules.bands import (
     broker_loads,
@@ -22,8 +22,8 @@ from optimizer.solve.rules.pins import PinGroups, group_by_pins
 from optimizer.solve.rules.resources import DISK
 from optimizer.units import human_count, human_rate, plural
 
-SHOWN = 10  # brokers that are told one by one; the rest is counted
 Why = tuple[Cause | None, str]
+WIDTH_ROUNDING = 1e-10  # thousandths: what floating point may add to a width that is a whole number of them
 UNKNOWN: Why = (None, "")
 _LABELS = {"in": "bytes in", "out": "bytes out"}  # of resources whose name alone says too little
 
@@ -112,7 +112,7 @@ def distance(resource: str, load: float, gap: float, end: float, why: str) -> st
 def least_widths(loads: Floats, mean: Floats) -> Floats:
     """The least width, in thousandths, of a band that holds each load, (B, D); nan where no width does."""
     around = np.where(mean > 0, mean, np.nan)
-    return np.asarray(np.ceil(np.abs(loads / around - 1) * 1000 - 1e-10) / 1000)
+    return np.asarray(np.ceil(np.abs(loads / around - 1) * 1000 - WIDTH_ROUNDING) / 1000)
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.domain import Brokers, FindingCode, Ints, Partitions
-from optimizer.solve.findings.finding import Finding
+from optimizer.solve.findings.finding import SHOWN, Finding
 from optimizer.units import plural
 from optimizer.wishes import NO_LIMIT
-
-SHOWN = 10  # crowds that are told one by one; the rest is counted
 
 
 @dataclass(frozen=True)

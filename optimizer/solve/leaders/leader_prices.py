@@ -19,8 +19,10 @@ from scipy.optimize import minimize
 from optimizer.domain import Floats
 from optimizer.solve.leaders.leader_flow import LeaderChoices
 
-TEMPERATURES = (0.2, 0.05, 0.02)  # mean loads by which choices are smoothed, less and less
-ITERATIONS = 30  # of the descent at each temperature
+# Changes, as the cost of a choice: choices this near to the best share. Below a change, so that it still counts; each
+# temperature starts near the end of the last.
+TEMPERATURES = (0.2, 0.05, 0.02)
+ITERATIONS = 30  # of the descent at each temperature: mostly all are made, and the next goes on; any prices will do
 MEMORY = 20  # steps that the descent remembers: scipy's maxcor
 HIGHEST = 2000.0  # changes per mean broker load: what a band that can't be met would drive to infinity
 

@@ -14,9 +14,9 @@ from optimizer.solve.leaders.leader_flow import LeaderBands, LeaderChoices, crow
 from optimizer.solve.rules.bands import SETTLED, load_outside
 
 VIOLATION_CHANGES = 1e4  # changes that a mean load outside a band is worth: bands come first
-STEPS = 2000  # most steps: an end for what might go on
-BATCH = 1000  # best steps that are taken before all are weighed anew
-MOST_CHAINS = 1_000_000  # pairs of changes that are weighed at once
+STEPS = 2000  # steps of a pass at most: an end for what might go on; instances S and M take up to 6
+BATCH = 1000  # best steps that are looked at before all are weighed anew: more touch brokers that have had one
+MOST_CHAINS = 1_000_000  # pairs of changes that are weighed at once: some 200 bytes of arrays for each
 WORST = 5  # brokers whose chains are looked at: those that are most outside
 EPSILON = 1e-6  # changes: a gain that is no rounding
 

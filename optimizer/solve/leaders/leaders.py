@@ -24,11 +24,12 @@ from optimizer.domain import Bools, Brokers, Floats, Ints, Partitions
 from optimizer.solve.leaders.leader_flow import LeaderBands, LeaderChoices, flow, host_loads
 from optimizer.solve.leaders.leader_prices import out_prices
 from optimizer.solve.leaders.leader_steps import descend, outside
-from optimizer.solve.rules.bands import leader_loads, leader_weights, pour
+from optimizer.solve.rules.bands import leader_loads, leader_weights, pour, whole_band
 from optimizer.solve.rules.mobility import may_reorder, moves_if_it_must
 from optimizer.wishes import NO_LIMIT
 
 LEVEL = 1e-9  # mean loads: two plans whose violations differ by less are equal
+NO_STRENGTH = 1e-9  # mean brokers: divides in place of 0 where nobody may lead; else they add up to 1 or more
 
 
 @dataclass(frozen=True)
@@ -69,12 +70,11 @@ def leader_bands(
     weight = leader_weights(brokers, may)
     most = np.bincount(replicas[replicas >= 0], minlength=len(brokers)).astype(np.float64)
     count = pour(total[0], weight, np.zeros(len(brokers)), most)
-    out = weight * total[1] / max(weight.sum(), 1e-9)
+    out = weight * total[1] / max(weight.sum(), NO_STRENGTH)
     mean = np.stack([count, out], axis=1)
     width = np.array([leaders_band, out_band])
     lower, upper = mean * (1 - np.minimum(width, 1)), mean * (1 + width)
-    lower[:, 0] = np.minimum(np.ceil(lower[:, 0] - 1e-9), np.floor(mean[:, 0]))
-    upper[:, 0] = np.maximum(np.floor(upper[:, 0] + 1e-9), np.ceil(mean[:, 0]))
+    lower[:, 0], upper[:, 0] = whole_band(lower[:, 0], upper[:, 0], count)
     scale = np.maximum(total / max(int(may.sum()), 1), 1.0)
     return LeaderBands(lower, upper, mean, scale)
 

@@ -21,8 +21,9 @@ BYTES_TIE = 1e-6  # of equal balance the fewer bytes
 WHOLE = 1e-7  # part of a change: from so near to 1 on it is a whole one
 ROUND_FROM = (1 - WHOLE, 0.5)  # parts of a change from which on it is kept: whole ones alone, and the larger half
 LEAST_SHARE = 1e-6  # of the limit: what copies less, or gives back, is not told apart
+LEAST_FREED = 1e-9  # of what is too much: divides in place of 0 where leaving a change frees none of it
 POOL = 200  # changes that the improvement tries: those nearest to being worth it
-STEPS = 400  # most steps of the improvement
+STEPS = 400  # steps of the improvement at most: an end for what might go on, at two for each change of the pool
 GAIN = 1e-9  # mean loads: a gain that is no rounding
 
 
@@ -189,7 +190,7 @@ def _trimmed(flips: _Flips, choice: _Choice) -> _Choice:
     while (candidates := np.flatnonzero(flips.too_much(choice))).size:
         excess = -np.minimum(flips.changes.left(choice.kept), 0)
         freed = np.minimum(flips.costs[candidates], np.maximum(excess, 1)) / np.maximum(excess, 1)
-        value = flips.gains(choice)[candidates] / np.maximum(freed.max(axis=1), 1e-9)
+        value = flips.gains(choice)[candidates] / np.maximum(freed.max(axis=1), LEAST_FREED)
         choice = flips.flip(choice, int(candidates[value.argmax()]))
     return choice
 

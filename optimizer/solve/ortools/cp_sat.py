@@ -8,7 +8,7 @@ L. Perron, F. Didier, S. Gay, The CP-SAT-LP solver, CP 2023.
 from ortools.sat.python import cp_model
 
 
-def careful_solver(deterministic_seconds: float) -> cp_model.CpSolver:
+def careful_solver(deterministic_time: float) -> cp_model.CpSolver:
     """One worker, a fixed seed and a limit in deterministic time: the same answer on every machine.
 
     Without presolve: that of OR-Tools 9.15 calls some models infeasible that have a solution, and what it proves could
@@ -19,5 +19,5 @@ def careful_solver(deterministic_seconds: float) -> cp_model.CpSolver:
     solver.parameters.random_seed = 1
     solver.parameters.cp_model_presolve = False
     solver.parameters.linearization_level = 2
-    solver.parameters.max_deterministic_time = deterministic_seconds
+    solver.parameters.max_deterministic_time = deterministic_time
     return solver

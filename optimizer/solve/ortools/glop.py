@@ -13,7 +13,7 @@ from optimizer.domain import Floats
 # primal simplex solves at once: the dual gets a small part of what there is, the primal the rest. All programs of the
 # benchmark end within a tenth of the default limit.
 FIRST_SHARE = 0.05
-MOST_FIRST = 100.0  # deterministic time of the dual simplex, however large the limit
+MOST_FIRST = 100.0  # deterministic time of the dual simplex where there is no limit: ten times what any program took
 UNFINISHED = (mbh.SolveStatus.NOT_SOLVED, mbh.SolveStatus.ABNORMAL, mbh.SolveStatus.FEASIBLE)
 
 

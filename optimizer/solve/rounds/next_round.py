@@ -15,7 +15,7 @@ from optimizer.solve.shard.exact import is_small
 from optimizer.solve.shard.search import Search
 from optimizer.solve.tuning import Tuning
 
-CLOSER = 0.3  # a round that looks for fewer bytes has no other task
+CLOSER = 0.3  # of the usual gap, for a round that looks for fewer bytes: it has no other task
 
 
 def next_round(

@@ -18,6 +18,14 @@ WORTH = 0.003  # of the bytes copied: a round that saved less is the last one th
 
 
 @dataclass(frozen=True)
+class Copies:
+    """What a placement copies."""
+
+    moves: int
+    moved_bytes: int
+
+
+@dataclass(frozen=True)
 class Progress:
     """Where the rounds of one cluster stand.
 
@@ -74,7 +82,13 @@ class Progress:
     search_bytes: int | None = None
 
 
-def after(progress: Progress, statuses: Sequence[ShardStatus], task: ClusterRound, loads: Floats) -> Progress:
+def after(
+    progress: Progress,
+    statuses: Sequence[ShardStatus],
+    task: ClusterRound,
+    loads: Floats,
+    copied: Copies | None = None,
+) -> Progress:
     """Where the rounds stand after one of them.
 
     Parameters
@@ -83,8 +97,12 @@ def after(progress: Progress, statuses: Sequence[ShardStatus], task: ClusterRoun
         Of all shards of the cluster.
     loads : (B, D) float64
         Absolute loads after the round.
+    copied : Copies, optional
+        Of the placement that the round started from, where there are any before the first round that balances.
     """
     progress = replace(progress, balanced_within=task.within_racks)
+    if copied:
+        progress = replace(progress, copied_moves=copied.moves, copied_bytes=copied.moved_bytes)
     failed = any(r.status in NOT_SOLVED for r in statuses)
     if task.mends:
         to_mend = any(r.moves for r in statuses) and (failed or any(r.disordered for r in statuses))

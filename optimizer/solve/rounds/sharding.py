@@ -13,10 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.domain import Bands, Brokers, Floats, Ints
+from optimizer.solve.rules.bands import SETTLED
 from optimizer.solve.rules.resources import DISK
-from optimizer.solve.tuning import TUNED, Tuning
+from optimizer.solve.tuning import Tuning
 
 DEVIATION = 1.0  # weight of a shard's distance from the mean beside what it has to shed or to take
+BETTER = 1e-12  # mean broker loads: a swap that gains less may be rounding, which the next one would turn back
 
 
 def seed_of(*parts: object) -> int:
@@ -25,9 +27,7 @@ def seed_of(*parts: object) -> int:
     return int.from_bytes(digest[:8], "big") >> 1
 
 
-def shard_counts(
-    brokers: Brokers, replicas: float, *, shard_brokers: int, within_racks: bool, tuning: Tuning = TUNED
-) -> Ints:
+def shard_counts(brokers: Brokers, replicas: float, *, shard_brokers: int, within_racks: bool, tuning: Tuning) -> Ints:
     """Shards of about ``shard_brokers`` brokers: of each rack, (R,), or one number for the cluster, (1,).
 
     They are smaller where so many brokers hold more (replica, broker) pairs than one task looks at whole, and over all
@@ -104,7 +104,7 @@ def _improve(shard: Ints, rack: Ints, groups: _Groups, seed: int, swaps: int) ->
         change = groups.features[b] - groups.features[a]
         old = groups.sums[pair]
         new = old + np.stack([change, -change])
-        if groups.cost(new).sum() < groups.cost(old).sum() - 1e-12:
+        if groups.cost(new).sum() < groups.cost(old).sum() - BETTER:
             groups.sums[pair] = new
             shard[a], shard[b] = shard[b], shard[a]
 
@@ -125,7 +125,7 @@ def _cut(
 ) -> Ints:
     """Brokers in ``count`` shards, or fewer where a broker is so full that only more brokers together can level it."""
     whole = np.zeros(len(rack), dtype=np.int64)
-    reach = _out_of_reach(whole, features, bands, scale) + 1e-9
+    reach = _out_of_reach(whole, features, bands, scale) + SETTLED
     order = loads[:, DISK] if tuning.deals_by_load else np.random.default_rng(seed).random(len(rack))
     while count > 1:
         shard = _deal(rack, order, count)
@@ -139,7 +139,7 @@ def _cut(
 
 
 def make_shards(
-    brokers: Brokers, loads: Floats, bands: Bands, scale: Floats, *, counts: Ints, seed: int, tuning: Tuning = TUNED
+    brokers: Brokers, loads: Floats, bands: Bands, scale: Floats, *, counts: Ints, seed: int, tuning: Tuning
 ) -> Ints:
     """Shard of each broker, (B,), numbered from 0.
 

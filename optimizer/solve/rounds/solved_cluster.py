@@ -1,5 +1,6 @@
 """What all steps of solve know of one cluster."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from optimizer.domain import Bands, Brokers, Floats
@@ -49,3 +50,6 @@ class SolvedCluster:
     wishes: Wishes = field(default_factory=Wishes)
     cut: Cut | None = None
     left: Left | None = None
+
+
+Clusters = Mapping[str, SolvedCluster]

@@ -18,6 +18,8 @@ from optimizer.solve.rules.resources import DISK, REPLICAS
 
 SETTLED = 1e-9  # mean broker loads outside the bands that count as none: what sums of floats are off by
 ROUNDING = 1e-12  # of a load: what floating point may make of a band's end
+COUNT_ROUNDING = 1e-9  # replicas, leaders: what floating point may make of a band's end that is whole
+POURED = 1e-9  # of the total: what the shares may be off by together, as sums of floats are
 
 
 def replica_weights(partitions: Partitions) -> Floats:
@@ -65,7 +67,7 @@ def pour(total: float, weight: Floats, low: Floats, high: Floats) -> Floats:
         trial = weight * level
         over = np.where(open_, np.maximum(trial - high, 0), 0).sum()
         under = np.where(open_, np.maximum(low - trial, 0), 0).sum()
-        if over <= 1e-9 * max(total, 1) and under <= 1e-9 * max(total, 1):
+        if over <= POURED * max(total, 1) and under <= POURED * max(total, 1):
             share[open_] = trial[open_]
             return share
         fixed = open_ & ((trial > high) if over >= under else (trial < low))
@@ -160,14 +162,20 @@ def bands_for(brokers: Brokers, demand: Demand, loads: Floats, policy: Policy) -
     width = np.array([getattr(policy, f"{name}_band") for name in names])
     mean = reachable_means(brokers, demand, loads)
     lower, upper = mean * (1 - np.minimum(width, 1)), mean * (1 + width)
-    lower[:, REPLICAS] = np.minimum(np.ceil(lower[:, REPLICAS] - 1e-9), np.floor(mean[:, REPLICAS]))
-    upper[:, REPLICAS] = np.maximum(np.floor(upper[:, REPLICAS] + 1e-9), np.ceil(mean[:, REPLICAS]))
+    lower[:, REPLICAS], upper[:, REPLICAS] = whole_band(lower[:, REPLICAS], upper[:, REPLICAS], mean[:, REPLICAS])
     upper[:, DISK] = np.minimum(upper[:, DISK], disk_limit(brokers, policy))
     lower = np.minimum(lower, upper)
     idle = ~brokers.accepts_replicas & ~brokers.must_empty
     lower[idle], upper[idle] = 0.0, np.inf
     lower[brokers.must_empty] = upper[brokers.must_empty] = 0.0
     return Bands(names, lower, upper)
+
+
+def whole_band(lower: Floats, upper: Floats, mean: Floats) -> tuple[Floats, Floats]:
+    """Least and most whole number inside the band of a count, (B,) each; a band holds the whole numbers around its mean
+    even where it is narrower."""
+    least = np.minimum(np.ceil(lower - COUNT_ROUNDING), np.floor(mean))
+    return least, np.maximum(np.floor(upper + COUNT_ROUNDING), np.ceil(mean))
 
 
 def disk_limit(brokers: Brokers, policy: Policy) -> Floats:

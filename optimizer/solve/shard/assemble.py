@@ -10,7 +10,7 @@ from optimizer.solve.rules.pins import PinGroups, group_by_pins, rack_rule
 from optimizer.solve.rules.racks import rack_histogram
 from optimizer.solve.rules.topic_spread import topic_numbers
 from optimizer.solve.shard.shard_problem import OUTSIDE, PAD, Members, Rows, ShardProblem
-from optimizer.solve.tuning import TUNED, Tuning
+from optimizer.solve.tuning import Tuning
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class ClusterFrame:
     bands: Bands
     loads: Floats
     scale: Floats
-    tuning: Tuning = TUNED
+    tuning: Tuning
 
 
 def _local(replicas: Ints, position: Ints) -> Ints:
@@ -99,16 +99,6 @@ def assemble(frame: ClusterFrame, members: Ints, partitions: Partitions, current
     leaving = _leaving(brokers, members, current, groups) & ~over
     row_of, movable, may_own = _rows(leaving, owner & over.any(axis=1) & leaving.any(axis=1))
     partitions, current, owner = partitions.rows(row_of), current[row_of], owner[row_of] & may_own
-    position = np.full(len(brokers), OUTSIDE)
-    position[members] = np.arange(len(members))
-    hosts = _local(current, position)
-    before = _local(partitions.replicas, position)
-    original = np.zeros((len(partitions), len(members)), dtype=bool)
-    row, slot = np.nonzero(before >= 0)
-    original[row, before[row, slot]] = True
-    row, slot = np.nonzero(hosts >= 0)
-    on_original = np.zeros(hosts.shape, dtype=bool)
-    on_original[row, slot] = original[row, hosts[row, slot]]
     groups = groups.rows(row_of)
     of_members = Members(
         rack=brokers.rack[members],
@@ -120,6 +110,7 @@ def assemble(frame: ClusterFrame, members: Ints, partitions: Partitions, current
         upper=frame.bands.upper[members] / frame.scale,
         pin_allows=groups.allowed[:, members],
     )
+    hosts, original, on_original = _held(brokers, members, partitions.replicas, current)
     rows = Rows(
         of=row_of,
         hosts=hosts,
@@ -137,3 +128,18 @@ def assemble(frame: ClusterFrame, members: Ints, partitions: Partitions, current
         pin=groups.of,
     )
     return ShardProblem(of_members, rows, rule.sizes, len(members) == len(brokers), frame.tuning)
+
+
+def _held(brokers: Brokers, members: Ints, before: Ints, current: Ints) -> tuple[Ints, Bools, Bools]:
+    """Member of each replica now, (m, W), members that held one before the plan, (m, n), and whether a replica sits
+    where one was, (m, W)."""
+    position = np.full(len(brokers), OUTSIDE)
+    position[members] = np.arange(len(members))
+    hosts, held_before = _local(current, position), _local(before, position)
+    original = np.zeros((len(hosts), len(members)), dtype=bool)
+    row, slot = np.nonzero(held_before >= 0)
+    original[row, held_before[row, slot]] = True
+    row, slot = np.nonzero(hosts >= 0)
+    on_original = np.zeros(hosts.shape, dtype=bool)
+    on_original[row, slot] = original[row, hosts[row, slot]]
+    return hosts, original, on_original

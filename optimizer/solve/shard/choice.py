@@ -9,6 +9,7 @@ from optimizer.solve.shard.legal_options import Options
 from optimizer.solve.shard.shard_problem import ShardProblem
 
 OVERFULL = 2.0  # times its band: a broker from which many replicas go before the relaxation
+NO_ROOM = 1e-9  # mean broker loads: divides in place of the upper end of a band that ends at 0
 GOLDEN = 0.618033988749895  # part of a turn: the golden ratio takes replicas of all sizes in turn
 
 
@@ -116,7 +117,7 @@ def _take_emptiest(problem: ShardProblem, options: Options, state: State, rows: 
     members = problem.members
     p = options.partition[rows[0]]
     weight = problem.rows.weights[p]
-    ceiling = np.where(np.isfinite(members.upper), np.maximum(members.upper, 1e-9), np.inf)
+    ceiling = np.where(np.isfinite(members.upper), np.maximum(members.upper, NO_ROOM), np.inf)
     source = options.source[rows]
     arrive = ((state.loads + weight) / ceiling).max(axis=1)
     leave = (state.loads[source] / ceiling[source]).max(axis=1)

@@ -16,7 +16,7 @@ from optimizer.solve.shard.legal_options import Options
 from optimizer.solve.shard.one_broker import cheapest, scarcest
 from optimizer.solve.shard.shard_problem import ShardProblem
 
-FEW_BROKERS = 3  # what is decided for one leaves less to the next
+FEW_BROKERS = 3  # scarce ones: what is decided for one leaves less to the next (with five, 14 % over the bound)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ A *transfer* shifts load delta from member a to member b by changing the choice 
 option, drop it, change its target;
 or exchange - a moved replica goes home and another one of the same source takes its place, or two moved replicas swap
 their targets. Exchanges reach what single moves can't: they change a broker's load by the difference of two sizes.
-The merit is ``VIOLATION_BYTES * (load outside bands) + bytes``: violation strictly first.
+The merit is ``Tuning.violation_bytes * (load outside bands) + bytes``: violation strictly first.
 """
 
 from collections.abc import Sequence
@@ -17,10 +17,9 @@ from optimizer.solve.shard.choice import State, apply_choice, moved_bytes, moved
 from optimizer.solve.shard.legal_options import Options
 from optimizer.solve.shard.shard_problem import Members, ShardProblem
 
-VIOLATION_BYTES = 1e4  # bytes that a unit of load outside the bands is worth: bands come first
-STEPS = 400  # most batches of a stage
-BATCH = 1500  # best steps that are tried before all are weighed anew
-SWAP_LIMIT = 100  # replicas outside that are paired with all others
+STEPS = 400  # batches of a stage at most: an end for what might go on; instances S and M take up to 37
+BATCH = 1500  # best steps that are tried before all, up to 20,000, are weighed anew: each changes the gains of others
+SWAP_LIMIT = 100  # moved replicas outside that are paired with all moved ones: 800 with 3,000 would be millions
 CLOSE = 1e-4  # share of the bound: a plan this near needs no other rounding
 EPSILON = 1e-10  # mean broker loads: less is rounding
 
@@ -213,7 +212,7 @@ def improve(neighbourhood: Neighbourhood, state: State) -> int:
     tuning = neighbourhood.problem.tuning
     if not tuning.exchanges:
         return 0
-    taken = _descend(neighbourhood, state, VIOLATION_BYTES, free_only=True)
+    taken = _descend(neighbourhood, state, tuning.violation_bytes, free_only=True)
     return taken + sum(_descend(neighbourhood, state, penalty, free_only=False) for penalty in tuning.penalties)
 
 
@@ -239,7 +238,7 @@ def _step(problem: ShardProblem, state: State, steps: Transfers, penalty: float,
 
 def merit(problem: ShardProblem, options: Options, state: State) -> float:
     """What is least: load outside bands, then cost."""
-    return VIOLATION_BYTES * violation(problem, state.loads) + moved_cost(options, state)
+    return problem.tuning.violation_bytes * violation(problem, state.loads) + moved_cost(options, state)
 
 
 def _settled(neighbourhood: Neighbourhood, start: State) -> State:

@@ -23,6 +23,10 @@ from optimizer.solve.shard.legal_options import Options
 from optimizer.solve.shard.shard_problem import ShardProblem
 
 PENALTY = 200.0  # bytes that a unit of load outside its band is worth: over any price of a band that can be met
+TAKEN = 1e-9  # part of a replica that is more than rounding
+TWICE = 1e-7  # part of a replica over one: less is what GLOP may be off by, 1e-8, in a few columns of a partition
+ALIKE = 6  # digits of a value: values that agree in them are equal, and the turn decides
+STRIDE = 7919  # members: a prime, so that each turn has a target of its own, and turns that follow each other lie apart
 
 
 class Master:
@@ -108,12 +112,12 @@ class Master:
         """
         partition = self.partitions()
         total = np.bincount(partition, values, len(self.problem.rows.hosts))
-        at = np.flatnonzero((total > 1 + 1e-7)[partition] & (values > 1e-9))
+        at = np.flatnonzero((total > 1 + TWICE)[partition] & (values > TAKEN))
         if not len(at):
             return False
         n = len(self.problem.members.rack)
         turn = (self.pool[at] + partition[at]) % n
-        order = at[np.lexsort((self.pool[at], turn * 7919 % n, -np.round(values[at], 6), partition[at]))]
+        order = at[np.lexsort((self.pool[at], turn * STRIDE % n, -np.round(values[at], ALIKE), partition[at]))]
         kept = order[np.r_[True, partition[order][1:] != partition[order][:-1]]]
         single = np.zeros(len(total), dtype=bool)
         single[partition[kept]] = True

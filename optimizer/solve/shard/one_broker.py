@@ -20,10 +20,11 @@ from ortools.sat.python import cp_model
 from optimizer.domain import Bands, Bools, Floats
 from optimizer.solve.ortools.cp_sat import careful_solver
 
-UNIT = 2.0**-30  # mean broker loads
+UNIT = 2.0**-30  # mean broker loads that count as 1: of a terabyte a kilobyte; scaling by a power of 2 is exact
 MOST = 2.0**22  # mean broker loads, of all candidates together: the bound is a float, exact up to 2^53 units
-DUST = 1e-6  # of the dearest load
-DETERMINISTIC_SECONDS = 0.2  # of the search for one broker
+DUST = 1e-6  # of the worth of the dearest load: less is what a linear program may make of a price of 0
+# Of OR-Tools, for one broker: up to 10,000 candidates took it 1.3 CPU seconds at most (docs/decisions/0009).
+DETERMINISTIC_TIME = 0.2
 
 
 def scarcest(prices: Floats, loads: Floats, bands: Bands, must_empty: Bools) -> list[int]:
@@ -78,7 +79,7 @@ def cheapest(cost: Floats, effect: Floats, low: Floats, high: Floats, *, close: 
         if np.isfinite(least):
             model.add(_sum(takes, up(column)) >= int(down(least)))
     model.minimize(_sum(takes, np.floor(cost / UNIT)))
-    solver = careful_solver(DETERMINISTIC_SECONDS)
+    solver = careful_solver(DETERMINISTIC_TIME)
     solver.parameters.absolute_gap_limit = close / UNIT
     if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None

@@ -17,17 +17,19 @@ from optimizer.domain import Floats, Ints
 from optimizer.solve.shard.charges import charges, dual_value
 from optimizer.solve.shard.choice import State, violation
 from optimizer.solve.shard.legal_options import Options
-from optimizer.solve.shard.master import Master
+from optimizer.solve.shard.master import TAKEN, Master
 from optimizer.solve.shard.shard_problem import ShardProblem
 
 ITERATIONS = 60  # solves at most: STOP_GAP is to end it
-BOUND_ITERATIONS = 6  # solves more for the bound by the bytes alone
-AROUND_ITERATIONS = 10  # solves at most around a plan
+BOUND_ITERATIONS = 6  # solves more for the bound by the bytes alone: it has its columns, and mostly ends after one
+AROUND_ITERATIONS = 10  # solves at most around a plan, of all brokers at once: slow, and any prices prove a bound
 STOP_GAP = 5e-4  # share of the cost: prices this near to their best are good enough
-BROKEN = 0.2  # share of the cost that the rounded plan may have outside the bands
+BROKEN = 0.2  # load outside the bands over the cost, of the rounded plan: more asks for more columns, less is mended
 HALF = 0.5  # part of a replica that is rounded up
-TAKEN = 1e-9  # part of a replica that is more than rounding
 NEARLY = 0.05  # share of the cost: from here on partitions that move twice are given one column
+REDUCED = 1e-9  # bytes in mean broker loads: a reduced cost that is more than rounding
+LEAST_COST = 1e-9  # bytes in mean broker loads: gaps of a cost nearer to 0 are measured against it
+DOUBLINGS = 4  # of the options that a pair gets at a time: a program that goes on has too few, sixteenfold are enough
 NEAR = 0.02  # bytes in mean broker loads: options this near to the best are tried in the improvement
 
 
@@ -73,7 +75,7 @@ class Proof:
 
 def _best_per_pair(options: Options, gain: Floats, per_pair: int) -> Ints:
     """Flat indices of the most negative gains, at most ``per_pair`` for each (source, target)."""
-    k, t = np.nonzero(gain < -1e-9)
+    k, t = np.nonzero(gain < -REDUCED)
     n = gain.shape[1]
     pair = options.source[k] * n + t
     order = np.lexsort((k, gain[k, t], pair))
@@ -98,7 +100,7 @@ def _generate(master: Master, iterations: int, *, for_rounding: bool) -> tuple[F
         dual = dual_value(problem, options, charge, prices)
         if dual > best:
             best, best_prices = dual, prices
-        size = max(abs(objective), 1e-9)
+        size = max(abs(objective), LEAST_COST)
         broken = violation(problem, master.rounded(values, HALF).loads) if for_rounding else 0.0
         settled = objective - best <= STOP_GAP * size and broken <= BROKEN * size
         if settled or iteration == iterations - 1:
@@ -106,7 +108,8 @@ def _generate(master: Master, iterations: int, *, for_rounding: bool) -> tuple[F
         gain = master.gains(charge)
         thinned = for_rounding and objective - best <= NEARLY * size and master.thin_out(values)
         gain = np.where(master.open, gain, np.inf)
-        new = np.setdiff1d(_best_per_pair(options, gain, problem.tuning.per_pair << min(iteration, 4)), master.pool)
+        per_pair = problem.tuning.per_pair << min(iteration, DOUBLINGS)
+        new = np.setdiff1d(_best_per_pair(options, gain, per_pair), master.pool)
         if not (thinned or len(new)):
             break
         master.pool = np.union1d(master.pool, new)

@@ -10,12 +10,12 @@ from optimizer.solve.shard.choice import State, free_moves, moved_cost, violatio
 from optimizer.solve.shard.legal_options import Options
 from optimizer.solve.shard.relaxation import Proof
 from optimizer.solve.shard.shard_problem import ShardProblem
-from optimizer.solve.shard.trials import BYTES_PRICE, MANY_MOVES, plans_at
+from optimizer.solve.shard.trials import MANY_MOVES, plans_at
 from optimizer.solve.tuning import TUNED
 
 FREE_SHARE = 0.01  # of the moves: if fewer are optional, no price can save any
 FEW_MOVES = 10  # a broker: a shard with more is asked for a rougher curve
-ROUGH_PRICES = (BYTES_PRICE, 0.1, 0.3, 0.8)  # in mean replica sizes: those of a curve where a shard has many moves
+ROUGH_PRICES = (0.1, 0.3, 0.8)  # in mean replica sizes: those that follow the first where a shard has many moves
 
 
 @dataclass(frozen=True)

@@ -114,17 +114,22 @@ class Rows:
         each = self.one_each()
         return topic_spread(each.topic, each.topic_most, each.hosts, each.original.shape[1])
 
-    @property
+    @cached_property
     def paid(self) -> float:
         """Bytes copied before this round to the members, in mean broker loads."""
-        each = self.one_each()
-        copies = ((each.hosts >= 0) & ~each.on_original).sum(axis=1)
-        return float(each.size @ copies)
+        first = self._first
+        copies = ((self.hosts[first] >= 0) & ~self.on_original[first]).sum(axis=1)
+        return float(self.weights[first][:, DISK] @ copies)
 
     def one_each(self) -> "Rows":
         """The same with one row for each partition, in the order of the partitions."""
-        first = np.unique(self.of, return_index=True)[1]
+        first = self._first
         return Rows(*(getattr(self, field.name)[first] for field in fields(self)))
+
+    @cached_property
+    def _first(self) -> Ints:
+        """The first row of each partition."""
+        return np.unique(self.of, return_index=True)[1]
 
 
 @dataclass(frozen=True)

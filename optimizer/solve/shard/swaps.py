@@ -11,12 +11,12 @@ import numpy as np
 
 from optimizer.domain import Bools, Floats, Ints
 from optimizer.solve.shard.choice import State, apply_choice, outside
-from optimizer.solve.shard.improve import EPSILON, VIOLATION_BYTES, Transfers, commit, gains
+from optimizer.solve.shard.improve import EPSILON, Transfers, commit, gains
 from optimizer.solve.shard.legal_options import Options
 from optimizer.solve.shard.shard_problem import ShardProblem
 
 MOST_REPLICAS = 400  # of a broker: of more, every second, third, ...
-WORTH = 0.05  # of what the broker has outside its band
+WORTH = 0.05  # of what the broker has outside its band: a swap is two copies, and less would take too many
 
 
 @dataclass(frozen=True)
@@ -61,12 +61,12 @@ def _best_swap(
     """The swap with another member that takes most load to inside the bands, of equal ones at the least bytes; and how
     many were looked at."""
     here = _held(problem, options, state, member)
-    best, best_gain, looked_at = None, np.inf, 0
+    best, best_gain, looked_at, penalty = None, np.inf, 0, problem.tuning.violation_bytes
     for other in np.flatnonzero(problem.members.accepts & (np.arange(len(problem.members.rack)) != member)).tolist():
-        steps = _swaps(problem, options, state, (member, here), (other, _held(problem, options, state, other)))
+        steps = _swaps(problem, options, (member, here), (other, _held(problem, options, state, other)))
         looked_at += len(steps.a)
-        gain = gains(problem, state, steps, VIOLATION_BYTES)
-        gain[(gain - steps.cost) / VIOLATION_BYTES > -worth] = np.inf
+        gain = gains(problem, state, steps, penalty)
+        gain[(gain - steps.cost) / penalty > -worth] = np.inf
         if len(gain) and gain.min() < best_gain:
             best, best_gain = steps.rows([int(gain.argmin())]), float(gain.min())
     return best, looked_at
@@ -91,9 +91,7 @@ def _costs(options: Options, held: _Held, member: int, other: int) -> Floats:
     return np.where(may, np.where(home, 0.0, options.cost[rows, other]) - price, np.inf)
 
 
-def _swaps(
-    problem: ShardProblem, options: Options, state: State, one: tuple[int, _Held], two: tuple[int, _Held]
-) -> Transfers:
+def _swaps(problem: ShardProblem, options: Options, one: tuple[int, _Held], two: tuple[int, _Held]) -> Transfers:
     """All legal swaps of a replica on one member for one on the other."""
     (a, held_a), (b, held_b) = one, two
     out, back = _costs(options, held_a, a, b), _costs(options, held_b, b, a)

@@ -15,7 +15,6 @@ from optimizer.solve.shard.legal_options import Options
 from optimizer.solve.shard.relaxation import Proof, Relaxation, prove, relax
 from optimizer.solve.shard.shard_problem import ShardProblem
 
-BYTES_PRICE = 0.003  # up to here a plan is for the least bytes
 FEW_MOVES_PRICE = 0.3  # from here on a plan has few moves: each rounding is quick, and they differ
 MANY_MOVES = 400  # a shard with more averages out
 
@@ -81,8 +80,8 @@ def plans_at(
     limit and the gap see ``search.Search``."""
     priced = options.priced(problem.rows.size, price * float(problem.rows.size.mean()))
     trial = _Trial(problem, options, priced, seed(problem, options), lp_time_limit, gap)
-    for_bytes = price <= BYTES_PRICE
     tuning = problem.tuning
+    for_bytes = price <= tuning.bytes_price
     relaxation = trial.relaxed(tuning.tie_break if for_bytes else tuning.few_moves_tie_break)
     starts = _roundings(relaxation, tuning.thresholds if price < FEW_MOVES_PRICE else tuning.more_thresholds)
     largest = largest_decided(relaxation, priced) if for_bytes else None  # before ``prove`` drops columns

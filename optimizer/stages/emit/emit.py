@@ -20,10 +20,10 @@ from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.documents import documents
 from optimizer.emit.goals import NOT_REACHED
 from optimizer.emit.manifest import NAME as MANIFEST
+from optimizer.schedule.throttle_rate import asked_bytes_per_s
 from optimizer.settings import Settings
 from optimizer.stages.emit.audit_gate import gate
 from optimizer.stages.emit.gather import Tables, gathered, tables_of
-from optimizer.stages.plan.wave_rows import copy_bytes_per_s
 from optimizer.stages.stage import Frames, Run
 from schemas.output import DOCUMENTS
 from schemas.table import conform
@@ -39,7 +39,7 @@ def _plan(tables: Tables, settings: Settings, code_version: str) -> ClusterPlan:
         run_id=host["run_id"],
         throttle_style=settings.emit.throttle_style,
         plan_log_dirs=settings.emit.plan_log_dirs,
-        copy_bytes_per_s=copy_bytes_per_s(settings),
+        copy_bytes_per_s=asked_bytes_per_s(settings.schedule),
         changed=rows.PlanRow.of(_with_codes(tables["plan"], tables["moves"])),
         moves=rows.MoveRow.of(tables["moves"]),
         waves=rows.WaveRow.of(tables["waves"]),

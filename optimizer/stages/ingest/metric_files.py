@@ -71,13 +71,6 @@ def read_metrics(
     )
 
 
-def from_records(records: DataFrame) -> DataFrame:
-    """Samples of a text exposition: bronze_records of kind ``metric`` as bronze_metrics."""
-    payload = "metric string, topic string, partition int, broker_id int, observed_at timestamp, value double"
-    parsed = records.where(F.col("kind") == "metric").withColumn("p", F.from_json("payload", payload))
-    return conform(parsed.select("cluster_id", "run_id", "source", "line", "p.*"), bronze.BRONZE_METRICS)
-
-
 def _table(spark: SparkSession, path: str) -> _Table:
     if path.rstrip("/").endswith(".parquet"):
         return _Table("", tuple(spark.read.parquet(literal_path(path)).columns))

@@ -40,15 +40,15 @@ def _rows(cluster: Cluster, replicas: Ints, placement: str, bands: Bands) -> pd.
     brokers, partitions = cluster.brokers, cluster.partitions
     loads = broker_loads(len(brokers), replicas, replica_weights(partitions))
     leading = leader_loads(len(brokers), replicas, partitions)
-    disk = bands.resources.index("disk")
+    count, disk, rate_in = (bands.resources.index(name) for name in ("replicas", "disk", "in"))
     return pd.DataFrame(
         {
             "broker_id": brokers.ids,
             "placement": placement,
-            "replicas": loads[:, 0].astype(np.int64),
+            "replicas": loads[:, count].astype(np.int64),
             "leaders": leading[:, 0].astype(np.int64),
-            "disk_bytes": loads[:, 1].astype(np.int64),
-            "in_bytes_per_s": loads[:, 2].astype(np.int64),
+            "disk_bytes": loads[:, disk].astype(np.int64),
+            "in_bytes_per_s": loads[:, rate_in].astype(np.int64),
             "out_bytes_per_s": leading[:, 1].astype(np.int64),
             "disk_lower_bytes": bands.lower[:, disk].round().astype(np.int64),
             "disk_upper_bytes": np.where(np.isfinite(bands.upper[:, disk]), bands.upper[:, disk], -1).round(),

@@ -9,9 +9,9 @@ from pyspark.sql import types as T
 from optimizer.domain import NOT_LIVE, WHOLE_PLAN, Ints
 from optimizer.kafka.throttle import ConfigEntry, careful_throttles, config_entries, tool_throttles
 from optimizer.schedule.estimate import traffic
-from optimizer.schedule.throttle_rate import one_for_all, per_broker
+from optimizer.schedule.throttle_rate import asked_bytes_per_s, one_for_all, per_broker
 from optimizer.settings import Settings
-from optimizer.stages.plan.wave_rows import broker_ids, copy_bytes_per_s, to_changes
+from optimizer.stages.plan.wave_rows import broker_ids, to_changes
 from schemas.output import THROTTLES
 
 # Rows of ``throttles`` without what was set before.
@@ -39,7 +39,7 @@ def _entries(
     """Both forms for the partitions of ``rows``; nothing where no replica is copied."""
     changes = to_changes(rows, ids)
     of = traffic(changes, len(ids))
-    rate = copy_bytes_per_s(settings)
+    rate = asked_bytes_per_s(settings.schedule)
     # Of what was empty at the snapshot, too: it may have grown since.
     if not changes.copies.any():
         return

@@ -5,10 +5,9 @@ import pandas as pd
 from pyspark.sql import types as T
 
 from optimizer.domain import Ints
-from optimizer.kafka.size_limits import list_characters
 from optimizer.schedule.estimate import Traffic, seconds, traffic
-from optimizer.schedule.throttle_rate import BYTES_PER_MB, Rates, is_below_floor, one_for_all, per_broker
-from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker, pad, urgency_of
+from optimizer.schedule.throttle_rate import Rates, asked_bytes_per_s, is_below_floor, one_for_all, per_broker
+from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker, characters_of, pad, urgency_of
 from optimizer.schedule.wave_order import disk_limits
 from optimizer.schedule.waves import UNPLACED, assign_waves
 from optimizer.settings import Settings
@@ -51,28 +50,15 @@ def _list_characters(rows: pd.DataFrame) -> Ints:
 
     Of the wave and of its way back, which names the new lists and what is copied back: the longer counts.
     """
-    there, back = ("current_replicas", "adding_replicas"), ("proposed_replicas", "removing_replicas")
-    return np.maximum(*(_characters_of(rows, columns) for columns in (there, back)))
-
-
-def _characters_of(rows: pd.DataFrame, columns: tuple[str, str]) -> Ints:
-    return np.array(
-        [
-            [list_characters(int(number), len(listed), sum(len(str(b)) for b in listed)) for listed in lists]
-            for number, *lists in zip(rows["partition"], *(rows[name] for name in columns), strict=True)
-        ],
-        dtype=np.int64,
-    ).reshape(len(rows), 2)
-
-
-def copy_bytes_per_s(settings: Settings) -> int:
-    """The rate that copies may take, per broker and direction."""
-    return round(settings.schedule.throttle_mb_per_s * BYTES_PER_MB)
+    # Of leaders and of followers: there and back.
+    both = ("current_replicas", "proposed_replicas"), ("adding_replicas", "removing_replicas")
+    longest = [np.maximum(*(characters_of(rows["partition"], rows[name]) for name in columns)) for columns in both]
+    return np.stack(longest, axis=1)
 
 
 def rates_of(of: Traffic, settings: Settings) -> Rates:
     """Rates of the form that the runbook uses: one a broker, or Kafka's one for all."""
-    rate = copy_bytes_per_s(settings)
+    rate = asked_bytes_per_s(settings.schedule)
     if settings.emit.throttle_style == "careful":
         return per_broker(of, copy_bytes_per_s=rate)
     same = np.full(len(of.out_bytes), one_for_all(of, copy_bytes_per_s=rate), dtype=np.int64)
@@ -123,7 +109,7 @@ def _wave_row(part: WaveChanges, ids: Ints, settings: Settings) -> dict[str, obj
         "moved_bytes": int(part.endpoint_bytes.sum()),
         "busiest_broker": int(ids[busiest]) if of.busiest[busiest] else None,
         "busiest_bytes": int(of.busiest[busiest]),
-        "throttle_bytes_per_s": one_for_all(of, copy_bytes_per_s=copy_bytes_per_s(settings)),
+        "throttle_bytes_per_s": one_for_all(of, copy_bytes_per_s=asked_bytes_per_s(settings.schedule)),
         "estimated_seconds": int(np.ceil(min(time, NEVER_SECONDS))),
         "below_floor": is_below_floor(of, rates),
     }

@@ -82,6 +82,14 @@ def to_partitions(frame: pd.DataFrame, ids: Ints) -> Partitions:
     )
 
 
+def placed(frame: pd.DataFrame, ids: Ints) -> tuple[pd.DataFrame, Partitions, Ints]:
+    """Rows of ``instance`` with ``current``, of one cluster, ascending by topic and partition; their partitions; and
+    their replicas now, slot by slot against those before, (P, W)."""
+    rows = frame.sort_values(["topic", "partition"], kind="stable").reset_index(drop=True)
+    partitions = to_partitions(rows, ids)
+    return rows, partitions, replica_matrix(rows["current"], ids, width=partitions.replicas.shape[1])
+
+
 def stable_number(topic: pd.Series, partition: pd.Series) -> Ints:
     """A number per partition that depends on its name alone."""
     hashed = pd.util.hash_array(topic.to_numpy(dtype=object)) >> np.uint64(33)

@@ -5,7 +5,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from optimizer.domain import Cause
+from optimizer.domain import PLACEMENT_RULE, Cause
 from optimizer.errors import BallastError, ConfigError
 from optimizer.settings import Settings
 from optimizer.stages.shared.known_names import known_of_brokers, names_any, refuse_unknown
@@ -14,7 +14,6 @@ from optimizer.stages.snapshot.pinned_brokers import matches, pinned_topics, wit
 from optimizer.stages.snapshot.replication_factors import check_factors, refused_factor, with_asked
 from optimizer.stages.snapshot.topic_mosts import with_topic_most
 from optimizer.stages.stage import Frames, Refusals, Run
-from optimizer.stages.validate.silver import PLACEMENT_RULE
 from schemas.planning import INSTANCE, INSTANCE_BROKERS
 from schemas.table import conform
 

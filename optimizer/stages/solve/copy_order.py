@@ -12,13 +12,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from optimizer.domain import Bools, Brokers, Ints, Partitions
-from optimizer.kafka.size_limits import list_characters
-from optimizer.schedule.wave_changes import REASONS, WaveChanges, bytes_per_broker
+from optimizer.schedule.wave_changes import REASONS, WaveChanges, bytes_per_broker, characters_of
 from optimizer.schedule.wave_order import disk_limits, stuck
 from optimizer.settings import Settings
 from optimizer.solve.findings.net_moves import reasons, settle
 from optimizer.solve.findings.order_findings import Left
-from optimizer.stages.shared.arrays import replica_matrix, to_partitions
+from optimizer.stages.shared.arrays import placed, replica_lists
 from schemas.table import small_frame
 
 _LEFT = "cluster_id string, topic string, partition int, is_left boolean"
@@ -47,9 +46,7 @@ def left_by_order(frame: pd.DataFrame, brokers: Brokers, settings: Settings) -> 
     frame : DataFrame
         Rows of ``instance`` with ``current``, the lists as solved.
     """
-    rows = frame.sort_values(["topic", "partition"], kind="stable").reset_index(drop=True)
-    partitions = to_partitions(rows, brokers.ids)
-    chosen = replica_matrix(rows["current"], brokers.ids, width=partitions.replicas.shape[1])
+    rows, partitions, chosen = placed(frame, brokers.ids)
     settled = settle(partitions.replicas, chosen)
     return rows.loc[_left(brokers, partitions, settled, settings), ["topic", "partition"]]
 
@@ -77,7 +74,7 @@ def _changes(brokers: Brokers, partitions: Partitions, settled: Ints, changed: B
     added, removed = _without(after, rows.replicas), _without(rows.replicas, after)
     # Of the wave and of its way back: the longer counts.
     leaders, followers = (
-        np.maximum(*(_characters(rows.partition, lists, brokers.ids) for lists in both))
+        np.maximum(*(characters_of(rows.partition.tolist(), replica_lists(lists, brokers.ids)) for lists in both))
         for both in ((rows.replicas, after), (added, removed))
     )
     return WaveChanges(
@@ -91,14 +88,6 @@ def _changes(brokers: Brokers, partitions: Partitions, settled: Ints, changed: B
         topic=np.unique(rows.topic.astype(str), return_inverse=True)[1].astype(np.int64),
         list_characters=np.stack([leaders, followers], axis=1),
     )
-
-
-def _characters(partition: Ints, lists: Ints, ids: Ints) -> Ints:
-    """Characters of each partition in a throttle list of these brokers, (N,)."""
-    digits = np.char.str_len(ids.astype(str))
-    named = [row[row >= 0] for row in lists]
-    rows = zip(partition.tolist(), named, strict=True)
-    return np.array([list_characters(p, len(row), int(digits[row].sum())) for p, row in rows], dtype=np.int64)
 
 
 def _without(lists: Ints, others: Ints) -> Ints:

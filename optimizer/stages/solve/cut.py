@@ -1,7 +1,5 @@
 """After the rounds of solve: plans that copy more than is allowed, or fill a disk, are cut, one task a cluster."""
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 from pyspark.sql import DataFrame
@@ -11,9 +9,9 @@ from optimizer.domain import Bools
 from optimizer.settings import Policy, Settings
 from optimizer.solve.limit.limit import changes_of
 from optimizer.solve.limit.limit_choice import keep_within
-from optimizer.solve.rounds.solved_cluster import SolvedCluster
+from optimizer.solve.rounds.solved_cluster import Clusters, SolvedCluster
 from optimizer.solve.rules.bands import disk_limit
-from optimizer.stages.shared.arrays import replica_matrix, to_partitions
+from optimizer.stages.shared.arrays import placed, to_partitions
 
 _KEY = ["cluster_id", "topic", "partition"]
 _KEPT = "cluster_id string, topic string, partition int, kept boolean"
@@ -33,12 +31,12 @@ def kept_rows(rows: pd.DataFrame, differs: Bools, cluster: SolvedCluster, policy
     """
     if cluster.cut is None:
         return np.ones(int(differs.sum()), dtype=bool)
-    changed, ids = rows[differs], cluster.brokers.ids
-    partitions = to_partitions(changed, ids)
+    ids = cluster.brokers.ids
+    _, partitions, planned = placed(rows[differs], ids)
     changes = changes_of(
         cluster.brokers,
         partitions,
-        replica_matrix(changed["current"], ids, width=partitions.replicas.shape[1]),
+        planned,
         unchanged=to_partitions(rows[~differs], ids),
         bands=cluster.bands,
         loads=cluster.loads_before,
@@ -49,7 +47,7 @@ def kept_rows(rows: pd.DataFrame, differs: Bools, cluster: SolvedCluster, policy
     return keep_within(changes)
 
 
-def without_cut(placement: DataFrame, clusters: Mapping[str, SolvedCluster], settings: Settings) -> DataFrame:
+def without_cut(placement: DataFrame, clusters: Clusters, settings: Settings) -> DataFrame:
     """The placement with column ``held_back``: what the limits leave for a later run is where it was.
 
     Parameters

@@ -23,8 +23,8 @@ from optimizer.solve.findings.order_findings import Left, with_left
 from optimizer.solve.findings.spread_findings import spread_findings
 from optimizer.solve.leaders.leader_bounds import leader_bounds
 from optimizer.solve.leaders.leaders import assign_leaders, lead_with
-from optimizer.solve.rounds.solved_cluster import SolvedCluster
-from optimizer.stages.shared.arrays import replica_lists, replica_matrix, to_partitions, with_nulls
+from optimizer.solve.rounds.solved_cluster import Clusters, SolvedCluster
+from optimizer.stages.shared.arrays import placed, replica_lists, with_nulls
 from optimizer.stages.shared.unexplained import audit_limits, unexplained_findings
 from optimizer.stages.solve.copy_order import left_by_order
 from optimizer.stages.stage import Frames
@@ -164,9 +164,7 @@ def finish_cluster(
     """Rows of every output table of one cluster, less its name and the run's; with what the audit will ask, also what
     is left unexplained."""
     brokers, wishes = cluster.brokers, cluster.wishes
-    rows = frame.sort_values(["topic", "partition"], kind="stable").reset_index(drop=True)
-    partitions = to_partitions(rows, brokers.ids)
-    chosen = replica_matrix(rows["current"], brokers.ids, width=partitions.replicas.shape[1])
+    rows, partitions, chosen = placed(frame, brokers.ids)
     settled = settle(partitions.replicas, chosen)
     leaders = assign_leaders(brokers, partitions, settled, leaders_band=policy.leaders_band, out_band=policy.out_band)
     final = lead_with(settled, leaders.chosen)
@@ -217,22 +215,28 @@ def finish_cluster(
     }
 
 
+def finish_or_leave(
+    frame: pd.DataFrame, cluster: SolvedCluster, settings: Settings, cluster_id: str
+) -> tuple[Finished, pd.DataFrame]:
+    """Rows of every output table of one cluster; or nothing, and the keys of partitions that no order of copies has
+    room for."""
+    left = left_by_order(frame, cluster.brokers, settings)
+    if len(left):
+        return {}, left
+    return finish_cluster(frame, cluster, settings.policy, audit_limits(settings, cluster_id)), left
+
+
 def _rows(table: str, records: Iterable[Mapping[str, object]]) -> pd.DataFrame:
     return with_nulls(pd.DataFrame([*records], columns=_of_one(table).fieldNames(), dtype=object))
 
 
-def finish(
-    placement: DataFrame, clusters: Mapping[str, SolvedCluster], settings: Settings, run_id: str
-) -> tuple[Frames, dict[str, Left]]:
+def finish(placement: DataFrame, clusters: Clusters, settings: Settings, run_id: str) -> tuple[Frames, dict[str, Left]]:
     """``proposal``, ``moves``, ``leaders``, ``leader_bounds`` and ``findings`` of the final placement; and partitions
     that no order of copies has room for, of whose clusters there is nothing else."""
 
     def one(frame: pd.DataFrame) -> pd.DataFrame:
         cluster_id = str(frame["cluster_id"].iloc[0])
-        left = left_by_order(frame, clusters[cluster_id].brokers, settings)
-        made: Finished = {}
-        if left.empty:
-            made = finish_cluster(frame, clusters[cluster_id], settings.policy, audit_limits(settings, cluster_id))
+        made, left = finish_or_leave(frame, clusters[cluster_id], settings, cluster_id)
         rows = {table: made[table].to_dict("records") if made else [] for table in TABLES}
         keys = left[["topic", "partition"]].to_dict("records")
         return pd.DataFrame([{"cluster_id": cluster_id, **rows, "left": keys}])

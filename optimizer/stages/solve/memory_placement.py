@@ -13,25 +13,23 @@ from optimizer.solve.bounds.bound import copies_of, forced_bytes
 from optimizer.solve.bounds.class_prices import Classes
 from optimizer.solve.bounds.terms import partition_terms
 from optimizer.solve.findings.order_findings import Left
-from optimizer.solve.placement import Copies, OfCluster, Terms, Totals
+from optimizer.solve.placement import OfCluster, Terms, Totals
 from optimizer.solve.rounds.cluster_round import ClusterRound
 from optimizer.solve.rounds.ownership import must_change_racks
+from optimizer.solve.rounds.progress import Copies
 from optimizer.solve.rounds.shard_task import ShardTask, with_status
-from optimizer.solve.rounds.solved_cluster import SolvedCluster
+from optimizer.solve.rounds.solved_cluster import Clusters, SolvedCluster
 from optimizer.solve.rounds.start import start
 from optimizer.solve.rules.bands import broker_loads, demand_of, replica_weights
 from optimizer.solve.rules.pins import group_by_pins
 from optimizer.solve.shard.shard_status import ShardStatus
 from optimizer.stages.shared.arrays import replica_lists, stable_number, to_partitions
-from optimizer.stages.shared.unexplained import audit_limits
-from optimizer.stages.solve.copy_order import left_by_order
 from optimizer.stages.solve.cut import kept_rows
-from optimizer.stages.solve.finish import TABLES, finish_cluster
+from optimizer.stages.solve.finish import TABLES, finish_or_leave
 from optimizer.stages.solve.partition_classes import KEY, classes_from, named_bins
 from optimizer.stages.solve.resource_sums import resource_names
 
 _LOG = logging.getLogger(__name__)
-Clusters = Mapping[str, SolvedCluster]
 Tables = Mapping[str, pd.DataFrame]
 
 
@@ -157,9 +155,7 @@ class MemoryPlacement:
             )
         return found
 
-    def each_cluster(
-        self, clusters: Clusters, cluster_ids: Collection[str], found_by: OfCluster
-    ) -> dict[str, Sequence[float]]:
+    def each_cluster(self, cluster_ids: Collection[str], found_by: OfCluster) -> dict[str, Sequence[float]]:
         """One after the other."""
         found = {}
         for c in cluster_ids:
@@ -174,13 +170,12 @@ class MemoryPlacement:
         made, left = list[Tables](), dict[str, Left]()
         for c, one in self._all():
             frame = one.frame(self.brokers[c].ids).assign(cluster_id=c)
-            rows = left_by_order(frame, self.brokers[c], settings)
-            if rows.empty:
-                found = finish_cluster(frame, clusters[c], settings.policy, audit_limits(settings, c))
+            found, keys = finish_or_leave(frame, clusters[c], settings, c)
+            if found:
                 made.append({table: rows.assign(cluster_id=c) for table, rows in found.items()})
             else:
-                keys = frozenset(zip(rows["topic"], rows["partition"].tolist(), strict=True))
-                left[c] = Left(keys, settings.policy.disk_headroom, settings.schedule.waves)
+                names = frozenset(zip(keys["topic"], keys["partition"].tolist(), strict=True))
+                left[c] = Left(names, settings.policy.disk_headroom, settings.schedule.waves)
         tables = {table: [one[table] for one in made] for table in TABLES}
         every = {name: pd.concat(rows, ignore_index=True) for name, rows in tables.items() if rows}
         return every or dict.fromkeys(TABLES, pd.DataFrame()), left

@@ -1,14 +1,12 @@
 """Replicas of each broker by class of partitions: what the prices of the whole cluster are made of."""
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from optimizer.solve.bounds.class_prices import RATE_CLASSES, SIZE_CLASSES, Classes, class_of_bins
-from optimizer.solve.rounds.solved_cluster import SolvedCluster
+from optimizer.solve.rounds.solved_cluster import Clusters, SolvedCluster
 from optimizer.solve.rules.resources import DISK, REPLICAS
 from optimizer.stages.solve.resource_sums import resource_columns, resource_names, resource_sums
 
@@ -35,7 +33,7 @@ def _binned(placement: DataFrame) -> DataFrame:
     )
 
 
-def classes_of(placement: DataFrame, clusters: Mapping[str, SolvedCluster]) -> dict[str, Classes]:
+def classes_of(placement: DataFrame, clusters: Clusters) -> dict[str, Classes]:
     """Classes of each cluster, in its mean broker loads, of the placement before the plan."""
     binned = _binned(placement)
     summed = binned.groupBy(*KEY).agg(*resource_sums(), F.sum("growth").alias("growth"))

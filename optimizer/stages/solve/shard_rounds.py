@@ -22,7 +22,7 @@ from optimizer.solve.rounds.ownership import must_change_racks
 from optimizer.solve.rounds.shard_task import ShardTask, Told, with_status
 from optimizer.solve.shard.search import CurvePoint
 from optimizer.solve.shard.shard_status import ShardStatus
-from optimizer.stages.shared.arrays import column_names, replica_matrix, stable_number, to_partitions
+from optimizer.stages.shared.arrays import column_names, placed, replica_matrix, stable_number
 
 PLACEMENT_COLUMNS = (
     "topic string, partition int, replicas array<int>, leader int, replication_factor int, "
@@ -82,10 +82,8 @@ def expand(placement: DataFrame, tasks: dict[str, ClusterRound]) -> DataFrame:
 
 def _solve(frame: pd.DataFrame, task: ClusterRound, shard: int) -> tuple[pd.DataFrame, Told]:
     """Solve the shard that these rows of SHARD_INPUT are of."""
-    rows = frame.sort_values(["topic", "partition"], kind="stable").reset_index(drop=True)
     ids = task.frame.brokers.ids
-    partitions = to_partitions(rows, ids)
-    current = replica_matrix(rows["current"], ids, width=partitions.replicas.shape[1])
+    rows, partitions, current = placed(frame, ids)
     moves, told = ShardTask(task, shard, partitions, current, rows["owner"].to_numpy(dtype=bool)).solved()
     moved = pd.DataFrame(
         {

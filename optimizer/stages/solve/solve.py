@@ -14,6 +14,7 @@ from pyspark.sql import types as T
 import schemas
 from optimizer.domain import Brokers
 from optimizer.solve import driver
+from optimizer.solve.tuning import TUNED, Tuning
 from optimizer.stages.shared.arrays import to_brokers
 from optimizer.stages.solve.spark_placement import SparkPlacement
 from optimizer.stages.stage import Frames, Run
@@ -65,7 +66,20 @@ def _frame(rows: Rows, table: str, run: Run) -> DataFrame:
     return small_frame(run.spark, [{name: row[name] for name in names} for row in known], schema)
 
 
-def build(inputs: Frames, run: Run) -> Frames:
+def placement_of(inputs: Frames, run: Run) -> SparkPlacement:
+    """The fleet before its plan, from ``instance`` and ``instance_brokers``."""
+    start = inputs["instance"].drop("run_id").withColumn("current", F.col("replicas")).localCheckpoint()
+    return SparkPlacement(start, read_brokers(inputs["instance_brokers"]), run.run_id)
+
+
+def tables_of(solved: driver.Solved[Any], run: Run) -> Frames:
+    """All tables of the stage."""
+    for warning in solved.bounds.warnings:
+        _LOG.warning(warning)
+    return {**solved.tables, **{name: _frame(rows, name, run) for name, rows in small_tables(solved).items()}}
+
+
+def build(inputs: Frames, run: Run, tuning: Tuning = TUNED) -> Frames:
     """Solve every cluster of the run.
 
     Parameters
@@ -78,9 +92,4 @@ def build(inputs: Frames, run: Run) -> Frames:
     mapping
         ``proposal, moves, leaders, leader_bounds, shard_results, bounds, curve, findings``.
     """
-    brokers = read_brokers(inputs["instance_brokers"])
-    start = inputs["instance"].drop("run_id").withColumn("current", F.col("replicas")).localCheckpoint()
-    solved = driver.solve(SparkPlacement(start, brokers, run.run_id), brokers, run.settings)
-    for warning in solved.bounds.warnings:
-        _LOG.warning(warning)
-    return {**solved.tables, **{name: _frame(rows, name, run) for name, rows in small_tables(solved).items()}}
+    return tables_of(driver.solve(placement_of(inputs, run), run.settings, tuning), run)

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from pyspark.sql import DataFrame, Row
@@ -11,9 +12,10 @@ from optimizer.domain import Brokers, Floats
 from optimizer.settings import Settings
 from optimizer.solve.bounds.class_prices import Classes
 from optimizer.solve.findings.order_findings import Left
-from optimizer.solve.placement import Copies, OfCluster, Terms, Totals
+from optimizer.solve.placement import OfCluster, Terms, Totals
 from optimizer.solve.rounds.cluster_round import ClusterRound
-from optimizer.solve.rounds.solved_cluster import SolvedCluster
+from optimizer.solve.rounds.progress import Copies
+from optimizer.solve.rounds.solved_cluster import Clusters
 from optimizer.solve.rules.bands import Demand
 from optimizer.solve.shard.shard_status import ShardStatus
 from optimizer.stages.solve.copy_order import without_left
@@ -25,8 +27,6 @@ from optimizer.stages.solve.shard_rounds import apply_moves, solve_round, status
 from optimizer.stages.solve.started import started
 from optimizer.stages.solve.whole_clusters import each_cluster, terms_of
 from optimizer.stages.stage import Frames
-
-Clusters = Mapping[str, SolvedCluster]
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class SparkPlacement:
     brokers: Mapping[str, Brokers]
     run_id: str
 
-    def _now(self, frame: DataFrame) -> "SparkPlacement":
+    def _now(self, frame: DataFrame) -> Self:
         """The same partitions elsewhere."""
         return replace(self, frame=frame.localCheckpoint())
 
@@ -79,18 +79,18 @@ class SparkPlacement:
         rows = sums.agg(F.sum(new).alias("moves"), F.sum(new * F.col("size_bytes")).alias("moved_bytes"))
         return {row.cluster_id: Copies(row.moves, row.moved_bytes) for row in rows.orderBy("cluster_id").collect()}
 
-    def started(self, clusters: Clusters) -> "SparkPlacement":
+    def started(self, clusters: Clusters) -> Self:
         """One task a cluster."""
         return self._now(started(self.frame, clusters))
 
-    def after_round(self, tasks: Mapping[str, ClusterRound]) -> tuple["SparkPlacement", list[ShardStatus]]:
+    def after_round(self, tasks: Mapping[str, ClusterRound]) -> tuple[Self, list[ShardStatus]]:
         """One task a shard."""
         solved = solve_round(self.frame, dict(tasks))
         statuses = statuses_of(solved)
         moved = any(one.moves for one in statuses)
         return (self._now(apply_moves(self.frame, solved)) if moved else self), statuses
 
-    def given_back(self, broker_ids: Mapping[str, Sequence[int]]) -> "SparkPlacement":
+    def given_back(self, broker_ids: Mapping[str, Sequence[int]]) -> Self:
         """By a condition that names them all."""
         keeps = F.lit(False)
         for cluster_id, ids in broker_ids.items():
@@ -99,11 +99,11 @@ class SparkPlacement:
         current = F.when(keeps, F.col("replicas")).otherwise(F.col("current"))
         return self._now(self.frame.withColumn("current", current))
 
-    def cut(self, clusters: Clusters, settings: Settings) -> "SparkPlacement":
+    def cut(self, clusters: Clusters, settings: Settings) -> Self:
         """One task a cluster; column ``held_back`` tells what is left."""
         return self._now(without_cut(self.frame, clusters, settings))
 
-    def without(self, left: Mapping[str, Left]) -> "SparkPlacement":
+    def without(self, left: Mapping[str, Left]) -> Self:
         """By a join with their names."""
         return self._now(without_left(self.frame, left))
 
@@ -115,11 +115,9 @@ class SparkPlacement:
         """Chunks of partitions, each a task."""
         return terms_of(self.frame, clusters, prices)
 
-    def each_cluster(
-        self, clusters: Clusters, cluster_ids: Collection[str], found_by: OfCluster
-    ) -> dict[str, Sequence[float]]:
+    def each_cluster(self, cluster_ids: Collection[str], found_by: OfCluster) -> dict[str, Sequence[float]]:
         """One task a cluster."""
-        return each_cluster(self.frame, clusters, cluster_ids, found_by)
+        return each_cluster(self.frame, {c: self.brokers[c].ids for c in cluster_ids}, found_by)
 
     def finished(self, clusters: Clusters, settings: Settings) -> tuple[Frames, dict[str, Left]]:
         """One task a cluster."""

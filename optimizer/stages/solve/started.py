@@ -1,12 +1,10 @@
 """Before the rounds of solve: lists get the length asked for and go inside their pins, one task a cluster."""
 
-from collections.abc import Mapping
-
 import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from optimizer.solve.rounds.solved_cluster import SolvedCluster
+from optimizer.solve.rounds.solved_cluster import Clusters
 from optimizer.solve.rounds.start import start
 from optimizer.stages.shared.arrays import replica_lists, to_partitions
 
@@ -18,7 +16,7 @@ _TO_START = (
 _STARTED = "cluster_id string, topic string, partition int, started array<int>"
 
 
-def started(placement: DataFrame, clusters: Mapping[str, SolvedCluster]) -> DataFrame:
+def started(placement: DataFrame, clusters: Clusters) -> DataFrame:
     """The placement with ``current`` of the length asked for, inside the pins.
 
     Parameters

@@ -1,7 +1,7 @@
 """What the bounds ask of all partitions of a cluster: sums over chunks, and what one task tells of it whole."""
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -12,21 +12,14 @@ from optimizer.domain import Floats, Ints
 from optimizer.solve.bounds.bound import copies_of, forced_bytes
 from optimizer.solve.bounds.terms import partition_terms
 from optimizer.solve.placement import OfCluster, Terms
-from optimizer.solve.rounds.solved_cluster import SolvedCluster
+from optimizer.solve.rounds.solved_cluster import Clusters
 from optimizer.solve.rules.resources import REPLICAS
-from optimizer.stages.shared.arrays import replica_matrix, to_partitions
+from optimizer.stages.shared.arrays import placed
 
 ROWS_PER_CHUNK = 10_000  # partitions of a task: seconds of work each
 TERMS = "cluster_id string, prices int, moved_bytes bigint, forced_bytes bigint, lagrangian_bytes bigint"
 FOUND = "cluster_id string, problem string, found array<double>"
 _LOG = logging.getLogger(__name__)
-Clusters = Mapping[str, SolvedCluster]
-
-
-def reached_by(frame: pd.DataFrame, ids: Ints, width: int) -> Ints:
-    """Replicas after the plan, in the order of ``to_partitions``, (P, width)."""
-    rows = frame.sort_values(["topic", "partition"], kind="stable")
-    return replica_matrix(rows["current"], ids, width=width)
 
 
 def terms_of(placement: DataFrame, clusters: Clusters, prices: Mapping[str, Sequence[Floats]]) -> dict[str, Terms]:
@@ -36,8 +29,7 @@ def terms_of(placement: DataFrame, clusters: Clusters, prices: Mapping[str, Sequ
     def chunk(frame: pd.DataFrame) -> pd.DataFrame:
         cluster_id = str(frame["cluster_id"].iloc[0])
         brokers = hosts[cluster_id]
-        partitions = to_partitions(frame, brokers.ids)
-        reached = reached_by(frame, brokers.ids, partitions.replicas.shape[1])
+        _, partitions, reached = placed(frame, brokers.ids)
         terms = [np.floor(partition_terms(brokers, partitions, each, reached)) for each in prices[cluster_id]]
         return pd.DataFrame(
             {
@@ -62,18 +54,15 @@ def terms_of(placement: DataFrame, clusters: Clusters, prices: Mapping[str, Sequ
     return {c: Terms(rows[0][0], rows[0][1], tuple(row[2] for row in rows)) for c, rows in found.items()}
 
 
-def each_cluster(
-    placement: DataFrame, clusters: Clusters, cluster_ids: Collection[str], found_by: OfCluster
-) -> dict[str, Sequence[float]]:
-    """What a function finds of each cluster; one that fails has no entry, but a warning: the other bounds stand."""
-    if not cluster_ids:
+def each_cluster(placement: DataFrame, hosts: Mapping[str, Ints], found_by: OfCluster) -> dict[str, Sequence[float]]:
+    """What a function finds of each cluster, given the ids of its brokers; one that fails has no entry, but a warning:
+    the other bounds stand."""
+    if not hosts:
         return {}
-    hosts = {cluster_id: clusters[cluster_id].brokers.ids for cluster_id in cluster_ids}
 
     def of_cluster(frame: pd.DataFrame) -> pd.DataFrame:
         cluster_id = str(frame["cluster_id"].iloc[0])
-        partitions = to_partitions(frame, hosts[cluster_id])
-        reached = reached_by(frame, hosts[cluster_id], partitions.replicas.shape[1])
+        _, partitions, reached = placed(frame, hosts[cluster_id])
         row: dict[str, object] = {"cluster_id": cluster_id, "problem": None, "found": None}
         try:
             row["found"] = list(found_by(cluster_id, partitions, reached))
@@ -81,7 +70,7 @@ def each_cluster(
             row["problem"] = f"{type(error).__name__}: {error}"
         return pd.DataFrame([row], dtype=object)
 
-    mine = placement.where(F.col("cluster_id").isin(*cluster_ids))
+    mine = placement.where(F.col("cluster_id").isin(*hosts))
     rows = mine.groupBy("cluster_id").applyInPandas(of_cluster, FOUND).collect()
     for row in rows:
         if row.problem:

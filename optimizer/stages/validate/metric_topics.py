@@ -1,4 +1,4 @@
-"""Names that exporters changed: some print '.' in a topic's name as '_', as Kafka's own metrics once did."""
+"""Samples of metrics under the topics' names: some exporters print '.' as '_', as Kafka's own metrics once did."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -6,6 +6,13 @@ from pyspark.sql import functions as F
 from schemas import bronze, conform
 
 _RUN = ("cluster_id", "run_id")
+
+
+def from_records(records: DataFrame) -> DataFrame:
+    """Samples of a text exposition: bronze_records of kind ``metric`` as bronze_metrics."""
+    payload = "metric string, topic string, partition int, broker_id int, observed_at timestamp, value double"
+    parsed = records.where(F.col("kind") == "metric").withColumn("p", F.from_json("payload", payload))
+    return conform(parsed.select(*_RUN, "source", "line", "p.*"), bronze.BRONZE_METRICS)
 
 
 def resolve_topics(bronze_metrics: DataFrame, topics: DataFrame) -> tuple[DataFrame, DataFrame]:

@@ -226,6 +226,7 @@ PLACED_SIZES = (
     ),
 )
 
+# -1 stands for all brokers, in Cruise Control's files; what is given must be positive.
 CAPACITIES = (
     Rule(
         "capacity_in_range",

@@ -3,6 +3,7 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from optimizer.domain import PLACEMENT_RULE
 from optimizer.stages.shared.records import whole_number
 
 _RUN = ("cluster_id", "run_id")
@@ -11,8 +12,6 @@ _BROKER = (*_RUN, "broker_id")
 # org.apache.kafka.common.internals.Topic (4.3): the topics that Kafka keeps for itself.
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 _MIN_ISR = "min.insync.replicas"
-# Of Confluent: where a topic's replicas may lie.
-PLACEMENT_RULE = "confluent.placement.constraints"
 
 
 def partitions_in_flight(placed: DataFrame, reassignments: DataFrame) -> DataFrame:

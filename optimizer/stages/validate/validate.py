@@ -13,7 +13,6 @@ from pyspark.sql import functions as F
 
 from optimizer.errors import QualityGateFailed
 from optimizer.settings import Settings
-from optimizer.stages.ingest.metric_files import from_records
 from optimizer.stages.shared import throttles_found
 from optimizer.stages.stage import Frames, Refusals, Run
 from optimizer.stages.validate import cross_rules, great_expectations, judge, rule_table, silver, silver_brokers
@@ -21,7 +20,7 @@ from optimizer.stages.validate.input_findings import summed_up
 from optimizer.stages.validate.judge import Judged
 from optimizer.stages.validate.measures import Counted, measured
 from optimizer.stages.validate.metric_rates import partition_rates
-from optimizer.stages.validate.metric_topics import resolve_topics
+from optimizer.stages.validate.metric_topics import from_records, resolve_topics
 from optimizer.stages.validate.refusal import refusals
 from optimizer.stages.validate.rule import set_aside
 from optimizer.stages.validate.sources_read import sources_read
