@@ -12,7 +12,7 @@ CHECKS = (
     ("lint-imports", "--no-logo"),
 )
 # Every test: three at a time, because some only wait; those that share something together (``tests/conftest.py``).
-ALL_TESTS = ("-n", "3", "--dist", "loadgroup", "--no-loadscope-reorder")
+ALL_TESTS = ("-n", "3", "--dist", "loadscope", "--no-loadscope-reorder")
 
 
 def run_checks(checks: tuple[tuple[str, ...], ...] = CHECKS) -> list[str]:

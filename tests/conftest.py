@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from pyspark.sql import SparkSession
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from optimizer.session import session
 from setup import classes
@@ -32,27 +34,32 @@ FAST = {
 }
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that need the session, so that the quick ones can be told; and who runs beside whom.
-
-    In several processes, those that need the session are all in one: it is made once, and its JVM gets fast. The
-    others of a file are together, for many share what the file sets up. What takes longest begins first.
-    """
+    """Mark the tests that need the session, so that the quick ones can be told; what takes longest begins first."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
-            group = "spark"
-        else:
-            group = item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group(group))
-    items.sort(key=_place)
+    items.sort(key=lambda item: _place(item.path))
 
 
-def _place(item: pytest.Item) -> int:
-    """The session's group, then what waits for Airflow and Kafka, then what starts processes, then all others."""
-    names = ("spark", "airflow", "kafka", "slow")
-    return next((place for place, name in enumerate(names) if item.get_closest_marker(name)), len(names))
+def _place(path: Path) -> int:
+    """Folders of tests that wait for others, or start processes, in this order; then all others."""
+    folders = ("stages", "airflow", "pipeline", "kafka", "docs", "setup")
+    return folders.index(path.parent.name) if path.parent.name in folders else len(folders)
+
+
+class _Together(LoadScopeScheduling):
+    """Who runs beside whom in several processes: tests of one file together, for many share what it sets up; those of
+    stages in one process, so that one session, whose JVM gets fast, serves them all."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return "stages" if file.startswith("tests/stages/") else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
+    """Ours in place of what ``--dist loadscope`` names."""
+    return _Together(config, log) if config.getvalue("dist") == "loadscope" else None
 
 
 @pytest.fixture(scope="session")
