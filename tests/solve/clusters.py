@@ -1,20 +1,22 @@
-"""Small clusters for tests, and the rounds of one shard without Spark."""
+"""Small clusters for tests, and their plans by the driver, without Spark."""
 
 import itertools
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from hypothesis import strategies as st
 
 from optimizer.domain import FIXED, FORCED_ONLY, FREE, Bands, Brokers, Cluster, Floats, Ints, Partitions, PinMask
-from optimizer.settings import Policy
-from optimizer.solve.bounds.bound import band_price, flow_bytes, forced_bytes, usable_prices, widen
+from optimizer.settings import ClusterInput, Policy, Settings, Solver
+from optimizer.solve.bounds.bound import band_price, usable_prices, widen
 from optimizer.solve.bounds.terms import partition_terms
-from optimizer.solve.bounds.whole_bound import whole_bound
+from optimizer.solve.certificate import bounds_of
+from optimizer.solve.driver import solve_rounds
 from optimizer.solve.rounds.progress import Progress
 from optimizer.solve.rounds.solved_cluster import SolvedCluster
-from optimizer.solve.rounds.start import start
 from optimizer.solve.rules.bands import (
     Demand,
     bands,
@@ -28,14 +30,28 @@ from optimizer.solve.rules.pins import group_by_pins, rack_breaks
 from optimizer.solve.rules.racks import busiest_share, live_rack_sizes
 from optimizer.solve.rules.resources import DISK
 from optimizer.solve.shard.assemble import ClusterFrame, assemble
-from optimizer.solve.shard.search import Search
-from optimizer.solve.shard.shard_solver import solve_shard
+from optimizer.solve.shard.shard_problem import ShardProblem
 from optimizer.solve.tuning import TUNED, Tuning
+from optimizer.stages.solve.memory_placement import Held, MemoryPlacement
 from optimizer.wishes import NO_LIMIT
 
 BRIEF_TIME = 0.1
 ALONE = replace(TUNED, exact_cells=0)  # single moves alone: no search of small clusters
-KEPT_WHOLE = 2
+
+
+def _with_prices(tuning: Tuning, prices: tuple[float, ...]) -> Tuning:
+    return replace(tuning, plan_prices=prices, short_curve_prices=prices, curve_prices=prices)
+
+
+def brief_of(tuning: Tuning) -> Tuning:
+    """One price on moves, and a short search of small clusters."""
+    short = _with_prices(tuning, tuning.plan_prices[:1])
+    return replace(short, exact_time_limit=BRIEF_TIME, feasible_time_limit=BRIEF_TIME)
+
+
+BRIEF = brief_of(TUNED)
+ID = "test"
+MOST_BROKERS = 200  # of a shard, as the settings allow
 
 
 def make_brokers(racks: list[int], *, draining: tuple[int, ...] = (), excluded: tuple[int, ...] = ()) -> Brokers:
@@ -82,7 +98,7 @@ def make_partitions(replicas: list[list[int]], sizes: list[int], rates: list[int
 
 def make_cluster(brokers: Brokers, partitions: Partitions) -> Cluster:
     """Both together."""
-    return Cluster("test", brokers, partitions)
+    return Cluster(ID, brokers, partitions)
 
 
 def solved_cluster(brokers: Brokers, bands: Bands, before: Floats, after: Floats, **known: Any) -> SolvedCluster:
@@ -94,52 +110,88 @@ def solved_cluster(brokers: Brokers, bands: Bands, before: Floats, after: Floats
 
 @dataclass(frozen=True)
 class Planned:
-    """A placement after the rounds, with the bands, the prices of the first round, and the least bytes if proven."""
+    """A cluster after the rounds of the driver.
+
+    Parameters
+    ----------
+    replicas : (P, W) int64
+        In the order of the cluster's partitions.
+    """
 
     replicas: Ints
-    bands: Bands
-    prices: Floats
-    scale: Floats
-    search_bytes: int | None
+    solved: SolvedCluster
+    placement: MemoryPlacement
+
+    @property
+    def bands(self) -> Bands:
+        """Of all brokers."""
+        return self.solved.bands
+
+    @property
+    def scale(self) -> Floats:
+        """Mean broker loads, (D,)."""
+        return self.solved.scale
+
+    @property
+    def search_bytes(self) -> int | None:
+        """What any placement copies at least, by search over them all."""
+        return self.solved.progress.search_bytes
+
+    def bounds(self, tuning: Tuning = TUNED) -> dict[str, int]:
+        """What is proven of the least bytes, by its kind."""
+        rows = bounds_of(self.placement, {ID: self.solved}, tuning).rows[ID]
+        return {row.kind: row.bound_bytes for row in rows}
+
+    @cached_property
+    def best_bound(self) -> int:
+        """The best of them."""
+        return max(self.bounds().values())
 
 
-def plan_one_shard(
+def plan_cluster(
     cluster: Cluster, policy: Policy, *, rounds: int = 4, brief: bool = False, tuning: Tuning = TUNED
 ) -> Planned:
-    """All brokers as one shard, round after round, as the solve stage does it; ``brief``, with one price on moves and a
-    short search of small clusters, is enough where a test asks only whether rules hold."""
-    if not brief:
-        return _rounds_of(cluster, policy, rounds, Search(), tuning)
-    short = replace(tuning, exact_time_limit=BRIEF_TIME, feasible_time_limit=BRIEF_TIME)
-    return _rounds_of(cluster, policy, rounds, Search(tuning.plan_prices[:1]), short)
+    """A cluster after the rounds of the driver: shards as large as may be, and no long curve. ``brief``, with one price
+    on moves and a short search of small clusters, is enough where a test asks only whether rules hold."""
+    solver = Solver(shard_brokers=MOST_BROKERS, rack_shard_brokers=MOST_BROKERS, rounds=rounds)
+    settings = Settings(clusters=(ClusterInput(id=ID, input="/unused"),), policy=policy, solver=solver)
+    placement, order = _placement_of(cluster)
+    tuning = brief_of(tuning) if brief else _with_prices(tuning, tuning.plan_prices)
+    placement, solved, _ = solve_rounds(placement, settings, tuning)
+    return Planned(placement.fleet[ID].current[np.argsort(order)], solved[ID], placement)
 
 
-def _rounds_of(cluster: Cluster, policy: Policy, rounds: int, search: Search, tuning: Tuning) -> Planned:
+def _placement_of(cluster: Cluster) -> tuple[MemoryPlacement, Ints]:
+    """A cluster as the placement of a fleet, less the rows of tables, which neither rounds nor bounds read; and which
+    partitions its rows are."""
+    partitions = cluster.partitions
+    names = list(zip(partitions.topic, partitions.partition.tolist(), strict=True))
+    order = np.array(sorted(range(len(names)), key=names.__getitem__))
+    mine = partitions.rows(order)
+    held = Held(pd.DataFrame(), mine, mine.replicas.copy(), np.zeros(len(order), dtype=bool))
+    return MemoryPlacement({ID: cluster.brokers}, {ID: held}), order
+
+
+def one_shard(cluster: Cluster, policy: Policy, tuning: Tuning = TUNED) -> ShardProblem:
+    """All brokers as one shard, before any move."""
     brokers, partitions = cluster.brokers, cluster.partitions
-    limits, scale = bands(cluster, policy), load_scale(brokers, demand_of(partitions))
-    current, prices = started(cluster, limits), np.zeros((len(brokers), 3))
-    members, owner = np.arange(len(brokers)), np.ones(len(partitions), dtype=bool)
-    searched = None
-    for number in range(rounds):
-        loads = broker_loads(len(brokers), current, replica_weights(partitions))
-        frame = ClusterFrame(brokers, limits, loads, scale, tuning)
-        solution = solve_shard(assemble(frame, members, partitions, current, owner), search)
-        searched = searched if solution.search_bytes is None else solution.search_bytes
-        if number == 0:
-            prices = solution.prices
-        if not len(solution.partition):
-            break
-        current[solution.partition, solution.slot] = solution.target
-    return Planned(current, limits, prices, scale, searched)
+    loads, scale = loads_of(cluster, partitions.replicas), load_scale(brokers, demand_of(partitions))
+    frame = ClusterFrame(brokers, bands(cluster, policy), loads, scale, tuning)
+    owner = np.ones(len(partitions), dtype=bool)
+    return assemble(frame, np.arange(len(brokers)), partitions, partitions.replicas, owner)
 
 
-def started(cluster: Cluster, limits: Bands) -> Ints:
-    """Where the rounds begin: the lists of now, or of the length that is asked for."""
-    brokers, partitions = cluster.brokers, cluster.partitions
-    if ((partitions.replicas >= 0).sum(axis=1) == partitions.replication_factor).all():
-        return partitions.replicas.copy()
-    loads = broker_loads(len(brokers), partitions.replicas, replica_weights(partitions))
-    return start(brokers, partitions, limits, loads)
+def loads_of(cluster: Cluster, replicas: Ints) -> Floats:
+    """Loads of the brokers under a placement, (B, D)."""
+    return broker_loads(len(cluster.brokers), replicas, replica_weights(cluster.partitions))
+
+
+def lagrangian(cluster: Cluster, planned: Planned, prices: Floats) -> float:
+    """What prices, in bytes per mean broker load, prove of a plan."""
+    limits = widen(planned.bands, loads_of(cluster, planned.replicas))
+    usable = usable_prices(prices * planned.scale[DISK] / planned.scale, limits)
+    terms = partition_terms(cluster.brokers, cluster.partitions, usable, planned.replicas)
+    return float(terms.sum() - band_price(usable, limits))
 
 
 def moved_bytes(cluster: Cluster, replicas: Ints) -> int:
@@ -149,28 +201,9 @@ def moved_bytes(cluster: Cluster, replicas: Ints) -> int:
     return int((new.sum(axis=1) * cluster.partitions.size_bytes).sum())
 
 
-def bounds(cluster: Cluster, planned: Planned, reached: Ints) -> tuple[int, int, int, int]:
-    """Forced, flow and Lagrangian bounds in bytes, against bands widened to a placement, and the best of those
-    that keep the bands of a dear broker whole."""
-    brokers, partitions = cluster.brokers, cluster.partitions
-    weights = replica_weights(partitions)
-    limits = widen(planned.bands, broker_loads(len(brokers), reached, weights))
-    prices = usable_prices(planned.prices * (planned.scale[DISK] / planned.scale), limits)
-    terms = int(np.floor(partition_terms(brokers, partitions, prices, reached)).sum())
-    forced = int(forced_bytes(brokers, partitions, reached).sum())
-    before = broker_loads(len(brokers), partitions.replicas, weights)
-    after = broker_loads(len(brokers), reached, weights)
-    frame = ClusterFrame(brokers, limits, before, planned.scale, TUNED)
-    kept = np.argsort(-np.abs(prices).sum(axis=1), kind="stable")[:KEPT_WHOLE]
-    whole = max(whole_bound(frame, partitions, prices, reached, int(broker)) for broker in kept)
-    lagrangian = terms - band_price(prices, limits)
-    return forced, flow_bytes(before, limits, after), int(np.floor(lagrangian)), int(max(np.floor(whole), 0))
-
-
 def out_of_band(cluster: Cluster, replicas: Ints, limits: Bands, scale: Floats) -> float:
     """Load outside the bands, in mean broker loads."""
-    loads = broker_loads(len(cluster.brokers), replicas, replica_weights(cluster.partitions))
-    return float((np.abs(excess(loads, limits)) / scale).sum())
+    return float((np.abs(excess(loads_of(cluster, replicas), limits)) / scale).sum())
 
 
 def rack_breaches(cluster: Cluster, replicas: Ints) -> int:

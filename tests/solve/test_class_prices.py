@@ -1,7 +1,5 @@
 """Prices from classes of partitions: what they prove, and that there are some whatever the brokers accept."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -17,12 +15,12 @@ from optimizer.solve.rules.bands import bands, broker_loads, demand_of, load_sca
 from optimizer.solve.rules.resources import DISK
 from tests.solve.clusters import (
     asking,
-    bounds,
+    lagrangian,
     make_brokers,
     make_cluster,
     make_partitions,
     moved_bytes,
-    plan_one_shard,
+    plan_cluster,
 )
 from tests.solve.test_plans import RELAXED
 
@@ -57,9 +55,8 @@ def prices_of(cluster: Cluster) -> Floats:
 def test_prices_of_classes_prove_nearly_all_of_a_plan(scenario: str, share: float) -> None:
     """Without a look at single partitions; the flow bound proves 0.997 and 0.974 of these plans."""
     cluster = cluster_of(generate("S", scenario, 1), scenario)
-    planned = plan_one_shard(cluster, Policy())
-    _, _, lagrangian, _ = bounds(cluster, replace(planned, prices=prices_of(cluster)), planned.replicas)
-    assert share * moved_bytes(cluster, planned.replicas) <= lagrangian
+    planned = plan_cluster(cluster, Policy())
+    assert share * moved_bytes(cluster, planned.replicas) <= lagrangian(cluster, planned, prices_of(cluster))
 
 
 @st.composite

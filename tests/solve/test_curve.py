@@ -1,34 +1,29 @@
 """Moves against bytes: what a price on moves buys, on clusters of 30 brokers and 3,000 partitions."""
 
+from functools import cache
 from typing import Any
 
-import numpy as np
 import pytest
 
 from benchmarks.generate import generate
 from benchmarks.planned import cluster_of, solve
 from optimizer.settings import Policy, Settings, Solver
 from optimizer.solve.ortools.glop import OutOfTime
-from optimizer.solve.rules.bands import bands, broker_loads, demand_of, load_scale, replica_weights
 from optimizer.solve.shard import trials
-from optimizer.solve.shard.assemble import ClusterFrame, assemble
 from optimizer.solve.shard.relaxation import Relaxation, relax
 from optimizer.solve.shard.search import CurvePoint, Search, choose
 from optimizer.solve.shard.shard_problem import ShardProblem
 from optimizer.solve.shard.shard_solver import solve_shard
 from optimizer.solve.tuning import TUNED
+from tests.solve.clusters import one_shard
 
 
 def problem_of(seed: int, scenario: str = "drift") -> ShardProblem:
     """A cluster as one shard."""
-    cluster = cluster_of(generate("S", scenario, seed), scenario)
-    brokers, partitions = cluster.brokers, cluster.partitions
-    loads = broker_loads(len(brokers), partitions.replicas, replica_weights(partitions))
-    frame = ClusterFrame(brokers, bands(cluster, Policy()), loads, load_scale(brokers, demand_of(partitions)), TUNED)
-    everything, owner = np.arange(len(brokers)), np.ones(len(partitions), dtype=bool)
-    return assemble(frame, everything, partitions, partitions.replicas, owner)
+    return one_shard(cluster_of(generate("S", scenario, seed), scenario), Policy())
 
 
+@cache
 def curve_of(seed: int) -> tuple[tuple[CurvePoint, ...], float]:
     """The curve of a drifted cluster and its bound, in mean broker loads."""
     solution = solve_shard(problem_of(seed), Search(TUNED.curve_prices))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from optimizer.domain import FIXED, FORCED_ONLY, FREE, Bands, Cluster
 from optimizer.settings import Policy
-from optimizer.solve.rules.bands import bands, broker_loads, demand_of, load_scale, replica_weights
+from optimizer.solve.rules.bands import broker_loads, replica_weights
 from optimizer.solve.shard.assemble import ClusterFrame, assemble
 from optimizer.solve.shard.exact import copied_bytes, keeps_rules, solve_small, whole_ends
 from optimizer.solve.shard.search import Search
@@ -25,7 +25,8 @@ from tests.solve.clusters import (
     make_cluster,
     make_partitions,
     moved_bytes,
-    plan_one_shard,
+    one_shard,
+    plan_cluster,
     tiny_clusters,
     with_pins,
 )
@@ -36,11 +37,7 @@ RELAXED = settings(max_examples=examples(60), deadline=None, suppress_health_che
 
 def first_round(cluster: Cluster, policy: Policy, search: Search, tuning: Tuning = TUNED) -> ShardSolution:
     """The first round, all brokers in one shard."""
-    brokers, partitions = cluster.brokers, cluster.partitions
-    loads = broker_loads(len(brokers), partitions.replicas, replica_weights(partitions))
-    frame = ClusterFrame(brokers, bands(cluster, policy), loads, load_scale(brokers, demand_of(partitions)), tuning)
-    owner = np.ones(len(partitions), dtype=bool)
-    return solve_shard(assemble(frame, np.arange(len(brokers)), partitions, partitions.replicas, owner), search)
+    return solve_shard(one_shard(cluster, policy, tuning), search)
 
 
 @pytest.mark.parametrize("limit", [2.0, 1e-4])
@@ -48,7 +45,7 @@ def first_round(cluster: Cluster, policy: Policy, search: Search, tuning: Tuning
 @given(cluster=tiny_clusters() | tiny_clusters(largest_bytes=10**12) | with_pins(tiny_clusters()))
 def test_searched_bytes_are_no_more_than_the_optimum(limit: float, cluster: Cluster) -> None:
     """What a search has proven is the least of all placements inside the bands, or less where it met its limit."""
-    planned = plan_one_shard(cluster, WIDE, rounds=6, tuning=replace(TUNED, exact_time_limit=limit))
+    planned = plan_cluster(cluster, WIDE, tuning=replace(TUNED, exact_time_limit=limit))
     if planned.search_bytes is not None:
         optimum = brute_force(cluster, planned.bands, planned.scale)
         assert optimum is not None
@@ -60,14 +57,14 @@ def test_placement_at_the_very_edge_of_a_band_counts() -> None:
     """Nine of ten replicas a broker is just inside a band of a tenth: no proof leaves such a placement out."""
     replicas = [[0]] * 13 + [[1]] * 9 + [[2]] * 8
     cluster = make_cluster(make_brokers([0, 0, 0]), make_partitions(replicas, [7] * 30))
-    planned = plan_one_shard(cluster, Policy(disk_band=0.1, replicas_band=0.1))
+    planned = plan_cluster(cluster, Policy(disk_band=0.1, replicas_band=0.1))
     assert planned.search_bytes == moved_bytes(cluster, planned.replicas) == 2 * 7
 
 
 def test_no_claim_where_the_bands_cannot_be_met() -> None:
     """One replica as large as all others: no placement is inside the bands, and nothing is said to be exact."""
     cluster = make_cluster(make_brokers([0, 0, 0]), make_partitions([[0], [0], [1]], [90, 1, 1]))
-    assert plan_one_shard(cluster, Policy()).search_bytes is None
+    assert plan_cluster(cluster, Policy()).search_bytes is None
 
 
 @pytest.mark.parametrize(("mobility", "least"), [(FREE, 40), (FORCED_ONLY, 40), (FIXED, None)])
@@ -120,11 +117,9 @@ def test_bands_that_can_be_met_are_met(seed: int) -> None:
     lists = [draws.choice(brokers, int(draws.integers(1, 4)), replace=False).tolist() for _ in range(count)]
     sizes, rates = draws.integers(1, 60, count).tolist(), draws.integers(0, 9, count).tolist()
     cluster = make_cluster(make_brokers([b % 3 for b in range(brokers)]), make_partitions(lists, sizes, rates))
-    planned = plan_one_shard(cluster, Policy(disk_band=0.15, replicas_band=0.2, in_band=0.25), rounds=7)
-    loads = broker_loads(brokers, cluster.partitions.replicas, replica_weights(cluster.partitions))
-    frame = ClusterFrame(cluster.brokers, planned.bands, loads, planned.scale, TUNED)
-    everything = np.arange(brokers), cluster.partitions, cluster.partitions.replicas, np.ones(count, dtype=bool)
-    whole = one_row_each(assemble(frame, *everything))
+    policy = Policy(disk_band=0.15, replicas_band=0.2, in_band=0.25)
+    planned = plan_cluster(cluster, policy)
+    whole = one_row_each(one_shard(cluster, policy))
     assert is_in_order(cluster, planned) is (solve_small(whole, whole.rows.held) is not None)
 
 
@@ -144,7 +139,7 @@ def small_problem(seed: int) -> tuple[ShardProblem, ShardProblem]:
     racks = [b % int(2 + seed % 3) for b in range(brokers)]
     cluster = make_cluster(make_brokers(racks), make_partitions(lists, sizes, rates))
     policy = Policy(disk_band=0.25, replicas_band=0.25, in_band=0.25)
-    planned = plan_one_shard(cluster, policy, brief=True, tuning=ALONE)
+    planned = plan_cluster(cluster, policy, brief=True, tuning=ALONE)
     problems = []
     for placed in (cluster.partitions.replicas, planned.replicas):
         loads = broker_loads(brokers, placed, replica_weights(cluster.partitions))

@@ -29,7 +29,7 @@ from tests.solve.clusters import (
     make_partitions,
     middling_clusters,
     pinned,
-    plan_one_shard,
+    plan_cluster,
     spread_over,
 )
 
@@ -161,7 +161,7 @@ def crowded(seed: int) -> Cluster:
 def test_balance_is_near_the_relaxation(seed: int) -> None:
     """Whole changes leave hardly more load outside the bands than parts of changes could at the least."""
     cluster = crowded(seed)
-    whole = changes_to(cluster, plan_one_shard(cluster, Policy()).replicas)
+    whole = changes_to(cluster, plan_cluster(cluster, Policy()).replicas)
     for share in (0.25, 0.5, 0.75):
         changes = with_share(whole, share, 1.0)
         parts, _ = relaxed(changes, np.zeros(len(changes), dtype=bool))

@@ -31,14 +31,13 @@ from optimizer.topic_wishes import TopicFactor
 from optimizer.wishes import Wishes
 from tests.examples import examples
 from tests.solve.clusters import (
-    bounds,
     make_brokers,
     make_cluster,
     make_partitions,
     middling_clusters,
     moved_bytes,
     out_of_band,
-    plan_one_shard,
+    plan_cluster,
     rack_breaches,
     tiny_clusters,
 )
@@ -69,11 +68,11 @@ def copies(cluster: Cluster, replicas: Ints) -> Ints:
 def test_a_drain_alone_copies_what_must_leave(cluster: Cluster) -> None:
     """Just the replicas on brokers to empty are copied, once each, whatever the bands and racks of others are."""
     drained = with_mobility(cluster, np.full(len(cluster.partitions), FORCED_ONLY))
-    planned = plan_one_shard(drained, NARROW, rounds=6, brief=True)
+    planned = plan_cluster(drained, NARROW, brief=True)
     leaving = on_brokers_to_empty(drained, drained.partitions.replicas)
     assert (copies(drained, planned.replicas) == leaving).all()
     assert not on_brokers_to_empty(drained, planned.replicas).any()
-    assert moved_bytes(drained, planned.replicas) == bounds(drained, planned, planned.replicas)[0]
+    assert moved_bytes(drained, planned.replicas) == planned.bounds()["forced"]
 
 
 @FEW
@@ -83,11 +82,11 @@ def test_racks_alone_are_mended_by_as_many_copies_as_that_takes(cluster: Cluster
     keeps = replace(cluster.brokers, must_empty=np.zeros_like(cluster.brokers.must_empty))
     broken = rack_breaks(keeps, cluster.partitions, cluster.partitions.replicas)
     mended = with_mobility(make_cluster(keeps, cluster.partitions), np.where(broken > 0, RACKS_ONLY, FIXED))
-    planned = plan_one_shard(mended, NARROW, rounds=6, brief=True)
+    planned = plan_cluster(mended, NARROW, brief=True)
     gain = broken - rack_breaks(keeps, mended.partitions, planned.replicas)
     assert (copies(mended, planned.replicas) <= gain).all()
     assert rack_breaches(mended, planned.replicas) == 0
-    assert moved_bytes(mended, planned.replicas) == bounds(mended, planned, planned.replicas)[0]
+    assert moved_bytes(mended, planned.replicas) == planned.bounds()["forced"]
 
 
 def test_racks_alone_are_mended_where_there_is_room() -> None:
@@ -96,7 +95,7 @@ def test_racks_alone_are_mended_where_there_is_room() -> None:
     replicas = [[0, 1]] * 4 + [[2, 4]] * 8 + [[3, 5]] * 8
     partitions = make_partitions(replicas, [10] * 20)
     mobility = np.where(np.arange(20) < 4, RACKS_ONLY, FIXED)
-    planned = plan_one_shard(with_mobility(make_cluster(brokers, partitions), mobility), NARROW)
+    planned = plan_cluster(with_mobility(make_cluster(brokers, partitions), mobility), NARROW)
     arrived = planned.replicas[:4][~np.isin(planned.replicas[:4], [0, 1])]
     assert sorted(np.bincount(arrived, minlength=8)[6:].tolist()) == [2, 2]
 
@@ -106,7 +105,7 @@ def test_a_search_of_all_placements_does_not_balance_what_only_mends() -> None:
     brokers = make_brokers([0, 0, 0, 1, 1])
     cluster = make_cluster(brokers, make_partitions([[0, 1]] * 4, [10] * 4))
     counts = Policy(disk_band=9.0, replicas_band=0.1, in_band=9.0)
-    planned = plan_one_shard(with_mobility(cluster, np.full(4, RACKS_ONLY)), counts)
+    planned = plan_cluster(with_mobility(cluster, np.full(4, RACKS_ONLY)), counts)
     assert rack_breaches(cluster, planned.replicas) == 0
     assert copies(cluster, planned.replicas).tolist() == [1] * 4
 
@@ -123,7 +122,7 @@ def led(cluster: Cluster, mobility: Ints) -> tuple[ChosenLeaders, Ints]:
 def test_leaders_alone_copy_nothing_and_lead_as_well_as_may_be(cluster: Cluster) -> None:
     """Lists keep their brokers, also those that must empty; their order is as good as that of free partitions."""
     order = np.full(len(cluster.partitions), ORDER_ONLY)
-    planned = plan_one_shard(with_mobility(cluster, order), NARROW, brief=True)
+    planned = plan_cluster(with_mobility(cluster, order), NARROW, brief=True)
     assert (planned.replicas == cluster.partitions.replicas).all()
     leaders, final = led(cluster, order)
     free, same = led(cluster, np.full(len(cluster.partitions), FREE))
@@ -153,7 +152,7 @@ def test_a_leader_that_stays_goes_on_leading(mobility: int) -> None:
     brokers = make_brokers([0, 0, 1, 1, 2, 2], draining=(5,))
     partitions = make_partitions([[0, 1, 2], [0, 5, 3]] * 6, [10] * 12)
     cluster = with_mobility(make_cluster(brokers, partitions), np.full(12, mobility))
-    planned = plan_one_shard(cluster, NARROW)
+    planned = plan_cluster(cluster, NARROW)
     settled = settle(partitions.replicas, planned.replicas)
     final = lead_with(
         settled, assign_leaders(brokers, cluster.partitions, settled, leaders_band=0.1, out_band=0.1).chosen

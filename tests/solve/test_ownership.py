@@ -12,7 +12,7 @@ from optimizer.solve.shard.assemble import ClusterFrame, assemble
 from optimizer.solve.shard.exact import is_small_cluster
 from optimizer.solve.shard.shard_solver import solve_shard
 from optimizer.solve.tuning import TUNED
-from tests.solve.clusters import ALONE, make_brokers, make_cluster, make_partitions, plan_one_shard, rack_breaches
+from tests.solve.clusters import ALONE, make_brokers, make_cluster, make_partitions, plan_cluster, rack_breaches
 
 RACKS = [0, 0, 0, 1, 1, 1, 2, 2, 2]
 
@@ -68,7 +68,7 @@ def test_two_replicas_leave_a_rack_that_holds_too_many(racks: list[int]) -> None
     """Where brokers to empty share a rack that must shed anyway, their replicas leave the rack, one a round."""
     partitions = make_partitions([[0, 1, 2], [3, 4, 6], [2, 3, 5]], [10] * 3)
     cluster = make_cluster(make_brokers(racks, draining=(0, 1)), partitions)
-    planned = plan_one_shard(cluster, Policy(disk_band=9, replicas_band=9, in_band=9), rounds=6)
+    planned = plan_cluster(cluster, Policy(disk_band=9, replicas_band=9, in_band=9))
     assert not np.isin(planned.replicas, [0, 1]).any()
     assert rack_breaches(cluster, planned.replicas) == 0
 

@@ -1,12 +1,14 @@
 """How near the plan comes to its bound, on clusters of 30 brokers and 3,000 partitions."""
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
 from benchmarks.generate import generate
-from benchmarks.planned import cluster_of, solve
+from benchmarks.planned import Outcome, cluster_of, solve
 from optimizer.configuration import build, read_toml
+from optimizer.domain import Cluster
 from optimizer.settings import Policy
 from optimizer.solve.bounds.bound import band_price, flow_bytes, flow_prices, usable_prices, widen
 from optimizer.solve.bounds.cluster_prices import cluster_prices
@@ -16,17 +18,30 @@ from optimizer.solve.rules.resources import DISK
 from optimizer.solve.shard.assemble import ClusterFrame
 from optimizer.solve.tuning import TUNED
 from setup.paths import HOME
-from tests.solve.clusters import bounds, moved_bytes, out_of_band, plan_one_shard, rack_breaches
+from tests.solve.clusters import Planned, loads_of, moved_bytes, out_of_band, plan_cluster, rack_breaches
 
 SETTINGS = build(read_toml(HOME / "conf" / "default.toml"))
+
+
+@cache
+def planned_of(scenario: str) -> tuple[Cluster, Planned]:
+    """A cluster and its plan in one shard, or in one of each rack."""
+    cluster = cluster_of(generate("S", scenario, 1), scenario)
+    return cluster, plan_cluster(cluster, Policy())
+
+
+@cache
+def in_shards_of_ten(scenario: str) -> Outcome:
+    """The plan of such a cluster in shards of ten brokers."""
+    settings = replace(SETTINGS, solver=replace(SETTINGS.solver, shard_brokers=10, curve_brokers=0))
+    return solve(cluster_of(generate("S", scenario, 1), scenario), settings)
 
 
 @pytest.mark.parametrize("scenario", ["expand", "decom", "legacy", "drift", "uneven"])
 def test_plan_is_within_a_thousandth_of_its_bound(scenario: str) -> None:
     """Every band holds, every rack is in order, and the bytes are at most 0.1 % over the best of the three bounds."""
-    cluster = cluster_of(generate("S", scenario, 1), scenario)
-    planned = plan_one_shard(cluster, Policy())
-    bound = max(bounds(cluster, planned, planned.replicas))
+    cluster, planned = planned_of(scenario)
+    bound = planned.best_bound
     moved = moved_bytes(cluster, planned.replicas)
     assert out_of_band(cluster, planned.replicas, planned.bands, planned.scale) < 1e-6
     assert rack_breaches(cluster, planned.replicas) == 0
@@ -38,7 +53,7 @@ def test_plan_is_within_a_thousandth_of_its_bound(scenario: str) -> None:
 def test_shards_of_ten_brokers_lose_little(scenario: str, gap: float) -> None:
     """Cut in three, a cluster's plan keeps bands and racks and stays near the bound over all brokers."""
     cluster = cluster_of(generate("S", scenario, 1), scenario)
-    found = solve(cluster, replace(SETTINGS, solver=replace(SETTINGS.solver, shard_brokers=10, curve_brokers=0)))
+    found = in_shards_of_ten(scenario)
     assert found.shards >= 3 and found.violation < 1e-6
     assert rack_breaches(cluster, found.replicas) == 0
     assert found.bound_bytes <= found.moved_bytes <= (1 + gap) * found.bound_bytes
@@ -48,14 +63,13 @@ def test_prices_of_the_whole_cluster_prove_what_those_of_shards_cannot() -> None
     """Shards of ten brokers prove too little; the relaxation around their plan proves more, and never too much."""
     cluster = cluster_of(generate("S", "drift", 1), "drift")
     brokers, partitions = cluster.brokers, cluster.partitions
-    found = solve(cluster, replace(SETTINGS, solver=replace(SETTINGS.solver, shard_brokers=10, curve_brokers=0)))
-    weights = replica_weights(partitions)
-    before, after = (broker_loads(len(brokers), placed, weights) for placed in (partitions.replicas, found.replicas))
+    found = in_shards_of_ten("drift")
+    before, after = (loads_of(cluster, placed) for placed in (partitions.replicas, found.replicas))
     limits, scale = widen(bands(cluster, Policy()), after), load_scale(brokers, demand_of(partitions))
     prices = cluster_prices(ClusterFrame(brokers, limits, before, scale, TUNED), partitions, found.replicas)
     prices = usable_prices(prices * scale[DISK] / scale, limits)
     bound = partition_terms(brokers, partitions, prices, found.replicas).sum() - band_price(prices, limits)
-    whole = plan_one_shard(cluster, Policy())
+    _, whole = planned_of("drift")
     assert 0.998 * moved_bytes(cluster, whole.replicas) <= bound <= moved_bytes(cluster, whole.replicas)
 
 

@@ -8,8 +8,7 @@ from hypothesis import HealthCheck, given, settings
 
 from optimizer.domain import FIXED, FREE, Cluster, Ints
 from optimizer.settings import Policy
-from optimizer.solve.rules.bands import bands, broker_loads, demand_of, excess, load_scale, replica_weights
-from optimizer.solve.shard.assemble import ClusterFrame, assemble
+from optimizer.solve.rules.bands import broker_loads, excess, replica_weights
 from optimizer.solve.shard.choice import State, apply_choice, seed, violation
 from optimizer.solve.shard.legal_options import Options, legal_options
 from optimizer.solve.shard.search import Search
@@ -18,17 +17,22 @@ from optimizer.solve.shard.shard_solver import solve_shard
 from optimizer.solve.shard.swaps import with_swaps
 from optimizer.solve.tuning import TUNED, Tuning
 from tests.examples import examples
-from tests.solve.clusters import ALONE, make_brokers, make_cluster, make_partitions, middling_clusters, plan_one_shard
+from tests.solve.clusters import (
+    ALONE,
+    make_brokers,
+    make_cluster,
+    make_partitions,
+    middling_clusters,
+    one_shard,
+    plan_cluster,
+)
 
 RELAXED = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def as_shard(cluster: Cluster, policy: Policy, tuning: Tuning = TUNED) -> tuple[ShardProblem, Options]:
     """All brokers as one shard, before any move."""
-    brokers, partitions = cluster.brokers, cluster.partitions
-    loads = broker_loads(len(brokers), partitions.replicas, replica_weights(partitions))
-    frame = ClusterFrame(brokers, bands(cluster, policy), loads, load_scale(brokers, demand_of(partitions)), tuning)
-    problem = assemble(frame, np.arange(len(brokers)), partitions, partitions.replicas, np.ones(len(partitions), bool))
+    problem = one_shard(cluster, policy, tuning)
     return problem, legal_options(problem)
 
 
@@ -90,7 +94,7 @@ def behind_giants(giants: int) -> Cluster:
 def test_brokers_beyond_help_hide_no_other(giants: int) -> None:
     """However many brokers no swap can help, one that a swap can help is helped."""
     cluster = behind_giants(giants)
-    planned = plan_one_shard(cluster, Policy(disk_band=0.05, replicas_band=3.0, in_band=3.0), brief=True)
+    planned = plan_cluster(cluster, Policy(disk_band=0.05, replicas_band=3.0, in_band=3.0), brief=True)
     loads = broker_loads(40, planned.replicas, replica_weights(cluster.partitions))
     outside = np.flatnonzero((np.abs(excess(loads, planned.bands)) > 1e-9).any(axis=1))
     assert outside.tolist() == list(range(giants))

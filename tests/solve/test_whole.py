@@ -24,17 +24,19 @@ from optimizer.solve.shard import trials
 from optimizer.solve.shard.assemble import ClusterFrame
 from optimizer.solve.shard.decide import scarce_decided
 from optimizer.solve.shard.one_broker import Whole, cheapest, scarcest
+from optimizer.solve.shard.search import Search
+from optimizer.solve.shard.shard_solver import solve_shard
 from optimizer.solve.tuning import TUNED, Tuning
 from setup.paths import HOME
 from tests.solve.clusters import (
     ALONE,
-    bounds,
     legal_sets,
     make_brokers,
     make_cluster,
     make_partitions,
     moved_bytes,
-    plan_one_shard,
+    one_shard,
+    plan_cluster,
     tiny_clusters,
     tiny_with_policies,
 )
@@ -173,8 +175,9 @@ def shed_by_whole_replicas() -> Cluster:
 def test_whole_replicas_prove_what_prices_cannot() -> None:
     """Prices prove the part of a replica that is over the band; whole replicas what the plan copies, to a byte."""
     cluster = shed_by_whole_replicas()
-    planned = plan_one_shard(cluster, Policy(disk_band=0.1, replicas_band=2.0, in_band=9.0))
-    _, _, lagrangian, whole = bounds(cluster, planned, planned.replicas)
+    planned = plan_cluster(cluster, Policy(disk_band=0.1, replicas_band=2.0, in_band=9.0))
+    lagrangian = planned.bounds(replace(TUNED, whole_gap=np.inf))["lagrangian"]
+    whole = planned.bounds()["lagrangian"]
     assert lagrangian < 100 < whole
     assert moved_bytes(cluster, planned.replicas) == 120 == whole + 1
 
@@ -182,7 +185,7 @@ def test_whole_replicas_prove_what_prices_cannot() -> None:
 def test_what_may_not_leave_the_broker_is_part_of_its_load() -> None:
     """With half of its replicas fixed, the others prove the same."""
     cluster = shed_by_whole_replicas()
-    planned = plan_one_shard(cluster, Policy(disk_band=0.1, replicas_band=2.0, in_band=9.0))
+    planned = plan_cluster(cluster, Policy(disk_band=0.1, replicas_band=2.0, in_band=9.0))
     mobility = np.where(np.arange(len(cluster.partitions)) % 2, FIXED, FREE)
     staying = replace(cluster.partitions, mobility=np.where(planned.replicas[:, 0] == 0, mobility, FREE))
     loads = broker_loads(8, staying.replicas, replica_weights(staying))
@@ -195,7 +198,7 @@ def test_what_may_not_leave_the_broker_is_part_of_its_load() -> None:
 def test_the_bound_names_the_broker_that_it_keeps() -> None:
     """It is the one that is short of something at the prices; where none is, nothing is proven."""
     cluster = shed_by_whole_replicas()
-    planned = plan_one_shard(cluster, Policy(disk_band=0.1, replicas_band=2.0, in_band=9.0))
+    planned = plan_cluster(cluster, Policy(disk_band=0.1, replicas_band=2.0, in_band=9.0))
     loads = broker_loads(8, cluster.partitions.replicas, replica_weights(cluster.partitions))
     frame = ClusterFrame(cluster.brokers, planned.bands, loads, planned.scale, TUNED)
     prices = np.zeros((8, 3))
@@ -290,8 +293,9 @@ def test_a_plan_that_decides_a_scarce_broker_first_loses_half() -> None:
     cluster = cluster_of(generate("S", "decom", 2), "decom")
 
     def gap(tuning: Tuning) -> float:
-        planned = plan_one_shard(cluster, Policy(), rounds=1, tuning=tuning)
-        return moved_bytes(cluster, planned.replicas) / max(bounds(cluster, planned, planned.replicas)) - 1
+        found = solve_shard(one_shard(cluster, Policy(), tuning), Search())
+        assert found.bound is not None
+        return found.cost / found.bound - 1
 
     assert gap(TUNED) < 0.0015 < 0.0018 < gap(replace(TUNED, decides_scarce=False))
 
@@ -304,7 +308,7 @@ def test_nothing_is_decided_while_a_band_is_broken(
     asked = []
     monkeypatch.setattr(trials, "scarce_decided", lambda *_: asked.append(1))
     cluster = make_cluster(make_brokers([0, 0]), make_partitions([[0]] * 10 + [[1]] * 4, [31, *[10] * 9, *[17] * 4]))
-    plan_one_shard(cluster, Policy(disk_band=band, replicas_band=1.0, in_band=10), rounds=1, tuning=ALONE)
+    solve_shard(one_shard(cluster, Policy(disk_band=band, replicas_band=1.0, in_band=10), ALONE), Search())
     assert bool(asked) is may_decide
 
 

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from optimizer.stages.stage import Frames
 from setup.paths import HOME
-from tests.stages import planned
+from tests.stages import placed, planned
 
 SECONDS = 600
 MENDING_ROUNDS = 1
@@ -40,6 +40,14 @@ def test_instance_asks_every_kind_of_round(tables: dict[str, bytes]) -> None:
     shards = Counter(row["round"] for row in _rows(tables, "shard_results"))
     assert len(shards) >= 3
     assert max(shards.values()) >= 4
+
+
+def test_the_placement_in_memory_gives_the_same_tables(frames: Frames) -> None:
+    """What Spark makes of rounds that mend racks, within racks and over all racks, in several shards: every
+    row of every table, to the last digit."""
+    rows = planned.cluster()
+    solved = placed.solved_in_process(rows["instance"], rows["instance_brokers"], planned.SETTINGS)
+    assert placed.of_process(solved) == placed.of_frames({name: frames[name] for name in planned.SOLVED})
 
 
 @pytest.mark.slow

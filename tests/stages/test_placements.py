@@ -1,78 +1,39 @@
-"""The algorithm over a placement in Spark and over one in this process: the same tables, whatever is asked."""
+"""The algorithm over a placement in Spark and over one in this process: the same tables, whatever is asked; through
+rounds of every kind in ``test_determinism``."""
 
-from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from enum import Enum
-from typing import Any
 
-import numpy as np
-import pandas as pd
 import pytest
 from pyspark.sql import SparkSession
 
-import schemas
-from benchmarks.fuzz.odd_clusters import OddCluster, odd_cluster
+from benchmarks.fuzz.odd_clusters import odd_cluster
 from benchmarks.small_fleet import instance_frames
-from optimizer.settings import ClusterInput, Settings
-from optimizer.solve import driver
-from optimizer.stages.shared.arrays import to_brokers
+from optimizer.settings import ClusterInput, Settings, Solver
 from optimizer.stages.solve import solve
-from optimizer.stages.solve.memory_placement import in_memory
 from optimizer.stages.stage import Run
+from tests.stages.placed import of_frames, of_process, solved_in_process
 
-CLUSTERS = 16
-Row = Mapping[str, Any]
-
-
-def plain(value: Any, kind: str) -> Any:
-    """A value as a table holds it in a column of this type, None where it is missing."""
-    if isinstance(value, list):
-        return [plain(one, "") for one in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, float) and np.isnan(value):
-        return None
-    return float(value) if kind == "double" and value is not None else value
-
-
-def stable(table: str, rows: Iterable[Row]) -> list[str]:
-    """What rows hold, less what differs from run to run."""
-    contract = schemas.ALL[table]
-    columns = [c for c in contract.columns if c.name not in (*contract.volatile, "run_id")]
-    return sorted(repr([plain(row[c.name], c.dataType.typeName()) for c in columns]) for row in rows)
-
-
-def in_spark(spark: SparkSession, clusters: Mapping[str, OddCluster], settings: Settings) -> dict[str, list[str]]:
-    """All tables of stage solve."""
-    made = solve.build(instance_frames(spark, clusters), Run(spark, "fuzz", settings, "test"))
-    return {
-        table: stable(table, [row.asDict(recursive=True) for row in rows.collect()]) for table, rows in made.items()
-    }
-
-
-def in_process(clusters: Mapping[str, OddCluster], settings: Settings) -> dict[str, list[str]]:
-    """The same, without Spark."""
-    rows = [{**row, "cluster_id": name} for name, one in clusters.items() for row in one.partitions]
-    brokers = {name: to_brokers(pd.DataFrame(one.brokers)) for name, one in clusters.items()}
-    solved = driver.solve(in_memory(pd.DataFrame(rows), brokers), settings)
-    tables = {table: frame.to_dict("records") for table, frame in solved.tables.items()}
-    made = {**tables, **solve.small_tables(solved)}
-    return {table: stable(table, rows) for table, rows in made.items()}
+CLUSTERS = 9
+# In shards of two brokers, so that owners matter; a window in which not every order of copies has room.
+IN_SHARDS: Settings = replace(odd_cluster(1000).settings, solver=Solver(shard_brokers=2, rack_shard_brokers=2))
+# At most one move, and both spreads of topics.
+LIMITED: Settings = replace(odd_cluster(3001).settings, policy=replace(odd_cluster(3001).settings.policy, max_moves=1))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", [1000, 2013, 3001])
-def test_both_placements_give_the_same_tables(spark: SparkSession, first: int) -> None:
+@pytest.mark.parametrize(("first", "asked", "shards"), [(1000, IN_SHARDS, 3), (3001, LIMITED, 1)])
+def test_both_placements_give_the_same_tables(spark: SparkSession, first: int, asked: Settings, shards: int) -> None:
     """Brokers in every state, pins, limits, spreads, changed factors: every row of every table, to the last digit."""
-    asked = odd_cluster(first).settings
     clusters = {f"c{seed}": odd_cluster(seed, asked) for seed in range(first, first + CLUSTERS)}
-    named = tuple(ClusterInput(id=name, input="/unused") for name in clusters)
-    settings = replace(asked, clusters=named)
-    spark_tables, process_tables = in_spark(spark, clusters, settings), in_process(clusters, settings)
-    assert spark_tables.keys() == process_tables.keys()
-    assert {table: process_tables[table] == rows for table, rows in spark_tables.items()} == dict.fromkeys(
-        spark_tables, True
+    settings = replace(asked, clusters=tuple(ClusterInput(id=name, input="/unused") for name in clusters))
+    frames = solve.build(instance_frames(spark, clusters), Run(spark, "fuzz", settings, "test"))
+    solved = solved_in_process(
+        [{**row, "cluster_id": name} for name, one in clusters.items() for row in one.partitions],
+        [{**row, "cluster_id": name} for name, one in clusters.items() for row in one.brokers],
+        settings,
     )
-    assert len(spark_tables["moves"]) > CLUSTERS // 2
+    assert of_process(solved) == of_frames(frames)
+    assert len(solved.tables["moves"]) > CLUSTERS // 2
+    assert any(one.cut for one in solved.clusters.values())
+    assert any(one.left for one in solved.clusters.values()) is (asked is IN_SHARDS)
+    assert 1 + max(one.shard_id for one in solved.shards) == shards

@@ -13,6 +13,7 @@ import pandas as pd
 import pyspark
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 import schemas
 from optimizer.configuration import build
@@ -21,13 +22,16 @@ from optimizer.errors import BallastError
 from optimizer.settings import Settings
 from optimizer.solve import driver
 from optimizer.solve.rounds.cluster_round import ClusterRound
+from optimizer.solve.rules import resources
 from optimizer.solve.shard.search import Search
 from optimizer.solve.tuning import TUNED, Tuning
 from optimizer.stages.shared.arrays import to_brokers
 from optimizer.stages.solve import shard_rounds, solve
 from optimizer.stages.solve.memory_placement import in_memory
+from optimizer.stages.solve.resource_sums import resource_columns, resource_names, resource_sums
 from optimizer.stages.solve.spark_placement import SparkPlacement
 from optimizer.stages.stage import Frames, Run
+from optimizer.units import human_rate
 from tests.stages.planned import solved_by
 from tests.stages.tables import table
 
@@ -256,3 +260,12 @@ def test_failed_shard_keeps_its_replicas_and_says_so(monkeypatch: pytest.MonkeyP
     assert rows["status"].tolist() == ["FAILED"]
     assert rows["message"].tolist() == ["BallastError: no memory left"]
     assert rows[["moves", "violation_before", "violation_after"]].to_numpy().tolist() == [[0, 12.0, 12.0]]
+
+
+def test_sums_have_the_names_of_all_resources(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the table of resources holds, the sums in Spark are in its order and under its names."""
+    fourth = resources.Resource("out", "out_bytes_per_s", "out_capacity_bytes_per_s", human_rate)
+    monkeypatch.setattr(resources, "PLACEMENT", (*resources.PLACEMENT, fourth))
+    rows = spark.range(3).select(*(F.lit(number).alias(name) for number, name in enumerate(resource_columns(), 1)))
+    assert rows.agg(*resource_sums()).collect()[0].asDict() == {"replicas": 3, "disk": 3, "in": 6, "out": 9}
+    assert resource_names() == ["replicas", "disk", "in", "out"]
