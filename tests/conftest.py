@@ -50,11 +50,11 @@ def _place(path: Path) -> int:
 
 class _Together(LoadScopeScheduling):
     """Who runs beside whom in several processes: tests of one file together, for many share what it sets up; those of
-    stages in one process, so that one session, whose JVM gets fast, serves them all."""
+    stages in one process, so that one session, whose JVM gets fast, serves them all; so those of Airflow."""
 
     def _split_scope(self, nodeid: str) -> str:
-        file = nodeid.partition("::")[0]
-        return "stages" if file.startswith("tests/stages/") else file
+        folder = nodeid.split("/")[1]
+        return folder if folder in ("stages", "airflow") else nodeid.partition("::")[0]
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:

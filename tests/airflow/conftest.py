@@ -1,14 +1,14 @@
 """The fixtures of the tests with a real Airflow: what they all stand on, and scenes on it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from setup.jars import is_ready
 from setup.paths import HOME
-from tests.airflow.scene import ONE, Field, MakeScene, Scene, Site
-from tests.airflow.server import Airflow, running
+from tests.airflow.scene import ONE, SCENES, Field, MakeScene, Scene
+from tests.airflow.server import START_SECONDS, Airflow, running
 from tests.airflow.site import of_site, summarise
 from tests.execution.warehouse import CLUSTER
 from tests.kafka import cluster as kafka_cluster
@@ -16,17 +16,16 @@ from tests.kafka.cluster import write_tools
 from tests.kafka.lab import RACKS, TOOLS, labs
 
 
-@pytest.fixture(scope="module")
-def field(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
-    """Four brokers, and an Airflow with a copy of the file for each of the module's ``SCENES``."""
-    scenes: Mapping[str, Site] = request.module.SCENES
+@pytest.fixture(scope="session")
+def field(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
+    """Four brokers, and an Airflow with a copy of the file for each of ``SCENES``."""
     if not all(is_ready(jars) for jars in TOOLS.values()):
         pytest.skip("Kafka's JARs are not there: run setup/kafka-jars.sh")
     home = tmp_path_factory.mktemp("field")
     tools = write_tools(home / "tools", TOOLS["4.3"])
     airflow = Airflow(home / "airflow")
     with kafka_cluster.running(home / "kafka", RACKS) as kafka:
-        for scene, site in scenes.items():
+        for scene, site in SCENES.items():
             config = home / f"{scene}.toml"
             config.write_text(site.settings.format(home=home, scene=scene, servers=kafka.bootstrap))
             usual = {
@@ -38,8 +37,8 @@ def field(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             quick = {"poll_seconds": 5, "retry_seconds": 3, "off_minutes": 0.1, "plan_age_hours": 1e9, "schedule": None}
             (airflow.dags / f"{scene}.py").write_text(of_site(scene, **{**usual, **quick, **site.own}))
         with running(airflow):
-            wanted = {f"{scene}_nightly" for scene in scenes}
-            airflow.until(lambda: wanted <= airflow.known(), "the files of DAGs", 60)
+            wanted = {f"{scene}_nightly" for scene in SCENES}
+            airflow.until(lambda: wanted <= airflow.known(), "the files of DAGs", START_SECONDS)
             yield Field(home, kafka, tools, airflow)
 
 

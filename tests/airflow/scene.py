@@ -23,9 +23,44 @@ class Site:
     settings: str = SETTINGS
 
 
+NIGHT = """\
+[[clusters]]
+id = "shop"
+bootstrap_servers = "{servers}"
+kafka_version = "4.3"
+drain_brokers = [4]
+[[clusters]]
+id = "torn"
+input = "{home}/torn"
+[[clusters]]
+id = "gone"
+input = "{home}/nowhere"
+[schedule]
+waves = 3
+throttle_mb_per_s = 1
+[storage]
+warehouse = "{home}/{scene}"
+output = "{home}/out"
+"""
+NIGHTLY = {"clusters": ("shop", "torn", "gone"), "approvers": ("ann",), "retries": 0}
+# The scenes of test_dags.py, then those of test_deaths.py.
+SCENES: Mapping[str, Site] = {
+    "approved": Site({"approvers": ("ann",)}),
+    "unanswered": Site({"answer_hours": 4 / 3600}),
+    "changed": Site(),
+    "recreated": Site(),
+    "nightly": Site(NIGHTLY, NIGHT),
+    "dead": Site({"wave_hours": 30 / 3600}),
+    "cancelled": Site({"wave_hours": 20 / 3600, "on_late_wave": "cancel"}),
+    "killed": Site(),
+    "restarted": Site(),
+    "stopped": Site(),
+}
+
+
 @dataclass
 class Field:
-    """One Kafka and one Airflow for all scenes of a module."""
+    """One Kafka and one Airflow for all scenes."""
 
     home: Path
     kafka: Cluster

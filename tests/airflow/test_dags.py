@@ -1,7 +1,6 @@
 """The DAGs in a real Airflow, over real Kafka: what is asked, refused and executed, and a night of a fleet."""
 
 import re
-from collections.abc import Mapping
 
 import pytest
 from deltalake import DeltaTable
@@ -9,41 +8,13 @@ from deltalake import DeltaTable
 from execution.observed import observe
 from execution.tables import Warehouse
 from tests.airflow.producer import producing
-from tests.airflow.scene import STEPS, WAVE, Field, MakeScene, Site
+from tests.airflow.scene import STEPS, WAVE, Field, MakeScene
 from tests.airflow.server import RefusedByAirflow
 from tests.execution.warehouse import RUN, loaded, told
 from tests.kafka.lab import TOPICS, disturbed
 from tests.pipeline.test_fleet import TORN, folder_of
 
 pytestmark = [pytest.mark.airflow, pytest.mark.kafka, pytest.mark.slow]
-
-NIGHT = """\
-[[clusters]]
-id = "shop"
-bootstrap_servers = "{servers}"
-kafka_version = "4.3"
-drain_brokers = [4]
-[[clusters]]
-id = "torn"
-input = "{home}/torn"
-[[clusters]]
-id = "gone"
-input = "{home}/nowhere"
-[schedule]
-waves = 3
-throttle_mb_per_s = 1
-[storage]
-warehouse = "{home}/{scene}"
-output = "{home}/out"
-"""
-NIGHTLY = {"clusters": ("shop", "torn", "gone"), "approvers": ("ann",), "retries": 0}
-SCENES: Mapping[str, Site] = {
-    "approved": Site({"approvers": ("ann",)}),
-    "unanswered": Site({"answer_hours": 4 / 3600}),
-    "changed": Site(),
-    "recreated": Site(),
-    "nightly": Site(NIGHTLY, NIGHT),
-}
 
 
 def test_a_plan_is_asked_for_and_executed_wave_by_wave(scene: MakeScene) -> None:

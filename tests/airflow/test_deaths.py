@@ -3,24 +3,15 @@
 import os
 import signal
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from tests.airflow.scene import WAVE, MakeScene, Scene, Site
+from tests.airflow.scene import WAVE, MakeScene, Scene
 from tests.kafka.lab import BACK_AHEAD_BYTES
 
 pytestmark = [pytest.mark.airflow, pytest.mark.kafka, pytest.mark.slow]
-
-SCENES: Mapping[str, Site] = {
-    "dead": Site({"wave_hours": 30 / 3600}),
-    "cancelled": Site({"wave_hours": 20 / 3600, "on_late_wave": "cancel"}),
-    "killed": Site(),
-    "restarted": Site(),
-    "stopped": Site(),
-}
 
 
 def test_a_dead_target_ends_red_under_throttles_and_goes_on_when_cleared(scene: MakeScene) -> None:
