@@ -8,9 +8,9 @@ import pandas as pd
 
 from benchmarks.run import BAND_NAMES
 from optimizer.domain import MOBILITY, Brokers, Cluster, Ints
-from optimizer.settings import Policy, Settings
-from optimizer.solve.certificate import bounds_of
-from optimizer.solve.driver import solve_rounds
+from optimizer.settings import ClusterInput, Policy, Settings
+from optimizer.solve import driver
+from optimizer.solve.rules.bands import outside
 from optimizer.solve.shard.search import CurvePoint
 from optimizer.solve.tuning import TUNED, Tuning
 from optimizer.stages.shared.arrays import replica_lists, to_cluster
@@ -124,22 +124,24 @@ def solve(cluster: Cluster, settings: Settings, tuning: Tuning = TUNED) -> Outco
 def solve_fleet(
     rows: pd.DataFrame, brokers: Mapping[str, Brokers], settings: Settings, tuning: Tuning = TUNED
 ) -> dict[str, Outcome]:
-    """The same for several clusters at once, from their rows of ``instance``."""
-    placement, clusters, shards = solve_rounds(in_memory(rows, brokers), settings, tuning)
-    bounds, copies = bounds_of(placement, clusters, tuning).rows, placement.copies(list(clusters))
+    """The same for several clusters at once, from their rows of ``instance``; what the policy asks, it asks of each."""
+    asked = replace(settings, clusters=tuple(ClusterInput(id=name, input="/unused") for name in brokers))
+    solved = driver.solve(in_memory(rows, brokers), asked, tuning)
+    copies = solved.placement.copies(list(brokers))
 
     def outcome(name: str) -> Outcome:
-        mine, progress = [one for one in shards if one.status.cluster_id == name], clusters[name].progress
+        mine = [one for one in solved.shards if one.status.cluster_id == name]
+        cluster = solved.clusters[name]
         return Outcome(
-            replicas=placement.fleet[name].current,
+            replicas=solved.placement.fleet[name].current,
             moved_bytes=copies[name].moved_bytes,
-            bound_bytes=max(row.bound_bytes for row in bounds[name]),
+            bound_bytes=max(row.bound_bytes for row in solved.bounds.rows[name]),
             moves=copies[name].moves,
-            violation=progress.violation,
+            violation=float(outside(cluster.loads, cluster.bands, cluster.scale).sum()),
             rounds=1 + max((one.round for one in mine), default=-1),
             shards=len(mine),
             cpu_seconds=sum(one.status.cpu_seconds for one in mine),
-            curve=progress.curve,
+            curve=cluster.progress.curve,
         )
 
-    return {name: outcome(name) for name in clusters}
+    return {name: outcome(name) for name in brokers}
