@@ -10,7 +10,7 @@ from optimizer.audit.instance import Instance
 from optimizer.audit.spread import Mosts, Targets, counts, most_leaders, most_replicas
 
 Replicas = tuple[int, ...]
-AIMED_OVER = 0.05  # share of a disk's limit that plans aim at it though it is full: the default width of a band
+AIMED_OVER = 0.05  # share of a disk's limit that plans aim at it though it is full, by trial, at any width of its band
 
 
 class _Spread:

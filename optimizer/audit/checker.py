@@ -89,7 +89,7 @@ def _leaves_too_much(left: Left, limits: AuditLimits) -> bool:
 def _remark(left: Left, limits: AuditLimits) -> str:
     if not _leaves_too_much(left, limits):
         return ""
-    share = f"{len(left.unexplained)} of {left.had_to_change} partitions that had to change"
+    share = f"{len(left.unexplained)} of {left.mendable} partitions that could be mended"
     return f"  {share} are left without a reason; [policy] max_unexplained = {limits.max_unexplained:g}"
 
 
@@ -130,7 +130,7 @@ def _figures(instance: Instance, targets: Targets, left: Left, n_waves: int) -> 
         "crowded_topics_before": crowded(instance, {}),
         "crowded_topics_after": crowded(instance, targets),
         "brokers_over_disk_limit_before": sum(_over_limit(instance, b, n) for b, n in instance.disk_bytes.items()),
-        "had_to_change": left.had_to_change,
+        "mended": left.mended,
         "unexplained": len(left.unexplained),
         "waves": n_waves,
     }

@@ -65,7 +65,7 @@ class AuditLimits:
     fixed_waves : bool
         The number of waves is given, so that none can be added.
     max_unexplained : float
-        Share of the partitions that had to change which may be left without an excuse that the audit finds, 0 to 1.
+        Share of the partitions that could be mended which may be left without an excuse that the audit finds, 0 to 1.
     """
 
     disk_headroom: float

@@ -33,24 +33,29 @@ DRAIN, PIN, FACTOR, RACKS = "drain", "pin", "replication_factor", "racks"
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What a plan leaves.
+    """What a plan mends, and what it leaves without an excuse; what has one is in neither.
 
     Parameters
     ----------
-    had_to_change : int
-        Partitions with a replica where none may stay, with the wrong number of them, or against the rack rule, before
-        the plan or after it.
+    mended : int
+        Partitions that had a replica where none may stay, the wrong number of them, or one against the rack rule, and
+        have none of that after the plan.
     unexplained : mapping of key to Violation
         Partitions for which a change more would do.
     """
 
-    had_to_change: int
+    mended: int
     unexplained: dict[Key, Violation]
 
     @property
+    def mendable(self) -> int:
+        """Partitions that the plan mends or could mend."""
+        return self.mended + len(self.unexplained)
+
+    @property
     def share(self) -> float:
-        """Of what had to change, what is unexplained; 0 to 1."""
-        return len(self.unexplained) / max(self.had_to_change, 1)
+        """Of what the plan could mend, what it leaves; 0 to 1."""
+        return len(self.unexplained) / max(self.mendable, 1)
 
 
 def unexplained(
@@ -79,8 +84,12 @@ def left_by(instance: Instance, targets: Targets) -> Left:
     found: dict[Key, Violation] = {}
     for key, violation in (*_undone(after), *_crowds(after, targets), *_led_crowds(after, targets)):
         found.setdefault(key, violation)
-    before = {p.key for p in instance.partitions.values() if defect(instance, p, p.replicas)}
-    return Left(len(before | found.keys()), found)
+    mended = {key for key, replicas in targets.items() if _is_mended(instance, instance.partitions[key], replicas)}
+    return Left(len(mended - found.keys()), found)
+
+
+def _is_mended(instance: Instance, partition: AuditPartition, replicas: Replicas) -> bool:
+    return bool(defect(instance, partition, partition.replicas)) and not defect(instance, partition, replicas)
 
 
 def defect(instance: Instance, partition: AuditPartition, replicas: Replicas) -> str:
@@ -141,7 +150,15 @@ def _changed(after: After, partition: AuditPartition, ways: Iterable[Replicas]) 
 def _breaks_rules(instance: Instance, partition: AuditPartition, replicas: Replicas) -> bool:
     if replicas == partition.replicas:
         return bool(defect(instance, partition, replicas))
-    return any(check_entry(instance, Entry(partition.key, replicas, plans_directories=False)))
+    entry = Entry(partition.key, replicas, plans_directories=False)
+    return _breaks_racks_more(instance, partition, replicas) or any(check_entry(instance, entry))
+
+
+def _breaks_racks_more(instance: Instance, partition: AuditPartition, replicas: Replicas) -> bool:
+    """Whether a list that keeps its length breaks the rack rule more than before: no broker is emptied for that."""
+    length, pin = len(partition.replicas), partition.pinned_brokers
+    was, now = (instance.rack_misses(one, length, pin) for one in (partition.replicas, replicas))
+    return len(replicas) == length and now > was
 
 
 def _mended_lists(after: After, partition: AuditPartition) -> Iterator[Replicas]:

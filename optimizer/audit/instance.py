@@ -76,15 +76,15 @@ class Instance:
     def _rack_shares(self, replication_factor: int, pin: PinnedTo) -> tuple[int, dict[str, int]]:
         """Most replicas in any rack, and least in each, for one replication factor, in the racks that a pin leaves.
 
-        The most is ceil(RF / R), or the smallest number with which racks of too few brokers hold RF replicas at all;
-        where too few accept replicas, with those that keep what they hold.
+        The most is the smallest number with which the racks hold RF replicas: ceil(RF / R) unless racks have too few
+        brokers. Where too few accept replicas, those that keep what they hold count too.
         """
         known = (replication_factor, pin)
         if known not in self._shares:
             homes, keepers = self.homes(pin), self._hosts if pin is None else self._hosts & pin
             sizes = self._by_rack(homes)
             hosts = sizes if len(homes) >= replication_factor else self._by_rack(keepers)
-            most = -(-replication_factor // len(sizes))
+            most = 1
             while most < max(hosts.values()) and sum(min(n, most) for n in hosts.values()) < replication_factor:
                 most += 1
             least = replication_factor // len(sizes) if replication_factor > len(sizes) else 0

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from optimizer.domain import URGENCY
 from optimizer.emit.charts import HEIGHT, WIDTH, charts
 from optimizer.emit.cluster_plan import ClusterPlan, Document, wave_folder
 from optimizer.emit.factor_changes import factors_text
@@ -54,10 +55,10 @@ _FORCED_OF_A_CUT = (
 )
 _FORCED_OF_ONLY = "Any plan that mends what policy.only asks must copy what this plan copies."
 _REASONS = {
-    "dead": "off a dead broker",
+    "dead": "off a broker that is down",
+    "rack": "to mend racks",
     "drain": "off a broker to empty",
     "pin": "to where its topic is pinned",
-    "rack": "to mend racks",
     "replication": "to change replication",
     "balance": "for balance",
     "leader": "order only",
@@ -101,15 +102,16 @@ def _proves(plan: ClusterPlan, kind: str) -> str:
 
 
 def _reasons(plan: ClusterPlan) -> list[tuple[str, int, int, int]]:
-    """Reason, partitions, copies and bytes of what changes: copies and bytes add up to those of the plan, a partition
-    with several reasons is counted at each."""
+    """Reason, partitions, copies and bytes of what changes, the most urgent first: copies and bytes add up to those of
+    the plan, a partition with several reasons is counted at each."""
     partitions, copies, moved = Counter[str](), Counter[str](), Counter[str]()
     for row in plan.changed:
         partitions.update(row.reason_codes)
     for move in plan.moves:
         copies[move.reason] += move.to_broker is not None
         moved[move.reason] += move.size_bytes
-    return [(text, partitions[name], copies[name], moved[name]) for name, text in _REASONS.items() if partitions[name]]
+    told = [name for name in (*URGENCY, "leader") if partitions[name]]
+    return [(_REASONS[name], partitions[name], copies[name], moved[name]) for name in told]
 
 
 def _observed(row: QualityRow) -> str:

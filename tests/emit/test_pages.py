@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -26,6 +27,7 @@ from optimizer.emit.rows import (
     WaveRow,
 )
 from optimizer.emit.runbook import runbook
+from optimizer.schedule.wave_changes import REASONS
 from setup import app_zip
 from tests.emit.rows import rows_of
 
@@ -243,6 +245,17 @@ def test_copies_by_reason_add_up() -> None:
     assert f"<td>off a broker to empty{cells}1{cells}1{cells}1.00 GB</td>" in report
     assert f"<td>for balance{cells}1{cells}1{cells}1.00 GB</td>" in report
     assert f"<td>order only{cells}1{cells}0{cells}0 B</td>" in report
+
+
+def test_reasons_are_told_most_urgent_first() -> None:
+    """Each reason that a partition may change for has a line, in the order that limits and waves follow."""
+    words = ["off a broker that is down", "to mend racks", "off a broker to empty", "to where its topic is pinned"]
+    words += ["to change replication", "for balance", "order only"]
+    rows = zip(synthetic(12).changed, sorted(REASONS), strict=False)
+    changed = [replace(row, reason_codes=[one]) for row, one in rows]
+    report = page(replace(synthetic(12), changed=changed, moves=[]), "report.html")
+    assert re.findall(r'<tr><td>([^<]+)</td><td class="num">1</td><td class="num">0<', report) == words
+    assert len(REASONS) == len(words)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from hypothesis import given
 from optimizer.domain import Cause, Cluster
 from optimizer.solve.findings.finding import Finding
 from optimizer.solve.findings.leader_findings import leader_findings
+from optimizer.solve.leaders.leader_bounds import leader_bounds
 from optimizer.solve.leaders.leaders import ChosenLeaders, assign_leaders, leader_choices
 from tests.solve.clusters import make_brokers, make_cluster, make_partitions, middling_clusters
 from tests.solve.test_leaders import RELAXED
@@ -108,3 +109,16 @@ def test_a_finding_tells_whether_it_was_so_before() -> None:
     assert findings_of(cluster, leaders) == []
     worse = replace(leaders, chosen=np.array([0] * 4 + [1] * 4))
     assert {finding.when for finding in findings_of(cluster, worse)} == {"after"}
+
+
+@pytest.mark.parametrize(("off", "named"), [(0, {}), (1, {0: 1, 1: -1})])
+def test_figure_and_findings_have_one_edge(off: int, named: dict[int, int]) -> None:
+    """One byte per second outside a band of a billion counts in the figure and has a finding, or else neither."""
+    partitions = make_partitions([[0], [1]], [1, 1])
+    partitions = replace(partitions, out_bytes_per_s=np.array([10**9 + off, 10**9 - off]))
+    cluster = make_cluster(make_brokers([0, 1]), partitions)
+    leaders = assign_leaders(cluster.brokers, partitions, partitions.replicas, leaders_band=0.0, out_band=0.0)
+    (figure,) = [bound.planned for bound in leader_bounds(leaders) if bound.measure == "out_outside_bytes_per_s"]
+    found = {one.broker_id: (one.amount or 0) - (one.limit or 0) for one in findings_of(cluster, leaders)}
+    assert found == named
+    assert figure == sum(map(abs, named.values()))

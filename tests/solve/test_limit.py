@@ -1,5 +1,6 @@
 """An upper limit on what a plan copies: never passed, urgent changes first, then the best balance for it."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from optimizer.domain import URGENCY, Brokers, Cluster, Floats, Ints
 from optimizer.settings import Policy
 from optimizer.solve.findings.net_moves import reasons
-from optimizer.solve.limit.limit import BALANCE, Changes, changes_of, levels, urgent_first
+from optimizer.solve.limit.limit import Changes, changes_of, urgent_first
 from optimizer.solve.limit.limit_choice import keep_within, relaxed
 from optimizer.solve.rules.bands import (
     bands,
@@ -21,9 +22,11 @@ from optimizer.solve.rules.bands import (
     replica_weights,
 )
 from optimizer.solve.rules.resources import DISK
+from optimizer.solve.rules.urgency import BALANCE, urgency
 from optimizer.wishes import MoveLimit
 from tests.examples import examples
 from tests.solve.clusters import (
+    asking,
     make_brokers,
     make_cluster,
     make_partitions,
@@ -180,22 +183,56 @@ def test_levels() -> None:
         make_cluster(brokers, make_partitions(lists, [1] * 6)), {"a": [2, 5]}, ["t", "t", "t", "a", "t", "t"]
     )
     factor = np.array([2, 2, 2, 2, 3, 2])
-    found = levels(cluster.brokers, replace(cluster.partitions, replication_factor=factor))
-    assert [URGENCY[level] for level in found] == ["dead", "drain", "rack", "pin", "replication", "balance"]
+    found = urgency(cluster.brokers, replace(cluster.partitions, replication_factor=factor))
+    assert [URGENCY[level] for level in found.levels] == ["dead", "drain", "rack", "pin", "replication", "balance"]
 
 
-def test_a_move_says_what_its_partition_counts_by() -> None:
-    """One order: who leaves a dead broker of a crowded rack moves for that, who leaves a draining one for the rack."""
+Told = list[tuple[int, str]]
+
+
+def crowded_racks() -> tuple[Cluster, list[list[int]], Told]:
+    """Who leaves a dead broker of a crowded rack moves for that, who leaves a draining one for the rack."""
     brokers = make_brokers([0, 1, 2, 0, 1, 2], draining=(3, 4))
     brokers = replace(brokers, state=("alive", "alive", "alive", "dead", "draining", "alive"))
     cluster = make_cluster(brokers, make_partitions([[0, 3], [1, 4], [0, 4], [2, 5]], [1] * 4))
-    cluster = pinned(cluster, {"a": [1, 2]}, ["t", "t", "a", "t"])
-    settled = np.array([[0, 1], [1, 5], [1, 2], [2, 0]])
-    found = [(move.row, move.reason) for move in reasons(cluster.brokers, cluster.partitions, settled)]
-    assert found == [(0, "dead"), (1, "rack"), (2, "pin"), (2, "drain"), (3, "rack")]
-    counted = levels(cluster.brokers, cluster.partitions)
-    assert [URGENCY[level] for level in counted] == ["dead", "rack", "drain", "rack"]
-    for row, level in enumerate(counted):
+    told = [(0, "dead"), (1, "rack"), (2, "pin"), (2, "drain"), (3, "rack")]
+    return pinned(cluster, {"a": [1, 2]}, ["t", "t", "a", "t"]), [[0, 1], [1, 5], [1, 2], [2, 0]], told
+
+
+def fenced_broker() -> tuple[Cluster, list[list[int]], Told]:
+    """A fenced broker to empty does not serve its replicas either."""
+    brokers = make_brokers([0, 1, 2, 0], draining=(3,))
+    brokers = replace(brokers, state=("alive", "alive", "alive", "fenced"))
+    return make_cluster(brokers, make_partitions([[3, 1]], [1])), [[0, 1]], [(0, "dead")]
+
+
+def racks_with_too_few() -> tuple[Cluster, list[list[int]], Told]:
+    """Of four replicas each of three racks must hold one, of seven two: who comes to a rack that holds fewer moves for
+    that, also off a draining broker, or as one replica more; but not who leaves another broker of that rack."""
+    brokers = make_brokers([0, 0, 0, 1, 1, 1, 2, 2, 2], draining=(2, 6))
+    lists = [[0, 1, 3, 4], [0, 2, 3, 4], [0, 1, 3, 4], [0, 1, 2, 3, 4, 5, 6]]
+    cluster = asking(make_cluster(brokers, make_partitions(lists, [1] * 4)), [4, 4, 5, 7])
+    settled = [[0, 1, 3, 7], [0, 7, 3, 4], [0, 1, 3, 4, 7], [0, 1, 8, 3, 4, 5, 7]]
+    return cluster, settled, [(0, "rack"), (1, "rack"), (2, "rack"), (3, "rack"), (3, "drain")]
+
+
+def other_lengths() -> tuple[Cluster, list[list[int]], Told]:
+    """Racks count by the length that a list has: two of four replicas in one rack are not too many, and to two replicas
+    no rack is missing."""
+    partitions = make_partitions([[0, 1, 2, 4], [0, 2]], [1] * 2)
+    cluster = asking(make_cluster(make_brokers([0, 0, 1, 1, 2, 2]), partitions), [3, 4])
+    return cluster, [[3, 2, 4], [0, 2, 4, 1]], [(0, "replication"), (0, "balance"), *[(1, "replication")] * 2]
+
+
+@pytest.mark.parametrize("case", [crowded_racks, fenced_broker, racks_with_too_few, other_lengths])
+def test_a_move_says_what_its_partition_counts_by(case: Callable[[], tuple[Cluster, list[list[int]], Told]]) -> None:
+    """The cut to a limit and the waves follow one order: the most urgent move of a partition is its level."""
+    cluster, settled, told = case()
+    width = cluster.partitions.replicas.shape[1]
+    lists = np.array([[*row, *[-1] * (width - len(row))] for row in settled])
+    found = [(move.row, move.reason) for move in reasons(cluster.brokers, cluster.partitions, lists)]
+    assert found == told
+    for row, level in enumerate(urgency(cluster.brokers, cluster.partitions).levels):
         assert min(URGENCY.index(reason) for of, reason in found if of == row) == level
 
 

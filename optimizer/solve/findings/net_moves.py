@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.domain import URGENCY, Brokers, Ints, Partitions
-from optimizer.solve.rules.pins import group_by_pins, rack_rule
-from optimizer.solve.rules.racks import rack_histogram
+from optimizer.solve.rules.urgency import BALANCE, RACK, REPLICATION, urgency
 
 
 @dataclass(frozen=True)
@@ -44,31 +43,23 @@ def settle(original: Ints, chosen: Ints) -> Ints:
 def reasons(brokers: Brokers, partitions: Partitions, settled: Ints) -> Iterator[NetMove]:
     """Net moves of settled lists, by row: those who come in the order of the new list, each for one who goes.
 
-    Where more go than come, those that had to leave anyway go for the smaller replication factor.
+    Where more go than come, those that had to leave anyway go for the smaller replication factor. Who comes to a rack
+    that holds too few mends the racks.
     """
-    groups = group_by_pins(brokers, partitions.topic)
-    caps = rack_rule(brokers, groups, partitions.replication_factor).cap
-    outside = groups.outside_pin(partitions.replicas)
-    counts = rack_histogram(partitions.replicas, brokers.rack, len(brokers.rack_names))
+    found, rack = urgency(brokers, partitions), brokers.rack
 
-    def why(p: int, j: int) -> str:
-        source = int(partitions.replicas[p, j])
-        causes = {
-            "dead": brokers.must_empty[source] and brokers.state[source] == "dead",
-            "rack": counts[p, brokers.rack[source]] > caps[p] and not outside[p, j],  # a pin's racks count inside it
-            "drain": brokers.must_empty[source],
-            "pin": outside[p, j],
-        }
-        return next((cause for cause in URGENCY if causes.get(cause)), "balance")
+    def why(p: int, source: int, target: int, level: int) -> str:
+        mends = found.is_short[p, rack[target]] and (source < 0 or rack[source] != rack[target])
+        return URGENCY[min(level, RACK) if mends else level]
 
     for p in np.flatnonzero((settled != partitions.replicas).any(axis=1)).tolist():
         before, after = partitions.replicas[p].tolist(), settled[p].tolist()
-        leaving = [(why(p, j), b) for j, b in enumerate(before) if b >= 0 and b not in after]
+        leaving = [(int(found.leaving[p, j]), b) for j, b in enumerate(before) if b >= 0 and b not in after]
         coming = [b for b in after if b >= 0 and b not in before]
         fewer = max(len(leaving) - len(coming), 0)
-        given_up = sorted(leaving, key=lambda item: item[0] == "balance")[:fewer]
-        yield from (NetMove(p, source, -1, "replication") for _, source in given_up)
+        given_up = sorted(leaving, key=lambda item: item[0] == BALANCE)[:fewer]
+        yield from (NetMove(p, source, -1, URGENCY[REPLICATION]) for _, source in given_up)
         replaced = [item for item in leaving if item not in given_up]
-        replaced += [("replication", -1)] * (len(coming) - len(replaced))
-        for target, (reason, source) in zip(coming, replaced, strict=True):
-            yield NetMove(p, source, target, reason)
+        replaced += [(REPLICATION, -1)] * (len(coming) - len(replaced))
+        for target, (level, source) in zip(coming, replaced, strict=True):
+            yield NetMove(p, source, target, why(p, source, target, level))

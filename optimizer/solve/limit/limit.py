@@ -17,14 +17,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optimizer.domain import FREE, URGENCY, Bands, Bools, Brokers, Floats, Ints, Partitions
+from optimizer.domain import Bands, Bools, Brokers, Floats, Ints, Partitions
 from optimizer.solve.bounds.bound import copies_of
 from optimizer.solve.rules.bands import load_outside, replica_weights
-from optimizer.solve.rules.pins import group_by_pins, rack_breaks
 from optimizer.solve.rules.resources import DISK
+from optimizer.solve.rules.urgency import BALANCE, urgency
 from optimizer.wishes import NO_LIMIT, MoveLimit
-
-BALANCE = URGENCY.index("balance")
 
 
 @dataclass(frozen=True)
@@ -109,22 +107,6 @@ class Changes:
         return np.asarray(self.allowed - self.costs[kept].sum(axis=0))
 
 
-def levels(brokers: Brokers, partitions: Partitions) -> Ints:
-    """How urgent the change of each partition is, (P,): index into ``URGENCY``."""
-    replicas = partitions.replicas
-    held, host = replicas >= 0, np.maximum(replicas, 0)
-    outside = group_by_pins(brokers, partitions.topic).outside_pin(replicas) & (partitions.mobility == FREE)[:, None]
-    away = outside.any(axis=1)
-    urgent = {
-        "dead": (held & ~brokers.is_live[host]).any(axis=1),
-        "rack": (rack_breaks(brokers, partitions, replicas) > 0) & ~away,  # a pin's racks count once inside it
-        "drain": (held & brokers.must_empty[host]).any(axis=1),
-        "pin": away,
-        "replication": partitions.replication_factor != held.sum(axis=1),
-    }
-    return np.select([urgent[name] for name in URGENCY[:BALANCE]], range(BALANCE), BALANCE)
-
-
 def _spots(topic: Ints, host: Ints, entry_topic: Ints, entry_broker: Ints, brokers: int) -> tuple[Ints, Ints, Ints]:
     """Topic and broker of each entry, numbered, (E,); their topics, (Q,), and the replicas held there, (Q,).
 
@@ -195,7 +177,7 @@ def changes_of(
         weights=replica_weights(partitions),
         costs=np.stack([copies * partitions.size_bytes, copies], axis=1),
         allowed=np.array([allowed.moved_bytes, allowed.moves], dtype=np.int64),
-        level=levels(brokers, partitions),
+        level=urgency(brokers, partitions).levels,
         loads=loads,
         lower=bands.lower,
         upper=bands.upper,

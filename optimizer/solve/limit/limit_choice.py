@@ -12,9 +12,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from optimizer.domain import Bools, Floats, Ints
-from optimizer.solve.limit.limit import BALANCE, Changes, urgent_first
+from optimizer.solve.limit.limit import Changes, urgent_first
 from optimizer.solve.ortools.glop import minimise
 from optimizer.solve.rules.resources import DISK
+from optimizer.solve.rules.urgency import BALANCE
 
 REWARD = 100.0  # mean broker loads: an urgent change is worth more than what it may do to the bands
 BYTES_TIE = 1e-6  # of equal balance the fewer bytes
