@@ -64,5 +64,6 @@ def test_a_finding_tells_a_fourth_resource_in_its_unit(monkeypatch: pytest.Monke
     findings = solved(cluster).tables["findings"]
     placed = findings[(findings["code"] == FindingCode.BAND) & (findings["resource"] == "out")]
     (told,) = placed[placed["broker_id"] == 0]["detail"]
-    assert told.startswith(f"out {human_rate(40_000)} is {human_rate(40_000 - 1.1 * 60_000 / 7)} above its band")
+    above = human_rate(40_000 - 1.1 * 60_000 / 7)
+    assert told.startswith(f"bytes out: {human_rate(40_000)}, {above} above the band, which ends at ")
     assert human_rate(40_000) == "40.00 kB/s"
