@@ -151,14 +151,14 @@ def document_bytes(run: Run, frames: Frames) -> bytes:
 class Searching(SparkPlacement):
     """A placement whose rounds look for something else than they are asked to."""
 
-    search: Callable[[ClusterRound], Search]
+    search: Callable[[str, ClusterRound], Search]
 
     def after_round(self, tasks: Mapping[str, ClusterRound]) -> tuple[Self, list[ShardStatus]]:
         """The round with other searches."""
-        return super().after_round({c: replace(task, search=self.search(task)) for c, task in tasks.items()})
+        return super().after_round({c: replace(task, search=self.search(c, task)) for c, task in tasks.items()})
 
 
-def solved_by(inputs: Frames, run: Run, search: Callable[[ClusterRound], Search]) -> Frames:
+def solved_by(inputs: Frames, run: Run, search: Callable[[str, ClusterRound], Search]) -> Frames:
     """The tables of solve, each round by the search that a function makes of it."""
     placement = Searching(**vars(solve.placement_of(inputs, run)), search=search)
     return solve.tables_of(driver.solve(placement, run.settings), run)
@@ -190,7 +190,7 @@ def _main(master: str, folder: Path) -> None:
     deaths = folder / "deaths"
     deaths.mkdir()
 
-    def dying(task: ClusterRound) -> Search:
+    def dying(_: str, task: ClusterRound) -> Search:
         return DiesOnce(**vars(task.search), deaths=str(deaths))
 
     made = _conformed(solved_by(frames_of(spark, cluster(), slices=3), run_of(spark), dying))

@@ -1,24 +1,18 @@
 """Changed replication factors through solve, baseline, plan and emit."""
 
 import re
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-import schemas
 from optimizer.errors import AuditFailed
 from optimizer.settings import Policy
-from optimizer.stages.baseline import baseline
 from optimizer.stages.emit import emit
-from optimizer.stages.plan import plan
-from optimizer.stages.solve import solve
 from optimizer.stages.stage import Frames
-from tests.stages import small_plan
+from tests.stages.asked import FACTORS, of, run_of
 from tests.stages.test_finish import found_in
-from tests.stages.test_solve import frames_of, rows_of, run_of
+from tests.stages.test_solve import rows_of
 
-ASKED = {"t0": 4, "t1": 2, "t2": 5, "t3": 1}
 RACKS = 4
 FEWER_OR_ROOM = "ask for fewer, or let more brokers accept replicas"
 MORE_OR_LESS_IN_SYNC = "ask for more, or lower min.insync.replicas first"
@@ -27,26 +21,15 @@ MEND_PATTERN = "a pattern has to match a topic's whole name: mend it, or take it
 
 
 @pytest.fixture(scope="module")
-def tables(spark: SparkSession) -> Frames:
+def tables(fleet: Frames) -> Frames:
     """Every table of a cluster in which some topics are asked for more replicas, or fewer; one broker drains."""
-    rows = rows_of("a", seed=1)
-    for partition in rows["instance"]:
-        partition["replication_factor"] = ASKED.get(partition["topic"], 3)
-    run = run_of(spark)
-    inputs = frames_of(spark, rows)
-    made: dict[str, Any] = {**inputs, **solve.build(inputs, run)}
-    made |= baseline.build(inputs, run)
-    made = {name: schemas.conform(frame, schemas.ALL[name]).localCheckpoint() for name, frame in made.items()}
-    for name in ("quality_results", "input_findings", "sources", "topics", "throttles_found"):
-        made[name] = small_plan.frame(spark, name, [])
-    made |= {name: frame.localCheckpoint() for name, frame in plan.build(made, run).items()}
-    return {**made, **{name: frame.localCheckpoint() for name, frame in emit.build(made, run).items()}}
+    return {name: frame.localCheckpoint() for name, frame in of(fleet, "factors").items()}
 
 
 def test_lists_get_the_length_asked_for(tables: Frames) -> None:
     """Longer and shorter lists, spread over the racks, off the broker to empty; racks hold one more at most."""
     for row in tables["plan"].collect():
-        assert len(set(row.proposed_replicas)) == len(row.proposed_replicas) == ASKED.get(row.topic, 3)
+        assert len(set(row.proposed_replicas)) == len(row.proposed_replicas) == FACTORS.get(row.topic, 3)
         assert 100 not in row.proposed_replicas
         racks = [sum(b % RACKS == r for b in row.proposed_replicas) for r in range(RACKS)]
         assert max(racks) - min(racks) <= 1
@@ -76,9 +59,9 @@ def test_people_read_of_it(tables: Frames) -> None:
     texts = {row.path: row.content for row in tables["documents"].collect()}
     sentence = "Replication factor: t0 3 -> 4 (40 partitions), t1 3 -> 2 (40 partitions), t2 3 -> 5 (40 partitions)"
     for page in ("summary.txt", "runbook.md", "report.html"):
-        assert sentence in " ".join(texts[f"a/{page}"].split()).replace("-&gt;", "->"), page
-    assert "the way back copies them again" in texts["a/runbook.md"]
-    assert "to change replication" in texts["a/report.html"]
+        assert sentence in " ".join(texts[f"factors/{page}"].split()).replace("-&gt;", "->"), page
+    assert "the way back copies them again" in texts["factors/runbook.md"]
+    assert "to change replication" in texts["factors/report.html"]
 
 
 def test_the_audit_agrees(spark: SparkSession, tables: Frames) -> None:
@@ -89,7 +72,7 @@ def test_the_audit_agrees(spark: SparkSession, tables: Frames) -> None:
     refused = emit.gate({**tables, "instance": other}, run)
     assert [type(error) for error in refused.values()] == [AuditFailed]
     told = r"(?s)replication_factor 40.*t0-0: 4 replicas planned; 3 replicas now, 3 asked"
-    assert re.search(told, str(refused["a"]))
+    assert re.search(told, str(refused["factors"]))
 
 
 def test_what_cannot_be_had_is_a_finding_by_topic() -> None:

@@ -1,71 +1,26 @@
 """A limit in Spark: solve cuts the plan of one cluster of several, plan and emit carry it on, and the audit agrees."""
 
 import re
-from collections import Counter
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
-import schemas
-from optimizer.configuration import build
 from optimizer.errors import AuditFailed
-from optimizer.settings import Settings
 from optimizer.solve.findings.limit_findings import DISK_REMEDY
 from optimizer.stages.emit import emit
-from optimizer.stages.plan import plan
-from optimizer.stages.solve import solve
-from optimizer.stages.stage import Frames, Run
-from tests.stages.test_solve import frames_of, rows_of, stable
+from optimizer.stages.stage import Frames
+from tests.stages.asked import CLUSTERS, LIMIT_GB, SPARE, disk_bytes, run_of, settings_with
+from tests.stages.placed import of_process, solved_in_process
+from tests.stages.test_solve import rows_of
 
-LIMIT_GB = 60
-HEADROOM, SPARE = 0.1, 1.02
-CLUSTERS: list[dict[str, Any]] = [
-    {"id": "a", "input": "x", "max_moved_gb": LIMIT_GB},
-    {"id": "b", "input": "y"},
-    {"id": "full", "input": "z"},
-]
-
-
-def settings_with(clusters: list[dict[str, Any]]) -> Settings:
-    """Small shards."""
-    return build({"solver": {"shard_brokers": 8, "rounds": 3}, "clusters": clusters})
-
-
-def run_of(spark: SparkSession, clusters: list[dict[str, Any]]) -> Run:
-    """A run of the clusters."""
-    return Run(spark, "r", settings_with(clusters), "test")
-
-
-def disk_bytes(partitions: list[dict[str, Any]], lists: str) -> Counter[int]:
-    """Bytes on each broker."""
-    held: Counter[int] = Counter()
-    for row in partitions:
-        held.update(dict.fromkeys(row[lists], row["size_bytes"]))
-    return held
-
-
-def with_full_disks(rows: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
-    """The cluster with disks that have little room beside what they hold: too little for the broker to empty."""
-    held = disk_bytes(rows["instance"], "replicas")
-    for broker in rows["instance_brokers"]:
-        broker["disk_capacity_bytes"] = int(max(held[broker["broker_id"]], 10**9) * SPARE / (1 - HEADROOM))
-    return rows
+OURS = ("limited", "free", "full")
 
 
 @pytest.fixture(scope="module")
-def tables(spark: SparkSession) -> Iterator[Frames]:
-    """Every table of a fleet of three, of which one has a limit and one has full disks, from solve to emit."""
-    run, full = run_of(spark, CLUSTERS), with_full_disks(rows_of("full", seed=3))
-    inputs = dict(frames_of(spark, *(rows_of(c, seed=seed) for c, seed in (("a", 1), ("b", 2))), full))
-    for name in ("baseline", "quality_results", "input_findings", "sources", "topics", "throttles_found"):
-        inputs[name] = spark.createDataFrame([], schemas.ALL[name].schema)
-    for stage in (solve, plan, emit):
-        made = {n: schemas.conform(f, schemas.ALL[n]).localCheckpoint() for n, f in stage.build(inputs, run).items()}
-        inputs |= made
-    yield inputs
-    spark.catalog.clearCache()
+def tables(fleet: Frames) -> Frames:
+    """The rows of a cluster with a limit, of one with full disks, and of one with neither."""
+    return {name: frame.where(F.col("cluster_id").isin(*OURS)).localCheckpoint() for name, frame in fleet.items()}
 
 
 def moved_gb(tables: Frames, cluster_id: str) -> float:
@@ -76,13 +31,13 @@ def moved_gb(tables: Frames, cluster_id: str) -> float:
 
 def test_the_plan_is_cut_and_passes_the_audit(spark: SparkSession, tables: Frames) -> None:
     """The limit holds for its own cluster alone, is nearly used up, and is told with what it leaves."""
-    assert 0.95 * LIMIT_GB < moved_gb(tables, "a") <= LIMIT_GB < moved_gb(tables, "b")
-    assert emit.gate(tables, run_of(spark, CLUSTERS)) == {}
+    assert 0.95 * LIMIT_GB < moved_gb(tables, "limited") <= LIMIT_GB < moved_gb(tables, "free")
+    assert emit.gate(tables, run_of(spark)) == {}
     findings = {
-        c: [row for row in tables["findings"].collect() if row.cluster_id == c and row.rule == "limited"] for c in "ab"
+        c: [row for row in tables["findings"].collect() if row.cluster_id == c and row.rule == "limited"] for c in OURS
     }
-    assert findings["b"] == []
-    (told,) = findings["a"]
+    assert findings["free"] == []
+    (told,) = findings["limited"]
     assert told.subject == f"max_moved_gb = {LIMIT_GB}"
     assert "without the limit the plan would copy " in told.detail
     assert "loads outside bands that the whole plan meets" in told.detail
@@ -91,17 +46,17 @@ def test_the_plan_is_cut_and_passes_the_audit(spark: SparkSession, tables: Frame
 def test_the_bound_stays_below_a_cut_plan(tables: Frames) -> None:
     """The best bound is no more than what the cut plan copies."""
     best = {row.cluster_id: row.bound_bytes for row in tables["bounds"].where("is_best").collect()}
-    assert 0 < best["a"] <= moved_gb(tables, "a") * 10**9
+    assert 0 < best["limited"] <= moved_gb(tables, "limited") * 10**9
 
 
 def test_the_pages_say_so(tables: Frames) -> None:
     """Summary and report of the cut plan name the limit; those of the other cluster don't."""
     pages = tables["documents"].where("path LIKE '%/summary.txt' OR path LIKE '%/report.html'").collect()
     assert {row.path: "Cut to the limit max_moved_gb = 60" in row.content for row in pages} == {
-        "a/summary.txt": True,
-        "a/report.html": True,
-        "b/summary.txt": False,
-        "b/report.html": False,
+        "limited/summary.txt": True,
+        "limited/report.html": True,
+        "free/summary.txt": False,
+        "free/report.html": False,
         "full/summary.txt": False,
         "full/report.html": False,
     }
@@ -123,10 +78,10 @@ def test_no_disk_is_filled_and_it_is_told(tables: Frames) -> None:
 
 def test_what_is_urgent_goes_first(tables: Frames) -> None:
     """While replicas stay on the broker to empty, no replica moves for balance, and each has a finding."""
-    plans = tables["plan"].where("cluster_id = 'a'").collect()
+    plans = tables["plan"].where("cluster_id = 'limited'").collect()
     stays = [f"{row.topic}-{row.partition} on 100" for row in plans if 100 in row.proposed_replicas]
     assert bool(stays) != ("balance" in {row.reasons for row in plans})
-    named = tables["findings"].where("cluster_id = 'a' AND rule = 'not_emptied'").collect()
+    named = tables["findings"].where("cluster_id = 'limited' AND rule = 'not_emptied'").collect()
     assert sorted(row.subject for row in named) == sorted(stays)
 
 
@@ -134,14 +89,16 @@ def test_the_audit_refuses_a_plan_over_its_limit(spark: SparkSession, tables: Fr
     """The gate of emit stops a plan that copies more than the configuration allows."""
     tighter = [{**CLUSTERS[0], "max_moved_gb": LIMIT_GB / 2}, *CLUSTERS[1:]]
     refused = emit.gate(tables, run_of(spark, tighter))
-    assert {name: type(error) for name, error in refused.items()} == {"a": AuditFailed}
-    assert re.search(r"cluster a(?s:.*)limit: moved_bytes: the plan copies", str(refused["a"]))
+    assert {name: type(error) for name, error in refused.items()} == {"limited": AuditFailed}
+    assert re.search(r"cluster limited(?s:.*)limit: moved_bytes: the plan copies", str(refused["limited"]))
 
 
-def test_a_limit_that_does_not_bind_changes_nothing(spark: SparkSession, tables: Frames) -> None:
-    """A cluster has the same plan under a limit above what it copies as under none."""
-    roomy = [{"id": "b", "input": "y", "max_moved_gb": 10**6, "max_moves": 10**6}]
-    again = solve.build(frames_of(spark, rows_of("b", seed=2)), run_of(spark, roomy))
-    for name in ("proposal", "moves", "findings", "bounds"):
-        alone = schemas.conform(again[name], schemas.ALL[name])
-        assert stable(alone, name) == stable(tables[name].where("cluster_id = 'b'"), name), name
+def test_a_limit_that_does_not_bind_changes_nothing() -> None:
+    """A cluster has the same tables under a limit above what it copies as under none."""
+    rows, free = rows_of("free", seed=2), {"id": "free", "input": "/x"}
+    roomy = {**free, "max_moved_gb": 10**6, "max_moves": 10**6}
+    under, without = (
+        of_process(solved_in_process(rows["instance"], rows["instance_brokers"], settings_with([asked])))
+        for asked in (roomy, free)
+    )
+    assert under == without

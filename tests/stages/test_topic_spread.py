@@ -2,44 +2,21 @@
 
 import re
 from collections import Counter
-from dataclasses import replace
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-import schemas
 from optimizer.errors import AuditFailed
-from optimizer.stages.baseline import baseline
 from optimizer.stages.emit import emit
-from optimizer.stages.plan import plan
-from optimizer.stages.solve import solve
 from optimizer.stages.stage import Frames
-from tests.stages import small_plan
-from tests.stages.test_solve import frames_of, rows_of, run_of
-
-GIANT, MOST, MOST_LED = "giant", 12, 4
+from tests.stages.asked import GIANT, MOST, MOST_LED, of, run_of
 
 
 @pytest.fixture(scope="module")
-def tables(spark: SparkSession) -> Frames:
+def tables(fleet: Frames) -> Frames:
     """Every table of a cluster in which 60 partitions of one topic are all on six of 22 brokers: 8.2 each is fair."""
-    rows = rows_of("a", seed=1)
-    for number, row in enumerate(rows["instance"][::6]):
-        replicas = [104 + (number + r) % 4 + 4 * (number % 2 * (r < 2)) for r in range(3)]
-        row |= {"topic": GIANT, "partition": number, "replicas": replicas, "leader": replicas[0]}
-        row |= {"isr": sorted(replicas), "size_bytes": 10**6 + number, "in_bytes_per_s": 1, "out_bytes_per_s": 1}
-        row |= {"topic_most_replicas": MOST, "topic_most_leaders": MOST_LED}
-    run = run_of(spark)
-    inputs = frames_of(spark, rows)
-    made: dict[str, Any] = {**inputs, **solve.build(inputs, run)}
-    made |= baseline.build(inputs, run)
-    made = {name: schemas.conform(frame, schemas.ALL[name]).localCheckpoint() for name, frame in made.items()}
-    for name in ("quality_results", "input_findings", "sources", "topics", "throttles_found"):
-        made[name] = small_plan.frame(spark, name, [])
-    made |= {name: frame.localCheckpoint() for name, frame in plan.build(made, run).items()}
-    return {**made, **{name: frame.localCheckpoint() for name, frame in emit.build(made, run).items()}}
+    return {name: frame.localCheckpoint() for name, frame in of(fleet, "giant").items()}
 
 
 def _held(tables: Frames, column: str) -> Counter[int]:
@@ -79,17 +56,16 @@ def test_the_audit_agrees(spark: SparkSession, tables: Frames) -> None:
     refused = emit.gate(other, run)
     assert [type(error) for error in refused.values()] == [AuditFailed]
     why = r"(?s)topic_spread .*giant: \d+ replicas on broker \d+, \d+ before, 3 are"
-    assert re.search(why, str(refused["a"]))
+    assert re.search(why, str(refused["giant"]))
     first = tables["findings"].limit(1).withColumns({"rule": F.lit("topic_spread"), "when": F.lit("after")})
     named = [F.lit(f"{GIANT} on broker {b}") for b in _held(tables, "proposed_replicas")]
     told = first.drop("subject").withColumn("subject", F.explode(F.array(*named)))
     findings = tables["findings"].unionByName(told.select(*tables["findings"].columns))
-    assert emit.gate({**other, "findings": findings}, run).keys() == {"a"}
+    assert emit.gate({**other, "findings": findings}, run).keys() == {"giant"}
 
 
-def test_the_stages_say_no_word_where_nothing_is_asked(spark: SparkSession) -> None:
-    """Without a most there is no finding of it, and the pile stays where the balance leaves it."""
-    rows = rows_of("a", seed=1)
-    assert replace(run_of(spark).settings.policy).topic_spread == 0
-    found = solve.build(frames_of(spark, rows), run_of(spark))["findings"].collect()
-    assert not [row for row in found if row.rule == "topic_spread"]
+def test_the_stages_say_no_word_where_nothing_is_asked(spark: SparkSession, fleet: Frames) -> None:
+    """Without a most there is no finding of it."""
+    assert run_of(spark).settings.policy.topic_spread == 0
+    for cluster in ("limited", "free", "factors"):
+        assert of(fleet, cluster)["findings"].where("rule LIKE 'topic_%spread'").isEmpty()

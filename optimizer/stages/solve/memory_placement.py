@@ -162,7 +162,8 @@ class MemoryPlacement:
             try:
                 found[c] = found_by(c, self.fleet[c].partitions, self.fleet[c].current)
             except Exception as error:
-                _LOG.warning("cluster %s: one of its bounds is left out, the others stand: %s", c, error)
+                told = f"{type(error).__name__}: {error}"
+                _LOG.warning("cluster %s: one of its bounds is left out, the others stand: %s", c, told)
         return found
 
     def finished(self, clusters: Clusters, settings: Settings) -> tuple[Tables, dict[str, Left]]:
