@@ -36,7 +36,7 @@ input = "{home}/torn"
 id = "gone"
 input = "{home}/nowhere"
 [schedule]
-waves = 3
+waves = 2
 throttle_mb_per_s = 1
 [storage]
 warehouse = "{home}/{scene}"
@@ -53,7 +53,6 @@ SCENES: Mapping[str, Site] = {
     "dead": Site({"wave_hours": 30 / 3600}),
     "cancelled": Site({"wave_hours": 20 / 3600, "on_late_wave": "cancel"}),
     "killed": Site(),
-    "restarted": Site(),
     "stopped": Site(),
 }
 

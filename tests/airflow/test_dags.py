@@ -17,34 +17,28 @@ from tests.pipeline.test_fleet import TORN, folder_of
 pytestmark = [pytest.mark.airflow, pytest.mark.kafka, pytest.mark.slow]
 
 
-def test_a_plan_is_asked_for_and_executed_wave_by_wave(scene: MakeScene) -> None:
-    """Who is named may answer, once; then each wave starts the next, and the last one elects the leaders."""
-    two = scene("approved", [{0: ([1, 2], [1, 3])}, {1: ([2, 1], [4, 2])}], megabytes=16, approved=False)
-    two.airflow.trigger(two.asking, RUN, {"plan": RUN})
+def test_a_plan_is_asked_for_and_executed(scene: MakeScene) -> None:
+    """Who is named may answer, once; then the wave is executed at its rate, and leaders are elected."""
+    one = scene("approved", megabytes=16, approved=False)
+    one.airflow.trigger(one.asking, RUN, {"plan": RUN})
     for stranger in ("vic", "bob"):
         with pytest.raises(RefusedByAirflow) as refused:
-            two.airflow.answer(two.asking, RUN, "Approve", user=stranger)
+            one.airflow.answer(one.asking, RUN, "Approve", user=stranger)
         assert refused.value.status == 403
-    two.airflow.answer(two.asking, RUN, "Approve", user="ann")
-    asked = two.airflow.ended(two.asking, RUN)
+    one.airflow.answer(one.asking, RUN, "Approve", user="ann")
+    asked = one.airflow.ended(one.asking, RUN)
     assert set(asked.values()) == {"success"}, asked
-    two.copying()
-    assert two.lab.keeps_its_rate(3)
-    two.airflow.until(lambda: f"{RUN}__wave-002" in two.airflow.runs(two.waving), "the second wave")
-    first, second = (two.airflow.ended(two.waving, f"{RUN}__wave-00{n}") for n in (1, 2))
-    assert (first["next_wave"], first["elect"], first[""]) == ("success", "skipped", "success")
-    assert (second["next_wave"], second["elect"], second[""]) == ("skipped", "success", "success")
-    assert (two.lab.lists(), two.lab.now().throttles) == ([(1, 3), (4, 2)], {})
-    described = two.lab.cluster.tool(TOPICS, "--describe", "--topic", "approved")
-    assert re.findall(r"Leader: (\d)", described) == ["1", "4"]
-    (approval,) = two.lab.warehouse.rows("approvals")
-    assert (approval["approved_by"], approval["manifest_sha256"]) == ("ann", loaded(two.lab.warehouse).manifest_sha256)
+    one.copying()
+    assert one.lab.keeps_its_rate(3)
+    one.done()
+    (approval,) = one.lab.warehouse.rows("approvals")
+    assert (approval["approved_by"], approval["manifest_sha256"]) == ("ann", loaded(one.lab.warehouse).manifest_sha256)
     with pytest.raises(RefusedByAirflow) as again:
-        two.airflow.trigger(two.asking, RUN, {"plan": RUN})
+        one.airflow.trigger(one.asking, RUN, {"plan": RUN})
     assert again.value.status == 409
-    two.airflow.clear(two.asking, RUN, task_ids=["first_wave"])
-    assert two.airflow.ended(two.asking, RUN)["first_wave"] == "skipped"
-    assert two.events().count("executed") == 2
+    one.airflow.clear(one.asking, RUN, task_ids=["first_wave"])
+    assert one.airflow.ended(one.asking, RUN)["first_wave"] == "skipped"
+    assert one.events().count("executed") == 1
 
 
 def test_without_a_yes_nothing_is_touched(scene: MakeScene) -> None:
@@ -130,11 +124,11 @@ def test_a_fleet_is_planned_at_night_and_who_has_a_plan_is_moved(field: Field) -
             airflow.trigger("nightly_nightly", "again", logical_date=logical)
         assert again.value.status == 409
         airflow.answer("nightly_approval__shop", NIGHT_ID, "Approve", user="ann")
-        waves = [f"{NIGHT_ID}__wave-00{number}" for number in (1, 2, 3)]
+        waves = [f"{NIGHT_ID}__wave-00{number}" for number in (1, 2)]
         for number, run_id in enumerate(waves, start=1):
             airflow.until(lambda run_id=run_id: run_id in airflow.runs("nightly_wave__shop"), run_id)
             wave = airflow.ended("nightly_wave__shop", run_id)
-            after, other = ("next_wave", "elect") if number < 3 else ("elect", "next_wave")
+            after, other = ("next_wave", "elect") if number < 2 else ("elect", "next_wave")
             assert wave == {**dict.fromkeys(("", *STEPS, after), "success"), other: "skipped"}, run_id
     warehouse = Warehouse(str(field.home / "nightly"))
     wanted = {row["partition"]: tuple(row["proposed_replicas"]) for row in warehouse.rows("plan", cluster_id="shop")}

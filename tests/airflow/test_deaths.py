@@ -81,27 +81,20 @@ def kill_task(one: Scene, step: str) -> None:
     one.airflow.until(is_running, f"a process of {step}")
 
 
-def test_killed_tasks_are_done_again(scene: MakeScene) -> None:
-    """Killed while throttles are set, while the copies are started, and in mid-wave: executed once, never bare."""
-    one = scene("killed", megabytes=30)
+def test_killed_tasks_are_done_again_and_a_killed_scheduler_goes_on(scene: MakeScene) -> None:
+    """Tasks killed while throttles are set, while the copies are started, and in mid-wave; then the scheduler with all
+    that it had started: executed once, never bare."""
+    one = scene("killed", megabytes=80)
     one.wave()
     for step in ("throttle", "execute", "wait"):
         kill_task(one, step)
     assert one.lab.keeps_its_rate(3)
-    one.done()
-    assert one.airflow.tries(one.waving, WAVE, "throttle") == 2
-
-
-def test_a_scheduler_that_is_killed_in_mid_wave_goes_on(scene: MakeScene) -> None:
-    """With all tasks that it had started; started again it brings the wave to its end, executed once."""
-    one = scene("restarted", megabytes=30)
-    one.wave()
-    one.copying()
     one.airflow.kill("scheduler")
     assert one.lab.keeps_its_rate(3)
     assert len(one.lab.now().throttles) == 5
     one.airflow.start("scheduler")
     one.done()
+    assert one.airflow.tries(one.waving, WAVE, "throttle") == 2
 
 
 def test_runs_that_are_stopped_or_doubled_by_hand_do_no_harm(scene: MakeScene) -> None:
