@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sources.json_text import Document, as_json, documents
+from sources.json_text import JsonDocument, as_json, documents
 from sources.record import Record, malformed
 from sources.text import is_integer, topic_fault
 
@@ -73,12 +73,12 @@ def settled(records: Sequence[Record]) -> list[Record]:
     ]
 
 
-def is_proposed(document: Document) -> bool:
+def is_proposed(document: JsonDocument) -> bool:
     """Whether the tool printed the document as its proposal."""
     return document.before.rfind(PROPOSED) > document.before.rfind(CURRENT)
 
 
-def _assignment(document: Document) -> Iterator[Record]:
+def _assignment(document: JsonDocument) -> Iterator[Record]:
     value = document.value
     if isinstance(value, dict) and "partitions" in value and "brokers" not in value and "logDir" not in value:
         version = value.get("version", 1)
@@ -95,7 +95,7 @@ def _assignment(document: Document) -> Iterator[Record]:
         yield from _entries(document, value)
 
 
-def _entries(document: Document, entries: list[Any]) -> Iterator[Record]:
+def _entries(document: JsonDocument, entries: list[Any]) -> Iterator[Record]:
     if not any(isinstance(entry, dict) and "replicas" in entry for entry in entries):
         return
     lines = document.lines_of("topic")

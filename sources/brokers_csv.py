@@ -6,7 +6,7 @@ Columns in any order: ``broker_id`` (or ``id``, ``broker``);
 
 from collections.abc import Iterator
 
-from sources.csv_text import BROKER_ID, Row, first_of, header_of, rows_of
+from sources.csv_text import BROKER_ID, CsvRow, first_of, header_of, rows_of
 from sources.record import Record, malformed
 from sources.text import integer
 
@@ -44,7 +44,7 @@ def parse(text: str) -> Iterator[Record]:
         yield _record(row, columns)
 
 
-def _record(row: Row, columns: dict[str, str | None]) -> Record:
+def _record(row: CsvRow, columns: dict[str, str | None]) -> Record:
     cells = {name: row.cells.get(column, "") if column else "" for name, column in columns.items()}
     given = {name: None if cell.lower() in _NOTHING else cell for name, cell in cells.items()}
     broker_id, port = integer(cells["broker_id"]), integer(given["port"] or "")

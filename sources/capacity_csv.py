@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 
 from sources.brokers_csv import COLUMNS
-from sources.csv_text import BROKER_ID, Row, first_of, header_of, rows_of
+from sources.csv_text import BROKER_ID, CsvRow, first_of, header_of, rows_of
 from sources.metrics_csv import UNIT_LIKE
 from sources.record import UNREADABLE_FILE, Record, malformed
 from sources.text import integer
@@ -82,7 +82,7 @@ def _amounts(header: tuple[str, ...]) -> dict[str, tuple[str, int]]:
     return {_FIELDS[match[1]]: (name, _UNITS[match[2]]) for name, match in matches.items() if match}
 
 
-def _record(row: Row, header: tuple[str, ...]) -> Record:
+def _record(row: CsvRow, header: tuple[str, ...]) -> Record:
     id_text = row.cells.get(first_of(header, BROKER_ID) or "", "")
     broker_id = -1 if id_text.lower() in _DEFAULTS else integer(id_text)
     log_dir = row.cells.get(first_of(header, _LOG_DIR) or "", "")

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sources.capacity_csv import amount
-from sources.json_text import Document, as_json, documents
+from sources.json_text import JsonDocument, as_json, documents
 from sources.record import Record, malformed
 from sources.text import integer
 
@@ -38,7 +38,7 @@ def parse(text: str) -> Iterator[Record]:
             yield from _entries(document, document.value["brokerCapacities"])
 
 
-def _entries(document: Document, entries: Any) -> Iterator[Record]:
+def _entries(document: JsonDocument, entries: Any) -> Iterator[Record]:
     if not isinstance(entries, list):
         yield _fault(document.line, "'brokerCapacities' is not a list", entries)
         return

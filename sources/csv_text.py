@@ -12,7 +12,7 @@ BROKER_ID = ("broker_id", "id", "broker", "brokerid", "node_id")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CsvRow:
     """One row: its line, its cells by column, and what is wrong with it (or None)."""
 
     line: int
@@ -29,7 +29,7 @@ def header_of(text: str) -> tuple[str, ...]:
     return ()
 
 
-def rows_of(text: str) -> Iterator[Row]:
+def rows_of(text: str) -> Iterator[CsvRow]:
     """Rows below the header; blank lines and comments are passed over."""
     content, header = list(_content(text)), header_of(text)
     if not header:
@@ -39,11 +39,11 @@ def rows_of(text: str) -> Iterator[Row]:
         try:
             cells = next(csv.reader(io.StringIO(line), delimiter=delimiter, strict=True), [])
         except csv.Error as error:
-            yield Row(number, {}, f"the row can't be read: {error}")
+            yield CsvRow(number, {}, f"the row can't be read: {error}")
             continue
         named = dict(zip(header, (cell.strip() for cell in cells), strict=False))
         wrong = len(cells) != len(header)
-        yield Row(number, named, f"{len(cells)} cells, the header has {len(header)}" if wrong else None)
+        yield CsvRow(number, named, f"{len(cells)} cells, the header has {len(header)}" if wrong else None)
 
 
 def first_of(header: tuple[str, ...], names: tuple[str, ...]) -> str | None:

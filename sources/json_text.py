@@ -31,7 +31,7 @@ _CONTEXT = 400  # characters beside a document in which its heading stands
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class JsonDocument:
     """One JSON document, or a piece that should have been one.
 
     Parameters
@@ -80,7 +80,7 @@ def as_json(piece: object) -> str:
         return "(nested too deep to show)"
 
 
-def documents(text: str) -> Iterator[Document]:
+def documents(text: str) -> Iterator[JsonDocument]:
     """Every JSON document of a text, and every piece that looks like a broken one of ours.
 
     References
@@ -103,7 +103,7 @@ def documents(text: str) -> Iterator[Document]:
             position = _next_line(clean, start)
             continue
         before, after = clean[max(previous_end, start - _CONTEXT) : start], clean[end : end + _CONTEXT]
-        yield Document(line, value, error, piece, before, after)
+        yield JsonDocument(line, value, error, piece, before, after)
         position = previous_end = end
 
 

@@ -8,7 +8,7 @@ References
 from collections.abc import Iterator
 from typing import Any
 
-from sources.json_text import Document, as_json, documents
+from sources.json_text import JsonDocument, as_json, documents
 from sources.record import Record, malformed
 from sources.text import integer, is_integer, topic_fault
 
@@ -38,7 +38,7 @@ def endpoint(name: str) -> tuple[str, int | None]:
     return (host, integer(port)) if host else (name, None)
 
 
-def _metadata(document: Document, value: dict[str, Any]) -> Iterator[Record]:
+def _metadata(document: JsonDocument, value: dict[str, Any]) -> Iterator[Record]:
     controller = value.get("controllerid")
     for key, read in (("brokers", _broker), ("topics", _topic)):
         entries = value.get(key, [])

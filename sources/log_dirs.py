@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from sources.json_text import Document, as_json, documents
+from sources.json_text import JsonDocument, as_json, documents
 from sources.record import Record, malformed
 from sources.text import is_integer, topic_partition
 
@@ -43,7 +43,7 @@ def parse(text: str) -> Iterator[Record]:
             yield _fault(document.line, reason, document.text)
 
 
-def _brokers(document: Document, brokers: list[Any]) -> Iterator[Record]:
+def _brokers(document: JsonDocument, brokers: list[Any]) -> Iterator[Record]:
     broker_lines = document.lines_of("broker")
     dir_lines = document.lines_of("logDir")
     replica_lines = document.lines_of("partition")

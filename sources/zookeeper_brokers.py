@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from sources.json_text import Document, documents
+from sources.json_text import JsonDocument, documents
 from sources.kcat_json import endpoint
 from sources.record import Record, malformed
 from sources.text import is_integer
@@ -85,7 +85,7 @@ def _key_id(key: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def _id_before(document: Document) -> int | None:
+def _id_before(document: JsonDocument) -> int | None:
     found = [match[1] or match[2] for match in _PATH.finditer(document.before)]
     return int(found[-1]) if found else None
 
@@ -95,7 +95,7 @@ def _file_id(name: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def _broker(document: Document, node: dict[str, Any], broker_id: int | None) -> Record:
+def _broker(document: JsonDocument, node: dict[str, Any], broker_id: int | None) -> Record:
     if broker_id is None:
         reason = "the id of this broker is nowhere: the JSON doesn't hold it, no znode path stands before it"
         return _fault(document, reason)
@@ -115,5 +115,5 @@ def _broker(document: Document, node: dict[str, Any], broker_id: int | None) -> 
     return Record("broker", document.line, payload)
 
 
-def _fault(document: Document, reason: str) -> Record:
+def _fault(document: JsonDocument, reason: str) -> Record:
     return malformed(line=document.line, expected=EXPECTED, reason=reason, remedy=REMEDY, text=document.text)

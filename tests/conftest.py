@@ -44,17 +44,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _place(path: Path) -> int:
     """Folders of tests that wait for others, or start processes, in this order; then all others."""
-    folders = ("stages", "airflow", "pipeline", "kafka", "docs", "setup")
+    folders = ("airflow", "stages", "pipeline", "kafka", "docs", "setup")
     return folders.index(path.parent.name) if path.parent.name in folders else len(folders)
 
 
 class _Together(LoadScopeScheduling):
     """Who runs beside whom in several processes: tests of one file together, for many share what it sets up; those of
-    stages in one process, so that one session, whose JVM gets fast, serves them all; so those of Airflow."""
+    a folder where they share a session of Spark, an Airflow or a Kafka."""
 
     def _split_scope(self, nodeid: str) -> str:
         folder = nodeid.split("/")[1]
-        return folder if folder in ("stages", "airflow") else nodeid.partition("::")[0]
+        return folder if folder in ("stages", "pipeline", "airflow", "kafka") else nodeid.partition("::")[0]
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:

@@ -10,8 +10,7 @@ from benchmarks.fuzz.odd_clusters import CLUSTER, OddCluster, Row
 from optimizer.domain import Bands, Cluster, Floats, Ints
 from optimizer.emit.cluster_plan import ClusterPlan, Document
 from optimizer.emit.kafka_files import kafka_documents
-from optimizer.emit.rows import BrokerRow, PlanRow, WaveRow
-from optimizer.emit.rows import Row as DocumentRow
+from optimizer.emit.rows import BrokerRow, PlanRow, TableRow, WaveRow
 from optimizer.schedule.throttle_rate import asked_bytes_per_s
 from optimizer.settings import ClusterInput, Settings
 from optimizer.solve import driver
@@ -19,7 +18,7 @@ from optimizer.stages.plan.wave_rows import schedule_cluster
 from optimizer.stages.shared.arrays import to_brokers
 from optimizer.stages.solve.memory_placement import in_memory
 
-R = TypeVar("R", bound=DocumentRow)
+R = TypeVar("R", bound=TableRow)
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from optimizer.audit.claims import (
     Key,
     Violation,
 )
-from optimizer.audit.excuses import Left, left_by
+from optimizer.audit.excuses import MendedAndLeft, left_by
 from optimizer.audit.instance import Instance
-from optimizer.audit.read_documents import Document, Entry, read_document, read_parts
+from optimizer.audit.read_documents import Entry, PlanDocument, read_document, read_parts
 from optimizer.audit.spread import Targets, crowded
 
 
@@ -82,11 +82,11 @@ def audit_plan(
     return AuditReport(tuple(violations), figures, _remark(left, limits))
 
 
-def _leaves_too_much(left: Left, limits: AuditLimits) -> bool:
+def _leaves_too_much(left: MendedAndLeft, limits: AuditLimits) -> bool:
     return left.share > limits.max_unexplained
 
 
-def _remark(left: Left, limits: AuditLimits) -> str:
+def _remark(left: MendedAndLeft, limits: AuditLimits) -> str:
     if not _leaves_too_much(left, limits):
         return ""
     share = f"{len(left.unexplained)} of {left.mendable} partitions that could be mended"
@@ -102,7 +102,7 @@ def _identities(brokers: Sequence[AuditBroker], partitions: Sequence[AuditPartit
 
 
 def _entry_violations(
-    instance: Instance, plan: Document | None, steps: Sequence[Document]
+    instance: Instance, plan: PlanDocument | None, steps: Sequence[PlanDocument]
 ) -> Iterator[tuple[Key, Violation]]:
     """Rules about single partitions, for each different target that any document gives; with the partition."""
     checked: set[Entry] = set()
@@ -113,7 +113,7 @@ def _entry_violations(
                 yield from ((entry.key, one) for one in plan_rules.check_entry(instance, entry))
 
 
-def _figures(instance: Instance, targets: Targets, left: Left, n_waves: int) -> dict[str, int]:
+def _figures(instance: Instance, targets: Targets, left: MendedAndLeft, n_waves: int) -> dict[str, int]:
     changes = [(instance.partitions[key], replicas) for key, replicas in targets.items()]
     added = [(p, len(set(replicas) - set(p.replicas))) for p, replicas in changes]
     stuck = plan_rules.on_brokers_to_empty(instance, targets)

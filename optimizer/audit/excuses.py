@@ -32,7 +32,7 @@ DRAIN, PIN, FACTOR, RACKS = "drain", "pin", "replication_factor", "racks"
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class MendedAndLeft:
     """What a plan mends, and what it leaves without an excuse; what has one is in neither.
 
     Parameters
@@ -78,14 +78,14 @@ def unexplained(
     return left_by(Instance(brokers=brokers, partitions=partitions, limits=limits), targets).unexplained
 
 
-def left_by(instance: Instance, targets: Targets) -> Left:
+def left_by(instance: Instance, targets: Targets) -> MendedAndLeft:
     """What a plan leaves though it had to change, and no excuse is found for."""
     after = After(instance, targets)
     found: dict[Key, Violation] = {}
     for key, violation in (*_undone(after), *_crowds(after, targets), *_led_crowds(after, targets)):
         found.setdefault(key, violation)
     mended = {key for key, replicas in targets.items() if _is_mended(instance, instance.partitions[key], replicas)}
-    return Left(len(mended - found.keys()), found)
+    return MendedAndLeft(len(mended - found.keys()), found)
 
 
 def _is_mended(instance: Instance, partition: AuditPartition, replicas: Replicas) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from optimizer.audit.claims import AuditBroker, AuditLimits, AuditPartition, Key, Violation
 from optimizer.audit.instance import Instance
 from optimizer.audit.plan_rules import check_rollback
-from optimizer.audit.read_documents import Document, name, read_document, read_keys, read_parts
+from optimizer.audit.read_documents import PlanDocument, name, read_document, read_keys, read_parts
 from optimizer.audit.throttles import check_throttles
 from optimizer.kafka.size_limits import PARTITIONS_PER_REQUEST
 
@@ -58,11 +58,11 @@ def audit_files(
     )
 
 
-def _read(file: AuditFile) -> Document:
+def _read(file: AuditFile) -> PlanDocument:
     return read_document(file.content, label=file.path)
 
 
-def _whole(files: Sequence[AuditFile], kind: str) -> Document:
+def _whole(files: Sequence[AuditFile], kind: str) -> PlanDocument:
     """The documents of the whole plan of one kind, as one."""
     texts = [file.content for file in files if file.kind == kind and file.wave == WHOLE_PLAN]
     return read_parts(texts, label=kind)
@@ -81,7 +81,9 @@ def _request_sizes(files: Sequence[AuditFile]) -> Iterator[Violation]:
                 yield Violation("request_size", file.path, detail)
 
 
-def _wave_rollbacks(instance: Instance, waves: dict[int, Document], files: Sequence[AuditFile]) -> Iterator[Violation]:
+def _wave_rollbacks(
+    instance: Instance, waves: dict[int, PlanDocument], files: Sequence[AuditFile]
+) -> Iterator[Violation]:
     """Each wave's way back gives its partitions what they had before it, and names no other."""
     backs = {file.wave: _read(file) for file in files if file.kind == "rollback" and file.wave != WHOLE_PLAN}
     for wave in sorted(waves.keys() | backs.keys()):
@@ -90,7 +92,7 @@ def _wave_rollbacks(instance: Instance, waves: dict[int, Document], files: Seque
         yield from (replace(one, rule="wave_rollback", detail=f"wave {wave}: {one.detail}") for one in broken)
 
 
-def _not_possible(instance: Instance, plan: Document, files: Sequence[AuditFile]) -> Iterator[Violation]:
+def _not_possible(instance: Instance, plan: PlanDocument, files: Sequence[AuditFile]) -> Iterator[Violation]:
     """What no way back has is in a document of its own: changed partitions with an old list that Kafka refuses now."""
     parts = _whole(files, "rollback_not_possible")
     told = {entry.key: entry.replicas for entry in parts.entries}
@@ -103,7 +105,7 @@ def _not_possible(instance: Instance, plan: Document, files: Sequence[AuditFile]
             yield Violation("rollback_not_possible", name(key), detail)
 
 
-def _elections(instance: Instance, plan: Document, files: Sequence[AuditFile]) -> Iterator[Violation]:
+def _elections(instance: Instance, plan: PlanDocument, files: Sequence[AuditFile]) -> Iterator[Violation]:
     """Elections name the partitions where another replica leads on, each once; the one elected is first, and lives."""
     named: list[Key] = []
     for file in files:
@@ -124,7 +126,7 @@ def _elections(instance: Instance, plan: Document, files: Sequence[AuditFile]) -
             yield Violation("election", name(key), f"the first replica {first[key]} does not live")
 
 
-def _topics(plan: Document, files: Sequence[AuditFile]) -> Iterator[Violation]:
+def _topics(plan: PlanDocument, files: Sequence[AuditFile]) -> Iterator[Violation]:
     """The document of topics to move names those of the plan, each once."""
     planned = sorted({entry.key[0] for entry in plan.entries})
     for file in files:

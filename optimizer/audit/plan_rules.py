@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from optimizer.audit.claims import FIXED, FORCED_ONLY, ORDER_ONLY, RACKS_ONLY, AuditPartition, Key, Violation
 from optimizer.audit.instance import Instance
-from optimizer.audit.read_documents import Document, Entry, name
+from optimizer.audit.read_documents import Entry, PlanDocument, name
 
 Targets = Mapping[Key, tuple[int, ...]]
 
@@ -122,7 +122,7 @@ def on_brokers_to_empty(instance: Instance, targets: Targets) -> list[AuditParti
     return [p for key, p in instance.partitions.items() if not leave.isdisjoint(targets.get(key, p.replicas))]
 
 
-def check_waves(whole: Document | None, waves: Sequence[Document]) -> Iterator[Violation]:
+def check_waves(whole: PlanDocument | None, waves: Sequence[PlanDocument]) -> Iterator[Violation]:
     """The waves name every partition of the whole plan once, with the same replicas, and nothing else."""
     planned = {e.key: e.replicas for e in whole.entries} if whole else {}
     seen: dict[Key, str] = {}
@@ -138,7 +138,9 @@ def check_waves(whole: Document | None, waves: Sequence[Document]) -> Iterator[V
         yield Violation("waves", name(key), "no wave names it")
 
 
-def check_rollback(instance: Instance, whole: Document | None, rollback: Document | None) -> Iterator[Violation]:
+def check_rollback(
+    instance: Instance, whole: PlanDocument | None, rollback: PlanDocument | None
+) -> Iterator[Violation]:
     """The rollback names the plan's partitions, each with the replicas that it had, in their order.
 
     Just those are left out that were on a broker which does not live: Kafka refuses a whole document that names one.
@@ -160,7 +162,7 @@ def check_rollback(instance: Instance, whole: Document | None, rollback: Documen
             yield Violation("rollback", name(key), f"restores {replicas}: Kafka refuses it while {away} do not live")
 
 
-def check_capacity(instance: Instance, waves: Sequence[Document]) -> Iterator[Violation]:
+def check_capacity(instance: Instance, waves: Sequence[PlanDocument]) -> Iterator[Violation]:
     """After every wave, and while it runs with both copies, no disk is over its limit, or over what it held before."""
     held = Counter(instance.disk_bytes)
     for wave in waves:
@@ -180,7 +182,7 @@ def check_capacity(instance: Instance, waves: Sequence[Document]) -> Iterator[Vi
         held.subtract(removed)
 
 
-def _transfers(instance: Instance, wave: Document) -> tuple[Counter[int], Counter[int]]:
+def _transfers(instance: Instance, wave: PlanDocument) -> tuple[Counter[int], Counter[int]]:
     """Bytes that each broker gains and gives up in one wave."""
     added: Counter[int] = Counter()
     removed: Counter[int] = Counter()
@@ -195,7 +197,7 @@ def _transfers(instance: Instance, wave: Document) -> tuple[Counter[int], Counte
     return added, removed
 
 
-def check_wave_sizes(instance: Instance, waves: Sequence[Document]) -> Iterator[Violation]:
+def check_wave_sizes(instance: Instance, waves: Sequence[PlanDocument]) -> Iterator[Violation]:
     """No wave starts more copies than allowed, unless they are of one partition: others may change beside it that copy
     nothing."""
     most = instance.limits.max_moves_per_wave

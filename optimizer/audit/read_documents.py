@@ -25,7 +25,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class PlanDocument:
     """What one document says, and what is wrong with its text."""
 
     label: str
@@ -90,23 +90,23 @@ def _entries(text: str) -> tuple[Entry, ...]:
     return tuple(_entry(p, f"partitions[{i}]") for i, p in enumerate(partitions))
 
 
-def read_document(text: str, *, label: str) -> Document:
+def read_document(text: str, *, label: str) -> PlanDocument:
     """Entries of one reassignment document; an unreadable one has none and one violation ``document``."""
     try:
         entries = _entries(text)
     except _Unreadable as error:
-        return Document(label, (), (Violation("document", label, str(error)),))
-    return Document(label, entries, _twice(entries, label))
+        return PlanDocument(label, (), (Violation("document", label, str(error)),))
+    return PlanDocument(label, entries, _twice(entries, label))
 
 
-def read_parts(texts: str | Sequence[str], *, label: str) -> Document:
+def read_parts(texts: str | Sequence[str], *, label: str) -> PlanDocument:
     """One document that was cut into parts: no partition is in two of them."""
     parts = [read_document(text, label=label) for text in ([texts] if isinstance(texts, str) else texts)]
     if len(parts) == 1:
         return parts[0]
     entries = tuple(entry for part in parts for entry in part.entries)
     unreadable = [violation for part in parts if not part.entries for violation in part.violations]
-    return Document(label, entries, (*unreadable, *_twice(entries, label)))
+    return PlanDocument(label, entries, (*unreadable, *_twice(entries, label)))
 
 
 def _twice(entries: Sequence[Entry], label: str) -> tuple[Violation, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from optimizer.audit.claims import Violation
 from optimizer.audit.instance import Instance
-from optimizer.audit.read_documents import Document
+from optimizer.audit.read_documents import PlanDocument
 from optimizer.kafka.size_limits import ARGUMENT_BYTES, CONFIG_VALUE_CHARACTERS, TOPICS_PER_REQUEST
 
 STYLES = ("careful", "kafka")
@@ -19,7 +19,9 @@ _TABLE = re.compile(r"wanted\" <<'END'\n(.*?)^END$", re.DOTALL | re.MULTILINE)
 _LIST = re.compile(r"\d+:\d+(,\d+:\d+)*|")
 
 
-def check_throttles(instance: Instance, wave: Document, folder: str, scripts: Mapping[str, str]) -> Iterator[Violation]:
+def check_throttles(
+    instance: Instance, wave: PlanDocument, folder: str, scripts: Mapping[str, str]
+) -> Iterator[Violation]:
     """What does not hold of the throttle documents in a wave's folder; a wave that copies nothing needs none."""
     names = [f"throttle-{style}.sh" for style in STYLES] + [f"unthrottle-{style}.sh" for style in STYLES]
     missing = [name for name in ("throttle.json", *names) if f"{folder}/{name}" not in scripts]
@@ -72,7 +74,7 @@ def _is_of(key: tuple[str, str, str], brokers: set[str]) -> bool:
     return key[0] == "brokers" and key[1] in brokers
 
 
-def _copies(instance: Instance, wave: Document) -> Iterator[tuple[tuple[str, int], set[int], int]]:
+def _copies(instance: Instance, wave: PlanDocument) -> Iterator[tuple[tuple[str, int], set[int], int]]:
     """Partitions of a wave that are copied: key, brokers that receive, bytes of a replica."""
     for entry in wave.entries:
         before = instance.partitions.get(entry.key)
@@ -81,7 +83,7 @@ def _copies(instance: Instance, wave: Document) -> Iterator[tuple[tuple[str, int
             yield entry.key, added, before.size_bytes
 
 
-def _lists(instance: Instance, wave: Document, entries: Entries, path: str) -> Iterator[Violation]:
+def _lists(instance: Instance, wave: PlanDocument, entries: Entries, path: str) -> Iterator[Violation]:
     """Every copy is in its topic's follower list, every replica that may send it in the leader list."""
     listed = {key: set(value.split(",")) for key, value in entries.items() if key[0] == "topics"}
     for (topic, partition), added, _ in _copies(instance, wave):
@@ -93,7 +95,7 @@ def _lists(instance: Instance, wave: Document, entries: Entries, path: str) -> I
                 yield Violation("throttle_lists", f"{topic}-{partition}", f"{path}: {side}replicas lacks {missing}")
 
 
-def _rates(instance: Instance, wave: Document, entries: Entries, path: str) -> Iterator[Violation]:
+def _rates(instance: Instance, wave: PlanDocument, entries: Entries, path: str) -> Iterator[Violation]:
     """Each living broker that may send has a leader's rate, each that receives a follower's: over zero."""
     senders: set[int] = set()
     receivers: set[int] = set()

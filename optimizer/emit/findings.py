@@ -46,7 +46,7 @@ _TOLD_ONE_BY_ONE = 3  # findings of one kind: more are told as one
 
 
 @dataclass(frozen=True)
-class Told:
+class FindingLine:
     """One line about a finding, or about the first of ``count`` alike."""
 
     rule: str
@@ -81,11 +81,11 @@ def _shape(row: FindingRow) -> tuple[object, ...]:
     return row.code, row.when, row.cause, row.resource, above, about
 
 
-def _told(row: FindingRow, count: int) -> Told:
-    return Told(row.rule, _WHEN[row.when], row.subject, row.detail, row.remedy, count)
+def _told(row: FindingRow, count: int) -> FindingLine:
+    return FindingLine(row.rule, _WHEN[row.when], row.subject, row.detail, row.remedy, count)
 
 
-def left_open(plan: ClusterPlan) -> list[Told]:
+def left_open(plan: ClusterPlan) -> list[FindingLine]:
     """What the plan leaves without a reason; what was left out of the input, contradicts or is broken there; then what
     else the plan leaves broken or undone."""
     of_input = [_of_input(row) for row in plan.input_findings if row.standing != _NOTED]
@@ -95,24 +95,24 @@ def left_open(plan: ClusterPlan) -> list[Told]:
     return [*_folded(unexplained), *of_input, *_folded(others)]
 
 
-def settled(plan: ClusterPlan) -> list[Told]:
+def settled(plan: ClusterPlan) -> list[FindingLine]:
     """What the plan mends, and what is only noted of the input."""
     of_input = [_of_input(row) for row in plan.input_findings if row.standing == _NOTED]
     return [*_folded(row for row in plan.findings if row.when == _MENDED), *of_input]
 
 
-def _of_input(row: InputFindingRow) -> Told:
+def _of_input(row: InputFindingRow) -> FindingLine:
     rows = "" if row.rows == 1 else f", {row.rows:,} rows"
-    return Told(row.rule, row.standing.replace("_", " ") + rows, row.subject, row.detail, row.remedy, 1)
+    return FindingLine(row.rule, row.standing.replace("_", " ") + rows, row.subject, row.detail, row.remedy, 1)
 
 
-def _folded(findings: Iterable[FindingRow]) -> list[Told]:
+def _folded(findings: Iterable[FindingRow]) -> list[FindingLine]:
     """The worst first; more than three alike are one line with the first of them, but for the wishes that ``only``
     leaves."""
     groups: dict[tuple[object, ...], list[FindingRow]] = {}
     for row in sorted(findings, key=_severity):
         groups.setdefault(_shape(row), []).append(row)
-    lines = list[Told]()
+    lines = list[FindingLine]()
     for rows in groups.values():
         if len(rows) > _TOLD_ONE_BY_ONE and rows[0].code != FindingCode.NOT_ASKED_NOW:
             lines.append(_told(rows[0], len(rows)))
@@ -121,11 +121,11 @@ def _folded(findings: Iterable[FindingRow]) -> list[Told]:
     return lines
 
 
-def counted(lines: Iterable[Told]) -> int:
+def counted(lines: Iterable[FindingLine]) -> int:
     """Findings that lines stand for."""
     return sum(line.count for line in lines)
 
 
-def first(lines: Sequence[Told], most: int) -> tuple[Sequence[Told], int]:
+def first(lines: Sequence[FindingLine], most: int) -> tuple[Sequence[FindingLine], int]:
     """At most so many lines, and how many findings no line of them stands for."""
     return lines[:most], counted(lines[most:])

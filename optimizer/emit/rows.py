@@ -6,7 +6,7 @@ from typing import Any, Self
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """One row of a table."""
 
     @classmethod
@@ -17,7 +17,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class PlanRow(Row):
+class PlanRow(TableRow):
     """Of ``plan``: a partition that changes, with ``log_dirs`` of ``instance`` and ``topic_id`` of ``topics``."""
 
     topic: str
@@ -34,7 +34,7 @@ class PlanRow(Row):
 
 
 @dataclass(frozen=True)
-class MoveRow(Row):
+class MoveRow(TableRow):
     """Of ``moves``: one replica that is copied or given up, with its reason."""
 
     to_broker: int | None
@@ -43,7 +43,7 @@ class MoveRow(Row):
 
 
 @dataclass(frozen=True)
-class WaveRow(Row):
+class WaveRow(TableRow):
     """Of ``waves``."""
 
     wave: int
@@ -59,7 +59,7 @@ class WaveRow(Row):
 
 
 @dataclass(frozen=True)
-class ConfigRow(Row):
+class ConfigRow(TableRow):
     """One config entry of a throttle, as set and as it was before."""
 
     entity_type: str
@@ -78,7 +78,7 @@ class ThrottleRow(ConfigRow):
 
 
 @dataclass(frozen=True)
-class FoundRow(Row):
+class FoundRow(TableRow):
     """Of ``throttles_found``: an entry that was set before the plan."""
 
     entity_type: str
@@ -89,7 +89,7 @@ class FoundRow(Row):
 
 
 @dataclass(frozen=True)
-class LoadRow(Row):
+class LoadRow(TableRow):
     """Of ``broker_balance``: one broker's load under one placement."""
 
     broker_id: int
@@ -105,7 +105,7 @@ class LoadRow(Row):
 
 
 @dataclass(frozen=True)
-class FigureRow(Row):
+class FigureRow(TableRow):
     """Of ``plan_summary``."""
 
     figure: str
@@ -121,7 +121,7 @@ class FigureRow(Row):
 
 
 @dataclass(frozen=True)
-class BoundRow(Row):
+class BoundRow(TableRow):
     """Of ``bounds``."""
 
     kind: str
@@ -131,7 +131,7 @@ class BoundRow(Row):
 
 
 @dataclass(frozen=True)
-class FindingRow(Row):
+class FindingRow(TableRow):
     """Of ``findings``: words for people, codes and numbers for code."""
 
     rule: str
@@ -154,7 +154,7 @@ class FindingRow(Row):
 
 
 @dataclass(frozen=True)
-class InputFindingRow(Row):
+class InputFindingRow(TableRow):
     """Of ``input_findings``."""
 
     rule: str
@@ -166,7 +166,7 @@ class InputFindingRow(Row):
 
 
 @dataclass(frozen=True)
-class QualityRow(Row):
+class QualityRow(TableRow):
     """Of ``quality_results``."""
 
     table_name: str
@@ -182,7 +182,7 @@ class QualityRow(Row):
 
 
 @dataclass(frozen=True)
-class BrokerRow(Row):
+class BrokerRow(TableRow):
     """Of ``instance_brokers``."""
 
     broker_id: int
@@ -193,7 +193,7 @@ class BrokerRow(Row):
 
 
 @dataclass(frozen=True)
-class SourceRow(Row):
+class SourceRow(TableRow):
     """Of ``sources``, with ``captured_at`` in seconds of Unix time."""
 
     source: str

@@ -6,7 +6,7 @@ from textwrap import wrap
 from optimizer.domain import FindingCode
 from optimizer.emit.cluster_plan import ClusterPlan, Document
 from optimizer.emit.factor_changes import factors_text
-from optimizer.emit.findings import Told, counted, first, left_open, settled
+from optimizer.emit.findings import FindingLine, counted, first, left_open, settled
 from optimizer.emit.goals import goals, kept_out, origin, verdict
 from optimizer.emit.shown_figures import band_note, compared_with_default, leader_proof, limited, lines, proof
 from optimizer.units import human_bytes, human_rate, human_time, plural
@@ -67,7 +67,7 @@ def _asked(plan: ClusterPlan) -> Iterator[str]:
     yield from _paragraph(origin(plan))
 
 
-def _findings(title: str, all_lines: Sequence[Told]) -> Iterator[str]:
+def _findings(title: str, all_lines: Sequence[FindingLine]) -> Iterator[str]:
     if not all_lines:
         return
     yield ""

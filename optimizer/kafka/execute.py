@@ -40,7 +40,7 @@ _RUN_VERIFY = (
 
 
 @dataclass(frozen=True)
-class Execution:
+class ToolExecution:
     """What the tool does with a document that it accepts.
 
     Parameters
@@ -117,7 +117,7 @@ def execute(
     throttle_bytes_per_s: int = -1,
     log_dir_throttle_bytes_per_s: int = -1,
     log_dirs: Mapping[Replica, str] | None = None,
-) -> Execution:
+) -> ToolExecution:
     """Configs and output of ``--execute``.
 
     Parameters
@@ -157,7 +157,7 @@ def execute(
         *_throttle_lines(throttle_bytes_per_s, log_dir_throttle_bytes_per_s),
         *_started_lines(plan),
     ]
-    return Execution(plan, configs, "".join(f"{line}\n" for line in lines))
+    return ToolExecution(plan, configs, "".join(f"{line}\n" for line in lines))
 
 
 def _throttle_lines(throttle: int, log_dir_throttle: int) -> Iterable[str]:

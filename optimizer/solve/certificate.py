@@ -29,7 +29,7 @@ SOURCES = ("shards", "classes", "classes and flow")
 
 
 @dataclass(frozen=True)
-class BoundRow:
+class ProvenBound:
     """A row of ``bounds``."""
 
     kind: str
@@ -43,7 +43,7 @@ class BoundRow:
 class Bounds:
     """Rows of all clusters, and what could not be had."""
 
-    rows: Mapping[str, Sequence[BoundRow]]
+    rows: Mapping[str, Sequence[ProvenBound]]
     warnings: Sequence[str]
 
 
@@ -192,7 +192,7 @@ def _searched(cluster: SolvedCluster, moved_bytes: int) -> dict[str, tuple[int, 
     return {"exact" if least == moved_bytes else "search": (least, "branch and bound over all placements")}
 
 
-def _rows(cluster: SolvedCluster, terms: Terms, flow: int, proven: Lagrangian) -> list[BoundRow]:
+def _rows(cluster: SolvedCluster, terms: Terms, flow: int, proven: Lagrangian) -> list[ProvenBound]:
     """What ``bounds`` says of one cluster."""
     values = _searched(cluster, terms.moved_bytes)
     values |= {
@@ -202,6 +202,6 @@ def _rows(cluster: SolvedCluster, terms: Terms, flow: int, proven: Lagrangian) -
     }
     best = max(values, key=lambda kind: values[kind][0])
     return [
-        BoundRow(kind, value, gap_percent(terms.moved_bytes, value), kind == best, detail)
+        ProvenBound(kind, value, gap_percent(terms.moved_bytes, value), kind == best, detail)
         for kind, (value, detail) in values.items()
     ]

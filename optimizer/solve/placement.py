@@ -7,7 +7,7 @@ from typing import Any, Protocol, Self, TypeVar
 from optimizer.domain import Brokers, Floats, Ints, Partitions
 from optimizer.settings import Settings
 from optimizer.solve.bounds.class_prices import Classes
-from optimizer.solve.findings.order_findings import Left
+from optimizer.solve.findings.order_findings import LeftForDisk
 from optimizer.solve.rounds.cluster_round import ClusterRound
 from optimizer.solve.rounds.progress import Copies
 from optimizer.solve.rounds.solved_cluster import Clusters
@@ -66,7 +66,7 @@ class Placement(Protocol):
     def cut(self, clusters: Clusters, settings: Settings) -> Self:
         """Partitions that the limits of these clusters leave for a later run have their old lists."""
 
-    def without(self, left: Mapping[str, Left]) -> Self:
+    def without(self, left: Mapping[str, LeftForDisk]) -> Self:
         """These partitions have their old lists."""
 
     def classes(self, clusters: Clusters) -> Mapping[str, Classes]:
@@ -78,7 +78,7 @@ class Placement(Protocol):
     def each_cluster(self, cluster_ids: Collection[str], found_by: OfCluster) -> Mapping[str, Sequence[float]]:
         """What a function finds of whole clusters; one that fails is left out, with a warning."""
 
-    def finished(self, clusters: Clusters, settings: Settings) -> tuple[Mapping[str, Any], Mapping[str, Left]]:
+    def finished(self, clusters: Clusters, settings: Settings) -> tuple[Mapping[str, Any], Mapping[str, LeftForDisk]]:
         """Tables of leaders, moves and findings, of this placement's kind; and partitions that no order of copies has
         room for, of whose clusters there is nothing else."""
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
 
-from optimizer.emit.rows import Row
+from optimizer.emit.rows import TableRow
 
-R = TypeVar("R", bound=Row)
+R = TypeVar("R", bound=TableRow)
 
 
 def rows_of(cls: type[R], *rows: Mapping[str, Any]) -> list[R]:

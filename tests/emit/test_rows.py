@@ -10,7 +10,7 @@ from pyspark.sql import types as T
 import schemas
 from optimizer.emit import rows
 
-TABLES: dict[type[rows.Row], str] = {
+TABLES: dict[type[rows.TableRow], str] = {
     rows.PlanRow: "plan",
     rows.MoveRow: "moves",
     rows.WaveRow: "waves",
@@ -50,15 +50,15 @@ TYPES: dict[T.DataType, Any] = {
 
 def test_every_row_has_its_table() -> None:
     """No class of rows is without a contract."""
-    assert {one for one in vars(rows).values() if isinstance(one, type) and issubclass(one, rows.Row)} == {
-        rows.Row,
+    assert {one for one in vars(rows).values() if isinstance(one, type) and issubclass(one, rows.TableRow)} == {
+        rows.TableRow,
         rows.ConfigRow,
         *TABLES,
     }
 
 
 @pytest.mark.parametrize("made", TABLES, ids=lambda made: str(made.__name__))
-def test_rows_are_as_their_contract_says(made: type[rows.Row]) -> None:
+def test_rows_are_as_their_contract_says(made: type[rows.TableRow]) -> None:
     """Each field is a column, of its type, and None where the column may be null."""
     columns = {c.name: c for c in schemas.ALL[TABLES[made]].columns} | JOINED
     hints = get_type_hints(made)

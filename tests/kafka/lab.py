@@ -33,6 +33,13 @@ AHEAD_BYTES = RATE + 2 * 2**20
 BACK_AHEAD_BYTES = 11 * RATE + 2 * 2**20
 
 
+class Four(NamedTuple):
+    """A cluster of the brokers in ``RACKS``, and folders of Kafka's tools by release."""
+
+    cluster: Cluster
+    tools: Mapping[str, Path]
+
+
 class Ended(NamedTuple):
     """What a step said."""
 

@@ -13,19 +13,14 @@ import pytest
 from optimizer.emit.kafka_files import kafka_documents
 from optimizer.emit.throttle_files import throttle_documents
 from optimizer.errors import InputError
-from setup.jars import KAFKA, KAFKA39, is_ready
 from sources import kafka_admin
 from sources.record import Record
 from tests.emit.throttled import CAREFUL, FOUND, over, throttled_plan
-from tests.kafka.cluster import Cluster, running, write_tools
+from tests.kafka.cluster import Cluster
+from tests.kafka.lab import CONFIGS, RACKS, REASSIGN, SECONDS, TOOLS, TOPICS, Four
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
-RACKS = {1: "a", 2: "b", 3: "c", 4: "a"}
-TOOLS = {"3.9": KAFKA39, "4.3": KAFKA}
-CONFIGS = "kafka.admin.ConfigCommand"
-REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
-SECONDS = 120
 Throttles = frozenset[tuple[str, str, str, str]]
 
 
@@ -71,9 +66,7 @@ class Lab:
     def create(self, topic: str, replicas: list[list[int]]) -> None:
         """Create a topic where it is wanted."""
         assignment = ",".join(":".join(map(str, brokers)) for brokers in replicas)
-        self.cluster.tool(
-            "org.apache.kafka.tools.TopicCommand", "--create", "--topic", topic, "--replica-assignment", assignment
-        )
+        self.cluster.tool(TOPICS, "--create", "--topic", topic, "--replica-assignment", assignment)
 
 
 def _brokers(records: Iterable[Record]) -> set[int]:
@@ -89,25 +82,24 @@ def _until(condition: Callable[[], bool]) -> None:
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """Four brokers, two topics, and what an operator has set: a list ``*`` and a rate."""
-    for jars in TOOLS.values():
-        if not is_ready(jars):
-            pytest.skip(f"JARs of {jars.name} are not there: run setup/kafka-jars.sh")
-    home = tmp_path_factory.mktemp("throttles")
+def lab(four: Four, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """Two topics, and what an operator has set: a list ``*`` and a rate; at the end they are gone."""
+    home, cluster = tmp_path_factory.mktemp("throttles"), four.cluster
     plan = throttled_plan()
     for document in (*kafka_documents(plan), *throttle_documents(plan)):
         path = home / document.path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(document.content)
-    tools = {release: write_tools(home / release, jars) for release, jars in TOOLS.items()}
-    with running(home / "kafka", RACKS) as cluster:
-        made = Lab(cluster, home / plan.folder / "wave-01", tools)
-        made.create("stays", [[1, 2], [2, 1]])
-        for kind, name, config, value in FOUND:
-            alter = ("--alter", "--entity-type", kind, "--entity-name", name, "--add-config", f"{config}={value}")
-            cluster.tool(CONFIGS, *alter)
-        yield made
+    made = Lab(cluster, home / plan.folder / "wave-01", four.tools)
+    made.create("stays", [[1, 2], [2, 1]])
+    for kind, name, config, value in FOUND:
+        alter = ("--alter", "--entity-type", kind, "--entity-name", name, "--add-config", f"{config}={value}")
+        cluster.tool(CONFIGS, *alter)
+    yield made
+    for kind, name, config, _ in FOUND:
+        alter = ("--alter", "--entity-type", kind, "--entity-name", name, "--delete-config", config)
+        cluster.tool(CONFIGS, *alter)
+    cluster.tool(TOPICS, "--delete", "--topic", "stays")
 
 
 def test_no_throttle_comes_off_over_a_running_copy(lab: Lab) -> None:
@@ -129,7 +121,7 @@ def test_no_throttle_comes_off_over_a_running_copy(lab: Lab) -> None:
     assert lab.run("throttle-careful.sh", "4.3").returncode == 0
     done = lab.run("unthrottle-careful.sh", "3.9")
     assert (done.returncode, lab.throttles()) == (0, FOUND), done.stderr
-    lab.cluster.tool("org.apache.kafka.tools.TopicCommand", "--delete", "--topic", "goes")
+    lab.cluster.tool(TOPICS, "--delete", "--topic", "goes")
 
 
 @pytest.mark.parametrize("release", sorted(TOOLS))
@@ -140,7 +132,7 @@ def test_what_a_dead_broker_owes_is_named(lab: Lab, release: str) -> None:
         throttled = lab.run("throttle-careful.sh", release)
         assert throttled.returncode == 0, throttled.stderr
     assert lab.throttles() == over(FOUND, CAREFUL)
-    lab.cluster.tool("org.apache.kafka.tools.TopicCommand", "--delete", "--topic", "goes")
+    lab.cluster.tool(TOPICS, "--delete", "--topic", "goes")
     lab.cluster.stop_broker(4, signal.SIGKILL)
     _until(lambda: 4 not in lab.living())
     for _ in range(2):

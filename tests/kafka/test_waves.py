@@ -3,21 +3,19 @@
 import re
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from setup.jars import is_ready
-from tests.kafka.cluster import Cluster, running, write_tools
 from tests.kafka.lab import (
     AHEAD_BYTES,
     BACK_AHEAD_BYTES,
     CONFIGS,
-    RACKS,
     RATE,
     TOOLS,
     TOPICS,
+    Four,
     MakeLab,
     disturbed,
     labs,
@@ -27,22 +25,10 @@ from tests.kafka.lab import (
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, Mapping[str, Path]]]:
-    """Four brokers on three racks, and Kafka's tools of both releases as programs."""
-    for jars in TOOLS.values():
-        if not is_ready(jars):
-            pytest.skip(f"JARs of {jars.name} are not there: run setup/kafka-jars.sh")
-    home = tmp_path_factory.mktemp("waves")
-    tools = {release: write_tools(home / release, jars) for release, jars in TOOLS.items()}
-    with running(home / "kafka", RACKS) as made:
-        yield made, tools
-
-
 @pytest.fixture
-def lab(cluster: tuple[Cluster, Mapping[str, Path]], tmp_path: Path) -> Iterator[MakeLab]:
+def lab(four: Four, tmp_path: Path) -> Iterator[MakeLab]:
     """Makes topics with an approved plan for each."""
-    with labs(*cluster, tmp_path) as make:
+    with labs(*four, tmp_path) as make:
         yield make
 
 

@@ -11,7 +11,7 @@ _ABOUT_PARTITIONS = (FindingCode.NOT_EMPTIED, FindingCode.NOT_PINNED, FindingCod
 
 
 @dataclass(frozen=True)
-class Left:
+class LeftForDisk:
     """Partitions of one cluster that are left.
 
     Parameters
@@ -35,7 +35,7 @@ class Left:
         return f"execute this plan and run again; or {lower}"
 
 
-def with_left(findings: Iterable[Finding], left: Left, partitions: Partitions) -> list[Finding]:
+def with_left(findings: Iterable[Finding], left: LeftForDisk, partitions: Partitions) -> list[Finding]:
     """The findings, those of partitions that are left saying so, and one of each that is left."""
     remedy = left.remedy
     keys = zip(partitions.topic.tolist(), partitions.partition.tolist(), strict=True)

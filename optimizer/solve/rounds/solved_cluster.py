@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from optimizer.domain import Bands, Brokers, Floats
 from optimizer.solve.findings.finding import Finding
 from optimizer.solve.findings.limit_findings import Cut
-from optimizer.solve.findings.order_findings import Left
+from optimizer.solve.findings.order_findings import LeftForDisk
 from optimizer.solve.rounds.progress import Progress
 from optimizer.solve.rules.bands import Demand
 from optimizer.wishes import Wishes
@@ -34,7 +34,7 @@ class SolvedCluster:
         What is asked of it.
     cut : Cut, optional
         The plan that a limit has cut.
-    left : Left, optional
+    left : LeftForDisk, optional
         Partitions that are left because no order of copies has room for them.
     """
 
@@ -49,7 +49,7 @@ class SolvedCluster:
     failures: tuple[Finding, ...] = ()
     wishes: Wishes = field(default_factory=Wishes)
     cut: Cut | None = None
-    left: Left | None = None
+    left: LeftForDisk | None = None
 
 
 Clusters = Mapping[str, SolvedCluster]

@@ -58,14 +58,14 @@ class CurvePoint:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ShardPlan:
     """A choice of a shard's options, and where it lies on the curve."""
 
     point: CurvePoint
     state: State
 
 
-def plans_of(problem: ShardProblem, options: Options, search: Search) -> tuple[list[Plan], Proof | None]:
+def plans_of(problem: ShardProblem, options: Options, search: Search) -> tuple[list[ShardPlan], Proof | None]:
     """A plan or more for each price on moves, and the proof of the first relaxation.
 
     Raises
@@ -73,7 +73,7 @@ def plans_of(problem: ShardProblem, options: Options, search: Search) -> tuple[l
     OutOfTime
         Before there is a plan; later ones are only left out.
     """
-    plans: list[Plan] = []
+    plans: list[ShardPlan] = []
     proof: Proof | None = None
     try:
         for price in search.move_prices[:1] if search.improves else search.move_prices:
@@ -83,7 +83,7 @@ def plans_of(problem: ShardProblem, options: Options, search: Search) -> tuple[l
                 problem, options, price, proof, lp_time_limit=search.lp_time_limit, gap=search.gap
             ):
                 proof = proven
-                plans.append(Plan(_point(problem, options, price, state), state))
+                plans.append(ShardPlan(_point(problem, options, price, state), state))
     except OutOfTime:
         if not plans:
             raise
@@ -103,7 +103,7 @@ def _is_tried(problem: ShardProblem, options: Options, first: State, price: floa
     return first.moves <= FEW_MOVES * len(first.loads) or price in problem.tuning.plan_prices or price in ROUGH_PRICES
 
 
-def best_of(plans: list[Plan], bytes_tolerance: float) -> tuple[tuple[CurvePoint, ...], State]:
+def best_of(plans: list[ShardPlan], bytes_tolerance: float) -> tuple[tuple[CurvePoint, ...], State]:
     """The curve, of each price its best plan, and the plan that is taken (``choose``)."""
     points = tuple(plan.point for plan in plans)
     taken = choose(points, bytes_tolerance)

@@ -16,7 +16,7 @@ from optimizer.schedule.wave_changes import REASONS, WaveChanges, bytes_per_brok
 from optimizer.schedule.wave_order import disk_limits, stuck
 from optimizer.settings import Settings
 from optimizer.solve.findings.net_moves import reasons, settle
-from optimizer.solve.findings.order_findings import Left
+from optimizer.solve.findings.order_findings import LeftForDisk
 from optimizer.stages.shared.arrays import placed, replica_lists
 from schemas.table import small_frame
 
@@ -24,7 +24,7 @@ _LEFT = "cluster_id string, topic string, partition int, is_left boolean"
 _KEY = ["cluster_id", "topic", "partition"]
 
 
-def without_left(placement: DataFrame, left: Mapping[str, Left]) -> DataFrame:
+def without_left(placement: DataFrame, left: Mapping[str, LeftForDisk]) -> DataFrame:
     """The placement with the old lists of partitions that are left."""
     rows = [
         {"cluster_id": cluster_id, "topic": topic, "partition": number, "is_left": True}

@@ -19,7 +19,7 @@ from optimizer.solve.findings.finding import Finding
 from optimizer.solve.findings.leader_findings import leader_findings
 from optimizer.solve.findings.net_moves import reasons, settle
 from optimizer.solve.findings.only_findings import with_only
-from optimizer.solve.findings.order_findings import Left, with_left
+from optimizer.solve.findings.order_findings import LeftForDisk, with_left
 from optimizer.solve.findings.spread_findings import spread_findings
 from optimizer.solve.leaders.leader_bounds import leader_bounds
 from optimizer.solve.leaders.leaders import assign_leaders, lead_with
@@ -230,7 +230,9 @@ def _rows(table: str, records: Iterable[Mapping[str, object]]) -> pd.DataFrame:
     return with_nulls(pd.DataFrame([*records], columns=_of_one(table).fieldNames(), dtype=object))
 
 
-def finish(placement: DataFrame, clusters: Clusters, settings: Settings, run_id: str) -> tuple[Frames, dict[str, Left]]:
+def finish(
+    placement: DataFrame, clusters: Clusters, settings: Settings, run_id: str
+) -> tuple[Frames, dict[str, LeftForDisk]]:
     """``proposal``, ``moves``, ``leaders``, ``leader_bounds`` and ``findings`` of the final placement; and partitions
     that no order of copies has room for, of whose clusters there is nothing else."""
 
@@ -244,7 +246,7 @@ def finish(placement: DataFrame, clusters: Clusters, settings: Settings, run_id:
     stored = placement.groupBy("cluster_id").applyInPandas(one, _CLUSTER_ROW).localCheckpoint()
     headroom, waves = settings.policy.disk_headroom, settings.schedule.waves
     left = {
-        row.cluster_id: Left(frozenset((key.topic, key.partition) for key in row.left), headroom, waves)
+        row.cluster_id: LeftForDisk(frozenset((key.topic, key.partition) for key in row.left), headroom, waves)
         for row in stored.where(F.size("left") > 0).select("cluster_id", "left").collect()
     }
     return {table: _table(stored, table, run_id) for table in TABLES}, left

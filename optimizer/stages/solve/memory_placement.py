@@ -12,7 +12,7 @@ from optimizer.settings import Settings
 from optimizer.solve.bounds.bound import copies_of, forced_bytes
 from optimizer.solve.bounds.class_prices import Classes
 from optimizer.solve.bounds.terms import partition_terms
-from optimizer.solve.findings.order_findings import Left
+from optimizer.solve.findings.order_findings import LeftForDisk
 from optimizer.solve.placement import OfCluster, Terms, Totals
 from optimizer.solve.rounds.cluster_round import ClusterRound
 from optimizer.solve.rounds.ownership import must_change_racks
@@ -129,7 +129,7 @@ class MemoryPlacement:
         """Cluster by cluster."""
         return self._now({c: _cut(self.fleet[c], one, settings) for c, one in clusters.items()})
 
-    def without(self, left: Mapping[str, Left]) -> "MemoryPlacement":
+    def without(self, left: Mapping[str, LeftForDisk]) -> "MemoryPlacement":
         """By their names."""
         found = {}
         for c, of_cluster in left.items():
@@ -166,9 +166,9 @@ class MemoryPlacement:
                 _LOG.warning("cluster %s: one of its bounds is left out, the others stand: %s", c, told)
         return found
 
-    def finished(self, clusters: Clusters, settings: Settings) -> tuple[Tables, dict[str, Left]]:
+    def finished(self, clusters: Clusters, settings: Settings) -> tuple[Tables, dict[str, LeftForDisk]]:
         """Rows of each table, and what is left."""
-        made, left = list[Tables](), dict[str, Left]()
+        made, left = list[Tables](), dict[str, LeftForDisk]()
         for c, one in self._all():
             frame = one.frame(self.brokers[c].ids).assign(cluster_id=c)
             found, keys = finish_or_leave(frame, clusters[c], settings, c)
@@ -176,7 +176,7 @@ class MemoryPlacement:
                 made.append({table: rows.assign(cluster_id=c) for table, rows in found.items()})
             else:
                 names = frozenset(zip(keys["topic"], keys["partition"].tolist(), strict=True))
-                left[c] = Left(names, settings.policy.disk_headroom, settings.schedule.waves)
+                left[c] = LeftForDisk(names, settings.policy.disk_headroom, settings.schedule.waves)
         tables = {table: [one[table] for one in made] for table in TABLES}
         every = {name: pd.concat(rows, ignore_index=True) for name, rows in tables.items() if rows}
         return every or dict.fromkeys(TABLES, pd.DataFrame()), left

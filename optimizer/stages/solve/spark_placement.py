@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from optimizer.domain import Brokers, Floats
 from optimizer.settings import Settings
 from optimizer.solve.bounds.class_prices import Classes
-from optimizer.solve.findings.order_findings import Left
+from optimizer.solve.findings.order_findings import LeftForDisk
 from optimizer.solve.placement import OfCluster, Terms, Totals
 from optimizer.solve.rounds.cluster_round import ClusterRound
 from optimizer.solve.rounds.progress import Copies
@@ -103,7 +103,7 @@ class SparkPlacement:
         """One task a cluster; column ``held_back`` tells what is left."""
         return self._now(without_cut(self.frame, clusters, settings))
 
-    def without(self, left: Mapping[str, Left]) -> Self:
+    def without(self, left: Mapping[str, LeftForDisk]) -> Self:
         """By a join with their names."""
         return self._now(without_left(self.frame, left))
 
@@ -119,7 +119,7 @@ class SparkPlacement:
         """One task a cluster."""
         return each_cluster(self.frame, {c: self.brokers[c].ids for c in cluster_ids}, found_by)
 
-    def finished(self, clusters: Clusters, settings: Settings) -> tuple[Frames, dict[str, Left]]:
+    def finished(self, clusters: Clusters, settings: Settings) -> tuple[Frames, dict[str, LeftForDisk]]:
         """One task a cluster."""
         return finish(self.frame, clusters, settings, self.run_id)
 

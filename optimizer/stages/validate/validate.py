@@ -61,7 +61,7 @@ class _Measures:
 
 
 @dataclass(frozen=True)
-class _Told:
+class _OtherSources:
     """What the sources say beside placements."""
 
     sizes: Judged
@@ -120,7 +120,7 @@ def _clean(inputs: Frames, settings: Settings, pool: Executor) -> _Cleaned:
     later_measures = pool.submit(_measures, inputs["bronze_metrics"], records, placed, settings)
     configured = judge.judge_configs(records)
     later_hosts = pool.submit(_hosts, records, placed, configured.used, settings)
-    told = _Told(
+    told = _OtherSources(
         sizes=judge.judge_sizes(records, placed),
         topics=judge.judge_topics(records, placed, configured.used),
         loads=judge.judge_loads(records, placed),
@@ -149,7 +149,7 @@ def _clean(inputs: Frames, settings: Settings, pool: Executor) -> _Cleaned:
     )
 
 
-def _outcome(placed: DataFrame, told: _Told, settings: Settings) -> _Outcome:
+def _outcome(placed: DataFrame, told: _OtherSources, settings: Settings) -> _Outcome:
     """The clean tables, and what only they show."""
     hosts, sizes = told.hosts, told.sizes
     local = silver.local_sizes(sizes.used)

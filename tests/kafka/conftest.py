@@ -1,0 +1,21 @@
+"""One cluster of four brokers for all tests that execute waves on it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from setup.jars import is_ready
+from tests.kafka.cluster import running, write_tools
+from tests.kafka.lab import RACKS, TOOLS, Four
+
+
+@pytest.fixture(scope="session")
+def four(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Four]:
+    """Four brokers on three racks, and Kafka's tools of both releases as programs."""
+    for jars in TOOLS.values():
+        if not is_ready(jars):
+            pytest.skip(f"JARs of {jars.name} are not there: run setup/kafka-jars.sh")
+    home = tmp_path_factory.mktemp("four")
+    tools = {release: write_tools(home / release, jars) for release, jars in TOOLS.items()}
+    with running(home / "kafka", RACKS) as cluster:
+        yield Four(cluster, tools)
