@@ -16,10 +16,12 @@ from setup import classes
 from setup.jars import delta_jars
 from setup.java import java, spark_java
 from setup.paths import HOME
+from tests.examples import SEARCH
 
 SHARED = HOME.parent / "shared"
-# The suite is the same on every run; random search is the fuzz command's (benchmarks/fuzz).
+# The suite is the same on every run. Random search is the fuzz command's (benchmarks/fuzz), and that of ``search``.
 settings.register_profile("suite", derandomize=True)
+settings.register_profile("search", max_examples=SEARCH)
 settings.register_profile("quick", derandomize=True, max_examples=20)
 settings.load_profile("suite")
 

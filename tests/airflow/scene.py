@@ -45,7 +45,6 @@ output = "{home}/out"
 NIGHTLY = {"clusters": ("shop", "torn", "gone"), "approvers": ("ann",), "retries": 0}
 # The scenes of test_dags.py, then those of test_deaths.py.
 SCENES: Mapping[str, Site] = {
-    "approved": Site({"approvers": ("ann",)}),
     "unanswered": Site({"answer_hours": 4 / 3600}),
     "changed": Site(),
     "recreated": Site(),

@@ -6,39 +6,16 @@ import pytest
 from deltalake import DeltaTable
 
 from execution.observed import observe
+from execution.planned import load
 from execution.tables import Warehouse
 from tests.airflow.producer import producing
 from tests.airflow.scene import STEPS, WAVE, Field, MakeScene
 from tests.airflow.server import RefusedByAirflow
-from tests.execution.warehouse import RUN, loaded, told
+from tests.execution.warehouse import RUN, told
 from tests.kafka.lab import TOPICS, disturbed
 from tests.pipeline.test_fleet import TORN, folder_of
 
 pytestmark = [pytest.mark.airflow, pytest.mark.kafka, pytest.mark.slow]
-
-
-def test_a_plan_is_asked_for_and_executed(scene: MakeScene) -> None:
-    """Who is named may answer, once; then the wave is executed at its rate, and leaders are elected."""
-    one = scene("approved", megabytes=16, approved=False)
-    one.airflow.trigger(one.asking, RUN, {"plan": RUN})
-    for stranger in ("vic", "bob"):
-        with pytest.raises(RefusedByAirflow) as refused:
-            one.airflow.answer(one.asking, RUN, "Approve", user=stranger)
-        assert refused.value.status == 403
-    one.airflow.answer(one.asking, RUN, "Approve", user="ann")
-    asked = one.airflow.ended(one.asking, RUN)
-    assert set(asked.values()) == {"success"}, asked
-    one.copying()
-    assert one.lab.keeps_its_rate(3)
-    one.done()
-    (approval,) = one.lab.warehouse.rows("approvals")
-    assert (approval["approved_by"], approval["manifest_sha256"]) == ("ann", loaded(one.lab.warehouse).manifest_sha256)
-    with pytest.raises(RefusedByAirflow) as again:
-        one.airflow.trigger(one.asking, RUN, {"plan": RUN})
-    assert again.value.status == 409
-    one.airflow.clear(one.asking, RUN, task_ids=["first_wave"])
-    assert one.airflow.ended(one.asking, RUN)["first_wave"] == "skipped"
-    assert one.events().count("executed") == 1
 
 
 def test_without_a_yes_nothing_is_touched(scene: MakeScene) -> None:
@@ -99,7 +76,8 @@ NIGHT_ID = "20261102T010000"
 
 
 def test_a_fleet_is_planned_at_night_and_who_has_a_plan_is_moved(field: Field) -> None:
-    """One cluster is refused, one can't be read; the third is asked for, emptied wave by wave, and loses nothing."""
+    """One cluster is refused, one can't be read. Who is named may say yes to the third, once: it is emptied wave by
+    wave, each starts the next, and loses nothing."""
     kafka, airflow = field.kafka, field.airflow
     assignment = ",".join(":".join(map(str, replicas)) for replicas in SHOP.values())
     kafka.tool(TOPICS, "--create", "--topic", "shop", "--replica-assignment", assignment)
@@ -123,7 +101,12 @@ def test_a_fleet_is_planned_at_night_and_who_has_a_plan_is_moved(field: Field) -
         with pytest.raises(RefusedByAirflow) as again:
             airflow.trigger("nightly_nightly", "again", logical_date=logical)
         assert again.value.status == 409
+        for stranger in ("vic", "bob"):
+            with pytest.raises(RefusedByAirflow) as refused:
+                airflow.answer("nightly_approval__shop", NIGHT_ID, "Approve", user=stranger)
+            assert refused.value.status == 403
         airflow.answer("nightly_approval__shop", NIGHT_ID, "Approve", user="ann")
+        assert set(airflow.ended("nightly_approval__shop", NIGHT_ID).values()) == {"success"}
         waves = [f"{NIGHT_ID}__wave-00{number}" for number in (1, 2)]
         for number, run_id in enumerate(waves, start=1):
             airflow.until(lambda run_id=run_id: run_id in airflow.runs("nightly_wave__shop"), run_id)
@@ -140,6 +123,15 @@ def test_a_fleet_is_planned_at_night_and_who_has_a_plan_is_moved(field: Field) -
     assert [int(one) for one in re.findall(r"Leader: (\d)", described)] == [wanted[number][0] for number in SHOP]
     assert len(sent.numbers) > 100
     assert (sent.failed, sent.lost()) == (0, set())
+    (approval,) = warehouse.rows("approvals")
+    planned_as = load(warehouse, cluster_id="shop", run_id=NIGHT_ID).manifest_sha256
+    assert (approval["approved_by"], approval["manifest_sha256"]) == ("ann", planned_as)
+    with pytest.raises(RefusedByAirflow) as again:
+        airflow.trigger("nightly_approval__shop", NIGHT_ID, {"plan": NIGHT_ID})
+    assert again.value.status == 409
+    airflow.clear("nightly_approval__shop", NIGHT_ID, task_ids=["first_wave"])
+    assert airflow.ended("nightly_approval__shop", NIGHT_ID)["first_wave"] == "skipped"
+    assert [row["event"] for row in warehouse.rows("executions")].count("executed") == 2
     airflow.clear("nightly_nightly", night, task_ids=["plan"])
     airflow.until(lambda: airflow.tries("nightly_nightly", night, "plan") == 2, "the second try")
     assert airflow.ended("nightly_nightly", night)["plan"] == "failed"

@@ -61,7 +61,7 @@ def limited(cluster: Cluster, share: float, by_moves: bool) -> Policy:
     return Policy(max_moves=max(replicas, 1)) if by_moves else Policy(max_moved_gb=max(size_bytes, 1) / BYTES_PER_GB)
 
 
-@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(troubled_clusters(), st.sampled_from([0.0, 0.02, 0.1, 0.3]), st.booleans())
 def test_every_cut_plan_passes_the_audit(cluster: Cluster, share: float, by_moves: bool) -> None:
     """Whatever is dead, draining, pinned or fixed: a cut plan keeps its limit and every rule, findings say what it

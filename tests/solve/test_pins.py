@@ -30,7 +30,7 @@ from tests.solve.clusters import (
 
 WIDE = Policy(disk_band=0.9, replicas_band=2.0, in_band=9.0)
 RELAXED = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-LARGER = settings(RELAXED, max_examples=examples(40))
+LARGER = settings(RELAXED, max_examples=examples(60))
 RACKS = [0, 0, 0, 1, 1, 1, 2, 2, 2]
 
 

@@ -28,7 +28,7 @@ from tests.solve.clusters import (
 
 WIDE = Policy(disk_band=0.6, replicas_band=1.0, in_band=2.0)
 RELAXED = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-LARGER = settings(RELAXED, max_examples=examples(40))
+LARGER = settings(RELAXED, max_examples=examples(60))
 
 
 @LARGER

@@ -40,7 +40,7 @@ from tests.solve.clusters import (
 WIDE = Policy(disk_band=0.9, replicas_band=2.0, in_band=9.0)
 OPEN = Policy(disk_band=99, replicas_band=99, in_band=99)
 RELAXED = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-LARGER = settings(RELAXED, max_examples=examples(40))
+LARGER = settings(RELAXED, max_examples=examples(60))
 
 
 @st.composite
