@@ -51,13 +51,13 @@ def test_a_tuning_is_of_one_plan_alone(measure: Measure, small: Measure, as_it_i
     assert replace(again, cpu_seconds=0) == replace(as_it_is, cpu_seconds=0)
 
 
-MEASURED = Measured(moved_bytes=102, bound_bytes=100, moves=7, cpu_seconds=1.25, outside=0)
+MEASURED = Measured(moved_bytes=102, bound_bytes=100, moves=7, cpu_seconds=1.25, outside=0, violation=0.0)
 
 
 def test_a_cell_has_gap_moves_seconds_and_what_stays_outside() -> None:
     """The gap is to the bound of the plan as it is."""
     assert cell(MEASURED, replace(MEASURED, bound_bytes=100)) == "2.000 % / 7 / 1.2"
-    assert cell(replace(MEASURED, outside=2), MEASURED).endswith(", 2 outside")
+    assert cell(replace(MEASURED, outside=2, violation=0.125), MEASURED).endswith(" / 1.2, 2 outside by 0.12")
 
 
 def test_a_loss_is_of_bytes_copied_or_of_bytes_proven() -> None:
@@ -70,7 +70,7 @@ def test_the_page_ends_with_what_seems_not_to_pay() -> None:
     """A part whose loss is small everywhere is listed with what it insures against; one that loses somewhere is not."""
     found = {variant.name: [MEASURED, MEASURED] for variant in VARIANTS}
     found["no bound by whole replicas"] = [MEASURED, replace(MEASURED, bound_bytes=99)]
-    found["no search of small clusters"] = [replace(MEASURED, outside=1), MEASURED]
+    found["no search of small clusters"] = [replace(MEASURED, outside=1, violation=0.1), MEASURED]
     found["one price on moves"] = [replace(MEASURED, cpu_seconds=0.75), MEASURED]
     page = document({"Size S": ["drift-1"], "Unusual shapes": ["bare"]}, found)
     assert "## Size S\n\n|  | drift-1 |\n| --- | ---: |\n| as it is | 2.000 % / 7 / 1.2 |\n" in page
