@@ -1,6 +1,6 @@
 # Short names for the commands of this project; `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help run test quick lint docs sample mutants image pictures clean
+.PHONY: help run test quick search lint docs sample mutants image pictures clean
 PYTHON := .venv/bin/python
 
 help:  ## list the targets
@@ -14,6 +14,9 @@ test:  ## lint, types and every test
 
 quick: lint  ## lint, types, all tests that need no Spark (few examples of each property), and one small plan through Spark
 	./run-tests.sh -n 2 --dist worksteal --hypothesis-profile quick -m "small_plan or not (spark or slow or kafka or cluster or airflow)"
+
+search:  ## properties with more examples than the suite makes, and others each time
+	./run-tests.sh -n 2 --dist worksteal --hypothesis-profile search -m "not (spark or kafka or cluster or airflow)"
 
 lint: .venv  ## lint and types only
 	$(PYTHON) -m ruff check .

@@ -83,9 +83,9 @@ def rows(spark: SparkSession, warehouse: str, contract: Table, run_id: str, *, v
     reader = reader if version is None else reader.option("versionAsOf", version)
     frame = reader.load(f"{warehouse}/{contract.name}").where(F.col("run_id") == run_id)
     names = contract.schema.fieldNames()
+    missing = missing_columns(contract, frame.schema, warehouse)
     if frame.columns == names:
         return frame
-    missing = missing_columns(contract, frame.schema, warehouse)
     return frame.withColumns({c.name: F.lit(None).cast(c.dataType) for c in missing}).select(*names)
 
 

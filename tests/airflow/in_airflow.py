@@ -29,6 +29,13 @@ def shape(dags: Any) -> object:
     return {dag.dag_id: {one.task_id: sorted(one.upstream_task_ids) for one in dag.tasks} for dag in dags.DAGS}
 
 
+def second_hand_on(dags: Any) -> object:
+    """Id and configuration of the run that wave 2 of 3 starts."""
+    starts = next(one for dag in dags.DAGS for one in dag.tasks if one.task_id == "next_wave")
+    context = {"params": {"plan": "p", "wave": "2", "waves": "3", "manifest": "m"}}
+    return starts.render_template([starts.trigger_run_id, starts.conf], context)
+
+
 def poke(dags: Any, *codes: str) -> object:
     """How a command with each of these exit codes ends."""
 

@@ -50,6 +50,12 @@ def in_airflow(tmp_path: Path) -> Told:
     return run
 
 
+def test_each_wave_hands_on_what_it_was_given(in_airflow: Told) -> None:
+    """Also one that was itself started by a wave: the next number, and the same plan, count and manifest."""
+    handed = {"plan": "p", "wave": "3", "waves": "3", "manifest": "m"}
+    assert in_airflow("second_hand_on") == ["p__wave-003", handed]
+
+
 def test_ids_and_order_of_the_tasks_are_an_interface(in_airflow: Told) -> None:
     """Whoever clears, watches or triggers them relies on their names."""
     assert in_airflow("shape") == {

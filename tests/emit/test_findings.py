@@ -7,7 +7,7 @@ import pytest
 
 from optimizer.domain import FindingCode
 from optimizer.emit.cluster_plan import ClusterPlan
-from optimizer.emit.findings import FACTS, WORST_FIRST, left_open, settled
+from optimizer.emit.findings import left_open, settled
 from optimizer.emit.report import report
 from optimizer.emit.rows import FigureRow, FindingRow, InputFindingRow
 from optimizer.emit.runbook import runbook
@@ -153,9 +153,21 @@ def test_what_is_left_without_a_reason_is_told_before_the_input() -> None:
         assert page.index("Look at this first") < page.index("orders-7") < page.index("rule_0") < page.index(after)
 
 
+IN_ORDER = (
+    *("unexplained", "limited", "not_emptied", "rack_spread", "not_pinned", "not_resized", "left_for_disk"),
+    *("pin", "replication_factor", "no_spare_replica", "topic_spread", "band", "leader_band", "topic_leader_spread"),
+    *("shard_failed", "shard_out_of_time", "pin_unused", "factor_unused", "exclude_unused", "not_free"),
+    "something_new",
+    *("dead_broker", "fenced_broker", "no_racks", "no_disk_capacity", "no_network_capacity", "no_rates"),
+    "not_asked_now",
+)
+
+
 def test_every_finding_has_one_place() -> None:
-    """Of all codes each stands once: among what is broken or undone, or among facts."""
-    assert sorted([*WORST_FIRST, *FACTS]) == sorted(FindingCode)
+    """Of all codes each stands once; one that another release stored comes before facts."""
+    assert sorted(IN_ORDER) == sorted([*FindingCode, "something_new"])
+    plan = replace(planned(), findings=as_before(*reversed(IN_ORDER)))
+    assert tuple(line.rule for line in left_open(plan)) == IN_ORDER
 
 
 @pytest.mark.parametrize(

@@ -96,10 +96,13 @@ def lab(four: Four, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         alter = ("--alter", "--entity-type", kind, "--entity-name", name, "--add-config", f"{config}={value}")
         cluster.tool(CONFIGS, *alter)
     yield made
-    for kind, name, config, _ in FOUND:
+    if not cluster.is_running(4):
+        cluster.start_broker(4)
+        _until(lambda: 4 in made.living())
+    for kind, name, config, _ in made.throttles():
         alter = ("--alter", "--entity-type", kind, "--entity-name", name, "--delete-config", config)
         cluster.tool(CONFIGS, *alter)
-    cluster.tool(TOPICS, "--delete", "--topic", "stays")
+    cluster.tool(TOPICS, "--delete", "--topic", "stays|goes")
 
 
 def test_no_throttle_comes_off_over_a_running_copy(lab: Lab) -> None:

@@ -95,8 +95,8 @@ def test_runs_share_a_warehouse_and_killed_ones_end_as_others(tmp_path: Path) ->
     """Two into a new warehouse, one of them killed, again in another stage, and then let be: one plan, no row lost or
     twice."""
     folder_of(tmp_path, "in")
-    all_at_once(tmp_path, ("run-a", "run-b"), killed={"run-b": "] validate"})
-    all_at_once(tmp_path, ("run-b",), killed={"run-b": "] plan"})
+    all_at_once(tmp_path, ("run-a", "run-b"), killed={"run-b": "] plan"})
+    all_at_once(tmp_path, ("run-b",), killed={"run-b": "] validate"})
     all_at_once(tmp_path, ("run-b",), killed={})
     first = rows_of(tmp_path, "run-a")
     assert all(first[name] for name in ("plan", "documents", "moves", "quality_results"))

@@ -257,6 +257,7 @@ def test_a_leaderless_partition_loads_its_target_only() -> None:
         (["balance"], "balance"),
         (["balance", "rack"], "rack"),
         (["drain", "pin", "rack"], "rack"),
+        (["replication", "pin"], "pin"),
         (["leader"], "leader"),
     ],
 )

@@ -51,8 +51,7 @@ def pinned_elsewhere() -> Cluster:
 
 
 def test_what_pins_move_before_the_rounds_is_copied_too() -> None:
-    """The bytes that rounds count from, and the points of the curve, are those of the whole plan, whatever other
-    clusters are planned beside it."""
+    """The bytes that rounds count from, and the points of the curve, are those of the whole plan."""
     cluster = pinned_elsewhere()
     hosts = {"c": cluster.brokers}
     placement, clusters, _ = solve_rounds(in_memory(rows_of(cluster), hosts), Settings(), TUNED)

@@ -36,7 +36,6 @@ from tests.solve.clusters import (
 WIDE = Policy(disk_band=0.9, replicas_band=2.0, in_band=9.0)
 OPEN = Policy(disk_band=100, replicas_band=100, in_band=100)
 RELAXED = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-LARGER = settings(RELAXED, max_examples=examples(60))
 MOST_PLACEMENTS = 2000
 RACKS = [0, 0, 1, 1, 2, 2]
 
@@ -70,7 +69,7 @@ def test_bound_optimum_plan_stand_in_this_order_with_other_factors(cluster: Clus
     assert optimum is None or best <= optimum == moved
 
 
-@LARGER
+@RELAXED
 @given(with_pins(with_factors(middling_clusters(), most=5)))
 def test_every_list_gets_the_length_asked_for(cluster: Cluster) -> None:
     """Lengths, distinct brokers, racks, pins and empty brokers hold after the plan, and every bound is below it."""

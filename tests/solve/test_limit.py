@@ -178,13 +178,20 @@ def test_levels() -> None:
     """A partition is as urgent as its most urgent replica: dead, racks, drain, pin, replication, balance."""
     brokers: Brokers = make_brokers([0, 1, 2, 0, 1, 2], draining=(3, 4))
     brokers = replace(brokers, state=("alive", "alive", "alive", "dead", "draining", "alive"))
-    lists = [[3, 4], [0, 4], [2, 5], [0, 1], [1, 2], [0, 2]]
-    cluster = pinned(
-        make_cluster(brokers, make_partitions(lists, [1] * 6)), {"a": [2, 5]}, ["t", "t", "t", "a", "t", "t"]
-    )
-    factor = np.array([2, 2, 2, 2, 3, 2])
+    lists = [[3, 4], [0, 4], [2, 5], [0, 1], [0, 1], [1, 2], [0, 2]]
+    topics = ["t", "t", "t", "a", "a", "t", "t"]
+    cluster = pinned(make_cluster(brokers, make_partitions(lists, [1] * 7)), {"a": [2, 5]}, topics)
+    factor = np.array([2, 2, 2, 2, 1, 3, 2])
     found = urgency(cluster.brokers, replace(cluster.partitions, replication_factor=factor))
-    assert [URGENCY[level] for level in found.levels] == ["dead", "drain", "rack", "pin", "replication", "balance"]
+    assert [URGENCY[level] for level in found.levels] == [
+        "dead",
+        "drain",
+        "rack",
+        "pin",
+        "pin",
+        "replication",
+        "balance",
+    ]
 
 
 Told = list[tuple[int, str]]

@@ -30,7 +30,6 @@ from tests.solve.clusters import (
 
 WIDE = Policy(disk_band=0.9, replicas_band=2.0, in_band=9.0)
 RELAXED = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-LARGER = settings(RELAXED, max_examples=examples(60))
 RACKS = [0, 0, 0, 1, 1, 1, 2, 2, 2]
 
 
@@ -54,7 +53,7 @@ def test_bound_optimum_plan_stand_in_this_order_with_pins(cluster: Cluster) -> N
     assert optimum is None or best <= optimum == moved
 
 
-@LARGER
+@RELAXED
 @given(with_pins(middling_clusters()))
 def test_no_replica_stays_outside_its_pin(cluster: Cluster) -> None:
     """Whatever the start: pins are met, brokers to empty are empty, racks are in order, the bounds lie below."""

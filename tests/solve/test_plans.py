@@ -28,10 +28,9 @@ from tests.solve.clusters import (
 
 WIDE = Policy(disk_band=0.6, replicas_band=1.0, in_band=2.0)
 RELAXED = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-LARGER = settings(RELAXED, max_examples=examples(60))
 
 
-@LARGER
+@RELAXED
 @given(middling_clusters())
 def test_plan_is_legal_no_worse_and_above_every_bound(cluster: Cluster) -> None:
     """Lists keep their length and distinct brokers, draining brokers end empty, racks end in order, bands come closer;

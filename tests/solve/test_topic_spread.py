@@ -40,7 +40,6 @@ from tests.solve.clusters import (
 WIDE = Policy(disk_band=0.9, replicas_band=2.0, in_band=9.0)
 OPEN = Policy(disk_band=99, replicas_band=99, in_band=99)
 RELAXED = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-LARGER = settings(RELAXED, max_examples=examples(60))
 
 
 @st.composite
@@ -116,7 +115,7 @@ def test_bound_optimum_plan_stand_in_this_order_with_spread(cluster: Cluster) ->
     assert optimum is None or best <= optimum == moved
 
 
-@LARGER
+@RELAXED
 @given(with_spread(middling_clusters()), st.integers(0, 2**32 - 1))
 def test_no_broker_is_given_more_of_a_topic_than_its_most(cluster: Cluster, seed: int) -> None:
     """Whatever the start, and whatever may not move: no crowd grows, brokers to empty are as empty as without it."""

@@ -33,7 +33,7 @@ from optimizer.stages.stage import Frames, Run
 from tests.stages.tables import table
 
 # Rounds of every kind: racks mended over all racks, then shards of one rack, then over all racks again.
-SETTINGS: Settings = build({"solver": {"shard_brokers": 6, "rack_shard_brokers": 3, "rounds": 3, "curve_brokers": 0}})
+SETTINGS: Settings = build({"solver": {"shard_brokers": 6, "rack_shard_brokers": 3, "rounds": 3}})
 DEAD = 137
 SOLVED = ("proposal", "moves", "leaders", "leader_bounds", "shard_results", "bounds", "curve", "findings")
 Rows = list[dict[str, Any]]

@@ -29,6 +29,20 @@ def test_before_lacks_what_has_come_since() -> None:
     assert {"reason_codes"} <= columns["plan"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "nullable", "told"),
+    [
+        (T.IntegerType(), True, "column rack is int there, string in this one"),
+        (T.StringType(), False, "column rack is string NOT NULL there, string in this one"),
+    ],
+)
+def test_a_column_of_another_type_is_refused(kind: T.DataType, nullable: bool, told: str) -> None:
+    """It can't be given to the table: the error names both types."""
+    other = [T.StructField(c.name, kind, nullable) if c.name == "rack" else c for c in BROKERS.schema.fields]
+    with pytest.raises(ConfigError, match=re.escape(told)):
+        missing_columns(BROKERS, T.StructType(other), "w")
+
+
 @pytest.mark.parametrize("sql", ["length(rack) < 9", "rack IS NULL OR length(rack) < 9", "places_left > 0"])
 def test_a_check_that_only_the_table_has_is_refused(sql: str) -> None:
     """A row could break it after hours of work: it is named at once, with the remedy."""

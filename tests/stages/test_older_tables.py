@@ -173,6 +173,11 @@ def test_any_other_difference_is_refused(
     assert str(caught.value).startswith(f"table brokers of {store.warehouse} was made by another release: ")
     assert "name another warehouse ([storage] warehouse, --warehouse)" in str(caught.value)
     assert store.latest_version("brokers") == 0
+    if "check" not in told:
+        with pytest.raises(ConfigError, match=re.escape(told)):
+            store.read("brokers", version=0, run_id="r1")
+        with pytest.raises(ConfigError, match=re.escape(told)):
+            store.newest("brokers", "r1")
 
 
 def test_all_differences_are_told_at_once(made: Callable[[Table], Store]) -> None:

@@ -2,6 +2,7 @@
 rounds of every kind in ``test_determinism``."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -11,13 +12,31 @@ from benchmarks.small_fleet import instance_frames
 from optimizer.settings import ClusterInput, Settings, Solver
 from optimizer.stages.solve import solve
 from optimizer.stages.stage import Run
-from tests.stages.placed import of_frames, of_process, solved_in_process
+from tests.stages import planned
+from tests.stages.placed import Tables, of_frames, of_process, solved_in_process
 
 CLUSTERS = 9
 # In shards of two brokers, so that owners matter; a window in which not every order of copies has room.
 IN_SHARDS: Settings = replace(odd_cluster(1000).settings, solver=Solver(shard_brokers=2, rack_shard_brokers=2))
 # At most one move, and both spreads of topics.
 LIMITED: Settings = replace(odd_cluster(3001).settings, policy=replace(odd_cluster(3001).settings.policy, max_moves=1))
+
+
+def test_a_cluster_has_the_tables_that_it_has_alone() -> None:
+    """Beside a smaller one, before and behind it: its terms, prices, bounds and findings are its own."""
+    odd, mine = odd_cluster(1000, IN_SHARDS), planned.cluster()
+    small = {"instance": odd.partitions, "instance_brokers": odd.brokers}
+    settings = replace(planned.SETTINGS, clusters=tuple(ClusterInput(id=c, input="/unused") for c in ("0", "a", "b")))
+
+    def rows(table: str, *names: str) -> list[dict[str, Any]]:
+        return [{**row, "cluster_id": c} for c in names for row in (mine if c == "a" else small)[table]]
+
+    def tables(*names: str) -> Tables:
+        return of_process(solved_in_process(rows("instance", *names), rows("instance_brokers", *names), settings))
+
+    fleet, alone = tables("0", "a", "b"), tables("a")
+    assert {table: [row for row in found if row[0] == "a"] for table, found in fleet.items()} == alone
+    assert alone["moves"] and {row[0] for row in fleet["bounds"]} == {"0", "a", "b"}
 
 
 @pytest.mark.slow

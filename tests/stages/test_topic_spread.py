@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from optimizer.errors import AuditFailed
 from optimizer.stages.emit import emit
 from optimizer.stages.stage import Frames
-from tests.stages.asked import GIANT, MOST, MOST_LED, of, run_of
+from tests.stages.asked import CLUSTERS, GIANT, MOST, MOST_LED, of, run_of
 
 
 @pytest.fixture(scope="module")
@@ -67,5 +67,6 @@ def test_the_audit_agrees(spark: SparkSession, tables: Frames) -> None:
 def test_the_stages_say_no_word_where_nothing_is_asked(spark: SparkSession, fleet: Frames) -> None:
     """Without a most there is no finding of it."""
     assert run_of(spark).settings.policy.topic_spread == 0
-    for cluster in ("limited", "free", "factors"):
+    for cluster in {str(one["id"]) for one in CLUSTERS} - {GIANT}:
+        assert not of(fleet, cluster)["shard_results"].isEmpty()
         assert of(fleet, cluster)["findings"].where("rule LIKE 'topic_%spread'").isEmpty()
