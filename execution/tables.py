@@ -52,7 +52,7 @@ class Warehouse:
         """
         found = self._table(table)
         if found is None:
-            raise StageError(f"there is no table {table} in {self.path}: name the warehouse of the job by --warehouse")
+            raise StageError(f"there is no table {table} in {self.path}: name the warehouse of a run by --warehouse")
         return self._selected(table, found, equal)
 
     def version(self, table: str) -> int:

@@ -41,10 +41,10 @@ def is_ready(kind: str, *, venv: Path) -> bool:
     return stamp.exists() and stamp.read_text() == lock_digest(kind)
 
 
-def prepare(*, dev: bool = False) -> None:
+def prepare(*, dev: bool = False, spark: bool = True) -> None:
     """Make what is missing: packages, Delta's JARs, the archive of classes.
 
-    With ``dev`` the test tools, Kafka's JARs and an environment with Airflow too.
+    With ``dev`` the test tools, Kafka's JARs and an environment with Airflow too; without ``spark`` the packages alone.
 
     Raises
     ------
@@ -55,6 +55,8 @@ def prepare(*, dev: bool = False) -> None:
         if not is_ready(kind, venv=VENV):
             with exclusive("environment"):
                 _install(kind, VENV)
+    if not spark:
+        return
     fetch(DELTA)
     if dev:
         if not is_ready("airflow", venv=AIRFLOW):
@@ -73,7 +75,7 @@ def _archive_classes() -> None:
     except SetupError as error:
         say(f"{error}; until then each start with {java()} takes about 9 s of CPU time more")
         return
-    say("archiving the classes of Spark and Delta (once; about a minute)")
+    say("archiving the classes of Spark and Delta (once; about a minute of CPU time)")
     say(f"the classes are archived after {classes.make(delta_jars()):.0f} s")
 
 
@@ -90,7 +92,7 @@ def _install(kind: str, venv: Path) -> None:
             "installing tools.lock",
         )
     lock = SETUP / _LOCKS[kind]
-    say(f"installing {lock.name} into {venv.name} (once; about a minute)")
+    say(f"installing {lock.name} into {venv.name} (once; about a minute of CPU time)")
     _run(
         [*_uv("pip", "install", *_EXACTLY), "--python", str(venv_python(venv)), "-r", str(lock)],
         f"installing {lock.name}",
@@ -109,6 +111,7 @@ def _make_venv() -> None:
     if not made.exists():
         if find_spec("ensurepip") is None:
             raise SetupError("this Python has no ensurepip: run 'apt-get install python3-venv', then start again")
+        say(f"making {VENV.name}")
         _run([sys.executable, "-m", "venv", "--clear", str(VENV)], "making the virtual environment")
     pip = [str(venv_python()), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     _run([*pip, "--require-hashes", "-r", str(SETUP / "tools.lock")], "installing tools.lock")

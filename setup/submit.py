@@ -151,7 +151,7 @@ def help_command(job: Path) -> list[str]:
 
 def without_spark(words: list[str], environ: Mapping[str, str] = os.environ) -> int:
     """Run one of the commands that need no Spark."""
-    prepare()
+    prepare(spark=False)
     command = [str(venv_python()), "-P", "-m", "execution", *words]
     return _run(command, {**environ, "PYTHONPATH": str(HOME)})
 
@@ -188,7 +188,8 @@ def submit(line: CommandLine, environ: Mapping[str, str] = os.environ) -> int:
     if not line.job:
         line.job, line.arguments = SAMPLE
     if line.job not in jobs:
-        raise UsageError(f"there is no job {line.job!r}; jobs: {', '.join(jobs)}")
+        known = f"jobs: {', '.join(jobs)}; commands: {', '.join(COMMANDS)}"
+        raise UsageError(f"there is no job or command {line.job!r}; {known}")
     job = folder / f"{line.job}.py"
     prepare()
     if line.help:

@@ -104,7 +104,7 @@ def test_a_user_without_rights_plans_and_looks(made: image.Image) -> None:
     ("missing", "words", "code", "told"),
     [
         ("ballast-*.zip", ["pipeline", "--cluster", "orders", "--input", "in"], 1, ""),
-        ("classes-*.jsa", ["show", "--run-id", "r", "--help"], 0, "; until then each start with .* of CPU time more"),
+        ("classes-*.jsa", ["pipeline", "--help"], 0, "; until then each start with .* of CPU time more"),
     ],
 )
 def test_what_is_missing_is_told_in_a_line(

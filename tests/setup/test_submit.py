@@ -105,14 +105,17 @@ def test_commands_need_no_spark(jobs: Path) -> None:
     told = submit(jobs, "wave", "off", "--run-id", "r", "--cluster", "c", "--wave", "1", "--warehouse", "nowhere")
     assert (told.returncode, told.stderr.splitlines()[-1]) == (
         2,
-        f"error: there is no table verdicts in {jobs / 'nowhere'}: name the warehouse of the job by --warehouse",
+        f"error: there is no table verdicts in {jobs / 'nowhere'}: name the warehouse of a run by --warehouse",
     )
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["nope"], "spark-submit.sh: there is no job 'nope'; jobs: leave; see spark-submit.sh --help\n"),
+        (
+            ["nope"],
+            "spark-submit.sh: there is no job or command 'nope'; jobs: leave; commands: show, ",
+        ),
         (["--exit", "1"], "spark-submit.sh: --exit is not an option of Spark"),
         (["leave", "--queue"], "spark-submit.sh: --queue needs a value"),
     ],
