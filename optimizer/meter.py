@@ -106,7 +106,9 @@ class Meter:
             self.stream.flush()
 
     def write(self, path: Path) -> None:
-        """Write the figures as JSON."""
+        """Write the figures as JSON; where no stage has run, those of the attempt before stay."""
+        if not self.stages:
+            return
         path.parent.mkdir(parents=True, exist_ok=True)
         content = {"stages": self.stages, "peak_memory_bytes": self.peak_bytes}
         path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

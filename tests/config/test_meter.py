@@ -1,0 +1,23 @@
+"""What a run measures of itself."""
+
+import io
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from optimizer.meter import Meter
+
+SPARK: Any = cast(Any, SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=lambda: None)))
+
+
+def test_an_attempt_without_a_stage_leaves_the_figures_of_the_one_before(tmp_path: Path) -> None:
+    """A run that is refused before its first stage measures nothing; one that ran stages replaces what is there."""
+    file = tmp_path / "run" / "timings.json"
+    meter = Meter(SPARK, io.StringIO())
+    meter.write(file)
+    assert not file.exists()
+    meter.stages.append({"stage": "ingest"})
+    meter.write(file)
+    Meter(SPARK, io.StringIO()).write(file)
+    assert json.loads(file.read_text())["stages"] == [{"stage": "ingest"}]
