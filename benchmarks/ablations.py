@@ -156,7 +156,7 @@ class Measured:
 
     def gap_percent(self, bound_bytes: int) -> float:
         """How far the bytes lie above a bound."""
-        return 100 * (self.moved_bytes / max(bound_bytes, 1) - 1)
+        return 100 * (self.moved_bytes - bound_bytes) / max(bound_bytes, 1)
 
 
 Measure = Callable[[Variant], Measured]

@@ -55,7 +55,9 @@ MEASURED = Measured(moved_bytes=102, bound_bytes=100, moves=7, cpu_seconds=1.25,
 
 
 def test_a_cell_has_gap_moves_seconds_and_what_stays_outside() -> None:
-    """The gap is to the bound of the plan as it is."""
+    """The gap is to the bound of the plan as it is; where nothing has to be copied, and is not, there is none."""
+    nothing = replace(MEASURED, moved_bytes=0, bound_bytes=0, moves=0)
+    assert cell(nothing, nothing) == "0.000 % / 0 / 1.2"
     assert cell(MEASURED, replace(MEASURED, bound_bytes=100)) == "2.000 % / 7 / 1.2"
     assert cell(replace(MEASURED, outside=2), MEASURED).endswith(" / 1.2, 2 outside")
 
