@@ -20,6 +20,7 @@ from benchmarks.run import CLUSTER
 from benchmarks.small_fleet import POLICIES, policy_fleet
 from optimizer.configuration import build, read_toml
 from optimizer.settings import Settings
+from optimizer.solve.certificate import gap_percent
 from optimizer.solve.rules.bands import SETTLED
 from optimizer.solve.tuning import TUNED, Tuning
 from optimizer.stages.shared.arrays import to_brokers
@@ -154,10 +155,6 @@ class Measured:
     outside: int
     violation: float
 
-    def gap_percent(self, bound_bytes: int) -> float:
-        """How far the bytes lie above a bound."""
-        return 100 * (self.moved_bytes - bound_bytes) / max(bound_bytes, 1)
-
 
 Measure = Callable[[Variant], Measured]
 
@@ -200,7 +197,9 @@ def of_fleet() -> Measure:
 def cell(found: Measured, as_it_is: Measured) -> str:
     """Gap, moves and seconds of one plan."""
     broken = f", {found.outside} outside" if found.outside else ""
-    return f"{found.gap_percent(as_it_is.bound_bytes):.3f} % / {found.moves} / {found.cpu_seconds:.1f}{broken}"
+    gap = gap_percent(found.moved_bytes, as_it_is.bound_bytes)
+    told = "no bound" if gap is None else f"{gap:.3f} %"
+    return f"{told} / {found.moves} / {found.cpu_seconds:.1f}{broken}"
 
 
 def table(names: Sequence[str], rows: Mapping[str, Sequence[str]]) -> str:

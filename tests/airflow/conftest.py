@@ -1,7 +1,6 @@
 """The fixtures of the tests with a real Airflow: what they all stand on, and scenes on it."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -48,8 +47,8 @@ def scene(field: Field) -> Iterator[MakeScene]:
     scenes: list[Scene] = []
     with labs(field.kafka, {"4.3": field.tools}, field.home) as make:
 
-        def made(name: str, waves: Any = ONE, *, megabytes: int = 8, approved: bool = True) -> Scene:
-            lab = make(name, waves, megabytes=megabytes, approved=approved)
+        def made(name: str, *, megabytes: int = 8, approved: bool = True) -> Scene:
+            lab = make(name, ONE, megabytes=megabytes, approved=approved)
             summarise(lab.warehouse, "1 move\n")
             scenes.append(Scene(name, field.airflow, lab))
             return scenes[-1]

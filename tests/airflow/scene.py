@@ -84,13 +84,11 @@ class Scene:
         """The DAG that executes."""
         return f"{self.name}_wave__{CLUSTER}"
 
-    def wave(self, number: int = 1, waves: int = 1) -> str:
-        """Start a wave as if the plan had been approved before; returns the id of its run."""
-        run_id = f"{RUN}__wave-{number:03d}"
+    def wave(self) -> str:
+        """Start the wave as if the plan had been approved before; returns the id of its run."""
         manifest = loaded(self.lab.warehouse).manifest_sha256
-        conf = {"plan": RUN, "wave": str(number), "waves": str(waves), "manifest": manifest}
-        self.airflow.trigger(self.waving, run_id, conf)
-        return run_id
+        self.airflow.trigger(self.waving, WAVE, {"plan": RUN, "wave": "1", "waves": "1", "manifest": manifest})
+        return WAVE
 
     def copying(self) -> None:
         """Wait until the copies of the wave run, and no command does.
@@ -105,9 +103,9 @@ class Scene:
         rows = sorted(self.lab.warehouse.rows("executions"), key=lambda row: int(row["number"]))
         return [row["event"] for row in rows]
 
-    def done(self, run_id: str = WAVE) -> None:
+    def done(self) -> None:
         """The wave ended as it should: all green, the lists the plan's, no throttle, executed once."""
-        ended = self.airflow.ended(self.waving, run_id)
+        ended = self.airflow.ended(self.waving, WAVE)
         assert ended == {"": "success", "next_wave": "skipped", "elect": "success", **dict.fromkeys(STEPS, "success")}
         assert (self.lab.lists(), self.lab.now().throttles) == ([(1, 3)], {})
         assert self.events().count("executed") == 1

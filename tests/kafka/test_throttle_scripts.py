@@ -3,8 +3,7 @@
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from sources import kafka_admin
 from sources.record import Record
 from tests.emit.throttled import CAREFUL, FOUND, over, throttled_plan
 from tests.kafka.cluster import Cluster
-from tests.kafka.lab import CONFIGS, RACKS, REASSIGN, SECONDS, TOOLS, TOPICS, Four
+from tests.kafka.lab import CONFIGS, RACKS, REASSIGN, TOOLS, TOPICS, Four, until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -74,13 +73,6 @@ def _brokers(records: Iterable[Record]) -> set[int]:
     return {r.payload["broker_id"] for r in records if r.kind == "broker" and not r.payload["fenced"]}
 
 
-def _until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.5)
-
-
 @pytest.fixture(scope="module")
 def lab(four: Four, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """Two topics, and what an operator has set: a list ``*`` and a rate; at the end they are gone."""
@@ -98,7 +90,7 @@ def lab(four: Four, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     yield made
     if not cluster.is_running(4):
         cluster.start_broker(4)
-        _until(lambda: 4 in made.living())
+        until(lambda: 4 in made.living())
     for kind, name, config, _ in made.throttles():
         alter = ("--alter", "--entity-type", kind, "--entity-name", name, "--delete-config", config)
         cluster.tool(CONFIGS, *alter)
@@ -120,7 +112,7 @@ def test_no_throttle_comes_off_over_a_running_copy(lab: Lab) -> None:
         assert lab.throttles() == over(FOUND, CAREFUL)
     forced = lab.run("unthrottle-careful.sh", "4.3", FORCE="1")
     assert (forced.returncode, lab.throttles()) == (0, FOUND), forced.stderr
-    _until(lambda: "No partition reassignments" in lab.cluster.tool(REASSIGN, "--list"))
+    until(lambda: "No partition reassignments" in lab.cluster.tool(REASSIGN, "--list"))
     assert lab.run("throttle-careful.sh", "4.3").returncode == 0
     done = lab.run("unthrottle-careful.sh", "3.9")
     assert (done.returncode, lab.throttles()) == (0, FOUND), done.stderr
@@ -137,7 +129,7 @@ def test_what_a_dead_broker_owes_is_named(lab: Lab, release: str) -> None:
     assert lab.throttles() == over(FOUND, CAREFUL)
     lab.cluster.tool(TOPICS, "--delete", "--topic", "goes")
     lab.cluster.stop_broker(4, signal.SIGKILL)
-    _until(lambda: 4 not in lab.living())
+    until(lambda: 4 not in lab.living())
     for _ in range(2):
         result = lab.run("unthrottle-careful.sh", release)
         assert result.returncode == 5, result.stderr
@@ -147,7 +139,7 @@ def test_what_a_dead_broker_owes_is_named(lab: Lab, release: str) -> None:
         ]
         assert lab.throttles() == FOUND
     lab.cluster.start_broker(4)
-    _until(lambda: 4 in lab.living())
+    until(lambda: 4 in lab.living())
     assert lab.throttles() == FOUND | {entry for entry in CAREFUL if entry[:2] == ("brokers", "4")}
     result = lab.run("unthrottle-careful.sh", release)
     assert (result.returncode, lab.throttles()) == (0, FOUND), result.stderr

@@ -11,14 +11,12 @@ from optimizer.solve import certificate, driver
 from optimizer.solve.tuning import TUNED
 from optimizer.stages.solve import solve as stage
 from optimizer.stages.solve.memory_placement import MemoryPlacement
-from optimizer.stages.solve.solve import small_tables
 from optimizer.stages.stage import Frames
 from tests.stages import planned
 from tests.stages.placed import solved_in_process
 
 # A short curve: the long one takes most of the time, and proves nothing.
 BRIEF = replace(planned.SETTINGS, solver=replace(planned.SETTINGS.solver, curve_brokers=0))
-
 NARROW = build({"policy": {"disk_band": 0.3, "replicas_band": 0.4, "in_band": 0.4}})
 
 
@@ -70,11 +68,6 @@ def test_leaders_have_bounds_of_their_own(small: Frames) -> None:
     assert f"changes at least {bound} leader" in texts["report"]
 
 
-def of_bounds(solved: driver.Solved[MemoryPlacement]) -> list[dict[str, Any]]:
-    """Rows of ``bounds``."""
-    return [dict(row) for row in small_tables(solved)["bounds"]]
-
-
 def solved_here(rows: dict[str, list[dict[str, Any]]]) -> driver.Solved[MemoryPlacement]:
     """The plan in this process."""
     return solved_in_process(rows["instance"], rows["instance_brokers"], BRIEF)
@@ -118,8 +111,8 @@ def test_a_rack_is_emptied_with_a_bound_beside_it() -> None:
     solved = solved_here(emptied_rack())
     assert {(broker - 100) % 3 for replicas in solved.tables["proposal"]["replicas"] for broker in replicas} == {0, 1}
     assert "not_emptied" not in set(solved.tables["findings"]["rule"])
-    best = [row["gap_percent"] for row in of_bounds(solved) if row["is_best"]]
-    assert [gap < 5 for gap in best] == [True]
+    best = [row.gap_percent for row in solved.bounds.rows["a"] if row.is_best]
+    assert [gap is not None and gap < 5 for gap in best] == [True]
 
 
 def test_bound_whose_task_fails_is_left_out_with_a_warning(
