@@ -22,7 +22,7 @@ SHARED = HOME.parent / "shared"
 # The suite is the same on every run. Random search is the fuzz command's (benchmarks/fuzz), and that of ``search``.
 settings.register_profile("suite", derandomize=True)
 settings.register_profile("search", max_examples=SEARCH)
-settings.register_profile("quick", derandomize=True, max_examples=20)
+settings.register_profile("quick", derandomize=True, max_examples=10)
 settings.load_profile("suite")
 
 # Small data on few cores: fewer tasks are faster. One heap for all tests.

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import Row, SparkSession
-from pyspark.sql import functions as F
 
 import schemas
+from benchmarks.tables import read_table
 from execution.approve import approve
 from execution.planned import load
 from execution.tables import Warehouse
@@ -23,7 +22,6 @@ from optimizer.settings import ClusterInput, Settings, Storage
 from optimizer.stages.runner import STAGES, run_stages
 from optimizer.stages.stage import Run
 from optimizer.stages.verdicts import Verdict, exit_code
-from optimizer.store import Store
 
 RUN_ID = "night"
 DESCRIBE = """Topic: t\tTopicId: abc\tPartitionCount: 2\tReplicationFactor: 2\tConfigs: min.insync.replicas=1
@@ -66,8 +64,8 @@ def ended(spark: SparkSession, home: Path, clusters: Sequence[ClusterInput]) -> 
     storage = Storage(warehouse=str(home / "tables"), output=str(home / "out"))
     run, said = Run(spark, RUN_ID, Settings(clusters=tuple(clusters), storage=storage), "test"), io.StringIO()
     verdicts = run_stages(STAGES, run, Meter(spark, said))
-    store = Store(run.settings.storage.warehouse, spark)
-    rows = {name: store.newest(name, RUN_ID) for name in (*TABLES, "verdicts")}
+    tables = {name: read_table(home / "tables", name) for name in (*TABLES, "verdicts")}
+    rows = {name: [Row(**row) for row in found if row["run_id"] == RUN_ID] for name, found in tables.items()}
     return Ended(dict(verdicts), said.getvalue(), rows)
 
 
@@ -229,7 +227,6 @@ def test_a_refused_cluster_stays_out_of_later_jobs(spark: SparkSession, three: T
     shown = {name: (one.verdict, one.stage) for name, one in verdicts.items()}
     gone_on = ("started", None)
     assert shown == {"fine": gone_on, "calm": gone_on, "torn": ("refused", "validate"), "vague": ("refused", "ingest")}
-    store: Any = Store(storage.warehouse, spark)
-    assert {row.cluster_id for row in store.newest("instance", RUN_ID)} == {"fine", "calm"}
-    last = spark.read.format("delta").load(store.path("verdicts")).agg(F.max("attempt")).collect()
-    assert last[0][0] == 3
+    tables = three.home / "tables"
+    assert {row["cluster_id"] for row in read_table(tables, "instance")} == {"fine", "calm"}
+    assert max(row["attempt"] for row in read_table(tables, "verdicts")) == 3
