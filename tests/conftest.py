@@ -59,6 +59,7 @@ class _Together(LoadScopeScheduling):
         return folder if folder in ("stages", "pipeline", "airflow", "kafka") else nodeid.partition("::")[0]
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
     """Ours in place of what ``--dist loadscope`` names."""
     return _Together(config, log) if config.getvalue("dist") == "loadscope" else None

@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from benchmarks.mutants import forked
 from benchmarks.mutants.inside import Outcome, Request
 from benchmarks.mutants.ledger import KILLED, SURVIVED, TIMEOUT, UNSEEN, Entry, Ledger
@@ -15,6 +17,8 @@ from benchmarks.mutants.warm import Warm
 
 # Files that take longer while their lines are watched plan whole clusters: each sees much, and tells little.
 MOST_WATCH_SECONDS = 90.0
+# How pytest ends where it could run what it was given; a test that fails is left out.
+_RAN = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 Run = Callable[[Request, float], tuple[Outcome | None, float]]
 
 
@@ -41,7 +45,13 @@ class Trial:
     only: Sequence[str] | None = None
 
     def without_spark(self) -> int:
-        """Try the mutants with the tests that need no Spark; how many are left for want of time."""
+        """Try the mutants with the tests that need no Spark; how many are left for want of time.
+
+        Raises
+        ------
+        SystemExit
+            When pytest can't run a file of tests: names it.
+        """
         if not self._open(needs_spark=False):
             return 0
         forked.warm_up()
@@ -81,6 +91,11 @@ class Trial:
             outcome, used = run(request, MOST_WATCH_SECONDS)
             left_out = "" if outcome else ": takes too long to watch, left out"
             print(f"watched {used:9.1f} s  {request.files[0]}{left_out}", flush=True)
+            if outcome and outcome.code not in _RAN:
+                raise SystemExit(
+                    f"pytest can't run {request.files[0]} (exit code {outcome.code}), so it would miss every fault: "
+                    f"mend what `./run-tests.sh -p no:xdist {request.files[0]}` says, then start again"
+                )
             return outcome or Outcome()
 
         files = files_of_tests(self.root, {mutant.module for mutant in mutants}, needs_spark=needs_spark)

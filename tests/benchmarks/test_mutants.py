@@ -1,6 +1,9 @@
 """Mutation: which faults are made, which are drawn, which tests see them, and which reasons are stale."""
 
 import json
+import subprocess
+import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +18,7 @@ from benchmarks.mutants.operators import Source, edits
 from benchmarks.mutants.seen import Measured, choose
 from benchmarks.mutants.sites import GROUPS, Mutant, chosen, is_another_program, modules_of, mutants_of
 from benchmarks.mutants.sql import sql_edits
+from benchmarks.mutants.trial import Trial
 from benchmarks.mutants.warm import Warm
 from setup.paths import HOME
 
@@ -218,6 +222,47 @@ def test_a_process_that_goes_on_sees_each_mutant(checkout: Path, tmp_path_factor
             soon.setattr("benchmarks.mutants.warm.START_SECONDS", 0)
             assert failures(hangs) is None
         assert failures("LIMIT") == []
+
+
+def tried(checkout: Path, scratch: Path, conftest: str) -> dict[str, str]:
+    """States of two mutants after a trial with one file of tests."""
+    (checkout / "tests/sources").mkdir(parents=True)
+    (checkout / "sources/__init__.py").touch()
+    (checkout / "conftest.py").write_text(conftest, encoding="utf-8")
+    (checkout / "tests/sources/test_a.py").write_text(TEST.format(number=2), encoding="utf-8")
+    for helper in ("inside.py", "lines.py"):
+        (checkout / "benchmarks/mutants").mkdir(parents=True, exist_ok=True)
+        (checkout / "benchmarks/mutants" / helper).touch()
+    lines = ("LIMIT = 2", "LIMIT = 4")
+    mutants = [named(mutants_of(checkout, MODULE, "sources"), line) for line in lines]
+    ledger = Ledger(checkout / "answers.jsonl", checkout)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(checkout)
+        patch.syspath_prepend(str(checkout))
+        Trial(checkout, checkout / "state", scratch, mutants, ledger, time.monotonic() + 600).without_spark()
+    found = {mutant.becomes: ledger.get(mutant) for mutant in mutants}
+    return {line: entry.state for line, entry in found.items() if entry}
+
+
+def test_a_trial_tells_who_is_killed(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The test that fails kills, and what no test tells apart survives."""
+    states = tried(checkout, tmp_path_factory.mktemp("scratch"), "")
+    assert states == {"LIMIT = 2": KILLED, "LIMIT = 4": SURVIVED}
+
+
+def test_tests_that_cannot_run_end_the_trial(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """They would see no fault, and every mutant would be told as one that no test sees."""
+    with pytest.raises(
+        SystemExit, match=r"pytest can.t run tests/sources/test_a.py \(exit code [34]\)"
+    ):
+        tried(checkout, tmp_path_factory.mktemp("scratch"), "def pytest_no_such_hook():\n    pass\n")
+
+
+def test_our_tests_run_without_xdist() -> None:
+    """As this command runs them: a hook of xdist's alone would end them."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", "--collect-only"]
+    done = subprocess.run([*command, "tests/schedule/test_estimate.py"], cwd=HOME, capture_output=True, check=False)
+    assert done.returncode == 0, done.stdout
 
 
 def test_answers_hold_until_module_or_tests_change(checkout: Path) -> None:
