@@ -252,9 +252,7 @@ def test_a_trial_tells_who_is_killed(checkout: Path, tmp_path_factory: pytest.Te
 
 def test_tests_that_cannot_run_end_the_trial(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     """They would see no fault, and every mutant would be told as one that no test sees."""
-    with pytest.raises(
-        SystemExit, match=r"pytest can.t run tests/sources/test_a.py \(exit code [34]\)"
-    ):
+    with pytest.raises(SystemExit, match=r"pytest can.t run tests/sources/test_a.py \(exit code [34]\)"):
         tried(checkout, tmp_path_factory.mktemp("scratch"), "def pytest_no_such_hook():\n    pass\n")
 
 
