@@ -18,6 +18,8 @@ from setup.java import java
 from setup.locking import exclusive
 from setup.paths import AIRFLOW, SETUP, VENV, SetupError, build_folder, venv_python
 
+REPORT_SECONDS = 20.0  # between lines: who waits for a download sees that it lives
+
 _LOCKS = {"runtime": "requirements.lock", "dev": "requirements-dev.lock", "airflow": "requirements-airflow.lock"}
 
 # Compiled now: where PYTHONDONTWRITEBYTECODE is set every process would compile all that it imports, 10 s of a run.
@@ -120,9 +122,20 @@ def _make_venv() -> None:
 
 def _run(command: list[str], doing: str) -> None:
     environ = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
-    result = subprocess.run(command, stdout=sys.stderr, check=False, env=environ)
-    if result.returncode:
-        raise SetupError(f"{doing} failed (exit code {result.returncode}); the reason is above")
+    with subprocess.Popen(command, stdout=sys.stderr, env=environ) as process:
+        code = _waited_for(process, doing)
+    if code:
+        raise SetupError(f"{doing} failed (exit code {code}); the reason is above")
+
+
+def _waited_for(process: "subprocess.Popen[bytes]", doing: str) -> int:
+    """The exit code; meanwhile a line now and then."""
+    started = time.monotonic()
+    while True:
+        try:
+            return process.wait(REPORT_SECONDS)
+        except subprocess.TimeoutExpired:
+            say(f"{doing}: {time.monotonic() - started:.0f} s so far")
 
 
 def main(arguments: list[str]) -> int:

@@ -226,6 +226,22 @@ def test_missing_ensurepip_is_one_line(tmp_path: Path, monkeypatch: pytest.Monke
     assert not (tmp_path / "venv").exists()
 
 
+def test_a_long_installation_shows_that_it_lives(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A line now and then says what is done and for how long; a failure is told as before."""
+    lines = iter(["import time; time.sleep(0.7)", "raise SystemExit(3)"])
+    monkeypatch.setattr(environment, "REPORT_SECONDS", 0.2)
+    monkeypatch.setattr(environment, "VENV", tmp_path / "venv")
+    monkeypatch.setattr(environment, "_uv", lambda *words: [sys.executable, "-c", next(lines)])
+    monkeypatch.setattr(environment, "_make_venv", lambda: None)
+    venv = tmp_path / "other"
+    venv.mkdir()
+    with pytest.raises(SetupError, match=r"installing tools.lock failed \(exit code 3\); the reason is above"):
+        environment._install("airflow", venv)
+    assert "setup: making other: 0 s so far\n" in capfd.readouterr().err
+
+
 def test_a_changed_lock_is_installed_again(tmp_path: Path) -> None:
     """An environment is ready only for the locks that it was made from."""
     assert not environment.is_ready("runtime", venv=tmp_path)
