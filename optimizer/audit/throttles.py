@@ -27,7 +27,7 @@ def check_throttles(
     missing = [name for name in ("throttle.json", *names) if f"{folder}/{name}" not in scripts]
     if missing:
         if len(missing) < len(names) + 1 or any(size for _, _, size in _copies(instance, wave)):
-            yield Violation("throttle_missing", folder, f"it copies, and lacks {', '.join(missing)}")
+            yield Violation("throttle_missing", folder, f"it lacks {', '.join(missing)}")
         return
     data = _data(scripts[f"{folder}/throttle.json"])
     dead = {str(broker) for broker in instance.brokers if broker not in instance.living}

@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 
 from optimizer.audit import AuditFile, AuditLimits, AuditPartition, Violation, audit_files
+from optimizer.audit.instance import Instance
+from optimizer.audit.read_documents import Entry, PlanDocument
+from optimizer.audit.throttles import check_throttles
 from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.kafka_files import kafka_documents
 from optimizer.emit.rows import BrokerRow
 from optimizer.emit.throttle_files import throttle_documents
 from optimizer.kafka.size_limits import CONFIG_VALUE_CHARACTERS
-from tests.audit.plans import broker
+from tests.audit.plans import LIMITS, broker, partition
 from tests.emit.throttled import CHANGES, throttled_plan
 
 # Partition t-9 only gets another order, so that its old leader leads on; 8 is dead.
@@ -199,3 +202,33 @@ def test_an_election_of_a_dead_broker_is_caught() -> None:
     """A partition that waits for the election of a replica which does not live is named."""
     files = [replace(file, content=file.content.replace("[2,1]", "[8,1]")) for file in FILES]
     assert "the first replica 8 does not live" in _details(files)
+
+
+THROTTLES = [
+    "throttle.json", "throttle-careful.sh", "throttle-kafka.sh", "unthrottle-careful.sh", "unthrottle-kafka.sh"
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("replicas", "kept", "lacks"),
+    [
+        ((2, 1), [], None),
+        ((2, 1), THROTTLES[:4], "unthrottle-kafka.sh"),
+        ((1, 3), THROTTLES[:4], "unthrottle-kafka.sh"),
+        ((1, 3), [], ", ".join(THROTTLES)),
+    ],
+    ids=["nothing to copy, none", "nothing to copy, some", "a copy, some", "a copy, none"],
+)
+def test_throttles_are_whole_or_not_needed(replicas: tuple[int, ...], kept: list[str], lacks: str | None) -> None:
+    """A wave that only changes orders needs no throttle documents; where there are some, none may be missing."""
+    rows = [partition(0, 1, 2)]
+    instance = Instance(brokers=[broker(b, None) for b in (1, 2, 3)], partitions=rows, limits=LIMITS)
+    wave = PlanDocument("wave 1", (Entry(("t", 0), replicas, False),), ())
+    found = [(v.rule, v.detail) for v in check_throttles(instance, wave, "w", {f"w/{name}": "" for name in kept})]
+    assert found == ([("throttle_missing", f"it lacks {lacks}")] if lacks else [])
+
+
+def test_what_is_not_put_back_is_named() -> None:
+    """The violation names the broker or topic whose config gets another value."""
+    spoilt = violations(changed(UNDO, swap(" 20000000", " 20000001")))
+    assert [violation.subject for violation in spoilt] == ["2"]

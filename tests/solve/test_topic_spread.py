@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from optimizer.domain import FIXED, FORCED_ONLY, Cluster
+from optimizer.domain import FIXED, FORCED_ONLY, Cluster, FindingCode
 from optimizer.settings import Policy
 from optimizer.solve.findings.spread_findings import spread_findings
 from optimizer.solve.rules.racks import busiest_share
@@ -203,6 +203,15 @@ def test_what_may_not_leave_stays_and_is_told() -> None:
     found = list(spread_findings(cluster.brokers, cluster.partitions, planned.replicas))
     assert [(f.subject, f.when) for f in found] == [(f"giant on broker {b}", "both") for b in range(3)]
     assert found[0].detail == "broker 0 has 20 of the 120 replicas of topic giant; at most 10 are allowed"
+
+
+def test_leaders_are_counted_by_the_first_replica() -> None:
+    """A broker that leads more of a topic than allowed is told, one that only follows in as many is not."""
+    cluster = make_cluster(make_brokers([0, 1, 2]), make_partitions([[0, 1], [0, 1], [0, 2]], [1] * 3))
+    partitions = replace(cluster.partitions, topic_most_leaders=np.full(3, 1))
+    (found,) = spread_findings(cluster.brokers, partitions, partitions.replicas)
+    assert (found.code, found.subject, found.when) == (FindingCode.TOPIC_LEADER_SPREAD, "t on broker 0", "both")
+    assert found.detail == "broker 0 has 3 of the 3 leaders of topic t; at most 1 are allowed"
 
 
 def test_findings_name_the_worst_and_count_the_rest() -> None:
