@@ -231,6 +231,13 @@ def test_a_full_target_waits_until_it_is_freed() -> None:
     assert waves_of(rows, used=used, limit=limit) == [2, 1]
 
 
+def test_the_first_broker_is_freed_as_others_are() -> None:
+    """What leaves broker 0 makes room there, too."""
+    used, limit = [10, 0, 0, 0, 0, 0], [12, 100, 100, 100, 100, 100]
+    rows: list[Row] = [("balance", 10, 1, [0], [2]), ("balance", 10, 1, [3], [0])]
+    assert waves_of(rows, used=used, limit=limit) == [2, 1]
+
+
 def test_room_that_a_later_wave_needs_is_not_given_away() -> None:
     """A copy that fits a disk now, but not beside what a later wave brings there, gets no wave."""
     used, limit = [0, 10, 0, 0, 0, 0], [100, 12, 100, 100, 100, 100]
