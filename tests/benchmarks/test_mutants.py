@@ -239,6 +239,8 @@ def tried(checkout: Path, scratch: Path, conftest: str) -> dict[str, str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(checkout)
         patch.syspath_prepend(str(checkout))
+        for name in [name for name in sys.modules if name.partition(".")[0] == "sources"]:
+            patch.delitem(sys.modules, name)
         Trial(checkout, checkout / "state", scratch, mutants, ledger, time.monotonic() + 600).without_spark()
     found = {mutant.becomes: ledger.get(mutant) for mutant in mutants}
     return {line: entry.state for line, entry in found.items() if entry}
