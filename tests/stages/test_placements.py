@@ -22,6 +22,7 @@ IN_SHARDS: Settings = replace(odd_cluster(1000).settings, solver=Solver(shard_br
 LIMITED: Settings = replace(odd_cluster(3001).settings, policy=replace(odd_cluster(3001).settings.policy, max_moves=1))
 
 
+@pytest.mark.slow
 def test_a_cluster_has_the_tables_that_it_has_alone() -> None:
     """Beside a smaller one, before and behind it: its terms, prices, bounds and findings are its own."""
     odd, mine = odd_cluster(1000, IN_SHARDS), planned.cluster()

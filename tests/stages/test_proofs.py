@@ -17,7 +17,7 @@ from tests.stages.placed import solved_in_process
 
 # A short curve: the long one takes most of the time, and proves nothing.
 BRIEF = replace(planned.SETTINGS, solver=replace(planned.SETTINGS.solver, curve_brokers=0))
-NARROW = build({"policy": {"disk_band": 0.3, "replicas_band": 0.4, "in_band": 0.4}})
+NARROW = build({"policy": {"disk_band": 0.3, "replicas_band": 0.4, "in_band": 0.4}, "solver": {"curve_brokers": 0}})
 
 
 def small_cluster() -> dict[str, list[dict[str, Any]]]:
