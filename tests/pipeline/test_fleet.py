@@ -11,7 +11,6 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 import schemas
-from benchmarks.tables import read_table
 from execution.approve import approve
 from execution.planned import load
 from execution.tables import Warehouse
@@ -64,8 +63,8 @@ def ended(spark: SparkSession, home: Path, clusters: Sequence[ClusterInput]) -> 
     storage = Storage(warehouse=str(home / "tables"), output=str(home / "out"))
     run, said = Run(spark, RUN_ID, Settings(clusters=tuple(clusters), storage=storage), "test"), io.StringIO()
     verdicts = run_stages(STAGES, run, Meter(spark, said))
-    tables = {name: read_table(home / "tables", name) for name in (*TABLES, "verdicts")}
-    rows = {name: [Row(**row) for row in found if row["run_id"] == RUN_ID] for name, found in tables.items()}
+    tables = Warehouse(storage.warehouse)
+    rows = {name: [Row(**row) for row in tables.rows(name, run_id=RUN_ID)] for name in (*TABLES, "verdicts")}
     return Ended(dict(verdicts), said.getvalue(), rows)
 
 
@@ -227,6 +226,6 @@ def test_a_refused_cluster_stays_out_of_later_jobs(spark: SparkSession, three: T
     shown = {name: (one.verdict, one.stage) for name, one in verdicts.items()}
     gone_on = ("started", None)
     assert shown == {"fine": gone_on, "calm": gone_on, "torn": ("refused", "validate"), "vague": ("refused", "ingest")}
-    tables = three.home / "tables"
-    assert {row["cluster_id"] for row in read_table(tables, "instance")} == {"fine", "calm"}
-    assert max(row["attempt"] for row in read_table(tables, "verdicts")) == 3
+    tables = Warehouse(storage.warehouse)
+    assert {row["cluster_id"] for row in tables.rows("instance", run_id=RUN_ID)} == {"fine", "calm"}
+    assert max(row["attempt"] for row in tables.rows("verdicts", run_id=RUN_ID)) == 3

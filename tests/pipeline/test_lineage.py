@@ -167,7 +167,7 @@ def test_single_knobs_are_declared() -> None:
 def test_what_no_stage_has_read_may_be_set_higher(spark: SparkSession, emitted: Run, tmp_path: Path) -> None:
     """The share that the gate of emit refuses at, and whether documents name directories: earlier stages stand."""
     other = run_of(spark, tmp_path, policy={"max_moves": 9, "max_unexplained": 0.5}, emit={"plan_log_dirs": True})
-    run_stage(EMIT, other, store_of(other))
+    assert run_stage(EMIT, other, store_of(other)) == {}
 
 
 def test_a_run_of_an_earlier_release_goes_on(spark: SparkSession, emitted: Run, tmp_path: Path) -> None:
