@@ -1,19 +1,23 @@
 """What each part of the solver is worth: the same instances with one part changed; ``python -m benchmarks.ablations``.
 
-Without Spark (``benchmarks.planned``): seconds are those of the shards alone.
+Without Spark (``benchmarks.planned``): seconds are those of the shards alone. A command that is ended goes on where it
+was: what it has measured is kept until the code changes.
 """
 
 import argparse
+import hashlib
+import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from benchmarks.generate import SCENARIOS, SIZES, generate
+from benchmarks.generate import SCENARIOS, generate
 from benchmarks.odd import ODD, generate_odd
 from benchmarks.planned import Outcome, cluster_of, policy_of, solve, solve_fleet
 from benchmarks.run import CLUSTER
@@ -24,8 +28,9 @@ from optimizer.solve.certificate import gap_percent
 from optimizer.solve.rules.bands import SETTLED
 from optimizer.solve.tuning import TUNED, Tuning
 from optimizer.stages.shared.arrays import to_brokers
+from setup.app_zip import package_files
+from setup.paths import BUILD, HOME
 
-HOME = Path(__file__).resolve().parent.parent
 INTRO = """\
 # Ablations
 
@@ -248,37 +253,88 @@ def document(groups: Mapping[str, Sequence[str]], found: Mapping[str, Sequence[M
     return "".join(sections)
 
 
-def groups_of(asked: argparse.Namespace, settings: Settings) -> dict[str, dict[str, Measure]]:
-    """What is measured: for each table of the page its instances by name."""
-    groups = {
-        f"Size {size}": {
-            f"{scenario}-{asked.seed}": of_instance(generate(size, scenario, asked.seed), settings)
-            for scenario in asked.scenarios
-        }
-        for size in asked.sizes
-    }
-    groups["Unusual shapes"] = {name: of_instance(generate_odd(name, asked.seed), settings) for name in asked.odd}
-    groups["300 small clusters"] = {} if asked.no_fleet else {"all": of_fleet()}
-    return {title: measures for title, measures in groups.items() if measures}
+# Instances by the title of their table, in its order.
+GROUPS: Mapping[str, Sequence[str]] = {
+    "Size S": [f"S-{scenario}" for scenario in SCENARIOS],
+    "Size M": ["M-drift"],
+    "Unusual shapes": list(ODD),
+    "300 small clusters": ["fleet"],
+}
+SEED = 1  # that of the benchmark's page
+
+
+def measure_of(name: str, settings: Settings) -> Measure:
+    """Plans the instance of a name in ``GROUPS``."""
+    if name == "fleet":
+        return of_fleet()
+    size, _, scenario = name.partition("-")
+    return of_instance(generate(size, scenario, SEED) if scenario else generate_odd(name, SEED), settings)
+
+
+class Kept:
+    """What has been measured, a line of JSON each: by instance and variant, and by the code that it holds for."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._code = path, _code()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        # The last line may be cut off: what follows must not be joined to it.
+        whole = text[: text.rfind("\n") + 1]
+        path.write_text(whole, encoding="utf-8")
+        rows = (json.loads(line) for line in whole.splitlines())
+        self._found = {tuple(row["key"]): Measured(**row["measured"]) for row in rows}
+
+    def of(self, name: str, variant: Variant, measure: Callable[[], Measure]) -> Measured:
+        """What a variant came to on an instance: as kept, else measured now and kept."""
+        key = (self._code, name, repr(variant))
+        if key not in self._found:
+            self._found[key] = measure()(variant)
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"key": key, "measured": asdict(self._found[key])}) + "\n")
+        return self._found[key]
+
+
+def _code() -> str:
+    """Names the solver and what makes the instances by their content; variants name themselves."""
+    digest, here = hashlib.sha256(), Path(__file__)
+    makers = ((path.name, path.read_bytes()) for path in sorted(here.parent.glob("*.py")) if path.name != here.name)
+    for name, content in (*package_files(), *makers):
+        digest.update(f"{name}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()
+
+
+def asked_for(names: Sequence[str]) -> dict[str, list[str]]:
+    """The instances of these names, in the order of ``GROUPS``; of no name: all."""
+    wanted = {title: [name for name in known if not names or name in names] for title, known in GROUPS.items()}
+    return {title: some for title, some in wanted.items() if some}
+
+
+def measured(names: Sequence[str], kept: Kept) -> dict[str, list[Measured]]:
+    """What every variant comes to on the instances."""
+    settings = build(read_toml(HOME / "conf/default.toml"))
+    found: dict[str, list[Measured]] = {variant.name: [] for variant in VARIANTS}
+    for name in names:
+        measure = cache(lambda name=name: measure_of(name, settings))
+        for variant in VARIANTS:
+            one = kept.of(name, variant, measure)
+            found[variant.name].append(one)
+            sys.stderr.write(f"{name}, {variant.name}: {cell(one, found[VARIANTS[0].name][-1])}\n")
+    return found
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure every variant on every instance and write the page."""
+    known = [name for names in GROUPS.values() for name in names]
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ablations", description=__doc__)
-    parser.add_argument("--sizes", nargs="*", choices=SIZES, default=["S"])
-    parser.add_argument("--scenarios", nargs="*", choices=SCENARIOS, default=list(SCENARIOS))
-    parser.add_argument("--odd", nargs="*", choices=ODD, default=list(ODD))
-    parser.add_argument("--no-fleet", action="store_true")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("instances", nargs="*", metavar="INSTANCE", help=f"of {', '.join(known)}; without one: all")
     parser.add_argument("--report", type=Path, default=HOME / "docs/ablations.md")
+    parser.add_argument("--kept", type=Path, default=BUILD / "ablations.jsonl", help="where what was measured is kept")
     asked = parser.parse_args(arguments)
-    groups = groups_of(asked, build(read_toml(HOME / "conf/default.toml")))
-    found: dict[str, list[Measured]] = {}
-    for variant in VARIANTS:
-        measured = [measure(variant) for measures in groups.values() for measure in measures.values()]
-        found[variant.name] = measured
-        sys.stderr.write(f"{variant.name}: {sum(one.cpu_seconds for one in measured):.0f} s\n")
-    asked.report.write_text(document({t: list(m) for t, m in groups.items()}, found), encoding="utf-8")
+    if unknown := sorted(set(asked.instances) - set(known)):
+        parser.error(f"{', '.join(unknown)}: known are {', '.join(known)}")
+    groups = asked_for(asked.instances)
+    found = measured([name for names in groups.values() for name in names], Kept(asked.kept))
+    asked.report.write_text(document(groups, found), encoding="utf-8")
     return 0
 
 

@@ -2,10 +2,25 @@
 
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import pytest
 
-from benchmarks.ablations import VARIANTS, Measure, Measured, Variant, cell, document, lost_percent, of_instance
+from benchmarks import ablations
+from benchmarks.ablations import (
+    GROUPS,
+    VARIANTS,
+    Kept,
+    Measure,
+    Measured,
+    Variant,
+    asked_for,
+    cell,
+    document,
+    lost_percent,
+    main,
+    of_instance,
+)
 from benchmarks.generate import build
 from benchmarks.workload import Shape
 from optimizer.settings import Settings
@@ -81,3 +96,36 @@ def test_the_page_ends_with_what_seems_not_to_pay() -> None:
     assert "| one price on moves | 0.000 | 80 | plans of many small moves where a few large ones would do |" in ending
     assert "no bound by whole replicas" not in ending and "no search of small clusters" not in ending
     assert "shards of 15 brokers" not in ending
+
+
+def test_what_was_measured_is_kept_until_the_code_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By instance and variant; a line that was cut off as the command was killed is measured again."""
+    measured: list[str] = []
+
+    def measure(variant: Variant) -> Measured:
+        measured.append(variant.name)
+        return replace(MEASURED, moves=len(measured))
+
+    path = tmp_path / "kept" / "figures.jsonl"
+    usual, other = VARIANTS[:2]
+    first = [Kept(path).of("S-drift", one, lambda: measure) for one in (usual, other)]
+    again = [Kept(path).of("S-drift", one, lambda: measure) for one in (usual, other)]
+    assert (again, measured) == (first, [usual.name, other.name])
+    Kept(path).of("bare", usual, lambda: measure)
+    Kept(path).of("S-drift", replace(usual, knobs=(("rounds", 1),)), lambda: measure)
+    assert len(measured) == 4
+    path.write_text(path.read_text()[:-20])
+    Kept(path).of("S-drift", replace(usual, knobs=(("rounds", 1),)), lambda: measure)
+    assert len(measured) == 5
+    monkeypatch.setattr(ablations, "package_files", lambda: [("optimizer/new.py", b"")])
+    Kept(path).of("S-drift", usual, lambda: measure)
+    assert len(measured) == 6
+
+
+def test_instances_are_asked_for_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    """In the order of the page; a name that is none is refused with those that are."""
+    assert asked_for(["bare", "S-drift"]) == {"Size S": ["S-drift"], "Unusual shapes": ["bare"]}
+    assert asked_for([]) == {title: list(names) for title, names in GROUPS.items()}
+    with pytest.raises(SystemExit):
+        main(["S-drift", "bear"])
+    assert "bear: known are S-expand, S-decom" in capsys.readouterr().err
