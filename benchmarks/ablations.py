@@ -5,7 +5,6 @@ was: what it has measured is kept until the code changes.
 """
 
 import argparse
-import hashlib
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.generate import SCENARIOS, generate
+from benchmarks.mutants.seen import digest
 from benchmarks.odd import ODD, generate_odd
 from benchmarks.planned import Outcome, cluster_of, policy_of, solve, solve_fleet
 from benchmarks.run import CLUSTER
@@ -28,7 +28,7 @@ from optimizer.solve.certificate import gap_percent
 from optimizer.solve.rules.bands import SETTLED
 from optimizer.solve.tuning import TUNED, Tuning
 from optimizer.stages.shared.arrays import to_brokers
-from setup.app_zip import package_files
+from setup.app_zip import code_version
 from setup.paths import BUILD, HOME
 
 INTRO = """\
@@ -280,7 +280,8 @@ class Kept:
         text = path.read_text(encoding="utf-8") if path.exists() else ""
         # The last line may be cut off: what follows must not be joined to it.
         whole = text[: text.rfind("\n") + 1]
-        path.write_text(whole, encoding="utf-8")
+        if whole != text:
+            path.write_text(whole, encoding="utf-8")
         rows = (json.loads(line) for line in whole.splitlines())
         self._found = {tuple(row["key"]): Measured(**row["measured"]) for row in rows}
 
@@ -296,11 +297,9 @@ class Kept:
 
 def _code() -> str:
     """Names the solver and what makes the instances by their content; variants name themselves."""
-    digest, here = hashlib.sha256(), Path(__file__)
-    makers = ((path.name, path.read_bytes()) for path in sorted(here.parent.glob("*.py")) if path.name != here.name)
-    for name, content in (*package_files(), *makers):
-        digest.update(f"{name}\0{len(content)}\0".encode() + content)
-    return digest.hexdigest()
+    here = Path(__file__)
+    makers = sorted(str(path.relative_to(HOME)) for path in here.parent.glob("*.py") if path.name != here.name)
+    return code_version() + digest(HOME, makers)
 
 
 def asked_for(names: Sequence[str]) -> dict[str, list[str]]:

@@ -117,7 +117,7 @@ def test_what_was_measured_is_kept_until_the_code_changes(tmp_path: Path, monkey
     path.write_text(path.read_text()[:-20])
     Kept(path).of("S-drift", replace(usual, knobs=(("rounds", 1),)), lambda: measure)
     assert len(measured) == 5
-    monkeypatch.setattr(ablations, "package_files", lambda: [("optimizer/new.py", b"")])
+    monkeypatch.setattr(ablations, "code_version", lambda: "another")
     Kept(path).of("S-drift", usual, lambda: measure)
     assert len(measured) == 6
 
