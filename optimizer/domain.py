@@ -62,6 +62,11 @@ class FindingCode(StrEnum):
 class Cause(StrEnum):
     """Why something is left as it is, where that is known."""
 
+    # Why a living broker receives no replica.
+    FAILED_DIRECTORY = "failed_directory"
+    IN_SYNC_NOWHERE = "in_sync_nowhere"
+    CORDONED = "cordoned"
+    ONLY_LISTED = "only_listed"
     # Why a partition is not free.
     IN_FLIGHT = "in_flight"
     LEADERLESS = "leaderless"

@@ -21,9 +21,16 @@ BROKERS = Table(
         ),
         column("is_controller", BOOL, "active controller, where the source says so"),
         column(
+            "closed_cause",
+            TEXT,
+            "why it receives no replica though it lives: failed_directory, in_sync_nowhere, cordoned, or only_listed: "
+            "it holds none and tells of no directory",
+            nullable=True,
+        ),
+        column(
             "closed_reason",
             TEXT,
-            "why it receives no replica though it lives: a failed directory, in sync nowhere, cordoned, tells of none",
+            "the same in words, with the directories that failed",
             nullable=True,
         ),
         column("disk_capacity_bytes", LONG, "sum over its log directories, or given", nullable=True),

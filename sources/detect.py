@@ -28,7 +28,7 @@ from sources import (
 from sources.decode import NoText, decoded, with_plain_lines
 from sources.json_text import unclaimed
 from sources.record import UNREADABLE_FILE, Record, malformed
-from sources.refused_formats import UNKNOWN, Refusal, explain, not_text
+from sources.refused_formats import UNKNOWN, Refusal, explain, not_text, without_bytes
 
 KNOWN_FORMAT = "a known format"
 RULE = UNREADABLE_FILE
@@ -78,7 +78,7 @@ PARSERS: tuple[Parser, ...] = (
     Parser("kafka-reassign-partitions.sh --list", reassignments.recognises, _of_text(reassignments.parse)),
     Parser("partition assignment JSON", assignment_json.recognises, _of_text(assignment_json.parse)),
     Parser("Cruise Control capacity JSON", capacity_json.recognises, _of_text(capacity_json.parse)),
-    Parser("Prometheus text exposition", prometheus.recognises, _of_text(prometheus.parse)),
+    Parser(prometheus.EXPECTED, prometheus.recognises, _of_text(prometheus.parse)),
     Parser("benchmark instance JSON", instance_json.recognises, _of_text(instance_json.parse)),
     Parser("capacity CSV", capacity_csv.recognises, _of_text(capacity_csv.parse)),
     Parser("id of the cluster", cluster_ids.recognises, _of_text(cluster_ids.parse)),
@@ -113,13 +113,16 @@ def parse_any(text: str, *, name: str, size_bytes: int | None = None) -> list[Re
         nothing (no reassignment, no config).
     """
     content = with_plain_lines(text)
-    records = [record for parser in PARSERS if parser.recognises(content) for record in parser.parse(content, name)]
+    found = {parser.name: [*parser.parse(content, name)] for parser in PARSERS if parser.recognises(content)}
+    records = [record for of_parser in found.values() for record in of_parser]
     answered = reassignments.NONE_IN_FLIGHT in content or configs.has_heading(content)
-    if all(record.payload.get("expected") == prometheus.WITH_BYTES for record in records):
+    if not records:
         refusal = explain(content, name)
         if not (answered and refusal is UNKNOWN):
             size = len(text.encode(errors="surrogatepass")) if size_bytes is None else size_bytes
             return [refused(refusal, name=name, size_bytes=size)]
+    if found.get(prometheus.EXPECTED) == []:
+        records.append(_without_bytes(content))
     records += [*tool_errors.parse(content), *unclaimed(content, records)]
     if brokers_csv.recognises(content) or capacity_csv.recognises(content):
         records += capacity_csv.unread(content)
@@ -141,6 +144,12 @@ def refused(refusal: Refusal, *, name: str, size_bytes: int) -> Record:
         rule=RULE,
         severity=refusal.severity,
     )
+
+
+def _without_bytes(content: str) -> Record:
+    """The record of metrics for Prometheus, none of which counts bytes, beside something that is read."""
+    of, expected = without_bytes(content), f"{prometheus.EXPECTED} with sizes or rates in bytes"
+    return malformed(line=1, expected=expected, reason=of.reason, remedy=of.remedy, text="", rule=UNREADABLE_FILE)
 
 
 def _of_unreadable(records: Sequence[Record]) -> list[Record]:

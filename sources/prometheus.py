@@ -23,10 +23,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sources.record import UNREADABLE_FILE, Record, malformed
+from sources.record import Record, malformed
 
 EXPECTED = "Prometheus text exposition"
-WITH_BYTES = "Prometheus text exposition with sizes or rates in bytes"
 _SAMPLE = re.compile(
     r'(?P<name>[A-Za-z_:][A-Za-z0-9_:]*)(?:\{(?P<labels>(?:[^"}]|"(?:[^"\\]|\\.)*")*)\})?'
     r"[ \t]+(?P<value>\S+)(?:[ \t]+(?P<time>-?[0-9.]+))?(?:[ \t]+#.*)?\s*"
@@ -35,7 +34,6 @@ _LABEL = re.compile(r'\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*(?
 _COMMENT = re.compile(r"# (?:HELP|TYPE) kafka_[a-z]", re.IGNORECASE)
 _ESCAPE = re.compile(r"\\(.)")
 _BYTES = re.compile(r"bytes(in|out)(?:persec)?")
-_OFFSETS = re.compile(r"kafka_(?:topic_partition_(?:current|oldest)_offset|consumergroup_\w+)")
 # The shorter the window, the closer to a sample; the mean since the broker's start is none.
 _RATES = {"oneminuterate": 0, "fiveminuterate": 1, "fifteenminuterate": 2}
 _BROKER_LABELS = ("broker_id", "brokerid", "kafka_broker_id", "broker", "kafka_broker", "node_id")
@@ -63,16 +61,18 @@ def recognises(text: str) -> bool:
 
 
 def parse(text: str) -> Iterator[Record]:
-    """Yield ``metric`` records, and ``malformed`` ones for lines that name a metric of ours and can't be read."""
+    """Yield ``metric`` records, and ``malformed`` ones for lines that name a metric of ours and can't be read.
+
+    A scrape without any of our metrics gives none of either.
+    """
     samples: list[Sample] = []
     problems: list[Record] = []
-    offsets = seconds = False
+    seconds = False
     lines = text.split("\n")
     for number, line in enumerate(lines, start=1):
         seconds = seconds or line.startswith("# EOF")
         if not line.lower().startswith("kafka_"):
             continue
-        offsets = offsets or bool(_OFFSETS.match(line))
         found = _sample(number, line, is_last=number == len(lines))
         if isinstance(found, Record):
             problems.append(found)
@@ -83,8 +83,6 @@ def parse(text: str) -> Iterator[Record]:
         best[sample.metric] = min(sample.rank, best.get(sample.metric, sample.rank))
     records = [_record(s, seconds=seconds) for s in samples if s.rank == best[s.metric]]
     yield from sorted([*records, *problems], key=lambda record: record.line)
-    if not records and not problems:
-        yield _nothing(offsets=offsets)
 
 
 def _is_kafka_sample(line: str) -> bool:
@@ -202,11 +200,3 @@ def _observed_at(time: str | None, *, seconds: bool) -> str | None:
 def _malformed(line: int, text: str, reason: str) -> Record:
     remedy = "export the metric again, or leave the line out"
     return malformed(line=line, expected=EXPECTED, reason=reason, remedy=remedy, text=text)
-
-
-def _nothing(*, offsets: bool) -> Record:
-    reason = "no series gives bytes of a partition, a topic or a broker"
-    if offsets:
-        reason = "a scrape of kafka_exporter: offsets count messages, not bytes, and give neither sizes nor rates"
-    remedy = "export kafka_log_Log_Size and BrokerTopicMetrics BytesInPerSec, BytesOutPerSec with the JMX exporter"
-    return malformed(line=1, expected=WITH_BYTES, reason=reason, remedy=remedy, text="", rule=UNREADABLE_FILE)

@@ -25,7 +25,7 @@ capacity           broker_id (-1: every broker without an own entry), log_dir (o
 metric             metric, topic, partition, broker_id, observed_at (ISO 8601 UTC or null), value
 partition_load     topic, partition, size_bytes, in_bytes_per_s, out_bytes_per_s (each or null): a finished table
 malformed          expected (what the parser looked for), reason, remedy, text (at most 2,000 characters), rule and
-                   severity where they are not ``readable`` and ``error``
+                   severity where they are not ``readable`` and ``error``, is_sample (true: a row of a metrics table)
 =================  ==========================================================================================
 """
 

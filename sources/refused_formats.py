@@ -24,6 +24,14 @@ class Refusal:
     severity: str = "error"
 
 
+_EXPORT_BYTES = "export kafka_log_Log_Size and BrokerTopicMetrics BytesInPerSec, BytesOutPerSec with the JMX exporter"
+_OFFSETS = (
+    r"^kafka_(?:topic_partition_(?:current|oldest)_offset|consumergroup_\w+|exporter_\w+)\b",
+    Refusal(
+        "a scrape of kafka_exporter: offsets count messages, not bytes, and give neither sizes nor rates", _EXPORT_BYTES
+    ),
+)
+_NO_BYTES = Refusal("a scrape for Prometheus without bytes of a partition, a topic or a broker", _EXPORT_BYTES)
 _KNOWN: tuple[tuple[str, Refusal], ...] = (
     (
         r"^[\s>#]*Status of partition reassignment:|^[\s>#]*Reassignment of (?:partition|replica) \S+ ",
@@ -105,20 +113,8 @@ _KNOWN: tuple[tuple[str, Refusal], ...] = (
             "Cruise Control's proposals: a plan, not the state of the cluster", "supply kafka-topics.sh --describe"
         ),
     ),
-    (
-        r"^kafka_(?:topic_partition_(?:current|oldest)_offset|consumergroup_\w+|exporter_\w+)\b",
-        Refusal(
-            "a scrape of kafka_exporter: offsets count messages, not bytes, and give neither sizes nor rates",
-            "export kafka_log_Log_Size and BrokerTopicMetrics BytesInPerSec, BytesOutPerSec with the JMX exporter",
-        ),
-    ),
-    (
-        r"^# (?:HELP|TYPE) \w+ |^[a-z_:]+\{[^}\n]*\} [-+0-9.eE]+(?: \d+)?$",
-        Refusal(
-            "a scrape for Prometheus without bytes of a partition, a topic or a broker",
-            "export kafka_log_Log_Size and BrokerTopicMetrics BytesInPerSec, BytesOutPerSec with the JMX exporter",
-        ),
-    ),
+    _OFFSETS,
+    (r"^# (?:HELP|TYPE) \w+ |^[a-z_:]+\{[^}\n]*\} [-+0-9.eE]+(?: \d+)?$", _NO_BYTES),
     (
         r"-----BEGIN [A-Z ]+-----",
         Refusal("a key or a certificate", "take it out of the input folder: it is no input, and may be a secret"),
@@ -187,6 +183,12 @@ def explain(text: str, name: str = "") -> Refusal:
     if metrics_csv.recognises(header):
         return _TABLE
     return next((refusal for pattern, refusal in _KNOWN if re.search(pattern, head, re.MULTILINE)), UNKNOWN)
+
+
+def without_bytes(text: str) -> Refusal:
+    """Why a text's metrics of Kafka for Prometheus are of no use, where none of them counts bytes."""
+    pattern, refusal = _OFFSETS
+    return refusal if re.search(pattern, text, re.MULTILINE) else _NO_BYTES
 
 
 def not_text(looks_like: str) -> Refusal:

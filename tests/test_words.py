@@ -9,7 +9,12 @@ import pytest
 from setup.paths import HOME
 from tests.test_imports import files
 
-WORDS = frozenset({"detail", "remedy", "subject", "observed", "threshold", "fixed_reason", "factor_refused", "reasons"})
+WORDS = frozenset(
+    (
+        *("closed_reason", "detail", "expected", "factor_refused", "fixed_reason", "observed", "reasons", "remedy"),
+        *("subject", "threshold"),
+    )
+)
 # What reads a text to decide by it; join, format and the like only put it into another.
 READING = frozenset(
     (
@@ -17,7 +22,7 @@ READING = frozenset(
         *("removeprefix", "removesuffix", "replace", "rfind", "rindex", "rpartition", "rsplit", "search", "split"),
         *("splitlines", "startswith", "sub", "subn"),
         *("contains", "endsWith", "eqNullSafe", "ilike", "isin", "like", "regexp_extract", "regexp_replace", "rlike"),
-        *("str", "substr"),
+        *("isalpha", "isdecimal", "isdigit", "isnumeric", "len", "length", "str", "substr", "substring"),
     )
 )
 CODE = files("benchmarks", "dags", "docs", "execution", "jobs", "optimizer", "schemas", "setup", "sources")
@@ -45,6 +50,7 @@ MAY_LOAD = {
     "optimizer/stages/plan/plan.py": {"side_by_side"},
     "optimizer/stages/shared/unexplained.py": {"unexplained_findings"},
     "optimizer/stages/snapshot/only_moves.py": {"with_only"},
+    "optimizer/stages/snapshot/snapshot.py": {"plan_brokers"},
     "optimizer/stages/solve/finish.py": {"_moves", "_fixed_findings", "_factor_findings"},
     "optimizer/stages/validate/great_expectations.py": {
         *("_row_result", "_figure_result", "_store_result", "_counts", "_limits"),
@@ -58,7 +64,8 @@ MAY_LOAD = {
     "schemas/bronze.py": {""},
     "schemas/output.py": {""},
     "schemas/planning.py": {""},
-    "sources/detect.py": {"refused"},
+    "schemas/silver.py": {""},
+    "sources/detect.py": {"refused", "_without_bytes"},
 }
 
 
@@ -79,8 +86,23 @@ def is_words(node: ast.AST) -> bool:
 
 
 def readers(source: str) -> Iterator[int]:
-    """Lines that compare such a text, or hand it to what reads texts; None is not text."""
+    """Lines that compare, cut or measure such a text, or ask whether there is any; None is not text."""
     for node in ast.walk(ast.parse(source)):
+        match node:
+            case (
+                ast.If(test=asked)
+                | ast.IfExp(test=asked)
+                | ast.While(test=asked)
+                | ast.UnaryOp(op=ast.Not(), operand=asked)
+            ):
+                if is_words(asked):
+                    yield asked.lineno
+            case ast.BoolOp(op=ast.And(), values=asked) | ast.comprehension(ifs=asked):
+                yield from (one.lineno for one in asked if is_words(one))
+            case ast.Subscript(value=cut, slice=ast.Slice() | ast.Constant(value=int())) if is_words(cut):
+                yield cut.lineno
+            case ast.Call(func=ast.Name(id="len"), args=[first]) if is_words(first):
+                yield first.lineno
         if isinstance(node, ast.Compare):
             sides = [node.left, *node.comparators]
             is_none = any(isinstance(side, ast.Constant) and side.value is None for side in sides)
@@ -110,6 +132,13 @@ def readers(source: str) -> Iterator[int]:
         ('frame["fixed_reason"].astype(str).str.startswith(LEAVES)', True),
         ('AMOUNT.sub("#", finding.remedy)', True),
         ('row["reasons"].split(",")', True),
+        ('row["detail"][:3]', True),
+        ('len(finding.detail)', True),
+        ('row["observed"].isdigit()', True),
+        ('1 if row["remedy"] else 2', True),
+        ('if not finding.detail:\n    pass', True),
+        ('[row for row in rows if row.expected]', True),
+        ('is_open and row["closed_reason"]', True),
         ('f"{finding.detail}; {why}"', False),
         ('replace(finding, detail=detail, remedy=cut.remedy)', False),
         ('row["observed"] or ""', False),

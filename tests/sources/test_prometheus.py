@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sources import prometheus
-from sources.record import KINDS
+from sources.detect import parse_any
+from sources.record import KINDS, UNREADABLE_FILE
 
 LINES = [
     # text, (metric, topic, partition, broker_id, observed_at, value)
@@ -61,10 +62,12 @@ REFUSED = [
     ('kafka_log_log_size{topic="a",partition="0} 1', "value [time]"),
     ('kafka_log_log_size{topic="a",partition="0"}', "value [time]"),
     ('kafka_log_log_size{topic="a",partition="0"} 1 99999999999999999999', "out of range"),
+]
+WITHOUT_BYTES = [
     ('kafka_topic_partition_current_offset{topic="a",partition="0"} 5', "offsets count messages"),
-    ("kafka_server_replicamanager_leadercount 5", "no series gives bytes"),
-    ("kafka_server_brokertopicmetrics_replicationbytesin_total 5", "no series gives bytes"),
-    ('kafka_server_brokertopicmetrics_bytesinpersec_meanrate{topic="a"} 5', "no series gives bytes"),
+    ("kafka_server_replicamanager_leadercount 5", "without bytes of a partition"),
+    ("kafka_server_brokertopicmetrics_replicationbytesin_total 5", "without bytes of a partition"),
+    ('kafka_server_brokertopicmetrics_bytesinpersec_meanrate{topic="a"} 5', "without bytes of a partition"),
 ]
 
 
@@ -74,7 +77,18 @@ def test_what_can_not_be_used_is_malformed(line: str, reason: str) -> None:
     (record,) = prometheus.parse(line)
     assert record.kind == "malformed"
     assert reason in record.payload["reason"]
-    assert record.payload["text"] == "" if "rule" in record.payload else record.payload["text"].startswith("kafka_")
+    assert record.payload["text"].startswith("kafka_")
+
+
+@pytest.mark.parametrize(("line", "reason"), WITHOUT_BYTES)
+def test_a_scrape_without_bytes_is_named_beside_what_is_read(line: str, reason: str) -> None:
+    """It has no record of its own; the file that it stands in is told as one that could not be read."""
+    assert [*prometheus.parse(line)] == []
+    topic = "Topic: t\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1"
+    told, partition = parse_any(f"{line}\n{topic}\n", name="x")
+    assert (partition.kind, told.kind, told.payload["rule"]) == ("partition", "malformed", UNREADABLE_FILE)
+    assert reason in told.payload["reason"]
+    assert told.payload["text"] == ""
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ from optimizer.stages.ingest.listing import TEXT_BYTES, File, copies_of, files_o
 from optimizer.stages.ingest.metric_files import HEAD_LINES, literal_path, read_metrics
 from optimizer.stages.ingest.texts import hidden, parsed, unopened_files
 from optimizer.stages.shared.known_names import known_of_records, names_any, refuse_unknown
-from optimizer.stages.shared.records import SAMPLE
 from optimizer.stages.stage import Frames, Refusals, Run
 from schemas.bronze import BRONZE_METRICS, BRONZE_RECORDS
 from schemas.table import conform, small_frame
@@ -171,7 +170,7 @@ def _as_malformed(broken: DataFrame, *, allowed: tuple[str, ...]) -> DataFrame:
     may_stay = (F.col("rule") == UNREADABLE_FILE) & reduce(Column.__or__, patterns, F.lit(False))
     softened = {"severity": "warning", "rule": ALLOWED_FILE}
     told |= {name: F.when(may_stay, F.lit(value)).otherwise(F.col(name)) for name, value in softened.items()}
-    fields = {"expected": F.lit(SAMPLE), **told}
+    fields = {"expected": F.lit("a metric sample"), "is_sample": F.lit(True), **told}
     text = F.substring("payload", 1, 2000).alias("text")
     payload = F.to_json(F.struct(*(value.alias(name) for name, value in fields.items()), text))
     order = Window.partitionBy("source").orderBy("line", "rule", "payload")

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from optimizer.errors import BallastError, ConfigError
 from optimizer.settings import Settings
-from optimizer.stages.shared.records import SAMPLE, typed
+from optimizer.stages.shared.records import typed
 from optimizer.wishes import BROKER_LISTS
 
 _Name = TypeVar("_Name", int, str)
@@ -44,7 +44,7 @@ def known_of_records(records: DataFrame) -> dict[str, Known]:
     parsed = records.where(F.col("kind").isin(*_KINDS)).select("cluster_id", "kind", fields.alias("fields"))
     ids = F.concat(F.array("fields.broker_id"), F.coalesce("fields.replicas", F.array().cast("array<bigint>")))
     rack = F.when(F.col("kind") == "broker", F.nullif(F.trim("fields.rack"), F.lit(""))).alias("rack")
-    of_state = (F.coalesce("severity", F.lit("error")) == "error") & (F.col("expected") != SAMPLE)
+    of_state = (F.coalesce("severity", F.lit("error")) == "error") & F.col("is_sample").isNull()
     unread = typed(records, "malformed").where(of_state)
     left_out = {row.cluster_id for row in unread.select("cluster_id").distinct().collect()}
     known = _known(parsed.select("cluster_id", F.explode(ids).alias("broker_id"), rack))

@@ -3,9 +3,6 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-# What a malformed row of a metrics table should have been.
-SAMPLE = "a metric sample"
-
 # Columns that every typed frame keeps.
 PLACE = ("cluster_id", "run_id", "kind", "source", "line", "ordinal", "captured_at", "payload")
 
@@ -26,7 +23,8 @@ _FIELDS = {
     "partition_load": "topic STRING, partition BIGINT, size_bytes STRING, in_bytes_per_s STRING, "
     "out_bytes_per_s STRING",
     "cluster_id": "kafka_cluster_id STRING",
-    "malformed": "expected STRING, rule STRING, severity STRING, reason STRING, remedy STRING, text STRING",
+    "malformed": "expected STRING, rule STRING, severity STRING, reason STRING, remedy STRING, text STRING, "
+    "is_sample BOOLEAN",
 }
 
 # Largest size or rate that is believed: 9 PB, far over any broker, and the largest whole number that a double holds

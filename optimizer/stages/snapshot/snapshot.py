@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 from optimizer.domain import PLACEMENT_RULE, Cause
 from optimizer.errors import BallastError, ConfigError
 from optimizer.settings import Settings
+from optimizer.stages.shared.causes import first_cause
 from optimizer.stages.shared.known_names import known_of_brokers, names_any, refuse_unknown
 from optimizer.stages.snapshot.only_moves import emptied_now, with_only, without_drains
 from optimizer.stages.snapshot.pinned_brokers import matches, pinned_topics, with_pins
@@ -20,7 +21,6 @@ from schemas.table import conform
 _PARTITION = ("cluster_id", "run_id", "topic", "partition")
 _BROKER = ("cluster_id", "run_id", "broker_id")
 _OF_TOPIC = ("cluster_id", "topic", "configs", "min_insync_replicas")
-# Confluent Platform: racks of replicas and observers by topic, which a plan that does not know them would break.
 
 
 def build(inputs: Frames, run: Run) -> Frames:
@@ -49,7 +49,7 @@ def _without_open(brokers: DataFrame) -> dict[str, BallastError]:
     """Clusters without a broker that may hold replicas."""
     rows = brokers.groupBy("cluster_id").agg(F.bool_or("accepts_replicas").alias("is_open")).collect()
     closed = sorted(row.cluster_id for row in rows if not row.is_open)
-    why = "every one is drained, excluded, cordoned, fenced, dead, or in trouble (table brokers, closed_reason)"
+    why = "every one is drained, excluded, cordoned, fenced, dead, or in trouble (table brokers, closed_cause)"
     remedy = "drain or exclude fewer brokers"
     return {one: ConfigError(f"no broker of {[one]} may hold replicas: {why}; {remedy}") for one in closed}
 
@@ -67,13 +67,15 @@ def plan_brokers(brokers: DataFrame, replicas: DataFrame, settings: Settings) ->
         .otherwise(F.col("state"))
     )
     may_hold = F.col("state").isin("alive", "new")
+    # Rows that an earlier release wrote have the reason in words alone.
+    is_closed = F.coalesce("closed_cause", "closed_reason").isNotNull()
     rack = F.col("rack") if settings.policy.rack_policy == "spread" else F.lit(None).cast("string")
     planned = brokers.join(holding, list(_BROKER), "left").withColumn("state", state)
     return planned.withColumns(
         {
             "rack": rack,
             "pinned_topics": pinned_topics(settings),
-            "accepts_replicas": may_hold & F.col("closed_reason").isNull() & ~_listed(settings, "exclude_brokers"),
+            "accepts_replicas": may_hold & ~is_closed & ~_listed(settings, "exclude_brokers"),
             "accepts_leadership": may_hold & ~_listed(settings, "demote_brokers"),
             "must_empty": emptied_now(
                 F.col("state").isin("draining", "dead") | _listed(settings, "drain_brokers"), settings
@@ -141,16 +143,14 @@ def _fixed(settings: Settings) -> Column:
     pin_leaves = F.format_string("its pin leaves %d brokers for %d replicas", "room", "replication_factor")
     on_fenced = F.format_string("a replica on fenced broker %d", "fenced_on")
     own_rule = F.lit(f"placed by its own rule {PLACEMENT_RULE}")
-    reasons = (
-        (F.col("in_flight"), Cause.IN_FLIGHT, F.lit("in flight")),
-        (F.col("leader").isNull(), Cause.LEADERLESS, F.lit("leaderless")),
-        (F.size("isr") == 0, Cause.NO_IN_SYNC_REPLICA, F.lit("no in-sync replica")),
-        (F.col("fenced_on").isNotNull(), Cause.ON_FENCED_BROKER, on_fenced),
-        (short, Cause.PIN_TOO_SMALL, pin_leaves),
-        (F.col("configs").contains(PLACEMENT_RULE), Cause.OWN_PLACEMENT_RULE, own_rule),
-        (matches(settings.policy.exclude_topics), Cause.TOPIC_EXCLUDED, F.lit("topic excluded")),
+    return first_cause(
+        (
+            (F.col("in_flight"), Cause.IN_FLIGHT, F.lit("in flight")),
+            (F.col("leader").isNull(), Cause.LEADERLESS, F.lit("leaderless")),
+            (F.size("isr") == 0, Cause.NO_IN_SYNC_REPLICA, F.lit("no in-sync replica")),
+            (F.col("fenced_on").isNotNull(), Cause.ON_FENCED_BROKER, on_fenced),
+            (short, Cause.PIN_TOO_SMALL, pin_leaves),
+            (F.col("configs").contains(PLACEMENT_RULE), Cause.OWN_PLACEMENT_RULE, own_rule),
+            (matches(settings.policy.exclude_topics), Cause.TOPIC_EXCLUDED, F.lit("topic excluded")),
+        )
     )
-    told = (
-        F.when(so, F.struct(F.lit(cause.value).alias("cause"), words.alias("reason"))) for so, cause, words in reasons
-    )
-    return F.coalesce(*told)

@@ -150,7 +150,7 @@ CLUSTER_IDS = (
 BROKERS = (
     Rule(
         "listed_tells_of_directories",
-        "state <> 'alive' OR partitions > 0 OR answered_at IS NOT NULL OR NOT others_tell",
+        "NOT only_listed",
         "warning",
         "never",
         "concat('broker ', broker_id, ' is listed, but holds no replica and tells of no directory, as others do')",
@@ -181,7 +181,7 @@ BROKERS = (
     ),
     Rule(
         "in_sync_somewhere",
-        "state <> 'alive' OR settled = 0 OR in_sync + leaderless > 0",
+        "NOT in_sync_nowhere",
         "warning",
         "never",
         "concat('broker ', broker_id, ' is alive, but in sync in none of its ', settled, ' partitions')",

@@ -3,6 +3,8 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from optimizer.domain import Cause
+from optimizer.stages.shared.causes import first_cause
 from optimizer.stages.shared.records import whole_number
 
 _RUN = ("cluster_id", "run_id")
@@ -64,23 +66,35 @@ def _cordoned(configs: DataFrame) -> DataFrame:
 
 
 def _with_closed(brokers: DataFrame) -> DataFrame:
-    """Add why a broker receives no replica, null where it may."""
+    """Add why a broker receives no replica, as a code and in words; both null where it may."""
     nothing = F.expr("CAST(array() AS ARRAY<STRING>)")
     failed = F.coalesce("failed", nothing)
     cordoned = F.array_sort(F.array_union(F.coalesce("cordoned", nothing), F.coalesce("closed", nothing)))
     left = F.array_except("directories", cordoned)
     whole = F.array_contains(cordoned, "*") | ((F.size("directories") > 0) & (F.size(left) == 0))
-    known = brokers.withColumns({"cordoned": cordoned, "is_cordoned": F.coalesce(whole, F.lit(False))})
-    idle = (F.col("state") == "alive") & (F.col("settled") > 0) & (F.col("in_sync") + F.col("leaderless") == 0)
-    told = F.col("answered_at").isNotNull()
-    mute = (F.col("state") == "alive") & (F.col("partitions") == 0) & ~told & F.col("others_tell")
-    reason = (
-        F.when(F.size(failed) > 0, F.concat(F.lit("failed directory "), F.array_join(failed, ", ")))
-        .when(idle, F.lit("in sync nowhere"))
-        .when(F.col("is_cordoned"), F.lit("cordoned"))
-        .when(mute, F.lit("tells of no directory"))
+    in_sync = F.col("in_sync") + F.col("leaderless")
+    is_silent = F.col("answered_at").isNull() & F.col("others_tell")
+    known = brokers.withColumns(
+        {
+            "cordoned": cordoned,
+            "is_cordoned": F.coalesce(whole, F.lit(False)),
+            "in_sync_nowhere": (F.col("state") == "alive") & (F.col("settled") > 0) & (in_sync == 0),
+            "only_listed": (F.col("state") == "alive") & (F.col("partitions") == 0) & is_silent,
+        }
     )
-    return known.withColumn("closed_reason", reason)
+    first = first_cause(
+        (
+            (
+                F.size(failed) > 0,
+                Cause.FAILED_DIRECTORY,
+                F.concat(F.lit("failed directory "), F.array_join(failed, ", ")),
+            ),
+            (F.col("in_sync_nowhere"), Cause.IN_SYNC_NOWHERE, F.lit("in sync nowhere")),
+            (F.col("is_cordoned"), Cause.CORDONED, F.lit("cordoned")),
+            (F.col("only_listed"), Cause.ONLY_LISTED, F.lit("tells of no directory")),
+        )
+    )
+    return known.withColumns({"closed_cause": first["cause"], "closed_reason": first["reason"]})
 
 
 def _with_state(brokers: DataFrame) -> DataFrame:
