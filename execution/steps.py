@@ -20,7 +20,6 @@ from optimizer.errors import BallastError
 
 _LOOKS, _AGAIN_SECONDS = 3, 1.0  # times, a second apart: brokers tell each other within it what a move has ended as
 STARTED = "Successfully started"
-_MOVING = "still being reassigned"
 
 
 class StillMoving(BallastError):
@@ -321,8 +320,8 @@ class Execution:
         done = self.tools.script(self.wave.documents, name)
         left = done.err.strip()
         if done.exit_code == STILL_MOVING:
-            moving = [line for line in left.splitlines() if line.startswith(_MOVING)]
-            raise StillMoving(f"{self._name()}: throttles stay: {'; '.join(moving)}")
+            others = preflight.names(self._look().in_flight) or "none any more: run the step off again"
+            raise StillMoving(f"{self._name()}: throttles stay while other partitions move: {others}")
         if done.exit_code == ONLY_OWED and accept_owed:
             self.say(left)
         elif done.exit_code:

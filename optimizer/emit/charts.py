@@ -61,13 +61,24 @@ class Chart:
 
 
 _Load = Callable[[LoadRow], int]
-_DISK = "Disk"
-_RESOURCES: tuple[tuple[str, _Load, Callable[[float], str]], ...] = (
-    (_DISK, lambda row: row.disk_bytes, human_bytes),
-    ("Replicas", lambda row: row.replicas, human_count),
-    ("Preferred leaders", lambda row: row.leaders, human_count),
-    ("Bytes in per second", lambda row: row.in_bytes_per_s, human_rate),
-    ("Bytes out per second", lambda row: row.out_bytes_per_s, human_rate),
+
+
+@dataclass(frozen=True)
+class _Resource:
+    """What a chart shows: its title, the load of a row, how a load is written, and whether the tables hold its band."""
+
+    title: str
+    load: _Load
+    show: Callable[[float], str]
+    has_band: bool = False
+
+
+_RESOURCES = (
+    _Resource("Disk", lambda row: row.disk_bytes, human_bytes, has_band=True),
+    _Resource("Replicas", lambda row: row.replicas, human_count),
+    _Resource("Preferred leaders", lambda row: row.leaders, human_count),
+    _Resource("Bytes in per second", lambda row: row.in_bytes_per_s, human_rate),
+    _Resource("Bytes out per second", lambda row: row.out_bytes_per_s, human_rate),
 )
 _PLACEMENTS = (("before", "before"), ("baseline", "Kafka's default"), ("after", "this plan"))
 
@@ -128,7 +139,8 @@ def _band(rows: Sequence[LoadRow], top: float, leaving: set[int]) -> str:
     return "".join(parts)
 
 
-def _chart(plan: ClusterPlan, title: str, load: _Load, show: Callable[[float], str]) -> Chart | None:
+def _chart(plan: ClusterPlan, resource: _Resource) -> Chart | None:
+    load, show = resource.load, resource.show
     placed = {name: _ordered([r for r in plan.balance if r.placement == name]) for name, _ in _PLACEMENTS}
     top = max((load(row) for rows in placed.values() for row in rows), default=0)
     if not top:
@@ -140,11 +152,11 @@ def _chart(plan: ClusterPlan, title: str, load: _Load, show: Callable[[float], s
     step = WIDTH / len(after)
     labels = [((i + 0.5) * step, str(r.broker_id)) for i, r in enumerate(after)] if len(after) <= _LABELS else []
     panels = [_panel(caption, placed[name], load, top, show, leaving) for name, caption in _PLACEMENTS]
-    band = _band(after, top, leaving) if title == _DISK else ""
-    return Chart(title, show(top), HEIGHT * (1 - mean / top), show(mean), band, panels, labels, _racks(after))
+    band = _band(after, top, leaving) if resource.has_band else ""
+    return Chart(resource.title, show(top), HEIGHT * (1 - mean / top), show(mean), band, panels, labels, _racks(after))
 
 
 def charts(plan: ClusterPlan) -> list[Chart]:
     """A chart for each resource that has any load."""
-    made = (_chart(plan, *resource) for resource in _RESOURCES)
+    made = (_chart(plan, resource) for resource in _RESOURCES)
     return [chart for chart in made if chart is not None]

@@ -220,7 +220,7 @@ def _cuts(placement: P, clusters: Clusters, settings: Settings) -> dict[str, Cut
         )
         for c, made in (placement.copies(asked) if asked else {}).items()
     }
-    return {c: cut for c, cut in cuts.items() if cut.names}
+    return {c: cut for c, cut in cuts.items() if cut.binds}
 
 
 def _fills(cluster: SolvedCluster, policy: Policy) -> bool:

@@ -1,6 +1,6 @@
 """Steps against a cluster that answers as it is told: what dies, vanishes or ends between two looks."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ import pytest
 
 from execution import claims, steps
 from execution.kafka_tools import ONLY_OWED, STILL_MOVING, Done
-from execution.observed import Observed
+from execution.observed import Observed, Place
 from execution.planned import Refused, documents_of, whole_plan
 from execution.steps import Execution, StillMoving
 from execution.tables import Warehouse
@@ -174,6 +174,21 @@ def test_a_cluster_stays_held_where_throttles_are_left(scene: Scene, ends: Done,
         scene.step.off(cancel=False, accept_owed=True)
     assert "FORCE" not in str(told.value)
     assert scene.events() == ["held"]
+
+
+@pytest.mark.parametrize(
+    ("in_flight", "told"),
+    [({("x", 0): (1, 2)}, "other partitions move: x-0"), ({}, "none any more: run the step off again")],
+)
+def test_partitions_of_others_that_move_are_named(
+    scene: Scene, in_flight: Mapping[Place, tuple[int, ...]], told: str
+) -> None:
+    """The script touches nothing while anything moves in the cluster: what does is asked of Kafka."""
+    scene.hold()
+    scene.tools.ends = Done(STILL_MOVING, "", "still being reassigned, not of wave 1: x-0")
+    scene.shows(replace(DONE, in_flight=in_flight))
+    with pytest.raises(StillMoving, match=told):
+        scene.step.off(cancel=False, accept_owed=False)
 
 
 def test_what_is_owed_may_be_accepted(scene: Scene) -> None:

@@ -47,6 +47,11 @@ class Cut:
         return self.moved_bytes > self.limit.moved_bytes or self.moves > self.limit.moves
 
     @property
+    def binds(self) -> bool:
+        """Whether the plan is over any limit."""
+        return self._copies_too_much or self.disk_headroom is not None
+
+    @property
     def cause(self) -> Cause:
         """Why something is left, as a code."""
         return Cause.MOVE_LIMIT if self._copies_too_much else Cause.NO_DISK_ROOM
@@ -64,13 +69,13 @@ class Cut:
 
     @property
     def names(self) -> str:
-        """The limits that it is over, as the configuration names them; empty where it is within them."""
-        binds = (
+        """The limits that it is over, as the configuration names them."""
+        limits = (
             (self.moved_bytes > self.limit.moved_bytes, f"max_moved_gb = {self.limit.moved_bytes / BYTES_PER_GB:.12g}"),
             (self.moves > self.limit.moves, f"max_moves = {self.limit.moves}"),
             (self.disk_headroom is not None, f"disk_headroom = {self.disk_headroom}"),
         )
-        return ", ".join(name for is_over, name in binds if is_over)
+        return ", ".join(name for is_over, name in limits if is_over)
 
 
 def with_limit(

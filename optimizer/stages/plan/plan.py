@@ -29,7 +29,7 @@ def _default(baseline: DataFrame) -> DataFrame:
         F.col("moved_bytes").alias("default_moved_bytes"),
         F.col("added_replicas").alias("default_added_replicas"),
         F.col("leader_changed").alias("default_leader_changed"),
-        F.col("error").isNotNull().alias("default_refused"),
+        (F.size("replicas") == 0).alias("default_refused"),
     )
 
 

@@ -35,14 +35,14 @@ def resolve_topics(bronze_metrics: DataFrame, topics: DataFrame) -> tuple[DataFr
     """
     names = _names(bronze_metrics, topics)
     kept = bronze_metrics.join(F.broadcast(names), [*_RUN, "topic"], "left").where(
-        "verdict IS NULL OR verdict <> 'left out'"
+        "candidates IS NULL OR resolved IS NOT NULL"
     )
     resolved = kept.withColumn("topic", F.coalesce("resolved", "topic"))
     return conform(resolved, bronze.BRONZE_METRICS), conform(_reports(bronze_metrics, names), bronze.QUARANTINE)
 
 
 def _names(metrics: DataFrame, topics: DataFrame) -> DataFrame:
-    """Each exported name with the topics that it may mean, the one that is taken, and the verdict."""
+    """Each exported name with the topics that it may mean, and the one that is taken: null where several may be."""
     spelt = topics.select(
         *_RUN, F.translate("topic", ".", "_").alias("spelt"), F.col("topic").alias("known")
     ).distinct()
@@ -56,27 +56,24 @@ def _names(metrics: DataFrame, topics: DataFrame) -> DataFrame:
         .agg(F.array_sort(F.collect_set("known")).alias("candidates"))
     )
     exact, single = F.array_contains("candidates", F.col("topic")), F.size("candidates") == 1
-    return meant.withColumn(
-        "resolved", F.when(exact, F.col("topic")).when(single, F.get("candidates", F.lit(0)))
-    ).withColumn("verdict", F.when(single, F.lit("one topic")).when(exact, F.lit("exact")).otherwise(F.lit("left out")))
+    return meant.withColumn("resolved", F.when(exact, F.col("topic")).when(single, F.get("candidates", F.lit(0))))
 
 
 def _reports(metrics: DataFrame, names: DataFrame) -> DataFrame:
-    doubtful = names.where("verdict <> 'one topic'")
+    doubtful = names.where("size(candidates) > 1")
     places = metrics.groupBy(*_RUN, "topic").agg(
         F.min(F.struct("source", "line")).alias("first"), F.count(F.lit(1)).alias("n")
     )
     may_be = F.array_join("candidates", ", ")
-    taken = F.when(F.col("verdict") == "exact", F.lit("samples are used for the exact name")).otherwise(
-        "samples are left out"
-    )
+    is_used = F.col("resolved").isNotNull()
+    taken = F.when(is_used, "samples are used for the exact name").otherwise("samples are left out")
     return places.join(F.broadcast(doubtful), [*_RUN, "topic"], "inner").select(
         *_RUN,
         "first.source",
         "first.line",
         F.lit("metric").alias("kind"),
         F.lit("topic_spelling").alias("rule"),
-        F.when(F.col("verdict") == "exact", F.lit("warning")).otherwise(F.lit("error")).alias("severity"),
+        F.when(is_used, "warning").otherwise("error").alias("severity"),
         F.concat(F.lit("the name may mean "), may_be, F.lit(": "), F.col("n"), F.lit(" "), taken).alias("reason"),
         F.lit("export the topic's name as it is, with its dots").alias("remedy"),
         F.col("topic").alias("payload"),
