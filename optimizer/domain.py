@@ -25,6 +25,9 @@ WHOLE_PLAN = 0  # number of the wave that stands for the plan as one
 # Why a replica moves, most urgent first: data at risk, then wishes, then balance. A partition counts by its most urgent
 # replica: so plans are cut to a limit, and so waves are filled.
 URGENCY = ("dead", "rack", "drain", "pin", "replication", "balance")
+REORDERED = "leader"  # in place of a reason where the order of a list changes alone: nothing is copied
+# Why a partition changes, most urgent first.
+REASONS = (*URGENCY, REORDERED)
 
 
 class FindingCode(StrEnum):

@@ -42,6 +42,7 @@ FACTS = (
 )
 _WHEN = {"both": "before and after", "before": "before only", "after": "after only"}
 _MENDED, _NOTED = "before", "noted"
+_DOUBTS = ("contradicts", "left_out", "broken")  # standings of what makes the input doubtful, the worst first
 _TOLD_ONE_BY_ONE = 3  # findings of one kind: more are told as one
 
 
@@ -88,7 +89,10 @@ def _told(row: FindingRow, count: int) -> FindingLine:
 def left_open(plan: ClusterPlan) -> list[FindingLine]:
     """What the plan leaves without a reason; what was left out of the input, contradicts or is broken there; then what
     else the plan leaves broken or undone."""
-    of_input = [_of_input(row) for row in plan.input_findings if row.standing != _NOTED]
+    doubts = sorted(
+        (row for row in plan.input_findings if row.standing != _NOTED), key=lambda row: _DOUBTS.index(row.standing)
+    )
+    of_input = [_of_input(row) for row in doubts]
     left = [row for row in plan.findings if row.when != _MENDED]
     unexplained = [row for row in left if row.code == FindingCode.UNEXPLAINED]
     others = [row for row in left if row.code != FindingCode.UNEXPLAINED]

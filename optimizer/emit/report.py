@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from optimizer.domain import URGENCY
+from optimizer.domain import REASONS
 from optimizer.emit.charts import HEIGHT, WIDTH, charts
 from optimizer.emit.cluster_plan import ClusterPlan, Document, wave_folder
 from optimizer.emit.factor_changes import factors_text
@@ -110,7 +110,7 @@ def _reasons(plan: ClusterPlan) -> list[tuple[str, int, int, int]]:
     for move in plan.moves:
         copies[move.reason] += move.to_broker is not None
         moved[move.reason] += move.size_bytes
-    told = [name for name in (*URGENCY, "leader") if partitions[name]]
+    told = [name for name in REASONS if partitions[name]]
     return [(_REASONS[name], partitions[name], copies[name], moved[name]) for name in told]
 
 

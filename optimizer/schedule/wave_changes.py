@@ -1,15 +1,13 @@
 """What a plan changes, as arrays: the input of waves, throttle rates and time estimates."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from optimizer.domain import URGENCY, Bools, Ints
+from optimizer.domain import REASONS, Bools, Ints
 from optimizer.kafka.size_limits import list_characters
-
-# Why a partition changes, most urgent first; 'leader' only reorders: nothing is copied.
-REASONS = (*URGENCY, "leader")
 
 
 @dataclass(frozen=True)
@@ -64,13 +62,59 @@ class WaveChanges:
         return WaveChanges(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
 
 
-def pad(lists: Sequence[Sequence[int]], ids: Ints) -> Ints:
-    """Lists of broker ids as a matrix of broker indices, padded with -1; ``ids`` ascending."""
-    width = max((len(x) for x in lists), default=0)
-    matrix = np.full((len(lists), max(width, 1)), -1, dtype=np.int64)
-    for row, brokers in enumerate(lists):
-        matrix[row, : len(brokers)] = np.searchsorted(ids, np.asarray(brokers, dtype=np.int64))
-    return matrix
+def changes_of(
+    before: Ints,
+    after: Ints,
+    ids: Ints,
+    *,
+    topic: NDArray[np.object_],
+    partition: Ints,
+    size_bytes: Ints,
+    in_bytes_per_s: Ints,
+    leader: Ints,
+    in_sync_followers: Ints,
+    urgency: Ints,
+) -> WaveChanges:
+    """What brings partitions from the lists before to those after, (N, W) each, indices padded with -1.
+
+    Parameters
+    ----------
+    ids : (B,) int64
+        Ids of the brokers.
+    leader : (N,) int64
+        Index of the current one, -1 when leaderless.
+    """
+    added, removed = _without(after, before), _without(before, after)
+    # Of the wave and of its way back, which names the new lists and what is copied back: the longer counts.
+    longest = [
+        np.maximum(*(_characters(partition, lists, ids) for lists in both))
+        for both in ((before, after), (added, removed))
+    ]
+    return WaveChanges(
+        size_bytes=size_bytes,
+        in_bytes_per_s=in_bytes_per_s,
+        source=leader,
+        in_sync_followers=in_sync_followers,
+        added=added,
+        removed=removed,
+        urgency=urgency,
+        topic=np.unique(topic.astype(str), return_inverse=True)[1].astype(np.int64),
+        list_characters=np.stack(longest, axis=1),
+    )
+
+
+def _without(lists: Ints, others: Ints) -> Ints:
+    """Brokers of lists that are not in others, (N, W), -1 elsewhere."""
+    return np.where((lists[:, :, None] == others[:, None, :]).any(axis=2), -1, lists)
+
+
+def _characters(partition: Ints, lists: Ints, ids: Ints) -> Ints:
+    """Characters of each partition in a throttle list of these brokers, (N,)."""
+    digits = np.array([len(str(broker)) for broker in ids.tolist()], dtype=np.int64)
+    listed = lists >= 0
+    of_ids = np.where(listed, digits[lists], 0).sum(axis=1)
+    rows = zip(partition.tolist(), listed.sum(axis=1).tolist(), of_ids.tolist(), strict=True)
+    return np.array([list_characters(*row) for row in rows], dtype=np.int64)
 
 
 def urgency_of(reasons: Iterable[str]) -> int:
@@ -84,10 +128,3 @@ def bytes_per_broker(brokers: Ints, size_bytes: Ints, n_brokers: int) -> Ints:
     total = np.zeros(n_brokers, dtype=np.int64)
     np.add.at(total, brokers[row, slot], size_bytes[row])
     return total
-
-
-def characters_of(partition: Iterable[int], lists: Iterable[Sequence[int]]) -> Ints:
-    """Characters of each partition in a throttle list of these broker ids, (N,)."""
-    rows = zip(partition, lists, strict=True)
-    found = [list_characters(number, len(ids), sum(len(str(b)) for b in ids)) for number, ids in rows]
-    return np.array(found, dtype=np.int64)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from optimizer import units
+from optimizer.domain import REASONS
 from optimizer.emit.asked import Asked
 from optimizer.emit.cluster_plan import ClusterPlan, wave_folder
 from optimizer.emit.documents import documents
@@ -27,7 +28,6 @@ from optimizer.emit.rows import (
     WaveRow,
 )
 from optimizer.emit.runbook import runbook
-from optimizer.schedule.wave_changes import REASONS
 from setup import app_zip
 from tests.emit.rows import rows_of
 

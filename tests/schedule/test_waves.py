@@ -1,14 +1,17 @@
 """Waves: urgency, balance, disk, limits."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from optimizer.domain import REASONS
 from optimizer.kafka.size_limits import CONFIG_VALUE_CHARACTERS, PARTITIONS_PER_REQUEST, TOPICS_PER_REQUEST
-from optimizer.schedule.wave_changes import REASONS, WaveChanges, bytes_per_broker, pad, urgency_of
+from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker, urgency_of
 from optimizer.schedule.waves import UNPLACED, assign_waves
 from optimizer.settings import Schedule
+from optimizer.stages.shared.arrays import replica_matrix
 from optimizer.wishes import NO_LIMIT
 
 GB = 10**9
@@ -23,8 +26,8 @@ def changes_of(rows: list[Row], n_brokers: int = 6) -> WaveChanges:
         in_bytes_per_s=np.zeros(len(rows), dtype=np.int64),
         source=np.array([r[2] for r in rows], dtype=np.int64),
         in_sync_followers=np.zeros(len(rows), dtype=np.int64),
-        added=pad([r[3] for r in rows], ids),
-        removed=pad([r[4] for r in rows], ids),
+        added=replica_matrix(pd.Series([r[3] for r in rows]), ids),
+        removed=replica_matrix(pd.Series([r[4] for r in rows]), ids),
         urgency=np.array([REASONS.index(r[0]) for r in rows], dtype=np.int64),
         topic=np.zeros(len(rows), dtype=np.int64),
         list_characters=np.zeros((len(rows), 2), dtype=np.int64),

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from optimizer import folders
 from optimizer.declared import DECLARED
+from optimizer.domain import REORDERED
 from optimizer.emit import rows
 from optimizer.emit.asked import asked_of
 from optimizer.emit.cluster_plan import ClusterPlan
@@ -66,7 +67,7 @@ def _with_codes(changed: Rows, moves: Rows) -> Iterator[Mapping[str, Any]]:
     for row in changed:
         codes = row["reason_codes"]
         if codes is None:
-            codes = sorted(found.get((row["topic"], row["partition"]), {"leader"}))
+            codes = sorted(found.get((row["topic"], row["partition"]), {REORDERED}))
         yield {**row, "reason_codes": codes}
 
 

@@ -6,6 +6,7 @@ from functools import partial
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from optimizer.domain import REORDERED
 from optimizer.errors import AuditFailed
 from optimizer.settings import Settings
 from optimizer.stages.plan.balance import with_balance
@@ -41,7 +42,7 @@ def side_by_side(instance: DataFrame, baseline: DataFrame, proposal: DataFrame, 
     """One row a partition: the three lists, what changes and why; no waves yet."""
     current, proposed = F.col("current_replicas"), F.col("proposed_replicas")
     followers = F.array_except("isr", F.array("leader"))
-    moved = F.coalesce("move_reasons", F.array(F.lit("leader")))
+    moved = F.coalesce("move_reasons", F.array(F.lit(REORDERED)))
     joined = (
         instance.withColumnRenamed("replicas", "current_replicas")
         .join(_default(baseline), _KEY, "left")

@@ -7,10 +7,11 @@ from pyspark.sql import types as T
 from optimizer.domain import Ints
 from optimizer.schedule.estimate import Traffic, seconds, traffic
 from optimizer.schedule.throttle_rate import Rates, asked_bytes_per_s, is_below_floor, one_for_all, per_broker
-from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker, characters_of, pad, urgency_of
+from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker, changes_of, urgency_of
 from optimizer.schedule.wave_order import disk_limits
 from optimizer.schedule.waves import UNPLACED, assign_waves
 from optimizer.settings import Settings
+from optimizer.stages.shared.arrays import replica_matrix
 from optimizer.units import NEVER_SECONDS
 from schemas.output import PLAN, WAVES
 
@@ -32,28 +33,18 @@ def broker_ids(hosts: pd.DataFrame) -> Ints:
 def to_changes(rows: pd.DataFrame, ids: Ints) -> WaveChanges:
     """Arrays from rows of ``SCHEDULED``, in their order."""
     leader = rows["leader"].to_numpy(dtype="float64", na_value=-1.0).astype(np.int64)
-    return WaveChanges(
+    return changes_of(
+        replica_matrix(rows["current_replicas"], ids),
+        replica_matrix(rows["proposed_replicas"], ids),
+        ids,
+        topic=rows["topic"].to_numpy(),
+        partition=rows["partition"].to_numpy(dtype=np.int64),
         size_bytes=rows["size_bytes"].to_numpy(dtype=np.int64),
         in_bytes_per_s=rows["in_bytes_per_s"].to_numpy(dtype=np.int64),
-        source=np.where(leader >= 0, np.searchsorted(ids, leader), -1),
+        leader=np.where(leader >= 0, np.searchsorted(ids, leader), -1),
         in_sync_followers=rows["in_sync_followers"].to_numpy(dtype=np.int64),
-        added=pad(list(rows["adding_replicas"]), ids),
-        removed=pad(list(rows["removing_replicas"]), ids),
         urgency=np.array([urgency_of(reasons) for reasons in rows["reason_codes"]], dtype=np.int64),
-        topic=pd.factorize(rows["topic"])[0].astype(np.int64),
-        list_characters=_list_characters(rows),
     )
-
-
-def _list_characters(rows: pd.DataFrame) -> Ints:
-    """Characters of each partition in the longest lists of any form, Kafka's own, (N, 2): leader's, follower's.
-
-    Of the wave and of its way back, which names the new lists and what is copied back: the longer counts.
-    """
-    # Of leaders and of followers: there and back.
-    both = ("current_replicas", "proposed_replicas"), ("adding_replicas", "removing_replicas")
-    longest = [np.maximum(*(characters_of(rows["partition"], rows[name]) for name in columns)) for columns in both]
-    return np.stack(longest, axis=1)
 
 
 def rates_of(of: Traffic, settings: Settings) -> Rates:

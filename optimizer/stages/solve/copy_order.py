@@ -11,13 +11,13 @@ import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from optimizer.domain import Bools, Brokers, Ints, Partitions
-from optimizer.schedule.wave_changes import REASONS, WaveChanges, bytes_per_broker, characters_of
+from optimizer.domain import REASONS, REORDERED, Bools, Brokers, Ints, Partitions
+from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker, changes_of
 from optimizer.schedule.wave_order import disk_limits, stuck
 from optimizer.settings import Settings
 from optimizer.solve.findings.net_moves import reasons, settle
 from optimizer.solve.findings.order_findings import LeftForDisk
-from optimizer.stages.shared.arrays import placed, replica_lists
+from optimizer.stages.shared.arrays import placed
 from schemas.table import small_frame
 
 _LEFT = "cluster_id string, topic string, partition int, is_left boolean"
@@ -70,26 +70,16 @@ def _changes(brokers: Brokers, partitions: Partitions, settled: Ints, changed: B
     for move in reasons(brokers, partitions, settled):
         urgency[move.row] = min(urgency[move.row], REASONS.index(move.reason))
     rows = partitions.rows(np.flatnonzero(changed))
-    after, nothing = settled[changed], np.zeros(int(changed.sum()), dtype=np.int64)
-    added, removed = _without(after, rows.replicas), _without(rows.replicas, after)
-    # Of the wave and of its way back: the longer counts.
-    leaders, followers = (
-        np.maximum(*(characters_of(rows.partition.tolist(), replica_lists(lists, brokers.ids)) for lists in both))
-        for both in ((rows.replicas, after), (added, removed))
-    )
-    return WaveChanges(
+    nothing = np.zeros(len(rows), dtype=np.int64)
+    return changes_of(
+        rows.replicas,
+        settled[changed],
+        brokers.ids,
+        topic=rows.topic,
+        partition=rows.partition,
         size_bytes=rows.size_bytes,
         in_bytes_per_s=nothing,
-        source=rows.leader,
+        leader=rows.leader,
         in_sync_followers=nothing,
-        added=added,
-        removed=removed,
-        urgency=np.minimum(urgency[changed], REASONS.index("leader")),
-        topic=np.unique(rows.topic.astype(str), return_inverse=True)[1].astype(np.int64),
-        list_characters=np.stack([leaders, followers], axis=1),
+        urgency=np.minimum(urgency[changed], REASONS.index(REORDERED)),
     )
-
-
-def _without(lists: Ints, others: Ints) -> Ints:
-    """Brokers of lists that are not in others, (N, W), -1 elsewhere."""
-    return np.where((lists[:, :, None] == others[:, None, :]).any(axis=2), -1, lists)
