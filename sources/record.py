@@ -40,6 +40,8 @@ UNREADABLE_FILE = "known_format"
 ALLOWED_FILE = "allowed_file"
 # Rule of a line in which a tool says that it failed.
 TOOL_ERROR = "tool_error"
+# Rule of replica lists that may be somebody's wish.
+NOT_STATE = "state_not_wish"
 KINDS = (
     "cluster_id",
     "broker",

@@ -5,6 +5,7 @@ and the instance. What was broken at the start and still is, is counted in the f
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from itertools import chain
 
 from optimizer.audit import plan_rules
@@ -156,7 +157,7 @@ def _limit_violations(limits: AuditLimits, figures: Mapping[str, int]) -> Iterat
 def _claim_violations(claims: AuditClaims | None, figures: Mapping[str, int]) -> Iterator[Violation]:
     if claims is None:
         return
-    for figure in ("moved_bytes", "replicas_moved", "leader_changes", "partitions_changed", "unexplained"):
+    for figure in (field.name for field in fields(claims) if field.name in figures):
         claimed = getattr(claims, figure)
         if claimed is not None and claimed != figures[figure]:
             yield Violation("claims", figure, f"the plan states {claimed}, the documents say {figures[figure]}")

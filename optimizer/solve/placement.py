@@ -7,6 +7,7 @@ from typing import Any, Protocol, Self, TypeVar
 from optimizer.domain import Brokers, Floats, Ints, Partitions
 from optimizer.settings import Settings
 from optimizer.solve.bounds.class_prices import Classes
+from optimizer.solve.bounds.terms import Terms
 from optimizer.solve.findings.order_findings import LeftForDisk
 from optimizer.solve.rounds.cluster_round import ClusterRound
 from optimizer.solve.rounds.progress import Copies
@@ -23,16 +24,8 @@ class Totals:
     is_resized: bool
 
 
-@dataclass(frozen=True)
-class Terms:
-    """Sums over the partitions of a cluster, in bytes: what the plan moves, what any plan must, and the terms of the
-    bound at each of some prices, each partition's rounded down."""
-
-    moved_bytes: int
-    forced_bytes: int
-    lagrangian_bytes: tuple[int, ...]
-
-
+# Told of a cluster whose function failed in ``each_cluster``: its id, and why.
+LEFT_OUT = "cluster %s: one of its bounds is left out, the others stand: %s"
 # From a cluster's id, its partitions and their replicas after the plan, (P, W).
 OfCluster = Callable[[str, Partitions, Ints], Sequence[float]]
 

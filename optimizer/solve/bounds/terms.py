@@ -6,20 +6,40 @@ A. M. Geoffrion, Lagrangean relaxation for integer programming, Mathematical Pro
 M. L. Fisher, The Lagrangian relaxation method for solving integer programming problems, Management Science 27 (1981).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from optimizer.domain import FORCED_ONLY, Bools, Brokers, Floats, Ints, Partitions
-from optimizer.solve.bounds.bound import copies_of, rack_limits
+from optimizer.solve.bounds.bound import copies_of, forced_bytes, rack_limits
 from optimizer.solve.rules.bands import replica_weights
 from optimizer.solve.rules.mobility import stays
 from optimizer.solve.rules.pins import group_by_pins, must_leave
 
 FORBIDDEN = 1e30  # cost of a broker that may not hold a replica: over any sum of bytes
 CHUNK_CELLS = 2_000_000  # (partition, broker) pairs at a time: 16 MB for each array of them
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Sums over partitions of a cluster, in bytes: what the plan moves, what any plan must, and the terms of the bound
+    at each of some prices, each partition's rounded down."""
+
+    moved_bytes: int
+    forced_bytes: int
+    lagrangian_bytes: tuple[int, ...]
+
+
+def sum_of_terms(brokers: Brokers, partitions: Partitions, prices: Sequence[Floats], reached: Ints) -> Terms:
+    """Sums over some partitions; parameters as ``partition_terms``, but for prices of which there are several."""
+    terms = (partition_terms(brokers, partitions, each, reached) for each in prices)
+    return Terms(
+        int((copies_of(partitions.replicas, reached) * partitions.size_bytes).sum()),
+        int(forced_bytes(brokers, partitions, reached).sum()),
+        tuple(int(np.floor(each).astype(np.int64).sum()) for each in terms),
+    )
 
 
 def partition_terms(brokers: Brokers, partitions: Partitions, prices: Floats, reached: Ints) -> Floats:

@@ -12,6 +12,7 @@ from optimizer.solve.rules import resources
 from optimizer.solve.rules.bands import (
     broker_loads,
     demand_of,
+    disk_limit,
     excess,
     is_outside,
     reachable_means,
@@ -244,8 +245,7 @@ def _why_below(facts: _Facts, b: int, d: int) -> Why:
 
 def _at_disk_limit(facts: _Facts, b: int, d: int, policy: Policy) -> bool:
     """Whether the disk, not the width, ends the band below the load."""
-    capacity = int(facts.brokers.disk_capacity_bytes[b])
-    return d == DISK and 0 < capacity * (1 - policy.disk_headroom) < facts.after[b, d]
+    return d == DISK and bool(disk_limit(facts.brokers, policy)[b] < facts.after[b, d])
 
 
 def band_findings(

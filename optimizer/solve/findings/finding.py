@@ -1,11 +1,12 @@
 """A finding: what was broken before a plan, or is after it; and how partitions are named in one."""
 
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from typing import TypedDict
 
 import numpy as np
 
-from optimizer.domain import Cause, FindingCode, Partitions
+from optimizer.domain import Bools, Cause, FindingCode, Partitions
 
 LET_MOVE = "let this partition move (fixed_reason in table instance says what holds it)"
 SHOWN = 10  # brokers, or cases, that are told one by one; the rest is counted
@@ -58,3 +59,20 @@ class OfPartition(TypedDict):
 def of_partition(partitions: Partitions, row: int | np.integer) -> OfPartition:
     """Topic and number, as findings hold them."""
     return {"topic": str(partitions.topic[row]), "partition": int(partitions.partition[row])}
+
+
+def not_resized(partitions: Partitions, left: Bools, *, why: str, remedy: str, cause: Cause) -> Iterator[Finding]:
+    """Partitions among those that are left, (P,), that keep their replication factor though another is asked."""
+    now = (partitions.replicas >= 0).sum(axis=1)
+    for row in np.flatnonzero(left & (now != partitions.replication_factor)):
+        yield Finding(
+            FindingCode.NOT_RESIZED,
+            f"{partition_name(partitions, row)} on {now[row]} replicas",
+            "after",
+            f"{partitions.replication_factor[row]} are asked for; {why}",
+            remedy,
+            cause=cause,
+            **of_partition(partitions, row),
+            amount=int(now[row]),
+            limit=int(partitions.replication_factor[row]),
+        )

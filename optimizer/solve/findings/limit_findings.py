@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optimizer.domain import Bands, Bools, Brokers, Cause, FindingCode, Floats, Partitions
-from optimizer.solve.findings.finding import Finding, of_partition, partition_name
+from optimizer.solve.findings.finding import Finding, not_resized
 from optimizer.solve.rules.bands import is_outside
 from optimizer.units import human_bytes, plural
 from optimizer.wishes import BYTES_PER_GB, MoveLimit
@@ -111,26 +111,8 @@ def with_limit(
             detail = f"{finding.detail}; {cut.why}"
             finding = replace(finding, detail=detail, remedy=cut.remedy, cause=cut.cause)
         told.append(finding)
-    return [*told, *_not_resized(cut, partitions, held_back), _limited(cut, int(held_back.sum()), left)]
-
-
-def _not_resized(cut: Cut, partitions: Partitions, held_back: Bools) -> Iterator[Finding]:
-    """Partitions that keep their replication factor though another is asked."""
-    now = (partitions.replicas >= 0).sum(axis=1)
-    for row in np.flatnonzero(held_back & (now != partitions.replication_factor)):
-        detail = f"{partitions.replication_factor[row]} are asked for; {cut.why}"
-        subject = f"{partition_name(partitions, row)} on {now[row]} replicas"
-        yield Finding(
-            FindingCode.NOT_RESIZED,
-            subject,
-            "after",
-            detail,
-            cut.remedy,
-            cause=cut.cause,
-            **of_partition(partitions, row),
-            amount=int(now[row]),
-            limit=int(partitions.replication_factor[row]),
-        )
+    kept = not_resized(partitions, held_back, why=cut.why, remedy=cut.remedy, cause=cut.cause)
+    return [*told, *kept, _limited(cut, int(held_back.sum()), left)]
 
 
 def _held_out(cut: Cut, brokers: Brokers, bands: Bands, after: Floats) -> Iterator[tuple[int, str]]:

@@ -3,8 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from optimizer.domain import Cause, FindingCode, Partitions
-from optimizer.solve.findings.finding import Finding, of_partition, partition_name
+from optimizer.solve.findings.finding import Finding, not_resized, of_partition, partition_name
 
 WHY = "no order of the copies leaves room on the disks for its old and new copies at once"
 _ABOUT_PARTITIONS = (FindingCode.NOT_EMPTIED, FindingCode.NOT_PINNED, FindingCode.RACK_SPREAD)
@@ -37,23 +39,17 @@ class LeftForDisk:
 
 def with_left(findings: Iterable[Finding], left: LeftForDisk, partitions: Partitions) -> list[Finding]:
     """The findings, those of partitions that are left saying so, and one of each that is left."""
-    remedy = left.remedy
+    remedy, cause = left.remedy, Cause.NO_ORDER_OF_COPIES
     keys = zip(partitions.topic.tolist(), partitions.partition.tolist(), strict=True)
-    rows = [row for row, key in enumerate(keys) if key in left.keys]
+    is_left = np.array([key in left.keys for key in keys], dtype=bool)
     told = [
-        replace(finding, detail=f"{finding.detail}; {WHY}", remedy=remedy, cause=Cause.NO_ORDER_OF_COPIES)
+        replace(finding, detail=f"{finding.detail}; {WHY}", remedy=remedy, cause=cause)
         if finding.code in _ABOUT_PARTITIONS and (finding.topic, finding.partition) in left.keys
         else finding
         for finding in findings
     ]
-    held = (partitions.replicas >= 0).sum(axis=1)
-    for row in rows:
-        name, now, asked = partition_name(partitions, row), held[row], partitions.replication_factor[row]
-        cause, key = Cause.NO_ORDER_OF_COPIES, of_partition(partitions, row)
+    for row in np.flatnonzero(is_left):
+        name, key = partition_name(partitions, row), of_partition(partitions, row)
         keeps = f"it keeps its replicas: {WHY}"
         told.append(Finding(FindingCode.LEFT_FOR_DISK, name, "after", keeps, remedy, cause=cause, **key))
-        if now != asked:
-            subject, detail = f"{name} on {now} replicas", f"{asked} are asked for; {WHY}"
-            finding = Finding(FindingCode.NOT_RESIZED, subject, "after", detail, remedy, cause=cause, **key)
-            told.append(replace(finding, amount=int(now), limit=int(asked)))
-    return told
+    return [*told, *not_resized(partitions, is_left, why=WHY, remedy=remedy, cause=cause)]

@@ -29,7 +29,6 @@ from optimizer.solve.shard.shard_problem import PAD, ShardProblem
 from optimizer.solve.tuning import Tuning
 from optimizer.wishes import NO_LIMIT
 
-UNBOUNDED = 2**62  # whole units: larger than any load, and still a 64-bit number
 DUST = 1e-15  # of a limit: what scaling it, and back, may have changed
 
 
@@ -134,7 +133,7 @@ def whole_ends(bands: Bands) -> tuple[Ints, Ints]:
     """Least and most whole load inside the bands, (n, D) each; a limit that is absent is the largest number."""
     bounded = np.isfinite(bands.upper)
     upper = np.where(bounded, bands.upper, 0.0)
-    most = np.where(bounded, np.floor(upper * (1 + DUST) + DUST), float(UNBOUNDED))
+    most = np.where(bounded, np.floor(upper * (1 + DUST) + DUST), float(NO_LIMIT))
     return np.ceil(bands.lower * (1 - DUST) - DUST).astype(np.int64), most.astype(np.int64)
 
 
@@ -181,7 +180,7 @@ def _bands(model: cp_model.CpModel, holds: list[list[cp_model.IntVar]], problem:
         for d in range(weight.shape[1]):
             load = cp_model.LinearExpr.weighted_sum(column, weight[:, d].tolist())
             model.add(load >= int(lower[b, d]))
-            if upper[b, d] < UNBOUNDED:
+            if upper[b, d] < NO_LIMIT:
                 model.add(load <= int(upper[b, d]))
 
 

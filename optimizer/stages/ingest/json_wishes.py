@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 
 from schemas.bronze import BRONZE_RECORDS
 from schemas.table import conform
+from sources.record import NOT_STATE
 
-RULE = "state_not_wish"
 _SOURCE = ("cluster_id", "run_id", "source", "captured_at", "begun")
 _PARTITION = ("topic", "partition")
 _FIELDS = "topic STRING, partition STRING, replicas ARRAY<STRING>, adding ARRAY<STRING>, bare BOOLEAN, begun BOOLEAN"
@@ -80,7 +80,7 @@ def _payload(harmless: Column) -> Column:
         "expected": F.lit("the state of the cluster"),
         "reason": F.format_string("%d replica lists %s", "lists", reason),
         "remedy": remedy,
-        "rule": F.lit(RULE),
+        "rule": F.lit(NOT_STATE),
         "severity": F.when(harmless, F.lit("warning")).otherwise(F.lit("error")),
         "text": F.lit(""),
     }

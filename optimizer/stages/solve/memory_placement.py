@@ -9,11 +9,11 @@ import pandas as pd
 
 from optimizer.domain import Bools, Brokers, Floats, Ints, Partitions
 from optimizer.settings import Settings
-from optimizer.solve.bounds.bound import copies_of, forced_bytes
+from optimizer.solve.bounds.bound import copies_of
 from optimizer.solve.bounds.class_prices import Classes
-from optimizer.solve.bounds.terms import partition_terms
+from optimizer.solve.bounds.terms import Terms, sum_of_terms
 from optimizer.solve.findings.order_findings import LeftForDisk
-from optimizer.solve.placement import OfCluster, Terms, Totals
+from optimizer.solve.placement import LEFT_OUT, OfCluster, Totals
 from optimizer.solve.rounds.cluster_round import ClusterRound
 from optimizer.solve.rounds.ownership import must_change_racks
 from optimizer.solve.rounds.progress import Copies
@@ -146,13 +146,7 @@ class MemoryPlacement:
         """Sums over all partitions."""
         found = {}
         for c, tried in prices.items():
-            partitions, reached = self.fleet[c].partitions, self.fleet[c].current
-            terms = (partition_terms(self.brokers[c], partitions, each, reached) for each in tried)
-            found[c] = Terms(
-                int((copies_of(partitions.replicas, reached) * partitions.size_bytes).sum()),
-                int(forced_bytes(self.brokers[c], partitions, reached).sum()),
-                tuple(int(np.floor(each).astype(np.int64).sum()) for each in terms),
-            )
+            found[c] = sum_of_terms(self.brokers[c], self.fleet[c].partitions, tried, self.fleet[c].current)
         return found
 
     def each_cluster(self, cluster_ids: Collection[str], found_by: OfCluster) -> dict[str, Sequence[float]]:
@@ -162,8 +156,7 @@ class MemoryPlacement:
             try:
                 found[c] = found_by(c, self.fleet[c].partitions, self.fleet[c].current)
             except Exception as error:
-                told = f"{type(error).__name__}: {error}"
-                _LOG.warning("cluster %s: one of its bounds is left out, the others stand: %s", c, told)
+                _LOG.warning(LEFT_OUT, c, f"{type(error).__name__}: {error}")
         return found
 
     def finished(self, clusters: Clusters, settings: Settings) -> tuple[Tables, dict[str, LeftForDisk]]:

@@ -11,8 +11,9 @@ from pyspark.sql import functions as F
 from optimizer.domain import Brokers, Floats
 from optimizer.settings import Settings
 from optimizer.solve.bounds.class_prices import Classes
+from optimizer.solve.bounds.terms import Terms
 from optimizer.solve.findings.order_findings import LeftForDisk
-from optimizer.solve.placement import OfCluster, Terms, Totals
+from optimizer.solve.placement import OfCluster, Totals
 from optimizer.solve.rounds.cluster_round import ClusterRound
 from optimizer.solve.rounds.progress import Copies
 from optimizer.solve.rounds.solved_cluster import Clusters

@@ -2,16 +2,15 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 
-import numpy as np
 import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from optimizer.domain import Floats, Ints
-from optimizer.solve.bounds.bound import copies_of, forced_bytes
-from optimizer.solve.bounds.terms import partition_terms
-from optimizer.solve.placement import OfCluster, Terms
+from optimizer.solve.bounds.terms import Terms, sum_of_terms
+from optimizer.solve.placement import LEFT_OUT, OfCluster
 from optimizer.solve.rounds.solved_cluster import Clusters
 from optimizer.solve.rules.resources import REPLICAS
 from optimizer.stages.shared.arrays import placed
@@ -30,16 +29,8 @@ def terms_of(placement: DataFrame, clusters: Clusters, prices: Mapping[str, Sequ
         cluster_id = str(frame["cluster_id"].iloc[0])
         brokers = hosts[cluster_id]
         _, partitions, reached = placed(frame, brokers.ids)
-        terms = [np.floor(partition_terms(brokers, partitions, each, reached)) for each in prices[cluster_id]]
-        return pd.DataFrame(
-            {
-                "cluster_id": cluster_id,
-                "prices": range(len(terms)),
-                "moved_bytes": (copies_of(partitions.replicas, reached) * partitions.size_bytes).sum(),
-                "forced_bytes": forced_bytes(brokers, partitions, reached).sum(),
-                "lagrangian_bytes": [each.astype(np.int64).sum() for each in terms],
-            }
-        )
+        terms = sum_of_terms(brokers, partitions, prices[cluster_id], reached)
+        return pd.DataFrame({"cluster_id": cluster_id, "prices": range(len(terms.lagrangian_bytes)), **asdict(terms)})
 
     most = max((int(one.demand.load[:, REPLICAS].sum()) for one in clusters.values()), default=1)
     chunks = max(1, -(-most // ROWS_PER_CHUNK))
@@ -74,5 +65,5 @@ def each_cluster(placement: DataFrame, hosts: Mapping[str, Ints], found_by: OfCl
     rows = mine.groupBy("cluster_id").applyInPandas(of_cluster, FOUND).collect()
     for row in rows:
         if row.problem:
-            _LOG.warning("cluster %s: one of its bounds is left out, the others stand: %s", row.cluster_id, row.problem)
+            _LOG.warning(LEFT_OUT, row.cluster_id, row.problem)
     return {row.cluster_id: row.found for row in rows if not row.problem}

@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 
 from optimizer.settings import Settings
+from sources.record import NOT_STATE, TOOL_ERROR, UNREADABLE_FILE
 
 _MISFIT = 5.0  # times: between two sources that should agree
 _HARDLY_USED = 0.001  # of a capacity: less is another unit
 # Figures that count what could not be read, with what to do; rules of the quarantine that they count: ``UNREAD_RULES``.
-UNREAD_RULES = {"unreadable_files": "known_format", "tool_errors": "tool_error", "wishes": "state_not_wish"}
+UNREAD_RULES = {"unreadable_files": UNREADABLE_FILE, "tool_errors": TOOL_ERROR, "wishes": NOT_STATE}
 _UNREAD = {
     "unreadable_files": "leave these files out of the folder, or name them in [quality] allow_unreadable_files",
     "tool_errors": "run the tool again: it stopped before its end",
