@@ -12,10 +12,10 @@ run:  ## plan the bundled sample cluster
 test:  ## lint, types and every test
 	./run-tests.sh
 
-quick: lint  ## lint, types, all tests that need no Spark (few examples of each property), and one small plan through Spark
+quick: lint  ## lint, types, all tests that need no Spark (fewer examples of most properties), and one small plan through Spark
 	./run-tests.sh -n 2 --dist worksteal --hypothesis-profile quick -m "small_plan or not (spark or slow or kafka or cluster or airflow)"
 
-search:  ## properties with more examples than the suite makes, and others each time
+search:  ## properties with other examples each time, and more of most than the suite makes
 	./run-tests.sh -n 2 --dist worksteal --hypothesis-profile search -m "not (spark or kafka or cluster or airflow)"
 
 lint: .venv  ## lint and types only

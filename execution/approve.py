@@ -7,7 +7,7 @@ from execution.planned import Plan, Refused
 from execution.tables import Warehouse
 
 
-def approve(warehouse: Warehouse, plan: Plan, *, manifest_sha256: str, by: str, where: str = "") -> str:
+def approve(warehouse: Warehouse, plan: Plan, *, manifest_sha256: str, by: str) -> str:
     """Store the approval; returns what was done in one line.
 
     Parameters
@@ -16,8 +16,6 @@ def approve(warehouse: Warehouse, plan: Plan, *, manifest_sha256: str, by: str, 
         What was looked at: its first characters are enough, eight or more; empty takes the plan as it is.
     by : str
         Who says yes.
-    where : str
-        Where it was said; this machine's name if empty.
 
     Raises
     ------
@@ -32,7 +30,7 @@ def approve(warehouse: Warehouse, plan: Plan, *, manifest_sha256: str, by: str, 
         "manifest_sha256": plan.manifest_sha256,
         "approved_by": by,
         "approved_at": datetime.now(tz=UTC),
-        "approved_from": where or socket.gethostname(),
+        "approved_from": socket.gethostname(),
     }
     warehouse.append("approvals", [row])
     return f"{by} approves run {plan.run_id} of cluster {plan.cluster_id}, manifest {plan.manifest_sha256}"

@@ -37,7 +37,8 @@ EPILOG = """\
 steps, in this order:
 {steps}
 
-exit codes: 0 done, 1 failed, 2 wrong use or configuration, 3 refused: nothing was touched, 4 copies still run"""
+exit codes: 0 done, 1 failed, 2 wrong use or configuration, 3 refused: what is in the way is named;
+4 copies still run"""
 
 
 def parser() -> argparse.ArgumentParser:

@@ -15,7 +15,7 @@ from schemas.verdicts import PLANNED
 
 
 class Refused(BallastError):
-    """What was asked is not done, and nothing was touched: each problem is named."""
+    """What was asked is not done: each thing that is in the way is named."""
 
     exit_code = 3
 

@@ -25,7 +25,8 @@ from optimizer.wishes import ONLY
 
 EPILOG = """\
 Options are laid over the configuration file, which is laid over conf/default.toml: see docs/configuration.md.
-exit codes: 0 done, 1 failed, 2 wrong use or configuration, 3 refused by a data-quality gate or the audit"""
+exit codes: 0 done, 1 failed, 2 wrong use or configuration, 3 refused: by a data-quality gate, by the audit, or because
+the plan of the run is approved"""
 
 
 def _ids(text: str) -> list[int]:

@@ -86,7 +86,11 @@ class QualityGateFailed(BallastError):
 
 
 class AuditFailed(BallastError):
-    """A plan broke a rule: a bug in the planner; the plan is not written."""
+    """A plan is refused, and no file of it is written.
+
+    It breaks a rule: the planner has a bug. Or it leaves more unexplained than ``policy.max_unexplained``: that need
+    not be a bug. Or the disks have no room for its copies in any order.
+    """
 
     exit_code = 3
     verdict = "refused"

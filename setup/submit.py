@@ -39,8 +39,8 @@ commands:
 Spark's own options (--master, --deploy-mode, --conf, --driver-memory, ...) pass through; the master is local[*] unless
 one is given. What stands behind -- belongs to the job.
 
-exit codes: 0 done, 1 failed, 2 wrong use or configuration, 3 refused by a data-quality gate or the audit,
-4 copies still run (wave)"""
+exit codes: 0 done, 1 failed, 2 wrong use or configuration, 3 refused: by a data-quality gate, by the audit, because
+the plan of the run is approved, or by a command; 4 copies still run (wave)"""
 
 # Runs a file under a program name of our choice, which its usage then shows.
 _AS_TYPED = """\

@@ -74,10 +74,3 @@ def complete(state: InFlight, isr: Sequence[int]) -> Completed | None:
     if len(state.adding) < len(state.removing):
         waits_for |= set(target)
     return Completed(target, in_sync) if waits_for <= set(in_sync) else None
-
-
-def leader_after(leader: int, done: Completed) -> int | None:
-    """Leader when the reassignment is done: unchanged while it stays a replica, else the first replica in sync."""
-    if leader in done.replicas:
-        return leader
-    return next((b for b in done.replicas if b in done.isr), None)

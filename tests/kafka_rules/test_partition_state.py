@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optimizer.kafka.partition_state import Completed, InFlight, cancel, complete, leader_after, start
+from optimizer.kafka.partition_state import Completed, InFlight, cancel, complete, start
 
 LISTS = st.lists(st.integers(0, 9), min_size=1, max_size=5, unique=True)
 
@@ -34,15 +34,6 @@ def test_a_cancel_does_not_restore_the_order() -> None:
 def test_completion(current: list[int], target: list[int], isr: list[int], done: Completed | None) -> None:
     """A move completes when the added replicas are in sync, a shrink when all that stay are; a reorder never flies."""
     assert complete(start(current, target), isr) == done
-
-
-@pytest.mark.parametrize(
-    ("leader", "isr", "after"),
-    [(1, (3, 2, 1), 1), (0, (3, 2, 1), 3), (0, (2, 1), 2), (0, (1, 2), 2), (0, (), None)],
-)
-def test_leader_after_completion(leader: int, isr: tuple[int, ...], after: int | None) -> None:
-    """A leader that stays keeps leading; else the first in the order of the replicas that is in sync takes over."""
-    assert leader_after(leader, Completed((3, 2, 1), isr)) == after
 
 
 @given(LISTS, LISTS)

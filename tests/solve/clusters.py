@@ -30,6 +30,7 @@ from optimizer.solve.rules.pins import group_by_pins, rack_breaks
 from optimizer.solve.rules.racks import busiest_share, live_rack_sizes
 from optimizer.solve.rules.resources import DISK
 from optimizer.solve.shard.assemble import ClusterFrame, assemble
+from optimizer.solve.shard.search import Search
 from optimizer.solve.shard.shard_problem import ShardProblem
 from optimizer.solve.tuning import TUNED, Tuning
 from optimizer.stages.solve.memory_placement import Held, MemoryPlacement
@@ -37,6 +38,8 @@ from optimizer.wishes import NO_LIMIT
 
 BRIEF_TIME = 0.1
 ALONE = replace(TUNED, exact_cells=0)  # single moves alone: no search of small clusters
+# What a round that balances asks of a shard, without a limit of time.
+SEARCH = Search(TUNED.plan_prices, 0.001, np.inf, TUNED.gap, improves=False, is_last=False)
 
 
 def _with_prices(tuning: Tuning, prices: tuple[float, ...]) -> Tuning:

@@ -1,5 +1,6 @@
 """Moves against bytes: what a price on moves buys, on clusters of 30 brokers and 3,000 partitions."""
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -11,11 +12,11 @@ from optimizer.settings import Policy, Settings, Solver
 from optimizer.solve.ortools.glop import OutOfTime
 from optimizer.solve.shard import trials
 from optimizer.solve.shard.relaxation import Relaxation, relax
-from optimizer.solve.shard.search import CurvePoint, Search, choose
+from optimizer.solve.shard.search import CurvePoint, choose
 from optimizer.solve.shard.shard_problem import ShardProblem
 from optimizer.solve.shard.shard_solver import solve_shard
 from optimizer.solve.tuning import TUNED
-from tests.solve.clusters import one_shard
+from tests.solve.clusters import SEARCH, one_shard
 
 
 def problem_of(seed: int, scenario: str = "drift") -> ShardProblem:
@@ -26,7 +27,7 @@ def problem_of(seed: int, scenario: str = "drift") -> ShardProblem:
 @cache
 def curve_of(seed: int) -> tuple[tuple[CurvePoint, ...], float]:
     """The curve of a drifted cluster and its bound, in mean broker loads."""
-    solution = solve_shard(problem_of(seed), Search(TUNED.curve_prices))
+    solution = solve_shard(problem_of(seed), replace(SEARCH, move_prices=TUNED.curve_prices))
     assert solution.bound is not None
     return solution.curve, solution.bound
 
@@ -50,7 +51,7 @@ def test_a_grown_cluster_has_a_curve_of_four_points() -> None:
 
 def test_where_nearly_all_moves_must_be_there_is_one_plan() -> None:
     """Other prices on moves would only leave brokers outside their bands."""
-    found = solve_shard(problem_of(2, "legacy"), Search(TUNED.curve_prices))
+    found = solve_shard(problem_of(2, "legacy"), replace(SEARCH, move_prices=TUNED.curve_prices))
     assert found.violation_after < 1e-9
     assert [point.move_price for point in found.curve] == [TUNED.curve_prices[0]]
 
@@ -68,7 +69,7 @@ def test_a_plan_stands_though_later_ones_are_out_of_time(monkeypatch: pytest.Mon
     """Without time for a program there is no plan; with time for the first price alone, its plan stands."""
     problem, calls = problem_of(1), []
     with pytest.raises(OutOfTime, match=r"did not end in 1e-05 of deterministic time"):
-        solve_shard(problem, Search(lp_time_limit=1e-5))
+        solve_shard(problem, replace(SEARCH, lp_time_limit=1e-5))
 
     def late(*arguments: Any) -> Relaxation:
         calls.append(arguments)
@@ -77,9 +78,9 @@ def test_a_plan_stands_though_later_ones_are_out_of_time(monkeypatch: pytest.Mon
         return relax(*arguments)
 
     monkeypatch.setattr(trials, relax.__name__, late)
-    found = solve_shard(problem, Search())
+    found = solve_shard(problem, SEARCH)
     assert len(calls) == 2
-    assert [point.move_price for point in found.curve] == [Search().move_prices[0]]
+    assert [point.move_price for point in found.curve] == [SEARCH.move_prices[0]]
     assert found.violation_after < 1e-9
     assert found.bound is not None
     assert 0 < found.bound <= found.cost

@@ -19,6 +19,7 @@ from optimizer.solve.tuning import TUNED, Tuning
 from tests.examples import examples
 from tests.solve.clusters import (
     ALONE,
+    SEARCH,
     brute_force,
     is_in_order,
     make_brokers,
@@ -73,7 +74,7 @@ def test_proof_knows_how_free_partitions_are(mobility: int, least: int | None) -
     partitions = make_partitions([[0, 1]] * 2 + [[0, 2]] * 2, [10] * 4)
     partitions.mobility[:] = mobility
     cluster = make_cluster(make_brokers([0, 1, 2, 3], draining=(0,)), partitions)
-    assert first_round(cluster, Policy(disk_band=10, replicas_band=10, in_band=10), Search()).search_bytes == least
+    assert first_round(cluster, Policy(disk_band=10, replicas_band=10, in_band=10), SEARCH).search_bytes == least
 
 
 def test_policy_price_on_moves_keeps_its_plan_beside_the_proof() -> None:
@@ -81,7 +82,8 @@ def test_policy_price_on_moves_keeps_its_plan_beside_the_proof() -> None:
     the fewer bytes."""
     cluster = make_cluster(make_brokers([0, 0]), make_partitions([[0]] * 10 + [[1]] * 4, [31, *[10] * 9, *[17] * 4]))
     policy = Policy(disk_band=0.17, replicas_band=1.0, in_band=10)
-    cheap, few = first_round(cluster, policy, Search()), first_round(cluster, policy, Search((20.0,), 0.001))
+    cheap = first_round(cluster, policy, SEARCH)
+    few = first_round(cluster, policy, replace(SEARCH, move_prices=(20.0,)))
     assert (len(cheap.partition), cheap.search_bytes) == (2, 20)
     assert (len(few.partition), few.search_bytes) == (1, 20)
     assert few.status == "FEASIBLE"
@@ -94,7 +96,7 @@ def test_twice_the_bound_is_not_called_optimal(least: int) -> None:
     cluster = make_cluster(
         make_brokers([0, 0, 0]), make_partitions([[b] for b in (0, 1, 2) for _ in range(10)] + [[0]], sizes)
     )
-    found = first_round(cluster, Policy(disk_band=0.05 * least / tera, replicas_band=5, in_band=9), Search(), ALONE)
+    found = first_round(cluster, Policy(disk_band=0.05 * least / tera, replicas_band=5, in_band=9), SEARCH, ALONE)
     assert (len(found.partition), found.violation_after, found.status) == (1, 0.0, "FEASIBLE")
     assert found.bound == pytest.approx(found.cost / 2, rel=1e-3)
 

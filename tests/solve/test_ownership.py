@@ -12,7 +12,7 @@ from optimizer.solve.shard.assemble import ClusterFrame, assemble
 from optimizer.solve.shard.exact import is_small_cluster
 from optimizer.solve.shard.shard_solver import solve_shard
 from optimizer.solve.tuning import TUNED
-from tests.solve.clusters import ALONE, make_brokers, make_cluster, make_partitions, plan_cluster, rack_breaches
+from tests.solve.clusters import ALONE, SEARCH, make_brokers, make_cluster, make_partitions, plan_cluster, rack_breaches
 
 RACKS = [0, 0, 0, 1, 1, 1, 2, 2, 2]
 
@@ -56,7 +56,7 @@ def test_drain_and_rack_are_mended_in_one_round() -> None:
     scale = load_scale(cluster.brokers, demand_of(partitions))
     frame = ClusterFrame(cluster.brokers, limits, broker_loads(9, partitions.replicas, weights), scale, ALONE)
     everywhere = np.ones(13, dtype=bool)
-    found = solve_shard(assemble(frame, np.arange(9), partitions, partitions.replicas, everywhere))
+    found = solve_shard(assemble(frame, np.arange(9), partitions, partitions.replicas, everywhere), SEARCH)
     after = partitions.replicas.copy()
     after[found.partition, found.slot] = found.target
     assert rack_breaches(cluster, after) == 0 and not (after == 3).any()

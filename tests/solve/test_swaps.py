@@ -11,7 +11,6 @@ from optimizer.settings import Policy
 from optimizer.solve.rules.bands import broker_loads, excess, replica_weights
 from optimizer.solve.shard.choice import State, apply_choice, seed, violation
 from optimizer.solve.shard.legal_options import Options, legal_options
-from optimizer.solve.shard.search import Search
 from optimizer.solve.shard.shard_problem import ShardProblem
 from optimizer.solve.shard.shard_solver import solve_shard
 from optimizer.solve.shard.swaps import with_swaps
@@ -19,6 +18,7 @@ from optimizer.solve.tuning import TUNED, Tuning
 from tests.examples import examples
 from tests.solve.clusters import (
     ALONE,
+    SEARCH,
     make_brokers,
     make_cluster,
     make_partitions,
@@ -123,7 +123,7 @@ def test_the_last_round_does_what_a_stuck_one_does(seed: int, searched: bool) ->
     cluster = make_cluster(make_brokers([b % 2 for b in range(brokers)]), partitions)
     policy = Policy(disk_band=0.05, replicas_band=0.7, in_band=0.5)
     problem, _ = as_shard(cluster, policy, TUNED if searched else ALONE)
-    found, last = solve_shard(problem, Search()), solve_shard(problem, Search(is_last=True))
+    found, last = solve_shard(problem, SEARCH), solve_shard(problem, replace(SEARCH, is_last=True))
     assert 1e-9 < found.violation_after < found.violation_before
     assert last.violation_after < 1e-9
 

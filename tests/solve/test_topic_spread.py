@@ -14,13 +14,13 @@ from optimizer.solve.rules.racks import busiest_share
 from optimizer.solve.rules.topic_spread import TopicSpread
 from optimizer.solve.shard.choice import State, apply_choice
 from optimizer.solve.shard.legal_options import Options, legal_options
-from optimizer.solve.shard.search import Search
 from optimizer.solve.shard.shard_problem import ShardProblem
 from optimizer.solve.shard.shard_solver import closed_by, solve_shard, with_room, without_room
 from optimizer.wishes import NO_LIMIT
 from tests.examples import examples
 from tests.solve.clusters import (
     ALONE,
+    SEARCH,
     brute_force,
     crowds,
     is_in_order,
@@ -184,7 +184,7 @@ def test_what_must_leave_pushes_in() -> None:
     brokers = make_brokers([0, 0, 1, 1], draining=(0,))
     cluster = make_cluster(brokers, make_partitions([[0, 2], [1, 3], [1]], [5, 4, 3]))
     cluster = replace(cluster, partitions=replace(cluster.partitions, topic_most_replicas=np.full(3, 2)))
-    found = solve_shard(one_shard(cluster, OPEN, ALONE), Search())
+    found = solve_shard(one_shard(cluster, OPEN, ALONE), SEARCH)
     first = cluster.partitions.replicas.copy()
     first[found.partition, found.slot] = found.target
     assert first[0, 0] == 1

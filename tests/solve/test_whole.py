@@ -24,12 +24,12 @@ from optimizer.solve.shard import trials
 from optimizer.solve.shard.assemble import ClusterFrame
 from optimizer.solve.shard.decide import scarce_decided
 from optimizer.solve.shard.one_broker import Whole, cheapest, scarcest
-from optimizer.solve.shard.search import Search
 from optimizer.solve.shard.shard_solver import solve_shard
 from optimizer.solve.tuning import TUNED, Tuning
 from setup.paths import HOME
 from tests.solve.clusters import (
     ALONE,
+    SEARCH,
     legal_sets,
     make_brokers,
     make_cluster,
@@ -293,7 +293,7 @@ def test_a_plan_that_decides_a_scarce_broker_first_loses_half() -> None:
     cluster = cluster_of(generate("S", "decom", 2), "decom")
 
     def gap(tuning: Tuning) -> float:
-        found = solve_shard(one_shard(cluster, Policy(), tuning), Search())
+        found = solve_shard(one_shard(cluster, Policy(), tuning), SEARCH)
         assert found.bound is not None
         return found.cost / found.bound - 1
 
@@ -308,7 +308,7 @@ def test_nothing_is_decided_while_a_band_is_broken(
     asked = []
     monkeypatch.setattr(trials, "scarce_decided", lambda *_: asked.append(1))
     cluster = make_cluster(make_brokers([0, 0]), make_partitions([[0]] * 10 + [[1]] * 4, [31, *[10] * 9, *[17] * 4]))
-    solve_shard(one_shard(cluster, Policy(disk_band=band, replicas_band=1.0, in_band=10), ALONE), Search())
+    solve_shard(one_shard(cluster, Policy(disk_band=band, replicas_band=1.0, in_band=10), ALONE), SEARCH)
     assert bool(asked) is may_decide
 
 

@@ -32,6 +32,7 @@ from optimizer.stages.solve.resource_sums import resource_columns, resource_name
 from optimizer.stages.solve.spark_placement import SparkPlacement
 from optimizer.stages.stage import Frames, Run
 from optimizer.units import human_rate
+from tests.solve.clusters import SEARCH
 from tests.stages.planned import solved_by
 from tests.stages.tables import table
 
@@ -152,7 +153,7 @@ def left(spark: SparkSession) -> Frames:
     inputs = frames_of(spark, rows_of("a", seed=1), rows_of("b", seed=2))
 
     def search(name: str, task: ClusterRound) -> Search:
-        return OneTaskIsSlow(is_last=task.search.is_last) if name == "b" else task.search
+        return OneTaskIsSlow(**vars(replace(SEARCH, is_last=task.search.is_last))) if name == "b" else task.search
 
     return {name: frame.localCheckpoint() for name, frame in solved_by(inputs, run_of(spark), search).items()}
 
@@ -195,7 +196,7 @@ class OneWorkerDies(Search):
 def test_a_shard_whose_worker_is_killed_leaves_the_rest(spark: SparkSession) -> None:
     """The round goes on without it: its row and a finding say so, the others move replicas; the next round mends it."""
     inputs = frames_of(spark, rows_of("a", seed=1))
-    left = solved_by(inputs, run_of(spark), lambda _, task: Search() if task.round else OneWorkerDies())
+    left = solved_by(inputs, run_of(spark), lambda _, task: SEARCH if task.round else OneWorkerDies(**vars(SEARCH)))
     rows = left["shard_results"].collect()
     (killed,) = (row for row in rows if row.status == "FAILED")
     assert (killed.round, killed.shard_id, killed.moves) == (0, 0, 0)
@@ -254,7 +255,7 @@ def test_failed_shard_keeps_its_replicas_and_says_so(monkeypatch: pytest.MonkeyP
     bands = Bands(("replicas", "disk", "in"), np.zeros((4, 3)), np.ones((4, 3)))
     loaded = cast(Any, SimpleNamespace(loads=np.full((4, 3), 3.0), bands=bands, scale=np.full(3, 2.0)))
     task = ClusterRound(
-        loaded, np.zeros(4, dtype=np.int64), 0, within_racks=False, mends=False, search=Search(), gap=0.01
+        loaded, np.zeros(4, dtype=np.int64), 0, within_racks=False, mends=False, search=SEARCH, gap=0.01
     )
     rows = shard_rounds.solve_group(frame, {"a": task})
     assert rows["moved"].tolist() == [[]]

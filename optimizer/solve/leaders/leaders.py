@@ -3,11 +3,12 @@
 Each partition sends one unit through one of its replicas' brokers to the sink::
 
     minimise    sum_pb (change_pb + price_b out_p) f_pb
-                - REWARD sum_b (units up to lower_b) + REWARD sum_b (units over upper_b)
+                - CHAIN sum_b (units up to lower_b) + CHAIN sum_b (units over upper_b)
     subject to  one unit leaves every partition; f over the partition's replicas that may lead
 
-If a topic has a most (``policy.topic_leader_spread``), its units pass a node for each topic and broker. A leader above
-the most costs more than any gain in the bands, so these are as few as can be, and no later step adds one.
+CHAIN is more than any chain of hand-overs can cost (``LeaderChoices.chain``), so the band comes before changes and
+prices. If a topic has a most (``policy.topic_leader_spread``), its units pass a node for each topic and broker. A
+leader above the most costs more than any gain in the bands, so these are as few as can be, and no later step adds one.
 
 change_pb is 0 where b is the preferred leader now and 1 elsewhere. Without prices the flow has the least violation of
 the count's band and, with that, the fewest changes: this is proven, and where its counts and loads are in their bands

@@ -1,9 +1,9 @@
 """The rack rule: how many replicas of a partition a rack may and must hold.
 
-With R racks that have living brokers: at most ``ceil(RF / R)`` in each and, where RF > R, at least ``floor(RF /
-R)``. Where racks are
-too small for that (a rack of one broker), the cap is the smallest k with ``sum_r min(k, n_r) >= RF``: the most even
-spread there is. Where the brokers that accept replicas are fewer than RF, those that keep what they hold count too.
+With R racks that have living brokers: at most ``ceil(RF / R)`` in each and, where RF > R, at least ``floor(RF / R)``.
+Where racks are too small for that (a rack of one broker), the cap is the smallest k with ``sum_r min(k, n_r) >= RF``:
+the most even spread there is. Where the brokers that accept replicas are fewer than RF, those that keep what they hold
+count too.
 """
 
 import numpy as np

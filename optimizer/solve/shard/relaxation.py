@@ -128,9 +128,7 @@ def _near(master: Master, prices: Floats, per_pair: int) -> Ints:
     return _best_per_pair(master.options, gain - NEAR, per_pair)
 
 
-def relax(
-    problem: ShardProblem, options: Options, base: State, tie_break: float, lp_time_limit: float = np.inf
-) -> Relaxation:
+def relax(problem: ShardProblem, options: Options, base: State, tie_break: float, lp_time_limit: float) -> Relaxation:
     """Solve the relaxation by column generation, tie-broken for rounding (``charges.tie_broken_cost``).
 
     Raises

@@ -11,7 +11,6 @@ from optimizer.solve.shard.legal_options import Options
 from optimizer.solve.shard.relaxation import Proof
 from optimizer.solve.shard.shard_problem import ShardProblem
 from optimizer.solve.shard.trials import MANY_MOVES, plans_at
-from optimizer.solve.tuning import TUNED
 
 FREE_SHARE = 0.01  # of the moves: if fewer are optional, no price can save any
 FEW_MOVES = 10  # a broker: a shard with more is asked for a rougher curve
@@ -39,12 +38,12 @@ class Search:
         No round follows: what comes where a round is stuck comes now.
     """
 
-    move_prices: tuple[float, ...] = TUNED.plan_prices
-    bytes_tolerance: float = 0.001
-    lp_time_limit: float = np.inf
-    gap: float = TUNED.gap
-    improves: bool = False
-    is_last: bool = False
+    move_prices: tuple[float, ...]
+    bytes_tolerance: float
+    lp_time_limit: float
+    gap: float
+    improves: bool
+    is_last: bool
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ NOT_SOLVED = FAILED, OUT_OF_TIME = "FAILED", "OUT_OF_TIME"
 PROVEN_GAP = 1e-6  # share of the cost: as exact as linear programs are
 PROVEN_DUST = 1e-8  # mean broker loads: what linear programs may be off by
 PROGRESS = 0.999  # of what was outside before: a round that leaves more is stuck
-PLAN = Search()
 SPREAD_TRIES = 3  # solves more where several moves together bring too many of a topic to one member
 
 
@@ -77,7 +76,7 @@ def _settled(problem: ShardProblem, before: float) -> ShardSolution:
     return _nothing(problem, before, 0.0 if nothing_paid else None)
 
 
-def solve_shard(problem: ShardProblem, search: Search = PLAN) -> ShardSolution:
+def solve_shard(problem: ShardProblem, search: Search) -> ShardSolution:
     """Find the cheapest moves that bring the shard's brokers into their bands and mend what must be mended.
 
     The cheapest single moves, and for a small cluster the best placement of all that a search finds.
