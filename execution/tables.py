@@ -72,8 +72,9 @@ class Warehouse:
         """
         contract = schemas.ALL[table]
         found = self._table(table, after) or self._created(contract)
-        missing_columns(contract, _columns(found), self.path)
-        content = pa.Table.from_pylist([dict(row) for row in rows], schema=_arrow(contract))
+        known = _columns(found)
+        missing_columns(contract, known, self.path)
+        content = pa.Table.from_pylist([dict(row) for row in rows], schema=_arrow(contract, known))
         once = CommitProperties(max_commit_retries=0) if after is not None else None
         try:
             write_deltalake(found, content, mode="append", schema_mode="merge", commit_properties=once)
@@ -117,9 +118,9 @@ def _columns(found: DeltaTable) -> T.StructType:
     return T.StructType.fromJson(json.loads(found.schema().to_json()))
 
 
-def _arrow(contract: Table) -> pa.Schema:
-    """The columns of a contract, with their comments."""
+def _arrow(contract: Table, known: Iterable[T.StructField] = ()) -> pa.Schema:
+    """The columns of a contract with their comments; of those that a table has, its own: deltalake merges no others."""
+    of = {column.name: column.metadata for column in (*contract.columns, *known)}
     return pa.schema(
-        pa.field(c.name, to_arrow_type(c.dataType), c.nullable, metadata={"comment": c.metadata["comment"]})
-        for c in contract.columns
+        pa.field(c.name, to_arrow_type(c.dataType), c.nullable, metadata=of[c.name]) for c in contract.columns
     )

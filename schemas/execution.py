@@ -13,7 +13,7 @@ APPROVALS = Table(
         column("manifest_sha256", TEXT, "of the manifest.json that was approved"),
         column("approved_by", TEXT, "who"),
         column("approved_at", TIME, "when, UTC"),
-        column("approved_from", TEXT, "where it was said: a machine, or a scheduler's run"),
+        column("approved_from", TEXT, "the machine where it was said"),
     ),
     key=("manifest_sha256", "approved_by", "approved_at"),
 )

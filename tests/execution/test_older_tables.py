@@ -69,3 +69,14 @@ def test_any_other_difference_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_pa
     for ask in (lambda: later.append("approvals", [{**ROW, "ticket": "T-1"}]), lambda: later.rows("approvals")):
         with pytest.raises(ConfigError, match=told):
             ask()
+
+
+def test_a_comment_that_says_it_better_stops_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Rows are added to a table whose columns another release explains in other words; the table keeps its own."""
+    words = (column(c.name, c.dataType, "in other words", nullable=c.nullable) for c in LONGER.columns)
+    clearer = replace(LONGER, columns=tuple(words))
+    with_contract(monkeypatch, LONGER, tmp_path).append("approvals", [{**ROW, "ticket": "T-1"}])
+    with_contract(monkeypatch, clearer, tmp_path).append("approvals", [{**ROW, "ticket": "T-2"}])
+    assert tickets(with_contract(monkeypatch, LONGER, tmp_path)) == ["T-1", "T-2"]
+    fields = {field.name: field.metadata["comment"] for field in DeltaTable(f"{tmp_path}/approvals").schema().fields}
+    assert fields["ticket"] == "where it was agreed"
