@@ -11,11 +11,10 @@ from typing import Any, Generic
 
 import numpy as np
 
-from optimizer.domain import FindingCode
 from optimizer.settings import Policy, Settings
 from optimizer.solve.certificate import Bounds, bounds_of
-from optimizer.solve.findings.finding import Finding
 from optimizer.solve.findings.limit_findings import Cut
+from optimizer.solve.findings.shard_findings import ShardResult, shard_findings
 from optimizer.solve.placement import P, Totals
 from optimizer.solve.rounds.cluster_round import ClusterRound
 from optimizer.solve.rounds.next_round import next_round
@@ -23,32 +22,9 @@ from optimizer.solve.rounds.progress import Copies, Progress, after
 from optimizer.solve.rounds.solved_cluster import Clusters, SolvedCluster
 from optimizer.solve.rules.bands import bands_for, disk_limit, load_scale
 from optimizer.solve.rules.resources import DISK
-from optimizer.solve.shard.shard_solver import FAILED, NOT_SOLVED, OUT_OF_TIME
 from optimizer.solve.shard.shard_status import ShardStatus
 from optimizer.solve.tuning import TUNED, Tuning
 from optimizer.wishes import MoveLimit, Wishes
-
-TROUBLES = {
-    FAILED: (
-        FindingCode.SHARD_FAILED,
-        "failed",
-        "if its process was ended, lower solver.shard_brokers; else report it with the run's tables",
-    ),
-    OUT_OF_TIME: (
-        FindingCode.SHARD_OUT_OF_TIME,
-        "was out of time",
-        "raise solver.lp_deterministic_time, or lower solver.shard_brokers",
-    ),
-}
-
-
-@dataclass(frozen=True)
-class ShardResult:
-    """One shard of a round: its number in its cluster, and what became of it."""
-
-    round: int
-    shard_id: int
-    status: ShardStatus
 
 
 @dataclass(frozen=True)
@@ -108,7 +84,8 @@ def solve_rounds(placement: P, settings: Settings, tuning: Tuning) -> tuple[P, C
         if any(one.moves for one in statuses):
             clusters = _with_loads(placement, clusters)
         clusters = {c: _after(one, c, statuses, tasks.get(c), copies.get(c)) for c, one in clusters.items()}
-    return placement, _with_failures(clusters, results), results
+    found = shard_findings(results)
+    return placement, {c: replace(one, failures=tuple(found.get(c, ()))) for c, one in clusters.items()}, results
 
 
 def _clusters(placement: P, settings: Settings) -> Clusters:
@@ -167,21 +144,6 @@ def _after(
         return cluster
     mine = [one for one in statuses if one.cluster_id == cluster_id]
     return replace(cluster, progress=after(cluster.progress, mine, task, cluster.loads, copied))
-
-
-def _with_failures(clusters: Clusters, results: Sequence[ShardResult]) -> Clusters:
-    """Shards that failed or were out of time, as findings of their clusters."""
-    last = {one.status.cluster_id: one.round for one in results}
-    found: dict[str, list[Finding]] = {}
-    for one in results:
-        status = one.status
-        if status.status in NOT_SOLVED:
-            code, what, remedy = TROUBLES[status.status]
-            left = "where they are" if one.round == last[status.cluster_id] else "to the next round"
-            detail = f"a shard of {status.brokers} brokers {what} and left its replicas {left}: {status.message}"
-            finding = Finding(code, f"shard {one.shard_id} of round {one.round}", "after", detail, remedy)
-            found.setdefault(status.cluster_id, []).append(finding)
-    return {c: replace(one, failures=tuple(found.get(c, ()))) for c, one in clusters.items()}
 
 
 def _acceptable(placement: P, clusters: Clusters) -> tuple[P, Clusters]:
