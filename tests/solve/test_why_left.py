@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from optimizer.domain import Cause, Cluster, FindingCode
 from optimizer.settings import ClusterInput, Policy, Schedule, Settings, Solver
 from optimizer.solve.driver import Solved, solve
+from optimizer.solve.ortools.glop import OutOfTime
+from optimizer.solve.shard.shard_solver import FAILED, OUT_OF_TIME
 from optimizer.stages.solve.memory_placement import MemoryPlacement, in_memory
 from tests.solve.clusters import ALONE, ID, asking, make_brokers, make_cluster, make_partitions, pinned
 from tests.solve.test_driver import with_dead
@@ -128,3 +131,32 @@ def test_as_many_waves_as_it_takes_leave_nothing() -> None:
     plan, findings = planned(in_turn())
     assert np.sort(plan.placement.fleet[ID].current).tolist() == [[-1, 2], [-1, 1], [-1, 1], [1, 2]]
     assert fields(findings, LEFT) == set()
+
+
+@pytest.mark.parametrize(
+    ("error", "why", "status", "code", "words"),
+    [
+        (MemoryError("e"), "MemoryError: e", FAILED, FindingCode.SHARD_FAILED, "failed"),
+        (OutOfTime("e"), "OutOfTime: e", OUT_OF_TIME, FindingCode.SHARD_OUT_OF_TIME, "was out of time"),
+    ],
+)
+def test_a_shard_that_is_not_solved_is_told(
+    error: Exception, why: str, status: str, code: FindingCode, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its replicas stay until the next round, in the last one for good: a finding a round says so, with the error, and
+    what the plan leaves for it is told as left and as unexplained."""
+
+    def fails(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("optimizer.solve.rounds.shard_task.solve_shard", fails)
+    plan, findings = planned(full_disks(2000), Solver(rounds=1))
+    assert [one.status.status for one in plan.shards] == [status] * 3
+    told = findings[findings["code"] == code]
+    assert dict(zip(told["subject"], told["detail"], strict=True)) == {
+        f"shard 0 of round {number}": f"a shard of 3 brokers {words} and left its replicas {until}: {why}"
+        for number, until in enumerate(["to the next round", "to the next round", "where they are"])
+    }
+    assert fields(findings, [FindingCode.NOT_EMPTIED, FindingCode.UNEXPLAINED], "partition") == {
+        (code, row) for code in (FindingCode.NOT_EMPTIED, FindingCode.UNEXPLAINED) for row in (0, 3)
+    }
