@@ -14,6 +14,7 @@ programs    sizes of all linear programs of S and M, without Spark
 
 import argparse
 import json
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -165,7 +166,7 @@ def differences(before: Mapping[str, Mapping[str, Columns]], after: Digests) -> 
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Record or compare; 1 when something differs."""
+    """Record or compare; 1 when something differs, 2 where there is no record to compare with."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.as_before", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -174,6 +175,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--file", type=Path, default=HOME / ".build/as-before.json")
     asked = parser.parse_args(arguments)
     recorded: dict[str, Digests] = json.loads(asked.file.read_text()) if asked.file.exists() else {}
+    missing = [group for group in asked.only if group not in recorded]
+    if asked.what == "compare" and missing:
+        command = shlex.join([*parser.prog.split(), "record", "--only", *missing, "--file", str(asked.file)])
+        names = ", ".join(missing)
+        parser.error(f"{asked.file} has no record of {names}: on the code before the change, run {command}")
     differs = 0
     for group in asked.only:
         began = time.monotonic()

@@ -45,6 +45,7 @@ class TopicFactor:
     topics : str
         Regular expression, whole name.
     factor : int
+        Replicas of each partition, from 1 on; 0 stands for none given, and is refused.
     """
 
     topics: str = ""

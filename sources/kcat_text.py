@@ -33,7 +33,8 @@ _BEGINS = re.compile(
 
 @dataclass(slots=True)
 class _List:
-    """A list as its heading announces it, and how much of it was read."""
+    """A list as its heading announces it in ``line``, line ``number`` of the text: of ``said`` lines, of which
+    ``read`` could be read so far."""
 
     number: int
     line: str

@@ -2,6 +2,7 @@
 
 import ast
 import io
+import re
 import tokenize
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,13 +58,19 @@ def constants(tree: ast.Module) -> Iterator[tuple[ast.stmt, str, ast.expr]]:
             yield node, ", ".join(names), node.value
 
 
+def explains(docstring: str, name: str) -> bool:
+    """Whether a docstring names a field, whole, in double backticks, or lists it with words of its own."""
+    listed = rf"^(?:\w+, )*{re.escape(name)}(?:, \w+)* : .*\n +\S"
+    return f"``{name}``" in docstring or re.search(listed, docstring, re.MULTILINE) is not None
+
+
 def fields(tree: ast.Module) -> Iterator[tuple[ast.stmt, str, ast.expr]]:
     """Statement, name and value of each field of a class that its docstring does not explain."""
     for of in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
         told = ast.get_docstring(of) or ""
         for node in (node for node in of.body if isinstance(node, ast.AnnAssign)):
             name = ast.unparse(node.target)
-            if node.value is not None and name not in told:
+            if node.value is not None and not explains(told, name):
                 yield node, f"{of.name}.{name}", node.value
 
 
@@ -99,6 +106,10 @@ def unnamed(source: str) -> Iterator[tuple[int, float]]:
         "A = Shape(30)",
         "class A:\n    b: int = 3",
         "class A:\n    '''Of what ``c`` is.'''\n    b: int = 3",
+        "class A:\n    '''Of what ``wide_b`` is.'''\n    b: int = 3",
+        "class A:\n    '''A word that is b by chance.'''\n    b: int = 3",
+        "class A:\n    '''Of what is.\n\n    wide_b, b_c : int\n        Why.\n    '''\n    b: int = 3",
+        "class A:\n    '''Of what is.\n\n    b : int\n    c : int\n        Why.\n    '''\n    b: int = 3",
     ],
 )
 def test_a_bare_number_is_found(source: str) -> None:
@@ -117,10 +128,12 @@ def test_a_bare_number_is_found(source: str) -> None:
         "A = B[0]",
         "A = {\n    'x': 0.5,  # of a load\n}",
         "class A:\n    '''Of what ``b`` is.'''\n    b: int = 3",
+        "class A:\n    '''Of what is.\n\n    a, b, c : int\n        Why.\n    '''\n    b: int = 3",
     ],
 )
 def test_a_number_with_its_reason_is_not(source: str) -> None:
-    """Beside it, right above it, or in the class's docstring; what is no number, or no constant, needs none."""
+    """Beside it, right above it, or by its whole name in the docstring; what is no number, or no constant, needs
+    none."""
     assert not list(bare(source))
 
 

@@ -1,32 +1,46 @@
-"""What is told of brokers that do not live, and of racks that nobody knows."""
+"""What is told of brokers that do not live, and of racks and rates that nobody knows."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from optimizer.solve.findings.cluster_findings import broker_findings, no_rack_findings
-from tests.solve.clusters import make_brokers
+from optimizer.domain import FindingCode
+from optimizer.solve.findings.cluster_findings import broker_findings, no_rack_findings, rate_findings
+from tests.solve.clusters import make_brokers, make_partitions
 
 UNREGISTER = "drain it (--drain 3), execute that plan, and then unregister it: kafka-cluster.sh unregister --id 3"
 
 
 @pytest.mark.parametrize(
-    ("state", "after", "when", "told", "remedy"),
+    ("code", "after", "when", "told", "remedy"),
     [
-        ("dead", [[0, 1], [1, 2]], "before", "the plan takes its replicas off it", "if it is to come back, start it"),
-        ("dead", [[0, 3], [3, 2]], "both", "2 replicas stay on it", "if it is to come back, start it and plan again"),
-        ("fenced", [[0, 3], [1, 2]], "both", "1 replica stays on it", UNREGISTER),
-        ("fenced", [[0, 1], [1, 2]], "before", "the plan takes its replicas off it", UNREGISTER),
+        (
+            FindingCode.DEAD_BROKER,
+            [[0, 1], [1, 2]],
+            "before",
+            "the plan takes its replicas off it",
+            "if it is to come back, start it",
+        ),
+        (
+            FindingCode.DEAD_BROKER,
+            [[0, 3], [3, 2]],
+            "both",
+            "2 replicas stay on it",
+            "if it is to come back, start it and plan again",
+        ),
+        (FindingCode.FENCED_BROKER, [[0, 3], [1, 2]], "both", "1 replica stays on it", UNREGISTER),
+        (FindingCode.FENCED_BROKER, [[0, 1], [1, 2]], "before", "the plan takes its replicas off it", UNREGISTER),
     ],
 )
 def test_a_broker_that_does_not_live_is_mended_where_it_is_emptied(
-    state: str, after: list[list[int]], when: str, told: str, remedy: str
+    code: FindingCode, after: list[list[int]], when: str, told: str, remedy: str
 ) -> None:
     """Mended is where no replica stays on it; a fenced one that never comes back is drained, then unregistered."""
+    state = code.removesuffix("_broker")
     brokers = replace(make_brokers([0, 1, 2, 0]), state=("alive", "alive", "alive", state))
     (found,) = broker_findings(brokers, np.array(after))
-    assert (found.code, found.subject, found.when) == (f"{state}_broker", "broker 3", when)
+    assert (found.code, found.subject, found.when) == (code, "broker 3", when)
     assert told in found.detail
     assert remedy in found.remedy
 
@@ -34,5 +48,18 @@ def test_a_broker_that_does_not_live_is_mended_where_it_is_emptied(
 def test_racks_that_nobody_knows_stay_so() -> None:
     """No plan mends them, so they are told as before and after."""
     brokers = make_brokers([0, 1, 2])
-    assert [f.when for f in no_rack_findings(replace(brokers, racks_matter=False))] == ["both"]
+    told = no_rack_findings(replace(brokers, racks_matter=False))
+    assert [(f.code, f.when) for f in told] == [(FindingCode.NO_RACKS, "both")]
     assert not list(no_rack_findings(brokers))
+
+
+@pytest.mark.parametrize(
+    ("bytes_in", "bytes_out", "told"), [([0, 0], [0, 0], 1), ([0, 1], [0, 0], 0), ([0, 0], [1, 0], 0)]
+)
+def test_rates_that_nobody_knows_are_told(bytes_in: list[int], bytes_out: list[int], told: int) -> None:
+    """That is where no partition has one, in or out; a cluster without partitions misses none."""
+    partitions = make_partitions([[0], [1]], [1, 1])
+    partitions = replace(partitions, in_bytes_per_s=np.array(bytes_in), out_bytes_per_s=np.array(bytes_out))
+    found = [(f.code, f.when) for f in rate_findings(partitions)]
+    assert found == [(FindingCode.NO_RATES, "both")] * told
+    assert not list(rate_findings(partitions.rows(np.zeros(0, dtype=np.int64))))

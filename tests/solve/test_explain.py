@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from optimizer.domain import FIXED, FORCED_ONLY, Cause, Cluster, FindingCode, Ints
+from optimizer.domain import FIXED, FORCED_ONLY, FREE, Cause, Cluster, FindingCode, Ints
 from optimizer.settings import Policy
 from optimizer.solve.findings.band_findings import band_findings, pin_findings
 from optimizer.solve.findings.cluster_findings import disk_findings, network_findings, rack_findings
@@ -173,13 +173,21 @@ def test_no_width_mends_a_full_disk() -> None:
 
 
 def test_pins_that_cannot_be_met_are_told_by_topic() -> None:
-    """A pin of too few brokers says how many are missing; one that matches nothing, what stays outside, too."""
-    partitions = make_partitions([[0, 1, 2], [1, 2, 3], [3, 0, 1]], [1, 1, 1])
+    """A pin of too few brokers says how many are missing; one that matches nothing, what stays outside and why, too."""
+    partitions = make_partitions([[0, 1, 2], [1, 2, 3], [3, 0, 1], [1, 0, 2]], [1, 1, 1, 1])
+    partitions = replace(partitions, mobility=np.array([FREE, FREE, FREE, FIXED]))
     cluster = make_cluster(make_brokers([0, 0, 1, 1], draining=(0,), excluded=(1,)), partitions)
-    cluster = pinned(cluster, {"a": [0, 1, 2], "b": [1, 2, 3], "gone": [1]}, ["a", "a", "b"])
+    cluster = pinned(cluster, {"a": [0, 1, 2], "b": [1, 2, 3], "gone": [1]}, ["a", "a", "b", "b"])
     found = {(f.code, f.subject): f for f in pin_findings(cluster.brokers, cluster.partitions, partitions.replicas)}
-    assert set(found) == {("pin_unused", "gone"), ("pin", "a"), ("not_pinned", "b-2 on 0")}
+    causes = {of: (one.cause, one.topic, one.partition, one.broker_id) for of, one in found.items()}
+    assert causes == {
+        (FindingCode.PIN_UNUSED, "gone"): (None, None, None, None),
+        (FindingCode.PIN, "a"): (Cause.TOO_FEW_BROKERS, "a", None, None),
+        (FindingCode.NOT_PINNED, "b-2 on 0"): (Cause.NO_MORE_ROUNDS, "b", 2, 0),
+        (FindingCode.NOT_PINNED, "b-3 on 0"): (Cause.NOT_FREE, "b", 3, 0),
+    }
     short = found[FindingCode.PIN, "a"]
+    assert (short.amount, short.limit) == (2, 3)
     assert short.detail == (
         "the pin a allows brokers [0, 1, 2]: 2 of them can hold a replica, 3 are needed. 2 partitions cannot move"
     )

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from optimizer.domain import URGENCY, Brokers, Cluster, Floats, Ints
@@ -126,8 +126,29 @@ def test_urgent_changes_go_first(changes: Changes) -> None:
         assert (changes.costs[before].sum(axis=0) + changes.costs[left] > changes.allowed).any()
 
 
+def piled_up() -> Changes:
+    """A plan that brings 20 replicas of three brokers in balance to one of them, and a limit of just what it copies."""
+    cluster = make_cluster(
+        make_brokers([0, 1, 2]), make_partitions([[p % 3] for p in range(30)], [100 + p for p in range(30)])
+    )
+    return with_share(changes_to(cluster, np.zeros((30, 1), dtype=np.int64)), 1.0, 1.0)
+
+
+@pytest.mark.parametrize("less", [(0, 0), (1, 0), (0, 1)])
+def test_a_plan_is_whole_just_up_to_its_limit(less: tuple[int, int]) -> None:
+    """Where the limit is what the plan copies nothing is taken back, however it leaves the balance; where it is a byte
+    or a move less, only what the bands ask for is kept, and that is nothing."""
+    changes = piled_up()
+    allowed = changes.allowed - np.array(less)
+    kept = keep_within(replace(changes, allowed=allowed))
+    assert (changes.allowed.tolist(), changes.violation(changes.loads)) == ([2300, 20], 0.0)
+    assert changes.violation(changes.loads_with(np.ones(30, dtype=bool))) > 1
+    assert kept.tolist() == [not any(less)] * 30
+
+
 @RELAXED
 @given(limited_plans())
+@example(piled_up())
 def test_balance_is_no_worse_than_before(changes: Changes) -> None:
     """Where nothing is urgent, a plan that is cut leaves no more load outside the bands than there was; nor do mere
     drains. One that the limit leaves whole stays as it is."""

@@ -14,6 +14,7 @@ from optimizer.domain import (
     ORDER_ONLY,
     RACKS_ONLY,
     Brokers,
+    Cause,
     Cluster,
     FindingCode,
     Ints,
@@ -226,7 +227,8 @@ def test_what_only_leaves_is_told_in_one_line_each(only: str, kept: list[tuple[s
     assert {subject: f.detail for subject, f in shown.items()} == {
         subject: f'{counts[subject]}: only = "{only}" leaves that as it is' for subject in left
     }
-    assert {f.when for f in shown.values()} == {"both"}
+    assert {(f.when, f.cause) for f in shown.values()} == {("both", Cause.ONLY)}
+    assert all(f.detail.startswith(f"{f.amount} ") for f in shown.values())
 
 
 def test_without_only_nothing_is_set_aside() -> None:

@@ -223,6 +223,7 @@ def test_findings_name_the_worst_and_count_the_rest() -> None:
     after = partitions.replicas.copy()
     after[:3, 0] = 15
     found = list(spread_findings(brokers, partitions, after))
+    assert {f.code for f in found} == {FindingCode.TOPIC_SPREAD}
     assert [f.subject for f in found[:3]] == ["mended topics", "t on broker 4", "t on broker 1"]
     assert found[0].detail.startswith("in 1 case a broker had too many replicas")
     assert [(f.subject, f.when) for f in found if "15" in f.subject] == [("t on broker 15", "after")]
