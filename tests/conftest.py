@@ -21,7 +21,7 @@ from tests.examples import SEARCH
 SHARED = HOME.parent / "shared"
 # The suite is the same on every run. Random search is the fuzz command's (benchmarks/fuzz), and that of ``search``.
 settings.register_profile("suite", derandomize=True)
-settings.register_profile("search", max_examples=SEARCH)
+settings.register_profile("search", derandomize=False, max_examples=SEARCH)
 settings.register_profile("quick", derandomize=True, max_examples=10)
 settings.load_profile("suite")
 
