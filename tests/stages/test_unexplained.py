@@ -11,7 +11,7 @@ import pytest
 from optimizer.audit import AuditLimits
 from optimizer.domain import Bands
 from optimizer.settings import ClusterInput, Policy, Settings
-from optimizer.solve.findings.finding import LET_MOVE
+from optimizer.solve.findings.finding import RUN_AGAIN
 from optimizer.stages.emit.audit_gate import audit_cluster
 from optimizer.stages.shared.arrays import to_brokers
 from optimizer.stages.shared.unexplained import REMEDY
@@ -26,7 +26,7 @@ FINDING = {
     "subject": "t-0 on 3",
     "when": "both",
     "detail": "a replica stays on broker 3 (draining)",
-    "remedy": f"{LET_MOVE}, or add a broker that may take it",
+    "remedy": f"add a broker that may take it; else {RUN_AGAIN}",
     "topic": "t",
     "partition": 0,
     "broker_id": 3,
