@@ -86,7 +86,7 @@ class QualityGateFailed(BallastError):
 
 
 class AuditFailed(BallastError):
-    """A plan broke a rule: a bug in the planner; the plan is not written."""
+    """A plan breaks a rule, which is a bug in the planner, or leaves too much without a reason; it is not written."""
 
     exit_code = 3
     verdict = "refused"
