@@ -35,7 +35,7 @@ MAY_LOAD = {
     "benchmarks/planned.py": {"rows_of"},
     "optimizer/audit/claims.py": {"raise_if_failed"},
     "optimizer/audit/other_documents.py": {"_wave_rollbacks"},
-    "optimizer/emit/findings.py": {"text", "_told", "_of_input"},
+    "optimizer/emit/findings.py": {"text", "text_and_remedy", "_told", "_of_input"},
     "optimizer/emit/report.py": {"_observed"},
     "optimizer/emit/runbook.py": {"runbook"},
     "optimizer/emit/shown_figures.py": {"limited"},

@@ -2,6 +2,7 @@
 
 from optimizer.audit.checker import audit_plan
 from optimizer.audit.claims import (
+    REPORT_BUG,
     AuditBroker,
     AuditClaims,
     AuditLimits,
@@ -15,6 +16,7 @@ from optimizer.audit.excuses import unexplained
 from optimizer.audit.other_documents import AuditFile, audit_files
 
 __all__ = [
+    "REPORT_BUG",
     "AuditBroker",
     "AuditClaims",
     "AuditFile",

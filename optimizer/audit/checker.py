@@ -11,6 +11,7 @@ from itertools import chain
 from optimizer.audit import plan_rules
 from optimizer.audit.claims import (
     FIXED,
+    REPORT_BUG,
     AuditBroker,
     AuditClaims,
     AuditLimits,
@@ -68,19 +69,21 @@ def audit_plan(
     figures = _figures(instance, targets, left, len(steps))
     entries = list(_entry_violations(instance, plan, steps))
     told = {(v.rule, key) for key, v in entries}
+    unexplained = left.unexplained.items() if _leaves_too_much(left, limits) else ()
+    over = tuple(v for key, v in unexplained if (v.rule, key) not in told)
     violations = chain(
         _identities(brokers, partitions),
         chain.from_iterable(d.violations for d in (plan, back, *steps) if d),
         (v for _, v in entries),
         plan_rules.check_waves(plan, steps),
         plan_rules.check_rollback(instance, plan, back),
-        (v for key, v in left.unexplained.items() if _leaves_too_much(left, limits) and (v.rule, key) not in told),
+        over,
         plan_rules.check_capacity(instance, steps),
         plan_rules.check_wave_sizes(instance, steps),
         _limit_violations(limits, figures),
         _claim_violations(claims, figures),
     )
-    return AuditReport(tuple(violations), figures, _remark(left, limits))
+    return AuditReport(tuple(violations), over, figures, _remark(left, limits))
 
 
 def _leaves_too_much(left: MendedAndLeft, limits: AuditLimits) -> bool:
@@ -91,7 +94,8 @@ def _remark(left: MendedAndLeft, limits: AuditLimits) -> str:
     if not _leaves_too_much(left, limits):
         return ""
     share = f"{len(left.unexplained)} of {left.mendable} partitions that could be mended"
-    return f"  {share} are left without a reason; [policy] max_unexplained = {limits.max_unexplained:g}"
+    room = f"give full disks room, or set it higher and run emit again; where no disk is nearly full, {REPORT_BUG}"
+    return f"  {share} are left without a reason, over [policy] max_unexplained = {limits.max_unexplained:g}: {room}"
 
 
 def _identities(brokers: Sequence[AuditBroker], partitions: Sequence[AuditPartition]) -> Iterator[Violation]:

@@ -12,6 +12,7 @@ Key = tuple[str, int]
 FREE, FORCED_ONLY, FIXED = "free", "forced_only", "fixed"
 RACKS_ONLY, ORDER_ONLY = "racks_only", "order_only"
 NOT_LIVING = ("dead", "fenced")
+REPORT_BUG = "it is a bug in Ballast: keep the run's tables, and report it with them"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,13 +116,16 @@ class AuditReport:
     ----------
     violations : tuple of Violation
         Empty when the plan holds.
+    left : tuple of Violation
+        Those of them that break no rule: what is left without an excuse.
     figures : mapping of str to int
         What was recomputed: bytes, copies, leader changes, and what was broken before and still is.
     remark : str
-        Last line of a refusal.
+        On what is left: last line of a refusal.
     """
 
     violations: tuple[Violation, ...]
+    left: tuple[Violation, ...] = ()
     figures: Mapping[str, int] = field(default_factory=dict)
     remark: str = ""
 
@@ -131,7 +135,7 @@ class AuditReport:
         Raises
         ------
         AuditFailed
-            When a rule does not hold: counts by rule and the first ten violations.
+            When a rule does not hold: counts by rule, the first ten violations, and what to do.
         """
         if not self.violations:
             return
@@ -141,7 +145,8 @@ class AuditReport:
         rest = len(self.violations) - len(lines)
         more = [f"  and {rest} more"] if rest else []
         head = f"the audit refuses the plan: {len(self.violations)} violations ({by_rule}); nothing was written"
-        raise AuditFailed("\n".join([head, *lines, *more, *filter(None, [self.remark])]))
+        bug = f"  a broken rule: {REPORT_BUG}" if len(self.violations) > len(self.left) else ""
+        raise AuditFailed("\n".join([head, *lines, *more, *filter(None, [bug, self.remark])]))
 
 
 def _optional_int(value: Any) -> int | None:

@@ -63,6 +63,11 @@ class FindingLine:
         one = f"{self.subject}: {self.detail}"
         return one if self.count == 1 else f"{self.count:,} alike, the first {one}"
 
+    @property
+    def text_and_remedy(self) -> str:
+        """The text, and what helps."""
+        return f"{self.text}. What helps: {self.remedy}" if self.remedy else self.text
+
 
 def _severity(row: FindingRow) -> tuple[int, int]:
     """What is broken, then what is so or was asked for."""

@@ -67,14 +67,15 @@ def _asked(plan: ClusterPlan) -> Iterator[str]:
     yield from _paragraph(origin(plan))
 
 
-def _findings(title: str, all_lines: Sequence[FindingLine]) -> Iterator[str]:
+def _findings(title: str, all_lines: Sequence[FindingLine], *, with_remedies: bool) -> Iterator[str]:
+    """At most so many lines of findings; ``with_remedies``: each with what helps."""
     if not all_lines:
         return
     yield ""
     yield f"  {title} ({counted(all_lines):,}):"
     lines, more = first(all_lines, _FINDINGS)
     for line in lines:
-        text = f"- {line.rule} ({line.when}): {line.text}"
+        text = f"- {line.rule} ({line.when}): {line.text_and_remedy if with_remedies else line.text}"
         yield from wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False)
     if more:
         yield f"  and {more:,} more in the report"
@@ -96,7 +97,7 @@ def summary_text(plan: ClusterPlan, written: Sequence[Document]) -> str:
     text = [
         _title(plan),
         *_asked(plan),
-        *_findings("Look at this first", left_open(plan)),
+        *_findings("Look at this first", left_open(plan), with_remedies=True),
         "",
         _row("", "before", "Kafka default", "this plan"),
         *table,
@@ -108,7 +109,7 @@ def summary_text(plan: ClusterPlan, written: Sequence[Document]) -> str:
         *_paragraph(factors_text(plan)),
         *_paragraph(execution(plan)),
         *_paragraph(limited(plan)),
-        *_findings("Also found", settled(plan)),
+        *_findings("Also found", settled(plan), with_remedies=False),
         "",
         *(f"  {path:<{width}}{about}" for path, about in files),
     ]

@@ -206,6 +206,15 @@ def test_pages_show_what_matters_and_the_true_count() -> None:
     assert html.index("<b>rack_spread</b>") < html.index("<b>not_pinned</b>") < html.index("90 alike")
 
 
+def test_the_summary_says_what_helps_what_is_open() -> None:
+    """Each line that is to be looked at first ends with its remedy; what the plan mends needs none."""
+    mended = finding("rack_spread", "mended partitions", when="before", remedy="execute the plan")
+    stays = finding("not_emptied", "t-0 on 7", detail="it stays", remedy="add a broker")
+    text = summary_text(planned(stays, mended), [])
+    assert "  - not_emptied (before and after): t-0 on 7: it stays. What helps: add a broker\n" in text
+    assert "execute the plan" not in text
+
+
 def test_what_is_not_shown_is_counted_by_finding() -> None:
     """A summary with too many lines says how many findings are not in it, those behind folded lines included."""
     several = [finding("pin", f"t-{n}", cause=f"cause {n}") for n in range(8)]

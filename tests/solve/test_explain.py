@@ -8,11 +8,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from optimizer.domain import FIXED, FORCED_ONLY, FREE, Cause, Cluster, FindingCode, Ints
+from optimizer.domain import FIXED, FORCED_ONLY, FREE, ORDER_ONLY, RACKS_ONLY, Cause, Cluster, FindingCode, Ints
 from optimizer.settings import Policy
 from optimizer.solve.findings.band_findings import band_findings, pin_findings
-from optimizer.solve.findings.cluster_findings import disk_findings, network_findings, rack_findings
-from optimizer.solve.findings.finding import Finding
+from optimizer.solve.findings.cluster_findings import (
+    disk_findings,
+    network_findings,
+    rack_findings,
+    stranded_findings,
+)
+from optimizer.solve.findings.finding import LET_MOVE, RUN_AGAIN, Finding
 from optimizer.solve.rules.bands import bands, broker_loads, replica_weights
 from tests.examples import examples
 from tests.solve.clusters import make_brokers, make_cluster, make_partitions, middling_clusters, pinned, with_pins
@@ -238,3 +243,28 @@ def test_racks_with_too_many_or_too_few_are_named(before: list[int], after: list
     cluster = make_cluster(make_brokers([0, 0, 1, 1, 2, 2, 0]), make_partitions([before], [1]))
     (found,) = rack_findings(cluster.brokers, cluster.partitions, np.array([after]))
     assert (found.code, found.subject, found.when, found.detail) == ("rack_spread", "t-0", when, detail)
+
+
+MORE_RACKS = f"add brokers to other racks; else {RUN_AGAIN}"
+MORE_BROKERS = f"add a broker that may take it; else {RUN_AGAIN}"
+
+
+@pytest.mark.parametrize(
+    ("mobility", "racks", "stranded"),
+    [
+        (FREE, MORE_RACKS, MORE_BROKERS),
+        (RACKS_ONLY, MORE_RACKS, MORE_BROKERS),
+        (FORCED_ONLY, LET_MOVE, MORE_BROKERS),
+        (ORDER_ONLY, LET_MOVE, LET_MOVE),
+        (FIXED, LET_MOVE, LET_MOVE),
+    ],
+)
+def test_what_helps_depends_on_whether_the_partition_may_move(mobility: int, racks: str, stranded: str) -> None:
+    """A broker more mends nothing of a partition that is held; one that may move needs no leave."""
+    partitions = replace(make_partitions([[0, 1]], [1]), mobility=np.array([mobility]))
+    brokers, after = make_brokers([0, 0, 1], draining=(1,)), partitions.replicas
+    (crowds,) = rack_findings(make_brokers([0, 0, 1]), partitions, after)
+    (stays,) = stranded_findings(brokers, partitions, after)
+    assert (crowds.remedy, stays.remedy) == (racks, stranded)
+    causes = [Cause.NOT_FREE if remedy == LET_MOVE else None for remedy in (racks, stranded)]
+    assert [crowds.cause, stays.cause] == causes

@@ -1,17 +1,19 @@
 """What the last step of solve finds, without Spark."""
 
+import re
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from optimizer.domain import Bands
+from optimizer.domain import Bands, Cause
 from optimizer.settings import Policy
 from optimizer.stages.shared.arrays import to_brokers
 from optimizer.stages.solve.finish import finish_cluster
 from optimizer.topic_wishes import TopicFactor
 from optimizer.wishes import Wishes
+from setup.paths import HOME
 from tests.solve.clusters import solved_cluster
 from tests.stages.test_solve import rows_of
 
@@ -28,22 +30,60 @@ def found_in(
     return finish_cluster(partitions.assign(current=partitions["replicas"]), solved, policy)["findings"]
 
 
-@pytest.mark.parametrize(
-    ("cause", "reason", "remedy"),
-    [
-        ("in_flight", "in flight", "wait until it is done and plan again"),
-        ("topic_excluded", "topic excluded", "take it out of exclude_topics"),
-        ("leaderless", "words that no code reads", "mend the cause and plan again"),
-    ],
-)
-def test_a_partition_that_is_not_free_has_the_remedy_of_its_reason(cause: str, reason: str, remedy: str) -> None:
-    """What is in flight ends by itself, what was excluded was asked for, all else is to be mended."""
+NOT_FREE = {
+    "in_flight": "wait until it is done and plan again",
+    "leaderless": "start a broker that holds a replica, and plan again",
+    "no_in_sync_replica": "start a broker that holds a replica, and plan again",
+    "on_fenced_broker": "start that broker, or drain it",
+    "own_placement_rule": "take confluent.placement.constraints off the topic, or move it by its own tool",
+    "topic_excluded": "take it out of exclude_topics",
+}
+REFUSED_FACTOR = {
+    "too_few_brokers": "ask for fewer, or let more brokers accept replicas",
+    "under_min_in_sync": "ask for more, or lower min.insync.replicas first",
+}
+TOLD_ELSEWHERE = ("pin_too_small", "only")
+
+
+@pytest.mark.parametrize(("cause", "remedy"), NOT_FREE.items())
+def test_a_partition_that_is_not_free_has_the_remedy_of_its_cause(cause: str, remedy: str) -> None:
+    """What is in flight ends by itself, what was excluded was asked for, a broker that is down is to be started."""
     rows = rows_of("a", seed=1)
-    rows["instance"][0] |= {"mobility": "fixed", "fixed_cause": cause, "fixed_reason": reason}
+    rows["instance"][0] |= {"mobility": "fixed", "fixed_cause": cause, "fixed_reason": "words that no code reads"}
     found = found_in(rows, Policy())
     shown = found[found["rule"] == "not_free"]
-    assert shown[["subject", "detail", "remedy"]].to_numpy().tolist() == [["t0-0", reason, remedy]]
+    assert shown[["subject", "detail", "remedy"]].to_numpy().tolist() == [["t0-0", "words that no code reads", remedy]]
     assert shown[["code", "cause", "topic", "partition"]].to_numpy().tolist() == [["not_free", cause, "t0", 0]]
+
+
+@pytest.mark.parametrize("cause", TOLD_ELSEWHERE)
+def test_what_other_findings_tell_is_not_told_twice(cause: str) -> None:
+    """A pin that is too small has a finding by topic, what ``only`` leaves one by wish."""
+    rows = rows_of("a", seed=1)
+    rows["instance"][0] |= {"mobility": "fixed", "fixed_cause": cause, "fixed_reason": "words"}
+    assert "not_free" not in found_in(rows, Policy())["rule"].tolist()
+
+
+@pytest.mark.parametrize(("cause", "remedy"), REFUSED_FACTOR.items())
+def test_a_factor_that_is_refused_has_the_remedy_of_its_cause(cause: str, remedy: str) -> None:
+    """One finding for a topic."""
+    rows = rows_of("a", seed=1)
+    for row in rows["instance"]:
+        row |= dict.fromkeys(("factor_cause", "factor_refused"))
+        if row["topic"] == "t0":
+            row |= {"factor_cause": cause, "factor_refused": "words"}
+    found = found_in(rows, Policy())
+    shown = found[found["rule"] == "replication_factor"]
+    assert shown[["subject", "cause", "remedy"]].to_numpy().tolist() == [["t0", cause, remedy]]
+
+
+def test_every_cause_that_the_snapshot_gives_is_tried_here() -> None:
+    """A new one needs a remedy."""
+    snapshot = (HOME / "optimizer/stages/snapshot").glob("*.py")
+    given = {
+        Cause[name] for file in snapshot for name in re.findall(r"\bCause\.(\w+)", file.read_text(encoding="utf-8"))
+    }
+    assert given == {*NOT_FREE, *REFUSED_FACTOR, *TOLD_ELSEWHERE}
 
 
 @pytest.mark.parametrize("reason", ["in flight", "its pin leaves 1 brokers for 3 replicas"])

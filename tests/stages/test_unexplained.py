@@ -11,7 +11,7 @@ import pytest
 from optimizer.audit import AuditLimits
 from optimizer.domain import Bands
 from optimizer.settings import ClusterInput, Policy, Settings
-from optimizer.solve.findings.finding import LET_MOVE
+from optimizer.solve.findings.finding import RUN_AGAIN
 from optimizer.stages.emit.audit_gate import audit_cluster
 from optimizer.stages.shared.arrays import to_brokers
 from optimizer.stages.shared.unexplained import REMEDY
@@ -26,7 +26,7 @@ FINDING = {
     "subject": "t-0 on 3",
     "when": "both",
     "detail": "a replica stays on broker 3 (draining)",
-    "remedy": f"{LET_MOVE}, or add a broker that may take it",
+    "remedy": f"add a broker that may take it; else {RUN_AGAIN}",
     "topic": "t",
     "partition": 0,
     "broker_id": 3,
@@ -91,8 +91,11 @@ def test_a_finding_of_the_planner_excuses_nothing() -> None:
     (message,) = _messages(SETTINGS)
     assert "drain: t-0: replicas stay on brokers [3], which must be emptied; [1, 2] would do" in message
     assert message.endswith(
-        "1 of 1 partitions that could be mended are left without a reason; [policy] max_unexplained = 0.01"
+        "  1 of 1 partitions that could be mended are left without a reason, over [policy] max_unexplained = 0.01: "
+        "give full disks room, or set it higher and run emit again; where no disk is nearly full, it is a bug in "
+        "Ballast: keep the run's tables, and report it with them"
     )
+    assert "a broken rule" not in message
 
 
 @pytest.mark.parametrize(("shown", "refused"), [(1, False), (0, True)])
@@ -101,6 +104,8 @@ def test_what_the_policy_lets_pass_is_shown(shown: float, refused: bool) -> None
     allowed = replace(SETTINGS, policy=replace(SETTINGS.policy, max_unexplained=1))
     messages = _messages(allowed, shown)
     assert ["the plan states 0, the documents say 1" in message for message in messages] == [True] * refused
+    told = "  a broken rule: it is a bug in Ballast: keep the run's tables, and report it with them"
+    assert [message.endswith(told) for message in messages] == [True] * refused
 
 
 @pytest.mark.parametrize(

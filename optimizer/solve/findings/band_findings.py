@@ -7,7 +7,7 @@ import numpy as np
 
 from optimizer.domain import FREE, Bands, Bools, Brokers, Cause, FindingCode, Floats, Ints, Partitions
 from optimizer.settings import Policy
-from optimizer.solve.findings.finding import LET_MOVE, SHOWN, Finding, of_partition, partition_name
+from optimizer.solve.findings.finding import LET_MOVE, RUN_AGAIN, SHOWN, Finding, of_partition, partition_name
 from optimizer.solve.rules import resources
 from optimizer.solve.rules.bands import (
     broker_loads,
@@ -53,7 +53,7 @@ def pin_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> Itera
         broker = int(brokers.ids[after[p, j]])
         detail = f"a replica stays on broker {broker}, outside the pin {' and '.join(groups.patterns[groups.of[p]])}"
         free = partitions.mobility[p] == FREE
-        remedy = "execute the plan and run again, or raise solver.rounds" if free else LET_MOVE
+        remedy = RUN_AGAIN if free else LET_MOVE
         yield Finding(
             FindingCode.NOT_PINNED,
             f"{partition_name(partitions, p)} on {broker}",

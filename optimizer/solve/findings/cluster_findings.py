@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from optimizer.domain import Brokers, FindingCode, Ints, Partitions
-from optimizer.solve.findings.finding import LET_MOVE, Finding, of_partition, partition_name
+from optimizer.domain import Brokers, Cause, FindingCode, Ints, Partitions
+from optimizer.solve.findings.finding import LET_MOVE, RUN_AGAIN, Finding, of_partition, partition_name
+from optimizer.solve.rules.mobility import mends_racks, stays
 from optimizer.solve.rules.pins import group_by_pins, rack_breaks, rack_rule
 from optimizer.solve.rules.racks import rack_histogram
 from optimizer.units import plural
@@ -84,16 +85,17 @@ def rack_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> Iter
     if mended:
         detail = f"{plural(mended, 'partition')} broke the rack rule; the plan mends that"
         yield Finding(FindingCode.RACK_SPREAD, "mended partitions", "before", detail, "execute the plan", amount=mended)
-    rows = np.flatnonzero(still)
+    rows, may_mend = np.flatnonzero(still), mends_racks(partitions.mobility)
     for row, detail in zip(rows, _rack_words(brokers, partitions.rows(rows), after[rows]), strict=True):
         when = "both" if broken[row] else "after"
-        remedy = f"{LET_MOVE}, or add brokers to other racks"
+        remedy = f"add brokers to other racks; else {RUN_AGAIN}" if may_mend[row] else LET_MOVE
         yield Finding(
             FindingCode.RACK_SPREAD,
             partition_name(partitions, row),
             when,
             detail,
             remedy,
+            cause=None if may_mend[row] else Cause.NOT_FREE,
             **of_partition(partitions, row),
             amount=int(breaks[row]),
             limit=0,
@@ -113,17 +115,19 @@ def _rack_words(brokers: Brokers, partitions: Partitions, after: Ints) -> Iterat
 
 def stranded_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> Iterator[Finding]:
     """Replicas that stay on brokers that should be empty."""
+    held = stays(partitions.mobility)
     row, slot = np.nonzero((after >= 0) & brokers.must_empty[np.maximum(after, 0)])
     for p, j in zip(row, slot, strict=True):
         broker = int(brokers.ids[after[p, j]])
         detail = f"a replica stays on broker {broker} ({brokers.state[after[p, j]]})"
-        remedy = f"{LET_MOVE}, or add a broker that may take it"
+        remedy = LET_MOVE if held[p] else f"add a broker that may take it; else {RUN_AGAIN}"
         yield Finding(
             FindingCode.NOT_EMPTIED,
             f"{partition_name(partitions, p)} on {broker}",
             "both",
             detail,
             remedy,
+            cause=Cause.NOT_FREE if held[p] else None,
             **of_partition(partitions, p),
             broker_id=broker,
         )

@@ -7,6 +7,7 @@ from operator import attrgetter
 import pandas as pd
 
 from optimizer.audit import (
+    REPORT_BUG,
     AuditBroker,
     AuditClaims,
     AuditFile,
@@ -51,7 +52,7 @@ def _refusals(
         try:
             check_execute(text, live_broker_ids=live, partitions_per_topic=known)
         except KafkaError as error:
-            yield f"Kafka would refuse the {subject}: {error}; nothing was written"
+            yield f"Kafka would refuse the {subject}: {error}; nothing was written; {REPORT_BUG}"
 
 
 def audit_cluster(group: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 
 import schemas
 from optimizer.audit import AuditLimits
-from optimizer.domain import Brokers, Cause, FindingCode, Ints, Partitions
+from optimizer.domain import PLACEMENT_RULE, Brokers, Cause, FindingCode, Ints, Partitions
 from optimizer.settings import Policy, Settings
 from optimizer.solve.findings import band_findings, cluster_findings, limit_findings
 from optimizer.solve.findings.finding import Finding
@@ -29,13 +29,18 @@ from optimizer.stages.shared.unexplained import audit_limits, unexplained_findin
 from optimizer.stages.solve.copy_order import left_by_order
 from optimizer.stages.stage import Frames
 
+_START = "start a broker that holds a replica, and plan again"
 _REMEDIES = {
     Cause.IN_FLIGHT: "wait until it is done and plan again",
+    Cause.LEADERLESS: _START,
+    Cause.NO_IN_SYNC_REPLICA: _START,
+    Cause.ON_FENCED_BROKER: "start that broker, or drain it",
+    Cause.OWN_PLACEMENT_RULE: f"take {PLACEMENT_RULE} off the topic, or move it by its own tool",
     Cause.TOPIC_EXCLUDED: "take it out of exclude_topics",
     Cause.TOO_FEW_BROKERS: "ask for fewer, or let more brokers accept replicas",
     Cause.UNDER_MIN_IN_SYNC: "ask for more, or lower min.insync.replicas first",
 }
-_REMEDY = "mend the cause and plan again"  # of all other causes, and where none is stored
+_REMEDY = "mend the cause and plan again"  # where a release has stored no cause
 _TOLD_ELSEWHERE = (Cause.PIN_TOO_SMALL, Cause.ONLY)  # by findings of pins and of ``only``
 TABLES = ("proposal", "moves", "leaders", "leader_bounds", "findings")
 _RUN = ("cluster_id", "run_id")
@@ -103,7 +108,7 @@ def _fixed_findings(frame: pd.DataFrame) -> Iterable[Finding]:
             f"{row.topic}-{row.partition}",
             "both",
             str(row.fixed_reason),
-            _REMEDIES.get(cause, _REMEDY) if cause else _REMEDY,
+            _REMEDIES[cause] if cause else _REMEDY,
             cause=cause,
             topic=str(row.topic),
             partition=int(str(row.partition)),
@@ -123,7 +128,7 @@ def _factor_findings(frame: pd.DataFrame) -> Iterable[Finding]:
             str(topic),
             "both",
             detail,
-            _REMEDIES.get(cause, _REMEDY) if cause else _REMEDY,
+            _REMEDIES[cause] if cause else _REMEDY,
             cause=cause,
             topic=str(topic),
             amount=len(rows),
