@@ -9,7 +9,8 @@ import numpy as np
 from optimizer.domain import Bools, Cause, FindingCode, Partitions
 
 LET_MOVE = "let this partition move (fixed_reason in table instance says what holds it)"
-RUN_AGAIN = "execute the plan and run again, or raise solver.rounds"  # where a partition may move, but has not
+# Where a partition may move, but has not.
+RUN_AGAIN = "execute the plan and run again, or raise solver.shard_brokers or solver.rounds"
 SHOWN = 10  # brokers, or cases, that are told one by one; the rest is counted
 
 
