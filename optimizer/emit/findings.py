@@ -66,7 +66,7 @@ class FindingLine:
     @property
     def text_and_remedy(self) -> str:
         """The text, and what helps."""
-        return f"{self.text}. What helps: {self.remedy}" if self.remedy else self.text
+        return ". What helps: ".join(filter(None, (self.text, self.remedy)))
 
 
 def _severity(row: FindingRow) -> tuple[int, int]:
