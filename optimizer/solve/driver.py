@@ -26,6 +26,7 @@ from optimizer.solve.rules.resources import DISK
 from optimizer.solve.shard.shard_solver import FAILED, NOT_SOLVED, OUT_OF_TIME
 from optimizer.solve.shard.shard_status import ShardStatus
 from optimizer.solve.tuning import TUNED, Tuning
+from optimizer.units import plural
 from optimizer.wishes import MoveLimit, Wishes
 
 TROUBLES = {
@@ -178,7 +179,9 @@ def _with_failures(clusters: Clusters, results: Sequence[ShardResult]) -> Cluste
         if status.status in NOT_SOLVED:
             code, what, remedy = TROUBLES[status.status]
             left = "where they are" if one.round == last[status.cluster_id] else "to the next round"
-            detail = f"a shard of {status.brokers} brokers {what} and left its replicas {left}: {status.message}"
+            detail = (
+                f"a shard of {plural(status.brokers, 'broker')} {what} and left its replicas {left}: {status.message}"
+            )
             finding = Finding(code, f"shard {one.shard_id} of round {one.round}", "after", detail, remedy)
             found.setdefault(status.cluster_id, []).append(finding)
     return {c: replace(one, failures=tuple(found.get(c, ()))) for c, one in clusters.items()}

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from optimizer.domain import Cause, FindingCode, Partitions
 from optimizer.solve.findings.finding import Finding, of_partition, partition_name
+from optimizer.units import agree, plural
 
 WHY = "no order of the copies leaves room on the disks for its old and new copies at once"
 _ABOUT_PARTITIONS = (FindingCode.NOT_EMPTIED, FindingCode.NOT_PINNED, FindingCode.RACK_SPREAD)
@@ -48,12 +49,13 @@ def with_left(findings: Iterable[Finding], left: LeftForDisk, partitions: Partit
     ]
     held = (partitions.replicas >= 0).sum(axis=1)
     for row in rows:
-        name, now, asked = partition_name(partitions, row), held[row], partitions.replication_factor[row]
+        name, now, asked = partition_name(partitions, row), int(held[row]), int(partitions.replication_factor[row])
         cause, key = Cause.NO_ORDER_OF_COPIES, of_partition(partitions, row)
         keeps = f"it keeps its replicas: {WHY}"
         told.append(Finding(FindingCode.LEFT_FOR_DISK, name, "after", keeps, remedy, cause=cause, **key))
         if now != asked:
-            subject, detail = f"{name} on {now} replicas", f"{asked} are asked for; {WHY}"
+            subject = f"{name} on {plural(now, 'replica')}"
+            detail = f"{asked} {agree(asked, 'is', 'are')} asked for; {WHY}"
             finding = Finding(FindingCode.NOT_RESIZED, subject, "after", detail, remedy, cause=cause, **key)
-            told.append(replace(finding, amount=int(now), limit=int(asked)))
+            told.append(replace(finding, amount=now, limit=asked))
     return told

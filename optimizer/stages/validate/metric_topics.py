@@ -3,6 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from optimizer.stages.shared.sql_words import plural
 from schemas import bronze, conform
 
 _RUN = ("cluster_id", "run_id")
@@ -67,9 +68,8 @@ def _reports(metrics: DataFrame, names: DataFrame) -> DataFrame:
         F.min(F.struct("source", "line")).alias("first"), F.count(F.lit(1)).alias("n")
     )
     may_be = F.array_join("candidates", ", ")
-    taken = F.when(F.col("verdict") == "exact", F.lit("samples are used for the exact name")).otherwise(
-        "samples are left out"
-    )
+    exact, out = ("', used for the exact name'", "', left out'")
+    samples = F.expr(f"concat({plural('n', 'sample')}, if(verdict = 'exact', {exact}, {out}))")
     return places.join(F.broadcast(doubtful), [*_RUN, "topic"], "inner").select(
         *_RUN,
         "first.source",
@@ -77,7 +77,7 @@ def _reports(metrics: DataFrame, names: DataFrame) -> DataFrame:
         F.lit("metric").alias("kind"),
         F.lit("topic_spelling").alias("rule"),
         F.when(F.col("verdict") == "exact", F.lit("warning")).otherwise(F.lit("error")).alias("severity"),
-        F.concat(F.lit("the name may mean "), may_be, F.lit(": "), F.col("n"), F.lit(" "), taken).alias("reason"),
+        F.concat(F.lit("the name may mean "), may_be, F.lit(": "), samples).alias("reason"),
         F.lit("export the topic's name as it is, with its dots").alias("remedy"),
         F.col("topic").alias("payload"),
     )
