@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from execution.observed import Observed, Place
 from execution.wave import Stand, Wave
+from optimizer.units import agree, plural
 
 _SHOWN = 5  # names in a line; the rest is counted
 
@@ -50,25 +51,29 @@ def names(places: Iterable[Place]) -> str:
 
 def _earlier(earlier: Mapping[Place, tuple[int, ...]], now: Observed) -> Iterator[str]:
     if left := undone(earlier, now):
-        yield f"the waves before are not done: {len(left)} partitions are not where they should be: {names(left)}"
+        where = agree(len(left), "is not where it should be", "are not where they should be")
+        yield f"the waves before are not done: {plural(len(left), 'partition')} {where}: {names(left)}"
 
 
 def _topics(wave: Wave, now: Observed, topic_ids: Mapping[str, str | None]) -> Iterator[str]:
     topics = sorted({topic for topic, _ in wave.after})
     gone = [topic for topic in topics if topic not in now.topic_ids]
     if gone:
-        yield f"{len(gone)} topics are gone: {_some(gone)}; plan again"
+        yield f"{plural(len(gone), 'topic')} {agree(len(gone), 'is', 'are')} gone: {_some(gone)}; plan again"
     known = ((topic, topic_ids.get(topic), now.topic_ids.get(topic)) for topic in topics)
     anew = [topic for topic, before, after in known if before and after and before != after]
     if anew:
-        yield f"{len(anew)} topics were deleted and made anew since the plan: {_some(anew)}; plan again"
+        were = f"{plural(len(anew), 'topic')} {agree(len(anew), 'was', 'were')}"
+        yield f"{were} deleted and made anew since the plan: {_some(anew)}; plan again"
 
 
 def _brokers(wave: Wave, now: Observed) -> Iterator[str]:
     waiting = [place for place in wave.after if wave.stand(place, now) is not Stand.IN_FLIGHT]
     dead = sorted({broker for place in waiting for broker in wave.after[place]} - now.alive)
     if dead:
-        yield f"brokers {_some(map(str, dead))} are to hold replicas, but are not alive: start them, or plan again"
+        named = f"{agree(len(dead), 'broker', 'brokers')} {_some(map(str, dead))}"
+        are, them = agree(len(dead), "is", "are"), agree(len(dead), "it", "them")
+        yield f"{named} {are} to hold replicas, but {are} not alive: start {them}, or plan again"
     silent = [place for place in wave.after if place in now.replicas and not now.in_sync[place] & now.alive]
     if silent:
         yield f"no living broker is in sync for {names(silent)}: nothing can be copied"
@@ -81,14 +86,16 @@ def _replicas(wave: Wave, now: Observed) -> Iterator[str]:
         seen, wanted = list(now.replicas[first]), list(wave.before[first])
         example = f"{names([first])} has {seen}, not {wanted}"
         remedy = "were all waves before this one executed? Else plan again"
-        yield f"{len(other)} partitions are not where the plan expects them: {names(other)}; {example}; {remedy}"
+        where = agree(len(other), "is not where the plan expects it", "are not where the plan expects them")
+        yield f"{plural(len(other), 'partition')} {where}: {names(other)}; {example}; {remedy}"
 
 
 def _reassignments(wave: Wave, now: Observed) -> Iterator[str]:
     foreign = [place for place in now.in_flight if place not in wave.after]
     if foreign:
-        remedy = "wait for their end, or cancel them"
-        yield f"{len(foreign)} other partitions are being reassigned: {names(foreign)}; {remedy}"
+        are = f"{plural(len(foreign), 'other partition')} {agree(len(foreign), 'is', 'are')}"
+        remedy = agree(len(foreign), "wait for its end, or cancel it", "wait for their end, or cancel them")
+        yield f"{are} being reassigned: {names(foreign)}; {remedy}"
 
 
 def _throttles(wave: Wave, now: Observed) -> Iterator[str]:
@@ -99,7 +106,9 @@ def _throttles(wave: Wave, now: Observed) -> Iterator[str]:
         if value not in (wave.throttles.get((kind, name, config)), wave.found.get((kind, name, config)))
     ]
     if foreign:
-        yield f"{len(foreign)} throttles were set by others since the plan: {_some(foreign)}; take them off first"
+        were = f"{plural(len(foreign), 'throttle')} {agree(len(foreign), 'was', 'were')}"
+        them = agree(len(foreign), "it", "them")
+        yield f"{were} set by others since the plan: {_some(foreign)}; take {them} off first"
 
 
 def _some(values: Iterable[str]) -> str:

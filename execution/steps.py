@@ -17,6 +17,7 @@ from execution.tables import Warehouse
 from execution.wave import REASSIGNMENT, Stand, Wave
 from optimizer import locks
 from optimizer.errors import BallastError
+from optimizer.units import agree, plural
 
 _LOOKS, _AGAIN_SECONDS = 3, 1.0  # times, a second apart: brokers tell each other within it what a move has ended as
 STARTED = "Successfully started"
@@ -104,7 +105,7 @@ class Execution:
             self._start(stands)
             self._throttled_still()
             self._note(claims.EXECUTED)
-            self.say(f"{self._name()} is started: {len(self.wave.after)} partitions")
+            self.say(f"{self._name()} is started: {plural(len(self.wave.after), 'partition')}")
 
     def wait(self, *, every_seconds: float, once: bool) -> None:
         """Return when every partition is where the wave wants it; what runs is asked of Kafka alone.
@@ -225,8 +226,10 @@ class Execution:
         stands = self.wave.stands(now)
         counts = [f"{len(places)} {stand}" for stand, places in stands.items() if places]
         waited = {broker for place in stands[Stand.IN_FLIGHT] for broker in self.wave.after[place]} - now.alive
-        dead = f"; brokers {', '.join(map(str, sorted(waited)))} are not alive, copies wait for them" if waited else ""
-        return f"of {len(self.wave.after)} partitions {', '.join(counts)}{dead}"
+        them = agree(len(waited), "it", "them")
+        named = f"{agree(len(waited), 'broker', 'brokers')} {', '.join(map(str, sorted(waited)))}"
+        dead = f"; {named} {agree(len(waited), 'is', 'are')} not alive, copies wait for {them}" if waited else ""
+        return f"of {plural(len(self.wave.after), 'partition')} {', '.join(counts)}{dead}"
 
     def _problems(self, now: Observed) -> list[str]:
         topic_ids = self.plan.manifest["topic_ids"]

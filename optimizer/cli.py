@@ -21,6 +21,7 @@ from optimizer.locks import only_one
 from optimizer.setting_checks import NAME_RULE, Problems, is_folder_name
 from optimizer.settings import Settings, Storage
 from optimizer.shipped import code_version, defaults
+from optimizer.units import plural
 from optimizer.wishes import ONLY
 
 EPILOG = """\
@@ -240,7 +241,7 @@ def _plan(names: Sequence[str], settings: Settings, run_id: str) -> int:
     meter = Meter(spark, sys.stderr)
     try:
         run = Run(spark, run_id, settings, code_version())
-        sys.stderr.write(f"run {run_id}: {len(settings.clusters)} cluster(s)\n")
+        sys.stderr.write(f"run {run_id}: {plural(len(settings.clusters), 'cluster')}\n")
         try:
             verdicts = run_stages(stages_named(names), run, meter)
         finally:

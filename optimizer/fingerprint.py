@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
 
 from optimizer.errors import BallastError
+from optimizer.units import agree, plural
 from schemas.table import Table
 
 
@@ -23,10 +24,13 @@ def fingerprint_of(rows: DataFrame, contract: Table, run_id: str) -> str:
         F.count_if(F.col("run_id") != run_id).alias("foreign"),
     ).first()
     if found.foreign:
-        raise BallastError(f"table {contract.name}: {found.foreign} rows carry another run id than {run_id!r}")
+        told = f"{plural(found.foreign, 'row')} {agree(found.foreign, 'carries', 'carry')}"
+        raise BallastError(f"table {contract.name}: {told} another run id than {run_id!r}")
     if found.keys != found.rows:
         key = ", ".join(contract.full_key)
-        raise BallastError(f"table {contract.name}: {found.rows - found.keys} rows repeat the key ({key})")
+        more = found.rows - found.keys
+        told = f"{plural(more, 'row')} {agree(more, 'repeats', 'repeat')}"
+        raise BallastError(f"table {contract.name}: {told} the key ({key})")
     return f"{found.rows}:{found.content or 0}"
 
 

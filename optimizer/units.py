@@ -58,4 +58,13 @@ def human_ratio(value: float) -> str:
 
 def plural(count: int, noun: str) -> str:
     """``1 wave``, ``2 waves``; nouns in -ch and -s are not used."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    return f"{count:,} {agree(count, noun, f'{noun}s')}"
+
+
+def agree(count: int, one: str, more: str) -> str:
+    """The form of a word that goes with a count.
+
+    >>> f"{plural(1, 'wave')} {agree(1, 'is', 'are')} done"
+    '1 wave is done'
+    """
+    return one if count == 1 else more

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from optimizer.units import plural
 from sources.json_text import JsonDocument, as_json, documents
 from sources.record import Record, malformed
 from sources.text import is_integer, topic_fault
@@ -137,7 +138,7 @@ def _entry_fault(entry: Any) -> str | None:
     if not isinstance(log_dirs, list) or not all(isinstance(log_dir, str) for log_dir in log_dirs):
         return f"log_dirs of {topic}-{partition} is not a list of paths"
     if len(log_dirs) != len(replicas):
-        return f"{topic}-{partition} has {len(replicas)} replicas but {len(log_dirs)} log_dirs"
+        return f"{topic}-{partition} has {plural(len(replicas), 'replica')} but log_dirs of {len(log_dirs)}"
     return None
 
 

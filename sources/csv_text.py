@@ -5,6 +5,7 @@ import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from optimizer.units import plural
 from sources.text import lines_of
 
 _DELIMITERS = (",", ";", "\t")
@@ -43,7 +44,7 @@ def rows_of(text: str) -> Iterator[CsvRow]:
             continue
         named = dict(zip(header, (cell.strip() for cell in cells), strict=False))
         wrong = len(cells) != len(header)
-        yield CsvRow(number, named, f"{len(cells)} cells, the header has {len(header)}" if wrong else None)
+        yield CsvRow(number, named, f"{plural(len(cells), 'cell')}, the header has {len(header)}" if wrong else None)
 
 
 def first_of(header: tuple[str, ...], names: tuple[str, ...]) -> str | None:

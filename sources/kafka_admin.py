@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from optimizer.errors import ConfigError, InputError
+from optimizer.units import plural
 from sources.kafka_options import read_properties, secrets
 from sources.record import Record, malformed
 
@@ -143,7 +144,7 @@ def topology(admin: Admin) -> Iterator[Record]:
     topics = sorted(admin.describe_topics(), key=lambda topic: str(topic["name"]))
     names = [str(topic["name"]) for topic in topics]
     configs = _described(admin, ConfigResourceType.TOPIC, names)
-    yield from _untold("topics", [name for name in names if not configs.get(name)])
+    yield from _untold("topic", [name for name in names if not configs.get(name)])
     for topic in topics:
         yield _topic(topic, configs.get(topic["name"], {}))
         for partition in sorted(topic["partitions"], key=lambda p: int(p["partition_index"])):
@@ -192,7 +193,7 @@ def of_brokers(admin: Admin, broker_ids: Sequence[int], *, defaults: bool) -> It
                 text=f"broker {broker_id}",
             )
             continue
-        yield from _untold("brokers", [name for name, found in configs.items() if not found])
+        yield from _untold("broker", [name for name, found in configs.items() if not found])
         yield from _configs("brokers", configs)
         if defaults and position == 0:
             yield from _configs("cluster", configs)
@@ -269,14 +270,14 @@ def _described(admin: Admin, kind: ConfigResourceType, names: Sequence[str]) -> 
     return found
 
 
-def _untold(kind: str, names: Sequence[str]) -> Iterator[Record]:
+def _untold(noun: str, names: Sequence[str]) -> Iterator[Record]:
     """Entities of which no config was told, not even Kafka's defaults: the user may not see them."""
     if names:
-        reason = f"no config of {len(names)} {kind} was told ({', '.join(names[:5])}): throttles may stand there unseen"
+        told = f"no config of {plural(len(names), noun)} was told ({', '.join(names[:5])})"
         yield malformed(
             line=0,
-            expected=f"configs of {kind}",
-            reason=reason,
+            expected=f"configs of {noun}s",
+            reason=f"{told}: throttles may stand there unseen",
             remedy="allow DESCRIBE_CONFIGS on the cluster and its topics",
             text="",
             rule="readable",

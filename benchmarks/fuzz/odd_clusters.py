@@ -12,6 +12,7 @@ from optimizer.domain import NOT_LIVE, Cause
 from optimizer.settings import Policy, Schedule, Settings
 from optimizer.solve.rules.racks import busiest_share, live_rack_sizes
 from optimizer.stages.shared.arrays import to_brokers
+from optimizer.units import plural
 
 Row = dict[str, Any]
 CLUSTER = "odd"
@@ -161,11 +162,11 @@ def _ask(draw: random.Random, brokers: list[Row], partitions: list[Row]) -> None
         if row["mobility"] == "free" and row["topic"] == asked_topic and asked != now:
             if room < asked:
                 row["factor_cause"] = Cause.TOO_FEW_BROKERS
-                row["factor_refused"] = f"{asked} replicas asked for, brokers that can hold them: {room}"
+                row["factor_refused"] = f"{plural(asked, 'replica')} asked for, brokers that can hold them: {room}"
             else:
                 row["replication_factor"] = asked
         if is_pinned and room < row["replication_factor"] and row["fixed_cause"] in (None, Cause.TOPIC_EXCLUDED):
-            fixed = f"its pin leaves {room} brokers for {row['replication_factor']} replicas"
+            fixed = f"its pin leaves {plural(room, 'broker')} for {plural(row['replication_factor'], 'replica')}"
             row.update(mobility="fixed", fixed_cause=Cause.PIN_TOO_SMALL, fixed_reason=fixed, replication_factor=now)
 
 

@@ -24,6 +24,7 @@ from optimizer.audit.excuses import MendedAndLeft, left_by
 from optimizer.audit.instance import Instance
 from optimizer.audit.read_documents import Entry, PlanDocument, read_document, read_parts
 from optimizer.audit.spread import Targets, crowded
+from optimizer.units import agree, plural
 
 
 def audit_plan(
@@ -93,9 +94,10 @@ def _leaves_too_much(left: MendedAndLeft, limits: AuditLimits) -> bool:
 def _remark(left: MendedAndLeft, limits: AuditLimits) -> str:
     if not _leaves_too_much(left, limits):
         return ""
-    share = f"{len(left.unexplained)} of {left.mendable} partitions that could be mended"
+    count = len(left.unexplained)
+    share = f"{count} of {plural(left.mendable, 'partition')} that could be mended {agree(count, 'is', 'are')} left"
     room = f"give full disks room, or set it higher and run emit again; where no disk is nearly full, {REPORT_BUG}"
-    return f"  {share} are left without a reason, over [policy] max_unexplained = {limits.max_unexplained:g}: {room}"
+    return f"  {share} without a reason, over [policy] max_unexplained = {limits.max_unexplained:g}: {room}"
 
 
 def _identities(brokers: Sequence[AuditBroker], partitions: Sequence[AuditPartition]) -> Iterator[Violation]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from optimizer.errors import AuditFailed
+from optimizer.units import plural
 
 Key = tuple[str, int]
 
@@ -144,7 +145,9 @@ class AuditReport:
         lines = [f"  {v.rule}: {v.subject}: {v.detail}" for v in self.violations[:10]]
         rest = len(self.violations) - len(lines)
         more = [f"  and {rest} more"] if rest else []
-        head = f"the audit refuses the plan: {len(self.violations)} violations ({by_rule}); nothing was written"
+        head = (
+            f"the audit refuses the plan: {plural(len(self.violations), 'violation')} ({by_rule}); nothing was written"
+        )
         bug = f"  a broken rule: {REPORT_BUG}" if len(self.violations) > len(self.left) else ""
         raise AuditFailed("\n".join([head, *lines, *more, *filter(None, [bug, self.remark])]))
 

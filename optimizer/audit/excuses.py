@@ -27,6 +27,7 @@ from optimizer.audit.instance import Instance
 from optimizer.audit.plan_rules import check_entry
 from optimizer.audit.read_documents import Entry, name
 from optimizer.audit.spread import Targets, grown, most_leaders, most_replicas
+from optimizer.units import agree, plural
 
 DRAIN, PIN, FACTOR, RACKS = "drain", "pin", "replication_factor", "racks"
 
@@ -128,9 +129,13 @@ def _words(instance: Instance, partition: AuditPartition, replicas: Replicas, ru
         pin = partition.pinned_brokers or frozenset()
         return f"replicas stay on brokers {sorted(set(replicas) - pin)}, outside {sorted(pin)}"
     if rule == FACTOR:
-        return f"{len(replicas)} replicas stay, {partition.replication_factor} asked for"
+        return f"{_staying(len(replicas))}, {partition.replication_factor} asked for"
     misses = instance.rack_misses(replicas, len(replicas), partition.pinned_brokers)
-    return f"{list(replicas)}: {misses} replicas stay against the rack rule"
+    return f"{list(replicas)}: {_staying(misses)} against the rack rule"
+
+
+def _staying(replicas: int) -> str:
+    return f"{plural(replicas, 'replica')} {agree(replicas, 'stays', 'stay')}"
 
 
 def _changed(after: After, partition: AuditPartition, ways: Iterable[Replicas]) -> Replicas | None:
@@ -216,7 +221,7 @@ def _crowds(after: After, targets: Targets) -> Iterator[tuple[Key, Violation]]:
     """Replicas that the plan puts where their topic has its most, and that could be elsewhere, or stay."""
     instance, most = after.instance, most_replicas(after.instance)
     for topic, broker, now, was in grown(instance, targets, most, first=None):
-        detail = f"{now} replicas on broker {broker}, {was} before, {most[topic]} are its most"
+        detail = f"{plural(now, 'replica')} on broker {broker}, {was} before, {most[topic]} allowed"
         surplus = now - max(most[topic], was)
         for partition in _planned(instance, topic, targets):
             replicas = after.replicas(partition)
@@ -233,7 +238,7 @@ def _led_crowds(after: After, targets: Targets) -> Iterator[tuple[Key, Violation
     """Leaders that the plan puts where their topic has its most, and that could be elsewhere, or stay."""
     instance, most = after.instance, most_leaders(after.instance)
     for topic, broker, now, was in grown(instance, targets, most, first=1):
-        detail = f"broker {broker} leads {now} partitions, {was} before, {most[topic]} are its most"
+        detail = f"broker {broker} leads {plural(now, 'partition')}, {was} before, {most[topic]} allowed"
         surplus = now - max(most[topic], was)
         for partition in _planned(instance, topic, targets):
             replicas = after.replicas(partition)

@@ -11,6 +11,7 @@ from optimizer.audit.plan_rules import check_rollback
 from optimizer.audit.read_documents import PlanDocument, name, read_document, read_keys, read_parts
 from optimizer.audit.throttles import check_throttles
 from optimizer.kafka.size_limits import PARTITIONS_PER_REQUEST
+from optimizer.units import plural
 
 WHOLE_PLAN = 0  # number of the wave that stands for the plan as one
 
@@ -137,7 +138,9 @@ def _topics(plan: PlanDocument, files: Sequence[AuditFile]) -> Iterator[Violatio
                 yield Violation("topics_to_move", file.path, f"not what Kafka reads: {error!r}")
                 continue
             if named != planned:
-                yield Violation("topics_to_move", file.path, f"names {len(named)} topics, the plan {len(planned)}")
+                yield Violation(
+                    "topics_to_move", file.path, f"names {plural(len(named), 'topic')}, the plan {len(planned)}"
+                )
 
 
 def _led_by_another(instance: Instance, key: Key, replicas: tuple[int, ...]) -> bool:

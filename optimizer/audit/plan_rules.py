@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from optimizer.audit.claims import FIXED, FORCED_ONLY, ORDER_ONLY, RACKS_ONLY, AuditPartition, Key, Violation
 from optimizer.audit.instance import Instance
 from optimizer.audit.read_documents import Entry, PlanDocument, name
+from optimizer.units import plural
 
 Targets = Mapping[Key, tuple[int, ...]]
 
@@ -85,8 +86,8 @@ def _racks_only(instance: Instance, before: AuditPartition, replicas: tuple[int,
 
 def _factor(before: AuditPartition, replicas: tuple[int, ...]) -> Iterator[Violation]:
     if len(replicas) != before.replication_factor:
-        asked = f"{len(before.replicas)} replicas now, {before.replication_factor} asked for"
-        yield Violation("replication_factor", name(before.key), f"{len(replicas)} replicas planned; {asked}")
+        asked = f"{plural(len(before.replicas), 'replica')} now, {before.replication_factor} asked for"
+        yield Violation("replication_factor", name(before.key), f"{plural(len(replicas), 'replica')} planned; {asked}")
 
 
 def _racks(instance: Instance, before: AuditPartition, replicas: tuple[int, ...]) -> Iterator[Violation]:
@@ -97,7 +98,7 @@ def _racks(instance: Instance, before: AuditPartition, replicas: tuple[int, ...]
     misses = instance.rack_misses(replicas, len(replicas), before.pinned_brokers)
     was = instance.rack_misses(before.replicas, len(before.replicas), before.pinned_brokers)
     if misses > was and misses > instance.least_misses(before, len(replicas)):
-        detail = f"{list(replicas)}: {misses} replicas against the rack rule, {was} before"
+        detail = f"{list(replicas)}: {plural(misses, 'replica')} against the rack rule, {was} before"
         yield Violation("racks", name(before.key), detail)
 
 
@@ -177,7 +178,8 @@ def check_capacity(instance: Instance, waves: Sequence[PlanDocument]) -> Iterato
                 ("capacity_after", held[broker] + bytes_in - removed[broker]),
             ):
                 if load > allowed:
-                    yield Violation(rule, f"broker {broker}", f"{load} bytes in {wave.label}, {allowed} allowed")
+                    detail = f"{plural(load, 'byte')} in {wave.label}, {allowed:,} allowed"
+                    yield Violation(rule, f"broker {broker}", detail)
         held.update(added)
         held.subtract(removed)
 

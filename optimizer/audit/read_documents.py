@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from optimizer.audit.claims import Key, Violation
+from optimizer.units import plural
 
 INT32 = range(-(2**31), 2**31)  # numbers that Kafka's JSON reader takes for a partition or broker
 
@@ -70,7 +71,7 @@ def _entry(content: Any, where: str) -> Entry:
         raise _Unreadable(f"{where}: replicas {replicas!r} are not a list of broker ids")
     dirs = content.get("log_dirs")
     if dirs is not None and (not isinstance(dirs, list) or len(dirs) != len(replicas)):
-        raise _Unreadable(f"{where}: log_dirs {dirs!r} do not go with {len(replicas)} replicas")
+        raise _Unreadable(f"{where}: log_dirs {dirs!r} do not go with {plural(len(replicas), 'replica')}")
     if dirs is not None and not all(type(d) is str for d in dirs):
         raise _Unreadable(f"{where}: log_dirs {dirs!r} are no strings")
     return Entry((topic, partition), tuple(replicas), any(d != "any" for d in dirs or ()))

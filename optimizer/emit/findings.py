@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from optimizer.domain import Cause, FindingCode
 from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.rows import FindingRow, InputFindingRow
+from optimizer.units import plural
 
 # What the plan leaves broken or undone, worst first, as far as ``URGENCY`` goes in its order; then a code that another
 # release stored, then FACTS. Replicas on dead brokers are NOT_EMPTIED, too.
@@ -111,7 +112,7 @@ def settled(plan: ClusterPlan) -> list[FindingLine]:
 
 
 def _of_input(row: InputFindingRow) -> FindingLine:
-    rows = "" if row.rows == 1 else f", {row.rows:,} rows"
+    rows = "" if row.rows == 1 else f", {plural(row.rows, 'row')}"
     return FindingLine(row.rule, row.standing.replace("_", " ") + rows, row.subject, row.detail, row.remedy, 1)
 
 

@@ -1,5 +1,6 @@
 """What was asked, whether the plan reaches it, and what it was made from: the head of every page."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -8,7 +9,7 @@ from optimizer.domain import NOT_LIVE, FindingCode
 from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.rows import LoadRow
 from optimizer.kafka.versions import tools_needed
-from optimizer.units import human_rate, plural
+from optimizer.units import agree, human_rate, plural
 from optimizer.wishes import DEMOTE, DRAIN, LEADERS, RACKS
 
 REACHED, NOT_REACHED = "reached", "NOT reached"
@@ -19,6 +20,15 @@ _ONLY = {
     RACKS: "only racks are mended",
     LEADERS: "only leaders are balanced",
     DEMOTE: "only brokers are demoted",
+}
+# What findings of a wish are about, one each: a thing, and what becomes of one or of more.
+_MISSED = {
+    FindingCode.NOT_PINNED: ("replica", "stays outside its pin", "stay outside their pins"),
+    FindingCode.PIN: ("topic", "has too few brokers in its pin", "have too few brokers in their pins"),
+    FindingCode.PIN_UNUSED: ("pin", "matches no topic", "match no topic"),
+    FindingCode.REPLICATION_FACTOR: ("topic", "can't have it", "can't have it"),
+    FindingCode.NOT_RESIZED: ("partition", "keeps what it has", "keep what they have"),
+    FindingCode.FACTOR_UNUSED: ("pattern", "matches no topic", "match no topic"),
 }
 
 
@@ -89,14 +99,15 @@ def _drain(plan: ClusterPlan) -> Iterator[Goal]:
         return
     before, after = (_on(plan, leaving, _replicas, side) for side in ("before", "after"))
     names = [f"{broker} ({away[broker]})" if broker in away else broker for broker in leaving]
-    name = f"empty {'broker' if len(leaving) == 1 else 'brokers'} {_named(names)}"
+    name = f"empty {agree(len(leaving), 'broker', 'brokers')} {_named(names)}"
     held = sum(before.values())
     if after:
         where = _named([f"{count:,} on {broker}" for broker, count in after.items()]) if len(leaving) > 1 else ""
-        stay = f"{sum(after.values()):,} of {plural(held, 'replica')} stay"
+        left = sum(after.values())
+        stay = f"{left:,} of {plural(held, 'replica')} {agree(left, 'stays', 'stay')}"
         yield Goal(name, False, f"{stay}: {where}" if where else stay)
     else:
-        yield Goal(name, True, f"{plural(held, 'replica')} {'leaves' if held == 1 else 'leave'}")
+        yield Goal(name, True, f"{plural(held, 'replica')} {agree(held, 'leaves', 'leave')}")
 
 
 def _racks(plan: ClusterPlan) -> Iterator[Goal]:
@@ -106,10 +117,10 @@ def _racks(plan: ClusterPlan) -> Iterator[Goal]:
         return
     before, after = (int(plan.number("rack_violations", side)) for side in ("before", "after"))
     if after:
-        broken = "breaks" if after == 1 else "break"
-        yield Goal("racks", False, f"{plural(after, 'partition')} {broken} the rack rule, {before:,} before")
+        broken = f"{plural(after, 'partition')} {agree(after, 'breaks', 'break')} the rack rule"
+        yield Goal("racks", False, f"{broken}, {before:,} before")
     else:
-        mended = f"{plural(before, 'partition')} {'is' if before == 1 else 'are'} mended"
+        mended = f"{plural(before, 'partition')} {agree(before, 'is', 'are')} mended"
         yield Goal("racks", True, mended if before else "no partition broke the rack rule")
 
 
@@ -118,38 +129,38 @@ def _demote(plan: ClusterPlan) -> Iterator[Goal]:
         return
     before, after = (_on(plan, plan.asked.demote, _led, side) for side in ("before", "after"))
     led, left = sum(before.values()), sum(after.values())
-    name = f"demote {'broker' if len(plan.asked.demote) == 1 else 'brokers'} {_named(plan.asked.demote)}"
+    name = f"demote {agree(len(plan.asked.demote), 'broker', 'brokers')} {_named(plan.asked.demote)}"
     if left:
-        yield Goal(name, False, f"{left:,} of {plural(led, 'preferred leader')} stay")
+        yield Goal(name, False, f"{left:,} of {plural(led, 'preferred leader')} {agree(left, 'stays', 'stay')}")
     else:
-        yield Goal(name, True, f"{plural(led, 'preferred leader')} {'moves' if led == 1 else 'move'} to other brokers")
+        yield Goal(name, True, f"{plural(led, 'preferred leader')} {agree(led, 'moves', 'move')} to other brokers")
 
 
 def _pins(plan: ClusterPlan) -> Iterator[Goal]:
     if plan.asked.pins:
-        missed = _found(plan, FindingCode.NOT_PINNED, FindingCode.PIN, FindingCode.PIN_UNUSED)
-        detail = plural(missed, "finding") if missed else "every replica is inside its pin"
-        yield Goal(f"pins {_named(plan.asked.pins)}", not missed, detail)
+        missed = _missed(plan, FindingCode.NOT_PINNED, FindingCode.PIN, FindingCode.PIN_UNUSED)
+        yield Goal(f"pins {_named(plan.asked.pins)}", not missed, missed or "every replica is inside its pin")
 
 
 def _factors(plan: ClusterPlan) -> Iterator[Goal]:
     if plan.asked.factors:
         codes = (FindingCode.REPLICATION_FACTOR, FindingCode.NOT_RESIZED, FindingCode.FACTOR_UNUSED)
-        missed = _found(plan, *codes)
-        changed = plural(int(plan.number("factor_changes")), "partition")
-        detail = f"{changed} get the factor asked for" + (
-            f", {plural(missed, 'finding')} about the rest" if missed else ""
-        )
+        missed, changes = _missed(plan, *codes), int(plan.number("factor_changes"))
+        changed = f"{plural(changes, 'partition')} {agree(changes, 'gets', 'get')} the factor asked for"
+        detail = ", ".join(filter(None, [changed, missed]))
         yield Goal(f"replication factors {_named(plan.asked.factors)}", not missed, detail)
 
 
-def _found(plan: ClusterPlan, *codes: FindingCode) -> int:
-    return sum(row.code in codes for row in plan.findings)
+def _missed(plan: ClusterPlan, *codes: FindingCode) -> str:
+    """What findings of these codes are about, counted; empty where there are none."""
+    counts = Counter(row.code for row in plan.findings)
+    told = ((counts[code], _MISSED[code]) for code in codes if counts[code])
+    return ", ".join(f"{plural(count, noun)} {agree(count, one, more)}" for count, (noun, one, more) in told)
 
 
 def _balance(plan: ClusterPlan) -> Iterator[Goal]:
     before, after = (int(plan.number("brokers_outside_bands", side)) for side in ("before", "after"))
-    what = f"{plural(after, 'broker')} outside their" if after else "no broker outside its"
+    what = f"{plural(after, 'broker')} outside {agree(after, 'its', 'their')}" if after else "no broker outside its"
     yield Goal("balance", not after, f"{what} bands (replicas, disk, bytes in), {before:,} before")
 
 
@@ -157,7 +168,7 @@ def _leaders(plan: ClusterPlan) -> Iterator[Goal]:
     led, out = plan.number("leaders_outside"), plan.number("out_outside_bytes_per_s")
     parts = [plural(int(led), "leader") if led else "", f"{human_rate(out)} of bytes out" if out else ""]
     outside = " and ".join(filter(None, parts))
-    lie = "lies" if led == 1 and not out else "lie"
+    lie = "lie" if out else agree(int(led), "lies", "lie")
     detail = f"{outside} {lie} outside the bands" if outside else "no broker outside its bands (leaders, bytes out)"
     yield Goal("leaders", not outside, detail)
 

@@ -20,6 +20,7 @@ def _environment(*, html: bool) -> Environment:
         "time": units.human_time,
         "percent": units.human_percent,
         "plural": units.plural,
+        "agree": units.agree,
     }
     return environment
 

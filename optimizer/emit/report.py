@@ -120,8 +120,8 @@ def _observed(row: QualityRow) -> str:
     if rows is None:
         return row.observed or ""
     if row.least is not None:
-        return f"{rows - failed:,} of {rows:,} rows good"
-    return f"{failed:,} of {rows:,} rows failed"
+        return f"{rows - failed:,} of {plural(rows, 'row')} good"
+    return f"{failed:,} of {plural(rows, 'row')} failed"
 
 
 def _largest(plan: ClusterPlan) -> list[PlanRow]:

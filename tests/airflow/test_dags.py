@@ -66,7 +66,7 @@ def test_what_others_did_stops_a_wave_before_it_starts(scene: MakeScene) -> None
         assert one.airflow.tries(one.waving, WAVE, "preflight") == 1
         log = one.airflow.log(one.waving, WAVE, "preflight")
         assert "deleted and made anew since the plan: recreated" in log
-        assert "1 other partitions are being reassigned: foreign-0" in log
+        assert "1 other partition is being reassigned: foreign-0" in log
         assert "set by others since the plan: brokers 4 leader.replication.throttled.rate=200000" in log
         assert (one.lab.lists(), one.events()) == ([(1, 2)], [])
 

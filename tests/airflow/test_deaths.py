@@ -24,7 +24,7 @@ def test_a_dead_target_ends_red_under_throttles_and_goes_on_when_cleared(scene: 
     shown = [ended[name] for name in ("execute", "wait", "off", "verify", "next_wave", "elect", "")]
     assert shown == ["success", "failed", "failed", "upstream_failed", "upstream_failed", "upstream_failed", "failed"]
     log = one.airflow.log(one.waving, WAVE, "wait")
-    assert "brokers 3 are not alive, copies wait for them" in log
+    assert "broker 3 is not alive, copies wait for it" in log
     assert "wave off --on-failure cancel" in log
     assert len([key for key in one.lab.now().throttles if key[0] == "topics"]) == 2
     had, back = one.lab.stored_bytes(3), time.monotonic()

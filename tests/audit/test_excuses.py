@@ -230,7 +230,7 @@ def test_what_could_be_mended_is_no_share_of_what_is_in_order() -> None:
     """One stranded of one is refused, however many partitions are in order beside it."""
     rows = [STRANDED, *(partition(n, 1, 2, 3, size_bytes=0) for n in range(1, 500))]
     with pytest.raises(
-        AuditFailed, match=r"1 of 1 partitions that could be mended .* max_unexplained = 0\.01"
+        AuditFailed, match=r"1 of 1 partition that could be mended is left .* max_unexplained = 0\.01"
     ) as refused:
         audit(HOSTS, rows, {}).raise_if_failed()
     assert "t-0: replicas stay on brokers [7], which must be emptied; [2, 3, 4] would do" in str(refused.value)

@@ -350,7 +350,7 @@ def test_what_one_wave_brings_is_there_in_the_next() -> None:
     rows = [partition(n, 1, 2, 3, size_bytes=500) for n in range(2)]
     brokers = [replace(b, disk_capacity_bytes=1000 if b.broker_id == 4 else None) for b in LIVING]
     report = audit(brokers, rows, {0: [4, 2, 3], 1: [4, 2, 3]}, waves=[[0], [1]])
-    assert [v.detail for v in report.violations] == ["1000 bytes in wave 2, 900 allowed"] * 2
+    assert [v.detail for v in report.violations] == ["1,000 bytes in wave 2, 900 allowed"] * 2
 
 
 def test_an_excluded_partition_is_told_once() -> None:

@@ -111,7 +111,11 @@ def test_ten_of_many_are_named(count: int, more: str) -> None:
     ("asked", "rule", "told"),
     [
         ({"pins": ("p on racks a",)}, "", ("reached", "pins p on racks a", "every replica is inside its pin")),
-        ({"pins": ("p on racks a",)}, "not_pinned", ("NOT reached", "pins p on racks a", "1 finding")),
+        (
+            {"pins": ("p on racks a",)},
+            "not_pinned",
+            ("NOT reached", "pins p on racks a", "1 replica stays outside its pin"),
+        ),
         ({"factors": ("t: 3",)}, "", ("reached", "replication factors t: 3", "5 partitions get the factor asked for")),
         (
             {"factors": ("t: 3",)},
@@ -119,7 +123,7 @@ def test_ten_of_many_are_named(count: int, more: str) -> None:
             (
                 "NOT reached",
                 "replication factors t: 3",
-                "5 partitions get the factor asked for, 1 finding about the rest",
+                "5 partitions get the factor asked for, 1 topic can't have it",
             ),
         ),
     ],
@@ -129,6 +133,64 @@ def test_pins_and_factors_are_goals(asked: dict[str, Any], rule: str, told: tupl
     plan = plan_of(IN_ORDER | {"factor_changes": (0, 5)}, **asked)
     found = rows_of(FindingRow, finding(rule, "t")) if rule else []
     assert told in shown(replace(plan, findings=found))
+
+
+COUNTED = {
+    "pins": (
+        ("not_pinned", "pin", "pin_unused"),
+        [
+            "every replica is inside its pin",
+            "1 replica stays outside its pin, 1 topic has too few brokers in its pin, 1 pin matches no topic",
+            "2 replicas stay outside their pins, 2 topics have too few brokers in their pins, 2 pins match no topic",
+        ],
+    ),
+    "factors": (
+        ("replication_factor", "not_resized", "factor_unused"),
+        [
+            "0 partitions get the factor asked for",
+            "1 partition gets the factor asked for, 1 topic can't have it, 1 partition keeps what it has, "
+            "1 pattern matches no topic",
+            "2 partitions get the factor asked for, 2 topics can't have it, 2 partitions keep what they have, "
+            "2 patterns match no topic",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+@pytest.mark.parametrize("asked", COUNTED)
+def test_what_is_missed_is_counted_by_what_it_is(asked: str, count: int) -> None:
+    """A goal names replicas, topics, partitions and patterns, not findings."""
+    codes, told = COUNTED[asked]
+    wish: dict[str, Any] = {asked: ("x",)}
+    plan = plan_of(IN_ORDER | {"factor_changes": (0, count)}, **wish)
+    found = rows_of(FindingRow, *(finding(code, f"t-{n}") for code in codes for n in range(count)))
+    name = {"pins": "pins x", "factors": "replication factors x"}[asked]
+    state = "NOT reached" if count else "reached"
+    assert (state, name, told[count]) in shown(replace(plan, findings=found))
+
+
+BEFORE = "(replicas, disk, bytes in), 7 before"
+
+
+@pytest.mark.parametrize(
+    ("count", "stays", "racks", "bands"),
+    [
+        (0, "100 replicas leave", "no partition broke the rack rule", f"no broker outside its bands {BEFORE}"),
+        (
+            *(1, "1 of 100 replicas stays", "1 partition breaks the rack rule, 0 before"),
+            f"1 broker outside its bands {BEFORE}",
+        ),
+        (
+            *(2, "2 of 100 replicas stay", "2 partitions break the rack rule, 0 before"),
+            f"2 brokers outside their bands {BEFORE}",
+        ),
+    ],
+)
+def test_goals_agree_with_their_counts(count: int, stays: str, racks: str, bands: str) -> None:
+    """One is, two are."""
+    plan = plan_of(IN_ORDER | {"rack_violations": (0, count), "brokers_outside_bands": (7, count)}, stay=count)
+    assert [detail for _, _, detail in shown(plan)][:3] == [stays, racks, bands]
 
 
 def test_racks_that_nobody_knows_are_mended_nowhere() -> None:

@@ -320,7 +320,7 @@ def test_an_election_of_an_unchanged_leader_is_told() -> None:
     plan = synthetic(12)
     led = replace(plan.changed[5], current_replicas=[2, 1], proposed_replicas=[2, 3, 1], leader=1)
     text = runbook(replace(plan, changed=[*plan.changed[:5], led]))
-    assert "than the plan prefers (1 of them already had another leader: their preferred leader stays):\n" in text
+    assert "than the plan prefers (1 of them already had another leader: its preferred leader stays):\n" in text
     assert "already had another leader" not in runbook(plan)
 
 
@@ -371,6 +371,10 @@ def test_wave_folders_sort(wave: int, of: int, name: str) -> None:
         (units.human_bytes(1_500_000_000), "1.50 GB"),
         (units.human_bytes(2 * 10**15), "2.00 PB"),
         (units.human_rate(53_000_000), "53.00 MB/s"),
+        (units.plural(0, "wave"), "0 waves"),
+        (units.agree(0, "is", "are"), "are"),
+        (units.agree(1, "is", "are"), "is"),
+        (units.agree(2, "is", "are"), "are"),
         (units.human_time(20), "20 s"),
         (units.human_time(3599), "1 h 00 min"),
         (units.human_time(48 * 3600), "2 d 0 h"),
@@ -379,7 +383,9 @@ def test_wave_folders_sort(wave: int, of: int, name: str) -> None:
         (units.human_percent(47.2), "47 %"),
         (units.human_ratio(35.2), "35.20x"),
         (units.human_ratio(350.2), "350x"),
+        (units.plural(0, "wave"), "0 waves"),
         (units.plural(1, "wave"), "1 wave"),
+        (units.plural(2, "wave"), "2 waves"),
         (units.plural(1200, "wave"), "1,200 waves"),
     ],
 )

@@ -78,7 +78,7 @@ CASES = {
     "a source broker is dead": Case(replace(BEFORE, alive=frozenset({1, 3, 4}))),
     "a target is dead": Case(
         replace(BEFORE, alive=frozenset({1, 2, 4})),
-        "brokers 3 are to hold replicas, but are not alive: start them, or plan again",
+        "broker 3 is to hold replicas, but is not alive: start it, or plan again",
     ),
     "nobody in sync lives": Case(
         replace(BEFORE, alive=frozenset({1, 3, 4}), in_sync={**BEFORE.in_sync, PLACE: frozenset({2})}),
@@ -86,39 +86,38 @@ CASES = {
     ),
     "the topic is gone": Case(
         replace(BEFORE, topic_ids={"other": "o"}, replicas={("other", 0): (1, 2)}),
-        "1 topics are gone: stays; plan again",
+        "1 topic is gone: stays; plan again",
     ),
     "the topic was made anew": Case(
         replace(BEFORE, topic_ids={"stays": "anew"}),
-        "1 topics were deleted and made anew since the plan: stays; plan again",
+        "1 topic was deleted and made anew since the plan: stays; plan again",
     ),
     "no ids were known": Case(BEFORE, topic_ids={"stays": None}),
     "the cluster tells no ids": Case(replace(BEFORE, topic_ids={"stays": None})),
     "elsewhere": Case(
         at(2, 1),
-        "1 partitions are not where the plan expects them: stays-0; stays-0 has [2, 1], not [1, 2]; were all waves "
+        "1 partition is not where the plan expects it: stays-0; stays-0 has [2, 1], not [1, 2]; were all waves "
         "before this one executed? Else plan again",
     ),
     "an earlier wave is done, or its topic gone": Case(BEFORE, earlier={("other", 0): (1, 2), ("gone", 0): (1, 2)}),
     "an earlier wave is not done": Case(
         BEFORE,
-        "the waves before are not done: 1 partitions are not where they should be: other-0",
+        "the waves before are not done: 1 partition is not where it should be: other-0",
         earlier={("other", 0): (2, 1)},
     ),
     "another move": Case(
         replace(BEFORE, in_flight={("other", 0): (2,)}),
-        "1 other partitions are being reassigned: other-0; wait for their end, or cancel them",
+        "1 other partition is being reassigned: other-0; wait for its end, or cancel it",
     ),
     "a foreign rate": Case(
         with_throttles(leader="5"),
-        "1 throttles were set by others since the plan: brokers 1 leader.replication.throttled.rate=5; take them "
-        "off first",
+        "1 throttle was set by others since the plan: brokers 1 leader.replication.throttled.rate=5; take it off first",
     ),
     "its own throttles": Case(with_throttles(leader="300000")),
     "what the plan had found": Case(with_throttles(follower="30000000")),
     "what it had found was changed": Case(
         with_throttles(follower="31"),
-        "1 throttles were set by others since the plan: brokers 1 follower.replication.throttled.rate=31; take them "
+        "1 throttle was set by others since the plan: brokers 1 follower.replication.throttled.rate=31; take it "
         "off first",
     ),
 }

@@ -96,7 +96,7 @@ def test_a_partition_of_a_dead_broker_is_expected_where_it_was(tmp_path: Path, m
     assert scene.wave.before == {PLACE: (1, 2)}
     assert scene.wave.stuck == frozenset({PLACE})
     scene.shows(replace(at(4, 1), alive=frozenset({1, 3, 4})))
-    with pytest.raises(Refused, match="not where the plan expects them"):
+    with pytest.raises(Refused, match="not where the plan expects it"):
         scene.step.throttle()
     assert scene.tools.asked == []
 

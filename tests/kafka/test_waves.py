@@ -38,10 +38,10 @@ ONE = [{0: ([1, 2], [1, 3])}]
 def test_two_waves_from_the_first_look_to_the_last_throttle(lab: MakeLab) -> None:
     """In order, under throttles, once; at the end the lists are the plan's, and no throttle is left."""
     two = lab("two", [{0: ([1, 2], [1, 3])}, {1: ([2, 1], [4, 2])}], megabytes=30)
-    assert "not done: 1 partitions" not in two.step("preflight").err
+    assert "not done: 1 partition" not in two.step("preflight").err
     refused = two.step("preflight", 2)
     assert refused.code == 3
-    assert "the waves before are not done: 1 partitions are not where they should be: two-0" in refused.err
+    assert "the waves before are not done: 1 partition is not where it should be: two-0" in refused.err
     assert two.step("execute").err == "error: wave 1 of 2 does not hold the cluster: run its step throttle first\n"
     two.steps("preflight", "throttle", "throttle")
     assert "cluster 'c' is held for wave 1 of run 'r' by" in two.step("throttle", 2).err
@@ -93,12 +93,12 @@ def test_a_dead_target_keeps_the_throttles_until_it_is_back(lab: MakeLab) -> Non
     until(lambda: 3 not in one.now().alive)
     waiting = one.step("wait", 1, "--once")
     assert waiting.code == 4
-    assert "brokers 3 are not alive, copies wait for them" in waiting.out
+    assert "broker 3 is not alive, copies wait for it" in waiting.out
     assert one.step("off").code == 4
     lists = {key: value for key, value in one.now().throttles.items() if key[0] == "topics"}
     assert len(lists) == 2
     begun_already = one.step("preflight")
-    assert (begun_already.code, "brokers 3 are not alive, copies wait for them" in begun_already.out) == (0, True)
+    assert (begun_already.code, "broker 3 is not alive, copies wait for it" in begun_already.out) == (0, True)
     had, back = one.stored_bytes(3), time.monotonic()
     one.cluster.start_broker(3)
     until(lambda: 3 in one.now().alive)
@@ -163,7 +163,7 @@ def test_what_others_do_is_in_the_way(lab: MakeLab) -> None:
         refused = one.step("preflight")
         assert refused.code == 3
         assert "topics were deleted and made anew since the plan: disturbed" in refused.err
-        assert "1 other partitions are being reassigned: foreign-0" in refused.err
+        assert "1 other partition is being reassigned: foreign-0" in refused.err
         assert (
             "throttles were set by others since the plan: brokers 4 leader.replication.throttled.rate=200000"
             in refused.err

@@ -178,7 +178,7 @@ def test_a_stage_that_broke_off_while_it_wrote_has_no_row_twice(spark: SparkSess
         return Stage("solve", (), ("findings", "curve"), (), frames)
 
     run = Run(spark, "r", sample_run(spark, tmp_path).settings, "test")
-    with pytest.raises(BallastError, match="1 rows repeat the key"):
+    with pytest.raises(BallastError, match="1 row repeats the key"):
         run_stage(with_points(2), run, Store(run.settings.storage.warehouse, spark))
     store = Store(run.settings.storage.warehouse, spark)
     run_stage(with_points(1), run, store)

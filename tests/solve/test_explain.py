@@ -203,8 +203,8 @@ def test_pins_that_cannot_be_met_are_told_by_topic() -> None:
     ("capacities", "told"),
     [
         ([100, 100, 200], ""),
-        ([-1, -1, -1], "disk capacity of all 3 brokers is unknown: they have no disk limit"),
-        ([100, -1, 200], "disk capacity of 1 of 3 brokers is unknown: they have no disk limit, and all brokers count"),
+        ([-1, -1, -1], "disk capacity of 3 of 3 brokers is unknown: they have no disk limit"),
+        ([100, -1, 200], "disk capacity of 1 of 3 brokers is unknown: it has no disk limit, and all brokers count"),
     ],
 )
 def test_unknown_disks_are_told(capacities: list[int], told: str) -> None:

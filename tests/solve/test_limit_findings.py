@@ -22,4 +22,4 @@ def test_a_band_is_missed_where_it_is_told_to_be() -> None:
     cut = Cut(MoveLimit(moves=0), 500_000, 1, whole)
     band, limited = with_limit([told], cut, brokers, limits, after, partitions=partitions, held_back=np.array([True]))
     assert band.cause == Cause.MOVE_LIMIT
-    assert "1 loads outside bands that the whole plan meets" in limited.detail
+    assert "1 load outside a band that the whole plan meets" in limited.detail

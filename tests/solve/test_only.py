@@ -180,10 +180,10 @@ BROKEN = tuple(
 )
 NEVER_LEFT = [("band", "broker 2 disk"), ("rack_spread", "mended partitions"), ("not_free", "t-2")]
 LEFT = {
-    "bands": "1 loads of brokers are outside their bands",
+    "bands": "1 load of a broker is outside its band",
     "bands of leaders": "2 loads of leaders are outside their bands",
     "racks": "2 partitions break the rack rule",
-    "pins": "1 replicas are outside their pin",
+    "pins": "1 replica is outside its pin",
     "drain_brokers": "3 replicas are on brokers to empty (2)",
     "demote_brokers": "2 preferred leaders are on brokers to demote (3)",
     "replication_factors": "2 partitions have another replication factor than asked for",
@@ -223,7 +223,7 @@ def test_what_only_leaves_is_told_in_one_line_each(only: str, kept: list[tuple[s
     findings = told(only)
     assert {(f.code, f.subject) for f in findings if f.code != FindingCode.NOT_ASKED_NOW} == {*kept, *NEVER_LEFT}
     shown = {f.subject: f for f in findings if f.code == FindingCode.NOT_ASKED_NOW}
-    counts = LEFT | ({"bands of leaders": "1 loads of leaders are outside their bands"} if only == "demote" else {})
+    counts = LEFT | ({"bands of leaders": "1 load of leaders is outside its band"} if only == "demote" else {})
     assert {subject: f.detail for subject, f in shown.items()} == {
         subject: f'{counts[subject]}: only = "{only}" leaves that as it is' for subject in left
     }

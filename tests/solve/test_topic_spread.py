@@ -211,7 +211,7 @@ def test_leaders_are_counted_by_the_first_replica() -> None:
     partitions = replace(cluster.partitions, topic_most_leaders=np.full(3, 1))
     (found,) = spread_findings(cluster.brokers, partitions, partitions.replicas)
     assert (found.code, found.subject, found.when) == (FindingCode.TOPIC_LEADER_SPREAD, "t on broker 0", "both")
-    assert found.detail == "broker 0 has 3 of the 3 leaders of topic t; at most 1 are allowed"
+    assert found.detail == "broker 0 has 3 of the 3 leaders of topic t; at most 1 is allowed"
 
 
 def test_findings_name_the_worst_and_count_the_rest() -> None:

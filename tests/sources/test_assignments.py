@@ -100,7 +100,7 @@ FAULTS = [
     (document({"topic": "t", "partition": -1, "replicas": [1]}), "not a partition number"),
     (document({"partition": 0, "replicas": [1]}), "no 'topic'"),
     (document({"topic": "${topic}", "partition": 0, "replicas": [1]}), "'${topic}' is not a legal topic name"),
-    (document({"topic": "t", "partition": 0, "replicas": [1, 2], "log_dirs": ["any"]}), "2 replicas but 1 log_dirs"),
+    (document({"topic": "t", "partition": 0, "replicas": [1, 2], "log_dirs": ["any"]}), "2 replicas but log_dirs of 1"),
     (document({"topic": "t", "partition": 0, "replicas": [1], "log_dirs": [1]}), "not a list of paths"),
     (document(ENTRY, version=2), "version 2"),
     ('{"partitions":{"replicas":[]}}', "'partitions' is not a list"),

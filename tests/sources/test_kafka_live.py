@@ -130,7 +130,7 @@ def test_configs_that_are_not_told_are_a_finding() -> None:
     records = [*kafka_admin.topology(Unseen()), *kafka_admin.of_brokers(Unseen(), [1], defaults=True)]
     told = [r.payload for r in records if r.kind == "malformed"]
     assert [one["severity"] for one in told] == ["warning", "warning"]
-    assert [one["reason"].partition(" was")[0] for one in told] == ["no config of 1 topics", "no config of 1 brokers"]
+    assert [one["reason"].partition(" was")[0] for one in told] == ["no config of 1 topic", "no config of 1 broker"]
 
 
 def test_a_broker_that_does_not_answer_is_a_record() -> None:

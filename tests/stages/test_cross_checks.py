@@ -115,7 +115,7 @@ CASES = {
     "unlisted-leads": Case(
         unlisted(2),
         ("unlisted_is_silent!", "broker_registered"),
-        "broker 2 is in no list of brokers, but leads 1 partitions, is in sync in 4, tells of its directories in",
+        "broker 2 is in no list of brokers, but leads 1 partition, is in sync in 4, tells of its directories in",
     ),
     "unlisted-answers": Case(
         [*healthy(), directory(7)],
@@ -125,13 +125,13 @@ CASES = {
     "unlisted-silent": Case(
         [r for r in healthy() if r.kind != "partition" or r.payload["partition"] != 1] + [SILENT],
         ("broker_registered", "log_is_placed"),
-        "broker 9 is in 1 replica lists",
+        "broker 9 is in 1 replica list,",
         {"broker_registered": "broken", "log_is_placed": "contradicts"},
     ),
     "last-of-its-isr": Case(
         [r for r in healthy() if r.payload.get("partition") != 1] + [LAST, load(1), size(1, 1, 5)],
         ("broker_registered", "has_leader", "log_is_placed"),
-        "broker 9 is in 1 replica lists",
+        "broker 9 is in 1 replica list,",
         {"broker_registered": "broken", "has_leader": "broken", "log_is_placed": "contradicts"},
     ),
     "one-unseen": Case(
@@ -328,7 +328,7 @@ CASES = {
     "some-rates": Case(
         [r for r in healthy() if r.kind != "partition_load" or r.payload["partition"] > 0],
         (),
-        "1 of 4 partitions, with 25 % of the stored bytes, have no rates: they count as idle",
+        "1 of 4 partitions, with 25 % of the stored bytes, has no rates: it counts as idle",
         {"rates_known": "left_out"},
     ),
     "one-does-not-answer": Case(

@@ -80,7 +80,7 @@ def test_what_cannot_be_had_is_a_finding_by_topic() -> None:
     rows = rows_of("a", seed=1)
     reasons = {
         "t0": "30 replicas asked for, brokers that can hold them: 23",
-        "t1": "1 replicas asked for, min.insync.replicas: 2",
+        "t1": "1 replica asked for, min.insync.replicas: 2",
     }
     causes = {"t0": "too_few_brokers", "t1": "under_min_in_sync"}
     for row in rows["instance"]:
@@ -89,7 +89,7 @@ def test_what_cannot_be_had_is_a_finding_by_topic() -> None:
     shown = found[found["rule"].isin(["replication_factor", "factor_unused", "exclude_unused", "not_free"])]
     assert shown[["subject", "detail", "remedy"]].to_numpy().tolist() == [
         ["t0", f"{reasons['t0']}; 40 partitions keep what they have", FEWER_OR_ROOM],
-        ["t1", "1 replicas asked for, min.insync.replicas: 2; 40 partitions keep what they have", MORE_OR_LESS_IN_SYNC],
+        ["t1", "1 replica asked for, min.insync.replicas: 2; 40 partitions keep what they have", MORE_OR_LESS_IN_SYNC],
         ["t", UNUSED, MEND_PATTERN],
         ["logs-.*", UNUSED, MEND_PATTERN],
     ]

@@ -219,7 +219,7 @@ def test_replication_factors_are_asked_for_by_topic(spark: SparkSession, silver:
 @pytest.mark.parametrize(
     ("topic", "factor", "policy", "reason"),
     [
-        ("orders", 1, {}, "1 replicas asked for, min.insync.replicas: 2"),
+        ("orders", 1, {}, "1 replica asked for, min.insync.replicas: 2"),
         ("orders", 4, {}, None),
         ("orders", 5, {}, "5 replicas asked for, brokers that can hold them: 4"),
         ("orders", 4, {"exclude_brokers": (2,)}, None),
@@ -274,7 +274,7 @@ def test_a_pin_that_leaves_too_few_brokers_for_the_factor(
         "topics": silver["topics"].limit(0),
     }
     row = built(spark, silver, pins=pins, replication_factors=factors)[0]["my.orders", 0]
-    told = None if needed is None else f"its pin leaves 1 brokers for {needed} replicas"
+    told = None if needed is None else f"its pin leaves 1 broker for {needed} replicas"
     assert (row.fixed_reason, row.replication_factor) == (told, needed or factor)
 
 

@@ -73,7 +73,7 @@ def test_rows_counted_in_one_task_are_the_same_rows(spark: SparkSession, store: 
     """Whether they are held to be few does not show in the fingerprint; a key that repeats is found all the same."""
     rows = brokers(spark, {"broker_id": 1}, {"broker_id": 2}, {"broker_id": 3}).repartition(3)
     assert store.write("brokers", rows, run_id="r1", few_rows=True) == store.write("brokers", rows, run_id="r1")
-    with pytest.raises(BallastError, match="1 rows repeat the key"):
+    with pytest.raises(BallastError, match="1 row repeats the key"):
         store.write("brokers", rows.unionByName(rows.limit(1)), run_id="r1", few_rows=True)
 
 
@@ -223,8 +223,8 @@ def test_tables_carry_their_contract(spark: SparkSession, store: Store) -> None:
         ([{"broker_id": -1}], "broker_id_not_negative"),
         ([{"state": "asleep"}], "state_known"),
         ([{"is_controller": None}], "is_controller"),
-        ([{}, {"rack": None}], "1 rows repeat the key (cluster_id, run_id, broker_id)"),
-        ([{"run_id": "r2"}], "1 rows carry another run id than 'r1'"),
+        ([{}, {"rack": None}], "1 row repeats the key (cluster_id, run_id, broker_id)"),
+        ([{"run_id": "r2"}], "1 row carries another run id than 'r1'"),
     ],
 )
 def test_rows_against_the_contract_are_refused(

@@ -91,7 +91,7 @@ def test_a_finding_of_the_planner_excuses_nothing() -> None:
     (message,) = _messages(SETTINGS)
     assert "drain: t-0: replicas stay on brokers [3], which must be emptied; [1, 2] would do" in message
     assert message.endswith(
-        "  1 of 1 partitions that could be mended are left without a reason, over [policy] max_unexplained = 0.01: "
+        "  1 of 1 partition that could be mended is left without a reason, over [policy] max_unexplained = 0.01: "
         "give full disks room, or set it higher and run emit again; where no disk is nearly full, it is a bug in "
         "Ballast: keep the run's tables, and report it with them"
     )

@@ -119,12 +119,12 @@ CASES = {
     "unknown-broker": Case(
         [*others(1), partition(1, [2, 3, 9], isr=[2, 3])],
         ("broker_registered", "log_is_placed"),
-        "broker 9 is in 1 replica lists",
+        "broker 9 is in 1 replica list,",
     ),
     "largest-broker-id": Case(
         [*others(1), partition(1, [2, 3, 2**31 - 1], isr=[2, 3])],
         ("broker_registered", "log_is_placed"),
-        "broker 2147483647 is in 1 replica lists",
+        "broker 2147483647 is in 1 replica list,",
     ),
     "negative-size": Case(
         [*without(healthy(), "log_dir_replica"), *sizes(lists())[1:], size(1, 0, -5)],

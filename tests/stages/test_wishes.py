@@ -33,25 +33,25 @@ CASES: dict[str, tuple[list[Record], bool, dict[str, int], str]] = {
         [document(0, [1, 2], BARE), partition(7, [1, 2])],
         False,
         {"partition": 1},
-        "warning: 1 replica lists of reassignment JSON alone are not used",
+        "warning: 1 replica list of reassignment JSON alone is not used",
     ),
     "a move that was begun is refused": (
         [document(0, [1, 2], BEGUN)],
         True,
         {},
-        "error: 1 replica lists were current when a move was begun",
+        "error: 1 replica list was current when a move was begun",
     ),
     "a description from before the move does not help": (
         [document(0, [1, 2], BEGUN), partition(0, [1, 2])],
         False,
         {"partition": 1},
-        "error: 1 replica lists were current",
+        "error: 1 replica list was current",
     ),
     "a description of the move does": (
         [document(0, [1, 2], BEGUN), partition(0, [1, 2, 3], adding=[3])],
         False,
         {"partition": 1},
-        "warning: 1 replica lists were current",
+        "warning: 1 replica list was current",
     ),
     "a description of what came of it does": (
         [document(0, [1, 2], BEGUN), document(1, [1, 2], BEGUN), partition(0, [3, 2]), partition(1, [1, 2])],
@@ -63,7 +63,7 @@ CASES: dict[str, tuple[list[Record], bool, dict[str, int], str]] = {
         [document(0, [1, 2], BEGUN), LIST],
         False,
         {"reassignment": 1},
-        "warning: 1 replica lists were current",
+        "warning: 1 replica list was current",
     ),
 }
 

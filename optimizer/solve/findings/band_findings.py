@@ -21,7 +21,7 @@ from optimizer.solve.rules.bands import (
 from optimizer.solve.rules.mobility import moves_if_it_must, stays
 from optimizer.solve.rules.pins import PinGroups, group_by_pins
 from optimizer.solve.rules.resources import DISK
-from optimizer.units import human_count, human_rate, plural
+from optimizer.units import agree, human_count, human_rate, plural
 
 Why = tuple[Cause | None, str]
 WIDTH_ROUNDING = 1e-10  # thousandths: what floating point may add to a width that is a whole number of them
@@ -78,7 +78,8 @@ def _short_pins(
         named = f"{ids[:SHOWN]}{' and more' if len(ids) > SHOWN else ''}"
         pins = " and ".join(groups.patterns[groups.of[worst]])
         detail = (
-            f"the pin {pins} allows brokers {named}: {left} of them can hold a replica, {factor} are needed. "
+            f"the pin {pins} allows brokers {named}: {left} of them can hold a replica, "
+            f"{factor} {agree(factor, 'is', 'are')} needed. "
             f"{plural(len(rows), 'partition')} cannot move"
         )
         remedy = f"let the pin allow {plural(factor - left, 'more broker')} that can take replicas"

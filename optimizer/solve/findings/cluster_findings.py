@@ -9,7 +9,7 @@ from optimizer.solve.findings.finding import LET_MOVE, RUN_AGAIN, Finding, of_pa
 from optimizer.solve.rules.mobility import mends_racks, stays
 from optimizer.solve.rules.pins import group_by_pins, rack_breaks, rack_rule
 from optimizer.solve.rules.racks import rack_histogram
-from optimizer.units import plural
+from optimizer.units import agree, plural
 
 # What brokers are that do not live, and what helps: a plan does not wait for a dead one, but for a fenced one.
 _AWAY = {
@@ -41,9 +41,10 @@ def disk_findings(brokers: Brokers) -> Iterator[Finding]:
     wanted = brokers.accepts_replicas
     unknown, count = int((wanted & (brokers.disk_capacity_bytes <= 0)).sum()), int(wanted.sum())
     if unknown:
-        named = f"all {count}" if unknown == count else f"{unknown} of {count}"
+        named = f"{unknown} of {plural(count, 'broker')}"
         equal = "" if unknown == count else ", and all brokers count as equally large"
-        detail = f"the disk capacity of {named} brokers is unknown: they have no disk limit{equal}"
+        have = agree(unknown, "it has", "they have")
+        detail = f"the disk capacity of {named} is unknown: {have} no disk limit{equal}"
         yield Finding(
             FindingCode.NO_DISK_CAPACITY,
             "cluster",
@@ -108,7 +109,10 @@ def _rack_words(brokers: Brokers, partitions: Partitions, after: Ints) -> Iterat
     rule = rack_rule(brokers, groups, (after >= 0).sum(axis=1))
     for row, count in enumerate(rack_histogram(after, brokers.rack, len(names))):
         most, least = rule.cap[row], np.minimum(rule.floor[row], rule.sizes[groups.of[row]])
-        over = [f"rack {names[r]} holds {count[r]} replicas (at most {most})" for r in np.flatnonzero(count > most)]
+        over = [
+            f"rack {names[r]} holds {plural(count[r], 'replica')} (at most {most})"
+            for r in np.flatnonzero(count > most)
+        ]
         short = [f"rack {names[r]} holds {count[r]} (at least {least[r]})" for r in np.flatnonzero(count < least)]
         yield ", ".join([*over, *short])
 
@@ -145,7 +149,7 @@ def broker_findings(brokers: Brokers, after: Ints) -> Iterator[Finding]:
     for broker, state, left in zip(brokers.ids, brokers.state, held.tolist(), strict=True):
         if state in _AWAY:
             code, what, remedy = _AWAY[state]
-            stay = f"{plural(left, 'replica')} {'stays' if left == 1 else 'stay'} on it"
+            stay = f"{plural(left, 'replica')} {agree(left, 'stays', 'stay')} on it"
             stays = stay if left else "the plan takes its replicas off it"
             detail = f"broker {broker} is {state}: {what}; {stays}"
             when = "both" if left else "before"

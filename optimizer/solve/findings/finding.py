@@ -7,6 +7,7 @@ from typing import TypedDict
 import numpy as np
 
 from optimizer.domain import Bools, Cause, FindingCode, Partitions
+from optimizer.units import agree, plural
 
 LET_MOVE = "let this partition move (fixed_reason in table instance says what holds it)"
 # Where a partition may move, but has not.
@@ -67,14 +68,15 @@ def not_resized(partitions: Partitions, left: Bools, *, why: str, remedy: str, c
     """Partitions among those that are left, (P,), that keep their replication factor though another is asked."""
     now = (partitions.replicas >= 0).sum(axis=1)
     for row in np.flatnonzero(left & (now != partitions.replication_factor)):
+        asked = int(partitions.replication_factor[row])
         yield Finding(
             FindingCode.NOT_RESIZED,
-            f"{partition_name(partitions, row)} on {now[row]} replicas",
+            f"{partition_name(partitions, row)} on {plural(int(now[row]), 'replica')}",
             "after",
-            f"{partitions.replication_factor[row]} are asked for; {why}",
+            f"{asked} {agree(asked, 'is', 'are')} asked for; {why}",
             remedy,
             cause=cause,
             **of_partition(partitions, row),
             amount=int(now[row]),
-            limit=int(partitions.replication_factor[row]),
+            limit=asked,
         )

@@ -8,16 +8,16 @@ import numpy as np
 from optimizer.domain import Bands, Bools, Brokers, Cause, FindingCode, Floats, Partitions
 from optimizer.solve.findings.finding import Finding, not_resized
 from optimizer.solve.rules.bands import is_outside
-from optimizer.units import human_bytes, plural
+from optimizer.units import agree, human_bytes, plural
 from optimizer.wishes import BYTES_PER_GB, MoveLimit
 
 REMEDY = "run again once this plan is executed, or raise the limit"
 DISK_REMEDY = "add disk, let more brokers accept replicas, or lower disk_headroom"
-_LEFT = {
-    FindingCode.BAND: "loads outside bands that the whole plan meets",
-    FindingCode.NOT_EMPTIED: "replicas on brokers to empty",
-    FindingCode.NOT_PINNED: "replicas outside their pin",
-    FindingCode.RACK_SPREAD: "partitions that break the rack rule",
+_LEFT = {  # a thing, and more about one or several
+    FindingCode.BAND: ("load", "outside a band that the whole plan meets", "outside bands that the whole plan meets"),
+    FindingCode.NOT_EMPTIED: ("replica", "on a broker to empty", "on brokers to empty"),
+    FindingCode.NOT_PINNED: ("replica", "outside its pin", "outside their pin"),
+    FindingCode.RACK_SPREAD: ("partition", "that breaks the rack rule", "that break the rack rule"),
 }
 
 
@@ -123,8 +123,8 @@ def _held_out(cut: Cut, brokers: Brokers, bands: Bands, after: Floats) -> Iterat
 
 def _limited(cut: Cut, held_back: int, left: dict[FindingCode, int]) -> Finding:
     whole = f"without the limit the plan would copy {human_bytes(cut.moved_bytes)} in {plural(cut.moves, 'move')}"
-    rest = [f"{count} {_LEFT[code]}" for code, count in left.items() if count]
-    are = "is" if held_back == 1 else "are"
-    detail = f"{whole}; the {held_back:,} least important {'change' if held_back == 1 else 'changes'} {are} left out"
+    words = ((count, *_LEFT[code]) for code, count in left.items() if count)
+    rest = [f"{plural(count, noun)} {agree(count, one, more)}" for count, noun, one, more in words]
+    detail = f"{whole}; the {plural(held_back, 'least important change')} {agree(held_back, 'is', 'are')} left out"
     detail = ": ".join([detail, ", ".join(rest)]) if rest else detail
     return Finding(FindingCode.LIMITED, cut.names, "after", detail, cut.remedy, cause=cut.cause, amount=held_back)

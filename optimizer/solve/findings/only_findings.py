@@ -8,16 +8,23 @@ import numpy as np
 
 from optimizer.domain import Brokers, Cause, FindingCode, Ints, Partitions
 from optimizer.solve.findings.finding import Finding
+from optimizer.units import agree, plural
 from optimizer.wishes import DEMOTE, DRAIN, LEADERS, RACKS, Wishes
 
 REMEDY = "execute the plan and run again without only"
-_LEFT = {
-    FindingCode.BAND: ("bands", "loads of brokers are outside their bands"),
-    FindingCode.LEADER_BAND: ("bands of leaders", "loads of leaders are outside their bands"),
-    FindingCode.RACK_SPREAD: ("racks", "partitions break the rack rule"),
-    FindingCode.NOT_PINNED: ("pins", "replicas are outside their pin"),
-    FindingCode.NOT_EMPTIED: ("", ""),  # told by broker
+# The wish, then a thing, and what one or several of it do.
+_TOLD = {
+    FindingCode.BAND: ("bands", "load", "of a broker is outside its band", "of brokers are outside their bands"),
+    FindingCode.LEADER_BAND: (
+        "bands of leaders",
+        "load",
+        "of leaders is outside its band",
+        "of leaders are outside their bands",
+    ),
+    FindingCode.RACK_SPREAD: ("racks", "partition", "breaks the rack rule", "break the rack rule"),
+    FindingCode.NOT_PINNED: ("pins", "replica", "is outside its pin", "are outside their pin"),
 }
+_LEFT = (*_TOLD, FindingCode.NOT_EMPTIED)  # the last is told by broker
 _MENDED_BY = {
     DRAIN: FindingCode.NOT_EMPTIED,
     RACKS: FindingCode.RACK_SPREAD,
@@ -51,14 +58,15 @@ def with_only(
             left[finding.code] += 1
         else:
             kept.append(finding)
-    of_codes = [(name, left[code], what) for code, (name, what) in _LEFT.items() if name and left[code]]
+    found = ((left[code], name, words) for code, (name, *words) in _TOLD.items() if left[code])
+    of_codes = [(name, count, _counted(count, *words)) for count, name, words in found]
     undone = [*of_codes, *_on_brokers(wishes, brokers, final), *_factors(wishes, exclude_topics, partitions)]
     told = (
         Finding(
             FindingCode.NOT_ASKED_NOW,
             name,
             "both",
-            f'{count} {what}: only = "{wishes.only}" leaves that as it is',
+            f'{what}: only = "{wishes.only}" leaves that as it is',
             REMEDY,
             cause=Cause.ONLY,
             amount=count,
@@ -66,6 +74,10 @@ def with_only(
         for name, count, what in undone
     )
     return [*kept, *told]
+
+
+def _counted(count: int, noun: str, one: str, more: str) -> str:
+    return f"{plural(count, noun)} {agree(count, one, more)}"
 
 
 def _is_asked(finding: Finding, wishes: Wishes) -> bool:
@@ -79,11 +91,16 @@ def _on_brokers(wishes: Wishes, brokers: Brokers, final: Ints) -> Iterator[tuple
     leaves = np.isin(brokers.ids, wishes.drain_brokers) | np.array([state == "dead" for state in brokers.state])
     held = np.bincount(final[final >= 0], minlength=len(brokers)) * leaves
     if wishes.only != DRAIN and held.any():
-        yield "drain_brokers", int(held.sum()), f"replicas are on brokers to empty ({_named(brokers.ids[held > 0])})"
+        count, named = int(held.sum()), _named(brokers.ids[held > 0])
+        yield "drain_brokers", count, f"{_counted(count, 'replica', 'is', 'are')} on brokers to empty ({named})"
     led = np.bincount(final[:, 0], minlength=len(brokers)) * np.isin(brokers.ids, wishes.demote_brokers)
     if wishes.only in (DRAIN, RACKS) and led.any():
-        what = f"preferred leaders are on brokers to demote ({_named(brokers.ids[led > 0])})"
-        yield "demote_brokers", int(led.sum()), what
+        count, named = int(led.sum()), _named(brokers.ids[led > 0])
+        yield (
+            "demote_brokers",
+            count,
+            f"{_counted(count, 'preferred leader', 'is', 'are')} on brokers to demote ({named})",
+        )
 
 
 def _named(ids: Ints) -> str:
@@ -100,4 +117,5 @@ def _factors(wishes: Wishes, exclude_topics: Sequence[str], partitions: Partitio
         t not in excluded and asked.get(t, has) != has for t, has in zip(partitions.topic, now.tolist(), strict=True)
     ]
     if any(other):
-        yield "replication_factors", sum(other), "partitions have another replication factor than asked for"
+        what = f"{_counted(sum(other), 'partition', 'has', 'have')} another replication factor than asked for"
+        yield "replication_factors", sum(other), what

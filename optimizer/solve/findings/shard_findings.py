@@ -7,6 +7,7 @@ from optimizer.domain import FindingCode
 from optimizer.solve.findings.finding import Finding
 from optimizer.solve.shard.shard_solver import FAILED, NOT_SOLVED, OUT_OF_TIME
 from optimizer.solve.shard.shard_status import ShardStatus
+from optimizer.units import plural
 
 _TROUBLES = {
     FAILED: (
@@ -40,7 +41,9 @@ def shard_findings(results: Sequence[ShardResult]) -> dict[str, list[Finding]]:
         if status.status in NOT_SOLVED:
             code, what, remedy = _TROUBLES[status.status]
             left = "where they are" if one.round == last[status.cluster_id] else "to the next round"
-            detail = f"a shard of {status.brokers} brokers {what} and left its replicas {left}: {status.message}"
+            detail = (
+                f"a shard of {plural(status.brokers, 'broker')} {what} and left its replicas {left}: {status.message}"
+            )
             finding = Finding(code, f"shard {one.shard_id} of round {one.round}", "after", detail, remedy)
             found.setdefault(status.cluster_id, []).append(finding)
     return found

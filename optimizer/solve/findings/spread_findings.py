@@ -7,7 +7,7 @@ import numpy as np
 
 from optimizer.domain import Brokers, FindingCode, Ints, Partitions
 from optimizer.solve.findings.finding import SHOWN, Finding
-from optimizer.units import plural
+from optimizer.units import agree, plural
 from optimizer.wishes import NO_LIMIT
 
 
@@ -68,7 +68,7 @@ def _findings(
                 spread.code,
                 subject,
                 when,
-                f"{what}; at most {most[t]} are allowed",
+                f"{what}; at most {most[t]} {agree(most[t], 'is', 'are')} allowed",
                 spread.remedy,
                 topic=str(topics[t]),
                 broker_id=int(brokers.ids[b]),

@@ -9,6 +9,7 @@ were taken since, and is refused where nothing does.
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from optimizer.stages.shared.sql_words import agree, plural
 from schemas.bronze import BRONZE_RECORDS
 from schemas.table import conform
 from sources.record import NOT_STATE
@@ -16,9 +17,12 @@ from sources.record import NOT_STATE
 _SOURCE = ("cluster_id", "run_id", "source", "captured_at", "begun")
 _PARTITION = ("topic", "partition")
 _FIELDS = "topic STRING, partition STRING, replicas ARRAY<STRING>, adding ARRAY<STRING>, bare BOOLEAN, begun BOOLEAN"
-_BEGUN = "were current when a move was begun: its target is not named"
-_NOT_USED = "of reassignment JSON alone are not used, because partitions are described"
-_MAY_BE_A_WISH = "of reassignment JSON alone may be a wish that was not carried out, or what was before a move"
+# SQL of what is so with so many replica lists.
+_BEGUN = agree("lists", "was", "were") + ", ' current when a move was begun: its target is not named'"
+_NOT_USED = (
+    "'of reassignment JSON alone ', " + agree("lists", "is", "are") + ", ' not used, because partitions are described'"
+)
+_MAY_BE_A_WISH = "'of reassignment JSON alone may be a wish that was not carried out, or what was before a move'"
 _UNUSED = "descriptions count; leave documents of plans out of the folder"
 _ALLOW = "give kafka-topics.sh --describe; or say by [quality] assignment_is_state = true that this is the state"
 _COLLECT = "give kafka-topics.sh --describe and kafka-reassign-partitions.sh --list, taken now, and leave this out"
@@ -74,11 +78,13 @@ def _told(wishes: DataFrame, parsed: DataFrame, *, described: bool) -> DataFrame
 
 
 def _payload(harmless: Column) -> Column:
-    reason = F.when(F.col("begun"), F.lit(_BEGUN)).when(harmless, F.lit(_NOT_USED)).otherwise(F.lit(_MAY_BE_A_WISH))
+    lists, told = plural("lists", "replica list"), (_BEGUN, _NOT_USED, _MAY_BE_A_WISH)
+    begun, not_used, may_be = (F.expr(f"concat({lists}, ' ', {words})") for words in told)
+    reason = F.when(F.col("begun"), begun).when(harmless, not_used).otherwise(may_be)
     remedy = F.when(harmless, F.lit(_UNUSED)).when(F.col("begun"), F.lit(_COLLECT)).otherwise(F.lit(_ALLOW))
     fields = {
         "expected": F.lit("the state of the cluster"),
-        "reason": F.format_string("%d replica lists %s", "lists", reason),
+        "reason": reason,
         "remedy": remedy,
         "rule": F.lit(NOT_STATE),
         "severity": F.when(harmless, F.lit("warning")).otherwise(F.lit("error")),

@@ -6,6 +6,7 @@ from pyspark.sql import functions as F
 from optimizer.domain import Cause
 from optimizer.errors import BallastError, ConfigError
 from optimizer.settings import Settings
+from optimizer.stages.shared.sql_words import plural
 from optimizer.stages.snapshot.pinned_brokers import matches
 from optimizer.topic_wishes import TopicFactor
 
@@ -38,8 +39,9 @@ def refused_factor() -> dict[str, Column]:
     where it need not."""
     now, asked, room = F.size("replicas"), F.col("asked"), F.col("room")
     few, under = (asked != now) & (room < asked), (asked < now) & (asked < F.col("min_isr"))
-    few_words = F.format_string("%d replicas asked for, brokers that can hold them: %d", "asked", "room")
-    under_words = F.format_string("%d replicas asked for, min.insync.replicas: %d", "asked", "min_isr")
+    wanted = f"{plural('asked', 'replica')}, ' asked for, "
+    few_words = F.expr(f"concat({wanted}brokers that can hold them: ', room)")
+    under_words = F.expr(f"concat({wanted}min.insync.replicas: ', min_isr)")
     return {
         "factor_cause": F.when(few, Cause.TOO_FEW_BROKERS.value).when(under, Cause.UNDER_MIN_IN_SYNC.value),
         "factor_refused": F.when(few, few_words).when(under, under_words),

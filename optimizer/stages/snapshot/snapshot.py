@@ -10,6 +10,7 @@ from optimizer.errors import BallastError, ConfigError
 from optimizer.settings import Settings
 from optimizer.stages.shared.causes import first_cause
 from optimizer.stages.shared.known_names import known_of_brokers, names_any, refuse_unknown
+from optimizer.stages.shared.sql_words import plural
 from optimizer.stages.snapshot.only_moves import emptied_now, with_only, without_drains
 from optimizer.stages.snapshot.pinned_brokers import matches, pinned_topics, with_pins
 from optimizer.stages.snapshot.replication_factors import check_factors, refused_factor, with_asked
@@ -140,7 +141,8 @@ def plan_partitions(inputs: Frames, brokers: DataFrame, settings: Settings) -> D
 def _fixed(settings: Settings) -> Column:
     """The first reason why a partition is not free: its code, ``cause``, and words, ``reason``; null where it is."""
     short = F.col("pinned_brokers").isNotNull() & (F.col("room") < F.col("replication_factor"))
-    pin_leaves = F.format_string("its pin leaves %d brokers for %d replicas", "room", "replication_factor")
+    room, needed = plural("room", "broker"), plural("replication_factor", "replica")
+    pin_leaves = F.expr(f"concat('its pin leaves ', {room}, ' for ', {needed})")
     on_fenced = F.format_string("a replica on fenced broker %d", "fenced_on")
     own_rule = F.lit(f"placed by its own rule {PLACEMENT_RULE}")
     return first_cause(

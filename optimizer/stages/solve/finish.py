@@ -28,6 +28,7 @@ from optimizer.stages.shared.arrays import placed, replica_lists, with_nulls
 from optimizer.stages.shared.unexplained import audit_limits, unexplained_findings
 from optimizer.stages.solve.copy_order import left_by_order
 from optimizer.stages.stage import Frames
+from optimizer.units import agree, plural
 
 _START = "start a broker that holds a replica, and plan again"
 _REMEDIES = {
@@ -122,7 +123,8 @@ def _factor_findings(frame: pd.DataFrame) -> Iterable[Finding]:
         code = causes.max()
         cause = Cause(code) if code else None
         words = rows["factor_refused"][causes == code].iloc[0]
-        detail = f"{words}; {len(rows)} partitions keep what they have"
+        keep = agree(len(rows), "keeps what it has", "keep what they have")
+        detail = f"{words}; {plural(len(rows), 'partition')} {keep}"
         yield Finding(
             FindingCode.REPLICATION_FACTOR,
             str(topic),
@@ -140,7 +142,9 @@ def _spare_findings(frame: pd.DataFrame) -> Iterable[Finding]:
     changes = frame["replication_factor"] != frame["replicas"].map(len)
     for topic, rows in frame[changes & (frame["replication_factor"] == frame["min_insync_replicas"])].groupby("topic"):
         factor = int(rows["replication_factor"].max())
-        detail = f"{factor} replicas asked for, min.insync.replicas: {factor}; one broker down stops its writers"
+        detail = (
+            f"{plural(factor, 'replica')} asked for, min.insync.replicas: {factor}; one broker down stops its writers"
+        )
         remedy = "ask for one more, or lower min.insync.replicas"
         yield Finding(
             FindingCode.NO_SPARE_REPLICA,

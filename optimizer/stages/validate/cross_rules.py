@@ -4,7 +4,9 @@ A cluster whose sources disagree in more than a few partitions is refused by a f
 single ones are topics that came or went between two tools.
 """
 
+from optimizer.stages.shared.sql_words import agree, plural
 from optimizer.stages.validate.rule import Rule
+from optimizer.stages.validate.rule_table import DESCRIBED
 
 PETABYTE_BYTES = 10**15  # no broker, and no replica, holds that much: sizes of another unit do
 # A broker that holds or carries so many times its capacity has one of the two in another unit.
@@ -81,7 +83,8 @@ TOPICS = (
         "kind = 'config' OR seen = highest + 1 OR coalesce(seen < partition_count, false)",
         "warning",
         "any",
-        "concat('topic ', topic, ' has a partition ', highest, ', but ', seen, ' of 0 to ', highest, ' are described')",
+        "concat('topic ', topic, ' has a partition ', highest, ', but ', seen, ' of 0 to ', highest, "
+        f"{agree('seen', ' is', ' are')}, ' described')",
         "give the whole output of kafka-topics.sh --describe",
         standing="left_out",
     ),
@@ -90,7 +93,7 @@ TOPICS = (
         "partition_count IS NULL OR seen <= most_partitions",
         "warning",
         "any",
-        "concat('topic ', topic, ' has ', partition_count, ' partitions by its header, ', seen, ' are described')",
+        f"concat('topic ', topic, ' has ', {plural('partition_count', 'partition')}, ' by its header', {DESCRIBED})",
         _OTHER_TIME,
         standing="contradicts",
     ),
@@ -162,7 +165,8 @@ BROKERS = (
         "state <> 'alive' OR partitions = 0 OR answered_at IS NOT NULL OR NOT others_tell",
         "warning",
         "never",
-        "concat('broker ', broker_id, ' holds ', partitions, ' replicas, but tells of no directory, as others do')",
+        f"concat('broker ', broker_id, ' holds ', {plural('partitions', 'replica')}, "
+        "', but tells of no directory, as others do')",
         "give kafka-log-dirs.sh --describe of all brokers: a failed directory would stay unseen",
         standing="left_out",
     ),
@@ -172,7 +176,7 @@ BROKERS = (
         "warning",
         "any",
         "concat('broker ', broker_id, ' is in no list of brokers, but ', concat_ws(', ', "
-        "CASE WHEN leads > 0 THEN concat('leads ', leads, ' partitions') END, "
+        f"CASE WHEN leads > 0 THEN concat('leads ', {plural('leads', 'partition')}) END, "
         "CASE WHEN in_sync > 0 THEN concat('is in sync in ', in_sync) END, "
         "CASE WHEN answered_at IS NOT NULL THEN concat('tells of its directories in ', answered_at.source) END))",
         "give the whole list of brokers, taken together with the other outputs; a broker that is gone leads nothing, "
@@ -184,7 +188,7 @@ BROKERS = (
         "NOT in_sync_nowhere",
         "warning",
         "never",
-        "concat('broker ', broker_id, ' is alive, but in sync in none of its ', settled, ' partitions')",
+        f"concat('broker ', broker_id, ' is alive, but in sync in none of its ', {plural('settled', 'partition')})",
         "look at its log: it receives no replica until it is in sync",
         standing="broken",
     ),

@@ -14,6 +14,7 @@ from optimizer.settings import Settings
 from optimizer.stages.validate.judge import Judged, kept
 from optimizer.stages.validate.quality_figures import FigureLimit, figures
 from optimizer.stages.validate.rule import Rule
+from optimizer.units import plural
 
 # Counts are enough: the rows themselves are in quarantine. A list of examples would cost a job for every expectation.
 _COUNTS = {"result_format": "BASIC", "partial_unexpected_count": 0}
@@ -129,7 +130,7 @@ def _row_result(one: Any, table: str, rule: Rule, settings: Settings) -> dict[st
         "rule": rule.name,
         "severity": _severity(rule.stops != "never"),
         "success": bool(one.success),
-        "observed": f"{broken} of {judged_rows} rows",
+        "observed": f"{broken} of {plural(judged_rows, 'row')}",
         "threshold": may.words,
         "unexpected_count": int(broken),
         "judged_rows": int(judged_rows),

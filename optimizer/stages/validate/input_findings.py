@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from optimizer.settings import Settings
 from optimizer.stages.validate.judge import Judged
 from optimizer.stages.validate.quality_figures import figures
-from optimizer.units import human_percent
+from optimizer.units import agree, human_percent
 from sources.record import ALLOWED_FILE
 
 _SILENT = frozenset({"rates_known"})  # told by the figure of its coverage, with bytes
@@ -92,14 +92,14 @@ def _missing_rates(row: Row) -> Iterator[dict[str, Any]]:
     missing = row["partitions"] - row["partitions_with_rates"]
     if not 0 < missing < row["partitions"]:
         return
+    idle = agree(missing, "has no rates: it counts as idle", "have no rates: they count as idle")
     bytes_missing = human_percent(100 * (1 - row["rate_coverage_by_bytes"]))
     yield {
         "cluster_id": row["cluster_id"],
         "rule": "rates_known",
         "standing": "left_out",
         "subject": row["cluster_id"],
-        "detail": f"{missing:,} of {row['partitions']:,} partitions, with {bytes_missing} of the stored bytes, have no "
-        "rates: they count as idle",
+        "detail": f"{missing:,} of {row['partitions']:,} partitions, with {bytes_missing} of the stored bytes, {idle}",
         "remedy": "export rates of all topics, or [metrics] rates_required = true to be refused",
         "rows": missing,
     }

@@ -3,6 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from optimizer.stages.shared.sql_words import plural
 from schemas import bronze, conform
 
 _RUN = ("cluster_id", "run_id")
@@ -65,16 +66,16 @@ def _reports(metrics: DataFrame, names: DataFrame) -> DataFrame:
         F.min(F.struct("source", "line")).alias("first"), F.count(F.lit(1)).alias("n")
     )
     may_be = F.array_join("candidates", ", ")
-    is_used = F.col("resolved").isNotNull()
-    taken = F.when(is_used, "samples are used for the exact name").otherwise("samples are left out")
+    taken = "if(resolved IS NULL, ', left out', ', used for the exact name')"
+    samples = F.expr(f"concat({plural('n', 'sample')}, {taken})")
     return places.join(F.broadcast(doubtful), [*_RUN, "topic"], "inner").select(
         *_RUN,
         "first.source",
         "first.line",
         F.lit("metric").alias("kind"),
         F.lit("topic_spelling").alias("rule"),
-        F.when(is_used, "warning").otherwise("error").alias("severity"),
-        F.concat(F.lit("the name may mean "), may_be, F.lit(": "), F.col("n"), F.lit(" "), taken).alias("reason"),
+        F.when(F.col("resolved").isNull(), "error").otherwise("warning").alias("severity"),
+        F.concat(F.lit("the name may mean "), may_be, F.lit(": "), samples).alias("reason"),
         F.lit("export the topic's name as it is, with its dots").alias("remedy"),
         F.col("topic").alias("payload"),
     )

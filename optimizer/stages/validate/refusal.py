@@ -104,7 +104,7 @@ def _unread(quarantine: DataFrame) -> dict[str, list[str]]:
         )
         lines += [f"    {row.source}:{row.line}: {row.reason}", f"        mend: {row.remedy}"]
         if row.place == _EXAMPLES < row.places:
-            lines.append(f"    and {row.places - _EXAMPLES} more places of {row.source}")
+            lines.append(f"    and {plural(row.places - _EXAMPLES, 'more place')} of {row.source}")
     return told
 
 

@@ -4,10 +4,13 @@ from dataclasses import replace
 
 from optimizer.settings import Settings
 from optimizer.stages.shared.records import LARGEST
+from optimizer.stages.shared.sql_words import agree, plural
 from optimizer.stages.validate.rule import Rule
 
 INT32_MAX = 2**31 - 1  # Kafka's broker and partition ids are ints
 _NAME = "concat(topic, '-', partition)"
+# How many partitions of a topic were seen.
+DESCRIBED = f"', ', seen, {agree('seen', ' is', ' are')}, ' described'"
 _REPLICAS = "concat('[', array_join(replicas, ','), ']')"
 
 
@@ -161,7 +164,8 @@ KNOWN_BROKERS = (
         "is_registered",
         "warning",
         "never",
-        "concat('broker ', broker_id, ' is in ', partitions, ' replica lists, but no such broker is registered')",
+        f"concat('broker ', broker_id, ' is in ', {plural('partitions', 'replica list')}, "
+        "', but no such broker is registered')",
         "it counts as dead and its replicas move away: start it again, or add it to the list of brokers",
         standing="broken",
     ),
@@ -273,7 +277,7 @@ TOPICS = (
         "partition_count IS NULL OR seen >= partition_count",
         "warning",
         "any",
-        "concat('topic ', topic, ' has ', partition_count, ' partitions, ', seen, ' are described')",
+        f"concat('topic ', topic, ' has ', {plural('partition_count', 'partition')}, {DESCRIBED})",
         "give the whole output of kafka-topics.sh --describe",
     ),
     Rule(
