@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from optimizer.domain import FIXED, FORCED_ONLY, FREE, ORDER_ONLY, RACKS_ONLY, Cause, Cluster, FindingCode, Ints
 from optimizer.settings import Policy
-from optimizer.solve.findings.band_findings import band_findings, pin_findings
+from optimizer.solve.findings.band_findings import band_findings
 from optimizer.solve.findings.cluster_findings import (
     disk_findings,
     network_findings,
@@ -18,6 +18,7 @@ from optimizer.solve.findings.cluster_findings import (
     stranded_findings,
 )
 from optimizer.solve.findings.finding import LET_MOVE, RUN_AGAIN, Finding
+from optimizer.solve.findings.pin_findings import pin_findings
 from optimizer.solve.rules.bands import bands, broker_loads, replica_weights
 from tests.examples import examples
 from tests.solve.clusters import make_brokers, make_cluster, make_partitions, middling_clusters, pinned, with_pins

@@ -1,4 +1,4 @@
-"""Bands and pins that are not kept: why, where that can be told cheaply, and what would make it feasible."""
+"""Bands that are not kept: why, where that can be told cheaply, and what would make it feasible."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,7 +7,8 @@ import numpy as np
 
 from optimizer.domain import FREE, Bands, Bools, Brokers, Cause, FindingCode, Floats, Ints, Partitions
 from optimizer.settings import Policy
-from optimizer.solve.findings.finding import LET_MOVE, RUN_AGAIN, SHOWN, Finding, of_partition, partition_name
+from optimizer.solve.findings.finding import Finding, partition_name
+from optimizer.solve.findings.pin_findings import pin_room
 from optimizer.solve.rules import resources
 from optimizer.solve.rules.bands import (
     broker_loads,
@@ -21,80 +22,12 @@ from optimizer.solve.rules.bands import (
 from optimizer.solve.rules.mobility import moves_if_it_must, stays
 from optimizer.solve.rules.pins import PinGroups, group_by_pins
 from optimizer.solve.rules.resources import DISK
-from optimizer.units import agree, human_count, human_rate, plural
+from optimizer.units import human_count, human_rate
 
 Why = tuple[Cause | None, str]
 WIDTH_ROUNDING = 1e-10  # thousandths: what floating point may add to a width that is a whole number of them
 UNKNOWN: Why = (None, "")
 _LABELS = {"in": "bytes in", "out": "bytes out"}  # of resources whose name alone says too little
-
-
-def pin_room(brokers: Brokers, partitions: Partitions, groups: PinGroups) -> Ints:
-    """Brokers that may hold each partition after the plan: those of its pin that accept replicas, or keep theirs."""
-    accepting = (groups.allowed & brokers.accepts_replicas).sum(axis=1)
-    host = np.maximum(partitions.replicas, 0)
-    keeps = (partitions.replicas >= 0) & ~brokers.accepts_replicas[host] & ~brokers.must_empty[host]
-    return np.asarray(accepting[groups.of] + (keeps & ~groups.outside_pin(partitions.replicas)).sum(axis=1))
-
-
-def pin_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> Iterator[Finding]:
-    """Pins that match nothing, that leave too few brokers, and replicas that stay outside theirs."""
-    if not brokers.pins:
-        return
-    groups = group_by_pins(brokers, partitions.topic)
-    used = {pattern for patterns in groups.patterns for pattern in patterns}
-    for pattern in (pin.topics for pin in brokers.pins if pin.topics not in used):
-        remedy = "a pattern must match a topic's whole name: correct it, or remove the pin"
-        yield Finding(FindingCode.PIN_UNUSED, pattern, "both", "no topic matches this pin", remedy)
-    room = pin_room(brokers, partitions, groups)
-    short = (groups.of > 0) & (room < partitions.replication_factor)
-    yield from _short_pins(brokers, partitions, groups, room, short)
-    for p, j in zip(*np.nonzero(groups.outside_pin(after) & ~short[:, None]), strict=True):
-        broker = int(brokers.ids[after[p, j]])
-        detail = f"a replica stays on broker {broker}, outside the pin {' and '.join(groups.patterns[groups.of[p]])}"
-        free = partitions.mobility[p] == FREE
-        remedy = RUN_AGAIN if free else LET_MOVE
-        yield Finding(
-            FindingCode.NOT_PINNED,
-            f"{partition_name(partitions, p)} on {broker}",
-            "both",
-            detail,
-            remedy,
-            cause=Cause.NO_MORE_ROUNDS if free else Cause.NOT_FREE,
-            **of_partition(partitions, p),
-            broker_id=broker,
-        )
-
-
-def _short_pins(
-    brokers: Brokers, partitions: Partitions, groups: PinGroups, room: Ints, short: Bools
-) -> Iterator[Finding]:
-    """Topics whose pins leave fewer brokers than they have replicas: one finding a topic."""
-    for topic in dict.fromkeys(partitions.topic[short]):
-        rows = np.flatnonzero(short & (partitions.topic == topic))
-        worst = rows[np.argmax(partitions.replication_factor[rows] - room[rows])]
-        factor, left = int(partitions.replication_factor[worst]), int(room[worst])
-        ids = brokers.ids[groups.allowed[groups.of[worst]]].tolist()
-        named = f"{ids[:SHOWN]}{' and more' if len(ids) > SHOWN else ''}"
-        pins = " and ".join(groups.patterns[groups.of[worst]])
-        detail = (
-            f"the pin {pins} allows brokers {named}: {left} of them can hold a replica, "
-            f"{factor} {agree(factor, 'is', 'are')} needed. "
-            f"{plural(len(rows), 'partition')} cannot move"
-        )
-        remedy = f"let the pin allow {plural(factor - left, 'more broker')} that can take replicas"
-        remedy += f"; or ask for {plural(left, 'replica')}" if left else ""
-        yield Finding(
-            FindingCode.PIN,
-            str(topic),
-            "both",
-            detail,
-            remedy,
-            cause=Cause.TOO_FEW_BROKERS,
-            topic=str(topic),
-            amount=left,
-            limit=factor,
-        )
 
 
 def amount(resource: str, load: float) -> str:
@@ -261,6 +194,8 @@ def band_findings(
     only: str,
 ) -> Iterator[Finding]:
     """Brokers outside a band after the plan: the distance, why where it can be told, and a width that is enough.
+
+    What stays on brokers to empty has findings of its own, one for each replica.
 
     Parameters
     ----------

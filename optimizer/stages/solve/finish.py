@@ -14,7 +14,7 @@ import schemas
 from optimizer.audit import AuditLimits
 from optimizer.domain import PLACEMENT_RULE, Brokers, Cause, FindingCode, Ints, Partitions
 from optimizer.settings import Policy, Settings
-from optimizer.solve.findings import band_findings, cluster_findings, limit_findings
+from optimizer.solve.findings import band_findings, cluster_findings, limit_findings, pin_findings
 from optimizer.solve.findings.finding import Finding
 from optimizer.solve.findings.leader_findings import leader_findings
 from optimizer.solve.findings.net_moves import reasons, settle
@@ -185,7 +185,7 @@ def finish_cluster(
         *cluster_findings.network_findings(brokers),
         *cluster_findings.rack_findings(brokers, partitions, final),
         *cluster_findings.stranded_findings(brokers, partitions, final),
-        *band_findings.pin_findings(brokers, partitions, final),
+        *pin_findings.pin_findings(brokers, partitions, final),
         *spread_findings(brokers, partitions, final),
         *band_findings.band_findings(
             brokers,
