@@ -34,17 +34,17 @@ class Step:
     folder: str
     row: WaveRow
     form: str
-    names_dead_broker: bool
+    names_down_broker: bool
 
 
 def steps(plan: ClusterPlan) -> list[Step]:
-    """The waves; where a dead broker is named the tool's own throttle option hangs (KAFKA-13392), so scripts set it."""
+    """The waves; where one names a broker that is down the tool's throttle hangs (KAFKA-13392): scripts set it."""
     result = []
     for row in plan.waves:
-        dead = plan.touches_dead(row.wave)
-        form = "careful" if plan.throttle_style == "careful" or dead else "kafka"
+        down = plan.touches_down(row.wave)
+        form = "careful" if plan.throttle_style == "careful" or down else "kafka"
         form = form if row.replicas_moved else "none"
-        result.append(Step(wave_folder(row.wave, len(plan.waves)), row, form, dead))
+        result.append(Step(wave_folder(row.wave, len(plan.waves)), row, form, down))
     return result
 
 

@@ -20,8 +20,8 @@ _FILES = {
     "reassignment.json": "the whole plan",
     "rollback.json": "the way back",
     "rollback-01.json": "the way back, in numbered parts",
-    "rollback-not-possible.json": "what cannot be rolled back until a dead broker returns",
-    "rollback-not-possible-01.json": "what cannot be rolled back until a dead broker returns, in numbered parts",
+    "rollback-not-possible.json": "what cannot be rolled back until a broker is back",
+    "rollback-not-possible-01.json": "what cannot be rolled back until a broker is back, in numbered parts",
 }
 
 
