@@ -7,7 +7,15 @@ import numpy as np
 
 from optimizer.domain import FREE, Bands, Bools, Brokers, Cause, FindingCode, Floats, Ints, Partitions
 from optimizer.settings import Policy
-from optimizer.solve.findings.finding import LET_MOVE, RUN_AGAIN, SHOWN, Finding, of_partition, partition_name
+from optimizer.solve.findings.finding import (
+    LET_MOVE,
+    RUN_AGAIN,
+    SHOWN,
+    Finding,
+    of_partition,
+    partition_name,
+    unused_pattern,
+)
 from optimizer.solve.rules import resources
 from optimizer.solve.rules.bands import (
     broker_loads,
@@ -43,8 +51,7 @@ def pin_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> Itera
     groups = group_by_pins(brokers, partitions.topic)
     used = {pattern for patterns in groups.patterns for pattern in patterns}
     for pattern in (pin.topics for pin in brokers.pins if pin.topics not in used):
-        remedy = "a pattern must match a topic's whole name: correct it, or remove the pin"
-        yield Finding(FindingCode.PIN_UNUSED, pattern, "both", "no topic matches this pin", remedy)
+        yield unused_pattern(FindingCode.PIN_UNUSED, pattern)
     room = pin_room(brokers, partitions, groups)
     short = (groups.of > 0) & (room < partitions.replication_factor)
     yield from _short_pins(brokers, partitions, groups, room, short)

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Self
 
 from optimizer.domain import Cause, FindingCode, Partitions
+from optimizer.settings import Settings
 from optimizer.solve.findings.finding import Finding, of_partition, partition_name
 from optimizer.units import agree, plural
 
@@ -27,6 +29,11 @@ class LeftForDisk:
     keys: frozenset[tuple[str, int]]
     disk_headroom: float
     waves: int
+
+    @classmethod
+    def of(cls, keys: Iterable[tuple[str, int]], settings: Settings) -> Self:
+        """What is left under the settings of a run."""
+        return cls(frozenset(keys), settings.policy.disk_headroom, settings.schedule.waves)
 
     @property
     def remedy(self) -> str:
