@@ -67,7 +67,8 @@ class AuditLimits:
     fixed_waves : bool
         The number of waves is given, so that none can be added.
     max_unexplained : float
-        Share of the partitions that could be mended which may be left without an excuse that the audit finds, 0 to 1.
+        Share of the partitions that could be mended which may be left without an excuse that the audit finds, 0 to 1;
+        none where the policy does not speak.
     """
 
     disk_headroom: float
@@ -76,7 +77,7 @@ class AuditLimits:
     max_moved_bytes: int | None = None
     max_moves: int | None = None
     fixed_waves: bool = False
-    max_unexplained: float = 0.01
+    max_unexplained: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -108,8 +108,8 @@ class ClusterPlan:
         return next((row for row in self.findings if row.code == FindingCode.LIMITED), None)
 
     @cached_property
-    def dead_brokers(self) -> tuple[int, ...]:
-        """Brokers that answer nobody, ascending."""
+    def down_brokers(self) -> tuple[int, ...]:
+        """Brokers that are dead or fenced, ascending: no config of theirs can be set."""
         return tuple(sorted(b.broker_id for b in self.brokers if b.state in NOT_LIVE))
 
     @cached_property
@@ -143,10 +143,10 @@ class ClusterPlan:
         """Changed partitions whose old list names a broker that does not live."""
         return [row for row in self.changed if not self.can_go_back(row)]
 
-    def touches_dead(self, wave: int) -> bool:
-        """Whether a partition of the wave still names a dead broker: Kafka's own throttle option then fails."""
-        dead = set(self.dead_brokers)
-        return any(dead & set(row.current_replicas) for row in self.of_wave(wave))
+    def touches_down(self, wave: int) -> bool:
+        """Whether a partition of the wave still names a broker that is down: Kafka's own throttle option then fails."""
+        down = set(self.down_brokers)
+        return any(down & set(row.current_replicas) for row in self.of_wave(wave))
 
 
 def wave_folder(wave: int, n_waves: int) -> str:

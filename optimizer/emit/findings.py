@@ -44,6 +44,7 @@ FACTS = (
 _WHEN = {"both": "before and after", "before": "before only", "after": "after only"}
 _MENDED, _NOTED = "before", "noted"
 _DOUBTS = ("contradicts", "left_out", "broken")  # standings of what makes the input doubtful, the worst first
+SHOWN = 8  # findings that a page shows at once; the tables ``findings`` and ``input_findings`` have every one
 _TOLD_ONE_BY_ONE = 3  # findings of one kind: more are told as one
 
 

@@ -36,7 +36,7 @@ def manifest(plan: ClusterPlan, made: Sequence[Document]) -> Document:
         "is_reached": all(goal.is_reached for goal in reached),
         "goals": [vars(goal) for goal in reached],
         "throttle_style": plan.throttle_style,
-        "dead_brokers": list(plan.dead_brokers),
+        "dead_brokers": sorted(b.broker_id for b in plan.brokers if b.state == "dead"),
         "throttles_found": sorted(_found(plan)),
         "topic_ids": {row.topic: row.topic_id for row in plan.changed},
         "waves": {str(row.wave): wave_folder(row.wave, len(plan.waves)) for row in plan.waves},

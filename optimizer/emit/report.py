@@ -8,7 +8,7 @@ from optimizer.emit.charts import HEIGHT, WIDTH, charts
 from optimizer.emit.cluster_plan import ClusterPlan, Document, wave_folder
 from optimizer.emit.factor_changes import factors_text
 from optimizer.emit.figure_table import BALANCE, COST
-from optimizer.emit.findings import counted, first, left_open, settled
+from optimizer.emit.findings import SHOWN, counted, first, left_open, settled
 from optimizer.emit.goals import goals, kept_out, origin, verdict
 from optimizer.emit.pages import render
 from optimizer.emit.rows import PlanRow, QualityRow
@@ -25,7 +25,7 @@ from optimizer.emit.summary import execution
 from optimizer.units import human_bytes, human_count, human_percent, human_ratio, human_time, plural
 
 LARGEST = 25  # moves: the page lists the largest
-_SHOWN, _AT_ONCE = 50, 8  # findings: what the page holds, and what it shows unfolded
+_HELD = 50  # findings that the page holds, most of them folded
 _PROVES = {
     "forced": (
         "Any plan must copy the replicas on brokers to empty, those outside their pin, those that break the rack rule, "
@@ -133,8 +133,8 @@ def report(plan: ClusterPlan, written: Sequence[Document]) -> str:
     """The report of one cluster; ``written`` are the files that it points to."""
     figures = list(lines(plan))
     failed = [row for row in plan.quality if not row.success]
-    open_, open_more = first(left_open(plan), _SHOWN)
-    mended, mended_more = first(settled(plan), _SHOWN)
+    open_, open_more = first(left_open(plan), _HELD)
+    mended, mended_more = first(settled(plan), _HELD)
     return render(
         "report.html.j2",
         plan=plan,
@@ -153,9 +153,9 @@ def report(plan: ClusterPlan, written: Sequence[Document]) -> str:
         goals=goals(plan),
         kept_out=kept_out(plan),
         origin=origin(plan),
-        open=open_[:_AT_ONCE],
-        open_folded=open_[_AT_ONCE:],
-        open_folded_count=counted(open_[_AT_ONCE:]),
+        open=open_[:SHOWN],
+        open_folded=open_[SHOWN:],
+        open_folded_count=counted(open_[SHOWN:]),
         open_more=open_more,
         open_count=counted(open_) + open_more,
         mended=mended,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from optimizer.domain import WHOLE_PLAN, Cause
 from optimizer.emit.cluster_plan import ClusterPlan, wave_folder
 from optimizer.emit.factor_changes import factors_text, gives_up_replicas
-from optimizer.emit.findings import counted, first, left_open
+from optimizer.emit.findings import SHOWN, counted, first, left_open
 from optimizer.emit.goals import goals, kept_out, origin, verdict
 from optimizer.emit.kafka_files import needs_election, numbered
 from optimizer.emit.pages import render
@@ -17,7 +17,6 @@ from optimizer.kafka.size_limits import CONFIG_VALUE_CHARACTERS, PARTITIONS_PER_
 from optimizer.kafka.versions import has_old_options
 
 _NAMED = 20  # rows of a list in the page
-_FINDINGS = 8  # findings: the report has them all
 _SHOWN = 80  # characters of a value: lists of throttles are long
 
 
@@ -34,17 +33,17 @@ class Step:
     folder: str
     row: WaveRow
     form: str
-    names_dead_broker: bool
+    names_down_broker: bool
 
 
 def steps(plan: ClusterPlan) -> list[Step]:
-    """The waves; where a dead broker is named the tool's own throttle option hangs (KAFKA-13392), so scripts set it."""
+    """The waves; where one names a broker that is down the tool's throttle hangs (KAFKA-13392): scripts set it."""
     result = []
     for row in plan.waves:
-        dead = plan.touches_dead(row.wave)
-        form = "careful" if plan.throttle_style == "careful" or dead else "kafka"
+        down = plan.touches_down(row.wave)
+        form = "careful" if plan.throttle_style == "careful" or down else "kafka"
         form = form if row.replicas_moved else "none"
-        result.append(Step(wave_folder(row.wave, len(plan.waves)), row, form, dead))
+        result.append(Step(wave_folder(row.wave, len(plan.waves)), row, form, down))
     return result
 
 
@@ -98,7 +97,7 @@ def runbook(plan: ClusterPlan) -> str:
     stuck = [f"{row.topic}-{row.partition}" for row in plan.no_way_back]
     without, told, found = _without_rollback(plan), steps(plan), _found(plan)
     elected = [row for row in plan.changed if needs_election(row)]
-    open_, open_more = first(left_open(plan), _FINDINGS)
+    open_, open_more = first(left_open(plan), SHOWN)
     return render(
         "runbook.md.j2",
         plan=plan,

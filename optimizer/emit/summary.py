@@ -6,22 +6,21 @@ from textwrap import wrap
 from optimizer.domain import FindingCode
 from optimizer.emit.cluster_plan import ClusterPlan, Document
 from optimizer.emit.factor_changes import factors_text
-from optimizer.emit.findings import FindingLine, counted, first, left_open, settled
+from optimizer.emit.findings import SHOWN, FindingLine, counted, first, left_open, settled
 from optimizer.emit.goals import goals, kept_out, origin, verdict
 from optimizer.emit.shown_figures import band_note, compared_with_default, leader_proof, limited, lines, proof
 from optimizer.units import human_bytes, human_rate, human_time, plural
 
 WIDTH = 96  # characters: fits a terminal beside nothing else
 _LABEL, _VALUE = 48, 14  # characters of the columns
-_FINDINGS = 8  # findings: the report has them all
 _FILES = {
     "report.html": "the report, for a browser",
     "runbook.md": "what to run, step by step",
     "reassignment.json": "the whole plan",
     "rollback.json": "the way back",
     "rollback-01.json": "the way back, in numbered parts",
-    "rollback-not-possible.json": "what cannot be rolled back until a dead broker returns",
-    "rollback-not-possible-01.json": "what cannot be rolled back until a dead broker returns, in numbered parts",
+    "rollback-not-possible.json": "what cannot be rolled back until a broker is back",
+    "rollback-not-possible-01.json": "what cannot be rolled back until a broker is back, in numbered parts",
 }
 
 
@@ -73,12 +72,12 @@ def _findings(title: str, all_lines: Sequence[FindingLine], *, with_remedies: bo
         return
     yield ""
     yield f"  {title} ({counted(all_lines):,}):"
-    lines, more = first(all_lines, _FINDINGS)
+    lines, more = first(all_lines, SHOWN)
     for line in lines:
         text = f"- {line.rule} ({line.when}): {line.text_and_remedy if with_remedies else line.text}"
         yield from wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False)
     if more:
-        yield f"  and {more:,} more in the report"
+        yield f"  and {more:,} more: the tables findings and input_findings list every finding"
 
 
 def summary_text(plan: ClusterPlan, written: Sequence[Document]) -> str:

@@ -37,10 +37,10 @@ def _setting(row: ConfigRow) -> str:
 
 
 def _throttle(plan: ClusterPlan, wave: int, style: str, rows: Sequence[ThrottleRow]) -> str:
-    dead = set(map(str, plan.dead_brokers))
+    down = {str(b.broker_id): b.state for b in plan.brokers if b.broker_id in plan.down_brokers}
     lines = []
     for kind, name, entries in _grouped(rows):
-        note = "# Dead, nobody can set it: " if kind == "brokers" and name in dead else ""
+        note = f"# {down[name].capitalize()}, nobody can set it: " if kind == "brokers" and name in down else ""
         lines.append(f"{note}configs {kind} '{name}' --add-config '{','.join(map(_setting, entries))}'")
     calls = sum(not line.startswith("#") for line in lines)
     return render("throttle.sh.j2", plan=plan, wave=wave, about=_ABOUT[style], lines=lines, calls=calls)
@@ -51,7 +51,7 @@ def _put_back(plan: ClusterPlan, wave: int, rows: Sequence[ThrottleRow]) -> list
 
     That is every rate of every broker that lives, and the lists of all topics that the wave names.
     """
-    dead, topics = set(map(str, plan.dead_brokers)), {row.topic for row in plan.of_wave(wave)}
+    down, topics = set(map(str, plan.down_brokers)), {row.topic for row in plan.of_wave(wave)}
 
     def is_taken_off(row: FoundRow) -> bool:
         kind, name = row.entity_type, row.entity_name
@@ -63,7 +63,7 @@ def _put_back(plan: ClusterPlan, wave: int, rows: Sequence[ThrottleRow]) -> list
         if not row.is_static and is_taken_off(row)
     }
     every = found | {_key(row): row for row in rows}
-    return [row for row in every.values() if not (row.entity_type == "brokers" and row.entity_name in dead)]
+    return [row for row in every.values() if not (row.entity_type == "brokers" and row.entity_name in down)]
 
 
 def _key(row: ConfigRow | FoundRow) -> tuple[str, str, str]:

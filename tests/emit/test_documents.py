@@ -7,9 +7,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from optimizer.emit.documents import documents
+from optimizer.emit.manifest import manifest
+from optimizer.emit.runbook import runbook
+from optimizer.emit.throttle_files import throttle_documents
 from optimizer.stages.emit.emit import handed_over
 from tests.emit.test_pages import synthetic
+from tests.emit.throttled import throttled_plan
 
 
 def test_each_document_is_named_after_what_it_is() -> None:
@@ -67,6 +73,20 @@ def test_the_manifest_names_what_is_executed_and_what_is_reached() -> None:
     assert told["waves"] == {"1": "wave-01", "2": "wave-02"}
     assert [goal["name"] for goal in told["goals"]] == ["empty broker 0", "racks", "balance", "leaders"]
     assert told["is_reached"] == all(goal["is_reached"] for goal in told["goals"])
+
+
+@pytest.mark.parametrize(("state", "dead"), [("dead", [1]), ("fenced", [])])
+def test_a_broker_that_is_down_is_called_what_it_is(state: str, dead: list[int]) -> None:
+    """No config of a dead or a fenced one can be set: both are careful cases, but only one of them is dead."""
+    plan = throttled_plan()
+    brokers = [replace(row, state=state) if row.broker_id == 1 else row for row in plan.brokers]
+    plan = replace(plan, brokers=brokers)
+    scripts = {d.path.removeprefix("c/"): d.content for d in throttle_documents(plan)}
+    assert f"\n# {state.capitalize()}, nobody can set it: configs brokers '1' " in scripts["wave-01/throttle-kafka.sh"]
+    assert json.loads(manifest(plan, []).content)["dead_brokers"] == dead
+    text = runbook(plan)
+    assert "except those of the broker that is down: 1." in text
+    assert "Waves that name a broker that is down (wave-01): never" in text
 
 
 def test_a_verdict_names_the_wishes_that_a_plan_misses(tmp_path: Path) -> None:

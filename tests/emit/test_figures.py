@@ -56,4 +56,4 @@ def test_replicas_held_by_brokers_that_leave() -> None:
     """Only living brokers to empty count: a dead one holds nothing that could be served."""
     assert synthetic(3).held_by_leaving == {0: 100}
     assert synthetic(3, dead=True).held_by_leaving == {}
-    assert synthetic(3, dead=True).dead_brokers == (0,)
+    assert synthetic(3, dead=True).down_brokers == (0,)

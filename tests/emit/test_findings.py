@@ -201,7 +201,7 @@ def test_pages_show_what_matters_and_the_true_count() -> None:
     assert summary.index("not_pinned (before and after): t-2 on 9") < summary.index(
         "not_free (before and after): 90 alike, the first audit-0:"
     )
-    assert "more in the report" not in summary
+    assert "more: the tables" not in summary
     assert "<h2>Look at this first (152)</h2>" in html
     assert html.index("<b>rack_spread</b>") < html.index("<b>not_pinned</b>") < html.index("90 alike")
 
@@ -218,4 +218,6 @@ def test_the_summary_says_what_helps_what_is_open() -> None:
 def test_what_is_not_shown_is_counted_by_finding() -> None:
     """A summary with too many lines says how many findings are not in it, those behind folded lines included."""
     several = [finding("pin", f"t-{n}", cause=f"cause {n}") for n in range(8)]
-    assert "  and 90 more in the report\n" in summary_text(planned(*several, *EXCLUDED), [])
+    assert "  and 90 more: the tables findings and input_findings list every finding\n" in summary_text(
+        planned(*several, *EXCLUDED), []
+    )

@@ -17,7 +17,7 @@ RACKS = 4
 FEWER_OR_ROOM = "ask for fewer, or let more brokers accept replicas"
 MORE_OR_LESS_IN_SYNC = "ask for more, or lower min.insync.replicas first"
 UNUSED = "no topic matches this pattern"
-MEND_PATTERN = "a pattern has to match a topic's whole name: mend it, or take it out"
+MEND_PATTERN = "a pattern must match a topic's whole name: correct it, or remove it"
 
 
 @pytest.fixture(scope="module")

@@ -47,6 +47,12 @@ class Finding:
     limit: float | None = None
 
 
+def unused_pattern(code: FindingCode, pattern: str) -> Finding:
+    """A pattern of the policy that names nothing."""
+    remedy = "a pattern must match a topic's whole name: correct it, or remove it"
+    return Finding(code, pattern, "both", "no topic matches this pattern", remedy)
+
+
 def partition_name(partitions: Partitions, row: int | np.integer) -> str:
     """Topic and number, as Kafka writes them."""
     return f"{partitions.topic[row]}-{partitions.partition[row]}"

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
 from optimizer.domain import Cause, FindingCode, Partitions
+from optimizer.settings import Settings
 from optimizer.solve.findings.finding import Finding, not_resized, of_partition, partition_name
 
 WHY = "no order of the copies leaves room on the disks for its old and new copies at once"
@@ -28,6 +30,11 @@ class LeftForDisk:
     keys: frozenset[tuple[str, int]]
     disk_headroom: float
     waves: int
+
+    @classmethod
+    def of(cls, keys: Iterable[tuple[str, int]], settings: Settings) -> Self:
+        """What is left under the settings of a run."""
+        return cls(frozenset(keys), settings.policy.disk_headroom, settings.schedule.waves)
 
     @property
     def remedy(self) -> str:

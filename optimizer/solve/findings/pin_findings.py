@@ -5,7 +5,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from optimizer.domain import FREE, Bools, Brokers, Cause, FindingCode, Ints, Partitions
-from optimizer.solve.findings.finding import LET_MOVE, RUN_AGAIN, SHOWN, Finding, of_partition, partition_name
+from optimizer.solve.findings.finding import (
+    LET_MOVE,
+    RUN_AGAIN,
+    SHOWN,
+    Finding,
+    of_partition,
+    partition_name,
+    unused_pattern,
+)
 from optimizer.solve.rules.pins import PinGroups, group_by_pins
 from optimizer.units import agree, plural
 
@@ -25,8 +33,7 @@ def pin_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> Itera
     groups = group_by_pins(brokers, partitions.topic)
     used = {pattern for patterns in groups.patterns for pattern in patterns}
     for pattern in (pin.topics for pin in brokers.pins if pin.topics not in used):
-        remedy = "a pattern must match a topic's whole name: correct it, or remove the pin"
-        yield Finding(FindingCode.PIN_UNUSED, pattern, "both", "no topic matches this pin", remedy)
+        yield unused_pattern(FindingCode.PIN_UNUSED, pattern)
     room = pin_room(brokers, partitions, groups)
     short = (groups.of > 0) & (room < partitions.replication_factor)
     yield from _short_pins(brokers, partitions, groups, room, short)

@@ -15,7 +15,7 @@ from optimizer.audit import AuditLimits
 from optimizer.domain import PLACEMENT_RULE, Brokers, Cause, FindingCode, Ints, Partitions
 from optimizer.settings import Policy, Settings
 from optimizer.solve.findings import band_findings, cluster_findings, limit_findings, pin_findings
-from optimizer.solve.findings.finding import Finding
+from optimizer.solve.findings.finding import Finding, unused_pattern
 from optimizer.solve.findings.leader_findings import leader_findings
 from optimizer.solve.findings.net_moves import reasons, settle
 from optimizer.solve.findings.only_findings import with_only
@@ -163,8 +163,7 @@ def _unused_patterns(frame: pd.DataFrame, patterns: Iterable[str], code: Finding
     names = set(frame["topic"])
     for pattern in sorted(patterns):
         if not any(re.fullmatch(pattern, topic) for topic in names):
-            remedy = "a pattern has to match a topic's whole name: mend it, or take it out"
-            yield Finding(code, pattern, "both", "no topic matches this pattern", remedy)
+            yield unused_pattern(code, pattern)
 
 
 def finish_cluster(
@@ -253,9 +252,8 @@ def finish(
         return pd.DataFrame([{"cluster_id": cluster_id, **rows, "left": keys}])
 
     stored = placement.groupBy("cluster_id").applyInPandas(one, _CLUSTER_ROW).localCheckpoint()
-    headroom, waves = settings.policy.disk_headroom, settings.schedule.waves
     left = {
-        row.cluster_id: LeftForDisk(frozenset((key.topic, key.partition) for key in row.left), headroom, waves)
+        row.cluster_id: LeftForDisk.of(((key.topic, key.partition) for key in row.left), settings)
         for row in stored.where(F.size("left") > 0).select("cluster_id", "left").collect()
     }
     return {table: _table(stored, table, run_id) for table in TABLES}, left

@@ -168,8 +168,8 @@ class MemoryPlacement:
             if found:
                 made.append({table: rows.assign(cluster_id=c) for table, rows in found.items()})
             else:
-                names = frozenset(zip(keys["topic"], keys["partition"].tolist(), strict=True))
-                left[c] = LeftForDisk(names, settings.policy.disk_headroom, settings.schedule.waves)
+                names = zip(keys["topic"], keys["partition"].tolist(), strict=True)
+                left[c] = LeftForDisk.of(names, settings)
         tables = {table: [one[table] for one in made] for table in TABLES}
         every = {name: pd.concat(rows, ignore_index=True) for name, rows in tables.items() if rows}
         return every or dict.fromkeys(TABLES, pd.DataFrame()), left
