@@ -13,6 +13,7 @@ from optimizer.emit.goals import goals, kept_out, origin, verdict
 from optimizer.emit.pages import render
 from optimizer.emit.rows import PlanRow, QualityRow
 from optimizer.emit.shown_figures import (
+    LEAST_SHOWN,
     LEAVES_NO_MORE,
     band_note,
     compared_with_default,
@@ -87,7 +88,8 @@ def _cards(plan: ClusterPlan) -> list[tuple[str, str, str]]:
         (f"{racks['before']} → {racks['after']}", "partitions with broken racks", "before → after"),
     ]
     if gap is not None:
-        cards.insert(1, (human_percent(gap), "above the proven minimum", human_bytes(plan.number("bound_bytes"))))
+        above = f"< {human_percent(2 * LEAST_SHOWN)}" if 0 < gap < LEAST_SHOWN else human_percent(gap)
+        cards.insert(1, (above, "above the proven minimum", human_bytes(plan.number("bound_bytes"))))
     return cards
 
 

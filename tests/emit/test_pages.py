@@ -179,19 +179,29 @@ def test_a_throttle_without_rates_holds_no_live_replication(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gap", "told"),
+    ("gap", "told", "card"),
     [
-        (0.0, "forced bound), and this plan copies no more."),
-        (0.002, "forced bound); this plan copies at most 0.01 % more than that."),
-        (0.2, "forced bound); this plan copies 0.20 % more than that."),
+        (0.0, "forced bound), and this plan copies no more.", "0.00 %"),
+        (0.002, "forced bound); this plan copies at most 0.01 % more than that.", "&lt; 0.01 %"),
+        (0.2, "forced bound); this plan copies 0.20 % more than that.", "0.20 %"),
     ],
 )
-def test_no_more_is_said_of_no_more_alone(gap: float, told: str) -> None:
-    """A gap that would be shown as 0.00 % is told as at most a hundredth of a percent."""
+def test_no_more_is_said_of_no_more_alone(gap: float, told: str, card: str) -> None:
+    """A gap that would be shown as 0.00 % is told as at most a hundredth of a percent, on cards too."""
     rows = {"bound_bytes": GB, "gap_percent": gap}
     summary = [FigureRow(name, "l", before=None, baseline=None, after=value) for name, value in rows.items()]
-    text = page(replace(synthetic(12), bounds=[BEST_BOUND], summary=summary), "summary.txt")
-    assert told in " ".join(text.split())
+    plan = replace(synthetic(12), bounds=[BEST_BOUND], summary=summary)
+    assert told in " ".join(page(plan, "summary.txt").split())
+    assert f"<b>{card}</b><span>above the proven minimum</span>" in page(plan, "report.html")
+
+
+@pytest.mark.parametrize(
+    ("count", "told"), [(1, "t-0. Wait until it is done."), (2, "t-0, t-1. Wait until they are done.")]
+)
+def test_what_is_in_flight_is_waited_for(count: int, told: str) -> None:
+    """The runbook names it: Kafka executes nothing while it runs."""
+    rows = [replace(LIMITED, code="not_free", cause="in_flight", subject=f"t-{n}") for n in range(count)]
+    assert f"  In flight at the snapshot: {told}\n" in runbook(replace(synthetic(12), findings=rows))
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
-"""Which broken rules are told as causes, and which only follow from them."""
+"""Which broken rules are told as causes, which only follow from them, and how limits are told."""
 
 import pytest
 
+from optimizer.stages.validate.quality_figures import FigureLimit
 from optimizer.stages.validate.refusal import following_of
 
 
@@ -23,3 +24,12 @@ from optimizer.stages.validate.refusal import following_of
 def test_what_follows_is_not_told_as_a_cause(broken: set[str], following: set[str]) -> None:
     """What was not read explains all else; a partition that is set aside explains what names it."""
     assert following_of(broken) == following
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "told"),
+    [(1, None, "at least 1"), (None, 0.01, "at most 0.01"), (0.2, 5, "0.2 to 5"), (1, 1, "1")],
+)
+def test_limits_of_a_figure_read_well(least: float | None, most: float | None, told: str) -> None:
+    """Two limits that are one are one number."""
+    assert FigureLimit("figure", "table", True, "remedy", least=least, most=most).threshold == told

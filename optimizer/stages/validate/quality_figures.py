@@ -61,7 +61,7 @@ class FigureLimit:
     def threshold(self) -> str:
         """The limits in words."""
         if self.least is not None and self.most is not None:
-            return f"{self.least:g} to {self.most:g}"
+            return f"{self.least:g}" if self.least == self.most else f"{self.least:g} to {self.most:g}"
         return f"at least {self.least:g}" if self.least is not None else f"at most {self.most:g}"
 
 
