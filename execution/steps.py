@@ -323,8 +323,9 @@ class Execution:
         done = self.tools.script(self.wave.documents, name)
         left = done.err.strip()
         if done.exit_code == STILL_MOVING:
-            others = preflight.names(self._look().in_flight) or "none any more: run the step off again"
-            raise StillMoving(f"{self._name()}: throttles stay while other partitions move: {others}")
+            moving = preflight.names(self._look().in_flight)
+            why = f"partitions move: {moving}" if moving else "partitions moved until just now; run the step off again"
+            raise StillMoving(f"{self._name()}: throttles stay, {why}")
         if done.exit_code == ONLY_OWED and accept_owed:
             self.say(left)
         elif done.exit_code:

@@ -2,6 +2,7 @@
 
 from optimizer.audit.checker import audit_plan
 from optimizer.audit.claims import (
+    LEFT_AGAIN,
     REPORT_BUG,
     AuditBroker,
     AuditClaims,
@@ -16,6 +17,7 @@ from optimizer.audit.excuses import unexplained
 from optimizer.audit.other_documents import AuditFile, audit_files
 
 __all__ = [
+    "LEFT_AGAIN",
     "REPORT_BUG",
     "AuditBroker",
     "AuditClaims",

@@ -14,6 +14,10 @@ FREE, FORCED_ONLY, FIXED = "free", "forced_only", "fixed"
 RACKS_ONLY, ORDER_ONLY = "racks_only", "order_only"
 NOT_LIVING = ("dead", "fenced")
 REPORT_BUG = "it is a bug in Ballast: keep the run's tables, and report it with them"
+LEFT_AGAIN = (
+    "see findings shard_failed and shard_out_of_time, or raise solver.rounds or solver.shard_brokers; where that does "
+    f"not help, {REPORT_BUG}"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +147,9 @@ class AuditReport:
             return
         counts = Counter(v.rule for v in self.violations)
         by_rule = ", ".join(f"{rule} {n}" for rule, n in sorted(counts.items()))
-        lines = [f"  {v.rule}: {v.subject}: {v.detail}" for v in self.violations[:10]]
+        left = frozenset(self.left)
+        shown = ((v, "left without a reason: " if v in left else "") for v in self.violations[:10])
+        lines = [f"  {how}{v.rule}: {v.subject}: {v.detail}" for v, how in shown]
         rest = len(self.violations) - len(lines)
         more = [f"  and {rest} more"] if rest else []
         head = (

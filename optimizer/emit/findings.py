@@ -94,7 +94,7 @@ def _told(row: FindingRow, count: int) -> FindingLine:
 
 
 def left_open(plan: ClusterPlan) -> list[FindingLine]:
-    """What the plan leaves without a reason; what was left out of the input, contradicts or is broken there; then what
+    """What the plan leaves without a reason; what contradicts, was left out or is broken in the input; then what
     else the plan leaves broken or undone."""
     doubts = sorted(
         (row for row in plan.input_findings if row.standing != _NOTED), key=lambda row: _DOUBTS.index(row.standing)

@@ -381,7 +381,6 @@ def test_wave_folders_sort(wave: int, of: int, name: str) -> None:
         (units.human_bytes(1_500_000_000), "1.50 GB"),
         (units.human_bytes(2 * 10**15), "2.00 PB"),
         (units.human_rate(53_000_000), "53.00 MB/s"),
-        (units.plural(0, "wave"), "0 waves"),
         (units.agree(0, "is", "are"), "are"),
         (units.agree(1, "is", "are"), "is"),
         (units.agree(2, "is", "are"), "are"),

@@ -178,7 +178,10 @@ def test_a_cluster_stays_held_where_throttles_are_left(scene: Scene, ends: Done,
 
 @pytest.mark.parametrize(
     ("in_flight", "told"),
-    [({("x", 0): (1, 2)}, "other partitions move: x-0"), ({}, "none any more: run the step off again")],
+    [
+        ({("x", 0): (1, 2)}, "throttles stay, partitions move: x-0"),
+        ({}, "moved until just now; run the step off again"),
+    ],
 )
 def test_partitions_of_others_that_move_are_named(
     scene: Scene, in_flight: Mapping[Place, tuple[int, ...]], told: str

@@ -212,7 +212,7 @@ def test_unknown_disks_are_told(capacities: list[int], told: str) -> None:
     """A plan that no disk limits says so, with how many brokers; known disks need no word."""
     brokers = replace(small_disk().brokers, disk_capacity_bytes=np.array(capacities))
     found = list(disk_findings(brokers))
-    assert [f.code for f in found] == (["no_disk_capacity"] if told else [])
+    assert [f.code for f in found] == ([FindingCode.NO_DISK_CAPACITY] if told else [])
     assert all(told in f.detail for f in found)
 
 
@@ -221,7 +221,7 @@ def test_network_capacities_of_some_brokers_are_told_as_unused(capacities: list[
     """Where all are known they count, where none is nothing is missed; of some they say nothing about the rest."""
     brokers = replace(small_disk().brokers, out_capacity_bytes_per_s=np.array(capacities))
     found = list(network_findings(brokers))
-    assert [(f.code, f.subject) for f in found] == [("no_network_capacity", "cluster out")] * told
+    assert [(f.code, f.subject) for f in found] == [(FindingCode.NO_NETWORK_CAPACITY, "cluster out")] * told
     assert all("known for only 2 of 3 brokers" in f.detail for f in found)
 
 
@@ -243,7 +243,7 @@ def test_racks_with_too_many_or_too_few_are_named(before: list[int], after: list
     """Of four replicas each of three racks holds one or two; racks that do not are told, with what they may hold."""
     cluster = make_cluster(make_brokers([0, 0, 1, 1, 2, 2, 0]), make_partitions([before], [1]))
     (found,) = rack_findings(cluster.brokers, cluster.partitions, np.array([after]))
-    assert (found.code, found.subject, found.when, found.detail) == ("rack_spread", "t-0", when, detail)
+    assert (found.code, found.subject, found.when, found.detail) == (FindingCode.RACK_SPREAD, "t-0", when, detail)
 
 
 MORE_RACKS = f"add brokers to other racks; else {RUN_AGAIN}"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from optimizer.domain import Cause, Cluster
+from optimizer.domain import Cause, Cluster, FindingCode
 from optimizer.solve.findings.finding import Finding
 from optimizer.solve.findings.leader_findings import leader_findings
 from optimizer.solve.leaders.leader_bounds import leader_bounds
@@ -97,7 +97,11 @@ def test_causes(cluster: Cluster, subject: str, cause: Cause, detail: str) -> No
     lists = cluster.partitions.replicas
     leaders = assign_leaders(cluster.brokers, cluster.partitions, lists, leaders_band=0.1, out_band=0.1)
     (found,) = [finding for finding in findings_of(cluster, leaders) if finding.subject == subject]
-    assert (found.code, found.cause, f"broker {found.broker_id} {found.resource}") == ("leader_band", cause, subject)
+    assert (found.code, found.cause, f"broker {found.broker_id} {found.resource}") == (
+        FindingCode.LEADER_BAND,
+        cause,
+        subject,
+    )
     assert re.fullmatch(detail, found.detail)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from optimizer.domain import PLACEMENT_RULE
+from optimizer.domain import PLACEMENT_RULE, Cause
 from optimizer.settings import Metrics, Settings
 from optimizer.stages.validate import validate
 from sources.record import Record, malformed
@@ -206,7 +206,7 @@ CASES = {
         ("log_dir_healthy",),
         "directory /e of broker 1 has failed: KafkaStorageException",
         {"log_dir_healthy": "broken"},
-        {1: ("failed_directory", "failed directory /e")},
+        {1: (Cause.FAILED_DIRECTORY, "failed directory /e")},
     ),
     "in-sync-nowhere": Case(
         [
@@ -214,9 +214,9 @@ CASES = {
             *(partition(p, LISTS[p], isr=[1, 2], leader=1) for p in LISTS),
         ],
         ("in_sync_somewhere",),
-        "broker 3 is alive, but in sync in none of its 4 partitions",
+        "broker 3 is alive, but in sync for none of the partitions that it holds: 4",
         {"in_sync_somewhere": "broken"},
-        {3: ("in_sync_nowhere", "in sync nowhere")},
+        {3: (Cause.IN_SYNC_NOWHERE, "in sync nowhere")},
     ),
     "first-copies-arrive": Case(
         [r for r in [*healthy(), *NEW] if r.kind != "partition" or r.payload["partition"] != 0]
@@ -228,7 +228,7 @@ CASES = {
         ("not_cordoned",),
         "broker 2 has cordoned directories: *; it receives no replica",
         {"not_cordoned": "noted"},
-        {2: ("cordoned", "cordoned")},
+        {2: (Cause.CORDONED, "cordoned")},
     ),
     "cordoned-as-the-broker-says": Case(
         [r for r in healthy() if r.kind != "log_dir" or r.payload["broker_id"] != 2]
@@ -236,7 +236,7 @@ CASES = {
         ("not_cordoned",),
         "broker 2 has cordoned directories: /d; it receives no replica",
         {"not_cordoned": "noted"},
-        {2: ("cordoned", "cordoned")},
+        {2: (Cause.CORDONED, "cordoned")},
     ),
     "cordoned-in-part": Case(
         [*healthy(), directory(2, "/e"), config("brokers", "2", "cordoned.log.dirs", "/e")],
@@ -309,7 +309,7 @@ CASES = {
         ("listed_tells_of_directories",),
         "broker 9 is listed, but holds no replica and tells of no directory, as others do",
         {"listed_tells_of_directories": "broken"},
-        {9: ("only_listed", "tells of no directory")},
+        {9: (Cause.ONLY_LISTED, "tells of no directory")},
     ),
     "over-full": Case(
         [*without(healthy(), "capacity"), capacity(-1, 300)],

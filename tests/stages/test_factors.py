@@ -5,6 +5,7 @@ import re
 import pytest
 from pyspark.sql import SparkSession
 
+from optimizer.domain import Cause, FindingCode
 from optimizer.errors import AuditFailed
 from optimizer.settings import Policy
 from optimizer.stages.emit import emit
@@ -94,10 +95,10 @@ def test_what_cannot_be_had_is_a_finding_by_topic() -> None:
         ["logs-.*", UNUSED, MEND_PATTERN],
     ]
     assert shown[["code", "cause", "topic", "amount"]].to_numpy().tolist() == [
-        ["replication_factor", "too_few_brokers", "t0", 40],
-        ["replication_factor", "under_min_in_sync", "t1", 40],
-        ["factor_unused", None, None, None],
-        ["exclude_unused", None, None, None],
+        [FindingCode.REPLICATION_FACTOR, Cause.TOO_FEW_BROKERS, "t0", 40],
+        [FindingCode.REPLICATION_FACTOR, Cause.UNDER_MIN_IN_SYNC, "t1", 40],
+        [FindingCode.FACTOR_UNUSED, None, None, None],
+        [FindingCode.EXCLUDE_UNUSED, None, None, None],
     ]
 
 
@@ -108,6 +109,10 @@ def test_a_factor_without_a_spare_replica_is_told() -> None:
         row["min_insync_replicas"] = 2
         row["replication_factor"] = {"t0": 2, "t1": 4}.get(row["topic"], 3)
     found = found_in(rows, Policy())
-    told = found[found["rule"] == "no_spare_replica"][["subject", "when", "detail", "remedy"]].to_numpy().tolist()
+    told = (
+        found[found["rule"] == FindingCode.NO_SPARE_REPLICA][["subject", "when", "detail", "remedy"]]
+        .to_numpy()
+        .tolist()
+    )
     detail = "2 replicas asked for, min.insync.replicas: 2; one broker down stops its writers"
     assert told == [["t0", "after", detail, "ask for one more, or lower min.insync.replicas"]]

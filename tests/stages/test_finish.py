@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from optimizer.domain import Bands, Cause
+from optimizer.domain import Bands, Cause, FindingCode
 from optimizer.settings import Policy
 from optimizer.stages.shared.arrays import to_brokers
 from optimizer.stages.solve.finish import finish_cluster
@@ -53,7 +53,9 @@ def test_a_partition_that_is_not_free_has_the_remedy_of_its_cause(cause: str, re
     found = found_in(rows, Policy())
     shown = found[found["rule"] == "not_free"]
     assert shown[["subject", "detail", "remedy"]].to_numpy().tolist() == [["t0-0", "words that no code reads", remedy]]
-    assert shown[["code", "cause", "topic", "partition"]].to_numpy().tolist() == [["not_free", cause, "t0", 0]]
+    assert shown[["code", "cause", "topic", "partition"]].to_numpy().tolist() == [
+        [FindingCode.NOT_FREE, cause, "t0", 0]
+    ]
 
 
 @pytest.mark.parametrize("cause", TOLD_ELSEWHERE)

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from optimizer.domain import Cause
 from optimizer.errors import ConfigError
 from optimizer.settings import Policy
 from optimizer.stages.snapshot import snapshot
@@ -96,10 +97,10 @@ def test_partitions_keep_their_order_and_say_why_they_are_fixed(spark: SparkSess
         ("my.orders", 0): ([1, 2], "free", None),
     }
     assert {key: row.fixed_cause for key, row in instance.items() if row.fixed_cause} == {
-        ("orders", 1): "in_flight",
-        ("orders", 2): "leaderless",
-        ("orders", 3): "no_in_sync_replica",
-        ("orders.keep", 0): "topic_excluded",
+        ("orders", 1): Cause.IN_FLIGHT,
+        ("orders", 2): Cause.LEADERLESS,
+        ("orders", 3): Cause.NO_IN_SYNC_REPLICA,
+        ("orders.keep", 0): Cause.TOPIC_EXCLUDED,
     }
     first = instance["orders", 0]
     assert (first.leader, list(first.isr), list(first.log_dirs), first.replication_factor) == (3, [2, 3], ["/d"] * 3, 3)
@@ -114,7 +115,7 @@ def test_a_topic_that_is_placed_by_its_own_rule_stays(spark: SparkSession, silve
     instance, _ = built(spark, {**silver, "topics": topics})
     fixed = {key: row.fixed_reason for key, row in instance.items() if row.mobility == "fixed" and key[0] != "orders"}
     assert fixed == {("my.orders", 0): "placed by its own rule confluent.placement.constraints"}
-    assert instance["my.orders", 0].fixed_cause == "own_placement_rule"
+    assert instance["my.orders", 0].fixed_cause == Cause.OWN_PLACEMENT_RULE
 
 
 @pytest.mark.parametrize("column", ["closed_cause", "closed_reason"])
@@ -179,7 +180,7 @@ def test_a_fenced_broker_keeps_its_replicas_unless_it_is_drained(
     placed = rows(spark, "replicas", replicas("my.orders", 0, [1, 4, 2], isr=[1, 2]))
     instance, brokers = built(spark, {**silver, "replicas": placed}, drain_brokers=drained)
     assert (instance["my.orders", 0].mobility, instance["my.orders", 0].fixed_reason) == (mobility, reason)
-    assert instance["my.orders", 0].fixed_cause == (reason and "on_fenced_broker")
+    assert instance["my.orders", 0].fixed_cause == (reason and Cause.ON_FENCED_BROKER)
     assert (brokers[4].state, brokers[4].accepts_replicas, brokers[4].must_empty) == ("fenced", False, must_empty)
 
 
@@ -192,7 +193,7 @@ def test_pins_are_kept_with_partitions_and_brokers(spark: SparkSession, silver: 
     }  # fmt: skip
     shown = {key: (row.pinned_brokers, row.mobility, row.fixed_reason) for key, row in instance.items()}
 
-    assert instance["orders", 0].fixed_cause == "pin_too_small"
+    assert instance["orders", 0].fixed_cause == Cause.PIN_TOO_SMALL
     assert shown["my.orders", 0] == ([2, 3], "free", None)
     assert shown["orders", 0] == ([1, 2, 3, 9], "fixed", "its pin leaves 2 brokers for 3 replicas")
     assert shown["orders", 1] == ([1, 2, 3, 9], "fixed", "in flight")

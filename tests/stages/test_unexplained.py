@@ -89,11 +89,15 @@ def _messages(settings: Settings, shown: float | None = None) -> list[str]:
 def test_a_finding_of_the_planner_excuses_nothing() -> None:
     """A plan that strands a replica is refused though a finding names it."""
     (message,) = _messages(SETTINGS)
-    assert "drain: t-0: replicas stay on brokers [3], which must be emptied; [1, 2] would do" in message
+    assert (
+        "  left without a reason: drain: t-0: replicas stay on brokers [3], which must be emptied; [1, 2] would do"
+        in message
+    )
     assert message.endswith(
         "  1 of 1 partition that could be mended is left without a reason, over [policy] max_unexplained = 0.01: "
-        "give full disks room, or set it higher and run emit again; where no disk is nearly full, it is a bug in "
-        "Ballast: keep the run's tables, and report it with them"
+        "give full disks room, or set it higher and run emit again; see findings shard_failed and shard_out_of_time, "
+        "or raise solver.rounds or solver.shard_brokers; where that does not help, it is a bug in Ballast: keep the "
+        "run's tables, and report it with them"
     )
     assert "a broken rule" not in message
 

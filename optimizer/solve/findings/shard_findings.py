@@ -33,7 +33,7 @@ class ShardResult:
 
 
 def shard_findings(results: Sequence[ShardResult]) -> dict[str, list[Finding]]:
-    """Of shards that failed or were out of work, by cluster."""
+    """Of shards that failed or were out of time, by cluster."""
     last = {one.status.cluster_id: one.round for one in results}
     found: dict[str, list[Finding]] = {}
     for one in results:

@@ -188,7 +188,7 @@ BROKERS = (
         "NOT in_sync_nowhere",
         "warning",
         "never",
-        f"concat('broker ', broker_id, ' is alive, but in sync in none of its ', {plural('settled', 'partition')})",
+        "concat('broker ', broker_id, ' is alive, but in sync for none of the partitions that it holds: ', settled)",
         "look at its log: it receives no replica until it is in sync",
         standing="broken",
     ),
