@@ -25,12 +25,16 @@ settings.register_profile("search", max_examples=SEARCH)
 settings.register_profile("quick", derandomize=True, max_examples=10)
 settings.load_profile("suite")
 
-# Small data on few cores: fewer tasks are faster. One heap for all tests.
+# Small data on few cores: fewer tasks are faster. One heap for all tests. Local files without Hadoop's own checksums: a
+# run starts five hundred processes (chmod, readlink) for them. Plans are not drawn at length for a page nobody opens.
 FAST = {
     "spark.driver.memory": "2g",
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
     "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+    "spark.sql.ui.explainMode": "simple",
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
 }
