@@ -25,12 +25,16 @@ settings.register_profile("search", derandomize=False, max_examples=SEARCH)
 settings.register_profile("quick", derandomize=True, max_examples=10)
 settings.load_profile("suite")
 
-# Small data on few cores: fewer tasks are faster. One heap for all tests.
+# Small data on few cores: fewer tasks are faster. One heap for all tests. Local files without Hadoop's own checksums: a
+# run starts five hundred processes (chmod, readlink) for them. Plans are not drawn at length for a page nobody opens.
 FAST = {
     "spark.driver.memory": "2g",
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
     "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+    "spark.sql.ui.explainMode": "simple",
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
 }
@@ -46,17 +50,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _place(path: Path) -> int:
     """Folders of tests that wait for others, or start processes, in this order; then all others."""
-    folders = ("airflow", "stages", "pipeline", "kafka", "docs", "setup")
+    folders = ("airflow", "kafka", "pipeline", "stages", "docs", "setup")
     return folders.index(path.parent.name) if path.parent.name in folders else len(folders)
 
 
+# Files that share more than a session of Spark: an Airflow, a Kafka, a fleet that is planned once.
+SHARING = {
+    "airflow": ("test_dags.py", "test_deaths.py"),
+    "kafka": ("test_waves.py", "test_throttle_scripts.py"),
+    "stages": ("test_factors.py", "test_limit.py", "test_topic_spread.py"),
+}
+
+
 class _Together(LoadScopeScheduling):
-    """Who runs beside whom in several processes: tests of one file together, for many share what it sets up; those of
-    a folder where they share a session of Spark, an Airflow or a Kafka."""
+    """Who runs beside whom in several processes: tests of one file together, for many share what it sets up."""
 
     def _split_scope(self, nodeid: str) -> str:
-        folder = nodeid.split("/")[1]
-        return folder if folder in ("stages", "pipeline", "airflow", "kafka") else nodeid.partition("::")[0]
+        path = Path(nodeid.partition("::")[0])
+        return path.parent.name if path.name in SHARING.get(path.parent.name, ()) else str(path)
 
 
 @pytest.hookimpl(optionalhook=True)

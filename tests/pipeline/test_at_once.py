@@ -1,9 +1,13 @@
-"""Runs as processes of their own: several at once in one warehouse, also a new one; killed, and started again."""
+"""Runs as processes of their own: several at once in one warehouse, also a new one; killed, and started again; and a
+driver on another machine: it starts in an empty folder, with only what spark-submit has sent there."""
 
 import os
 import re
+import shutil
 import signal
 import subprocess
+import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -11,45 +15,93 @@ from pathlib import Path
 import pytest
 
 import schemas
+from execution.planned import load
 from execution.tables import Warehouse
-from setup.paths import HOME
+from setup import app_zip, classes, site_conf
+from setup.jars import delta_jars
+from setup.java import java, spark_java
+from setup.options import CommandLine
+from setup.paths import HOME, spark_home
 from tests.pipeline.test_fleet import TABLES, folder_of
 
 SECONDS = 900
-MOVING = ("--set", "policy.drain_brokers=[1]")
-BRIEF = ("--set", "solver.rounds=1", "--set", "solver.curve_brokers=0")
+SENT = "run-a"
+MEMORY = ("--driver-memory", "1g")
+SETTINGS = """
+[[clusters]]
+id = "c"
+input = "{home}/in"
+[policy]
+drain_brokers = [1]
+[solver]
+rounds = 1
+curve_brokers = 0
+[storage]
+warehouse = "{home}/tables"
+output = "{home}/out"
+"""
 
 
-@contextmanager
-def started(home: Path, run_id: str) -> Iterator["subprocess.Popen[str]"]:
-    """A run of a small cluster by ./spark-submit.sh, in a process group of its own."""
+def sent(home: Path) -> tuple[list[str], dict[str, str], Path]:
+    """Command, environment and folder of a driver that has the zip, the job's file and the settings, and no more.
+
+    What spark-submit reads on the machine that submits travels as properties.
+    """
+    driver = home / "driver"
+    driver.mkdir()
+    package = shutil.copy(app_zip.build(), driver)
+    job = shutil.copy(HOME / "jobs" / "pipeline.py", driver)
+    shutil.copy(HOME / "conf" / "log4j2.properties", home)  # a site's Spark whose log is short
+    (driver / "settings.toml").write_text(SETTINGS.format(home=home), encoding="utf-8")
+    jars = delta_jars()
+    properties = {
+        **site_conf.properties(CommandLine(), {"SPARK_CONF_DIR": str(home)}),
+        "spark.sql.shuffle.partitions": 2,
+    }
+    options = [word for name, value in properties.items() for word in ("--conf", f"{name}={value}")]
+    options += ["--master", "local[2]", "--jars", ",".join(map(str, jars)), "--py-files", str(package), *MEMORY]
+    # As quick to start as the others.
+    options += ["--driver-class-path", classes.class_path(jars)]
+    environ = {"PATH": os.environ["PATH"], "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_CONF_DIR": str(home)}
+    environ |= {"BALLAST_CLASSES": str(classes.archive(java(environ), jars)), **spark_java(environ)}
+    environ |= {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    command = [str(spark_home() / "bin" / "spark-submit"), *options, str(job)]
+    return [*command, "--config", "settings.toml", "--run-id", SENT], environ, driver
+
+
+def submitted(home: Path, run_id: str) -> tuple[list[str], dict[str, str], Path]:
+    """The same of a run by ./spark-submit.sh, its settings on the command line."""
     unset = {"PYTHONPATH", "PYSPARK_PYTHON", "SPARK_CONF_DIR", "JAVA_HOME"}
     environment = {name: value for name, value in os.environ.items() if name not in unset}
     places = ("--warehouse", str(home / "tables"), "--output", str(home / "out"))
-    job = ("pipeline", "--cluster", "c", "--input", str(home / "in"), "--run-id", run_id, *places, *MOVING, *BRIEF)
-    command = [str(HOME / "spark-submit.sh"), "--driver-memory", "1g", *job]
-    process = subprocess.Popen(
-        command,
-        cwd=home,
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    wishes = ("policy.drain_brokers=[1]", "solver.rounds=1", "solver.curve_brokers=0")
+    job = ("pipeline", "--cluster", "c", "--input", str(home / "in"), "--run-id", run_id, *places)
+    sets = [word for wish in wishes for word in ("--set", wish)]
+    return [str(HOME / "spark-submit.sh"), *MEMORY, *job, *sets], environment, home
+
+
+@contextmanager
+def started(home: Path, run_id: str) -> Iterator["subprocess.Popen[bytes]"]:
+    """A run of a small cluster, in a process group of its own; that of ``SENT`` on the machine that it was sent to."""
+    command, environment, folder = sent(home) if run_id == SENT else submitted(home, run_id)
+    with said_by(home, run_id).open("wb") as said:
+        process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=said, start_new_session=True
+        )
     with process:
         yield process
 
 
-def said_until(process: "subprocess.Popen[str]", sign: str) -> str:
-    """What a run says up to a line of its progress."""
-    assert process.stderr
-    said = ""
-    for line in process.stderr:
-        said += line
-        if sign in line:
-            return said
-    raise AssertionError(f"{sign!r} was not said: {said[-4000:]}")
+def said_by(home: Path, run_id: str) -> Path:
+    """Where stands what the newest attempt at a run says."""
+    return home / f"{run_id}.log"
+
+
+def wait_for(process: "subprocess.Popen[bytes]", said: Path, sign: str) -> None:
+    """Wait until a run says something of its progress."""
+    while sign not in said.read_text(encoding="utf-8"):
+        assert process.poll() is None, f"{sign!r} was not said: {said.read_text(encoding='utf-8')[-4000:]}"
+        time.sleep(0.02)
 
 
 def all_at_once(home: Path, run_ids: Sequence[str], *, killed: Mapping[str, str]) -> None:
@@ -57,11 +109,10 @@ def all_at_once(home: Path, run_ids: Sequence[str], *, killed: Mapping[str, str]
     with ExitStack() as stack:
         processes = {run_id: stack.enter_context(started(home, run_id)) for run_id in run_ids}
         for run_id, moment in killed.items():
-            said_until(processes[run_id], moment)
+            wait_for(processes[run_id], said_by(home, run_id), moment)
             os.killpg(processes[run_id].pid, signal.SIGKILL)
-        said = {run_id: process.communicate(timeout=SECONDS)[1] for run_id, process in processes.items()}
-        codes = {run_id: processes[run_id].returncode for run_id in run_ids if run_id not in killed}
-        assert not any(codes.values()), said
+        codes = {run_id: process.wait(timeout=SECONDS) for run_id, process in processes.items() if run_id not in killed}
+        assert not any(codes.values()), {run_id: said_by(home, run_id).read_text()[-4000:] for run_id in codes}
 
 
 def _unnamed(text: str, run_id: str) -> str:
@@ -90,19 +141,33 @@ def files_of(home: Path, run_id: str) -> dict[str, str]:
     return {name: _unnamed(content.decode(), run_id) for name, content in kept.items()}
 
 
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs into a new warehouse, one of them killed, again in another stage, and then let be."""
+    home = tmp_path_factory.mktemp("shared")
+    folder_of(home, "in")
+    all_at_once(home, (SENT, "run-b"), killed={"run-b": "] plan"})
+    all_at_once(home, ("run-b",), killed={"run-b": "] validate"})
+    all_at_once(home, ("run-b",), killed={})
+    return home
+
+
 @pytest.mark.slow
-def test_runs_share_a_warehouse_and_killed_ones_end_as_others(tmp_path: Path) -> None:
-    """Two into a new warehouse, one of them killed, again in another stage, and then let be: one plan, no row lost or
-    twice."""
-    folder_of(tmp_path, "in")
-    all_at_once(tmp_path, ("run-a", "run-b"), killed={"run-b": "] plan"})
-    all_at_once(tmp_path, ("run-b",), killed={"run-b": "] validate"})
-    all_at_once(tmp_path, ("run-b",), killed={})
-    first = rows_of(tmp_path, "run-a")
+def test_runs_share_a_warehouse_and_killed_ones_end_as_others(home: Path) -> None:
+    """One plan, no row lost or twice."""
+    first = rows_of(home, SENT)
     assert all(first[name] for name in ("plan", "documents", "moves", "quality_results"))
-    assert "c/reassignment.json" in files_of(tmp_path, "run-a")
-    assert rows_of(tmp_path, "run-b") == first
-    assert files_of(tmp_path, "run-b") == files_of(tmp_path, "run-a")
-    verdicts = {run: Warehouse(str(tmp_path / "tables")).rows("verdicts", run_id=run) for run in ("run-a", "run-b")}
+    assert "c/reassignment.json" in files_of(home, SENT)
+    assert rows_of(home, "run-b") == first
+    assert files_of(home, "run-b") == files_of(home, SENT)
+    verdicts = {run: Warehouse(str(home / "tables")).rows("verdicts", run_id=run) for run in (SENT, "run-b")}
     shown = {run: sorted((row["attempt"], row["verdict"]) for row in rows) for run, rows in verdicts.items()}
-    assert shown == {"run-a": [(1, "planned")], "run-b": [(1, "started"), (2, "started"), (3, "planned")]}
+    assert shown == {SENT: [(1, "planned")], "run-b": [(1, "started"), (2, "started"), (3, "planned")]}
+
+
+@pytest.mark.slow
+def test_a_driver_in_an_empty_folder_plans_with_what_was_sent(home: Path) -> None:
+    """The zip, the job's file and the settings are enough: defaults come with the zip, and it says which code it is."""
+    plan = load(Warehouse(str(home / "tables")), cluster_id="c", run_id=SENT)
+    assert plan.manifest["code_version"] == app_zip.code_version()
+    assert plan.waves == {1: "wave-01"}
