@@ -206,7 +206,7 @@ class Execution:
         now = self._look()
         self.say(f"{self._name()}: {self._told(now)}")
         missing = len(self.wave.missing_throttles(now))
-        self.say(f"throttles: {len(self.wave.throttles) - missing} of {len(self.wave.throttles)} are set")
+        self.say(f"throttles set: {len(self.wave.throttles) - missing} of {len(self.wave.throttles)}")
         last = self._last()
         if last is None or last["event"] == claims.RELEASED:
             self.say("nobody holds the cluster")

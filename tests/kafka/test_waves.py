@@ -162,7 +162,7 @@ def test_what_others_do_is_in_the_way(lab: MakeLab) -> None:
     with disturbed(one):
         refused = one.step("preflight")
         assert refused.code == 3
-        assert "topics were deleted and made anew since the plan: disturbed" in refused.err
+        assert "1 topic was deleted and made anew since the plan: disturbed" in refused.err
         assert "1 other partition is being reassigned: foreign-0" in refused.err
         assert (
             "throttles were set by others since the plan: brokers 4 leader.replication.throttled.rate=200000"

@@ -55,7 +55,7 @@ def test_the_audit_agrees(spark: SparkSession, tables: Frames) -> None:
     other = {**tables, "instance": tables["instance"].withColumn("topic_most_replicas", smaller)}
     refused = emit.gate(other, run)
     assert [type(error) for error in refused.values()] == [AuditFailed]
-    why = r"(?s)topic_spread .*giant: \d+ replicas on broker \d+, \d+ before, 3 are"
+    why = r"(?s)topic_spread .*giant: \d+ replicas on broker \d+, \d+ before, 3 allowed"
     assert re.search(why, str(refused["giant"]))
     first = tables["findings"].limit(1).withColumns({"rule": F.lit("topic_spread"), "when": F.lit("after")})
     named = [F.lit(f"{GIANT} on broker {b}") for b in _held(tables, "proposed_replicas")]
