@@ -66,15 +66,19 @@ def release(kafka_version: str, name: str = "kafka_version") -> tuple[int, int] 
     return int(found[1]), int(found[2] or 0)
 
 
-# What Python and Java, which Spark asks, do not read alike: named and conditional groups, comments, the flag a, {,n},
-# and sets within sets. References to groups: Spark is asked for all patterns in one, where groups have other numbers.
-_UNLIKE = re.compile(r"\(\?(?:P|\(|#|[a-zA-Z]*a)|\\\d|\{,|&&|(?<!\\)\[(?:[^\]\\]|\\.)*\[")
+# What Python and Java, which Spark asks, do not read alike: named and conditional groups, comments, the flag a, a {
+# without a number, and sets within sets. References to groups: Spark is asked for all patterns in one, where groups have
+# other numbers.
+_UNLIKE = re.compile(r"\(\?(?:P|\(|#|[a-zA-Z]*a)|\\\d|(?<!\\)\{(?!\d)|&&|(?<!\\)\[(?:[^\]\\]|\\.)*\[")
 
 
 def check_pattern(name: str, pattern: object) -> None:
     """Refuse what is not a regular expression, or not the same one in Python and in Spark: both match topics."""
     if _UNLIKE.search(str(pattern)):
-        remedy = "write it without named groups, references to groups, comments, the flag a, {,n}, && and [ within [ ]"
+        remedy = (
+            "write it without named groups, references to groups, comments, the flag a, a { without a number, && and "
+            "[ within [ ]"
+        )
         raise ConfigError(f"{name}: {pattern!r} does not mean the same to Spark as to Python: {remedy}")
     try:
         re.compile(str(pattern))

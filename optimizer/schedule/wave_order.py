@@ -18,8 +18,8 @@ MOST_TRIALS = 200  # of each kind: a trial orders the whole plan anew
 
 def disk_limits(capacity: Ints, headroom: float) -> Ints:
     """Most bytes on each broker at any time, (B,) (formula 6 of docs/solver.md); ``NO_LIMIT`` where the disk is
-    unknown."""
-    return np.where(capacity <= 0, NO_LIMIT, (capacity.astype(np.float64) * (1 - headroom)).astype(np.int64))
+    unknown (-1)."""
+    return np.where(capacity < 0, NO_LIMIT, (capacity.astype(np.float64) * (1 - headroom)).astype(np.int64))
 
 
 def stuck(changes: WaveChanges, *, disk_used: Ints, disk_limit: Ints, schedule: Schedule) -> Bools:

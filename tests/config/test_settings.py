@@ -81,6 +81,7 @@ def test_default_file_says_what_the_code_defaults_to() -> None:
         ({"policy": {"exclude_topics": ["(?ai:x)"]}}, "not mean the same to Spark"),
         ({"policy": {"exclude_topics": ["(?#c)x"]}}, "not mean the same to Spark"),
         ({"policy": {"exclude_topics": ["a{,3}"]}}, "not mean the same to Spark"),
+        ({"policy": {"exclude_topics": ["a{"]}}, "not mean the same to Spark"),
         ({"policy": {"pins": "a"}}, r"\[policy\] pins = 'a': expected tables like"),
         ({"policy": {"pins": [7]}}, r"\[policy\] pins = \[7\]: expected tables like"),
         ({"policy": {"pins": [{"topics": "a", "broker": [1]}]}}, r"\[policy\] pins: unknown \['broker'\]; known are"),
