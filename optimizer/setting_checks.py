@@ -67,8 +67,8 @@ def release(kafka_version: str, name: str = "kafka_version") -> tuple[int, int] 
 
 
 # What Python and Java, which Spark asks, do not read alike: named and conditional groups, comments, the flag a, a {
-# without a number, and sets within sets. References to groups: Spark is asked for all patterns in one, where groups have
-# other numbers.
+# without a number, and sets within sets. References to groups: Spark is asked for all patterns in one, so that groups
+# have other numbers.
 _UNLIKE = re.compile(r"\(\?(?:P|\(|#|[a-zA-Z]*a)|\\\d|(?<!\\)\{(?!\d)|&&|(?<!\\)\[(?:[^\]\\]|\\.)*\[")
 
 
