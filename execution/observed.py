@@ -23,6 +23,8 @@ class Observed:
     ----------
     alive : frozenset of int
         Brokers that are registered and not fenced.
+    silent : frozenset of int
+        Those of them that do not tell their configs: a broker that dies is alive until it is fenced.
     topic_ids : mapping of topic to id
         None before Kafka 2.8.
     replicas, in_sync : mapping of (topic, partition) to brokers
@@ -34,6 +36,7 @@ class Observed:
     """
 
     alive: frozenset[int]
+    silent: frozenset[int]
     topic_ids: Mapping[str, str | None]
     replicas: Mapping[Place, tuple[int, ...]]
     in_sync: Mapping[Place, frozenset[int]]
@@ -66,11 +69,12 @@ def _observe(options: Mapping[str, object]) -> Observed:
     with kafka_admin.connected(options) as admin:
         topology = list(kafka_admin.topology(admin))
         alive = sorted(r.payload["broker_id"] for r in topology if r.kind == "broker" and not r.payload["fenced"])
-        of_brokers = [record for broker in alive for record in kafka_admin.broker_configs(admin, broker)]
-    return observed([*topology, *of_brokers])
+        answers = {broker: kafka_admin.broker_configs(admin, broker) for broker in alive}
+    told = [record for configs in answers.values() for record in configs or ()]
+    return observed([*topology, *told], silent=frozenset(broker for broker in alive if answers[broker] is None))
 
 
-def observed(records: Iterable[Record]) -> Observed:
+def observed(records: Iterable[Record], *, silent: frozenset[int]) -> Observed:
     """The same from records of ``sources.kafka_admin``."""
     of: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:
@@ -78,6 +82,7 @@ def observed(records: Iterable[Record]) -> Observed:
     partitions = {_place(row): row for row in of.get("partition", [])}
     return Observed(
         alive=frozenset(row["broker_id"] for row in of.get("broker", []) if not row["fenced"]),
+        silent=silent,
         topic_ids={row["topic"]: row["topic_id"] for row in of.get("topic", [])},
         replicas={place: tuple(row["replicas"]) for place, row in partitions.items()},
         in_sync={place: frozenset(row["isr"]) for place, row in partitions.items()},

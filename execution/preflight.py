@@ -1,10 +1,10 @@
 """What stands in the way of a wave: the cluster against what the plan takes it to be."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from execution.observed import Observed, Place
 from execution.wave import Stand, Wave
-from optimizer.units import agree, plural
+from optimizer.units import agree, clause, plural
 
 _SHOWN = 5  # names in a line; the rest is counted
 
@@ -49,6 +49,11 @@ def names(places: Iterable[Place]) -> str:
     return _some([f"{topic}-{partition}" for topic, partition in sorted(places)])
 
 
+def brokers(ids: Collection[int]) -> str:
+    """``broker 3``, ``brokers 3, 4``; the first few of many."""
+    return f"{agree(len(ids), 'broker', 'brokers')} {_some(map(str, sorted(ids)))}"
+
+
 def _earlier(earlier: Mapping[Place, tuple[int, ...]], now: Observed) -> Iterator[str]:
     if left := undone(earlier, now):
         where = agree(len(left), "is not where it should be", "are not where they should be")
@@ -59,21 +64,20 @@ def _topics(wave: Wave, now: Observed, topic_ids: Mapping[str, str | None]) -> I
     topics = sorted({topic for topic, _ in wave.after})
     gone = [topic for topic in topics if topic not in now.topic_ids]
     if gone:
-        yield f"{plural(len(gone), 'topic')} {agree(len(gone), 'is', 'are')} gone: {_some(gone)}; plan again"
+        yield f"{clause(len(gone), 'topic', 'is', 'are')} gone: {_some(gone)}; plan again"
     known = ((topic, topic_ids.get(topic), now.topic_ids.get(topic)) for topic in topics)
     anew = [topic for topic, before, after in known if before and after and before != after]
     if anew:
-        were = f"{plural(len(anew), 'topic')} {agree(len(anew), 'was', 'were')}"
+        were = clause(len(anew), "topic", "was", "were")
         yield f"{were} deleted and made anew since the plan: {_some(anew)}; plan again"
 
 
 def _brokers(wave: Wave, now: Observed) -> Iterator[str]:
     waiting = [place for place in wave.after if wave.stand(place, now) is not Stand.IN_FLIGHT]
-    dead = sorted({broker for place in waiting for broker in wave.after[place]} - now.alive)
+    dead = {broker for place in waiting for broker in wave.after[place]} - now.alive
     if dead:
-        named = f"{agree(len(dead), 'broker', 'brokers')} {_some(map(str, dead))}"
         are, them = agree(len(dead), "is", "are"), agree(len(dead), "it", "them")
-        yield f"{named} {are} to hold replicas, but {are} not alive: start {them}, or plan again"
+        yield f"{brokers(dead)} {are} to hold replicas, but {are} not alive: start {them}, or plan again"
     silent = [place for place in wave.after if place in now.replicas and not now.in_sync[place] & now.alive]
     if silent:
         yield f"no living broker is in sync for {names(silent)}: nothing can be copied"
@@ -93,7 +97,7 @@ def _replicas(wave: Wave, now: Observed) -> Iterator[str]:
 def _reassignments(wave: Wave, now: Observed) -> Iterator[str]:
     foreign = [place for place in now.in_flight if place not in wave.after]
     if foreign:
-        are = f"{plural(len(foreign), 'other partition')} {agree(len(foreign), 'is', 'are')}"
+        are = clause(len(foreign), "other partition", "is", "are")
         remedy = agree(len(foreign), "wait for its end, or cancel it", "wait for their end, or cancel them")
         yield f"{are} being reassigned: {names(foreign)}; {remedy}"
 
@@ -106,7 +110,7 @@ def _throttles(wave: Wave, now: Observed) -> Iterator[str]:
         if value not in (wave.throttles.get((kind, name, config)), wave.found.get((kind, name, config)))
     ]
     if foreign:
-        were = f"{plural(len(foreign), 'throttle')} {agree(len(foreign), 'was', 'were')}"
+        were = clause(len(foreign), "throttle", "was", "were")
         them = agree(len(foreign), "it", "them")
         yield f"{were} set by others since the plan: {_some(foreign)}; take {them} off first"
 

@@ -222,14 +222,17 @@ class Execution:
         return f"wave {self.wave.number} of {len(self.plan.waves)}"
 
     def _told(self, now: Observed) -> str:
-        """How far it is, and which brokers that copies wait for are not alive."""
+        """How far it is, and which brokers that get copies are not alive or do not answer."""
         stands = self.wave.stands(now)
         counts = [f"{len(places)} {stand}" for stand, places in stands.items() if places]
-        waited = {broker for place in stands[Stand.IN_FLIGHT] for broker in self.wave.after[place]} - now.alive
-        them = agree(len(waited), "it", "them")
-        named = f"{agree(len(waited), 'broker', 'brokers')} {', '.join(map(str, sorted(waited)))}"
-        dead = f"; {named} {agree(len(waited), 'is', 'are')} not alive, copies wait for {them}" if waited else ""
-        return f"of {plural(len(self.wave.after), 'partition')} {', '.join(counts)}{dead}"
+        line = f"of {plural(len(self.wave.after), 'partition')} {', '.join(counts)}"
+        targets = {broker for place in stands[Stand.IN_FLIGHT] for broker in self.wave.after[place]}
+        if dead := targets - now.alive:
+            are, them = agree(len(dead), "is", "are"), agree(len(dead), "it", "them")
+            line += f"; {preflight.brokers(dead)} {are} not alive, copies wait for {them}"
+        if silent := targets & now.silent:
+            line += f"; {preflight.brokers(silent)} {agree(len(silent), 'does', 'do')} not answer"
+        return line
 
     def _problems(self, now: Observed) -> list[str]:
         topic_ids = self.plan.manifest["topic_ids"]

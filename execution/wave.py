@@ -74,8 +74,13 @@ class Wave:
         return [self._told(key) for key in self._settable(now) if now.throttles.get(key) != self.throttles[key]]
 
     def absent_throttles(self, now: Observed) -> list[str]:
-        """Those in whose place nothing is set; another rate is an operator's, who knows why."""
-        return [self._told(key) for key in self._settable(now) if key not in now.throttles]
+        """Those in whose place nothing is set; another rate is an operator's, who knows why.
+
+        A broker that is silent does not tell what it has: nothing is missed there.
+        """
+        silent = {("brokers", str(broker)) for broker in now.silent}
+        absent = [key for key in self._settable(now) if key not in now.throttles]
+        return [self._told(key) for key in absent if key[:2] not in silent]
 
     @property
     def copies(self) -> bool:

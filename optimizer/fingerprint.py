@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
 
 from optimizer.errors import BallastError
-from optimizer.units import agree, plural
+from optimizer.units import agree, clause, plural
 from schemas.table import Table
 
 
@@ -29,7 +29,7 @@ def fingerprint_of(rows: DataFrame, contract: Table, run_id: str) -> str:
     if found.keys != found.rows:
         key = ", ".join(contract.full_key)
         more = found.rows - found.keys
-        told = f"{plural(more, 'row')} {agree(more, 'repeats', 'repeat')}"
+        told = clause(more, "row", "repeats", "repeat")
         raise BallastError(f"table {contract.name}: {told} the key ({key})")
     return f"{found.rows}:{found.content or 0}"
 

@@ -68,3 +68,12 @@ def agree(count: int, one: str, more: str) -> str:
     '1 wave is done'
     """
     return one if count == 1 else more
+
+
+def clause(count: int, noun: str, one: str, more: str) -> str:
+    """A count with its noun and the words after it.
+
+    >>> clause(2, "wave", "is done", "are done")
+    '2 waves are done'
+    """
+    return f"{plural(count, noun)} {agree(count, one, more)}"

@@ -204,12 +204,12 @@ def described_broker(admin: Admin, broker_id: int) -> dict[str, dict[str, Any]]:
     return _described(admin, ConfigResourceType.BROKER, [str(broker_id)])
 
 
-def broker_configs(admin: Admin, broker_id: int) -> Iterator[Record]:
-    """Records of the dynamic configs of a broker; none where it does not answer."""
+def broker_configs(admin: Admin, broker_id: int) -> list[Record] | None:
+    """Records of the dynamic configs of a broker; None where it does not answer."""
     try:
-        yield from _configs("brokers", described_broker(admin, broker_id))
+        return list(_configs("brokers", described_broker(admin, broker_id)))
     except KafkaError:
-        return
+        return None
 
 
 def _topic(topic: Mapping[str, Any], configs: Mapping[str, Any]) -> Record:

@@ -27,7 +27,7 @@ from optimizer.audit.instance import Instance
 from optimizer.audit.plan_rules import check_entry
 from optimizer.audit.read_documents import Entry, name
 from optimizer.audit.spread import Targets, grown, most_leaders, most_replicas
-from optimizer.units import agree, plural
+from optimizer.units import clause, plural
 
 DRAIN, PIN, FACTOR, RACKS = "drain", "pin", "replication_factor", "racks"
 
@@ -135,7 +135,7 @@ def _words(instance: Instance, partition: AuditPartition, replicas: Replicas, ru
 
 
 def _staying(replicas: int) -> str:
-    return f"{plural(replicas, 'replica')} {agree(replicas, 'stays', 'stay')}"
+    return clause(replicas, "replica", "stays", "stay")
 
 
 def _changed(after: After, partition: AuditPartition, ways: Iterable[Replicas]) -> Replicas | None:

@@ -9,7 +9,7 @@ from optimizer.domain import NOT_LIVE, FindingCode
 from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.rows import LoadRow
 from optimizer.kafka.versions import tools_needed
-from optimizer.units import agree, human_rate, plural
+from optimizer.units import agree, clause, human_rate, plural
 from optimizer.wishes import DEMOTE, DRAIN, LEADERS, RACKS
 
 REACHED, NOT_REACHED = "reached", "NOT reached"
@@ -107,7 +107,7 @@ def _drain(plan: ClusterPlan) -> Iterator[Goal]:
         stay = f"{left:,} of {plural(held, 'replica')} {agree(left, 'stays', 'stay')}"
         yield Goal(name, False, f"{stay}: {where}" if where else stay)
     else:
-        yield Goal(name, True, f"{plural(held, 'replica')} {agree(held, 'leaves', 'leave')}")
+        yield Goal(name, True, clause(held, "replica", "leaves", "leave"))
 
 
 def _racks(plan: ClusterPlan) -> Iterator[Goal]:
@@ -117,10 +117,10 @@ def _racks(plan: ClusterPlan) -> Iterator[Goal]:
         return
     before, after = (int(plan.number("rack_violations", side)) for side in ("before", "after"))
     if after:
-        broken = f"{plural(after, 'partition')} {agree(after, 'breaks', 'break')} the rack rule"
+        broken = f"{clause(after, 'partition', 'breaks', 'break')} the rack rule"
         yield Goal("racks", False, f"{broken}, {before:,} before")
     else:
-        mended = f"{plural(before, 'partition')} {agree(before, 'is', 'are')} mended"
+        mended = f"{clause(before, 'partition', 'is', 'are')} mended"
         yield Goal("racks", True, mended if before else "no partition broke the rack rule")
 
 
@@ -133,7 +133,7 @@ def _demote(plan: ClusterPlan) -> Iterator[Goal]:
     if left:
         yield Goal(name, False, f"{left:,} of {plural(led, 'preferred leader')} {agree(left, 'stays', 'stay')}")
     else:
-        yield Goal(name, True, f"{plural(led, 'preferred leader')} {agree(led, 'moves', 'move')} to other brokers")
+        yield Goal(name, True, f"{clause(led, 'preferred leader', 'moves', 'move')} to other brokers")
 
 
 def _pins(plan: ClusterPlan) -> Iterator[Goal]:
@@ -146,7 +146,7 @@ def _factors(plan: ClusterPlan) -> Iterator[Goal]:
     if plan.asked.factors:
         codes = (FindingCode.REPLICATION_FACTOR, FindingCode.NOT_RESIZED, FindingCode.FACTOR_UNUSED)
         missed, changes = _missed(plan, *codes), int(plan.number("factor_changes"))
-        changed = f"{plural(changes, 'partition')} {agree(changes, 'gets', 'get')} the factor asked for"
+        changed = f"{clause(changes, 'partition', 'gets', 'get')} the factor asked for"
         detail = ", ".join(filter(None, [changed, missed]))
         yield Goal(f"replication factors {_named(plan.asked.factors)}", not missed, detail)
 
@@ -155,7 +155,7 @@ def _missed(plan: ClusterPlan, *codes: FindingCode) -> str:
     """What findings of these codes are about, counted; empty where there are none."""
     counts = Counter(row.code for row in plan.findings)
     told = ((counts[code], _MISSED[code]) for code in codes if counts[code])
-    return ", ".join(f"{plural(count, noun)} {agree(count, one, more)}" for count, (noun, one, more) in told)
+    return ", ".join(clause(count, noun, one, more) for count, (noun, one, more) in told)
 
 
 def _balance(plan: ClusterPlan) -> Iterator[Goal]:

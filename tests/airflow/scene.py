@@ -49,7 +49,7 @@ SCENES: Mapping[str, Site] = {
     "changed": Site(),
     "recreated": Site(),
     "nightly": Site(NIGHTLY, NIGHT),
-    "dead": Site({"wave_hours": 30 / 3600}),
+    "dead": Site({"wave_hours": 45 / 3600}),
     "cancelled": Site({"wave_hours": 20 / 3600, "on_late_wave": "cancel"}),
     "killed": Site(),
     "stopped": Site(),

@@ -12,6 +12,7 @@ from tests.airflow.producer import producing
 from tests.airflow.scene import STEPS, WAVE, Field, MakeScene
 from tests.airflow.server import RefusedByAirflow
 from tests.execution.warehouse import RUN, told
+from tests.kafka import topics
 from tests.kafka.lab import TOPICS, disturbed
 from tests.pipeline.test_fleet import TORN, folder_of
 
@@ -79,8 +80,7 @@ def test_a_fleet_is_planned_at_night_and_who_has_a_plan_is_moved(field: Field) -
     """One cluster is refused, one can't be read. Who is named may say yes to the third, once: it is emptied wave by
     wave, each starts the next, and loses nothing."""
     kafka, airflow = field.kafka, field.airflow
-    assignment = ",".join(":".join(map(str, replicas)) for replicas in SHOP.values())
-    kafka.tool(TOPICS, "--create", "--topic", "shop", "--replica-assignment", assignment)
+    topics.create(kafka, {"shop": SHOP})
     lines = b"".join(b"%d:%s\n" % (number % 100, b"x" * 9_990) for number in range(2_400))
     keyed = ("--reader-property", "parse.key=true", "--reader-property", "key.separator=:")
     kafka.tool("org.apache.kafka.tools.ConsoleProducer", "--topic", "shop", *keyed, stdin=lines)
@@ -137,4 +137,4 @@ def test_a_fleet_is_planned_at_night_and_who_has_a_plan_is_moved(field: Field) -
     airflow.until(lambda: airflow.tries("nightly_nightly", night, "plan") == 2, "the second try")
     assert airflow.ended("nightly_nightly", night)["plan"] == "failed"
     assert "cluster shop was approved by ann" in airflow.log("nightly_nightly", night, "plan")
-    kafka.tool(TOPICS, "--delete", "--topic", "shop")
+    topics.delete(kafka, "shop")

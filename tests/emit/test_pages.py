@@ -396,6 +396,8 @@ def test_wave_folders_sort(wave: int, of: int, name: str) -> None:
         (units.plural(1, "wave"), "1 wave"),
         (units.plural(2, "wave"), "2 waves"),
         (units.plural(1200, "wave"), "1,200 waves"),
+        (units.clause(1, "wave", "is done", "are done"), "1 wave is done"),
+        (units.clause(0, "wave", "is done", "are done"), "0 waves are done"),
     ],
 )
 def test_figures_read_well(shown: str, text: str) -> None:

@@ -15,6 +15,7 @@ from tests.execution.warehouse import FOUND, STAYS, loaded, usual, wave, written
 PLACE = ("stays", 0)
 BEFORE = Observed(
     alive=frozenset({1, 2, 3, 4}),
+    silent=frozenset(),
     topic_ids={"stays": STAYS, "other": "o"},
     replicas={PLACE: (1, 2), ("stays", 1): (2, 1), ("other", 0): (1, 2)},
     in_sync={PLACE: frozenset({1, 2}), ("stays", 1): frozenset({1, 2}), ("other", 0): frozenset({1})},
@@ -153,6 +154,15 @@ def test_throttles_that_nobody_can_set_are_not_missing(first: Wave) -> None:
     ]
 
 
+def test_a_silent_broker_has_lost_no_throttle(first: Wave) -> None:
+    """It was not seen what it has: nothing is set again there, but nothing is begun under it either."""
+    bare = replace(BEFORE, throttles={})
+    dying = replace(bare, silent=frozenset({1}))
+    assert {line.split()[1] for line in first.absent_throttles(bare)} >= {"1", "2"}
+    assert "1" not in {line.split()[1] for line in first.absent_throttles(dying)}
+    assert first.missing_throttles(dying) == first.missing_throttles(bare)
+
+
 def test_a_cluster_is_read_from_its_records(tmp_path: Path) -> None:
     """Fenced brokers are not alive; static throttles are not set by anybody; moves name what they remove."""
     config = {"entity_type": "brokers", "entity_name": "1", "value": "7"}
@@ -166,10 +176,12 @@ def test_a_cluster_is_read_from_its_records(tmp_path: Path) -> None:
             Record("config", 0, {**config, "name": "leader.replication.throttled.rate", "is_static": False}),
             Record("config", 0, {**config, "name": "follower.replication.throttled.rate", "is_static": True}),
             Record("config", 0, {**config, "name": "retention.ms", "is_static": False}),
-        ]
+        ],
+        silent=frozenset({1}),
     )
     assert now == Observed(
         alive=frozenset({1}),
+        silent=frozenset({1}),
         topic_ids={"t": "id"},
         replicas={("t", 0): (2, 1)},
         in_sync={("t", 0): frozenset({1})},

@@ -4,12 +4,11 @@ import io
 import subprocess
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from execution.approve import approve
 from execution.cli import main
@@ -19,12 +18,8 @@ from setup.jars import KAFKA, KAFKA39
 from setup.paths import HOME
 from sources import kafka_admin
 from tests.execution.warehouse import CLUSTER, RUN, Changes, loaded, plan_of, undisturbed, written
+from tests.kafka import topics
 from tests.kafka.cluster import Cluster
-
-with warnings.catch_warnings():
-    # Importing the client reads its message schemas by a deprecated function.
-    warnings.simplefilter("ignore", DeprecationWarning)
-    from kafka import KafkaProducer
 
 RACKS = {1: "a", 2: "b", 3: "c", 4: "a"}
 TOOLS = {"3.9": KAFKA39, "4.3": KAFKA}
@@ -136,33 +131,11 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.3)
 
 
-def create(kafka: Cluster, topic: str, replicas: Mapping[int, Sequence[int]], *, megabytes: int = 0) -> None:
-    """Create a topic where it is wanted, and give each partition its megabytes, in records of 10 kB.
-
-    By the client of this process: each of Kafka's tools is a JVM that starts, nearly two seconds of CPU time.
-    """
-    with kafka_admin.connected({"bootstrap_servers": kafka.bootstrap}) as admin:
-        client: Any = admin  # what is read of a cluster has no need to create topics
-        assignments = {number: list(brokers) for number, brokers in replicas.items()}
-        client.create_topics({topic: {"assignments": assignments}}, wait_for_metadata=True)
-    producer = KafkaProducer(bootstrap_servers=kafka.bootstrap, acks="all")
-    value = b"x" * 9_999
-    for sent in [producer.send(topic, value, partition=p) for p in replicas for _ in range(100 * megabytes)]:
-        sent.get(timeout=SECONDS)
-    producer.close()
-
-
-def delete(kafka: Cluster, topic: str) -> None:
-    """Delete a topic."""
-    with kafka_admin.connected({"bootstrap_servers": kafka.bootstrap}) as admin:
-        client: Any = admin
-        client.delete_topics([topic])
-
-
 @contextmanager
 def disturbed(lab: Lab) -> Iterator[None]:
     """Somebody else moves the topic ``foreign``, throttled, and has made the plan's topic anew."""
-    create(lab.cluster, "foreign", {0: [4, 1]}, megabytes=10)
+    topics.create(lab.cluster, {"foreign": {0: [4, 1]}})
+    topics.fill(lab.cluster, "foreign", {0: 10})
     rate = "--entity-type brokers --entity-name 4 --add-config leader.replication.throttled.rate=200000"
     lab.cluster.tool(CONFIGS, "--alter", *rate.split())
     lists = "--entity-type topics --entity-name foreign --add-config leader.replication.throttled.replicas=*"
@@ -170,12 +143,12 @@ def disturbed(lab: Lab) -> Iterator[None]:
     document = lab.tools.parent / "foreign.json"
     document.write_text('{"version":1,"partitions":[{"topic":"foreign","partition":0,"replicas":[4,2]}]}')
     lab.cluster.tool(REASSIGN, "--reassignment-json-file", str(document), "--execute")
-    delete(lab.cluster, lab.topic)
+    topics.delete(lab.cluster, lab.topic)
     until(lambda: lab.topic not in lab.now().topic_ids)
-    create(lab.cluster, lab.topic, {0: [1, 2]})
+    topics.create(lab.cluster, {lab.topic: {0: [1, 2]}})
     yield
     lab.cluster.tool(CONFIGS, "--alter", *rate.replace("add", "delete").replace("=200000", "").split())
-    delete(lab.cluster, "foreign")
+    topics.delete(lab.cluster, "foreign")
 
 
 MakeLab = Callable[..., Lab]
@@ -196,7 +169,8 @@ def labs(kafka: Cluster, tools: Mapping[str, Path], folder: Path) -> Iterator[Ma
     ) -> Lab:
         before = {number: lists[0] for wave in waves for number, lists in wave.items()}
         made.append(topic)
-        create(kafka, topic, before, megabytes=megabytes)
+        topics.create(kafka, {topic: before})
+        topics.fill(kafka, topic, dict.fromkeys(before, megabytes))
         ids = {topic: str(observe({"bootstrap_servers": kafka.bootstrap}).topic_ids[topic])}
         changes: list[Changes] = [{(topic, number): lists for number, lists in wave.items()} for wave in waves]
         warehouse = written(folder / topic, undisturbed(plan_of(changes, topic_ids=ids, rate=RATE)))
@@ -207,5 +181,5 @@ def labs(kafka: Cluster, tools: Mapping[str, Path], folder: Path) -> Iterator[Ma
 
     yield make
     for topic in made:
-        delete(kafka, topic)
+        topics.delete(kafka, topic)
     assert not observe({"bootstrap_servers": kafka.bootstrap}).throttles

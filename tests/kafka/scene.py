@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sources import kafka_admin
+from tests.kafka import topics
 from tests.kafka.cluster import Cluster
 
 with warnings.catch_warnings():
@@ -52,10 +53,7 @@ TOPICS = {
 
 def fill(cluster: Cluster) -> None:
     """Create the topics where they are wanted, and give every partition its megabytes."""
-    with kafka_admin.connected({"bootstrap_servers": cluster.bootstrap}) as admin:
-        client: Any = admin  # what is read of a cluster has no need to create topics
-        wanted = {name: {"assignments": dict(enumerate(map(list, t.replicas)))} for name, t in TOPICS.items()}
-        client.create_topics(wanted, wait_for_metadata=True)
+    topics.create(cluster, {name: dict(enumerate(topic.replicas)) for name, topic in TOPICS.items()})
     keyed = ("--reader-property", "parse.key=true", "--reader-property", "key.separator=:")
     for name, topic in TOPICS.items():
         lines = b"".join(_lines(name, topic))

@@ -15,6 +15,7 @@ from optimizer.errors import InputError
 from sources import kafka_admin
 from sources.record import Record
 from tests.emit.throttled import CAREFUL, FOUND, over, throttled_plan
+from tests.kafka import topics
 from tests.kafka.cluster import Cluster
 from tests.kafka.lab import CONFIGS, RACKS, REASSIGN, TOOLS, TOPICS, Four, until
 
@@ -62,11 +63,6 @@ class Lab:
         except InputError:
             return set(RACKS)
 
-    def create(self, topic: str, replicas: list[list[int]]) -> None:
-        """Create a topic where it is wanted."""
-        assignment = ",".join(":".join(map(str, brokers)) for brokers in replicas)
-        self.cluster.tool(TOPICS, "--create", "--topic", topic, "--replica-assignment", assignment)
-
 
 def _brokers(records: Iterable[Record]) -> set[int]:
     """Brokers that are not fenced: one that has died is still registered."""
@@ -83,7 +79,7 @@ def lab(four: Four, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(document.content)
     made = Lab(cluster, home / plan.folder / "wave-01", four.tools)
-    made.create("stays", [[1, 2], [2, 1]])
+    topics.create(cluster, {"stays": {0: [1, 2], 1: [2, 1]}})
     for kind, name, config, value in FOUND:
         alter = ("--alter", "--entity-type", kind, "--entity-name", name, "--add-config", f"{config}={value}")
         cluster.tool(CONFIGS, *alter)
@@ -99,9 +95,8 @@ def lab(four: Four, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 def test_no_throttle_comes_off_over_a_running_copy(lab: Lab) -> None:
     """While a copy runs the script names it, touches nothing and ends with 4; with FORCE=1 it goes on."""
-    lab.create("goes", [[1, 2]])
-    lines = b"x" * 9_999 + b"\n"
-    lab.cluster.tool("org.apache.kafka.tools.ConsoleProducer", "--topic", "stays", stdin=lines * 3_000)
+    topics.create(lab.cluster, {"goes": {0: [1, 2]}})
+    topics.fill(lab.cluster, "stays", {0: 15, 1: 15})
     assert lab.run("throttle-careful.sh", "3.9").returncode == 0
     document = str(lab.wave / "reassignment.json")
     lab.cluster.tool(REASSIGN, "--reassignment-json-file", document, "--execute")
@@ -116,18 +111,18 @@ def test_no_throttle_comes_off_over_a_running_copy(lab: Lab) -> None:
     assert lab.run("throttle-careful.sh", "4.3").returncode == 0
     done = lab.run("unthrottle-careful.sh", "3.9")
     assert (done.returncode, lab.throttles()) == (0, FOUND), done.stderr
-    lab.cluster.tool(TOPICS, "--delete", "--topic", "goes")
+    topics.delete(lab.cluster, "goes")
 
 
 @pytest.mark.parametrize("release", sorted(TOOLS))
 def test_what_a_dead_broker_owes_is_named(lab: Lab, release: str) -> None:
     """Run twice, with a topic deleted and a broker killed since: all else is off, the dead broker's rates are owed."""
-    lab.create("goes", [[1, 2]])
+    topics.create(lab.cluster, {"goes": {0: [1, 2]}})
     for _ in range(2):
         throttled = lab.run("throttle-careful.sh", release)
         assert throttled.returncode == 0, throttled.stderr
     assert lab.throttles() == over(FOUND, CAREFUL)
-    lab.cluster.tool(TOPICS, "--delete", "--topic", "goes")
+    topics.delete(lab.cluster, "goes")
     lab.cluster.stop_broker(4, signal.SIGKILL)
     until(lambda: 4 not in lab.living())
     for _ in range(2):

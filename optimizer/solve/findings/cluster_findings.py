@@ -9,7 +9,7 @@ from optimizer.solve.findings.finding import LET_MOVE, RUN_AGAIN, Finding, of_pa
 from optimizer.solve.rules.mobility import mends_racks, stays
 from optimizer.solve.rules.pins import group_by_pins, rack_breaks, rack_rule
 from optimizer.solve.rules.racks import rack_histogram
-from optimizer.units import agree, plural
+from optimizer.units import agree, clause, plural
 
 # What brokers are that do not live, and what helps: a plan does not wait for a dead one, but for a fenced one.
 _AWAY = {
@@ -149,7 +149,7 @@ def broker_findings(brokers: Brokers, after: Ints) -> Iterator[Finding]:
     for broker, state, left in zip(brokers.ids, brokers.state, held.tolist(), strict=True):
         if state in _AWAY:
             code, what, remedy = _AWAY[state]
-            stay = f"{plural(left, 'replica')} {agree(left, 'stays', 'stay')} on it"
+            stay = f"{clause(left, 'replica', 'stays', 'stay')} on it"
             stays = stay if left else "the plan takes its replicas off it"
             detail = f"broker {broker} is {state}: {what}; {stays}"
             when = "both" if left else "before"

@@ -8,7 +8,7 @@ import numpy as np
 from optimizer.domain import Bands, Bools, Brokers, Cause, FindingCode, Floats, Partitions
 from optimizer.solve.findings.finding import Finding, not_resized
 from optimizer.solve.rules.bands import is_outside
-from optimizer.units import agree, human_bytes, plural
+from optimizer.units import clause, human_bytes, plural
 from optimizer.wishes import BYTES_PER_GB, MoveLimit
 
 REMEDY = "run again once this plan is executed, or raise the limit"
@@ -124,7 +124,7 @@ def _held_out(cut: Cut, brokers: Brokers, bands: Bands, after: Floats) -> Iterat
 def _limited(cut: Cut, held_back: int, left: dict[FindingCode, int]) -> Finding:
     whole = f"without the limit the plan would copy {human_bytes(cut.moved_bytes)} in {plural(cut.moves, 'move')}"
     words = ((count, *_LEFT[code]) for code, count in left.items() if count)
-    rest = [f"{plural(count, noun)} {agree(count, one, more)}" for count, noun, one, more in words]
-    detail = f"{whole}; the {plural(held_back, 'least important change')} {agree(held_back, 'is', 'are')} left out"
+    rest = [clause(count, noun, one, more) for count, noun, one, more in words]
+    detail = f"{whole}; the {clause(held_back, 'least important change', 'is', 'are')} left out"
     detail = ": ".join([detail, ", ".join(rest)]) if rest else detail
     return Finding(FindingCode.LIMITED, cut.names, "after", detail, cut.remedy, cause=cut.cause, amount=held_back)

@@ -8,7 +8,7 @@ import numpy as np
 
 from optimizer.domain import Brokers, Cause, FindingCode, Ints, Partitions
 from optimizer.solve.findings.finding import Finding
-from optimizer.units import agree, plural
+from optimizer.units import clause
 from optimizer.wishes import DEMOTE, DRAIN, LEADERS, RACKS, Wishes
 
 REMEDY = "execute the plan and run again without only"
@@ -59,7 +59,7 @@ def with_only(
         else:
             kept.append(finding)
     found = ((left[code], name, words) for code, (name, *words) in _TOLD.items() if left[code])
-    of_codes = [(name, count, _counted(count, *words)) for count, name, words in found]
+    of_codes = [(name, count, clause(count, *words)) for count, name, words in found]
     undone = [*of_codes, *_on_brokers(wishes, brokers, final), *_factors(wishes, exclude_topics, partitions)]
     told = (
         Finding(
@@ -76,10 +76,6 @@ def with_only(
     return [*kept, *told]
 
 
-def _counted(count: int, noun: str, one: str, more: str) -> str:
-    return f"{plural(count, noun)} {agree(count, one, more)}"
-
-
 def _is_asked(finding: Finding, wishes: Wishes) -> bool:
     if wishes.only == DEMOTE and finding.code == FindingCode.LEADER_BAND:
         return finding.broker_id in wishes.demote_brokers
@@ -92,14 +88,14 @@ def _on_brokers(wishes: Wishes, brokers: Brokers, final: Ints) -> Iterator[tuple
     held = np.bincount(final[final >= 0], minlength=len(brokers)) * leaves
     if wishes.only != DRAIN and held.any():
         count, named = int(held.sum()), _named(brokers.ids[held > 0])
-        yield "drain_brokers", count, f"{_counted(count, 'replica', 'is', 'are')} on brokers to empty ({named})"
+        yield "drain_brokers", count, f"{clause(count, 'replica', 'is', 'are')} on brokers to empty ({named})"
     led = np.bincount(final[:, 0], minlength=len(brokers)) * np.isin(brokers.ids, wishes.demote_brokers)
     if wishes.only in (DRAIN, RACKS) and led.any():
         count, named = int(led.sum()), _named(brokers.ids[led > 0])
         yield (
             "demote_brokers",
             count,
-            f"{_counted(count, 'preferred leader', 'is', 'are')} on brokers to demote ({named})",
+            f"{clause(count, 'preferred leader', 'is', 'are')} on brokers to demote ({named})",
         )
 
 
@@ -117,5 +113,5 @@ def _factors(wishes: Wishes, exclude_topics: Sequence[str], partitions: Partitio
         t not in excluded and asked.get(t, has) != has for t, has in zip(partitions.topic, now.tolist(), strict=True)
     ]
     if any(other):
-        what = f"{_counted(sum(other), 'partition', 'has', 'have')} another replication factor than asked for"
+        what = f"{clause(sum(other), 'partition', 'has', 'have')} another replication factor than asked for"
         yield "replication_factors", sum(other), what
