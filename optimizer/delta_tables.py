@@ -1,6 +1,7 @@
 """One Delta table: created from its contract or grown to it, its version, its rows with the contract's columns."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from delta.tables import DeltaTable
@@ -38,10 +39,11 @@ def create_or_grow(spark: SparkSession, warehouse: str, contract: Table) -> None
 
 def _grow(spark: SparkSession, warehouse: str, contract: Table) -> None:
     path = f"{warehouse}/{contract.name}"
-    metadata = _newest(spark, path).metadata()
-    found = T.StructType.fromJson(json.loads(metadata.schemaString()))
+    # One call: to go over one of the JVM's maps here costs a call an entry, and an exception that PySpark takes apart.
+    metadata = json.loads(_newest(spark, path).metadata().json())["metaData"]
+    found = T.StructType.fromJson(json.loads(metadata["schemaString"]))
     columns = missing_columns(contract, found, warehouse)
-    checks = missing_checks(contract, _checks(spark, metadata), warehouse)
+    checks = missing_checks(contract, _checks(metadata.get("configuration", {})), warehouse)
     table = f"delta.`{path}`"
     if columns:
         told = ", ".join(
@@ -60,9 +62,7 @@ def _newest(spark: SparkSession, path: str) -> Any:
     return logs.forTable(spark._jsparkSession, path).update(False, none, none)
 
 
-def _checks(spark: SparkSession, metadata: Any) -> dict[str, str]:
-    jvm: Any = spark.sparkContext._jvm
-    properties = dict(getattr(jvm, "scala.jdk.javaapi.CollectionConverters").asJava(metadata.configuration()))
+def _checks(properties: Mapping[str, str]) -> dict[str, str]:
     return {name.removeprefix(_CHECK): sql for name, sql in properties.items() if name.startswith(_CHECK)}
 
 
