@@ -24,7 +24,7 @@ class Observed:
     alive : frozenset of int
         Brokers that are registered and not fenced.
     silent : frozenset of int
-        Those of them that do not tell their configs: a broker that dies is alive until it is fenced.
+        Those of them that do not tell their configs: they refuse it, or have just died and are not fenced yet.
     topic_ids : mapping of topic to id
         None before Kafka 2.8.
     replicas, in_sync : mapping of (topic, partition) to brokers

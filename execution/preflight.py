@@ -49,7 +49,7 @@ def names(places: Iterable[Place]) -> str:
     return _some([f"{topic}-{partition}" for topic, partition in sorted(places)])
 
 
-def brokers(ids: Collection[int]) -> str:
+def broker_names(ids: Collection[int]) -> str:
     """``broker 3``, ``brokers 3, 4``; the first few of many."""
     return f"{agree(len(ids), 'broker', 'brokers')} {_some(map(str, sorted(ids)))}"
 
@@ -77,10 +77,15 @@ def _brokers(wave: Wave, now: Observed) -> Iterator[str]:
     dead = {broker for place in waiting for broker in wave.after[place]} - now.alive
     if dead:
         are, them = agree(len(dead), "is", "are"), agree(len(dead), "it", "them")
-        yield f"{brokers(dead)} {are} to hold replicas, but {are} not alive: start {them}, or plan again"
-    silent = [place for place in wave.after if place in now.replicas and not now.in_sync[place] & now.alive]
-    if silent:
-        yield f"no living broker is in sync for {names(silent)}: nothing can be copied"
+        yield f"{broker_names(dead)} {are} to hold replicas, but {are} not alive: start {them}, or plan again"
+    if waiting and (silent := wave.unseen(now)):
+        do, their = agree(len(silent), "does", "do"), agree(len(silent), "its", "their")
+        them = agree(len(silent), "it", "them")
+        remedy = f"start {them}, or allow DESCRIBE_CONFIGS on the cluster"
+        yield f"{broker_names(silent)} {do} not answer, {their} throttles are not known: {remedy}"
+    orphaned = [place for place in wave.after if place in now.replicas and not now.in_sync[place] & now.alive]
+    if orphaned:
+        yield f"no living broker is in sync for {names(orphaned)}: nothing can be copied"
 
 
 def _replicas(wave: Wave, now: Observed) -> Iterator[str]:

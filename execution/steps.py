@@ -222,16 +222,16 @@ class Execution:
         return f"wave {self.wave.number} of {len(self.plan.waves)}"
 
     def _told(self, now: Observed) -> str:
-        """How far it is, and which brokers that get copies are not alive or do not answer."""
+        """How far it is; while copies run also which brokers they wait for, and whose throttles are not known."""
         stands = self.wave.stands(now)
         counts = [f"{len(places)} {stand}" for stand, places in stands.items() if places]
         line = f"of {plural(len(self.wave.after), 'partition')} {', '.join(counts)}"
-        targets = {broker for place in stands[Stand.IN_FLIGHT] for broker in self.wave.after[place]}
-        if dead := targets - now.alive:
+        if dead := {broker for place in stands[Stand.IN_FLIGHT] for broker in self.wave.after[place]} - now.alive:
             are, them = agree(len(dead), "is", "are"), agree(len(dead), "it", "them")
-            line += f"; {preflight.brokers(dead)} {are} not alive, copies wait for {them}"
-        if silent := targets & now.silent:
-            line += f"; {preflight.brokers(silent)} {agree(len(silent), 'does', 'do')} not answer"
+            line += f"; {preflight.broker_names(dead)} {are} not alive, copies wait for {them}"
+        if stands[Stand.IN_FLIGHT] and (silent := self.wave.unseen(now)):
+            do, their = agree(len(silent), "does", "do"), agree(len(silent), "its", "their")
+            line += f"; {preflight.broker_names(silent)} {do} not answer, {their} throttles are not known"
         return line
 
     def _problems(self, now: Observed) -> list[str]:

@@ -205,11 +205,12 @@ def described_broker(admin: Admin, broker_id: int) -> dict[str, dict[str, Any]]:
 
 
 def broker_configs(admin: Admin, broker_id: int) -> list[Record] | None:
-    """Records of the dynamic configs of a broker; None where it does not answer."""
+    """Records of the dynamic configs of a broker; None where it does not tell any config, not even Kafka's defaults."""
     try:
-        return list(_configs("brokers", described_broker(admin, broker_id)))
+        found = described_broker(admin, broker_id)
     except KafkaError:
         return None
+    return list(_configs("brokers", found)) if any(found.values()) else None
 
 
 def _topic(topic: Mapping[str, Any], configs: Mapping[str, Any]) -> Record:

@@ -49,6 +49,7 @@ SCENES: Mapping[str, Site] = {
     "changed": Site(),
     "recreated": Site(),
     "nightly": Site(NIGHTLY, NIGHT),
+    # Time for the looks until Kafka has fenced the broker.
     "dead": Site({"wave_hours": 45 / 3600}),
     "cancelled": Site({"wave_hours": 20 / 3600, "on_late_wave": "cancel"}),
     "killed": Site(),

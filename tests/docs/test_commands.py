@@ -92,6 +92,13 @@ def test_operations_run_and_query(sample: Path) -> None:
     assert len(run_block(QUERY, sample).splitlines()) > 10
 
 
+def test_the_page_names_the_file_system_wherever_it_reads() -> None:
+    """Without it about one run in ten of such a script is aborted at its end: too seldom for a run to show it."""
+    opened = re.findall(r"\.to_(?:pandas|pyarrow_dataset)\(.*", READING.read_text(encoding="utf-8"))
+    assert len(opened) == 2
+    assert all("filesystem=" in call for call in opened)
+
+
 @pytest.mark.slow
 def test_pandas_reads_what_the_page_shows(sample: Path) -> None:
     """Each answer by deltalake and pandas is printed as it stands under it."""

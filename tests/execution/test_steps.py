@@ -101,6 +101,27 @@ def test_a_partition_of_a_dead_broker_is_expected_where_it_was(tmp_path: Path, m
     assert scene.tools.asked == []
 
 
+@pytest.mark.parametrize(("silent", "told"), [({3}, "broker 3 does not answer, its"), ({2, 3}, "brokers 2, 3 do not")])
+def test_a_broker_that_dies_has_lost_no_throttle(scene: Scene, silent: set[int], told: str) -> None:
+    """Its rate is not seen, be it a target's or a source's: the look says so, and asks no tool to set it again."""
+    scene.hold()
+    seen = scene.throttled(MOVING).throttles
+    kept = {key: value for key, value in seen.items() if key[1] not in map(str, silent)}
+    scene.shows(replace(MOVING, throttles=kept, silent=frozenset(silent)))
+    with pytest.raises(StillMoving):
+        scene.step.wait(every_seconds=0, once=True)
+    assert scene.tools.asked == []
+    assert told in scene.said[0]
+
+
+def test_nothing_begins_under_a_broker_that_does_not_answer(scene: Scene) -> None:
+    """Not even where its rate would be set: what others have set there is not seen."""
+    scene.shows(replace(BEFORE, silent=frozenset({2})))
+    with pytest.raises(Refused, match="broker 2 does not answer, its throttles are not known: start it, or allow"):
+        scene.step.throttle()
+    assert scene.tools.asked == []
+
+
 def test_a_wave_without_throttles_is_not_copied(scene: Scene) -> None:
     """Where the plan has none for what it copies, neither step touches the cluster."""
     bare = replace(scene.step, wave=replace(scene.wave, throttles={}))

@@ -20,11 +20,11 @@ from sources import kafka_admin
 from tests.execution.warehouse import CLUSTER, RUN, Changes, loaded, plan_of, undisturbed, written
 from tests.kafka import topics
 from tests.kafka.cluster import Cluster
+from tests.kafka.topics import SECONDS
 
 RACKS = {1: "a", 2: "b", 3: "c", 4: "a"}
 TOOLS = {"3.9": KAFKA39, "4.3": KAFKA}
 RATE = 1_000_000
-SECONDS = 120
 TOPICS, CONFIGS = "org.apache.kafka.tools.TopicCommand", "kafka.admin.ConfigCommand"
 REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 # A copy may be ahead of its rate by what one answer holds, and by the first second.

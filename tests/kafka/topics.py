@@ -17,7 +17,7 @@ with warnings.catch_warnings():
     from kafka import KafkaProducer
 
 Replicas = Mapping[int, Sequence[int]]
-_SECONDS = 120
+SECONDS = 120  # the most that a test waits for a cluster
 
 
 @contextmanager
@@ -43,7 +43,7 @@ def fill(kafka: Cluster, topic: str, megabytes: Mapping[int, int]) -> None:
     value = b"x" * 9_999
     sent = [producer.send(topic, value, partition=p) for p, size in megabytes.items() for _ in range(100 * size)]
     for one in sent:
-        one.get(timeout=_SECONDS)
+        one.get(timeout=SECONDS)
     producer.close()
 
 

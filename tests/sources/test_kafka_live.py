@@ -133,6 +133,21 @@ def test_configs_that_are_not_told_are_a_finding() -> None:
     assert [one["reason"].partition(" was")[0] for one in told] == ["no config of 1 topic", "no config of 1 broker"]
 
 
+class Dying(FakeAdmin):
+    """A cluster whose brokers give no answer."""
+
+    def describe_configs(self, config_resources: list[Any], *, config_filter: str) -> dict[str, Any]:
+        """Nobody answers."""
+        raise Silent
+
+
+@pytest.mark.parametrize("admin", [Dying(), Unseen()], ids=["dies", "refuses"])
+def test_a_broker_that_tells_no_config_is_not_one_without_dynamic_ones(admin: FakeAdmin) -> None:
+    """What it has is not known: None, not an empty list."""
+    assert kafka_admin.broker_configs(admin, 1) is None
+    assert kafka_admin.broker_configs(FakeAdmin(), 1)
+
+
 def test_a_broker_that_does_not_answer_is_a_record() -> None:
     """The silent broker is named with its error, and the other one is still read."""
     records = list(kafka_admin.of_brokers(FakeAdmin(), [2, 1], defaults=False))
