@@ -11,8 +11,8 @@ CHECKS = (
     ("mypy",),
     ("lint-imports", "--no-logo"),
 )
-# Every test: four at a time, because some only wait; those that share something together (``tests/conftest.py``).
-ALL_TESTS = ("-n", "4", "--dist", "loadscope", "--no-loadscope-reorder")
+# Every test: three at a time, because some only wait; those that share something together (``tests/conftest.py``).
+ALL_TESTS = ("-n", "3", "--dist", "loadscope", "--no-loadscope-reorder")
 
 
 def run_checks(checks: tuple[tuple[str, ...], ...] = CHECKS) -> list[str]:
