@@ -47,6 +47,10 @@ class Observed:
         """Whether a topic is there, or a broker alive."""
         return int(name) in self.alive if kind == "brokers" else name in self.topic_ids
 
+    def tells(self, kind: str, name: str) -> bool:
+        """Whether it is seen what a topic, or a broker that is alive, has set."""
+        return kind != "brokers" or int(name) not in self.silent
+
 
 def observe(options: Mapping[str, object], pauses: Sequence[float] = _PAUSE_SECONDS) -> Observed:
     """Look at a cluster; again after each pause, for one that has just lost a broker still sends the client there.

@@ -54,6 +54,12 @@ def broker_names(ids: Collection[int]) -> str:
     return f"{agree(len(ids), 'broker', 'brokers')} {_some(map(str, sorted(ids)))}"
 
 
+def unanswered(silent: Collection[int]) -> str:
+    """Which brokers tell nothing of their throttles."""
+    do, their = agree(len(silent), "does", "do"), agree(len(silent), "its", "their")
+    return f"{broker_names(silent)} {do} not answer, {their} throttles are not known"
+
+
 def _earlier(earlier: Mapping[Place, tuple[int, ...]], now: Observed) -> Iterator[str]:
     if left := undone(earlier, now):
         where = agree(len(left), "is not where it should be", "are not where they should be")
@@ -79,10 +85,8 @@ def _brokers(wave: Wave, now: Observed) -> Iterator[str]:
         are, them = agree(len(dead), "is", "are"), agree(len(dead), "it", "them")
         yield f"{broker_names(dead)} {are} to hold replicas, but {are} not alive: start {them}, or plan again"
     if waiting and (silent := wave.unseen(now)):
-        do, their = agree(len(silent), "does", "do"), agree(len(silent), "its", "their")
         them = agree(len(silent), "it", "them")
-        remedy = f"start {them}, or allow DESCRIBE_CONFIGS on the cluster"
-        yield f"{broker_names(silent)} {do} not answer, {their} throttles are not known: {remedy}"
+        yield f"{unanswered(silent)}: start {them}, or allow DESCRIBE_CONFIGS on the cluster"
     orphaned = [place for place in wave.after if place in now.replicas and not now.in_sync[place] & now.alive]
     if orphaned:
         yield f"no living broker is in sync for {names(orphaned)}: nothing can be copied"

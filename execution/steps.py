@@ -230,8 +230,7 @@ class Execution:
             are, them = agree(len(dead), "is", "are"), agree(len(dead), "it", "them")
             line += f"; {preflight.broker_names(dead)} {are} not alive, copies wait for {them}"
         if stands[Stand.IN_FLIGHT] and (silent := self.wave.unseen(now)):
-            do, their = agree(len(silent), "does", "do"), agree(len(silent), "its", "their")
-            line += f"; {preflight.broker_names(silent)} {do} not answer, {their} throttles are not known"
+            line += f"; {preflight.unanswered(silent)}"
         return line
 
     def _problems(self, now: Observed) -> list[str]:

@@ -72,17 +72,17 @@ class Wave:
     def missing_throttles(self, now: Observed) -> list[str]:
         """Throttles of its own that are not set, or not seen, but for brokers that are not alive and topics that are
         gone."""
-        silent = self._of_silent(now)
         missing = [key for key in self._settable(now) if now.throttles.get(key) != self.throttles[key]]
-        return [f"{self._told(key)}{' (not known: it does not answer)' if key in silent else ''}" for key in missing]
+        unknown = " (not known: it does not answer)"
+        return [f"{self._told(key)}{'' if now.tells(*key[:2]) else unknown}" for key in missing]
 
     def absent_throttles(self, now: Observed) -> list[str]:
         """Those in whose place nothing is set; another rate is an operator's, who knows why.
 
         What a silent broker has is not known, so nothing of it is told as absent.
         """
-        silent = self._of_silent(now)
-        return [self._told(key) for key in self._settable(now) if key not in now.throttles and key not in silent]
+        absent = [key for key in self._settable(now) if key not in now.throttles]
+        return [self._told(key) for key in absent if now.tells(*key[:2])]
 
     def unseen(self, now: Observed) -> frozenset[int]:
         """Silent brokers that hold its replicas or its throttles."""
@@ -96,10 +96,6 @@ class Wave:
 
     def _settable(self, now: Observed) -> list[Throttle]:
         return [(kind, name, config) for kind, name, config in sorted(self.throttles) if now.knows(kind, name)]
-
-    def _of_silent(self, now: Observed) -> set[Throttle]:
-        names = {str(broker) for broker in now.silent}
-        return {key for key in self.throttles if key[0] == "brokers" and key[1] in names}
 
     def _told(self, key: Throttle) -> str:
         return f"{' '.join(key)}={self.throttles[key]}"

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
 
 from optimizer.errors import BallastError
-from optimizer.units import agree, clause, plural
+from optimizer.units import clause
 from schemas.table import Table
 
 
@@ -24,7 +24,7 @@ def fingerprint_of(rows: DataFrame, contract: Table, run_id: str) -> str:
         F.count_if(F.col("run_id") != run_id).alias("foreign"),
     ).first()
     if found.foreign:
-        told = f"{plural(found.foreign, 'row')} {agree(found.foreign, 'carries', 'carry')}"
+        told = clause(found.foreign, "row", "carries", "carry")
         raise BallastError(f"table {contract.name}: {told} another run id than {run_id!r}")
     if found.keys != found.rows:
         key = ", ".join(contract.full_key)

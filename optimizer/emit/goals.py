@@ -154,8 +154,7 @@ def _factors(plan: ClusterPlan) -> Iterator[Goal]:
 def _missed(plan: ClusterPlan, *codes: FindingCode) -> str:
     """What findings of these codes are about, counted; empty where there are none."""
     counts = Counter(row.code for row in plan.findings)
-    told = ((counts[code], _MISSED[code]) for code in codes if counts[code])
-    return ", ".join(clause(count, noun, one, more) for count, (noun, one, more) in told)
+    return ", ".join(clause(counts[code], *_MISSED[code]) for code in codes if counts[code])
 
 
 def _balance(plan: ClusterPlan) -> Iterator[Goal]:

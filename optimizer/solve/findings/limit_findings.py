@@ -123,8 +123,7 @@ def _held_out(cut: Cut, brokers: Brokers, bands: Bands, after: Floats) -> Iterat
 
 def _limited(cut: Cut, held_back: int, left: dict[FindingCode, int]) -> Finding:
     whole = f"without the limit the plan would copy {human_bytes(cut.moved_bytes)} in {plural(cut.moves, 'move')}"
-    words = ((count, *_LEFT[code]) for code, count in left.items() if count)
-    rest = [clause(count, noun, one, more) for count, noun, one, more in words]
+    rest = [clause(count, *_LEFT[code]) for code, count in left.items() if count]
     detail = f"{whole}; the {clause(held_back, 'least important change', 'is', 'are')} left out"
     detail = ": ".join([detail, ", ".join(rest)]) if rest else detail
     return Finding(FindingCode.LIMITED, cut.names, "after", detail, cut.remedy, cause=cut.cause, amount=held_back)
