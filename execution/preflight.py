@@ -7,6 +7,7 @@ from execution.wave import Stand, Wave
 from optimizer.units import agree, clause, plural
 
 _SHOWN = 5  # names in a line; the rest is counted
+_LONGEST = 40  # characters of a config's value in a line: a list of throttled replicas has thousands
 
 
 def problems(
@@ -132,4 +133,4 @@ def _some(values: Iterable[str]) -> str:
 
 
 def _short(value: str) -> str:
-    return value if len(value) <= 40 else f"{value[:37]}..."
+    return value if len(value) <= _LONGEST else f"{value[: _LONGEST - 3]}..."

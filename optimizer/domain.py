@@ -155,6 +155,11 @@ class Brokers:
         return np.array([state not in NOT_LIVE for state in self.state], dtype=bool)
 
 
+def less_headroom(capacity_bytes: Ints, headroom: float) -> Floats:
+    """Most bytes that each broker may hold, (B,) (formula 6 of docs/solver.md); +inf where its disk is unknown (-1, 0)."""
+    return np.where(capacity_bytes > 0, capacity_bytes.astype(np.float64) * (1 - headroom), np.inf)
+
+
 @dataclass(frozen=True)
 class Partitions:
     """Partitions of one cluster, ascending by topic and partition.

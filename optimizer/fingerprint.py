@@ -38,3 +38,8 @@ def _with_null_flags(columns: Iterable[StructField]) -> list[Column]:
     """Columns to hash; xxhash64 skips nulls: without the flags, (null, 'a') and ('a', null) would be one."""
     listed = list(columns)
     return [F.col(c.name) for c in listed] + [F.col(c.name).isNull() for c in listed if c.nullable]
+
+
+def rows_in(fingerprint: str) -> int:
+    """The count of a fingerprint; 0 of an empty one."""
+    return int(fingerprint.partition(":")[0] or 0)

@@ -59,7 +59,7 @@ class Metrics:
     """How samples become loads."""
 
     window_hours: int = 168
-    rate_percentile: float = 95
+    rate_percentile: float = 95.0
     min_coverage: float = 0.95
     rates_required: bool = False
 
@@ -166,8 +166,8 @@ class Schedule:
     """How the plan is cut into waves."""
 
     waves: int = 0
-    window_hours: float = 8
-    throttle_mb_per_s: float = 50
+    window_hours: float = 8.0
+    throttle_mb_per_s: float = 50.0
     max_moves_per_wave: int = 1000
 
     def __post_init__(self) -> None:

@@ -21,7 +21,7 @@ from optimizer.declared import NAMES, WRITERS
 from optimizer.delta_errors import again, one_line
 from optimizer.delta_tables import literal
 from optimizer.errors import StageError
-from optimizer.fingerprint import fingerprint_of
+from optimizer.fingerprint import fingerprint_of, rows_in
 from schemas.table import Table, conform, small_frame
 
 # What ``runs`` calls the row that a run puts there before its first row in any other table.
@@ -198,7 +198,7 @@ class Store:
 
     def rows(self, table: str, run_id: str) -> int:
         """How many rows of a run were written; 0 before."""
-        return int(self._fingerprint_of(table, run_id).partition(":")[0] or 0)
+        return rows_in(self._fingerprint_of(table, run_id))
 
     def is_new(self, run_id: str) -> bool:
         """Whether the run has begun here, so that no table held a row of it."""

@@ -5,7 +5,7 @@ and the instance. What was broken at the start and still is, is counted in the f
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import chain
 
 from optimizer.audit import plan_rules
@@ -71,7 +71,7 @@ def audit_plan(
     entries = list(_entry_violations(instance, plan, steps))
     told = {(v.rule, key) for key, v in entries}
     unexplained = left.unexplained.items() if _leaves_too_much(left, limits) else ()
-    over = tuple(v for key, v in unexplained if (v.rule, key) not in told)
+    over = (replace(v, is_left=True) for key, v in unexplained if (v.rule, key) not in told)
     violations = chain(
         _identities(brokers, partitions),
         chain.from_iterable(d.violations for d in (plan, back, *steps) if d),
@@ -84,7 +84,7 @@ def audit_plan(
         _limit_violations(limits, figures),
         _claim_violations(claims, figures),
     )
-    return AuditReport(tuple(violations), over, figures, _remark(left, limits))
+    return AuditReport(tuple(violations), figures, _remark(left, limits))
 
 
 def _leaves_too_much(left: MendedAndLeft, limits: AuditLimits) -> bool:

@@ -107,11 +107,12 @@ class AuditClaims:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One rule that does not hold, for whom, and by how much."""
+    """One rule that does not hold, for whom, and by how much; or what is left without an excuse, which breaks none."""
 
     rule: str
     subject: str
     detail: str
+    is_left: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +123,6 @@ class AuditReport:
     ----------
     violations : tuple of Violation
         Empty when the plan holds.
-    left : tuple of Violation
-        Those of them that break no rule: what is left without an excuse.
     figures : mapping of str to int
         What was recomputed: bytes, copies, leader changes, and what was broken before and still is.
     remark : str
@@ -131,7 +130,6 @@ class AuditReport:
     """
 
     violations: tuple[Violation, ...]
-    left: tuple[Violation, ...] = ()
     figures: Mapping[str, int] = field(default_factory=dict)
     remark: str = ""
 
@@ -147,15 +145,14 @@ class AuditReport:
             return
         counts = Counter(v.rule for v in self.violations)
         by_rule = ", ".join(f"{rule} {n}" for rule, n in sorted(counts.items()))
-        left = frozenset(self.left)
-        shown = ((v, "left without a reason: " if v in left else "") for v in self.violations[:10])
-        lines = [f"  {how}{v.rule}: {v.subject}: {v.detail}" for v, how in shown]
+        left = "left without a reason: "
+        lines = [f"  {left if v.is_left else ''}{v.rule}: {v.subject}: {v.detail}" for v in self.violations[:10]]
         rest = len(self.violations) - len(lines)
         more = [f"  and {rest} more"] if rest else []
         head = (
             f"the audit refuses the plan: {plural(len(self.violations), 'violation')} ({by_rule}); nothing was written"
         )
-        bug = f"  a broken rule: {REPORT_BUG}" if len(self.violations) > len(self.left) else ""
+        bug = f"  a broken rule: {REPORT_BUG}" if not all(v.is_left for v in self.violations) else ""
         raise AuditFailed("\n".join([head, *lines, *more, *filter(None, [bug, self.remark])]))
 
 

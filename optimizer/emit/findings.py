@@ -8,8 +8,8 @@ from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.rows import FindingRow, InputFindingRow
 from optimizer.units import plural
 
-# What the plan leaves broken or undone, worst first, as far as ``URGENCY`` goes in its order; then a code that another
-# release stored, then FACTS. Replicas on dead brokers are NOT_EMPTIED, too.
+# What the plan leaves broken or undone, worst first, then a code that another release stored, then FACTS. As far as
+# ``URGENCY`` goes in its order, but for drains: they stand before racks, because NOT_EMPTIED holds dead brokers, too.
 WORST_FIRST = (
     FindingCode.UNEXPLAINED,
     FindingCode.LIMITED,

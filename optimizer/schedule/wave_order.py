@@ -6,7 +6,7 @@ and again until the others are in order; then each of them comes back, most urge
 
 import numpy as np
 
-from optimizer.domain import Bools, Ints
+from optimizer.domain import Bools, Ints, less_headroom
 from optimizer.kafka.size_limits import PARTITIONS_PER_REQUEST
 from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker
 from optimizer.schedule.waves import UNPLACED, assign_waves
@@ -16,10 +16,9 @@ from optimizer.wishes import NO_LIMIT
 MOST_TRIALS = 200  # of each kind: a trial orders the whole plan anew
 
 
-def disk_limits(capacity: Ints, headroom: float) -> Ints:
-    """Most bytes on each broker at any time, (B,) (formula 6 of docs/solver.md); ``NO_LIMIT`` where the disk is
-    unknown (-1)."""
-    return np.where(capacity < 0, NO_LIMIT, (capacity.astype(np.float64) * (1 - headroom)).astype(np.int64))
+def disk_limits(capacity_bytes: Ints, headroom: float) -> Ints:
+    """Most bytes on each broker at any time, (B,); ``NO_LIMIT`` where the disk is unknown."""
+    return np.minimum(less_headroom(capacity_bytes, headroom), NO_LIMIT).astype(np.int64)
 
 
 def stuck(changes: WaveChanges, *, disk_used: Ints, disk_limit: Ints, schedule: Schedule) -> Bools:

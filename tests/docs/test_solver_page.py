@@ -144,10 +144,10 @@ def test_loads_are_those_of_the_lists(when: str) -> None:
 
 def test_bands_are_those_of_the_planner() -> None:
     """Both ends of the bands of replicas, bytes and leaders of each broker."""
-    limits, of_leaders = example().bands, example().leaders.choices.bands
+    of_replicas, of_leaders = example().bands, example().leaders.choices.bands
     ends = [
-        (limits.lower[:, REPLICAS], limits.upper[:, REPLICAS]),
-        (limits.lower[:, DISK] / GB, limits.upper[:, DISK] / GB),
+        (of_replicas.lower[:, REPLICAS], of_replicas.upper[:, REPLICAS]),
+        (of_replicas.lower[:, DISK] / GB, of_replicas.upper[:, DISK] / GB),
         (of_leaders.lower[:, 0], of_leaders.upper[:, 0]),
     ]
     told = [[numbers(row[f"band, {name}"]) for row in BROKERS] for name in ("replicas", "GB", "leaders")]

@@ -206,10 +206,14 @@ def test_pages_show_what_matters_and_the_true_count() -> None:
     assert html.index("<b>rack_spread</b>") < html.index("<b>not_pinned</b>") < html.index("90 alike")
 
 
-def test_the_summary_says_what_helps_what_is_open() -> None:
-    """Each line that is to be looked at first ends with its remedy; what the plan mends needs none."""
+def test_pages_say_what_helps_what_is_open() -> None:
+    """Each line that is to be looked at first ends with its remedy; in the summary, what the plan mends needs none."""
     mended = finding("rack_spread", "mended partitions", when="before", remedy="execute the plan")
     stays = finding("not_emptied", "t-0 on 7", detail="it stays", remedy="add a broker")
+    left = finding("not_free", "t-1", detail="it is fixed", remedy="")
+    page = report(planned(stays, mended, left), [])
+    assert 't-0 on 7: it stays<br><span class="key">What helps: add a broker</span></td>' in page
+    assert "t-1: it is fixed</td>" in page
     text = summary_text(planned(stays, mended), [])
     assert "  - not_emptied (before and after): t-0 on 7: it stays. What helps: add a broker\n" in text
     assert "execute the plan" not in text

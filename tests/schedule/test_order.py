@@ -86,5 +86,5 @@ def test_partitions_of_many_copies_find_waves() -> None:
 
 
 def test_disk_limits_are_whole_bytes() -> None:
-    """A disk less its headroom, rounded down; none where the capacity is unknown."""
-    assert disk_limits(np.array([-1, 101, 0]), 0.1).tolist() == [NO_LIMIT, 90, 0]
+    """A disk less its headroom, rounded down; none where the capacity is unknown, as in bands and in the audit."""
+    assert disk_limits(np.array([-1, 101, 0]), 0.1).tolist() == [NO_LIMIT, 90, NO_LIMIT]

@@ -191,10 +191,10 @@ def loads_of(cluster: Cluster, replicas: Ints) -> Floats:
 
 def lagrangian(cluster: Cluster, planned: Planned, prices: Floats) -> float:
     """What prices, in bytes per mean broker load, prove of a plan."""
-    limits = widen(planned.bands, loads_of(cluster, planned.replicas))
-    usable = usable_prices(prices * planned.scale[DISK] / planned.scale, limits)
+    ends = widen(planned.bands, loads_of(cluster, planned.replicas))
+    usable = usable_prices(prices * planned.scale[DISK] / planned.scale, ends)
     terms = partition_terms(cluster.brokers, cluster.partitions, usable, planned.replicas)
-    return float(terms.sum() - band_price(usable, limits))
+    return float(terms.sum() - band_price(usable, ends))
 
 
 def moved_bytes(cluster: Cluster, replicas: Ints) -> int:
@@ -204,9 +204,9 @@ def moved_bytes(cluster: Cluster, replicas: Ints) -> int:
     return int((new.sum(axis=1) * cluster.partitions.size_bytes).sum())
 
 
-def out_of_band(cluster: Cluster, replicas: Ints, limits: Bands, scale: Floats) -> float:
+def out_of_band(cluster: Cluster, replicas: Ints, ends: Bands, scale: Floats) -> float:
     """Load outside the bands, in mean broker loads."""
-    return float((np.abs(excess(loads_of(cluster, replicas), limits)) / scale).sum())
+    return float((np.abs(excess(loads_of(cluster, replicas), ends)) / scale).sum())
 
 
 def rack_breaches(cluster: Cluster, replicas: Ints) -> int:
@@ -262,14 +262,14 @@ def crowds(cluster: Cluster, replicas: Ints) -> dict[tuple[str, int], int]:
     return over
 
 
-def brute_force(cluster: Cluster, limits: Bands, scale: Floats) -> int | None:
+def brute_force(cluster: Cluster, ends: Bands, scale: Floats) -> int | None:
     """Least bytes over all placements inside the bands; None where there is none."""
     best: int | None = None
     choices = [legal_sets(cluster, row) for row in range(len(cluster.partitions))]
     width = cluster.partitions.replicas.shape[1]
     for sets in itertools.product(*choices):
         replicas = np.array([[*chosen, *[-1] * (width - len(chosen))] for chosen in sets])
-        if not crowds(cluster, replicas) and out_of_band(cluster, replicas, limits, scale) <= 1e-9:
+        if not crowds(cluster, replicas) and out_of_band(cluster, replicas, ends, scale) <= 1e-9:
             cost = moved_bytes(cluster, replicas)
             best = cost if best is None else min(best, cost)
     return best

@@ -14,6 +14,7 @@ from optimizer.solve.rules.bands import (
     disk_limit,
     excess,
     fullness,
+    is_outside,
     leader_loads,
     leader_weights,
     load_scale,
@@ -123,15 +124,23 @@ def test_capacities_weigh_brokers_where_all_are_known() -> None:
     assert broker_weights(disks, np.zeros(3, dtype=bool)).tolist() == [[0, 0, 0]] * 3
 
 
+def test_rounding_is_not_outside() -> None:
+    """A load that floating point puts past an end of its band, by less than any byte, is inside; a byte is not."""
+    gb = 10.0**9
+    ends = Bands(("disk",), np.full((4, 1), gb), np.full((4, 1), 2 * gb))
+    loads = np.array([[np.nextafter(gb, 0)], [np.nextafter(2 * gb, np.inf)], [gb - 1], [2 * gb + 1]])
+    assert is_outside(loads, ends).ravel().tolist() == [False, False, True, True]
+
+
 def test_what_is_outside_of_bands() -> None:
     """Loads above count up, below down; outside of a band is told in mean loads, fullness by the fullest resource."""
     lower, upper = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 0.0]]), np.array([[4.0, np.inf], [2.0, 10.0], [0.0, 0.0]])
-    limits = Bands(("a", "b"), lower, upper)
+    ends = Bands(("a", "b"), lower, upper)
     loads = np.array([[0.0, 5.0], [3.0, 12.0], [0.0, 0.0]])
-    assert excess(loads, limits).tolist() == [[-1, 0], [1, 2], [0, 0]]
-    assert outside(loads, limits, np.array([1.0, 4.0])).tolist() == [1, 1.5, 0]
-    assert fullness(loads, limits).tolist() == [0, 1.5, 0]
-    assert fullness(np.array([[2.0, 0.0], [1.0, 12.0], [0.0, 1.0]]), limits).tolist() == [0.5, 1.2, np.inf]
+    assert excess(loads, ends).tolist() == [[-1, 0], [1, 2], [0, 0]]
+    assert outside(loads, ends, np.array([1.0, 4.0])).tolist() == [1, 1.5, 0]
+    assert fullness(loads, ends).tolist() == [0, 1.5, 0]
+    assert fullness(np.array([[2.0, 0.0], [1.0, 12.0], [0.0, 1.0]]), ends).tolist() == [0.5, 1.2, np.inf]
 
 
 def test_the_scale_is_the_mean_load_of_those_that_take_part() -> None:

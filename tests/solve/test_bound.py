@@ -19,11 +19,11 @@ from tests.solve.clusters import make_brokers, make_partitions
 
 
 def disks(*loads: float) -> np.ndarray:
-    """Loads or limits of brokers in bytes; those of the other resources are far larger."""
+    """Loads of brokers, or ends of their bands, in bytes; those of the other resources are far larger."""
     return np.array([[1000.0, load, 1000.0] for load in loads])
 
 
-def limits(lower: float, upper: float) -> Bands:
+def between(lower: float, upper: float) -> Bands:
     """The same disk band for three brokers."""
     return Bands(("replicas", "disk", "in"), disks(*[lower] * 3), disks(*[upper] * 3))
 
@@ -41,7 +41,7 @@ def limits(lower: float, upper: float) -> Bands:
 def test_what_is_above_leaves_and_what_is_below_arrives(loads: tuple[float, ...], grown: float, least: int) -> None:
     """The larger of both must be copied; what changed replication factors add is copied too."""
     after = disks(*loads) + disks(grown, 0, 0) * np.array([0, 1, 0])
-    assert flow_bytes(disks(*loads), limits(30, 50), after) == least
+    assert flow_bytes(disks(*loads), between(30, 50), after) == least
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_what_is_above_leaves_and_what_is_below_arrives(loads: tuple[float, ...]
 )
 def test_prices_of_the_flow(loads: tuple[float, ...], prices: list[float]) -> None:
     """The side that moves more bytes has the prices: 1 above the band, else -1 below it; other resources have none."""
-    found = flow_prices(disks(*loads), limits(30, 50))
+    found = flow_prices(disks(*loads), between(30, 50))
     assert found.tolist() == [[0, price, 0] for price in prices]
 
 
@@ -70,7 +70,7 @@ def test_only_bands_that_end_are_priced() -> None:
 
 def test_bands_widen_to_what_a_plan_reached() -> None:
     """A band holds its own ends and the loads after the plan."""
-    found = widen(limits(30, 50), disks(20, 40, 60))
+    found = widen(between(30, 50), disks(20, 40, 60))
     assert found.lower[:, 1].tolist() == [20, 30, 30]
     assert found.upper[:, 1].tolist() == [50, 50, 60]
 

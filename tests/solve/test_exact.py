@@ -103,10 +103,10 @@ def test_twice_the_bound_is_not_called_optimal(least: int) -> None:
 
 @given(st.integers(0, 10**14), st.floats(0.0, 1.0))
 def test_whole_limits_lose_no_whole_load(load: int, width: float) -> None:
-    """A load inside a band is inside its whole limits, however the limits are scaled and back."""
+    """A load inside a band is inside its whole ends, however the ends are scaled and back."""
     edge = float(load)
-    limits = Bands((), np.array([[edge / 3.7 * 3.7]]), np.array([[edge / 3.7 * 3.7 * (1 + width)]]))
-    lower, upper = whole_ends(limits)
+    ends = Bands((), np.array([[edge / 3.7 * 3.7]]), np.array([[edge / 3.7 * 3.7 * (1 + width)]]))
+    lower, upper = whole_ends(ends)
     assert lower[0, 0] <= load <= upper[0, 0]
     assert lower[0, 0] >= load - 1
 

@@ -32,9 +32,9 @@ def findings_of(cluster: Cluster, placed: Ints, policy: Policy, *, only: str = "
     brokers, partitions = cluster.brokers, cluster.partitions
     weights = replica_weights(partitions)
     before, after = (broker_loads(len(brokers), where, weights) for where in (partitions.replicas, placed))
-    limits = bands(cluster, policy)
+    ends = bands(cluster, policy)
     return [
-        *band_findings(brokers, limits, before, after, partitions=partitions, placed=placed, policy=policy, only=only)
+        *band_findings(brokers, ends, before, after, partitions=partitions, placed=placed, policy=policy, only=only)
     ]
 
 
@@ -121,7 +121,7 @@ def coarse() -> Cluster:
             with_mobility(FIXED),
             1,
             Cause.MAY_NOT_COME,
-            "pins, fixed partitions and excluded topics let it hold at most 0 B",
+            "it can hold at most 0 B: pins, fixed partitions or excluded topics rule out more",
         ),
         (pinned_to_one(), 0, Cause.MAY_NOT_LEAVE, "pinned topics that have no other broker 300 B"),
         (small_disk(), 0, Cause.BAND_ENDS_AT_DISK, "the band ends at the disk limit (disk_headroom = 0.1)"),
@@ -167,7 +167,7 @@ def test_what_only_leaves_is_no_excluded_topic() -> None:
     cluster = with_mobility(FORCED_ONLY)
     policy = Policy(replicas_band=90.0)
     details = [found.detail for found in findings_of(cluster, cluster.partitions.replicas, policy, only="racks")]
-    assert any("already exceed the band: what policy.only leaves 300 B" in detail for detail in details)
+    assert any("already exceed the band: partitions that policy.only leaves 300 B" in detail for detail in details)
     assert not any("excluded topics" in detail for detail in details)
 
 

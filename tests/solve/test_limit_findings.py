@@ -13,13 +13,13 @@ LOWER_BYTES = 10.0**12
 
 
 def test_a_band_is_missed_where_it_is_told_to_be() -> None:
-    """The limit is the cause of every finding about a band that the whole plan meets, however little is missing."""
-    limits = Bands(("disk",), np.full((2, 1), LOWER_BYTES), np.full((2, 1), 2 * LOWER_BYTES))
+    """The limit is the cause of every finding about a band that the uncut plan meets, however little is missing."""
+    ends = Bands(("disk",), np.full((2, 1), LOWER_BYTES), np.full((2, 1), 2 * LOWER_BYTES))
     after, whole = np.array([[LOWER_BYTES - 500_000], [LOWER_BYTES]]), np.full((2, 1), LOWER_BYTES)
-    assert is_outside(after, limits).ravel().tolist() == [True, False]
+    assert is_outside(after, ends).ravel().tolist() == [True, False]
     told = Finding(FindingCode.BAND, "broker 0 disk", "after", "it is below", "wait", broker_id=0, resource="disk")
     brokers, partitions = make_brokers([0, 1]), make_partitions([[0, 1]], [500_000])
     cut = Cut(MoveLimit(moves=0), 500_000, 1, whole)
-    band, limited = with_limit([told], cut, brokers, limits, after, partitions=partitions, held_back=np.array([True]))
+    band, limited = with_limit([told], cut, brokers, ends, after, partitions=partitions, held_back=np.array([True]))
     assert band.cause == Cause.MOVE_LIMIT
-    assert "1 load outside a band that the whole plan meets" in limited.detail
+    assert "1 load outside a band that the uncut plan meets" in limited.detail

@@ -42,9 +42,9 @@ def test_fullness_is_that_of_the_scarcest_resource() -> None:
     """A broker above one of its bands is over 1; one to empty is infinitely full, and 0 when it is empty."""
     replicas = [[0, 1]] * 8 + [[2, 1]]
     cluster = make_cluster(make_brokers([0, 1, 2, 3], draining=(2,)), make_partitions(replicas, [10] * 9))
-    limits = bands(cluster, Policy())
+    ends = bands(cluster, Policy())
     loads = broker_loads(4, cluster.partitions.replicas, replica_weights(cluster.partitions))
-    full = fullness(loads, limits)
+    full = fullness(loads, ends)
     assert full[0] > 1 and full[1] > 1 and np.isinf(full[2]) and full[3] == 0
 
 
@@ -52,9 +52,9 @@ def test_drain_and_rack_are_mended_in_one_round() -> None:
     """A partition with a replica on a broker to empty and two others in one rack is in order after a single round."""
     partitions = make_partitions([[3, 0, 1]] + [[0, 4, 7], [1, 5, 8], [2, 4, 6]] * 4, [10] * 13)
     cluster = make_cluster(make_brokers(RACKS, draining=(3,)), partitions)
-    limits, weights = bands(cluster, Policy(disk_band=9, replicas_band=9, in_band=9)), replica_weights(partitions)
+    ends, weights = bands(cluster, Policy(disk_band=9, replicas_band=9, in_band=9)), replica_weights(partitions)
     scale = load_scale(cluster.brokers, demand_of(partitions))
-    frame = ClusterFrame(cluster.brokers, limits, broker_loads(9, partitions.replicas, weights), scale, ALONE)
+    frame = ClusterFrame(cluster.brokers, ends, broker_loads(9, partitions.replicas, weights), scale, ALONE)
     everywhere = np.ones(13, dtype=bool)
     found = solve_shard(assemble(frame, np.arange(9), partitions, partitions.replicas, everywhere), SEARCH)
     after = partitions.replicas.copy()
@@ -77,9 +77,9 @@ def test_a_shard_of_whole_partitions_is_no_cluster() -> None:
     """Half of the brokers are not searched as if they were all, even where every partition lies inside."""
     partitions = make_partitions([[0], [1], [2], [3]], [10, 20, 30, 40])
     cluster = make_cluster(make_brokers([0, 0, 1, 1]), partitions)
-    limits, weights = bands(cluster, Policy()), replica_weights(partitions)
+    ends, weights = bands(cluster, Policy()), replica_weights(partitions)
     loads, scale = broker_loads(4, partitions.replicas, weights), load_scale(cluster.brokers, demand_of(partitions))
-    frame, half = ClusterFrame(cluster.brokers, limits, loads, scale, TUNED), np.arange(2)
+    frame, half = ClusterFrame(cluster.brokers, ends, loads, scale, TUNED), np.arange(2)
     inside = assemble(frame, half, partitions.rows(half), partitions.replicas[half], np.ones(2, dtype=bool))
     whole = assemble(frame, np.arange(4), partitions, partitions.replicas, np.ones(4, dtype=bool))
     assert is_small_cluster(whole) and not is_small_cluster(inside)

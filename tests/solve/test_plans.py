@@ -46,10 +46,10 @@ def test_plan_is_legal_no_worse_and_above_every_bound(cluster: Cluster) -> None:
     assert rack_breaches(cluster, after) == 0
     new = (after[:, :, None] != before[:, None, :]).all(axis=2) & (after >= 0)
     assert cluster.brokers.accepts_replicas[after[new]].all()
-    limits, scale = planned.bands, planned.scale
+    ends, scale = planned.bands, planned.scale
     must_move = rack_breaches(cluster, before) or cluster.brokers.must_empty[before[before >= 0]].any()
     if not must_move:
-        assert out_of_band(cluster, after, limits, scale) <= out_of_band(cluster, before, limits, scale) + 1e-9
+        assert out_of_band(cluster, after, ends, scale) <= out_of_band(cluster, before, ends, scale) + 1e-9
 
 
 @RELAXED

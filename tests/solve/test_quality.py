@@ -73,10 +73,10 @@ def test_prices_of_the_whole_cluster_prove_what_those_of_shards_cannot() -> None
     brokers, partitions = cluster.brokers, cluster.partitions
     found = in_shards_of_ten("drift")
     before, after = (loads_of(cluster, placed) for placed in (partitions.replicas, found.replicas))
-    limits, scale = widen(bands(cluster, Policy()), after), load_scale(brokers, demand_of(partitions))
-    prices = cluster_prices(ClusterFrame(brokers, limits, before, scale, TUNED), partitions, found.replicas)
-    prices = usable_prices(prices * scale[DISK] / scale, limits)
-    bound = partition_terms(brokers, partitions, prices, found.replicas).sum() - band_price(prices, limits)
+    ends, scale = widen(bands(cluster, Policy()), after), load_scale(brokers, demand_of(partitions))
+    prices = cluster_prices(ClusterFrame(brokers, ends, before, scale, TUNED), partitions, found.replicas)
+    prices = usable_prices(prices * scale[DISK] / scale, ends)
+    bound = partition_terms(brokers, partitions, prices, found.replicas).sum() - band_price(prices, ends)
     _, whole = planned_of("drift")
     assert 0.998 * moved_bytes(cluster, whole.replicas) <= bound <= moved_bytes(cluster, whole.replicas)
 
@@ -85,9 +85,9 @@ def test_flow_prices_prove_what_the_flow_bound_does() -> None:
     """At prices of 1 on brokers that must shed, the Lagrangian is within a millionth of the closed form."""
     cluster = cluster_of(generate("S", "drift", 1), "drift")
     brokers, partitions = cluster.brokers, cluster.partitions
-    limits = bands(cluster, Policy())
+    ends = bands(cluster, Policy())
     loads = broker_loads(len(brokers), partitions.replicas, replica_weights(partitions))
-    prices = flow_prices(loads, limits)
+    prices = flow_prices(loads, ends)
     terms = partition_terms(brokers, partitions, prices, partitions.replicas).sum()
-    flow = flow_bytes(loads, limits, loads)
-    assert terms - band_price(prices, limits) == pytest.approx(flow, rel=1e-6)
+    flow = flow_bytes(loads, ends, loads)
+    assert terms - band_price(prices, ends) == pytest.approx(flow, rel=1e-6)

@@ -124,7 +124,7 @@ LEADER_BOUNDS: Rows = [
 FINDINGS: Rows = [
     {
         "rule": "dead_broker", "code": "dead_broker", "broker_id": 4, "subject": "broker 4", "when": "before",
-        "detail": "holds 1 replica, 60 GB, and is not live", "remedy": "the plan copies it elsewhere",
+        "detail": "holds 1 replica, 60 GB, and is down", "remedy": "the plan copies it elsewhere",
     }
 ]  # fmt: skip
 FOUND: Rows = [

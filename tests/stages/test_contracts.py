@@ -7,10 +7,26 @@ from pyspark.sql import types as T
 
 import schemas
 from optimizer.contracts import missing_checks, missing_columns
+from optimizer.domain import MOBILITY, URGENCY
 from optimizer.errors import ConfigError
+from optimizer.solve.shard.shard_solver import FAILED, FEASIBLE, OPTIMAL, OUT_OF_TIME, UNCHANGED
 from tests.stages.older_contracts import before
 
 BROKERS = schemas.ALL["brokers"]
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "values"),
+    [
+        ("instance", "mobility", MOBILITY),
+        ("moves", "reason", URGENCY),
+        ("shard_results", "status", (OPTIMAL, FEASIBLE, UNCHANGED, FAILED, OUT_OF_TIME)),
+    ],
+)
+def test_a_column_of_codes_takes_just_those_that_there_are(table: str, column: str, values: tuple[str, ...]) -> None:
+    """What a table checks is the list that the code goes by."""
+    (sql,) = (sql for _, sql in schemas.ALL[table].checks if sql.startswith(f"{column} IN "))
+    assert sorted(re.findall(r"'(\w+)'", sql)) == sorted(values)
 
 
 @pytest.mark.parametrize("older", before().values(), ids=lambda table: str(table.name))

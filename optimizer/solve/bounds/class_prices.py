@@ -24,9 +24,11 @@ from optimizer.solve.ortools.glop import minimise
 from optimizer.solve.rules.resources import DISK, REPLICAS
 
 SIZE_CLASSES = 8  # quantiles of size: 8 by 4 classes are some hundred columns a broker
-RATE_CLASSES = 4  # quantiles of bytes in over size in each
+RATE_CLASSES = 4  # quantiles of bytes in over size in each: see SIZE_CLASSES
 NO_SIZE = 1e-18  # mean broker loads: divides in place of 0 for classes of empty partitions; far below any byte
-PENALTY = 20.0  # bytes that a unit of load outside its band is worth: over any price of a band that can be met
+# Bytes that a unit of load outside its band is worth, both in mean broker loads: the most that a price can be.
+# Any value gives a true bound; a band that can't be met has this price, and a high one would drown the others.
+PENALTY = 20.0
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Bands that are not kept: why, where that can be told cheaply, and what would make it feasible."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,8 +56,8 @@ class _Facts:
 
     Parameters
     ----------
-    stuck : dict of str to (B, D) float64
-        Load that may not leave, by its cause.
+    stuck : sequence of (str, (B, D) float64)
+        Load that may not leave: what holds it, in words, and how much.
     placed : (P, W) int64
         Replicas after the plan.
     may_move : (P,) bool
@@ -71,7 +71,7 @@ class _Facts:
     after: Floats
     mean: Floats
     weights: Floats
-    stuck: dict[str, Floats]
+    stuck: Sequence[tuple[str, Floats]]
     placed: Ints
     may_move: Bools
     groups: PinGroups
@@ -111,16 +111,16 @@ def _facts(
     only: str,
 ) -> _Facts:
     weights, n = replica_weights(partitions), len(brokers)
-    held_by = "what policy.only leaves" if only else "excluded topics"
+    held_by = "partitions that policy.only leaves" if only else "excluded topics"
     groups = group_by_pins(brokers, partitions.topic)
     tight = (groups.of > 0) & (pin_room(brokers, partitions, groups) <= partitions.replication_factor)
     free = partitions.mobility == FREE
-    causes = {
-        "fixed partitions": stays(partitions.mobility),
-        held_by: moves_if_it_must(partitions.mobility),
-        "pinned topics that have no other broker": free & tight,
-    }
-    stuck = {cause: broker_loads(n, np.where(rows[:, None], placed, -1), weights) for cause, rows in causes.items()}
+    held = (
+        ("fixed partitions", stays(partitions.mobility)),
+        (held_by, moves_if_it_must(partitions.mobility)),
+        ("pinned topics that have no other broker", free & tight),
+    )
+    stuck = [(what, broker_loads(n, np.where(rows[:, None], placed, -1), weights)) for what, rows in held]
     mean = reachable_means(brokers, demand_of(partitions), before)
     return _Facts(brokers, partitions, bands, after, mean, weights, stuck, placed, free & ~tight, groups, held_by)
 
@@ -130,10 +130,10 @@ def _why_above(facts: _Facts, b: int, d: int, policy: Policy) -> Why:
     if _at_disk_limit(facts, b, d, policy):
         why = f"the band ends at the disk limit (disk_headroom = {policy.disk_headroom:g})"
         return Cause.BAND_ENDS_AT_DISK, why
-    stuck = {cause: loads[b, d] for cause, loads in facts.stuck.items() if loads[b, d] > 0}
-    if sum(stuck.values()) > upper:
-        causes = ", ".join(f"{cause} {facts.amount(value, d)}" for cause, value in stuck.items())
-        return Cause.MAY_NOT_LEAVE, f"the replicas that may not leave it already exceed the band: {causes}"
+    stuck = [(what, loads[b, d]) for what, loads in facts.stuck if loads[b, d] > 0]
+    if sum(load for _, load in stuck) > upper:
+        told = ", ".join(f"{what} {facts.amount(load, d)}" for what, load in stuck)
+        return Cause.MAY_NOT_LEAVE, f"the replicas that may not leave it already exceed the band: {told}"
     rows = facts.on(b)
     largest = rows[np.argmax(facts.weights[rows, d])]
     if facts.weights[largest, d] > upper:
@@ -162,7 +162,7 @@ def _why_below(facts: _Facts, b: int, d: int) -> Why:
     here = (facts.placed == b).any(axis=1)
     reach = facts.weights[(hosts & facts.may_move) | here, d].sum()
     if reach < facts.bands.lower[b, d]:
-        why = f"pins, fixed partitions and {facts.held_by} let it hold at most {facts.amount(reach, d)}"
+        why = f"it can hold at most {facts.amount(reach, d)}: pins, fixed partitions or {facts.held_by} rule out more"
         return Cause.MAY_NOT_COME, why
     come = np.flatnonzero(hosts & facts.may_move & ~here)
     room = facts.bands.upper[b, d] - facts.after[b, d]

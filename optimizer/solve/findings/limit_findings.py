@@ -14,7 +14,7 @@ from optimizer.wishes import BYTES_PER_GB, MoveLimit
 REMEDY = "run again once this plan is executed, or raise the limit"
 DISK_REMEDY = "add disk, let more brokers accept replicas, or lower disk_headroom"
 _LEFT = {  # a thing, and more about one or several
-    FindingCode.BAND: ("load", "outside a band that the whole plan meets", "outside bands that the whole plan meets"),
+    FindingCode.BAND: ("load", "outside a band that the uncut plan meets", "outside bands that the uncut plan meets"),
     FindingCode.NOT_EMPTIED: ("replica", "on a broker to empty", "on brokers to empty"),
     FindingCode.NOT_PINNED: ("replica", "outside its pin", "outside their pin"),
     FindingCode.RACK_SPREAD: ("partition", "that breaks the rack rule", "that break the rack rule"),
@@ -116,7 +116,7 @@ def with_limit(
 
 
 def _held_out(cut: Cut, brokers: Brokers, bands: Bands, after: Floats) -> Iterator[tuple[int, str]]:
-    """Bands that the whole plan meets and the plan as cut does not: broker and resource."""
+    """Bands that the uncut plan meets and the plan as cut does not: broker and resource."""
     for b, d in zip(*np.nonzero(is_outside(after, bands) & ~is_outside(cut.loads, bands)), strict=True):
         yield int(brokers.ids[b]), bands.resources[d]
 

@@ -17,7 +17,7 @@ VIOLATION_CHANGES = 1e4  # changes that a mean load outside a band is worth: ban
 STEPS = 2000  # steps of a pass at most: an end for what might go on; instances S and M take up to 6
 BATCH = 1000  # best steps that are looked at before all are weighed anew: more touch brokers that have had one
 MOST_CHAINS = 1_000_000  # pairs of changes that are weighed at once: some 200 bytes of arrays for each
-WORST = 5  # brokers whose chains are looked at: those that are most outside
+WORST = 5  # brokers whose chains are looked at, those that are most outside: each costs all pairs of changes through it
 EPSILON = 1e-6  # changes: a gain that is no rounding
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optimizer.domain import Bands, Bools, Brokers, Cluster, Floats, Ints, Partitions
+from optimizer.domain import Bands, Bools, Brokers, Cluster, Floats, Ints, Partitions, less_headroom
 from optimizer.settings import Policy
 from optimizer.solve.rules import resources
 from optimizer.solve.rules.racks import hosting_rack_sizes, live_rack_sizes, rack_caps, rack_floors
@@ -179,9 +179,8 @@ def whole_band(lower: Floats, upper: Floats, mean: Floats) -> tuple[Floats, Floa
 
 
 def disk_limit(brokers: Brokers, policy: Policy) -> Floats:
-    """Bytes that each broker may hold, (B,) (formula 6 of docs/solver.md); +inf where the disk is unknown."""
-    capacity = brokers.disk_capacity_bytes.astype(np.float64)
-    return np.where(capacity > 0, capacity * (1 - policy.disk_headroom), np.inf)
+    """Most bytes that each broker may hold, (B,); +inf where the disk is unknown."""
+    return less_headroom(brokers.disk_capacity_bytes, policy.disk_headroom)
 
 
 def bands(cluster: Cluster, policy: Policy) -> Bands:

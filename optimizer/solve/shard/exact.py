@@ -174,7 +174,7 @@ def _topics(model: cp_model.CpModel, holds: list[list[cp_model.IntVar]], problem
 
 def _bands(model: cp_model.CpModel, holds: list[list[cp_model.IntVar]], problem: ShardProblem) -> None:
     weight = _whole_weights(problem)
-    lower, upper = _limits(problem)
+    lower, upper = _ends(problem)
     for b in range(len(problem.members.rack)):
         column = [row[b] for row in holds]
         for d in range(weight.shape[1]):
@@ -184,7 +184,7 @@ def _bands(model: cp_model.CpModel, holds: list[list[cp_model.IntVar]], problem:
                 model.add(load <= int(upper[b, d]))
 
 
-def _limits(problem: ShardProblem) -> tuple[Ints, Ints]:
+def _ends(problem: ShardProblem) -> tuple[Ints, Ints]:
     members = problem.members
     return whole_ends(Bands((), members.lower * members.scale, members.upper * members.scale))
 
@@ -193,7 +193,7 @@ def keeps_rules(problem: ShardProblem, holds: Bools) -> bool:
     """Whether a placement is one of those that were searched: domain, racks, topics and bands."""
     may, must = _domain(problem)
     counts, (least, most) = _by_rack(problem, holds), _rack_limits(problem, must)
-    loads, (lower, upper) = holds.T.astype(np.int64) @ _whole_weights(problem), _limits(problem)
+    loads, (lower, upper) = holds.T.astype(np.int64) @ _whole_weights(problem), _ends(problem)
     topics, most_of = _topic_limits(problem, must)
     inside = (holds <= may).all() and (holds >= must).all() and (counts >= least).all() and (counts <= most).all()
     inside &= (_by_topic(problem, holds)[topics] <= most_of).all()

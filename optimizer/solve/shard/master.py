@@ -22,7 +22,9 @@ from optimizer.solve.shard.choice import State, apply_choice
 from optimizer.solve.shard.legal_options import Options
 from optimizer.solve.shard.shard_problem import ShardProblem
 
-PENALTY = 200.0  # bytes that a unit of load outside its band is worth: over any price of a band that can be met
+# Bytes that a unit of load outside its band is worth, both in mean broker loads: the most that a price can be.
+# It decides the plan, so it is over any price of a band that can be met, with more to spare than that of class_prices.
+PENALTY = 200.0
 TAKEN = 1e-9  # part of a replica that is more than rounding
 TWICE = 1e-7  # part of a replica over one: less is what GLOP may be off by, 1e-8, in a few columns of a partition
 ALIKE = 6  # digits of a value: values that agree in them are equal, and the turn decides
@@ -48,8 +50,8 @@ class Master:
         self.first_home = options.allowed.size
         self.base = base
         self.open = options.allowed.copy()
-        limits = np.concatenate([problem.members.lower.ravel(), problem.members.upper.ravel()])
-        self.limits = limits - np.tile(base.loads.ravel(), 2)
+        ends = np.concatenate([problem.members.lower.ravel(), problem.members.upper.ravel()])
+        self.ends = ends - np.tile(base.loads.ravel(), 2)
         self.based = np.flatnonzero(base.replica >= 0)
         self.pool = self.first_home + self.based[~options.needed[self.based]]
 
@@ -92,7 +94,7 @@ class Master:
         base_cost = self.of_base(self.cost)
         cost = np.concatenate([self._taken(self.cost) - base_cost[self.partitions()], np.full(2 * bands, PENALTY)])
         upper = np.concatenate([np.ones(len(self.pool)), np.full(2 * bands, np.inf)])
-        rows = self.limits[:bands], self.limits[bands:]
+        rows = self.ends[:bands], self.ends[bands:]
         values, duals, objective = minimise(cost, upper, *rows, matrix, time_limit=self.lp_time_limit)
         return values[: len(self.pool)], -duals.reshape(shape), objective + float(base_cost.sum())
 

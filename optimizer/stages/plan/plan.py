@@ -20,7 +20,7 @@ from schemas.planning import INTS
 from schemas.table import conform
 
 _KEY = ["cluster_id", "topic", "partition"]
-_NAMED = 5  # partitions in a message
+_NAMED = 5  # partitions in a message: more do not fit a line that is read
 
 
 def _default(baseline: DataFrame) -> DataFrame:

@@ -24,17 +24,17 @@ def _lists(rows: pd.DataFrame, column: str) -> dict[tuple[str, int], list[int]]:
     return {(topic, int(number)): [int(b) for b in x] for (topic, number), x in zip(keys, rows[column], strict=True)}
 
 
-def _reachable(entries: list[ConfigEntry], dead: set[str]) -> list[ConfigEntry]:
+def _reachable(entries: list[ConfigEntry], down: set[str]) -> list[ConfigEntry]:
     """Without broker configs that nobody can set, and without topics where nothing is throttled."""
     return [
         entry
         for entry in entries
-        if entry[3] and not (entry[0] == "brokers" and entry[1] in dead)
+        if entry[3] and not (entry[0] == "brokers" and entry[1] in down)
     ]  # fmt: skip
 
 
 def _entries(
-    rows: pd.DataFrame, ids: Ints, dead: set[str], settings: Settings
+    rows: pd.DataFrame, ids: Ints, down: set[str], settings: Settings
 ) -> Iterator[tuple[str, list[ConfigEntry]]]:
     """Both forms for the partitions of ``rows``; nothing where no replica is copied."""
     changes = to_changes(rows, ids)
@@ -51,7 +51,7 @@ def _entries(
     leader = dict(zip(ids.tolist(), np.maximum(rates.leader, rate).tolist(), strict=True))
     follower = dict(zip(ids.tolist(), np.maximum(rates.follower, rate).tolist(), strict=True))
     careful = careful_throttles(proposed, current)
-    yield "careful", _reachable(config_entries(careful, leader, follower), dead)
+    yield "careful", _reachable(config_entries(careful, leader, follower), down)
 
 
 def throttle_rows(scheduled: pd.DataFrame, hosts: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
@@ -68,7 +68,7 @@ def throttle_rows(scheduled: pd.DataFrame, hosts: pd.DataFrame, *, settings: Set
     if placed.empty:
         return pd.DataFrame(columns=ENTRIES.fieldNames())
     ids = broker_ids(hosts)
-    dead = {str(b) for b in hosts.loc[hosts["state"].isin(NOT_LIVE), "broker_id"]}
+    down = {str(b) for b in hosts.loc[hosts["state"].isin(NOT_LIVE), "broker_id"]}
     parts = [
         (WHOLE_PLAN, placed),
         *((w, placed[placed["wave"] == w]) for w in sorted({int(w) for w in placed["wave"]})),
@@ -76,7 +76,7 @@ def throttle_rows(scheduled: pd.DataFrame, hosts: pd.DataFrame, *, settings: Set
     content = [
         (wave, style, *entry)
         for wave, rows in parts
-        for style, entries in _entries(rows, ids, dead, settings)
+        for style, entries in _entries(rows, ids, down, settings)
         for entry in entries
     ]
     frame = pd.DataFrame(content, columns=_COLUMNS)

@@ -17,7 +17,7 @@ _KEY = ("cluster_id", "run_id", "entity_type", "entity_name", "config_name")
 # A broker that has no rate shows this one where all of its configs are listed.
 _UNLIMITED = str(2**63 - 1)
 _LONGEST = 60  # characters of a value in a detail: lists of throttles are long
-_NAMED = 5  # topics or brokers in a detail
+_NAMED = 5  # topics or brokers in a detail: more do not fit a line that is read
 _MEANWHILE = (
     "A wave that touches these topics and brokers sets its own values while it runs; its unthrottle script puts the "
     "old ones back"

@@ -10,7 +10,7 @@ from optimizer.stages.shared.sql_words import plural
 from optimizer.stages.snapshot.pinned_brokers import matches
 from optimizer.topic_wishes import TopicFactor
 
-_NAMED = 5  # partitions in a detail
+_NAMED = 5  # topics in a message: more do not fit a line that is read
 
 
 def with_asked(partitions: DataFrame, topics: DataFrame, settings: Settings) -> DataFrame:
