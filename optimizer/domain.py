@@ -156,7 +156,7 @@ class Brokers:
 
 
 def less_headroom(capacity_bytes: Ints, headroom: float) -> Floats:
-    """Most bytes that each broker may hold, (B,) (formula 6 of docs/solver.md); +inf where its disk is unknown (-1, 0)."""
+    """Most bytes that each broker may hold, (B,) (formula 6 of docs/solver.md); +inf where unknown (-1, 0)."""
     return np.where(capacity_bytes > 0, capacity_bytes.astype(np.float64) * (1 - headroom), np.inf)
 
 
