@@ -25,10 +25,11 @@ settings.register_profile("search", derandomize=False, max_examples=SEARCH)
 settings.register_profile("quick", derandomize=True, max_examples=10)
 settings.load_profile("suite")
 
-# Small data on few cores: fewer tasks are faster. One heap for all tests. Local files without Hadoop's own checksums: a
+# Small data on few cores: fewer tasks are faster. One heap for all tests: with 2 GB a tenth of the CPU time of a long
+# session went into collecting all of it. Local files without Hadoop's own checksums: a
 # run starts five hundred processes (chmod, readlink) for them. Plans are not drawn at length for a page nobody opens.
 FAST = {
-    "spark.driver.memory": "2g",
+    "spark.driver.memory": "3g",
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
     "spark.databricks.delta.snapshotPartitions": "2",

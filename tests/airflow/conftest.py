@@ -1,6 +1,7 @@
 """The fixtures of the tests with a real Airflow: what they all stand on, and scenes on it."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -15,30 +16,41 @@ from tests.kafka.cluster import write_tools
 from tests.kafka.lab import RACKS, TOOLS, labs
 
 
+RUNNING = ExitStack()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """End all of it with the last test of this folder: idle, it takes CPU from the others."""
+    if nextitem is None or nextitem.path.parent != item.path.parent:
+        RUNNING.close()
+
+
 @pytest.fixture(scope="session")
-def field(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
+def field(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Field:
     """Four brokers, and an Airflow with a copy of the file for each of ``SCENES``."""
     if not all(is_ready(jars) for jars in TOOLS.values()):
         pytest.skip("Kafka's JARs are not there: run setup/kafka-jars.sh")
     home = tmp_path_factory.mktemp("field")
     tools = write_tools(home / "tools", TOOLS["4.3"])
     airflow = Airflow(home / "airflow")
-    with kafka_cluster.running(home / "kafka", RACKS) as kafka:
-        for scene, site in SCENES.items():
-            config = home / f"{scene}.toml"
-            config.write_text(site.settings.format(home=home, scene=scene, servers=kafka.bootstrap))
-            usual = {
-                "clusters": (CLUSTER,),
-                "home": str(HOME),
-                "config": str(config),
-                "kafka_bin": str(tools),
-            }
-            quick = {"poll_seconds": 5, "retry_seconds": 3, "off_minutes": 0.1, "plan_age_hours": 1e9, "schedule": None}
-            (airflow.dags / f"{scene}.py").write_text(of_site(scene, **{**usual, **quick, **site.own}))
-        with running(airflow):
-            wanted = {f"{scene}_nightly" for scene in SCENES}
-            airflow.until(lambda: wanted <= airflow.known(), "the files of DAGs", START_SECONDS)
-            yield Field(home, kafka, tools, airflow)
+    request.addfinalizer(RUNNING.close)
+    kafka = RUNNING.enter_context(kafka_cluster.running(home / "kafka", RACKS))
+    for scene, site in SCENES.items():
+        config = home / f"{scene}.toml"
+        config.write_text(site.settings.format(home=home, scene=scene, servers=kafka.bootstrap))
+        usual = {
+            "clusters": (CLUSTER,),
+            "home": str(HOME),
+            "config": str(config),
+            "kafka_bin": str(tools),
+        }
+        quick = {"poll_seconds": 5, "retry_seconds": 3, "off_minutes": 0.1, "plan_age_hours": 1e9, "schedule": None}
+        (airflow.dags / f"{scene}.py").write_text(of_site(scene, **{**usual, **quick, **site.own}))
+    RUNNING.enter_context(running(airflow))
+    wanted = {f"{scene}_nightly" for scene in SCENES}
+    airflow.until(lambda: wanted <= airflow.known(), "the files of DAGs", START_SECONDS)
+    return Field(home, kafka, tools, airflow)
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """One cluster of four brokers for all tests that execute waves on it."""
 
-from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -9,13 +9,23 @@ from tests.kafka.cluster import running, write_tools
 from tests.kafka.lab import RACKS, TOOLS, Four
 
 
+RUNNING = ExitStack()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """End the cluster with the last test of this folder: an idle one takes CPU from the others."""
+    if nextitem is None or nextitem.path.parent != item.path.parent:
+        RUNNING.close()
+
+
 @pytest.fixture(scope="session")
-def four(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Four]:
+def four(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Four:
     """Four brokers on three racks, and Kafka's tools of both releases as programs."""
     for jars in TOOLS.values():
         if not is_ready(jars):
             pytest.skip(f"JARs of {jars.name} are not there: run setup/kafka-jars.sh")
     home = tmp_path_factory.mktemp("four")
     tools = {release: write_tools(home / release, jars) for release, jars in TOOLS.items()}
-    with running(home / "kafka", RACKS) as cluster:
-        yield Four(cluster, tools)
+    request.addfinalizer(RUNNING.close)
+    return Four(RUNNING.enter_context(running(home / "kafka", RACKS)), tools)
