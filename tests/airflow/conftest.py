@@ -15,7 +15,6 @@ from tests.kafka import cluster as kafka_cluster
 from tests.kafka.cluster import write_tools
 from tests.kafka.lab import RACKS, TOOLS, labs
 
-
 RUNNING = ExitStack()
 
 

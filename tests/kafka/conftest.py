@@ -8,7 +8,6 @@ from setup.jars import is_ready
 from tests.kafka.cluster import running, write_tools
 from tests.kafka.lab import RACKS, TOOLS, Four
 
-
 RUNNING = ExitStack()
 
 
