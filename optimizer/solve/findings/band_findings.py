@@ -111,7 +111,7 @@ def _facts(
     only: str,
 ) -> _Facts:
     weights, n = replica_weights(partitions), len(brokers)
-    held_by = "partitions that policy.only leaves" if only else "excluded topics"
+    held_by = "partitions left by policy.only" if only else "excluded topics"
     groups = group_by_pins(brokers, partitions.topic)
     tight = (groups.of > 0) & (pin_room(brokers, partitions, groups) <= partitions.replication_factor)
     free = partitions.mobility == FREE
