@@ -28,6 +28,8 @@ def show(warehouse: Warehouse, run_id: str, cluster_id: str = "") -> Iterator[st
     for cluster, verdict in sorted(last.items()):
         yield from _told(cluster, verdict, approvals)
     if cluster_id:
+        # The reason stands above.
+        _check_planned(last[cluster_id], reason="")
         yield from _summary(warehouse, last[cluster_id])
 
 
@@ -43,6 +45,7 @@ def as_json(warehouse: Warehouse, run_id: str, cluster_id: str) -> str:
     """
     key = {"run_id": run_id, "cluster_id": cluster_id}
     (verdict,) = _last(_verdicts(warehouse, **key)).values()
+    _check_planned(verdict, reason=verdict["reason"])
     summary = "".join(_summary(warehouse, verdict))
     plan = load(warehouse, **key) if verdict["verdict"] == PLANNED else None
     told = {name: verdict[name] for name in ("verdict", "reason", "manifest_sha256")}
@@ -74,10 +77,13 @@ def _told(cluster: str, verdict: Row, approvals: list[dict[str, Any]]) -> Iterat
         yield f"  approved by {', '.join(dict.fromkeys(by))}" if by else "  not approved"
 
 
-def _summary(warehouse: Warehouse, verdict: Row) -> Iterator[str]:
+def _check_planned(verdict: Row, *, reason: str | None) -> None:
     if verdict["exit_code"] != 0:
-        why = f": it is {verdict['verdict']}" + (f": {verdict['reason']}" if verdict["reason"] else "")
-        raise Refused(f"run {verdict['run_id']!r} has no plan for cluster {verdict['cluster_id']!r}{why}")
+        why = f"it is {verdict['verdict']}" + (f": {reason}" if reason else "")
+        raise Refused(f"run {verdict['run_id']!r} has no plan for cluster {verdict['cluster_id']!r}: {why}")
+
+
+def _summary(warehouse: Warehouse, verdict: Row) -> Iterator[str]:
     path = f"{verdict['cluster_id']}/summary.txt"
     for row in warehouse.needed("documents", run_id=verdict["run_id"], path=path):
         yield str(row["content"])

@@ -178,7 +178,7 @@ BOUNDS = Table(
 CURVE = Table(
     name="curve",
     doc="One trade of moves against bytes: what the first balancing round of the plan would do at a price on moves. "
-    "Later rounds add to it: a partition makes one move a round.",
+    "Later rounds add to it: a partition makes one move a round. So its bytes may lie below those of table bounds.",
     columns=keyed(
         column("move_price", DOUBLE, "policy.move_price that gives it: price of one move, in mean replica sizes"),
         column("moves", INT, "replicas copied"),

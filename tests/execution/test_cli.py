@@ -131,6 +131,10 @@ def test_what_a_run_has_planned_is_shown_from_its_tables(commands: Commands) -> 
     refused = "error: run 'r' has no plan for cluster 'c': it is refused\n"
     assert commands.run("show") == Ended(3, "c: refused\n", refused)
     assert commands.run("show", "--json") == Ended(3, "", refused)
+    told(commands.warehouse, None, verdict="unreadable", attempt=3, exit_code=1, reason="there is no folder x")
+    why = "error: run 'r' has no plan for cluster 'c': it is unreadable"
+    assert commands.run("show") == Ended(3, "c: unreadable: there is no folder x\n", f"{why}\n")
+    assert commands.run("show", "--json") == Ended(3, "", f"{why}: there is no folder x\n")
 
 
 def test_a_scheduler_is_told_on_one_line(commands: Commands) -> None:

@@ -75,7 +75,15 @@ def written(folder: Path, plan: ClusterPlan, *, verdict: str = "planned", attemp
     return warehouse
 
 
-def told(warehouse: Warehouse, manifest_sha256: str | None, *, verdict: str, attempt: int, exit_code: int = 0) -> None:
+def told(
+    warehouse: Warehouse,
+    manifest_sha256: str | None,
+    *,
+    verdict: str,
+    attempt: int,
+    exit_code: int = 0,
+    reason: str | None = None,
+) -> None:
     """Another verdict."""
     row = {
         "cluster_id": CLUSTER,
@@ -84,7 +92,7 @@ def told(warehouse: Warehouse, manifest_sha256: str | None, *, verdict: str, att
         "verdict": verdict,
         "stage": None,
         "exit_code": exit_code,
-        "reason": None,
+        "reason": reason,
         "manifest_sha256": manifest_sha256,
     }
     warehouse.append("verdicts", [row])

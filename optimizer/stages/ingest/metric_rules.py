@@ -91,10 +91,11 @@ def place_problems(place: Mapping[str, Column], *, broken: Column, timed: bool) 
     partition, broker, time = place["partition"], place["broker_id"], place["observed_at"]
     fits = ~broken
     mend = "mend the line in the export"
+    cut = f"{mend}; where it is the last line the file may be cut off: export it again, whole"
     lost = fits & place["topic"].isNull() & (typed["broker_id"].isNull() | partition.isNotNull())
     bad_partition = partition.isNotNull() & (typed["partition"].isNull() | (typed["partition"] < 0))
     return [
-        problem(broken, "columns_match_header", F.lit("another number of columns than the header has"), mend),
+        problem(broken, "columns_match_header", F.lit("another number of columns than the header has"), cut),
         problem(lost, "topic_given", F.lit("no topic, and not the total of a broker"), mend),
         problem(
             fits & bad_partition, "partition_valid", _says("partition '", partition, "' is not an int from 0"), mend

@@ -10,7 +10,7 @@ _HARDLY_USED = 0.001  # of a capacity: less is another unit
 # Figures that count what could not be read, with what to do; rules of the quarantine that they count: ``UNREAD_RULES``.
 UNREAD_RULES = {"unreadable_files": UNREADABLE_FILE, "tool_errors": TOOL_ERROR, "wishes": NOT_STATE}
 _UNREAD = {
-    "unreadable_files": "leave these files out of the folder, or name them in [quality] allow_unreadable_files",
+    "unreadable_files": "give them whole, or leave them out, or name them in [quality] allow_unreadable_files",
     "tool_errors": "run the tool again: it stopped before its end",
     "wishes": "give the cluster's state: kafka-topics.sh --describe, and kafka-reassign-partitions.sh --list",
 }
