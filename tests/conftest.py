@@ -17,6 +17,7 @@ from setup.jars import delta_jars
 from setup.java import java, spark_java
 from setup.paths import HOME
 from tests.examples import SEARCH
+from tests.servers import RUNNING
 
 SHARED = HOME.parent / "shared"
 # The suite is the same on every run. Random search is the fuzz command's (benchmarks/fuzz), and that of ``search``.
@@ -53,6 +54,13 @@ def _place(path: Path) -> int:
     """Folders of tests that wait for others, or start processes, in this order; then all others."""
     folders = ("airflow", "kafka", "pipeline", "stages", "docs", "setup")
     return folders.index(path.parent.name) if path.parent.name in folders else len(folders)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """End the servers of a folder with its last test: idle ones take CPU from the others."""
+    if nextitem is None or nextitem.path.parent != item.path.parent:
+        RUNNING.close()
 
 
 # Files that share more than a session of Spark: an Airflow, a Kafka, a fleet that is planned once.

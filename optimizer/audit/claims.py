@@ -152,7 +152,7 @@ class AuditReport:
         head = (
             f"the audit refuses the plan: {plural(len(self.violations), 'violation')} ({by_rule}); nothing was written"
         )
-        bug = f"  a broken rule: {REPORT_BUG}" if not all(v.is_left for v in self.violations) else ""
+        bug = "" if all(v.is_left for v in self.violations) else f"  a broken rule: {REPORT_BUG}"
         raise AuditFailed("\n".join([head, *lines, *more, *filter(None, [bug, self.remark])]))
 
 

@@ -8,8 +8,8 @@ from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.rows import FindingRow, InputFindingRow
 from optimizer.units import plural
 
-# What the plan leaves broken or undone, worst first, then a code that another release stored, then FACTS. As far as
-# ``URGENCY`` goes in its order, but for drains: they stand before racks, because NOT_EMPTIED holds dead brokers, too.
+# What the plan leaves broken or undone, worst first, then a code that another release stored, then FACTS. The order is
+# that of ``URGENCY`` as far as it goes, but drains stand before racks: NOT_EMPTIED is also told of dead brokers.
 WORST_FIRST = (
     FindingCode.UNEXPLAINED,
     FindingCode.LIMITED,

@@ -1,7 +1,6 @@
 """The fixtures of the tests with a real Airflow: what they all stand on, and scenes on it."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 
 import pytest
 
@@ -14,15 +13,7 @@ from tests.execution.warehouse import CLUSTER
 from tests.kafka import cluster as kafka_cluster
 from tests.kafka.cluster import write_tools
 from tests.kafka.lab import RACKS, TOOLS, labs
-
-RUNNING = ExitStack()
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """End all of it with the last test of this folder: idle, it takes CPU from the others."""
-    if nextitem is None or nextitem.path.parent != item.path.parent:
-        RUNNING.close()
+from tests.servers import RUNNING
 
 
 @pytest.fixture(scope="session")

@@ -1,21 +1,11 @@
 """One cluster of four brokers for all tests that execute waves on it."""
 
-from contextlib import ExitStack
-
 import pytest
 
 from setup.jars import is_ready
 from tests.kafka.cluster import running, write_tools
 from tests.kafka.lab import RACKS, TOOLS, Four
-
-RUNNING = ExitStack()
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """End the cluster with the last test of this folder: an idle one takes CPU from the others."""
-    if nextitem is None or nextitem.path.parent != item.path.parent:
-        RUNNING.close()
+from tests.servers import RUNNING
 
 
 @pytest.fixture(scope="session")

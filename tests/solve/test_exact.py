@@ -102,7 +102,7 @@ def test_twice_the_bound_is_not_called_optimal(least: int) -> None:
 
 
 @given(st.integers(0, 10**14), st.floats(0.0, 1.0))
-def test_whole_limits_lose_no_whole_load(load: int, width: float) -> None:
+def test_whole_ends_lose_no_whole_load(load: int, width: float) -> None:
     """A load inside a band is inside its whole ends, however the ends are scaled and back."""
     edge = float(load)
     ends = Bands((), np.array([[edge / 3.7 * 3.7]]), np.array([[edge / 3.7 * 3.7 * (1 + width)]]))
