@@ -22,6 +22,23 @@ LAYERS = {
     "execution": "Execution: approvals, and what was done",
 }
 
+TIME_TRAVEL = """\
+## Time travel
+
+The rows of a run are the rows with its `run_id` in the newest version of a table. No stage, page or command needs an older version. Delta reads
+versions back for a week (`delta.deletedFileRetentionDuration`, 168 hours), if no `VACUUM` has removed their files. A site that wants
+more sets this property and `delta.logRetentionDuration`, and pays with the space of every replaced file.
+
+| what reads by version | why |
+|---|---|
+| a stage, rows that its own process wrote | another process that works on the same run changes nothing for it |
+| [reading plans](reading-plans.md), [operations](operations.md#run-again-recompute-a-past-plan) | what an attempt wrote before a later attempt at the same run replaced it |
+| a test of the pipeline | the recorded input gives the recorded plan again |
+
+The versions in `runs` are evidence: they say from which rows a plan was made, and whether a later attempt replaced them.
+
+"""
+
 
 @dataclass(frozen=True)
 class Knob:
@@ -61,6 +78,7 @@ def tables_page() -> str:
         "table starts with `cluster_id` and `run_id`: one run can plan a fleet, and a run replaces its own rows only.",
         "",
     ]
+    lines += TIME_TRAVEL.splitlines()
     for module, title in LAYERS.items():
         lines += [f"## {title}", ""]
         for table in getattr(schemas, module).TABLES:

@@ -49,6 +49,14 @@ class StageError(BallastError):
     exit_code = 2
 
 
+class RowsChanged(BallastError):
+    """Rows that a stage reads are no longer those that an earlier stage wrote: one problem for each table."""
+
+    def __init__(self, run_id: str, *problems: str) -> None:
+        listed = problems[0] if len(problems) == 1 else "".join(f"\n- {problem}" for problem in problems)
+        super().__init__(f"run {run_id!r} was changed since its stages recorded what they wrote: {listed}")
+
+
 class WorkerGone(BallastError):
     """A Python process that works for Spark was ended from outside at every attempt."""
 

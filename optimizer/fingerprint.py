@@ -12,14 +12,23 @@ from optimizer.units import clause
 from schemas.table import Table
 
 
+def content_of(rows: DataFrame, contract: Table) -> str:
+    """Count and hash of the rows in one pass, in any order; volatile columns are left out."""
+    found: Any = rows.agg(*_content(contract)).first()
+    return f"{found.rows}:{found.content or 0}"
+
+
 def fingerprint_of(rows: DataFrame, contract: Table, run_id: str) -> str:
-    """Count and hash of the rows in one pass, in any order; the key and the run id are checked on the way."""
-    stable = [c for c in contract.columns if c.name not in contract.volatile]
-    row_hash = F.xxhash64(*_with_null_flags(stable))
+    """``content_of``; the key and the run id are checked on the way.
+
+    Raises
+    ------
+    BallastError
+        When rows repeat the key, or carry another run's id.
+    """
     key_hash = F.xxhash64(*_with_null_flags(c for c in contract.columns if c.name in contract.full_key))
     found: Any = rows.agg(
-        F.count("*").alias("rows"),
-        F.sum(row_hash.cast("decimal(38,0)")).alias("content"),
+        *_content(contract),
         F.count_distinct(key_hash).alias("keys"),
         F.count_if(F.col("run_id") != run_id).alias("foreign"),
     ).first()
@@ -32,6 +41,11 @@ def fingerprint_of(rows: DataFrame, contract: Table, run_id: str) -> str:
         told = clause(more, "row", "repeats", "repeat")
         raise BallastError(f"table {contract.name}: {told} the key ({key})")
     return f"{found.rows}:{found.content or 0}"
+
+
+def _content(contract: Table) -> list[Column]:
+    row_hash = F.xxhash64(*_with_null_flags(c for c in contract.columns if c.name not in contract.volatile))
+    return [F.count("*").alias("rows"), F.sum(row_hash.cast("decimal(38,0)")).alias("content")]
 
 
 def _with_null_flags(columns: Iterable[StructField]) -> list[Column]:

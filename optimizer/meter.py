@@ -105,6 +105,10 @@ class Meter:
             self.stream.write(f"{label} {name:9} {outcome} {seconds:6.1f} s\n")
             self.stream.flush()
 
+    def forget(self) -> None:
+        """Drop the figures: those of the attempt before stay."""
+        self.stages.clear()
+
     def write(self, path: Path) -> None:
         """Write the figures as JSON; where no stage has run, those of the attempt before stay."""
         if not self.stages:

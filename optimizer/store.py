@@ -1,12 +1,13 @@
-"""The Delta tables of a warehouse: writes a run's rows once, reads pinned versions.
+"""The Delta tables of a warehouse: writes a run's rows once, and reads them as they are now.
 
-A write is idempotent by content: the rows of a run are replaced, and not even that when the fingerprint of the new rows
-equals the one that ``runs`` recorded (docs/decisions/0002-idempotent-runs.md).
+A write is idempotent by content: rows that are already stored are not written again
+(docs/decisions/0002-idempotent-runs.md). Reads do not travel in time: Delta refuses versions that are older than a week
+(docs/decisions/0017-old-runs.md).
 """
 
 import os
 import threading
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -20,13 +21,14 @@ from optimizer import delta_tables, locks, places
 from optimizer.declared import NAMES, WRITERS
 from optimizer.delta_errors import again, one_line
 from optimizer.delta_tables import literal
-from optimizer.errors import StageError
-from optimizer.fingerprint import fingerprint_of, rows_in
+from optimizer.errors import RowsChanged, StageError
+from optimizer.fingerprint import content_of, fingerprint_of, rows_in
 from schemas.table import Table, conform, small_frame
 
 # What ``runs`` calls the row that a run puts there before its first row in any other table.
 BEGIN = "begin"
 _WRITERS_AT_ONCE = 4  # tables written at the same time: commits wait for files more than for cores
+_FEW_ROWS = 100_000  # so many rows are hashed in one task: several tasks take twice as long
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +53,19 @@ class RunRecord:
     fingerprints: Mapping[str, str]
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Prepared:
+    """Rows of one table that a stage has computed; ``is_stored``: the table holds the same rows already."""
+
+    rows: DataFrame
+    fingerprint: str
+    is_stored: bool
+
+
+def _nothing() -> None:
+    """What happens before the first change where nobody has to know of it."""
+
+
 class Store:
     """The Delta tables of one warehouse.
 
@@ -60,8 +75,8 @@ class Store:
         Folder or URI; a table lies at ``<warehouse>/<table>``.
     spark : SparkSession
     keeps_rows : bool
-        Keep written rows in memory until ``release``, for later reads of the same version in this process: opening a
-        small table costs more than processing it. Only on a local master: a lost executor would lose them.
+        Keep rows that this process wrote or checked in memory until ``release``: opening a small table costs more
+        than processing it. Only on a local master: a lost executor would lose them.
     """
 
     def __init__(self, warehouse: str, spark: SparkSession, *, keeps_rows: bool = False) -> None:
@@ -75,7 +90,9 @@ class Store:
         self._withdrawn: set[tuple[str, str]] = set()
         self._withdrawing = threading.Lock()
         self._keeps_rows = keeps_rows
-        self._rows: dict[tuple[str, int, str], DataFrame] = {}
+        self._rows: dict[tuple[str, str], DataFrame] = {}
+        self._committed: dict[tuple[str, str], int] = {}
+        self._checked: set[tuple[str, str]] = set()
 
     def path(self, table: str) -> str:
         """Where a table lies."""
@@ -121,62 +138,140 @@ class Store:
             raise _missing(table, self.warehouse)
         return delta_tables.newest_version(self.spark, self.path(table))
 
-    def read(self, table: str, *, version: int, run_id: str) -> DataFrame:
-        """Rows of one run at a pinned version: a later commit changes nothing.
-
-        Rows that this store wrote come from memory, where it keeps them.
+    def read(self, table: str, *, run_id: str) -> DataFrame:
+        """Rows of a run: as this process wrote them, else as they are in the table now.
 
         Raises
         ------
         StageError
-            When the table or the version is missing.
+            When the table is missing.
         """
-        if (table, version, run_id) in self._rows:
-            return self._rows[table, version, run_id]
+        if (table, run_id) in self._rows:
+            return self._rows[table, run_id]
         if not self.exists(table):
             raise _missing(table, self.warehouse)
         with one_line(table):
+            version = self._committed.get((table, run_id))
             return delta_tables.rows(self.spark, self.warehouse, _contract(table), run_id, version=version)
 
-    def write(self, table: str, frame: DataFrame, *, run_id: str, few_rows: bool = False) -> int:
-        """Replace the rows of a run, unless they are the same; return the version that holds them.
+    def check(self, tables: Iterable[str], run_id: str, *, code_version: str) -> None:
+        """Compare rows that other processes wrote with what ``runs`` recorded when they were written.
 
-        ``few_rows`` are counted and hashed in one task, which takes half the time that several tasks do.
+        Other releases may have had other columns, which changes the hash: of their rows only the number is compared.
+
+        Raises
+        ------
+        RowsChanged
+            When rows are missing or changed: names every such table.
+        StageError
+            When a stage that writes one of the tables has not run.
+        """
+        open_ = [name for name in tables if not {(name, run_id)} & (self._checked | self._written.keys())]
+        for name in open_:
+            self.pinned(name, run_id)
+        with ThreadPoolExecutor(_WRITERS_AT_ONCE) as pool:
+            problems = list(pool.map(lambda name: self._difference(name, run_id, code_version), open_))
+        if any(problems):
+            raise RowsChanged(run_id, *filter(None, problems))
+        self._checked |= {(name, run_id) for name in open_}
+
+    def _difference(self, table: str, run_id: str, code_version: str) -> str:
+        """What is wrong with the rows of a run; empty where they are those that were recorded."""
+        contract, stage = _contract(table), WRITERS[table]
+        remedy = f"run the stage {stage!r} again, and what follows it"
+        if not self.exists(table):
+            return f"the table {table} is gone: {remedy}"
+        recorded = self._fingerprint_of(table, run_id)
+        with one_line(table):
+            rows = delta_tables.rows(self.spark, self.warehouse, contract, run_id)
+            rows = rows.localCheckpoint() if self._keeps_rows else rows
+            content = content_of(rows.coalesce(1) if rows_in(recorded) <= _FEW_ROWS else rows, contract)
+        if self._keeps_rows:
+            self._rows[table, run_id] = rows
+        if rows_in(content) != rows_in(recorded):
+            return f"table {table} has {rows_in(content)} of the {rows_in(recorded)} rows of the run: {remedy}"
+        record = self.run_record(run_id, stage)
+        if content != recorded and record and record.code_version == code_version:
+            return f"table {table} has other rows than {stage!r} wrote: {remedy}"
+        return ""
+
+    def write(self, table: str, frame: DataFrame, *, run_id: str) -> int:
+        """``write_all`` of one table; returns the version that holds the rows."""
+        return self.write_all({table: frame}, run_id=run_id)[table]
+
+    def write_all(
+        self,
+        frames: Mapping[str, DataFrame],
+        *,
+        run_id: str,
+        few_rows: bool = False,
+        before_change: Callable[[], None] = _nothing,
+    ) -> dict[str, int]:
+        """Replace the rows of a run in some tables, where they are others; return the versions that hold them.
+
+        All rows are computed before the first is written: an error in between changes nothing. A few tables are
+        written at once, because most of a small write is waiting.
+
+        Parameters
+        ----------
+        few_rows : bool
+            They are counted and hashed in one task, which takes half the time that several tasks do.
+        before_change : callable
+            Called once before the first row changes; not called if all rows are stored already.
 
         Raises
         ------
         BallastError
             When the rows break the contract: a NOT NULL, a CHECK, the key, or another run's id.
         """
+        self._load_records(run_id)
+        with ThreadPoolExecutor(_WRITERS_AT_ONCE) as pool:
+            jobs = {name: pool.submit(self._prepared, name, frame, run_id, few_rows) for name, frame in frames.items()}
+            ready = {name: job.result() for name, job in jobs.items()}
+            if not all(each.is_stored for each in ready.values()):
+                before_change()
+            written = {name: pool.submit(self._stored, name, each, run_id) for name, each in ready.items()}
+        return {name: job.result() for name, job in written.items()}
+
+    def _prepared(self, table: str, frame: DataFrame, run_id: str, few_rows: bool) -> _Prepared:
         contract = _contract(table)
         self.ensure(table)
         with one_line(table):
             # A checkpoint, not a cache: it also cuts the plan off, which each of the three uses would drag along.
             rows = conform(frame, contract).localCheckpoint()
             fingerprint = fingerprint_of(rows.coalesce(1) if few_rows else rows, contract, run_id)
-            known = self._known(table, run_id)
-            is_same = known is not None and known[1] == fingerprint
-            if known and not is_same:
+            is_stored = self._is_stored(table, run_id, fingerprint)
+        return _Prepared(rows=rows, fingerprint=fingerprint, is_stored=is_stored)
+
+    def _is_stored(self, table: str, run_id: str, fingerprint: str) -> bool:
+        """Whether the table holds these rows: by what this process knows, else by looking, for rows can be deleted."""
+        known = self._known(table, run_id)
+        if known is None or known[1] != fingerprint:
+            return False
+        if {(table, run_id)} & (self._checked | self._written.keys()):
+            return True
+        contract = _contract(table)
+        return content_of(delta_tables.rows(self.spark, self.warehouse, contract, run_id), contract) == fingerprint
+
+    def _stored(self, table: str, ready: _Prepared, run_id: str) -> int:
+        """Write what was prepared, where it is not stored; returns the version that holds it."""
+        known, place = self._known(table, run_id), (table, run_id)
+        with one_line(table):
+            if known and not ready.is_stored:
                 self._withdraw(table, run_id)
-            version = known[0] if known and is_same else self._replace(table, rows, run_id)
-        if self._keeps_rows and not (is_same and contract.volatile):
-            self._rows[table, version, run_id] = rows
-        self._written[table, run_id] = (version, fingerprint)
+            version = known[0] if known and ready.is_stored else self._replace(table, ready.rows, run_id)
+        self._rows.pop(place, None)
+        # Stored rows may differ from computed ones in volatile columns: those are read from the table.
+        if self._keeps_rows and not (ready.is_stored and _contract(table).volatile):
+            self._rows[place] = ready.rows
+        if not ready.is_stored:
+            self._committed[place] = version
+        self._written[place] = (version, ready.fingerprint)
         return version
 
     def release(self, *, keep: Collection[str]) -> None:
         """Forget the rows in memory of all tables but ``keep``."""
         self._rows = {key: rows for key, rows in self._rows.items() if key[0] in keep}
-
-    def write_all(self, frames: Mapping[str, DataFrame], *, run_id: str, few_rows: bool = False) -> dict[str, int]:
-        """``write`` several tables, a few at once (most of a small write is waiting); versions by table."""
-        self._load_records(run_id)
-        with ThreadPoolExecutor(_WRITERS_AT_ONCE) as pool:
-            jobs = {
-                name: pool.submit(self.write, name, frame, run_id=run_id, few_rows=few_rows)
-                for name, frame in frames.items()
-            }
-        return {name: job.result() for name, job in jobs.items()}
 
     def run_record(self, run_id: str, stage: str) -> RunRecord | None:
         """What ``runs`` holds about a stage of a run; None before it has run."""
@@ -195,6 +290,14 @@ class Store:
         if record is None or table not in record.writes:
             raise StageError(f"run {run_id!r} has no table {table} in {self.warehouse}: run the stage {stage!r} first")
         return record.writes[table]
+
+    def is_current(self, stage: str, run_id: str) -> bool:
+        """Whether the rows of a stage are complete, and made from what the run holds now."""
+        record = self.run_record(run_id, stage)
+        if record is None or (run_id, stage) in self._withdrawn:
+            return False
+        now = {table: self._known(table, run_id) for table in record.reads}
+        return all(known is not None and known[0] == record.reads[table] for table, known in now.items())
 
     def rows(self, table: str, run_id: str) -> int:
         """How many rows of a run were written; 0 before."""

@@ -9,7 +9,7 @@ VERSIONS = T.MapType(TEXT, LONG, valueContainsNull=False)
 
 RUNS = Table(
     name="runs",
-    doc="One stage of one run, and that the run has begun: with it any past plan can be recomputed and compared.",
+    doc="One stage of one run, and that the run has begun: with it a past plan can be recomputed and compared.",
     columns=(
         column("cluster_id", TEXT, "always '*': a run spans its clusters"),
         column("run_id", TEXT, "run"),

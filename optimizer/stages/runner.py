@@ -1,6 +1,6 @@
-"""The seven stages, and the one runner that pins what they read and records what they wrote."""
+"""The seven stages, and the one runner that checks what they read and records what they wrote."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 
@@ -8,8 +8,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
-from optimizer import folders
-from optimizer.declared import DECLARED, NAMES
+from optimizer.declared import DECLARED, NAMES, WRITERS
 from optimizer.errors import BallastError, Unreadable, WorkerGone
 from optimizer.meter import Meter
 from optimizer.stages.baseline import baseline
@@ -85,8 +84,15 @@ def _compile_for_many_rows(run: Run) -> None:
         run.spark.conf.set(name, value)
 
 
-def run_stage(stage: Stage, run: Run, store: Store, *, out: Collection[str] = ()) -> Refusals:
-    """Run one stage: read pinned versions, write, gate, record, publish; returns the clusters that it stops.
+def run_stage(
+    stage: Stage,
+    run: Run,
+    store: Store,
+    *,
+    out: Collection[str] = (),
+    before_change: Callable[[], None] = lambda: None,
+) -> Refusals:
+    """Run one stage: check and read, write, gate, record, publish; returns the clusters that it stops.
 
     A stage that stops all clusters is not recorded, so no later stage can go on from it.
 
@@ -94,17 +100,21 @@ def run_stage(stage: Stage, run: Run, store: Store, *, out: Collection[str] = ()
     ----------
     out : collection of str
         Clusters that were stopped before; the stage does not see them.
+    before_change : callable
+        Called before rows of the run change and before files are published.
 
     Raises
     ------
     StageError
         When an earlier stage has not run, or what the stage reads does not belong together.
+    RowsChanged
+        When somebody changed what the stage reads.
     Unreadable
         When no cluster can be read.
     """
     check_inputs(stage, run, store)
     reads = {table: store.pinned(table, run.run_id) for table in stage.reads}
-    seen = {table: store.read(table, version=version, run_id=run.run_id) for table, version in reads.items()}
+    seen = {table: store.read(table, run_id=run.run_id) for table in stage.reads}
     inputs, inside = _rows_without(seen, out), without(run, out)
     many = _reads_many_rows(stage, run, store)
     if many:
@@ -112,8 +122,9 @@ def run_stage(stage: Stage, run: Run, store: Store, *, out: Collection[str] = ()
     with _released(run), _plain_errors(stage):
         frames, refused = _built(stage, inputs, inside)
         store.begin(run_id=run.run_id, **run.about())
-        writes = store.write_all(frames, run_id=run.run_id, few_rows=bool(stage.reads) and not many)
-        stored = {table: store.read(table, version=version, run_id=run.run_id) for table, version in writes.items()}
+        few = bool(stage.reads) and not many
+        writes = store.write_all(frames, run_id=run.run_id, few_rows=few, before_change=before_change)
+        stored = {table: store.read(table, run_id=run.run_id) for table in writes}
         inside = without(inside, refused)
         if stage.report:
             stage.report({**inputs, **stored}, inside.seen_by(stage))
@@ -124,21 +135,25 @@ def run_stage(stage: Stage, run: Run, store: Store, *, out: Collection[str] = ()
             return refused
         store.record_run(run_id=run.run_id, stage=stage.name, **run.about(), reads=reads, writes=writes)
         if stage.publish:
+            before_change()
             stage.publish(_rows_without({**inputs, **stored}, refused), inside.seen_by(stage))
     return refused
 
 
 def check_inputs(stage: Stage, run: Run, store: Store) -> None:
-    """Look whether the stage can go on from what is there.
+    """Check whether the stage can go on from what is there; what this process wrote needs no check of its rows.
 
     Raises
     ------
     StageError
         When an earlier stage has not run, or what the stage reads does not belong together.
+    RowsChanged
+        When somebody changed what the stage reads.
     """
     for table in stage.reads:
         store.pinned(table, run.run_id)
     check_lineage(stage, run, store)
+    store.check(stage.reads, run.run_id, code_version=run.code_version)
 
 
 def _rows_without(frames: Frames, out: Collection[str]) -> Frames:
@@ -163,7 +178,7 @@ def _built(stage: Stage, inputs: Frames, run: Run) -> tuple[Frames, dict[str, Ba
 def run_stages(stages: Sequence[Stage], run: Run, meter: Meter) -> Mapping[str, Verdict]:
     """Run stages one after the other in one session, measured one by one; returns how each cluster stands.
 
-    What an earlier attempt published is set aside before anything else.
+    The plan that the run has already, with its verdict and its files, stays until the first row changes.
 
     Raises
     ------
@@ -176,20 +191,27 @@ def run_stages(stages: Sequence[Stage], run: Run, meter: Meter) -> Mapping[str, 
         for stage in stages:
             if stage.ahead:
                 pool.submit(stage.ahead)
-        check_inputs(stages[0], run, store)
         check_not_approved(store, run)
+        check_inputs(stages[0], run, store)
+        store.check(_from_others(stages), run.run_id, code_version=run.code_version)
         store.grow(table for stage in stages for table in stage.writes)
-        folders.set_aside(run.folder)
         attempt = begin(store, run, first_stage=stages[0].name)
         for number, stage in enumerate(stages, start=1):
             if not attempt.going_on:
                 break
             with _settled(attempt, stage, meter), meter.stage(stage.name, f"[{number}/{len(stages)}]"):
-                attempt.refuse(run_stage(stage, run, store, out=attempt.out), stage.name)
+                refused = run_stage(stage, run, store, out=attempt.out, before_change=attempt.start)
+                attempt.refuse(refused, stage.name)
             store.release(keep={table for later in stages[number:] for table in later.reads})
     if stages[-1].name == NAMES[-1]:
         attempt.settle({cluster: _published(run, cluster) for cluster in attempt.going_on})
     return attempt.verdicts
+
+
+def _from_others(stages: Sequence[Stage]) -> list[str]:
+    """Tables that some stages read, and none of them writes."""
+    names = {stage.name for stage in stages}
+    return sorted({table for stage in stages for table in stage.reads if WRITERS[table] not in names})
 
 
 @contextmanager
@@ -199,13 +221,13 @@ def _settled(attempt: Attempt, stage: Stage, meter: Meter) -> Iterator[None]:
     try:
         yield
     except Unreadable as error:
-        attempt.refuse(error.errors, stage.name)
-        attempt.drop_from(stage.name)
+        attempt.fail(error.errors, stage.name)
+        _say_unchanged(attempt, meter)
     except Exception as error:
         # What ended the stage may end this too: then the verdict stays `started`.
         with suppress(Exception):
-            attempt.fail(error, stage.name)
-            attempt.drop_from(stage.name)
+            attempt.fail(dict.fromkeys(attempt.going_on, error), stage.name)
+        _say_unchanged(attempt, meter)
         raise
     else:
         if not attempt.going_on:
@@ -213,6 +235,12 @@ def _settled(attempt: Attempt, stage: Stage, meter: Meter) -> Iterator[None]:
     for cluster in sorted(attempt.out - before):
         whose = f"cluster {cluster}: " if len(attempt.verdicts) > 1 else ""
         meter.stream.write(f"error: {whose}{attempt.verdicts[cluster].reason}\n")
+
+
+def _say_unchanged(attempt: Attempt, meter: Meter) -> None:
+    if not attempt.has_started:
+        meter.forget()
+        meter.stream.write("nothing was changed: the plan that the run has, its verdict and its files stay\n")
 
 
 def _published(run: Run, cluster_id: str) -> Verdict:

@@ -6,6 +6,7 @@ from typing import Any
 
 from pyspark.sql import Row
 
+from optimizer import folders
 from optimizer.declared import NAMES
 from optimizer.errors import AlreadyApproved, BallastError
 from optimizer.stages.stage import Refusals, Run
@@ -50,7 +51,7 @@ def exit_code(verdicts: Mapping[str, Verdict]) -> int:
 
 
 class Attempt:
-    """One attempt at a run.
+    """One attempt at a run. It changes nothing of a run that has a plan until ``start``.
 
     Parameters
     ----------
@@ -60,15 +61,22 @@ class Attempt:
         Of the attempt, from 1.
     verdicts : mapping of str to Verdict
         By cluster.
-    is_stored : bool
-        Whether the table holds rows of the attempt.
+    stored : mapping of str to Verdict
+        What the table holds of this attempt.
     """
 
     def __init__(
-        self, store: Store, run: Run, *, number: int, verdicts: Mapping[str, Verdict], is_stored: bool
+        self,
+        store: Store,
+        run: Run,
+        *,
+        number: int,
+        verdicts: Mapping[str, Verdict],
+        stored: Mapping[str, Verdict],
     ) -> None:
         self.number, self.verdicts = number, dict(verdicts)
-        self._store, self._run, self._is_stored = store, run, is_stored
+        self.has_started = False
+        self._store, self._run, self._stored = store, run, dict(stored)
 
     @property
     def out(self) -> frozenset[str]:
@@ -80,21 +88,39 @@ class Attempt:
         """Clusters that nothing has stopped."""
         return [cluster for cluster, one in self.verdicts.items() if not one.is_out]
 
+    def start(self) -> None:
+        """Before the first change: store the attempt, and set aside what an earlier one published."""
+        if self.has_started:
+            return
+        self._save()
+        folders.set_aside(self._run.folder)
+        self.has_started = True
+
     def settle(self, verdicts: Mapping[str, Verdict]) -> None:
         """Store new verdicts of some clusters."""
         if verdicts:
             self.verdicts |= verdicts
+            self.start()
             self._save()
 
     def refuse(self, refused: Refusals, stage: str) -> None:
         """Store why clusters go no further than a stage."""
         self.settle({cluster: of_error(error, stage) for cluster, error in refused.items()})
 
-    def fail(self, error: BaseException, stage: str) -> None:
-        """Store that a stage failed for all that were in it."""
-        self.settle(dict.fromkeys(self.going_on, of_error(error, stage)))
+    def fail(self, errors: Mapping[str, BaseException], stage: str) -> None:
+        """Store why no cluster has got through a stage, and delete rows that no longer belong together.
 
-    def drop_from(self, stage: str) -> None:
+        Where nothing was changed yet, everything is left as it was.
+        """
+        self.verdicts |= {cluster: of_error(error, stage) for cluster, error in errors.items()}
+        if self.has_started:
+            self._save()
+        for name in NAMES[NAMES.index(stage) :]:
+            if not self._store.is_current(name, self._run.run_id):
+                self._drop_from(name)
+                break
+
+    def _drop_from(self, stage: str) -> None:
         """Delete what an earlier attempt left in the tables of a stage and of all later ones."""
         if not self._store.is_new(self._run.run_id):
             self._store.remove(NAMES[NAMES.index(stage) :], self._run.run_id)
@@ -102,14 +128,16 @@ class Attempt:
     def drop_after(self, stage: str) -> None:
         """Delete what an earlier attempt left in the tables of all later stages."""
         for later in NAMES[NAMES.index(stage) + 1 :][:1]:
-            self.drop_from(later)
+            self._drop_from(later)
 
     def _save(self) -> None:
+        if self.verdicts == self._stored:
+            return
         rows = [self._row(cluster, one) for cluster, one in sorted(self.verdicts.items())]
         run_id = self._run.run_id
         where = f"run_id = '{run_id}' AND attempt = {self.number}"
-        self._store.put("verdicts", rows, replacing=where if self._is_stored else None)
-        self._is_stored = True
+        self._store.put("verdicts", rows, replacing=where if self._stored else None)
+        self._stored = dict(self.verdicts)
 
     def _row(self, cluster_id: str, verdict: Verdict) -> dict[str, Any]:
         return {"cluster_id": cluster_id, "run_id": self._run.run_id, "attempt": self.number, **vars(verdict)}
@@ -133,19 +161,21 @@ def check_not_approved(store: Store, run: Run) -> None:
 
 
 def begin(store: Store, run: Run, *, first_stage: str) -> Attempt:
-    """Begin an attempt, or go on with the last one where the first stage goes on with what others wrote.
+    """A new attempt, or the last one where the first stage goes on with what others wrote.
 
-    Clusters that an earlier stage of the same attempt stopped stay out.
+    Clusters that an earlier stage of the same attempt stopped stay out. The attempt starts at once unless the run has a
+    plan, which stays as it is until the first change.
     """
     store.begin(run_id=run.run_id, **run.about())
     rows = [] if store.is_new(run.run_id) else store.newest("verdicts", run.run_id)
     last = max((row.attempt for row in rows), default=0)
+    before = {row.cluster_id: _of_row(row) for row in rows if row.attempt == last}
     is_new = first_stage == NAMES[0] or not last
-    known = {row.cluster_id: _of_row(row) for row in rows if row.attempt == last and not is_new}
+    known = {} if is_new else before
     verdicts = {one.id: _again(known.get(one.id), first_stage) for one in run.settings.clusters}
-    attempt = Attempt(store, run, number=last + 1 if is_new else last, verdicts=verdicts, is_stored=bool(known))
-    if verdicts != known:
-        attempt.settle(verdicts)
+    attempt = Attempt(store, run, number=last + 1 if is_new else last, verdicts=verdicts, stored=known)
+    if not any(one.exit_code == 0 for one in before.values()):
+        attempt.start()
     return attempt
 
 

@@ -59,6 +59,12 @@ def with_wave(inputs: Frames, run: Run) -> Frames:
     return {"waves": run.spark.createDataFrame([WAVE], schemas.ALL["waves"].schema)}
 
 
+def with_two_findings(inputs: Frames, run: Run) -> Frames:
+    """Other rows than ``SOLVE`` makes."""
+    rows = [{**FINDING, "subject": subject, "detail": "two"} for subject in ("broker 1", "broker 2")]
+    return {"findings": run.spark.createDataFrame(rows, schemas.ALL["findings"].schema)}
+
+
 def run_of(spark: SparkSession, folder: Path, **changes: dict[str, object]) -> Run:
     """A run with some settings changed."""
     storage = {"storage": {"warehouse": str(folder / "warehouse"), "output": str(folder / "out")}}
@@ -212,7 +218,7 @@ def test_a_job_that_cannot_begin_leaves_everything(spark: SparkSession, tmp_path
 
 
 def test_a_stage_that_fails_is_every_clusters_failure(spark: SparkSession, tmp_path: Path) -> None:
-    """Its error goes on, the verdict names the stage, and rows of later stages of the attempt before are deleted."""
+    """Its error goes on, and the verdict names the stage; rows that it has not changed stay, and so do later ones."""
 
     def broken(inputs: Frames, run: Run) -> Frames:
         raise ValueError("no such thing\nand more")
@@ -224,8 +230,13 @@ def test_a_stage_that_fails_is_every_clusters_failure(spark: SparkSession, tmp_p
         run_stages([replace(SOLVE, build=broken)], run, Meter(spark, io.StringIO()))
     (row,) = store_of(run).newest("verdicts", "r")
     assert (row.verdict, row.stage, row.exit_code, row.reason) == ("failed", "solve", 1, "ValueError: no such thing")
-    assert [store_of(run).newest(table, "r") for table in ("findings", "waves")] == [[], []]
-    assert [store_of(run).run_record("r", stage) for stage in ("solve", "plan")] == [None, None]
+    assert [len(store_of(run).newest(table, "r")) for table in ("findings", "waves")] == [1, 1]
+    with pytest.raises(ValueError, match="no such thing"):
+        run_stages(
+            [replace(SOLVE, build=with_two_findings), replace(PLAN, build=broken)], run, Meter(spark, io.StringIO())
+        )
+    assert [len(store_of(run).newest(table, "r")) for table in ("findings", "waves")] == [2, 0]
+    assert [store_of(run).run_record("r", stage) is None for stage in ("solve", "plan")] == [False, True]
 
 
 def test_a_run_goes_on_in_an_older_warehouse(

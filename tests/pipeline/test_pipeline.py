@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 import schemas
+from optimizer import delta_tables
 from optimizer.configuration import build, merge, read_toml
 from optimizer.declared import WRITERS
 from optimizer.errors import BallastError, QualityGateFailed, StageError, WorkerGone
@@ -92,9 +94,13 @@ def test_a_repeated_run_changes_nothing_and_can_be_recomputed(spark: SparkSessio
     record = store.run_record(run.run_id, "solve")
     assert record is not None
     assert record.config_hash == run.settings.config_hash()
-    pinned = {name: store.read(name, version=version, run_id=run.run_id) for name, version in record.reads.items()}
+
+    def at(name: str, version: int) -> DataFrame:
+        return delta_tables.rows(spark, store.warehouse, schemas.ALL[name], RUN_ID, version=version)
+
+    pinned = {name: at(name, version) for name, version in record.reads.items()}
     again = schemas.conform(solve.build(pinned, run)["proposal"], schemas.ALL["proposal"])
-    stored = store.read("proposal", version=record.writes["proposal"], run_id=run.run_id)
+    stored = at("proposal", record.writes["proposal"])
     assert sorted(map(repr, again.collect())) == sorted(map(repr, stored.collect()))
 
 
@@ -161,7 +167,7 @@ def test_a_stage_that_its_gate_refuses_is_a_dead_end(spark: SparkSession, tmp_pa
     store = Store(run.settings.storage.warehouse, spark)
     refused = run_stage(Stage("solve", (), ("findings",), ("clusters",), one_finding, gate=refuse), run, store)
     assert str(refused["sample"]) == "1 rows are wrong"
-    assert store.read("findings", version=store.latest_version("findings"), run_id="r").count() == 1
+    assert store.read("findings", run_id="r").count() == 1
     with pytest.raises(StageError, match="run the stage 'solve' first"):
         store.pinned("findings", "r")
 
@@ -169,22 +175,20 @@ def test_a_stage_that_its_gate_refuses_is_a_dead_end(spark: SparkSession, tmp_pa
 def test_a_stage_that_broke_off_while_it_wrote_has_no_row_twice(spark: SparkSession, tmp_path: Path) -> None:
     """One table was written and the other refused, so nothing is recorded: the next process replaces what is there."""
 
-    def with_points(points: int) -> Stage:
-        rows = {"findings": [FINDING], "curve": [POINT] * points}
-
+    def with_violation(value: float | None) -> Stage:
         def frames(inputs: Frames, run: Run) -> Frames:
-            return {name: run.spark.createDataFrame(some, schemas.ALL[name].schema) for name, some in rows.items()}
+            rows = {"findings": FINDING, "curve": POINT}
+            made = {name: run.spark.createDataFrame([row], schemas.ALL[name].schema) for name, row in rows.items()}
+            return {**made, "curve": made["curve"].withColumn("violation", F.lit(value).cast("double"))}
 
         return Stage("solve", (), ("findings", "curve"), (), frames)
 
     run = Run(spark, "r", sample_run(spark, tmp_path).settings, "test")
-    with pytest.raises(BallastError, match="1 row repeats the key"):
-        run_stage(with_points(2), run, Store(run.settings.storage.warehouse, spark))
+    with pytest.raises(BallastError, match="violation"):
+        run_stage(with_violation(None), run, Store(run.settings.storage.warehouse, spark))
     store = Store(run.settings.storage.warehouse, spark)
-    run_stage(with_points(1), run, store)
-    counts = {
-        name: store.read(name, version=store.pinned(name, "r"), run_id="r").count() for name in ("findings", "curve")
-    }
+    run_stage(with_violation(0.0), run, store)
+    counts = {name: store.read(name, run_id="r").count() for name in ("findings", "curve")}
     assert counts == {"findings": 1, "curve": 1}
 
 

@@ -64,9 +64,9 @@ def made(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_an_older_table_gets_the_columns_that_it_lacks(
     spark: SparkSession, made: Callable[[Table], Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Types, comments and checks are the contract's; older rows have null there, at older versions, too."""
+    """Types, comments and checks are the contract's; older rows have null there."""
     store = made(BROKERS)
-    old = store.write("brokers", brokers(spark, {}), run_id="r1")
+    store.write("brokers", brokers(spark, {}), run_id="r1")
     check = ("places_few", "places IS NULL OR  size(places) < 3")
     monkeypatch.setitem(
         schemas.ALL, "brokers", replace(BROKERS, columns=(*BROKERS.columns, *GROWN), checks=(*BROKERS.checks, check))
@@ -74,8 +74,8 @@ def test_an_older_table_gets_the_columns_that_it_lacks(
     grown = Store(store.warehouse, spark)
     rows = brokers(spark, {"cause": "new", "places": [1, 2]}, run_id="r2")
     new = grown.write("brokers", rows, run_id="r2")
-    for version, run_id, told in ((old, "r1", None), (new, "r1", None), (new, "r2", "new")):
-        assert [row.cause for row in grown.read("brokers", version=version, run_id=run_id).collect()] == [told]
+    for run_id, told in (("r1", None), ("r2", "new")):
+        assert [row.cause for row in grown.read("brokers", run_id=run_id).collect()] == [told]
     assert [row.cause for row in grown.newest("brokers", "r1")] == [None]
     columns = spark.read.format("delta").load(grown.path("brokers")).schema.fields[-len(GROWN) :]
     assert [(c.name, c.dataType, c.nullable, c.metadata["comment"]) for c in columns] == [
@@ -90,8 +90,8 @@ def test_an_older_table_gets_the_columns_that_it_lacks(
 def test_columns_come_in_the_contracts_order(spark: SparkSession, made: Callable[[Table], Store]) -> None:
     """A column that was added stands last in the table, and in its place in what is read."""
     store = made(without_rack(BROKERS))
-    version = store.write("brokers", brokers(spark, {"rack": "b"}), run_id="r1")
-    assert store.read("brokers", version=version, run_id="r1").columns == BROKERS.schema.fieldNames()
+    store.write("brokers", brokers(spark, {"rack": "b"}), run_id="r1")
+    assert store.read("brokers", run_id="r1").columns == BROKERS.schema.fieldNames()
     assert spark.read.format("delta").load(store.path("brokers")).columns[-1] == "rack"
 
 
@@ -114,8 +114,8 @@ def test_a_warehouse_of_before_is_gone_on_with(spark: SparkSession, tmp_path: Pa
     store.record_run(run_id="new", stage="solve", **TOLD, reads={}, writes=written)
 
     later = Store(store.warehouse, spark)
-    for version, run_id, expected in ((1, "old", (None, None)), (written["findings"], "new", ("band", 1))):
-        (found,) = later.read("findings", version=version, run_id=run_id).collect()
+    for run_id, expected in (("old", (None, None)), ("new", ("band", 1))):
+        (found,) = later.read("findings", run_id=run_id).collect()
         assert (found.rule, (found.code, found.broker_id)) == ("band", expected)
     codes = {run_id: [row.reason_codes for row in later.newest("plan", run_id)] for run_id in ("old", "new")}
     assert codes == {"old": [None], "new": [["balance"]]}
@@ -128,8 +128,8 @@ def test_an_earlier_release_goes_on(spark: SparkSession, made: Callable[[Table],
     check = ("places_few", "places IS NULL OR size(places) < 3")
     store = made(replace(BROKERS, columns=(*BROKERS.columns, *GROWN), checks=(*BROKERS.checks, check)))
     for rack in ("a", "b"):
-        version = store.write("brokers", brokers(spark, {"rack": rack}), run_id="r1")
-    assert store.read("brokers", version=version, run_id="r1").columns == BROKERS.schema.fieldNames()
+        store.write("brokers", brokers(spark, {"rack": rack}), run_id="r1")
+    assert store.read("brokers", run_id="r1").columns == BROKERS.schema.fieldNames()
     rows = spark.read.format("delta").load(store.path("brokers")).collect()
     assert [(row.rack, row.cause) for row in rows] == [("b", None)]
 
@@ -175,7 +175,7 @@ def test_any_other_difference_is_refused(
     assert store.latest_version("brokers") == 0
     if "check" not in told:
         with pytest.raises(ConfigError, match=re.escape(told)):
-            store.read("brokers", version=0, run_id="r1")
+            store.read("brokers", run_id="r1")
         with pytest.raises(ConfigError, match=re.escape(told)):
             store.newest("brokers", "r1")
 

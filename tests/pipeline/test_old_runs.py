@@ -1,0 +1,202 @@
+"""Runs stay usable when they are old, and an attempt that fails before its first write changes nothing."""
+
+import io
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import schemas
+from optimizer.errors import BallastError, RowsChanged
+from optimizer.meter import Meter
+from optimizer.stages.runner import run_stage, run_stages
+from optimizer.stages.stage import Frames, Run, Stage
+from optimizer.store import Store
+from schemas.verdicts import PLANNED
+from tests.pipeline.aged import age
+from tests.pipeline.test_lineage import EMIT, PLAN, SOLVE, WAVE, run_of, store_of, with_two_findings, with_wave
+
+PLAN_OF_ONE_WAVE = replace(PLAN, build=with_wave)
+VERDICT = {"cluster_id": "c", "run_id": "r", "attempt": 1, "verdict": PLANNED, "exit_code": 0, "manifest_sha256": "ab"}
+TABLES = ("findings", "waves", "documents", "verdicts", "runs")
+
+
+@pytest.fixture(scope="module")
+def two_runs(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A warehouse where run r has a plan, and a later run wrote the same tables."""
+    run = run_of(spark, tmp_path_factory.mktemp("nights"))
+    for stage in (SOLVE, PLAN_OF_ONE_WAVE, EMIT):
+        run_stage(stage, run, store_of(run))
+    store_of(run).put("verdicts", [VERDICT], replacing=None)
+    later = replace(run, run_id="later")
+    for stage in (SOLVE, PLAN_OF_ONE_WAVE, EMIT):
+        run_stage(replace(stage, build=of_run("later", stage)), later, store_of(later))
+    return Path(run.settings.storage.warehouse)
+
+
+def of_run(run_id: str, stage: Stage) -> Callable[[Frames, Run], Frames]:
+    """What a stage builds, as rows of another run."""
+    literal = f"'{run_id}'"
+    return lambda inputs, run: {
+        name: frame.selectExpr(*(f"{literal} AS run_id" if c == "run_id" else f"`{c}`" for c in frame.columns))
+        for name, frame in stage.build(inputs, run).items()
+    }
+
+
+@pytest.fixture
+def planned(spark: SparkSession, two_runs: Path, tmp_path: Path) -> Run:
+    """Run r, in a warehouse of its own, with the files of its plan."""
+    shutil.copytree(two_runs, tmp_path / "warehouse")
+    run = run_of(spark, tmp_path)
+    (run.folder / "c").mkdir(parents=True)
+    (run.folder / "c" / "reassignment.json").write_text("{}")
+    return run
+
+
+def state(run: Run) -> dict[str, Any]:
+    """Rows of every table of the run, and its files."""
+    store = store_of(run)
+    rows = {name: sorted(map(str, store.newest(name, run.run_id))) for name in TABLES}
+    return {**rows, "files": sorted(str(path) for path in run.folder.rglob("*"))}
+
+
+def attempt(run: Run, *stages: Stage) -> str:
+    """One more attempt of some stages; returns what it printed."""
+    stream = io.StringIO()
+    run_stages(stages, run, Meter(run.spark, stream))
+    return stream.getvalue()
+
+
+def broken(inputs: Frames, run: Run) -> Frames:
+    """A stage that reads what is not there."""
+    return {"waves": run.spark.read.schema(schemas.ALL["waves"].schema).json("/nothing/is/here")}
+
+
+@pytest.mark.parametrize("days", [8, 400])
+def test_a_run_of_an_earlier_day_goes_on(planned: Run, days: int) -> None:
+    """Its stages run again, alone and together, and find the same rows: no version is read that Delta refuses."""
+    before = state(planned)
+    age(Path(planned.settings.storage.warehouse), days=days)
+    for stages in ([PLAN_OF_ONE_WAVE], [SOLVE], [SOLVE, PLAN_OF_ONE_WAVE]):
+        attempt(planned, *stages)
+    run_stage(EMIT, planned, store_of(planned))
+    assert state(planned) == before
+
+
+def test_a_run_goes_on_when_its_files_were_written_anew(spark: SparkSession, planned: Run) -> None:
+    """Compacted and vacuumed, no recorded version can be read: the rows are the same, so the stage goes on."""
+    before = state(planned)
+    for table in ("findings", "waves"):
+        path = f"delta.`{store_of(planned).path(table)}`"
+        spark.sql(f"OPTIMIZE {path}")
+        check = "spark.databricks.delta.retentionDurationCheck.enabled"
+        spark.conf.set(check, "false")
+        spark.sql(f"VACUUM {path} RETAIN 0 HOURS")
+        spark.conf.unset(check)
+    run_stage(EMIT, planned, store_of(planned))
+    attempt(planned, PLAN_OF_ONE_WAVE)
+    assert state(planned) == before
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("DELETE FROM {} WHERE run_id = 'r'", "table waves has 0 of the 1 rows of the run: run the stage 'plan' again"),
+        (
+            "UPDATE {} SET moved_bytes = 7 WHERE run_id = 'r'",
+            "table waves has other rows than 'plan' wrote: run the stage 'plan' again",
+        ),
+    ],
+)
+def test_rows_that_somebody_changed_stop_a_stage(spark: SparkSession, planned: Run, change: str, told: str) -> None:
+    """Exit code 1 names table and reason, nothing is changed; the stage that wrote them writes them again."""
+    spark.sql(change.format(f"delta.`{store_of(planned).path('waves')}`"))
+    before = state(planned)
+    with pytest.raises(RowsChanged, match=told) as caught:
+        attempt(planned, EMIT)
+    assert caught.value.exit_code == 1
+    assert state(planned) == before
+    run_stage(PLAN_OF_ONE_WAVE, planned, store_of(planned))
+    assert [row.moved_bytes for row in store_of(planned).newest("waves", "r")] == [WAVE["moved_bytes"]]
+    run_stage(EMIT, planned, store_of(planned))
+
+
+def test_all_changed_tables_are_named(planned: Run) -> None:
+    """One attempt is enough to see what has to be run again; a table that is gone is named, too."""
+    store = store_of(planned)
+    shutil.rmtree(store.path("findings"))
+    planned.spark.sql(f"DELETE FROM delta.`{store.path('waves')}` WHERE run_id = 'r'")
+    with pytest.raises(
+        RowsChanged, match=r"(?s)the table findings is gone: .*'solve'.*table waves has 0 of the 1 rows"
+    ):
+        attempt(planned, replace(EMIT, reads=("findings", "waves")))
+
+
+def test_rows_of_another_release_are_counted(spark: SparkSession, planned: Run) -> None:
+    """A column more changes every hash, so of a run of another release only the number of rows is compared."""
+    store = store_of(planned)
+    spark.sql(f"UPDATE delta.`{store.path('runs')}` SET code_version = 'older' WHERE stage = 'plan'")
+    spark.sql(f"UPDATE delta.`{store.path('waves')}` SET peak_disk_bytes = 7 WHERE run_id = 'r'")
+    run_stage(EMIT, planned, store_of(planned))
+    spark.sql(f"DELETE FROM delta.`{store.path('waves')}` WHERE run_id = 'r'")
+    with pytest.raises(RowsChanged, match="table waves has 0 of the 1 rows"):
+        run_stage(EMIT, planned, store_of(planned))
+
+
+@pytest.mark.parametrize("stages", [[PLAN], [SOLVE, PLAN]], ids=["a stage alone", "after one that wrote nothing"])
+def test_what_fails_before_its_first_write_changes_nothing(planned: Run, stages: list[Stage]) -> None:
+    """Rows, verdicts and files of the plan stay, which the output says; the next attempt ends well."""
+    before = state(planned)
+    failing = [replace(stage, build=broken) if stage.name == "plan" else stage for stage in stages]
+    stream = io.StringIO()
+    with pytest.raises(Exception, match="/nothing/is/here"):
+        run_stages(failing, planned, Meter(planned.spark, stream))
+    assert state(planned) == before
+    assert "nothing was changed: the plan that the run has, its verdict and its files stay" in stream.getvalue()
+    attempt(planned, PLAN_OF_ONE_WAVE)
+    assert state(planned) == before
+
+
+def test_inputs_that_cannot_be_read_change_nothing(planned: Run) -> None:
+    """A file of a table is gone: the error names the table, and comes before anything is set aside."""
+    path = Path(store_of(planned).path("findings"))
+    files = sorted(path.glob("*.parquet"))
+    kept = {file: file.read_bytes() for file in files}
+    before = state(planned)
+    for file in files:
+        file.unlink()
+    with pytest.raises(BallastError, match=r"table findings: "):
+        attempt(planned, PLAN_OF_ONE_WAVE)
+    for file, content in kept.items():
+        file.write_bytes(content)
+    assert state(planned) == before
+    attempt(planned, PLAN_OF_ONE_WAVE)
+
+
+def test_an_error_between_two_writes_is_a_failed_attempt(planned: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The old files are set aside, rows that no longer belong together are gone, and the next attempt ends well."""
+
+    def full(self: Store, table: str, rows: DataFrame, where: str | None) -> None:
+        if table == "waves":
+            raise OSError("the storage does not answer")
+        put(self, table, rows, where)
+
+    put = Store._put
+    two_waves = replace(
+        PLAN, build=lambda inputs, run: {"waves": run.spark.createDataFrame([WAVE, {**WAVE, "wave": 2}])}
+    )
+    with monkeypatch.context() as storage, pytest.raises(OSError, match="does not answer"):
+        storage.setattr(Store, "_put", full)
+        attempt(planned, replace(SOLVE, build=with_two_findings), two_waves)
+    store = store_of(planned)
+    assert [len(store.newest(name, "r")) for name in ("findings", "waves", "documents")] == [2, 0, 0]
+    assert [path.name for path in planned.folder.iterdir()] == ["superseded-c-1"]
+    (verdict,) = store.newest("verdicts", "r")
+    assert (verdict.verdict, verdict.stage) == ("failed", "plan")
+    attempt(planned, two_waves)
+    run_stage(EMIT, planned, store_of(planned))
+    assert [len(store_of(planned).newest(name, "r")) for name in ("findings", "waves")] == [2, 2]
