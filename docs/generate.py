@@ -26,8 +26,8 @@ TIME_TRAVEL = """\
 ## Time travel
 
 The rows of a run are the rows with its `run_id` in the newest version of a table. No stage, page or command needs an
-older version. Delta reads versions back for a week (`delta.deletedFileRetentionDuration`, 168 hours), if no `VACUUM` has
-removed their files. A site that wants more sets this property and `delta.logRetentionDuration`, and pays with the space
+older version. Delta reads versions back for a week (`delta.deletedFileRetentionDuration`, 168 hours), if no `VACUUM`
+has removed their files. A site that wants more sets this property and `delta.logRetentionDuration`, and pays with the space
 of every replaced file. By version read
 
 - a stage, rows that its own process wrote: another process that works on the same run changes nothing for it;
@@ -35,7 +35,8 @@ of every replaced file. By version read
   wrote before a later attempt at the same run replaced it;
 - a test of the pipeline: the recorded input gives the recorded plan again.
 
-The versions in `runs` are evidence. They say from which rows a plan was made, and whether a later attempt replaced them.
+The versions in `runs` are evidence. They say from which rows a plan was made, and whether a later attempt replaced
+them.
 
 """
 
