@@ -27,8 +27,8 @@ TIME_TRAVEL = """\
 
 The rows of a run are the rows with its `run_id` in the newest version of a table. No stage, page or command needs an
 older version. Delta reads versions back for a week (`delta.deletedFileRetentionDuration`, 168 hours), if no `VACUUM`
-has removed their files. A site that wants more sets this property and `delta.logRetentionDuration`, and pays with the space
-of every replaced file. By version read
+has removed their files. A site that wants more sets this property and `delta.logRetentionDuration`, and pays with the
+space of every replaced file. What is read by version:
 
 - a stage, rows that its own process wrote: another process that works on the same run changes nothing for it;
 - [reading plans](reading-plans.md) and [operations](operations.md#run-again-recompute-a-past-plan), what an attempt
