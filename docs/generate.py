@@ -26,16 +26,17 @@ TIME_TRAVEL = """\
 ## Time travel
 
 The rows of a run are the rows with its `run_id` in the newest version of a table. No stage, page or command needs an
-older version. Delta reads versions back for a week (`delta.deletedFileRetentionDuration`, 168 hours), if no `VACUUM` has
-removed their files. A site that wants more sets this property and `delta.logRetentionDuration`, and pays with the space
-of every replaced file. By version read
+older version. Delta reads versions back for a week (`delta.deletedFileRetentionDuration`, 168 hours), if no `VACUUM`
+has removed their files. A site that wants more sets this property and `delta.logRetentionDuration`, and pays with the
+space of every replaced file. What is read by version:
 
 - a stage, rows that its own process wrote: another process that works on the same run changes nothing for it;
 - [reading plans](reading-plans.md) and [operations](operations.md#run-again-recompute-a-past-plan), what an attempt
   wrote before a later attempt at the same run replaced it;
 - a test of the pipeline: the recorded input gives the recorded plan again.
 
-The versions in `runs` are evidence. They say from which rows a plan was made, and whether a later attempt replaced them.
+The versions in `runs` are evidence. They say from which rows a plan was made, and whether a later attempt replaced
+them.
 
 """
 
@@ -58,8 +59,8 @@ def _table_section(table: Table) -> list[str]:
     lines = [f"### {table.name}", "", table.doc, "", "| column | type | null | meaning |", "|---|---|---|---|"]
     for field in table.columns:
         null = "yes" if field.nullable else ""
-        comment = _cell(field.metadata["comment"])
-        lines.append(f"| `{field.name}` | {_cell(field.dataType.simpleString())} | {null} | {comment} |")
+        comment = _cell(field.comment)
+        lines.append(f"| `{field.name}` | {_cell(field.type)} | {null} | {comment} |")
     lines += ["", "Key: " + ", ".join(f"`{name}`" for name in table.full_key) + "."]
     lines += [f"Check `{name}`: `{condition}`." for name, condition in table.checks]
     if table.volatile:

@@ -16,7 +16,7 @@ from optimizer.stages.solve.memory_placement import MemoryPlacement, in_memory
 from optimizer.units import human_rate
 from tests.solve.clusters import make_brokers, make_cluster, make_partitions
 
-OUT = Resource("out", "out_bytes_per_s", "out_capacity_bytes_per_s", human_rate)
+OUT = Resource("out", "out_bytes_per_s", "out_capacity_bytes_per_s", human_rate, lambda policy: policy.out_band)
 
 
 def hot_readers() -> Cluster:

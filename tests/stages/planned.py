@@ -30,6 +30,7 @@ from optimizer.stages.plan import plan
 from optimizer.stages.solve import solve
 from optimizer.stages.solve.spark_placement import SparkPlacement
 from optimizer.stages.stage import Frames, Run
+from schemas.spark import conform, schema_of
 from tests.stages.tables import table
 
 # Rounds of every kind: racks mended over all racks, then shards of one rack, then over all racks again.
@@ -110,7 +111,7 @@ def table_bytes(frame: DataFrame, name: str) -> bytes:
     """All rows of a table without its volatile columns, in order, as bytes."""
     table = schemas.ALL[name]
     kept = [c.name for c in table.columns if c.name not in table.volatile]
-    rows = schemas.conform(frame, table).select(*kept).toJSON().collect()
+    rows = conform(frame, table).select(*kept).toJSON().collect()
     return "\n".join(sorted(rows)).encode()
 
 
@@ -125,7 +126,7 @@ def solved_of(run: Run, inputs: Frames, tuning: Tuning = TUNED) -> Frames:
 
 
 def _conformed(frames: Frames) -> dict[str, DataFrame]:
-    return {name: schemas.conform(frame, schemas.ALL[name]).localCheckpoint() for name, frame in frames.items()}
+    return {name: conform(frame, schemas.ALL[name]).localCheckpoint() for name, frame in frames.items()}
 
 
 def solved_bytes(frames: Frames) -> dict[str, bytes]:
@@ -137,7 +138,7 @@ def finished(run: Run, frames: Frames) -> dict[str, DataFrame]:
     """The tables of PLAN and EMIT that follow from solved tables, beside them."""
     known = {**frames, **baseline.build(frames, run)}
     for name in ("quality_results", "input_findings", "sources", "topics", "throttles_found"):
-        known[name] = run.spark.createDataFrame([], schemas.ALL[name].schema)
+        known[name] = run.spark.createDataFrame([], schema_of(schemas.ALL[name]))
     known |= plan.build(known, run)
     return {**known, **emit.build(known, run)}
 

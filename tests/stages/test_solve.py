@@ -263,7 +263,9 @@ def test_failed_shard_keeps_its_replicas_and_says_so(monkeypatch: pytest.MonkeyP
 
 def test_sums_have_the_names_of_all_resources(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the table of resources holds, the sums in Spark are in its order and under its names."""
-    fourth = resources.Resource("out", "out_bytes_per_s", "out_capacity_bytes_per_s", human_rate)
+    fourth = resources.Resource(
+        "out", "out_bytes_per_s", "out_capacity_bytes_per_s", human_rate, lambda policy: policy.out_band
+    )
     monkeypatch.setattr(resources, "PLACEMENT", (*resources.PLACEMENT, fourth))
     rows = spark.range(3).select(*(F.lit(number).alias(name) for number, name in enumerate(resource_columns(), 1)))
     assert rows.agg(*resource_sums()).collect()[0].asDict() == {"replicas": 3, "disk": 3, "in": 6, "out": 9}

@@ -34,4 +34,4 @@ def test_lists_start_inside_their_pins_with_the_length_asked_for(spark: SparkSes
     assert all(row.current == row.replicas for row in result if row.topic > "t2")
     before = {(row["topic"], row["partition"]): row["replicas"] for row in rows["instance"]}
     assert all(row.replicas == before[row.topic, row.partition] for row in result)
-    assert set(schemas.ALL["instance"].schema.names) <= set(result[0].asDict())
+    assert set(schemas.ALL["instance"].names) <= set(result[0].asDict())

@@ -18,10 +18,10 @@ from optimizer.settings import Settings
 from optimizer.solve.findings.net_moves import reasons, settle
 from optimizer.solve.findings.order_findings import LeftForDisk
 from optimizer.stages.shared.arrays import placed
-from schemas.table import small_frame
+from schemas.keys import PARTITION
+from schemas.spark import small_frame
 
 _LEFT = "cluster_id string, topic string, partition int, is_left boolean"
-_KEY = ["cluster_id", "topic", "partition"]
 
 
 def without_left(placement: DataFrame, left: Mapping[str, LeftForDisk]) -> DataFrame:
@@ -32,7 +32,7 @@ def without_left(placement: DataFrame, left: Mapping[str, LeftForDisk]) -> DataF
         for topic, number in sorted(of_cluster.keys)
     ]
     keys = F.broadcast(small_frame(placement.sparkSession, rows, _LEFT))
-    joined = placement.join(keys, _KEY, "left")
+    joined = placement.join(keys, PARTITION, "left")
     return joined.withColumn("current", F.when(F.col("is_left"), F.col("replicas")).otherwise(F.col("current"))).drop(
         "is_left"
     )

@@ -12,8 +12,8 @@ from optimizer.solve.limit.limit_choice import keep_within
 from optimizer.solve.rounds.solved_cluster import Clusters, SolvedCluster
 from optimizer.solve.rules.bands import disk_limit
 from optimizer.stages.shared.arrays import placed, to_partitions
+from schemas.keys import PARTITION
 
-_KEY = ["cluster_id", "topic", "partition"]
 _KEPT = "cluster_id string, topic string, partition int, kept boolean"
 
 
@@ -63,12 +63,12 @@ def without_cut(placement: DataFrame, clusters: Clusters, settings: Settings) ->
         rows = frame.sort_values(["topic", "partition"], kind="stable")
         differs = rows["differs"].to_numpy(dtype=bool)
         kept = kept_rows(rows, differs, clusters[str(frame["cluster_id"].iloc[0])], policy)
-        return rows.loc[differs, _KEY].assign(kept=kept)
+        return rows.loc[differs, PARTITION].assign(kept=kept)
 
     differs = F.array_sort("current") != F.array_sort("replicas")
     cut = placement.where(F.col("cluster_id").isin(*clusters)).withColumn("differs", differs)
     known = cut.where("differs OR topic_most_replicas IS NOT NULL").groupBy("cluster_id")
-    joined = placement.join(known.applyInPandas(of_cluster, _KEPT), on=_KEY, how="left")
+    joined = placement.join(known.applyInPandas(of_cluster, _KEPT), on=PARTITION, how="left")
     joined = joined.withColumn("held_back", ~F.coalesce("kept", F.lit(True)))
     current = F.when(F.col("held_back"), F.col("replicas")).otherwise(F.col("current"))
     return joined.withColumn("current", current).drop("kept")

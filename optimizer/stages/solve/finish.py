@@ -29,6 +29,8 @@ from optimizer.stages.shared.unexplained import audit_limits, unexplained_findin
 from optimizer.stages.solve.copy_order import left_by_order
 from optimizer.stages.stage import Frames
 from optimizer.units import agree, plural
+from schemas.keys import CLUSTER_RUN
+from schemas.spark import conform, unchecked
 
 _START = "start a broker that holds a replica, and plan again"
 _REMEDIES = {
@@ -44,14 +46,12 @@ _REMEDIES = {
 _REMEDY = "mend the cause and plan again"  # where a release has stored no cause
 _TOLD_ELSEWHERE = (Cause.PIN_TOO_SMALL, Cause.ONLY)  # by findings of pins and of ``only``
 TABLES = ("proposal", "moves", "leaders", "leader_bounds", "findings")
-_RUN = ("cluster_id", "run_id")
 Finished = Mapping[str, pd.DataFrame]
 
 
 def _of_one(table: str) -> T.StructType:
     """Columns of a table, less those that name the cluster and the run."""
-    columns = [c for c in schemas.ALL[table].columns if c.name not in _RUN]
-    return T.StructType([T.StructField(c.name, c.dataType, True) for c in columns])
+    return unchecked(c for c in schemas.ALL[table].columns if c.name not in CLUSTER_RUN)
 
 
 _LEFT = T.StructType([T.StructField("topic", T.StringType()), T.StructField("partition", T.IntegerType())])
@@ -261,4 +261,4 @@ def finish(
 
 def _table(stored: DataFrame, table: str, run_id: str) -> DataFrame:
     rows = stored.select("cluster_id", F.lit(run_id).alias("run_id"), F.explode(table).alias("row"))
-    return schemas.conform(rows.select(*_RUN, "row.*"), schemas.ALL[table])
+    return conform(rows.select(*CLUSTER_RUN, "row.*"), schemas.ALL[table])

@@ -7,8 +7,8 @@ from pyspark.sql import functions as F
 from optimizer.solve.rounds.solved_cluster import Clusters
 from optimizer.solve.rounds.start import start
 from optimizer.stages.shared.arrays import replica_lists, to_partitions
+from schemas.keys import PARTITION
 
-_KEY = ["cluster_id", "topic", "partition"]
 _TO_START = (
     "size(replicas) != replication_factor"
     " OR pinned_brokers IS NOT NULL AND size(array_except(replicas, pinned_brokers)) > 0"
@@ -30,8 +30,8 @@ def started(placement: DataFrame, clusters: Clusters) -> DataFrame:
         brokers, bands, loads = facts[str(frame["cluster_id"].iloc[0])]
         rows = frame.sort_values(["topic", "partition"], kind="stable")
         placed = start(brokers, to_partitions(rows, brokers.ids), bands, loads)
-        return rows[_KEY].assign(started=pd.Series(replica_lists(placed, brokers.ids), index=rows.index))
+        return rows[PARTITION].assign(started=pd.Series(replica_lists(placed, brokers.ids), index=rows.index))
 
     moved = placement.where(_TO_START).groupBy("cluster_id").applyInPandas(of_cluster, _STARTED)
-    joined = placement.join(moved, on=_KEY, how="left")
+    joined = placement.join(moved, on=PARTITION, how="left")
     return joined.withColumn("current", F.coalesce("started", "current")).drop("started")
