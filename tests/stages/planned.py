@@ -17,6 +17,7 @@ import pyspark
 from pyspark.sql import DataFrame, SparkSession
 
 import schemas
+from benchmarks.rows import broker_row, partition_row
 from optimizer.configuration import build
 from optimizer.settings import Settings
 from optimizer.solve import driver
@@ -44,22 +45,10 @@ def cluster() -> dict[str, Rows]:
     """18 brokers on three racks, one to drain, one new, 120 partitions of RF 3, some with two replicas in a rack."""
     generator = np.random.default_rng(2)
     key = {"cluster_id": "a", "run_id": "r"}
-    capacities = ("disk_capacity_bytes", "in_capacity_bytes_per_s", "out_capacity_bytes_per_s")
-    brokers: Rows = [
-        {
-            **key,
-            **dict.fromkeys(capacities),
-            "broker_id": 100 + b,
-            "rack": f"r{b % 3}",
-            "state": "draining" if b == 0 else "new" if b == 17 else "alive",
-            "accepts_replicas": b > 0,
-            "accepts_leadership": b > 0,
-            "must_empty": b == 0,
-            "pinned_topics": [],
-        }
-        for b in range(18)
-    ]
-    return {"instance": [{**key, **_partition(p, generator)} for p in range(120)], "instance_brokers": brokers}
+    states = {0: "draining", 17: "new"}
+    brokers: Rows = [broker_row(100 + b, **key, rack=f"r{b % 3}", state=states.get(b, "alive")) for b in range(18)]
+    partitions: Rows = [{**_partition(p, generator), **key} for p in range(120)]
+    return {"instance": partitions, "instance_brokers": brokers}
 
 
 def _partition(number: int, generator: np.random.Generator) -> dict[str, Any]:
@@ -70,27 +59,8 @@ def _partition(number: int, generator: np.random.Generator) -> dict[str, Any]:
     if number % 15 == 0:
         replicas[1] = 103 + (replicas[0] - 100) % 15
     size = int(generator.lognormal(20, 1))
-    return {
-        "topic": f"t{number % 7}",
-        "partition": number // 7,
-        "replicas": replicas,
-        "log_dirs": ["any"] * 3,
-        "leader": replicas[0],
-        "isr": sorted(replicas),
-        "size_bytes": size,
-        "in_bytes_per_s": size // 10_000,
-        "out_bytes_per_s": size // 4_000,
-        "replication_factor": 3,
-        "mobility": "free",
-        "fixed_cause": None,
-        "fixed_reason": None,
-        "pinned_brokers": None,
-        "factor_cause": None,
-        "factor_refused": None,
-        "topic_most_replicas": None,
-        "topic_most_leaders": None,
-        "min_insync_replicas": None,
-    }
+    loads = {"size_bytes": size, "in_bytes_per_s": size // 10_000, "out_bytes_per_s": size // 4_000}
+    return partition_row(replicas, topic=f"t{number % 7}", partition=number // 7, **loads)
 
 
 def run_of(spark: SparkSession, settings: Settings = SETTINGS) -> Run:

@@ -2,12 +2,12 @@
 
 import json
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks.rows import broker_row, partition_row
 from optimizer.audit import AuditLimits
 from optimizer.domain import Bands
 from optimizer.settings import ClusterInput, Policy, Settings
@@ -34,46 +34,8 @@ FINDING = {
 }
 
 
-def _broker(broker_id: int) -> dict[str, Any]:
-    leaves = broker_id == 3
-    return {
-        **KEY,
-        "broker_id": broker_id,
-        "rack": None,
-        "state": "draining" if leaves else "alive",
-        "accepts_replicas": not leaves,
-        "accepts_leadership": not leaves,
-        "must_empty": leaves,
-        "disk_capacity_bytes": None,
-        "in_capacity_bytes_per_s": None,
-        "out_capacity_bytes_per_s": None,
-        "pinned_topics": [],
-    }
-
-
-BROKERS = [_broker(b) for b in (1, 2, 3)]
-PARTITION = {
-    **KEY,
-    "topic": "t",
-    "partition": 0,
-    "replicas": [3, 1],
-    "log_dirs": ["any", "any"],
-    "leader": 3,
-    "isr": [1, 3],
-    "size_bytes": 100,
-    "in_bytes_per_s": 0,
-    "out_bytes_per_s": 0,
-    "replication_factor": 2,
-    "mobility": "free",
-    "fixed_reason": None,
-    "fixed_cause": None,
-    "factor_refused": None,
-    "factor_cause": None,
-    "min_insync_replicas": 1,
-    "pinned_brokers": None,
-    "topic_most_replicas": None,
-    "topic_most_leaders": None,
-}
+BROKERS = [broker_row(1, **KEY), broker_row(2, **KEY), broker_row(3, **KEY, state="draining")]
+PARTITION = partition_row([3, 1], **KEY, topic="t", size_bytes=100, min_insync_replicas=1)
 
 
 def _messages(settings: Settings, shown: float | None = None) -> list[str]:
