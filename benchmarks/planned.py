@@ -9,13 +9,13 @@ import pandas as pd
 from benchmarks.rows import broker_row, partition_row, row
 from benchmarks.run import BAND_NAMES
 from optimizer.domain import MOBILITY, Brokers, Cluster, Ints
+from optimizer.planning.arrays import replica_lists, to_cluster
+from optimizer.planning.memory_placement import in_memory
 from optimizer.settings import ClusterInput, Policy, Settings
 from optimizer.solve import driver
 from optimizer.solve.rules.bands import outside
 from optimizer.solve.shard.search import CurvePoint
 from optimizer.solve.tuning import TUNED, Tuning
-from optimizer.stages.shared.arrays import replica_lists, to_cluster
-from optimizer.stages.solve.memory_placement import in_memory
 from optimizer.wishes import NO_LIMIT
 
 MB, KB = 1 << 20, 1 << 10  # bytes in those of an instance

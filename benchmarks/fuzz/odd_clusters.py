@@ -10,9 +10,9 @@ import pandas as pd
 
 from benchmarks.rows import broker_row, partition_row
 from optimizer.domain import NOT_LIVE, Cause
+from optimizer.planning.arrays import to_brokers
 from optimizer.settings import Policy, Schedule, Settings
 from optimizer.solve.rules.racks import busiest_share, live_rack_sizes
-from optimizer.stages.shared.arrays import to_brokers
 from optimizer.units import plural
 
 Row = dict[str, Any]

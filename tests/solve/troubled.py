@@ -15,10 +15,10 @@ from optimizer.audit.instance import Instance
 from optimizer.audit.spread import grown, most_leaders, most_replicas
 from optimizer.domain import FIXED, FREE, MOBILITY, Cluster
 from optimizer.kafka.reassignment_json import format_reassignment
+from optimizer.planning.arrays import replica_lists
+from optimizer.planning.finish import Finished
 from optimizer.solve.findings.pin_findings import pin_room
 from optimizer.solve.rules.pins import group_by_pins
-from optimizer.stages.shared.arrays import replica_lists
-from optimizer.stages.solve.finish import Finished
 from optimizer.wishes import NO_LIMIT, MoveLimit
 from tests.solve.clusters import asking, make_cluster, middling_clusters, pinned, spread_over
 

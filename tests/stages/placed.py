@@ -7,11 +7,11 @@ import pandas as pd
 from pyspark.sql import DataFrame
 
 import schemas
+from optimizer.planning.arrays import to_brokers
+from optimizer.planning.memory_placement import MemoryPlacement, in_memory
 from optimizer.settings import Settings
 from optimizer.solve import driver
-from optimizer.stages.shared.arrays import to_brokers
 from optimizer.stages.solve import solve
-from optimizer.stages.solve.memory_placement import MemoryPlacement, in_memory
 
 Rows = Sequence[Mapping[str, Any]]
 Tables = dict[str, list[tuple[Any, ...]]]

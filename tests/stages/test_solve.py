@@ -20,17 +20,17 @@ from benchmarks.rows import broker_row, partition_row
 from optimizer.configuration import build
 from optimizer.domain import Bands
 from optimizer.errors import BallastError
+from optimizer.planning.arrays import to_brokers
+from optimizer.planning.classes import resource_names
+from optimizer.planning.memory_placement import in_memory
 from optimizer.settings import Settings
 from optimizer.solve import driver
 from optimizer.solve.rounds.cluster_round import ClusterRound
 from optimizer.solve.rules import resources
 from optimizer.solve.shard.search import Search
 from optimizer.solve.tuning import TUNED, Tuning
-from optimizer.stages.shared.arrays import to_brokers
 from optimizer.stages.solve import shard_rounds, solve
-from optimizer.stages.solve.memory_placement import in_memory
-from optimizer.stages.solve.resource_sums import resource_columns, resource_names, resource_sums
-from optimizer.stages.solve.spark_placement import SparkPlacement
+from optimizer.stages.solve.spark_placement import SparkPlacement, resource_columns, resource_sums
 from optimizer.stages.stage import Frames, Run
 from optimizer.units import human_rate
 from tests.solve.clusters import SEARCH

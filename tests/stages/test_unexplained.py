@@ -10,12 +10,12 @@ import pytest
 from benchmarks.rows import broker_row, partition_row
 from optimizer.audit import AuditLimits
 from optimizer.domain import Bands
+from optimizer.planning.arrays import to_brokers
+from optimizer.planning.finish import finish_cluster
+from optimizer.planning.unexplained import REMEDY
 from optimizer.settings import ClusterInput, Policy, Settings
 from optimizer.solve.findings.finding import RUN_AGAIN
 from optimizer.stages.emit.audit_gate import audit_cluster
-from optimizer.stages.shared.arrays import to_brokers
-from optimizer.stages.shared.unexplained import REMEDY
-from optimizer.stages.solve.finish import finish_cluster
 from tests.solve.clusters import solved_cluster
 
 KEY = {"cluster_id": "a", "run_id": "r"}

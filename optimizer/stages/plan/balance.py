@@ -9,10 +9,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from optimizer.domain import Bands, Cluster, Ints
+from optimizer.planning.arrays import PARTITION_COLUMNS, replica_matrix, to_cluster
 from optimizer.settings import Policy
 from optimizer.solve.rules.bands import bands, broker_loads, is_outside, leader_loads, replica_weights
 from optimizer.solve.rules.pins import rack_breaks
-from optimizer.stages.shared.arrays import PARTITION_COLUMNS, replica_matrix, to_cluster
 from schemas.output import BROKER_BALANCE
 from schemas.spark import schema_of
 

@@ -5,13 +5,13 @@ import pandas as pd
 from pyspark.sql import types as T
 
 from optimizer.domain import Ints
+from optimizer.planning.arrays import replica_matrix
 from optimizer.schedule.estimate import Traffic, seconds, traffic
 from optimizer.schedule.throttle_rate import Rates, asked_bytes_per_s, is_below_floor, one_for_all, per_broker
 from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker, changes_of, urgency_of
 from optimizer.schedule.wave_order import disk_limits
 from optimizer.schedule.waves import UNPLACED, assign_waves
 from optimizer.settings import Settings
-from optimizer.stages.shared.arrays import replica_matrix
 from optimizer.units import NEVER_SECONDS
 from schemas.output import PLAN, WAVES
 from schemas.spark import schema_of

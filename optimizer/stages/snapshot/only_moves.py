@@ -8,10 +8,10 @@ from pyspark.sql import functions as F
 
 from optimizer.domain import Bools, Brokers, Cause
 from optimizer.errors import BallastError, ConfigError
+from optimizer.planning.arrays import replica_matrix, to_brokers
 from optimizer.settings import Settings
 from optimizer.solve.rules.pins import disorder_by_group, group_by_pins, rack_rule
 from optimizer.solve.rules.racks import rack_histogram
-from optimizer.stages.shared.arrays import replica_matrix, to_brokers
 from optimizer.wishes import DRAIN, LEADERS, RACKS
 from schemas.keys import PARTITION
 

@@ -12,9 +12,9 @@ from pyspark.sql import functions as F
 
 import schemas
 from optimizer.domain import Brokers
+from optimizer.planning.arrays import to_brokers
 from optimizer.solve import driver
 from optimizer.solve.tuning import TUNED, Tuning
-from optimizer.stages.shared.arrays import to_brokers
 from optimizer.stages.solve.spark_placement import SparkPlacement
 from optimizer.stages.stage import Frames, Run
 from schemas.spark import small_frame, unchecked
