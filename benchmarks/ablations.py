@@ -23,11 +23,11 @@ from benchmarks.planned import Outcome, cluster_of, policy_of, solve, solve_flee
 from benchmarks.run import CLUSTER
 from benchmarks.small_fleet import POLICIES, policy_fleet
 from optimizer.configuration import build, read_toml
+from optimizer.planning.arrays import to_brokers
 from optimizer.settings import Settings
 from optimizer.solve.certificate import gap_percent
 from optimizer.solve.rules.bands import SETTLED
 from optimizer.solve.tuning import TUNED, Tuning
-from optimizer.stages.shared.arrays import to_brokers
 from setup.app_zip import code_version
 from setup.paths import BUILD, HOME
 

@@ -6,15 +6,16 @@ from typing import Any
 
 import pandas as pd
 
+from benchmarks.rows import broker_row, partition_row, row
 from benchmarks.run import BAND_NAMES
 from optimizer.domain import MOBILITY, Brokers, Cluster, Ints
+from optimizer.planning.arrays import replica_lists, to_cluster
+from optimizer.planning.memory_placement import in_memory
 from optimizer.settings import ClusterInput, Policy, Settings
 from optimizer.solve import driver
 from optimizer.solve.rules.bands import outside
 from optimizer.solve.shard.search import CurvePoint
 from optimizer.solve.tuning import TUNED, Tuning
-from optimizer.stages.shared.arrays import replica_lists, to_cluster
-from optimizer.stages.solve.memory_placement import in_memory
 from optimizer.wishes import NO_LIMIT
 
 MB, KB = 1 << 20, 1 << 10  # bytes in those of an instance
@@ -53,34 +54,26 @@ def cluster_of(instance: Mapping[str, Any], name: str) -> Cluster:
     """The cluster of an instance (``benchmarks.generate``)."""
     leaving = set(instance.get("decommission") or [])
     brokers = [
-        {
-            "broker_id": b["id"],
-            "rack": b["rack"],
-            "state": "draining" if b["id"] in leaving else "alive",
-            "accepts_replicas": b["id"] not in leaving,
-            "accepts_leadership": b["id"] not in leaving,
-            "must_empty": b["id"] in leaving,
-            "disk_capacity_bytes": int(b["disk_capacity_mb"] * MB) if "disk_capacity_mb" in b else None,
-            "in_capacity_bytes_per_s": int(b["nw_in_capacity"] * KB) if "nw_in_capacity" in b else None,
-            "out_capacity_bytes_per_s": int(b["nw_out_capacity"] * KB) if "nw_out_capacity" in b else None,
-            "pinned_topics": [],
-        }
+        broker_row(
+            b["id"],
+            rack=b["rack"],
+            state="draining" if b["id"] in leaving else "alive",
+            disk_capacity_bytes=int(b["disk_capacity_mb"] * MB) if "disk_capacity_mb" in b else None,
+            in_capacity_bytes_per_s=int(b["nw_in_capacity"] * KB) if "nw_in_capacity" in b else None,
+            out_capacity_bytes_per_s=int(b["nw_out_capacity"] * KB) if "nw_out_capacity" in b else None,
+        )
         for b in instance["brokers"]
     ]
     partitions = [
-        {
-            "topic": p["topic"],
-            "partition": p["partition"],
-            "replicas": p["replicas"],
-            "leader": p["leader"],
-            "replication_factor": len(p["replicas"]),
-            "size_bytes": int(p["size_mb"] * MB),
-            "in_bytes_per_s": int(p["nw_in_kbps"] * KB),
-            "out_bytes_per_s": int(p["nw_out_kbps"] * KB),
-            "mobility": "free",
-            "topic_most_replicas": None,
-            "topic_most_leaders": None,
-        }
+        partition_row(
+            p["replicas"],
+            topic=p["topic"],
+            partition=p["partition"],
+            leader=p["leader"],
+            size_bytes=int(p["size_mb"] * MB),
+            in_bytes_per_s=int(p["nw_in_kbps"] * KB),
+            out_bytes_per_s=int(p["nw_out_kbps"] * KB),
+        )
         for p in instance["partitions"]
     ]
     return to_cluster(pd.DataFrame(partitions), pd.DataFrame(brokers), name)
@@ -110,10 +103,10 @@ def rows_of(cluster: Cluster) -> pd.DataFrame:
         **asked,
     }
     frame = pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in rows.items()})
-    nothing = dict.fromkeys(
-        ("fixed_reason", "fixed_cause", "factor_refused", "factor_cause", "min_insync_replicas", "pinned_brokers")
+    others = {name: value for name, value in row("instance").items() if name not in rows}
+    return frame.assign(
+        **{name: [value] * len(frame) for name, value in others.items()} | {"cluster_id": cluster.cluster_id}
     )
-    return frame.assign(cluster_id=cluster.cluster_id, **nothing)
 
 
 def solve(cluster: Cluster, settings: Settings, tuning: Tuning = TUNED) -> Outcome:

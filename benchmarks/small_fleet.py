@@ -18,7 +18,7 @@ from optimizer.stages.baseline import baseline
 from optimizer.stages.plan import plan
 from optimizer.stages.solve import solve
 from optimizer.stages.stage import Run
-from schemas.table import small_frame
+from schemas.spark import schema_of, small_frame
 
 POLICIES, CLUSTERS = 6, 50  # fleets, one a policy, and clusters of each: every rule is met by several
 RUN = "fuzz"
@@ -68,5 +68,5 @@ def instance_frames(spark: SparkSession, clusters: Mapping[str, OddCluster]) -> 
 
 
 def _frame(spark: SparkSession, table: str, rows: Sequence[Mapping[str, Any]]) -> DataFrame:
-    schema = schemas.ALL[table].schema
+    schema = schema_of(schemas.ALL[table])
     return small_frame(spark, [{name: row.get(name) for name in schema.fieldNames()} for row in rows], schema)

@@ -59,8 +59,8 @@ def _table_section(table: Table) -> list[str]:
     lines = [f"### {table.name}", "", table.doc, "", "| column | type | null | meaning |", "|---|---|---|---|"]
     for field in table.columns:
         null = "yes" if field.nullable else ""
-        comment = _cell(field.metadata["comment"])
-        lines.append(f"| `{field.name}` | {_cell(field.dataType.simpleString())} | {null} | {comment} |")
+        comment = _cell(field.comment)
+        lines.append(f"| `{field.name}` | {_cell(field.type)} | {null} | {comment} |")
     lines += ["", "Key: " + ", ".join(f"`{name}`" for name in table.full_key) + "."]
     lines += [f"Check `{name}`: `{condition}`." for name, condition in table.checks]
     if table.volatile:

@@ -7,16 +7,25 @@ from typing import Any
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalake
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
-from pyspark.sql import types as T
-from pyspark.sql.pandas.types import to_arrow_type
 
 import schemas
 from optimizer import locks, places
 from optimizer.contracts import missing_columns
 from optimizer.errors import BallastError, StageError
-from schemas.table import PROPERTIES, Table
+from schemas.table import PROPERTIES, Column, Table
 
 Row = Mapping[str, Any]
+# As Spark's own to_arrow_type has them.
+_ARROW: dict[str, pa.DataType] = {
+    "string": pa.string(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "array<int>": pa.list_(pa.int32()),
+    "array<string>": pa.list_(pa.string()),
+}
 
 
 class Overtaken(BallastError):
@@ -113,14 +122,25 @@ def _create(path: str, schema: pa.Schema, doc: str) -> DeltaTable:
     return DeltaTable.create(path, schema=schema, mode="ignore", configuration=PROPERTIES, description=doc)
 
 
-def _columns(found: DeltaTable) -> T.StructType:
-    """The columns of a table, as Spark names them."""
-    return T.StructType.fromJson(json.loads(found.schema().to_json()))
+def _columns(found: DeltaTable) -> list[Column]:
+    """The columns of a table, with Spark's names of types."""
+    return [
+        Column(field["name"], _type(field["type"]), field["metadata"].get("comment", ""), field["nullable"])
+        for field in json.loads(found.schema().to_json())["fields"]
+    ]
 
 
-def _arrow(contract: Table, known: Iterable[T.StructField] = ()) -> pa.Schema:
+def _type(of_delta: str | Mapping[str, Any]) -> str:
+    """Spark's name of a type in Delta's JSON."""
+    if isinstance(of_delta, str):
+        return {"integer": "int", "long": "bigint"}.get(of_delta, of_delta)
+    parts = (of_delta[part] for part in ("elementType", "keyType", "valueType") if part in of_delta)
+    return f"{of_delta['type']}<{','.join(map(_type, parts))}>"
+
+
+def _arrow(contract: Table, known: Iterable[Column] = ()) -> pa.Schema:
     """The columns of a contract with their comments; of those that a table has, its own: deltalake merges no others."""
-    of = {column.name: column.metadata for column in (*contract.columns, *known)}
+    of = {column.name: column.comment for column in (*contract.columns, *known)}
     return pa.schema(
-        pa.field(c.name, to_arrow_type(c.dataType), c.nullable, metadata=of[c.name]) for c in contract.columns
+        pa.field(c.name, _ARROW[c.type], c.nullable, metadata={"comment": of[c.name]}) for c in contract.columns
     )

@@ -1,15 +1,13 @@
 """Contracts against tables that another release made: what such a table lacks, or why it can't be used."""
 
 import re
-from collections.abc import Mapping
-
-from pyspark.sql import types as T
+from collections.abc import Iterable, Mapping
 
 from optimizer.errors import ConfigError
-from schemas.table import Table
+from schemas.table import Column, Table
 
 
-def missing_columns(contract: Table, found: T.StructType, warehouse: str) -> list[T.StructField]:
+def missing_columns(contract: Table, found: Iterable[Column], warehouse: str) -> list[Column]:
     """Columns that a table lacks and can be given: all are nullable, so that older rows have null in them.
 
     Nullable columns that only the table has stay, and get null: an earlier release can go on with a later one's tables.
@@ -19,13 +17,15 @@ def missing_columns(contract: Table, found: T.StructType, warehouse: str) -> lis
     ConfigError
         For each other difference: table, column, what it is there and in the contract, and the remedy.
     """
-    there, asked = _by_name(found), _by_name(contract.schema)
+    there, asked = _by_name(found), _by_name(contract.columns)
     missing = [column for name, column in asked.items() if name not in there]
     needed = [column.name for column in missing if not column.nullable]
     surplus = [name for name, column in there.items() if name not in asked and not column.nullable]
-    changed = [name for name in asked if name in there and _told(asked[name]) != _told(there[name])]
+    changed = [name for name in asked if name in there and str(asked[name]) != str(there[name])]
     problems = [
-        _differs(contract, warehouse, f"column {name}", _told(there.get(name)), _told(asked.get(name)))
+        _differs(
+            contract, warehouse, f"column {name}", str(there.get(name, "missing")), str(asked.get(name, "missing"))
+        )
         for name in (*needed, *changed, *surplus)
     ]
     if problems:
@@ -59,17 +59,11 @@ def missing_checks(contract: Table, found: Mapping[str, str], warehouse: str) ->
 def _holds(sql: str, contract: Table) -> bool:
     """Whether a check holds for all rows that lack what the contract lacks: a check of an added column begins so."""
     begins = re.match(r"\s*(\w+)\s+IS\s+NULL\s+OR\b", sql, re.IGNORECASE)
-    return begins is not None and begins[1] not in contract.schema.names
+    return begins is not None and begins[1] not in contract.names
 
 
-def _by_name(schema: T.StructType) -> dict[str, T.StructField]:
-    return {column.name: column for column in schema.fields}
-
-
-def _told(column: T.StructField | None) -> str:
-    if column is None:
-        return "missing"
-    return column.dataType.simpleString() + ("" if column.nullable else " NOT NULL")
+def _by_name(columns: Iterable[Column]) -> dict[str, Column]:
+    return {column.name: column for column in columns}
 
 
 def _without_spaces(sql: str) -> str:

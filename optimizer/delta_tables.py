@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from optimizer.contracts import missing_checks, missing_columns
+from schemas.spark import columns_of, schema_of
 from schemas.table import PROPERTIES, Table
 
 _CHECK = "delta.constraints."
@@ -28,7 +29,7 @@ def create_or_grow(spark: SparkSession, warehouse: str, contract: Table) -> None
     """
     path = f"{warehouse}/{contract.name}"
     builder = DeltaTable.createIfNotExists(spark).location(path)
-    builder = builder.addColumns(contract.schema).comment(contract.doc)
+    builder = builder.addColumns(schema_of(contract)).comment(contract.doc)
     for name, value in PROPERTIES.items():
         builder = builder.property(name, value)
     for name, expression in contract.checks:
@@ -41,15 +42,13 @@ def _grow(spark: SparkSession, warehouse: str, contract: Table) -> None:
     path = f"{warehouse}/{contract.name}"
     # One call: to go over one of the JVM's maps here costs a call an entry, and an exception that PySpark takes apart.
     metadata = json.loads(_newest(spark, path).metadata().json())["metaData"]
-    found = T.StructType.fromJson(json.loads(metadata["schemaString"]))
+    found = columns_of(T.StructType.fromJson(json.loads(metadata["schemaString"])))
     columns = missing_columns(contract, found, warehouse)
     checks = missing_checks(contract, _checks(metadata.get("configuration", {})), warehouse)
     table = f"delta.`{path}`"
     if columns:
-        told = ", ".join(
-            f"`{c.name}` {c.dataType.simpleString()} COMMENT {literal(c.metadata['comment'])}" for c in columns
-        )
-        spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({told})")
+        added = ", ".join(f"`{c.name}` {c.type} COMMENT {literal(c.comment)}" for c in columns)
+        spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({added})")
     for name, expression in checks.items():
         spark.sql(f"ALTER TABLE {table} ADD CONSTRAINT {name} CHECK ({expression})")
 
@@ -82,11 +81,11 @@ def rows(spark: SparkSession, warehouse: str, contract: Table, run_id: str, *, v
     reader = spark.read.format("delta")
     reader = reader if version is None else reader.option("versionAsOf", version)
     frame = reader.load(f"{warehouse}/{contract.name}").where(F.col("run_id") == run_id)
-    names = contract.schema.fieldNames()
-    missing = missing_columns(contract, frame.schema, warehouse)
+    names = contract.names
+    missing = missing_columns(contract, columns_of(frame.schema), warehouse)
     if frame.columns == names:
         return frame
-    return frame.withColumns({c.name: F.lit(None).cast(c.dataType) for c in missing}).select(*names)
+    return frame.withColumns({c.name: F.lit(None).cast(c.type) for c in missing}).select(*names)
 
 
 def literal(text: str) -> str:

@@ -6,10 +6,13 @@ Sets: brokers b = 0..B-1 (ascending broker id), partitions p = 0..P-1 (ascending
 """
 
 from dataclasses import dataclass, fields
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
+
+from optimizer.wishes import NO_LIMIT
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -160,6 +163,24 @@ def less_headroom(capacity_bytes: Ints, headroom: float) -> Floats:
     return np.where(capacity_bytes > 0, capacity_bytes.astype(np.float64) * (1 - headroom), np.inf)
 
 
+class As(Enum):
+    """What a column of ``instance`` becomes as an array."""
+
+    OBJECT = auto()
+    NUMBER = auto()
+    BROKER = auto()  # index of a broker, -1 where there is none or it is unknown
+    REPLICAS = auto()  # a row of indices for each list
+    MOBILITY = auto()  # place in MOBILITY
+
+
+@dataclass(frozen=True)
+class Column:
+    """A field comes from the column of its name; ``missing`` stands for null."""
+
+    how: As
+    missing: int | None = None
+
+
 @dataclass(frozen=True)
 class Partitions:
     """Partitions of one cluster, ascending by topic and partition.
@@ -183,17 +204,17 @@ class Partitions:
         Most preferred leaders of the partition's topic on one broker, likewise.
     """
 
-    topic: NDArray[np.object_]
-    partition: Ints
-    replicas: Ints
-    leader: Ints
-    replication_factor: Ints
-    size_bytes: Ints
-    in_bytes_per_s: Ints
-    out_bytes_per_s: Ints
-    mobility: Ints
-    topic_most_replicas: Ints
-    topic_most_leaders: Ints
+    topic: Annotated[NDArray[np.object_], Column(As.OBJECT)]
+    partition: Annotated[Ints, Column(As.NUMBER)]
+    replicas: Annotated[Ints, Column(As.REPLICAS)]
+    leader: Annotated[Ints, Column(As.BROKER, missing=-1)]
+    replication_factor: Annotated[Ints, Column(As.NUMBER)]
+    size_bytes: Annotated[Ints, Column(As.NUMBER)]
+    in_bytes_per_s: Annotated[Ints, Column(As.NUMBER)]
+    out_bytes_per_s: Annotated[Ints, Column(As.NUMBER)]
+    mobility: Annotated[Ints, Column(As.MOBILITY)]
+    topic_most_replicas: Annotated[Ints, Column(As.NUMBER, missing=NO_LIMIT)]
+    topic_most_leaders: Annotated[Ints, Column(As.NUMBER, missing=NO_LIMIT)]
 
     def __len__(self) -> int:
         return len(self.partition)

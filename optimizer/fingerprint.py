@@ -5,10 +5,10 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructField
 
 from optimizer.errors import BallastError
 from optimizer.units import clause
+from schemas.table import Column as Field
 from schemas.table import Table
 
 
@@ -48,7 +48,7 @@ def _content(contract: Table) -> list[Column]:
     return [F.count("*").alias("rows"), F.sum(row_hash.cast("decimal(38,0)")).alias("content")]
 
 
-def _with_null_flags(columns: Iterable[StructField]) -> list[Column]:
+def _with_null_flags(columns: Iterable[Field]) -> list[Column]:
     """Columns to hash; xxhash64 skips nulls: without the flags, (null, 'a') and ('a', null) would be one."""
     listed = list(columns)
     return [F.col(c.name) for c in listed] + [F.col(c.name).isNull() for c in listed if c.nullable]

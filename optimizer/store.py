@@ -23,7 +23,8 @@ from optimizer.delta_errors import again, one_line
 from optimizer.delta_tables import literal
 from optimizer.errors import RowsChanged, StageError
 from optimizer.fingerprint import content_of, fingerprint_of, rows_in
-from schemas.table import Table, conform, small_frame
+from schemas.spark import conform, schema_of, small_frame
+from schemas.table import Table
 
 # What ``runs`` calls the row that a run puts there before its first row in any other table.
 BEGIN = "begin"
@@ -318,7 +319,7 @@ class Store:
         """Write rows that the driver holds in place of those that a condition selects, or beside what is there."""
         self.ensure(table)
         with one_line(table):
-            self._put(table, small_frame(self.spark, list(rows), _contract(table).schema), replacing)
+            self._put(table, small_frame(self.spark, list(rows), schema_of(_contract(table))), replacing)
 
     def remove(self, stages: Collection[str], run_id: str) -> None:
         """Delete the rows of a run that some stages wrote, and before them the records of these stages."""
@@ -400,7 +401,7 @@ class Store:
     def _save(self, record: RunRecord) -> None:
         self.ensure("runs")
         row = {"cluster_id": "*", **{name: getattr(record, name) for name in record.__dataclass_fields__}}
-        frame = small_frame(self.spark, [row], _contract("runs").schema)
+        frame = small_frame(self.spark, [row], schema_of(_contract("runs")))
         where = f"run_id = {literal(record.run_id)} AND stage = {literal(record.stage)}"
         place = (record.run_id, record.stage)
         known = self.run_record(*place) is not None and place not in self._withdrawn

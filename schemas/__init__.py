@@ -1,7 +1,7 @@
 """Contracts of every table."""
 
 from schemas import bronze, execution, output, planning, runs, silver, verdicts
-from schemas.table import Table, by_name, conform
+from schemas.table import Column, Table, by_name
 
 ALL = by_name(
     (
@@ -15,4 +15,4 @@ ALL = by_name(
     )
 )
 
-__all__ = ["ALL", "Table", "conform"]
+__all__ = ["ALL", "Column", "Table"]

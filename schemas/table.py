@@ -1,16 +1,45 @@
-"""The contract of one Delta table: columns, key, checks; and ``conform``, the last select of every stage."""
+"""The contract of one Delta table: columns, key, checks. Nothing here needs Spark (``schemas/spark.py`` does)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Literal
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
+from schemas.keys import CLUSTER_RUN
 
+# Spark's names of types.
+Type = Literal[
+    "string",
+    "int",
+    "bigint",
+    "double",
+    "boolean",
+    "timestamp",
+    "array<int>",
+    "array<string>",
+    "map<string,string>",
+    "map<string,bigint>",
+]
 # Of every table. People read them with engines that can't follow deletion vectors, and return nulls under column
 # mapping. Reads select by run: statistics of the first two columns (cluster and run) are all that skips a file.
 PROPERTIES = {"delta.enableDeletionVectors": "false", "delta.dataSkippingNumIndexedCols": "2"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A documented column; NOT NULL unless ``nullable``."""
+
+    name: str
+    type: str
+    comment: str = ""
+    nullable: bool = False
+
+    def __str__(self) -> str:
+        return self.type + ("" if self.nullable else " NOT NULL")
+
+
+def column(name: str, type_: Type, comment: str, *, nullable: bool = False) -> Column:
+    """A column of a contract."""
+    return Column(name, type_, comment, nullable)
 
 
 @dataclass(frozen=True)
@@ -23,8 +52,8 @@ class Table:
         Folder name below the warehouse.
     doc : str
         One sentence: what a row is.
-    columns : tuple of StructField
-        In order; ``nullable=False`` becomes NOT NULL; the comment is the field's metadata ``comment``.
+    columns : tuple of Column
+        In order.
     key : tuple of str
         Columns that identify a row within a run; rows are unique on ``cluster_id, run_id`` and these.
     checks : tuple of (name, SQL)
@@ -35,61 +64,33 @@ class Table:
 
     name: str
     doc: str
-    columns: tuple[T.StructField, ...]
+    columns: tuple[Column, ...]
     key: tuple[str, ...]
     checks: tuple[tuple[str, str], ...] = ()
     volatile: tuple[str, ...] = ()
 
     @property
-    def schema(self) -> T.StructType:
-        """The StructType, in column order."""
-        return T.StructType(list(self.columns))
+    def names(self) -> list[str]:
+        """Names of the columns, in order."""
+        return [c.name for c in self.columns]
 
     @property
     def full_key(self) -> tuple[str, ...]:
         """The key across clusters and runs."""
-        return ("cluster_id", "run_id", *self.key)
+        return (*CLUSTER_RUN, *self.key)
+
+    def type_of(self, column: str) -> str:
+        """Type of a column."""
+        return next(c.type for c in self.columns if c.name == column)
 
 
-def column(name: str, dtype: T.DataType, comment: str, *, nullable: bool = False) -> T.StructField:
-    """A documented column; NOT NULL unless said otherwise."""
-    return T.StructField(name, dtype, nullable, {"comment": comment})
-
-
-def keyed(*columns: T.StructField) -> tuple[T.StructField, ...]:
+def keyed(*columns: Column) -> tuple[Column, ...]:
     """Columns of a table behind the two that every table starts with."""
     return (
-        column("cluster_id", T.StringType(), "cluster that the row belongs to"),
-        column("run_id", T.StringType(), "run that wrote the row"),
+        column("cluster_id", "string", "cluster that the row belongs to"),
+        column("run_id", "string", "run that wrote the row"),
         *columns,
     )
-
-
-def conform(frame: DataFrame, table: Table) -> DataFrame:
-    """Select, order and cast ``frame`` to the columns of ``table``.
-
-    Raises
-    ------
-    ValueError
-        When a column is missing; a surplus column is dropped on purpose, a missing one never filled.
-    """
-    missing = [c.name for c in table.columns if c.name not in frame.columns]
-    if missing:
-        raise ValueError(f"table {table.name}: columns {missing} are missing; the frame has {sorted(frame.columns)}")
-    return frame.select(*(F.col(c.name).cast(c.dataType).alias(c.name) for c in table.columns))
-
-
-def small_frame(spark: SparkSession, rows: Sequence[Any], schema: T.StructType | str) -> DataFrame:
-    """A frame of rows that the driver holds, each a mapping or a tuple in the order of ``schema``.
-
-    Handed over by Arrow: Spark sends other rows through Python workers of a kind that nothing else here needs.
-    """
-    import pandas as pd  # here, for workers that parse files import this module and have no use for it
-
-    fields = cast(T.StructType, T.StructType.fromDDL(schema)) if isinstance(schema, str) else schema
-    if not rows:
-        return spark.range(0).select(*(F.lit(None).cast(f.dataType).alias(f.name) for f in fields))
-    return spark.createDataFrame(pd.DataFrame(list(rows), columns=fields.fieldNames(), dtype=object), fields)
 
 
 def by_name(tables: Iterable[Table]) -> dict[str, Table]:

@@ -1,31 +1,30 @@
 """How each cluster of a run stands."""
 
-from pyspark.sql import types as T
-
 from schemas.table import Table, column, keyed
 
 STARTED, PLANNED, NOTHING_TO_DO = "started", "planned", "nothing_to_do"
-TEXT, INT = T.StringType(), T.IntegerType()
 
 VERDICTS = Table(
     name="verdicts",
     doc="How one cluster stands in one attempt at a run; only after `planned` are its rows in other tables a plan.",
     columns=keyed(
-        column("attempt", INT, "from 1; a job that begins with ingest is a new one, later stages go on with the last"),
+        column(
+            "attempt", "int", "from 1; a job that begins with ingest is a new one, later stages go on with the last"
+        ),
         column(
             "verdict",
-            TEXT,
+            "string",
             "started; planned; nothing_to_do: no partition changes; refused, unreadable, failed: it has no plan",
         ),
-        column("stage", TEXT, "stage that it was refused by, could not be read in or failed in", nullable=True),
-        column("exit_code", INT, "what a run of this cluster alone ends with; null while started", nullable=True),
+        column("stage", "string", "stage that it was refused by, could not be read in or failed in", nullable=True),
+        column("exit_code", "int", "what a run of this cluster alone ends with; null while started", nullable=True),
         column(
             "reason",
-            TEXT,
+            "string",
             "why it has no plan, and the remedy; of a plan the wishes that it misses",
             nullable=True,
         ),
-        column("manifest_sha256", TEXT, "of the plan's manifest.json: what is approved", nullable=True),
+        column("manifest_sha256", "string", "of the plan's manifest.json: what is approved", nullable=True),
     ),
     key=("attempt",),
     checks=(

@@ -48,10 +48,10 @@ MAY_LOAD = {
     "optimizer/stages/emit/gather.py": {""},
     "optimizer/stages/ingest/ingest.py": {"_as_malformed"},
     "optimizer/stages/plan/plan.py": {"side_by_side"},
-    "optimizer/stages/shared/unexplained.py": {"unexplained_findings"},
+    "optimizer/planning/unexplained.py": {"unexplained_findings"},
     "optimizer/stages/snapshot/only_moves.py": {"with_only"},
     "optimizer/stages/snapshot/snapshot.py": {"plan_brokers"},
-    "optimizer/stages/solve/finish.py": {"_fixed_findings", "_factor_findings"},
+    "optimizer/planning/finish.py": {"_fixed_findings", "_factor_findings"},
     "optimizer/stages/validate/great_expectations.py": {
         *("_row_result", "_figure_result", "_store_result", "_counts", "_limits"),
     },

@@ -12,10 +12,10 @@ from benchmarks.fuzz.checker import complaints
 from benchmarks.fuzz.odd_clusters import CLUSTER, OddCluster, odd_cluster
 from benchmarks.fuzz.planning import PlannedOdd, plan_odd
 from optimizer.audit import AuditClaims, audit_plan, brokers_from_rows, partitions_from_rows
+from optimizer.planning.unexplained import audit_limits
 from optimizer.settings import ClusterInput
 from optimizer.solve.bounds.bound import copies_of, widen
 from optimizer.solve.rules.bands import broker_loads, replica_weights
-from optimizer.stages.shared.unexplained import audit_limits
 
 FINE, UNORDERED, OUTSIDE, WRONG, RAISED = "fine", "no order", "outside", "wrong", "raised"
 BAD = (UNORDERED, WRONG, RAISED)

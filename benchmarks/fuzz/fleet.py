@@ -23,7 +23,7 @@ from optimizer.settings import ClusterInput, Settings
 from optimizer.stages.stage import Run
 from optimizer.stages.validate import validate
 from schemas.bronze import BRONZE_METRICS, BRONZE_RECORDS
-from schemas.table import small_frame
+from schemas.spark import schema_of, small_frame
 from setup.jars import DELTA
 from setup.java import spark_java
 from setup.paths import HOME
@@ -98,9 +98,9 @@ def broken_rules(spark: SparkSession, clusters: Mapping[str, Sequence[Record]]) 
         for name, records in clusters.items()
         for ordinal, record in enumerate(records)
     ]
-    ordered = [{column: row[column] for column in BRONZE_RECORDS.schema.fieldNames()} for row in rows]
-    bronze = small_frame(spark, ordered, BRONZE_RECORDS.schema)
-    inputs = {"bronze_records": bronze, "bronze_metrics": small_frame(spark, [], BRONZE_METRICS.schema)}
+    ordered = [{column: row[column] for column in BRONZE_RECORDS.names} for row in rows]
+    bronze = small_frame(spark, ordered, schema_of(BRONZE_RECORDS))
+    inputs = {"bronze_records": bronze, "bronze_metrics": small_frame(spark, [], schema_of(BRONZE_METRICS))}
     made = validate.build(inputs, Run(spark, RUN_ID, settings, "fuzz"))
     broken: dict[str, Counter[str]] = {name: Counter() for name in clusters}
     for row in made["quality_results"].where("NOT success").collect():

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from benchmarks.rows import broker_row, partition_row
 from optimizer.domain import NOT_LIVE, Cause
+from optimizer.planning.arrays import to_brokers
 from optimizer.settings import Policy, Schedule, Settings
 from optimizer.solve.rules.racks import busiest_share, live_rack_sizes
-from optimizer.stages.shared.arrays import to_brokers
 from optimizer.units import plural
 
 Row = dict[str, Any]
@@ -61,20 +62,15 @@ def _brokers(draw: random.Random) -> list[Row]:
 def _broker(broker_id: int, rack: str | None, kind: str) -> Row:
     state = kind if kind in STATES else "alive"
     live = state == "alive"
-    return {
-        "cluster_id": CLUSTER,
-        "run_id": "fuzz",
-        "broker_id": broker_id,
-        "rack": rack,
-        "state": state,
-        "accepts_replicas": live and kind != "excluded",
-        "accepts_leadership": live and kind != "demoted",
-        "must_empty": state in ("draining", "dead"),
-        "disk_capacity_bytes": None,
-        "in_capacity_bytes_per_s": None,
-        "out_capacity_bytes_per_s": None,
-        "pinned_topics": [],
-    }
+    return broker_row(
+        broker_id,
+        cluster_id=CLUSTER,
+        run_id="fuzz",
+        rack=rack,
+        state=state,
+        accepts_replicas=live and kind != "excluded",
+        accepts_leadership=live and kind != "demoted",
+    )
 
 
 def _placed(draw: random.Random, brokers: list[Row]) -> list[Row]:
@@ -104,28 +100,21 @@ def _partition(draw: random.Random, brokers: list[Row], topic: str, number: int,
         fixed, words = Cause.ON_FENCED_BROKER, f"a replica on fenced broker {min(waits)}"
     elif draw.random() < 0.06:
         fixed, words = Cause.TOPIC_EXCLUDED, "topic excluded"
-    return {
-        "cluster_id": CLUSTER,
-        "topic": topic,
-        "partition": number,
-        "replicas": replicas,
-        "log_dirs": ["any"] * len(replicas),
-        "leader": leader,
-        "isr": sorted(b for b in live if b == leader or draw.random() < 0.9),
-        "size_bytes": size,
-        "in_bytes_per_s": draw.choice((0, draw.randint(0, 9), draw.randint(0, 900))),
-        "out_bytes_per_s": draw.randint(0, 30),
-        "replication_factor": len(replicas),
-        "mobility": {None: "free", Cause.TOPIC_EXCLUDED: "forced_only"}.get(fixed, "fixed"),
-        "fixed_cause": fixed,
-        "fixed_reason": words,
-        "factor_cause": None,
-        "factor_refused": None,
-        "min_insync_replicas": 1,
-        "pinned_brokers": None,
-        "topic_most_replicas": None,
-        "topic_most_leaders": None,
-    }
+    return partition_row(
+        replicas,
+        cluster_id=CLUSTER,
+        topic=topic,
+        partition=number,
+        leader=leader,
+        isr=sorted(b for b in live if b == leader or draw.random() < 0.9),
+        size_bytes=size,
+        in_bytes_per_s=draw.choice((0, draw.randint(0, 9), draw.randint(0, 900))),
+        out_bytes_per_s=draw.randint(0, 30),
+        mobility={None: "free", Cause.TOPIC_EXCLUDED: "forced_only"}.get(fixed, "fixed"),
+        fixed_cause=fixed,
+        fixed_reason=words,
+        min_insync_replicas=1,
+    )
 
 
 def _limit_disks(draw: random.Random, brokers: list[Row], partitions: list[Row]) -> None:

@@ -11,12 +11,12 @@ from optimizer.domain import Bands, Cluster, Floats, Ints
 from optimizer.emit.cluster_plan import ClusterPlan, Document
 from optimizer.emit.kafka_files import kafka_documents
 from optimizer.emit.rows import BrokerRow, PlanRow, TableRow, WaveRow
+from optimizer.planning.arrays import to_brokers
+from optimizer.planning.memory_placement import in_memory
 from optimizer.schedule.throttle_rate import asked_bytes_per_s
 from optimizer.settings import ClusterInput, Settings
 from optimizer.solve import driver
 from optimizer.stages.plan.wave_rows import schedule_cluster
-from optimizer.stages.shared.arrays import to_brokers
-from optimizer.stages.solve.memory_placement import in_memory
 
 R = TypeVar("R", bound=TableRow)
 

@@ -9,8 +9,8 @@ from benchmarks.judge import judge
 from benchmarks.odd import generate_odd
 from benchmarks.planned import cluster_of, policy_of, solve
 from optimizer.kafka.reassignment_json import format_reassignment
+from optimizer.planning.arrays import replica_lists
 from optimizer.settings import Policy, Settings, Solver
-from optimizer.stages.shared.arrays import replica_lists
 
 SHORT_CURVE = Solver(curve_brokers=0)  # the prices of the whole curve take most of the time, and are not looked at
 # Of the plan over the best bound, ours or the judge's. Where hot partitions must change places, much is lost.

@@ -72,7 +72,7 @@ def test_queries_name_existing_columns() -> None:
     queries = re.findall(r"SELECT ([\w, *]+) FROM delta\.\\?`(?:\$PWD|/srv/ballast)/warehouse/(\w+)\\?`", text)
     assert len(queries) >= 7
     for columns, table in queries:
-        assert set(columns.split(", ")) - {"*"} <= set(ALL[table].schema.names), table
+        assert set(columns.split(", ")) - {"*"} <= set(ALL[table].names), table
 
 
 def test_wave_commands_of_the_pages_are_understood() -> None:

@@ -11,6 +11,7 @@ import pytest
 from benchmarks.planned import rows_of
 from optimizer import configuration
 from optimizer.domain import Bands, Cluster, Floats, Ints
+from optimizer.planning.memory_placement import in_memory
 from optimizer.solve.bounds.bound import band_price, copies_of, flow_bytes, forced_bytes
 from optimizer.solve.bounds.terms import partition_terms
 from optimizer.solve.bounds.whole_bound import best_whole_bound
@@ -23,7 +24,6 @@ from optimizer.solve.rules.bands import bands, broker_loads, demand_of, load_sca
 from optimizer.solve.rules.resources import DISK, REPLICAS
 from optimizer.solve.shard.assemble import ClusterFrame
 from optimizer.solve.tuning import TUNED
-from optimizer.stages.solve.memory_placement import in_memory
 from tests.docs.pages import ROOT
 from tests.solve.clusters import brute_force, make_brokers, make_cluster, make_partitions
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql import types as T
 
 import schemas
 from execution.tables import Overtaken, Warehouse
@@ -23,7 +22,7 @@ ROW = {
     "approved_at": datetime(2026, 11, 1, tzinfo=UTC),
     "approved_from": "here",
 }
-TICKET = column("ticket", T.StringType(), "where it was agreed", nullable=True)
+TICKET = column("ticket", "string", "where it was agreed", nullable=True)
 LONGER = replace(APPROVALS, columns=(*APPROVALS.columns[:3], TICKET, *APPROVALS.columns[3:]))
 
 
@@ -63,7 +62,7 @@ def test_an_earlier_release_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 def test_any_other_difference_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A column that must be given can't be added: the error names it, both forms and the remedy."""
     Warehouse(str(tmp_path)).append("approvals", [ROW])
-    needed = replace(APPROVALS, columns=(*APPROVALS.columns, column("ticket", T.StringType(), "where it was agreed")))
+    needed = replace(APPROVALS, columns=(*APPROVALS.columns, column("ticket", "string", "where it was agreed")))
     later = with_contract(monkeypatch, needed, tmp_path)
     told = "table approvals of .* column ticket is missing there, string NOT NULL in this one; name another warehouse"
     for ask in (lambda: later.append("approvals", [{**ROW, "ticket": "T-1"}]), lambda: later.rows("approvals")):
@@ -73,7 +72,7 @@ def test_any_other_difference_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 def test_a_comment_that_says_it_better_stops_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Rows are added to a table whose columns another release explains in other words; the table keeps its own."""
-    words = (column(c.name, c.dataType, "in other words", nullable=c.nullable) for c in LONGER.columns)
+    words = (replace(c, comment="in other words") for c in LONGER.columns)
     clearer = replace(LONGER, columns=tuple(words))
     with_contract(monkeypatch, LONGER, tmp_path).append("approvals", [{**ROW, "ticket": "T-1"}])
     with_contract(monkeypatch, clearer, tmp_path).append("approvals", [{**ROW, "ticket": "T-2"}])

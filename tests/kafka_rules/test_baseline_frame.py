@@ -53,7 +53,7 @@ def _run(spark: SparkSession, versions: dict[str, str], *, algorithm: str = "aut
 
 def _rows(inputs: Frames, run: Run) -> dict[Key, Row]:
     frame = build(inputs, run)["baseline"]
-    assert frame.columns == BASELINE.schema.names
+    assert frame.columns == BASELINE.names
     return {(row.cluster_id, row.topic, row.partition): row for row in frame.collect()}
 
 

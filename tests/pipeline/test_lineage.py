@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql import types as T
 
 import schemas
 from optimizer.configuration import build
@@ -19,6 +18,7 @@ from optimizer.settings import Settings
 from optimizer.stages.runner import run_stage, run_stages
 from optimizer.stages.stage import Frames, Refusals, Run, Stage
 from optimizer.store import Store
+from schemas.spark import schema_of
 from schemas.table import column
 
 FINDING = {"cluster_id": "c", "run_id": "r", "rule": "band", "subject": "broker 1", "when": "after", "remedy": "none"}
@@ -30,7 +30,7 @@ def stage(name: str, reads: tuple[str, ...], table: str, detail: str = "") -> St
     rows = [{**FINDING, "detail": detail}] if detail else []
 
     def frames(inputs: Frames, run: Run) -> Frames:
-        return {table: run.spark.createDataFrame(rows, schemas.ALL[table].schema)}
+        return {table: run.spark.createDataFrame(rows, schema_of(schemas.ALL[table]))}
 
     return Stage(name, reads, (table,), DECLARED[name].settings, frames)
 
@@ -56,13 +56,13 @@ EMIT = stage("emit", ("waves",), "documents")
 
 def with_wave(inputs: Frames, run: Run) -> Frames:
     """A plan of one wave."""
-    return {"waves": run.spark.createDataFrame([WAVE], schemas.ALL["waves"].schema)}
+    return {"waves": run.spark.createDataFrame([WAVE], schema_of(schemas.ALL["waves"]))}
 
 
 def with_two_findings(inputs: Frames, run: Run) -> Frames:
     """Other rows than ``SOLVE`` makes."""
     rows = [{**FINDING, "subject": subject, "detail": "two"} for subject in ("broker 1", "broker 2")]
-    return {"findings": run.spark.createDataFrame(rows, schemas.ALL["findings"].schema)}
+    return {"findings": run.spark.createDataFrame(rows, schema_of(schemas.ALL["findings"]))}
 
 
 def run_of(spark: SparkSession, folder: Path, **changes: dict[str, object]) -> Run:
@@ -122,7 +122,7 @@ def test_a_stage_gets_the_settings_that_it_declares(spark: SparkSession, tmp_pat
 
     def build(inputs: Frames, run: Run) -> Frames:
         seen.append(run)
-        return {"findings": run.spark.createDataFrame([], schemas.ALL["findings"].schema)}
+        return {"findings": run.spark.createDataFrame([], schema_of(schemas.ALL["findings"]))}
 
     def look(frames: Frames, run: Run) -> Refusals:
         seen.append(run)
@@ -262,7 +262,7 @@ def test_a_table_of_another_type_stops_a_run_before_any_work(
     """What the last stage could not write is told before the first: nothing is stored, and no attempt is begun."""
     run = run_of(spark, tmp_path)
     with monkeypatch.context() as release:
-        columns = (*schemas.ALL["waves"].columns[:-1], column("peak_disk_bytes", T.DoubleType(), "other"))
+        columns = (*schemas.ALL["waves"].columns[:-1], column("peak_disk_bytes", "double", "other"))
         release.setitem(schemas.ALL, "waves", replace(schemas.ALL["waves"], columns=columns))
         store_of(run).ensure("waves")
     told = "table waves .* column peak_disk_bytes is double NOT NULL there, bigint NOT NULL in this one"

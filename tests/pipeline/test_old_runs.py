@@ -16,6 +16,7 @@ from optimizer.meter import Meter
 from optimizer.stages.runner import run_stage, run_stages
 from optimizer.stages.stage import Frames, Run, Stage
 from optimizer.store import Store
+from schemas.spark import schema_of
 from schemas.verdicts import PLANNED
 from tests.pipeline.aged import age
 from tests.pipeline.test_lineage import EMIT, PLAN, SOLVE, WAVE, run_of, store_of, with_two_findings, with_wave
@@ -73,7 +74,7 @@ def attempt(run: Run, *stages: Stage) -> str:
 
 def broken(inputs: Frames, run: Run) -> Frames:
     """A stage that reads what is not there."""
-    return {"waves": run.spark.read.schema(schemas.ALL["waves"].schema).json("/nothing/is/here")}
+    return {"waves": run.spark.read.schema(schema_of(schemas.ALL["waves"])).json("/nothing/is/here")}
 
 
 @pytest.mark.parametrize("days", [8, 400])

@@ -25,6 +25,7 @@ from optimizer.stages.runner import STAGES, run_stage, run_stages
 from optimizer.stages.solve import solve
 from optimizer.stages.stage import Frames, Refusals, Run, Stage
 from optimizer.store import Store
+from schemas.spark import conform, schema_of
 from setup.paths import HOME
 from tests.pipeline import standalone
 from tests.pipeline.noting import Used
@@ -99,7 +100,7 @@ def test_a_repeated_run_changes_nothing_and_can_be_recomputed(spark: SparkSessio
         return delta_tables.rows(spark, store.warehouse, schemas.ALL[name], RUN_ID, version=version)
 
     pinned = {name: at(name, version) for name, version in record.reads.items()}
-    again = schemas.conform(solve.build(pinned, run)["proposal"], schemas.ALL["proposal"])
+    again = conform(solve.build(pinned, run)["proposal"], schemas.ALL["proposal"])
     stored = at("proposal", record.writes["proposal"])
     assert sorted(map(repr, again.collect())) == sorted(map(repr, stored.collect()))
 
@@ -158,7 +159,7 @@ def test_a_stage_that_its_gate_refuses_is_a_dead_end(spark: SparkSession, tmp_pa
     """The rows are kept for reading, but no later stage can go on from them."""
 
     def one_finding(inputs: Frames, run: Run) -> Frames:
-        return {"findings": run.spark.createDataFrame([FINDING], schemas.ALL["findings"].schema)}
+        return {"findings": run.spark.createDataFrame([FINDING], schema_of(schemas.ALL["findings"]))}
 
     def refuse(frames: Frames, run: Run) -> Refusals:
         return {"sample": QualityGateFailed(f"{frames['findings'].count()} rows are wrong")}
@@ -178,7 +179,7 @@ def test_a_stage_that_broke_off_while_it_wrote_has_no_row_twice(spark: SparkSess
     def with_violation(value: float | None) -> Stage:
         def frames(inputs: Frames, run: Run) -> Frames:
             rows = {"findings": FINDING, "curve": POINT}
-            made = {name: run.spark.createDataFrame([row], schemas.ALL[name].schema) for name, row in rows.items()}
+            made = {name: run.spark.createDataFrame([row], schema_of(schemas.ALL[name])) for name, row in rows.items()}
             return {**made, "curve": made["curve"].withColumn("violation", F.lit(value).cast("double"))}
 
         return Stage("solve", (), ("findings", "curve"), (), frames)
@@ -203,7 +204,7 @@ def test_a_stage_whose_process_is_killed_says_so(spark: SparkSession, tmp_path: 
     """In a line with a remedy, instead of Spark's report."""
 
     def dies(inputs: Frames, run: Run) -> Frames:
-        schema = schemas.ALL["findings"].schema
+        schema = schema_of(schemas.ALL["findings"])
         frame = run.spark.createDataFrame([FINDING], schema).mapInPandas(killed, schema)
         return {"findings": frame if is_written else frame.localCheckpoint()}
 

@@ -10,6 +10,7 @@ import pandas as pd
 from hypothesis import strategies as st
 
 from optimizer.domain import FIXED, FORCED_ONLY, FREE, Bands, Brokers, Cluster, Floats, Ints, Partitions, PinMask
+from optimizer.planning.memory_placement import Held, MemoryPlacement
 from optimizer.settings import ClusterInput, Policy, Settings, Solver
 from optimizer.solve.bounds.bound import band_price, usable_prices, widen
 from optimizer.solve.bounds.terms import partition_terms
@@ -33,7 +34,6 @@ from optimizer.solve.shard.assemble import ClusterFrame, assemble
 from optimizer.solve.shard.search import Search
 from optimizer.solve.shard.shard_problem import ShardProblem
 from optimizer.solve.tuning import TUNED, Tuning
-from optimizer.stages.solve.memory_placement import Held, MemoryPlacement
 from optimizer.wishes import NO_LIMIT
 
 BRIEF_TIME = 0.1

@@ -9,10 +9,10 @@ from optimizer.audit import AuditLimits, brokers_from_rows, partitions_from_rows
 from optimizer.audit.instance import Instance
 from optimizer.configuration import build
 from optimizer.domain import Cluster
+from optimizer.planning.memory_placement import in_memory
 from optimizer.solve.driver import solve
 from optimizer.solve.rules.pins import rack_breaks
 from optimizer.solve.tuning import TUNED
-from optimizer.stages.solve.memory_placement import in_memory
 from tests.examples import examples
 from tests.solve.clusters import BRIEF_TIME, make_brokers, make_cluster, make_partitions
 from tests.solve.test_driver import with_dead

@@ -8,13 +8,13 @@ import pytest
 from benchmarks.planned import rows_of
 from optimizer.configuration import build
 from optimizer.domain import FIXED, FREE, Brokers, Cluster, Partitions
+from optimizer.planning.memory_placement import MemoryPlacement, in_memory
 from optimizer.settings import Settings
 from optimizer.solve.driver import Solved, solve, solve_rounds
 from optimizer.solve.findings.order_findings import LeftForDisk
 from optimizer.solve.rounds.progress import Progress
 from optimizer.solve.rules.bands import broker_loads, replica_weights
 from optimizer.solve.tuning import TUNED
-from optimizer.stages.solve.memory_placement import MemoryPlacement, in_memory
 from tests.solve.clusters import make_brokers, make_partitions, pinned
 
 CONFIGURED = {"clusters": [{"id": "c", "input": "x"}]}

@@ -9,13 +9,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from optimizer.domain import Cause, Cluster, FindingCode, Ints
+from optimizer.planning.memory_placement import Held, MemoryPlacement, in_memory
 from optimizer.settings import ClusterInput, Policy, Settings, Solver
 from optimizer.solve.driver import Solved, solve
 from optimizer.solve.findings.limit_findings import DISK_REMEDY, REMEDY
 from optimizer.solve.rounds.solved_cluster import SolvedCluster
 from optimizer.solve.rules.bands import disk_limit
 from optimizer.solve.rules.resources import DISK
-from optimizer.stages.solve.memory_placement import Held, MemoryPlacement, in_memory
 from optimizer.wishes import BYTES_PER_GB
 from tests.examples import examples
 from tests.solve.clusters import BRIEF, ID, loads_of, make_cluster

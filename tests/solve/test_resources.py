@@ -7,16 +7,16 @@ import pytest
 
 from benchmarks.planned import rows_of
 from optimizer.domain import FIXED, Cluster, FindingCode
+from optimizer.planning.memory_placement import MemoryPlacement, in_memory
 from optimizer.settings import Policy, Settings
 from optimizer.solve import driver
 from optimizer.solve.rules import resources
 from optimizer.solve.rules.bands import replica_weights
 from optimizer.solve.rules.resources import PLACEMENT, Resource
-from optimizer.stages.solve.memory_placement import MemoryPlacement, in_memory
 from optimizer.units import human_rate
 from tests.solve.clusters import make_brokers, make_cluster, make_partitions
 
-OUT = Resource("out", "out_bytes_per_s", "out_capacity_bytes_per_s", human_rate)
+OUT = Resource("out", "out_bytes_per_s", "out_capacity_bytes_per_s", human_rate, lambda policy: policy.out_band)
 
 
 def hot_readers() -> Cluster:

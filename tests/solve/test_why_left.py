@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 
 from optimizer.domain import Cause, Cluster, FindingCode
+from optimizer.planning.memory_placement import MemoryPlacement, in_memory
 from optimizer.settings import ClusterInput, Policy, Schedule, Settings, Solver
 from optimizer.solve.driver import Solved, solve
 from optimizer.solve.ortools.glop import OutOfTime
 from optimizer.solve.shard.shard_solver import FAILED, OUT_OF_TIME
-from optimizer.stages.solve.memory_placement import MemoryPlacement, in_memory
 from tests.solve.clusters import ALONE, ID, asking, make_brokers, make_cluster, make_partitions, pinned
 from tests.solve.test_driver import with_dead
 from tests.solve.troubled import audited, partition_rows

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
 
+from benchmarks.rows import broker_row, partition_row
 from optimizer.audit import AuditClaims, AuditLimits, Violation, audit_plan, brokers_from_rows, partitions_from_rows
 from optimizer.audit.claims import Key
 from optimizer.audit.excuses import defect
@@ -14,10 +15,10 @@ from optimizer.audit.instance import Instance
 from optimizer.audit.spread import grown, most_leaders, most_replicas
 from optimizer.domain import FIXED, FREE, MOBILITY, Cluster
 from optimizer.kafka.reassignment_json import format_reassignment
+from optimizer.planning.arrays import replica_lists
+from optimizer.planning.finish import Finished
 from optimizer.solve.findings.pin_findings import pin_room
 from optimizer.solve.rules.pins import group_by_pins
-from optimizer.stages.shared.arrays import replica_lists
-from optimizer.stages.solve.finish import Finished
 from optimizer.wishes import NO_LIMIT, MoveLimit
 from tests.solve.clusters import asking, make_cluster, middling_clusters, pinned, spread_over
 
@@ -93,19 +94,16 @@ def _pinned(draw: st.DrawFn, cluster: Cluster) -> Cluster:
 def broker_rows(cluster: Cluster) -> list[dict[str, object]]:
     """Rows of ``instance_brokers``."""
     b = cluster.brokers
-    unknown = dict.fromkeys(("in_capacity_bytes_per_s", "out_capacity_bytes_per_s"))
     return [
-        {
-            "broker_id": int(b.ids[i]),
-            "rack": b.rack_names[b.rack[i]],
-            "state": b.state[i],
-            "accepts_replicas": bool(b.accepts_replicas[i]),
-            "accepts_leadership": bool(b.accepts_leadership[i]),
-            "must_empty": bool(b.must_empty[i]),
-            "pinned_topics": [],
-            **unknown,
-            "disk_capacity_bytes": int(b.disk_capacity_bytes[i]) if b.disk_capacity_bytes[i] > 0 else None,
-        }
+        broker_row(
+            int(b.ids[i]),
+            rack=b.rack_names[b.rack[i]],
+            state=b.state[i],
+            accepts_replicas=bool(b.accepts_replicas[i]),
+            accepts_leadership=bool(b.accepts_leadership[i]),
+            must_empty=bool(b.must_empty[i]),
+            disk_capacity_bytes=int(b.disk_capacity_bytes[i]) if b.disk_capacity_bytes[i] > 0 else None,
+        )
         for i in range(len(b))
     ]
 
@@ -119,27 +117,20 @@ def partition_rows(cluster: Cluster) -> list[dict[str, object]]:
     """Rows of ``instance``."""
     p, b, lists = cluster.partitions, cluster.brokers, replica_lists(cluster.partitions.replicas, cluster.brokers.ids)
     return [
-        {
-            "cluster_id": "test",
-            "topic": p.topic[i],
-            "partition": int(p.partition[i]),
-            "replicas": lists[i],
-            "leader": lists[i][0],
-            "isr": sorted(lists[i]),
-            "replication_factor": int(p.replication_factor[i]),
-            "size_bytes": int(p.size_bytes[i]),
-            "in_bytes_per_s": int(p.in_bytes_per_s[i]),
-            "out_bytes_per_s": int(p.out_bytes_per_s[i]),
-            "mobility": MOBILITY[p.mobility[i]],
-            "fixed_cause": None,
-            "fixed_reason": None,
-            "factor_cause": None,
-            "factor_refused": None,
-            "min_insync_replicas": None,
-            "topic_most_replicas": asked_or_none(p.topic_most_replicas[i]),
-            "topic_most_leaders": asked_or_none(p.topic_most_leaders[i]),
-            "pinned_brokers": next((b.ids[pin.allowed].tolist() for pin in b.pins if pin.topics == p.topic[i]), None),
-        }
+        partition_row(
+            lists[i],
+            cluster_id="test",
+            topic=p.topic[i],
+            partition=int(p.partition[i]),
+            replication_factor=int(p.replication_factor[i]),
+            size_bytes=int(p.size_bytes[i]),
+            in_bytes_per_s=int(p.in_bytes_per_s[i]),
+            out_bytes_per_s=int(p.out_bytes_per_s[i]),
+            mobility=MOBILITY[p.mobility[i]],
+            topic_most_replicas=asked_or_none(p.topic_most_replicas[i]),
+            topic_most_leaders=asked_or_none(p.topic_most_leaders[i]),
+            pinned_brokers=next((b.ids[pin.allowed].tolist() for pin in b.pins if pin.topics == p.topic[i]), None),
+        )
         for i in range(len(p))
     ]
 

@@ -15,6 +15,7 @@ from optimizer.stages.emit import emit
 from optimizer.stages.plan import plan
 from optimizer.stages.solve import solve
 from optimizer.stages.stage import Frames, Run
+from schemas.spark import conform, schema_of
 from tests.stages.test_solve import SOLVER, frames_of, rows_of
 
 LIMIT_GB = 60
@@ -53,9 +54,9 @@ def planned(spark: SparkSession) -> Frames:
     )
     tables = dict(frames_of(spark, *rows))
     for name in ("quality_results", "input_findings", "sources", "topics", "throttles_found"):
-        tables[name] = spark.createDataFrame([], schemas.ALL[name].schema)
+        tables[name] = spark.createDataFrame([], schema_of(schemas.ALL[name]))
     for stage in (solve, baseline, plan, emit):
-        made = {n: schemas.conform(f, schemas.ALL[n]).localCheckpoint() for n, f in stage.build(tables, run).items()}
+        made = {n: conform(f, schemas.ALL[n]).localCheckpoint() for n, f in stage.build(tables, run).items()}
         tables |= made
     return tables
 

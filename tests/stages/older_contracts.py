@@ -12,6 +12,7 @@ from pathlib import Path
 from pyspark.sql import types as T
 
 import schemas
+from schemas.spark import columns_of, schema_of
 
 FILE = Path(__file__).resolve().parent.parent / "fixtures" / "contracts-before.json"
 
@@ -25,14 +26,16 @@ def before() -> dict[str, schemas.Table]:
     }
 
 
-def _column(told: dict[str, object]) -> T.StructField:
-    return T.StructField.fromJson({**told, "metadata": {"comment": ""}})
+def _column(told: dict[str, object]) -> schemas.Column:
+    (column,) = columns_of(T.StructType([T.StructField.fromJson({**told, "metadata": {"comment": ""}})]))
+    return column
 
 
 def _lines() -> Iterator[str]:
     """The contracts of the code on the path, a column a line."""
     for name, table in schemas.ALL.items():
-        fields = [json.dumps({k: v for k, v in c.jsonValue().items() if k != "metadata"}) for c in table.columns]
+        values = (c.jsonValue() for c in schema_of(table).fields)
+        fields = [json.dumps({k: v for k, v in value.items() if k != "metadata"}) for value in values]
         columns = ",\n".join(f"  {one}" for one in fields)
         yield f'"{name}": {{"checks": {json.dumps(dict(table.checks))}, "columns": [\n{columns}]}}'
 

@@ -5,33 +5,26 @@ from typing import Any
 
 import pandas as pd
 from pyspark.sql import DataFrame
-from pyspark.sql import types as T
 
 import schemas
+from optimizer.planning.arrays import to_brokers
+from optimizer.planning.memory_placement import MemoryPlacement, in_memory
 from optimizer.settings import Settings
 from optimizer.solve import driver
-from optimizer.stages.shared.arrays import to_brokers
 from optimizer.stages.solve import solve
-from optimizer.stages.solve.memory_placement import MemoryPlacement, in_memory
 
 Rows = Sequence[Mapping[str, Any]]
 Tables = dict[str, list[tuple[Any, ...]]]
-PYTHON = {
-    T.StringType: str,
-    T.IntegerType: int,
-    T.LongType: int,
-    T.DoubleType: float,
-    T.BooleanType: bool,
-}
+PYTHON = {"string": str, "int": int, "bigint": int, "double": float, "boolean": bool}
 
 
-def typed(value: Any, kind: T.DataType) -> Any:
+def typed(value: Any, kind: str) -> Any:
     """A value as a column of this type holds it, None where it is missing."""
-    if isinstance(kind, T.ArrayType):
-        return [typed(one, kind.elementType) for one in value]
+    if kind.startswith("array<"):
+        return [typed(item, kind[len("array<") : -1]) for item in value]
     if pd.isna(value):
         return None
-    held = PYTHON[type(kind)](value)
+    held = PYTHON[kind](value)
     assert held == value
     return held
 
@@ -40,7 +33,7 @@ def in_key_order(table: str, rows: Iterable[Mapping[str, Any]]) -> list[tuple[An
     """What rows hold in the columns of their contract, less what differs from run to run, in the order of its key."""
     contract = schemas.ALL[table]
     kept = [c for c in contract.columns if c.name not in (*contract.volatile, "run_id")]
-    made = [{c.name: typed(row[c.name], c.dataType) for c in kept} for row in rows]
+    made = [{c.name: typed(row[c.name], c.type) for c in kept} for row in rows]
     key = ("cluster_id", *contract.key)
     made.sort(key=lambda row: [(row[name] is not None, row[name]) for name in key])
     return [tuple(row.values()) for row in made]
@@ -49,7 +42,7 @@ def in_key_order(table: str, rows: Iterable[Mapping[str, Any]]) -> list[tuple[An
 def of_frames(frames: Mapping[str, DataFrame]) -> Tables:
     """Tables that Spark has made: of the contract's columns, and no other."""
     for table, frame in frames.items():
-        assert frame.columns == schemas.ALL[table].schema.names
+        assert frame.columns == schemas.ALL[table].names
     return {
         table: in_key_order(table, [row.asDict(recursive=True) for row in frame.collect()])
         for table, frame in frames.items()
@@ -66,6 +59,6 @@ def solved_in_process(partitions: Rows, brokers: Rows, settings: Settings) -> dr
 def of_process(solved: driver.Solved[MemoryPlacement]) -> Tables:
     """The same tables of a plan in this process: those of the last step have no other columns than Spark's."""
     for table, frame in solved.tables.items():
-        assert {*frame.columns, "run_id"} == set(schemas.ALL[table].schema.names)
+        assert {*frame.columns, "run_id"} == set(schemas.ALL[table].names)
     made = {table: frame.to_dict("records") for table, frame in solved.tables.items()}
     return {table: in_key_order(table, rows) for table, rows in {**made, **solve.small_tables(solved)}.items()}

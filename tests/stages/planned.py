@@ -17,6 +17,7 @@ import pyspark
 from pyspark.sql import DataFrame, SparkSession
 
 import schemas
+from benchmarks.rows import broker_row, partition_row
 from optimizer.configuration import build
 from optimizer.settings import Settings
 from optimizer.solve import driver
@@ -30,6 +31,7 @@ from optimizer.stages.plan import plan
 from optimizer.stages.solve import solve
 from optimizer.stages.solve.spark_placement import SparkPlacement
 from optimizer.stages.stage import Frames, Run
+from schemas.spark import conform, schema_of
 from tests.stages.tables import table
 
 # Rounds of every kind: racks mended over all racks, then shards of one rack, then over all racks again.
@@ -43,22 +45,10 @@ def cluster() -> dict[str, Rows]:
     """18 brokers on three racks, one to drain, one new, 120 partitions of RF 3, some with two replicas in a rack."""
     generator = np.random.default_rng(2)
     key = {"cluster_id": "a", "run_id": "r"}
-    capacities = ("disk_capacity_bytes", "in_capacity_bytes_per_s", "out_capacity_bytes_per_s")
-    brokers: Rows = [
-        {
-            **key,
-            **dict.fromkeys(capacities),
-            "broker_id": 100 + b,
-            "rack": f"r{b % 3}",
-            "state": "draining" if b == 0 else "new" if b == 17 else "alive",
-            "accepts_replicas": b > 0,
-            "accepts_leadership": b > 0,
-            "must_empty": b == 0,
-            "pinned_topics": [],
-        }
-        for b in range(18)
-    ]
-    return {"instance": [{**key, **_partition(p, generator)} for p in range(120)], "instance_brokers": brokers}
+    states = {0: "draining", 17: "new"}
+    brokers: Rows = [broker_row(100 + b, **key, rack=f"r{b % 3}", state=states.get(b, "alive")) for b in range(18)]
+    partitions: Rows = [{**_partition(p, generator), **key} for p in range(120)]
+    return {"instance": partitions, "instance_brokers": brokers}
 
 
 def _partition(number: int, generator: np.random.Generator) -> dict[str, Any]:
@@ -69,27 +59,8 @@ def _partition(number: int, generator: np.random.Generator) -> dict[str, Any]:
     if number % 15 == 0:
         replicas[1] = 103 + (replicas[0] - 100) % 15
     size = int(generator.lognormal(20, 1))
-    return {
-        "topic": f"t{number % 7}",
-        "partition": number // 7,
-        "replicas": replicas,
-        "log_dirs": ["any"] * 3,
-        "leader": replicas[0],
-        "isr": sorted(replicas),
-        "size_bytes": size,
-        "in_bytes_per_s": size // 10_000,
-        "out_bytes_per_s": size // 4_000,
-        "replication_factor": 3,
-        "mobility": "free",
-        "fixed_cause": None,
-        "fixed_reason": None,
-        "pinned_brokers": None,
-        "factor_cause": None,
-        "factor_refused": None,
-        "topic_most_replicas": None,
-        "topic_most_leaders": None,
-        "min_insync_replicas": None,
-    }
+    loads = {"size_bytes": size, "in_bytes_per_s": size // 10_000, "out_bytes_per_s": size // 4_000}
+    return partition_row(replicas, topic=f"t{number % 7}", partition=number // 7, **loads)
 
 
 def run_of(spark: SparkSession, settings: Settings = SETTINGS) -> Run:
@@ -110,7 +81,7 @@ def table_bytes(frame: DataFrame, name: str) -> bytes:
     """All rows of a table without its volatile columns, in order, as bytes."""
     table = schemas.ALL[name]
     kept = [c.name for c in table.columns if c.name not in table.volatile]
-    rows = schemas.conform(frame, table).select(*kept).toJSON().collect()
+    rows = conform(frame, table).select(*kept).toJSON().collect()
     return "\n".join(sorted(rows)).encode()
 
 
@@ -125,7 +96,7 @@ def solved_of(run: Run, inputs: Frames, tuning: Tuning = TUNED) -> Frames:
 
 
 def _conformed(frames: Frames) -> dict[str, DataFrame]:
-    return {name: schemas.conform(frame, schemas.ALL[name]).localCheckpoint() for name, frame in frames.items()}
+    return {name: conform(frame, schemas.ALL[name]).localCheckpoint() for name, frame in frames.items()}
 
 
 def solved_bytes(frames: Frames) -> dict[str, bytes]:
@@ -137,7 +108,7 @@ def finished(run: Run, frames: Frames) -> dict[str, DataFrame]:
     """The tables of PLAN and EMIT that follow from solved tables, beside them."""
     known = {**frames, **baseline.build(frames, run)}
     for name in ("quality_results", "input_findings", "sources", "topics", "throttles_found"):
-        known[name] = run.spark.createDataFrame([], schemas.ALL[name].schema)
+        known[name] = run.spark.createDataFrame([], schema_of(schemas.ALL[name]))
     known |= plan.build(known, run)
     return {**known, **emit.build(known, run)}
 

@@ -6,6 +6,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 import schemas
+from schemas.spark import schema_of
 
 
 def table(spark: SparkSession, name: str, rows: Sequence[Any], *, slices: int = 0) -> DataFrame:
@@ -14,5 +15,5 @@ def table(spark: SparkSession, name: str, rows: Sequence[Any], *, slices: int = 
     They are read once: without the checkpoint each job that asks for them would turn them into Spark's rows anew, which
     takes most of a small test's time.
     """
-    frame = spark.createDataFrame(rows, schemas.ALL[name].schema)
+    frame = spark.createDataFrame(rows, schema_of(schemas.ALL[name]))
     return (frame.repartition(slices) if slices else frame).localCheckpoint()

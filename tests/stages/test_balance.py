@@ -1,16 +1,15 @@
 """The balance of a plan in its tables says what its findings say."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks.rows import broker_row, partition_row
+from optimizer.planning.arrays import to_cluster
 from optimizer.settings import Policy
 from optimizer.solve.findings.band_findings import band_findings
 from optimizer.solve.rules.bands import bands, broker_loads, replica_weights
 from optimizer.stages.plan.balance import measure
-from optimizer.stages.shared.arrays import to_cluster
 
 GB = 10**9
 POLICY = Policy(disk_band=0.0005, replicas_band=100, in_band=100)
@@ -20,30 +19,14 @@ KEY = {"cluster_id": "c", "run_id": "r"}
 
 def hosts() -> pd.DataFrame:
     """Three brokers, the first with most of all disks."""
-    same = {"rack": None, "state": "alive", "accepts_replicas": True, "accepts_leadership": True, "must_empty": False}
-    rows: list[dict[str, Any]] = [
-        {**KEY, **same, "broker_id": broker, "disk_capacity_bytes": capacity * GB, "pinned_topics": []}
-        for broker, capacity in ((1, 10_000), (2, 10), (3, 10))
-    ]
-    return pd.DataFrame(rows).assign(in_capacity_bytes_per_s=None, out_capacity_bytes_per_s=None)
+    capacities = ((1, 10_000), (2, 10), (3, 10))
+    return pd.DataFrame([broker_row(b, **KEY, disk_capacity_bytes=capacity * GB) for b, capacity in capacities])
 
 
 def partitions(sizes: list[int]) -> pd.DataFrame:
     """One partition on each broker."""
-    still = dict.fromkeys(("in_bytes_per_s", "out_bytes_per_s", "partition"), 0)
-    most = dict.fromkeys(("topic_most_replicas", "topic_most_leaders"))
     rows = [
-        {
-            **KEY,
-            **still,
-            **most,
-            **{name: [n] for name in LISTS},
-            "mobility": "free",
-            "topic": f"t{n}",
-            "leader": n,
-            "size_bytes": size,
-            "replication_factor": 1,
-        }
+        {**partition_row([n], **KEY, topic=f"t{n}", size_bytes=size), **{name: [n] for name in LISTS}}
         for n, size in enumerate(sizes, start=1)
     ]
     return pd.DataFrame(rows)

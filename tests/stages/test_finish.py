@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 from optimizer.domain import Bands, Cause, FindingCode
+from optimizer.planning.arrays import to_brokers
+from optimizer.planning.finish import finish_cluster
 from optimizer.settings import Policy
-from optimizer.stages.shared.arrays import to_brokers
-from optimizer.stages.solve.finish import finish_cluster
 from optimizer.topic_wishes import TopicFactor
 from optimizer.wishes import Wishes
 from setup.paths import HOME

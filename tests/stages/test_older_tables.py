@@ -8,21 +8,21 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql import types as T
 
 import schemas
 from execution.tables import Warehouse
 from optimizer.delta_tables import create_or_grow
 from optimizer.errors import ConfigError
 from optimizer.store import Store
-from schemas.table import Table, column, small_frame
+from schemas.spark import columns_of, schema_of, small_frame
+from schemas.table import Table, Type, column
 from tests.stages.older_contracts import before
 from tests.stages.tables import table
 from tests.stages.test_store import brokers, record
 
 GROWN = (
-    column("cause", T.StringType(), "why it's so", nullable=True),
-    column("places", T.ArrayType(T.IntegerType()), "where", nullable=True),
+    column("cause", "string", "why it's so", nullable=True),
+    column("places", "array<int>", "where", nullable=True),
 )
 BROKERS = schemas.ALL["brokers"]
 WITHOUT_STATE = tuple(c for c in BROKERS.columns if c.name != "state")
@@ -77,10 +77,8 @@ def test_an_older_table_gets_the_columns_that_it_lacks(
     for run_id, told in (("r1", None), ("r2", "new")):
         assert [row.cause for row in grown.read("brokers", run_id=run_id).collect()] == [told]
     assert [row.cause for row in grown.newest("brokers", "r1")] == [None]
-    columns = spark.read.format("delta").load(grown.path("brokers")).schema.fields[-len(GROWN) :]
-    assert [(c.name, c.dataType, c.nullable, c.metadata["comment"]) for c in columns] == [
-        (c.name, c.dataType, True, c.metadata["comment"]) for c in GROWN
-    ]
+    columns = columns_of(spark.read.format("delta").load(grown.path("brokers")).schema)
+    assert tuple(columns[-len(GROWN) :]) == GROWN
     with pytest.raises(Exception, match="places_few"):
         grown.write("brokers", brokers(spark, {"places": [1, 2, 3]}, run_id="r3"), run_id="r3")
     Store(store.warehouse, spark).ensure("brokers")
@@ -91,7 +89,7 @@ def test_columns_come_in_the_contracts_order(spark: SparkSession, made: Callable
     """A column that was added stands last in the table, and in its place in what is read."""
     store = made(without_rack(BROKERS))
     store.write("brokers", brokers(spark, {"rack": "b"}), run_id="r1")
-    assert store.read("brokers", run_id="r1").columns == BROKERS.schema.fieldNames()
+    assert store.read("brokers", run_id="r1").columns == BROKERS.names
     assert spark.read.format("delta").load(store.path("brokers")).columns[-1] == "rack"
 
 
@@ -101,7 +99,7 @@ def test_a_warehouse_of_before_is_gone_on_with(spark: SparkSession, tmp_path: Pa
     store = Store(str(tmp_path / "w"), spark)
     for name, row in OF_BEFORE.items():
         create_or_grow(spark, store.warehouse, before()[name])
-        older = small_frame(spark, [{"cluster_id": "c", "run_id": "old", **row}], before()[name].schema)
+        older = small_frame(spark, [{"cluster_id": "c", "run_id": "old", **row}], schema_of(before()[name]))
         older.write.format("delta").mode("append").save(store.path(name))
     store.grow(before())
     added: dict[str, dict[str, Any]] = {
@@ -129,24 +127,24 @@ def test_an_earlier_release_goes_on(spark: SparkSession, made: Callable[[Table],
     store = made(replace(BROKERS, columns=(*BROKERS.columns, *GROWN), checks=(*BROKERS.checks, check)))
     for rack in ("a", "b"):
         store.write("brokers", brokers(spark, {"rack": rack}), run_id="r1")
-    assert store.read("brokers", run_id="r1").columns == BROKERS.schema.fieldNames()
+    assert store.read("brokers", run_id="r1").columns == BROKERS.names
     rows = spark.read.format("delta").load(store.path("brokers")).collect()
     assert [(row.rack, row.cause) for row in rows] == [("b", None)]
 
 
-def changed(name: str, dtype: T.DataType, *, nullable: bool) -> Table:
+def changed(name: str, type_: Type, *, nullable: bool) -> Table:
     """The contract with another column of a name."""
-    other = column(name, dtype, "other", nullable=nullable)
+    other = column(name, type_, "other", nullable=nullable)
     return replace(BROKERS, columns=tuple(other if c.name == name else c for c in BROKERS.columns))
 
 
 @pytest.mark.parametrize(
     ("contract", "told"),
     [
-        (changed("rack", T.IntegerType(), nullable=True), "column rack is int there, string in this one"),
-        (changed("rack", T.StringType(), nullable=False), "column rack is string NOT NULL there, string in this one"),
+        (changed("rack", "int", nullable=True), "column rack is int there, string in this one"),
+        (changed("rack", "string", nullable=False), "column rack is string NOT NULL there, string in this one"),
         (
-            changed("is_controller", T.BooleanType(), nullable=True),
+            changed("is_controller", "boolean", nullable=True),
             "column is_controller is boolean there, boolean NOT NULL in this one",
         ),
         (
@@ -154,7 +152,7 @@ def changed(name: str, dtype: T.DataType, *, nullable: bool) -> Table:
             "column state is missing there, string NOT NULL in this one",
         ),
         (
-            replace(BROKERS, columns=(*BROKERS.columns, column("cause", T.StringType(), "why"))),
+            replace(BROKERS, columns=(*BROKERS.columns, column("cause", "string", "why"))),
             "column cause is string NOT NULL there, missing in this one",
         ),
         (
@@ -182,7 +180,7 @@ def test_any_other_difference_is_refused(
 
 def test_all_differences_are_told_at_once(made: Callable[[Table], Store]) -> None:
     """Each on a line of its own."""
-    columns = (column("rack", T.LongType(), "other"), column("host", T.LongType(), "other"))
+    columns = (column("rack", "bigint", "other"), column("host", "bigint", "other"))
     with pytest.raises(ConfigError, match="column host is bigint NOT NULL") as caught:
         made(replace(BROKERS, columns=(*columns, *WITHOUT_STATE[:3]), checks=())).ensure("brokers")
     assert len(caught.value.problems) == 4

@@ -7,6 +7,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.fuzz.odd_clusters import OddCluster
 from benchmarks.fuzz.planning import plan_odd
+from benchmarks.rows import broker_row, partition_row
 from optimizer.configuration import build
 from optimizer.settings import Settings
 from optimizer.stages.emit import emit
@@ -24,34 +25,15 @@ LISTS = (("a", 1, 60, [3]), ("b", 2, 30, None), ("c", 1, 10, None), ("x", 1, 50,
 
 def broker(broker_id: int, state: str, disk: int) -> dict[str, Any]:
     """A row of ``instance_brokers``."""
-    live = state == "alive"
     pinned = [topic for topic, _, _, pin in LISTS if pin and broker_id in pin]
-    flags = {"accepts_replicas": live, "accepts_leadership": live, "must_empty": not live, "pinned_topics": pinned}
-    network = dict.fromkeys(("in_capacity_bytes_per_s", "out_capacity_bytes_per_s"))
-    return {
-        **KEY,
-        "broker_id": broker_id,
-        "rack": None,
-        "state": state,
-        **flags,
-        "disk_capacity_bytes": disk,
-        **network,
-    }
+    return broker_row(broker_id, **KEY, state=state, disk_capacity_bytes=disk, pinned_topics=pinned)
 
 
 def partition(topic: str, held_by: int, size: int, pin: list[int] | None) -> dict[str, Any]:
     """A row of ``instance``."""
     held_by = 2 if topic == "a" else held_by
-    lists = {"replicas": [held_by], "isr": [held_by], "log_dirs": ["any"], "leader": held_by, "pinned_brokers": pin}
     rates = {"size_bytes": size, "in_bytes_per_s": 1, "out_bytes_per_s": 1}
-    nothing = dict.fromkeys(
-        (
-            *("min_insync_replicas", "fixed_cause", "fixed_reason", "factor_cause", "factor_refused"),
-            *("topic_most_replicas", "topic_most_leaders"),
-        )
-    )
-    fields = {"topic": topic, "partition": 0, "replication_factor": 1, "mobility": "free"}
-    return {**KEY, **fields, **lists, **rates, **nothing}
+    return partition_row([held_by], **KEY, topic=topic, pinned_brokers=pin, **rates)
 
 
 CLUSTER = OddCluster(tuple(partition(*row) for row in LISTS), tuple(broker(*row) for row in HOSTS), SETTINGS)

@@ -12,6 +12,7 @@ import schemas
 from optimizer.errors import AuditFailed
 from optimizer.stages.plan import plan
 from optimizer.stages.plan.wave_rows import schedule_cluster
+from schemas.spark import schema_of
 from tests.stages import small_plan
 
 GB = small_plan.GB
@@ -160,7 +161,7 @@ def test_a_plan_without_room_is_refused(spark: SparkSession, tables: Tables) -> 
     """A changed partition without a wave stops its cluster, named, with the remedy; else the plan goes on."""
     run = small_plan.run(spark)
     stuck = [{**row, "wave": None} if row["partition"] == 1 else row for row in tables["plan"]]
-    schema = schemas.ALL["plan"].schema
+    schema = schema_of(schemas.ALL["plan"])
     refused = plan.gate({"plan": spark.createDataFrame(stuck, schema)}, run)
     assert list(refused) == ["orders"]
     assert isinstance(refused["orders"], AuditFailed)

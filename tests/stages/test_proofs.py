@@ -7,10 +7,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from optimizer.configuration import build
+from optimizer.planning.memory_placement import MemoryPlacement
 from optimizer.solve import certificate, driver
 from optimizer.solve.tuning import TUNED
 from optimizer.stages.solve import solve as stage
-from optimizer.stages.solve.memory_placement import MemoryPlacement
 from optimizer.stages.stage import Frames
 from tests.stages import planned
 from tests.stages.placed import solved_in_process

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from schemas.table import small_frame
+from schemas.spark import small_frame
 
 DDL = "name string, count bigint, share double, sizes map<string,bigint>, ids array<int>, holds boolean"
 FULL = ("a", 2**60 + 1, 0.25, {"x": 1}, [1, 2], True)

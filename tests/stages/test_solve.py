@@ -16,20 +16,21 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import schemas
+from benchmarks.rows import broker_row, partition_row
 from optimizer.configuration import build
 from optimizer.domain import Bands
 from optimizer.errors import BallastError
+from optimizer.planning.arrays import to_brokers
+from optimizer.planning.classes import resource_names
+from optimizer.planning.memory_placement import in_memory
 from optimizer.settings import Settings
 from optimizer.solve import driver
 from optimizer.solve.rounds.cluster_round import ClusterRound
 from optimizer.solve.rules import resources
 from optimizer.solve.shard.search import Search
 from optimizer.solve.tuning import TUNED, Tuning
-from optimizer.stages.shared.arrays import to_brokers
 from optimizer.stages.solve import shard_rounds, solve
-from optimizer.stages.solve.memory_placement import in_memory
-from optimizer.stages.solve.resource_sums import resource_columns, resource_names, resource_sums
-from optimizer.stages.solve.spark_placement import SparkPlacement
+from optimizer.stages.solve.spark_placement import SparkPlacement, resource_columns, resource_sums
 from optimizer.stages.stage import Frames, Run
 from optimizer.units import human_rate
 from tests.solve.clusters import SEARCH
@@ -38,9 +39,6 @@ from tests.stages.planned import solved_by
 from tests.stages.tables import table
 
 SHARDS = 3
-NOTHING_ASKED = ("pinned_brokers", "topic_most_replicas", "topic_most_leaders", "min_insync_replicas")
-NOT_REFUSED = dict.fromkeys(("fixed_cause", "fixed_reason", "factor_cause", "factor_refused"))
-ANYWHERE: dict[str, None] = dict.fromkeys(NOTHING_ASKED)
 # Small shards; the long curve takes most of the time, and is looked at where tables are held against each other.
 SOLVER = {"shard_brokers": 8, "rounds": 3, "curve_brokers": 0}
 SETTINGS: Settings = build({"solver": SOLVER})
@@ -50,34 +48,16 @@ def rows_of(cluster_id: str, *, seed: int) -> dict[str, list[dict[str, Any]]]:
     """24 brokers on four racks, the last one new and the first to drain; 360 partitions of RF 3 in skewed places."""
     generator = np.random.default_rng(seed)
     key = {"cluster_id": cluster_id, "run_id": "r"}
-    unknown = {
-        f"{name}_capacity_bytes{unit}": None for name, unit in (("disk", ""), ("in", "_per_s"), ("out", "_per_s"))
-    }
-    brokers: list[dict[str, Any]] = [
-        {
-            **key,
-            "broker_id": 100 + b,
-            "rack": f"r{b % 4}",
-            "state": "draining" if b == 0 else "new" if b == 23 else "alive",
-            "accepts_replicas": b > 0,
-            "accepts_leadership": b > 0,
-            "must_empty": b == 0,
-            "pinned_topics": [],
-            **unknown,
-        }
-        for b in range(24)
-    ]
+    states = {0: "draining", 23: "new"}
+    brokers = [broker_row(100 + b, **key, rack=f"r{b % 4}", state=states.get(b, "alive")) for b in range(24)]
     partitions = []
     for p in range(360):
         racks = generator.permutation(4)[:3]
         replicas = [100 + int(r) + 4 * int(generator.integers(0, 6)) for r in racks]
         replicas = [119 if b == 123 else b for b in replicas]
-        lists = {"replicas": replicas, "log_dirs": ["any"] * 3, "isr": sorted(replicas)}
-        fields = {"topic": f"t{p % 9}", "partition": p // 9, **lists}
         size = int(generator.lognormal(20, 1))
         loads = {"size_bytes": size, "in_bytes_per_s": size // 10_000, "out_bytes_per_s": size // 4_000}
-        state = {"leader": replicas[0], "replication_factor": 3, "mobility": "free"}
-        partitions.append({**key, **fields, **loads, **state, **NOT_REFUSED, **ANYWHERE})
+        partitions.append(partition_row(replicas, **key, topic=f"t{p % 9}", partition=p // 9, **loads))
     return {"instance": partitions, "instance_brokers": brokers}
 
 
@@ -263,7 +243,9 @@ def test_failed_shard_keeps_its_replicas_and_says_so(monkeypatch: pytest.MonkeyP
 
 def test_sums_have_the_names_of_all_resources(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the table of resources holds, the sums in Spark are in its order and under its names."""
-    fourth = resources.Resource("out", "out_bytes_per_s", "out_capacity_bytes_per_s", human_rate)
+    fourth = resources.Resource(
+        "out", "out_bytes_per_s", "out_capacity_bytes_per_s", human_rate, lambda policy: policy.out_band
+    )
     monkeypatch.setattr(resources, "PLACEMENT", (*resources.PLACEMENT, fourth))
     rows = spark.range(3).select(*(F.lit(number).alias(name) for number, name in enumerate(resource_columns(), 1)))
     assert rows.agg(*resource_sums()).collect()[0].asDict() == {"replicas": 3, "disk": 3, "in": 6, "out": 9}

@@ -13,6 +13,7 @@ from optimizer import delta_errors
 from optimizer.declared import WRITERS
 from optimizer.errors import BallastError, StageError
 from optimizer.store import BEGIN, RunRecord, Store
+from schemas.spark import schema_of
 
 BROKER = {
     "cluster_id": "c",
@@ -31,7 +32,7 @@ BROKER = {
 
 def brokers(spark: SparkSession, *changes: dict[str, Any], run_id: str = "r1") -> DataFrame:
     """Rows of the table ``brokers`` without NOT NULL, so that the table itself must refuse."""
-    ddl = ", ".join(f"{c.name} {c.dataType.simpleString()}" for c in schemas.ALL["brokers"].columns)
+    ddl = ", ".join(f"{c.name} {c.type}" for c in schemas.ALL["brokers"].columns)
     return spark.createDataFrame([{**BROKER, "run_id": run_id, **change} for change in changes], ddl)
 
 
@@ -217,9 +218,7 @@ def test_tables_carry_their_contract(spark: SparkSession, store: Store) -> None:
     detail: Any = spark.sql(f"DESCRIBE DETAIL delta.`{store.path('brokers')}`").first()
     fields = spark.read.format("delta").load(store.path("brokers")).schema.fields
     assert detail.description == schemas.ALL["brokers"].doc
-    assert {f.metadata.get("comment") for f in fields} == {
-        c.metadata["comment"] for c in schemas.ALL["brokers"].columns
-    }
+    assert {f.metadata.get("comment") for f in fields} == {c.comment for c in schemas.ALL["brokers"].columns}
     assert detail.properties["delta.constraints.state_known"] == "state IN ('alive', 'fenced', 'dead')"
     assert detail.properties["delta.enableDeletionVectors"] == "false"
     assert "delta.columnMapping.mode" not in detail.properties
@@ -274,7 +273,7 @@ def test_recording_what_was_not_written_is_refused(store: Store) -> None:
 
 def test_several_tables_are_written_at_once(spark: SparkSession, store: Store) -> None:
     """Writing several tables gives the version of each, and the first error if one is refused."""
-    log_dirs = spark.createDataFrame([("c", "r1", 1, "/d", 5, None, None)], schemas.ALL["log_dirs"].schema)
+    log_dirs = spark.createDataFrame([("c", "r1", 1, "/d", 5, None, None)], schema_of(schemas.ALL["log_dirs"]))
     assert store.write_all({"brokers": brokers(spark, {}), "log_dirs": log_dirs}, run_id="r1") == {
         "brokers": 1,
         "log_dirs": 1,

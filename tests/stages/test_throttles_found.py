@@ -9,7 +9,7 @@ from optimizer.stages.shared import throttles_found
 from optimizer.stages.shared.records import typed
 from optimizer.stages.shared.throttles_found import with_previous
 from schemas.silver import THROTTLES_FOUND
-from schemas.table import conform
+from schemas.spark import conform
 from sources.record import Record
 from tests.stages import bronze
 

@@ -2,20 +2,20 @@
 
 import json
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks.rows import broker_row, partition_row
 from optimizer.audit import AuditLimits
 from optimizer.domain import Bands
+from optimizer.planning.arrays import to_brokers
+from optimizer.planning.finish import finish_cluster
+from optimizer.planning.unexplained import REMEDY
 from optimizer.settings import ClusterInput, Policy, Settings
 from optimizer.solve.findings.finding import RUN_AGAIN
 from optimizer.stages.emit.audit_gate import audit_cluster
-from optimizer.stages.shared.arrays import to_brokers
-from optimizer.stages.shared.unexplained import REMEDY
-from optimizer.stages.solve.finish import finish_cluster
 from tests.solve.clusters import solved_cluster
 
 KEY = {"cluster_id": "a", "run_id": "r"}
@@ -34,46 +34,8 @@ FINDING = {
 }
 
 
-def _broker(broker_id: int) -> dict[str, Any]:
-    leaves = broker_id == 3
-    return {
-        **KEY,
-        "broker_id": broker_id,
-        "rack": None,
-        "state": "draining" if leaves else "alive",
-        "accepts_replicas": not leaves,
-        "accepts_leadership": not leaves,
-        "must_empty": leaves,
-        "disk_capacity_bytes": None,
-        "in_capacity_bytes_per_s": None,
-        "out_capacity_bytes_per_s": None,
-        "pinned_topics": [],
-    }
-
-
-BROKERS = [_broker(b) for b in (1, 2, 3)]
-PARTITION = {
-    **KEY,
-    "topic": "t",
-    "partition": 0,
-    "replicas": [3, 1],
-    "log_dirs": ["any", "any"],
-    "leader": 3,
-    "isr": [1, 3],
-    "size_bytes": 100,
-    "in_bytes_per_s": 0,
-    "out_bytes_per_s": 0,
-    "replication_factor": 2,
-    "mobility": "free",
-    "fixed_reason": None,
-    "fixed_cause": None,
-    "factor_refused": None,
-    "factor_cause": None,
-    "min_insync_replicas": 1,
-    "pinned_brokers": None,
-    "topic_most_replicas": None,
-    "topic_most_leaders": None,
-}
+BROKERS = [broker_row(1, **KEY), broker_row(2, **KEY), broker_row(3, **KEY, state="draining")]
+PARTITION = partition_row([3, 1], **KEY, topic="t", size_bytes=100, min_insync_replicas=1)
 
 
 def _messages(settings: Settings, shown: float | None = None) -> list[str]:

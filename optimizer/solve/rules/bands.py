@@ -159,7 +159,7 @@ def bands_for(brokers: Brokers, demand: Demand, loads: Floats, policy: Policy) -
     Brokers that must empty have the band [0, 0]; brokers that neither receive nor must empty have no band.
     """
     names = tuple(resource.name for resource in resources.PLACEMENT)
-    width = np.array([getattr(policy, f"{name}_band") for name in names])
+    width = np.array([resource.band(policy) for resource in resources.PLACEMENT])
     mean = reachable_means(brokers, demand, loads)
     lower, upper = mean * (1 - np.minimum(width, 1)), mean * (1 + width)
     lower[:, REPLICAS], upper[:, REPLICAS] = whole_band(lower[:, REPLICAS], upper[:, REPLICAS], mean[:, REPLICAS])

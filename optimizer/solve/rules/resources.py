@@ -4,6 +4,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from optimizer.settings import Policy
 from optimizer.units import human_bytes, human_count, human_rate
 
 
@@ -14,25 +15,28 @@ class Resource:
     Parameters
     ----------
     name : str
-        In findings and tables; the knob of its band is ``NAME_band`` in ``[policy]``.
+        In findings and tables; a remedy names the knob of its band as ``NAME_band``.
     column : str, optional
         What a replica takes of it: a field of ``Partitions`` and a column of ``instance``. None: a replica counts as 1.
     capacity : str
         Field of ``Brokers``: a broker's share follows it where it is known of all; else it follows the disk's.
     human : callable
         A load of it as people read it.
+    band : callable
+        Half the width of its band, as a share of the mean.
     """
 
     name: str
     column: str | None
     capacity: str
     human: Callable[[float], str]
+    band: Callable[[Policy], float]
 
 
 PLACEMENT: Sequence[Resource] = (
-    Resource("replicas", None, "disk_capacity_bytes", human_count),
-    Resource("disk", "size_bytes", "disk_capacity_bytes", human_bytes),
-    Resource("in", "in_bytes_per_s", "in_capacity_bytes_per_s", human_rate),
+    Resource("replicas", None, "disk_capacity_bytes", human_count, lambda policy: policy.replicas_band),
+    Resource("disk", "size_bytes", "disk_capacity_bytes", human_bytes, lambda policy: policy.disk_band),
+    Resource("in", "in_bytes_per_s", "in_capacity_bytes_per_s", human_rate, lambda policy: policy.in_band),
 )
 # Two columns mean more than balance: replicas are whole, and the disk is what a copy costs and where it must fit.
 REPLICAS, DISK = 0, 1

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Mapping
 import pandas as pd
 from pyspark.sql import Row
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 from optimizer.kafka.broker import Broker
 from optimizer.kafka.default_assignment import DefaultPlacer, default_placer, place_or_refuse, topic_seed
@@ -13,10 +12,10 @@ from optimizer.kafka.versions import default_algorithm
 from optimizer.settings import Settings
 from optimizer.stages.stage import Frames, Run
 from schemas.planning import BASELINE
-from schemas.table import conform
+from schemas.spark import conform, struct_of
 
 _LIVING = ("alive", "new")
-_PLACED = T.StructType([field for field in BASELINE.columns if field.name != "run_id"])
+_PLACED = struct_of(column for column in BASELINE.columns if column.name != "run_id")
 _READ = ("cluster_id", "topic", "partition", "replicas", "replication_factor", "size_bytes")
 
 

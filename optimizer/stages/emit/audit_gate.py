@@ -21,9 +21,9 @@ from optimizer.domain import NOT_LIVE, WHOLE_PLAN
 from optimizer.emit.rows import FigureRow
 from optimizer.errors import AuditFailed, KafkaError
 from optimizer.kafka.execute import check_execute
+from optimizer.planning.unexplained import audit_limits
 from optimizer.settings import Settings
 from optimizer.stages.emit.gather import gathered, tables_of
-from optimizer.stages.shared.unexplained import audit_limits
 from optimizer.stages.stage import Frames, Refusals, Run
 
 _CLAIMED = [field.name for field in fields(AuditClaims)]

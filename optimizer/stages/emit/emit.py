@@ -26,8 +26,9 @@ from optimizer.settings import Settings
 from optimizer.stages.emit.audit_gate import gate
 from optimizer.stages.emit.gather import Tables, gathered, tables_of
 from optimizer.stages.stage import Frames, Run
+from schemas.keys import PARTITION
 from schemas.output import DOCUMENTS
-from schemas.table import conform
+from schemas.spark import conform, schema_of
 
 Rows = Iterable[Mapping[str, Any]]
 __all__ = ["build", "gate", "handed_over", "has_reassignment", "publish", "written_paths"]
@@ -75,7 +76,7 @@ def write_documents(group: pd.DataFrame, *, settings: Settings, code_version: st
     """Rows of ``documents`` of one cluster, from the gathered rows of its tables."""
     tables = tables_of(group)
     if not tables["instance_brokers"]:
-        return pd.DataFrame(columns=DOCUMENTS.schema.fieldNames())
+        return pd.DataFrame(columns=DOCUMENTS.names)
     plan = _plan(tables, settings, code_version)
     records = [
         {
@@ -96,7 +97,7 @@ def build(inputs: Frames, run: Run) -> Frames:
     """The table ``documents``."""
     log_dirs = inputs["instance"].select("cluster_id", "topic", "partition", "log_dirs")
     topic_ids = inputs["topics"].select("cluster_id", "topic", "topic_id")
-    placed = inputs["plan"].filter("is_changed").join(log_dirs, ["cluster_id", "topic", "partition"], "left")
+    placed = inputs["plan"].filter("is_changed").join(log_dirs, PARTITION, "left")
     changed = placed.join(topic_ids, ["cluster_id", "topic"], "left")
     read = inputs["sources"].withColumn("captured_at", F.unix_seconds("captured_at"))
     joined = ("plan", "instance", "sources", "topics")
@@ -107,7 +108,7 @@ def build(inputs: Frames, run: Run) -> Frames:
     def of_cluster(group: pd.DataFrame) -> pd.DataFrame:
         return write_documents(group, settings=settings, code_version=code_version)
 
-    made = gathered(used).groupBy("cluster_id").applyInPandas(of_cluster, DOCUMENTS.schema)
+    made = gathered(used).groupBy("cluster_id").applyInPandas(of_cluster, schema_of(DOCUMENTS))
     return {"documents": conform(made, DOCUMENTS)}
 
 

@@ -22,7 +22,7 @@ from optimizer.stages.ingest.texts import hidden, parsed, unopened_files
 from optimizer.stages.shared.known_names import known_of_records, names_any, refuse_unknown
 from optimizer.stages.stage import Frames, Refusals, Run
 from schemas.bronze import BRONZE_METRICS, BRONZE_RECORDS
-from schemas.table import conform, small_frame
+from schemas.spark import conform, schema_of, small_frame
 from sources import kafka_live, metrics_csv
 from sources.record import ALLOWED_FILE, UNREADABLE_FILE
 
@@ -104,7 +104,7 @@ def _cluster(run: Run, cluster: ClusterInput) -> tuple[list[DataFrame], list[Dat
 
 
 def _no_metrics(spark: SparkSession) -> DataFrame:
-    return small_frame(spark, [], BRONZE_METRICS.schema)
+    return small_frame(spark, [], schema_of(BRONZE_METRICS))
 
 
 def _as_bronze(frame: DataFrame, run: Run, cluster: ClusterInput, captured_at: datetime) -> DataFrame:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from optimizer.stages.shared.sql_words import agree, plural
 from schemas.bronze import BRONZE_RECORDS
-from schemas.table import conform
+from schemas.spark import conform
 from sources.record import NOT_STATE
 
 _SOURCE = ("cluster_id", "run_id", "source", "captured_at", "begun")

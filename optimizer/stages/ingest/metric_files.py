@@ -12,8 +12,8 @@ from pyspark.sql import types as T
 
 from optimizer.errors import InputError
 from optimizer.stages.ingest.metric_rules import Slot, place_problems, problem, slot_problems, typed_places, value_of
-from schemas import bronze, conform
-from schemas.table import small_frame
+from schemas import bronze
+from schemas.spark import conform, small_frame
 from sources import metrics_csv
 from sources.record import UNREADABLE_FILE
 

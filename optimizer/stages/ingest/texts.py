@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from optimizer.stages.ingest.listing import File, listing, root_of
-from schemas.table import small_frame
+from schemas.spark import small_frame
 from sources.detect import parse_file, refused
 from sources.record import ALLOWED_FILE, TOOL_ERROR, UNREADABLE_FILE, Record, malformed
 from sources.refused_formats import copy_of, explain, too_large

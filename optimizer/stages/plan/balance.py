@@ -9,17 +9,18 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from optimizer.domain import Bands, Cluster, Ints
+from optimizer.planning.arrays import PARTITION_COLUMNS, replica_matrix, to_cluster
 from optimizer.settings import Policy
 from optimizer.solve.rules.bands import bands, broker_loads, is_outside, leader_loads, replica_weights
 from optimizer.solve.rules.pins import rack_breaks
-from optimizer.stages.shared.arrays import replica_matrix, to_cluster
 from schemas.output import BROKER_BALANCE
+from schemas.spark import schema_of
 
 PLACEMENTS = {"before": "current_replicas", "baseline": "baseline_replicas", "after": "proposed_replicas"}
 # Of each broker, for the summary: partitions with a broken rack are counted at their first replica's broker.
 MEASURED = T.StructType(
     [
-        *BROKER_BALANCE.columns,
+        *schema_of(BROKER_BALANCE).fields,
         T.StructField("accepts_replicas", T.BooleanType()),
         T.StructField("must_empty", T.BooleanType()),
         T.StructField("rack_violations", T.LongType()),
@@ -94,10 +95,7 @@ def with_balance(base: DataFrame, hosts: DataFrame, *, policy: Policy) -> DataFr
     hosts : DataFrame
         ``instance_brokers``.
     """
-    left = base.select(
-        "cluster_id", "topic", "partition", "leader", "size_bytes", "in_bytes_per_s", "out_bytes_per_s",
-        "replication_factor", "mobility", "topic_most_replicas", "topic_most_leaders", *PLACEMENTS.values(),
-        F.col("current_replicas").alias("replicas"),
-    )  # fmt: skip
+    known = [name for name in PARTITION_COLUMNS if name != "replicas"]
+    left = base.select("cluster_id", *known, *PLACEMENTS.values(), F.col("current_replicas").alias("replicas"))
     grouped = left.groupBy("cluster_id").cogroup(hosts.groupBy("cluster_id"))
     return grouped.applyInPandas(partial(measure, policy=policy), MEASURED)

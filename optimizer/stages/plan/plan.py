@@ -15,17 +15,16 @@ from optimizer.stages.plan.throttle_rows import ENTRIES, throttle_rows
 from optimizer.stages.plan.wave_rows import SCHEDULED, schedule_cluster, wave_rows
 from optimizer.stages.shared.throttles_found import with_previous
 from optimizer.stages.stage import Frames, Refusals, Run
+from schemas.keys import PARTITION
 from schemas.output import BROKER_BALANCE, PLAN, PLAN_SUMMARY, THROTTLES, WAVES
-from schemas.planning import INTS
-from schemas.table import conform
+from schemas.spark import conform, schema_of
 
-_KEY = ["cluster_id", "topic", "partition"]
 _NAMED = 5  # partitions in a message: more do not fit a line that is read
 
 
 def _default(baseline: DataFrame) -> DataFrame:
     return baseline.select(
-        *_KEY,
+        *PARTITION,
         F.col("replicas").alias("baseline_replicas"),
         F.col("moved_bytes").alias("default_moved_bytes"),
         F.col("added_replicas").alias("default_added_replicas"),
@@ -35,7 +34,7 @@ def _default(baseline: DataFrame) -> DataFrame:
 
 
 def _reasons(moves: DataFrame) -> DataFrame:
-    return moves.groupBy(*_KEY).agg(F.array_sort(F.collect_set("reason")).alias("move_reasons"))
+    return moves.groupBy(*PARTITION).agg(F.array_sort(F.collect_set("reason")).alias("move_reasons"))
 
 
 def side_by_side(instance: DataFrame, baseline: DataFrame, proposal: DataFrame, moves: DataFrame) -> DataFrame:
@@ -45,12 +44,12 @@ def side_by_side(instance: DataFrame, baseline: DataFrame, proposal: DataFrame, 
     moved = F.coalesce("move_reasons", F.array(F.lit(REORDERED)))
     joined = (
         instance.withColumnRenamed("replicas", "current_replicas")
-        .join(_default(baseline), _KEY, "left")
-        .join(proposal.select(*_KEY, F.col("replicas").alias("proposed_replicas")), _KEY, "left")
-        .join(_reasons(moves), _KEY, "left")
+        .join(_default(baseline), PARTITION, "left")
+        .join(proposal.select(*PARTITION, F.col("replicas").alias("proposed_replicas")), PARTITION, "left")
+        .join(_reasons(moves), PARTITION, "left")
     )
     return (
-        joined.withColumn("baseline_replicas", F.coalesce("baseline_replicas", F.array().cast(INTS)))
+        joined.withColumn("baseline_replicas", F.coalesce("baseline_replicas", F.array().cast("array<int>")))
         .withColumn("proposed_replicas", F.coalesce(proposed, current))
         .withColumn("adding_replicas", F.array_sort(F.array_except(proposed, current)))
         .withColumn("removing_replicas", F.array_sort(F.array_except(current, proposed)))
@@ -82,10 +81,10 @@ def build(inputs: Frames, run: Run) -> Frames:
     scheduled = changed.applyInPandas(partial(schedule_cluster, settings=run.settings), SCHEDULED)
     scheduled = scheduled.persist()
     again = scheduled.groupBy("cluster_id").cogroup(by_cluster)
-    waves = again.applyInPandas(partial(wave_rows, settings=run.settings), WAVES.schema).persist()
+    waves = again.applyInPandas(partial(wave_rows, settings=run.settings), schema_of(WAVES)).persist()
     throttles = again.applyInPandas(partial(throttle_rows, settings=run.settings), ENTRIES)
     measured = with_balance(base, inputs["instance_brokers"], policy=run.settings.policy).persist()
-    plan = base.filter("NOT is_changed").select(*PLAN.schema.fieldNames())
+    plan = base.filter("NOT is_changed").select(*PLAN.names)
     summary = summarise(base, measured, inputs["bounds"], inputs["leader_bounds"], waves, inputs["findings"])
     return {
         "plan": conform(plan.unionByName(scheduled.select(*plan.columns)), PLAN),
@@ -101,7 +100,7 @@ def gate(frames: Frames, run: Run) -> Refusals:
     place = F.row_number().over(Window.partitionBy("cluster_id").orderBy("topic", "partition"))
     stuck = frames["plan"].filter("is_changed AND wave IS NULL").withColumn("place", place)
     first: dict[str, list[str]] = {}
-    for row in stuck.filter(F.col("place") <= _NAMED + 1).orderBy(*_KEY).collect():
+    for row in stuck.filter(F.col("place") <= _NAMED + 1).orderBy(*PARTITION).collect():
         first.setdefault(row.cluster_id, []).append(f"{row.cluster_id}: {row.topic}-{row.partition}")
     return {cluster: _no_order(names, run.settings) for cluster, names in first.items()}
 

@@ -8,8 +8,7 @@ from pyspark.sql import functions as F
 from optimizer.domain import FindingCode
 from optimizer.emit.figure_table import FIGURES
 from optimizer.stages.plan.balance import PLACEMENTS
-
-CLUSTER = ["cluster_id", "run_id"]
+from schemas.keys import CLUSTER_RUN
 
 
 def _long(frame: DataFrame, figures: dict[str, Column], placement: Column) -> DataFrame:
@@ -17,8 +16,8 @@ def _long(frame: DataFrame, figures: dict[str, Column], placement: Column) -> Da
     pairs = [
         F.struct(F.lit(name).alias("figure"), value.cast("double").alias("value")) for name, value in figures.items()
     ]
-    exploded = frame.select(*CLUSTER, placement.alias("placement"), F.explode(F.array(*pairs)).alias("pair"))
-    return exploded.select(*CLUSTER, "placement", "pair.figure", "pair.value")
+    exploded = frame.select(*CLUSTER_RUN, placement.alias("placement"), F.explode(F.array(*pairs)).alias("pair"))
+    return exploded.select(*CLUSTER_RUN, "placement", "pair.figure", "pair.value")
 
 
 def _percent(part: Column, whole: Column) -> Column:
@@ -27,7 +26,7 @@ def _percent(part: Column, whole: Column) -> Column:
 
 def _copied(base: DataFrame) -> DataFrame:
     """Bytes, replicas, partitions and leaders that the default and the plan change, one row a cluster."""
-    return base.groupBy(*CLUSTER).agg(
+    return base.groupBy(*CLUSTER_RUN).agg(
         F.sum(F.col("size_bytes") * F.size("current_replicas")).alias("total_bytes"),
         F.count(F.lit(1)).alias("partitions"),
         F.sum("moved_bytes").alias("moved_bytes"),
@@ -51,13 +50,13 @@ def _resized(column: str) -> Column:
 
 
 def _plan_figures(totals: DataFrame, bounds: DataFrame, waves: DataFrame, findings: DataFrame) -> list[DataFrame]:
-    best = bounds.filter("is_best").select(*CLUSTER, "bound_bytes", "gap_percent")
-    timed = waves.groupBy(*CLUSTER).agg(
+    best = bounds.filter("is_best").select(*CLUSTER_RUN, "bound_bytes", "gap_percent")
+    timed = waves.groupBy(*CLUSTER_RUN).agg(
         F.max("wave").alias("waves"), (F.sum("estimated_seconds") / 3600).alias("estimated_hours")
     )
-    left = findings.filter(F.col("code") == FindingCode.UNEXPLAINED.value).groupBy(*CLUSTER)
+    left = findings.filter(F.col("code") == FindingCode.UNEXPLAINED.value).groupBy(*CLUSTER_RUN)
     counted_left = left.agg(F.count(F.lit(1)).alias("unexplained"))
-    frame = reduce(lambda one, other: one.join(other, CLUSTER, "left"), (best, timed, counted_left), totals)
+    frame = reduce(lambda one, other: one.join(other, CLUSTER_RUN, "left"), (best, timed, counted_left), totals)
     moved = F.col("moved_bytes")
     counted = ("moved_bytes", "replicas_moved", "partitions_changed", "leader_changes", "factor_changes")
     after = {name: F.col(name) for name in counted}
@@ -83,12 +82,12 @@ def _plan_figures(totals: DataFrame, bounds: DataFrame, waves: DataFrame, findin
 def _leader_figures(leader_bounds: DataFrame) -> DataFrame:
     """The measures of ``leader_bounds`` with the plan; that of changes is counted elsewhere, too."""
     name, least = F.concat("measure", F.lit("_bound")).alias("figure"), F.col("bound").alias("value")
-    bound = leader_bounds.select(*CLUSTER, name, least)
+    bound = leader_bounds.select(*CLUSTER_RUN, name, least)
     planned = leader_bounds.filter("measure != 'leader_changes'").select(
-        *CLUSTER, F.col("measure").alias("figure"), F.col("planned").alias("value")
+        *CLUSTER_RUN, F.col("measure").alias("figure"), F.col("planned").alias("value")
     )
     rows = bound.unionByName(planned).withColumn("placement", F.lit("after"))
-    return rows.select(*CLUSTER, "placement", "figure", F.col("value").cast("double").alias("value"))
+    return rows.select(*CLUSTER_RUN, "placement", "figure", F.col("value").cast("double").alias("value"))
 
 
 def _balance_figures(measured: DataFrame) -> DataFrame:
@@ -101,7 +100,7 @@ def _balance_figures(measured: DataFrame) -> DataFrame:
     def inside(column: str) -> Column:
         return F.when(part, F.col(column))
 
-    totals = measured.groupBy(*CLUSTER, "placement").agg(
+    totals = measured.groupBy(*CLUSTER_RUN, "placement").agg(
         F.sum("rack_violations").alias("rack_violations"),
         F.sum(F.when(F.col("must_empty"), F.col("replicas")).otherwise(0)).alias("replicas_on_leaving_brokers"),
         F.sum((~F.col("in_band")).cast("long")).alias("brokers_outside_bands"),
@@ -115,7 +114,7 @@ def _balance_figures(measured: DataFrame) -> DataFrame:
         F.sum("replicas").alias("replicas"),
         F.sum("disk_bytes").alias("total_bytes"),
     )
-    names = [name for name in totals.columns if name not in (*CLUSTER, "placement")]
+    names = [name for name in totals.columns if name not in (*CLUSTER_RUN, "placement")]
     return _long(totals, {name: F.col(name) for name in names}, F.col("placement"))
 
 
@@ -135,7 +134,7 @@ def summarise(
     ]
     rows = reduce(DataFrame.unionByName, parts)
     sides = [F.max(F.when(F.col("placement") == side, F.col("value"))).alias(side) for side in PLACEMENTS]
-    wide = rows.groupBy(*CLUSTER, "figure").agg(*sides)
+    wide = rows.groupBy(*CLUSTER_RUN, "figure").agg(*sides)
     names = F.array(*(F.lit(figure.name) for figure in FIGURES))
     labels = F.array(*(F.lit(figure.label) for figure in FIGURES))
     numbered = wide.withColumn("position", F.array_position(names, F.col("figure")).cast("int"))

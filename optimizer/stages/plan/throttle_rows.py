@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
-from pyspark.sql import types as T
 
 from optimizer.domain import NOT_LIVE, WHOLE_PLAN, Ints
 from optimizer.kafka.throttle import ConfigEntry, careful_throttles, config_entries, tool_throttles
@@ -13,9 +12,10 @@ from optimizer.schedule.throttle_rate import asked_bytes_per_s, one_for_all, per
 from optimizer.settings import Settings
 from optimizer.stages.plan.wave_rows import broker_ids, to_changes
 from schemas.output import THROTTLES
+from schemas.spark import struct_of
 
 # Rows of ``throttles`` without what was set before.
-ENTRIES = T.StructType([field for field in THROTTLES.columns if field.name != "previous_value"])
+ENTRIES = struct_of(column for column in THROTTLES.columns if column.name != "previous_value")
 _COLUMNS = ["wave", "style", "entity_type", "entity_name", "config_name", "config_value"]
 
 

@@ -5,20 +5,21 @@ import pandas as pd
 from pyspark.sql import types as T
 
 from optimizer.domain import Ints
+from optimizer.planning.arrays import replica_matrix
 from optimizer.schedule.estimate import Traffic, seconds, traffic
 from optimizer.schedule.throttle_rate import Rates, asked_bytes_per_s, is_below_floor, one_for_all, per_broker
 from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker, changes_of, urgency_of
 from optimizer.schedule.wave_order import disk_limits
 from optimizer.schedule.waves import UNPLACED, assign_waves
 from optimizer.settings import Settings
-from optimizer.stages.shared.arrays import replica_matrix
 from optimizer.units import NEVER_SECONDS
 from schemas.output import PLAN, WAVES
+from schemas.spark import schema_of
 
 # Rows of ``plan`` that change, with what the throttle law needs besides.
 SCHEDULED = T.StructType(
     [
-        *PLAN.columns,
+        *schema_of(PLAN).fields,
         T.StructField("in_bytes_per_s", T.LongType()),
         T.StructField("in_sync_followers", T.IntegerType()),
     ]
@@ -110,7 +111,7 @@ def wave_rows(scheduled: pd.DataFrame, hosts: pd.DataFrame, *, settings: Setting
     """Rows of ``waves`` of one cluster, from rows of ``SCHEDULED`` with waves."""
     placed = scheduled[scheduled["wave"].notna()]
     if placed.empty:
-        return pd.DataFrame(columns=WAVES.schema.fieldNames())
+        return pd.DataFrame(columns=WAVES.names)
     ids, used = broker_ids(hosts), _disk_used(hosts)
     changes = to_changes(placed, ids)
     wave_of = placed["wave"].to_numpy(dtype=np.int64)
@@ -122,4 +123,4 @@ def wave_rows(scheduled: pd.DataFrame, hosts: pd.DataFrame, *, settings: Setting
         rows.append({"wave": wave, "peak_disk_bytes": int(peak.max()), **_wave_row(part, ids, settings)})
     frame = pd.DataFrame(rows).astype({"busiest_broker": "Int32"})
     frame["cluster_id"], frame["run_id"] = hosts["cluster_id"].iloc[0], hosts["run_id"].iloc[0]
-    return frame[WAVES.schema.fieldNames()]
+    return frame[WAVES.names]

@@ -8,13 +8,13 @@ from pyspark.sql import functions as F
 
 from optimizer.domain import Bools, Brokers, Cause
 from optimizer.errors import BallastError, ConfigError
+from optimizer.planning.arrays import replica_matrix, to_brokers
 from optimizer.settings import Settings
 from optimizer.solve.rules.pins import disorder_by_group, group_by_pins, rack_rule
 from optimizer.solve.rules.racks import rack_histogram
-from optimizer.stages.shared.arrays import replica_matrix, to_brokers
 from optimizer.wishes import DRAIN, LEADERS, RACKS
+from schemas.keys import PARTITION
 
-_KEY = ["cluster_id", "topic", "partition"]
 _KEYS = "cluster_id string, topic string, partition int"
 
 
@@ -58,7 +58,7 @@ def with_only(partitions: DataFrame, brokers: DataFrame, settings: Settings) -> 
     if not asked:
         return partitions
     if RACKS in asked.values():
-        partitions = partitions.join(_breaking_racks(partitions, brokers), _KEY, "left")
+        partitions = partitions.join(_breaking_racks(partitions, brokers), PARTITION, "left")
     was_free, mobility = F.col("mobility") == "free", F.col("mobility")
     left = F.lit(False)
     for cluster_id, only in asked.items():
@@ -96,9 +96,9 @@ def _breaking_racks(partitions: DataFrame, brokers: DataFrame) -> DataFrame:
     def breaking(batches: Iterable[pd.DataFrame]) -> Iterable[pd.DataFrame]:
         for batch in batches:
             for cluster_id, rows in batch.groupby("cluster_id", sort=True):
-                yield rows[_break_racks(rows, hosts[str(cluster_id)])][_KEY]
+                yield rows[_break_racks(rows, hosts[str(cluster_id)])][PARTITION]
 
-    keys = partitions.select(*_KEY, "replicas").mapInPandas(breaking, _KEYS)
+    keys = partitions.select(*PARTITION, "replicas").mapInPandas(breaking, _KEYS)
     return keys.withColumn("breaks_racks", F.lit(True))
 
 

@@ -16,11 +16,10 @@ from optimizer.stages.snapshot.pinned_brokers import matches, pinned_topics, wit
 from optimizer.stages.snapshot.replication_factors import check_factors, refused_factor, with_asked
 from optimizer.stages.snapshot.topic_mosts import with_topic_most
 from optimizer.stages.stage import Frames, Refusals, Run
+from schemas.keys import RUN_BROKER, RUN_PARTITION
 from schemas.planning import INSTANCE, INSTANCE_BROKERS
-from schemas.table import conform
+from schemas.spark import conform
 
-_PARTITION = ("cluster_id", "run_id", "topic", "partition")
-_BROKER = ("cluster_id", "run_id", "broker_id")
 _OF_TOPIC = ("cluster_id", "topic", "configs", "min_insync_replicas")
 
 
@@ -60,7 +59,7 @@ def plan_brokers(brokers: DataFrame, replicas: DataFrame, settings: Settings) ->
 
     A fenced broker may come back, so its replicas stay unless the policy drains it; a dead one is emptied anyway.
     """
-    holding = replicas.select(*_BROKER, F.lit(True).alias("holds")).distinct()
+    holding = replicas.select(*RUN_BROKER, F.lit(True).alias("holds")).distinct()
     living = F.col("state") == "alive"
     state = (
         F.when(living & _listed(settings, "drain_brokers"), "draining")
@@ -71,7 +70,7 @@ def plan_brokers(brokers: DataFrame, replicas: DataFrame, settings: Settings) ->
     # Rows that an earlier release wrote have the reason in words alone.
     is_closed = F.coalesce("closed_cause", "closed_reason").isNotNull()
     rack = F.col("rack") if settings.policy.rack_policy == "spread" else F.lit(None).cast("string")
-    planned = brokers.join(holding, list(_BROKER), "left").withColumn("state", state)
+    planned = brokers.join(holding, RUN_BROKER, "left").withColumn("state", state)
     return planned.withColumns(
         {
             "rack": rack,
@@ -107,11 +106,11 @@ def plan_partitions(inputs: Frames, brokers: DataFrame, settings: Settings) -> D
     brokers : DataFrame
         Rows of ``instance_brokers``.
     """
-    waiting = brokers.where("state = 'fenced' AND NOT must_empty").select(*_BROKER, F.lit(True).alias("is_fenced"))
-    known = inputs["replicas"].join(F.broadcast(waiting), list(_BROKER), "left")
+    waiting = brokers.where("state = 'fenced' AND NOT must_empty").select(*RUN_BROKER, F.lit(True).alias("is_fenced"))
+    known = inputs["replicas"].join(F.broadcast(waiting), RUN_BROKER, "left")
     row = F.struct("position", "broker_id", F.coalesce("log_dir", F.lit("any")).alias("log_dir"))
     target = F.array_sort(F.collect_list(F.when(~F.col("is_removing"), row)))
-    gathered = known.groupBy(*_PARTITION).agg(
+    gathered = known.groupBy(*RUN_PARTITION).agg(
         target.alias("target"),
         F.max(F.when(F.col("is_leader"), F.col("broker_id"))).alias("leader"),
         F.array_sort(F.collect_list(F.when(F.col("in_sync"), F.col("broker_id")))).alias("isr"),
@@ -125,7 +124,7 @@ def plan_partitions(inputs: Frames, brokers: DataFrame, settings: Settings) -> D
     factor, now = F.col("replication_factor"), F.size("replicas")
     planned = (
         with_pins(with_asked(gathered.withColumns(targets), inputs["topics"], settings), brokers, settings)
-        .join(inputs["partition_load"], list(_PARTITION), "left")
+        .join(inputs["partition_load"], RUN_PARTITION, "left")
         .join(inputs["topics"].select(*_OF_TOPIC), ["cluster_id", "topic"], "left")
         .withColumns(refused_factor())
         .withColumn("replication_factor", F.when(F.col("factor_cause").isNull(), F.col("asked")).otherwise(now))

@@ -3,10 +3,10 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from optimizer.planning.arrays import to_brokers
 from optimizer.settings import Settings
 from optimizer.solve.rules.racks import busiest_share, live_rack_sizes
-from optimizer.stages.shared.arrays import to_brokers
-from schemas.table import small_frame
+from schemas.spark import small_frame
 
 SHARE_UNITS = 10**9  # whole numbers, so that their order does not matter to the sum
 DIGITS = 6  # behind the point: a share is not one more for the dust of a division

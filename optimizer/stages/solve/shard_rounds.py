@@ -17,19 +17,17 @@ from pyspark.sql import functions as F
 
 from optimizer.domain import Bools, Brokers
 from optimizer.errors import WorkerGone
+from optimizer.planning.arrays import PARTITION_COLUMNS, column_names, placed, replica_matrix, stable_number
 from optimizer.solve.rounds.cluster_round import ClusterRound
 from optimizer.solve.rounds.ownership import must_change_racks
 from optimizer.solve.rounds.shard_task import ShardTask, Told, with_status
 from optimizer.solve.shard.search import CurvePoint
 from optimizer.solve.shard.shard_status import ShardStatus
-from optimizer.stages.shared.arrays import column_names, placed, replica_matrix, stable_number
+from schemas.keys import PARTITION
+from schemas.planning import INSTANCE
 
-PLACEMENT_COLUMNS = (
-    "topic string, partition int, replicas array<int>, leader int, replication_factor int, "
-    "size_bytes bigint, in_bytes_per_s bigint, out_bytes_per_s bigint, mobility string, "
-    "topic_most_replicas int, topic_most_leaders int, current array<int>"
-)
-SHARD_INPUT = f"shard int, cluster_id string, owner boolean, {PLACEMENT_COLUMNS}"
+_PARTITION = ", ".join(f"{name} {INSTANCE.type_of(name)}" for name in PARTITION_COLUMNS)
+SHARD_INPUT = f"shard int, cluster_id string, owner boolean, {_PARTITION}, current array<int>"
 SHARD_OUTPUT = (
     "shard int, cluster_id string, "
     "moved array<struct<topic:string,partition:int,from_broker:int,to_broker:int>>, "
@@ -153,13 +151,12 @@ def shard_without_worker(message: str) -> int | None:
 
 def apply_moves(placement: DataFrame, solved: DataFrame) -> DataFrame:
     """The placement after the moves of a round."""
-    key = ["cluster_id", "topic", "partition"]
     moves = solved.select("cluster_id", F.explode("moved").alias("one")).select("cluster_id", "one.*")
-    swaps = moves.groupBy(*key).agg(
+    swaps = moves.groupBy(*PARTITION).agg(
         F.map_from_entries(F.array_sort(F.collect_list(F.struct("from_broker", "to_broker")))).alias("swaps")
     )
     moved = F.transform("current", lambda b: F.coalesce(F.element_at("swaps", b), b))
-    joined = placement.join(swaps, on=key, how="left")
+    joined = placement.join(swaps, on=PARTITION, how="left")
     return joined.withColumn("current", F.when(F.col("swaps").isNull(), F.col("current")).otherwise(moved)).drop(
         "swaps"
     )

@@ -9,16 +9,15 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 import schemas
 from optimizer.domain import Brokers
+from optimizer.planning.arrays import to_brokers
 from optimizer.solve import driver
 from optimizer.solve.tuning import TUNED, Tuning
-from optimizer.stages.shared.arrays import to_brokers
 from optimizer.stages.solve.spark_placement import SparkPlacement
 from optimizer.stages.stage import Frames, Run
-from schemas.table import small_frame
+from schemas.spark import small_frame, unchecked
 
 _LOG = logging.getLogger(__name__)
 DIGITS = 9  # of a violation: less is what sums of floats are off by
@@ -60,10 +59,10 @@ def _curve_rows(solved: driver.Solved[Any]) -> Iterator[dict[str, object]]:
 
 def _frame(rows: Rows, table: str, run: Run) -> DataFrame:
     """A small frame of driver rows, typed by the contract."""
-    names = [c.name for c in schemas.ALL[table].columns]
-    schema = T.StructType([T.StructField(c.name, c.dataType, True) for c in schemas.ALL[table].columns])
+    contract = schemas.ALL[table]
     known = ({**row, "run_id": run.run_id} for row in rows)
-    return small_frame(run.spark, [{name: row[name] for name in names} for row in known], schema)
+    ordered = [{name: row[name] for name in contract.names} for row in known]
+    return small_frame(run.spark, ordered, unchecked(contract.columns))
 
 
 def placement_of(inputs: Frames, run: Run) -> SparkPlacement:

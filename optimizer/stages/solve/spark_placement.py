@@ -1,33 +1,70 @@
-"""The placement of a fleet in Spark: one row a partition, with ``replicas`` (before the plan) and ``current`` (now)."""
+"""The placement of a fleet in Spark: one row a partition, with ``replicas`` (before the plan) and ``current`` (now).
 
+What is done with one cluster is in ``optimizer.planning``; here it is done with all of them, in tasks.
+"""
+
+import logging
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Self
 
 import numpy as np
-from pyspark.sql import DataFrame, Row
+import pandas as pd
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
-from optimizer.domain import Brokers, Floats
+import schemas
+from optimizer.domain import Brokers, Floats, Ints
+from optimizer.planning.arrays import placed, replica_lists, to_partitions
+from optimizer.planning.classes import KEY, classes_from, named_bins, resource_names
+from optimizer.planning.finish import TABLES, finish_or_leave
+from optimizer.planning.left_out import kept_rows
 from optimizer.settings import Settings
 from optimizer.solve.bounds.class_prices import Classes
-from optimizer.solve.bounds.terms import Terms
+from optimizer.solve.bounds.terms import Terms, sum_of_terms
 from optimizer.solve.findings.order_findings import LeftForDisk
-from optimizer.solve.placement import OfCluster, Totals
+from optimizer.solve.placement import LEFT_OUT, OfCluster, Totals
 from optimizer.solve.rounds.cluster_round import ClusterRound
 from optimizer.solve.rounds.progress import Copies
 from optimizer.solve.rounds.solved_cluster import Clusters
+from optimizer.solve.rounds.start import start
+from optimizer.solve.rules import resources
 from optimizer.solve.rules.bands import Demand
+from optimizer.solve.rules.resources import REPLICAS
 from optimizer.solve.shard.shard_status import ShardStatus
-from optimizer.stages.solve.copy_order import without_left
-from optimizer.stages.solve.cut import without_cut
-from optimizer.stages.solve.finish import finish
-from optimizer.stages.solve.partition_classes import classes_of
-from optimizer.stages.solve.resource_sums import resource_columns, resource_names, resource_sums
 from optimizer.stages.solve.shard_rounds import apply_moves, solve_round, statuses_of
-from optimizer.stages.solve.started import started
-from optimizer.stages.solve.whole_clusters import each_cluster, terms_of
 from optimizer.stages.stage import Frames
+from schemas.keys import CLUSTER_RUN, PARTITION
+from schemas.spark import conform, small_frame, unchecked
+
+ROWS_PER_CHUNK = 10_000  # partitions of a task: seconds of work each
+_TO_START = (
+    "size(replicas) != replication_factor"
+    " OR pinned_brokers IS NOT NULL AND size(array_except(replicas, pinned_brokers)) > 0"
+)
+_STARTED = "cluster_id string, topic string, partition int, started array<int>"
+_KEPT = "cluster_id string, topic string, partition int, kept boolean"
+_LEFT = "cluster_id string, topic string, partition int, is_left boolean"
+_TERMS = "cluster_id string, prices int, moved_bytes bigint, forced_bytes bigint, lagrangian_bytes bigint"
+_FOUND = "cluster_id string, problem string, found array<double>"
+_LOG = logging.getLogger(__name__)
+
+
+def _of_one(table: str) -> T.StructType:
+    """Columns of a table, without those that name the cluster and the run."""
+    return unchecked(c for c in schemas.ALL[table].columns if c.name not in CLUSTER_RUN)
+
+
+_KEY_OF_LEFT = T.StructType([T.StructField("topic", T.StringType()), T.StructField("partition", T.IntegerType())])
+# One row for each cluster: rows of each table, and the partitions that no order of copies has room for.
+_CLUSTER_ROW = T.StructType(
+    [
+        T.StructField("cluster_id", T.StringType()),
+        *(T.StructField(table, T.ArrayType(_of_one(table))) for table in TABLES),
+        T.StructField("left", T.ArrayType(_KEY_OF_LEFT)),
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -82,7 +119,7 @@ class SparkPlacement:
 
     def started(self, clusters: Clusters) -> Self:
         """One task a cluster."""
-        return self._now(started(self.frame, clusters))
+        return self._now(started_lists(self.frame, clusters))
 
     def after_round(self, tasks: Mapping[str, ClusterRound]) -> tuple[Self, list[ShardStatus]]:
         """One task a shard."""
@@ -102,30 +139,214 @@ class SparkPlacement:
 
     def cut(self, clusters: Clusters, settings: Settings) -> Self:
         """One task a cluster; column ``held_back`` tells what is left."""
-        return self._now(without_cut(self.frame, clusters, settings))
+        return self._now(_without_cut(self.frame, clusters, settings))
 
     def without(self, left: Mapping[str, LeftForDisk]) -> Self:
         """By a join with their names."""
-        return self._now(without_left(self.frame, left))
+        return self._now(_without_left(self.frame, left))
 
     def classes(self, clusters: Clusters) -> dict[str, Classes]:
         """Two small aggregates."""
-        return classes_of(self.frame, clusters)
+        return _classes_of(self.frame, clusters)
 
     def terms(self, clusters: Clusters, prices: Mapping[str, Sequence[Floats]]) -> dict[str, Terms]:
         """Chunks of partitions, each a task."""
-        return terms_of(self.frame, clusters, prices)
+        return _terms_of(self.frame, clusters, prices)
 
     def each_cluster(self, cluster_ids: Collection[str], found_by: OfCluster) -> dict[str, Sequence[float]]:
         """One task a cluster."""
-        return each_cluster(self.frame, {c: self.brokers[c].ids for c in cluster_ids}, found_by)
+        return _each_cluster(self.frame, {c: self.brokers[c].ids for c in cluster_ids}, found_by)
 
     def finished(self, clusters: Clusters, settings: Settings) -> tuple[Frames, dict[str, LeftForDisk]]:
         """One task a cluster."""
-        return finish(self.frame, clusters, settings, self.run_id)
+        return _finish(self.frame, clusters, settings, self.run_id)
 
 
 def _totals(rows: Sequence[Row]) -> Totals:
     factors = np.array([r.replication_factor for r in rows], dtype=np.int64)
     loads = np.array([[row[name] for name in resource_names()] for row in rows], dtype=np.float64)
     return Totals(Demand(factors, loads), any(r.resized for r in rows))
+
+
+def resource_columns() -> list[str]:
+    """Columns of ``instance`` that the sums need."""
+    return [resource.column for resource in resources.PLACEMENT if resource.column is not None]
+
+
+def resource_sums() -> list[Column]:
+    """Sums of integers, so order can't matter."""
+    sums = [(one.name, F.count("*") if one.column is None else F.sum(one.column)) for one in resources.PLACEMENT]
+    return [total.alias(name) for name, total in sums]
+
+
+def started_lists(placement: DataFrame, clusters: Clusters) -> DataFrame:
+    """The placement with ``current`` of the length asked for, inside the pins.
+
+    Parameters
+    ----------
+    placement : DataFrame
+        Rows of ``instance`` with ``current``, the same as ``replicas``.
+    """
+    facts = {cluster_id: (one.brokers, one.bands, one.loads) for cluster_id, one in clusters.items()}
+
+    def of_cluster(frame: pd.DataFrame) -> pd.DataFrame:
+        brokers, bands, loads = facts[str(frame["cluster_id"].iloc[0])]
+        rows = frame.sort_values(["topic", "partition"], kind="stable")
+        placed = start(brokers, to_partitions(rows, brokers.ids), bands, loads)
+        return rows[PARTITION].assign(started=pd.Series(replica_lists(placed, brokers.ids), index=rows.index))
+
+    moved = placement.where(_TO_START).groupBy("cluster_id").applyInPandas(of_cluster, _STARTED)
+    joined = placement.join(moved, on=PARTITION, how="left")
+    return joined.withColumn("current", F.coalesce("started", "current")).drop("started")
+
+
+def _without_cut(placement: DataFrame, clusters: Clusters, settings: Settings) -> DataFrame:
+    """The placement with column ``held_back``: what the limits leave for a later run is where it was.
+
+    Parameters
+    ----------
+    placement : DataFrame
+        Rows of ``instance`` with ``current``, as the rounds end.
+    clusters : by cluster
+        Those whose plans are cut.
+    """
+    policy = settings.policy
+
+    def of_cluster(frame: pd.DataFrame) -> pd.DataFrame:
+        rows = frame.sort_values(["topic", "partition"], kind="stable")
+        differs = rows["differs"].to_numpy(dtype=bool)
+        kept = kept_rows(rows, differs, clusters[str(frame["cluster_id"].iloc[0])], policy)
+        return rows.loc[differs, PARTITION].assign(kept=kept)
+
+    differs = F.array_sort("current") != F.array_sort("replicas")
+    cut = placement.where(F.col("cluster_id").isin(*clusters)).withColumn("differs", differs)
+    known = cut.where("differs OR topic_most_replicas IS NOT NULL").groupBy("cluster_id")
+    joined = placement.join(known.applyInPandas(of_cluster, _KEPT), on=PARTITION, how="left")
+    joined = joined.withColumn("held_back", ~F.coalesce("kept", F.lit(True)))
+    current = F.when(F.col("held_back"), F.col("replicas")).otherwise(F.col("current"))
+    return joined.withColumn("current", current).drop("kept")
+
+
+def _without_left(placement: DataFrame, left: Mapping[str, LeftForDisk]) -> DataFrame:
+    """The placement with the old lists of partitions that are left."""
+    rows = [
+        {"cluster_id": cluster_id, "topic": topic, "partition": number, "is_left": True}
+        for cluster_id, of_cluster in left.items()
+        for topic, number in sorted(of_cluster.keys)
+    ]
+    keys = F.broadcast(small_frame(placement.sparkSession, rows, _LEFT))
+    joined = placement.join(keys, PARTITION, "left")
+    return joined.withColumn("current", F.when(F.col("is_left"), F.col("replicas")).otherwise(F.col("current"))).drop(
+        "is_left"
+    )
+
+
+def _binned(placement: DataFrame) -> DataFrame:
+    """Partitions with the bin of their size (half octaves) and of bytes in over size (octaves), and whether the
+    replication factor that is asked for is smaller (-1), as it is, or larger (1)."""
+
+    def octaves(value: Column) -> Column:
+        return F.floor(F.log2(value)).cast("int")
+
+    more = F.col("replication_factor") - F.size("replicas")
+    size, rate = F.greatest("size_bytes", F.lit(1)), F.greatest("in_bytes_per_s", F.lit(1))
+    return placement.select(
+        "cluster_id",
+        F.col("replicas"),
+        *resource_columns(),
+        (F.col("size_bytes") * more).alias("growth"),
+        F.signum(more).cast("int").alias("grows"),
+        octaves(size.cast("double") * size.cast("double")).alias("size_bin"),
+        octaves(rate.cast("double") / size).alias("rate_bin"),
+    )
+
+
+def _classes_of(placement: DataFrame, clusters: Clusters) -> dict[str, Classes]:
+    """Classes of each cluster, in its mean broker loads, of the placement before the plan."""
+    binned = _binned(placement)
+    summed = binned.groupBy(*KEY).agg(*resource_sums(), F.sum("growth").alias("growth"))
+    bins = named_bins(summed.toPandas().sort_values(KEY, kind="stable"))
+    spark = placement.sparkSession
+    names = F.broadcast(spark.createDataFrame(bins[[*KEY, "class"]]))
+    hosts = binned.join(names, on=KEY).select(
+        "cluster_id", F.explode("replicas").alias("broker_id"), "class", *resource_columns()
+    )
+    held = hosts.groupBy("cluster_id", "broker_id", "class").agg(*resource_sums()).toPandas()
+    return {
+        str(c): classes_from(held[held["cluster_id"] == c], rows, clusters[str(c)])
+        for c, rows in bins.groupby("cluster_id", sort=True)
+    }
+
+
+def _terms_of(placement: DataFrame, clusters: Clusters, prices: Mapping[str, Sequence[Floats]]) -> dict[str, Terms]:
+    """Sums of each cluster that has prices; as many chunks as the largest of all clusters needs."""
+    hosts = {cluster_id: clusters[cluster_id].brokers for cluster_id in prices}
+
+    def chunk(frame: pd.DataFrame) -> pd.DataFrame:
+        cluster_id = str(frame["cluster_id"].iloc[0])
+        brokers = hosts[cluster_id]
+        _, partitions, reached = placed(frame, brokers.ids)
+        terms = sum_of_terms(brokers, partitions, prices[cluster_id], reached)
+        return pd.DataFrame({"cluster_id": cluster_id, "prices": range(len(terms.lagrangian_bytes)), **asdict(terms)})
+
+    most = max((int(one.demand.load[:, REPLICAS].sum()) for one in clusters.values()), default=1)
+    chunks = max(1, -(-most // ROWS_PER_CHUNK))
+    mine = placement.where(F.col("cluster_id").isin(*prices))
+    keyed = mine.withColumn("chunk", F.pmod(F.xxhash64("topic", "partition"), F.lit(chunks)))
+    sums = keyed.groupBy("cluster_id", "chunk").applyInPandas(chunk, _TERMS).groupBy("cluster_id", "prices")
+    kinds = ("moved", "forced", "lagrangian")
+    total = sums.agg(*(F.sum(f"{kind}_bytes").alias(kind) for kind in kinds))
+    found: dict[str, list[tuple[int, int, int]]] = {}
+    for row in total.orderBy("cluster_id", "prices").collect():
+        found.setdefault(row.cluster_id, []).append((row.moved, row.forced, row.lagrangian))
+    return {c: Terms(rows[0][0], rows[0][1], tuple(row[2] for row in rows)) for c, rows in found.items()}
+
+
+def _each_cluster(placement: DataFrame, hosts: Mapping[str, Ints], found_by: OfCluster) -> dict[str, Sequence[float]]:
+    """What a function finds of each cluster, given the ids of its brokers; one that fails has no entry, but a warning:
+    the other bounds stand."""
+    if not hosts:
+        return {}
+
+    def of_cluster(frame: pd.DataFrame) -> pd.DataFrame:
+        cluster_id = str(frame["cluster_id"].iloc[0])
+        _, partitions, reached = placed(frame, hosts[cluster_id])
+        row: dict[str, object] = {"cluster_id": cluster_id, "problem": None, "found": None}
+        try:
+            row["found"] = list(found_by(cluster_id, partitions, reached))
+        except Exception as error:
+            row["problem"] = f"{type(error).__name__}: {error}"
+        return pd.DataFrame([row], dtype=object)
+
+    mine = placement.where(F.col("cluster_id").isin(*hosts))
+    rows = mine.groupBy("cluster_id").applyInPandas(of_cluster, _FOUND).collect()
+    for row in rows:
+        if row.problem:
+            _LOG.warning(LEFT_OUT, row.cluster_id, row.problem)
+    return {row.cluster_id: row.found for row in rows if not row.problem}
+
+
+def _finish(
+    placement: DataFrame, clusters: Clusters, settings: Settings, run_id: str
+) -> tuple[Frames, dict[str, LeftForDisk]]:
+    """``proposal``, ``moves``, ``leaders``, ``leader_bounds`` and ``findings`` of the final placement; and partitions
+    that no order of copies has room for, of whose clusters there is nothing else."""
+
+    def one(frame: pd.DataFrame) -> pd.DataFrame:
+        cluster_id = str(frame["cluster_id"].iloc[0])
+        made, left = finish_or_leave(frame, clusters[cluster_id], settings, cluster_id)
+        rows = {table: made[table].to_dict("records") if made else [] for table in TABLES}
+        keys = left[["topic", "partition"]].to_dict("records")
+        return pd.DataFrame([{"cluster_id": cluster_id, **rows, "left": keys}])
+
+    stored = placement.groupBy("cluster_id").applyInPandas(one, _CLUSTER_ROW).localCheckpoint()
+    left = {
+        row.cluster_id: LeftForDisk.of(((key.topic, key.partition) for key in row.left), settings)
+        for row in stored.where(F.size("left") > 0).select("cluster_id", "left").collect()
+    }
+    return {table: _table(stored, table, run_id) for table in TABLES}, left
+
+
+def _table(stored: DataFrame, table: str, run_id: str) -> DataFrame:
+    rows = stored.select("cluster_id", F.lit(run_id).alias("run_id"), F.explode(table).alias("row"))
+    return conform(rows.select(*CLUSTER_RUN, "row.*"), schemas.ALL[table])

@@ -10,9 +10,8 @@ from pyspark.sql import functions as F
 from optimizer.stages.shared.records import PLACE, placements, typed
 from optimizer.stages.validate import cross_rules, rule_table
 from optimizer.stages.validate.rule import Rule, is_usable, with_flags
+from schemas.keys import BROKER, PARTITION
 
-_PARTITION = ("cluster_id", "topic", "partition")
-_BROKER = ("cluster_id", "broker_id")
 _OTHER = "struct<place: int, source: string, line: int, replicas: array<bigint>>"
 
 
@@ -66,7 +65,7 @@ def judge_placements(records: DataFrame) -> Judged:
     readable = (*rule_table.PLACEMENTS, *cross_rules.PLACEMENTS)
     flagged = with_flags(placements(records), readable)
     valid = flagged.withColumn("is_valid", is_usable(readable))
-    group = Window.partitionBy(*_PARTITION, "is_valid")
+    group = Window.partitionBy(*PARTITION, "is_valid")
     order = group.orderBy(
         F.col("kind") == "assignment",
         F.desc("captured_at"),
@@ -103,7 +102,7 @@ def judge_placements(records: DataFrame) -> Judged:
 def judge_brokers(records: DataFrame) -> Judged:
     """Brokers as every source lists them."""
     named = typed(records, "broker").withColumn("rack", F.nullif(F.trim("rack"), F.lit("")))
-    racks = F.array_sort(F.collect_set("rack").over(Window.partitionBy(*_BROKER)))
+    racks = F.array_sort(F.collect_set("rack").over(Window.partitionBy(*BROKER)))
     return judged("bronze_records", named.withColumn("racks", racks), rule_table.BROKERS)
 
 
@@ -116,10 +115,10 @@ def judge_sizes(records: DataFrame, placed: DataFrame) -> Judged:
     """Sizes of replicas by directory; of several outputs the newest counts."""
     flagged = with_flags(typed(records, "log_dir_replica"), rule_table.REPLICA_SIZES)
     valid = flagged.withColumn("is_valid", is_usable(rule_table.REPLICA_SIZES))
-    same = Window.partitionBy(*_PARTITION, "broker_id", "log_dir", "is_future", "is_valid")
+    same = Window.partitionBy(*PARTITION, "broker_id", "log_dir", "is_future", "is_valid")
     order = same.orderBy(F.desc("captured_at"), "source", "ordinal")
-    lists = placed.select(*_PARTITION, F.col("replicas").alias("placed_on"))
-    known = valid.join(lists, list(_PARTITION), "left").withColumns(
+    lists = placed.select(*PARTITION, F.col("replicas").alias("placed_on"))
+    known = valid.join(lists, PARTITION, "left").withColumns(
         {
             "place": F.row_number().over(order),
             "first_source": F.first("source").over(order),
@@ -134,12 +133,12 @@ def judge_sizes(records: DataFrame, placed: DataFrame) -> Judged:
 def judge_capacities(records: DataFrame, brokers: DataFrame, log_dirs: DataFrame) -> Judged:
     """Capacities, against the brokers and directories that there are."""
     variants = F.collect_set(F.struct("disk_bytes", "in_bytes_per_s", "out_bytes_per_s"))
-    directories = log_dirs.groupBy(*_BROKER).agg(F.array_sort(F.collect_set("log_dir")).alias("directories"))
-    ids = brokers.select(*_BROKER, F.lit(True).alias("is_known"))
+    directories = log_dirs.groupBy(*BROKER).agg(F.array_sort(F.collect_set("log_dir")).alias("directories"))
+    ids = brokers.select(*BROKER, F.lit(True).alias("is_known"))
     given = typed(records, "capacity").withColumn(
-        "variants", F.size(variants.over(Window.partitionBy(*_BROKER, "log_dir")))
+        "variants", F.size(variants.over(Window.partitionBy(*BROKER, "log_dir")))
     )
-    known = given.join(ids, list(_BROKER), "left").join(directories, list(_BROKER), "left")
+    known = given.join(ids, BROKER, "left").join(directories, BROKER, "left")
     matched = F.expr("log_dir IS NULL OR directories IS NULL OR array_contains(directories, log_dir)")
     return judged("bronze_records", known.withColumn("is_matched", matched), rule_table.CAPACITIES)
 
@@ -194,14 +193,14 @@ def judge_held(brokers: DataFrame, replicas: DataFrame, load: DataFrame) -> Judg
     brokers, replicas, load : DataFrame
         Rows of the tables ``brokers`` (with a place of their own), ``replicas``, ``partition_load``.
     """
-    of_partition = load.select("run_id", *_PARTITION, "size_bytes", "in_bytes_per_s", "out_bytes_per_s")
-    each = replicas.drop("size_bytes").join(of_partition, ["run_id", *_PARTITION])
-    held = each.groupBy(*_BROKER).agg(
+    of_partition = load.select("run_id", *PARTITION, "size_bytes", "in_bytes_per_s", "out_bytes_per_s")
+    each = replicas.drop("size_bytes").join(of_partition, ["run_id", *PARTITION])
+    held = each.groupBy(*BROKER).agg(
         _sum(F.col("size_bytes")).alias("held_bytes"),
         _sum(F.col("in_bytes_per_s")).alias("held_in_bytes_per_s"),
         _sum(F.when(F.col("is_leader"), F.col("out_bytes_per_s"))).alias("held_out_bytes_per_s"),
     )
-    known = brokers.join(held, list(_BROKER), "left")
+    known = brokers.join(held, BROKER, "left")
     names = ("held_bytes", "held_in_bytes_per_s", "held_out_bytes_per_s")
     return judged("brokers", known.fillna(0, list(names)), cross_rules.CAPACITIES)
 
@@ -215,7 +214,7 @@ def judge_loads(records: DataFrame, placed: DataFrame) -> Judged:
     """Finished loads of partitions."""
     variants = F.collect_set(F.struct("size_bytes", "in_bytes_per_s", "out_bytes_per_s"))
     given = typed(records, "partition_load").withColumn(
-        "variants", F.size(variants.over(Window.partitionBy(*_PARTITION)))
+        "variants", F.size(variants.over(Window.partitionBy(*PARTITION)))
     )
     return judged("bronze_records", _with_known(given, placed), rule_table.LOADS)
 
@@ -223,12 +222,12 @@ def judge_loads(records: DataFrame, placed: DataFrame) -> Judged:
 def judge_metrics(samples: DataFrame, rates: DataFrame, placed: DataFrame) -> Judged:
     """Partitions that metrics name (rows of ``partition_rates``); only unknown ones are looked up in the samples."""
     named = _with_known(rates, placed).transform(kept)
-    unknown = named.where("is_known IS NULL").select("run_id", *_PARTITION)
+    unknown = named.where("is_known IS NULL").select("run_id", *PARTITION)
     first = F.min(F.struct("source", F.col("line").cast("int").alias("line"), "metric")).alias("first")
     places = (
-        samples.join(F.broadcast(unknown), ["run_id", *_PARTITION], "inner").groupBy("run_id", *_PARTITION).agg(first)
+        samples.join(F.broadcast(unknown), ["run_id", *PARTITION], "inner").groupBy("run_id", *PARTITION).agg(first)
     )
-    rows = named.join(places, ["run_id", *_PARTITION], "left").select(
+    rows = named.join(places, ["run_id", *PARTITION], "left").select(
         *("cluster_id", "run_id", "topic", "partition", "samples", "is_known", "first.source", "first.line"),
         F.lit("metric").alias("kind"),
         F.to_json(F.struct("topic", "partition", "samples")).alias("payload"),
@@ -254,5 +253,5 @@ def _sum(amount: Column) -> Column:
 
 
 def _with_known(frame: DataFrame, placed: DataFrame) -> DataFrame:
-    known = placed.select(*_PARTITION, F.lit(True).alias("is_known"))
-    return frame.join(known, list(_PARTITION), "left")
+    known = placed.select(*PARTITION, F.lit(True).alias("is_known"))
+    return frame.join(known, PARTITION, "left")

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from optimizer.settings import Settings
 from optimizer.stages.validate.quality_figures import UNREAD_RULES
-from schemas.table import small_frame
+from schemas.spark import small_frame
 
 _CLUSTER = ["cluster_id"]
 _UNITS = (10**3, 10**6, 10**9)  # by which sizes may be off: a kilo, a mega, a giga

@@ -4,10 +4,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from optimizer.settings import Metrics
+from schemas.keys import CLUSTER_RUN, RUN_PARTITION
 
-_RUN = ("cluster_id", "run_id")
-_PARTITION = (*_RUN, "topic", "partition")
-_SERIES = (*_PARTITION, "broker_id", "metric")
+_SERIES = (*RUN_PARTITION, "broker_id", "metric")
 
 
 def partition_rates(bronze_metrics: DataFrame, settings: Metrics) -> DataFrame:
@@ -31,8 +30,8 @@ def partition_rates(bronze_metrics: DataFrame, settings: Metrics) -> DataFrame:
     recent = of_partitions.transform(_in_window, hours=settings.window_hours).transform(_one_sample_a_time)
     sizes = recent.where("metric = 'size_bytes'").transform(_newest_sizes)
     rates = recent.transform(_rates).transform(_percentiles, percentile=settings.rate_percentile)
-    return sizes.join(rates, list(_PARTITION), "full").select(
-        *_PARTITION,
+    return sizes.join(rates, RUN_PARTITION, "full").select(
+        *RUN_PARTITION,
         "size_bytes",
         "in_bytes_per_s",
         "out_bytes_per_s",
@@ -41,7 +40,7 @@ def partition_rates(bronze_metrics: DataFrame, settings: Metrics) -> DataFrame:
 
 
 def _in_window(samples: DataFrame, *, hours: int) -> DataFrame:
-    newest = F.max("observed_at").over(Window.partitionBy(*_RUN))
+    newest = F.max("observed_at").over(Window.partitionBy(*CLUSTER_RUN))
     start = F.expr(f"newest - make_interval(0, 0, 0, 0, {int(hours)})")
     inside = F.col("observed_at").isNull() | (F.col("observed_at") >= start)
     return samples.withColumn("newest", newest).where(inside).drop("newest")
@@ -56,7 +55,7 @@ def _newest_sizes(samples: DataFrame) -> DataFrame:
     newest = samples.groupBy(*_SERIES).agg(
         F.max_by("value", F.coalesce("observed_at", F.lit(0).cast("timestamp"))).alias("value")
     )
-    return newest.groupBy(*_PARTITION).agg(_whole(F.max("value")).alias("size_bytes"))
+    return newest.groupBy(*RUN_PARTITION).agg(_whole(F.max("value")).alias("size_bytes"))
 
 
 def _rates(samples: DataFrame) -> DataFrame:
@@ -82,7 +81,7 @@ def _percentiles(rates: DataFrame, *, percentile: float) -> DataFrame:
     def largest(metric: str) -> Column:
         return _whole(F.max(F.when(F.col("metric") == metric, F.col("value")))).alias(metric)
 
-    return by_series.groupBy(*_PARTITION).agg(
+    return by_series.groupBy(*RUN_PARTITION).agg(
         largest("in_bytes_per_s"), largest("out_bytes_per_s"), F.max("samples").alias("samples")
     )
 

@@ -4,16 +4,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from optimizer.stages.shared.sql_words import plural
-from schemas import bronze, conform
-
-_RUN = ("cluster_id", "run_id")
+from schemas import bronze
+from schemas.keys import CLUSTER_RUN
+from schemas.spark import conform
 
 
 def from_records(records: DataFrame) -> DataFrame:
     """Samples of a text exposition: bronze_records of kind ``metric`` as bronze_metrics."""
     payload = "metric string, topic string, partition int, broker_id int, observed_at timestamp, value double"
     parsed = records.where(F.col("kind") == "metric").withColumn("p", F.from_json("payload", payload))
-    return conform(parsed.select(*_RUN, "source", "line", "p.*"), bronze.BRONZE_METRICS)
+    return conform(parsed.select(*CLUSTER_RUN, "source", "line", "p.*"), bronze.BRONZE_METRICS)
 
 
 def resolve_topics(bronze_metrics: DataFrame, topics: DataFrame) -> tuple[DataFrame, DataFrame]:
@@ -35,7 +35,7 @@ def resolve_topics(bronze_metrics: DataFrame, topics: DataFrame) -> tuple[DataFr
         The second has one row for each name that may mean several topics. Names of no topic stay as they are.
     """
     names = _names(bronze_metrics, topics)
-    kept = bronze_metrics.join(F.broadcast(names), [*_RUN, "topic"], "left").where(
+    kept = bronze_metrics.join(F.broadcast(names), [*CLUSTER_RUN, "topic"], "left").where(
         "candidates IS NULL OR resolved IS NOT NULL"
     )
     resolved = kept.withColumn("topic", F.coalesce("resolved", "topic"))
@@ -45,15 +45,17 @@ def resolve_topics(bronze_metrics: DataFrame, topics: DataFrame) -> tuple[DataFr
 def _names(metrics: DataFrame, topics: DataFrame) -> DataFrame:
     """Each exported name with the topics that it may mean, and the one that is taken: null where several may be."""
     spelt = topics.select(
-        *_RUN, F.translate("topic", ".", "_").alias("spelt"), F.col("topic").alias("known")
+        *CLUSTER_RUN, F.translate("topic", ".", "_").alias("spelt"), F.col("topic").alias("known")
     ).distinct()
-    exported = metrics.where("topic IS NOT NULL").select(*_RUN, "topic", F.translate("topic", ".", "_").alias("spelt"))
+    exported = metrics.where("topic IS NOT NULL").select(
+        *CLUSTER_RUN, "topic", F.translate("topic", ".", "_").alias("spelt")
+    )
     fits = (F.col("known") == F.col("topic")) | (F.col("topic") == F.col("spelt"))
     meant = (
         exported.distinct()
-        .join(spelt, [*_RUN, "spelt"], "inner")
+        .join(spelt, [*CLUSTER_RUN, "spelt"], "inner")
         .where(fits)
-        .groupBy(*_RUN, "topic")
+        .groupBy(*CLUSTER_RUN, "topic")
         .agg(F.array_sort(F.collect_set("known")).alias("candidates"))
     )
     exact, single = F.array_contains("candidates", F.col("topic")), F.size("candidates") == 1
@@ -62,14 +64,14 @@ def _names(metrics: DataFrame, topics: DataFrame) -> DataFrame:
 
 def _reports(metrics: DataFrame, names: DataFrame) -> DataFrame:
     doubtful = names.where("size(candidates) > 1")
-    places = metrics.groupBy(*_RUN, "topic").agg(
+    places = metrics.groupBy(*CLUSTER_RUN, "topic").agg(
         F.min(F.struct("source", "line")).alias("first"), F.count(F.lit(1)).alias("n")
     )
     may_be = F.array_join("candidates", ", ")
     taken = "if(resolved IS NULL, ', left out', ', used for the exact name')"
     samples = F.expr(f"concat({plural('n', 'sample')}, {taken})")
-    return places.join(F.broadcast(doubtful), [*_RUN, "topic"], "inner").select(
-        *_RUN,
+    return places.join(F.broadcast(doubtful), [*CLUSTER_RUN, "topic"], "inner").select(
+        *CLUSTER_RUN,
         "first.source",
         "first.line",
         F.lit("metric").alias("kind"),

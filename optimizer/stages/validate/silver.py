@@ -5,10 +5,8 @@ from pyspark.sql import functions as F
 
 from optimizer.domain import PLACEMENT_RULE
 from optimizer.stages.shared.records import whole_number
+from schemas.keys import CLUSTER_RUN, RUN_BROKER, RUN_PARTITION
 
-_RUN = ("cluster_id", "run_id")
-_PARTITION = (*_RUN, "topic", "partition")
-_BROKER = (*_RUN, "broker_id")
 # org.apache.kafka.common.internals.Topic (4.3): the topics that Kafka keeps for itself.
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 _MIN_ISR = "min.insync.replicas"
@@ -16,18 +14,18 @@ _MIN_ISR = "min.insync.replicas"
 
 def partitions_in_flight(placed: DataFrame, reassignments: DataFrame) -> DataFrame:
     """Placements with what moves: as described, else as the list of reassignments says (descriptions before 2.6)."""
-    newest = Window.partitionBy(*_PARTITION).orderBy(F.desc("captured_at"), "source", "ordinal")
+    newest = Window.partitionBy(*RUN_PARTITION).orderBy(F.desc("captured_at"), "source", "ordinal")
     listed = (
         reassignments.withColumn("place", F.row_number().over(newest))
         .where("place = 1")
         .select(
-            *_PARTITION,
+            *RUN_PARTITION,
             F.col("replicas").alias("moving_replicas"),
             F.col("adding").alias("listed_adding"),
             F.col("removing").alias("listed_removing"),
         )
     )
-    joined = placed.join(listed, list(_PARTITION), "left")
+    joined = placed.join(listed, RUN_PARTITION, "left")
     unknown = F.expr("size(adding) + size(removing) = 0 AND moving_replicas IS NOT NULL")
     from_document = unknown & (F.col("kind") == "assignment")
     return joined.withColumns(
@@ -42,7 +40,7 @@ def partitions_in_flight(placed: DataFrame, reassignments: DataFrame) -> DataFra
 def local_sizes(sizes: DataFrame) -> DataFrame:
     """Size and directory of each replica; future copies are no replicas yet."""
     measured = sizes.where("NOT coalesce(is_future, false)").withColumn("bytes", F.expr(whole_number("size_bytes")))
-    return measured.groupBy(*_PARTITION, "broker_id").agg(
+    return measured.groupBy(*RUN_PARTITION, "broker_id").agg(
         F.max("bytes").alias("size_bytes"), F.max_by("log_dir", F.struct("bytes", "log_dir")).alias("log_dir")
     )
 
@@ -52,7 +50,7 @@ def replicas(placed: DataFrame, sizes: DataFrame) -> DataFrame:
     exploded = placed.select("*", F.posexplode("replicas").alias("position", "broker_id"))
     planned_dir = F.get("log_dirs", F.col("position"))
     rows = exploded.select(
-        *_PARTITION,
+        *RUN_PARTITION,
         "position",
         "broker_id",
         F.coalesce(F.col("leader") == F.col("broker_id"), F.lit(False)).alias("is_leader"),
@@ -61,25 +59,25 @@ def replicas(placed: DataFrame, sizes: DataFrame) -> DataFrame:
         F.array_contains("removing", F.col("broker_id")).alias("is_removing"),
         F.when(planned_dir != "any", planned_dir).alias("planned_dir"),
     )
-    joined = rows.join(sizes, [*_PARTITION, "broker_id"], "left")
+    joined = rows.join(sizes, [*RUN_PARTITION, "broker_id"], "left")
     return joined.withColumn("log_dir", F.coalesce("log_dir", "planned_dir"))
 
 
 def topics(placed: DataFrame, headers: DataFrame, configs: DataFrame) -> DataFrame:
     """The table: what the header says beside what the partitions show."""
-    seen = placed.groupBy(*_RUN, "topic").agg(
+    seen = placed.groupBy(*CLUSTER_RUN, "topic").agg(
         F.count(F.lit(1)).alias("partitions"),
         F.max(F.size(F.array_except("replicas", "removing"))).alias("replication_factor"),
     )
-    stated = headers.groupBy(*_RUN, "topic").agg(
+    stated = headers.groupBy(*CLUSTER_RUN, "topic").agg(
         F.max("topic_id").alias("topic_id"), F.max(F.nullif("configs", F.lit(""))).alias("header_configs")
     )
     of_topics = configs.where("entity_type = 'topics' AND NOT coalesce(sensitive, false) AND value IS NOT NULL")
-    entries = of_topics.groupBy(*_RUN, F.col("entity_name").alias("topic")).agg(
+    entries = of_topics.groupBy(*CLUSTER_RUN, F.col("entity_name").alias("topic")).agg(
         F.array_join(F.array_sort(F.collect_set(F.concat("name", F.lit("="), "value"))), ",").alias("listed_configs"),
         F.max(F.when(F.col("name") == _MIN_ISR, F.col("value"))).alias("listed_min_isr"),
     )
-    joined = seen.join(stated, [*_RUN, "topic"], "left").join(entries, [*_RUN, "topic"], "left")
+    joined = seen.join(stated, [*CLUSTER_RUN, "topic"], "left").join(entries, [*CLUSTER_RUN, "topic"], "left")
     found = F.nullif(F.regexp_extract("header_configs", r"(?:^|,)min\.insync\.replicas=(\d+)", 1), F.lit(""))
     return joined.withColumns(
         {
@@ -100,10 +98,10 @@ def _is_cut() -> Column:
 
 def _telling(log_dirs: DataFrame, logs: DataFrame) -> DataFrame:
     """Brokers that told of all their directories, of each cluster that has logs at all."""
-    with_logs = log_dirs.join(logs.select(*_RUN).distinct(), list(_RUN), "semi")
-    of_broker = with_logs.groupBy(*_BROKER).agg(F.max(F.col("error").isNotNull()).alias("has_failed"))
+    with_logs = log_dirs.join(logs.select(*CLUSTER_RUN).distinct(), CLUSTER_RUN, "semi")
+    of_broker = with_logs.groupBy(*RUN_BROKER).agg(F.max(F.col("error").isNotNull()).alias("has_failed"))
     whole = F.when(~F.col("has_failed"), F.col("broker_id"))
-    return of_broker.groupBy(*_RUN).agg(F.collect_set(whole).alias("telling"))
+    return of_broker.groupBy(*CLUSTER_RUN).agg(F.collect_set(whole).alias("telling"))
 
 
 def _with_missing_logs(partitions: DataFrame) -> DataFrame:
@@ -131,17 +129,17 @@ def partition_load(
     logs, log_dirs : DataFrame
         Logs and directories that brokers told of, whatever their sizes.
     """
-    largest = sizes.groupBy(*_PARTITION).agg(F.max("size_bytes").alias("log_size"))
-    logged = logs.where("NOT coalesce(is_future, false)").groupBy(*_PARTITION)
+    largest = sizes.groupBy(*RUN_PARTITION).agg(F.max("size_bytes").alias("log_size"))
+    logged = logs.where("NOT coalesce(is_future, false)").groupBy(*RUN_PARTITION)
     told = logged.agg(F.collect_set("broker_id").alias("logged_on"))
-    measured = rates.select(*_PARTITION, "samples", *(F.col(name).alias(f"metric_{name}") for name in _LOADS))
-    finished = loads.groupBy(*_PARTITION).agg(
+    measured = rates.select(*RUN_PARTITION, "samples", *(F.col(name).alias(f"metric_{name}") for name in _LOADS))
+    finished = loads.groupBy(*RUN_PARTITION).agg(
         *(F.max(F.expr(whole_number(name))).alias(f"table_{name}") for name in _LOADS)
     )
-    joined = placed.select(*_PARTITION, "source", "line", "payload", "kind", "isr", "adding")
+    joined = placed.select(*RUN_PARTITION, "source", "line", "payload", "kind", "isr", "adding")
     for frame in (largest, told, measured, finished):
-        joined = joined.join(frame, list(_PARTITION), "left")
-    joined = joined.join(F.broadcast(_telling(log_dirs, logs)), list(_RUN), "left").transform(_with_missing_logs)
+        joined = joined.join(frame, RUN_PARTITION, "left")
+    joined = joined.join(F.broadcast(_telling(log_dirs, logs)), CLUSTER_RUN, "left").transform(_with_missing_logs)
     metric = F.coalesce("metric_in_bytes_per_s", "metric_out_bytes_per_s").isNotNull()
     table = F.coalesce("table_in_bytes_per_s", "table_out_bytes_per_s").isNotNull()
     return joined.withColumns(

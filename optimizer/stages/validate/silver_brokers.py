@@ -6,9 +6,8 @@ from pyspark.sql import functions as F
 from optimizer.domain import Cause
 from optimizer.stages.shared.causes import first_cause
 from optimizer.stages.shared.records import whole_number
+from schemas.keys import CLUSTER_RUN, RUN_BROKER
 
-_RUN = ("cluster_id", "run_id")
-_BROKER = (*_RUN, "broker_id")
 _CORDONED = "cordoned.log.dirs"
 _MOST = 2**63 - 1  # a bigint
 _CAPACITY = ("disk", "in", "out", "source")
@@ -19,7 +18,7 @@ def known_brokers(registered: DataFrame, placed: DataFrame, log_dirs: DataFrame,
 
     Where no list of brokers was given, those that hold replicas or answered with their directories count as registered.
     """
-    listed = registered.groupBy(*_BROKER).agg(
+    listed = registered.groupBy(*RUN_BROKER).agg(
         F.lit(True).alias("is_listed"),
         F.max("host").alias("host"),
         F.max(F.when(F.col("port") > 0, F.col("port"))).alias("port"),
@@ -28,14 +27,14 @@ def known_brokers(registered: DataFrame, placed: DataFrame, log_dirs: DataFrame,
         F.max("is_controller").alias("is_controller"),
         F.min(F.struct("source", "line")).alias("listed_at"),
     )
-    answering = log_dirs.groupBy(*_BROKER).agg(
+    answering = log_dirs.groupBy(*RUN_BROKER).agg(
         F.min(F.struct("source", "line")).alias("answered_at"),
         F.array_sort(F.collect_set("log_dir")).alias("directories"),
         F.array_sort(F.collect_set(F.when(F.col("error").isNotNull(), F.col("log_dir")))).alias("failed"),
         F.array_sort(F.collect_set(F.when(F.col("is_cordoned"), F.col("log_dir")))).alias("closed"),
     )
-    joined = listed.join(_holding(placed), list(_BROKER), "full").join(answering, list(_BROKER), "full")
-    return joined.join(_cordoned(configs), list(_BROKER), "left").transform(_with_state).transform(_with_closed)
+    joined = listed.join(_holding(placed), RUN_BROKER, "full").join(answering, RUN_BROKER, "full")
+    return joined.join(_cordoned(configs), RUN_BROKER, "left").transform(_with_state).transform(_with_closed)
 
 
 def _holding(placed: DataFrame) -> DataFrame:
@@ -51,7 +50,7 @@ def _holding(placed: DataFrame) -> DataFrame:
         "in_sync": led & F.array_contains("isr", me),
         "leaderless": ~led,
     }
-    return held.groupBy(*_BROKER).agg(
+    return held.groupBy(*RUN_BROKER).agg(
         *(F.count_if(fact).alias(name) for name, fact in facts.items()),
         F.min(F.struct("source", "line")).alias("placed_at"),
     )
@@ -60,7 +59,7 @@ def _holding(placed: DataFrame) -> DataFrame:
 def _cordoned(configs: DataFrame) -> DataFrame:
     """Directories that brokers may give no replica (KIP-1066, Kafka 4.3); ``*``: all of them."""
     of_brokers = configs.where(f"entity_type = 'brokers' AND name = '{_CORDONED}' AND coalesce(value, '') <> ''")
-    return of_brokers.groupBy(*_RUN, F.expr("try_cast(entity_name AS BIGINT)").alias("broker_id")).agg(
+    return of_brokers.groupBy(*CLUSTER_RUN, F.expr("try_cast(entity_name AS BIGINT)").alias("broker_id")).agg(
         F.array_sort(F.array_distinct(F.flatten(F.collect_list(F.split("value", r"\s*,\s*"))))).alias("cordoned")
     )
 
@@ -98,7 +97,7 @@ def _with_closed(brokers: DataFrame) -> DataFrame:
 
 
 def _with_state(brokers: DataFrame) -> DataFrame:
-    cluster = Window.partitionBy(*_RUN)
+    cluster = Window.partitionBy(*CLUSTER_RUN)
     no_list = ~F.coalesce(F.max("is_listed").over(cluster), F.lit(False))
     registered = F.coalesce("is_listed", F.lit(False)) | no_list
     at = F.coalesce("listed_at", "placed_at", "answered_at")
@@ -123,7 +122,7 @@ def _with_state(brokers: DataFrame) -> DataFrame:
 
 
 def _newest_dirs(log_dirs: DataFrame) -> DataFrame:
-    newest = Window.partitionBy(*_BROKER, "log_dir").orderBy(F.desc("captured_at"), "source", "ordinal")
+    newest = Window.partitionBy(*RUN_BROKER, "log_dir").orderBy(F.desc("captured_at"), "source", "ordinal")
     ranked = log_dirs.withColumn("place", F.row_number().over(newest)).where("place = 1")
     return ranked.withColumn("total_bytes", F.nullif(F.expr(whole_number("total_bytes")), F.lit(0)))
 
@@ -132,10 +131,10 @@ def _given(capacities: DataFrame) -> DataFrame:
     """Capacities by broker (-1: the default): of the broker as a whole, else the sum of its directories."""
     told = [F.expr(whole_number(name)).alias(name) for name in ("disk_bytes", "in_bytes_per_s", "out_bytes_per_s")]
     # One that stands in two files counts once.
-    numbers = capacities.groupBy(*_BROKER, "log_dir", *told).agg(F.min("source").alias("source"))
+    numbers = capacities.groupBy(*RUN_BROKER, "log_dir", *told).agg(F.min("source").alias("source"))
     whole = F.max(F.when(F.col("log_dir").isNull(), F.col("disk_bytes")))
     parts = F.sum(F.when(F.col("log_dir").isNotNull(), F.col("disk_bytes")))
-    return numbers.groupBy(*_BROKER).agg(
+    return numbers.groupBy(*RUN_BROKER).agg(
         F.coalesce(whole, parts).alias("disk"),
         F.max("in_bytes_per_s").alias("in"),
         F.max("out_bytes_per_s").alias("out"),
@@ -150,13 +149,13 @@ def brokers(known: DataFrame, log_dirs: DataFrame, capacities: DataFrame) -> Dat
     ``capacity_source``: where it stands.
     """
     given = _given(capacities)
-    own = given.select(*_BROKER, *(F.col(name).alias(f"own_{name}") for name in _CAPACITY))
-    default = given.where("broker_id = -1").select(*_RUN, *(F.col(name).alias(f"default_{name}") for name in _CAPACITY))
-    disks = _newest_dirs(log_dirs).groupBy(*_BROKER)
-    measured = disks.agg(F.when(F.count("total_bytes") == F.count(F.lit(1)), F.sum("total_bytes")).alias("measured"))
-    joined = (
-        known.join(own, list(_BROKER), "left").join(measured, list(_BROKER), "left").join(default, list(_RUN), "left")
+    own = given.select(*RUN_BROKER, *(F.col(name).alias(f"own_{name}") for name in _CAPACITY))
+    default = given.where("broker_id = -1").select(
+        *CLUSTER_RUN, *(F.col(name).alias(f"default_{name}") for name in _CAPACITY)
     )
+    disks = _newest_dirs(log_dirs).groupBy(*RUN_BROKER)
+    measured = disks.agg(F.when(F.count("total_bytes") == F.count(F.lit(1)), F.sum("total_bytes")).alias("measured"))
+    joined = known.join(own, RUN_BROKER, "left").join(measured, RUN_BROKER, "left").join(default, CLUSTER_RUN, "left")
 
     def living(*names: str) -> Column:
         return F.when(F.col("state") != "dead", F.coalesce(*names))
@@ -174,7 +173,7 @@ def brokers(known: DataFrame, log_dirs: DataFrame, capacities: DataFrame) -> Dat
 
 def log_dirs(dirs: DataFrame, sizes: DataFrame, capacities: DataFrame) -> DataFrame:
     """The table: used bytes count future copies; capacity as given for the directory, else as the broker says."""
-    key = [*_BROKER, "log_dir"]
+    key = [*RUN_BROKER, "log_dir"]
     # Sizes in a wrong unit may be more than an integer holds: the gate refuses them later.
     total = F.sum(F.expr(whole_number("size_bytes")).cast("decimal(38,0)"))
     used = sizes.groupBy(*key).agg(F.least(total, F.lit(_MOST)).cast("bigint").alias("used_bytes"))

@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 
 from optimizer.stages.stage import Frames
 from schemas.bronze import SOURCES
-from schemas.table import conform
+from schemas.spark import conform
 
 
 def sources_read(inputs: Frames) -> DataFrame:

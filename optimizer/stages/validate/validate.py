@@ -26,7 +26,8 @@ from optimizer.stages.validate.rule import set_aside
 from optimizer.stages.validate.sources_read import sources_read
 from schemas.bronze import INPUT_FINDINGS, QUALITY_RESULTS, QUARANTINE
 from schemas.silver import BROKERS, LOG_DIRS, PARTITION_LOAD, REPLICAS, THROTTLES_FOUND, TOPICS
-from schemas.table import Table, conform, small_frame
+from schemas.spark import conform, schema_of, small_frame
+from schemas.table import Table
 
 _AT_ONCE = 3  # tables judged at the same time: Spark's jobs leave cores idle one by one
 
@@ -108,7 +109,7 @@ def build(inputs: Frames, run: Run) -> Frames:
 
 def _driver_rows(rows: Iterable[Mapping[str, Any]], table: Table, run: Run) -> DataFrame:
     named = [{**row, "run_id": run.run_id} for row in rows]
-    return small_frame(run.spark, [{c: row[c] for c in table.schema.fieldNames()} for row in named], table.schema)
+    return small_frame(run.spark, [{c: row[c] for c in table.names} for row in named], schema_of(table))
 
 
 def _clean(inputs: Frames, settings: Settings, pool: Executor) -> _Cleaned:

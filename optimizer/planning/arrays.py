@@ -1,10 +1,17 @@
 """Rows of ``instance`` and ``instance_brokers`` as the arrays of ``optimizer.domain``, and back."""
 
+from typing import Any, get_type_hints
+
 import numpy as np
 import pandas as pd
 
-from optimizer.domain import MOBILITY, Brokers, Cluster, Ints, Partitions, PinMask
-from optimizer.wishes import NO_LIMIT
+from optimizer.domain import MOBILITY, As, Brokers, Cluster, Column, Ints, Partitions, PinMask
+
+_COLUMNS: dict[str, Column] = {
+    name: hint.__metadata__[0] for name, hint in get_type_hints(Partitions, include_extras=True).items()
+}
+# Columns of ``instance`` that a plan of one cluster is made from.
+PARTITION_COLUMNS = tuple(_COLUMNS)
 
 
 def _ints(column: pd.Series) -> Ints:
@@ -65,21 +72,22 @@ def to_partitions(frame: pd.DataFrame, ids: Ints) -> Partitions:
     """Partitions of one cluster from rows of ``instance``, ascending by topic and partition; ``replicas`` is as wide as
     the lists are now and as the factors ask."""
     rows = frame.sort_values(["topic", "partition"], kind="stable")
-    leader = rows["leader"].to_numpy(dtype="float64", na_value=-1.0).astype(np.int64)
-    factor = _ints(rows["replication_factor"])
-    return Partitions(
-        topic=rows["topic"].to_numpy(dtype=object),
-        partition=_ints(rows["partition"]),
-        replicas=replica_matrix(rows["replicas"], ids, width=int(factor.max(initial=1))),
-        leader=np.where(np.isin(leader, ids), np.searchsorted(ids, leader).clip(0, len(ids) - 1), -1),
-        replication_factor=factor,
-        size_bytes=_ints(rows["size_bytes"]),
-        in_bytes_per_s=_ints(rows["in_bytes_per_s"]),
-        out_bytes_per_s=_ints(rows["out_bytes_per_s"]),
-        mobility=_ints(rows["mobility"].map(MOBILITY.index)),
-        topic_most_replicas=_ints(rows["topic_most_replicas"].astype("Int64").fillna(NO_LIMIT)),
-        topic_most_leaders=_ints(rows["topic_most_leaders"].astype("Int64").fillna(NO_LIMIT)),
-    )
+    width = _ints(rows["replication_factor"]).max(initial=1)
+    return Partitions(**{name: _array(column, rows[name], ids, width=int(width)) for name, column in _COLUMNS.items()})
+
+
+def _array(column: Column, values: pd.Series, ids: Ints, *, width: int) -> Any:
+    """The array of one field."""
+    if column.how is As.OBJECT:
+        return values.to_numpy(dtype=object)
+    if column.how is As.REPLICAS:
+        return replica_matrix(values, ids, width=width)
+    if column.how is As.MOBILITY:
+        return _ints(values.map(MOBILITY.index))
+    numbers = _ints(values if column.missing is None else values.astype("Int64").fillna(column.missing))
+    if column.how is As.BROKER:
+        return np.where(np.isin(numbers, ids), np.searchsorted(ids, numbers).clip(0, len(ids) - 1), -1)
+    return numbers
 
 
 def placed(frame: pd.DataFrame, ids: Ints) -> tuple[pd.DataFrame, Partitions, Ints]:

@@ -8,6 +8,10 @@ import numpy as np
 import pandas as pd
 
 from optimizer.domain import Bools, Brokers, Floats, Ints, Partitions
+from optimizer.planning.arrays import replica_lists, stable_number, to_partitions
+from optimizer.planning.classes import KEY, classes_from, named_bins, resource_names
+from optimizer.planning.finish import TABLES, finish_or_leave
+from optimizer.planning.left_out import kept_rows
 from optimizer.settings import Settings
 from optimizer.solve.bounds.bound import copies_of
 from optimizer.solve.bounds.class_prices import Classes
@@ -23,11 +27,6 @@ from optimizer.solve.rounds.start import start
 from optimizer.solve.rules.bands import broker_loads, demand_of, replica_weights
 from optimizer.solve.rules.pins import group_by_pins
 from optimizer.solve.shard.shard_status import ShardStatus
-from optimizer.stages.shared.arrays import replica_lists, stable_number, to_partitions
-from optimizer.stages.solve.cut import kept_rows
-from optimizer.stages.solve.finish import TABLES, finish_or_leave
-from optimizer.stages.solve.partition_classes import KEY, classes_from, named_bins
-from optimizer.stages.solve.resource_sums import resource_names
 
 _LOG = logging.getLogger(__name__)
 Tables = Mapping[str, pd.DataFrame]

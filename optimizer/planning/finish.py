@@ -1,4 +1,4 @@
-"""The last step of solve, one task a cluster: order lists, choose leaders, name moves and findings."""
+"""The last step of solve for one cluster: order lists, choose leaders, name moves and findings."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -6,29 +6,26 @@ from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 import schemas
 from optimizer.audit import AuditLimits
 from optimizer.domain import PLACEMENT_RULE, Brokers, Cause, FindingCode, Ints, Partitions
+from optimizer.planning.arrays import placed, replica_lists, with_nulls
+from optimizer.planning.left_out import left_by_order
+from optimizer.planning.unexplained import audit_limits, unexplained_findings
 from optimizer.settings import Policy, Settings
 from optimizer.solve.findings import band_findings, cluster_findings, limit_findings, pin_findings
 from optimizer.solve.findings.finding import Finding, unused_pattern
 from optimizer.solve.findings.leader_findings import leader_findings
 from optimizer.solve.findings.net_moves import reasons, settle
 from optimizer.solve.findings.only_findings import with_only
-from optimizer.solve.findings.order_findings import LeftForDisk, with_left
+from optimizer.solve.findings.order_findings import with_left
 from optimizer.solve.findings.spread_findings import spread_findings
 from optimizer.solve.leaders.leader_bounds import leader_bounds
 from optimizer.solve.leaders.leaders import assign_leaders, lead_with
-from optimizer.solve.rounds.solved_cluster import Clusters, SolvedCluster
-from optimizer.stages.shared.arrays import placed, replica_lists, with_nulls
-from optimizer.stages.shared.unexplained import audit_limits, unexplained_findings
-from optimizer.stages.solve.copy_order import left_by_order
-from optimizer.stages.stage import Frames
+from optimizer.solve.rounds.solved_cluster import SolvedCluster
 from optimizer.units import agree, plural
+from schemas.keys import CLUSTER_RUN
 
 _START = "start a broker that holds a replica, and plan again"
 _REMEDIES = {
@@ -44,25 +41,7 @@ _REMEDIES = {
 _REMEDY = "mend the cause and plan again"  # where a release has stored no cause
 _TOLD_ELSEWHERE = (Cause.PIN_TOO_SMALL, Cause.ONLY)  # by findings of pins and of ``only``
 TABLES = ("proposal", "moves", "leaders", "leader_bounds", "findings")
-_RUN = ("cluster_id", "run_id")
 Finished = Mapping[str, pd.DataFrame]
-
-
-def _of_one(table: str) -> T.StructType:
-    """Columns of a table, less those that name the cluster and the run."""
-    columns = [c for c in schemas.ALL[table].columns if c.name not in _RUN]
-    return T.StructType([T.StructField(c.name, c.dataType, True) for c in columns])
-
-
-_LEFT = T.StructType([T.StructField("topic", T.StringType()), T.StructField("partition", T.IntegerType())])
-# One row for each cluster: rows of each table, and the partitions that no order of copies has room for.
-_CLUSTER_ROW = T.StructType(
-    [
-        T.StructField("cluster_id", T.StringType()),
-        *(T.StructField(table, T.ArrayType(_of_one(table))) for table in TABLES),
-        T.StructField("left", T.ArrayType(_LEFT)),
-    ]
-)
 
 
 def _proposals(partitions: Partitions, final: Ints, ids: Ints) -> Iterable[dict[str, object]]:
@@ -234,31 +213,10 @@ def finish_or_leave(
     return finish_cluster(frame, cluster, settings.policy, audit_limits(settings, cluster_id)), left
 
 
+def _names(table: str) -> list[str]:
+    """Columns of a table without those that name the cluster and the run."""
+    return [name for name in schemas.ALL[table].names if name not in CLUSTER_RUN]
+
+
 def _rows(table: str, records: Iterable[Mapping[str, object]]) -> pd.DataFrame:
-    return with_nulls(pd.DataFrame([*records], columns=_of_one(table).fieldNames(), dtype=object))
-
-
-def finish(
-    placement: DataFrame, clusters: Clusters, settings: Settings, run_id: str
-) -> tuple[Frames, dict[str, LeftForDisk]]:
-    """``proposal``, ``moves``, ``leaders``, ``leader_bounds`` and ``findings`` of the final placement; and partitions
-    that no order of copies has room for, of whose clusters there is nothing else."""
-
-    def one(frame: pd.DataFrame) -> pd.DataFrame:
-        cluster_id = str(frame["cluster_id"].iloc[0])
-        made, left = finish_or_leave(frame, clusters[cluster_id], settings, cluster_id)
-        rows = {table: made[table].to_dict("records") if made else [] for table in TABLES}
-        keys = left[["topic", "partition"]].to_dict("records")
-        return pd.DataFrame([{"cluster_id": cluster_id, **rows, "left": keys}])
-
-    stored = placement.groupBy("cluster_id").applyInPandas(one, _CLUSTER_ROW).localCheckpoint()
-    left = {
-        row.cluster_id: LeftForDisk.of(((key.topic, key.partition) for key in row.left), settings)
-        for row in stored.where(F.size("left") > 0).select("cluster_id", "left").collect()
-    }
-    return {table: _table(stored, table, run_id) for table in TABLES}, left
-
-
-def _table(stored: DataFrame, table: str, run_id: str) -> DataFrame:
-    rows = stored.select("cluster_id", F.lit(run_id).alias("run_id"), F.explode(table).alias("row"))
-    return schemas.conform(rows.select(*_RUN, "row.*"), schemas.ALL[table])
+    return with_nulls(pd.DataFrame([*records], columns=_names(table), dtype=object))

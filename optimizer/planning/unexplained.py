@@ -7,9 +7,9 @@ import pandas as pd
 
 from optimizer.audit import LEFT_AGAIN, AuditBroker, AuditLimits, partitions_from_rows, unexplained
 from optimizer.domain import Brokers, FindingCode, Ints, Partitions
+from optimizer.planning.arrays import replica_lists
 from optimizer.settings import Settings
 from optimizer.solve.findings.finding import Finding
-from optimizer.stages.shared.arrays import replica_lists
 from optimizer.wishes import Wishes
 
 REMEDY = f"execute the plan and run again; if it is left again, {LEFT_AGAIN}"

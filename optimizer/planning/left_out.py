@@ -1,41 +1,53 @@
-"""The last look at a plan before it is written down: partitions that no order of copies has room for keep their lists.
+"""Changes that a plan leaves for later: what a limit does not allow, and what no order of copies has room for.
 
-What the waves will be depends on net moves and their reasons alone, which the solved placement gives; so the schedule
+What the waves will be depends on net moves and their reasons alone, which the solved placement gives. So the schedule
 can be tried before leaders, findings and bounds are made, and all of these speak of what is left.
 """
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from optimizer.domain import REASONS, REORDERED, Bools, Brokers, Ints, Partitions
-from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker, changes_of
+from optimizer.planning.arrays import placed, to_partitions
+from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker
+from optimizer.schedule.wave_changes import changes_of as wave_changes_of
 from optimizer.schedule.wave_order import disk_limits, stuck
-from optimizer.settings import Settings
+from optimizer.settings import Policy, Settings
 from optimizer.solve.findings.net_moves import reasons, settle
-from optimizer.solve.findings.order_findings import LeftForDisk
-from optimizer.stages.shared.arrays import placed
-from schemas.table import small_frame
-
-_LEFT = "cluster_id string, topic string, partition int, is_left boolean"
-_KEY = ["cluster_id", "topic", "partition"]
+from optimizer.solve.limit.limit import changes_of
+from optimizer.solve.limit.limit_choice import keep_within
+from optimizer.solve.rounds.solved_cluster import SolvedCluster
+from optimizer.solve.rules.bands import disk_limit
 
 
-def without_left(placement: DataFrame, left: Mapping[str, LeftForDisk]) -> DataFrame:
-    """The placement with the old lists of partitions that are left."""
-    rows = [
-        {"cluster_id": cluster_id, "topic": topic, "partition": number, "is_left": True}
-        for cluster_id, of_cluster in left.items()
-        for topic, number in sorted(of_cluster.keys)
-    ]
-    keys = F.broadcast(small_frame(placement.sparkSession, rows, _LEFT))
-    joined = placement.join(keys, _KEY, "left")
-    return joined.withColumn("current", F.when(F.col("is_left"), F.col("replicas")).otherwise(F.col("current"))).drop(
-        "is_left"
+def kept_rows(rows: pd.DataFrame, differs: Bools, cluster: SolvedCluster, policy: Policy) -> Bools:
+    """Which of the changed partitions of one cluster keep their change, in their order.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Rows of ``instance`` with ``current``, ascending by topic and partition: all that differ, and at least the
+        others of topics that are to be spread, whose replicas count.
+    differs : (P,) bool
+    cluster : SolvedCluster
+        With the cut.
+    """
+    if cluster.cut is None:
+        return np.ones(int(differs.sum()), dtype=bool)
+    ids = cluster.brokers.ids
+    _, partitions, planned = placed(rows[differs], ids)
+    changes = changes_of(
+        cluster.brokers,
+        partitions,
+        planned,
+        unchanged=to_partitions(rows[~differs], ids),
+        bands=cluster.bands,
+        loads=cluster.loads_before,
+        scale=cluster.scale,
+        disk_limit=disk_limit(cluster.brokers, policy),
+        allowed=cluster.cut.limit,
     )
+    return keep_within(changes)
 
 
 def left_by_order(frame: pd.DataFrame, brokers: Brokers, settings: Settings) -> pd.DataFrame:
@@ -71,7 +83,7 @@ def _changes(brokers: Brokers, partitions: Partitions, settled: Ints, changed: B
         urgency[move.row] = min(urgency[move.row], REASONS.index(move.reason))
     rows = partitions.rows(np.flatnonzero(changed))
     nothing = np.zeros(len(rows), dtype=np.int64)
-    return changes_of(
+    return wave_changes_of(
         rows.replicas,
         settled[changed],
         brokers.ids,

@@ -1,0 +1,57 @@
+"""Rows of tables for tests and benchmarks: what is not given is null, or nothing of the column's type.
+
+A new nullable column needs no change here, nor where these rows are used.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import schemas
+
+_NOTHING: dict[str, Any] = {"string": "", "int": 0, "bigint": 0, "double": 0.0, "boolean": False}
+
+
+def row(table: str, **values: Any) -> dict[str, Any]:
+    """A row of a table, with its columns in order.
+
+    Raises
+    ------
+    ValueError
+        When a value is of no column.
+    """
+    contract = schemas.ALL[table]
+    unknown = sorted(values.keys() - set(contract.names))
+    if unknown:
+        raise ValueError(f"table {table} has no columns {unknown}")
+    return {column.name: values.get(column.name, _default(column)) for column in contract.columns}
+
+
+def _default(column: schemas.Column) -> Any:
+    if column.nullable:
+        return None
+    return [] if column.type.startswith("array<") else _NOTHING[column.type]
+
+
+def partition_row(replicas: Sequence[int], **values: Any) -> dict[str, Any]:
+    """A row of ``instance``: a partition that may move, led by its first replica, all in sync; nothing is requested."""
+    usual = {
+        "log_dirs": ["any"] * len(replicas),
+        "leader": replicas[0],
+        "isr": sorted(replicas),
+        "replication_factor": len(replicas),
+        "mobility": "free",
+    }
+    return row("instance", replicas=list(replicas), **usual | values)
+
+
+def broker_row(broker_id: int, **values: Any) -> dict[str, Any]:
+    """A row of ``instance_brokers``: a living broker that accepts replicas, unless ``state`` says otherwise."""
+    state = values.get("state", "alive")
+    accepts = state in ("alive", "new")
+    usual = {
+        "state": state,
+        "accepts_replicas": accepts,
+        "accepts_leadership": accepts,
+        "must_empty": state in ("draining", "dead"),
+    }
+    return row("instance_brokers", broker_id=broker_id, **usual | values)

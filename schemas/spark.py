@@ -1,0 +1,75 @@
+"""Contracts as Spark's types; and ``conform``, the last select of every stage."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from schemas.table import Column, Table
+
+_TYPES: dict[str, T.DataType] = {
+    "string": T.StringType(),
+    "int": T.IntegerType(),
+    "bigint": T.LongType(),
+    "double": T.DoubleType(),
+    "boolean": T.BooleanType(),
+    "timestamp": T.TimestampType(),
+    "array<int>": T.ArrayType(T.IntegerType()),
+    "array<string>": T.ArrayType(T.StringType()),
+    "map<string,string>": T.MapType(T.StringType(), T.StringType(), valueContainsNull=False),
+    "map<string,bigint>": T.MapType(T.StringType(), T.LongType(), valueContainsNull=False),
+}
+
+
+def field_of(column: Column) -> T.StructField:
+    """A column as Spark's field."""
+    return T.StructField(column.name, _TYPES[column.type], column.nullable, {"comment": column.comment})
+
+
+def struct_of(columns: Iterable[Column]) -> T.StructType:
+    """Columns as Spark's schema."""
+    return T.StructType([field_of(column) for column in columns])
+
+
+def unchecked(columns: Iterable[Column]) -> T.StructType:
+    """The same, where null is allowed everywhere: a write checks rows, a step in between does not."""
+    return T.StructType([T.StructField(column.name, _TYPES[column.type], True) for column in columns])
+
+
+def schema_of(table: Table) -> T.StructType:
+    """The schema of a table, in column order."""
+    return struct_of(table.columns)
+
+
+def columns_of(schema: T.StructType) -> list[Column]:
+    """Spark's schema as columns, of whichever types."""
+    return [Column(f.name, f.dataType.simpleString(), f.metadata.get("comment", ""), f.nullable) for f in schema.fields]
+
+
+def conform(frame: DataFrame, table: Table) -> DataFrame:
+    """Select, order and cast ``frame`` to the columns of ``table``.
+
+    Raises
+    ------
+    ValueError
+        When a column is missing; a surplus column is dropped on purpose, a missing one never filled.
+    """
+    missing = [name for name in table.names if name not in frame.columns]
+    if missing:
+        raise ValueError(f"table {table.name}: columns {missing} are missing; the frame has {sorted(frame.columns)}")
+    return frame.select(*(F.col(f.name).cast(f.dataType).alias(f.name) for f in schema_of(table).fields))
+
+
+def small_frame(spark: SparkSession, rows: Sequence[Any], schema: T.StructType | str) -> DataFrame:
+    """A frame of rows that the driver holds, each a mapping or a tuple in the order of ``schema``.
+
+    Handed over by Arrow: Spark sends other rows through Python workers of a kind that nothing else here needs.
+    """
+    import pandas as pd  # here, for workers that parse files import this module and have no use for it
+
+    fields = cast(T.StructType, T.StructType.fromDDL(schema)) if isinstance(schema, str) else schema
+    if not rows:
+        return spark.range(0).select(*(F.lit(None).cast(f.dataType).alias(f.name) for f in fields))
+    return spark.createDataFrame(pd.DataFrame(list(rows), columns=fields.fieldNames(), dtype=object), fields)
