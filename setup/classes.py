@@ -17,8 +17,8 @@ from setup.java import QUIET_HOME, java, spark_java
 from setup.locking import exclusive
 from setup.paths import BUILD, HOME, site_packages, spark_home, venv_python
 
-_TRAINING = HOME / "jobs" / "_load_classes.py"
-_MAKERS = (_TRAINING, QUIET_HOME / "bin" / "java")
+TRAINING = HOME / "setup" / "load_classes.py"
+_MAKERS = (TRAINING, QUIET_HOME / "bin" / "java")
 _LIMIT_S = 300  # seconds: on a machine that is many times slower than ours it may take minutes
 # The first three would be folders in the class path, behind which Java archives nothing.
 _LEFT_OUT = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH", "PYTHONPATH", "PYSPARK_SUBMIT_ARGS")
@@ -74,7 +74,7 @@ def _steps(base: Path, made: Path, jars: Sequence[Path]) -> Iterator[tuple[list[
     data = made.parent / "data"
     data.mkdir()
     command = [str(spark_home() / "bin" / "spark-submit"), "--master", "local[2]", "--conf", "spark.ui.enabled=false"]
-    command += ["--driver-class-path", class_path(jars), "--jars", ",".join(map(str, jars)), str(_TRAINING), str(data)]
+    command += ["--driver-class-path", class_path(jars), "--jars", ",".join(map(str, jars)), str(TRAINING), str(data)]
     ours = {
         "BALLAST_CLASSES": str(base),
         "BALLAST_CLASSES_MADE": str(made),

@@ -58,7 +58,7 @@ def jobs_folder(environ: Mapping[str, str] = os.environ) -> Path:
 def list_jobs(folder: Path) -> dict[str, str]:
     """Map each job's name to the first line of its docstring."""
     jobs = {}
-    for path in sorted(folder.glob("[!_]*.py")):
+    for path in sorted(folder.glob("*.py")):
         text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
         jobs[path.stem] = text.partition("\n")[0]
     return jobs

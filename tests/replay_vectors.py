@@ -16,18 +16,17 @@ from optimizer.errors import KafkaError
 from optimizer.kafka.admin_utils import assign_replicas, broker_ring, rack_alternated
 from optimizer.kafka.assignors import Member, range_assignment, round_robin_assignment
 from optimizer.kafka.broker import Broker
-from optimizer.kafka.execute import execute
+from optimizer.kafka.execute import check_execute
 from optimizer.kafka.generate import generate
 from optimizer.kafka.java import JavaRandom, hash_map_order, optional_hash
 from optimizer.kafka.partition_state import InFlight, cancel, complete, start
 from optimizer.kafka.reassignment_json import (
     format_reassignment,
-    parse_generate_arguments,
     parse_reassignment,
     partition_name,
 )
 from optimizer.kafka.striped_placer import StripedReplicaPlacer, rack_layout
-from optimizer.kafka.throttle import tool_throttles
+from optimizer.kafka.throttle import config_entries, tool_throttles
 
 Query = dict[str, Any]
 Key = tuple[str, int]
@@ -118,8 +117,8 @@ def _generate(query: Query) -> Any:
         JavaRandom(query["seed"]),
         cluster=_brokers(query["cluster"]),
         topics=query["topics"],
-        topics_json=query["json"],
-        broker_list=query["brokers"],
+        topics_to_move=[row["topic"] for row in json.loads(query["json"])["topics"]],
+        broker_ids=[int(broker) for broker in query["brokers"].split(",") if broker],
         rack_aware=query.get("rackAware", True),
         log_dirs={} if old else _everywhere(query["topics"]),
         algorithm="admin_utils" if old else "striped",
@@ -134,25 +133,20 @@ def _execute(query: Query) -> Any:
         (topic, p): InFlight(tuple(topics[topic][p]), tuple(b for b in target if b not in topics[topic][p]), ())
         for (topic, p), target in _assignment(query.get("inflight", {})).items()
     }
-    result = execute(
-        query["json"],
-        live_broker_ids=[row["id"] for row in query["cluster"]],
-        topics=topics,
-        in_flight=in_flight,
-        additional=query.get("additional", False),
-        throttle_bytes_per_s=query.get("throttle", -1),
-        log_dir_throttle_bytes_per_s=query.get("ldthrottle", -1),
-        log_dirs=_everywhere(topics),
-    )
+    lists = {topic: range(len(replicas)) for topic, replicas in topics.items()}
+    check_execute(query["json"], live_broker_ids=[row["id"] for row in query["cluster"]], partitions_per_topic=lists)
+    plan = parse_reassignment(query["json"])
     configs: dict[str, dict[str, dict[str, str]]] = {"topics": {}, "brokers": {}}
-    for kind, name, config, value in result.configs:
-        configs[kind].setdefault(name, {})[config] = value
+    if query.get("throttle", -1) >= 0:
+        current = {(topic, partition): topics[topic][partition] for topic, partition in plan.replicas}
+        throttles = tool_throttles(plan.replicas, current, in_flight=in_flight)
+        for kind, name, config, value in config_entries(throttles, query["throttle"], query["throttle"]):
+            configs[kind].setdefault(name, {})[config] = value
     return {
-        "stdout": result.stdout,
         "topicConfigs": configs["topics"],
         "brokerConfigs": configs["brokers"],
-        "request": _named(result.reassignment.replicas),
-        "dirs": _replica_names(result.reassignment.log_dirs),
+        "request": _named(plan.replicas),
+        "dirs": _replica_names(plan.log_dirs),
     }
 
 
@@ -160,11 +154,6 @@ def _parse_execute(query: Query) -> Any:
     plan = parse_reassignment(query["json"])
     brokers = sorted({broker for _, _, broker in plan.log_dirs})
     return {"parts": _named(plan.replicas), "dirs": _replica_names(plan.log_dirs), "movingBrokers": brokers}
-
-
-def _parse_generate(query: Query) -> Any:
-    brokers, topics = parse_generate_arguments(query["json"], query["brokers"])
-    return {"brokers": brokers, "topics": topics}
 
 
 def _throttles(query: Query) -> Any:
@@ -229,7 +218,6 @@ OPERATIONS: dict[str, Callable[[Query], Any]] = {
     "generate40": _generate,
     "execute": _execute,
     "parse_execute": _parse_execute,
-    "parse_generate": _parse_generate,
     "throttles": _throttles,
     "format": _format,
     "inflight": _in_flight,

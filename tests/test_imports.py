@@ -1,6 +1,7 @@
 """What may import what, and names that would hide others; pyproject.toml has the direction inside packages."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -13,6 +14,7 @@ import schemas
 import sources
 from optimizer.declared import NAMES
 from setup.app_zip import PACKAGES
+from setup.classes import TRAINING
 from setup.paths import HOME
 
 PURE = ("optimizer/solve", "optimizer/schedule", "optimizer/kafka", "optimizer/audit", "optimizer/emit")
@@ -163,13 +165,18 @@ def test_nothing_imports_jobs_or_tests() -> None:
 
 
 def test_no_job_hides_another_module() -> None:
-    """jobs/ is first on the path of a driver: a job named like a library's module would be imported in its place."""
+    """jobs/, or setup/ where classes are loaded, is first on the path of a driver: a file named like a library's module
+    would be imported in its place."""
     taken = set(sys.stdlib_module_names) | set(packages_distributions()) | set(PACKAGES)
-    assert {path.stem for path in files("jobs")} & taken == set()
+    assert {path.stem for path in files("jobs", "setup") if path.name != "__init__.py"} & taken == set()
 
 
 def test_the_set_up_needs_nothing_installed() -> None:
-    """setup/ runs on a bare Python."""
+    """setup/ runs on a bare Python; only the file that it hands to Spark needs more, and nothing imports that file."""
     allowed = set(sys.stdlib_module_names) | {"setup"}
-    found = [f"{path.name} imports {name}" for path in files("setup") for name in imported(path)]
+    bare = [path for path in files("setup") if path != TRAINING]
+    assert [
+        path.name for path in bare if re.search(rf"import.*{TRAINING.stem}|{TRAINING.stem} import", path.read_text())
+    ] == []
+    found = [f"{path.name} imports {name}" for path in bare for name in imported(path)]
     assert [text for text in found if text.split()[-1].partition(".")[0] not in allowed] == []

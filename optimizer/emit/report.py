@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from optimizer.domain import REASONS
 from optimizer.emit.charts import HEIGHT, WIDTH, charts
 from optimizer.emit.cluster_plan import ClusterPlan, Document, wave_folder
-from optimizer.emit.factor_changes import factors_text
 from optimizer.emit.figure_table import BALANCE, COST
 from optimizer.emit.findings import SHOWN, counted, first, left_open, settled
 from optimizer.emit.goals import goals, kept_out, origin, verdict
@@ -17,6 +16,7 @@ from optimizer.emit.shown_figures import (
     LEAVES_NO_MORE,
     band_note,
     compared_with_default,
+    factors_text,
     leader_proof,
     limited,
     lines,

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 
 from optimizer.domain import WHOLE_PLAN, Cause
 from optimizer.emit.cluster_plan import ClusterPlan, wave_folder
-from optimizer.emit.factor_changes import factors_text, gives_up_replicas
 from optimizer.emit.findings import SHOWN, counted, first, left_open
 from optimizer.emit.goals import goals, kept_out, origin, verdict
 from optimizer.emit.kafka_files import needs_election, numbered
 from optimizer.emit.pages import render
 from optimizer.emit.rows import PlanRow, WaveRow
-from optimizer.emit.shown_figures import compared_with_default, proof
+from optimizer.emit.shown_figures import compared_with_default, factors_text, gives_up_replicas, proof
 from optimizer.emit.summary import execution
 from optimizer.kafka.size_limits import CONFIG_VALUE_CHARACTERS, PARTITIONS_PER_REQUEST, TOPICS_PER_REQUEST
 from optimizer.kafka.versions import has_old_options

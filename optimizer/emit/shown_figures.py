@@ -1,5 +1,6 @@
-"""The figures that lead every page, as text: before, with Kafka's default, and with the plan."""
+"""The figures that lead every page, as text: before, with Kafka's default, and with the plan; replication factors."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ from optimizer.units import human_bytes, human_count, human_percent, human_rate,
 NOTHING = "-"
 LEAST_SHOWN = 0.005  # percent: less would be shown as none
 LEAVES_NO_MORE = "leaves no more undone"
+_TOPICS_NAMED = 5  # in a sentence: more do not fit a line that is read
 _ALIKE = 1e-3  # share: brokers whose bands end this near to each other share one number
 
 
@@ -96,3 +98,26 @@ def compared_with_default(plan: ClusterPlan) -> str:
     default, times = plan.number("moved_bytes", "baseline"), plan.figure("times_default")
     text = f"Kafka's default assignment would copy {human_bytes(default)}"
     return f"{text}, {human_ratio(times)} as much." if times is not None else f"{text}."
+
+
+def _factor_changes(plan: ClusterPlan) -> dict[tuple[str, int, int], int]:
+    """Partitions by topic, replicas before and after, of lists that change their length; in this order."""
+    lengths = ((row.topic, len(row.current_replicas), len(row.proposed_replicas)) for row in plan.changed)
+    return dict(sorted(Counter(key for key in lengths if key[1] != key[2]).items()))
+
+
+def factors_text(plan: ClusterPlan) -> str:
+    """Topics with their replication factors in one sentence; empty where all stay."""
+    changes = _factor_changes(plan)
+    if not changes:
+        return ""
+    named = [
+        f"{topic} {a} -> {b} ({plural(n, 'partition')})" for (topic, a, b), n in list(changes.items())[:_TOPICS_NAMED]
+    ]
+    more = len(changes) - len(named)
+    return f"Replication factor: {', '.join(named)}" + (f" and {more} more in the table plan." if more else ".")
+
+
+def gives_up_replicas(plan: ClusterPlan) -> bool:
+    """Whether a list gets shorter: the way back then copies what was deleted."""
+    return any(after < before for _, before, after in _factor_changes(plan))

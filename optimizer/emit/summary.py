@@ -5,10 +5,17 @@ from textwrap import wrap
 
 from optimizer.domain import FindingCode
 from optimizer.emit.cluster_plan import ClusterPlan, Document
-from optimizer.emit.factor_changes import factors_text
 from optimizer.emit.findings import SHOWN, FindingLine, counted, first, left_open, settled
 from optimizer.emit.goals import goals, kept_out, origin, verdict
-from optimizer.emit.shown_figures import band_note, compared_with_default, leader_proof, limited, lines, proof
+from optimizer.emit.shown_figures import (
+    band_note,
+    compared_with_default,
+    factors_text,
+    leader_proof,
+    limited,
+    lines,
+    proof,
+)
 from optimizer.units import human_bytes, human_rate, human_time, plural
 
 WIDTH = 96  # characters: fits a terminal beside nothing else

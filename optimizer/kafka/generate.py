@@ -7,7 +7,7 @@ describeTopics), Kafka 4.3.1; the tool of 4.0 and before differs in using AdminU
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from optimizer.errors import KafkaError
@@ -21,7 +21,7 @@ from optimizer.kafka.java import (
     string_hash,
     topic_partition_hash,
 )
-from optimizer.kafka.reassignment_json import ANY_DIR, TopicPartition, format_reassignment, parse_generate_arguments
+from optimizer.kafka.reassignment_json import ANY_DIR, TopicPartition, format_reassignment
 from optimizer.kafka.striped_placer import StripedReplicaPlacer, rack_layout
 
 PARTIAL_RACKS = (
@@ -96,8 +96,8 @@ def generate(
     *,
     cluster: Sequence[Broker],
     topics: Mapping[str, Sequence[Sequence[int]]],
-    topics_json: str,
-    broker_list: str,
+    topics_to_move: Sequence[str],
+    broker_ids: Collection[int],
     rack_aware: bool = True,
     log_dirs: Mapping[tuple[str, int, int], str] | None = None,
     algorithm: str = "striped",
@@ -107,11 +107,11 @@ def generate(
     Parameters
     ----------
     cluster : sequence of Broker
-        Living brokers; those of ``broker_list`` that are not among them are silently left out.
+        Living brokers; those of ``broker_ids`` that are not among them are silently left out.
     topics : mapping
         Current replicas, partition by partition from 0, by topic.
-    topics_json, broker_list : str
-        As given to the tool.
+    topics_to_move, broker_ids : collection
+        What the tool is asked to move, in the order of its file, and where to; each of them once.
     log_dirs : mapping, optional
         Directory by (topic, partition, broker) for the current assignment; "any" elsewhere.
     algorithm : {"striped", "admin_utils"}
@@ -122,15 +122,14 @@ def generate(
     KafkaError
         With the class and the message of Kafka.
     """
-    wanted, names = parse_generate_arguments(topics_json, broker_list)
-    described = describe_order(names, capacity=hash_set_capacity(len(names)))
+    described = describe_order(topics_to_move, capacity=hash_set_capacity(len(topics_to_move)))
     check_topics(described, topics)
     current = {
         (topic, partition): list(replicas)
         for topic in hash_map_order(described, string_hash)
         for partition, replicas in enumerate(topics[topic])
     }
-    brokers = [Broker(b.broker_id, b.rack if rack_aware else None) for b in cluster if b.broker_id in set(wanted)]
+    brokers = [Broker(b.broker_id, b.rack if rack_aware else None) for b in cluster if b.broker_id in broker_ids]
     if rack_aware:
         check_racks(brokers)
     proposed = _propose(current, _placer(brokers, random, algorithm))

@@ -20,7 +20,7 @@ _MULTIPLIER = 0x5DEECE66D  # java.util.Random: its linear congruential step
 _INCREMENT = 0xB  # the same
 _MASK_48 = (1 << 48) - 1  # bits of its seed
 _MASK_32 = (1 << 32) - 1  # bits of an int
-_INT_MIN, _INT_MAX = -(1 << 31), (1 << 31) - 1  # of an int
+_INT_MAX = (1 << 31) - 1  # of an int
 _DEFAULT_CAPACITY = 16  # buckets of a new java.util.HashMap
 
 
@@ -150,19 +150,3 @@ def hash_map_order(
         return (code ^ code >> 16) & (capacity - 1), -number if prepends else number
 
     return [key for _, key in sorted(enumerate(distinct), key=position)]
-
-
-def parse_int(text: str) -> int:
-    """Integer.parseInt: an optional sign and decimal digits of any script, nothing around them.
-
-    Raises
-    ------
-    KafkaError
-        NumberFormatException, also when the number exceeds 32 bits.
-    """
-    digits = text[1:] if text[:1] in ("+", "-") else text
-    if digits and all(c.isdecimal() and c <= "\uffff" for c in digits):
-        value = int(text)
-        if _INT_MIN <= value <= _INT_MAX:
-            return value
-    raise KafkaError("NumberFormatException", f'For input string: "{text}"')

@@ -3,7 +3,7 @@
 References
 ----------
 org.apache.kafka.tools.reassign.ReassignPartitionsCommand (formatAsReassignmentJson, parsePartitionReassignmentData,
-parseExecuteAssignmentArgs, parseGenerateAssignmentArgs), Kafka 4.3.1; org.apache.kafka.tools.LeaderElectionCommand.
+parseExecuteAssignmentArgs), Kafka 4.3.1; org.apache.kafka.tools.LeaderElectionCommand.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -14,8 +14,6 @@ from optimizer.errors import KafkaError
 from optimizer.kafka.java import (
     hash_map_order,
     integer_hash,
-    parse_int,
-    string_hash,
     topic_partition_hash,
     utf16_key,
 )
@@ -101,11 +99,11 @@ def parse_reassignment(text: str) -> Reassignment:
         raise _refusal("Partition reassignment list cannot be empty")
     if not all(replicas for _, replicas in entries):
         raise _refusal("Partition replica list cannot be empty")
-    twice = hash_map_order(repeated([key for key, _ in entries]), topic_partition_hash)
+    twice = hash_map_order(_repeated([key for key, _ in entries]), topic_partition_hash)
     if twice:
         names = ",".join(map(partition_name, twice))
         raise _refusal(f"Partition reassignment contains duplicate topic partitions: {names}")
-    repeats = [(key, hash_map_order(repeated(replicas), integer_hash)) for key, replicas in entries]
+    repeats = [(key, hash_map_order(_repeated(replicas), integer_hash)) for key, replicas in entries]
     texts = [
         f"{partition_name(key)} contains multiple entries for {','.join(map(str, brokers))}"
         for key, brokers in repeats
@@ -120,7 +118,7 @@ def _refusal(message: str) -> KafkaError:
     return KafkaError("AdminCommandFailedException", message)
 
 
-def repeated(items: Iterable[H]) -> list[H]:
+def _repeated(items: Iterable[H]) -> list[H]:
     """Items that occur more than once, in the order of their second occurrence."""
     seen: set[H] = set()
     again: dict[H, None] = {}
@@ -157,65 +155,12 @@ def _entry(item: dict[str, Any]) -> tuple[TopicPartition, list[int], list[str]]:
     directories = as_list(item["log_dirs"], as_string) if "log_dirs" in item else [ANY_DIR] * len(replicas)
     if len(directories) != len(replicas):
         raise _refusal(
-            f"Size of replicas list {list_text(replicas)} is different from size of log dirs list "
-            f"{list_text(directories)} for partition {partition_name(key)}"
+            f"Size of replicas list {_list_text(replicas)} is different from size of log dirs list "
+            f"{_list_text(directories)} for partition {partition_name(key)}"
         )
     return key, replicas, directories
 
 
-def list_text(items: Iterable[object]) -> str:
+def _list_text(items: Iterable[object]) -> str:
     """A collection as Java prints it: ``[1, 2]``."""
     return f"[{', '.join(map(str, items))}]"
-
-
-def parse_topics_to_move(text: str) -> list[str]:
-    """Topics of the file for ``--topics-to-move-json-file``, in its order.
-
-    Raises
-    ------
-    KafkaError
-        With the class and the message of Kafka.
-    """
-    try:
-        value = read(text)
-    except KafkaError as error:
-        if error.exception != "AdminOperationException":
-            raise
-        raise KafkaError("AdminOperationException", "The input string is not a valid JSON") from error
-    content = as_object(value)
-    _check_version(content)
-    return [as_string(field(as_object(item), "topic")) for item in as_array(content.get("topics", []))]
-
-
-def parse_generate_arguments(text: str, broker_list: str) -> tuple[list[int], list[str]]:
-    """Brokers and topics of ``--generate``.
-
-    Parameters
-    ----------
-    text : str
-        The topics-to-move JSON.
-    broker_list : str
-        Comma-separated ids; as in Java, blanks are refused and commas at the end dropped.
-
-    Raises
-    ------
-    KafkaError
-        With the class and the message of Kafka.
-    """
-    brokers = [parse_int(item) for item in _split(broker_list)]
-    twice = hash_map_order(repeated(brokers), integer_hash)
-    if twice:
-        raise _refusal(f"Broker list contains duplicate entries: {list_text(twice)}")
-    topics = parse_topics_to_move(text)
-    topics_twice = hash_map_order(repeated(topics), string_hash)
-    if topics_twice:
-        raise _refusal(f"List of topics to reassign contains duplicate entries: {list_text(topics_twice)}")
-    return brokers, topics
-
-
-def _split(text: str) -> list[str]:
-    """String.split(","): empty strings at the end are dropped, unless there is no comma at all."""
-    items = text.split(",")
-    while len(items) > 1 and not items[-1]:
-        items.pop()
-    return [] if items == [""] and text else items

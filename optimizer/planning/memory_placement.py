@@ -18,8 +18,7 @@ from optimizer.solve.bounds.class_prices import Classes
 from optimizer.solve.bounds.terms import Terms, sum_of_terms
 from optimizer.solve.findings.order_findings import LeftForDisk
 from optimizer.solve.placement import LEFT_OUT, OfCluster, Totals
-from optimizer.solve.rounds.cluster_round import ClusterRound
-from optimizer.solve.rounds.ownership import must_change_racks
+from optimizer.solve.rounds.cluster_round import ClusterRound, must_change_racks
 from optimizer.solve.rounds.progress import Copies
 from optimizer.solve.rounds.shard_task import ShardTask, with_status
 from optimizer.solve.rounds.solved_cluster import Clusters, SolvedCluster

@@ -15,9 +15,8 @@ import numpy as np
 from optimizer.domain import Bands, Floats, Ints, Partitions
 from optimizer.solve.bounds.bound import band_price, flow_bytes, flow_prices, usable_prices, widen
 from optimizer.solve.bounds.class_prices import Classes, class_prices
-from optimizer.solve.bounds.cluster_prices import cluster_prices, is_small_enough
 from optimizer.solve.bounds.terms import Terms
-from optimizer.solve.bounds.whole_bound import best_whole_bound
+from optimizer.solve.bounds.tighter_bounds import best_whole_bound, cluster_prices, is_small_enough
 from optimizer.solve.placement import Placement
 from optimizer.solve.rounds.sharding import replicas_stay_in_racks
 from optimizer.solve.rounds.solved_cluster import Clusters, SolvedCluster

@@ -14,7 +14,7 @@ from optimizer.domain import Bands, Cluster, Floats, Ints
 from optimizer.planning.memory_placement import in_memory
 from optimizer.solve.bounds.bound import band_price, copies_of, flow_bytes, forced_bytes
 from optimizer.solve.bounds.terms import partition_terms
-from optimizer.solve.bounds.whole_bound import best_whole_bound
+from optimizer.solve.bounds.tighter_bounds import best_whole_bound
 from optimizer.solve.certificate import bounds_of, gap_percent
 from optimizer.solve.driver import solve_rounds
 from optimizer.solve.leaders.leader_bounds import least_changes

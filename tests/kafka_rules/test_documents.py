@@ -11,9 +11,7 @@ from optimizer.kafka.reassignment_json import (
     format_leader_election,
     format_reassignment,
     format_topics_to_move,
-    parse_generate_arguments,
     parse_reassignment,
-    parse_topics_to_move,
 )
 
 
@@ -104,36 +102,6 @@ def test_lenient_reading() -> None:
     assert plan.log_dirs == {("t", -1, 5): "/d"}
 
 
-TWICE = '{"topics": [{"topic": "a"}, {"topic": "a"}]}'
-
-
-@pytest.mark.parametrize(
-    ("text", "brokers", "message"),
-    [
-        ("{", "1", "The input string is not a valid JSON"),
-        ("null", "1", "Expected JSON object, received null"),
-        ('{"version": 2}', "1", "Not supported version field value 2"),
-        ('{"topics": [{}]}', "1", "No such field exists: `topic`"),
-        (TWICE, "1", "List of topics to reassign contains duplicate entries: [a]"),
-        ("{", "33,17,1,33,17", "Broker list contains duplicate entries: [33, 17]"),
-        ("{", "1, 2", 'For input string: " 2"'),
-        ("{", "1,,2", 'For input string: ""'),
-        ("{", "", 'For input string: ""'),
-    ],
-)
-def test_refused_generate_arguments(text: str, brokers: str, message: str) -> None:
-    """The broker list is read before the topics; each fault has Kafka's words."""
-    with pytest.raises(KafkaError) as caught:
-        parse_generate_arguments(text, brokers)
-    assert caught.value.message == message
-
-
-@pytest.mark.parametrize(("text", "brokers"), [("1,2,,", [1, 2]), (",", []), ("+7,-1", [7, -1])])
-def test_broker_list(text: str, brokers: list[int]) -> None:
-    """Commas at the end are dropped, signs are read."""
-    assert parse_generate_arguments('{"topics":[]}', text) == (brokers, [])
-
-
 TOPICS = st.text("aA0._-", min_size=1, max_size=4)
 DIRS = st.one_of(st.none(), st.just("any"), st.just("/data/d1"))
 PLANS = st.dictionaries(
@@ -152,9 +120,3 @@ def test_round_trip(plan: dict[tuple[str, int], list[int]], directory: str | Non
     got = parse_reassignment(text)
     assert got.replicas == plan
     assert set(got.log_dirs.values()) == ({directory} & {"/data/d1"})
-
-
-@given(st.sets(TOPICS))
-def test_topics_round_trip(topics: set[str]) -> None:
-    """Topics to move are read back."""
-    assert set(parse_topics_to_move(format_topics_to_move(topics))) == topics

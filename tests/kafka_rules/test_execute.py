@@ -39,16 +39,6 @@ def test_refused_plans(plan: str, message: str) -> None:
     assert caught.value.message == message
 
 
-def test_a_running_reassignment_refuses() -> None:
-    """While another reassignment runs, only --additional gets through, and a bad document is named first."""
-    plan = _plan(("t", 0, [1]))
-    with pytest.raises(KafkaError, match="existing partition assignment"):
-        check_execute(plan, live_broker_ids=[1], partitions_per_topic=TOPICS, reassigning=True)
-    with pytest.raises(KafkaError, match="cannot be empty"):
-        check_execute("{}", live_broker_ids=[1], partitions_per_topic=TOPICS, reassigning=True)
-    check_execute(plan, live_broker_ids=[1], partitions_per_topic=TOPICS, reassigning=True, additional=True)
-
-
 def test_the_replication_factor_is_that_of_the_first_partition_in_hash_order() -> None:
     """A topic with mixed replication factors gets a single one, not always that of partition 0."""
     topic = "a"
@@ -59,7 +49,7 @@ def test_the_replication_factor_is_that_of_the_first_partition_in_hash_order() -
         JavaRandom(1),
         cluster=[Broker(i) for i in range(4)],
         topics={topic: lists},
-        topics_json='{"topics":[{"topic":"a"}]}',
-        broker_list="0,1,2,3",
+        topics_to_move=[topic],
+        broker_ids=range(4),
     )
     assert {len(replicas) for replicas in result.proposed.values()} == {2}

@@ -9,7 +9,6 @@ from optimizer.kafka.java import (
     hash_map_order,
     hash_set_capacity,
     integer_hash,
-    parse_int,
     power_of_two_at_least,
     string_hash,
     topic_partition_hash,
@@ -90,19 +89,3 @@ def test_compute_if_absent_grows_before_it_looks(again: list[int], order: list[i
     """The thirteenth key leaves 16 buckets, but the next call, even for a key that is there, makes them 32."""
     keys = [*range(12), 16, *again]
     assert hash_map_order(keys, integer_hash, insertion="compute_if_absent")[:2] == order
-
-
-@pytest.mark.parametrize(
-    ("text", "value"), [("7", 7), ("-1", -1), ("+02", 2), ("\u0661", 1), ("2147483647", 2**31 - 1)]
-)
-def test_parse_int(text: str, value: int) -> None:
-    """Signs, leading zeros and digits of any script are read."""
-    assert parse_int(text) == value
-
-
-@pytest.mark.parametrize("text", ["", " 1", "1 ", "1_0", "a", "+", "--1", "1.0", "2147483648", "\u00b2", "\U0001d7cf"])
-def test_parse_int_refuses(text: str) -> None:
-    """What Java refuses is refused in its words."""
-    with pytest.raises(KafkaError) as caught:
-        parse_int(text)
-    assert (caught.value.exception, caught.value.message) == ("NumberFormatException", f'For input string: "{text}"')

@@ -48,9 +48,8 @@ NO_NETWORK = {
 
 @pytest.fixture
 def jobs(tmp_path: Path) -> Path:
-    """A folder with one job, and a file that is none."""
+    """A folder with one job."""
     (tmp_path / "leave.py").write_text(JOB)
-    (tmp_path / "_common.py").write_text("")
     return tmp_path
 
 
@@ -87,7 +86,6 @@ def test_help_lists_the_jobs(jobs: Path) -> None:
     result = submit(jobs, "--help")
     assert result.returncode == 0
     assert "  leave  Ends with the exit code that it is given.\n" in result.stdout
-    assert "_common" not in result.stdout
     assert "exit codes: 0 done, 1 failed, 2 wrong use" in result.stdout
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from optimizer.settings import Policy
 from optimizer.solve.bounds.bound import copies_of
-from optimizer.solve.rounds.ownership import owner_slots
+from optimizer.solve.rounds.cluster_round import owner_slots
 from optimizer.solve.rules.bands import bands, broker_loads, demand_of, fullness, load_scale, replica_weights
 from optimizer.solve.rules.racks import live_rack_sizes, rack_caps
 from optimizer.solve.shard.assemble import ClusterFrame, assemble

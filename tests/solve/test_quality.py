@@ -11,8 +11,8 @@ from optimizer.configuration import build, read_toml
 from optimizer.domain import Cluster
 from optimizer.settings import Policy
 from optimizer.solve.bounds.bound import band_price, flow_bytes, flow_prices, usable_prices, widen
-from optimizer.solve.bounds.cluster_prices import cluster_prices
 from optimizer.solve.bounds.terms import partition_terms
+from optimizer.solve.bounds.tighter_bounds import cluster_prices
 from optimizer.solve.rules.bands import bands, broker_loads, demand_of, load_scale, replica_weights
 from optimizer.solve.rules.resources import DISK
 from optimizer.solve.shard.assemble import ClusterFrame

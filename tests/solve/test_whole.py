@@ -17,14 +17,14 @@ from optimizer.domain import FIXED, FREE, Bands, Cluster, Floats
 from optimizer.settings import Policy
 from optimizer.solve.bounds.bound import usable_prices, widen
 from optimizer.solve.bounds.terms import partition_terms, split_terms
-from optimizer.solve.bounds.whole_bound import best_whole_bound, whole_bound
+from optimizer.solve.bounds.tighter_bounds import best_whole_bound, whole_bound
 from optimizer.solve.rules.bands import bands, broker_loads, demand_of, load_scale, replica_weights
 from optimizer.solve.rules.resources import DISK
 from optimizer.solve.shard import trials
 from optimizer.solve.shard.assemble import ClusterFrame
-from optimizer.solve.shard.decide import scarce_decided
 from optimizer.solve.shard.one_broker import Whole, cheapest, scarcest
 from optimizer.solve.shard.shard_solver import solve_shard
+from optimizer.solve.shard.trials import scarce_decided
 from optimizer.solve.tuning import TUNED, Tuning
 from setup.paths import HOME
 from tests.solve.clusters import (

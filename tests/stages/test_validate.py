@@ -13,7 +13,8 @@ from pyspark.sql import functions as F
 from optimizer.errors import QualityGateFailed
 from optimizer.settings import Metrics, Policy, Settings, Storage
 from optimizer.stages.stage import Run
-from optimizer.stages.validate import great_expectations, rule_table, validate
+from optimizer.stages.validate import cross_rules, great_expectations, rule_table, validate
+from optimizer.stages.validate.rule import Stops
 from sources.record import Record, malformed
 from tests.stages import bronze
 from tests.stages.bronze import (
@@ -406,11 +407,19 @@ def test_rules_follow_the_settings() -> None:
     assert "rack_known" not in {rule.name for rule in rule_table.known_brokers(ignored)}
     required = rule_table.coverage(Settings(metrics=Metrics(rates_required=True)))[1]
     optional = rule_table.coverage(Settings())[1]
-    assert (required.stops, required.listed, optional.stops, optional.listed) == ("coverage", True, "never", False)
+    assert (required.stops, required.listed) == (Stops.COVERAGE, True)
+    assert (optional.stops, optional.listed) == (Stops.NEVER, False)
 
 
-def test_rule_names_are_unique() -> None:
-    """A rule's name is a column: two rules of one name would hide each other."""
-    tables = [value for value in vars(rule_table).values() if isinstance(value, tuple)]
-    names = [rule.name for table in tables for rule in table]
-    assert len(names) == len(set(names)) > 30
+def test_the_lists_of_rules_are_whole() -> None:
+    """A refusal explains a broken rule by these lists; a rule's name is a column, so two of one name would hide it."""
+    in_tuples = [
+        rule.name
+        for module in (rule_table, cross_rules)
+        for name, rules in vars(module).items()
+        if isinstance(rules, tuple) and name != "RULES"
+        for rule in rules
+    ]
+    listed = [rule.name for rule in (*rule_table.RULES, *cross_rules.RULES)]
+    assert sorted(in_tuples) == sorted(set(listed)) == sorted(listed)
+    assert len(listed) > 30

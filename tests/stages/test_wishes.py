@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from optimizer.stages.ingest.json_wishes import without_wishes
+from optimizer.stages.ingest.ingest import without_wishes
 from sources.record import Record
 from tests.stages.bronze import bronze, partition
 

@@ -11,7 +11,7 @@ lagrangian
     For any prices pi of load per broker and resource: ``sum_p min_T (bytes(T) + sum_{b in T} pi_b . w_p) - sum_b
     (pi+ . upper - pi- . lower)``, the minimum over replica sets that keep pins and the rack rule. Weak duality: valid
     for *any* prices; separable by partition, so one pass over the partitions certifies it (``terms``). Where the
-    prices come from: ``certificate``. The bands of one broker may be kept whole instead of priced (``whole_bound``).
+    prices come from: ``certificate``. The bands of one broker may be kept whole instead of priced (``tighter_bounds``).
 
 If the plan itself breaks a rule for a partition, because nothing better exists (a replica on a broker to empty or
 outside its pin, a broken rack), its term is the smaller of the least that keeps the rules and the plan's own cost. A

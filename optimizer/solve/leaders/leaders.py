@@ -12,18 +12,31 @@ leader above the most costs more than any gain in the bands, so these are as few
 
 change_pb is 0 where b is the preferred leader now and 1 elsewhere. Without prices the flow has the least violation of
 the count's band and, with that, the fewest changes: this is proven, and where its counts and loads are in their bands
-after a few steps at no further change, nothing else is tried. Else the prices of ``leader_prices`` make the flow keep
-bytes out near their band, and the better of the two counts. Every partition has an arc and the sink takes any number,
-so the flow is always feasible.
+after a few steps at no further change, nothing else is tried. Else prices make the flow keep bytes out near
+their band, and the better of the two counts. Every partition has an arc and the sink takes any number, so the flow is
+always feasible.
+
+The prices come from a smoothed dual. With prices theta >= 0 on the four sides of a broker's bands (leaders and bytes
+out, over and under) the dual is::
+
+    maximise sum_p min_b (change_pb + sum_d (over_bd - under_bd) w_pd) - sum_bd (over_bd upper_bd - under_bd lower_bd)
+
+It is concave and any prices bound the changes from below, but it has an edge wherever two brokers are equally good.
+The minimum is therefore softened at a falling temperature, and each soft dual is maximised from where the last one
+ended.
+
+References
+----------
+Nesterov, Smooth minimization of non-smooth functions, Mathematical Programming 103 (2005).
 """
 
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import minimize
 
 from optimizer.domain import Bools, Brokers, Floats, Ints, Partitions
 from optimizer.solve.leaders.leader_flow import LeaderBands, LeaderChoices, flow, host_loads
-from optimizer.solve.leaders.leader_prices import out_prices
 from optimizer.solve.leaders.leader_steps import descend, outside
 from optimizer.solve.rules.bands import leader_loads, leader_weights, pour, whole_band
 from optimizer.solve.rules.mobility import may_reorder, moves_if_it_must
@@ -31,6 +44,12 @@ from optimizer.wishes import NO_LIMIT
 
 LEVEL = 1e-9  # mean loads: two plans whose violations differ by less are equal
 NO_STRENGTH = 1e-9  # mean brokers: divides in place of 0 where nobody may lead; else they add up to 1 or more
+# Changes, as the cost of a choice: choices this near to the best share. Below a change, so that it still counts; each
+# temperature starts near the end of the last.
+TEMPERATURES = (0.2, 0.05, 0.02)
+ITERATIONS = 30  # of the descent at each temperature: mostly all are made, and the next goes on; any prices will do
+MEMORY = 20  # steps that the descent remembers: scipy's maxcor
+HIGHEST = 2000.0  # changes per mean broker load: what a band that can't be met would drive to infinity
 
 
 @dataclass(frozen=True)
@@ -168,3 +187,50 @@ def lead_with(replicas: Ints, slot: Ints) -> Ints:
     """Replica lists with the chosen slot first and the others in their order, (P, W)."""
     order = np.argsort(np.where(np.arange(replicas.shape[1])[None, :] == slot[:, None], -1, 0), axis=1, kind="stable")
     return np.take_along_axis(replicas, order, axis=1)
+
+
+class SoftDual:
+    """The softened dual of some choices, to be maximised over prices theta >= 0."""
+
+    def __init__(self, choices: LeaderChoices) -> None:
+        bands = choices.bands
+        self.row, self.host, self.change, self.first = choices.row, choices.host, choices.change, choices.first
+        self.weights = (choices.weight / bands.scale).T.copy()
+        self.lower, self.upper = (bands.lower / bands.scale).T, (bands.upper / bands.scale).T
+
+    def at(self, theta: Floats, temperature: float) -> tuple[float, Floats]:
+        """Value and gradient.
+
+        Parameters
+        ----------
+        theta : (2 * 2 * B,) float64
+            Price of each side (over, under), resource and broker, in changes per mean broker load.
+        """
+        over, under = theta.reshape(2, *self.upper.shape)
+        cost = self.change.astype(np.float64)
+        for price, weight in zip(over - under, self.weights, strict=True):
+            cost += price[self.host] * weight
+        least = np.minimum.reduceat(cost, self.first)
+        share = np.exp((least[self.row] - cost) / temperature)
+        total = np.add.reduceat(share, self.first)
+        value = (least - temperature * np.log(total)).sum() - (over * self.upper - under * self.lower).sum()
+        share /= total[self.row]
+        loads = np.stack([np.bincount(self.host, share * weight, self.upper.shape[1]) for weight in self.weights])
+        return float(value), np.stack([loads - self.upper, self.lower - loads]).ravel()
+
+
+def out_prices(choices: LeaderChoices) -> Floats:
+    """Price of bytes out on each broker, in changes per mean broker load, (B,) (formula 25 of docs/solver.md)."""
+    brokers, dual = len(choices.bands.lower), SoftDual(choices)
+    theta = np.zeros(4 * brokers)
+    for temperature in TEMPERATURES:
+
+        def descent(at: Floats, temperature: float = temperature) -> tuple[float, Floats]:
+            value, gradient = dual.at(at, temperature)
+            return -value, -gradient
+
+        options = {"maxiter": ITERATIONS, "maxcor": MEMORY}
+        box = [(0.0, HIGHEST)] * len(theta)
+        theta = minimize(descent, theta, jac=True, method="L-BFGS-B", bounds=box, options=options).x
+    over, under = theta.reshape(2, 2, brokers)
+    return np.asarray((over - under)[1])

@@ -17,9 +17,8 @@ import scipy.sparse as sp
 
 from optimizer.domain import Bools, Floats, Ints
 from optimizer.solve.ortools.glop import minimise
-from optimizer.solve.shard.charges import tie_broken_cost
 from optimizer.solve.shard.choice import State, apply_choice
-from optimizer.solve.shard.legal_options import Options
+from optimizer.solve.shard.legal_options import Options, tie_broken_cost
 from optimizer.solve.shard.shard_problem import ShardProblem
 
 # Bytes that a unit of load outside its band is worth, both in mean broker loads: the most that a price can be.

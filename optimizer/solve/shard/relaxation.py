@@ -14,9 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.domain import Floats, Ints
-from optimizer.solve.shard.charges import charges, dual_value
 from optimizer.solve.shard.choice import State, violation
-from optimizer.solve.shard.legal_options import Options
+from optimizer.solve.shard.legal_options import Options, charges, dual_value
 from optimizer.solve.shard.master import TAKEN, Master
 from optimizer.solve.shard.shard_problem import ShardProblem
 

@@ -2,6 +2,11 @@
 
 A cluster is read from a folder (every file in it, whatever it is called), from a live cluster, or from both. Rows that
 can't be read are records of kind ``malformed``: validate sets them aside with the reason.
+
+Reassignment JSON may be no state but a *wish*. ``--generate`` prints the current assignment under a heading, with its
+proposal below: that is a state. JSON alone may be a plan, a saved rollback, or the first half of what ``--execute``
+prints. What ``--execute`` prints was current when a move was begun, and does not name where the partitions are going:
+it is left out if descriptions show that they were taken since, and refused otherwise.
 """
 
 from datetime import UTC, datetime
@@ -15,18 +20,34 @@ from pyspark.sql import functions as F
 
 from optimizer.errors import BallastError, ConfigError, InputError, Unreadable
 from optimizer.settings import ClusterInput
-from optimizer.stages.ingest.json_wishes import without_wishes
 from optimizer.stages.ingest.listing import TEXT_BYTES, File, copies_of, files_of, hidden_files, root_of
 from optimizer.stages.ingest.metric_files import HEAD_LINES, literal_path, read_metrics
 from optimizer.stages.ingest.texts import hidden, parsed, unopened_files
 from optimizer.stages.shared.known_names import known_of_records, names_any, refuse_unknown
+from optimizer.stages.shared.sql_words import agree, plural
 from optimizer.stages.stage import Frames, Refusals, Run
 from schemas.bronze import BRONZE_METRICS, BRONZE_RECORDS
 from schemas.spark import conform, schema_of, small_frame
 from sources import kafka_live, metrics_csv
-from sources.record import ALLOWED_FILE, UNREADABLE_FILE
+from sources.record import ALLOWED_FILE, NOT_STATE, UNREADABLE_FILE
 
 _TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+_WISH_KEY = ("cluster_id", "run_id", "source", "captured_at", "begun")
+_PARTITION = ("topic", "partition")
+_WISH_FIELDS = (
+    "topic STRING, partition STRING, replicas ARRAY<STRING>, adding ARRAY<STRING>, bare BOOLEAN, begun BOOLEAN"
+)
+# SQL of what is so with so many replica lists.
+_BEGUN = agree("lists", "was", "were") + ", ' current when a move was begun: its target is not named'"
+_NOT_USED = (
+    "'of reassignment JSON alone ', " + agree("lists", "is", "are") + ", ' not used, because partitions are described'"
+)
+_MAY_BE_A_WISH = "'of reassignment JSON alone may be a wish that was not carried out, or what was before a move'"
+_LEAVE_OUT = "descriptions count; leave documents of plans out of the folder"
+_ALLOW_WISH = "give kafka-topics.sh --describe; or say by [quality] assignment_is_state = true that this is the state"
+_COLLECT_STATE = (
+    "give kafka-topics.sh --describe and kafka-reassign-partitions.sh --list, taken now, and leave this out"
+)
 
 
 def build(inputs: Frames, run: Run) -> Frames:
@@ -199,3 +220,70 @@ def _live(spark: SparkSession, cluster: ClusterInput, *, at_once: bool) -> DataF
     except (PySparkException, Py4JJavaError) as error:
         told = f"cannot read kafka://{cluster.bootstrap_servers}: {str(error).splitlines()[0]}"
         raise kafka_live.unwrapped(error) or InputError(told) from error
+
+
+def without_wishes(records: DataFrame, *, are_state: bool) -> DataFrame:
+    """The records of one cluster, with one of kind ``malformed`` for each source in place of its wishes.
+
+    Parameters
+    ----------
+    records : DataFrame
+        Rows of bronze_records from all sources of the cluster.
+    are_state : bool
+        Whether bare documents are read as the state.
+    """
+    known = records.localCheckpoint(eager=True)
+    parsed = known.withColumn("fields", F.from_json("payload", _WISH_FIELDS)).select("*", "fields.*").drop("fields")
+    flags = {name: F.coalesce(name, F.lit(False)) for name in ("begun", "bare")}
+    flagged = parsed.withColumns(flags).withColumn("is_assignment", F.col("kind") == "assignment")
+    is_wish = F.col("is_assignment") & (F.col("begun") | (F.col("bare") & F.lit(not are_state)))
+    described = parsed.where("kind = 'partition'").limit(1).count() > 0
+    kept = flagged.where(~is_wish).select(known.columns)
+    return kept.unionByName(_malformed_wishes(flagged.where(is_wish), parsed, described=described))
+
+
+def _malformed_wishes(wishes: DataFrame, parsed: DataFrame, *, described: bool) -> DataFrame:
+    """One malformed record for each source of wishes: a warning where the state is known without them."""
+    now = parsed.where("kind IN ('partition', 'reassignment')").select(
+        *_PARTITION,
+        F.col("replicas").alias("now_on"),
+        ((F.col("kind") == "reassignment") | (F.size("adding") > 0)).alias("in_flight"),
+    )
+    moved = F.coalesce((F.col("now_on") != F.col("replicas")) | F.col("in_flight"), F.lit(False))
+    of_source = (
+        wishes.join(now, list(_PARTITION), "left")
+        .groupBy(*_WISH_KEY)
+        .agg(
+            F.min(F.struct("ordinal", "line")).alias("first"),
+            F.count_distinct("ordinal").alias("lists"),
+            F.max(moved).alias("is_moved"),
+        )
+    )
+    harmless = F.when(F.col("begun"), F.col("is_moved")).otherwise(F.lit(described))
+    return conform(
+        of_source.select(
+            *_WISH_KEY[:-1],
+            "first.*",
+            F.lit("malformed").alias("kind"),
+            _wish_payload(harmless).alias("payload"),
+        ),
+        BRONZE_RECORDS,
+    )
+
+
+def _wish_payload(harmless: Column) -> Column:
+    lists, told = plural("lists", "replica list"), (_BEGUN, _NOT_USED, _MAY_BE_A_WISH)
+    begun, not_used, may_be = (F.expr(f"concat({lists}, ' ', {words})") for words in told)
+    reason = F.when(F.col("begun"), begun).when(harmless, not_used).otherwise(may_be)
+    remedy = (
+        F.when(harmless, F.lit(_LEAVE_OUT)).when(F.col("begun"), F.lit(_COLLECT_STATE)).otherwise(F.lit(_ALLOW_WISH))
+    )
+    fields = {
+        "expected": F.lit("the state of the cluster"),
+        "reason": reason,
+        "remedy": remedy,
+        "rule": F.lit(NOT_STATE),
+        "severity": F.when(harmless, F.lit("warning")).otherwise(F.lit("error")),
+        "text": F.lit(""),
+    }
+    return F.to_json(F.struct(*(value.alias(name) for name, value in fields.items())))

@@ -18,8 +18,7 @@ from pyspark.sql import functions as F
 from optimizer.domain import Bools, Brokers
 from optimizer.errors import WorkerGone
 from optimizer.planning.arrays import PARTITION_COLUMNS, column_names, placed, replica_matrix, stable_number
-from optimizer.solve.rounds.cluster_round import ClusterRound
-from optimizer.solve.rounds.ownership import must_change_racks
+from optimizer.solve.rounds.cluster_round import ClusterRound, must_change_racks
 from optimizer.solve.rounds.shard_task import ShardTask, Told, with_status
 from optimizer.solve.shard.search import CurvePoint
 from optimizer.solve.shard.shard_status import ShardStatus

@@ -5,7 +5,7 @@ single ones are topics that came or went between two tools.
 """
 
 from optimizer.stages.shared.sql_words import agree, plural
-from optimizer.stages.validate.rule import Rule
+from optimizer.stages.validate.rule import Rule, Severity, Standing, Stops
 from optimizer.stages.validate.rule_table import DESCRIBED
 
 PETABYTE_BYTES = 10**15  # no broker, and no replica, holds that much: sizes of another unit do
@@ -24,195 +24,224 @@ def _ids(column: str) -> str:
 # Of the rows of log directories that can be read.
 LOGS = (
     Rule(
-        "log_is_described",
-        "place > 1 OR is_future OR placed_on IS NOT NULL",
-        "warning",
-        "never",
-        f"concat({_NAME}, ' has a log on broker ', broker_id, ', but no description names the partition')",
-        f"give the whole output of kafka-topics.sh --describe, without --exclude-internal; {_OTHER_TIME}",
-        standing="contradicts",
+        name="log_is_described",
+        ok="place > 1 OR is_future OR placed_on IS NOT NULL",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason=f"concat({_NAME}, ' has a log on broker ', broker_id, ', but no description names the partition')",
+        remedy=f"give the whole output of kafka-topics.sh --describe, without --exclude-internal; {_OTHER_TIME}",
+        standing=Standing.CONTRADICTS,
     ),
     Rule(
-        "log_is_placed",
-        "place > 1 OR is_future OR placed_on IS NULL OR is_placed",
-        "warning",
-        "never",
-        f"concat({_NAME}, ' has a log on broker ', broker_id, ', which is not in its replicas ', {_ids('placed_on')})",
-        f"a stray log, outputs of different times or of another cluster: {_OTHER_TIME}",
-        standing="contradicts",
+        name="log_is_placed",
+        ok="place > 1 OR is_future OR placed_on IS NULL OR is_placed",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason=(
+            f"concat({_NAME}, ' has a log on broker ', broker_id, ', which is not in its replicas ', "
+            f"{_ids('placed_on')})"
+        ),
+        remedy=f"a stray log, outputs of different times or of another cluster: {_OTHER_TIME}",
+        standing=Standing.CONTRADICTS,
     ),
 )
 
 # Of the table ``partition_load``.
 REPLICAS_WITH_LOGS = (
     Rule(
-        "replica_has_log",
-        "size(without_log) = 0",
-        "warning",
-        "never",
-        f"concat({_NAME}, ' is in sync on ', {_ids('without_log')}, ', which tell of no log of it')",
-        f"give kafka-log-dirs.sh --describe without --topic-list; {_OTHER_TIME}",
-        standing="contradicts",
+        name="replica_has_log",
+        ok="size(without_log) = 0",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason=f"concat({_NAME}, ' is in sync on ', {_ids('without_log')}, ', which tell of no log of it')",
+        remedy=f"give kafka-log-dirs.sh --describe without --topic-list; {_OTHER_TIME}",
+        standing=Standing.CONTRADICTS,
     ),
     Rule(
-        "size_believable",
-        f"size_bytes <= {PETABYTE_BYTES}",
-        "error",
-        "any",
-        f"concat({_NAME}, ' has ', size_bytes, ' bytes, over 1 PB')",
-        "give sizes in bytes, or name the unit in the column: size_kb, size_mib, ...",
+        name="size_believable",
+        ok=f"size_bytes <= {PETABYTE_BYTES}",
+        severity=Severity.ERROR,
+        stops=Stops.ANY,
+        reason=f"concat({_NAME}, ' has ', size_bytes, ' bytes, over 1 PB')",
+        remedy="give sizes in bytes, or name the unit in the column: size_kb, size_mib, ...",
     ),
 )
 
 PLACEMENTS = (
     Rule(
-        "no_eligible_leader_outside",
-        "coalesce(size(elr), 0) <= 0",
-        "warning",
-        "never",
-        f"concat({_NAME}, ' has fewer in sync than it must: ', {_ids('elr')}, ' may lead though not in sync (ELR)')",
-        "bring the replicas back in sync before you move anything",
-        standing="broken",
+        name="no_eligible_leader_outside",
+        ok="coalesce(size(elr), 0) <= 0",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason=(
+            f"concat({_NAME}, ' has fewer in sync than it must: ', {_ids('elr')}, ' may lead though not in sync (ELR)')"
+        ),
+        remedy="bring the replicas back in sync before you move anything",
+        standing=Standing.BROKEN,
     ),
 )
 
 # Of headers, and of topics that have none.
 TOPICS = (
     Rule(
-        "no_partition_missing",
-        "kind = 'config' OR seen = highest + 1 OR coalesce(seen < partition_count, false)",
-        "warning",
-        "any",
-        "concat('topic ', topic, ' has a partition ', highest, ', but ', seen, ' of 0 to ', highest, "
-        f"{agree('seen', ' is', ' are')}, ' described')",
-        "give the whole output of kafka-topics.sh --describe",
-        standing="left_out",
+        name="no_partition_missing",
+        ok="kind = 'config' OR seen = highest + 1 OR coalesce(seen < partition_count, false)",
+        severity=Severity.WARNING,
+        stops=Stops.ANY,
+        reason=(
+            "concat('topic ', topic, ' has a partition ', highest, ', but ', seen, ' of 0 to ', highest, "
+            f"{agree('seen', ' is', ' are')}, ' described')"
+        ),
+        remedy="give the whole output of kafka-topics.sh --describe",
+        standing=Standing.LEFT_OUT,
     ),
     Rule(
-        "partition_count_agrees",
-        "partition_count IS NULL OR seen <= most_partitions",
-        "warning",
-        "any",
-        f"concat('topic ', topic, ' has ', {plural('partition_count', 'partition')}, ' by its header', {DESCRIBED})",
-        _OTHER_TIME,
-        standing="contradicts",
+        name="partition_count_agrees",
+        ok="partition_count IS NULL OR seen <= most_partitions",
+        severity=Severity.WARNING,
+        stops=Stops.ANY,
+        reason=(
+            f"concat('topic ', topic, ' has ', {plural('partition_count', 'partition')}, ' by its header', {DESCRIBED})"
+        ),
+        remedy=_OTHER_TIME,
+        standing=Standing.CONTRADICTS,
     ),
     Rule(
-        "one_topic_id",
-        "topic_ids IS NULL OR size(topic_ids) <= 1",
-        "warning",
-        "any",
-        "concat('topic ', topic, ' has the ids ', array_join(topic_ids, ' and '))",
-        f"it was made anew between two descriptions, or they are of two clusters: {_OTHER_TIME}",
-        standing="contradicts",
+        name="one_topic_id",
+        ok="topic_ids IS NULL OR size(topic_ids) <= 1",
+        severity=Severity.WARNING,
+        stops=Stops.ANY,
+        reason="concat('topic ', topic, ' has the ids ', array_join(topic_ids, ' and '))",
+        remedy=f"it was made anew between two descriptions, or they are of two clusters: {_OTHER_TIME}",
+        standing=Standing.CONTRADICTS,
     ),
     Rule(
-        "topic_has_header",
-        "kind <> 'partition' OR NOT has_headers",
-        "warning",
-        "never",
-        "concat('topic ', topic, ' has partitions, but no header, as other topics have')",
-        "give the whole output of kafka-topics.sh --describe",
-        standing="left_out",
+        name="topic_has_header",
+        ok="kind <> 'partition' OR NOT has_headers",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason="concat('topic ', topic, ' has partitions, but no header, as other topics have')",
+        remedy="give the whole output of kafka-topics.sh --describe",
+        standing=Standing.LEFT_OUT,
     ),
     Rule(
-        "configured_topic_described",
-        "kind <> 'config' OR seen > 0",
-        "warning",
-        "never",
-        "concat('topic ', topic, ' has configs, but no partition of it is described')",
-        f"give the whole output of kafka-topics.sh --describe, without --exclude-internal; {_OTHER_TIME}",
-        standing="contradicts",
+        name="configured_topic_described",
+        ok="kind <> 'config' OR seen > 0",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason="concat('topic ', topic, ' has configs, but no partition of it is described')",
+        remedy=f"give the whole output of kafka-topics.sh --describe, without --exclude-internal; {_OTHER_TIME}",
+        standing=Standing.CONTRADICTS,
     ),
 )
 
 CONFIGS = (
     Rule(
-        "config_told_once",
-        "times = 1",
-        "warning",
-        "never",
-        "concat('config ', name, ' of ', entity_type, ' ', entity_name, ' stands ', times, ' times in the file')",
-        "give the whole output of kafka-configs.sh --describe, once: a heading may be missing",
+        name="config_told_once",
+        ok="times = 1",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason=(
+            "concat('config ', name, ' of ', entity_type, ' ', entity_name, ' stands ', times, ' times in the file')"
+        ),
+        remedy="give the whole output of kafka-configs.sh --describe, once: a heading may be missing",
     ),
 )
 
 CLUSTER_IDS = (
     Rule(
-        "one_cluster_id",
-        "size(cluster_ids) <= 1",
-        "warning",
-        "any",
-        "concat('this is of cluster ', kafka_cluster_id, '; the sources name ', array_join(cluster_ids, ' and '))",
-        "keep the files of one cluster in a folder",
-        standing="contradicts",
+        name="one_cluster_id",
+        ok="size(cluster_ids) <= 1",
+        severity=Severity.WARNING,
+        stops=Stops.ANY,
+        reason=(
+            "concat('this is of cluster ', kafka_cluster_id, '; the sources name ', array_join(cluster_ids, ' and '))"
+        ),
+        remedy="keep the files of one cluster in a folder",
+        standing=Standing.CONTRADICTS,
     ),
 )
 
 # Of everything that is known about a broker, before capacities.
 BROKERS = (
     Rule(
-        "listed_tells_of_directories",
-        "NOT only_listed",
-        "warning",
-        "never",
-        "concat('broker ', broker_id, ' is listed, but holds no replica and tells of no directory, as others do')",
-        "leave controllers out of the list of brokers; if it is a broker, look whether it runs; take the outputs again",
-        standing="broken",
+        name="listed_tells_of_directories",
+        ok="NOT only_listed",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason=(
+            "concat('broker ', broker_id, ' is listed, but holds no replica and tells of no directory, as others do')"
+        ),
+        remedy=(
+            "leave controllers out of the list of brokers; if it is a broker, look whether it runs; take the "
+            "outputs again"
+        ),
+        standing=Standing.BROKEN,
     ),
     Rule(
-        "holder_tells_of_directories",
-        "state <> 'alive' OR partitions = 0 OR answered_at IS NOT NULL OR NOT others_tell",
-        "warning",
-        "never",
-        f"concat('broker ', broker_id, ' holds ', {plural('partitions', 'replica')}, "
-        "', but tells of no directory, as others do')",
-        "give kafka-log-dirs.sh --describe of all brokers: a failed directory would stay unseen",
-        standing="left_out",
+        name="holder_tells_of_directories",
+        ok="state <> 'alive' OR partitions = 0 OR answered_at IS NOT NULL OR NOT others_tell",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason=(
+            f"concat('broker ', broker_id, ' holds ', {plural('partitions', 'replica')}, "
+            "', but tells of no directory, as others do')"
+        ),
+        remedy="give kafka-log-dirs.sh --describe of all brokers: a failed directory would stay unseen",
+        standing=Standing.LEFT_OUT,
     ),
     Rule(
-        "unlisted_is_silent",
-        "is_registered OR (leads = 0 AND in_sync = 0 AND answered_at IS NULL)",
-        "warning",
-        "any",
-        "concat('broker ', broker_id, ' is in no list of brokers, but ', concat_ws(', ', "
-        f"CASE WHEN leads > 0 THEN concat('leads ', {plural('leads', 'partition')}) END, "
-        "CASE WHEN in_sync > 0 THEN concat('is in sync in ', in_sync) END, "
-        "CASE WHEN answered_at IS NOT NULL THEN concat('tells of its directories in ', answered_at.source) END))",
-        "give the whole list of brokers, taken together with the other outputs; a broker that is gone leads nothing, "
-        "is in sync nowhere and tells of no directory",
-        standing="contradicts",
+        name="unlisted_is_silent",
+        ok="is_registered OR (leads = 0 AND in_sync = 0 AND answered_at IS NULL)",
+        severity=Severity.WARNING,
+        stops=Stops.ANY,
+        reason=(
+            "concat('broker ', broker_id, ' is in no list of brokers, but ', concat_ws(', ', "
+            f"CASE WHEN leads > 0 THEN concat('leads ', {plural('leads', 'partition')}) END, "
+            "CASE WHEN in_sync > 0 THEN concat('is in sync in ', in_sync) END, "
+            "CASE WHEN answered_at IS NOT NULL THEN concat('tells of its directories in ', answered_at.source) END))"
+        ),
+        remedy=(
+            "give the whole list of brokers, taken together with the other outputs; a broker that is gone leads "
+            "nothing, "
+            "is in sync nowhere and tells of no directory"
+        ),
+        standing=Standing.CONTRADICTS,
     ),
     Rule(
-        "in_sync_somewhere",
-        "NOT in_sync_nowhere",
-        "warning",
-        "never",
-        "concat('broker ', broker_id, ' is alive, but in sync for none of the partitions that it holds: ', settled)",
-        "look at its log: it receives no replica until it is in sync",
-        standing="broken",
+        name="in_sync_somewhere",
+        ok="NOT in_sync_nowhere",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason=(
+            "concat('broker ', broker_id, ' is alive, but in sync for none of the partitions that it holds: ', settled)"
+        ),
+        remedy="look at its log: it receives no replica until it is in sync",
+        standing=Standing.BROKEN,
     ),
     Rule(
-        "not_cordoned",
-        "size(cordoned) = 0",
-        "warning",
-        "never",
-        "concat('broker ', broker_id, ' has cordoned directories: ', array_join(cordoned, ', '), "
-        "CASE WHEN is_cordoned THEN '; it receives no replica' ELSE '; the others receive replicas' END)",
-        "delete its config cordoned.log.dirs when it may receive replicas again",
-        standing="noted",
+        name="not_cordoned",
+        ok="size(cordoned) = 0",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason=(
+            "concat('broker ', broker_id, ' has cordoned directories: ', array_join(cordoned, ', '), "
+            "CASE WHEN is_cordoned THEN '; it receives no replica' ELSE '; the others receive replicas' END)"
+        ),
+        remedy="delete its config cordoned.log.dirs when it may receive replicas again",
+        standing=Standing.NOTED,
     ),
 )
 
 LOG_DIRS = (
     Rule(
-        "log_dir_healthy",
-        "error IS NULL",
-        "warning",
-        "never",
-        "concat('directory ', log_dir, ' of broker ', broker_id, ' has failed: ', error)",
-        "mend the disk: until then the broker receives no replica",
-        standing="broken",
+        name="log_dir_healthy",
+        ok="error IS NULL",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason="concat('directory ', log_dir, ' of broker ', broker_id, ' has failed: ', error)",
+        remedy="mend the disk: until then the broker receives no replica",
+        standing=Standing.BROKEN,
     ),
 )
 
@@ -228,23 +257,25 @@ def _capacity(resource: str, *, unit: str, held: str, capacity: str) -> tuple[Ru
     )
     return (
         Rule(
-            f"{resource}_in_one_unit",
-            f"{capacity} IS NULL OR {held} < {FAR_OVER} * {capacity}",
-            "warning",
-            "any",
-            f"{told}, ': one of them is likely in another unit, by ', {likely})",
-            "mend the unit: sizes and capacities count in bytes unless the column's name tells another one; Cruise "
-            "Control's capacity.json counts DISK in MB, NW_IN and NW_OUT in KB per second",
-            standing="contradicts",
+            name=f"{resource}_in_one_unit",
+            ok=f"{capacity} IS NULL OR {held} < {FAR_OVER} * {capacity}",
+            severity=Severity.WARNING,
+            stops=Stops.ANY,
+            reason=f"{told}, ': one of them is likely in another unit, by ', {likely})",
+            remedy=(
+                "mend the unit: sizes and capacities count in bytes unless the column's name tells another one; Cruise "
+                "Control's capacity.json counts DISK in MB, NW_IN and NW_OUT in KB per second"
+            ),
+            standing=Standing.CONTRADICTS,
         ),
         Rule(
-            f"{resource}_within_capacity",
-            f"{capacity} IS NULL OR {held} <= {A_LITTLE_OVER} * {capacity} OR {held} >= {FAR_OVER} * {capacity}",
-            "warning",
-            "never",
-            f"{told})",
-            "look whether capacity and measures are of the same broker and time",
-            standing="contradicts",
+            name=f"{resource}_within_capacity",
+            ok=f"{capacity} IS NULL OR {held} <= {A_LITTLE_OVER} * {capacity} OR {held} >= {FAR_OVER} * {capacity}",
+            severity=Severity.WARNING,
+            stops=Stops.NEVER,
+            reason=f"{told})",
+            remedy="look whether capacity and measures are of the same broker and time",
+            standing=Standing.CONTRADICTS,
         ),
     )
 
@@ -256,4 +287,16 @@ CAPACITIES = (
     *_capacity(
         "out", unit="gives out bytes per second:", held="held_out_bytes_per_s", capacity="out_capacity_bytes_per_s"
     ),
+)
+
+RULES = (
+    *LOGS,
+    *REPLICAS_WITH_LOGS,
+    *PLACEMENTS,
+    *TOPICS,
+    *CONFIGS,
+    *CLUSTER_IDS,
+    *BROKERS,
+    *LOG_DIRS,
+    *CAPACITIES,
 )

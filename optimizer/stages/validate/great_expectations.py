@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from optimizer.settings import Settings
 from optimizer.stages.validate.judge import Judged, kept
 from optimizer.stages.validate.quality_figures import FigureLimit, figures
-from optimizer.stages.validate.rule import Rule
+from optimizer.stages.validate.rule import Rule, Stops
 from optimizer.units import plural
 
 # Counts are enough: the rows themselves are in quarantine. A list of examples would cost a job for every expectation.
@@ -36,10 +36,10 @@ class Allowed(NamedTuple):
 
 def allowed(rule: Rule, settings: Settings) -> Allowed:
     """How many rows must keep a rule."""
-    if rule.stops == "share":
+    if rule.stops is Stops.SHARE:
         most = settings.quality.max_quarantined_share
         return Allowed(most, False, f"at most {most:.2%} of the rows")
-    if rule.stops == "coverage":
+    if rule.stops is Stops.COVERAGE:
         least = settings.metrics.min_coverage
         return Allowed(least, True, f"at least {least:.2%} of the rows")
     return Allowed(0.0, False, "no row")
@@ -110,7 +110,7 @@ def _rows_suite(
             column=f"ok_{name}",
             value_set=[True],
             mostly=allowed(rule, settings).mostly,
-            severity=_severity(rule.stops != "never"),
+            severity=_severity(rule.stops is not Stops.NEVER),
             meta={"rule": name},
         )
         for name, (_, rule) in tables.items()
@@ -128,7 +128,7 @@ def _row_result(one: Any, table: str, rule: Rule, settings: Settings) -> dict[st
         "table_name": table,
         "expectation": one.expectation_config.type,
         "rule": rule.name,
-        "severity": _severity(rule.stops != "never"),
+        "severity": _severity(rule.stops is not Stops.NEVER),
         "success": bool(one.success),
         "observed": f"{broken} of {plural(judged_rows, 'row')}",
         "threshold": may.words,

@@ -9,18 +9,19 @@ from pyspark.sql import functions as F
 from optimizer.settings import Settings
 from optimizer.stages.validate.judge import Judged
 from optimizer.stages.validate.quality_figures import figures
+from optimizer.stages.validate.rule import Severity, Standing
 from optimizer.units import agree, human_percent
-from sources.record import ALLOWED_FILE
+from sources.record import ALLOWED_FILE, TOOL_ERROR
 
 _SILENT = frozenset({"rates_known"})  # told by the figure of its coverage, with bytes
 # Of rules that parsers name: a broker that a tool got no answer of is in the list all the same; files that may stay
 # unread, and configs or columns that can't be read, are left out.
 _OF_PARSERS = {
-    ("tool_error", "warning"): "broken",
-    (ALLOWED_FILE, "warning"): "left_out",
-    ("readable", "warning"): "left_out",
+    (TOOL_ERROR, Severity.WARNING): Standing.BROKEN,
+    (ALLOWED_FILE, Severity.WARNING): Standing.LEFT_OUT,
+    ("readable", Severity.WARNING): Standing.LEFT_OUT,
 }
-_BY_SEVERITY = {"error": "left_out", "warning": "noted"}
+_BY_SEVERITY = {Severity.ERROR: Standing.LEFT_OUT, Severity.WARNING: Standing.NOTED}
 
 Row = Mapping[str, Any]
 
@@ -97,7 +98,7 @@ def _missing_rates(row: Row) -> Iterator[dict[str, Any]]:
     yield {
         "cluster_id": row["cluster_id"],
         "rule": "rates_known",
-        "standing": "left_out",
+        "standing": Standing.LEFT_OUT,
         "subject": row["cluster_id"],
         "detail": f"{missing:,} of {row['partitions']:,} partitions, with {bytes_missing} of the stored bytes, {idle}",
         "remedy": "export rates of all topics, or [metrics] rates_required = true to be refused",

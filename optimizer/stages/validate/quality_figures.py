@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from optimizer.settings import Settings
+from optimizer.stages.validate.rule import Standing
 from sources.record import NOT_STATE, TOOL_ERROR, UNREADABLE_FILE
 
 _MISFIT = 5.0  # times: between two sources that should agree
@@ -44,7 +45,7 @@ class FigureLimit:
     remedy : str
     told : str
         What a run that goes on tells where the figure is outside its limits; empty where rows tell it.
-    standing : str
+    standing : Standing
         Of what it tells.
     """
 
@@ -55,7 +56,7 @@ class FigureLimit:
     least: float | None = None
     most: float | None = None
     told: str = ""
-    standing: str = "left_out"
+    standing: Standing = Standing.LEFT_OUT
 
     @property
     def threshold(self) -> str:
@@ -93,7 +94,7 @@ def _cross_figures(settings: Settings, partitions: int) -> tuple[FigureLimit, ..
             least=1 / _MISFIT,
             most=_MISFIT,
             told="sizes in the metrics and in the log directories differ by more than five times",
-            standing="contradicts",
+            standing=Standing.CONTRADICTS,
         ),
         FigureLimit(
             "hours_after_metrics",
@@ -103,7 +104,7 @@ def _cross_figures(settings: Settings, partitions: int) -> tuple[FigureLimit, ..
             least=-settings.metrics.window_hours,
             most=settings.metrics.window_hours,
             told="the newest sample of the metrics and the other sources are further apart than [metrics] window_hours",
-            standing="contradicts",
+            standing=Standing.CONTRADICTS,
         ),
         FigureLimit(
             "disk_use",
@@ -112,7 +113,7 @@ def _cross_figures(settings: Settings, partitions: int) -> tuple[FigureLimit, ..
             "look whether sizes and capacities count in the same unit; times and room are wrong if they don't",
             least=_HARDLY_USED,
             told="all replicas fill less than a thousandth of the disks, by the capacities that were given",
-            standing="contradicts",
+            standing=Standing.CONTRADICTS,
         ),
     )
 

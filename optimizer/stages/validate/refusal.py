@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 
 from optimizer.stages.validate import cross_rules, rule_table
 from optimizer.stages.validate.quality_figures import FIGURES_OF_RULES, UNREAD_RULES
+from optimizer.stages.validate.rule import Severity
 from optimizer.units import plural
 from sources.detect import RULE as KNOWN_FORMAT_RULE
 
@@ -18,7 +19,7 @@ _UNREAD = f"kind = 'malformed' AND (severity = 'error' OR rule = '{KNOWN_FORMAT_
 _SHARE = "quarantined_share"
 # What is broken where a partition is set aside: it is missing then, and with it what else names it.
 _OF_PLACEMENTS = frozenset(
-    rule.name for rule in (*rule_table.PLACEMENTS, *rule_table.SNAPSHOTS) if rule.severity == "error"
+    rule.name for rule in (*rule_table.PLACEMENTS, *rule_table.SNAPSHOTS) if rule.severity is Severity.ERROR
 )
 _OF_LOST_PARTITIONS = frozenset(
     {
@@ -43,14 +44,7 @@ _OF_UNREAD = _OF_LOST_PARTITIONS - {"misplaced_partitions"} | {
     "rack_known",
 }
 # Rows that break these are set aside, and counted in the share.
-_SET_ASIDE = frozenset(
-    rule.name
-    for module in (rule_table, cross_rules)
-    for rules in vars(module).values()
-    if isinstance(rules, tuple)
-    for rule in rules
-    if rule.severity == "error"
-)
+_SET_ASIDE = frozenset(rule.name for rule in (*rule_table.RULES, *cross_rules.RULES) if rule.severity is Severity.ERROR)
 Row = Mapping[str, Any]
 
 

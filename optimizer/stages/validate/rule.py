@@ -24,13 +24,39 @@ the figures where sources *contradict* each other, what was *left out*, and what
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum, StrEnum, auto
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 
-@dataclass(frozen=True)
+class Severity(StrEnum):
+    """What becomes of a row that breaks a rule."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+class Stops(Enum):
+    """What becomes of the run."""
+
+    ANY = auto()
+    SHARE = auto()
+    COVERAGE = auto()
+    NEVER = auto()
+
+
+class Standing(StrEnum):
+    """How a run that goes on reports it."""
+
+    CONTRADICTS = "contradicts"
+    LEFT_OUT = "left_out"
+    BROKEN = "broken"
+    NOTED = "noted"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Rule:
     """One rule.
 
@@ -40,26 +66,24 @@ class Rule:
         What a good row is; unique over all frames.
     ok : str
         SQL; null counts as broken.
-    severity : str
-        error or warning.
-    stops : str
-        any, share, coverage or never: see the module's table.
+    severity : Severity
+    stops : Stops
     reason, remedy : str
-        SQL for what is wrong, with the value; what to mend, in words.
+        SQL for what is wrong, with the value; what to do, in words.
     listed : bool
         Whether rows that break it are listed in ``quarantine``.
-    standing : str
-        contradicts, left_out, broken or noted; empty: left_out for errors, noted for warnings.
+    standing : Standing, optional
+        None: left_out for errors, noted for warnings.
     """
 
     name: str
     ok: str
-    severity: str
-    stops: str
+    severity: Severity
+    stops: Stops
     reason: str
     remedy: str
     listed: bool = True
-    standing: str = ""
+    standing: Standing | None = None
 
 
 def with_flags(frame: DataFrame, rules: Sequence[Rule], *, where: Column | None = None) -> DataFrame:
@@ -72,7 +96,7 @@ def with_flags(frame: DataFrame, rules: Sequence[Rule], *, where: Column | None 
 
 def is_usable(rules: Sequence[Rule]) -> Column:
     """Whether a flagged row keeps every rule of severity error."""
-    flags = [F.col(f"ok_{rule.name}") for rule in rules if rule.severity == "error"]
+    flags = [F.col(f"ok_{rule.name}") for rule in rules if rule.severity is Severity.ERROR]
     return reduce(Column.__and__, flags, F.lit(True))
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from optimizer.settings import Settings
 from optimizer.stages.shared.records import LARGEST
 from optimizer.stages.shared.sql_words import agree, plural
-from optimizer.stages.validate.rule import Rule
+from optimizer.stages.validate.rule import Rule, Severity, Standing, Stops
 
 INT32_MAX = 2**31 - 1  # Kafka's broker and partition ids are ints
 _NAME = "concat(topic, '-', partition)"
@@ -21,357 +21,396 @@ def _in_range(column: str, *, least: int = 0) -> str:
 
 PLACEMENTS = (
     Rule(
-        "placement_readable",
-        f"topic IS NOT NULL AND partition BETWEEN 0 AND {INT32_MAX} AND replicas IS NOT NULL",
-        "error",
-        "any",
-        "'topic, partition or replicas are missing or out of range'",
-        "take the description again",
+        name="placement_readable",
+        ok=f"topic IS NOT NULL AND partition BETWEEN 0 AND {INT32_MAX} AND replicas IS NOT NULL",
+        severity=Severity.ERROR,
+        stops=Stops.ANY,
+        reason="'topic, partition or replicas are missing or out of range'",
+        remedy="take the description again",
     ),
     Rule(
-        "topic_name_legal",
-        "topic IS NULL OR (topic RLIKE '^[a-zA-Z0-9._-]{1,249}$' AND topic NOT IN ('.', '..'))",
-        "error",
-        "any",
-        "concat('Kafka allows no topic named ', topic)",
-        "names have at most 249 letters, digits, dots, dashes and underscores: mend the file",
+        name="topic_name_legal",
+        ok="topic IS NULL OR (topic RLIKE '^[a-zA-Z0-9._-]{1,249}$' AND topic NOT IN ('.', '..'))",
+        severity=Severity.ERROR,
+        stops=Stops.ANY,
+        reason="concat('Kafka allows no topic named ', topic)",
+        remedy="names have at most 249 letters, digits, dots, dashes and underscores: mend the file",
     ),
     Rule(
-        "replicas_not_empty",
-        "replicas IS NULL OR size(replicas) > 0",
-        "error",
-        "any",
-        f"concat({_NAME}, ' has no replica (replication factor 0)')",
-        "take the description again; Kafka has no partition without a replica",
+        name="replicas_not_empty",
+        ok="replicas IS NULL OR size(replicas) > 0",
+        severity=Severity.ERROR,
+        stops=Stops.ANY,
+        reason=f"concat({_NAME}, ' has no replica (replication factor 0)')",
+        remedy="take the description again; Kafka has no partition without a replica",
     ),
     Rule(
-        "no_repeated_broker",
-        "replicas IS NULL OR size(array_distinct(replicas)) = size(replicas)",
-        "error",
-        "any",
-        f"concat({_NAME}, ': replicas ', {_REPLICAS}, ' name a broker twice')",
-        "mend the list: Kafka refuses a repeated broker",
+        name="no_repeated_broker",
+        ok="replicas IS NULL OR size(array_distinct(replicas)) = size(replicas)",
+        severity=Severity.ERROR,
+        stops=Stops.ANY,
+        reason=f"concat({_NAME}, ': replicas ', {_REPLICAS}, ' name a broker twice')",
+        remedy="mend the list: Kafka refuses a repeated broker",
     ),
     Rule(
-        "broker_ids_legal",
-        f"replicas IS NULL OR forall(replicas, id -> id BETWEEN 0 AND {INT32_MAX})",
-        "error",
-        "any",
-        f"concat({_NAME}, ': replicas ', {_REPLICAS}, ' name a broker that cannot be')",
-        f"broker ids are 0 to {INT32_MAX}; -1 means no broker and belongs in no replica list",
+        name="broker_ids_legal",
+        ok=f"replicas IS NULL OR forall(replicas, id -> id BETWEEN 0 AND {INT32_MAX})",
+        severity=Severity.ERROR,
+        stops=Stops.ANY,
+        reason=f"concat({_NAME}, ': replicas ', {_REPLICAS}, ' name a broker that cannot be')",
+        remedy=f"broker ids are 0 to {INT32_MAX}; -1 means no broker and belongs in no replica list",
     ),
     Rule(
-        "target_not_empty",
-        "replicas IS NULL OR size(replicas) = 0 OR size(array_except(replicas, removing)) > 0",
-        "error",
-        "any",
-        f"concat({_NAME}, ': the reassignment in flight removes every replica')",
-        "take the description again",
+        name="target_not_empty",
+        ok="replicas IS NULL OR size(replicas) = 0 OR size(array_except(replicas, removing)) > 0",
+        severity=Severity.ERROR,
+        stops=Stops.ANY,
+        reason=f"concat({_NAME}, ': the reassignment in flight removes every replica')",
+        remedy="take the description again",
     ),
     Rule(
-        "isr_within_replicas",
-        "size(array_except(isr, replicas)) <= 0",
-        "warning",
-        "never",
-        f"concat({_NAME}, ': ISR [', array_join(isr, ','), '] is not within replicas ', {_REPLICAS})",
-        "take the description again when no reassignment runs; brokers outside the replicas are left out of the ISR",
-        standing="contradicts",
+        name="isr_within_replicas",
+        ok="size(array_except(isr, replicas)) <= 0",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason=f"concat({_NAME}, ': ISR [', array_join(isr, ','), '] is not within replicas ', {_REPLICAS})",
+        remedy=(
+            "take the description again when no reassignment runs; brokers outside the replicas are left out of the ISR"
+        ),
+        standing=Standing.CONTRADICTS,
     ),
     Rule(
-        "leader_within_replicas",
-        "leader IS NULL OR array_contains(replicas, leader)",
-        "warning",
-        "never",
-        f"concat({_NAME}, ': leader ', leader, ' is not within replicas ', {_REPLICAS})",
-        "take the description again; the partition counts as leaderless and is not moved",
-        standing="contradicts",
+        name="leader_within_replicas",
+        ok="leader IS NULL OR array_contains(replicas, leader)",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason=f"concat({_NAME}, ': leader ', leader, ' is not within replicas ', {_REPLICAS})",
+        remedy="take the description again; the partition counts as leaderless and is not moved",
+        standing=Standing.CONTRADICTS,
     ),
     Rule(
-        "has_leader",
-        "leader IS NOT NULL",
-        "warning",
-        "never",
-        f"concat({_NAME}, ' has no leader')",
-        "bring a replica back: a partition without a leader can't be copied, so it is not moved",
-        standing="broken",
+        name="has_leader",
+        ok="leader IS NOT NULL",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason=f"concat({_NAME}, ' has no leader')",
+        remedy="bring a replica back: a partition without a leader can't be copied, so it is not moved",
+        standing=Standing.BROKEN,
     ),
 )
 
 # Of the rows that keep the rules above.
 SNAPSHOTS = (
     Rule(
-        "no_conflicting_snapshot",
-        "NOT in_conflict",
-        "error",
-        "any",
-        f"concat({_NAME}, ': replicas ', {_REPLICAS}, ' here, [', array_join(other.replicas, ','), '] in ', "
-        "other.source, ':', other.line)",
-        "keep one description of the cluster: the newest",
+        name="no_conflicting_snapshot",
+        ok="NOT in_conflict",
+        severity=Severity.ERROR,
+        stops=Stops.ANY,
+        reason=(
+            f"concat({_NAME}, ': replicas ', {_REPLICAS}, ' here, [', array_join(other.replicas, ','), '] in ', "
+            "other.source, ':', other.line)"
+        ),
+        remedy="keep one description of the cluster: the newest",
     ),
     Rule(
-        "no_duplicate_snapshot",
-        "place = 1 OR kind <> first_kind OR in_conflict OR NOT is_alike",
-        "warning",
-        "never",
-        f"concat({_NAME}, ' is described again, the same, in ', first_source)",
-        "keep one description of the cluster",
+        name="no_duplicate_snapshot",
+        ok="place = 1 OR kind <> first_kind OR in_conflict OR NOT is_alike",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason=f"concat({_NAME}, ' is described again, the same, in ', first_source)",
+        remedy="keep one description of the cluster",
     ),
     Rule(
-        "snapshots_alike",
-        "kind <> first_kind OR in_conflict OR is_alike",
-        "warning",
-        "never",
-        f"concat({_NAME}, ': leader ', coalesce(leader, 'none'), ', ISR [', array_join(isr, ','), '] here, leader ', "
-        "coalesce(first_leader, 'none'), ', ISR [', array_join(first_isr, ','), '] in ', first_source, ':', "
-        "first_line, ', which counts: its ISR is not larger')",
-        "keep one description of the cluster: the newest",
-        standing="contradicts",
+        name="snapshots_alike",
+        ok="kind <> first_kind OR in_conflict OR is_alike",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason=(
+            f"concat({_NAME}, ': leader ', coalesce(leader, 'none'), ', ISR [', array_join(isr, ','), '] here, "
+            "leader ', coalesce(first_leader, 'none'), ', ISR [', array_join(first_isr, ','), '] in ', "
+            "first_source, ':', "
+            "first_line, ', which counts: its ISR is not larger')"
+        ),
+        remedy="keep one description of the cluster: the newest",
+        standing=Standing.CONTRADICTS,
     ),
     Rule(
-        "assignment_agrees",
-        "kind = first_kind OR replicas = first_replicas",
-        "warning",
-        "never",
-        f"concat({_NAME}, ': assignment ', {_REPLICAS}, ', described [', array_join(first_replicas, ','), ']')",
-        "the description counts; leave documents of other plans out of the folder",
-        standing="contradicts",
+        name="assignment_agrees",
+        ok="kind = first_kind OR replicas = first_replicas",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason=f"concat({_NAME}, ': assignment ', {_REPLICAS}, ', described [', array_join(first_replicas, ','), ']')",
+        remedy="the description counts; leave documents of other plans out of the folder",
+        standing=Standing.CONTRADICTS,
     ),
 )
 
 BROKERS = (
     Rule(
-        "broker_id_legal",
-        f"broker_id BETWEEN 0 AND {INT32_MAX}",
-        "error",
-        "any",
-        "concat('broker id ', coalesce(broker_id, 'null'), ' cannot be')",
-        f"broker ids are 0 to {INT32_MAX}",
+        name="broker_id_legal",
+        ok=f"broker_id BETWEEN 0 AND {INT32_MAX}",
+        severity=Severity.ERROR,
+        stops=Stops.ANY,
+        reason="concat('broker id ', coalesce(broker_id, 'null'), ' cannot be')",
+        remedy=f"broker ids are 0 to {INT32_MAX}",
     ),
     Rule(
-        "one_rack_a_broker",
-        "size(racks) <= 1",
-        "error",
-        "any",
-        "concat('broker ', broker_id, ' stands in the racks ', array_join(racks, ', '))",
-        "name one rack for each broker",
+        name="one_rack_a_broker",
+        ok="size(racks) <= 1",
+        severity=Severity.ERROR,
+        stops=Stops.ANY,
+        reason="concat('broker ', broker_id, ' stands in the racks ', array_join(racks, ', '))",
+        remedy="name one rack for each broker",
     ),
 )
 
 # Of the table ``brokers``.
 KNOWN_BROKERS = (
     Rule(
-        "broker_registered",
-        "is_registered",
-        "warning",
-        "never",
-        f"concat('broker ', broker_id, ' is in ', {plural('partitions', 'replica list')}, "
-        "', but no such broker is registered')",
-        "it counts as dead and its replicas move away: start it again, or add it to the list of brokers",
-        standing="broken",
+        name="broker_registered",
+        ok="is_registered",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason=(
+            f"concat('broker ', broker_id, ' is in ', {plural('partitions', 'replica list')}, "
+            "', but no such broker is registered')"
+        ),
+        remedy="it counts as dead and its replicas move away: start it again, or add it to the list of brokers",
+        standing=Standing.BROKEN,
     ),
     Rule(
-        "rack_known",
-        "rack IS NOT NULL OR NOT racks_used OR NOT is_registered",
-        "warning",
-        "any",
-        "concat('broker ', broker_id, ' has no rack, others have one')",
-        'set broker.rack on every broker, or [policy] rack_policy = "none"',
+        name="rack_known",
+        ok="rack IS NOT NULL OR NOT racks_used OR NOT is_registered",
+        severity=Severity.WARNING,
+        stops=Stops.ANY,
+        reason="concat('broker ', broker_id, ' has no rack, others have one')",
+        remedy='set broker.rack on every broker, or [policy] rack_policy = "none"',
     ),
 )
 
 LOG_DIRS = (
     Rule(
-        "log_dir_readable",
-        f"broker_id BETWEEN 0 AND {INT32_MAX} AND log_dir IS NOT NULL",
-        "error",
-        "share",
-        "'broker or log directory is missing or out of range'",
-        "run kafka-log-dirs.sh again",
+        name="log_dir_readable",
+        ok=f"broker_id BETWEEN 0 AND {INT32_MAX} AND log_dir IS NOT NULL",
+        severity=Severity.ERROR,
+        stops=Stops.SHARE,
+        reason="'broker or log directory is missing or out of range'",
+        remedy="run kafka-log-dirs.sh again",
     ),
     Rule(
-        "log_dir_size_in_range",
-        _in_range("total_bytes"),
-        "error",
-        "share",
-        "concat('total_bytes ', total_bytes, ' of ', log_dir, ' on broker ', broker_id)",
-        f"give bytes from 0 to {LARGEST}",
+        name="log_dir_size_in_range",
+        ok=_in_range("total_bytes"),
+        severity=Severity.ERROR,
+        stops=Stops.SHARE,
+        reason="concat('total_bytes ', total_bytes, ' of ', log_dir, ' on broker ', broker_id)",
+        remedy=f"give bytes from 0 to {LARGEST}",
     ),
 )
 
 REPLICA_SIZES = (
     Rule(
-        "replica_size_readable",
-        f"broker_id BETWEEN 0 AND {INT32_MAX} AND topic IS NOT NULL AND partition BETWEEN 0 AND {INT32_MAX} "
-        "AND log_dir IS NOT NULL",
-        "error",
-        "share",
-        "'broker, directory, topic or partition is missing or out of range'",
-        "run kafka-log-dirs.sh again",
+        name="replica_size_readable",
+        ok=(
+            f"broker_id BETWEEN 0 AND {INT32_MAX} AND topic IS NOT NULL AND partition BETWEEN 0 AND {INT32_MAX} "
+            "AND log_dir IS NOT NULL"
+        ),
+        severity=Severity.ERROR,
+        stops=Stops.SHARE,
+        reason="'broker, directory, topic or partition is missing or out of range'",
+        remedy="run kafka-log-dirs.sh again",
     ),
     Rule(
-        "replica_size_in_range",
-        f"size_bytes IS NOT NULL AND ({_in_range('size_bytes')})",
-        "error",
-        "share",
-        f"concat({_NAME}, ' on broker ', broker_id, ': size ', coalesce(size_bytes, 'missing'))",
-        f"give bytes from 0 to {LARGEST}",
+        name="replica_size_in_range",
+        ok=f"size_bytes IS NOT NULL AND ({_in_range('size_bytes')})",
+        severity=Severity.ERROR,
+        stops=Stops.SHARE,
+        reason=f"concat({_NAME}, ' on broker ', broker_id, ': size ', coalesce(size_bytes, 'missing'))",
+        remedy=f"give bytes from 0 to {LARGEST}",
     ),
 )
 
 # Of the rows that keep the rules above.
 PLACED_SIZES = (
     Rule(
-        "replica_size_once",
-        "place = 1",
-        "warning",
-        "never",
-        f"concat({_NAME}, ' on broker ', broker_id, ' is given again in ', first_source)",
-        "keep one output of kafka-log-dirs.sh: the newest counts",
+        name="replica_size_once",
+        ok="place = 1",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason=f"concat({_NAME}, ' on broker ', broker_id, ' is given again in ', first_source)",
+        remedy="keep one output of kafka-log-dirs.sh: the newest counts",
     ),
 )
 
 # -1 stands for all brokers, in Cruise Control's files; what is given must be positive.
 CAPACITIES = (
     Rule(
-        "capacity_in_range",
-        f"broker_id BETWEEN -1 AND {INT32_MAX} AND ({_in_range('disk_bytes', least=1)}) "
-        f"AND ({_in_range('in_bytes_per_s', least=1)}) AND ({_in_range('out_bytes_per_s', least=1)})",
-        "error",
-        "any",
-        "concat('capacity of broker ', coalesce(broker_id, 'null'), ': disk ', coalesce(disk_bytes, 'none'), "
-        "', in ', coalesce(in_bytes_per_s, 'none'), ', out ', coalesce(out_bytes_per_s, 'none'))",
-        f"give whole numbers from 1 to {LARGEST}; leave out what is not known",
+        name="capacity_in_range",
+        ok=(
+            f"broker_id BETWEEN -1 AND {INT32_MAX} AND ({_in_range('disk_bytes', least=1)}) "
+            f"AND ({_in_range('in_bytes_per_s', least=1)}) AND ({_in_range('out_bytes_per_s', least=1)})"
+        ),
+        severity=Severity.ERROR,
+        stops=Stops.ANY,
+        reason=(
+            "concat('capacity of broker ', coalesce(broker_id, 'null'), ': disk ', coalesce(disk_bytes, 'none'), "
+            "', in ', coalesce(in_bytes_per_s, 'none'), ', out ', coalesce(out_bytes_per_s, 'none'))"
+        ),
+        remedy=f"give whole numbers from 1 to {LARGEST}; leave out what is not known",
     ),
     Rule(
-        "capacity_agrees",
-        "variants = 1",
-        "error",
-        "any",
-        "concat('capacity of broker ', broker_id, coalesce(concat(' ', log_dir), ''), ' is given in ', variants, "
-        "' ways')",
-        "keep one capacity for each broker and directory",
+        name="capacity_agrees",
+        ok="variants = 1",
+        severity=Severity.ERROR,
+        stops=Stops.ANY,
+        reason=(
+            "concat('capacity of broker ', broker_id, coalesce(concat(' ', log_dir), ''), ' is given in ', variants, "
+            "' ways')"
+        ),
+        remedy="keep one capacity for each broker and directory",
     ),
     Rule(
-        "capacity_of_known_broker",
-        "broker_id = -1 OR is_known",
-        "warning",
-        "never",
-        "concat('capacity of broker ', broker_id, ', which the cluster does not have')",
-        "remove the entry, or correct its id",
-        standing="left_out",
+        name="capacity_of_known_broker",
+        ok="broker_id = -1 OR is_known",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason="concat('capacity of broker ', broker_id, ', which the cluster does not have')",
+        remedy="remove the entry, or correct its id",
+        standing=Standing.LEFT_OUT,
     ),
     Rule(
-        "capacity_of_known_log_dir",
-        "is_matched",
-        "warning",
-        "never",
-        "concat('broker ', broker_id, ' has no directory ', log_dir, '; it has ', array_join(directories, ', '))",
-        "name directories as the broker does",
-        standing="left_out",
+        name="capacity_of_known_log_dir",
+        ok="is_matched",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason=(
+            "concat('broker ', broker_id, ' has no directory ', log_dir, '; it has ', array_join(directories, ', '))"
+        ),
+        remedy="name directories as the broker does",
+        standing=Standing.LEFT_OUT,
     ),
 )
 
 TOPICS = (
     Rule(
-        "all_partitions_described",
-        "partition_count IS NULL OR seen >= partition_count",
-        "warning",
-        "any",
-        f"concat('topic ', topic, ' has ', {plural('partition_count', 'partition')}, {DESCRIBED})",
-        "give the whole output of kafka-topics.sh --describe",
+        name="all_partitions_described",
+        ok="partition_count IS NULL OR seen >= partition_count",
+        severity=Severity.WARNING,
+        stops=Stops.ANY,
+        reason=f"concat('topic ', topic, ' has ', {plural('partition_count', 'partition')}, {DESCRIBED})",
+        remedy="give the whole output of kafka-topics.sh --describe",
     ),
     Rule(
-        "not_being_deleted",
-        "NOT coalesce(marked_for_deletion, false)",
-        "warning",
-        "never",
-        "concat('topic ', topic, ' is marked for deletion')",
-        "plan after it is gone",
-        standing="broken",
+        name="not_being_deleted",
+        ok="NOT coalesce(marked_for_deletion, false)",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason="concat('topic ', topic, ' is marked for deletion')",
+        remedy="plan after it is gone",
+        standing=Standing.BROKEN,
     ),
 )
 
 REASSIGNMENTS = (
     Rule(
-        "reassignment_readable",
-        f"topic IS NOT NULL AND partition BETWEEN 0 AND {INT32_MAX} "
-        f"AND forall(replicas, id -> id BETWEEN 0 AND {INT32_MAX})",
-        "error",
-        "any",
-        "'topic, partition or replicas are missing or out of range'",
-        "take the list of reassignments again",
+        name="reassignment_readable",
+        ok=(
+            f"topic IS NOT NULL AND partition BETWEEN 0 AND {INT32_MAX} "
+            f"AND forall(replicas, id -> id BETWEEN 0 AND {INT32_MAX})"
+        ),
+        severity=Severity.ERROR,
+        stops=Stops.ANY,
+        reason="'topic, partition or replicas are missing or out of range'",
+        remedy="take the list of reassignments again",
     ),
     Rule(
-        "reassignment_of_known_partition",
-        "is_known",
-        "warning",
-        "never",
-        f"concat('the reassignment of ', {_NAME}, ' is of no described partition')",
-        "take the outputs together",
-        standing="contradicts",
+        name="reassignment_of_known_partition",
+        ok="is_known",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason=f"concat('the reassignment of ', {_NAME}, ' is of no described partition')",
+        remedy="take the outputs together",
+        standing=Standing.CONTRADICTS,
     ),
 )
 
 LOADS = (
     Rule(
-        "load_in_range",
-        f"({_in_range('size_bytes')}) AND ({_in_range('in_bytes_per_s')}) AND ({_in_range('out_bytes_per_s')})",
-        "error",
-        "share",
-        f"concat({_NAME}, ': size ', coalesce(size_bytes, 'none'), ', in ', coalesce(in_bytes_per_s, 'none'), "
-        "', out ', coalesce(out_bytes_per_s, 'none'))",
-        f"give whole numbers from 0 to {LARGEST}",
+        name="load_in_range",
+        ok=f"({_in_range('size_bytes')}) AND ({_in_range('in_bytes_per_s')}) AND ({_in_range('out_bytes_per_s')})",
+        severity=Severity.ERROR,
+        stops=Stops.SHARE,
+        reason=(
+            f"concat({_NAME}, ': size ', coalesce(size_bytes, 'none'), ', in ', coalesce(in_bytes_per_s, 'none'), "
+            "', out ', coalesce(out_bytes_per_s, 'none'))"
+        ),
+        remedy=f"give whole numbers from 0 to {LARGEST}",
     ),
     Rule(
-        "load_agrees",
-        "variants = 1",
-        "error",
-        "any",
-        f"concat('the load of ', {_NAME}, ' is given in ', variants, ' ways')",
-        "keep one row for each partition",
+        name="load_agrees",
+        ok="variants = 1",
+        severity=Severity.ERROR,
+        stops=Stops.ANY,
+        reason=f"concat('the load of ', {_NAME}, ' is given in ', variants, ' ways')",
+        remedy="keep one row for each partition",
     ),
     Rule(
-        "load_of_known_partition",
-        "is_known",
-        "error",
-        "share",
-        f"concat('load of ', {_NAME}, ', which is not described')",
-        "describe all topics, or export loads and topics at the same time",
+        name="load_of_known_partition",
+        ok="is_known",
+        severity=Severity.ERROR,
+        stops=Stops.SHARE,
+        reason=f"concat('load of ', {_NAME}, ', which is not described')",
+        remedy="describe all topics, or export loads and topics at the same time",
     ),
 )
 
 # Of the partitions that metrics name.
 METRICS = (
     Rule(
-        "metrics_of_known_partition",
-        "is_known",
-        "error",
-        "share",
-        f"concat('samples of ', {_NAME}, ', which is not described')",
-        "describe all topics; if the topic was deleted, export a later window",
+        name="metrics_of_known_partition",
+        ok="is_known",
+        severity=Severity.ERROR,
+        stops=Stops.SHARE,
+        reason=f"concat('samples of ', {_NAME}, ', which is not described')",
+        remedy="describe all topics; if the topic was deleted, export a later window",
     ),
 )
 
 # Of the table ``partition_load``.
 COVERAGE = (
     Rule(
-        "size_known",
-        "size_source <> 'missing'",
-        "warning",
-        "coverage",
-        f"concat({_NAME}, ' has no size')",
-        "give the output of kafka-log-dirs.sh --describe, or metrics with size_bytes",
-        standing="left_out",
+        name="size_known",
+        ok="size_source <> 'missing'",
+        severity=Severity.WARNING,
+        stops=Stops.COVERAGE,
+        reason=f"concat({_NAME}, ' has no size')",
+        remedy="give the output of kafka-log-dirs.sh --describe, or metrics with size_bytes",
+        standing=Standing.LEFT_OUT,
     ),
     Rule(
-        "rates_known",
-        "rate_source <> 'missing'",
-        "warning",
-        "coverage",
-        f"concat({_NAME}, ' has no rates')",
-        "give metrics with in_bytes_per_s and out_bytes_per_s, or [metrics] rates_required = false",
-        standing="left_out",
+        name="rates_known",
+        ok="rate_source <> 'missing'",
+        severity=Severity.WARNING,
+        stops=Stops.COVERAGE,
+        reason=f"concat({_NAME}, ' has no rates')",
+        remedy="give metrics with in_bytes_per_s and out_bytes_per_s, or [metrics] rates_required = false",
+        standing=Standing.LEFT_OUT,
     ),
+)
+
+RULES = (
+    *PLACEMENTS,
+    *SNAPSHOTS,
+    *BROKERS,
+    *KNOWN_BROKERS,
+    *LOG_DIRS,
+    *REPLICA_SIZES,
+    *PLACED_SIZES,
+    *CAPACITIES,
+    *TOPICS,
+    *REASSIGNMENTS,
+    *LOADS,
+    *METRICS,
+    *COVERAGE,
 )
 
 
@@ -383,4 +422,4 @@ def known_brokers(settings: Settings) -> tuple[Rule, ...]:
 def coverage(settings: Settings) -> tuple[Rule, ...]:
     """Rules of the loads: rates that are not required are counted, not listed."""
     size, rates = COVERAGE
-    return (size, rates if settings.metrics.rates_required else replace(rates, stops="never", listed=False))
+    return (size, rates if settings.metrics.rates_required else replace(rates, stops=Stops.NEVER, listed=False))

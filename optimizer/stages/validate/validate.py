@@ -23,8 +23,7 @@ from optimizer.stages.validate.metric_rates import partition_rates
 from optimizer.stages.validate.metric_topics import from_records, resolve_topics
 from optimizer.stages.validate.refusal import refusals
 from optimizer.stages.validate.rule import set_aside
-from optimizer.stages.validate.sources_read import sources_read
-from schemas.bronze import INPUT_FINDINGS, QUALITY_RESULTS, QUARANTINE
+from schemas.bronze import INPUT_FINDINGS, QUALITY_RESULTS, QUARANTINE, SOURCES
 from schemas.silver import BROKERS, LOG_DIRS, PARTITION_LOAD, REPLICAS, THROTTLES_FOUND, TOPICS
 from schemas.spark import conform, schema_of, small_frame
 from schemas.table import Table
@@ -221,3 +220,12 @@ def publish(frames: Frames, run: Run) -> None:
     """Write the Data Docs below the run's output folder."""
     rows = frames["quality_results"].orderBy("cluster_id", "table_name", "rule").collect()
     great_expectations.write_data_docs([row.asDict() for row in rows], run_id=run.run_id, folder=_docs_folder(run))
+
+
+def sources_read(inputs: Frames) -> DataFrame:
+    """Rows of ``sources``, of ``bronze_records`` and ``bronze_metrics``; samples have times of their own."""
+    key = ("cluster_id", "run_id", "source")
+    records = inputs["bronze_records"].select(*key, "captured_at")
+    samples = inputs["bronze_metrics"].select(*key, F.lit(None).cast("timestamp").alias("captured_at"))
+    both = records.unionByName(samples).groupBy(*key)
+    return conform(both.agg(F.count("*").alias("records"), F.max("captured_at").alias("captured_at")), SOURCES)

@@ -1,4 +1,7 @@
-"""What a run does with Spark and Delta, in small: the classes that it loads are archived by ``setup/classes.py``."""
+"""What a run does with Spark and Delta, in small: ``setup/classes.py`` archives the classes that it loads.
+
+``spark-submit`` runs this file. Nothing imports it, because the set-up itself runs on a bare Python.
+"""
 
 import sys
 from collections.abc import Iterable
