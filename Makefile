@@ -1,6 +1,6 @@
 # Short names for the commands of this project; `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help run test quick search lint docs sample mutants image pictures clean
+.PHONY: help run test all quick search lint docs sample mutants image pictures clean
 PYTHON := .venv/bin/python
 
 help:  ## list the targets
@@ -9,11 +9,14 @@ help:  ## list the targets
 run:  ## plan the bundled sample cluster
 	./spark-submit.sh
 
-test:  ## lint, types and every test
+test:  ## lint, types and the daily tests
 	./run-tests.sh
 
+all:  ## lint, types and every test
+	./run-tests.sh --all
+
 quick: lint  ## lint, types, all tests that need no Spark (fewer examples of most properties), and one small plan through Spark
-	./run-tests.sh -n 2 --dist worksteal --hypothesis-profile quick -m "small_plan or not (spark or slow or kafka or cluster or airflow)"
+	./run-tests.sh -n 2 --dist worksteal --hypothesis-profile quick -m "small_plan or not (spark or all_only or kafka or cluster or airflow)"
 
 search:  ## properties with other examples each time, and more of most than the suite makes
 	./run-tests.sh -n 2 --dist worksteal --hypothesis-profile search -m "not (spark or kafka or cluster or airflow)"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# ./run-tests.sh                  lint, format, types, import direction, then every test
+# ./run-tests.sh                  lint, format, types, import direction, then the tests of the daily tier
+# ./run-tests.sh --all            the same checks, then every test
 # ./run-tests.sh PYTEST_ARGUMENTS only these tests
 set -euo pipefail
 root=$(dirname -- "$(readlink -f -- "$0")")

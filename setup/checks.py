@@ -1,4 +1,7 @@
-"""Runs every check of the project, the tests last; with arguments only the tests, which get them."""
+"""Runs the checks of the project, then tests: those of the daily tier, or with ``--all`` every one.
+
+With other arguments it runs only the tests, which get them.
+"""
 
 import subprocess
 import sys
@@ -13,6 +16,9 @@ CHECKS = (
 )
 # Every test: three at a time, because some only wait; those that share something together (``tests/conftest.py``).
 ALL_TESTS = ("-n", "3", "--dist", "loadscope", "--no-loadscope-reorder")
+# Without the marked ones, and with fewer examples of the properties that plan whole clusters (``tests/tiers.py``).
+DAILY_TESTS = (*ALL_TESTS, "-m", "not all_only", "--hypothesis-profile", "daily")
+TIERS = {(): DAILY_TESTS, ("--all",): ALL_TESTS}
 
 
 def run_checks(checks: tuple[tuple[str, ...], ...] = CHECKS) -> list[str]:
@@ -28,13 +34,12 @@ def run_checks(checks: tuple[tuple[str, ...], ...] = CHECKS) -> list[str]:
 
 def main(arguments: list[str]) -> int:
     """Run checks and tests; returns the exit code."""
-    failed = [] if arguments else run_checks()
+    tier = TIERS.get(tuple(arguments))
+    failed = run_checks() if tier else []
     for name in failed:
         print(f"FAILED: {name}", flush=True)
     print("== pytest", flush=True)
-    tests = subprocess.run(
-        [str(VENV / "bin" / "python"), "-m", "pytest", *(arguments or ALL_TESTS)], cwd=HOME, check=False
-    )
+    tests = subprocess.run([str(VENV / "bin" / "python"), "-m", "pytest", *(tier or arguments)], cwd=HOME, check=False)
     return tests.returncode or int(bool(failed))
 
 

@@ -16,12 +16,14 @@ from setup import classes
 from setup.jars import delta_jars
 from setup.java import java, spark_java
 from setup.paths import HOME
-from tests.examples import SEARCH
+from tests.examples import DAILY, SEARCH
 from tests.servers import RUNNING
+from tests.tiers import Tiers
 
 SHARED = HOME.parent / "shared"
 # The suite is the same on every run. Random search is the fuzz command's (benchmarks/fuzz), and that of ``search``.
 settings.register_profile("suite", derandomize=True)
+settings.register_profile(DAILY, derandomize=True)
 settings.register_profile("search", derandomize=False, max_examples=SEARCH)
 settings.register_profile("quick", derandomize=True, max_examples=10)
 settings.load_profile("suite")
@@ -40,6 +42,11 @@ FAST = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
 }
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Watch how long tests take, unless ``-p no:tiers`` is given."""
+    config.pluginmanager.register(Tiers(), "tiers")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -3,8 +3,15 @@
 from hypothesis import settings
 
 SEARCH = 200  # examples of a property in the profile ``search``
+DAILY = "daily"  # the profile of ``./run-tests.sh`` without arguments
+
+
+def is_daily() -> bool:
+    """Whether the daily tier runs."""
+    return settings.get_current_profile_name().startswith(DAILY)
 
 
 def examples(wanted: int) -> int:
-    """All in the profile ``search``; half in the whole suite, the same on every run; a few in ``make quick``."""
-    return max(3, wanted * settings().max_examples // SEARCH)
+    """All in the profile ``search``, half in the suite, a third of that in the daily tier, a few in ``make quick``."""
+    made = wanted * settings().max_examples // SEARCH
+    return max(3, made // 3 if is_daily() else made)

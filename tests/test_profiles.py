@@ -1,4 +1,4 @@
-"""Which examples properties get: in the suite and the quick tests the same on every run, in a search others."""
+"""Which examples properties get: the same on every run, except in a search."""
 
 import pytest
 from hypothesis import settings
@@ -6,7 +6,9 @@ from hypothesis import settings
 from tests.examples import examples
 
 
-@pytest.mark.parametrize(("profile", "is_the_same"), [("suite", True), ("quick", True), ("search", False)])
+@pytest.mark.parametrize(
+    ("profile", "is_the_same"), [("suite", True), ("daily", True), ("quick", True), ("search", False)]
+)
 def test_only_a_search_is_left_to_chance(profile: str, is_the_same: bool) -> None:
     """A test that fails in the suite fails again; a search finds what the suite never draws."""
     assert settings.get_profile(profile).derandomize is is_the_same
@@ -18,8 +20,12 @@ def test_the_suite_has_its_profile_unless_another_is_asked_for(pytestconfig: pyt
     assert settings.get_current_profile_name().startswith(asked)
 
 
-@pytest.mark.parametrize(("profile", "made"), [("suite", 20), ("quick", 3), ("search", 40)])
-def test_costly_properties_get_their_share(profile: str, made: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the examples that a property wants a search makes all, the suite half, and the quick tests a few."""
-    monkeypatch.setattr("tests.examples.settings", lambda: settings.get_profile(profile))
-    assert examples(40) == made
+@pytest.mark.parametrize(("profile", "made"), [("suite", 20), ("daily", 6), ("quick", 3), ("search", 40)])
+def test_costly_properties_get_their_share(profile: str, made: int) -> None:
+    """A search makes all that a property wants, the suite half, the daily tier a third of that, ``quick`` a few."""
+    current = settings.get_current_profile_name()
+    settings.load_profile(profile)
+    try:
+        assert examples(40) == made
+    finally:
+        settings.load_profile(current)

@@ -16,9 +16,12 @@ import pytest
 from benchmarks.mutants.daemon import Mutated, write
 from benchmarks.mutants.lines import Lines
 
-_OPTIONS = ("-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "--no-summary")
+_OPTIONS = ("-x", "-q", "--tb=no", "--no-header", "--no-summary")
+_WITHOUT = ("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:tiers")
 _QUIET = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
-_NOT_RUN = {"slow", "kafka", "cluster"}
+_NOT_RUN = {"kafka", "cluster"}
+# Tests that are not in the daily tier take long, except those of the benchmarks: many of them are quick.
+_LONG, _QUICK_FOLDER = "all_only", "benchmarks"
 _SPARK = {"spark", "spark_environment"}
 
 
@@ -95,7 +98,7 @@ class _Plugin:
         items[:] = [
             item
             for item in items
-            if not _NOT_RUN & {mark.name for mark in item.iter_markers()}
+            if not _is_left_out(item)
             and bool(_SPARK & set(getattr(item, "fixturenames", ()))) == self._request.needs_spark
         ]
         if self._request.tests:
@@ -136,6 +139,12 @@ class _Plugin:
             self._outcome.failures.append(report.nodeid)
 
 
+def _is_left_out(item: pytest.Item) -> bool:
+    """Whether a test takes long, or starts servers."""
+    marks = {mark.name for mark in item.iter_markers()}
+    return bool(marks & _NOT_RUN) or (_LONG in marks and item.path.parent.name != _QUICK_FOLDER)
+
+
 def _allow(seconds: float) -> None:
     """Let the system end this process when it has used so many more CPU seconds."""
     most = resource.getrlimit(resource.RLIMIT_CPU)[1]
@@ -164,7 +173,9 @@ def run(root: Path, request: Request, told: Path) -> Outcome:
     if lines:
         lines.start()
     try:
-        outcome.code = int(pytest.main([*options, *_QUIET, *request.files], plugins=[_Plugin(request, outcome, lines)]))
+        outcome.code = int(
+            pytest.main([*options, *_WITHOUT, *_QUIET, *request.files], plugins=[_Plugin(request, outcome, lines)])
+        )
     finally:
         sys.settrace(None)
         sys.meta_path.remove(finder)

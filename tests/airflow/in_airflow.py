@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -68,16 +69,16 @@ def hang(dags: Any) -> object:
     return _ended("hang", lambda: dags.CommandOperator(task_id="t", words=["wave"]).poke({}))[0]
 
 
-def gate(dags: Any, cluster: str) -> object:
-    """How the gate of the first cluster ends in a run for one cluster."""
+def gate(dags: Any, *clusters: str) -> object:
+    """How the gate of the first cluster ends in runs for these clusters."""
     found = next(one for dag in dags.DAGS for one in dag.tasks if one.task_id.endswith(".gate"))
 
-    def run() -> tuple[object, object]:
+    def run(cluster: str) -> tuple[object, object]:
         with patch.object(dags.BaseSensorOperator, "execute"):
             found.execute({"params": {"cluster": cluster}})
         return "done", ""
 
-    return _ended("0", run)[0]
+    return [_ended("0", partial(run, cluster))[0] for cluster in clusters]
 
 
 def submit(dags: Any, params: str, *codes: str) -> object:

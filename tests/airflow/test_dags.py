@@ -16,9 +16,10 @@ from tests.kafka import topics
 from tests.kafka.lab import TOPICS, disturbed
 from tests.pipeline.test_fleet import TORN, folder_of
 
-pytestmark = [pytest.mark.airflow, pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.airflow, pytest.mark.kafka]
 
 
+@pytest.mark.all_only
 def test_without_a_yes_nothing_is_touched(scene: MakeScene) -> None:
     """No answer ends clean, a plan that was refused fails at once; no wave is started."""
     one = scene("unanswered", megabytes=1, approved=False)
@@ -41,6 +42,7 @@ def test_without_a_yes_nothing_is_touched(scene: MakeScene) -> None:
     assert (one.lab.lists(), one.lab.warehouse.rows("approvals")) == ([(1, 2)], [])
 
 
+@pytest.mark.all_only
 def test_a_document_that_was_changed_is_not_executed(scene: MakeScene) -> None:
     """The wave ends at its first look with the file's name, and is not tried again."""
     one = scene("changed", megabytes=1)
@@ -54,6 +56,7 @@ def test_a_document_that_was_changed_is_not_executed(scene: MakeScene) -> None:
     assert (one.lab.lists(), one.events(), one.lab.now().throttles) == ([(1, 2)], [], {})
 
 
+@pytest.mark.all_only
 def test_what_others_did_stops_a_wave_before_it_starts(scene: MakeScene) -> None:
     """A foreign move, a foreign throttle and a topic made anew are told, and nothing is touched; nor after a no."""
     one = scene("recreated", megabytes=1)

@@ -11,7 +11,7 @@ import pytest
 from tests.airflow.scene import WAVE, MakeScene, Scene
 from tests.kafka.lab import BACK_AHEAD_BYTES
 
-pytestmark = [pytest.mark.airflow, pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.airflow, pytest.mark.kafka, pytest.mark.all_only]
 
 
 def test_a_dead_target_ends_red_under_throttles_and_goes_on_when_cleared(scene: MakeScene) -> None:

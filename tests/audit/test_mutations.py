@@ -215,7 +215,7 @@ def test_changed_plan_is_caught(plan: Plan) -> None:
     assert rules_broken(audit_plan(**plan))
 
 
-@pytest.mark.slow
+@pytest.mark.all_only
 def test_large_cluster_is_audited_in_seconds() -> None:
     """A plan that changes 60,000 of 200,000 partitions on 1,000 brokers is audited in under 15 CPU seconds."""
     hosts = [broker(b, f"r{b % 10}", disk_capacity_bytes=10**9) for b in range(1000)]

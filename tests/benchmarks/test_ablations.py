@@ -26,6 +26,8 @@ from benchmarks.workload import Shape
 from optimizer.settings import Settings
 from optimizer.solve.tuning import TUNED
 
+pytestmark = pytest.mark.all_only
+
 AS_IT_IS, *CHANGED = VARIANTS
 
 

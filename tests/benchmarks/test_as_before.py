@@ -8,6 +8,8 @@ import pytest
 from benchmarks import as_before
 from benchmarks.as_before import Columns, Digests, by_cluster, differences, digest, main
 
+pytestmark = pytest.mark.all_only
+
 Rows = list[dict[str, Any]]
 SHARDS: Rows = [
     {"cluster_id": "c", "round": 0, "shard_id": shard, "status": "solved", "moves": moves, "message": None}

@@ -10,6 +10,8 @@ from benchmarks.fuzz.folders import folder
 from benchmarks.fuzz.mutate import WAYS
 from sources.record import Record
 
+pytestmark = pytest.mark.all_only
+
 
 def test_a_whole_folder_is_read_as_it_was_written() -> None:
     """Every source in each of its forms gives what the cluster has, and nothing that contradicts another."""
@@ -72,7 +74,6 @@ def test_clusters_that_once_failed_are_fine(seed: int) -> None:
     assert clusters.check(seed).verdict == clusters.FINE
 
 
-@pytest.mark.slow
 def test_sources_that_contradict_each_other_break_a_rule(spark: SparkSession) -> None:
     """A folder that lost something which another source still names breaks a rule that it did not break before."""
     found = list(fleet.contradictions(24, seed=1))

@@ -15,6 +15,8 @@ from benchmarks.generate import SCENARIOS, generate
 from benchmarks.judge import judge
 from benchmarks.odd import ODD, generate_odd
 
+pytestmark = pytest.mark.all_only
+
 
 def load_script(path: Path) -> ModuleType:
     """A script as a module."""

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from sources.instance_json import parse, recognises
 
+pytestmark = pytest.mark.all_only
+
 BROKER = {"id": 1, "rack": "r0", "state": "alive", "disk_capacity_mb": 2.0, "nw_in_capacity": 3, "nw_out_capacity": 4}
 PARTITION = {
     "topic": "t",

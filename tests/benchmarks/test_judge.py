@@ -15,6 +15,8 @@ from benchmarks.generate import SCENARIOS, generate
 from benchmarks.judge import bands, broker_loads, judge, main, movement, pour, rack_counts, rack_limits
 from tests.benchmarks.test_generate import load_script
 
+pytestmark = pytest.mark.all_only
+
 
 def shuffled_plan(instance: dict[str, Any], seed: int) -> dict[str, Any]:
     """A plan that moves some replicas anywhere and turns some lists round: good and bad alike."""

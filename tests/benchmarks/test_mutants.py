@@ -22,6 +22,8 @@ from benchmarks.mutants.trial import Trial
 from benchmarks.mutants.warm import Warm
 from setup.paths import HOME
 
+pytestmark = pytest.mark.all_only
+
 MODULE = "sources/a.py"
 CODE = """\"\"\"Text.\"\"\"
 

@@ -12,6 +12,8 @@ from optimizer.kafka.reassignment_json import format_reassignment
 from optimizer.planning.arrays import replica_lists
 from optimizer.settings import Policy, Settings, Solver
 
+pytestmark = pytest.mark.all_only
+
 SHORT_CURVE = Solver(curve_brokers=0)  # the prices of the whole curve take most of the time, and are not looked at
 # Of the plan over the best bound, ours or the judge's. Where hot partitions must change places, much is lost.
 GAPS = {
@@ -26,7 +28,6 @@ GAPS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", GAPS)
 def test_unusual_instances_are_planned_well(name: str) -> None:
     """The judge, which shares no code with the planner, finds no broker outside a band and no rule broken."""
@@ -44,7 +45,6 @@ def test_unusual_instances_are_planned_well(name: str) -> None:
     assert found.bound_bytes <= found.moved_bytes <= (1 + GAPS[name]) * found.bound_bytes
 
 
-@pytest.mark.slow
 def test_broker_between_hot_partitions_and_empty_links_comes_into_its_bands() -> None:
     """Its disk is over the band and its rate in at the lower end: only two replicas that change places help."""
     instance = generate_odd("hot_partition", 2)

@@ -23,6 +23,8 @@ from optimizer.configuration import build, merge, read_toml
 from setup.paths import HOME
 from tests.benchmarks.test_judge import plan_of, tiny
 
+pytestmark = pytest.mark.all_only
+
 SHARD = {"round": 0, "shard_id": 0, "status": "OPTIMAL", "cpu_seconds": 1.5, "peak_memory_bytes": 7}
 BOUNDS = [
     {"kind": "flow", "bound_bytes": 190 * 2**20, "is_best": True, "detail": "d"},

@@ -84,7 +84,7 @@ def october(day: int, hour: int, minute: int) -> datetime:
     return datetime(2026, 10, day, hour, minute, tzinfo=UTC)
 
 
-@pytest.mark.slow
+@pytest.mark.all_only
 def test_operations_run_and_query(sample: Path) -> None:
     """The run of the operations page leaves the files that README promises, and the query reads its tables."""
     folder = sample / "out" / "first" / "sample"
@@ -99,13 +99,13 @@ def test_the_page_names_the_file_system_wherever_it_reads() -> None:
     assert all("filesystem=" in call for call in opened)
 
 
-@pytest.mark.slow
+@pytest.mark.all_only
 def test_pandas_reads_what_the_page_shows(sample: Path) -> None:
     """Each answer by deltalake and pandas is printed as it stands under it."""
     assert run_python([block.body for block in PANDAS], sample) == [output_under(block) for block in PANDAS]
 
 
-@pytest.mark.slow
+@pytest.mark.all_only
 @pytest.mark.parametrize("opened", [DUCKDB, SPARK], ids=["duckdb", "spark"])
 def test_questions_print_what_the_page_shows(executed: Path, opened: Block) -> None:
     """DuckDB and Spark both print under each question of SQL what stands there."""
@@ -113,7 +113,7 @@ def test_questions_print_what_the_page_shows(executed: Path, opened: Block) -> N
     assert run_python([opened.body, *asked], executed)[1:] == [output_under(block) for block in QUESTIONS]
 
 
-@pytest.mark.slow
+@pytest.mark.all_only
 def test_readme_run_prints_what_readme_shows(tmp_path: Path) -> None:
     """The first command of README ends with the output that stands under it, but for the run's name in the paths."""
     command, shown = (next(blocks(language, pages=(README,))) for language in ("sh", "text"))

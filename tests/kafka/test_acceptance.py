@@ -22,7 +22,7 @@ from sources import kafka_admin
 from tests.kafka import scene
 from tests.kafka.cluster import Cluster, running
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = pytest.mark.kafka
 
 RUN_ID = "acceptance"
 REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"

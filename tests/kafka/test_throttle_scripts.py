@@ -19,7 +19,7 @@ from tests.kafka import topics
 from tests.kafka.cluster import Cluster
 from tests.kafka.lab import CONFIGS, RACKS, REASSIGN, TOOLS, TOPICS, Four, until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.all_only]
 
 Throttles = frozenset[tuple[str, str, str, str]]
 

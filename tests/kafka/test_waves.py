@@ -22,7 +22,7 @@ from tests.kafka.lab import (
     until,
 )
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.all_only]
 
 
 @pytest.fixture

@@ -152,7 +152,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-@pytest.mark.slow
+@pytest.mark.all_only
 def test_runs_share_a_warehouse_and_killed_ones_end_as_others(home: Path) -> None:
     """One plan, no row lost or twice."""
     first = rows_of(home, SENT)
@@ -165,7 +165,7 @@ def test_runs_share_a_warehouse_and_killed_ones_end_as_others(home: Path) -> Non
     assert shown == {SENT: [(1, "planned")], "run-b": [(1, "started"), (2, "started"), (3, "planned")]}
 
 
-@pytest.mark.slow
+@pytest.mark.all_only
 def test_a_driver_in_an_empty_folder_plans_with_what_was_sent(home: Path) -> None:
     """The zip, the job's file and the settings are enough: defaults come with the zip, and it says which code it is."""
     plan = load(Warehouse(str(home / "tables")), cluster_id="c", run_id=SENT)

@@ -112,7 +112,7 @@ def three(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Thre
     return Three(home, clusters, runs, seen)
 
 
-@pytest.mark.slow
+@pytest.mark.all_only
 def test_each_cluster_has_its_own_verdict(three: Three) -> None:
     """Who passes is planned; who is refused or can't be read is told with stage, exit code and reason."""
     run = three.runs[0]
@@ -134,7 +134,7 @@ def test_each_cluster_has_its_own_verdict(three: Three) -> None:
     assert reasons["fine"] == reasons["calm"] == missed
 
 
-@pytest.mark.slow
+@pytest.mark.all_only
 def test_what_is_wrong_is_said_once_with_its_cluster(three: Three) -> None:
     """The messages stand on the stream of progress; the last line of each cluster without a plan is one line."""
     said = three.runs[0].said
@@ -145,7 +145,7 @@ def test_what_is_wrong_is_said_once_with_its_cluster(three: Three) -> None:
     assert all("\n" not in line for line in told.values())
 
 
-@pytest.mark.slow
+@pytest.mark.all_only
 def test_the_run_ends_with_the_worst(three: Three) -> None:
     """1 where a cluster could not be read, 3 where some are refused; alone, a cluster's own code."""
     assert [exit_code(run.verdicts) for run in three.runs] == [1, 3, 3]
@@ -153,7 +153,7 @@ def test_the_run_ends_with_the_worst(three: Three) -> None:
     assert exit_code({"fine": three.runs[0].verdicts["fine"]}) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.all_only
 def test_only_those_that_pass_go_further(three: Three) -> None:
     """Tables of later stages and folders are of the clusters that go on; the pages of quality are of all judged."""
     rows = three.runs[0].rows
@@ -167,7 +167,7 @@ def test_only_those_that_pass_go_further(three: Three) -> None:
     assert pages == {f"{name}.html" for name in judged}
 
 
-@pytest.mark.slow
+@pytest.mark.all_only
 def test_a_refused_repeat_leaves_nothing_to_execute(three: Three) -> None:
     """Folders of every cluster are set aside, rollbacks where they were; the rows of the earlier plan are gone."""
     after, plan = three.files[1], three.files[0]
@@ -186,7 +186,7 @@ def test_a_refused_repeat_leaves_nothing_to_execute(three: Three) -> None:
     assert {row.rule for row in rows["quarantine"]} >= {"no_repeated_broker"}
 
 
-@pytest.mark.slow
+@pytest.mark.all_only
 def test_what_is_mended_is_as_it_was(three: Three) -> None:
     """The same input once more: the files of the first time, no other folder, the same rows of every table."""
     data_docs = "data_docs/"
@@ -202,7 +202,7 @@ def test_what_is_mended_is_as_it_was(three: Three) -> None:
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.all_only
 def test_an_approved_plan_is_not_made_again(spark: SparkSession, three: Three) -> None:
     """The verdict names the manifest that is approved; from then on the run is refused, and changes nothing."""
     plan = load(Warehouse(str(three.home / "tables")), cluster_id="fine", run_id=RUN_ID)
@@ -216,7 +216,7 @@ def test_an_approved_plan_is_not_made_again(spark: SparkSession, three: Three) -
     shutil.rmtree(three.home / "tables" / "approvals")
 
 
-@pytest.mark.slow
+@pytest.mark.all_only
 def test_a_refused_cluster_stays_out_of_later_jobs(spark: SparkSession, three: Three) -> None:
     """A stage that is run alone goes on with the attempt: who was refused before it gets no rows."""
     storage = Storage(warehouse=str(three.home / "tables"), output=str(three.home / "out"))

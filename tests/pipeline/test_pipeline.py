@@ -77,7 +77,7 @@ def first(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Firs
     return First(run, versions(run), files(run.settings.storage.output), used)
 
 
-@pytest.mark.slow
+@pytest.mark.all_only
 def test_a_repeated_run_changes_nothing_and_can_be_recomputed(spark: SparkSession, first: First) -> None:
     """All stages twice: versions and files stay, but for the attempt; the pinned instance gives the same plan again."""
     run = first.run
@@ -105,7 +105,6 @@ def test_a_repeated_run_changes_nothing_and_can_be_recomputed(spark: SparkSessio
     assert sorted(map(repr, again.collect())) == sorted(map(repr, stored.collect()))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("stage", STAGES, ids=lambda stage: str(stage.name))
 def test_a_stage_uses_all_that_it_declares(first: First, stage: Stage) -> None:
     """Each opens every table that it reads, and of each section of its settings a knob; others it can't have."""
@@ -136,7 +135,6 @@ def run_on_executors(home: Path, spark: Sequence[str]) -> dict[str, bytes]:
 
 
 @pytest.mark.cluster
-@pytest.mark.slow
 def test_real_executors_give_the_same_documents(first: First, tmp_path: Path) -> None:
     """Two executors on a standalone cluster give the documents of local threads, byte for byte."""
     with standalone.running(tmp_path / "cluster", workers=2, cores=1, memory="1g") as url:

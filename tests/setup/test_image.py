@@ -77,7 +77,7 @@ def everything(folder: Path) -> dict[str, tuple[int, int, int]]:
     return {name: (stat.st_size, stat.st_mtime_ns, stat.st_mode) for name, stat in stats.items()}
 
 
-@pytest.mark.slow
+@pytest.mark.all_only
 def test_a_user_without_rights_plans_and_looks(made: image.Image) -> None:
     """As its user the image plans with the archive of classes and shows the plan; it writes to its own folder alone."""
     ballast, work = made.below("/opt/ballast"), made.below("/work")
@@ -99,7 +99,7 @@ def test_a_user_without_rights_plans_and_looks(made: image.Image) -> None:
     assert {path.stat().st_uid for path in work.rglob("out/**/*")} == {made.user}
 
 
-@pytest.mark.slow
+@pytest.mark.all_only
 @pytest.mark.parametrize(
     ("missing", "words", "code", "told"),
     [

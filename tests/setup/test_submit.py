@@ -175,7 +175,7 @@ def test_default_master(jobs: Path, words: list[str], masters: list[str]) -> Non
     assert value_of(dry_run(jobs, *words), "--master") == masters
 
 
-@pytest.mark.slow
+@pytest.mark.all_only
 @pytest.mark.parametrize("code", [0, 2, 3])
 def test_exit_codes_arrive(jobs: Path, code: int) -> None:
     """The job's exit code is the script's, the code comes from the zip, nothing needs a network, and logs are quiet."""
@@ -187,7 +187,7 @@ def test_exit_codes_arrive(jobs: Path, code: int) -> None:
     assert result.stderr == ""
 
 
-@pytest.mark.slow
+@pytest.mark.all_only
 def test_errors_go_to_stderr(tmp_path: Path) -> None:
     """What is wrong is told there, all at once, before Spark starts; also in a file that several processes write."""
     words = [str(HOME / "spark-submit.sh"), "ingest", "--cluster", "a", "--input", "x", "--set", "solver.rounds=0"]

@@ -32,7 +32,7 @@ def curve_of(seed: int) -> tuple[tuple[CurvePoint, ...], float]:
     return solution.curve, solution.bound
 
 
-@pytest.mark.slow
+@pytest.mark.all_only
 @pytest.mark.parametrize(("seed", "moves", "gap"), [(1, 92, 0.0044), (1, 20, 0.0145), (2, 80, 0.078), (2, 16, 0.091)])
 def test_curve_passes_below_what_other_planners_reach(seed: int, moves: int, gap: float) -> None:
     """For so many moves, some point of the curve costs no more over the bound, with every band held."""
@@ -56,7 +56,7 @@ def test_where_nearly_all_moves_must_be_there_is_one_plan() -> None:
     assert [point.move_price for point in found.curve] == [TUNED.curve_prices[0]]
 
 
-@pytest.mark.slow
+@pytest.mark.all_only
 def test_curve_of_shards_passes_below_what_another_planner_reaches() -> None:
     """On 100 brokers, 50 moves at 13 % over the bound lie above the curve, also where it is the short one."""
     settings = Settings(solver=Solver(curve_brokers=99))

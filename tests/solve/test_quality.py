@@ -52,7 +52,7 @@ def test_plan_is_within_a_thousandth_of_its_bound(scenario: str) -> None:
 @pytest.mark.parametrize(
     ("scenario", "gap"),
     [
-        pytest.param("expand", 0.02, marks=pytest.mark.slow),
+        pytest.param("expand", 0.02, marks=pytest.mark.all_only),
         ("decom", 0.002),
         ("legacy", 0.002),
         ("drift", 0.02),

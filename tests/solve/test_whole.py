@@ -312,7 +312,7 @@ def test_nothing_is_decided_while_a_band_is_broken(
     assert bool(asked) is may_decide
 
 
-@pytest.mark.slow
+@pytest.mark.all_only
 @pytest.mark.parametrize("seed", [2, 3])
 def test_few_whole_replicas_beside_many_forced_ones_leave_no_gap(seed: int) -> None:
     """Two brokers are emptied and another has to shed a few replicas: prices alone leave a gap of 0.2 %."""

@@ -14,6 +14,8 @@ from optimizer.stages.stage import Frames
 from setup.paths import HOME
 from tests.stages import placed, planned
 
+pytestmark = pytest.mark.all_only
+
 SECONDS = 600
 MENDING_ROUNDS = 1
 
@@ -50,7 +52,6 @@ def test_the_placement_in_memory_gives_the_same_tables(frames: Frames) -> None:
     assert placed.of_process(solved) == placed.of_frames({name: frames[name] for name in planned.SOLVED})
 
 
-@pytest.mark.slow
 def test_other_partitions_change_nothing(spark: SparkSession, frames: Frames, tables: dict[str, bytes]) -> None:
     """Rows in the opposite order, in seven partitions and shuffled into eleven, give the same tables and documents."""
     run = planned.run_of(spark)
@@ -66,7 +67,6 @@ def test_other_partitions_change_nothing(spark: SparkSession, frames: Frames, ta
         spark.conf.set("spark.sql.shuffle.partitions", usual)
 
 
-@pytest.mark.slow
 def test_one_core_and_retried_tasks_change_nothing(
     spark_environment: None, tables: dict[str, bytes], tmp_path: Path
 ) -> None:

@@ -232,6 +232,7 @@ def test_a_configuration_that_names_nothing_is_refused(spark: SparkSession, fold
         ingest.build({}, run_of(spark, folder, captured_at="yesterday"))
 
 
+@pytest.mark.all_only
 def test_the_first_stages_run_twice_leave_every_table_as_it_was(spark: SparkSession, folder: Path) -> None:
     """Ingest, validate and snapshot give an instance; a second run, by a new process, changes no version."""
     (folder / "notes.txt").unlink()

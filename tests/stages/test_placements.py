@@ -22,7 +22,7 @@ IN_SHARDS: Settings = replace(odd_cluster(1000).settings, solver=Solver(shard_br
 LIMITED: Settings = replace(odd_cluster(3001).settings, policy=replace(odd_cluster(3001).settings.policy, max_moves=1))
 
 
-@pytest.mark.slow
+@pytest.mark.all_only
 def test_a_cluster_has_the_tables_that_it_has_alone() -> None:
     """Beside a smaller one, before and behind it: its terms, prices, bounds and findings are its own."""
     odd, mine = odd_cluster(1000, IN_SHARDS), planned.cluster()
@@ -40,7 +40,7 @@ def test_a_cluster_has_the_tables_that_it_has_alone() -> None:
     assert alone["moves"] and {row[0] for row in fleet["bounds"]} == {"0", "a", "b"}
 
 
-@pytest.mark.slow
+@pytest.mark.all_only
 @pytest.mark.parametrize(("first", "asked", "shards"), [(1000, IN_SHARDS, 3), (3001, LIMITED, 1)])
 def test_both_placements_give_the_same_tables(spark: SparkSession, first: int, asked: Settings, shards: int) -> None:
     """Brokers in every state, pins, limits, spreads, changed factors: every row of every table, to the last digit."""

@@ -154,7 +154,7 @@ def written(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> di
     return {name: [row.asDict() for row in made[name].collect()] for name in ("quality_results", "input_findings")}
 
 
-@pytest.mark.slow
+@pytest.mark.all_only
 @pytest.mark.parametrize("name", CASES)
 def test_what_contradicts_is_refused(written: dict[str, Rows], name: str) -> None:
     """The run is refused for just the cause, by the rules that name it."""
@@ -168,7 +168,7 @@ def test_what_contradicts_is_refused(written: dict[str, Rows], name: str) -> Non
     assert bool(expected) == bool(failed)
 
 
-@pytest.mark.slow
+@pytest.mark.all_only
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if not case.stops])
 def test_what_is_left_out_is_told_first(written: dict[str, Rows], name: str) -> None:
     """A run that goes on tells what was left out, contradicts or is broken, and nothing else."""

@@ -1,0 +1,139 @@
+"""A test that takes too long for the daily tier fails, unless it is marked; the daily tier says what it left out."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from setup.paths import HOME
+from tests import tiers
+
+CONFTEST = """
+import pytest
+from tests import tiers
+from tests.examples import DAILY
+from hypothesis import settings
+
+tiers.MOST_SECONDS, tiers.MOST_SHARED_SECONDS = 0.3, 0.8
+settings.register_profile(DAILY)
+
+def pytest_configure(config):
+    config.pluginmanager.register(tiers.Tiers(), "tiers")
+"""
+TESTS = """
+import subprocess, sys, time
+import pytest
+from hypothesis import given, settings, strategies
+
+WORK = "import time\\nwhile time.process_time() < 0.5: pass"
+
+def work(seconds=0.5):
+    until = time.process_time() + seconds
+    while time.process_time() < until:
+        pass
+
+@pytest.fixture(scope="session")
+def session():
+    work(1)
+
+@pytest.fixture(scope="module")
+def short():
+    work()
+
+@pytest.fixture(scope="module")
+def long():
+    work(1)
+
+@pytest.fixture
+def own():
+    work()
+
+def test_quick(session, short): pass
+def test_waits(): time.sleep(0.5)
+def test_sets_up(own): pass
+def test_shares(long): pass
+def test_works(): work()
+def test_starts_another(): subprocess.run([sys.executable, "-S", "-c", WORK], check=True)
+@pytest.mark.all_only
+def test_marked(): work()
+@settings(max_examples=1, database=None, deadline=None)
+@given(strategies.just(1))
+def test_property(one): work()
+"""
+TOO_LONG = {"test_sets_up", "test_shares", "test_works", "test_starts_another"}
+INI = "[pytest]\nmarkers =\n  all_only: long\n"
+
+
+def failed(folder: Path, *options: str) -> tuple[set[str], str]:
+    """Names of the tests that failed, and what pytest printed."""
+    for name, text in (("conftest.py", CONFTEST), ("test_a.py", TESTS), ("pytest.ini", INI)):
+        (folder / name).write_text(text, encoding="utf-8")
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "no:xdist",
+        "-p",
+        "no:cacheprovider",
+        "-rfE",
+        *options,
+        str(folder),
+    ]
+    environ = {**os.environ, "PYTHONPATH": str(HOME)}
+    done = subprocess.run(command, env=environ, cwd=folder, capture_output=True, text=True, check=False)
+    lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return {line.partition("::")[2].partition(" ")[0] for line in lines}, done.stdout
+
+
+def test_a_test_over_the_limit_fails(tmp_path: Path) -> None:
+    """Its own work, set-up and processes count, and by itself what a file shares; waiting does not."""
+    names, printed = failed(tmp_path)
+    assert names == TOO_LONG
+    assert "of CPU time, 0.3 s is the most in the daily tier: make it faster, or mark the test all_only" in printed
+    assert tiers.ANNOUNCEMENT not in printed
+
+
+def test_the_daily_tier_says_so(tmp_path: Path) -> None:
+    """A line names the other command, and a property has no more time than other tests: it makes fewer examples."""
+    names, printed = failed(tmp_path, "--hypothesis-profile", "daily", "-m", "not all_only")
+    assert names == {*TOO_LONG, "test_property"}
+    assert "./run-tests.sh --all" in tiers.ANNOUNCEMENT
+    assert printed.splitlines()[-2] == tiers.ANNOUNCEMENT
+    assert printed.splitlines()[-1].startswith("====")
+
+
+def test_those_that_may_take_longer_are_there() -> None:
+    """No entry of the list is of a test that has gone."""
+    for name, reason in tiers.LONG.items():
+        file, _, function = name.partition("::")
+        assert f"def {function}(" in (HOME / file).read_text(encoding="utf-8") or not function
+        assert reason
+
+
+def test_descendants_are_found() -> None:
+    """Children of children count, those of others do not."""
+    assert tiers.descendants(2, {1: 0, 2: 1, 3: 2, 4: 3, 5: 1, 6: 5}) == {2, 3, 4}
+
+
+def test_a_living_child_counts() -> None:
+    """Spark's JVM and its workers are such: they do not end with a test."""
+    began = tiers.cpu_seconds()
+    with subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"]) as child:
+        time.sleep(0.5)
+        until = time.monotonic() + 60
+        while tiers.cpu_seconds() - began < 0.3 and time.monotonic() < until:
+            time.sleep(0.1)
+        child.kill()
+    assert time.monotonic() < until
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="only Linux has /proc")
+def test_an_ended_child_counts() -> None:
+    """Its time is its parent's from then on."""
+    began = tiers.cpu_seconds()
+    subprocess.run([sys.executable, "-S", "-c", "import time\nwhile time.process_time() < 0.3: pass"], check=True)
+    assert tiers.cpu_seconds() - began > 0.2

@@ -1,0 +1,124 @@
+"""Two tiers of tests: ``./run-tests.sh`` leaves out what is marked ``all_only``, ``--all`` runs everything.
+
+A test without the mark that takes over ten seconds fails: it would make the daily tier longer for everybody.
+"""
+
+import os
+from collections.abc import Generator, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import is_hypothesis_test
+
+from tests.examples import is_daily
+
+ALL_ONLY = "all_only"
+# CPU time of a test with what it starts, not time on the clock: that others use the same cores changes it little.
+MOST_SECONDS = 10.0
+# Three times as long: a property where all of its examples are made, three times those of the daily tier; and a test on
+# the session of Spark, because the first ones on it also compile the JVM's code.
+LENIENCE = 3
+# What the tests of a file share, such as rows of many cases: it counts by itself, not for the test that comes first.
+MOST_SHARED_SECONDS = 60.0
+# Tests of the daily tier that may take longer, by the start of their ids, and why they are in it.
+LONG: Mapping[str, str] = {
+    "tests/kafka/test_acceptance.py": "one whole job by spark-submit.sh, its plan executed on a real Kafka cluster",
+    "tests/pipeline/test_pipeline.py::test_real_executors_give_the_same_documents": "one run on a real Spark cluster",
+    "tests/pipeline/test_pipeline.py::test_a_stage_uses_all_that_it_declares": "makes the run that it is compared with",
+    "tests/airflow/test_dags.py::test_a_fleet_is_planned_at_night_and_who_has_a_plan_is_moved": "one night in Airflow",
+}
+ANNOUNCEMENT = (
+    f"daily tier: no test marked {ALL_ONLY}, a third of the examples of properties that plan whole clusters; "
+    "./run-tests.sh --all runs everything"
+)
+_CPU = slice(11, 15)  # of /proc/PID/stat, after the name: user and system time of a process and of its ended children
+
+
+def cpu_seconds() -> float:
+    """CPU time so far of this process and of all that it started.
+
+    Without /proc (macOS) children count only after their end.
+    """
+    ticks, parents = {}, {}
+    for pid in filter(str.isdigit, os.listdir("/proc") if os.path.isdir("/proc") else ()):
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as file:
+                fields = file.read().rpartition(b")")[2].split()
+        except OSError:  # the process has ended
+            continue
+        ticks[int(pid)], parents[int(pid)] = sum(map(int, fields[_CPU])), int(fields[1])
+    if not ticks:
+        return sum(os.times()[:4])
+    ours = descendants(os.getpid(), parents)
+    return sum(ticks[pid] for pid in ours) / os.sysconf("SC_CLK_TCK")
+
+
+def descendants(pid: int, parents: Mapping[int, int]) -> set[int]:
+    """A process and all that it started, given the parent of each process."""
+    found: set[int] = set()
+    newest = {pid}
+    while newest:
+        found |= newest
+        newest = {child for child, parent in parents.items() if parent in newest} - found
+    return found
+
+
+def may_be_long(item: pytest.Item) -> bool:
+    """Whether a test has no limit."""
+    return item.get_closest_marker(ALL_ONLY) is not None or item.nodeid.startswith(tuple(LONG))
+
+
+def most_seconds(item: pytest.Item) -> float:
+    """CPU time that a test of the daily tier may take."""
+    has_all_examples = is_hypothesis_test(getattr(item, "obj", None)) and not is_daily()
+    return MOST_SECONDS * (LENIENCE if has_all_examples or item.get_closest_marker("spark") else 1)
+
+
+class Tiers:
+    """Fails tests that take too long for their tier; says which tier ran."""
+
+    def __init__(self) -> None:
+        self._item: pytest.Item | None = None
+        self._began = 0.0
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        """The time begins with what the test sets up for itself."""
+        self._item, self._began = item, cpu_seconds()
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[object]) -> Generator[None, Any, Any]:
+        """What tests share does not count for one of them; what the whole session shares has no limit."""
+        if fixturedef.scope == "function":
+            return (yield)
+        began = cpu_seconds()
+        result = yield
+        spent = cpu_seconds() - began
+        self._began += spent
+        if fixturedef.scope != "session":
+            self._check(f"setting up {fixturedef.argname}", spent, MOST_SHARED_SECONDS)
+        return result
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        """Fail a test that passed but took too long."""
+        result = yield
+        self._check("it", cpu_seconds() - self._began, most_seconds(item))
+        return result
+
+    def _check(self, what: str, spent: float, most: float) -> None:
+        if self._item and not may_be_long(self._item) and spent > most:
+            pytest.fail(
+                f"{what} took {spent:.1f} s of CPU time, {most:g} s is the most in the daily tier: make it faster, or "
+                f"mark the test {ALL_ONLY}; see tests/tiers.py",
+                pytrace=False,
+            )
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> Generator[None, Any, Any]:
+        """A line behind the summary, above pytest's closing line."""
+        result = yield
+        if is_daily():
+            terminalreporter.write_line(ANNOUNCEMENT)
+        return result
