@@ -138,7 +138,7 @@ OF_RED_WAVE = """\
 and a task that runs twice does nothing twice.
 
 - Mend what the log names, then clear the red task *with those downstream*.
-- To end the wave instead: `spark-submit.sh wave off --on-failure cancel` with the run, cluster and wave of this run.
+- To end the wave instead: `./ballast wave off --on-failure cancel` with the run, cluster and wave of this run.
 """
 
 
@@ -184,7 +184,7 @@ class PlanOperator(SparkSubmitOperator):
 
 
 class CommandOperator(BaseSensorOperator):
-    """Runs a command of ``spark-submit.sh`` where Ballast is.
+    """Runs a command of ``./ballast`` where Ballast is.
 
     Exit code 0: done, a line of JSON is the task's result. 4: copies still run, it is tried again later, without
     holding a worker. 2 and 3: wrong use, refused; the task fails and is not tried again. Any other may be retried.
@@ -222,7 +222,7 @@ class CommandOperator(BaseSensorOperator):
 
     def poke(self, context: Context) -> PokeReturnValue:
         """Run it once."""
-        code, said = self._run([*SITE.run_with, shlex.join([f"{SITE.home}/spark-submit.sh", *self.words])])
+        code, said = self._run([*SITE.run_with, shlex.join([f"{SITE.home}/ballast", *self.words])])
         if code in (0, 4) or (self.is_patient and code not in (2, 3)):
             told = (line for line in reversed(said) if line.startswith("{"))
             return PokeReturnValue(code == 0, next(told, None))

@@ -5,7 +5,7 @@ import os
 import random
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -48,8 +48,23 @@ def check_free(row: Row | None, plan: Plan, wave: int) -> None:
         other = f"--run-id {row['run_id']} --cluster {plan.cluster_id} --wave {row['wave']}"
         raise Refused(
             f"cluster {plan.cluster_id!r} is held for wave {row['wave']} of run {row['run_id']!r} by {row['holder']}, "
-            f"{row['event']} at {row['happened_at']:%Y-%m-%d %H:%M} UTC: end that by spark-submit.sh wave off {other}"
+            f"{row['event']} at {row['happened_at']:%Y-%m-%d %H:%M} UTC: end that by ./ballast wave off {other}"
         )
+
+
+def waves_executed(rows: Iterable[Row]) -> set[tuple[str, str, int]]:
+    """Run, cluster and wave of each wave that was executed and then released, and not cancelled in between."""
+    started, done = set(), set()
+    for row in sorted(rows, key=lambda row: int(row["number"])):
+        wave = row["run_id"], row["cluster_id"], int(row["wave"])
+        if row["event"] == EXECUTED:
+            started.add(wave)
+        elif row["event"] == CANCELLED:
+            started.discard(wave)
+            done.discard(wave)
+        elif row["event"] == RELEASED and wave in started:
+            done.add(wave)
+    return done
 
 
 def check_not_overtaken(warehouse: Warehouse, plan: Plan) -> None:

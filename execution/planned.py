@@ -11,6 +11,7 @@ from typing import Any
 from execution.tables import Warehouse
 from optimizer.emit.manifest import FORMAT, NAME
 from optimizer.errors import BallastError, StageError
+from optimizer.similar import did_you_mean
 from schemas.verdicts import PLANNED
 
 
@@ -66,7 +67,7 @@ class Plan:
         """Raise unless somebody has approved just this plan."""
         if not self.approvals:
             name = f"--run-id {self.run_id} --cluster {self.cluster_id}"
-            raise Refused(f"nobody has approved this plan: spark-submit.sh approve {name}")
+            raise Refused(f"nobody has approved this plan: ./ballast approve {name}")
 
     def check_age(self, most_hours: float, now: datetime | None = None) -> None:
         """Raise where the plan is older than a number of hours."""
@@ -74,6 +75,39 @@ class Plan:
         if hours > most_hours:
             limit = f"{most_hours:g} h is the most: plan again, or raise --max-plan-age-hours"
             raise Refused(f"the plan is of a snapshot of {self.captured_at}, {hours:.1f} h ago; {limit}")
+
+
+def verdicts_of(warehouse: Warehouse, run_id: str, cluster_id: str | None = None) -> dict[str, Mapping[str, Any]]:
+    """The verdict of the last attempt for each cluster of a run, or for one cluster.
+
+    Raises
+    ------
+    StageError
+        When the run, or the cluster in it, is not known.
+    """
+    wanted = {"run_id": run_id} if cluster_id is None else {"run_id": run_id, "cluster_id": cluster_id}
+    found = last_verdicts(warehouse.needed("verdicts", **wanted))
+    if not found:
+        rows = warehouse.rows("verdicts")
+        runs = {row["run_id"] for row in rows}
+        if cluster_id is None or run_id not in runs:
+            raise unknown(warehouse.path, "run", run_id, runs, "./ballast show lists the runs")
+        clusters = {row["cluster_id"] for row in rows if row["run_id"] == run_id}
+        where, remedy = f"run {run_id!r} in {warehouse.path}", f"./ballast show --run-id {run_id} shows its clusters"
+        raise unknown(where, "cluster", cluster_id, clusters, remedy)
+    return {row["cluster_id"]: row for row in found}
+
+
+def last_verdicts(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The row of the last attempt for each run and cluster, sorted by both."""
+    by_attempt = sorted(rows, key=lambda row: int(row["attempt"]))
+    last = {(row["run_id"], row["cluster_id"]): row for row in by_attempt}
+    return [row for _, row in sorted(last.items(), key=lambda pair: pair[0])]
+
+
+def unknown(where: str, kind: str, name: str, known: Iterable[str], remedy: str) -> StageError:
+    """A run or cluster that is not known, with the closest name that is."""
+    return StageError(f"{where} has no {kind} {name!r}{did_you_mean(name, known)}; {remedy}")
 
 
 def load(warehouse: Warehouse, *, cluster_id: str, run_id: str) -> Plan:
@@ -86,10 +120,7 @@ def load(warehouse: Warehouse, *, cluster_id: str, run_id: str) -> Plan:
     Refused
         When it has no plan, or the manifest is not the one that the run's verdict names.
     """
-    verdicts = warehouse.needed("verdicts", cluster_id=cluster_id, run_id=run_id)
-    if not verdicts:
-        raise StageError(f"{warehouse.path} knows no run {run_id!r} of cluster {cluster_id!r}")
-    last = max(verdicts, key=lambda row: int(row["attempt"]))
+    last = verdicts_of(warehouse, run_id, cluster_id)[cluster_id]
     if last["verdict"] != PLANNED:
         why = f": {last['reason']}" if last["reason"] else ""
         raise Refused(f"run {run_id!r} has no plan for cluster {cluster_id!r}, it is {last['verdict']}{why}")

@@ -4,15 +4,14 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from execution.planned import Refused, load
+from execution.planned import Refused, load, verdicts_of
 from execution.tables import Warehouse
-from optimizer.errors import StageError
 from schemas.verdicts import PLANNED
 
 Row = Mapping[str, Any]
 
 
-def show(warehouse: Warehouse, run_id: str, cluster_id: str = "") -> Iterator[str]:
+def show(warehouse: Warehouse, run_id: str, cluster_id: str | None = None) -> Iterator[str]:
     """Lines that say how each cluster of a run stands; of one cluster its summary too.
 
     Raises
@@ -22,12 +21,11 @@ def show(warehouse: Warehouse, run_id: str, cluster_id: str = "") -> Iterator[st
     Refused
         At the end, when the one cluster has no plan.
     """
-    wanted = {"run_id": run_id, **({"cluster_id": cluster_id} if cluster_id else {})}
-    last = _last(_verdicts(warehouse, **wanted))
-    approvals = warehouse.rows("approvals", **wanted)
+    last = verdicts_of(warehouse, run_id, cluster_id)
+    approvals = warehouse.rows("approvals", run_id=run_id)
     for cluster, verdict in sorted(last.items()):
-        yield from _told(cluster, verdict, approvals)
-    if cluster_id:
+        yield from _told(cluster, verdict, [row for row in approvals if row["cluster_id"] == cluster])
+    if cluster_id is not None:
         # The reason stands above.
         _check_planned(last[cluster_id], reason="")
         yield from _summary(warehouse, last[cluster_id])
@@ -44,7 +42,7 @@ def as_json(warehouse: Warehouse, run_id: str, cluster_id: str) -> str:
         When the cluster has no plan.
     """
     key = {"run_id": run_id, "cluster_id": cluster_id}
-    (verdict,) = _last(_verdicts(warehouse, **key)).values()
+    verdict = verdicts_of(warehouse, run_id, cluster_id)[cluster_id]
     _check_planned(verdict, reason=verdict["reason"])
     summary = "".join(_summary(warehouse, verdict))
     plan = load(warehouse, **key) if verdict["verdict"] == PLANNED else None
@@ -52,19 +50,6 @@ def as_json(warehouse: Warehouse, run_id: str, cluster_id: str) -> str:
     by = sorted({row["approved_by"] for row in plan.approvals}) if plan else []
     waves = len(plan.waves) if plan else 0
     return json.dumps({**key, **told, "waves": waves, "approved_by": by, "summary": summary})
-
-
-def _verdicts(warehouse: Warehouse, **wanted: str) -> list[dict[str, Any]]:
-    found = warehouse.needed("verdicts", **wanted)
-    if not found:
-        of = f" of cluster {wanted['cluster_id']!r}" if "cluster_id" in wanted else ""
-        raise StageError(f"{warehouse.path} knows no run {wanted['run_id']!r}{of}")
-    return found
-
-
-def _last(verdicts: list[dict[str, Any]]) -> dict[str, Row]:
-    """The verdict of the last attempt, by cluster."""
-    return {row["cluster_id"]: row for row in sorted(verdicts, key=lambda row: int(row["attempt"]))}
 
 
 def _told(cluster: str, verdict: Row, approvals: list[dict[str, Any]]) -> Iterator[str]:

@@ -1,7 +1,9 @@
 """Tables of the warehouse without Spark: rows of one cluster, and appends that no other process can have overtaken."""
 
 import json
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -63,6 +65,27 @@ class Warehouse:
         if found is None:
             raise StageError(f"there is no table {table} in {self.path}: name the warehouse of a run by --warehouse")
         return self._selected(table, found, equal)
+
+    def written_at(self, table: str, run_ids: Iterable[str]) -> dict[str, datetime]:
+        """When the newest rows of each run were written, by the times of the table's files in Delta's log.
+
+        A run is missing where its rows share a file with those of another run, as after an OPTIMIZE.
+
+        Parameters
+        ----------
+        run_ids : iterable of str
+            All runs of the table.
+        """
+        found, known = self._table(table), sorted(set(run_ids))
+        result: dict[str, datetime] = {}
+        for file in pa.table(found.get_add_actions(flatten=True)).to_pylist() if found else []:
+            lowest, highest = file.get("min.run_id"), file.get("max.run_id")
+            # Delta shortens long texts in these statistics: they are bounds, not run ids.
+            inside = known[bisect_left(known, lowest) : bisect_right(known, highest)] if lowest and highest else []
+            if len(inside) == 1:
+                time = datetime.fromtimestamp(file["modification_time"] / 1000, tz=UTC)
+                result[inside[0]] = max(time, result.get(inside[0], time))
+        return result
 
     def version(self, table: str) -> int:
         """Version of a table, made now where it is missing."""

@@ -1,7 +1,6 @@
 """What ./spark-submit.sh runs: prepares the environment once, zips the packages, and becomes Spark's spark-submit."""
 
 import ast
-import fcntl
 import os
 import re
 import shlex
@@ -9,38 +8,34 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from execution.options import COMMANDS
+from optimizer.similar import did_you_mean
 from setup import app_zip, classes, site_conf
 from setup.environment import prepare, say
 from setup.jars import delta_jars
 from setup.java import java, spark_java
+from setup.launch import launch
 from setup.options import CommandLine, UsageError, split
 from setup.paths import HOME, SetupError, spark_home, venv_python
 
 SAMPLE = ("pipeline", ["--config", str(HOME / "conf" / "sample.toml")])
-COMMANDS = {
-    "show": "Say what a run has planned: of all clusters, or one with its summary.",
-    "approve": "Say yes to the plan of one cluster.",
-    "wave": "Run a step of a wave of an approved plan: preflight, throttle, execute, wait, off, verify, elect, status.",
-}
 _LOOPBACK = re.compile(r"(local\b.*|spark://(127\.[\d.]+|localhost|\[::1\])(:.*)?)")
 
 USAGE = """\
 usage: spark-submit.sh [SPARK OPTIONS] JOB [SPARK OPTIONS] [OPTIONS OF THE JOB]
        spark-submit.sh                 the job pipeline on the bundled sample cluster
        spark-submit.sh JOB --help      options of a job
-       spark-submit.sh COMMAND         without Spark
 
 jobs:
 {jobs}
 
-commands:
-{commands}
+./ballast shows, approves and executes the plans that jobs have made.
 
 Spark's own options (--master, --deploy-mode, --conf, --driver-memory, ...) pass through; the master is local[*] unless
 one is given. What stands behind -- belongs to the job.
 
-exit codes: 0 done, 1 failed, 2 wrong use or configuration, 3 refused: by a data-quality gate, by the audit, because
-the plan of the run is approved, or by a command; 4 copies still run (wave)"""
+exit codes: 0 done, 1 failed, 2 wrong use or configuration, 3 refused: by a data-quality gate, by the audit, or because
+the plan of the run is approved"""
 
 # Runs a file under a program name of our choice, which its usage then shows.
 _AS_TYPED = """\
@@ -66,12 +61,8 @@ def list_jobs(folder: Path) -> dict[str, str]:
 
 def usage(jobs: Mapping[str, str]) -> str:
     """The help text."""
-
-    def listed(named: Mapping[str, str]) -> str:
-        width = max(map(len, named), default=0)
-        return "\n".join(f"  {name:{width}}  {text}" for name, text in named.items())
-
-    return USAGE.format(jobs=listed(jobs), commands=listed(COMMANDS))
+    width = max(map(len, jobs), default=0)
+    return USAGE.format(jobs="\n".join(f"  {name:{width}}  {text}" for name, text in jobs.items()))
 
 
 def master(line: CommandLine) -> str:
@@ -149,25 +140,11 @@ def help_command(job: Path) -> list[str]:
     return [str(venv_python()), "-c", _AS_TYPED, str(job), f"spark-submit.sh {job.stem}", "--help"]
 
 
-def without_spark(words: list[str], environ: Mapping[str, str] = os.environ) -> int:
-    """Run one of the commands that need no Spark."""
-    prepare(spark=False)
-    command = [str(venv_python()), "-P", "-m", "execution", *words]
-    return _run(command, {**environ, "PYTHONPATH": str(HOME)})
-
-
-def _run(command: list[str], environ: Mapping[str, str]) -> int:
-    """Become the command; only show it where BALLAST_DRY_RUN is set."""
-    if not environ.get("BALLAST_DRY_RUN"):
-        _append(sys.stderr.fileno())
-        os.execve(command[0], command, environ)
-    print(shlex.join(command))
-    return 0
-
-
-def _append(descriptor: int) -> None:
-    """Let every process write at the end: Java and the driver open the same file, each with a position of its own."""
-    fcntl.fcntl(descriptor, fcntl.F_SETFL, fcntl.fcntl(descriptor, fcntl.F_GETFL) | os.O_APPEND)
+def refuse_command(line: CommandLine) -> int:
+    """Name the call of ./ballast that was meant; returns the exit code."""
+    meant = shlex.join(["./ballast", line.job, *line.arguments, *(["--help"] if line.help else [])])
+    print(f"spark-submit.sh: {line.job} is a command, not a job: run {meant}", file=sys.stderr)
+    return 2
 
 
 def submit(line: CommandLine, environ: Mapping[str, str] = os.environ) -> int:
@@ -188,12 +165,11 @@ def submit(line: CommandLine, environ: Mapping[str, str] = os.environ) -> int:
     if not line.job:
         line.job, line.arguments = SAMPLE
     if line.job not in jobs:
-        known = f"jobs: {', '.join(jobs)}; commands: {', '.join(COMMANDS)}"
-        raise UsageError(f"there is no job or command {line.job!r}; {known}")
+        raise UsageError(f"there is no job {line.job!r}{did_you_mean(line.job, jobs)}; jobs: {', '.join(jobs)}")
     job = folder / f"{line.job}.py"
     prepare()
     if line.help:
-        return _run(help_command(job), {**environ, "PYTHONPATH": str(HOME)})
+        return launch(help_command(job), {**environ, "PYTHONPATH": str(HOME)})
     command = spark_command(
         line,
         job=job,
@@ -202,15 +178,16 @@ def submit(line: CommandLine, environ: Mapping[str, str] = os.environ) -> int:
         cores=os.cpu_count() or 1,
         properties=site_conf.properties(line, environ),
     )
-    return _run(command, spark_environment(line, environ))
+    return launch(command, spark_environment(line, environ))
 
 
 def main(words: list[str]) -> int:
     """Run; returns the exit code."""
     try:
-        return without_spark(words) if words[:1] and words[0] in COMMANDS else submit(split(words))
+        line = split(words)
+        return refuse_command(line) if line.job in COMMANDS else submit(line)
     except UsageError as error:
-        print(f"spark-submit.sh: {error}; see spark-submit.sh --help", file=sys.stderr)
+        print(f"spark-submit.sh: {error}; see ./spark-submit.sh --help", file=sys.stderr)
         return 2
     except SetupError as error:
         say(str(error))

@@ -27,7 +27,7 @@ Told = Callable[..., Any]
 @pytest.fixture
 def in_airflow(tmp_path: Path) -> Told:
     """Runs a function of in_airflow.py over a site's file, whose programs are fakes that print their arguments."""
-    for name in ("spark-submit.sh", "elsewhere"):
+    for name in ("spark-submit.sh", "ballast", "elsewhere"):
         (tmp_path / name).write_text(FAKE)
         (tmp_path / name).chmod(0o755)
 
@@ -124,7 +124,7 @@ def test_commands_can_run_elsewhere(in_airflow: Told, tmp_path: Path, words: tup
     assert result == "AirflowFailException"
     *before, line, _, _ = said.removeprefix("exit code 3: ").splitlines()
     assert before == list(words)
-    assert shlex.split(line) == [f"{tmp_path}/spark-submit.sh", "wave", "off", "--by", "a'b; c"]
+    assert shlex.split(line) == [f"{tmp_path}/ballast", "wave", "off", "--by", "a'b; c"]
 
 
 def test_a_plan_that_was_refused_is_not_planned_again(in_airflow: Told) -> None:

@@ -14,7 +14,7 @@ from execution.tables import Warehouse
 from setup.java import spark_java
 from tests.docs.pages import ROOT, Block, blocks, output_under
 
-LINKED = ("spark-submit.sh", "conf", ".venv", ".jars")
+LINKED = ("ballast", "spark-submit.sh", "conf", ".venv", ".jars")
 README = ROOT / "README.md"
 PLAN, QUERY = blocks("sh", pages=(ROOT / "docs" / "operations.md",))
 READING = ROOT / "docs" / "reading-plans.md"

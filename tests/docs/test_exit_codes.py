@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from execution import cli as commands
+from execution.options import parser
 from execution.planned import Refused
 from optimizer import cli as jobs
 from optimizer.errors import AlreadyApproved, AuditFailed, BallastError, QualityGateFailed
@@ -33,8 +33,8 @@ def of_page(name: str) -> dict[int, str]:
 # By where it stands: a list, and what it calls each way to be refused.
 LISTS: Mapping[str, tuple[dict[int, str], dict[type[BallastError], str]]] = {
     "spark-submit.sh JOB --help": (of_help(jobs.EPILOG), OF_RUNS),
-    "spark-submit.sh wave --help": (of_help(commands.EPILOG), OF_COMMANDS),
-    "spark-submit.sh --help": (of_help(usage({})), {**OF_RUNS, Refused: "by a command"}),
+    "spark-submit.sh --help": (of_help(usage({})), OF_RUNS),
+    "ballast --help": (of_help(parser().format_help()), OF_COMMANDS),
     "README.md": (of_page("README.md"), OF_RUNS | OF_COMMANDS),
     "docs/operations.md": (of_page("docs/operations.md"), {**OF_RUNS, Refused: "[execution](execution.md#one-wave)"}),
     "docs/execution.md": (of_page("docs/execution.md"), OF_COMMANDS),

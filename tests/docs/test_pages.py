@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from execution.cli import STEPS, parser
+from execution.options import STEPS, parser
 from optimizer import configuration
 from schemas import ALL
 from tests.docs.pages import PAGES, ROOT, Block, blocks, links
@@ -55,7 +55,7 @@ def test_commands_name_existing_files(block: Block) -> None:
     """Scripts, jobs, configuration files and make targets in shell blocks exist."""
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     jobs = {f"jobs/{job}.py" for job in re.findall(r"spark-submit\.sh ([a-z]+)", block.body)}
-    named = {*re.findall(r"\./([\w-]+\.sh)", block.body), *re.findall(r"conf/[\w.]+", block.body), *jobs}
+    named = {*re.findall(r"\./(ballast\b|[\w-]+\.sh)", block.body), *re.findall(r"conf/[\w.]+", block.body), *jobs}
     assert sorted(name for name in named if not (ROOT / name).exists()) == []
     assert set(re.findall(r"^make (\w+)", block.body, re.MULTILINE)) <= targets
 
@@ -78,7 +78,8 @@ def test_queries_name_existing_columns() -> None:
 def test_wave_commands_of_the_pages_are_understood() -> None:
     """Every line of the page on execution that calls a command is one that its parser takes."""
     text = (ROOT / "docs" / "execution.md").read_text(encoding="utf-8").replace("$step", "off")
-    lines = re.findall(r"^ *\./spark-submit\.sh ((?:show|approve|wave) .*?)(?: \|\| break)?$", text, re.MULTILINE)
+    lines = re.findall(r"^ *\./ballast (.*?)(?: \|\| break)?$", text, re.MULTILINE)
     asked = [parser().parse_args(line.split()) for line in lines]
-    assert [getattr(one, "step", one.command) for one in asked[:8]] == ["show", "show", "approve", *list(STEPS)[:5]]
+    first = ["show", "show", "show", "approve", *list(STEPS)[:5]]
+    assert [getattr(one, "step", one.command) for one in asked[:9]] == first
     assert all(f"`{step}` |" in text for step in STEPS)

@@ -57,7 +57,7 @@ def test_a_cluster_is_held_until_it_is_released(warehouse: Warehouse) -> None:
         with pytest.raises(Refused) as refused:
             claims.note(warehouse, run, wave, claims.HELD)
         assert "cluster 'c' is held for wave 1 of run 'r' by " in str(refused.value)
-        assert str(refused.value).endswith("spark-submit.sh wave off --run-id r --cluster c --wave 1")
+        assert str(refused.value).endswith("./ballast wave off --run-id r --cluster c --wave 1")
     assert claims.me() in str(refused.value)
     claims.note(warehouse, plan, 1, claims.RELEASED)
     claims.note(warehouse, other(plan), 1, claims.HELD)

@@ -65,7 +65,7 @@ def test_no_step_touches_kafka_without_an_approval(commands: Commands, step: str
     """Each is refused before the cluster is asked, which would fail here."""
     told = commands.wave(step)
     assert (told.code, told.out) == (3, "")
-    assert told.err.startswith("error: nobody has approved this plan: spark-submit.sh approve --run-id r")
+    assert told.err.startswith("error: nobody has approved this plan: ./ballast approve --run-id r")
 
 
 @pytest.mark.parametrize("step", ["preflight", "throttle"])

@@ -70,7 +70,7 @@ class Lab:
         return ["wave", name, *plan, *where, "--max-plan-age-hours", hours]
 
     def step(self, name: str, wave: int = 1, *options: str, hours: str = "1e9") -> Ended:
-        """Run one step, as spark-submit.sh does."""
+        """Run one step, as ./ballast does."""
         out, err = io.StringIO(), io.StringIO()
         with redirect_stdout(out), redirect_stderr(err):
             code = main([*self.command(name, wave, hours), *options])

@@ -18,10 +18,10 @@ DOCKERFILE = (HOME / "Dockerfile").read_text(encoding="utf-8")
 def test_only_what_a_run_needs_is_sent() -> None:
     """The builder gets the packages, jobs, settings and locks; no tests, tables, plans or environments."""
     sent = set(image.context())
-    assert {"spark-submit.sh", "setup/requirements.lock", "conf/default.toml", "execution/cli.py"} <= sent
+    assert {"ballast", "spark-submit.sh", "setup/requirements.lock", "conf/default.toml", "execution/cli.py"} <= sent
     folders = {name.partition("/")[0] for name in sent}
     packages = {"conf", "execution", "jobs", "optimizer", "schemas", "setup", "sources"}
-    assert folders == {*packages, "LICENSE", "spark-submit.sh"}
+    assert folders == {*packages, "LICENSE", "ballast", "spark-submit.sh"}
     assert not [name for name in sent if "__pycache__" in name]
 
 
@@ -88,7 +88,7 @@ def test_a_user_without_rights_plans_and_looks(made: image.Image) -> None:
     planned = made.start("pipeline", "--driver-java-options", log, *words)
     assert planned.returncode == 0, planned.stderr[-3000:]
     assert "setup:" not in planned.stderr
-    shown = made.start("show", "--run-id", "r")
+    shown = made.run(["/opt/ballast/ballast", "show", "--run-id", "r"])
     assert shown.returncode == 0, shown.stderr[-3000:]
     assert "orders" in shown.stdout
     assert everything(ballast) == before

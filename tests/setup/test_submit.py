@@ -96,24 +96,26 @@ def test_help_of_a_job(jobs: Path) -> None:
     assert result.stdout.startswith("usage: spark-submit.sh leave [-h] [--exit EXIT]")
 
 
-def test_commands_need_no_spark(jobs: Path) -> None:
-    """approve and wave are told by the help, and run by Python alone, in the folder that they were called in."""
-    assert "  wave     Run a step of a wave" in submit(jobs, "--help").stdout
-    assert dry_run(jobs, "wave", "off", "--wave", "1")[1:] == ["-P", "-m", "execution", "wave", "off", "--wave", "1"]
-    told = submit(jobs, "wave", "off", "--run-id", "r", "--cluster", "c", "--wave", "1", "--warehouse", "nowhere")
-    assert (told.returncode, told.stderr.splitlines()[-1]) == (
-        2,
-        f"error: there is no table verdicts in {jobs / 'nowhere'}: name the warehouse of a run by --warehouse",
-    )
+@pytest.mark.parametrize(
+    ("words", "remedy"),
+    [
+        (["show", "--run-id", "a b"], "./ballast show --run-id 'a b'"),
+        (["--master", "yarn", "wave", "off", "--wave", "1"], "./ballast wave off --wave 1"),
+        (["approve", "--help"], "./ballast approve --help"),
+    ],
+)
+def test_a_command_is_refused_with_the_call_of_ballast(jobs: Path, words: list[str], remedy: str) -> None:
+    """./spark-submit.sh only submits jobs: show, approve and wave end with 2 and the call that was meant."""
+    result = submit(jobs, *words)
+    message = f"spark-submit.sh: {words[2 if words[0] == '--master' else 0]} is a command, not a job: run {remedy}\n"
+    assert (result.returncode, result.stdout, result.stderr) == (2, "", message)
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (
-            ["nope"],
-            "spark-submit.sh: there is no job or command 'nope'; jobs: leave; commands: show, ",
-        ),
+        (["nope"], "spark-submit.sh: there is no job 'nope'; jobs: leave; see ./spark-submit.sh --help"),
+        (["leaf"], "spark-submit.sh: there is no job 'leaf' (did you mean 'leave'?); jobs: leave; "),
         (["--exit", "1"], "spark-submit.sh: --exit is not an option of Spark"),
         (["leave", "--queue"], "spark-submit.sh: --queue needs a value"),
     ],

@@ -1,0 +1,127 @@
+"""The options of ./ballast; only the standard library, because help must not wait for packages."""
+
+import argparse
+import re
+from itertools import takewhile
+from typing import Any
+
+from optimizer.similar import did_you_mean
+
+COMMANDS = {
+    "show": "list the runs, or show what one run has planned",
+    "approve": "approve the plan of one cluster",
+    "wave": "run one step of a wave of an approved plan",
+}
+STEPS = {
+    "preflight": "look whether anything is in the way of the wave; touches nothing",
+    "throttle": "hold the cluster, and set the wave's throttles",
+    "execute": "start the copies, once, under throttles only",
+    "wait": "return when the copies are done",
+    "off": "take the throttles off when nothing is in flight any more, and free the cluster",
+    "verify": "say whether the wave is done, its throttles off and the cluster free",
+    "elect": "after the last wave: let the plan's preferred leaders lead",
+    "status": "say how far the wave is, what is set, and who holds the cluster",
+}
+EPILOG = """\
+exit codes: 0 done, 1 failed, 2 wrong use or configuration, 3 refused: what is in the way is named;
+4 copies still run (wave)"""
+
+
+class Parser(argparse.ArgumentParser):
+    """Takes no abbreviated options, and names the known option or choice that is closest to an unknown one."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        kwargs = {"epilog": EPILOG, "formatter_class": argparse.RawDescriptionHelpFormatter, **kwargs}
+        super().__init__(allow_abbrev=False, **kwargs)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Look for unknown options first: argparse would rather say that a required one is missing."""
+        # What stands behind a command is for the command's own parser.
+        own = takewhile(_is_option, args) if self._subparsers else args
+        for word in takewhile(lambda word: word != "--", own):
+            name = word.partition("=")[0]
+            if _is_option(name) and name not in self._option_string_actions:
+                self.error(f"there is no option {name}{did_you_mean(name, self._option_string_actions)}")
+        return super().parse_known_args(args, namespace)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            known = f"{did_you_mean(str(value), action.choices)}; choose from {', '.join(action.choices)}"
+            raise argparse.ArgumentError(action, f"unknown {value!r}{known}")
+
+
+def _is_option(word: str) -> bool:
+    """Whether argparse takes a word for an option: negative numbers and texts with spaces are values."""
+    return re.fullmatch(r"-[^\d\s]\S*", word) is not None
+
+
+def parser() -> Parser:
+    """All commands with their options."""
+    result = Parser(prog="ballast", description="Shows, approves and executes plans. It needs no Spark.")
+    commands = result.add_subparsers(dest="command", required=True, title="commands", metavar="COMMAND")
+    _add_show(commands)
+    _add_approve(commands)
+    _add_wave(commands)
+    return result
+
+
+def _add(commands: Any, name: str, description: str) -> Parser:
+    """The parser of a command, with the options of all commands."""
+    command: Parser = commands.add_parser(name, help=COMMANDS[name], description=description)
+    command.add_argument("--config", metavar="FILE", help="TOML file of the job: warehouse and clusters")
+    command.add_argument("--warehouse", metavar="DIR", help="folder of the Delta tables (default: warehouse)")
+    return command
+
+
+def _add_show(commands: Any) -> None:
+    show = _add(commands, "show", "List the runs, newest first; with --run-id show what that run has planned.")
+    show.add_argument("--run-id", metavar="ID", help="this run (default: list all runs)")
+    show.add_argument("--cluster", metavar="ID", help="only this cluster; with --run-id its summary too")
+    show.add_argument("--json", action="store_true", help="on one line, for programs: the list, or one run's cluster")
+
+
+def _add_approve(commands: Any) -> None:
+    approve = _add(commands, "approve", "Approve the plan of one cluster.")
+    _plan_options(approve)
+    approve.add_argument("--manifest", default="", metavar="SHA256", help="of the manifest.json that you have read")
+    approve.add_argument("--by", default="", metavar="NAME", help="who approves (default: this user)")
+
+
+def _add_wave(commands: Any) -> None:
+    wave = _add(commands, "wave", "Run one step of a wave of an approved plan.")
+    listed = "\n".join(f"  {name:9}  {text}" for name, text in STEPS.items())
+    wave.epilog = f"steps, in this order:\n{listed}\n\n{EPILOG}"
+    wave.add_argument("step", choices=STEPS, metavar="STEP", help="see below")
+    _plan_options(wave)
+    wave.add_argument("--wave", type=_positive, required=True, metavar="N", help="number of the wave, from 1")
+    wave.add_argument("--manifest", default="", metavar="SHA256", help="refuse any other plan of that run")
+    wave.add_argument("--bootstrap-server", metavar="HOST:PORT", help="the cluster (default: as in --config)")
+    wave.add_argument("--client-config", metavar="FILE", help="client properties (default: as in --config)")
+    wave.add_argument("--kafka-bin", default="", metavar="DIR", help="folder of Kafka's tools (default: PATH)")
+    wave.add_argument(
+        "--max-plan-age-hours", type=float, default=24.0, metavar="H", help="older snapshots are not begun with (24)"
+    )
+    wave.add_argument("--once", action="store_true", help="wait: look once, end with 4 while copies run")
+    wave.add_argument("--every", type=float, default=10.0, metavar="S", help="wait: seconds between two looks (10)")
+    wave.add_argument(
+        "--on-failure",
+        choices=("keep", "cancel"),
+        default="keep",
+        help="off: keep what still runs, with its throttles, and end with 4; or cancel it first (keep)",
+    )
+    wave.add_argument(
+        "--accept-owed",
+        action="store_true",
+        help="off: free the cluster though brokers that do not answer keep their rates",
+    )
+
+
+def _positive(text: str) -> int:
+    if not re.fullmatch(r"[1-9]\d{0,5}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a wave number: waves count from 1")
+    return int(text)
+
+
+def _plan_options(command: Parser) -> None:
+    command.add_argument("--run-id", required=True, metavar="ID", help="the run that made the plan")
+    command.add_argument("--cluster", required=True, metavar="ID", help="its cluster")

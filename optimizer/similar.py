@@ -1,0 +1,14 @@
+"""The known name that is closest to an unknown one."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """What a message adds behind an unknown name; empty where no known name is close.
+
+    >>> did_you_mean("aprove", ["show", "approve"])
+    " (did you mean 'approve'?)"
+    """
+    closest = get_close_matches(name, sorted(known), n=1)
+    return f" (did you mean {closest[0]!r}?)" if closest else ""

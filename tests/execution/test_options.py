@@ -1,0 +1,39 @@
+"""The options of ./ballast: what is wrong use, and what was probably meant."""
+
+import pytest
+
+from execution.options import parser
+
+PLAN = ("--run-id", "r", "--cluster", "c")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["shwo"], "argument COMMAND: unknown 'shwo' (did you mean 'show'?); choose from show, approve, wave"),
+        (["xyz"], "argument COMMAND: unknown 'xyz'; choose from show, approve, wave"),
+        (["wave", "trottle", *PLAN, "--wave", "1"], "argument STEP: unknown 'trottle' (did you mean 'throttle'?); "),
+        (["wave", "off", *PLAN, "--wave", "1", "--on-failure", "cancle"], "unknown 'cancle' (did you mean 'cancel'?)"),
+        (["approve", "--runid", "r", "--cluster", "c"], "there is no option --runid (did you mean '--run-id'?)"),
+        (["approve", *PLAN, "--warehose=w"], "there is no option --warehose (did you mean '--warehouse'?)"),
+        (["show", "--zzz"], "there is no option --zzz\n"),
+        (["--hepl"], "there is no option --hepl (did you mean '--help'?)"),
+        (["show", "--run", "r"], "there is no option --run (did you mean '--run-id'?)"),
+        (["wave", "off", *PLAN, "--wave", "1", "--acc"], "there is no option --acc"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_an_unknown_name_is_reported_with_the_closest_one(
+    capsys: pytest.CaptureFixture[str], words: list[str], message: str
+) -> None:
+    """Commands, steps, choices and options; an abbreviated option is unknown, too."""
+    with pytest.raises(SystemExit) as ended:
+        parser().parse_args(words)
+    assert ended.value.code == 2
+    assert f"error: {message}" in capsys.readouterr().err.replace("argument --on-failure: ", "")
+
+
+def test_values_may_look_like_options() -> None:
+    """A value with a space, a negative number, and whatever stands behind an equals sign are values."""
+    options = parser().parse_args(["approve", *PLAN, "--by", "-- ann", "--manifest=--x", "--warehouse", "-1"])
+    assert (options.by, options.manifest, options.warehouse) == ("-- ann", "--x", "-1")

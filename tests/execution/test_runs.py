@@ -1,0 +1,219 @@
+"""The list of runs that ./ballast show prints without a run id."""
+
+import json
+import os
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from execution import claims
+from execution.cli import main
+from execution.tables import Warehouse
+
+NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Warehouse:
+    """An empty warehouse."""
+    return Warehouse(str(tmp_path))
+
+
+def end(warehouse: Warehouse, run_id: str, *, attempt: int = 1, **verdicts: str) -> None:
+    """Store the verdicts of an attempt by cluster, at a time of their own."""
+    time.sleep(0.01)  # file times are in milliseconds
+    rows = [
+        {
+            "cluster_id": cluster,
+            "run_id": run_id,
+            "attempt": attempt,
+            "verdict": verdict,
+            "stage": None,
+            "exit_code": 0,
+            "reason": None,
+            "manifest_sha256": f"{run_id} {attempt}" if verdict == "planned" else None,
+        }
+        for cluster, verdict in verdicts.items()
+    ]
+    warehouse.append("verdicts", rows)
+
+
+def add_waves(warehouse: Warehouse, run_id: str, cluster: str, number: int) -> None:
+    """Store that a plan has so many waves."""
+    zero = dict.fromkeys(("partitions", "replicas_moved", "moved_bytes", "busiest_bytes", "throttle_bytes_per_s"), 0)
+    whole = {**zero, "busiest_broker": None, "estimated_seconds": 0, "below_floor": False, "peak_disk_bytes": 0}
+    key = {"cluster_id": cluster, "run_id": run_id}
+    warehouse.append("waves", [{**key, "wave": wave, **whole} for wave in range(1, number + 1)])
+
+
+def approve(warehouse: Warehouse, run_id: str, cluster: str, by: str, *, attempt: int = 1) -> None:
+    """Store an approval of the plan that an attempt made."""
+    key = {"cluster_id": cluster, "run_id": run_id, "manifest_sha256": f"{run_id} {attempt}"}
+    warehouse.append("approvals", [{**key, "approved_by": by, "approved_at": NOW, "approved_from": "here"}])
+
+
+def execute(warehouse: Warehouse, run_id: str, cluster: str, wave: int, events: Sequence[str]) -> None:
+    """Store what was done for a wave."""
+    first = len(warehouse.rows("executions", cluster_id=cluster)) + 1
+    key = {"cluster_id": cluster, "run_id": run_id, "wave": wave, "holder": "me", "happened_at": NOW}
+    warehouse.append("executions", [{**key, "number": n, "event": event} for n, event in enumerate(events, first)])
+
+
+def listed(warehouse: Warehouse, capsys: pytest.CaptureFixture[str], *words: str) -> list[list[str]]:
+    """The cells of the list without the times, and without the header."""
+    assert main(["show", "--warehouse", warehouse.path, *words]) == 0
+    header, *lines = capsys.readouterr().out.splitlines()
+    starts = [header.index(name) for name in ("RUN", "VERDICT AT", "CLUSTERS", "VERDICT  ", "APPROVED", "WAVES")]
+    cells = [[line[a:b].strip() for a, b in zip(starts, [*starts[1:], None], strict=True)] for line in lines]
+    return [[row[0], *row[2:]] for row in cells]
+
+
+def test_runs_are_listed_newest_first(warehouse: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
+    """By the time of the verdict, whatever their ids are; a run that was tried again is as new as its last attempt."""
+    end(warehouse, "b", c="planned")
+    end(warehouse, "c", c="started")
+    end(warehouse, "a", c="refused")
+    assert [row[0] for row in listed(warehouse, capsys)] == ["a", "c", "b"]
+    end(warehouse, "b", attempt=2, c="nothing_to_do")
+    assert listed(warehouse, capsys) == [
+        ["b", "c", "nothing_to_do", "-", "-"],
+        ["a", "c", "refused", "-", "-"],
+        ["c", "c", "started", "-", "-"],
+    ]
+
+
+def test_the_time_is_that_of_the_stored_verdict(warehouse: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
+    """In UTC, to the minute for people; ids of any length have one."""
+    before = datetime.now(tz=UTC)
+    end(warehouse, "x" * 60 + "1", c="planned")
+    end(warehouse, "x" * 60, c="planned")
+    assert main(["show", "--warehouse", warehouse.path, "--json"]) == 0
+    runs = json.loads(capsys.readouterr().out)
+    assert [run["run_id"][60:] for run in runs] == ["", "1"]
+    times = [datetime.fromisoformat(run["verdict_at"]) for run in reversed(runs)]
+    assert before.replace(microsecond=0) <= times[0] < times[1] <= datetime.now(tz=UTC)
+    assert main(["show", "--warehouse", warehouse.path]) == 0
+    assert f" {times[1]:%Y-%m-%d %H:%M} " in capsys.readouterr().out.splitlines()[1]
+
+
+def test_a_merged_file_has_no_time(warehouse: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
+    """After an OPTIMIZE Delta's log says when runs were merged, not when they ended: they come last, without a time."""
+    end(warehouse, "b", c="planned")
+    end(warehouse, "a", c="planned")
+    DeltaTable(f"{warehouse.path}/verdicts").optimize.compact()
+    end(warehouse, "0", c="planned")
+    assert main(["show", "--warehouse", warehouse.path]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
+    assert [row[0] for row in rows] == ["0", "b", "a"]
+    assert [row[1] == "-" for row in rows] == [False, True, True]
+
+
+def test_approvals_are_of_the_last_plan(warehouse: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
+    """Who approved an earlier attempt's plan has not approved this one; of several plans the approved are counted."""
+    end(warehouse, "r", c="planned")
+    add_waves(warehouse, "r", "c", 1)
+    approve(warehouse, "r", "c", "ann")
+    assert listed(warehouse, capsys) == [["r", "c", "planned", "ann", "0 of 1"]]
+    end(warehouse, "r", attempt=2, c="planned", d="planned")
+    assert listed(warehouse, capsys) == [["r", "c, d", "planned", "-", "0 of 1"]]
+    approve(warehouse, "r", "d", "bob", attempt=2)
+    approve(warehouse, "r", "d", "ann", attempt=2)
+    assert listed(warehouse, capsys) == [["r", "c, d", "planned", "ann, bob (1 of 2)", "0 of 1"]]
+
+
+def test_a_fleet_is_one_line(warehouse: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
+    """More than three clusters are counted, and so are verdicts that differ; --cluster shows one of them."""
+    end(warehouse, "other", e="planned")
+    end(warehouse, "fleet", a="planned", b="refused", c="planned", d="nothing_to_do")
+    add_waves(warehouse, "fleet", "a", 2)
+    add_waves(warehouse, "fleet", "c", 3)
+    fleet, _ = listed(warehouse, capsys)
+    assert fleet == ["fleet", "4 clusters", "2 planned, 1 refused, 1 nothing_to_do", "-", "0 of 5"]
+    assert listed(warehouse, capsys, "--cluster", "c") == [["fleet", "c", "planned", "-", "0 of 3"]]
+
+
+DONE = (claims.HELD, claims.THROTTLED, claims.EXECUTED, claims.RELEASED)
+
+
+@pytest.mark.parametrize(
+    ("events", "executed"),
+    [
+        (DONE, 1),
+        (DONE[:3], 0),
+        ((claims.HELD, claims.THROTTLED, claims.RELEASED), 0),
+        ((*DONE[:3], claims.CANCELLED, claims.RELEASED), 0),
+        ((*DONE, claims.HELD, claims.RELEASED), 1),
+        ((*DONE[:3], claims.CANCELLED, claims.RELEASED, *DONE), 1),
+    ],
+    ids=["done", "under way", "never started", "cancelled", "released twice", "cancelled and done again"],
+)
+def test_a_wave_is_executed_when_it_is_released(
+    warehouse: Warehouse, capsys: pytest.CaptureFixture[str], events: Sequence[str], executed: int
+) -> None:
+    """A wave counts once it was started and released; one that runs, was never started or was cancelled does not."""
+    end(warehouse, "r", c="planned", d="planned")
+    end(warehouse, "s", c="planned")
+    add_waves(warehouse, "r", "c", 3)
+    execute(warehouse, "s", "c", 1, DONE)
+    execute(warehouse, "r", "c", 2, events)
+    assert listed(warehouse, capsys, "--cluster", "c")[1][-1] == f"{executed} of 3"
+
+
+def test_a_program_gets_the_list_on_one_line(warehouse: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
+    """--json without a run id: every run with each of its clusters, newest first."""
+    end(warehouse, "old", c="refused")
+    end(warehouse, "new", c="planned", d="refused")
+    add_waves(warehouse, "new", "c", 2)
+    approve(warehouse, "new", "c", "ann")
+    execute(warehouse, "new", "c", 1, DONE)
+    assert main(["show", "--warehouse", warehouse.path, "--json"]) == 0
+    [line] = capsys.readouterr().out.splitlines()
+    runs = json.loads(line)
+    refused = {"verdict": "refused", "approved_by": [], "waves": 0, "waves_executed": 0}
+    planned = {"cluster_id": "c", "verdict": "planned", "approved_by": ["ann"], "waves": 2, "waves_executed": 1}
+    assert [(run["run_id"], run["clusters"]) for run in runs] == [
+        ("new", [planned, {"cluster_id": "d", **refused}]),
+        ("old", [{"cluster_id": "c", **refused}]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--run-id", "fisrt"], "{w} has no run 'fisrt' (did you mean 'first'?); ./ballast show lists the runs"),
+        (["--run-id", ""], "{w} has no run ''; ./ballast show lists the runs"),
+        (["--cluster", "ordres"], "{w} has no cluster 'ordres' (did you mean 'orders'?); ./ballast show lists "),
+        (
+            ["--run-id", "first", "--cluster", "order"],
+            "run 'first' in {w} has no cluster 'order' (did you mean 'orders'?",
+        ),
+        (
+            ["--run-id", "first", "--cluster", ""],
+            "run 'first' in {w} has no cluster ''; ./ballast show --run-id first ",
+        ),
+    ],
+)
+def test_an_unknown_run_or_cluster_is_reported_with_the_closest_one(
+    warehouse: Warehouse, capsys: pytest.CaptureFixture[str], words: list[str], message: str
+) -> None:
+    """The exit code is 2; show, approve and wave say the same."""
+    end(warehouse, "first", orders="planned")
+    end(warehouse, "second", orders="planned", payments="planned")
+    told = f"error: {message.replace('{w}', warehouse.path)}"
+    calls = [["show", *words]]
+    if len(words) == 4:
+        calls += [["approve", *words], ["wave", "status", "--wave", "1", *words]]
+    for call in calls:
+        assert main([*call, "--warehouse", warehouse.path]) == 2
+        assert capsys.readouterr().err.startswith(told)
+
+
+def test_without_tables_the_remedy_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A folder that holds no warehouse is wrong use."""
+    assert main(["show", "--warehouse", str(tmp_path / "nowhere")]) == 2
+    assert "name the warehouse of a run by --warehouse" in capsys.readouterr().err
+    assert os.listdir(tmp_path) == []
