@@ -8,6 +8,7 @@ from typing import Any
 
 import schemas
 
+# What a column holds that may not be null and is not given.
 _NOTHING: dict[str, Any] = {"string": "", "int": 0, "bigint": 0, "double": 0.0, "boolean": False}
 
 

@@ -172,8 +172,8 @@ def test_no_job_hides_another_module() -> None:
 
 
 def test_the_set_up_needs_nothing_installed() -> None:
-    """setup/ runs on a bare Python, and so does what it imports of other packages, with their ``__init__``; only the file
-    that it hands to Spark needs more, and nothing imports that file."""
+    """setup/ runs on a bare Python, and so does what it imports of other packages, with their ``__init__``. Only the
+    file that it hands to Spark needs more, and nothing imports that file."""
     allowed = set(sys.stdlib_module_names) | {"setup"}
     lent = {"execution.options", "optimizer.similar"}
     bare = [path for path in files("setup") if path != TRAINING]

@@ -32,7 +32,6 @@ SQL = frozenset(("expr", "filter", "query", "selectExpr", "sql", "where"))
 MAY_LOAD = {
     "benchmarks/collect.py": {"bound_figures"},
     "benchmarks/fuzz/odd_clusters.py": {"_ask"},
-    "benchmarks/planned.py": {"rows_of"},
     "optimizer/audit/claims.py": {"raise_if_failed"},
     "optimizer/audit/other_documents.py": {"_wave_rollbacks"},
     "optimizer/emit/findings.py": {"text", "text_and_remedy", "_told", "_of_input"},
