@@ -22,7 +22,7 @@ class Document:
 
     @cached_property
     def sha256(self) -> str:
-        """Of its text."""
+        """Hex digest of the content in UTF-8."""
         return hashlib.sha256(self.content.encode()).hexdigest()
 
 

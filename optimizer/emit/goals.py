@@ -42,7 +42,7 @@ class Goal:
 
     @property
     def state(self) -> str:
-        """In words."""
+        """REACHED or NOT_REACHED, as pages print it."""
         return REACHED if self.is_reached else NOT_REACHED
 
 

@@ -72,7 +72,7 @@ class _OtherSources:
     measures: _Measures
 
     def judged(self) -> tuple[Judged, ...]:
-        """All of its judged frames."""
+        """Every judged frame, to be counted and quarantined."""
         hosts = (self.hosts.registered, self.hosts.dirs, self.hosts.brokers, self.hosts.capacities)
         return (*hosts, self.sizes, self.topics, self.loads, self.configs, self.measures.judged)
 
