@@ -40,6 +40,7 @@ def test_curve_passes_below_what_other_planners_reach(seed: int, moves: int, gap
     assert any(p.moves <= moves and p.cost <= (1 + gap) * bound and p.violation < 1e-6 for p in curve)
 
 
+@pytest.mark.all_only
 def test_a_grown_cluster_has_a_curve_of_four_points() -> None:
     """Where hundreds of replicas must move a few prices are tried: the operator sees that there is hardly a choice."""
     cluster = cluster_of(generate("S", "expand", 1), "expand")

@@ -27,6 +27,7 @@ def tables(fleet: Frames) -> Frames:
     return {name: frame.localCheckpoint() for name, frame in of(fleet, "factors").items()}
 
 
+@pytest.mark.all_only
 def test_lists_get_the_length_asked_for(tables: Frames) -> None:
     """Longer and shorter lists, spread over the racks, off the broker to empty; racks hold one more at most."""
     for row in tables["plan"].collect():
@@ -36,6 +37,7 @@ def test_lists_get_the_length_asked_for(tables: Frames) -> None:
         assert max(racks) - min(racks) <= 1
 
 
+@pytest.mark.all_only
 def test_moves_and_bounds_count_what_comes_and_goes(tables: Frames) -> None:
     """A growing list has moves from nowhere, a shrinking one moves to nowhere of no bytes; the bound is near."""
     moves = tables["moves"].collect()
@@ -52,6 +54,7 @@ def test_moves_and_bounds_count_what_comes_and_goes(tables: Frames) -> None:
     assert best <= moved <= 1.2 * best
 
 
+@pytest.mark.all_only
 def test_people_read_of_it(tables: Frames) -> None:
     """The summary counts the partitions and names topics with both factors; shorter lists alone copy nothing."""
     figures = {row.figure: row for row in tables["plan_summary"].collect()}
@@ -65,6 +68,7 @@ def test_people_read_of_it(tables: Frames) -> None:
     assert "to change replication" in texts["factors/report.html"]
 
 
+@pytest.mark.all_only
 def test_the_audit_agrees(spark: SparkSession, tables: Frames) -> None:
     """The documents pass; asked for one replica more, they do not."""
     run = run_of(spark)

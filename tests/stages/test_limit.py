@@ -29,6 +29,7 @@ def moved_gb(tables: Frames, cluster_id: str) -> float:
     return float(sum(row.moved_bytes for row in rows)) / 10**9
 
 
+@pytest.mark.all_only
 def test_the_plan_is_cut_and_passes_the_audit(spark: SparkSession, tables: Frames) -> None:
     """The limit holds for its own cluster alone, is nearly used up, and is told with what it leaves."""
     assert 0.95 * LIMIT_GB < moved_gb(tables, "limited") <= LIMIT_GB < moved_gb(tables, "free")
@@ -43,12 +44,14 @@ def test_the_plan_is_cut_and_passes_the_audit(spark: SparkSession, tables: Frame
     assert "loads outside bands that the uncut plan meets" in told.detail
 
 
+@pytest.mark.all_only
 def test_the_bound_stays_below_a_cut_plan(tables: Frames) -> None:
     """The best bound is no more than what the cut plan copies."""
     best = {row.cluster_id: row.bound_bytes for row in tables["bounds"].where("is_best").collect()}
     assert 0 < best["limited"] <= moved_gb(tables, "limited") * 10**9
 
 
+@pytest.mark.all_only
 def test_the_pages_say_so(tables: Frames) -> None:
     """Summary and report of the cut plan name the limit; those of the other cluster don't."""
     pages = tables["documents"].where("path LIKE '%/summary.txt' OR path LIKE '%/report.html'").collect()
@@ -62,6 +65,7 @@ def test_the_pages_say_so(tables: Frames) -> None:
     }
 
 
+@pytest.mark.all_only
 def test_no_disk_is_filled_and_it_is_told(tables: Frames) -> None:
     """What the disks can't take stays on the broker to empty, with findings that say what would do."""
     rows = [row.asDict() for row in tables["plan"].where("cluster_id = 'full'").collect()]
@@ -76,6 +80,7 @@ def test_no_disk_is_filled_and_it_is_told(tables: Frames) -> None:
     assert {row.remedy for row in left} == {told.remedy} == {DISK_REMEDY}
 
 
+@pytest.mark.all_only
 def test_what_is_urgent_goes_first(tables: Frames) -> None:
     """While replicas stay on the broker to empty, no replica moves for balance, and each has a finding."""
     plans = tables["plan"].where("cluster_id = 'limited'").collect()
@@ -85,6 +90,7 @@ def test_what_is_urgent_goes_first(tables: Frames) -> None:
     assert sorted(row.subject for row in named) == sorted(stays)
 
 
+@pytest.mark.all_only
 def test_the_audit_refuses_a_plan_over_its_limit(spark: SparkSession, tables: Frames) -> None:
     """The gate of emit stops a plan that copies more than the configuration allows."""
     tighter = [{**CLUSTERS[0], "max_moved_gb": LIMIT_GB / 2}, *CLUSTERS[1:]]

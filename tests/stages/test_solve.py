@@ -184,6 +184,7 @@ def test_a_shard_whose_worker_is_killed_leaves_the_rest(left: Frames) -> None:
     assert "lower solver.shard_brokers" in found.remedy
 
 
+@pytest.mark.all_only
 def test_a_tuning_reaches_every_task(spark: SparkSession) -> None:
     """Without exchanges Spark makes the plan that this process makes without them, and not the one with them."""
     rows = rows_of("a", seed=1)

@@ -24,6 +24,7 @@ def _held(tables: Frames, column: str) -> Counter[int]:
     return Counter(b for row in tables["plan"].where(F.col("topic") == GIANT).collect() for b in row[column])
 
 
+@pytest.mark.all_only
 def test_no_broker_keeps_more_than_its_most(tables: Frames) -> None:
     """The pile is dissolved over several shards and rounds; a finding says so, and none is left."""
     assert max(_held(tables, "current_replicas").values()) > 2 * MOST
@@ -32,6 +33,7 @@ def test_no_broker_keeps_more_than_its_most(tables: Frames) -> None:
     assert [(row.subject, row.when) for row in found] == [("mended topics", "before")]
 
 
+@pytest.mark.all_only
 def test_no_broker_leads_more_than_its_most(tables: Frames) -> None:
     """Leaders of the pile are spread too, over the replica lists that the plan gives."""
     rows = tables["plan"].where(F.col("topic") == GIANT).collect()
@@ -41,12 +43,14 @@ def test_no_broker_leads_more_than_its_most(tables: Frames) -> None:
     assert [(row.subject, row.when) for row in found] == [("mended topics", "before")]
 
 
+@pytest.mark.all_only
 def test_the_bound_stays_below(tables: Frames) -> None:
     """The spread takes plans away, so what any plan must move still lies below this one."""
     moved = sum(row.size_bytes for row in tables["moves"].collect())
     assert all(row.bound_bytes <= moved for row in tables["bounds"].collect())
 
 
+@pytest.mark.all_only
 def test_the_audit_agrees(spark: SparkSession, tables: Frames) -> None:
     """The documents pass; with a smaller most, what the plan gave to brokers beyond it is refused, disclosed or not."""
     run = run_of(spark)
@@ -64,6 +68,7 @@ def test_the_audit_agrees(spark: SparkSession, tables: Frames) -> None:
     assert emit.gate({**other, "findings": findings}, run).keys() == {"giant"}
 
 
+@pytest.mark.all_only
 def test_the_stages_say_no_word_where_nothing_is_asked(spark: SparkSession, fleet: Frames) -> None:
     """Without a most there is no finding of it."""
     assert run_of(spark).settings.policy.topic_spread == 0
