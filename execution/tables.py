@@ -69,7 +69,8 @@ class Warehouse:
     def written_at(self, table: str, run_ids: Iterable[str]) -> dict[str, datetime]:
         """When the newest rows of each run were written, by the times of the table's files in Delta's log.
 
-        A run is missing where its rows share a file with those of another run, as after an OPTIMIZE.
+        A run is missing where Delta's statistics allow a file rows of several runs: after an OPTIMIZE, or where run ids
+        begin with the same 32 characters, which is all that Spark keeps of them there.
 
         Parameters
         ----------
@@ -80,7 +81,7 @@ class Warehouse:
         result: dict[str, datetime] = {}
         for file in pa.table(found.get_add_actions(flatten=True)).to_pylist() if found else []:
             lowest, highest = file.get("min.run_id"), file.get("max.run_id")
-            # Delta shortens long texts in these statistics: they are bounds, not run ids.
+            # Spark shortens long texts in these statistics: they are bounds, not run ids.
             inside = known[bisect_left(known, lowest) : bisect_right(known, highest)] if lowest and highest else []
             if len(inside) == 1:
                 time = datetime.fromtimestamp(file["modification_time"] / 1000, tz=UTC)
