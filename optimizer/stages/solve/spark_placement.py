@@ -118,11 +118,11 @@ class SparkPlacement:
         return {row.cluster_id: Copies(row.moves, row.moved_bytes) for row in rows.orderBy("cluster_id").collect()}
 
     def started(self, clusters: Clusters) -> Self:
-        """One task a cluster."""
+        """Lists have their length and keep their pins; one Spark task for each cluster."""
         return self._now(started_lists(self.frame, clusters))
 
     def after_round(self, tasks: Mapping[str, ClusterRound]) -> tuple[Self, list[ShardStatus]]:
-        """One task a shard."""
+        """Each shard is solved in a Spark task of its own."""
         solved = solve_round(self.frame, dict(tasks))
         statuses = statuses_of(solved)
         moved = any(one.moves for one in statuses)
@@ -138,7 +138,7 @@ class SparkPlacement:
         return self._now(self.frame.withColumn("current", current))
 
     def cut(self, clusters: Clusters, settings: Settings) -> Self:
-        """One task a cluster; column ``held_back`` tells what is left."""
+        """One Spark task for each cluster; column ``held_back`` marks what is left."""
         return self._now(_without_cut(self.frame, clusters, settings))
 
     def without(self, left: Mapping[str, LeftForDisk]) -> Self:
@@ -154,11 +154,11 @@ class SparkPlacement:
         return _terms_of(self.frame, clusters, prices)
 
     def each_cluster(self, cluster_ids: Collection[str], found_by: OfCluster) -> dict[str, Sequence[float]]:
-        """One task a cluster."""
+        """The function runs in one Spark task for each cluster."""
         return _each_cluster(self.frame, {c: self.brokers[c].ids for c in cluster_ids}, found_by)
 
     def finished(self, clusters: Clusters, settings: Settings) -> tuple[Frames, dict[str, LeftForDisk]]:
-        """One task a cluster."""
+        """The tables of the stage; one Spark task for each cluster."""
         return _finish(self.frame, clusters, settings, self.run_id)
 
 
