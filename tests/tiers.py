@@ -19,7 +19,7 @@ MOST_SECONDS = 10.0
 # the session of Spark, because the first ones on it also compile the JVM's code.
 LENIENCE = 3
 # What the tests of a file share, such as rows of many cases: it counts by itself, not for the test that comes first.
-MOST_SHARED_SECONDS = 60.0
+MOST_SHARED_SECONDS = 90.0
 # Tests of the daily tier that may take longer, by the start of their ids, and why they are in it.
 LONG: Mapping[str, str] = {
     "tests/kafka/test_acceptance.py": "one whole job by spark-submit.sh, its plan executed on a real Kafka cluster",
