@@ -25,7 +25,7 @@ LAYERS = {
 TIME_TRAVEL = """\
 ## Time travel
 
-The rows of a run are the rows with its `run_id` in the newest version of a table. No stage, page or command needs an
+The rows of a run are the rows with its `run_id` in the newest version of a table. A job that continues a run needs no
 older version. Delta reads versions back for a week (`delta.deletedFileRetentionDuration`, 168 hours), if no `VACUUM`
 has removed their files. A site that wants more sets this property and `delta.logRetentionDuration`, and pays with the
 space of every replaced file. What is read by version:

@@ -7,6 +7,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+UNKNOWN = "unknown"  # version of code that neither a zip nor spark-submit.sh names: it may be any
 _HOME = Path(__file__).parent.parent
 _DEFAULTS = "conf/default.toml"
 _ZIP = re.compile(r"ballast-([0-9a-f]{16})\.zip")
@@ -23,4 +24,4 @@ def defaults() -> dict[str, Any]:
 def code_version() -> str:
     """The code, by its content: as the zip is named, or as spark-submit.sh says of the checkout."""
     named = _ZIP.fullmatch(_HOME.name)
-    return named[1] if named else os.environ.get("BALLAST_CODE_VERSION", "unknown")
+    return named[1] if named else os.environ.get("BALLAST_CODE_VERSION", UNKNOWN)

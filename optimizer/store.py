@@ -23,13 +23,14 @@ from optimizer.delta_errors import again, one_line
 from optimizer.delta_tables import literal
 from optimizer.errors import RowsChanged, StageError
 from optimizer.fingerprint import content_of, fingerprint_of, rows_in
+from optimizer.shipped import UNKNOWN
 from schemas.spark import conform, schema_of, small_frame
 from schemas.table import Table
 
 # What ``runs`` calls the row that a run puts there before its first row in any other table.
 BEGIN = "begin"
 _WRITERS_AT_ONCE = 4  # tables written at the same time: commits wait for files more than for cores
-_FEW_ROWS = 100_000  # so many rows are hashed in one task: several tasks take twice as long
+_FEW_ROWS = 100_000  # up to here rows are hashed in one task: several tasks take twice as long
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +65,7 @@ class _Prepared:
 
 
 def _nothing() -> None:
-    """What happens before the first change where nobody has to know of it."""
+    """The default of ``before_change``."""
 
 
 class Store:
@@ -94,6 +95,7 @@ class Store:
         self._rows: dict[tuple[str, str], DataFrame] = {}
         self._committed: dict[tuple[str, str], int] = {}
         self._checked: set[tuple[str, str]] = set()
+        self._held: dict[tuple[str, str], bool] | None = None
 
     def path(self, table: str) -> str:
         """Where a table lies."""
@@ -190,9 +192,10 @@ class Store:
         if self._keeps_rows:
             self._rows[table, run_id] = rows
         if rows_in(content) != rows_in(recorded):
-            return f"table {table} has {rows_in(content)} of the {rows_in(recorded)} rows of the run: {remedy}"
+            return f"table {table} has {rows_in(content)} rows of the run, {rows_in(recorded)} are recorded: {remedy}"
         record = self.run_record(run_id, stage)
-        if content != recorded and record and record.code_version == code_version:
+        is_comparable = record is not None and record.code_version == code_version != UNKNOWN
+        if content != recorded and is_comparable:
             return f"table {table} has other rows than {stage!r} wrote: {remedy}"
         return ""
 
@@ -245,7 +248,7 @@ class Store:
         return _Prepared(rows=rows, fingerprint=fingerprint, is_stored=is_stored)
 
     def _is_stored(self, table: str, run_id: str, fingerprint: str) -> bool:
-        """Whether the table holds these rows: by what this process knows, else by looking, for rows can be deleted."""
+        """Whether the table holds these rows. What another process wrote is read: somebody may have deleted it."""
         known = self._known(table, run_id)
         if known is None or known[1] != fingerprint:
             return False
@@ -261,12 +264,15 @@ class Store:
             if known and not ready.is_stored:
                 self._withdraw(table, run_id)
             version = known[0] if known and ready.is_stored else self._replace(table, ready.rows, run_id)
+            committed = version
+            if known and known[1] == ready.fingerprint and known[0] < version:
+                version = known[0]  # the same rows as then: what was made from that version still belongs to them
         self._rows.pop(place, None)
         # Stored rows may differ from computed ones in volatile columns: those are read from the table.
         if self._keeps_rows and not (ready.is_stored and _contract(table).volatile):
             self._rows[place] = ready.rows
         if not ready.is_stored:
-            self._committed[place] = version
+            self._committed[place] = committed
         self._written[place] = (version, ready.fingerprint)
         return version
 
@@ -394,21 +400,34 @@ class Store:
             writes=dict(sorted(writes.items())),
             fingerprints={name: self._fingerprint_of(name, run_id) for name in sorted(writes)},
         )
-        if self.run_record(run_id, stage) != record or (run_id, stage) in self._withdrawn:
-            self._save(record)
+        place = (run_id, stage)
+        if self.run_record(*place) != record or place in self._withdrawn:
+            is_known = self.run_record(*place) is not None and place not in self._withdrawn
+            self._records[run_id][stage] = record
+            if self._held is None:
+                self._save(record, is_known)
+            else:
+                self._held[place] = is_known
         return record
 
-    def _save(self, record: RunRecord) -> None:
+    def hold_records(self) -> None:
+        """Keep records in memory until ``save_records``: until then this process has changed nothing."""
+        self._held = {}
+
+    def save_records(self) -> None:
+        """Store the records that were held, and from now on each at once."""
+        held, self._held = self._held or {}, None
+        for (run_id, stage), is_known in held.items():
+            self._save(self._records[run_id][stage], is_known)
+
+    def _save(self, record: RunRecord, is_known: bool) -> None:
         self.ensure("runs")
         row = {"cluster_id": "*", **{name: getattr(record, name) for name in record.__dataclass_fields__}}
         frame = small_frame(self.spark, [row], schema_of(_contract("runs")))
         where = f"run_id = {literal(record.run_id)} AND stage = {literal(record.stage)}"
-        place = (record.run_id, record.stage)
-        known = self.run_record(*place) is not None and place not in self._withdrawn
         with one_line("runs"):
-            self._put("runs", frame, where if known else None)
-        self._records[record.run_id][record.stage] = record
-        self._withdrawn.discard(place)
+            self._put("runs", frame, where if is_known else None)
+        self._withdrawn.discard((record.run_id, record.stage))
 
     def _replace(self, table: str, rows: DataFrame, run_id: str) -> int:
         """Append where the run has no rows yet (a fifth of the time of a replacement), else replace them."""

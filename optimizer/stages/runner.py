@@ -196,6 +196,7 @@ def run_stages(stages: Sequence[Stage], run: Run, meter: Meter) -> Mapping[str, 
         store.check(_from_others(stages), run.run_id, code_version=run.code_version)
         store.grow(table for stage in stages for table in stage.writes)
         attempt = begin(store, run, first_stage=stages[0].name)
+        _say_who_is_out(attempt, meter)
         for number, stage in enumerate(stages, start=1):
             if not attempt.going_on:
                 break
@@ -216,13 +217,15 @@ def _from_others(stages: Sequence[Stage]) -> list[str]:
 
 @contextmanager
 def _settled(attempt: Attempt, stage: Stage, meter: Meter) -> Iterator[None]:
-    """Store what a stage makes of each cluster, and say why some are out; where none goes on, no later row is left."""
+    """Store what a stage makes of each cluster, and say why some are out.
+
+    Where all are refused, no row of a later stage is left; where none gets through, none that does not belong.
+    """
     before = attempt.out
     try:
         yield
     except Unreadable as error:
         attempt.fail(error.errors, stage.name)
-        _say_unchanged(attempt, meter)
     except Exception as error:
         # What ended the stage may end this too: then the verdict stays `started`.
         with suppress(Exception):
@@ -235,6 +238,17 @@ def _settled(attempt: Attempt, stage: Stage, meter: Meter) -> Iterator[None]:
     for cluster in sorted(attempt.out - before):
         whose = f"cluster {cluster}: " if len(attempt.verdicts) > 1 else ""
         meter.stream.write(f"error: {whose}{attempt.verdicts[cluster].reason}\n")
+    if not attempt.going_on:
+        _say_unchanged(attempt, meter)
+
+
+def _say_who_is_out(attempt: Attempt, meter: Meter) -> None:
+    """Where an earlier stage of the attempt has stopped all clusters, so that nothing is left to be done."""
+    if not attempt.going_on:
+        for cluster, verdict in sorted(attempt.verdicts.items()):
+            meter.stream.write(
+                f"error: cluster {cluster} {verdict.told()}: run the stage {verdict.stage!r} again first\n"
+            )
 
 
 def _say_unchanged(attempt: Attempt, meter: Meter) -> None:

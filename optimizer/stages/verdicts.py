@@ -1,6 +1,6 @@
 """How each cluster of a run stands: table ``verdicts``, and which clusters go on."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -8,7 +8,7 @@ from pyspark.sql import Row
 
 from optimizer import folders
 from optimizer.declared import NAMES
-from optimizer.errors import AlreadyApproved, BallastError
+from optimizer.errors import AlreadyApproved, BallastError, ConfigError
 from optimizer.stages.stage import Refusals, Run
 from optimizer.store import Store
 from schemas.verdicts import STARTED
@@ -51,7 +51,7 @@ def exit_code(verdicts: Mapping[str, Verdict]) -> int:
 
 
 class Attempt:
-    """One attempt at a run. It changes nothing of a run that has a plan until ``start``.
+    """One attempt at a run. It changes nothing of a run that has a plan until ``start``; its verdicts wait until then.
 
     Parameters
     ----------
@@ -63,6 +63,8 @@ class Attempt:
         By cluster.
     stored : mapping of str to Verdict
         What the table holds of this attempt.
+    planned : collection of str
+        Clusters that have a plan by the last attempt.
     """
 
     def __init__(
@@ -73,10 +75,11 @@ class Attempt:
         number: int,
         verdicts: Mapping[str, Verdict],
         stored: Mapping[str, Verdict],
+        planned: Collection[str] = (),
     ) -> None:
         self.number, self.verdicts = number, dict(verdicts)
         self.has_started = False
-        self._store, self._run, self._stored = store, run, dict(stored)
+        self._store, self._run, self._stored, self._planned = store, run, dict(stored), planned
 
     @property
     def out(self) -> frozenset[str]:
@@ -89,12 +92,21 @@ class Attempt:
         return [cluster for cluster, one in self.verdicts.items() if not one.is_out]
 
     def start(self) -> None:
-        """Before the first change: store the attempt, and set aside what an earlier one published."""
+        """Before the first change: store the attempt, and set aside what an earlier one published.
+
+        Raises
+        ------
+        AlreadyApproved
+            When somebody has approved the plan since the attempt began.
+        """
         if self.has_started:
             return
+        if self._planned:
+            check_not_approved(self._store, self._run)
         self._save()
-        folders.set_aside(self._run.folder)
         self.has_started = True
+        folders.set_aside(self._run.folder)
+        self._store.save_records()
 
     def settle(self, verdicts: Mapping[str, Verdict]) -> None:
         """Store new verdicts of some clusters."""
@@ -104,8 +116,14 @@ class Attempt:
             self._save()
 
     def refuse(self, refused: Refusals, stage: str) -> None:
-        """Store why clusters go no further than a stage."""
-        self.settle({cluster: of_error(error, stage) for cluster, error in refused.items()})
+        """Note why clusters go no further than a stage. A plan that is refused is a change; wrong use is none."""
+        self.verdicts |= {cluster: of_error(error, stage) for cluster, error in refused.items()}
+        if any(
+            cluster in self._planned and error.exit_code != ConfigError.exit_code for cluster, error in refused.items()
+        ):
+            self.start()
+        if self.has_started:
+            self._save()
 
     def fail(self, errors: Mapping[str, BaseException], stage: str) -> None:
         """Store why no cluster has got through a stage, and delete rows that no longer belong together.
@@ -113,8 +131,9 @@ class Attempt:
         Where nothing was changed yet, everything is left as it was.
         """
         self.verdicts |= {cluster: of_error(error, stage) for cluster, error in errors.items()}
-        if self.has_started:
-            self._save()
+        if not self.has_started:
+            return
+        self._save()
         for name in NAMES[NAMES.index(stage) :]:
             if not self._store.is_current(name, self._run.run_id):
                 self._drop_from(name)
@@ -126,9 +145,10 @@ class Attempt:
             self._store.remove(NAMES[NAMES.index(stage) :], self._run.run_id)
 
     def drop_after(self, stage: str) -> None:
-        """Delete what an earlier attempt left in the tables of all later stages."""
-        for later in NAMES[NAMES.index(stage) + 1 :][:1]:
-            self._drop_from(later)
+        """Delete what an earlier attempt left in the tables of all later stages, once the attempt has started."""
+        if self.has_started:
+            for later in NAMES[NAMES.index(stage) + 1 :][:1]:
+                self._drop_from(later)
 
     def _save(self) -> None:
         if self.verdicts == self._stored:
@@ -173,8 +193,12 @@ def begin(store: Store, run: Run, *, first_stage: str) -> Attempt:
     is_new = first_stage == NAMES[0] or not last
     known = {} if is_new else before
     verdicts = {one.id: _again(known.get(one.id), first_stage) for one in run.settings.clusters}
-    attempt = Attempt(store, run, number=last + 1 if is_new else last, verdicts=verdicts, stored=known)
-    if not any(one.exit_code == 0 for one in before.values()):
+    planned = {cluster for cluster, verdict in before.items() if verdict.exit_code == 0}
+    number = last + 1 if is_new else last
+    attempt = Attempt(store, run, number=number, verdicts=verdicts, stored=known, planned=planned)
+    if planned:
+        store.hold_records()
+    else:
         attempt.start()
     return attempt
 

@@ -65,7 +65,7 @@ def with_two_findings(inputs: Frames, run: Run) -> Frames:
     return {"findings": run.spark.createDataFrame(rows, schema_of(schemas.ALL["findings"]))}
 
 
-def run_of(spark: SparkSession, folder: Path, **changes: dict[str, object]) -> Run:
+def run_of(spark: SparkSession, folder: Path, **changes: object) -> Run:
     """A run with some settings changed."""
     storage = {"storage": {"warehouse": str(folder / "warehouse"), "output": str(folder / "out")}}
     return Run(spark, "r", build({**SETTINGS, **storage, **changes}), "test")

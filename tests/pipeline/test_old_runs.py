@@ -4,6 +4,7 @@ import io
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,15 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 import schemas
-from optimizer.errors import BallastError, RowsChanged
+from optimizer.errors import (
+    AlreadyApproved,
+    BallastError,
+    ConfigError,
+    InputError,
+    QualityGateFailed,
+    RowsChanged,
+    Unreadable,
+)
 from optimizer.meter import Meter
 from optimizer.stages.runner import run_stage, run_stages
 from optimizer.stages.stage import Frames, Run, Stage
@@ -89,7 +98,7 @@ def test_a_run_of_an_earlier_day_goes_on(planned: Run, days: int) -> None:
     assert state(planned) == before
 
 
-def test_a_run_goes_on_when_its_files_were_written_anew(planned: Run) -> None:
+def test_a_run_goes_on_when_its_files_were_replaced(planned: Run) -> None:
     """Compacted and vacuumed, no recorded version can be read: the rows are the same, so the stage goes on."""
     before = state(planned)
     for name in ("findings", "waves"):
@@ -104,7 +113,10 @@ def test_a_run_goes_on_when_its_files_were_written_anew(planned: Run) -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ("DELETE FROM {} WHERE run_id = 'r'", "table waves has 0 of the 1 rows of the run: run the stage 'plan' again"),
+        (
+            "DELETE FROM {} WHERE run_id = 'r'",
+            "table waves has 0 rows of the run, 1 are recorded: run the stage 'plan' again",
+        ),
         (
             "UPDATE {} SET moved_bytes = 7 WHERE run_id = 'r'",
             "table waves has other rows than 'plan' wrote: run the stage 'plan' again",
@@ -130,7 +142,7 @@ def test_all_changed_tables_are_named(planned: Run) -> None:
     shutil.rmtree(store.path("findings"))
     planned.spark.sql(f"DELETE FROM delta.`{store.path('waves')}` WHERE run_id = 'r'")
     with pytest.raises(
-        RowsChanged, match=r"(?s)the table findings is gone: .*'solve'.*table waves has 0 of the 1 rows"
+        RowsChanged, match=r"(?s)the table findings is gone: .*'solve'.*table waves has 0 rows of the run"
     ):
         attempt(planned, replace(EMIT, reads=("findings", "waves")))
 
@@ -142,7 +154,7 @@ def test_rows_of_another_release_are_counted(spark: SparkSession, planned: Run) 
     spark.sql(f"UPDATE delta.`{store.path('waves')}` SET peak_disk_bytes = 7 WHERE run_id = 'r'")
     run_stage(EMIT, planned, store_of(planned))
     spark.sql(f"DELETE FROM delta.`{store.path('waves')}` WHERE run_id = 'r'")
-    with pytest.raises(RowsChanged, match="table waves has 0 of the 1 rows"):
+    with pytest.raises(RowsChanged, match="table waves has 0 rows of the run"):
         run_stage(EMIT, planned, store_of(planned))
 
 
@@ -158,6 +170,102 @@ def test_what_fails_before_its_first_write_changes_nothing(planned: Run, stages:
     assert "nothing was changed: the plan that the run has, its verdict and its files stay" in stream.getvalue()
     attempt(planned, PLAN_OF_ONE_WAVE)
     assert state(planned) == before
+
+
+def test_all_rows_of_a_stage_are_computed_before_the_first_is_written(planned: Run) -> None:
+    """A table that can't be computed leaves another one of the stage, whose rows differ, as it was."""
+    before = state(planned)
+    both = replace(
+        SOLVE,
+        writes=("findings", "waves"),
+        build=lambda inputs, run: {**with_two_findings(inputs, run), **broken(inputs, run)},
+    )
+    with pytest.raises(Exception, match="/nothing/is/here"):
+        attempt(planned, both)
+    assert state(planned) == before
+
+
+def test_other_settings_change_no_record_before_the_first_write(spark: SparkSession, planned: Run) -> None:
+    """A stage that gives the same rows under other settings is recorded only when something changes."""
+    other = run_of(spark, planned.folder.parent.parent, policy={"max_moves": 8})
+    before = state(planned)
+    with pytest.raises(Exception, match="/nothing/is/here"):
+        attempt(other, SOLVE, replace(PLAN, build=broken))
+    assert state(planned) == before
+    attempt(other, SOLVE, replace(PLAN, build=with_wave_of(2)))
+    record = store_of(other).run_record("r", "solve")
+    assert record is not None
+    assert record.config_hash == other.settings.config_hash()
+
+
+def with_wave_of(moved_bytes: int) -> Callable[[Frames, Run], Frames]:
+    """A plan of one wave that copies so much."""
+    return lambda inputs, run: {
+        "waves": run.spark.createDataFrame([{**WAVE, "moved_bytes": moved_bytes}], schema_of(schemas.ALL["waves"]))
+    }
+
+
+def test_an_input_that_is_gone_changes_nothing(planned: Run) -> None:
+    """The verdict of the attempt is returned, but that of the plan stays stored; so do the times of its stages."""
+
+    def unreadable(inputs: Frames, run: Run) -> Frames:
+        raise Unreadable({"c": InputError("the folder is gone")})
+
+    before, meter = state(planned), Meter(planned.spark, io.StringIO())
+    verdicts = run_stages([replace(SOLVE, build=unreadable)], planned, meter)
+    assert (verdicts["c"].verdict, verdicts["c"].exit_code) == ("unreadable", 1)
+    assert state(planned) == before
+    assert meter.stages == []
+
+
+def test_wrong_use_changes_nothing(planned: Run) -> None:
+    """A setting that the cluster can't follow (exit code 2) is no verdict on the plan; a failed check (3) is one."""
+    before = state(planned)
+    attempt(planned, replace(SOLVE, gate=lambda frames, run: {"c": ConfigError("there is no broker 77")}))
+    assert state(planned) == before
+    attempt(planned, replace(SOLVE, gate=lambda frames, run: {"c": QualityGateFailed("rows are wrong")}))
+    assert [row.verdict for row in store_of(planned).newest("verdicts", "r")] == ["refused"]
+    assert store_of(planned).newest("waves", "r") == []
+
+
+def test_a_cluster_that_is_refused_again_costs_its_neighbour_nothing(spark: SparkSession, planned: Run) -> None:
+    """It had no plan, so nothing has changed when a later stage fails."""
+    clusters = [{"id": name, "input": "in"} for name in ("c", "d")]
+    fleet = run_of(spark, planned.folder.parent.parent, clusters=clusters)
+    refused = {**VERDICT, "cluster_id": "d", "verdict": "refused", "stage": "solve", "exit_code": 3, "reason": "rows"}
+    store_of(planned).put("verdicts", [refused], replacing=None)
+    before = state(planned)
+    refuses = replace(SOLVE, gate=lambda frames, run: {"d": QualityGateFailed("rows are wrong")})
+    with pytest.raises(Exception, match="/nothing/is/here"):
+        attempt(fleet, refuses, replace(PLAN, build=broken))
+    assert state(planned) == before
+
+
+def test_a_plan_that_is_approved_meanwhile_stays(planned: Run) -> None:
+    """An approval between the start of the job and its first write ends the attempt, which has changed nothing."""
+    approval = {
+        **{"cluster_id": "c", "run_id": "r", "manifest_sha256": "ab", "approved_by": "ann", "approved_from": "here"},
+        "approved_at": datetime(2026, 11, 1, tzinfo=UTC),
+    }
+
+    def approved_meanwhile(inputs: Frames, run: Run) -> Frames:
+        store_of(run).put("approvals", [approval], replacing=None)
+        return with_wave_of(7)(inputs, run)
+
+    before = state(planned)
+    with pytest.raises(AlreadyApproved, match="approved by ann"):
+        attempt(planned, replace(PLAN, build=approved_meanwhile))
+    assert state(planned) == before
+
+
+def test_a_stage_behind_one_that_failed_says_what_to_run(spark: SparkSession, tmp_path: Path) -> None:
+    """The rows of the failed stage may still be there; the verdict counts, and names the stage to run again."""
+    run = run_of(spark, tmp_path)
+    attempt(run, SOLVE)
+    with pytest.raises(Exception, match="/nothing/is/here"):
+        attempt(run, replace(SOLVE, build=broken))
+    assert "failed in solve: " in (told := attempt(run, PLAN))
+    assert "run the stage 'solve' again first" in told
 
 
 def test_inputs_that_cannot_be_read_change_nothing(planned: Run) -> None:
