@@ -15,7 +15,7 @@ test:  ## lint, types and the daily tests
 all:  ## lint, types and every test
 	./run-tests.sh --all
 
-quick: lint  ## lint, types, all tests that need no Spark (fewer examples of most properties), and one small plan through Spark
+quick: lint  ## lint, types, the daily tests that need no Spark (fewer examples of most properties), and one small plan through Spark
 	./run-tests.sh -n 2 --dist worksteal --hypothesis-profile quick -m "small_plan or not (spark or all_only or kafka or cluster or airflow)"
 
 search:  ## properties with other examples each time, and more of most than the suite makes

@@ -6,17 +6,16 @@ from typing import Any
 
 import pandas as pd
 
-from benchmarks.rows import broker_row, partition_row, row
+from benchmarks.rows import broker_row, partition_row, partition_rows
 from benchmarks.run import BAND_NAMES
-from optimizer.domain import MOBILITY, Brokers, Cluster, Ints
-from optimizer.planning.arrays import replica_lists, to_cluster
+from optimizer.domain import Brokers, Cluster, Ints
+from optimizer.planning.arrays import to_cluster
 from optimizer.planning.memory_placement import in_memory
 from optimizer.settings import ClusterInput, Policy, Settings
 from optimizer.solve import driver
 from optimizer.solve.rules.bands import outside
 from optimizer.solve.shard.search import CurvePoint
 from optimizer.solve.tuning import TUNED, Tuning
-from optimizer.wishes import NO_LIMIT
 
 MB, KB = 1 << 20, 1 << 10  # bytes in those of an instance
 
@@ -88,25 +87,7 @@ def policy_of(instance: Mapping[str, Any], policy: Policy) -> Policy:
 
 def rows_of(cluster: Cluster) -> pd.DataFrame:
     """Rows of ``instance`` for the partitions of a cluster, with nothing said against any of them."""
-    partitions, ids = cluster.partitions, cluster.brokers.ids
-    most = ("topic_most_replicas", "topic_most_leaders")
-    asked = {name: [None if n >= NO_LIMIT else int(n) for n in getattr(partitions, name)] for name in most}
-    numbers = ("partition", "replication_factor", "size_bytes", "in_bytes_per_s", "out_bytes_per_s")
-    lists = replica_lists(partitions.replicas, ids)
-    rows = {
-        "topic": partitions.topic,
-        **{name: getattr(partitions, name) for name in numbers},
-        "replicas": lists,
-        "isr": [sorted(one) for one in lists],
-        "leader": [None if b < 0 else int(ids[b]) for b in partitions.leader],
-        "mobility": [MOBILITY[n] for n in partitions.mobility],
-        **asked,
-    }
-    frame = pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in rows.items()})
-    others = {name: value for name, value in row("instance").items() if name not in rows}
-    return frame.assign(
-        **{name: [value] * len(frame) for name, value in others.items()} | {"cluster_id": cluster.cluster_id}
-    )
+    return pd.DataFrame(partition_rows(cluster), dtype=object)
 
 
 def solve(cluster: Cluster, settings: Settings, tuning: Tuning = TUNED) -> Outcome:

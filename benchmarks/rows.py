@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import schemas
+from optimizer.domain import MOBILITY, As, Cluster, Column, Ints
+from optimizer.planning.arrays import COLUMNS, replica_lists
+from optimizer.solve.rules.pins import group_by_pins
 
 # What a column holds that may not be null and is not given.
 _NOTHING: dict[str, Any] = {"string": "", "int": 0, "bigint": 0, "double": 0.0, "boolean": False}
@@ -56,3 +59,28 @@ def broker_row(broker_id: int, **values: Any) -> dict[str, Any]:
         "must_empty": state in ("draining", "dead"),
     }
     return row("instance_brokers", broker_id=broker_id, **usual | values)
+
+
+def partition_rows(cluster: Cluster) -> list[dict[str, Any]]:
+    """Rows of ``instance`` for the partitions of a cluster, in their order, with their pins: the way back from
+    ``optimizer.planning.arrays.to_partitions``."""
+    partitions, ids = cluster.partitions, cluster.brokers.ids
+    groups = group_by_pins(cluster.brokers, partitions.topic)
+    columns = {name: _values(column, getattr(partitions, name), ids) for name, column in COLUMNS.items()}
+    columns["pinned_brokers"] = [ids[groups.allowed[group]].tolist() if group else None for group in groups.of]
+    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    return [partition_row(values.pop("replicas"), cluster_id=cluster.cluster_id, **values) for values in rows]
+
+
+def _values(column: Column, array: Any, ids: Ints) -> list[Any]:
+    """A column of ``instance`` from the array of a field."""
+    if column.how is As.REPLICAS:
+        return replica_lists(array, ids)
+    values = array.tolist()
+    if column.how is As.MOBILITY:
+        return [MOBILITY[value] for value in values]
+    if column.missing is not None:
+        values = [None if value == column.missing else value for value in values]
+    if column.how is As.BROKER:
+        return [None if value is None else int(ids[value]) for value in values]
+    return list(values)

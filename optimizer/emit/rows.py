@@ -10,9 +10,14 @@ class TableRow:
     """One row of a table."""
 
     @classmethod
+    def columns(cls) -> list[str]:
+        """Names of the columns that it reads."""
+        return [field.name for field in fields(cls)]
+
+    @classmethod
     def of(cls, rows: Iterable[Mapping[str, Any]]) -> list[Self]:
         """Rows by column name as rows of this class; a missing column is an error, others are left out."""
-        names = [field.name for field in fields(cls)]
+        names = cls.columns()
         return [cls(**{name: row[name] for name in names}) for row in rows]
 
 

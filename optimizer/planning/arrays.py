@@ -7,11 +7,12 @@ import pandas as pd
 
 from optimizer.domain import MOBILITY, As, Brokers, Cluster, Column, Ints, Partitions, PinMask
 
-_COLUMNS: dict[str, Column] = {
+# The fields of ``Partitions``: how each is made from the column of ``instance`` of its name.
+COLUMNS: dict[str, Column] = {
     name: hint.__metadata__[0] for name, hint in get_type_hints(Partitions, include_extras=True).items()
 }
 # Columns of ``instance`` that a plan of one cluster is made from.
-PARTITION_COLUMNS = tuple(_COLUMNS)
+PARTITION_COLUMNS = tuple(COLUMNS)
 
 
 def _ints(column: pd.Series) -> Ints:
@@ -73,7 +74,7 @@ def to_partitions(frame: pd.DataFrame, ids: Ints) -> Partitions:
     the lists are now and as the factors ask."""
     rows = frame.sort_values(["topic", "partition"], kind="stable")
     width = _ints(rows["replication_factor"]).max(initial=1)
-    return Partitions(**{name: _array(column, rows[name], ids, width=int(width)) for name, column in _COLUMNS.items()})
+    return Partitions(**{name: _array(column, rows[name], ids, width=int(width)) for name, column in COLUMNS.items()})
 
 
 def _array(column: Column, values: pd.Series, ids: Ints, *, width: int) -> Any:

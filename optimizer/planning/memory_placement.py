@@ -236,7 +236,7 @@ def _cut(one: Held, cluster: SolvedCluster, settings: Settings) -> Held:
 
 
 def _classes(partitions: Partitions, cluster: SolvedCluster) -> Classes:
-    """As ``stages.solve.partition_classes`` makes them in Spark."""
+    """As ``_classes_of`` of ``stages.solve.spark_placement`` makes them in Spark."""
     size, rate = np.maximum(partitions.size_bytes, 1), np.maximum(partitions.in_bytes_per_s, 1)
     names = resource_names()
     more = partitions.replication_factor - (partitions.replicas >= 0).sum(axis=1)

@@ -2,6 +2,7 @@
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
+from benchmarks.rows import broker_row, partition_row
 from optimizer.kafka.broker import Broker
 from optimizer.kafka.default_assignment import default_placer, place_topic, topic_seed
 from optimizer.settings import Baseline, ClusterInput, Settings
@@ -14,34 +15,19 @@ Key = tuple[str, str, int]
 
 
 def _instance(spark: SparkSession, keys: list[Key], replicas: list[int], *, factor: int | None = None) -> DataFrame:
+    factors = {"replication_factor": factor} if factor else {}
     rows = [
-        (
-            c,
-            "r",
-            t,
-            p,
-            replicas,
-            ["any"] * len(replicas),
-            0,
-            replicas,
-            10**12,
-            0,
-            0,
-            factor or len(replicas),
-            "free",
-            *[None] * 8,
-        )
+        partition_row(replicas, cluster_id=c, run_id="r", topic=t, partition=p, leader=0, size_bytes=10**12, **factors)
         for c, t, p in keys
     ]
     return table(spark, "instance", rows)
 
 
 def _brokers(spark: SparkSession, cluster: str, racks: dict[int, str | None], **states: str) -> DataFrame:
-    rows: list[tuple[object, ...]] = []
-    for broker, rack in racks.items():
-        state = states.get(f"b{broker}", "alive")
-        usable = state in ("alive", "new")
-        rows.append((cluster, "r", broker, rack, state, usable, usable, not usable, None, None, None, []))
+    rows = [
+        broker_row(broker, cluster_id=cluster, run_id="r", rack=rack, state=states.get(f"b{broker}", "alive"))
+        for broker, rack in racks.items()
+    ]
     return table(spark, "instance_brokers", rows)
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 from hypothesis import strategies as st
 
 from optimizer.domain import FIXED, FORCED_ONLY, FREE, Bands, Brokers, Cluster, Floats, Ints, Partitions, PinMask
+from optimizer.planning.arrays import COLUMNS
 from optimizer.planning.memory_placement import Held, MemoryPlacement
 from optimizer.settings import ClusterInput, Policy, Settings, Solver
 from optimizer.solve.bounds.bound import band_price, usable_prices, widen
@@ -34,7 +35,6 @@ from optimizer.solve.shard.assemble import ClusterFrame, assemble
 from optimizer.solve.shard.search import Search
 from optimizer.solve.shard.shard_problem import ShardProblem
 from optimizer.solve.tuning import TUNED, Tuning
-from optimizer.wishes import NO_LIMIT
 
 BRIEF_TIME = 0.1
 ALONE = replace(TUNED, exact_cells=0)  # single moves alone: no search of small clusters
@@ -80,23 +80,24 @@ def make_brokers(racks: list[int], *, draining: tuple[int, ...] = (), excluded: 
 
 
 def make_partitions(replicas: list[list[int]], sizes: list[int], rates: list[int] | None = None) -> Partitions:
-    """Partitions of topic t with the given replica lists, sizes (bytes) and rates (bytes per second)."""
+    """Partitions of topic t with the given replica lists, sizes (bytes) and rates (bytes per second); a field whose
+    column may be null has what stands for null, except the leader."""
     n, width = len(replicas), max(map(len, replicas))
     matrix = np.array([list(r) + [-1] * (width - len(r)) for r in replicas])
     rate = np.array(rates if rates is not None else [0] * n)
-    return Partitions(
-        topic=np.array(["t"] * n, dtype=object),
-        partition=np.arange(n),
-        replicas=matrix,
-        leader=matrix[:, 0],
-        replication_factor=np.array([len(r) for r in replicas]),
-        size_bytes=np.array(sizes),
-        in_bytes_per_s=rate,
-        out_bytes_per_s=2 * rate,
-        mobility=np.full(n, FREE),
-        topic_most_replicas=np.full(n, NO_LIMIT),
-        topic_most_leaders=np.full(n, NO_LIMIT),
-    )
+    given: dict[str, Any] = {
+        "topic": np.array(["t"] * n, dtype=object),
+        "partition": np.arange(n),
+        "replicas": matrix,
+        "leader": matrix[:, 0],
+        "replication_factor": np.array([len(r) for r in replicas]),
+        "size_bytes": np.array(sizes),
+        "in_bytes_per_s": rate,
+        "out_bytes_per_s": 2 * rate,
+        "mobility": np.full(n, FREE),
+    }
+    nulls = {name: np.full(n, column.missing) for name, column in COLUMNS.items() if column.missing is not None}
+    return Partitions(**nulls | given)
 
 
 def make_cluster(brokers: Brokers, partitions: Partitions) -> Cluster:

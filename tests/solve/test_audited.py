@@ -5,6 +5,7 @@ from dataclasses import replace
 import pandas as pd
 from hypothesis import HealthCheck, example, given, settings
 
+from benchmarks.rows import partition_rows
 from optimizer.audit import AuditLimits, brokers_from_rows, partitions_from_rows
 from optimizer.audit.instance import Instance
 from optimizer.configuration import build
@@ -16,7 +17,7 @@ from optimizer.solve.tuning import TUNED
 from tests.examples import examples
 from tests.solve.clusters import BRIEF_TIME, make_brokers, make_cluster, make_partitions
 from tests.solve.test_driver import with_dead
-from tests.solve.troubled import audited, broker_rows, partition_rows, troubled_clusters
+from tests.solve.troubled import audited, broker_rows, troubled_clusters
 
 BRIEF = replace(TUNED, exact_time_limit=BRIEF_TIME, feasible_time_limit=BRIEF_TIME)
 SETTINGS = build({"solver": {"rounds": 3}, "policy": {"move_price": 0.01}, "clusters": [{"id": "test", "input": "x"}]})

@@ -8,6 +8,7 @@ import pandas as pd
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.rows import partition_rows
 from optimizer.domain import Cause, Cluster, FindingCode, Ints
 from optimizer.planning.memory_placement import Held, MemoryPlacement, in_memory
 from optimizer.settings import ClusterInput, Policy, Settings, Solver
@@ -19,7 +20,7 @@ from optimizer.solve.rules.resources import DISK
 from optimizer.wishes import BYTES_PER_GB
 from tests.examples import examples
 from tests.solve.clusters import BRIEF, ID, loads_of, make_cluster
-from tests.solve.troubled import audited, partition_rows, troubled_clusters
+from tests.solve.troubled import audited, troubled_clusters
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks.rows import partition_rows
 from optimizer.domain import Cause, Cluster, FindingCode
 from optimizer.planning.memory_placement import MemoryPlacement, in_memory
 from optimizer.settings import ClusterInput, Policy, Schedule, Settings, Solver
@@ -17,7 +18,7 @@ from optimizer.solve.ortools.glop import OutOfTime
 from optimizer.solve.shard.shard_solver import FAILED, OUT_OF_TIME
 from tests.solve.clusters import ALONE, ID, asking, make_brokers, make_cluster, make_partitions, pinned
 from tests.solve.test_driver import with_dead
-from tests.solve.troubled import audited, partition_rows
+from tests.solve.troubled import audited
 
 WIDE = Policy(disk_band=9.0, replicas_band=9.0, in_band=9.0, leaders_band=9.0, out_band=9.0)  # nothing for balance
 USUAL, FEW = Solver(), Solver(shard_brokers=2, rack_shard_brokers=2, rounds=1)

@@ -7,15 +7,14 @@ import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
 
-from benchmarks.rows import broker_row, partition_row
+from benchmarks.rows import broker_row, partition_rows
 from optimizer.audit import AuditClaims, AuditLimits, Violation, audit_plan, brokers_from_rows, partitions_from_rows
 from optimizer.audit.claims import Key
 from optimizer.audit.excuses import defect
 from optimizer.audit.instance import Instance
 from optimizer.audit.spread import grown, most_leaders, most_replicas
-from optimizer.domain import FIXED, FREE, MOBILITY, Cluster
+from optimizer.domain import FIXED, FREE, Cluster
 from optimizer.kafka.reassignment_json import format_reassignment
-from optimizer.planning.arrays import replica_lists
 from optimizer.planning.finish import Finished
 from optimizer.solve.findings.pin_findings import pin_room
 from optimizer.solve.rules.pins import group_by_pins
@@ -105,33 +104,6 @@ def broker_rows(cluster: Cluster) -> list[dict[str, object]]:
             disk_capacity_bytes=int(b.disk_capacity_bytes[i]) if b.disk_capacity_bytes[i] > 0 else None,
         )
         for i in range(len(b))
-    ]
-
-
-def asked_or_none(most: np.int64) -> int | None:
-    """A most as the table has it."""
-    return None if most == NO_LIMIT else int(most)
-
-
-def partition_rows(cluster: Cluster) -> list[dict[str, object]]:
-    """Rows of ``instance``."""
-    p, b, lists = cluster.partitions, cluster.brokers, replica_lists(cluster.partitions.replicas, cluster.brokers.ids)
-    return [
-        partition_row(
-            lists[i],
-            cluster_id="test",
-            topic=p.topic[i],
-            partition=int(p.partition[i]),
-            replication_factor=int(p.replication_factor[i]),
-            size_bytes=int(p.size_bytes[i]),
-            in_bytes_per_s=int(p.in_bytes_per_s[i]),
-            out_bytes_per_s=int(p.out_bytes_per_s[i]),
-            mobility=MOBILITY[p.mobility[i]],
-            topic_most_replicas=asked_or_none(p.topic_most_replicas[i]),
-            topic_most_leaders=asked_or_none(p.topic_most_leaders[i]),
-            pinned_brokers=next((b.ids[pin.allowed].tolist() for pin in b.pins if pin.topics == p.topic[i]), None),
-        )
-        for i in range(len(p))
     ]
 
 

@@ -113,6 +113,7 @@ def assemble(frame: ClusterFrame, members: Ints, partitions: Partitions, current
     hosts, original, on_original = _held(brokers, members, partitions.replicas, current)
     rows = Rows(
         of=row_of,
+        partitions=partitions,
         hosts=hosts,
         host_rack=np.where(current >= 0, brokers.rack[np.maximum(current, 0)], -1),
         movable=movable,
@@ -122,9 +123,7 @@ def assemble(frame: ClusterFrame, members: Ints, partitions: Partitions, current
         cap=rule.cap[row_of],
         floor=rule.floor[row_of],
         owner=owner,
-        mobility=partitions.mobility,
         topic=topic_numbers(partitions.topic, partitions.topic_most_replicas),
-        topic_most=partitions.topic_most_replicas,
         pin=groups.of,
     )
     return ShardProblem(of_members, rows, rule.sizes, len(members) == len(brokers), frame.tuning)

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from optimizer.domain import Bools, Floats, Ints
+from optimizer.domain import Bools, Floats, Ints, Partitions
 from optimizer.solve.rules.resources import DISK
 from optimizer.solve.rules.topic_spread import TopicSpread, topic_spread
 from optimizer.solve.tuning import Tuning
@@ -52,6 +52,8 @@ class Rows:
     ----------
     of : (m,) int64
         The partition among those handed in.
+    partitions : Partitions
+        The partition of each row, m of them, as before the plan.
     hosts : (m, W) int64
         Member index of each replica; PAD behind the list, OUTSIDE for brokers of other shards.
     host_rack : (m, W) int64
@@ -68,16 +70,14 @@ class Rows:
         Most and least replicas in a rack.
     owner : (m,) bool
         Racks may be changed here.
-    mobility : (m,) int64
     topic : (m,) int64
         Topic of each partition, numbered in the shard; 0 for all where nothing is asked of any.
-    topic_most : (m,) int64
-        Most replicas of its topic on one broker, ``NO_LIMIT`` where nothing is asked.
     pin : (m,) int64
         Group of each partition; 0 without a pin.
     """
 
     of: Ints
+    partitions: Partitions
     hosts: Ints
     host_rack: Ints
     movable: Bools
@@ -87,10 +87,18 @@ class Rows:
     cap: Ints
     floor: Ints
     owner: Bools
-    mobility: Ints
     topic: Ints
-    topic_most: Ints
     pin: Ints
+
+    @property
+    def mobility(self) -> Ints:
+        """Of each partition, (m,)."""
+        return self.partitions.mobility
+
+    @property
+    def topic_most(self) -> Ints:
+        """Most replicas of each partition's topic on one broker, (m,); ``NO_LIMIT`` where nothing is asked."""
+        return self.partitions.topic_most_replicas
 
     @property
     def size(self) -> Floats:
@@ -124,7 +132,9 @@ class Rows:
     def one_each(self) -> "Rows":
         """The same with one row for each partition, in the order of the partitions."""
         first = self._first
-        return Rows(*(getattr(self, field.name)[first] for field in fields(self)))
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        partitions = values.pop("partitions").rows(first)
+        return Rows(partitions=partitions, **{name: value[first] for name, value in values.items()})
 
     @cached_property
     def _first(self) -> Ints:

@@ -27,7 +27,8 @@ from optimizer.stages.emit.audit_gate import gate
 from optimizer.stages.emit.gather import Tables, gathered, tables_of
 from optimizer.stages.stage import Frames, Run
 from schemas.keys import PARTITION
-from schemas.output import DOCUMENTS
+from schemas.output import DOCUMENTS, PLAN
+from schemas.planning import INSTANCE
 from schemas.spark import conform, schema_of
 
 Rows = Iterable[Mapping[str, Any]]
@@ -95,9 +96,10 @@ def write_documents(group: pd.DataFrame, *, settings: Settings, code_version: st
 
 def build(inputs: Frames, run: Run) -> Frames:
     """The table ``documents``."""
-    log_dirs = inputs["instance"].select("cluster_id", "topic", "partition", "log_dirs")
+    columns = [name for name in rows.PlanRow.columns() if name in INSTANCE.names and name not in PLAN.names]
+    instance = inputs["instance"].select(*PARTITION, *columns)
     topic_ids = inputs["topics"].select("cluster_id", "topic", "topic_id")
-    placed = inputs["plan"].filter("is_changed").join(log_dirs, PARTITION, "left")
+    placed = inputs["plan"].filter("is_changed").join(instance, PARTITION, "left")
     changed = placed.join(topic_ids, ["cluster_id", "topic"], "left")
     read = inputs["sources"].withColumn("captured_at", F.unix_seconds("captured_at"))
     joined = ("plan", "instance", "sources", "topics")

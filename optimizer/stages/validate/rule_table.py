@@ -416,10 +416,15 @@ RULES = (
 
 def known_brokers(settings: Settings) -> tuple[Rule, ...]:
     """Rules of the brokers under a rack policy: racks that are ignored may be missing."""
-    return KNOWN_BROKERS if settings.policy.rack_policy == "spread" else KNOWN_BROKERS[:1]
+    if settings.policy.rack_policy == "spread":
+        return KNOWN_BROKERS
+    return tuple(rule for rule in KNOWN_BROKERS if rule.name != "rack_known")
 
 
 def coverage(settings: Settings) -> tuple[Rule, ...]:
     """Rules of the loads: rates that are not required are counted, not listed."""
-    size, rates = COVERAGE
-    return (size, rates if settings.metrics.rates_required else replace(rates, stops=Stops.NEVER, listed=False))
+    if settings.metrics.rates_required:
+        return COVERAGE
+    return tuple(
+        replace(rule, stops=Stops.NEVER, listed=False) if rule.name == "rates_known" else rule for rule in COVERAGE
+    )
