@@ -282,6 +282,18 @@ def _capacity(resource: str, *, unit: str, held: str, capacity: str) -> tuple[Ru
 
 # Of the table ``brokers``, with what each of them holds.
 CAPACITIES = (
+    Rule(
+        name="disks_have_capacity",
+        ok="uncounted IS NULL",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason=(
+            "concat('broker ', broker_id, ' has directories without a known capacity: ', array_join(uncounted, ', '), "
+            "'; its disks count ', disk_capacity_bytes, ' bytes')"
+        ),
+        remedy="give a capacity for each of its directories, or one for the broker",
+        standing=Standing.LEFT_OUT,
+    ),
     *_capacity("disk", unit="holds bytes:", held="held_bytes", capacity="disk_capacity_bytes"),
     *_capacity("in", unit="takes in bytes per second:", held="held_in_bytes_per_s", capacity="in_capacity_bytes_per_s"),
     *_capacity(

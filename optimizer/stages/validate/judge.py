@@ -133,7 +133,13 @@ def judge_sizes(records: DataFrame, placed: DataFrame) -> Judged:
 def judge_capacities(records: DataFrame, brokers: DataFrame, log_dirs: DataFrame) -> Judged:
     """Capacities, against the brokers and directories that there are."""
     variants = F.collect_set(F.struct("disk_bytes", "in_bytes_per_s", "out_bytes_per_s"))
-    directories = log_dirs.groupBy(*BROKER).agg(F.array_sort(F.collect_set("log_dir")).alias("directories"))
+    paths = F.array_sort(F.collect_set("log_dir")).alias("directories")
+    directories = log_dirs.groupBy(*BROKER).agg(paths)
+    # The default may name the directories of any broker, and of those that tell of none.
+    silent = F.coalesce(F.bool_or((F.col("state") != "dead") & F.col("answered_at").isNull()), F.lit(False))
+    silent_in = brokers.groupBy("cluster_id").agg(silent.alias("some_silent")).where("some_silent")
+    of_all = log_dirs.groupBy("cluster_id").agg(paths).join(silent_in, "cluster_id", "anti")
+    directories = directories.unionByName(of_all.withColumn("broker_id", F.lit(-1)))
     ids = brokers.select(*BROKER, F.lit(True).alias("is_known"))
     given = typed(records, "capacity").withColumn(
         "variants", F.size(variants.over(Window.partitionBy(*BROKER, "log_dir")))

@@ -283,7 +283,9 @@ CAPACITIES = (
         severity=Severity.WARNING,
         stops=Stops.NEVER,
         reason=(
-            "concat('broker ', broker_id, ' has no directory ', log_dir, '; it has ', array_join(directories, ', '))"
+            "concat(if(broker_id = -1, concat('no broker has the directory ', log_dir, ' of the default capacity; they "
+            "have '), concat('broker ', broker_id, ' has no directory ', log_dir, '; it has ')), "
+            "array_join(directories, ', '))"
         ),
         remedy="name directories as the broker does",
         standing=Standing.LEFT_OUT,
