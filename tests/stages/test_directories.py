@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from optimizer.stages.validate import validate
 from sources.record import Record
 from tests.stages import bronze
-from tests.stages.bronze import capacity, directory, healthy
+from tests.stages.bronze import LISTS, capacity, directory, healthy, load, size
 
 Row = Mapping[str, Any]
 
@@ -27,12 +28,21 @@ class Case:
         Disk capacity by broker, of brokers 1 to 3; None where it does not matter.
     dirs : mapping
         Capacity of each directory, of those that matter.
+    held : mapping
+        Directory and size of replicas, by partition and broker, of those that matter.
+    used : mapping, optional
+        Bytes by directory; None where it does not matter.
+    older : sequence of Record
+        Of an output that was taken an hour before.
     """
 
     records: Sequence[Record]
     told: Mapping[str, str] = field(default_factory=dict)
     disks: Mapping[int, int | None] | None = None
     dirs: Mapping[tuple[int, str], int | None] = field(default_factory=dict)
+    held: Mapping[tuple[int, int], tuple[str | None, int | None]] = field(default_factory=dict)
+    used: Mapping[tuple[int, str], int] | None = None
+    older: Sequence[Record] = ()
 
 
 def on_disks(disks: Mapping[int, Mapping[str, int | None]], *capacities: Record) -> list[Record]:
@@ -44,6 +54,32 @@ def on_disks(disks: Mapping[int, Mapping[str, int | None]], *capacities: Record)
 def default(**sizes: int) -> list[Record]:
     """Directories of broker -1: d=500 is /d of 500 bytes."""
     return [capacity(-1, size, f"/{name}") for name, size in sizes.items()]
+
+
+def resized(broker_id: int, number: int, *logs: Record) -> list[Record]:
+    """A healthy cluster with other logs of one replica, and a second directory of its broker."""
+    rest = [
+        r
+        for r in healthy()
+        if r.kind != "log_dir_replica" or (r.payload["broker_id"], r.payload["partition"]) != (broker_id, number)
+    ]
+    return [*rest, directory(broker_id, "/e"), *logs]
+
+
+def bucket(name: str, **more: Any) -> list[Record]:
+    """A directory of every broker that is none, with far more in it than on the disks."""
+    told = [Record("log_dir", 3, {**directory(b, name).payload, **more}) for b in (1, 2, 3)]
+    return [*told, *(size(b, p, 10**6, log_dir=name) for p, replicas in LISTS.items() for b in replicas)]
+
+
+def planned(name: str) -> list[Record]:
+    """A healthy cluster without directories, known by an assignment that names one for its first replicas."""
+    rest = [r for r in healthy() if r.kind not in ("partition", "log_dir", "log_dir_replica", "partition_load")]
+    lists = [
+        Record("assignment", 1, {"topic": "t", "partition": p, "replicas": r, "log_dirs": [name, "any", "/e"]})
+        for p, r in LISTS.items()
+    ]
+    return [*rest, *lists, *(load(p, size_bytes=100) for p in LISTS)]
 
 
 UNTOLD: dict[str, int | None] = {"/d": None, "/e": None}
@@ -97,6 +133,65 @@ CASES = {
         {1: 9_000, 2: 3_000, 3: 1_300},
         {(1, "/d"): None, (2, "/d"): 3_000, (2, "/e"): None, (3, "/e"): 700},
     ),
+    "object-storage": Case(
+        [*healthy(), *bucket("remote://bucket")],
+        {"log_dir_is_disk": "remote://bucket of broker 1 is no disk: what is in it does not count"},
+        {1: 10_000, 2: 10_000, 3: 10_000},
+        held={(0, 1): ("/d", 100), (0, 2): ("/d", 101)},
+        used={(1, "/d"): 403, (2, "/d"): 405, (3, "/d"): 404},
+    ),
+    "object-storage-that-tells-more": Case(
+        [
+            *healthy(),
+            *bucket("S3A://bucket/x", total_bytes=7, error="unreachable", is_cordoned=True),
+            capacity(1, 3_000, "S3A://bucket/x"),
+        ],
+        {
+            "log_dir_is_disk": "S3A://bucket/x of broker 1 is no disk",
+            "capacity_of_known_log_dir": "the capacity of broker 1 names S3A://bucket/x, which is no disk",
+        },
+        {1: 10_000, 2: 10_000, 3: 10_000},
+        held={(0, 1): ("/d", 100)},
+        used={(1, "/d"): 403, (2, "/d"): 405, (3, "/d"): 404},
+    ),
+    "object-storage-of-brokers-that-tell-of-nothing": Case(
+        [
+            *planned("remote://bucket"),
+            *(capacity(1, 3_000, name) for name in ("/d", "remote://bucket")),
+            capacity(-1, 4_000, "remote://bucket"),
+        ],
+        {"capacity_of_known_log_dir": "names remote://bucket, which is no disk"},
+        {1: 3_000, 2: 10_000, 3: 10_000},
+        held={(0, 1): (None, None), (0, 2): (None, None), (0, 3): ("/e", None)},
+    ),
+    "a-drive-is-a-disk": Case(
+        resized(1, 0, size(1, 0, 300, log_dir="C://kafka"), directory(1, "C://kafka")),
+        held={(0, 1): ("C://kafka", 300)},
+        used={(1, "/d"): 303, (1, "/e"): 0, (1, "C://kafka"): 300, (2, "/d"): 405, (3, "/d"): 404},
+    ),
+    "moved-between-outputs": Case(
+        resized(1, 0, size(1, 0, 60, log_dir="/e")),
+        {"replica_size_once": "t-0 on broker 1 is given again in moved-between-outputs.txt"},
+        held={(0, 1): ("/e", 60)},
+        used={(1, "/d"): 303, (1, "/e"): 60, (2, "/d"): 405, (3, "/d"): 404},
+        older=[size(1, 0, 100), size(1, 0, 40, log_dir="/e", is_future=True)],
+    ),
+    "moved-back-between-outputs": Case(
+        resized(1, 0, size(1, 0, 60)),
+        {"replica_size_once": "t-0 on broker 1 is given again"},
+        held={(0, 1): ("/d", 60)},
+        used={(1, "/d"): 363, (1, "/e"): 0, (2, "/d"): 405, (3, "/d"): 404},
+        older=[size(1, 0, 900, log_dir="/e"), size(1, 0, 100)],
+    ),
+    "twice-in-one-output": Case(
+        resized(1, 0, size(1, 0, 100), size(1, 0, 300, log_dir="/e")),
+        {
+            "replica_in_one_directory": "t-0 on broker 1 is in two directories of one output, /e and /d: the larger "
+            "counts"
+        },
+        held={(0, 1): ("/e", 300)},
+        used={(1, "/d"): 303, (1, "/e"): 300, (2, "/d"): 405, (3, "/d"): 404},
+    ),
 }
 
 
@@ -104,8 +199,12 @@ CASES = {
 def tables(spark: SparkSession) -> Mapping[str, Sequence[Row]]:
     """One run over every case, each a cluster of its own: rows by table."""
     settings = bronze.settings_of(list(CASES))
+    told = bronze.bronze(spark, {name: case.records for name, case in CASES.items()})
+    before = bronze.bronze(spark, {name: case.older for name, case in CASES.items()}).withColumns(
+        {"source": F.concat(F.lit("a-"), "source"), "captured_at": F.expr("captured_at - INTERVAL 1 HOUR")}
+    )
     inputs = {
-        "bronze_records": bronze.bronze(spark, {name: case.records for name, case in CASES.items()}),
+        "bronze_records": told.unionByName(before),
         "bronze_metrics": bronze.metrics(spark, []),
     }
     frames = validate.build(inputs, bronze.run_of(spark, settings))
@@ -136,3 +235,26 @@ def test_only_directories_that_a_broker_has_count(tables: Mapping[str, Sequence[
     assert disks == CASES[name].disks
     dirs = {(row["broker_id"], row["log_dir"]): row["capacity_bytes"] for row in of(tables["log_dirs"], name)}
     assert {key: dirs[key] for key in CASES[name].dirs} == CASES[name].dirs
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.held])
+def test_a_replica_is_where_its_newest_log_is(tables: Mapping[str, Sequence[Row]], name: str) -> None:
+    """Directory and size of a replica; what is no disk has no part in it, and is in no document."""
+    rows = of(tables["replicas"], name)
+    held = {(row["partition"], row["broker_id"]): (row["log_dir"], row["size_bytes"]) for row in rows}
+    assert {key: held[key] for key in CASES[name].held} == CASES[name].held
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.used])
+def test_a_log_fills_one_directory(tables: Mapping[str, Sequence[Row]], name: str) -> None:
+    """Every directory is in the table, and what its replicas and future copies fill; nothing counts twice."""
+    used = {(row["broker_id"], row["log_dir"]): row["used_bytes"] for row in of(tables["log_dirs"], name)}
+    assert used == CASES[name].used
+
+
+def test_object_storage_is_one_finding_and_closes_no_broker(tables: Mapping[str, Sequence[Row]]) -> None:
+    """Its errors are not those of a disk, and every log in it is the same finding."""
+    name = "object-storage-that-tells-more"
+    findings = of(tables["input_findings"], name)
+    assert {row["rule"]: row["rows"] for row in findings} == {"log_dir_is_disk": 3, "capacity_of_known_log_dir": 1}
+    assert {row["closed_cause"] for row in of(tables["brokers"], name)} == {None}

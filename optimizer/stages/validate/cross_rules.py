@@ -6,7 +6,7 @@ single ones are topics that came or went between two tools.
 
 from optimizer.stages.shared.sql_words import agree, plural
 from optimizer.stages.validate.rule import Rule, Severity, Standing, Stops
-from optimizer.stages.validate.rule_table import DESCRIBED
+from optimizer.stages.validate.rule_table import DESCRIBED, HAS_SCHEME
 
 PETABYTE_BYTES = 10**15  # no broker, and no replica, holds that much: sizes of another unit do
 # A broker that holds or carries so many times its capacity has one of the two in another unit.
@@ -236,7 +236,7 @@ BROKERS = (
 LOG_DIRS = (
     Rule(
         name="log_dir_healthy",
-        ok="error IS NULL",
+        ok=f"error IS NULL OR {HAS_SCHEME}",
         severity=Severity.WARNING,
         stops=Stops.NEVER,
         reason="concat('directory ', log_dir, ' of broker ', broker_id, ' has failed: ', error)",

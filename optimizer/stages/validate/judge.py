@@ -7,7 +7,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from optimizer.stages.shared.records import PLACE, placements, typed
+from optimizer.stages.shared.records import PLACE, placements, typed, whole_number
 from optimizer.stages.validate import cross_rules, rule_table
 from optimizer.stages.validate.rule import Rule, is_usable, with_flags
 from schemas.keys import BROKER, PARTITION
@@ -107,24 +107,35 @@ def judge_brokers(records: DataFrame) -> Judged:
 
 
 def judge_log_dirs(records: DataFrame) -> Judged:
-    """Log directories."""
+    """Log directories, and what is none: object storage that a broker lists as one."""
     return judged("bronze_records", typed(records, "log_dir"), (*rule_table.LOG_DIRS, *cross_rules.LOG_DIRS))
 
 
 def judge_sizes(records: DataFrame, placed: DataFrame) -> Judged:
-    """Sizes of replicas by directory; of several outputs the newest counts."""
-    flagged = with_flags(typed(records, "log_dir_replica"), rule_table.REPLICA_SIZES)
-    valid = flagged.withColumn("is_valid", is_usable(rule_table.REPLICA_SIZES))
-    same = Window.partitionBy(*PARTITION, "broker_id", "log_dir", "is_future", "is_valid")
-    order = same.orderBy(F.desc("captured_at"), "source", "ordinal")
-    lists = placed.select(*PARTITION, F.col("replicas").alias("placed_on"))
-    known = valid.join(lists, PARTITION, "left").withColumns(
+    """Sizes of replicas on disks; of several outputs the newest counts, for each replica, with its future copy."""
+    told = typed(records, "log_dir_replica").where(f"NOT {rule_table.HAS_SCHEME}")
+    flagged = with_flags(told, rule_table.REPLICA_SIZES).withColumns(
         {
+            "is_future": F.coalesce("is_future", F.lit(False)),
+            "is_valid": is_usable(rule_table.REPLICA_SIZES),
+            "bytes": F.expr(whole_number("size_bytes")),
+        }
+    )
+    replica = Window.partitionBy(*PARTITION, "broker_id", "is_valid")
+    newest = replica.orderBy(F.desc("captured_at"), "source")
+    same = Window.partitionBy(*PARTITION, "broker_id", "is_valid", "is_future")
+    order = same.orderBy(F.desc("captured_at"), "source", F.desc("bytes"), "ordinal")
+    lists = placed.select(*PARTITION, F.col("replicas").alias("placed_on"))
+    known = flagged.join(lists, PARTITION, "left").withColumns(
+        {
+            "first_source": F.first("source").over(newest),
+            "first_log_dir": F.first("log_dir").over(order),
             "place": F.row_number().over(order),
-            "first_source": F.first("source").over(order),
             "is_placed": F.array_contains("placed_on", F.col("broker_id")),
         }
     )
+    of_newest = F.col("source") == F.col("first_source")
+    known = known.withColumn("place", F.when(of_newest, F.col("place")).otherwise(F.col("place") + 1))
     placed_rules = (*rule_table.PLACED_SIZES, *cross_rules.LOGS)
     rows = with_flags(known, placed_rules, where=F.col("is_valid")).transform(kept)
     return Judged("bronze_records", (*rule_table.REPLICA_SIZES, *placed_rules), rows, is_ranked=True)
@@ -145,7 +156,8 @@ def judge_capacities(records: DataFrame, brokers: DataFrame, log_dirs: DataFrame
         "variants", F.size(variants.over(Window.partitionBy(*BROKER, "log_dir")))
     )
     known = given.join(ids, BROKER, "left").join(directories, BROKER, "left")
-    matched = F.expr("log_dir IS NULL OR directories IS NULL OR array_contains(directories, log_dir)")
+    known_dir = "log_dir IS NULL OR directories IS NULL OR array_contains(directories, log_dir)"
+    matched = F.expr(f"NOT {rule_table.HAS_SCHEME} AND ({known_dir})")
     return judged("bronze_records", known.withColumn("is_matched", matched), rule_table.CAPACITIES)
 
 

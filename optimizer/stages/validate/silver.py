@@ -5,6 +5,7 @@ from pyspark.sql import functions as F
 
 from optimizer.domain import PLACEMENT_RULE
 from optimizer.stages.shared.records import whole_number
+from optimizer.stages.validate.rule_table import HAS_SCHEME
 from schemas.keys import CLUSTER_RUN, RUN_BROKER, RUN_PARTITION
 
 # org.apache.kafka.common.internals.Topic (4.3): the topics that Kafka keeps for itself.
@@ -39,16 +40,16 @@ def partitions_in_flight(placed: DataFrame, reassignments: DataFrame) -> DataFra
 
 def local_sizes(sizes: DataFrame) -> DataFrame:
     """Size and directory of each replica; future copies are no replicas yet."""
-    measured = sizes.where("NOT coalesce(is_future, false)").withColumn("bytes", F.expr(whole_number("size_bytes")))
-    return measured.groupBy(*RUN_PARTITION, "broker_id").agg(
-        F.max("bytes").alias("size_bytes"), F.max_by("log_dir", F.struct("bytes", "log_dir")).alias("log_dir")
+    is_log = ~F.col("is_future")
+    return sizes.groupBy(*RUN_PARTITION, "broker_id").agg(
+        F.max(F.when(is_log, F.col("bytes"))).alias("size_bytes"),
+        F.max(F.when(is_log, F.col("log_dir"))).alias("log_dir"),
     )
 
 
 def replicas(placed: DataFrame, sizes: DataFrame) -> DataFrame:
     """One row a replica, in the order of the list."""
     exploded = placed.select("*", F.posexplode("replicas").alias("position", "broker_id"))
-    planned_dir = F.get("log_dirs", F.col("position"))
     rows = exploded.select(
         *RUN_PARTITION,
         "position",
@@ -57,9 +58,11 @@ def replicas(placed: DataFrame, sizes: DataFrame) -> DataFrame:
         F.array_contains("isr", F.col("broker_id")).alias("in_sync"),
         F.array_contains("adding", F.col("broker_id")).alias("is_adding"),
         F.array_contains("removing", F.col("broker_id")).alias("is_removing"),
-        F.when(planned_dir != "any", planned_dir).alias("planned_dir"),
+        F.get("log_dirs", F.col("position")).alias("log_dir"),
     )
-    joined = rows.join(sizes, [*RUN_PARTITION, "broker_id"], "left")
+    is_path = F.expr(f"log_dir <> 'any' AND NOT {HAS_SCHEME}")
+    planned = rows.withColumn("planned_dir", F.when(is_path, F.col("log_dir"))).drop("log_dir")
+    joined = planned.join(sizes, [*RUN_PARTITION, "broker_id"], "left")
     return joined.withColumn("log_dir", F.coalesce("log_dir", "planned_dir"))
 
 

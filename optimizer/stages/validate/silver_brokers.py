@@ -6,6 +6,7 @@ from pyspark.sql import functions as F
 from optimizer.domain import Cause
 from optimizer.stages.shared.causes import first_cause
 from optimizer.stages.shared.records import whole_number
+from optimizer.stages.validate.rule_table import HAS_SCHEME
 from schemas.keys import CLUSTER_RUN, RUN_BROKER
 
 _CORDONED = "cordoned.log.dirs"
@@ -134,7 +135,7 @@ def _given(capacities: DataFrame) -> DataFrame:
     numbers = capacities.groupBy(*RUN_BROKER, "log_dir", *told).agg(F.min("source").alias("source"))
     return numbers.groupBy(*RUN_BROKER).agg(
         F.max(F.when(F.col("log_dir").isNull(), F.col("disk_bytes"))).alias("whole"),
-        F.sum(F.when(F.col("log_dir").isNotNull(), F.col("disk_bytes"))).alias("parts"),
+        F.sum(F.when(F.expr(f"log_dir IS NOT NULL AND NOT {HAS_SCHEME}"), F.col("disk_bytes"))).alias("parts"),
         F.max("in_bytes_per_s").alias("in"),
         F.max("out_bytes_per_s").alias("out"),
         F.min("source").alias("source"),
