@@ -193,6 +193,36 @@ CASES = {
         used={(1, "/d"): 303, (1, "/e"): 300, (2, "/d"): 405, (3, "/d"): 404},
     ),
 }
+FUTURE = {"log_dir": "/e", "is_future": True}
+CASES |= {
+    "moves-between-disks": Case(
+        [*healthy(), *(directory(b, "/e") for b in (1, 2)), size(1, 0, 40, **FUTURE), size(2, 0, 0, **FUTURE)],
+        {"no_move_between_disks": "2 replicas move between disks of a broker, 201 bytes: t-0 on broker 1 to /e"},
+        held={(0, 1): (None, 100), (0, 2): (None, 101), (0, 3): ("/d", 102), (1, 1): ("/d", 102)},
+        used={(1, "/d"): 403, (1, "/e"): 40, (2, "/d"): 405, (2, "/e"): 0, (3, "/d"): 404},
+    ),
+    "a-move-that-has-ended": Case(
+        resized(1, 0, size(1, 0, 100, log_dir="/e")),
+        {"replica_size_once": "t-0 on broker 1 is given again"},
+        held={(0, 1): ("/e", 100)},
+        older=[size(1, 0, 100), size(1, 0, 40, **FUTURE)],
+    ),
+    "a-move-that-has-begun": Case(
+        resized(1, 0, size(1, 0, 100), size(1, 0, 0, **FUTURE)),
+        {
+            "no_move_between_disks": "1 replica moves between disks of a broker, 100 bytes: t-0 on broker 1 to /e",
+            "replica_size_once": "t-0 on broker 1 is given again",
+        },
+        held={(0, 1): (None, 100)},
+        used={(1, "/d"): 403, (1, "/e"): 0, (2, "/d"): 405, (3, "/d"): 404},
+        older=[size(1, 0, 90)],
+    ),
+    "a-move-of-an-assignment": Case(
+        [*planned("/d"), size(1, 0, 40), size(1, 0, 40, **FUTURE)],
+        {"no_move_between_disks": "1 replica moves between disks of a broker, 40 bytes"},
+        held={(0, 1): (None, 40), (1, 2): ("/d", None), (0, 3): ("/e", None)},
+    ),
+}
 
 
 @pytest.fixture(scope="module")

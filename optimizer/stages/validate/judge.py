@@ -136,9 +136,20 @@ def judge_sizes(records: DataFrame, placed: DataFrame) -> Judged:
     )
     of_newest = F.col("source") == F.col("first_source")
     known = known.withColumn("place", F.when(of_newest, F.col("place")).otherwise(F.col("place") + 1))
+    known = known.transform(_with_moves_between_disks)
     placed_rules = (*rule_table.PLACED_SIZES, *cross_rules.LOGS)
     rows = with_flags(known, placed_rules, where=F.col("is_valid")).transform(kept)
     return Judged("bronze_records", (*rule_table.REPLICA_SIZES, *placed_rules), rows, is_ranked=True)
+
+
+def _with_moves_between_disks(sizes: DataFrame) -> DataFrame:
+    """Add how many replicas of the cluster move to another disk of their broker, and how many bytes they have."""
+    replica = Window.partitionBy(*PARTITION, "broker_id", "is_valid")
+    log_bytes = F.max(F.when(~F.col("is_future"), F.col("bytes"))).over(replica)
+    sized = sizes.withColumn("log_bytes", F.greatest(F.coalesce(log_bytes, F.lit(0)), "bytes"))
+    moving = sized.where("is_future AND is_valid AND place = 1").groupBy("cluster_id")
+    sums = moving.agg(F.count(F.lit(1)).alias("moving"), _sum(F.col("log_bytes")).alias("moving_bytes"))
+    return sized.join(F.broadcast(sums), "cluster_id", "left")
 
 
 def judge_capacities(records: DataFrame, brokers: DataFrame, log_dirs: DataFrame) -> Judged:

@@ -262,6 +262,19 @@ PLACED_SIZES = (
         remedy="run kafka-log-dirs.sh again; if it still says so, delete the directory that the broker does not use",
         standing=Standing.CONTRADICTS,
     ),
+    Rule(
+        name="no_move_between_disks",
+        ok="place > 1 OR NOT is_future",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason=(
+            f"concat({plural('moving', 'replica')}, {agree('moving', ' moves', ' move')}, "
+            f"' between disks of a broker, ', moving_bytes, ' bytes: ', {_NAME}, ' on broker ', broker_id, "
+            "' to ', log_dir)"
+        ),
+        remedy="wait until these moves end: they and the plan share disks; no document names a directory for them",
+        standing=Standing.NOTED,
+    ),
 )
 
 # -1 stands for all brokers, in Cruise Control's files; what is given must be positive.

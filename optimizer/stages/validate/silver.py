@@ -44,11 +44,15 @@ def local_sizes(sizes: DataFrame) -> DataFrame:
     return sizes.groupBy(*RUN_PARTITION, "broker_id").agg(
         F.max(F.when(is_log, F.col("bytes"))).alias("size_bytes"),
         F.max(F.when(is_log, F.col("log_dir"))).alias("log_dir"),
+        F.max("is_future").alias("changes_disk"),
     )
 
 
 def replicas(placed: DataFrame, sizes: DataFrame) -> DataFrame:
-    """One row a replica, in the order of the list."""
+    """One row a replica, in the order of the list.
+
+    One that moves to another disk of its broker has no directory: a document that names the old one would end the move.
+    """
     exploded = placed.select("*", F.posexplode("replicas").alias("position", "broker_id"))
     rows = exploded.select(
         *RUN_PARTITION,
@@ -63,7 +67,8 @@ def replicas(placed: DataFrame, sizes: DataFrame) -> DataFrame:
     is_path = F.expr(f"log_dir <> 'any' AND NOT {HAS_SCHEME}")
     planned = rows.withColumn("planned_dir", F.when(is_path, F.col("log_dir"))).drop("log_dir")
     joined = planned.join(sizes, [*RUN_PARTITION, "broker_id"], "left")
-    return joined.withColumn("log_dir", F.coalesce("log_dir", "planned_dir"))
+    stays = ~F.coalesce("changes_disk", F.lit(False))
+    return joined.withColumn("log_dir", F.when(stays, F.coalesce("log_dir", "planned_dir")))
 
 
 def topics(placed: DataFrame, headers: DataFrame, configs: DataFrame) -> DataFrame:
