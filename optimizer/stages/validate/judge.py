@@ -7,6 +7,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from optimizer.settings import Settings
 from optimizer.stages.shared.records import PLACE, placements, typed, whole_number
 from optimizer.stages.validate import cross_rules, rule_table
 from optimizer.stages.validate.rule import Rule, is_usable, with_flags
@@ -246,6 +247,14 @@ def judge_loads(records: DataFrame, placed: DataFrame) -> Judged:
         "variants", F.size(variants.over(Window.partitionBy(*PARTITION)))
     )
     return judged("bronze_records", _with_known(given, placed), rule_table.LOADS)
+
+
+def judge_coverage(loads: DataFrame, settings: Settings) -> Judged:
+    """Loads of partitions; of those that are lost nobody can ask for a size or rates."""
+    coverage = rule_table.coverage(settings)
+    rows = with_flags(loads, coverage, where=~F.col("is_lost"))
+    rules = (*coverage, *cross_rules.REPLICAS_WITH_LOGS)
+    return Judged("partition_load", rules, with_flags(rows, cross_rules.REPLICAS_WITH_LOGS).transform(kept))
 
 
 def judge_metrics(samples: DataFrame, rates: DataFrame, placed: DataFrame) -> Judged:

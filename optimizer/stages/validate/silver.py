@@ -112,6 +112,13 @@ def _telling(log_dirs: DataFrame, logs: DataFrame) -> DataFrame:
     return of_broker.groupBy(*CLUSTER_RUN).agg(F.collect_set(whole).alias("telling"))
 
 
+def _with_lost(partitions: DataFrame, brokers: DataFrame) -> DataFrame:
+    """Add ``is_lost``: whether every replica is on a dead broker, so that nobody can say its size or its rates."""
+    dead = brokers.where("state = 'dead'").groupBy(*CLUSTER_RUN).agg(F.collect_set("broker_id").alias("dead"))
+    is_lost = F.coalesce(F.size(F.array_except("replicas", "dead")) == 0, F.lit(False))
+    return partitions.join(F.broadcast(dead), CLUSTER_RUN, "left").withColumn("is_lost", is_lost)
+
+
 def _with_missing_logs(partitions: DataFrame) -> DataFrame:
     """Add ``without_log``: brokers with an in-sync replica that told of their directories, but of no log of it."""
     nothing = F.expr("CAST(array() AS ARRAY<BIGINT>)")
@@ -122,9 +129,16 @@ def _with_missing_logs(partitions: DataFrame) -> DataFrame:
 
 
 def partition_load(
-    placed: DataFrame, sizes: DataFrame, rates: DataFrame, loads: DataFrame, *, logs: DataFrame, log_dirs: DataFrame
+    placed: DataFrame,
+    sizes: DataFrame,
+    rates: DataFrame,
+    loads: DataFrame,
+    *,
+    logs: DataFrame,
+    log_dirs: DataFrame,
+    brokers: DataFrame,
 ) -> DataFrame:
-    """The table, with the place and payload that the coverage rules report.
+    """The table, with the place and payload that the coverage rules report, and ``is_lost``.
 
     Parameters
     ----------
@@ -136,6 +150,8 @@ def partition_load(
         Finished loads, where given.
     logs, log_dirs : DataFrame
         Logs and directories that brokers told of, whatever their sizes.
+    brokers : DataFrame
+        Of ``silver_brokers.known_brokers``.
     """
     largest = sizes.groupBy(*RUN_PARTITION).agg(F.max("size_bytes").alias("log_size"))
     logged = logs.where("NOT coalesce(is_future, false)").groupBy(*RUN_PARTITION)
@@ -144,10 +160,11 @@ def partition_load(
     finished = loads.groupBy(*RUN_PARTITION).agg(
         *(F.max(F.expr(whole_number(name))).alias(f"table_{name}") for name in _LOADS)
     )
-    joined = placed.select(*RUN_PARTITION, "source", "line", "payload", "kind", "isr", "adding")
+    joined = placed.select(*RUN_PARTITION, "source", "line", "payload", "kind", "replicas", "isr", "adding")
     for frame in (largest, told, measured, finished):
         joined = joined.join(frame, RUN_PARTITION, "left")
     joined = joined.join(F.broadcast(_telling(log_dirs, logs)), CLUSTER_RUN, "left").transform(_with_missing_logs)
+    joined = joined.transform(_with_lost, brokers)
     metric = F.coalesce("metric_in_bytes_per_s", "metric_out_bytes_per_s").isNotNull()
     table = F.coalesce("table_in_bytes_per_s", "table_out_bytes_per_s").isNotNull()
     return joined.withColumns(

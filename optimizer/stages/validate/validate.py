@@ -155,9 +155,10 @@ def _outcome(placed: DataFrame, told: _OtherSources, settings: Settings) -> _Out
     hosts, sizes = told.hosts, told.sizes
     local = silver.local_sizes(sizes.used)
     logs = sizes.rows.where("ok_replica_size_readable")
-    loads = silver.partition_load(placed, local, told.measures.rates, told.loads.used, logs=logs, log_dirs=hosts.disks)
-    rules = (*rule_table.coverage(settings), *cross_rules.REPLICAS_WITH_LOGS)
-    load = judge.judged("partition_load", loads, rules)
+    loads = silver.partition_load(
+        placed, local, told.measures.rates, told.loads.used, logs=logs, log_dirs=hosts.disks, brokers=hosts.brokers.rows
+    )
+    load = judge.judge_coverage(loads, settings)
     replicas = conform(silver.replicas(placed, local), REPLICAS).transform(judge.kept)
     brokers = silver_brokers.brokers(hosts.brokers.rows, hosts.disks, hosts.capacities.used).transform(judge.kept)
     log_dirs = silver_brokers.log_dirs(hosts.disks, sizes.used, hosts.capacities.used)
