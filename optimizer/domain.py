@@ -77,6 +77,7 @@ class Cause(StrEnum):
     IN_FLIGHT = "in_flight"
     LEADERLESS = "leaderless"
     NO_IN_SYNC_REPLICA = "no_in_sync_replica"
+    ALL_REPLICAS_DEAD = "all_replicas_dead"
     ON_FENCED_BROKER = "on_fenced_broker"
     PIN_TOO_SMALL = "pin_too_small"
     OWN_PLACEMENT_RULE = "own_placement_rule"
@@ -125,6 +126,7 @@ class Brokers:
     rack : (B,) int64
         Index into ``rack_names``; every broker is its own rack where racks are not used.
     rack_names : tuple of str
+        Empty for a dead broker of which no rack is known.
     accepts_replicas, accepts_leadership, must_empty : (B,) bool
     disk_capacity_bytes, in_capacity_bytes_per_s, out_capacity_bytes_per_s : (B,) int64
         -1 where unknown. A disk is a limit; all three are weights of the shares that bands lie around.

@@ -82,7 +82,7 @@ REPLICAS = Table(
         column("in_sync", "boolean", "in the ISR"),
         column("is_adding", "boolean", "being added by a reassignment in flight"),
         column("is_removing", "boolean", "being removed by a reassignment in flight"),
-        column("log_dir", "string", "directory, where known", nullable=True),
+        column("log_dir", "string", "directory, where known; null while it moves to another", nullable=True),
         column("size_bytes", "bigint", "local size, where known", nullable=True),
     ),
     key=("topic", "partition", "broker_id"),

@@ -99,7 +99,7 @@ def _rack_misses(odd: OddCluster, row: Row, replicas: list[int]) -> int:
     hosts = odd.hosts
     open_ = [b for b in odd.brokers if b["accepts_replicas"]]
     has_racks = all(b["rack"] is not None for b in open_)
-    rack = {b: host["rack"] if has_racks else b for b, host in hosts.items()}
+    rack = {b: (host["rack"] or b) if has_racks else b for b, host in hosts.items()}
     allowed = row["pinned_brokers"]
     taking = [b["broker_id"] for b in open_ if allowed is None or b["broker_id"] in allowed]
     staying = [b for b, h in hosts.items() if not h["must_empty"] and (allowed is None or b in allowed)]

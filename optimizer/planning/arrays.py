@@ -30,17 +30,22 @@ def _pins(rows: pd.DataFrame) -> tuple[PinMask, ...]:
 
 
 def to_brokers(frame: pd.DataFrame) -> Brokers:
-    """Brokers of one cluster from rows of ``instance_brokers``; racks matter when every living broker has one."""
+    """Brokers of one cluster from rows of ``instance_brokers``; racks matter when every living broker has one.
+
+    Brokers without a rack, where others have one, are dead: each is alone, in a rack without a name.
+    """
     rows = frame.sort_values("broker_id", kind="stable")
     ids = _ints(rows["broker_id"])
     racks_matter = bool(rows.loc[rows["accepts_replicas"], "rack"].notna().all() and rows["rack"].notna().any())
     labels = rows["rack"] if racks_matter else rows["broker_id"].map("{:010d}".format)
-    labels = labels.where(labels.notna(), "").astype(str)
-    names = tuple(sorted(set(labels)))
+    unnamed = labels.isna().to_numpy()
+    named = sorted(set(labels[~unnamed].astype(str)))
+    rack = np.array([named.index(label) if isinstance(label, str) else 0 for label in labels], dtype=np.int64)
+    rack = np.where(unnamed, np.cumsum(unnamed) - 1, rack + unnamed.sum())
     return Brokers(
         ids=ids,
-        rack=np.array([names.index(label) for label in labels], dtype=np.int64),
-        rack_names=names,
+        rack=rack,
+        rack_names=("",) * int(unnamed.sum()) + tuple(named),
         accepts_replicas=rows["accepts_replicas"].to_numpy(dtype=bool),
         accepts_leadership=rows["accepts_leadership"].to_numpy(dtype=bool),
         must_empty=rows["must_empty"].to_numpy(dtype=bool),

@@ -77,10 +77,33 @@ def _leaders(brokers: Brokers, partitions: Partitions, final: Ints) -> Iterable[
         }
 
 
-def _fixed_findings(frame: pd.DataFrame) -> Iterable[Finding]:
-    """Partitions that are not free; what pins and ``only`` leave has findings of its own. Rows of a release that stored
-    no causes have the words alone: all of them are told."""
-    told = frame["fixed_reason"].notna() & ~frame["fixed_cause"].isin(_TOLD_ELSEWHERE)
+def _lost_findings(frame: pd.DataFrame, brokers: Brokers) -> Iterable[Finding]:
+    """Topics with partitions that nothing can be copied from, because all of their brokers are dead."""
+    for topic, rows in frame[_is_lost(frame, brokers)].groupby("topic", sort=True):
+        ids = ", ".join(str(broker) for broker in sorted(set().union(*rows["replicas"])))
+        count = f"{len(rows):,} of {plural(int((frame['topic'] == topic).sum()), 'partition')}"
+        yield Finding(
+            FindingCode.NOT_FREE,
+            str(topic),
+            "both",
+            f"{count}: every replica is on a dead broker ({ids})",
+            "start one of these brokers again, or delete the topic",
+            cause=Cause.ALL_REPLICAS_DEAD,
+            topic=str(topic),
+            amount=len(rows),
+        )
+
+
+def _is_lost(frame: pd.DataFrame, brokers: Brokers) -> pd.Series:
+    dead = {int(b) for b, state in zip(brokers.ids, brokers.state, strict=True) if state == "dead"}
+    unread = frame["fixed_cause"].isin((Cause.LEADERLESS, Cause.NO_IN_SYNC_REPLICA))
+    return unread & frame["replicas"].map(lambda replicas: dead.issuperset(replicas))
+
+
+def _fixed_findings(frame: pd.DataFrame, brokers: Brokers) -> Iterable[Finding]:
+    """Partitions that are not free; what pins and ``only`` leave has findings of its own, and so has what is lost. Rows
+    of a release that stored no causes have the words alone: all of them are told."""
+    told = frame["fixed_reason"].notna() & ~frame["fixed_cause"].isin(_TOLD_ELSEWHERE) & ~_is_lost(frame, brokers)
     for row in frame[told].itertuples():
         cause = Cause(row.fixed_cause) if isinstance(row.fixed_cause, str) else None
         yield Finding(
@@ -176,7 +199,8 @@ def finish_cluster(
             only=wishes.only,
         ),
         *leader_findings(brokers, partitions, leaders),
-        *_fixed_findings(rows),
+        *_lost_findings(rows, brokers),
+        *_fixed_findings(rows, brokers),
         *_factor_findings(rows),
         *_spare_findings(rows),
         *_unused_patterns(rows, (one.topics for one in wishes.replication_factors), FindingCode.FACTOR_UNUSED),

@@ -53,6 +53,20 @@ def test_elections_name_leaders_that_stay_behind_alone() -> None:
     assert "c/leader-election.json" not in none
 
 
+def test_directories_are_those_of_the_same_broker() -> None:
+    """A broker's replica stays in its directory, forth and back; Kafka chooses for a new copy, and where none is known,
+    as of a replica that moves between disks."""
+    (row,) = synthetic(4, partitions=1).changed
+    row = replace(row, current_replicas=[1, 2, 3], proposed_replicas=[3, 0, 1], log_dirs=["any", "/two", "/three"])
+    plan = replace(synthetic(4, partitions=1), changed=[row], plan_log_dirs=True)
+    found = {d.path: d.content for d in documents(plan)}
+    named = {name: json.loads(found[f"c/{name}.json"])["partitions"][0] for name in ("reassignment", "rollback")}
+    assert named["reassignment"]["log_dirs"] == ["/three", "any", "any"]
+    assert named["rollback"]["log_dirs"] == ["any", "/two", "/three"]
+    unnamed = {d.path: d.content for d in documents(replace(plan, plan_log_dirs=False))}
+    assert json.loads(unnamed["c/reassignment.json"])["partitions"][0]["log_dirs"] == ["any"] * 3
+
+
 def test_a_plan_that_changes_nothing_has_pages_alone() -> None:
     """Kafka refuses an empty list, so there is none."""
     plan = replace(synthetic(3), changed=[], moves=[], waves=[])

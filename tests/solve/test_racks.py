@@ -1,8 +1,11 @@
 """The rack rule by itself: brokers of racks, caps, floors, and what breaks them."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from benchmarks.rows import broker_row
+from optimizer.planning.arrays import to_brokers
 from optimizer.solve.rules.racks import (
     busiest_share,
     hosting_rack_sizes,
@@ -20,6 +23,25 @@ def test_brokers_to_empty_count_in_no_rack_and_excluded_ones_as_hosts() -> None:
     brokers = make_brokers([0, 0, 1, 1, 1, 2], draining=(0,), excluded=(2,))
     assert live_rack_sizes(brokers).tolist() == [1, 2, 1]
     assert hosting_rack_sizes(brokers).tolist() == [1, 3, 1]
+
+
+@pytest.mark.parametrize(
+    ("dead", "rack", "names"),
+    [
+        ({}, [0, 1, 1], ("a", "b")),
+        ({9: None}, [1, 2, 2, 0], ("", "a", "b")),
+        ({8: None, 9: None}, [2, 3, 3, 0, 1], ("", "", "a", "b")),
+        ({0: None, 8: "b", 9: None}, [0, 2, 3, 3, 3, 1], ("", "", "a", "b")),
+    ],
+)
+def test_dead_brokers_without_a_rack_are_no_rack(
+    dead: dict[int, str | None], rack: list[int], names: tuple[str, ...]
+) -> None:
+    """Two of them may hold one partition's replicas: that breaks no rack rule."""
+    rows = [broker_row(b, rack=r) for b, r in ((1, "a"), (2, "b"), (3, "b"))]
+    rows += [broker_row(b, rack=r, state="dead") for b, r in dead.items()]
+    brokers = to_brokers(pd.DataFrame(rows))
+    assert (brokers.rack.tolist(), brokers.rack_names) == (rack, names)
 
 
 @pytest.mark.parametrize(

@@ -322,7 +322,7 @@ CASES = {
             *without(healthy(), "capacity"),
             size(1, 0, 2 * 10**15, log_dir="/e"),
         ],
-        ("size_believable!", "quarantined_share!"),
+        ("replica_in_one_directory", "size_believable!", "quarantined_share!"),
         "t-0 has 2000000000000000 bytes, over 1 PB",
     ),
     "some-rates": Case(

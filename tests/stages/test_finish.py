@@ -58,6 +58,32 @@ def test_a_partition_that_is_not_free_has_the_remedy_of_its_cause(cause: str, re
     ]
 
 
+@pytest.mark.parametrize("cause", ["leaderless", "no_in_sync_replica"])
+def test_a_topic_on_dead_brokers_alone_has_one_finding(cause: str) -> None:
+    """Its partitions are not told one by one; one that a living broker holds still is, and so is one in flight."""
+    rows = rows_of("a", seed=1)
+    for broker in rows["instance_brokers"]:
+        if broker["broker_id"] in (108, 109):
+            broker |= {"state": "dead", "accepts_replicas": False, "must_empty": True}
+    for number, (row, replicas) in enumerate(
+        zip(rows["instance"], ([108, 109], [109], [109, 101], [108, 109]), strict=False)
+    ):
+        fixed = "in_flight" if number == 3 else cause
+        row |= {"topic": "t0", "partition": number, "replicas": replicas, "log_dirs": ["any"] * len(replicas)}
+        row |= {"replication_factor": len(replicas), "mobility": "fixed", "fixed_cause": fixed, "fixed_reason": "why"}
+    found = found_in(rows, Policy())
+    shown = found[found["rule"] == "not_free"]
+    count = sum(row["topic"] == "t0" for row in rows["instance"])
+    lost = f"2 of {count} partitions: every replica is on a dead broker (108, 109)"
+    remedy = "start one of these brokers again, or delete the topic"
+    assert shown[["subject", "detail", "cause"]].to_numpy().tolist() == [
+        ["t0", lost, Cause.ALL_REPLICAS_DEAD],
+        ["t0-2", "why", cause],
+        ["t0-3", "why", "in_flight"],
+    ]
+    assert shown.iloc[0][["remedy", "amount", "partition"]].tolist() == [remedy, 2, None]
+
+
 @pytest.mark.parametrize("cause", TOLD_ELSEWHERE)
 def test_what_other_findings_tell_is_not_told_twice(cause: str) -> None:
     """A pin that is too small has a finding by topic, what ``only`` leaves one by wish."""

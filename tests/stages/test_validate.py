@@ -91,6 +91,11 @@ def unread_lines(count: int) -> list[Record]:
     return [unread(line, "broker 'x' is no id") for line in range(11, 11 + count)]
 
 
+def cut(number: int) -> list[Record]:
+    """A healthy cluster without one partition's description, logs and loads."""
+    return [r for r in healthy() if r.payload.get("partition") != number]
+
+
 CASES = {
     "healthy": Case(healthy(), ()),
     "repeated-broker": Case(
@@ -155,6 +160,16 @@ CASES = {
         "ISR [1,9] is not within replicas [1,3,2]",
     ),
     "leaderless": Case([*others(3), partition(3, LISTS[3], leader=None)], ("has_leader",), "t-3 has no leader"),
+    "lost": Case(
+        [*cut(1), partition(1, [8, 9], leader=None, isr=[9])],
+        ("broker_registered", "has_leader"),
+        "broker 8 is in 1 replica list,",
+    ),
+    "leaderless-and-unsized": Case(
+        [*cut(1), partition(1, [9, 2], leader=None)],
+        ("size_known!", "broker_registered", "has_leader"),
+        "t-1 has no size",
+    ),
     "capacity-of-stranger": Case([*healthy(), capacity(8, 5_000)], ("capacity_of_known_broker",), "broker 8"),
     "capacity-of-no-directory": Case(
         [*healthy(), capacity(1, 5_000, "/mnt")], ("capacity_of_known_log_dir",), "no directory /mnt; it has /d"
@@ -339,6 +354,15 @@ def test_a_broker_that_only_replica_lists_name_is_dead(outcome: Outcome) -> None
     rows = {row["broker_id"]: row for row in outcome.of("brokers", "unknown-broker")}
     assert {broker: row["state"] for broker, row in rows.items()} == {1: "alive", 2: "alive", 3: "alive", 9: "dead"}
     assert (rows[9]["disk_capacity_bytes"], rows[1]["disk_capacity_bytes"]) == (None, 10_000)
+
+
+def test_a_partition_on_dead_brokers_alone_is_outside_of_coverage(outcome: Outcome) -> None:
+    """Nobody can tell its size or rates: neither is counted or missed, and its row in the table says so."""
+    judged = {row["rule"]: row["judged_rows"] for row in outcome.of("quality_results", "lost")}
+    assert (judged["size_known"], judged["rates_known"], judged["replica_has_log"]) == (3, 3, 4)
+    assert "rates_known" not in {row["rule"] for row in outcome.of("input_findings", "lost")}
+    sources = {row["partition"]: row["size_source"] for row in outcome.of("partition_load", "lost")}
+    assert sources == {0: "log_dirs", 1: "missing", 2: "log_dirs", 3: "log_dirs"}
 
 
 def test_without_a_list_every_broker_counts_as_alive(outcome: Outcome) -> None:

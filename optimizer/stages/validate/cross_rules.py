@@ -6,7 +6,7 @@ single ones are topics that came or went between two tools.
 
 from optimizer.stages.shared.sql_words import agree, plural
 from optimizer.stages.validate.rule import Rule, Severity, Standing, Stops
-from optimizer.stages.validate.rule_table import DESCRIBED
+from optimizer.stages.validate.rule_table import DESCRIBED, HAS_SCHEME
 
 PETABYTE_BYTES = 10**15  # no broker, and no replica, holds that much: sizes of another unit do
 # A broker that holds or carries so many times its capacity has one of the two in another unit.
@@ -236,7 +236,7 @@ BROKERS = (
 LOG_DIRS = (
     Rule(
         name="log_dir_healthy",
-        ok="error IS NULL",
+        ok=f"error IS NULL OR {HAS_SCHEME}",
         severity=Severity.WARNING,
         stops=Stops.NEVER,
         reason="concat('directory ', log_dir, ' of broker ', broker_id, ' has failed: ', error)",
@@ -282,6 +282,18 @@ def _capacity(resource: str, *, unit: str, held: str, capacity: str) -> tuple[Ru
 
 # Of the table ``brokers``, with what each of them holds.
 CAPACITIES = (
+    Rule(
+        name="disks_have_capacity",
+        ok="uncounted IS NULL",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason=(
+            "concat('broker ', broker_id, ' has directories without a known capacity: ', array_join(uncounted, ', '), "
+            "'; its disks count ', disk_capacity_bytes, ' bytes')"
+        ),
+        remedy="give a capacity for each of its directories, or one for the broker",
+        standing=Standing.LEFT_OUT,
+    ),
     *_capacity("disk", unit="holds bytes:", held="held_bytes", capacity="disk_capacity_bytes"),
     *_capacity("in", unit="takes in bytes per second:", held="held_in_bytes_per_s", capacity="in_capacity_bytes_per_s"),
     *_capacity(

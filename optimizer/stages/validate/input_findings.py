@@ -90,8 +90,9 @@ def _aside(quarantine: DataFrame) -> Iterator[dict[str, Any]]:
 
 def _missing_rates(row: Row) -> Iterator[dict[str, Any]]:
     """Rates of some partitions but not of others: those count as idle, and the plan treats them so."""
-    missing = row["partitions"] - row["partitions_with_rates"]
-    if not 0 < missing < row["partitions"]:
+    readable = row["partitions"] - row["lost_partitions"]
+    missing = readable - row["partitions_with_rates"]
+    if not 0 < missing < readable:
         return
     idle = agree(missing, "has no rates: it counts as idle", "have no rates: they count as idle")
     bytes_missing = human_percent(100 * (1 - row["rate_coverage_by_bytes"]))
@@ -100,7 +101,7 @@ def _missing_rates(row: Row) -> Iterator[dict[str, Any]]:
         "rule": "rates_known",
         "standing": Standing.LEFT_OUT,
         "subject": row["cluster_id"],
-        "detail": f"{missing:,} of {row['partitions']:,} partitions, with {bytes_missing} of the stored bytes, {idle}",
+        "detail": f"{missing:,} of {readable:,} partitions, with {bytes_missing} of the stored bytes, {idle}",
         "remedy": "export rates of all topics, or [metrics] rates_required = true to be refused",
         "rows": missing,
     }

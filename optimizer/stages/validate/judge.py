@@ -7,7 +7,8 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from optimizer.stages.shared.records import PLACE, placements, typed
+from optimizer.settings import Settings
+from optimizer.stages.shared.records import PLACE, placements, typed, whole_number
 from optimizer.stages.validate import cross_rules, rule_table
 from optimizer.stages.validate.rule import Rule, is_usable, with_flags
 from schemas.keys import BROKER, PARTITION
@@ -107,39 +108,68 @@ def judge_brokers(records: DataFrame) -> Judged:
 
 
 def judge_log_dirs(records: DataFrame) -> Judged:
-    """Log directories."""
+    """Log directories, and what is none: object storage that a broker lists as one."""
     return judged("bronze_records", typed(records, "log_dir"), (*rule_table.LOG_DIRS, *cross_rules.LOG_DIRS))
 
 
 def judge_sizes(records: DataFrame, placed: DataFrame) -> Judged:
-    """Sizes of replicas by directory; of several outputs the newest counts."""
-    flagged = with_flags(typed(records, "log_dir_replica"), rule_table.REPLICA_SIZES)
-    valid = flagged.withColumn("is_valid", is_usable(rule_table.REPLICA_SIZES))
-    same = Window.partitionBy(*PARTITION, "broker_id", "log_dir", "is_future", "is_valid")
-    order = same.orderBy(F.desc("captured_at"), "source", "ordinal")
-    lists = placed.select(*PARTITION, F.col("replicas").alias("placed_on"))
-    known = valid.join(lists, PARTITION, "left").withColumns(
+    """Sizes of replicas on disks; of several outputs the newest counts, for each replica, with its future copy."""
+    told = typed(records, "log_dir_replica").where(f"NOT {rule_table.HAS_SCHEME}")
+    flagged = with_flags(told, rule_table.REPLICA_SIZES).withColumns(
         {
+            "is_future": F.coalesce("is_future", F.lit(False)),
+            "is_valid": is_usable(rule_table.REPLICA_SIZES),
+            "bytes": F.expr(whole_number("size_bytes")),
+        }
+    )
+    replica = Window.partitionBy(*PARTITION, "broker_id", "is_valid")
+    newest = replica.orderBy(F.desc("captured_at"), "source")
+    same = Window.partitionBy(*PARTITION, "broker_id", "is_valid", "is_future")
+    order = same.orderBy(F.desc("captured_at"), "source", F.desc("bytes"), "ordinal")
+    lists = placed.select(*PARTITION, F.col("replicas").alias("placed_on"))
+    known = flagged.join(lists, PARTITION, "left").withColumns(
+        {
+            "first_source": F.first("source").over(newest),
+            "first_log_dir": F.first("log_dir").over(order),
             "place": F.row_number().over(order),
-            "first_source": F.first("source").over(order),
             "is_placed": F.array_contains("placed_on", F.col("broker_id")),
         }
     )
+    of_newest = F.col("source") == F.col("first_source")
+    known = known.withColumn("place", F.when(of_newest, F.col("place")).otherwise(F.col("place") + 1))
+    known = known.transform(_with_moves_between_disks)
     placed_rules = (*rule_table.PLACED_SIZES, *cross_rules.LOGS)
     rows = with_flags(known, placed_rules, where=F.col("is_valid")).transform(kept)
     return Judged("bronze_records", (*rule_table.REPLICA_SIZES, *placed_rules), rows, is_ranked=True)
 
 
+def _with_moves_between_disks(sizes: DataFrame) -> DataFrame:
+    """Add how many replicas of the cluster move to another disk of their broker, and how many bytes they have."""
+    replica = Window.partitionBy(*PARTITION, "broker_id", "is_valid")
+    log_bytes = F.max(F.when(~F.col("is_future"), F.col("bytes"))).over(replica)
+    sized = sizes.withColumn("log_bytes", F.greatest(F.coalesce(log_bytes, F.lit(0)), "bytes"))
+    moving = sized.where("is_future AND is_valid AND place = 1").groupBy("cluster_id")
+    sums = moving.agg(F.count(F.lit(1)).alias("moving"), _sum(F.col("log_bytes")).alias("moving_bytes"))
+    return sized.join(F.broadcast(sums), "cluster_id", "left")
+
+
 def judge_capacities(records: DataFrame, brokers: DataFrame, log_dirs: DataFrame) -> Judged:
     """Capacities, against the brokers and directories that there are."""
     variants = F.collect_set(F.struct("disk_bytes", "in_bytes_per_s", "out_bytes_per_s"))
-    directories = log_dirs.groupBy(*BROKER).agg(F.array_sort(F.collect_set("log_dir")).alias("directories"))
+    paths = F.array_sort(F.collect_set("log_dir")).alias("directories")
+    directories = log_dirs.groupBy(*BROKER).agg(paths)
+    # The default may name the directories of any broker, and of those that tell of none.
+    silent = F.coalesce(F.bool_or((F.col("state") != "dead") & F.col("answered_at").isNull()), F.lit(False))
+    silent_in = brokers.groupBy("cluster_id").agg(silent.alias("some_silent")).where("some_silent")
+    of_all = log_dirs.groupBy("cluster_id").agg(paths).join(silent_in, "cluster_id", "anti")
+    directories = directories.unionByName(of_all.withColumn("broker_id", F.lit(-1)))
     ids = brokers.select(*BROKER, F.lit(True).alias("is_known"))
     given = typed(records, "capacity").withColumn(
         "variants", F.size(variants.over(Window.partitionBy(*BROKER, "log_dir")))
     )
     known = given.join(ids, BROKER, "left").join(directories, BROKER, "left")
-    matched = F.expr("log_dir IS NULL OR directories IS NULL OR array_contains(directories, log_dir)")
+    known_dir = "log_dir IS NULL OR directories IS NULL OR array_contains(directories, log_dir)"
+    matched = F.expr(f"NOT {rule_table.HAS_SCHEME} AND ({known_dir})")
     return judged("bronze_records", known.withColumn("is_matched", matched), rule_table.CAPACITIES)
 
 
@@ -217,6 +247,14 @@ def judge_loads(records: DataFrame, placed: DataFrame) -> Judged:
         "variants", F.size(variants.over(Window.partitionBy(*PARTITION)))
     )
     return judged("bronze_records", _with_known(given, placed), rule_table.LOADS)
+
+
+def judge_coverage(loads: DataFrame, settings: Settings) -> Judged:
+    """Loads of partitions; of those that are lost nobody can ask for a size or rates."""
+    coverage = rule_table.coverage(settings)
+    rows = with_flags(loads, coverage, where=~F.col("is_lost"))
+    rules = (*coverage, *cross_rules.REPLICAS_WITH_LOGS)
+    return Judged("partition_load", rules, with_flags(rows, cross_rules.REPLICAS_WITH_LOGS).transform(kept))
 
 
 def judge_metrics(samples: DataFrame, rates: DataFrame, placed: DataFrame) -> Judged:

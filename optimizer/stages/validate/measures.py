@@ -52,6 +52,7 @@ def measured(counted: Counted, quarantine: DataFrame, settings: Settings, spark:
         _count(counted.samples, "samples"),
         _set_aside(quarantine),
         _contradictions(counted),
+        counted.load.where("is_lost").groupBy(*_CLUSTER).agg(F.count(F.lit(1)).alias("lost_partitions")),
         counted.topics.groupBy(*_CLUSTER).agg(
             F.count_if(~F.col("ok_configured_topic_described")).alias("undescribed_topics")
         ),
@@ -93,15 +94,22 @@ def _contradictions(counted: Counted) -> DataFrame:
 
 
 def _coverage(load: DataFrame) -> DataFrame:
-    """How much of the rates is of partitions with a size, and of the bytes of partitions with rates; units."""
+    """How much of the rates is of partitions with a size, and of the bytes of partitions with rates; units.
+
+    Partitions that are lost are not asked for.
+    """
     sized, rated = F.col("size_source") != "missing", F.col("rate_source") != "missing"
     ratio = F.when((F.col("metric_size_bytes") > 0) & (F.col("log_size") > 0), F.expr("metric_size_bytes / log_size"))
-    sums = load.groupBy(*_CLUSTER).agg(
-        F.count_if(rated).alias("partitions_with_rates"),
-        F.avg(sized.cast("double")).alias("sized_share"),
-        _share("in_bytes_per_s", sized).alias("size_coverage_by_rates"),
-        _share("size_bytes", rated).alias("rate_coverage_by_bytes"),
-        F.percentile(ratio, 0.5).alias("metric_over_log_size"),
+    sums = (
+        load.where("NOT is_lost")
+        .groupBy(*_CLUSTER)
+        .agg(
+            F.count_if(rated).alias("partitions_with_rates"),
+            F.avg(sized.cast("double")).alias("sized_share"),
+            _share("in_bytes_per_s", sized).alias("size_coverage_by_rates"),
+            _share("size_bytes", rated).alias("rate_coverage_by_bytes"),
+            F.percentile(ratio, 0.5).alias("metric_over_log_size"),
+        )
     )
     factor = F.col("metric_over_log_size")
     return sums.withColumns(

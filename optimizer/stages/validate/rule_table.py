@@ -12,6 +12,8 @@ _NAME = "concat(topic, '-', partition)"
 # How many partitions of a topic were seen.
 DESCRIBED = f"', ', seen, {agree('seen', ' is', ' are')}, ' described'"
 _REPLICAS = "concat('[', array_join(replicas, ','), ']')"
+# A directory as remote://bucket is object storage, and no disk; one letter before the colon is a drive.
+HAS_SCHEME = "coalesce(log_dir RLIKE '^[A-Za-z][A-Za-z0-9+.-]+://', false)"
 
 
 def _in_range(column: str, *, least: int = 0) -> str:
@@ -205,6 +207,15 @@ LOG_DIRS = (
         reason="concat('total_bytes ', total_bytes, ' of ', log_dir, ' on broker ', broker_id)",
         remedy=f"give bytes from 0 to {LARGEST}",
     ),
+    Rule(
+        name="log_dir_is_disk",
+        ok=f"NOT {HAS_SCHEME}",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason="concat(log_dir, ' of broker ', broker_id, ' is no disk: what is in it does not count')",
+        remedy="nothing to do: sizes and capacities are those of the other directories",
+        standing=Standing.NOTED,
+    ),
 )
 
 REPLICA_SIZES = (
@@ -233,11 +244,36 @@ REPLICA_SIZES = (
 PLACED_SIZES = (
     Rule(
         name="replica_size_once",
-        ok="place = 1",
+        ok="place = 1 OR (source = first_source AND log_dir <> first_log_dir)",
         severity=Severity.WARNING,
         stops=Stops.NEVER,
         reason=f"concat({_NAME}, ' on broker ', broker_id, ' is given again in ', first_source)",
         remedy="keep one output of kafka-log-dirs.sh: the newest counts",
+    ),
+    Rule(
+        name="replica_in_one_directory",
+        ok="place = 1 OR source <> first_source OR log_dir = first_log_dir",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason=(
+            f"concat({_NAME}, ' on broker ', broker_id, ' is in two directories of one output, ', first_log_dir, "
+            "' and ', log_dir, ': the larger counts')"
+        ),
+        remedy="run kafka-log-dirs.sh again; if it still says so, delete the directory that the broker does not use",
+        standing=Standing.CONTRADICTS,
+    ),
+    Rule(
+        name="no_move_between_disks",
+        ok="place > 1 OR NOT is_future",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason=(
+            f"concat({plural('moving', 'replica')}, {agree('moving', ' moves', ' move')}, "
+            f"' between disks of a broker, ', moving_bytes, ' bytes: ', {_NAME}, ' on broker ', broker_id, "
+            "' to ', log_dir)"
+        ),
+        remedy="wait until these moves end: they and the plan share disks; no document names a directory for them",
+        standing=Standing.NOTED,
     ),
 )
 
@@ -283,7 +319,10 @@ CAPACITIES = (
         severity=Severity.WARNING,
         stops=Stops.NEVER,
         reason=(
-            "concat('broker ', broker_id, ' has no directory ', log_dir, '; it has ', array_join(directories, ', '))"
+            f"if({HAS_SCHEME}, concat('the capacity of broker ', broker_id, ' names ', log_dir, ', which is no disk'), "
+            "concat(if(broker_id = -1, concat('no broker has the directory ', log_dir, ' of the default capacity; they "
+            "have '), concat('broker ', broker_id, ' has no directory ', log_dir, '; it has ')), "
+            "array_join(directories, ', ')))"
         ),
         remedy="name directories as the broker does",
         standing=Standing.LEFT_OUT,

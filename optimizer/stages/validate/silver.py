@@ -5,6 +5,7 @@ from pyspark.sql import functions as F
 
 from optimizer.domain import PLACEMENT_RULE
 from optimizer.stages.shared.records import whole_number
+from optimizer.stages.validate.rule_table import HAS_SCHEME
 from schemas.keys import CLUSTER_RUN, RUN_BROKER, RUN_PARTITION
 
 # org.apache.kafka.common.internals.Topic (4.3): the topics that Kafka keeps for itself.
@@ -39,16 +40,20 @@ def partitions_in_flight(placed: DataFrame, reassignments: DataFrame) -> DataFra
 
 def local_sizes(sizes: DataFrame) -> DataFrame:
     """Size and directory of each replica; future copies are no replicas yet."""
-    measured = sizes.where("NOT coalesce(is_future, false)").withColumn("bytes", F.expr(whole_number("size_bytes")))
-    return measured.groupBy(*RUN_PARTITION, "broker_id").agg(
-        F.max("bytes").alias("size_bytes"), F.max_by("log_dir", F.struct("bytes", "log_dir")).alias("log_dir")
+    is_log = ~F.col("is_future")
+    return sizes.groupBy(*RUN_PARTITION, "broker_id").agg(
+        F.max(F.when(is_log, F.col("bytes"))).alias("size_bytes"),
+        F.max(F.when(is_log, F.col("log_dir"))).alias("log_dir"),
+        F.max("is_future").alias("changes_disk"),
     )
 
 
 def replicas(placed: DataFrame, sizes: DataFrame) -> DataFrame:
-    """One row a replica, in the order of the list."""
+    """One row a replica, in the order of the list.
+
+    One that moves to another disk of its broker has no directory: a document that names the old one would end the move.
+    """
     exploded = placed.select("*", F.posexplode("replicas").alias("position", "broker_id"))
-    planned_dir = F.get("log_dirs", F.col("position"))
     rows = exploded.select(
         *RUN_PARTITION,
         "position",
@@ -57,10 +62,13 @@ def replicas(placed: DataFrame, sizes: DataFrame) -> DataFrame:
         F.array_contains("isr", F.col("broker_id")).alias("in_sync"),
         F.array_contains("adding", F.col("broker_id")).alias("is_adding"),
         F.array_contains("removing", F.col("broker_id")).alias("is_removing"),
-        F.when(planned_dir != "any", planned_dir).alias("planned_dir"),
+        F.get("log_dirs", F.col("position")).alias("log_dir"),
     )
-    joined = rows.join(sizes, [*RUN_PARTITION, "broker_id"], "left")
-    return joined.withColumn("log_dir", F.coalesce("log_dir", "planned_dir"))
+    is_path = F.expr(f"log_dir <> 'any' AND NOT {HAS_SCHEME}")
+    planned = rows.withColumn("planned_dir", F.when(is_path, F.col("log_dir"))).drop("log_dir")
+    joined = planned.join(sizes, [*RUN_PARTITION, "broker_id"], "left")
+    stays = ~F.coalesce("changes_disk", F.lit(False))
+    return joined.withColumn("log_dir", F.when(stays, F.coalesce("log_dir", "planned_dir")))
 
 
 def topics(placed: DataFrame, headers: DataFrame, configs: DataFrame) -> DataFrame:
@@ -104,6 +112,13 @@ def _telling(log_dirs: DataFrame, logs: DataFrame) -> DataFrame:
     return of_broker.groupBy(*CLUSTER_RUN).agg(F.collect_set(whole).alias("telling"))
 
 
+def _with_lost(partitions: DataFrame, brokers: DataFrame) -> DataFrame:
+    """Add ``is_lost``: whether every replica is on a dead broker, so that nobody can say its size or its rates."""
+    dead = brokers.where("state = 'dead'").groupBy(*CLUSTER_RUN).agg(F.collect_set("broker_id").alias("dead"))
+    is_lost = F.coalesce(F.size(F.array_except("replicas", "dead")) == 0, F.lit(False))
+    return partitions.join(F.broadcast(dead), CLUSTER_RUN, "left").withColumn("is_lost", is_lost)
+
+
 def _with_missing_logs(partitions: DataFrame) -> DataFrame:
     """Add ``without_log``: brokers with an in-sync replica that told of their directories, but of no log of it."""
     nothing = F.expr("CAST(array() AS ARRAY<BIGINT>)")
@@ -114,9 +129,16 @@ def _with_missing_logs(partitions: DataFrame) -> DataFrame:
 
 
 def partition_load(
-    placed: DataFrame, sizes: DataFrame, rates: DataFrame, loads: DataFrame, *, logs: DataFrame, log_dirs: DataFrame
+    placed: DataFrame,
+    sizes: DataFrame,
+    rates: DataFrame,
+    loads: DataFrame,
+    *,
+    logs: DataFrame,
+    log_dirs: DataFrame,
+    brokers: DataFrame,
 ) -> DataFrame:
-    """The table, with the place and payload that the coverage rules report.
+    """The table, with the place and payload that the coverage rules report, and ``is_lost``.
 
     Parameters
     ----------
@@ -128,6 +150,8 @@ def partition_load(
         Finished loads, where given.
     logs, log_dirs : DataFrame
         Logs and directories that brokers told of, whatever their sizes.
+    brokers : DataFrame
+        Of ``silver_brokers.known_brokers``.
     """
     largest = sizes.groupBy(*RUN_PARTITION).agg(F.max("size_bytes").alias("log_size"))
     logged = logs.where("NOT coalesce(is_future, false)").groupBy(*RUN_PARTITION)
@@ -136,10 +160,11 @@ def partition_load(
     finished = loads.groupBy(*RUN_PARTITION).agg(
         *(F.max(F.expr(whole_number(name))).alias(f"table_{name}") for name in _LOADS)
     )
-    joined = placed.select(*RUN_PARTITION, "source", "line", "payload", "kind", "isr", "adding")
+    joined = placed.select(*RUN_PARTITION, "source", "line", "payload", "kind", "replicas", "isr", "adding")
     for frame in (largest, told, measured, finished):
         joined = joined.join(frame, RUN_PARTITION, "left")
     joined = joined.join(F.broadcast(_telling(log_dirs, logs)), CLUSTER_RUN, "left").transform(_with_missing_logs)
+    joined = joined.transform(_with_lost, brokers)
     metric = F.coalesce("metric_in_bytes_per_s", "metric_out_bytes_per_s").isNotNull()
     table = F.coalesce("table_in_bytes_per_s", "table_out_bytes_per_s").isNotNull()
     return joined.withColumns(

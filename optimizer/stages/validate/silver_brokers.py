@@ -1,16 +1,17 @@
 """Judged records -> the clean tables of brokers and their directories."""
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from optimizer.domain import Cause
 from optimizer.stages.shared.causes import first_cause
 from optimizer.stages.shared.records import whole_number
+from optimizer.stages.validate.rule_table import HAS_SCHEME
 from schemas.keys import CLUSTER_RUN, RUN_BROKER
 
 _CORDONED = "cordoned.log.dirs"
 _MOST = 2**63 - 1  # a bigint
-_CAPACITY = ("disk", "in", "out", "source")
+_CAPACITY = ("whole", "parts", "in", "out", "source")
 
 
 def known_brokers(registered: DataFrame, placed: DataFrame, log_dirs: DataFrame, configs: DataFrame) -> DataFrame:
@@ -128,55 +129,96 @@ def _newest_dirs(log_dirs: DataFrame) -> DataFrame:
 
 
 def _given(capacities: DataFrame) -> DataFrame:
-    """Capacities by broker (-1: the default): of the broker as a whole, else the sum of its directories."""
+    """Capacities by broker (-1: the default): of the whole broker, and the sum of the directories named."""
     told = [F.expr(whole_number(name)).alias(name) for name in ("disk_bytes", "in_bytes_per_s", "out_bytes_per_s")]
     # One that stands in two files counts once.
     numbers = capacities.groupBy(*RUN_BROKER, "log_dir", *told).agg(F.min("source").alias("source"))
-    whole = F.max(F.when(F.col("log_dir").isNull(), F.col("disk_bytes")))
-    parts = F.sum(F.when(F.col("log_dir").isNotNull(), F.col("disk_bytes")))
     return numbers.groupBy(*RUN_BROKER).agg(
-        F.coalesce(whole, parts).alias("disk"),
+        F.max(F.when(F.col("log_dir").isNull(), F.col("disk_bytes"))).alias("whole"),
+        F.sum(F.when(F.expr(f"log_dir IS NOT NULL AND NOT {HAS_SCHEME}"), F.col("disk_bytes"))).alias("parts"),
         F.max("in_bytes_per_s").alias("in"),
         F.max("out_bytes_per_s").alias("out"),
         F.min("source").alias("source"),
     )
 
 
-def brokers(known: DataFrame, log_dirs: DataFrame, capacities: DataFrame) -> DataFrame:
-    """The table: a capacity given for the broker counts, else its disks, else the default; the dead need none.
+def _sized_dirs(log_dirs: DataFrame, capacities: DataFrame) -> DataFrame:
+    """Directories that brokers have, with ``capacity_bytes``: given for the directory, else as the broker says.
 
-    Beside it ``stated_disk_bytes``: the capacity where the input states it, null where the broker tells it; and
-    ``capacity_source``: where it stands.
+    Else that of the default's directory of this name, where nothing is given for the broker itself.
+    """
+    disk = F.max(F.expr(whole_number("disk_bytes")))
+    given = capacities.groupBy(*RUN_BROKER, "log_dir").agg(disk.alias("given_bytes"))
+    default = given.where("broker_id = -1").select(
+        *CLUSTER_RUN, "log_dir", F.col("given_bytes").alias("of_default_bytes")
+    )
+    whole = given.where("log_dir IS NULL").select(*RUN_BROKER, F.col("given_bytes").alias("whole_bytes"))
+    joined = _newest_dirs(log_dirs).join(given, [*RUN_BROKER, "log_dir"], "left")
+    joined = joined.join(whole, RUN_BROKER, "left").join(default, [*CLUSTER_RUN, "log_dir"], "left")
+    is_given = F.max(F.coalesce("given_bytes", "whole_bytes")).over(Window.partitionBy(*RUN_BROKER)).isNotNull()
+    default_bytes = F.when(~is_given, F.col("of_default_bytes"))
+    return joined.withColumns(
+        {
+            "is_own": F.col("given_bytes").isNotNull(),
+            "is_default": F.coalesce("given_bytes", "total_bytes").isNull() & default_bytes.isNotNull(),
+            "capacity_bytes": F.coalesce("given_bytes", "total_bytes", default_bytes),
+        }
+    )
+
+
+def _disks(log_dirs: DataFrame, capacities: DataFrame) -> DataFrame:
+    """Brokers that tell of directories: the sum of the known capacities, where they are from, and what has none."""
+    unsized = F.col("capacity_bytes").isNull()
+    of_brokers = _sized_dirs(log_dirs, capacities).groupBy(*RUN_BROKER)
+    return of_brokers.agg(
+        F.sum("capacity_bytes").alias("disks"),
+        F.max("is_own").alias("some_own"),
+        F.max("is_default").alias("some_default"),
+        F.max(unsized).alias("some_unsized"),
+        F.array_sort(F.collect_set(F.when(unsized & F.col("error").isNull(), F.col("log_dir")))).alias("unsized"),
+    )
+
+
+def brokers(known: DataFrame, log_dirs: DataFrame, capacities: DataFrame) -> DataFrame:
+    """The table: a capacity given for the broker counts, else its directories, else the default; the dead need none.
+
+    A broker that tells of its directories has no others: capacities of others don't count. Next to the table's columns:
+    ``stated_disk_bytes``, the capacity where the input states it, null where the broker tells it; ``capacity_source``,
+    the file; and ``uncounted``, directories without a known capacity, where the others are the broker's capacity.
     """
     given = _given(capacities)
     own = given.select(*RUN_BROKER, *(F.col(name).alias(f"own_{name}") for name in _CAPACITY))
     default = given.where("broker_id = -1").select(
         *CLUSTER_RUN, *(F.col(name).alias(f"default_{name}") for name in _CAPACITY)
     )
-    disks = _newest_dirs(log_dirs).groupBy(*RUN_BROKER)
-    measured = disks.agg(F.when(F.count("total_bytes") == F.count(F.lit(1)), F.sum("total_bytes")).alias("measured"))
-    joined = known.join(own, RUN_BROKER, "left").join(measured, RUN_BROKER, "left").join(default, CLUSTER_RUN, "left")
-
-    def living(*names: str) -> Column:
-        return F.when(F.col("state") != "dead", F.coalesce(*names))
-
+    disks = _disks(log_dirs, capacities)
+    joined = known.join(own, RUN_BROKER, "left").join(disks, RUN_BROKER, "left").join(default, CLUSTER_RUN, "left")
+    is_alive = F.col("state") != "dead"
+    of_dirs = F.coalesce(
+        F.when(F.col("some_own") | ~F.col("some_unsized"), F.col("disks")),
+        "default_whole",
+        F.when(F.col("some_default"), F.col("disks")),
+    )
+    of_any = F.coalesce("own_parts", "default_whole", "default_parts")
+    disk = F.coalesce("own_whole", F.when(F.col("some_unsized").isNull(), of_any).otherwise(of_dirs))
+    is_measured = F.expr("own_whole IS NULL AND NOT some_unsized AND NOT some_own AND NOT some_default")
+    is_partial = F.expr("own_whole IS NULL AND some_unsized AND (some_own OR some_default AND default_whole IS NULL)")
     return joined.withColumns(
         {
-            "stated_disk_bytes": F.coalesce("own_disk", F.when(F.col("measured").isNull(), F.col("default_disk"))),
+            "stated_disk_bytes": F.when(~F.coalesce(is_measured, F.lit(False)), disk),
             "capacity_source": F.coalesce("own_source", "default_source"),
-            "disk_capacity_bytes": living("own_disk", "measured", "default_disk"),
-            "in_capacity_bytes_per_s": living("own_in", "default_in"),
-            "out_capacity_bytes_per_s": living("own_out", "default_out"),
+            "disk_capacity_bytes": F.when(is_alive, disk),
+            "in_capacity_bytes_per_s": F.when(is_alive, F.coalesce("own_in", "default_in")),
+            "out_capacity_bytes_per_s": F.when(is_alive, F.coalesce("own_out", "default_out")),
+            "uncounted": F.when(is_alive & is_partial, F.col("unsized")),
         }
     )
 
 
 def log_dirs(dirs: DataFrame, sizes: DataFrame, capacities: DataFrame) -> DataFrame:
-    """The table: used bytes count future copies; capacity as given for the directory, else as the broker says."""
+    """The table: used bytes count future copies; capacities as in ``_sized_dirs``."""
     key = [*RUN_BROKER, "log_dir"]
     # Sizes in a wrong unit may be more than an integer holds: the gate refuses them later.
     total = F.sum(F.expr(whole_number("size_bytes")).cast("decimal(38,0)"))
     used = sizes.groupBy(*key).agg(F.least(total, F.lit(_MOST)).cast("bigint").alias("used_bytes"))
-    given = capacities.groupBy(*key).agg(F.max(F.expr(whole_number("disk_bytes"))).alias("given_bytes"))
-    joined = _newest_dirs(dirs).join(used, key, "left").join(given, key, "left")
-    return joined.fillna(0, ["used_bytes"]).withColumn("capacity_bytes", F.coalesce("given_bytes", "total_bytes"))
+    return _sized_dirs(dirs, capacities).join(used, key, "left").fillna(0, ["used_bytes"])

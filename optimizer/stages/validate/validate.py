@@ -43,10 +43,11 @@ class _Cleaned:
 
 @dataclass(frozen=True)
 class _Hosts:
-    """What is known about brokers."""
+    """What is known about brokers; ``disks`` are the directories that are one."""
 
     registered: Judged
     dirs: Judged
+    disks: DataFrame
     brokers: Judged
     capacities: Judged
 
@@ -155,13 +156,12 @@ def _outcome(placed: DataFrame, told: _OtherSources, settings: Settings) -> _Out
     local = silver.local_sizes(sizes.used)
     logs = sizes.rows.where("ok_replica_size_readable")
     loads = silver.partition_load(
-        placed, local, told.measures.rates, told.loads.used, logs=logs, log_dirs=hosts.dirs.used
+        placed, local, told.measures.rates, told.loads.used, logs=logs, log_dirs=hosts.disks, brokers=hosts.brokers.rows
     )
-    rules = (*rule_table.coverage(settings), *cross_rules.REPLICAS_WITH_LOGS)
-    load = judge.judged("partition_load", loads, rules)
+    load = judge.judge_coverage(loads, settings)
     replicas = conform(silver.replicas(placed, local), REPLICAS).transform(judge.kept)
-    brokers = silver_brokers.brokers(hosts.brokers.rows, hosts.dirs.used, hosts.capacities.used).transform(judge.kept)
-    log_dirs = silver_brokers.log_dirs(hosts.dirs.used, sizes.used, hosts.capacities.used)
+    brokers = silver_brokers.brokers(hosts.brokers.rows, hosts.disks, hosts.capacities.used).transform(judge.kept)
+    log_dirs = silver_brokers.log_dirs(hosts.disks, sizes.used, hosts.capacities.used)
     tables = {
         "brokers": conform(brokers, BROKERS),
         "log_dirs": conform(log_dirs, LOG_DIRS),
@@ -176,10 +176,11 @@ def _outcome(placed: DataFrame, told: _OtherSources, settings: Settings) -> _Out
 def _hosts(records: DataFrame, placed: DataFrame, configs: DataFrame, settings: Settings) -> _Hosts:
     registered = judge.judge_brokers(records)
     dirs = judge.judge_log_dirs(records)
+    disks = dirs.used.where("ok_log_dir_is_disk")
     listed = registered.rows.where("ok_broker_id_legal")
-    known = silver_brokers.known_brokers(listed, placed, dirs.used, configs)
+    known = silver_brokers.known_brokers(listed, placed, disks, configs)
     brokers = judge.judged("brokers", known, (*rule_table.known_brokers(settings), *cross_rules.BROKERS))
-    return _Hosts(registered, dirs, brokers, judge.judge_capacities(records, brokers.rows, dirs.used))
+    return _Hosts(registered, dirs, disks, brokers, judge.judge_capacities(records, brokers.rows, disks))
 
 
 def _measures(bronze_metrics: DataFrame, records: DataFrame, placed: DataFrame, settings: Settings) -> _Measures:
