@@ -2,10 +2,9 @@
 
 import argparse
 import re
-from itertools import takewhile
 from typing import Any
 
-from optimizer.similar import did_you_mean
+from optimizer.option_parser import OptionParser
 
 COMMANDS = {
     "show": "list the runs, or show what one run has planned",
@@ -27,32 +26,11 @@ exit codes: 0 done, 1 failed, 2 wrong use or configuration, 3 refused: what is i
 4 copies still run (wave)"""
 
 
-class Parser(argparse.ArgumentParser):
-    """Takes no abbreviated options, and names the known option or choice that is closest to an unknown one."""
+class Parser(OptionParser):
+    """Adds the exit codes to the help of each command."""
 
     def __init__(self, **kwargs: Any) -> None:
-        kwargs = {"epilog": EPILOG, "formatter_class": argparse.RawDescriptionHelpFormatter, **kwargs}
-        super().__init__(allow_abbrev=False, **kwargs)
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Look for unknown options first: argparse would rather say that a required one is missing."""
-        # What stands behind a command is for the command's own parser.
-        own = takewhile(_is_option, args) if self._subparsers else args
-        for word in takewhile(lambda word: word != "--", own):
-            name = word.partition("=")[0]
-            if _is_option(name) and name not in self._option_string_actions:
-                self.error(f"there is no option {name}{did_you_mean(name, self._option_string_actions)}")
-        return super().parse_known_args(args, namespace)
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        if action.choices is not None and value not in action.choices:
-            known = f"{did_you_mean(str(value), action.choices)}; choose from {', '.join(action.choices)}"
-            raise argparse.ArgumentError(action, f"unknown {value!r}{known}")
-
-
-def _is_option(word: str) -> bool:
-    """Whether argparse takes a word for an option: negative numbers and texts with spaces are values."""
-    return re.fullmatch(r"-[^\d\s]\S*", word) is not None
+        super().__init__(**{"epilog": EPILOG, **kwargs})
 
 
 def parser() -> Parser:

@@ -4,7 +4,6 @@ import argparse
 import os
 import re
 import sys
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -17,7 +16,9 @@ from optimizer import places
 from optimizer.configuration import build, merge, read_toml
 from optimizer.declared import NAMES
 from optimizer.errors import BallastError, ConfigError, DiskFull
+from optimizer.given_knobs import given_knobs
 from optimizer.locks import only_one
+from optimizer.option_parser import OptionParser
 from optimizer.setting_checks import NAME_RULE, Problems, is_folder_name
 from optimizer.settings import Settings, Storage
 from optimizer.shipped import code_version, defaults
@@ -36,14 +37,26 @@ def _ids(text: str) -> list[int]:
     return [int(part) for part in text.split(",")]
 
 
-def parser(description: str) -> argparse.ArgumentParser:
+def _add_lists(policy: Any) -> None:
+    """The options that take lists: given several times they add up."""
+    for name, meaning in (
+        ("--drain", "empty these brokers, e.g. 3,7"),
+        ("--exclude-brokers", "give these brokers no replica"),
+        ("--demote", "take preferred leaders off these brokers"),
+    ):
+        policy.add_argument(name, action="extend", type=_ids, metavar="IDS", help=f"{meaning}; may be repeated")
+    policy.add_argument(
+        "--exclude-topics", action="append", metavar="REGEX", help="leave these topics alone; may be repeated"
+    )
+
+
+def parser(description: str) -> OptionParser:
     """Options of every job."""
     script = Path(sys.argv[0])
-    result = argparse.ArgumentParser(
+    result = OptionParser(
         prog=f"spark-submit.sh {script.stem}" if script.suffix == ".py" else None,
         description=description,
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     result.add_argument(
         "--config", metavar="FILE", help="TOML file: clusters and the knobs that differ from the defaults"
@@ -58,49 +71,32 @@ def parser(description: str) -> argparse.ArgumentParser:
     cluster.add_argument("--client-config", metavar="FILE", help="client properties (SASL, TLS) of the live connection")
     cluster.add_argument("--kafka-version", metavar="X.Y", help="its release, e.g. 3.9: see configuration.md")
     policy = result.add_argument_group("policy")
-    policy.add_argument("--drain", type=_ids, metavar="IDS", help="empty these brokers, e.g. 3,7")
-    policy.add_argument("--exclude-brokers", type=_ids, metavar="IDS", help="give these brokers no replica")
-    policy.add_argument("--demote", type=_ids, metavar="IDS", help="take preferred leaders off these brokers")
-    policy.add_argument(
-        "--exclude-topics", action="append", metavar="REGEX", help="leave these topics alone; may be repeated"
-    )
+    _add_lists(policy)
     policy.add_argument("--only", choices=ONLY, help="mend just that; what else is asked waits for another run")
     result.add_argument(
-        "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="any other knob, value as in TOML"
+        "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="any other knob, once; value as in TOML"
     )
     return result
 
 
-def _knob(text: str) -> dict[str, Any]:
-    """``section.key=value`` as nested settings; a value that is not TOML is text."""
-    match = re.fullmatch(r"([a-z_]+)\.([a-z_]+)=(.*)", text)
-    if not match:
-        raise ConfigError(f"--set {text}: write SECTION.KEY=VALUE, e.g. solver.rounds=2")
-    section, key, value = match.groups()
-    try:
-        return {section: tomllib.loads(f"{key} = {value}")}
-    except tomllib.TOMLDecodeError:
-        return {section: {key: value}}
-
-
 def _overrides(options: argparse.Namespace, file: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
     """What the options say, laid over the file; those that can't be used are added to ``problems``."""
-    policy = {
-        "drain_brokers": options.drain,
-        "exclude_brokers": options.exclude_brokers,
-        "demote_brokers": options.demote,
-        "exclude_topics": options.exclude_topics,
-        "only": options.only,
-    }
-    storage = {"warehouse": options.warehouse, "output": options.output}
-    content: dict[str, Any] = {
-        "policy": {name: value for name, value in policy.items() if value is not None},
-        "storage": {name: value for name, value in storage.items() if value is not None},
-    }
-    for text in options.set:
-        content = merge(content, problems.of(partial(_knob, text)) or {})
+    content: dict[str, Any] = {}
+    for given in given_knobs(options, problems):
+        content = merge(content, {given.section: {given.knob: given.value}})
     cluster = problems.of(partial(_one_cluster, options, file))
     return content | ({"clusters": [cluster]} if cluster else {})
+
+
+def replaced_lists(options: argparse.Namespace) -> list[str]:
+    """Lists of the configuration file that options replace by others, a line each."""
+    file = read_toml(Path(options.config)) if options.config else {}
+    lines = []
+    for given in given_knobs(options, Problems()):
+        listed = file.get(given.section, {}).get(given.knob)
+        if isinstance(listed, list) and listed and listed != given.value:
+            lines.append(f"{given.words} replaces [{given.section}] {given.knob} = {listed} of {options.config}")
+    return lines
 
 
 def _one_cluster(options: argparse.Namespace, file: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -222,6 +218,7 @@ def _full_disk_said(settings: Settings) -> Iterator[None]:
 
 def _execute(names: Sequence[str], options: argparse.Namespace) -> int:
     settings, run_id = checked(names, options)
+    sys.stderr.write("".join(f"{line}\n" for line in replaced_lists(options)))
     with only_one(run_id, places.locks_of_run(settings.storage, run_id)), _full_disk_said(settings):
         return _plan(names, settings, run_id)
 

@@ -2,7 +2,7 @@
 
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from optimizer.settings import (
     Solver,
     Storage,
 )
+from optimizer.similar import did_you_mean
 from optimizer.topic_wishes import Pin, TopicFactor
 
 _SECTIONS: dict[str, type] = {
@@ -71,7 +72,7 @@ def _typed(kind: type, values: Mapping[str, Any], where: str, *, base: Sequence[
     needed = [f.name for f in known.values() if f.default is MISSING and f.default_factory is MISSING]
     unknown = sorted(set(values) - set(known))
     problems = Problems()
-    problems.told += [f"{where}: unknown {unknown}; known are {sorted(known)}"] if unknown else []
+    problems.told += [f"{where}: unknown {_named(unknown, known)}; known are {sorted(known)}"] if unknown else []
     problems.told += [f"{where}: {name} is missing" for name in needed if name not in values]
     plain: dict[str, Any] = {}
     for name in [name for name in values if name in known]:
@@ -85,6 +86,15 @@ def _typed(kind: type, values: Mapping[str, Any], where: str, *, base: Sequence[
             problems.of(partial(kind, **{**beside, name: value}))
     problems.raise_any()
     return made
+
+
+def _named(unknown: Sequence[str], known: Iterable[str]) -> str:
+    """Unknown names, each with the section that has such a knob, or with the closest known name."""
+    sections = {field.name: section for section, kind in _SECTIONS.items() for field in fields(kind)}
+    return ", ".join(
+        f"{name!r} (it is in [{sections[name]}])" if name in sections else f"{name!r}{did_you_mean(name, known)}"
+        for name in unknown
+    )
 
 
 def _plain(knob: Field[Any], value: object, where: str) -> object:
@@ -163,7 +173,7 @@ def build(content: Mapping[str, Any]) -> Settings:
     unknown = sorted(set(content) - set(_SECTIONS) - {"clusters"})
     known = sorted([*_SECTIONS, "clusters"])
     problems = Problems()
-    problems.told += [f"unknown section {unknown}; known are {known}"] if unknown else []
+    problems.told += [f"unknown section {_named(unknown, known)}; known are {known}"] if unknown else []
     sections = {
         name: problems.of(partial(_typed, kind, content.get(name, {}), f"[{name}]", base=()))
         for name, kind in _SECTIONS.items()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from optimizer.cli import checked, parser, run_id_of, settings_of
+from optimizer.cli import checked, parser, replaced_lists, run_id_of, settings_of
 from optimizer.configuration import build, merge, read_toml
 from optimizer.errors import ConfigError
 from optimizer.settings import Settings
@@ -32,8 +32,9 @@ def test_default_file_says_what_the_code_defaults_to() -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ({"solver": {"ronds": 3}}, r"\[solver\]: unknown \['ronds'\]; known are"),
-        ({"solvers": {}}, r"unknown section \['solvers'\]"),
+        ({"solver": {"ronds": 3}}, r"\[solver\]: unknown 'ronds' \(did you mean 'rounds'\?\); known are"),
+        ({"policy": {"rounds": 3, "x": 1}}, r"\[policy\]: unknown 'rounds' \(it is in \[solver\]\), 'x'; known are"),
+        ({"solvers": {}}, r"unknown section 'solvers' \(did you mean 'solver'\?\); known are"),
         ({"solver": {"rounds": 0}}, r"\[solver\] rounds = 0 is not usable: give a number from 1 to 20"),
         ({"solver": {"rounds": 2.5}}, r"\[solver\] rounds = 2.5: expected a whole number, such as 4$"),
         ({"solver": {"rounds": True}}, r"\[solver\] rounds = True: expected a whole number, such as 4$"),
@@ -84,7 +85,10 @@ def test_default_file_says_what_the_code_defaults_to() -> None:
         ({"policy": {"exclude_topics": ["a{"]}}, "not mean the same to Spark"),
         ({"policy": {"pins": "a"}}, r"\[policy\] pins = 'a': expected tables like"),
         ({"policy": {"pins": [7]}}, r"\[policy\] pins = \[7\]: expected tables like"),
-        ({"policy": {"pins": [{"topics": "a", "broker": [1]}]}}, r"\[policy\] pins: unknown \['broker'\]; known are"),
+        (
+            {"policy": {"pins": [{"topics": "a", "broker": [1]}]}},
+            r"\[policy\] pins: unknown 'broker' \(did you mean 'brokers'\?\); known",
+        ),
         (
             {"policy": {"pins": [{"topics": "a", "brokers": []}]}},
             r"pins: the pin of topics = 'a' names neither a broker nor a rack: give brokers = \[17\] or racks",
@@ -126,7 +130,7 @@ def test_default_file_says_what_the_code_defaults_to() -> None:
             {"policy": {"replication_factors": [{"topics": "a", "factor": 2.5}]}},
             "factor = 2.5: expected a whole number",
         ),
-        ({"policy": {"replication_factors": [{"topics": "a", "rf": 2}]}}, r"unknown \['rf'\]; known are"),
+        ({"policy": {"replication_factors": [{"topics": "a", "rf": 2}]}}, r"unknown 'rf'; known are"),
         (
             {
                 "clusters": [{"id": "c", "input": "x", "replication_factors": [{"topics": "a", "factor": 2}]}],
@@ -197,7 +201,7 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
         f"{file}: [solver] rounds = 0 is not usable",
         f"{file}: [solver] lp_deterministic_time = 0.0 is not usable",
         "[emit] throttle_style = 'none' is not usable",
-        f"{file}: [[clusters]]: unknown ['kind']",
+        f"{file}: [[clusters]]: unknown 'kind'",
         f"{file}: [clusters] max_moves = -1 is not usable",
     )
     assert len(told) == len(wanted) + 1
@@ -265,12 +269,79 @@ def test_options_lie_over_the_file_over_the_defaults(tmp_path: Path) -> None:
         (("--cluster", "a", "--input", "x", "--set", "policy.disk_band=5%"), r"^\[policy\] disk_band = '5%': expected"),
         (("--config", "/nowhere.toml"), "cannot read the configuration /nowhere.toml"),
         (("--cluster", "a", "--input", "x", "--set", "rounds=3"), "write SECTION.KEY=VALUE"),
+        (("--cluster", "a", "--input", "x", "--set", "clusters.id='b'"), "'b': describe a cluster by --cluster ID, or"),
     ],
 )
 def test_wrong_use_is_one_clear_line(words: tuple[str, ...], told: str) -> None:
     """A command line that can't be run says what is missing."""
     with pytest.raises(ConfigError, match=told):
         settings_from(*words)
+
+
+ONE = ("--cluster", "a", "--input", "x")
+
+
+def test_options_that_take_lists_add_up() -> None:
+    """Each broker and each pattern once, in the order they were given."""
+    words = ("--drain", "3", "--exclude-topics", "a", "--drain", "4,3", "--exclude-topics", "b", "--demote", "1")
+    policy = settings_from(*ONE, *words, "--demote", "2", "--exclude-brokers", "5", "--exclude-brokers=6").policy
+    assert (policy.drain_brokers, policy.demote_brokers, policy.exclude_brokers) == ((3, 4), (1, 2), (5, 6))
+    assert policy.exclude_topics == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--drain", "3", "--set", "policy.drain_brokers=[4]"), "--drain 3 and --set policy.drain_brokers=[4]"),
+        (
+            ("--set", "policy.exclude_topics=['c']", "--exclude-topics", "a", "--exclude-topics", "b"),
+            "--exclude-topics a --exclude-topics b and --set policy.exclude_topics=['c']",
+        ),
+        (("--output", "o", "--set", "storage.output='o'"), "--output o and --set storage.output='o'"),
+        (("--set", "solver.rounds=2", "--set", "solver.rounds=3"), "--set solver.rounds=2 and --set solver.rounds=3"),
+    ],
+)
+def test_a_knob_is_set_once(words: tuple[str, ...], told: str) -> None:
+    """By its own option or by ``--set``, and by ``--set`` once: of two values neither wins."""
+    with pytest.raises(ConfigError) as caught:
+        settings_from(*ONE, *words)
+    assert str(caught.value) == f"{told} set the same knob: give one of them"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--only", "drain", "--only", "racks"), "--only is given twice, drain and racks: give it once"),
+        (("--run-id", "a", "--run-id=b"), "--run-id is given twice, a and b: give it once"),
+        (("--drai", "3"), "there is no option --drai (did you mean '--drain'?)"),
+        (("--excludetopics=a",), "there is no option --excludetopics (did you mean '--exclude-topics'?)"),
+        (("--only", "rack"), "argument --only: unknown 'rack' (did you mean 'racks'?); choose from racks, drain, "),
+    ],
+)
+def test_options_are_whole_and_given_once(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], told: str
+) -> None:
+    """A job takes no shortened option, and no second value."""
+    with pytest.raises(SystemExit) as ended:
+        parser("test").parse_args([*ONE, *words])
+    assert ended.value.code == 2
+    assert f"error: {told}" in capsys.readouterr().err
+
+
+def test_lists_of_the_file_that_options_replace_are_named(tmp_path: Path) -> None:
+    """By an option or by ``--set``; not where the list stays the same, and none of a cluster's own table."""
+    file = tmp_path / "c.toml"
+    file.write_text(
+        '[policy]\ndrain_brokers = [1]\nexclude_topics = ["t"]\ndemote_brokers = [7]\ndisk_band = 0.2\n'
+        '[[clusters]]\nid = "a"\ninput = "x"\nexclude_brokers = [9]\n'
+    )
+    words = ("--drain", "2,3", "--set", "policy.exclude_topics=[]", "--set", "policy.disk_band=0.3", "--demote", "7")
+    options = parser("test").parse_args(["--config", str(file), *words, "--exclude-brokers", "8"])
+    assert replaced_lists(options) == [
+        f"--drain 2,3 replaces [policy] drain_brokers = [1] of {file}",
+        f"--set policy.exclude_topics=[] replaces [policy] exclude_topics = ['t'] of {file}",
+    ]
+    assert replaced_lists(parser("test").parse_args([*ONE, *words])) == []
 
 
 def test_one_cluster_of_a_file_can_be_planned_alone(tmp_path: Path) -> None:

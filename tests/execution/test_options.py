@@ -37,3 +37,21 @@ def test_values_may_look_like_options() -> None:
     """A value with a space, a negative number, and whatever stands behind an equals sign are values."""
     options = parser().parse_args(["approve", *PLAN, "--by", "-- ann", "--manifest=--x", "--warehouse", "-1"])
     assert (options.by, options.manifest, options.warehouse) == ("-- ann", "--x", "-1")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["wave", "off", *PLAN, "--wave", "1", "--wave", "2"], "--wave is given twice, 1 and 2: give it once"),
+        (["wave", "wait", *PLAN, "--wave=1", "--wave=1"], "--wave is given twice, 1 and 1: give it once"),
+        (["show", *PLAN, "--run-id=s"], "--run-id is given twice, r and s: give it once"),
+        (["show", *PLAN, "--json", "--json"], "--json is given twice: give it once"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_an_option_is_given_once(capsys: pytest.CaptureFixture[str], words: list[str], message: str) -> None:
+    """Of two values neither wins: both are named."""
+    with pytest.raises(SystemExit) as ended:
+        parser().parse_args(words)
+    assert ended.value.code == 2
+    assert f"error: {message}\n" in capsys.readouterr().err
