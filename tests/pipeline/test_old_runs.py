@@ -249,7 +249,7 @@ def test_a_plan_that_is_approved_meanwhile_stays(planned: Run) -> None:
     }
 
     def approved_meanwhile(inputs: Frames, run: Run) -> Frames:
-        store_of(run).put("approvals", [approval], replacing=None)
+        store_of(planned).put("approvals", [approval], replacing=None)
         return with_wave_of(7)(inputs, run)
 
     before = state(planned)

@@ -4,6 +4,7 @@ a dead end."""
 import io
 import os
 import re
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterable, Sequence
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -28,6 +30,7 @@ from optimizer.store import Store
 from schemas.spark import conform, schema_of
 from setup.paths import HOME
 from tests.pipeline import standalone
+from tests.pipeline.aged import age
 from tests.pipeline.noting import Used
 
 RUN_ID = "again"
@@ -105,6 +108,31 @@ def test_a_repeated_run_changes_nothing_and_can_be_recomputed(spark: SparkSessio
     assert sorted(map(repr, again.collect())) == sorted(map(repr, stored.collect()))
 
 
+def aged_copy(first: First, folder: Path, *, days: int) -> None:
+    """The tables of the run in another folder, so many days later."""
+    shutil.copytree(first.run.settings.storage.warehouse, folder / "warehouse")
+    age(folder / "warehouse", days=days)
+
+
+def table_versions(folder: Path) -> dict[str, int]:
+    """Newest version of every table that a run does not write at each attempt, or with the version of the code."""
+    names = WRITERS.keys() - {"documents"}
+    return {name: DeltaTable(str(folder / "warehouse" / name)).version() for name in names}
+
+
+@pytest.mark.all_only
+@pytest.mark.parametrize("days", [8, 400])
+def test_every_stage_of_an_old_run_goes_on(spark: SparkSession, first: First, tmp_path: Path, days: int) -> None:
+    """Each stage alone, and then all of them, give the rows and documents of then, though Delta refuses their versions."""
+    aged_copy(first, tmp_path, days=days)
+    run, before = sample_run(spark, tmp_path), table_versions(tmp_path)
+    for stages in (*([stage] for stage in STAGES), STAGES):
+        verdicts = run_stages(stages, run, Meter(spark, io.StringIO()))
+        assert {verdict.exit_code for verdict in verdicts.values()} <= {None, 0}
+    assert table_versions(tmp_path) == before
+    assert files(tmp_path / "out") == first.files
+
+
 @pytest.mark.parametrize("stage", STAGES, ids=lambda stage: str(stage.name))
 def test_a_stage_uses_all_that_it_declares(first: First, stage: Stage) -> None:
     """Each opens every table that it reads, and of each section of its settings a knob; others it can't have."""
@@ -120,7 +148,7 @@ def run_on_executors(home: Path, spark: Sequence[str]) -> dict[str, bytes]:
     job = ("pipeline", "--config", str(HOME / "conf" / "sample.toml"), "--run-id", RUN_ID, *folders, *shards)
     unset = {"PYTHONPATH", "PYSPARK_PYTHON", "SPARK_CONF_DIR", "JAVA_HOME"}
     environment = {name: value for name, value in os.environ.items() if name not in unset}
-    home.mkdir()
+    home.mkdir(exist_ok=True)
     result = subprocess.run(
         [str(HOME / "spark-submit.sh"), *spark, *job],
         cwd=home,
@@ -145,6 +173,22 @@ def test_real_executors_give_the_same_documents(first: First, tmp_path: Path) ->
     assert list(there) == list(first.files)
     told = {name: (_of_any_code(content), _of_any_code(first.files[name])) for name, content in there.items()}
     assert [name for name, (of_executors, of_threads) in told.items() if of_executors != of_threads] == []
+
+
+@pytest.mark.cluster
+@pytest.mark.all_only
+def test_an_old_run_is_made_again_on_real_executors(first: First, tmp_path: Path) -> None:
+    """Stages on a cluster keep no rows in memory: they read tables of last week, and write nothing but the attempt."""
+    home = tmp_path / "executors"
+    aged_copy(first, home, days=8)
+    before = table_versions(home)
+    with standalone.running(tmp_path / "cluster", workers=2, cores=1, memory="1g") as url:
+        sizes = ("--driver-memory", "2g", "--executor-memory", "1g", "--conf", "spark.sql.shuffle.partitions=2")
+        there = run_on_executors(home, ("--master", url, *sizes))
+    assert table_versions(home) == before
+    assert {name: _of_any_code(content) for name, content in there.items()} == {
+        name: _of_any_code(content) for name, content in first.files.items()
+    }
 
 
 def _of_any_code(content: bytes | str) -> str:
