@@ -123,7 +123,7 @@ def table_versions(folder: Path) -> dict[str, int]:
 @pytest.mark.all_only
 @pytest.mark.parametrize("days", [8, 400])
 def test_every_stage_of_an_old_run_goes_on(spark: SparkSession, first: First, tmp_path: Path, days: int) -> None:
-    """Each stage alone, and then all of them, give the rows and documents of then, though Delta refuses their versions."""
+    """Each stage alone, and then all of them, give the rows and documents of then; Delta refuses versions of then."""
     aged_copy(first, tmp_path, days=days)
     run, before = sample_run(spark, tmp_path), table_versions(tmp_path)
     for stages in (*([stage] for stage in STAGES), STAGES):
