@@ -116,12 +116,22 @@ def _racks(plan: ClusterPlan) -> Iterator[Goal]:
             yield Goal("racks", False, "no broker has a known rack")
         return
     before, after = (int(plan.number("rack_violations", side)) for side in ("before", "after"))
+    left = _racks_left(plan)
     if after:
         broken = f"{clause(after, 'partition', 'breaks', 'break')} the rack rule"
-        yield Goal("racks", False, f"{broken}, {before:,} before")
+        yield Goal("racks", False, f"{broken}, {before:,} before{left}")
     else:
         mended = f"{clause(before, 'partition', 'is', 'are')} mended"
-        yield Goal("racks", True, mended if before else "no partition broke the rack rule")
+        yield Goal("racks", True, f"{mended if before else 'no partition broke the rack rule'}{left}")
+
+
+def _racks_left(plan: ClusterPlan) -> str:
+    """How many racks are left, where the plan empties one; else empty."""
+    if all(row.code != FindingCode.RACK_EMPTIED for row in plan.findings):
+        return ""
+    racks = {row.rack for row in plan.brokers if row.rack}
+    left = {row.rack for row in plan.brokers if row.rack and row.accepts_replicas}
+    return f"; {len(left)} of {plural(len(racks), 'rack')} {agree(len(left), 'is', 'are')} left"
 
 
 def _demote(plan: ClusterPlan) -> Iterator[Goal]:

@@ -52,6 +52,19 @@ def test_what_is_reached_is_said_with_what_it_was() -> None:
     ]
 
 
+def test_a_rack_that_is_emptied_is_counted_next_to_the_rack_rule() -> None:
+    """The goal says how many racks are left, reached or not."""
+    plan = plan_of(IN_ORDER, drain=(0,))
+    racks = sorted({row.rack for row in plan.brokers if row.rack})
+    brokers = [replace(row, accepts_replicas=row.rack != racks[0]) for row in plan.brokers]
+    found = rows_of(FindingRow, finding("rack_emptied", f"rack {racks[0]}", "after"))
+    plan = replace(plan, brokers=brokers, findings=found)
+    left = f"{len(racks) - 1} of {len(racks)} racks {'is' if len(racks) == 2 else 'are'} left"
+    assert ("reached", "racks", f"16 partitions are mended; {left}") in shown(plan)
+    broken = replace(plan, summary=plan_of({"rack_violations": (16, 2)}).summary)
+    assert ("NOT reached", "racks", f"2 partitions break the rack rule, 16 before; {left}") in shown(broken)
+
+
 def test_a_cut_plan_says_first_what_stays() -> None:
     """Where a limit leaves replicas on a drained broker that is told on each page before anything else."""
     figures = {"rack_violations": (16, 2), "brokers_outside_bands": (7, 3), "leaders_outside": (0, 4)}
