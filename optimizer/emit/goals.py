@@ -1,5 +1,6 @@
 """What was asked, whether the plan reaches it, and what it was made from: the head of every page."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -202,5 +203,22 @@ def origin(plan: ClusterPlan) -> str:
 
 
 def kept_out(plan: ClusterPlan) -> str:
-    """What was to be left alone, in one sentence; empty where nothing was."""
-    return f"Left alone as asked: {'; '.join(plan.asked.kept_out)}." if plan.asked.kept_out else ""
+    """What was to be left alone, and what of it the plan moves all the same; empty where nothing was."""
+    asked = plan.asked
+    if not asked.kept_out:
+        return ""
+    patterns = [re.compile(pattern) for pattern in asked.excluded_topics]
+    copied = (row for row in plan.changed if {*row.proposed_replicas} != {*row.current_replicas})
+    moved = sum(any(pattern.fullmatch(row.topic) for pattern in patterns) for row in copied)
+    unused = [row.subject for row in plan.findings if row.code == FindingCode.EXCLUDE_UNUSED]
+    parts = [
+        f"Left alone as asked: {'; '.join(asked.kept_out)}.",
+        f"{clause(moved, 'partition', 'of these topics moves', 'of these topics move')} all the same, because "
+        "replicas must leave their brokers."
+        if moved
+        else "",
+        f"{agree(len(unused), 'This pattern matches', 'These patterns match')} no topic: {_named(unused)}."
+        if unused
+        else "",
+    ]
+    return " ".join(filter(None, parts))

@@ -254,9 +254,41 @@ def test_what_is_asked_comes_from_the_settings() -> None:
         pins=("p on racks a, b",),
         factors=("t: 3",),
         kept_out=("no new replica on 7, 8", "topics __.*"),
+        excluded_topics=("__.*",),
         kafka_version="3.9",
         place="orders and h:1",
     )
     told = kept_out(replace(plan_of({}), asked=asked_of(settings, "a")))
     assert told == "Left alone as asked: no new replica on 7, 8; topics __.*."
     assert asked_of(settings, "b") == Asked()
+
+
+@pytest.mark.parametrize(
+    ("patterns", "unused", "told"),
+    [
+        (("none.*",), (), "Left alone as asked: topics none.*."),
+        (
+            ("none.*",),
+            ("none.*",),
+            "Left alone as asked: topics none.*. This pattern matches no topic: none.*.",
+        ),
+        (
+            ("{topic}", "a", "b"),
+            ("a", "b"),
+            "Left alone as asked: topics {topic}, a, b. {moved} of these topics move all the same, because replicas "
+            "must leave their brokers. These patterns match no topic: a, b.",
+        ),
+    ],
+)
+def test_what_excluded_topics_move_all_the_same_is_counted(
+    patterns: tuple[str, ...], unused: tuple[str, ...], told: str
+) -> None:
+    """Next to a drain, replicas of excluded topics leave the broker; a pattern that matches nothing is named."""
+    plan = plan_of({}, drain=(0,))
+    names = [row.topic for row in plan.changed if {*row.proposed_replicas} != {*row.current_replicas}]
+    topic, count = names[0], names.count(names[0])
+    patterns = tuple(pattern.format(topic=topic) for pattern in patterns)
+    found = rows_of(FindingRow, *(finding("exclude_unused", pattern) for pattern in unused))
+    asked = Asked(kept_out=(f"topics {', '.join(patterns)}",), excluded_topics=patterns)
+    plan = replace(plan, asked=asked, findings=found)
+    assert kept_out(plan) == told.format(topic=topic, moved=f"{count} partitions")
