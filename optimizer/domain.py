@@ -36,6 +36,7 @@ REASONS = (*URGENCY, REORDERED)
 class FindingCode(StrEnum):
     """What a finding says; code compares this, people read the words beside it."""
 
+    RACK_EMPTIED = "rack_emptied"
     BAND = "band"
     LEADER_BAND = "leader_band"
     RACK_SPREAD = "rack_spread"

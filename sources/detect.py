@@ -124,6 +124,7 @@ def parse_any(text: str, *, name: str, size_bytes: int | None = None) -> list[Re
     if found.get(prometheus.EXPECTED) == []:
         records.append(_without_bytes(content))
     records += [*tool_errors.parse(content), *unclaimed(content, records)]
+    records += reassignments.contradictions(content, records)
     if brokers_csv.recognises(content) or capacity_csv.recognises(content):
         records += capacity_csv.unread(content)
     return _of_unreadable(assignment_json.settled(sorted(records, key=lambda record: record.line)))

@@ -6,20 +6,24 @@ References
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from sources.record import Record, malformed
+from sources.record import TWO_ANSWERS, Record, malformed
 from sources.text import ELISION, broker_ids, lines_of, topic_partition
 
 EXPECTED = "kafka-reassign-partitions.sh --list"
 REMEDY = "supply the tool's output as it was printed, whole"
 NONE_IN_FLIGHT = "No partition reassignments found."
 
+# What a loop, a container or somebody's notes put before a line: a time, a name, a bullet.
+_BEFORE = r"(?:[^\n]*?[\s>#|\])])?"
 _LINE = re.compile(
-    r"[\s>#]*(?P<name>\S+): replicas: (?P<replicas>[^.a-z]*)\."
+    _BEFORE + r"(?P<name>[^\s>#|\])]+): replicas: (?P<replicas>[^.a-z]*)\."
     r"(?: adding: (?P<adding>[^.a-z]*)\.)?(?: removing: (?P<removing>[^.a-z]*)\.)?\s*"
 )
-_LOOKS_LIKE = re.compile(r"[\s>#]*\S+-\S+: repl.*|[\s>#]*\S+: replicas: .*\. (?:adding|removing): .*")
+_LOOKS_LIKE = re.compile(
+    _BEFORE + r"(?:\S+-\d+: repl(?:icas: .*|\w*)|\S+: replicas: .*\. (?:adding|removing): .*)|[\s>#]*\S+-\S+: repl.*"
+)
 _HEADING = "Current partition reassignments:"
 # Below the heading or another line: one that was cut off or damaged.
 _DAMAGED = re.compile(r".*\b(?:replicas|adding|removing):.*|[\s>#]*[A-Za-z0-9._-]+(?: *:.*)?")
@@ -41,8 +45,24 @@ def parse(text: str) -> Iterator[Record]:
         inside = listed or heading
 
 
+def contradictions(text: str, records: Sequence[Record]) -> Iterator[Record]:
+    """One record if the text says both that nothing is in flight, and what is."""
+    listed = next((record for record in records if record.kind == "reassignment"), None)
+    if listed is None or NONE_IN_FLIGHT not in text:
+        return
+    number, line = next((n, line) for n, line in enumerate(lines_of(text), 1) if NONE_IN_FLIGHT in line)
+    named = f"{listed.payload['topic']}-{listed.payload['partition']}"
+    reason = (
+        f"line {number} says {NONE_IN_FLIGHT!r}, but line {listed.line} lists {named}: only one of the two holds now"
+    )
+    remedy = "keep the newest answer of kafka-reassign-partitions.sh --list in the file, and only that one"
+    yield malformed(
+        line=number, expected="one answer", reason=reason, remedy=remedy, text=line, rule=TWO_ANSWERS, severity="error"
+    )
+
+
 def _record(number: int, line: str) -> Record:
-    match = _LINE.fullmatch(line)
+    match = _LINE.fullmatch(line) if line.count("replicas:") == 1 else None
     named = topic_partition(match["name"]) if match else None
     lists = [broker_ids(match[key] or "") for key in ("replicas", "adding", "removing")] if match else []
     if named is None or any(ids is None for ids in lists):

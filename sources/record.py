@@ -42,6 +42,8 @@ ALLOWED_FILE = "allowed_file"
 TOOL_ERROR = "tool_error"
 # Rule of replica lists that may be somebody's wish.
 NOT_STATE = "state_not_wish"
+# Rule of a file in which a tool says that nothing is in flight, and lists what is.
+TWO_ANSWERS = "two_answers"
 KINDS = (
     "cluster_id",
     "broker",

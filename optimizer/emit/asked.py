@@ -18,6 +18,8 @@ class Asked:
     drain, demote : tuple of int
     limits, pins, factors, kept_out : tuple of str
         In words: at most so much copied; where topics sit; replication factors; topics and brokers to leave alone.
+    excluded_topics : tuple of str
+        Regular expressions for whole names: topics that only leave brokers that must be emptied.
     place : str
         The folder's name, addresses of a live cluster, or both.
     """
@@ -29,6 +31,7 @@ class Asked:
     pins: tuple[str, ...] = ()
     factors: tuple[str, ...] = ()
     kept_out: tuple[str, ...] = ()
+    excluded_topics: tuple[str, ...] = ()
     kafka_version: str = ""
     place: str = ""
 
@@ -47,6 +50,7 @@ def asked_of(settings: Settings, cluster_id: str) -> Asked:
         pins=tuple(map(_pin, wishes.pins)),
         factors=tuple(f"{one.topics}: {one.factor}" for one in wishes.replication_factors),
         kept_out=tuple(_kept_out(wishes, settings.policy)),
+        excluded_topics=settings.policy.exclude_topics,
         kafka_version=cluster.kafka_version,
         place=_place(cluster),
     )

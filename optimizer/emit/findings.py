@@ -11,6 +11,7 @@ from optimizer.units import plural
 # What the plan leaves broken or undone, worst first, then a code that another release stored, then FACTS. The order is
 # that of ``URGENCY`` as far as it goes, but drains stand before racks: NOT_EMPTIED is also told of dead brokers.
 WORST_FIRST = (
+    FindingCode.RACK_EMPTIED,
     FindingCode.UNEXPLAINED,
     FindingCode.LIMITED,
     FindingCode.NOT_EMPTIED,
@@ -43,6 +44,7 @@ FACTS = (
 )
 _WHEN = {"both": "before and after", "before": "before only", "after": "after only"}
 _MENDED, _NOTED = "before", "noted"
+_BEFORE_INPUT = (FindingCode.RACK_EMPTIED, FindingCode.UNEXPLAINED)  # what pages show before doubts about the input
 _DOUBTS = ("contradicts", "left_out", "broken")  # standings of what makes the input doubtful, the worst first
 SHOWN = 8  # findings that a page shows at once; the tables ``findings`` and ``input_findings`` have every one
 _TOLD_ONE_BY_ONE = 3  # findings of one kind: more are told as one
@@ -94,16 +96,16 @@ def _told(row: FindingRow, count: int) -> FindingLine:
 
 
 def left_open(plan: ClusterPlan) -> list[FindingLine]:
-    """What the plan leaves without a reason; what contradicts, was left out or is broken in the input; then what
-    else the plan leaves broken or undone."""
+    """Racks that the plan empties, and what it leaves without a reason; what contradicts, was left out or is broken in
+    the input; then what else the plan leaves broken or undone."""
     doubts = sorted(
         (row for row in plan.input_findings if row.standing != _NOTED), key=lambda row: _DOUBTS.index(row.standing)
     )
     of_input = [_of_input(row) for row in doubts]
     left = [row for row in plan.findings if row.when != _MENDED]
-    unexplained = [row for row in left if row.code == FindingCode.UNEXPLAINED]
-    others = [row for row in left if row.code != FindingCode.UNEXPLAINED]
-    return [*_folded(unexplained), *of_input, *_folded(others)]
+    first = [row for row in left if row.code in _BEFORE_INPUT]
+    others = [row for row in left if row.code not in _BEFORE_INPUT]
+    return [*_folded(first), *of_input, *_folded(others)]
 
 
 def settled(plan: ClusterPlan) -> list[FindingLine]:

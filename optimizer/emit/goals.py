@@ -1,5 +1,6 @@
 """What was asked, whether the plan reaches it, and what it was made from: the head of every page."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -116,12 +117,22 @@ def _racks(plan: ClusterPlan) -> Iterator[Goal]:
             yield Goal("racks", False, "no broker has a known rack")
         return
     before, after = (int(plan.number("rack_violations", side)) for side in ("before", "after"))
+    left = _racks_left(plan)
     if after:
         broken = f"{clause(after, 'partition', 'breaks', 'break')} the rack rule"
-        yield Goal("racks", False, f"{broken}, {before:,} before")
+        yield Goal("racks", False, f"{broken}, {before:,} before{left}")
     else:
         mended = f"{clause(before, 'partition', 'is', 'are')} mended"
-        yield Goal("racks", True, mended if before else "no partition broke the rack rule")
+        yield Goal("racks", True, f"{mended if before else 'no partition broke the rack rule'}{left}")
+
+
+def _racks_left(plan: ClusterPlan) -> str:
+    """How many racks are left, where the plan empties one; else empty."""
+    if all(row.code != FindingCode.RACK_EMPTIED for row in plan.findings):
+        return ""
+    racks = {row.rack for row in plan.brokers if row.rack}
+    left = {row.rack for row in plan.brokers if row.rack and row.accepts_replicas}
+    return f"; {len(left)} of {plural(len(racks), 'rack')} {agree(len(left), 'is', 'are')} left"
 
 
 def _demote(plan: ClusterPlan) -> Iterator[Goal]:
@@ -192,5 +203,22 @@ def origin(plan: ClusterPlan) -> str:
 
 
 def kept_out(plan: ClusterPlan) -> str:
-    """What was to be left alone, in one sentence; empty where nothing was."""
-    return f"Left alone as asked: {'; '.join(plan.asked.kept_out)}." if plan.asked.kept_out else ""
+    """What was to be left alone, and what of it the plan moves all the same; empty where nothing was."""
+    asked = plan.asked
+    if not asked.kept_out:
+        return ""
+    patterns = [re.compile(pattern) for pattern in asked.excluded_topics]
+    copied = (row for row in plan.changed if {*row.proposed_replicas} != {*row.current_replicas})
+    moved = sum(any(pattern.fullmatch(row.topic) for pattern in patterns) for row in copied)
+    unused = [row.subject for row in plan.findings if row.code == FindingCode.EXCLUDE_UNUSED]
+    parts = [
+        f"Left alone as asked: {'; '.join(asked.kept_out)}.",
+        f"{clause(moved, 'partition', 'of these topics moves', 'of these topics move')} all the same, because "
+        "replicas must leave their brokers."
+        if moved
+        else "",
+        f"{agree(len(unused), 'This pattern matches', 'These patterns match')} no topic: {_named(unused)}."
+        if unused
+        else "",
+    ]
+    return " ".join(filter(None, parts))

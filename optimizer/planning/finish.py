@@ -179,6 +179,7 @@ def finish_cluster(
     leaders = assign_leaders(brokers, partitions, settled, leaders_band=policy.leaders_band, out_band=policy.out_band)
     final = lead_with(settled, leaders.chosen)
     findings = [
+        *cluster_findings.emptied_racks(brokers, partitions.replicas, final),
         *cluster_findings.broker_findings(brokers, final),
         *(cluster_findings.no_rack_findings(brokers) if policy.rack_policy == "spread" else ()),
         *cluster_findings.rate_findings(partitions),

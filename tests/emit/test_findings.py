@@ -147,6 +147,8 @@ def test_what_is_left_without_a_reason_is_told_before_the_input() -> None:
     broken = rows_of(InputFindingRow, *(of_input(f"rule_{n}", "broken") for n in range(8)))
     plan = replace(planned(finding("unexplained", "orders-7", "after"), finding("band", "x")), input_findings=broken)
     assert [line.rule for line in left_open(plan)][:2] == ["unexplained", "rule_0"]
+    emptied = rows_of(FindingRow, finding("rack_emptied", "rack a", "after"))
+    assert left_open(replace(plan, findings=[*plan.findings, *emptied]))[0].rule == "rack_emptied"
     summary, html, book = summary_text(plan, []), report(plan, []), runbook(plan)
     figures = {summary: "Kafka default     this plan", html: "<details", book: "| wave |"}
     for page, after in figures.items():
@@ -154,7 +156,8 @@ def test_what_is_left_without_a_reason_is_told_before_the_input() -> None:
 
 
 IN_ORDER = (
-    *("unexplained", "limited", "not_emptied", "rack_spread", "not_pinned", "not_resized", "left_for_disk"),
+    *("rack_emptied", "unexplained", "limited", "not_emptied", "rack_spread", "not_pinned", "not_resized"),
+    "left_for_disk",
     *("pin", "replication_factor", "no_spare_replica", "topic_spread", "band", "leader_band", "topic_leader_spread"),
     *("shard_failed", "shard_out_of_time", "pin_unused", "factor_unused", "exclude_unused", "not_free"),
     "something_new",

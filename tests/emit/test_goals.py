@@ -52,6 +52,19 @@ def test_what_is_reached_is_said_with_what_it_was() -> None:
     ]
 
 
+def test_a_rack_that_is_emptied_is_counted_next_to_the_rack_rule() -> None:
+    """The goal says how many racks are left, reached or not."""
+    plan = plan_of(IN_ORDER, drain=(0,))
+    racks = sorted({row.rack for row in plan.brokers if row.rack})
+    brokers = [replace(row, accepts_replicas=row.rack != racks[0]) for row in plan.brokers]
+    found = rows_of(FindingRow, finding("rack_emptied", f"rack {racks[0]}", "after"))
+    plan = replace(plan, brokers=brokers, findings=found)
+    left = f"{len(racks) - 1} of {len(racks)} racks {'is' if len(racks) == 2 else 'are'} left"
+    assert ("reached", "racks", f"16 partitions are mended; {left}") in shown(plan)
+    broken = replace(plan, summary=plan_of({"rack_violations": (16, 2)}).summary)
+    assert ("NOT reached", "racks", f"2 partitions break the rack rule, 16 before; {left}") in shown(broken)
+
+
 def test_a_cut_plan_says_first_what_stays() -> None:
     """Where a limit leaves replicas on a drained broker that is told on each page before anything else."""
     figures = {"rack_violations": (16, 2), "brokers_outside_bands": (7, 3), "leaders_outside": (0, 4)}
@@ -241,9 +254,41 @@ def test_what_is_asked_comes_from_the_settings() -> None:
         pins=("p on racks a, b",),
         factors=("t: 3",),
         kept_out=("no new replica on 7, 8", "topics __.*"),
+        excluded_topics=("__.*",),
         kafka_version="3.9",
         place="orders and h:1",
     )
     told = kept_out(replace(plan_of({}), asked=asked_of(settings, "a")))
     assert told == "Left alone as asked: no new replica on 7, 8; topics __.*."
     assert asked_of(settings, "b") == Asked()
+
+
+@pytest.mark.parametrize(
+    ("patterns", "unused", "told"),
+    [
+        (("none.*",), (), "Left alone as asked: topics none.*."),
+        (
+            ("none.*",),
+            ("none.*",),
+            "Left alone as asked: topics none.*. This pattern matches no topic: none.*.",
+        ),
+        (
+            ("{topic}", "a", "b"),
+            ("a", "b"),
+            "Left alone as asked: topics {topic}, a, b. {moved} of these topics move all the same, because replicas "
+            "must leave their brokers. These patterns match no topic: a, b.",
+        ),
+    ],
+)
+def test_what_excluded_topics_move_all_the_same_is_counted(
+    patterns: tuple[str, ...], unused: tuple[str, ...], told: str
+) -> None:
+    """Next to a drain, replicas of excluded topics leave the broker; a pattern that matches nothing is named."""
+    plan = plan_of({}, drain=(0,))
+    names = [row.topic for row in plan.changed if {*row.proposed_replicas} != {*row.current_replicas}]
+    topic, count = names[0], names.count(names[0])
+    patterns = tuple(pattern.format(topic=topic) for pattern in patterns)
+    found = rows_of(FindingRow, *(finding("exclude_unused", pattern) for pattern in unused))
+    asked = Asked(kept_out=(f"topics {', '.join(patterns)}",), excluded_topics=patterns)
+    plan = replace(plan, asked=asked, findings=found)
+    assert kept_out(plan) == told.format(topic=topic, moved=f"{count} partitions")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from optimizer.domain import FindingCode
-from optimizer.solve.findings.cluster_findings import broker_findings, no_rack_findings, rate_findings
+from optimizer.solve.findings.cluster_findings import broker_findings, emptied_racks, no_rack_findings, rate_findings
 from tests.solve.clusters import make_brokers, make_partitions
 
 UNREGISTER = "drain it (--drain 3), execute that plan, and then unregister it: kafka-cluster.sh unregister --id 3"
@@ -43,6 +43,42 @@ def test_a_broker_that_does_not_live_is_mended_where_it_is_emptied(
     assert (found.code, found.subject, found.when) == (code, "broker 3", when)
     assert told in found.detail
     assert remedy in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("drained", "after", "details"),
+    [
+        (
+            (2, 3),
+            [[0, 1], [1, 0]],
+            ["the plan empties the whole rack (brokers 2, 3): replicas are spread over 2 racks"],
+        ),
+        ((2, 3), [[0, 1], [1, 3]], []),
+        ((2,), [[0, 1], [1, 0]], []),
+        (
+            (0, 1),
+            [[2, 3], [3, 2]],
+            [f"the plan empties the whole rack (broker {b}): replicas are spread over 1 rack only" for b in (0, 1)],
+        ),
+    ],
+    ids=["both of the rack", "a replica stays", "one of two", "two racks"],
+)
+def test_a_rack_that_the_plan_empties_is_a_finding(
+    drained: tuple[int, ...], after: list[list[int]], details: list[str]
+) -> None:
+    """Unless a replica stays in it, or a broker of it may hold one."""
+    brokers = make_brokers([0, 1, 2, 2], draining=drained)
+    found = list(emptied_racks(brokers, np.array([[0, 2], [1, 3]]), np.array(after)))
+    assert [(one.code, one.when) for one in found] == [(FindingCode.RACK_EMPTIED, "after")] * len(details)
+    assert all(detail in one.detail for one, detail in zip(found, details, strict=True))
+
+
+def test_brokers_without_a_rack_are_no_rack_that_is_emptied() -> None:
+    """Dead brokers may have no rack; neither has a cluster whose racks do not matter."""
+    brokers, before, after = make_brokers([0, 1, 2], draining=(2,)), np.array([[0, 2]]), np.array([[0, 1]])
+    assert len([*emptied_racks(brokers, before, after)]) == 1
+    assert [*emptied_racks(replace(brokers, rack_names=("r0", "r1", "")), before, after)] == []
+    assert [*emptied_racks(replace(brokers, racks_matter=False), before, after)] == []
 
 
 def test_racks_that_nobody_knows_stay_so() -> None:

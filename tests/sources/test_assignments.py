@@ -128,6 +128,10 @@ LISTED = [
     ("t-0: replicas: 1,2,3. removing: 2,1.", ("t", 0, [1, 2, 3], [], [2, 1])),
     ("  a.b-3-12: replicas: 1.", ("a.b-3", 12, [1], [], [])),
 ]
+PREFIXES = (
+    *("[22:42:01] list: ", "2026-11-02T22:42:01Z ", "2026-11-02 22:42:01,123 ", "kafka-0 | ", "kafka-0  \t", "- "),
+    *("* ", "• ", "1. ", "[pod/kafka-0/kafka] ", "> ", "[22:42:01]"),
+)
 
 
 @pytest.mark.parametrize(("line", "expected"), LISTED)
@@ -154,6 +158,52 @@ def test_reassignments_in_flight(line: str, expected: tuple[Any, ...]) -> None:
 def test_a_broken_line_of_the_list_is_refused(line: str) -> None:
     """A line that looks like the list's but can't be read is refused."""
     assert [record.kind for record in reassignments.parse(line)][-1] == "malformed"
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+@pytest.mark.parametrize("heading", ["", "Current partition reassignments:\n"], ids=["bare", "below its heading"])
+def test_a_line_of_the_list_is_read_behind_any_prefix(prefix: str, heading: str) -> None:
+    """A loop that polls puts a time, a container's name or a bullet before each line."""
+    text = "".join(f"{prefix}{line}\n" for line in (*heading.splitlines(), *(line for line, _ in LISTED)))
+    assert [
+        tuple(record.payload.get(key) for key in ("topic", "partition", "replicas", "adding", "removing"))
+        for record in parse_any(text, name="list.txt")
+    ] == [expected for _, expected in LISTED]
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+@pytest.mark.parametrize("line", ["t-0: replicas: 1,2", "t-0: repl", "t-0: replicas: 1,2. addi", "t-0: replicas: b1."])
+def test_a_broken_line_behind_a_prefix_is_refused(prefix: str, line: str) -> None:
+    """The same damage is reported as without the prefix, below a whole line too."""
+    whole = f"{prefix}t-1: replicas: 1.\n"
+    assert [record.kind for record in reassignments.parse(f"{whole}{prefix}{line}")] == ["reassignment", "malformed"]
+
+
+NONE = "No partition reassignments found."
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (f"{NONE}\nt-0: replicas: 1. adding: 1.\n", (1, 2)),
+        (f"[22:41] list: {NONE}\n[22:42] list: t-0: replicas: 1.\n[22:43] list: t-0: replicas: 1.\n", (1, 2)),
+        (f"Current partition reassignments:\nt-0: replicas: 1.\nt-1: replicas: 1.\n\n{NONE}\n", (5, 2)),
+    ],
+    ids=["none first", "poll log", "none last"],
+)
+def test_none_and_some_in_flight_contradict_each_other(text: str, lines: tuple[int, int]) -> None:
+    """One record of its own rule names both lines."""
+    (fault,) = [record for record in parse_any(text, name="list.txt") if record.kind == "malformed"]
+    assert (fault.line, fault.payload["rule"], fault.payload["severity"]) == (lines[0], "two_answers", "error")
+    assert fault.payload["reason"] == (
+        f"line {lines[0]} says {NONE!r}, but line {lines[1]} lists t-0: only one of the two holds now"
+    )
+
+
+@pytest.mark.parametrize("text", [f"{NONE}\n", f"[22:41] {NONE}\n[22:42] {NONE}\n"])
+def test_none_in_flight_alone_is_an_answer(text: str) -> None:
+    """However often it is printed."""
+    assert parse_any(text, name="list.txt") == []
 
 
 def test_other_lines_with_replicas_are_passed_over() -> None:

@@ -133,6 +133,10 @@ CASES = {
     ),
     "one-part-in-utf-16": Case(_in_two_parts, (), {}),
     "acls-show-a-part": Case(_visible_to_shop_alone, ("undescribed_partitions",)),
+    "list-says-none-and-some": Case(
+        edited("reassignments-list.txt", lambda text: f"No partition reassignments found.\n{text}"),
+        ("contradicting_answers",),
+    ),
     "capacity-cut-off": Case(edited(CAPACITY, lambda text: text[: len(text) // 2]), ("unreadable_files",)),
 }
 Rows = Sequence[Mapping[str, Any]]

@@ -216,6 +216,8 @@ CASES = {
             *(r for r in others(0) if r.payload.get("partition") != 1 or r.kind != "partition"),
             partition(0, [1, 2, 3], adding=[1], removing=[3]),
             partition(1, [2, 3, 1]),
+            # An earlier answer of a poll log: the last line of a file counts.
+            reassignment(1, [2, 3, 1], adding=[3], removing=[]),
             reassignment(1, [2, 3, 1], adding=[2], removing=[1]),
         ],
         (),

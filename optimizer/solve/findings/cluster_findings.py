@@ -137,6 +137,36 @@ def stranded_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> 
         )
 
 
+def emptied_racks(brokers: Brokers, before: Ints, after: Ints) -> Iterator[Finding]:
+    """Racks that lose their last replica, and of which no broker may hold one.
+
+    Parameters
+    ----------
+    before, after : (P, W) int64
+        Replicas, as indices of brokers.
+    """
+    if not brokers.racks_matter:
+        return
+    racks = len(brokers.rack_names)
+    # Dead brokers may have no rack: what they share is none.
+    named = np.array([bool(name) for name in brokers.rack_names])
+    usable = named & (np.bincount(brokers.rack[brokers.accepts_replicas], minlength=racks) > 0)
+    held = [np.bincount(brokers.rack[lists[lists >= 0]], minlength=racks) for lists in (before, after)]
+    left = int(usable.sum())
+    for rack in np.flatnonzero(named & (held[0] > 0) & (held[1] == 0) & ~usable):
+        ids = brokers.ids[brokers.rack == rack].tolist()
+        members = f"{agree(len(ids), 'broker', 'brokers')} {', '.join(map(str, ids))}"
+        yield Finding(
+            FindingCode.RACK_EMPTIED,
+            f"rack {brokers.rack_names[rack]}",
+            "after",
+            f"the plan empties the whole rack ({members}): replicas are spread over {plural(left, 'rack')} only",
+            "keep or add a broker in this rack, unless the rack is given up",
+            amount=left,
+            limit=int(named.sum()),
+        )
+
+
 def broker_findings(brokers: Brokers, after: Ints) -> Iterator[Finding]:
     """Dead and fenced brokers: mended where the plan takes every replica off them.
 

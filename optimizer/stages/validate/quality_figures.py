@@ -4,16 +4,22 @@ from dataclasses import dataclass
 
 from optimizer.settings import Settings
 from optimizer.stages.validate.rule import Standing
-from sources.record import NOT_STATE, TOOL_ERROR, UNREADABLE_FILE
+from sources.record import NOT_STATE, TOOL_ERROR, TWO_ANSWERS, UNREADABLE_FILE
 
 _MISFIT = 5.0  # times: between two sources that should agree
 _HARDLY_USED = 0.001  # of a capacity: less is another unit
 # Figures that count what could not be read, with what to do; rules of the quarantine that they count: ``UNREAD_RULES``.
-UNREAD_RULES = {"unreadable_files": UNREADABLE_FILE, "tool_errors": TOOL_ERROR, "wishes": NOT_STATE}
+UNREAD_RULES = {
+    "unreadable_files": UNREADABLE_FILE,
+    "tool_errors": TOOL_ERROR,
+    "wishes": NOT_STATE,
+    "contradicting_answers": TWO_ANSWERS,
+}
 _UNREAD = {
     "unreadable_files": "give them whole, or leave them out, or name them in [quality] allow_unreadable_files",
     "tool_errors": "run the tool again: it stopped before its end",
     "wishes": "give the cluster's state: kafka-topics.sh --describe, and kafka-reassign-partitions.sh --list",
+    "contradicting_answers": "keep only the newest answer of kafka-reassign-partitions.sh --list in the file",
 }
 # Figures that count partitions or topics of rows that break a rule which alone stops nothing.
 FIGURES_OF_RULES = {

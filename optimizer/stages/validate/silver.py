@@ -15,7 +15,8 @@ _MIN_ISR = "min.insync.replicas"
 
 def partitions_in_flight(placed: DataFrame, reassignments: DataFrame) -> DataFrame:
     """Placements with what moves: as described, else as the list of reassignments says (descriptions before 2.6)."""
-    newest = Window.partitionBy(*RUN_PARTITION).orderBy(F.desc("captured_at"), "source", "ordinal")
+    # A loop that polls appends to its file: the last line is the newest.
+    newest = Window.partitionBy(*RUN_PARTITION).orderBy(F.desc("captured_at"), "source", F.desc("ordinal"))
     listed = (
         reassignments.withColumn("place", F.row_number().over(newest))
         .where("place = 1")
