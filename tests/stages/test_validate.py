@@ -166,7 +166,7 @@ CASES = {
         "broker 8 is in 1 replica list,",
     ),
     "leaderless-and-unsized": Case(
-        [*cut(1), partition(1, [9, 2], leader=None)],
+        [*cut(1), load(1), partition(1, [9, 2], leader=None, isr=[9])],
         ("size_known!", "broker_registered", "has_leader"),
         "t-1 has no size",
     ),
