@@ -4,6 +4,7 @@ import re
 import signal
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -178,7 +179,7 @@ def test_what_others_do_is_in_the_way(lab: MakeLab) -> None:
 def test_tools_that_are_not_there_are_named(lab: MakeLab, tmp_path: Path) -> None:
     """Beside all else that is in the way."""
     one = lab("tools", ONE, megabytes=1)
-    refused = one.step("preflight", 1, "--kafka-bin", str(tmp_path / "none"))
+    refused = replace(one, tools=tmp_path / "none").step("preflight")
     assert refused.code == 3
     assert f"kafka-configs.sh is not in {tmp_path / 'none'}: name its folder by --kafka-bin" in refused.err
     assert "24 h is the most: plan again" in one.step("preflight", hours="24").err
