@@ -1,9 +1,10 @@
 """``kafka-broker-api-versions.sh``: brokers with rack and, from Kafka 4.0 on, whether they are fenced.
 
-``host:9092 (id: 13 rack: ap-south-1c isFenced: false) -> (``; the lines of API versions between are passed over. The
-tool asks live brokers only, so a dead one is missing. A broker that is listed and does not answer
-(``-> ERROR: ...``) is a broker all the same, and is named. Where the versions stand between the lines of brokers, each
-list of them ends in ``)``: one that doesn't was cut off, and brokers may be missing.
+``host:9092 (id: 13 rack: ap-south-1c isFenced: false) -> (``; the lines of API versions between are passed over. A rack
+is free text: it may hold blanks and brackets, or be empty. The tool asks live brokers only, so a dead one is missing. A
+broker that is listed and does not answer (``-> ERROR: ...``) is a broker all the same, and is named. Where the versions
+stand between the lines of brokers, each list of them ends in ``)``: one that doesn't was cut off, and brokers may be
+missing.
 
 References
 ----------
@@ -21,7 +22,8 @@ REMEDY = "supply the tool's output as it was printed: host:port (id: N rack: R i
 
 _LINE = re.compile(
     r"[\s>#]*(?P<host>\S+):(?P<port>-?[0-9]{1,9}) "
-    r"\(id: (?P<id>-?[0-9]{1,19}) rack: (?P<rack>\S+)(?: isFenced: (?P<fenced>true|false))?\) ->(?P<answer>.*)"
+    r"\(id: (?P<id>-?[0-9]{1,19}) rack:(?: (?P<rack>(?:(?!isFenced:).)*?))?(?: isFenced: (?P<fenced>true|false))?\) ->"
+    r"(?P<answer> ?\(.*| ?ERROR:.*|\s*)"
 )
 _BEGINS = re.compile(r"[\s>#]*\S+:-?[0-9]{1,9} \(|.*(?:\) ->|\bisFenced:)")
 # Beside a broker's line: the start of another, which was cut off before it says anything.
@@ -64,14 +66,14 @@ def _looks(line: str) -> bool:
 
 def _records(number: int, line: str) -> Iterator[Record]:
     match = _LINE.fullmatch(line)
-    if match is None or " (id: " in match["answer"]:
+    if match is None or line.count(" (id: ") > 1:
         yield _fault(number, line, "not 'host:port (id: N rack: R) -> ('")
         return
     payload = {
         "broker_id": int(match["id"]),
         "host": match["host"],
         "port": int(match["port"]),
-        "rack": None if match["rack"] == "null" else match["rack"],
+        "rack": None if match["rack"] == "null" else match["rack"] or "",
         "fenced": None if match["fenced"] is None else match["fenced"] == "true",
         "is_controller": None,
     }

@@ -22,6 +22,15 @@ API_LINES = [
     ("h:9092 (id: 13 rack: eu-1a isFenced: false) -> (", (13, "h", 9092, "eu-1a", False)),
     ("h:9092 (id: 13 rack: eu-1a isFenced: true) -> (", (13, "h", 9092, "eu-1a", True)),
     ("h:9092 (id: 0 rack: null) -> (", (0, "h", 9092, None, None)),
+    ("h:9092 (id: 1 rack: DC 1 a isFenced: false) -> (", (1, "h", 9092, "DC 1 a", False)),
+    ("h:9092 (id: 1 rack: DC 1 a) -> (", (1, "h", 9092, "DC 1 a", None)),
+    ("h:9092 (id: 1 rack: hall (north) isFenced: true) -> (", (1, "h", 9092, "hall (north)", True)),
+    ("h:9092 (id: 1 rack: hall (north)) -> (", (1, "h", 9092, "hall (north)", None)),
+    ("h:9092 (id: 1 rack: (a)) -> (", (1, "h", 9092, "(a)", None)),
+    ("h:9092 (id: 1 rack:  isFenced: false) -> (", (1, "h", 9092, "", False)),
+    ("h:9092 (id: 1 rack: ) -> (", (1, "h", 9092, "", None)),
+    ("h:9092 (id: 1 rack:) -> (", (1, "h", 9092, "", None)),
+    ("h:9092 (id: 1 rack: a -> b) -> (", (1, "h", 9092, "a -> b", None)),
 ]
 
 
@@ -40,6 +49,15 @@ def test_a_broker_that_does_not_answer_is_named() -> None:
     assert (broker.payload["broker_id"], other.payload["broker_id"]) == (1001, 2)
     assert (silent.payload["rule"], silent.payload["severity"]) == ("tool_error", "warning")
     assert silent.payload["reason"] == "broker 1001 at a.b.example:9092 did not answer: DisconnectException"
+
+
+@pytest.mark.parametrize("rack", ["DC 1 a", "hall (north)", ""])
+def test_a_broker_with_any_rack_that_does_not_answer_is_named(rack: str) -> None:
+    """The rack ends where the answer begins."""
+    line = f"h:9092 (id: 7 rack: {rack} isFenced: false) -> ERROR: org.apache.kafka.common.errors.TimeoutException"
+    broker, silent = broker_api_versions.parse(line)
+    assert (broker.payload["broker_id"], broker.payload["rack"]) == (7, rack)
+    assert silent.payload["reason"] == "broker 7 at h:9092 did not answer: TimeoutException"
 
 
 def test_broker_api_versions_refuses_a_broken_line() -> None:
