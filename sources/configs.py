@@ -1,6 +1,7 @@
 """``kafka-configs.sh --describe`` of topics and brokers, old (0.9 to 2.4) and new (2.5 to 4.3) forms.
 
-Old: ``Configs for topic 'x' are a=1,b=2``, on one line; a comma parts two configs only where a name and ``=`` follow.
+Old: ``Configs for topic 'x' are a=1,b=2``, on one line; nothing is behind ``are`` where nothing is set. A comma parts
+two configs only where a name and ``=`` follow.
 New: ``Dynamic configs for broker 3 are:`` and then ``name=value sensitive=false synonyms={...}``, read from the right.
 A sensitive value is never kept. Entities other than topics and brokers are passed over; so are the defaults that
 ``--all`` prints, which nobody has set.
@@ -35,7 +36,7 @@ _TWO_IN_ONE = re.compile(rf"{_MARK}(?:\{{[^}}]*\}}\s*\S.* sensitive=|.*{_MARK})"
 _HEADING = re.compile(r"[\s>#]*(?:(?:Dynamic|All|Default|Quota) configs for|Configs for (?:topic|broker))\b")
 _VALUE = re.compile(r"\s+\S.*|[A-Za-z][\w.-]*=.*")
 _OLD = re.compile(
-    r"[\s>#]*Configs for (?:default )?(?P<type>topic|broker)s?[ :]?(?P<name>\S*) are (?P<configs>.*)", re.DOTALL
+    r"[\s>#]*Configs for (?:default )?(?P<type>topic|broker)s?[ :]?(?P<name>\S*) are(?: (?P<configs>.*))?", re.DOTALL
 )
 _ENTRY = re.compile(
     r"[\s>#]*(?P<name>[A-Za-z][\w.-]*)=(?P<value>.*) sensitive=(?P<sensitive>true|false)"
@@ -53,7 +54,12 @@ def recognises(text: str) -> bool:
 
 def has_heading(text: str) -> bool:
     """Whether the text describes some entity, be it one without configs."""
-    return "onfigs for " in text and any(_NEW.fullmatch(line) for line in lines_of(text))
+    return "onfigs for " in text and any(_NEW.fullmatch(line) or _is_old(line) for line in lines_of(text))
+
+
+def _is_old(line: str) -> bool:
+    """Whether a line is a heading of the old form, with its configs behind it or with none."""
+    return _OLD.fullmatch(line) is not None and line.count("onfigs for ") == 1
 
 
 def parse(text: str) -> Iterator[Record]:
@@ -66,7 +72,7 @@ def parse(text: str) -> Iterator[Record]:
         is_ours = True
         if (heading := _NEW.fullmatch(line)) is not None:
             entity, known = _entity(heading), True
-        elif "onfigs for " in line and _OLD.match(line):
+        elif "onfigs for " in line and _is_old(line):
             used = _old_lines(lines, index)
             yield from _old_entries(index, " ".join(part.strip() for part in lines[index : index + used]))
             entity, known = None, False
@@ -127,13 +133,14 @@ def _old_lines(lines: list[str], index: int) -> int:
 
 
 def _old_entries(index: int, line: str) -> Iterator[Record]:
-    match = _OLD.match(line)
+    match = _OLD.fullmatch(line)
     if match is None:
         yield _fault(index, line, "not \"Configs for topic 'x' are a=1,b=2\"")
         return
     name = match["name"].strip("'")
     entity = (f"{match['type']}s", name) if name else ("cluster", DEFAULT_NAME)
-    for entry in _NEXT_CONFIG.split(match["configs"].strip()) if match["configs"].strip() else []:
+    configs = (match["configs"] or "").strip()
+    for entry in _NEXT_CONFIG.split(configs) if configs else []:
         key, equals, value = entry.partition("=")
         if not equals:
             yield _fault(index, entry, f"the config {key[:80]!r} has no '='")

@@ -28,7 +28,7 @@ from sources import (
 from sources.decode import NoText, decoded, with_plain_lines
 from sources.json_text import unclaimed
 from sources.record import UNREADABLE_FILE, Record, malformed
-from sources.refused_formats import UNKNOWN, Refusal, explain, not_text, without_bytes
+from sources.refused_formats import AROUND_AN_ANSWER, Refusal, explain, not_text, without_bytes
 
 KNOWN_FORMAT = "a known format"
 RULE = UNREADABLE_FILE
@@ -118,7 +118,8 @@ def parse_any(text: str, *, name: str, size_bytes: int | None = None) -> list[Re
     answered = reassignments.NONE_IN_FLIGHT in content or configs.has_heading(content)
     if not records:
         refusal = explain(content, name)
-        if not (answered and refusal is UNKNOWN):
+        is_answer = answered and refusal in AROUND_AN_ANSWER and not any(tool_errors.parse(content))
+        if not is_answer:
             size = len(text.encode(errors="surrogatepass")) if size_bytes is None else size_bytes
             return [refused(refusal, name=name, size_bytes=size)]
     if found.get(prometheus.EXPECTED) == []:

@@ -32,6 +32,11 @@ _OFFSETS = (
     ),
 )
 _NO_BYTES = Refusal("a scrape for Prometheus without bytes of a partition, a topic or a broker", _EXPORT_BYTES)
+_SERVER_LOG = Refusal("a server log", "leave logs out of the input folder")
+_LOG_OF_WARNINGS = Refusal(
+    "a log of warnings and errors, of a server or a tool",
+    "leave logs out of the input folder; run a tool again when what it names is mended",
+)
 _KNOWN: tuple[tuple[str, Refusal], ...] = (
     (
         r"^[\s>#]*Status of partition reassignment:|^[\s>#]*Reassignment of (?:partition|replica) \S+ ",
@@ -132,7 +137,7 @@ _KNOWN: tuple[tuple[str, Refusal], ...] = (
     ),
     (
         r"^\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[^ ]* (?:\[[^\]\n]*\] ?)?(?:TRACE|DEBUG|INFO)\b",
-        Refusal("a server log", "leave logs out of the input folder"),
+        _SERVER_LOG,
     ),
     (
         r"^[\w.$]{1,200}(?:Exception|Error): |^Error(?: while \w+ \w+ command.*?)?: |^Exception in thread ",
@@ -143,10 +148,7 @@ _KNOWN: tuple[tuple[str, Refusal], ...] = (
     ),
     (
         r"^\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[^ ]* (?:\[[^\]\n]*\] ?)?(?:WARN|ERROR|FATAL)\b",
-        Refusal(
-            "a log of warnings and errors, of a server or a tool",
-            "leave logs out of the input folder; run a tool again when what it names is mended",
-        ),
+        _LOG_OF_WARNINGS,
     ),
     (
         r"\A#!",
@@ -172,6 +174,9 @@ UNKNOWN = Refusal(
     "neither an output of Kafka's tools nor another format that is read here",
     "see docs/formats.md for what is read; leave other files out of the input folder",
 )
+
+# What a text may look like in which a tool answers that there is nothing: its log lines are harmless then.
+AROUND_AN_ANSWER = (UNKNOWN, _SERVER_LOG, _LOG_OF_WARNINGS)
 
 
 def explain(text: str, name: str = "") -> Refusal:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from sources.configs import parse
+from sources.detect import parse_any
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "sources" / "configs-new.txt"
 
@@ -42,6 +43,11 @@ OLD = [
         [("topics", "x", "leader.t", "1:102,0:101"), ("topics", "x", "follower.t", "1:101,0:102")],
     ),
     ("Configs for topic 'x' are ", []),
+    ("Configs for topic 'x' are", []),
+    (
+        "Configs for topic 'x' are\nConfigs for topic 'y' are a=1\nConfigs for topic 'z' are ",
+        [("topics", "y", "a", "1")],
+    ),
     ("Configs for user-principal 'u' are a=1", []),
 ]
 
@@ -72,6 +78,27 @@ def test_entries_of_nobody_are_refused_once() -> None:
     """Entries without the line that names their entity are refused as one block, with its first line."""
     records = list(parse("x\n  a=1 sensitive=false synonyms={}\n  b=2 sensitive=false synonyms={}\n"))
     assert [(record.kind, record.line) for record in records] == [("malformed", 2)]
+
+
+HEADINGS = (
+    *("topic 'x'", "topics:x", "brokers '4'", "broker 4", "default brokers", "default topics"),
+    *("topic 'a.b-c_d'", "topic x"),
+)
+
+
+@pytest.mark.parametrize("end", [" ", "", "  "])
+@pytest.mark.parametrize("heading", HEADINGS)
+def test_an_old_heading_with_nothing_set_is_an_answer(heading: str, end: str) -> None:
+    """Alone in its file too, and where an editor has cut the last blank off."""
+    line = f"Configs for {heading} are{end}\n"
+    assert parse_any(line, name="configs.txt") == []
+    assert parse_any(line * 3, name="configs.txt") == []
+
+
+def test_two_old_headings_on_one_line_are_refused() -> None:
+    """What the first set may be missing."""
+    (record,) = parse("Configs for topic 'x' are Configs for topic 'y' are a=1")
+    assert record.kind == "malformed"
 
 
 DAMAGED = [

@@ -135,6 +135,53 @@ def test_a_file_that_says_that_there_is_nothing_is_no_fault(text: str) -> None:
     assert parse_any(text, name="x") == []
 
 
+ANSWERS = (
+    "No partition reassignments found.\n",
+    "Dynamic configs for broker 1 are:\nDefault configs for brokers in the cluster are:\n",
+    "Configs for topic 't' are \n",
+)
+WARNING = "WARN The configuration 'x' was supplied but isn't a known config. (a.AdminClientConfig)\n"
+QUIET = (
+    f"[2026-11-02 02:00:00,123] {WARNING}",
+    f"2026-11-02 02:00:00,123 {WARNING}",
+    f"2026-11-02T02:00:00.123Z [main] {WARNING}",
+    "[2026-11-02 02:00:00,123] INFO Kafka version: 4.1.0 (org.apache.kafka.common.utils.AppInfoParser)\n",
+    "[2026-11-02 02:00:00,123] DEBUG x\n",
+    'OpenJDK 64-Bit Server VM warning: x\nDefaulted container "kafka" out of: kafka, exporter\n',
+)
+FAILURES = (
+    "[2026-11-02 02:00:00,123] ERROR x (a.b.C)\n",
+    "2026-11-02 02:00:00,123 [main] FATAL x\n",
+    "java.util.concurrent.TimeoutException: x\n",
+    "Error while executing config command: x\n",
+)
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+@pytest.mark.parametrize("lines", QUIET)
+def test_warnings_next_to_an_answer_of_nothing_are_no_fault(lines: str, answer: str) -> None:
+    """Above or below it: kubectl exec -it merges what the tool warns of into its output."""
+    for text in (lines + answer, answer + lines, lines + answer + lines):
+        assert parse_any(text, name="x") == []
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+@pytest.mark.parametrize("failure", FAILURES)
+def test_an_error_next_to_an_answer_of_nothing_is_refused(failure: str, answer: str) -> None:
+    """What the tool printed then may not be all."""
+    for text in (failure + answer, answer + failure, QUIET[0] + answer + failure, QUIET[3] + failure + answer):
+        records = parse_any(text, name="x")
+        assert {record.kind for record in records} == {"malformed"}
+        assert "error" in [record.payload.get("severity", "error") for record in records]
+
+
+def test_warnings_without_an_answer_are_a_log() -> None:
+    """Nothing says then that there is nothing."""
+    for lines in QUIET[:5]:
+        (record,) = parse_any(lines, name="x")
+        assert "log" in record.payload["reason"]
+
+
 def test_a_byte_order_mark_is_ignored() -> None:
     """A file saved with a byte order mark is read."""
     (record,) = parse_any('\ufeff[{"topic":"t","partition":0,"replicas":[1]}]', name="x")
