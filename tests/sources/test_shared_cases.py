@@ -70,10 +70,6 @@ CASES: dict[str, tuple[dict[str, int], str]] = {
 NOT_READ = {
     "S18_kafka19772-list-endpoints/in/list_endpoints.txt",
     "S20_list-with-times/in/list.txt",  # a poll log: none in flight, and one
-    "S21_old-configs-without-entries/in/configs-topics.txt",
-    "S22_quiet-cluster-warn/in/configs-brokers.txt",
-    "S22_quiet-cluster-warn/in/reassignments-list.txt",
-    "S23_rack-with-blank/in/broker-api-versions.txt",
 }
 
 pytestmark = pytest.mark.shared
