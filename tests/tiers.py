@@ -28,6 +28,7 @@ LONG: Mapping[str, str] = {
     "tests/kafka/test_acceptance.py": "one whole job by spark-submit.sh, its plan executed on a real Kafka cluster",
     "tests/pipeline/test_pipeline.py::test_real_executors_give_the_same_documents": "one run on a real Spark cluster",
     "tests/pipeline/test_pipeline.py::test_a_stage_uses_all_that_it_declares": "makes the run that it is compared with",
+    "tests/setup/test_submit.py::test_help_of_a_job": "prepares the checkout, where no other test has done so",
     "tests/airflow/test_dags.py::test_a_fleet_is_planned_at_night_and_who_has_a_plan_is_moved": "one night in Airflow",
 }
 ANNOUNCEMENT = (

@@ -7,6 +7,7 @@ import pytest
 
 from execution.options import parser
 from execution.planned import Refused
+from execution.steps import StillMoving
 from optimizer import cli as jobs
 from optimizer.errors import AlreadyApproved, AuditFailed, BallastError, QualityGateFailed
 from setup.submit import usage
@@ -62,6 +63,12 @@ def test_a_list_tells_each_way_to_be_refused(where: str) -> None:
     """What ends with 3 is named: the gate, the audit and the approved plan of a run, and the refusal of a command."""
     told, refused = LISTS[where]
     assert [word for word in refused.values() if word not in told[3]] == []
+
+
+def test_copies_that_still_run_have_a_code_of_their_own() -> None:
+    """The lists of commands have it; those of jobs do not."""
+    for told, refused in LISTS.values():
+        assert (StillMoving.exit_code in told) == (Refused in refused)
 
 
 def test_every_way_to_be_refused_is_known_here() -> None:
