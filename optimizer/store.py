@@ -169,7 +169,7 @@ class Store:
         StageError
             When a stage that writes one of the tables has not run.
         """
-        open_ = [name for name in tables if not {(name, run_id)} & (self._checked | self._written.keys())]
+        open_ = [name for name in tables if not self._is_trusted(name, run_id)]
         for name in open_:
             self.pinned(name, run_id)
         with ThreadPoolExecutor(_WRITERS_AT_ONCE) as pool:
@@ -177,6 +177,15 @@ class Store:
         if any(problems):
             raise RowsChanged(run_id, *filter(None, problems))
         self._checked |= {(name, run_id) for name in open_}
+
+    def _is_trusted(self, table: str, run_id: str) -> bool:
+        """Whether this process wrote or checked the rows."""
+        return (table, run_id) in self._checked or (table, run_id) in self._written
+
+    def _content_now(self, table: str, rows: DataFrame, run_id: str) -> str:
+        """Count and hash of rows, in one task if the record says that they are few."""
+        few = rows_in(self._fingerprint_of(table, run_id)) <= _FEW_ROWS
+        return content_of(rows.coalesce(1) if few else rows, _contract(table))
 
     def _difference(self, table: str, run_id: str, code_version: str) -> str:
         """What is wrong with the rows of a run; empty where they are those that were recorded."""
@@ -188,7 +197,7 @@ class Store:
         with one_line(table):
             rows = delta_tables.rows(self.spark, self.warehouse, contract, run_id)
             rows = rows.localCheckpoint() if self._keeps_rows else rows
-            content = content_of(rows.coalesce(1) if rows_in(recorded) <= _FEW_ROWS else rows, contract)
+            content = self._content_now(table, rows, run_id)
         if self._keeps_rows:
             self._rows[table, run_id] = rows
         if rows_in(content) != rows_in(recorded):
@@ -252,10 +261,10 @@ class Store:
         known = self._known(table, run_id)
         if known is None or known[1] != fingerprint:
             return False
-        if {(table, run_id)} & (self._checked | self._written.keys()):
+        if self._is_trusted(table, run_id):
             return True
-        contract = _contract(table)
-        return content_of(delta_tables.rows(self.spark, self.warehouse, contract, run_id), contract) == fingerprint
+        rows = delta_tables.rows(self.spark, self.warehouse, _contract(table), run_id)
+        return self._content_now(table, rows, run_id) == fingerprint
 
     def _stored(self, table: str, ready: _Prepared, run_id: str) -> int:
         """Write what was prepared, where it is not stored; returns the version that holds it."""
