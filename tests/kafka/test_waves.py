@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from execution.approve import approve
+from tests.execution.warehouse import loaded
 from tests.kafka.lab import (
     AHEAD_BYTES,
     BACK_AHEAD_BYTES,
@@ -22,6 +24,7 @@ from tests.kafka.lab import (
     labs,
     until,
 )
+from tests.pipeline.aged import age
 
 pytestmark = [pytest.mark.kafka, pytest.mark.all_only]
 
@@ -34,6 +37,17 @@ def lab(four: Four, tmp_path: Path) -> Iterator[MakeLab]:
 
 
 ONE = [{0: ([1, 2], [1, 3])}]
+
+
+def test_an_old_run_is_approved_and_executed(lab: MakeLab) -> None:
+    """After a year Delta no longer gives the rows by their version; they are read as they are."""
+    old = lab("old", ONE, approved=False)
+    age(Path(old.warehouse.path), days=400)
+    assert "nobody has approved" in old.step("preflight").err
+    plan = loaded(old.warehouse)
+    approve(old.warehouse, plan, manifest_sha256=plan.manifest_sha256, by="ann")
+    old.steps("preflight", "throttle", "execute", "wait", "off", "elect")
+    assert (old.lists(), old.now().throttles) == ([(1, 3)], {})
 
 
 def test_two_waves_from_the_first_look_to_the_last_throttle(lab: MakeLab) -> None:

@@ -148,7 +148,7 @@ def run_on_executors(home: Path, spark: Sequence[str]) -> dict[str, bytes]:
     job = ("pipeline", "--config", str(HOME / "conf" / "sample.toml"), "--run-id", RUN_ID, *folders, *shards)
     unset = {"PYTHONPATH", "PYSPARK_PYTHON", "SPARK_CONF_DIR", "JAVA_HOME"}
     environment = {name: value for name, value in os.environ.items() if name not in unset}
-    home.mkdir()
+    home.mkdir(exist_ok=True)
     result = subprocess.run(
         [str(HOME / "spark-submit.sh"), *spark, *job],
         cwd=home,
@@ -173,6 +173,21 @@ def test_real_executors_give_the_same_documents(first: First, tmp_path: Path) ->
     assert list(there) == list(first.files)
     told = {name: (_of_any_code(content), _of_any_code(first.files[name])) for name, content in there.items()}
     assert [name for name, (of_executors, of_threads) in told.items() if of_executors != of_threads] == []
+
+
+@pytest.mark.cluster
+@pytest.mark.all_only
+def test_an_old_run_goes_on_on_real_executors(first: First, tmp_path: Path) -> None:
+    """The pipeline again on a warehouse of last week: no row is written but those that name the code's version."""
+    home = tmp_path / "executors"
+    aged_copy(first, home, days=8)
+    before = table_versions(home)
+    with standalone.running(tmp_path / "cluster", workers=2, cores=1, memory="1g") as url:
+        there = run_on_executors(home, ("--master", url, "--driver-memory", "2g", "--executor-memory", "1g"))
+    assert table_versions(home) == before
+    assert {name: _of_any_code(content) for name, content in there.items()} == {
+        name: _of_any_code(content) for name, content in first.files.items()
+    }
 
 
 def _of_any_code(content: bytes | str) -> str:
