@@ -197,6 +197,12 @@ CASES = {
         used={(1, "/d"): 363, (1, "/e"): 0, (2, "/d"): 405, (3, "/d"): 404},
         older=[size(1, 0, 900, log_dir="/e"), size(1, 0, 100)],
     ),
+    "a-disk-that-is-gone": Case(
+        on_disks({1: {"/d": None}, 2: UNTOLD, 3: UNTOLD}, *default(d=3_000, e=4_000)),
+        disks={1: 3_000, 2: 7_000, 3: 7_000},
+        used={(1, "/d"): 403, (2, "/d"): 405, (2, "/e"): 0, (3, "/d"): 404, (3, "/e"): 0},
+        older=[Record("log_dir", 3, {**directory(1, "/e").payload, "error": "KafkaStorageException"}), directory(1)],
+    ),
     "twice-in-one-output": Case(
         resized(1, 0, size(1, 0, 100), size(1, 0, 300, log_dir="/e")),
         {
@@ -268,7 +274,7 @@ CASES |= {
         },
         held={(0, 1): (None, 100)},
         used={(1, "/d"): 403, (1, "/e"): 0, (2, "/d"): 405, (3, "/d"): 404},
-        older=[size(1, 0, 90)],
+        older=[size(1, 0, 900)],
     ),
     "a-move-of-an-assignment": Case(
         [*planned("/d"), size(1, 0, 40), size(1, 0, 40, **FUTURE)],
@@ -344,8 +350,9 @@ def test_a_log_fills_one_directory(tables: Mapping[str, Sequence[Row]], name: st
 
 
 def test_object_storage_is_one_finding_and_closes_no_broker(tables: Mapping[str, Sequence[Row]]) -> None:
-    """Its errors are not those of a disk, and every log in it is the same finding."""
+    """Its errors are not those of a disk, and every log in it is the same finding. Nor does a disk that is gone."""
     name = "object-storage-that-tells-more"
+    assert {row["closed_cause"] for row in of(tables["brokers"], "a-disk-that-is-gone")} == {None}
     findings = of(tables["input_findings"], name)
     assert {row["rule"]: row["rows"] for row in findings} == {"log_dir_is_disk": 3, "capacity_of_known_log_dir": 1}
     assert {row["closed_cause"] for row in of(tables["brokers"], name)} == {None}

@@ -236,7 +236,7 @@ BROKERS = (
 LOG_DIRS = (
     Rule(
         name="log_dir_healthy",
-        ok=f"error IS NULL OR {HAS_SCHEME}",
+        ok=f"error IS NULL OR NOT is_newest OR {HAS_SCHEME}",
         severity=Severity.WARNING,
         stops=Stops.NEVER,
         reason="concat('directory ', log_dir, ' of broker ', broker_id, ' has failed: ', error)",

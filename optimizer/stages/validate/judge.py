@@ -108,8 +108,10 @@ def judge_brokers(records: DataFrame) -> Judged:
 
 
 def judge_log_dirs(records: DataFrame) -> Judged:
-    """Log directories, and what is none: object storage that a broker lists as one."""
-    return judged("bronze_records", typed(records, "log_dir"), (*rule_table.LOG_DIRS, *cross_rules.LOG_DIRS))
+    """Log directories, also what is none (object storage); ``is_newest`` is of the newest output about the broker."""
+    newest = Window.partitionBy(*BROKER).orderBy(F.desc("captured_at"))
+    told = typed(records, "log_dir").withColumn("is_newest", F.rank().over(newest) == 1)
+    return judged("bronze_records", told, (*rule_table.LOG_DIRS, *cross_rules.LOG_DIRS))
 
 
 def judge_sizes(records: DataFrame, placed: DataFrame) -> Judged:
@@ -146,7 +148,7 @@ def judge_sizes(records: DataFrame, placed: DataFrame) -> Judged:
 def _with_moves_between_disks(sizes: DataFrame) -> DataFrame:
     """Add how many replicas of the cluster move to another disk of their broker, and how many bytes they have."""
     replica = Window.partitionBy(*PARTITION, "broker_id", "is_valid")
-    log_bytes = F.max(F.when(~F.col("is_future"), F.col("bytes"))).over(replica)
+    log_bytes = F.max(F.when(F.expr("NOT is_future AND place = 1"), F.col("bytes"))).over(replica)
     sized = sizes.withColumn("log_bytes", F.greatest(F.coalesce(log_bytes, F.lit(0)), "bytes"))
     moving = sized.where("is_future AND is_valid AND place = 1").groupBy("cluster_id")
     sums = moving.agg(F.count(F.lit(1)).alias("moving"), _sum(F.col("log_bytes")).alias("moving_bytes"))

@@ -43,7 +43,7 @@ class _Cleaned:
 
 @dataclass(frozen=True)
 class _Hosts:
-    """What is known about brokers; ``disks`` are the directories that are one."""
+    """What is known about brokers; ``disks`` are the directories that it has now."""
 
     registered: Judged
     dirs: Judged
@@ -176,7 +176,7 @@ def _outcome(placed: DataFrame, told: _OtherSources, settings: Settings) -> _Out
 def _hosts(records: DataFrame, placed: DataFrame, configs: DataFrame, settings: Settings) -> _Hosts:
     registered = judge.judge_brokers(records)
     dirs = judge.judge_log_dirs(records)
-    disks = dirs.used.where("ok_log_dir_is_disk")
+    disks = dirs.used.where("ok_log_dir_is_disk AND is_newest")
     listed = registered.rows.where("ok_broker_id_legal")
     known = silver_brokers.known_brokers(listed, placed, disks, configs)
     brokers = judge.judged("brokers", known, (*rule_table.known_brokers(settings), *cross_rules.BROKERS))
