@@ -77,6 +77,7 @@ class Quality:
     max_contradicting_share: float = 0.01
     allow_unreadable_files: tuple[str, ...] = ()
     assignment_is_state: bool = False
+    allow_headless_describe: bool = False
 
     def __post_init__(self) -> None:
         shares = ("max_quarantined_share", "max_contradicting_share")

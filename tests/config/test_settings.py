@@ -146,6 +146,7 @@ def test_default_file_says_what_the_code_defaults_to() -> None:
             r"allow_unreadable_files = '\*' is not usable: name the files",
         ),
         ({"quality": {"allow_unreadable_files": "a.md"}}, "allow_unreadable_files = 'a.md': expected a list of texts"),
+        ({"quality": {"allow_headless_describe": 1}}, "allow_headless_describe = 1: expected true or false"),
         ({"quality": {"assignment_is_state": "yes"}}, "assignment_is_state = 'yes': expected true or false"),
         ({"policy": {"topic_spread": -1}}, r"topic_spread = -1.* is not usable"),
         ({"policy": {"topic_spread": 1001}}, r"topic_spread = 1001.* is not usable"),

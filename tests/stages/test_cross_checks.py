@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from optimizer.domain import PLACEMENT_RULE, Cause
-from optimizer.settings import Metrics, Settings
+from optimizer.settings import Metrics, Quality, Settings
 from optimizer.stages.validate import validate
 from sources.record import Record, malformed
 from tests.stages import bronze
@@ -154,8 +154,29 @@ CASES = {
             for r in healthy()
             if r.kind != "topic" and (r.kind not in ("partition", "partition_load") or r.payload["partition"] != 1)
         ],
-        ("no_partition_missing!", "log_is_described"),
+        ("no_partition_missing!", "log_is_described", "descriptions_have_headers"),
         "topic t has a partition 3, but 3 of 0 to 3 are described",
+    ),
+    "no-header-at-all": Case(
+        without(healthy(), "topic"),
+        ("descriptions_have_headers",),
+        "no topic of the description has its header line, so topics and partitions may be missing",
+        {"descriptions_have_headers": "broken"},
+    ),
+    "no-header-and-cut-off": Case(
+        [r for r in without(healthy(), "topic") if r.kind != "partition" or r.payload["partition"] < 1],
+        (
+            "descriptions_have_headers",
+            "log_is_described",
+            "undescribed_partitions!",
+            "load_of_known_partition!",
+            "quarantined_share!",
+        ),
+    ),
+    "no-header-and-nothing-else": Case(
+        [r for r in healthy() if r.kind not in ("topic", "log_dir_replica", "partition_load")],
+        ("completeness_known!", "size_known!"),
+        "no topic of the description has its header line, and no other source names partitions",
     ),
     "more-than-counted": Case(
         [*without(healthy(), "topic"), topic(3)],
@@ -447,15 +468,33 @@ def test_the_smaller_isr_counts(outcome: Outcome) -> None:
     }
 
 
-def test_required_rates_are_judged_by_bytes_too(spark: SparkSession) -> None:
+@pytest.fixture(scope="module")
+def with_other_knobs(spark: SparkSession) -> Outcome:
+    """One run under settings that are not the defaults."""
+    sizes_by_partition = [size(b, p, 100_000 if p == 0 else 1) for p, replicas in LISTS.items() for b in replicas]
+    wide = [r for r in healthy() if r.kind not in ("log_dir_replica", "capacity")]
+    cases = {
+        "few-rates": [r for r in wide if r.kind != "partition_load" or r.payload["partition"] > 0] + sizes_by_partition,
+        "headless": [r for r in healthy() if r.kind not in ("topic", "log_dir_replica", "partition_load")],
+    }
+    settings = bronze.settings_of(
+        list(cases),
+        metrics=Metrics(rates_required=True, min_coverage=0.7),
+        quality=Quality(allow_headless_describe=True),
+    )
+    return _outcome(spark, settings, {name: Case(records, ()) for name, records in cases.items()})
+
+
+def test_a_description_without_headers_may_be_allowed(with_other_knobs: Outcome) -> None:
+    """The knob turns the refusal into a finding."""
+    results = {row["rule"]: row for row in with_other_knobs.of("quality_results", "headless")}
+    assert (results["completeness_known"]["success"], results["completeness_known"]["severity"]) == (False, "warning")
+    told = {row["rule"]: row["standing"] for row in with_other_knobs.of("input_findings", "headless")}
+    assert told["completeness_known"] == "broken"
+
+
+def test_required_rates_are_judged_by_bytes_too(with_other_knobs: Outcome) -> None:
     """Where rates are required, partitions without them may hold only so many of the bytes."""
-    records = [
-        *without(healthy(), "log_dir_replica"),
-        *(size(b, p, 100_000 if p == 0 else 1) for p, replicas in LISTS.items() for b in replicas),
-    ]
-    few = [r for r in records if r.kind != "partition_load" or r.payload["partition"] > 0]
-    wide = [r for r in few if r.kind != "capacity"]
-    settings = bronze.settings_of(["one"], metrics=Metrics(rates_required=True, min_coverage=0.7))
-    results = _outcome(spark, settings, {"one": Case(wide, ())}).of("quality_results", "one")
+    results = with_other_knobs.of("quality_results", "few-rates")
     failed = {row["rule"] for row in results if not row["success"] and row["severity"] == "critical"}
     assert failed == {"rate_coverage_by_bytes"}

@@ -4,6 +4,9 @@ A cluster whose sources disagree in more than a few partitions is refused by a f
 single ones are topics that came or went between two tools.
 """
 
+from dataclasses import replace
+
+from optimizer.settings import Settings
 from optimizer.stages.shared.sql_words import agree, plural
 from optimizer.stages.validate.rule import Rule, Severity, Standing, Stops
 from optimizer.stages.validate.rule_table import DESCRIBED, HAS_SCHEME
@@ -13,6 +16,7 @@ PETABYTE_BYTES = 10**15  # no broker, and no replica, holds that much: sizes of 
 FAR_OVER = 50
 # Sizes of open files and of capacities that are rounded differ by a little.
 A_LITTLE_OVER = 1.02
+_HEADERS = "give the whole output of kafka-topics.sh --describe, with the lines that name PartitionCount"
 _NAME = "concat(topic, '-', partition)"
 _OTHER_TIME = "take all outputs at one time, of one cluster, as a user that may describe every topic"
 
@@ -123,6 +127,33 @@ TOPICS = (
         reason="concat('topic ', topic, ' has partitions, but no header, as other topics have')",
         remedy="give the whole output of kafka-topics.sh --describe",
         standing=Standing.LEFT_OUT,
+    ),
+    Rule(
+        name="descriptions_have_headers",
+        ok="is_complete_by_header OR NOT is_named_elsewhere",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason=(
+            "'no topic of the description has its header line, so topics and partitions may be missing: only those "
+            "that log directories or metrics name are noticed'"
+        ),
+        remedy=_HEADERS,
+        standing=Standing.BROKEN,
+    ),
+    Rule(
+        name="completeness_known",
+        ok="is_complete_by_header OR is_named_elsewhere",
+        severity=Severity.WARNING,
+        stops=Stops.ANY,
+        reason=(
+            "'no topic of the description has its header line, and no other source names partitions: topics and "
+            "partitions may be missing'"
+        ),
+        remedy=(
+            f"{_HEADERS}; or add kafka-log-dirs.sh --describe; or plan on it as it is by [quality] "
+            "allow_headless_describe = true"
+        ),
+        standing=Standing.BROKEN,
     ),
     Rule(
         name="configured_topic_described",
@@ -300,6 +331,14 @@ CAPACITIES = (
         "out", unit="gives out bytes per second:", held="held_out_bytes_per_s", capacity="out_capacity_bytes_per_s"
     ),
 )
+
+
+def topics(settings: Settings) -> tuple[Rule, ...]:
+    """Rules of topics; a description without headers stops nothing where the settings allow it."""
+    if not settings.quality.allow_headless_describe:
+        return TOPICS
+    return tuple(replace(rule, stops=Stops.NEVER) if rule.name == "completeness_known" else rule for rule in TOPICS)
+
 
 RULES = (
     *LOGS,

@@ -175,8 +175,18 @@ def judge_capacities(records: DataFrame, brokers: DataFrame, log_dirs: DataFrame
     return judged("bronze_records", known.withColumn("is_matched", matched), rule_table.CAPACITIES)
 
 
-def judge_topics(records: DataFrame, placed: DataFrame, configs: DataFrame) -> Judged:
-    """Headers of topics against the partitions that were read; topics without a header, and those of configs alone."""
+def judge_topics(
+    records: DataFrame, placed: DataFrame, configs: DataFrame, *, measured: DataFrame, settings: Settings
+) -> Judged:
+    """Headers of topics against the partitions that were read; topics without a header, and those of configs alone.
+
+    Parameters
+    ----------
+    records, placed, configs : DataFrame
+    measured : DataFrame
+        Partitions that metrics name: together with logs and loads they show what a description without headers lacks.
+    settings : Settings
+    """
     topic = ["cluster_id", "topic"]
     seen = placed.groupBy(*topic).agg(F.count(F.lit(1)).alias("seen"), F.max("partition").alias("highest"))
     headers = typed(records, "topic")
@@ -192,7 +202,26 @@ def judge_topics(records: DataFrame, placed: DataFrame, configs: DataFrame) -> J
     known = reduce(lambda one, more: one.unionByName(more.join(one, topic, "anti"), True), others, headers)
     has_headers = F.max(F.col("kind") == "topic").over(Window.partitionBy("cluster_id"))
     known = known.join(seen, topic, "left").fillna(0, ["seen"]).withColumn("has_headers", has_headers)
-    return judged("bronze_records", known, (*rule_table.TOPICS, *cross_rules.TOPICS))
+    known = known.join(_named_elsewhere(records, measured), ["cluster_id"], "left")
+    # Once for each cluster. What has no lines (an API's answer) was not cut off.
+    nth = F.row_number().over(Window.partitionBy("cluster_id", "kind").orderBy("source", "ordinal"))
+    known = known.withColumns(
+        {
+            "is_complete_by_header": (F.col("kind") != "partition")
+            | F.col("has_headers")
+            | F.expr("line = 0")
+            | (nth > 1),
+            "is_named_elsewhere": F.col("is_named_elsewhere").isNotNull(),
+        }
+    )
+    return judged("bronze_records", known, (*rule_table.TOPICS, *cross_rules.topics(settings)))
+
+
+def _named_elsewhere(records: DataFrame, measured: DataFrame) -> DataFrame:
+    """Clusters of which a source other than descriptions names partitions."""
+    listed = records.where(F.col("kind").isin("log_dir_replica", "partition_load")).select("cluster_id")
+    clusters = listed.unionByName(measured.select("cluster_id")).distinct()
+    return clusters.withColumn("is_named_elsewhere", F.lit(True))
 
 
 def _first_of(frame: DataFrame, key: Sequence[str]) -> DataFrame:

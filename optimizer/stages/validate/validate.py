@@ -121,13 +121,15 @@ def _clean(inputs: Frames, settings: Settings, pool: Executor) -> _Cleaned:
     later_measures = pool.submit(_measures, inputs["bronze_metrics"], records, placed, settings)
     configured = judge.judge_configs(records)
     later_hosts = pool.submit(_hosts, records, placed, configured.used, settings)
+    sizes, loads = judge.judge_sizes(records, placed), judge.judge_loads(records, placed)
+    measures = later_measures.result()
     told = _OtherSources(
-        sizes=judge.judge_sizes(records, placed),
-        topics=judge.judge_topics(records, placed, configured.used),
-        loads=judge.judge_loads(records, placed),
+        sizes=sizes,
+        topics=judge.judge_topics(records, placed, configured.used, measured=measures.rates, settings=settings),
+        loads=loads,
         configs=configured,
         hosts=later_hosts.result(),
-        measures=later_measures.result(),
+        measures=measures,
     )
     outcome = _outcome(placed, told, settings)
     of_others = (placements, moving, judge.judge_cluster_ids(records))
