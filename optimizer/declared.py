@@ -55,7 +55,7 @@ _IN_ORDER = (
     ),
     Declared(
         "snapshot",
-        ("brokers", "topics", "replicas", "partition_load"),
+        ("brokers", "log_dirs", "topics", "replicas", "partition_load"),
         ("instance", "instance_brokers"),
         ("clusters", "policy"),
     ),

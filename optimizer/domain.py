@@ -53,6 +53,7 @@ class FindingCode(StrEnum):
     PIN = "pin"
     REPLICATION_FACTOR = "replication_factor"
     NO_SPARE_REPLICA = "no_spare_replica"
+    LOG_DIR_FILLS = "log_dir_fills"
     PIN_UNUSED = "pin_unused"
     FACTOR_UNUSED = "factor_unused"
     EXCLUDE_UNUSED = "exclude_unused"
@@ -76,6 +77,7 @@ class Cause(StrEnum):
     ONLY_LISTED = "only_listed"
     # Why a partition is not free.
     IN_FLIGHT = "in_flight"
+    MOVE_CANNOT_END = "move_cannot_end"
     LEADERLESS = "leaderless"
     NO_IN_SYNC_REPLICA = "no_in_sync_replica"
     ALL_REPLICAS_DEAD = "all_replicas_dead"
@@ -118,6 +120,26 @@ class PinMask:
 
 
 @dataclass(frozen=True)
+class LogDir:
+    """A directory in which a broker has logs: what it holds, and its capacity where that is known.
+
+    Parameters
+    ----------
+    path : str
+    capacity_bytes : int, optional
+    used_bytes, logs : int
+    is_open : bool
+        The broker creates logs in it: it has not failed.
+    """
+
+    path: str
+    capacity_bytes: int | None
+    used_bytes: int
+    logs: int
+    is_open: bool
+
+
+@dataclass(frozen=True)
 class Brokers:
     """Brokers of one cluster, ascending by id.
 
@@ -137,6 +159,8 @@ class Brokers:
         False where no broker has a rack or the policy ignores racks.
     pins : tuple of PinMask
         Ascending by pattern; a topic that several match keeps to all of them.
+    log_dirs : tuple of tuple of LogDir
+        Of each broker, ascending by path; nothing where no directories are known.
     """
 
     ids: Ints
@@ -151,6 +175,7 @@ class Brokers:
     state: tuple[str, ...]
     racks_matter: bool
     pins: tuple[PinMask, ...] = ()
+    log_dirs: tuple[tuple[LogDir, ...], ...] = ()
 
     def __len__(self) -> int:
         return len(self.ids)

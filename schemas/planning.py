@@ -61,6 +61,12 @@ INSTANCE_BROKERS = Table(
         column("in_capacity_bytes_per_s", "bigint", "network in", nullable=True),
         column("out_capacity_bytes_per_s", "bigint", "network out", nullable=True),
         column("pinned_topics", "array<string>", "patterns of the pins that let their topics sit on it"),
+        column(
+            "log_dirs",
+            "array<struct<path:string,capacity_bytes:bigint,used_bytes:bigint,logs:int,is_open:boolean>>",
+            "directories by path; logs: of known partitions; is_open: it has not failed; null where none is known",
+            nullable=True,
+        ),
     ),
     key=("broker_id",),
     checks=(("state_known", "state IN ('alive', 'new', 'draining', 'dead', 'fenced')"),),

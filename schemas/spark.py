@@ -19,6 +19,14 @@ _TYPES: dict[str, T.DataType] = {
     "array<int>": T.ArrayType(T.IntegerType()),
     "array<string>": T.ArrayType(T.StringType()),
     "map<string,string>": T.MapType(T.StringType(), T.StringType(), valueContainsNull=False),
+    "array<struct<path:string,capacity_bytes:bigint,used_bytes:bigint,logs:int,is_open:boolean>>": T.ArrayType(
+        T.StructType()
+        .add("path", T.StringType())
+        .add("capacity_bytes", T.LongType())
+        .add("used_bytes", T.LongType())
+        .add("logs", T.IntegerType())
+        .add("is_open", T.BooleanType())
+    ),
     "map<string,bigint>": T.MapType(T.StringType(), T.LongType(), valueContainsNull=False),
 }
 

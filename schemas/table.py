@@ -16,6 +16,7 @@ Type = Literal[
     "timestamp",
     "array<int>",
     "array<string>",
+    "array<struct<path:string,capacity_bytes:bigint,used_bytes:bigint,logs:int,is_open:boolean>>",
     "map<string,string>",
     "map<string,bigint>",
 ]

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.fuzz inputs|clusters|fleet --count N --seed N``: figures, and what was found.
+"""``python -m benchmarks.fuzz inputs|clusters|racks|fleet --count N --seed N``: figures, and what was found.
 
 The exit code is 1 where something was found that must not be.
 """
@@ -7,10 +7,13 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from benchmarks.fuzz import clusters, inputs
+from benchmarks.fuzz.odd_clusters import OddCluster, full_cluster, odd_cluster
 
-COUNTS = {"inputs": 20_000, "clusters": 5_000, "fleet": 48}  # cases of each kind where no number is asked for
+# Cases of each kind where no number is asked for.
+COUNTS = {"inputs": 20_000, "clusters": 5_000, "racks": 5_000, "fleet": 48}
 
 
 def changed_lines(case: inputs.Case) -> str:
@@ -37,10 +40,10 @@ def of_inputs(count: int, seed: int) -> int:
     return int(bool(bad))
 
 
-def of_clusters(count: int, seed: int) -> int:
+def of_clusters(count: int, seed: int, make: Callable[[int], OddCluster] = odd_cluster) -> int:
     """Plan odd clusters; show each that is not fine, as it comes."""
     verdicts, searched, seconds = Counter[str](), 0, 0.0
-    for case in clusters.cases(count, seed):
+    for case in clusters.cases(count, seed, make):
         verdicts[case.verdict] += 1
         searched, seconds = searched + case.searched, seconds + case.seconds
         if case.verdict != clusters.FINE:
@@ -63,14 +66,20 @@ def of_fleet(count: int, seed: int) -> int:
     return int(bool(silent))
 
 
-RUNS: Mapping[str, Callable[[int, int], int]] = {"inputs": of_inputs, "clusters": of_clusters, "fleet": of_fleet}
+RUNS: Mapping[str, Callable[[int, int], int]] = {
+    "inputs": of_inputs,
+    "clusters": of_clusters,
+    "racks": partial(of_clusters, make=full_cluster),
+    "fleet": of_fleet,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Read the options and run."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fuzz")
     parser.add_argument("what", choices=RUNS)
-    parser.add_argument("--count", type=int, help="20,000 inputs, 5,000 clusters, 48 folders of a fleet if not given")
+    counts = ", ".join(f"{count:,} {name}" for name, count in COUNTS.items())
+    parser.add_argument("--count", type=int, help=f"if not given {counts}")
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args(arguments)
     return RUNS[asked.what](asked.count or COUNTS[asked.what], asked.seed)

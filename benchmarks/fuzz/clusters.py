@@ -2,7 +2,7 @@
 
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -43,18 +43,17 @@ class ClusterCase:
     seconds: float
 
 
-def check(seed: int) -> ClusterCase:
+def check(odd: OddCluster, seed: int) -> ClusterCase:
     """Plan one cluster and look at it from all sides."""
     started = time.process_time()
     try:
-        verdict, details, searched = _verdict(seed)
+        verdict, details, searched = _verdict(odd)
     except Exception:
         verdict, details, searched = RAISED, tuple(traceback.format_exc().splitlines()[-4:]), False
     return ClusterCase(seed, verdict, details, searched, time.process_time() - started)
 
 
-def _verdict(seed: int) -> tuple[str, tuple[str, ...], bool]:
-    odd = odd_cluster(seed)
+def _verdict(odd: OddCluster) -> tuple[str, tuple[str, ...], bool]:
     planned = plan_odd(odd)
     waiting = [f"{row['topic']}-{row['partition']}" for row in planned.plan if _is_none(row["wave"])]
     texts = {path.removeprefix(f"{CLUSTER}/"): made.content for path, made in planned.documents.items()}
@@ -123,7 +122,7 @@ def _counts(planned: PlannedOdd) -> np.ndarray:
     return counts
 
 
-def cases(count: int, seed: int) -> Iterator[ClusterCase]:
+def cases(count: int, seed: int, make: Callable[[int], OddCluster] = odd_cluster) -> Iterator[ClusterCase]:
     """So many clusters, one after the other."""
     first = seed * 1_000_000
-    return (check(number) for number in range(first, first + count))
+    return (check(make(number), number) for number in range(first, first + count))

@@ -41,8 +41,44 @@ def odd_cluster(seed: int, asked: Settings | None = None) -> OddCluster:
     brokers = _brokers(draw)
     partitions = _placed(draw, brokers)
     _limit_disks(draw, brokers, partitions)
+    return _asking(draw, brokers, partitions, asked=asked, waves=(0, 0, 0, 1, 2, 3))
+
+
+def full_cluster(seed: int) -> OddCluster:
+    """Three to eight brokers, six to thirty partitions, racks of any size: too small, all full, of one broker."""
+    draw = random.Random(seed)
+    sizes = draw.choice(([3, 3, 1], [2, 2, 1], [3, 2, 1], [4, 1], [2, 2, 2], [1, 1, 1], [1, 1, 1, 1, 1], [2, 1, 1, 1]))
+    racks = [f"r{rack}" for rack, size in enumerate(sizes) for _ in range(size)]
+    kinds = draw.choices(("alive", "draining", "dead", "excluded"), (90, 5, 2, 3), k=len(racks))
+    kinds[draw.randrange(len(racks))] = "alive"
+    brokers = [_broker(i, rack, kind) for i, (rack, kind) in enumerate(zip(racks, kinds, strict=True))]
+    partitions, factor = list[Row](), draw.randint(2, min(3, len(sizes)))
+    for number in range(draw.randint(6, 30)):
+        first = draw.randrange(len(racks))
+        side_by_side = [(first + i) % len(racks) for i in range(factor)]
+        replicas = draw.choice((side_by_side, draw.sample(range(len(racks)), factor)))
+        partitions.append(_partition(draw, brokers, "t", number, replicas, draw.choice((5, 5, 1, 20)) * KB))
+    _fill_disks(draw, brokers, partitions)
+    return _asking(draw, brokers, partitions, asked=None, waves=(0, 0, 0, 0, 0, 1))
+
+
+def _fill_disks(draw: random.Random, brokers: list[Row], partitions: list[Row]) -> None:
+    """Disks of one size, which one rack, or every one, needs for what the rack rule asks of it."""
+    asked_bytes = sum(row["size_bytes"] * len(row["replicas"]) for row in partitions)
+    racks = {broker["rack"] for broker in brokers}
+    smallest = min(sum(broker["rack"] == rack for broker in brokers) for rack in racks)
+    mean, rack_share = asked_bytes / len(brokers), asked_bytes / len(racks) / smallest
+    size = draw.uniform(mean, max(rack_share, mean)) * draw.uniform(0.9, 1.3)
+    for broker in brokers:
+        broker["disk_capacity_bytes"] = int(size) + 1
+
+
+def _asking(
+    draw: random.Random, brokers: list[Row], partitions: list[Row], *, asked: Settings | None, waves: tuple[int, ...]
+) -> OddCluster:
+    """With pins, another replication factor, and settings."""
     _ask(draw, brokers, partitions)
-    settings = asked or _settings(draw)
+    settings = asked or _settings(draw, waves=waves)
     _spread(settings.policy, brokers, partitions)
     return OddCluster(tuple(partitions), tuple(brokers), settings)
 
@@ -169,7 +205,7 @@ def _room(brokers: list[Row], row: Row, asked: int) -> int:
     return len((may | stay) & set(allowed))
 
 
-def _settings(draw: random.Random) -> Settings:
+def _settings(draw: random.Random, *, waves: tuple[int, ...]) -> Settings:
     width = draw.choice((0.05, 0.1, 0.3, 0.6, 1.0))
     policy = Policy(
         disk_band=width,
@@ -183,7 +219,7 @@ def _settings(draw: random.Random) -> Settings:
         exclude_topics=(),
     )
     schedule = Schedule(
-        waves=draw.choice((0, 0, 0, 1, 2, 3)),
+        waves=draw.choice(waves),
         window_hours=draw.choice((8, 0.01)),
         throttle_mb_per_s=draw.choice((50, 0.001)),
         max_moves_per_wave=draw.choice((1000, 3, 2, 1)),

@@ -19,6 +19,7 @@ WORST_FIRST = (
     FindingCode.NOT_PINNED,
     FindingCode.NOT_RESIZED,
     FindingCode.LEFT_FOR_DISK,
+    FindingCode.LOG_DIR_FILLS,
     FindingCode.PIN,
     FindingCode.REPLICATION_FACTOR,
     FindingCode.NO_SPARE_REPLICA,

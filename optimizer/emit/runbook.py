@@ -133,4 +133,5 @@ def runbook(plan: ClusterPlan) -> str:
         emptied=[broker for broker, replicas in plan.held_by_leaving.items() if not replicas],
         not_emptied={broker: replicas for broker, replicas in plan.held_by_leaving.items() if replicas},
         in_flight=[row.subject for row in plan.findings if row.cause == Cause.IN_FLIGHT],
+        cannot_end=[row.subject for row in plan.findings if row.cause == Cause.MOVE_CANNOT_END],
     )

@@ -1,11 +1,12 @@
 """Rows of ``instance`` and ``instance_brokers`` as the arrays of ``optimizer.domain``, and back."""
 
+from collections.abc import Iterable, Mapping
 from typing import Any, get_type_hints
 
 import numpy as np
 import pandas as pd
 
-from optimizer.domain import MOBILITY, As, Brokers, Cluster, Column, Ints, Partitions, PinMask
+from optimizer.domain import MOBILITY, As, Brokers, Cluster, Column, Ints, LogDir, Partitions, PinMask
 
 # The fields of ``Partitions``: how each is made from the column of ``instance`` of its name.
 COLUMNS: dict[str, Column] = {
@@ -55,7 +56,18 @@ def to_brokers(frame: pd.DataFrame) -> Brokers:
         state=tuple(rows["state"]),
         racks_matter=racks_matter,
         pins=_pins(rows),
+        log_dirs=tuple(_log_dirs(found) for found in rows["log_dirs"]),
     )
+
+
+def _log_dirs(found: Any) -> tuple[LogDir, ...]:
+    """Directories of a broker; nothing where a release has stored none."""
+    return tuple(LogDir(**_mapping(one)) for one in found) if isinstance(found, Iterable) else ()
+
+
+def _mapping(row: Any) -> dict[str, Any]:
+    """A struct as Spark and pandas hand it over."""
+    return dict(row) if isinstance(row, Mapping) else row.asDict()
 
 
 def replica_matrix(lists: pd.Series, ids: Ints, *, width: int = 1) -> Ints:

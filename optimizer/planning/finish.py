@@ -15,6 +15,7 @@ from optimizer.planning.left_out import left_by_order
 from optimizer.planning.unexplained import audit_limits, unexplained_findings
 from optimizer.settings import Policy, Settings
 from optimizer.solve.findings import band_findings, cluster_findings, limit_findings, pin_findings
+from optimizer.solve.findings.directory_findings import directory_findings
 from optimizer.solve.findings.finding import Finding, unused_pattern
 from optimizer.solve.findings.leader_findings import leader_findings
 from optimizer.solve.findings.net_moves import reasons, settle
@@ -30,6 +31,9 @@ from schemas.keys import CLUSTER_RUN
 _START = "start a broker that holds a replica, and plan again"
 _REMEDIES = {
     Cause.IN_FLIGHT: "wait until it is done and plan again",
+    Cause.MOVE_CANNOT_END: (
+        "start that broker, or end the move by kafka-reassign-partitions.sh --cancel; then plan again"
+    ),
     Cause.LEADERLESS: _START,
     Cause.NO_IN_SYNC_REPLICA: _START,
     Cause.ON_FENCED_BROKER: "start that broker, or drain it",
@@ -185,6 +189,7 @@ def finish_cluster(
         *cluster_findings.rate_findings(partitions),
         *cluster_findings.disk_findings(brokers),
         *cluster_findings.network_findings(brokers),
+        *directory_findings(brokers, partitions, final, rows["log_dirs"].to_list(), headroom=policy.disk_headroom),
         *cluster_findings.rack_findings(brokers, partitions, final),
         *cluster_findings.stranded_findings(brokers, partitions, final),
         *pin_findings.pin_findings(brokers, partitions, final),

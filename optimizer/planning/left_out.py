@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from optimizer.domain import REASONS, REORDERED, Bools, Brokers, Ints, Partitions
-from optimizer.planning.arrays import placed, to_partitions
+from optimizer.planning.arrays import placed, replica_lists, to_partitions
 from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker
 from optimizer.schedule.wave_changes import changes_of as wave_changes_of
 from optimizer.schedule.wave_order import disk_limits, stuck
@@ -16,12 +16,16 @@ from optimizer.settings import Policy, Settings
 from optimizer.solve.findings.net_moves import reasons, settle
 from optimizer.solve.limit.limit import changes_of
 from optimizer.solve.limit.limit_choice import keep_within
+from optimizer.solve.limit.second_choice import second_choices
 from optimizer.solve.rounds.solved_cluster import SolvedCluster
 from optimizer.solve.rules.bands import disk_limit
 
 
-def kept_rows(rows: pd.DataFrame, differs: Bools, cluster: SolvedCluster, policy: Policy) -> Bools:
-    """Which of the changed partitions of one cluster keep their change, in their order.
+def cut_rows(
+    rows: pd.DataFrame, differs: Bools, cluster: SolvedCluster, policy: Policy
+) -> tuple[list[list[int]], Bools]:
+    """Lists of broker ids that the limits leave to the changed partitions of one cluster, in their order; and those
+    that they hold back: what had to change about them has not, or not all of it.
 
     Parameters
     ----------
@@ -32,22 +36,28 @@ def kept_rows(rows: pd.DataFrame, differs: Bools, cluster: SolvedCluster, policy
     cluster : SolvedCluster
         With the cut.
     """
-    if cluster.cut is None:
-        return np.ones(int(differs.sum()), dtype=bool)
-    ids = cluster.brokers.ids
-    _, partitions, planned = placed(rows[differs], ids)
+    brokers, cut = cluster.brokers, cluster.cut
+    _, partitions, planned = placed(rows[differs], brokers.ids)
+    kept = np.ones(len(partitions), dtype=bool)
+    if cut is None:
+        return replica_lists(planned, brokers.ids), ~kept
+    unchanged = to_partitions(rows[~differs], brokers.ids)
     changes = changes_of(
-        cluster.brokers,
+        brokers,
         partitions,
         planned,
-        unchanged=to_partitions(rows[~differs], ids),
+        unchanged=unchanged,
         bands=cluster.bands,
         loads=cluster.loads_before,
         scale=cluster.scale,
-        disk_limit=disk_limit(cluster.brokers, policy),
-        allowed=cluster.cut.limit,
+        disk_limit=disk_limit(brokers, policy),
+        allowed=cut.limit,
     )
-    return keep_within(changes)
+    kept = keep_within(changes)
+    lists, held_back = np.where(kept[:, None], planned, partitions.replicas), ~kept
+    if cut.disk_headroom is not None:
+        lists, held_back = second_choices(brokers, partitions, changes, kept, planned=planned, unchanged=unchanged)
+    return replica_lists(lists, brokers.ids), held_back
 
 
 def left_by_order(frame: pd.DataFrame, brokers: Brokers, settings: Settings) -> pd.DataFrame:

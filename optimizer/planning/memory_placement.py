@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from optimizer.domain import Bools, Brokers, Floats, Ints, Partitions
-from optimizer.planning.arrays import replica_lists, stable_number, to_partitions
+from optimizer.planning.arrays import replica_lists, replica_matrix, stable_number, to_partitions
 from optimizer.planning.classes import KEY, classes_from, named_bins, resource_names
 from optimizer.planning.finish import TABLES, finish_or_leave
-from optimizer.planning.left_out import kept_rows
+from optimizer.planning.left_out import cut_rows
 from optimizer.settings import Settings
 from optimizer.solve.bounds.bound import copies_of
 from optimizer.solve.bounds.class_prices import Classes
@@ -230,9 +230,11 @@ def _cut(one: Held, cluster: SolvedCluster, settings: Settings) -> Held:
     rows = one.frame(cluster.brokers.ids)
     differs = (np.sort(one.current, axis=1) != np.sort(one.partitions.replicas, axis=1)).any(axis=1)
     known = differs | rows["topic_most_replicas"].notna().to_numpy()
-    kept = np.ones(len(rows), dtype=bool)
-    kept[differs] = kept_rows(rows[known], differs[known], cluster, settings.policy)
-    return replace(one.back(~kept), held_back=~kept)
+    lists, held = cut_rows(rows[known], differs[known], cluster, settings.policy)
+    current, held_back = one.current.copy(), np.zeros(len(rows), dtype=bool)
+    current[differs] = replica_matrix(pd.Series(lists, dtype=object), cluster.brokers.ids, width=current.shape[1])
+    held_back[differs] = held
+    return replace(one, current=current, held_back=held_back)
 
 
 def _classes(partitions: Partitions, cluster: SolvedCluster) -> Classes:

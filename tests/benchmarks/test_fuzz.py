@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 from benchmarks.fuzz import clusters, fleet, inputs
 from benchmarks.fuzz.folders import folder
 from benchmarks.fuzz.mutate import WAYS
+from benchmarks.fuzz.odd_clusters import full_cluster, odd_cluster
 from sources.record import Record
 
 pytestmark = pytest.mark.all_only
@@ -71,7 +72,12 @@ def test_plans_of_odd_clusters_hold() -> None:
 )
 def test_clusters_that_once_failed_are_fine(seed: int) -> None:
     """What the long form has found stays mended."""
-    assert clusters.check(seed).verdict == clusters.FINE
+    assert clusters.check(odd_cluster(seed), seed).verdict == clusters.FINE
+
+
+def test_plans_of_full_racks_hold() -> None:
+    """The audit refuses no plan of a cluster whose racks are too small or full, or have a broker each."""
+    assert not [case for case in clusters.cases(40, 7, full_cluster) if case.verdict != clusters.FINE]
 
 
 def test_sources_that_contradict_each_other_break_a_rule(spark: SparkSession) -> None:

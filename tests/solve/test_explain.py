@@ -269,3 +269,17 @@ def test_what_helps_depends_on_whether_the_partition_may_move(mobility: int, rac
     assert (crowds.remedy, stays.remedy) == (racks, stranded)
     causes = [Cause.NOT_FREE if remedy == LET_MOVE else None for remedy in (racks, stranded)]
     assert [crowds.cause, stays.cause] == causes
+
+
+@pytest.mark.parametrize(("excluded", "pin", "cause"), [((), (), None), ((3,), (), "few"), ((), (0, 1, 2), "few")])
+def test_more_replicas_than_brokers_that_stay_are_a_cause(
+    excluded: tuple[int, ...], pin: tuple[int, ...], cause: str | None
+) -> None:
+    """No broker of the cluster, or of the pin, is left that could take the replica of a drained one."""
+    brokers = make_brokers([0, 0, 1, 1], draining=(0,), excluded=excluded)
+    cluster = make_cluster(brokers, make_partitions([[0, 1, 2]], [1]))
+    if pin:
+        cluster = pinned(cluster, {"t": list(pin)}, ["t"])
+    (found,) = stranded_findings(cluster.brokers, cluster.partitions, cluster.partitions.replicas)
+    assert found.cause == (Cause.TOO_FEW_BROKERS if cause else None)
+    assert ("3 replicas, brokers that can hold them: 2" in found.detail) == bool(cause)

@@ -5,11 +5,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.rows import partition_rows
-from optimizer.domain import Cause, Cluster, FindingCode, Ints
+from optimizer.domain import FIXED, FORCED_ONLY, FREE, MOBILITY, Cause, Cluster, FindingCode, Ints
 from optimizer.planning.memory_placement import Held, MemoryPlacement, in_memory
 from optimizer.settings import ClusterInput, Policy, Settings, Solver
 from optimizer.solve.driver import Solved, solve
@@ -17,9 +18,9 @@ from optimizer.solve.findings.limit_findings import DISK_REMEDY, REMEDY
 from optimizer.solve.rounds.solved_cluster import SolvedCluster
 from optimizer.solve.rules.bands import disk_limit
 from optimizer.solve.rules.resources import DISK
-from optimizer.wishes import BYTES_PER_GB
+from optimizer.wishes import BYTES_PER_GB, MoveLimit
 from tests.examples import examples
-from tests.solve.clusters import BRIEF, ID, loads_of, make_cluster
+from tests.solve.clusters import BRIEF, ID, loads_of, make_brokers, make_cluster, make_partitions
 from tests.solve.troubled import audited, troubled_clusters
 
 
@@ -81,6 +82,53 @@ def test_every_cut_plan_passes_the_audit(cluster: Cluster, share: float, by_move
         assert set(keys[blamed]) == left & set(keys)
 
     assert audited(cluster, plan.tables, best_bound(plan), policy.move_limit) == []
+
+
+def small_rack(brokers_of_rack: tuple[int, ...], *, room: int, **fields: list[int]) -> Cluster:
+    """Six partitions in each rack alone but in the last, whose brokers have room for so many of all partitions."""
+    racks = np.repeat(np.arange(len(brokers_of_rack)), brokers_of_rack)
+    lists = [np.flatnonzero(racks == rack)[:3].tolist() for rack in range(len(brokers_of_rack) - 1)]
+    partitions = make_partitions([one for one in lists for _ in range(6)], [10] * 6 * len(lists))
+    is_last = racks == racks.max()
+    brokers = replace(make_brokers(racks.tolist()), disk_capacity_bytes=np.where(is_last, room * 10 / 0.9 + 1, 1000))
+    brokers = replace(brokers, disk_capacity_bytes=brokers.disk_capacity_bytes.astype(np.int64))
+    given = {name: np.array(value) for name, value in fields.items()}
+    return make_cluster(brokers, replace(partitions, **given))
+
+
+@pytest.mark.parametrize("room", [0, 1, 5, 11, 12])
+def test_a_full_rack_keeps_no_partition_in_one_rack(room: int) -> None:
+    """What finds no room in the last rack is spread over the others, and the full disk is the reason of what is left;
+    no other reason is accepted."""
+    cluster = small_rack((3, 3, 1), room=room)
+    plan = solved(cluster, Policy())
+    reached = plan.placement.fleet[ID].current
+    in_last = (reached == 6).any(axis=1)
+    assert in_last.sum() == room
+    assert [len(set(cluster.brokers.rack[row])) for row in reached] == np.where(in_last, 3, 2).tolist()
+    findings = plan.tables["findings"]
+    left = findings[(findings["code"] == FindingCode.RACK_SPREAD) & findings["topic"].notna()]
+    assert sorted(left["partition"]) == np.flatnonzero(~in_last).tolist()
+    assert set(left["cause"]) <= {Cause.NO_DISK_ROOM}
+    assert audited(cluster, plan.tables, best_bound(plan), max_unexplained=0) == []
+
+
+def test_what_a_full_rack_spreads_otherwise_keeps_the_other_rules() -> None:
+    """Partitions that may not move stay; of those whose racks alone may change no other replica does; a topic gets no
+    more than its most on a broker; and a limit of copies holds."""
+    only_racks = MOBILITY.index("racks_only")
+    kinds = [FIXED, FORCED_ONLY, only_racks, FREE, FREE, FREE] * 2
+    cluster = small_rack((3, 3, 1), room=0, mobility=kinds, topic_most_replicas=[7] * 12)
+    for most, changed in ((0, 8), (4, 4)):
+        plan = solved(cluster, Policy(max_moves=most))
+        reached, before = plan.placement.fleet[ID].current, cluster.partitions.replicas
+        moved = (reached[:, :, None] != before[:, None, :]).all(axis=2).sum(axis=1)
+        assert moved.sum() == changed
+        assert set(moved[np.isin(kinds, (FIXED, FORCED_ONLY))]) == {0}
+        assert moved.max() == 1
+        assert np.bincount(reached.ravel()).max() <= 7
+        limit = MoveLimit(moves=most) if most else MoveLimit()
+        assert audited(cluster, plan.tables, best_bound(plan), limit, max_unexplained=0) == []
 
 
 @settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])

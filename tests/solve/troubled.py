@@ -148,7 +148,14 @@ def untold(cluster: Cluster, records: pd.DataFrame, lists: dict[Key, tuple[int, 
                 yield Violation(rule, topic, f"crowds on broker {broker}, untold")
 
 
-def audited(cluster: Cluster, records: Finished, bound_bytes: int, allowed: MoveLimit = NO_CUT) -> list[Violation]:
+def audited(
+    cluster: Cluster,
+    records: Finished,
+    bound_bytes: int,
+    allowed: MoveLimit = NO_CUT,
+    *,
+    max_unexplained: float = 1.0,
+) -> list[Violation]:
     """What the audit says of the documents of a finished plan and what it claims, and what is left untold; its findings
     are looked at besides."""
     assert_fields_name_the_subject(records["findings"])
@@ -166,7 +173,7 @@ def audited(cluster: Cluster, records: Finished, bound_bytes: int, allowed: Move
             disk_headroom=0.1,
             max_moved_bytes=allowed.moved_bytes,
             max_moves=allowed.moves,
-            max_unexplained=1,
+            max_unexplained=max_unexplained,
         ),
         claims=AuditClaims(
             moved_bytes=int(moves["size_bytes"].sum()),

@@ -1,5 +1,6 @@
 """Validate: directories of brokers, what they hold and how large they are, and what the tables make of it."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -327,6 +328,26 @@ def test_only_directories_that_a_broker_has_count(tables: Mapping[str, Sequence[
         assert disks == CASES[name].disks
     dirs = {(row["broker_id"], row["log_dir"]): row["capacity_bytes"] for row in of(tables["log_dirs"], name)}
     assert {key: dirs[key] for key in CASES[name].dirs} == CASES[name].dirs
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.disks or case.used])
+def test_the_plan_knows_the_directories_of_brokers(tables: Mapping[str, Sequence[Row]], name: str) -> None:
+    """With capacity and bytes of table ``log_dirs``, and with the logs of the replicas in them; null where unknown."""
+    logs = Counter((row["broker_id"], row["log_dir"]) for row in of(tables["replicas"], name))
+    silver = {(row["broker_id"], row["log_dir"]): row for row in of(tables["log_dirs"], name)}
+    planned = {row["broker_id"]: row["log_dirs"] for row in of(tables["instance_brokers"], name)}
+    found = {(b, one.path): one for b, dirs in planned.items() if dirs is not None for one in dirs}
+    assert {key: one.asDict() for key, one in found.items()} == {
+        (b, path): {
+            "path": path,
+            "capacity_bytes": row["capacity_bytes"],
+            "used_bytes": row["used_bytes"],
+            "logs": logs[b, path],
+            "is_open": row["error"] is None,
+        }
+        for (b, path), row in silver.items()
+    }
+    assert {b for b, dirs in planned.items() if dirs is None} == planned.keys() - {b for b, _ in silver}
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.held])

@@ -56,6 +56,8 @@ def silver(spark: SparkSession) -> Frames:
         *replicas("orders", 1, [4, 9, 1], leader=[1], adding=[4], removing=[1]),
         *replicas("orders", 2, [9], leader=[], isr=[]),
         *replicas("orders", 3, [2, 1], isr=[]),
+        *replicas("orders", 4, [3, 1], leader=[1], adding=[3], removing=[1]),
+        *replicas("orders", 5, [9, 1], leader=[1], adding=[9]),
         *replicas("orders.keep", 0, [1, 2]),
         *replicas("my.orders", 0, [1, 2]),
     ]
@@ -67,12 +69,14 @@ def silver(spark: SparkSession) -> Frames:
     ]
     facts = {"topic_id": None, "partitions": 1, "replication_factor": 3, "is_internal": False, "configs": None}
     topics = [{"topic": t, "min_insync_replicas": 2, **facts} for t in ("orders", "my.orders")]
+    dirs = [{"broker_id": 1, "log_dir": path, "used_bytes": 5, "capacity_bytes": 9, "error": None} for path in "db"]
     brokers = [{"broker_id": b, "rack": f"r{b}", "state": state, **BROKER, **LIMITS} for b, state in STATES.items()]
     return {
         "replicas": rows(spark, "replicas", placed),
         "partition_load": rows(spark, "partition_load", loads),
         "topics": rows(spark, "topics", topics),
         "brokers": rows(spark, "brokers", brokers),
+        "log_dirs": rows(spark, "log_dirs", dirs),
     }
 
 
@@ -90,16 +94,20 @@ def test_partitions_keep_their_order_and_say_why_they_are_fixed(spark: SparkSess
     shown = {key: (list(row.replicas), row.mobility, row.fixed_reason) for key, row in instance.items()}
     assert shown == {
         ("orders", 0): ([3, 1, 2], "free", None),
-        ("orders", 1): ([4, 9], "fixed", "in flight"),
+        ("orders", 1): ([4, 9], "fixed", "in flight to broker 4, which is fenced"),
         ("orders", 2): ([9], "fixed", "leaderless"),
         ("orders", 3): ([2, 1], "fixed", "no in-sync replica"),
+        ("orders", 4): ([3], "fixed", "in flight"),
+        ("orders", 5): ([9, 1], "fixed", "in flight to broker 9, which is dead"),
         ("orders.keep", 0): ([1, 2], "forced_only", "topic excluded"),
         ("my.orders", 0): ([1, 2], "free", None),
     }
     assert {key: row.fixed_cause for key, row in instance.items() if row.fixed_cause} == {
-        ("orders", 1): Cause.IN_FLIGHT,
+        ("orders", 1): Cause.MOVE_CANNOT_END,
         ("orders", 2): Cause.LEADERLESS,
         ("orders", 3): Cause.NO_IN_SYNC_REPLICA,
+        ("orders", 4): Cause.IN_FLIGHT,
+        ("orders", 5): Cause.MOVE_CANNOT_END,
         ("orders.keep", 0): Cause.TOPIC_EXCLUDED,
     }
     first = instance["orders", 0]

@@ -6,6 +6,7 @@ import numpy as np
 
 from optimizer.domain import Brokers, Cause, FindingCode, Ints, Partitions
 from optimizer.solve.findings.finding import LET_MOVE, RUN_AGAIN, Finding, of_partition, partition_name
+from optimizer.solve.findings.pin_findings import pin_room
 from optimizer.solve.rules.mobility import mends_racks, stays
 from optimizer.solve.rules.pins import group_by_pins, rack_breaks, rack_rule
 from optimizer.solve.rules.racks import rack_histogram
@@ -119,19 +120,25 @@ def _rack_words(brokers: Brokers, partitions: Partitions, after: Ints) -> Iterat
 
 def stranded_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> Iterator[Finding]:
     """Replicas that stay on brokers that should be empty."""
-    held = stays(partitions.mobility)
+    held, length = stays(partitions.mobility), (after >= 0).sum(axis=1)
     row, slot = np.nonzero((after >= 0) & brokers.must_empty[np.maximum(after, 0)])
+    room = pin_room(brokers, partitions, group_by_pins(brokers, partitions.topic)) if len(row) else length
     for p, j in zip(row, slot, strict=True):
         broker = int(brokers.ids[after[p, j]])
         detail = f"a replica stays on broker {broker} ({brokers.state[after[p, j]]})"
-        remedy = LET_MOVE if held[p] else f"add a broker that may take it; else {RUN_AGAIN}"
+        remedy, cause = f"add a broker that may take it; else {RUN_AGAIN}", None
+        if held[p]:
+            remedy, cause = LET_MOVE, Cause.NOT_FREE
+        elif room[p] < length[p]:
+            detail += f": {plural(int(length[p]), 'replica')}, brokers that can hold them: {room[p]}"
+            remedy, cause = "ask for fewer replicas, drain fewer brokers, or add one", Cause.TOO_FEW_BROKERS
         yield Finding(
             FindingCode.NOT_EMPTIED,
             f"{partition_name(partitions, p)} on {broker}",
             "both",
             detail,
             remedy,
-            cause=Cause.NOT_FREE if held[p] else None,
+            cause=cause,
             **of_partition(partitions, p),
             broker_id=broker,
         )

@@ -26,6 +26,7 @@ _OF_TOPIC = ("cluster_id", "topic", "configs", "min_insync_replicas")
 def build(inputs: Frames, run: Run) -> Frames:
     """Apply the policy to brokers and partitions."""
     brokers = plan_brokers(inputs["brokers"], inputs["replicas"], run.settings)
+    brokers = with_log_dirs(brokers, inputs["log_dirs"], inputs["replicas"])
     partitions = plan_partitions(inputs, brokers, run.settings)
     return {
         "instance": conform(partitions, INSTANCE),
@@ -84,6 +85,17 @@ def plan_brokers(brokers: DataFrame, replicas: DataFrame, settings: Settings) ->
     )
 
 
+def with_log_dirs(brokers: DataFrame, log_dirs: DataFrame, replicas: DataFrame) -> DataFrame:
+    """Brokers with their directories; a log counts where its replica is, a copy to another disk not before its end."""
+    directory = [*RUN_BROKER, "log_dir"]
+    logs = replicas.groupBy(*directory).agg(F.count(F.lit(1)).cast("int").alias("logs"))
+    counted = log_dirs.join(logs, directory, "left").fillna(0, ["logs"])
+    fields = ("log_dir AS path", "capacity_bytes", "used_bytes", "logs", "error IS NULL AS is_open")
+    one = F.expr(f"struct({', '.join(fields)})")
+    known = counted.groupBy(*RUN_BROKER).agg(F.array_sort(F.collect_list(one)).alias("log_dirs"))
+    return brokers.join(known, RUN_BROKER, "left")
+
+
 def _listed(settings: Settings, name: str) -> Column:
     """Whether a broker of its cluster is in one of the lists."""
     lists = {cluster_id: asked.brokers(name) for cluster_id, asked in settings.wishes().items()}
@@ -106,8 +118,9 @@ def plan_partitions(inputs: Frames, brokers: DataFrame, settings: Settings) -> D
     brokers : DataFrame
         Rows of ``instance_brokers``.
     """
-    waiting = brokers.where("state = 'fenced' AND NOT must_empty").select(*RUN_BROKER, F.lit(True).alias("is_fenced"))
-    known = inputs["replicas"].join(F.broadcast(waiting), RUN_BROKER, "left")
+    is_fenced = F.expr("state = 'fenced' AND NOT must_empty").alias("is_fenced")
+    down = brokers.where("state IN ('fenced', 'dead')").select(*RUN_BROKER, "state", is_fenced)
+    known = inputs["replicas"].join(F.broadcast(down), RUN_BROKER, "left")
     row = F.struct("position", "broker_id", F.coalesce("log_dir", F.lit("any")).alias("log_dir"))
     target = F.array_sort(F.collect_list(F.when(~F.col("is_removing"), row)))
     gathered = known.groupBy(*RUN_PARTITION).agg(
@@ -116,6 +129,7 @@ def plan_partitions(inputs: Frames, brokers: DataFrame, settings: Settings) -> D
         F.array_sort(F.collect_list(F.when(F.col("in_sync"), F.col("broker_id")))).alias("isr"),
         F.max(F.col("is_adding") | F.col("is_removing")).alias("in_flight"),
         F.min(F.when(F.col("is_fenced") & ~F.col("is_removing"), F.col("broker_id"))).alias("fenced_on"),
+        F.min(F.expr("IF(is_adding AND state IS NOT NULL, struct(broker_id, state), NULL)")).alias("moving_to"),
     )
     mobility = F.when(F.col("fixed_cause").isNull(), "free").when(
         F.col("fixed_cause") == Cause.TOPIC_EXCLUDED.value, "forced_only"
@@ -143,9 +157,11 @@ def _fixed(settings: Settings) -> Column:
     room, needed = plural("room", "broker"), plural("replication_factor", "replica")
     pin_leaves = F.expr(f"concat('its pin leaves ', {room}, ' for ', {needed})")
     on_fenced = F.format_string("a replica on fenced broker %d", "fenced_on")
+    cannot_end = F.expr("format_string('in flight to broker %d, which is %s', moving_to.broker_id, moving_to.state)")
     own_rule = F.lit(f"placed by its own rule {PLACEMENT_RULE}")
     return first_cause(
         (
+            (F.col("in_flight") & F.col("moving_to").isNotNull(), Cause.MOVE_CANNOT_END, cannot_end),
             (F.col("in_flight"), Cause.IN_FLIGHT, F.lit("in flight")),
             (F.col("leader").isNull(), Cause.LEADERLESS, F.lit("leaderless")),
             (F.size("isr") == 0, Cause.NO_IN_SYNC_REPLICA, F.lit("no in-sync replica")),

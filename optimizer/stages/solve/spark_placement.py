@@ -19,7 +19,7 @@ from optimizer.domain import Brokers, Floats, Ints
 from optimizer.planning.arrays import placed, replica_lists, to_partitions
 from optimizer.planning.classes import KEY, classes_from, named_bins, resource_names
 from optimizer.planning.finish import TABLES, finish_or_leave
-from optimizer.planning.left_out import kept_rows
+from optimizer.planning.left_out import cut_rows
 from optimizer.settings import Settings
 from optimizer.solve.bounds.class_prices import Classes
 from optimizer.solve.bounds.terms import Terms, sum_of_terms
@@ -44,7 +44,7 @@ _TO_START = (
     " OR pinned_brokers IS NOT NULL AND size(array_except(replicas, pinned_brokers)) > 0"
 )
 _STARTED = "cluster_id string, topic string, partition int, started array<int>"
-_KEPT = "cluster_id string, topic string, partition int, kept boolean"
+_CUT = "cluster_id string, topic string, partition int, cut array<int>, held_back boolean"
 _LEFT = "cluster_id string, topic string, partition int, is_left boolean"
 _TERMS = "cluster_id string, prices int, moved_bytes bigint, forced_bytes bigint, lagrangian_bytes bigint"
 _FOUND = "cluster_id string, problem string, found array<double>"
@@ -201,7 +201,7 @@ def started_lists(placement: DataFrame, clusters: Clusters) -> DataFrame:
 
 
 def _without_cut(placement: DataFrame, clusters: Clusters, settings: Settings) -> DataFrame:
-    """The placement with column ``held_back``: what the limits leave for a later run is where it was.
+    """The placement as limits and disks allow it, with column ``held_back``: what they leave for a later run.
 
     Parameters
     ----------
@@ -215,16 +215,16 @@ def _without_cut(placement: DataFrame, clusters: Clusters, settings: Settings) -
     def of_cluster(frame: pd.DataFrame) -> pd.DataFrame:
         rows = frame.sort_values(["topic", "partition"], kind="stable")
         differs = rows["differs"].to_numpy(dtype=bool)
-        kept = kept_rows(rows, differs, clusters[str(frame["cluster_id"].iloc[0])], policy)
-        return rows.loc[differs, PARTITION].assign(kept=kept)
+        lists, held_back = cut_rows(rows, differs, clusters[str(frame["cluster_id"].iloc[0])], policy)
+        changed = rows.loc[differs, PARTITION]
+        return changed.assign(cut=pd.Series(lists, index=changed.index, dtype=object), held_back=held_back)
 
     differs = F.array_sort("current") != F.array_sort("replicas")
     cut = placement.where(F.col("cluster_id").isin(*clusters)).withColumn("differs", differs)
     known = cut.where("differs OR topic_most_replicas IS NOT NULL").groupBy("cluster_id")
-    joined = placement.join(known.applyInPandas(of_cluster, _KEPT), on=PARTITION, how="left")
-    joined = joined.withColumn("held_back", ~F.coalesce("kept", F.lit(True)))
-    current = F.when(F.col("held_back"), F.col("replicas")).otherwise(F.col("current"))
-    return joined.withColumn("current", current).drop("kept")
+    joined = placement.join(known.applyInPandas(of_cluster, _CUT), on=PARTITION, how="left")
+    chosen = {"current": F.coalesce("cut", "current"), "held_back": F.coalesce("held_back", F.lit(False))}
+    return joined.withColumns(chosen).drop("cut")
 
 
 def _without_left(placement: DataFrame, left: Mapping[str, LeftForDisk]) -> DataFrame:

@@ -1,0 +1,86 @@
+"""Directories that Kafka would fill: a broker puts an arriving replica where the fewest logs are, whatever their size.
+
+References
+----------
+``kafka.log.LogManager.nextLogDirs`` of Kafka 4.3.1. Equal numbers are taken in the order of a hash map there, and by
+path here: so this is an estimate.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from optimizer.domain import Bools, Brokers, FindingCode, Ints, LogDir, Partitions
+from optimizer.solve.findings.finding import Finding
+from optimizer.units import human_bytes, plural
+
+_REMEDY = "move logs to another directory of this broker or add disk, or let fewer replicas go to it"
+
+
+def directory_findings(
+    brokers: Brokers, partitions: Partitions, final: Ints, log_dirs: Sequence[Sequence[str]], *, headroom: float
+) -> Iterator[Finding]:
+    """Directories in which more bytes arrive than they have room for, of brokers with several.
+
+    Parameters
+    ----------
+    final : (P, W) int64
+        Lists after the plan.
+    log_dirs : of each partition
+        The directory of each replica before the plan.
+    headroom : float
+        Share of a directory that is to stay free.
+    """
+    gained, lost = _only_in(final, partitions.replicas), _only_in(partitions.replicas, final)
+    for b, found in enumerate(brokers.log_dirs):
+        open_ = [one for one in found if one.is_open]
+        arriving = np.nonzero(gained & (final == b))[0]
+        if len(open_) > 1 and len(arriving):
+            chosen = _by_fewest_logs(open_, len(arriving))
+            freed = _freed(partitions, log_dirs, lost & (partitions.replicas == b))
+            sizes = partitions.size_bytes[arriving]
+            for d, one in enumerate(open_):
+                yield from _finding(int(brokers.ids[b]), one, sizes[chosen == d], freed.get(one.path, 0), headroom)
+
+
+def _only_in(lists: Ints, others: Ints) -> Bools:
+    """Replicas that other lists of the same partitions do not have, (P, W)."""
+    return np.asarray((lists[:, :, None] != others[:, None, :]).all(axis=2) & (lists >= 0))
+
+
+def _by_fewest_logs(dirs: Sequence[LogDir], arriving: int) -> Ints:
+    """The directory of each arriving replica, one after the other, (N,)."""
+    logs = np.array([one.logs for one in dirs])[:, None] + np.arange(arriving)
+    return np.argsort(logs.T.ravel(), kind="stable")[:arriving] % len(dirs)
+
+
+def _freed(partitions: Partitions, log_dirs: Sequence[Sequence[str]], leaving: Bools) -> dict[str, int]:
+    """Bytes that leave each directory of one broker."""
+    freed: dict[str, int] = {}
+    for row, slot in zip(*np.nonzero(leaving), strict=True):
+        path = log_dirs[row][slot]
+        freed[path] = freed.get(path, 0) + int(partitions.size_bytes[row])
+    return freed
+
+
+def _finding(broker_id: int, log_dir: LogDir, sizes: Ints, freed: int, headroom: float) -> Iterator[Finding]:
+    """A finding where the replicas that arrive need more than there is, also once what leaves is gone."""
+    if log_dir.capacity_bytes is None:
+        return
+    room = max(0, int(log_dir.capacity_bytes * (1 - headroom)) - log_dir.used_bytes + freed)
+    arriving = int(sizes.sum())
+    if arriving > room:
+        detail = (
+            f"Kafka would put {plural(len(sizes), 'replica')} of {human_bytes(arriving)} in {log_dir.path}, where the "
+            f"fewest logs are (an estimate); it has room for {human_bytes(room)}, what leaves included"
+        )
+        yield Finding(
+            FindingCode.LOG_DIR_FILLS,
+            f"broker {broker_id} {log_dir.path}",
+            "after",
+            detail,
+            _REMEDY,
+            broker_id=broker_id,
+            amount=arriving,
+            limit=room,
+        )
