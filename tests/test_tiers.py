@@ -100,6 +100,7 @@ def test_a_test_over_the_limit_fails(tmp_path: Path) -> None:
     assert printed.splitlines()[-1].startswith("====")
 
 
+@pytest.mark.all_only
 def test_outside_of_the_daily_tier_three_times_as_much_is_allowed(tmp_path: Path) -> None:
     """All examples are made there, perhaps on a busy machine."""
     names, printed = failed(tmp_path)

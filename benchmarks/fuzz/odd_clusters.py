@@ -41,7 +41,7 @@ def odd_cluster(seed: int, asked: Settings | None = None) -> OddCluster:
     brokers = _brokers(draw)
     partitions = _placed(draw, brokers)
     _limit_disks(draw, brokers, partitions)
-    return _asking(draw, brokers, partitions, asked=asked, waves=(0, 0, 0, 1, 2, 3))
+    return _asking(draw, brokers, partitions, asked=asked, waves=(0, 0, 0, 1, 2, 3), spreads=(0.0, 0.0, 1.0, 1.5))
 
 
 def full_cluster(seed: int) -> OddCluster:
@@ -59,7 +59,7 @@ def full_cluster(seed: int) -> OddCluster:
         replicas = draw.choice((side_by_side, draw.sample(range(len(racks)), factor)))
         partitions.append(_partition(draw, brokers, "t", number, replicas, draw.choice((5, 5, 1, 20)) * KB))
     _fill_disks(draw, brokers, partitions)
-    return _asking(draw, brokers, partitions, asked=None, waves=(0, 0, 0, 0, 0, 1))
+    return _asking(draw, brokers, partitions, asked=None, waves=(0, 0, 0, 0, 0, 1), spreads=(0.0,))
 
 
 def _fill_disks(draw: random.Random, brokers: list[Row], partitions: list[Row]) -> None:
@@ -74,11 +74,17 @@ def _fill_disks(draw: random.Random, brokers: list[Row], partitions: list[Row]) 
 
 
 def _asking(
-    draw: random.Random, brokers: list[Row], partitions: list[Row], *, asked: Settings | None, waves: tuple[int, ...]
+    draw: random.Random,
+    brokers: list[Row],
+    partitions: list[Row],
+    *,
+    asked: Settings | None,
+    waves: tuple[int, ...],
+    spreads: tuple[float, ...],
 ) -> OddCluster:
     """With pins, another replication factor, and settings."""
     _ask(draw, brokers, partitions)
-    settings = asked or _settings(draw, waves=waves)
+    settings = asked or _settings(draw, waves=waves, spreads=spreads)
     _spread(settings.policy, brokers, partitions)
     return OddCluster(tuple(partitions), tuple(brokers), settings)
 
@@ -205,7 +211,7 @@ def _room(brokers: list[Row], row: Row, asked: int) -> int:
     return len((may | stay) & set(allowed))
 
 
-def _settings(draw: random.Random, *, waves: tuple[int, ...]) -> Settings:
+def _settings(draw: random.Random, *, waves: tuple[int, ...], spreads: tuple[float, ...]) -> Settings:
     width = draw.choice((0.05, 0.1, 0.3, 0.6, 1.0))
     policy = Policy(
         disk_band=width,
@@ -214,7 +220,7 @@ def _settings(draw: random.Random, *, waves: tuple[int, ...]) -> Settings:
         disk_headroom=draw.choice((0.0, 0.1, 0.3)),
         max_moves=draw.choice((0, 0, 0, 1, 2, 4)),
         move_price=draw.choice((0.0, 0.003, 0.003, 0.5)),
-        topic_spread=draw.choice((0.0, 0.0, 1.0, 1.5)),
+        topic_spread=draw.choice(spreads),
         topic_leader_spread=draw.choice((0.0, 0.0, 1.0)),
         exclude_topics=(),
     )

@@ -235,9 +235,9 @@ def finish_cluster(
 def finish_or_leave(
     frame: pd.DataFrame, cluster: SolvedCluster, settings: Settings, cluster_id: str
 ) -> tuple[Finished, pd.DataFrame]:
-    """Rows of every output table of one cluster; or nothing, and the keys of partitions that no order of copies has
-    room for."""
-    left = left_by_order(frame, cluster.brokers, settings)
+    """Rows of every output table of one cluster; or nothing, and the partitions that no order of copies has room for,
+    as ``left_by_order`` has them."""
+    left = left_by_order(frame, cluster, settings)
     if len(left):
         return {}, left
     return finish_cluster(frame, cluster, settings.policy, audit_limits(settings, cluster_id)), left

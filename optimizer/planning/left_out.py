@@ -19,6 +19,7 @@ from optimizer.solve.limit.limit_choice import keep_within
 from optimizer.solve.limit.second_choice import second_choices
 from optimizer.solve.rounds.solved_cluster import SolvedCluster
 from optimizer.solve.rules.bands import disk_limit
+from optimizer.solve.rules.resources import DISK
 
 
 def cut_rows(
@@ -56,21 +57,59 @@ def cut_rows(
     kept = keep_within(changes)
     lists, held_back = np.where(kept[:, None], planned, partitions.replicas), ~kept
     if cut.disk_headroom is not None:
-        lists, held_back = second_choices(brokers, partitions, changes, kept, planned=planned, unchanged=unchanged)
+        lists, held_back = second_choices(
+            brokers,
+            partitions,
+            kept,
+            planned=planned,
+            unchanged=unchanged,
+            room_bytes=changes.disk_limit - changes.loads_with(kept)[:, DISK],
+            allowed=changes.left(kept),
+        )
     return replica_lists(lists, brokers.ids), held_back
 
 
-def left_by_order(frame: pd.DataFrame, brokers: Brokers, settings: Settings) -> pd.DataFrame:
-    """Keys of the partitions of one cluster that are left: topic, partition.
+def left_by_order(frame: pd.DataFrame, cluster: SolvedCluster, settings: Settings) -> pd.DataFrame:
+    """The partitions of one cluster that are left: topic, partition, and ``second``, a list that needs no order, where
+    there is one.
 
     Parameters
     ----------
     frame : DataFrame
         Rows of ``instance`` with ``current``, the lists as solved.
     """
+    brokers = cluster.brokers
     rows, partitions, chosen = placed(frame, brokers.ids)
     settled = settle(partitions.replicas, chosen)
-    return rows.loc[_left(brokers, partitions, settled, settings), ["topic", "partition"]]
+    left = _left(brokers, partitions, settled, settings)
+    found = rows.loc[left, ["topic", "partition"]]
+    second = _second(cluster, partitions, settled, left, settings.policy) if left.any() else []
+    return found.assign(second=pd.Series(second, index=found.index, dtype=object))
+
+
+def _second(
+    cluster: SolvedCluster, partitions: Partitions, settled: Ints, left: Bools, policy: Policy
+) -> list[list[int] | None]:
+    """Second choices of what is left, None where there is none: they fit beside all copies, old and new."""
+    brokers, kept = cluster.brokers, ~left
+    used = bytes_per_broker(partitions.replicas, partitions.size_bytes, len(brokers))
+    added = (settled[:, :, None] != partitions.replicas[:, None, :]).all(axis=2) & (settled >= 0) & kept[:, None]
+    row, slot = np.nonzero(added)
+    arriving = np.bincount(settled[row, slot], partitions.size_bytes[row], len(brokers))
+    limit, copies = cluster.wishes.move_limit, added.sum(axis=1)
+    spent = np.array([int((copies * partitions.size_bytes).sum()), int(copies.sum())])
+    lists, _ = second_choices(
+        brokers,
+        partitions,
+        kept,
+        planned=settled,
+        unchanged=partitions.rows(np.zeros(0, dtype=np.int64)),
+        room_bytes=disk_limit(brokers, policy) - used - arriving,
+        allowed=np.array([limit.moved_bytes, limit.moves]) - spent,
+    )
+    differs = (np.sort(lists, axis=1) != np.sort(partitions.replicas, axis=1)).any(axis=1)
+    found = zip(replica_lists(lists[left], brokers.ids), differs[left], strict=True)
+    return [replicas if is_new else None for replicas, is_new in found]
 
 
 def _left(brokers: Brokers, partitions: Partitions, settled: Ints, settings: Settings) -> Bools:

@@ -131,9 +131,13 @@ class MemoryPlacement:
         """By their names."""
         found = {}
         for c, of_cluster in left.items():
-            partitions = self.fleet[c].partitions
-            names = zip(partitions.topic, partitions.partition.tolist(), strict=True)
-            found[c] = self.fleet[c].back(np.array([name in of_cluster.keys for name in names]))
+            partitions, ids = self.fleet[c].partitions, self.brokers[c].ids
+            names = [*zip(partitions.topic, partitions.partition.tolist(), strict=True)]
+            back = self.fleet[c].back(np.array([name in of_cluster.keys for name in names]))
+            rows = [row for row, name in enumerate(names) if name in of_cluster.second]
+            lists = pd.Series([of_cluster.second[names[row]] for row in rows], dtype=object)
+            back.current[rows] = replica_matrix(lists, ids, width=back.current.shape[1])
+            found[c] = back
         return self._now(found)
 
     def classes(self, clusters: Clusters) -> dict[str, Classes]:
@@ -166,8 +170,8 @@ class MemoryPlacement:
             if found:
                 made.append({table: rows.assign(cluster_id=c) for table, rows in found.items()})
             else:
-                names = zip(keys["topic"], keys["partition"].tolist(), strict=True)
-                left[c] = LeftForDisk.of(names, settings)
+                rows = zip(keys["topic"], keys["partition"].tolist(), keys["second"], strict=True)
+                left[c] = LeftForDisk.of(rows, settings)
         tables = {table: [one[table] for one in made] for table in TABLES}
         every = {name: pd.concat(rows, ignore_index=True) for name, rows in tables.items() if rows}
         return every or dict.fromkeys(TABLES, pd.DataFrame()), left

@@ -60,7 +60,7 @@ class Placement(Protocol):
         """Partitions that the limits of these clusters leave for a later run have their old lists."""
 
     def without(self, left: Mapping[str, LeftForDisk]) -> Self:
-        """These partitions have their old lists."""
+        """These partitions have their old lists, or their second choices."""
 
     def classes(self, clusters: Clusters) -> Mapping[str, Classes]:
         """Replicas of each broker by class of partitions, in mean broker loads, before the plan."""

@@ -101,7 +101,7 @@ def test_what_rounds_that_mend_racks_move_is_copied_too() -> None:
 
 def test_what_is_left_is_left_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan without the rows of a cluster is no plan: the run ends."""
-    left = {"c": LeftForDisk(frozenset({("t", 0)}), 0.1, 0)}
+    left = {"c": LeftForDisk(frozenset({("t", 0)}), {}, 0.1, 0)}
     monkeypatch.setattr(MemoryPlacement, "finished", lambda *_: ({}, left))
     with pytest.raises(AssertionError, match=r"no order of copies for \['c'\]"):
         solved(make_brokers([0, 1]), make_partitions([[0]], [10]))

@@ -1,6 +1,6 @@
 """What people are told of partitions that are left because no order of copies has room for them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -10,6 +10,7 @@ from optimizer.domain import Cause, FindingCode, Partitions
 from optimizer.settings import Settings
 from optimizer.solve.findings.finding import Finding, not_resized, of_partition, partition_name
 
+Key = tuple[str, int]
 WHY = "no order of the copies leaves room on the disks for its old and new copies at once"
 _ABOUT_PARTITIONS = (FindingCode.NOT_EMPTIED, FindingCode.NOT_PINNED, FindingCode.RACK_SPREAD)
 
@@ -21,20 +22,25 @@ class LeftForDisk:
     Parameters
     ----------
     keys : set of (topic, partition)
+    second : by key
+        Broker ids of those that get another list instead of their old one.
     disk_headroom : float
         Of the policy.
     waves : int
         The number that the schedule fixes; 0 where it fixes none.
     """
 
-    keys: frozenset[tuple[str, int]]
+    keys: frozenset[Key]
+    second: Mapping[Key, Sequence[int]]
     disk_headroom: float
     waves: int
 
     @classmethod
-    def of(cls, keys: Iterable[tuple[str, int]], settings: Settings) -> Self:
-        """What is left under the settings of a run."""
-        return cls(frozenset(keys), settings.policy.disk_headroom, settings.schedule.waves)
+    def of(cls, left: Iterable[tuple[str, int, Sequence[int] | None]], settings: Settings) -> Self:
+        """What is left under the settings of a run: topic, partition and the other list, where there is one."""
+        found = {(topic, partition): second for topic, partition, second in left}
+        second = {key: tuple(replicas) for key, replicas in found.items() if replicas is not None}
+        return cls(frozenset(found), second, settings.policy.disk_headroom, settings.schedule.waves)
 
     @property
     def remedy(self) -> str:
@@ -45,7 +51,7 @@ class LeftForDisk:
 
 
 def with_left(findings: Iterable[Finding], left: LeftForDisk, partitions: Partitions) -> list[Finding]:
-    """The findings, those of partitions that are left saying so, and one of each that is left."""
+    """The findings, those of partitions that are left saying so, and one of each that keeps its replicas."""
     remedy, cause = left.remedy, Cause.NO_ORDER_OF_COPIES
     keys = zip(partitions.topic.tolist(), partitions.partition.tolist(), strict=True)
     is_left = np.array([key in left.keys for key in keys], dtype=bool)
@@ -57,6 +63,8 @@ def with_left(findings: Iterable[Finding], left: LeftForDisk, partitions: Partit
     ]
     for row in np.flatnonzero(is_left):
         name, key = partition_name(partitions, row), of_partition(partitions, row)
+        if (key["topic"], key["partition"]) in left.second:
+            continue
         keeps = f"it keeps its replicas: {WHY}"
         told.append(Finding(FindingCode.LEFT_FOR_DISK, name, "after", keeps, remedy, cause=cause, **key))
     return [*told, *not_resized(partitions, is_left, why=WHY, remedy=remedy, cause=cause)]

@@ -1,5 +1,5 @@
-"""Lists for partitions that must change, and whose change a limit takes back because a disk is full: over racks and
-brokers with room.
+"""Lists for partitions that must change, and whose change is taken back because a disk is full, or has no room for old
+and new copies at once: over racks and brokers with room.
 
 A change is taken back whole: one copy without room holds back the others. So replicas are replaced one at a time, as
 long as that mends something: first those that must leave, then racks. The smallest partitions go first.
@@ -10,11 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.domain import FREE, RACKS_ONLY, Bools, Brokers, Floats, Ints, Partitions
-from optimizer.solve.limit.limit import Changes
 from optimizer.solve.rules.pins import group_by_pins, must_leave, rack_rule
 from optimizer.solve.rules.racks import rack_disorder, rack_histogram
-from optimizer.solve.rules.resources import DISK
-from optimizer.solve.rules.urgency import BALANCE
+from optimizer.solve.rules.urgency import BALANCE, urgency
 from optimizer.wishes import NO_LIMIT
 
 
@@ -62,30 +60,36 @@ class _Rules:
 
 
 def second_choices(
-    brokers: Brokers, partitions: Partitions, changes: Changes, kept: Bools, *, planned: Ints, unchanged: Partitions
+    brokers: Brokers,
+    partitions: Partitions,
+    kept: Bools,
+    *,
+    planned: Ints,
+    unchanged: Partitions,
+    room_bytes: Floats,
+    allowed: Ints,
 ) -> tuple[Ints, Bools]:
     """Replicas of the changed partitions, (P, W), and those that something is left of, (P,).
 
     Parameters
     ----------
-    partitions, changes : of the changed partitions
     kept : (P,) bool
         Changes that stay as they were planned; the others are taken back, or replaced here.
     planned : (P, W) int64
     unchanged : Partitions
         The others of topics that are to be spread.
+    room_bytes : (B,) float64
+        Bytes that each broker may still take.
+    allowed : (2,) int64
+        Bytes and replicas that may still be copied.
     """
     lists = np.where(kept[:, None], planned, partitions.replicas)
     held_back = ~kept
     rules = _rules(brokers, partitions)
-    room = _Room(
-        changes.disk_limit - changes.loads_with(kept)[:, DISK],
-        _room_of_topics(len(brokers), partitions, unchanged, lists),
-        changes.left(kept),
-    )
+    room = _Room(room_bytes.copy(), _room_of_topics(len(brokers), partitions, unchanged, lists), allowed.copy())
     length = (partitions.replicas >= 0).sum(axis=1)
     mends = np.isin(partitions.mobility, (FREE, RACKS_ONLY)) & (partitions.replication_factor == length)
-    tried = np.flatnonzero(held_back & mends & (changes.level < BALANCE))
+    tried = np.flatnonzero(held_back & mends & (urgency(brokers, partitions).levels < BALANCE))
     for p in tried[np.argsort(partitions.size_bytes[tried], kind="stable")].tolist():
         topic, size = str(partitions.topic[p]), int(partitions.size_bytes[p])
         found, left = _mended(brokers, rules, p, lists[p], room=room.of(topic, size), steps=room.copies(size))

@@ -45,7 +45,7 @@ _TO_START = (
 )
 _STARTED = "cluster_id string, topic string, partition int, started array<int>"
 _CUT = "cluster_id string, topic string, partition int, cut array<int>, held_back boolean"
-_LEFT = "cluster_id string, topic string, partition int, is_left boolean"
+_LEFT = "cluster_id string, topic string, partition int, is_left boolean, second array<int>"
 _TERMS = "cluster_id string, prices int, moved_bytes bigint, forced_bytes bigint, lagrangian_bytes bigint"
 _FOUND = "cluster_id string, problem string, found array<double>"
 _LOG = logging.getLogger(__name__)
@@ -56,13 +56,13 @@ def _of_one(table: str) -> T.StructType:
     return unchecked(c for c in schemas.ALL[table].columns if c.name not in CLUSTER_RUN)
 
 
-_KEY_OF_LEFT = T.StructType([T.StructField("topic", T.StringType()), T.StructField("partition", T.IntegerType())])
+_ONE_LEFT = T.StructType().add("topic", "string").add("partition", "int").add("second", T.ArrayType(T.IntegerType()))
 # One row for each cluster: rows of each table, and the partitions that no order of copies has room for.
 _CLUSTER_ROW = T.StructType(
     [
         T.StructField("cluster_id", T.StringType()),
         *(T.StructField(table, T.ArrayType(_of_one(table))) for table in TABLES),
-        T.StructField("left", T.ArrayType(_KEY_OF_LEFT)),
+        T.StructField("left", T.ArrayType(_ONE_LEFT)),
     ]
 )
 
@@ -228,17 +228,16 @@ def _without_cut(placement: DataFrame, clusters: Clusters, settings: Settings) -
 
 
 def _without_left(placement: DataFrame, left: Mapping[str, LeftForDisk]) -> DataFrame:
-    """The placement with the old lists of partitions that are left."""
+    """The placement with the old lists, or the second choices, of partitions that are left."""
     rows = [
-        {"cluster_id": cluster_id, "topic": topic, "partition": number, "is_left": True}
-        for cluster_id, of_cluster in left.items()
-        for topic, number in sorted(of_cluster.keys)
+        {"cluster_id": c, "topic": key[0], "partition": key[1], "is_left": True, "second": of_cluster.second.get(key)}
+        for c, of_cluster in left.items()
+        for key in sorted(of_cluster.keys)
     ]
     keys = F.broadcast(small_frame(placement.sparkSession, rows, _LEFT))
     joined = placement.join(keys, PARTITION, "left")
-    return joined.withColumn("current", F.when(F.col("is_left"), F.col("replicas")).otherwise(F.col("current"))).drop(
-        "is_left"
-    )
+    other = F.when(F.col("is_left"), F.coalesce("second", "replicas")).otherwise(F.col("current"))
+    return joined.withColumn("current", other).drop("is_left", "second")
 
 
 def _binned(placement: DataFrame) -> DataFrame:
@@ -336,12 +335,11 @@ def _finish(
         cluster_id = str(frame["cluster_id"].iloc[0])
         made, left = finish_or_leave(frame, clusters[cluster_id], settings, cluster_id)
         rows = {table: made[table].to_dict("records") if made else [] for table in TABLES}
-        keys = left[["topic", "partition"]].to_dict("records")
-        return pd.DataFrame([{"cluster_id": cluster_id, **rows, "left": keys}])
+        return pd.DataFrame([{"cluster_id": cluster_id, **rows, "left": left.to_dict("records")}])
 
     stored = placement.groupBy("cluster_id").applyInPandas(one, _CLUSTER_ROW).localCheckpoint()
     left = {
-        row.cluster_id: LeftForDisk.of(((key.topic, key.partition) for key in row.left), settings)
+        row.cluster_id: LeftForDisk.of(((one.topic, one.partition, one.second) for one in row.left), settings)
         for row in stored.where(F.size("left") > 0).select("cluster_id", "left").collect()
     }
     return {table: _table(stored, table, run_id) for table in TABLES}, left
