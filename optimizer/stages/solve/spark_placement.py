@@ -56,7 +56,12 @@ def _of_one(table: str) -> T.StructType:
     return unchecked(c for c in schemas.ALL[table].columns if c.name not in CLUSTER_RUN)
 
 
-_ONE_LEFT = T.StructType().add("topic", "string").add("partition", "int").add("second", T.ArrayType(T.IntegerType()))
+_ONE_LEFT = (
+    T.StructType()
+    .add("topic", T.StringType())
+    .add("partition", T.IntegerType())
+    .add("second", T.ArrayType(T.IntegerType()))
+)
 # One row for each cluster: rows of each table, and the partitions that no order of copies has room for.
 _CLUSTER_ROW = T.StructType(
     [
