@@ -15,7 +15,7 @@ from setup.environment import prepare, say
 from setup.jars import delta_jars
 from setup.java import java, spark_java
 from setup.launch import launch
-from setup.options import CommandLine, UsageError, split
+from setup.options import CommandLine, UsageError, check_arguments, split
 from setup.paths import HOME, SetupError, spark_home, venv_python
 
 SAMPLE = ("pipeline", ["--config", str(HOME / "conf" / "sample.toml")])
@@ -166,6 +166,8 @@ def submit(line: CommandLine, environ: Mapping[str, str] = os.environ) -> int:
         line.job, line.arguments = SAMPLE
     if line.job not in jobs:
         raise UsageError(f"there is no job {line.job!r}{did_you_mean(line.job, jobs)}; jobs: {', '.join(jobs)}")
+    if folder == HOME / "jobs":
+        check_arguments(line)
     job = folder / f"{line.job}.py"
     prepare()
     if line.help:
@@ -187,7 +189,8 @@ def main(words: list[str]) -> int:
         line = split(words)
         return refuse_command(line) if line.job in COMMANDS else submit(line)
     except UsageError as error:
-        print(f"spark-submit.sh: {error}; see ./spark-submit.sh --help", file=sys.stderr)
+        call = " ".join(filter(None, ("./spark-submit.sh", error.job, "--help")))
+        print(f"spark-submit.sh: {error}; see {call}", file=sys.stderr)
         return 2
     except SetupError as error:
         say(str(error))
