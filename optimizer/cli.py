@@ -11,12 +11,12 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
 
-from optimizer import places
+from optimizer import inputs, places
 from optimizer.configuration import absolute, build, is_tables, merge, read_toml
 from optimizer.declared import NAMES
 from optimizer.errors import BallastError, ConfigError, DiskFull
 from optimizer.given_knobs import given_knobs
-from optimizer.job_options import parser
+from optimizer.job_options import LOCAL_INPUT, parser
 from optimizer.kafka.versions import unknown_release
 from optimizer.locks import only_one
 from optimizer.setting_checks import NAME_RULE, Problems, is_folder_name
@@ -173,6 +173,8 @@ def _full_disk_said(settings: Settings) -> Iterator[None]:
 def _execute(names: Sequence[str], options: argparse.Namespace) -> int:
     settings, run_id = checked(names, options)
     sys.stderr.write("".join(f"{line}\n" for line in (*replaced_lists(options), *unknown_releases(settings))))
+    if NAMES[0] in names and os.environ.get(LOCAL_INPUT):
+        inputs.check(settings.clusters)
     with only_one(run_id, places.locks_of_run(settings.storage, run_id)), _full_disk_said(settings):
         return _plan(names, settings, run_id)
 

@@ -14,6 +14,8 @@ EPILOG = """\
 Options are laid over the configuration file, which is laid over conf/default.toml: see docs/configuration.md.
 exit codes: 0 done, 1 failed, 2 wrong use or configuration, 3 refused: by a data-quality gate, by the audit, or because
 the plan of the run is approved"""
+# Set where inputs are read by this machine: its disks and its network are those that Spark will use.
+LOCAL_INPUT = "BALLAST_LOCAL_INPUT"
 
 
 def _ids(text: str) -> list[int]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from execution.options import COMMANDS
+from optimizer.job_options import LOCAL_INPUT
 from optimizer.similar import did_you_mean
 from setup import app_zip, classes, site_conf
 from setup.environment import prepare, say
@@ -124,10 +125,18 @@ def spark_environment(line: CommandLine, environ: Mapping[str, str]) -> dict[str
         result["PYSPARK_PYTHON"] = str(venv_python())
     if where.startswith("local"):
         result["BALLAST_CLASSES"] = str(classes.archive(java(environ), delta_jars()))
+    if where.startswith("local") and not _knows_other_disks(line, environ):
+        result[LOCAL_INPUT] = "1"
     if _LOOPBACK.fullmatch(where):
         result["SPARK_LOCAL_IP"] = "127.0.0.1"
     result["BALLAST_CODE_VERSION"] = app_zip.code_version()
     return result
+
+
+def _knows_other_disks(line: CommandLine, environ: Mapping[str, str]) -> bool:
+    """Whether a path may be one of another file system than this machine's: a site's own settings can say so."""
+    of_site = environ.get("HADOOP_CONF_DIR") or environ.get("SPARK_CONF_DIR")
+    return bool(of_site or line.conf("spark.hadoop.fs.defaultFS"))
 
 
 def _without_home(pythonpath: str) -> str:
