@@ -1,11 +1,14 @@
 """A live cluster as it is now, as far as a wave has to do with it; it is asked, never changed."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Timer
 from typing import Any
 
 from optimizer.errors import InputError
+from optimizer.units import human_time
 from sources import kafka_admin
 from sources.record import Record
 
@@ -13,6 +16,9 @@ Place = tuple[str, int]
 Throttle = tuple[str, str, str]
 # A broker that dies is fenced after nine seconds.
 _PAUSE_SECONDS = (1.0, 2.0, 4.0, 4.0, 4.0)
+_SILENT_SECONDS = 2.0  # a look that takes longer says so
+# Until the client has tried for a first answer after each pause.
+_GIVES_UP_SECONDS = sum(_PAUSE_SECONDS) + (1 + len(_PAUSE_SECONDS)) * kafka_admin.REQUEST_MS / 1000
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,19 @@ class Observed:
     def tells(self, kind: str, name: str) -> bool:
         """Whether it is seen what a topic, or a broker that is alive, has set."""
         return kind != "brokers" or int(name) not in self.silent
+
+
+@contextmanager
+def waiting_said(servers: object, say: Callable[[str], None]) -> Iterator[None]:
+    """Say for which servers a look waits, once, where it takes longer than usual."""
+    until = f"servers that never answer are given up after about {human_time(_GIVES_UP_SECONDS)}"
+    timer = Timer(_SILENT_SECONDS, say, [f"waiting for {servers}, {_SILENT_SECONDS:g} s so far; {until}"])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def observe(options: Mapping[str, object], pauses: Sequence[float] = _PAUSE_SECONDS) -> Observed:

@@ -2,6 +2,7 @@
 
 import argparse
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from optimizer.option_parser import OptionParser
@@ -21,26 +22,42 @@ STEPS = {
     "elect": "after the last wave: let the plan's preferred leaders lead",
     "status": "say how far the wave is, what is set, and who holds the cluster",
 }
+MOST_HOURS = 24.0  # age of a snapshot that a wave begins with
 EPILOG = """\
 exit codes: 0 done, 1 failed, 2 wrong use or configuration, 3 refused: what is in the way is named;
 4 copies still run (wave)"""
 
 
 class Parser(OptionParser):
-    """Adds the exit codes to the help of each command."""
+    """Adds the exit codes to the help of each command, and says which other command has an unknown option."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**{"epilog": EPILOG, **kwargs})
 
+    def instead_of(self, name: str) -> str:
+        """What a message adds behind an unknown option."""
+        others = commands_with(name)
+        return f" here: it is an option of {' and '.join(others)}" if others else super().instead_of(name)
+
+
+def commands_with(option: str) -> list[str]:
+    """The commands that have such an option of their own."""
+    return [name for name, command in _parsers()[1].items() if option in command.options]
+
 
 def parser() -> Parser:
     """All commands with their options."""
+    return _parsers()[0]
+
+
+def _parsers() -> tuple[Parser, Mapping[str, Parser]]:
+    """The parser of all commands, and that of each."""
     result = Parser(prog="ballast", description="Shows, approves and executes plans. It needs no Spark.")
     commands = result.add_subparsers(dest="command", required=True, title="commands", metavar="COMMAND")
     _add_show(commands)
     _add_approve(commands)
     _add_wave(commands)
-    return result
+    return result, commands.choices
 
 
 def _add(commands: Any, name: str, description: str) -> Parser:
@@ -71,13 +88,17 @@ def _add_wave(commands: Any) -> None:
     wave.epilog = f"steps, in this order:\n{listed}\n\n{EPILOG}"
     wave.add_argument("step", choices=STEPS, metavar="STEP", help="see below")
     _plan_options(wave)
-    wave.add_argument("--wave", type=_positive, required=True, metavar="N", help="number of the wave, from 1")
+    wave.add_argument("--wave", type=_number, required=True, metavar="N", help="number of the wave, from 1")
     wave.add_argument("--manifest", default="", metavar="SHA256", help="refuse any other plan of that run")
     wave.add_argument("--bootstrap-server", metavar="HOST:PORT", help="the cluster (default: as in --config)")
     wave.add_argument("--client-config", metavar="FILE", help="client properties (default: as in --config)")
     wave.add_argument("--kafka-bin", default="", metavar="DIR", help="folder of Kafka's tools (default: PATH)")
     wave.add_argument(
-        "--max-plan-age-hours", type=float, default=24.0, metavar="H", help="older snapshots are not begun with (24)"
+        "--max-plan-age-hours",
+        type=float,
+        default=MOST_HOURS,
+        metavar="H",
+        help=f"older snapshots are not begun with ({MOST_HOURS:g})",
     )
     wave.add_argument("--once", action="store_true", help="wait: look once, end with 4 while copies run")
     wave.add_argument("--every", type=float, default=10.0, metavar="S", help="wait: seconds between two looks (10)")
@@ -94,8 +115,9 @@ def _add_wave(commands: Any) -> None:
     )
 
 
-def _positive(text: str) -> int:
-    if not re.fullmatch(r"[1-9]\d{0,5}", text):
+def _number(text: str) -> int:
+    """A whole number; the plan says whether it has such a wave."""
+    if not re.fullmatch(r"\d{1,6}", text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a wave number: waves count from 1")
     return int(text)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from execution.tables import Warehouse
 from optimizer.emit.manifest import FORMAT, NAME
-from optimizer.errors import BallastError, StageError
+from optimizer.errors import BallastError, ConfigError, StageError
 from optimizer.similar import did_you_mean
 from schemas.verdicts import PLANNED
 
@@ -61,7 +61,8 @@ class Plan:
     def check_wave(self, number: int) -> None:
         """Raise where the plan has no such wave."""
         if number not in self.waves:
-            raise Refused(f"the plan has no wave {number}: it has {len(self.waves)}")
+            has = "only wave 1" if len(self.waves) == 1 else f"waves 1 to {len(self.waves)}"
+            raise ConfigError(f"the plan has no wave {number}: it has {has}")
 
     def check_approved(self) -> None:
         """Raise unless somebody has approved just this plan."""
@@ -69,9 +70,13 @@ class Plan:
             name = f"--run-id {self.run_id} --cluster {self.cluster_id}"
             raise Refused(f"nobody has approved this plan: ./ballast approve {name}")
 
+    def age_hours(self, now: datetime | None = None) -> float:
+        """The age of its snapshot; 0 where the inputs had no time."""
+        return ((now or datetime.now(tz=UTC)) - self.captured_at).total_seconds() / 3600 if self.captured_at else 0
+
     def check_age(self, most_hours: float, now: datetime | None = None) -> None:
         """Raise where the plan is older than a number of hours."""
-        hours = ((now or datetime.now(tz=UTC)) - self.captured_at).total_seconds() / 3600 if self.captured_at else 0
+        hours = self.age_hours(now)
         if hours > most_hours:
             limit = f"{most_hours:g} h is the most: plan again, or raise --max-plan-age-hours"
             raise Refused(f"the plan is of a snapshot of {self.captured_at}, {hours:.1f} h ago; {limit}")
@@ -154,8 +159,10 @@ def documents_of(warehouse: Warehouse, plan: Plan, wave: int) -> dict[str, str]:
 
     Raises
     ------
+    ConfigError
+        When there is no such wave.
     Refused
-        When there is no such wave, or a document is missing, was changed, or is not in the manifest: all are named.
+        When a document is missing, was changed, or is not in the manifest: all are named.
     """
     plan.check_wave(wave)
     folder = f"{plan.waves[wave]}/"

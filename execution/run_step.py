@@ -12,6 +12,7 @@ from execution.tables import Warehouse
 from execution.wave import wave_of
 from optimizer.errors import ConfigError
 from optimizer.settings import Settings
+from optimizer.similar import did_you_mean
 from sources.kafka_admin import properties_of
 from sources.kafka_options import client_options
 
@@ -24,11 +25,13 @@ def tools_of(options: argparse.Namespace, settings: Settings) -> KafkaTools:
     ConfigError
         When neither names the cluster's brokers.
     """
-    known = next((one for one in settings.clusters if one.id == options.cluster), None)
+    clusters = {one.id: one for one in settings.clusters}
+    known = clusters.get(options.cluster)
     servers = options.bootstrap_server or (known.bootstrap_servers if known else "")
     if not servers:
         where = f"--bootstrap-server HOST:PORT, or bootstrap_servers of [[clusters]] {options.cluster!r} in --config"
-        raise ConfigError(f"it is not known where cluster {options.cluster!r} is: give {where}")
+        closest = "" if known else did_you_mean(options.cluster, clusters)
+        raise ConfigError(f"it is not known where cluster {options.cluster!r} is: give {where}{closest}")
     properties = options.client_config or (known.client_config if known else "")
     return KafkaTools(servers, str(Path(properties).resolve()) if properties else "", options.kafka_bin)
 

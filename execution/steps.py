@@ -11,7 +11,7 @@ from pathlib import Path
 from execution import claims, preflight
 from execution.cancel import cancel_wave
 from execution.kafka_tools import ONLY_OWED, STILL_MOVING, KafkaTools
-from execution.observed import Observed, Place, observe
+from execution.observed import Observed, Place, observe, waiting_said
 from execution.planned import Plan, Refused
 from execution.tables import Warehouse
 from execution.wave import REASSIGNMENT, Stand, Wave
@@ -240,11 +240,15 @@ class Execution:
     def _look(self) -> Observed:
         """The cluster now; once more where a move ended between two answers, which looks like somebody else's."""
         for _ in range(_LOOKS - 1):
-            now = observe(self.client)
+            now = self._observe()
             if not self.wave.stands(now)[Stand.OTHER]:
                 return now
             time.sleep(_AGAIN_SECONDS)
-        return observe(self.client)
+        return self._observe()
+
+    def _observe(self) -> Observed:
+        with waiting_said(self.client.get("bootstrap_servers"), self.say):
+            return observe(self.client)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -282,7 +286,7 @@ class Execution:
             self.say(f"{self._name()} copies nothing, so it has no throttles")
             return
         done = self.tools.script(self.wave.documents, name)
-        if missing := self.wave.missing_throttles(observe(self.client)):
+        if missing := self.wave.missing_throttles(self._observe()):
             raise BallastError(f"{name}: {done.reason}" + "".join(f"\n- not set: {one}" for one in missing))
         if done.exit_code:
             self.say(f"only what nobody can set is not set: {done.reason}")
@@ -304,7 +308,7 @@ class Execution:
 
     def _throttled_still(self) -> None:
         """Set throttles again that somebody took off while the wave runs."""
-        if absent := self.wave.absent_throttles(observe(self.client)):
+        if absent := self.wave.absent_throttles(self._observe()):
             self.say(f"somebody took throttles off, they are set again: {'; '.join(absent)}")
             self._set_throttles()
 

@@ -1,8 +1,7 @@
-"""The command line that every job shares: options to settings, settings to stages, errors to exit codes."""
+"""What every job runs: options to settings, settings to stages, errors to exit codes."""
 
 import argparse
 import os
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,71 +11,19 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
 
-from optimizer import places
-from optimizer.configuration import build, merge, read_toml
+from optimizer import inputs, places
+from optimizer.configuration import absolute, build, is_tables, merge, read_toml
 from optimizer.declared import NAMES
 from optimizer.errors import BallastError, ConfigError, DiskFull
 from optimizer.given_knobs import given_knobs
+from optimizer.job_options import LOCAL_INPUT, parser
+from optimizer.kafka.versions import unknown_release
 from optimizer.locks import only_one
-from optimizer.option_parser import OptionParser
 from optimizer.setting_checks import NAME_RULE, Problems, is_folder_name
 from optimizer.settings import Settings, Storage
 from optimizer.shipped import code_version, defaults
+from optimizer.similar import did_you_mean
 from optimizer.units import plural
-from optimizer.wishes import ONLY
-
-EPILOG = """\
-Options are laid over the configuration file, which is laid over conf/default.toml: see docs/configuration.md.
-exit codes: 0 done, 1 failed, 2 wrong use or configuration, 3 refused: by a data-quality gate, by the audit, or because
-the plan of the run is approved"""
-
-
-def _ids(text: str) -> list[int]:
-    if not re.fullmatch(r"\d+(,\d+)*", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a list of broker ids: write 3 or 3,7,12")
-    return [int(part) for part in text.split(",")]
-
-
-def _add_lists(policy: Any) -> None:
-    """The options that take lists: given several times they add up."""
-    for name, meaning in (
-        ("--drain", "empty these brokers, e.g. 3,7"),
-        ("--exclude-brokers", "give these brokers no replica"),
-        ("--demote", "take preferred leaders off these brokers"),
-    ):
-        policy.add_argument(name, action="extend", type=_ids, metavar="IDS", help=f"{meaning}; may be repeated")
-    policy.add_argument(
-        "--exclude-topics", action="append", metavar="REGEX", help="leave these topics alone; may be repeated"
-    )
-
-
-def parser(description: str) -> OptionParser:
-    """Options of every job."""
-    script = Path(sys.argv[0])
-    result = OptionParser(
-        prog=f"spark-submit.sh {script.stem}" if script.suffix == ".py" else None,
-        description=description,
-        epilog=EPILOG,
-    )
-    result.add_argument(
-        "--config", metavar="FILE", help="TOML file: clusters and the knobs that differ from the defaults"
-    )
-    result.add_argument("--run-id", help="names the run in every table (default: the time in UTC)")
-    result.add_argument("--warehouse", metavar="DIR", help="folder of the Delta tables")
-    result.add_argument("--output", metavar="DIR", help="folder of the files; a run gets a folder of its own in it")
-    cluster = result.add_argument_group("one cluster: of the configuration file, or without one")
-    cluster.add_argument("--cluster", metavar="ID", help="its name in every table; alone: just this one of --config")
-    cluster.add_argument("--input", metavar="DIR", help="folder with outputs of Kafka's tools, capacities and metrics")
-    cluster.add_argument("--bootstrap-server", metavar="HOST:PORT", help="live cluster")
-    cluster.add_argument("--client-config", metavar="FILE", help="client properties (SASL, TLS) of the live connection")
-    cluster.add_argument("--kafka-version", metavar="X.Y", help="its release, e.g. 3.9: see configuration.md")
-    policy = result.add_argument_group("policy")
-    _add_lists(policy)
-    policy.add_argument("--only", choices=ONLY, help="mend just that; what else is asked waits for another run")
-    result.add_argument(
-        "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="any other knob, once; value as in TOML"
-    )
-    return result
 
 
 def _overrides(options: argparse.Namespace, file: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
@@ -99,11 +46,18 @@ def replaced_lists(options: argparse.Namespace) -> list[str]:
     return lines
 
 
+def unknown_releases(settings: Settings) -> list[str]:
+    """Releases of Kafka that the settings name and that are not known, a line each."""
+    told = ((one.id, one.kafka_version, unknown_release(one.kafka_version)) for one in settings.clusters)
+    remedy = "of a distribution, give the release of Kafka that is in it"
+    return [f"warning: cluster {name}: Kafka {version} {text}; {remedy}" for name, version, text in told if text]
+
+
 def _one_cluster(options: argparse.Namespace, file: Mapping[str, Any]) -> dict[str, Any] | None:
     """The cluster that the options describe, if they do."""
     if options.cluster:
         paths = {"input": options.input, "client_config": options.client_config}
-        cluster = {name: str(Path(value).resolve()) for name, value in paths.items() if value}
+        cluster = {name: absolute(value, Path.cwd()) for name, value in paths.items() if value}
         if options.bootstrap_server:
             cluster["bootstrap_servers"] = options.bootstrap_server
         if options.kafka_version:
@@ -125,9 +79,9 @@ def _known_cluster(options: argparse.Namespace, file: Mapping[str, Any]) -> dict
     if not options.config:
         raise ConfigError(f"--cluster {options.cluster} does not say where to read it: {remedy}")
     clusters = file.get("clusters", [])
-    known = {str(one.get("id")): one for one in clusters if isinstance(one, dict)} if isinstance(clusters, list) else {}
+    known = {str(one.get("id")): one for one in clusters} if is_tables(clusters) else {}
     if options.cluster not in known:
-        listed = ", ".join(sorted(known)) or "none"
+        listed = f"{', '.join(sorted(known)) or 'none'}{did_you_mean(options.cluster, known)}"
         raise ConfigError(f"--cluster {options.cluster} is not in {options.config}, which names {listed}: {remedy}")
     return known[options.cluster]
 
@@ -218,7 +172,9 @@ def _full_disk_said(settings: Settings) -> Iterator[None]:
 
 def _execute(names: Sequence[str], options: argparse.Namespace) -> int:
     settings, run_id = checked(names, options)
-    sys.stderr.write("".join(f"{line}\n" for line in replaced_lists(options)))
+    sys.stderr.write("".join(f"{line}\n" for line in (*replaced_lists(options), *unknown_releases(settings))))
+    if NAMES[0] in names and os.environ.get(LOCAL_INPUT):
+        inputs.check(settings.clusters)
     with only_one(run_id, places.locks_of_run(settings.storage, run_id)), _full_disk_said(settings):
         return _plan(names, settings, run_id)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeGuard, get_args
 
 from optimizer.errors import ConfigError
 from optimizer.setting_checks import Problems
@@ -68,6 +68,8 @@ def _typed(kind: type, values: Mapping[str, Any], where: str, *, base: Sequence[
 
     Knobs that have nothing to do with each other are judged one by one, each beside those of ``base`` alone.
     """
+    if not isinstance(values, Mapping):
+        raise ConfigError(f"{where}: {values!r} is not a table: write name = value below {where}")
     known = {f.name: f for f in fields(kind)}
     needed = [f.name for f in known.values() if f.default is MISSING and f.default_factory is MISSING]
     unknown = sorted(set(values) - set(known))
@@ -90,11 +92,15 @@ def _typed(kind: type, values: Mapping[str, Any], where: str, *, base: Sequence[
 
 def _named(unknown: Sequence[str], known: Iterable[str]) -> str:
     """Unknown names, each with the section that has such a knob, or with the closest known name."""
-    sections = {field.name: section for section, kind in _SECTIONS.items() for field in fields(kind)}
     return ", ".join(
-        f"{name!r} (it is in [{sections[name]}])" if name in sections else f"{name!r}{did_you_mean(name, known)}"
+        f"{name!r} (it is in [{section}])" if (section := section_of(name)) else f"{name!r}{did_you_mean(name, known)}"
         for name in unknown
     )
+
+
+def section_of(knob: str) -> str:
+    """The section that has such a knob; empty where none has."""
+    return next((section for section, kind in _SECTIONS.items() if knob in {one.name for one in fields(kind)}), "")
 
 
 def _plain(knob: Field[Any], value: object, where: str) -> object:
@@ -123,7 +129,7 @@ def _wanted(knob: Field[Any], wanted: type, entry: type | None) -> str:
 
 def _typed_tables(name: str, value: object, where: str) -> tuple[Any, ...]:
     kind, example = _TABLES[name]
-    if not isinstance(value, list) or not all(isinstance(table, Mapping) for table in value):
+    if not is_tables(value):
         raise ConfigError(f"{where} {name} = {value!r}: expected tables like {example}")
     problems = Problems()
     made = [problems.of(partial(_typed, kind, table, f"{where} {name}")) for table in value]
@@ -154,12 +160,22 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"cannot read the configuration {path}: {error.strerror}; give --config FILE") from error
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not TOML: {error}") from error
-    for cluster in content.get("clusters", []):
+    clusters = content.get("clusters")
+    for cluster in clusters if is_tables(clusters) else []:
         for name in ("input", "client_config"):
-            value = cluster.get(name)
-            if value and "://" not in value:
-                cluster[name] = str((path.parent / value).resolve())
+            if cluster.get(name) and isinstance(cluster[name], str):
+                cluster[name] = absolute(cluster[name], path.parent)
     return content
+
+
+def is_tables(value: object) -> TypeGuard[list[dict[str, Any]]]:
+    """Whether a value of a file is a list of tables."""
+    return isinstance(value, list) and all(isinstance(table, dict) for table in value)
+
+
+def absolute(path: str, folder: Path) -> str:
+    """A path of a cluster, absolute against a folder; a URI stays as it is."""
+    return path if "://" in path else str((folder / path).resolve())
 
 
 def build(content: Mapping[str, Any]) -> Settings:
@@ -178,9 +194,12 @@ def build(content: Mapping[str, Any]) -> Settings:
         name: problems.of(partial(_typed, kind, content.get(name, {}), f"[{name}]", base=()))
         for name, kind in _SECTIONS.items()
     }
+    tables = content.get("clusters", [])
+    if not is_tables(tables):
+        problems.told.append("[[clusters]]: write a table with this head, in two brackets, for each cluster")
+        tables = []
     clusters = [
-        problems.of(partial(_typed, ClusterInput, cluster, "[[clusters]]", base=_OF_CLUSTER))
-        for cluster in content.get("clusters", [])
+        problems.of(partial(_typed, ClusterInput, cluster, "[[clusters]]", base=_OF_CLUSTER)) for cluster in tables
     ]
     # What concerns several sections is judged on those that are right.
     right = {name: section for name, section in sections.items() if section is not None}

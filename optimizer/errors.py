@@ -10,11 +10,8 @@ class BallastError(Exception):
     verdict = "failed"
 
 
-class ConfigError(BallastError):
-    """Wrong use or configuration: what is wrong, one line each; all of it is told at once."""
-
-    exit_code = 2
-    verdict = "refused"
+class _Problems(BallastError):
+    """What is wrong, one line each; all of it is told at once."""
 
     def __init__(self, *problems: str) -> None:
         self.problems = problems
@@ -22,10 +19,16 @@ class ConfigError(BallastError):
         super().__init__(problems[0] if len(problems) == 1 else f"{len(problems)} problems:{listed}")
 
 
-class InputError(BallastError):
+class ConfigError(_Problems):
+    """Wrong use or configuration."""
+
+    exit_code = 2
+    verdict = "refused"
+
+
+class InputError(_Problems):
     """An input can't be read at all (a row that can't be read goes to quarantine instead)."""
 
-    exit_code = 1
     verdict = "unreadable"
 
 

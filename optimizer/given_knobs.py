@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
+from optimizer.configuration import section_of
 from optimizer.errors import ConfigError
 from optimizer.setting_checks import Problems
 
@@ -56,9 +57,12 @@ def _by_set(text: str) -> GivenKnob:
     ConfigError
         For a text of another form, and for a cluster: a run has a list of them.
     """
-    match = re.fullmatch(r"([a-z_]+)\.([a-z_]+)=(.*)", text)
+    match = re.fullmatch(r"([\w-]+)\.([\w-]+)=(.*)", text)
     if not match:
-        raise ConfigError(f"--set {text}: write SECTION.KEY=VALUE, e.g. solver.rounds=2")
+        key, _, value = text.partition("=")
+        section = section_of(key)
+        example = f"{section}.{key}={value or 'VALUE'}" if section else "solver.rounds=2"
+        raise ConfigError(f"--set {text}: write SECTION.KEY=VALUE, e.g. {example}")
     section, key, value = match.groups()
     if section == "clusters":
         raise ConfigError(f"--set {text}: describe a cluster by --cluster ID, or in [[clusters]] of --config FILE")

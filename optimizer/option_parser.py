@@ -17,17 +17,23 @@ class OptionParser(argparse.ArgumentParser):
     """Takes whole options, each once; names the known option or choice that is closest to an unknown one.
 
     Options with the actions ``append`` and ``extend`` may be repeated.
+
+    Parameters
+    ----------
+    suggested : frozenset of str
+        Options of other programs that may have been meant.
     """
 
-    def __init__(self, **kwargs: Any) -> None:
+    def __init__(self, *, suggested: frozenset[str] = frozenset(), **kwargs: Any) -> None:
         kwargs = {"formatter_class": argparse.RawDescriptionHelpFormatter, **kwargs}
         super().__init__(allow_abbrev=False, **kwargs)
+        self._suggested = suggested
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Check the options first: argparse would rather say that a required one is missing."""
         words = sys.argv[1:] if args is None else list(args)
         # What stands behind a command is for the command's own parser.
-        own = takewhile(_is_option, words) if self._subparsers else words
+        own = takewhile(is_option, words) if self._subparsers else words
         self._check_options(list(takewhile(lambda word: word != "--", own)))
         return super().parse_known_args(words, namespace)
 
@@ -36,11 +42,11 @@ class OptionParser(argparse.ArgumentParser):
         values: dict[argparse.Action, str] = {}
         for word, following in zip_longest(words, words[1:], fillvalue=""):
             name, equals, value = word.partition("=")
-            if not _is_option(name):
+            if not is_option(name):
                 continue
             action = self._option_string_actions.get(name)
             if action is None:
-                self.error(f"there is no option {name}{did_you_mean(name, self._option_string_actions)}")
+                self.error(f"there is no option {name}{self.instead_of(name)}")
             value = value if equals or action.nargs == 0 else following
             if action in values:
                 both = f", {values[action]} and {value}" if action.nargs != 0 else ""
@@ -48,12 +54,21 @@ class OptionParser(argparse.ArgumentParser):
             if not isinstance(action, _MANY):
                 values[action] = value
 
+    @property
+    def options(self) -> frozenset[str]:
+        """All of its options."""
+        return frozenset(self._option_string_actions)
+
+    def instead_of(self, name: str) -> str:
+        """What a message adds behind an unknown option."""
+        return did_you_mean(name, self.options | self._suggested)
+
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             known = f"{did_you_mean(str(value), action.choices)}; choose from {', '.join(action.choices)}"
             raise argparse.ArgumentError(action, f"unknown {value!r}{known}")
 
 
-def _is_option(word: str) -> bool:
+def is_option(word: str) -> bool:
     """Whether argparse takes a word for an option: negative numbers and texts with spaces are values."""
     return re.fullmatch(r"-[^\d\s]\S*", word) is not None

@@ -56,14 +56,15 @@ def release(kafka_version: str, name: str = "kafka_version") -> tuple[int, int] 
     Raises
     ------
     ConfigError
-        When the text does not start with a version number.
+        When the text does not start with the number of a release that has replicas (0.8).
     """
     if not kafka_version:
         return None
     found = re.fullmatch(r"(\d++)(?:\.(\d++))?+(?:[.\-+_].*)?", kafka_version)
-    if not found:
+    numbers = (int(found[1]), int(found[2] or 0)) if found else (0, 0)
+    if numbers < (0, 8):
         raise ConfigError(f"{name} = {kafka_version!r} is not a version: give for example 4.3 or 3.9.1")
-    return int(found[1]), int(found[2] or 0)
+    return numbers
 
 
 # What Python and Java, which Spark asks, do not read alike: named and conditional groups, comments, the flag a, a {

@@ -2,6 +2,11 @@
 
 from dataclasses import dataclass, field
 
+from execution.options import commands_with
+from optimizer.job_options import parser
+from optimizer.option_parser import is_option
+from optimizer.similar import did_you_mean
+
 # Apache Spark 4.1 org.apache.spark.launcher.SparkSubmitOptionParser.
 WITH_VALUE = frozenset(
     (
@@ -42,7 +47,11 @@ HELP = frozenset(("--help", "-h"))
 
 
 class UsageError(Exception):
-    """Wrong use of the command line: exit code 2."""
+    """Wrong use of the command line: exit code 2; the help of the job, if one is named, says more."""
+
+    def __init__(self, message: str, job: str = "") -> None:
+        super().__init__(message)
+        self.job = job
 
 
 @dataclass
@@ -102,10 +111,26 @@ def split(words: list[str]) -> CommandLine:
         elif line.job:
             line.arguments.append(word)
         elif word.startswith("-"):
-            raise UsageError(f"{word} is not an option of Spark; options of a job stand after its name")
+            meant = "" if name in parser("").options else did_you_mean(name, WITH_VALUE | FLAGS)
+            raise UsageError(f"{name} is not an option of Spark{meant}; options of a job stand after its name")
         else:
             line.job = word
     return line
+
+
+def check_arguments(line: CommandLine) -> None:
+    """Refuse options that no job has, before Java starts: what was meant may be one of Spark's or of a command's.
+
+    Raises
+    ------
+    UsageError
+    """
+    job = parser("", suggested=WITH_VALUE | FLAGS)
+    for name in (word.partition("=")[0] for word in line.arguments):
+        if is_option(name) and name not in job.options:
+            commands = [f"./ballast {command}" for command in commands_with(name)]
+            belongs = f" of a job: it is an option of {' and '.join(commands)}" if commands else ""
+            raise UsageError(f"there is no option {name}{belongs or job.instead_of(name)}", line.job)
 
 
 def _value(name: str, rest: list[str]) -> str:

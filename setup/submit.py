@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from execution.options import COMMANDS
+from optimizer.job_options import LOCAL_INPUT
 from optimizer.similar import did_you_mean
 from setup import app_zip, classes, site_conf
 from setup.environment import prepare, say
 from setup.jars import delta_jars
 from setup.java import java, spark_java
 from setup.launch import launch
-from setup.options import CommandLine, UsageError, split
+from setup.options import CommandLine, UsageError, check_arguments, split
 from setup.paths import HOME, SetupError, spark_home, venv_python
 
 SAMPLE = ("pipeline", ["--config", str(HOME / "conf" / "sample.toml")])
@@ -124,10 +125,18 @@ def spark_environment(line: CommandLine, environ: Mapping[str, str]) -> dict[str
         result["PYSPARK_PYTHON"] = str(venv_python())
     if where.startswith("local"):
         result["BALLAST_CLASSES"] = str(classes.archive(java(environ), delta_jars()))
+    if where.startswith("local") and not _knows_other_disks(line, environ):
+        result[LOCAL_INPUT] = "1"
     if _LOOPBACK.fullmatch(where):
         result["SPARK_LOCAL_IP"] = "127.0.0.1"
     result["BALLAST_CODE_VERSION"] = app_zip.code_version()
     return result
+
+
+def _knows_other_disks(line: CommandLine, environ: Mapping[str, str]) -> bool:
+    """Whether a path may be one of another file system than this machine's: a site's own settings can say so."""
+    of_site = environ.get("HADOOP_CONF_DIR") or environ.get("SPARK_CONF_DIR")
+    return bool(of_site or line.conf("spark.hadoop.fs.defaultFS"))
 
 
 def _without_home(pythonpath: str) -> str:
@@ -166,6 +175,8 @@ def submit(line: CommandLine, environ: Mapping[str, str] = os.environ) -> int:
         line.job, line.arguments = SAMPLE
     if line.job not in jobs:
         raise UsageError(f"there is no job {line.job!r}{did_you_mean(line.job, jobs)}; jobs: {', '.join(jobs)}")
+    if folder == HOME / "jobs":
+        check_arguments(line)
     job = folder / f"{line.job}.py"
     prepare()
     if line.help:
@@ -187,7 +198,8 @@ def main(words: list[str]) -> int:
         line = split(words)
         return refuse_command(line) if line.job in COMMANDS else submit(line)
     except UsageError as error:
-        print(f"spark-submit.sh: {error}; see ./spark-submit.sh --help", file=sys.stderr)
+        call = " ".join(filter(None, ("./spark-submit.sh", error.job, "--help")))
+        print(f"spark-submit.sh: {error}; see {call}", file=sys.stderr)
         return 2
     except SetupError as error:
         say(str(error))

@@ -32,7 +32,7 @@ with warnings.catch_warnings():
     from kafka.errors import for_code
     from kafka.protocol.admin import DescribeLogDirsRequest
 
-REQUEST_MS = 30_000  # milliseconds for one request, as Kafka's own AdminClient waits
+REQUEST_MS = 30_000  # milliseconds for one request, and for a first answer: as Kafka's own AdminClient waits
 DEFAULT_ENTITY = "<default>"
 _ENTITIES_A_REQUEST = 500  # topics or brokers: answers with all their configs stay at some MB
 _DYNAMIC = {
@@ -114,7 +114,8 @@ def connected(options: Mapping[str, object]) -> Iterator[Admin]:
     # At level debug the client writes its whole configuration to the log; its warnings repeat what is raised here.
     logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
     try:
-        client = KafkaAdminClient(**({"request_timeout_ms": REQUEST_MS} | dict(options)))
+        patience = {"request_timeout_ms": REQUEST_MS, "bootstrap_timeout_ms": REQUEST_MS}
+        client = KafkaAdminClient(**(patience | dict(options)))
         try:
             yield cast(Admin, _Client(client))
         finally:

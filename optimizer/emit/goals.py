@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from optimizer.domain import NOT_LIVE, FindingCode
 from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.rows import LoadRow
-from optimizer.kafka.versions import tools_needed
+from optimizer.kafka.versions import tools_needed, unknown_release
 from optimizer.units import agree, clause, human_rate, plural
 from optimizer.wishes import DEMOTE, DRAIN, LEADERS, RACKS
 
@@ -193,8 +193,9 @@ def origin(plan: ClusterPlan) -> str:
     times = plan.capture_times
     ends = [f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M}" for at in (min(times), max(times))] if times else []
     when = " to ".join(dict.fromkeys(ends)) + " UTC" if times else "unknown time"
-    version = f"Kafka {plan.asked.kafka_version}" if plan.asked.kafka_version else "Kafka version unknown"
-    version = "; ".join(filter(None, (version, tools_needed(plan.asked.kafka_version))))
+    given = plan.asked.kafka_version
+    version = " ".join(filter(None, ("Kafka", given, unknown_release(given)))) if given else "Kafka version unknown"
+    version = "; ".join(filter(None, (version, tools_needed(given))))
     names = [f"{row.source} {row.records:,}" for row in plan.sources]
     more = f" and {len(names) - _SOURCES} more" if len(names) > _SOURCES else ""
     place = f" from {plan.asked.place}" if plan.asked.place else ""

@@ -4,6 +4,10 @@ from optimizer.setting_checks import release
 
 STRIPED = "striped"
 ADMIN_UTILS = "admin_utils"
+# By the first number of a release, the last second number that is known; 0.8 is the first one.
+_LAST = {0: 11, 1: 1, 2: 8, 3: 9, 4: 3}
+# Every release, as two numbers.
+_KNOWN = [(first, second) for first, last in _LAST.items() for second in range(0 if first else 8, last + 1)]
 
 
 def default_algorithm(kafka_version: str) -> str:
@@ -26,6 +30,26 @@ def default_algorithm(kafka_version: str) -> str:
     """
     known = release(kafka_version)
     return STRIPED if known is None or known >= (4, 1) else ADMIN_UTILS
+
+
+def unknown_release(kafka_version: str) -> str:
+    """What is said of a release that is not known, and whose rules count; empty where it is known, or none is given.
+
+    >>> unknown_release("5.7")
+    'is not a known release (0.8 to 4.3 are): the rules of 4.3 are used'
+
+    Raises
+    ------
+    ConfigError
+        When the text does not start with a version number.
+    """
+    given = release(kafka_version)
+    if given is None or given in _KNOWN:
+        return ""
+    oldest, used, newest = (
+        f"{first}.{second}" for first, second in (_KNOWN[0], max(one for one in _KNOWN if one < given), _KNOWN[-1])
+    )
+    return f"is not a known release ({oldest} to {newest} are): the rules of {used} are used"
 
 
 def has_old_options(kafka_version: str) -> bool | None:

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from optimizer.cli import checked, parser, replaced_lists, run_id_of, settings_of
+from optimizer.cli import checked, replaced_lists, run_id_of, settings_of, unknown_releases
 from optimizer.configuration import build, merge, read_toml
 from optimizer.errors import ConfigError
+from optimizer.job_options import parser
 from optimizer.settings import Settings
 from optimizer.topic_wishes import Pin, TopicFactor
 from optimizer.wishes import NO_LIMIT, MoveLimit
@@ -172,6 +173,16 @@ def test_default_file_says_what_the_code_defaults_to() -> None:
             "'a' kafka_version = 'v3.9' is not a version: give for example 4.3 or 3.9.1",
         ),
         ({"clusters": [{"id": "a", "input": "x"}, {"id": "a", "input": "y"}]}, "name each cluster once"),
+        *(
+            (
+                {"clusters": [{"id": "a", "input": "x", "kafka_version": version}]},
+                f"'a' kafka_version = '{version}' is not a version: give for example 4.3 or 3.9.1",
+            )
+            for version in ("abc", "0", "0.7", "-1")
+        ),
+        ({"clusters": {"id": "a", "input": "x"}}, r"^\[\[clusters\]\]: write a table with this head, in two brackets"),
+        ({"clusters": [{"id": "a", "input": "x"}, 3]}, r"^\[\[clusters\]\]: write a table with this head"),
+        ({"policy": 3}, r"^\[policy\]: 3 is not a table: write name = value below \[policy\]$"),
     ],
 )
 def test_nonsense_is_refused(content: dict[str, object], told: str) -> None:
@@ -269,7 +280,19 @@ def test_options_lie_over_the_file_over_the_defaults(tmp_path: Path) -> None:
         ),
         (("--cluster", "a", "--input", "x", "--set", "policy.disk_band=5%"), r"^\[policy\] disk_band = '5%': expected"),
         (("--config", "/nowhere.toml"), "cannot read the configuration /nowhere.toml"),
-        (("--cluster", "a", "--input", "x", "--set", "rounds=3"), "write SECTION.KEY=VALUE"),
+        (
+            ("--cluster", "sampel", "--config", str(HOME / "conf/sample.toml")),
+            r"which names sample \(did you mean 'sample'\?\): give --input DIR or",
+        ),
+        (("--cluster", "a", "--input", "x", "--set", "rounds=3"), "write SECTION.KEY=VALUE, e.g. solver.rounds=3$"),
+        (("--cluster", "a", "--input", "x", "--set", "ronds=3"), "write SECTION.KEY=VALUE, e.g. solver.rounds=2$"),
+        (
+            ("--cluster", "a", "--input", "x", "--set", "policy.disk-band=1"),
+            r"'disk-band' \(did you mean 'disk_band'\?",
+        ),
+        (("--cluster", "a", "--input", "x", "--set", "solver.ronds=3"), r"'ronds' \(did you mean 'rounds'\?\)"),
+        (("--cluster", "a", "--input", "x", "--set", "solvr.rounds=3"), r"'solvr' \(did you mean 'solver'\?\)"),
+        (("--cluster", "a", "--input", "x", "--set", "policy.rounds=3"), r"'rounds' \(it is in \[solver\]\)"),
         (("--cluster", "a", "--input", "x", "--set", "clusters.id='b'"), "'b': describe a cluster by --cluster ID, or"),
     ],
 )
@@ -316,6 +339,10 @@ def test_a_knob_is_set_once(words: tuple[str, ...], told: str) -> None:
         (("--run-id", "a", "--run-id=b"), "--run-id is given twice, a and b: give it once"),
         (("--drai", "3"), "there is no option --drai (did you mean '--drain'?)"),
         (("--excludetopics=a",), "there is no option --excludetopics (did you mean '--exclude-topics'?)"),
+        (
+            ("--throttle-mb-per-s", "5"),
+            "there is no option --throttle-mb-per-s: give --set schedule.throttle_mb_per_s=VALUE",
+        ),
         (("--only", "rack"), "argument --only: unknown 'rack' (did you mean 'racks'?); choose from racks, drain, "),
     ],
 )
@@ -343,6 +370,31 @@ def test_lists_of_the_file_that_options_replace_are_named(tmp_path: Path) -> Non
         f"--set policy.exclude_topics=[] replaces [policy] exclude_topics = ['t'] of {file}",
     ]
     assert replaced_lists(parser("test").parse_args([*ONE, *words])) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "used"),
+    [
+        ((), None),
+        (("--kafka-version", "0.8"), None),
+        (("--kafka-version", "4.3.9-rc1"), None),
+        (("--kafka-version", "5.7"), "5.7 is not a known release (0.8 to 4.3 are): the rules of 4.3 are used"),
+        (("--kafka-version", "5"), "5 is not a known release (0.8 to 4.3 are): the rules of 4.3 are used"),
+        (("--kafka-version", "3.12"), "3.12 is not a known release (0.8 to 4.3 are): the rules of 3.9 are used"),
+    ],
+)
+def test_an_unknown_release_is_named(words: tuple[str, ...], used: str | None) -> None:
+    """A run goes on by the rules of the newest known release before it, and says so."""
+    remedy = "of a distribution, give the release of Kafka that is in it"
+    assert unknown_releases(settings_from(*ONE, *words)) == (
+        [f"warning: cluster a: Kafka {used}; {remedy}"] if used else []
+    )
+
+
+def test_a_uri_is_no_path_of_this_machine() -> None:
+    """An option's URI stays as it is, as one of the file does; a path becomes absolute."""
+    inputs = [settings_from("--cluster", "a", "--input", place).clusters[0].input for place in ("s3a://b/x", "x")]
+    assert inputs == ["s3a://b/x", str(Path("x").absolute())]
 
 
 def test_one_cluster_of_a_file_can_be_planned_alone(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from execution.options import parser
 from execution.planned import Refused
 from execution.steps import StillMoving
-from optimizer import cli as jobs
+from optimizer import job_options
 from optimizer.errors import AlreadyApproved, AuditFailed, BallastError, QualityGateFailed
 from setup.submit import usage
 from tests.docs.pages import ROOT
@@ -33,7 +33,7 @@ def of_page(name: str) -> dict[int, str]:
 
 # By where it stands: a list, and what it calls each way to be refused.
 LISTS: Mapping[str, tuple[dict[int, str], dict[type[BallastError], str]]] = {
-    "spark-submit.sh JOB --help": (of_help(jobs.EPILOG), OF_RUNS),
+    "spark-submit.sh JOB --help": (of_help(job_options.EPILOG), OF_RUNS),
     "spark-submit.sh --help": (of_help(usage({})), OF_RUNS),
     "ballast --help": (of_help(parser().format_help()), OF_COMMANDS),
     "README.md": (of_page("README.md"), OF_RUNS | OF_COMMANDS),

@@ -229,6 +229,8 @@ def test_the_head_names_time_release_and_sources() -> None:
     assert origin(replace(plan, asked=Asked(), sources=sources[:1])) == (
         "Snapshot of 2026-10-05 02:00 UTC; Kafka version unknown; 1 source read (records of each): a.txt 1,200."
     )
+    ahead = replace(plan, asked=replace(plan.asked, kafka_version="5.7"))
+    assert "; Kafka 5.7 is not a known release (0.8 to 4.3 are): the rules of 4.3 are used; 3 s" in origin(ahead)
     many = origin(replace(plan, sources=[replace(sources[0], source=f"f{n}") for n in range(40)]))
     assert many.endswith("f11 1,200 and 28 more.")
     assert origin(plan_of({})) == "Snapshot of unknown time; Kafka version unknown; sources unknown."

@@ -17,6 +17,8 @@ PLAN = ("--run-id", "r", "--cluster", "c")
         (["approve", "--runid", "r", "--cluster", "c"], "there is no option --runid (did you mean '--run-id'?)"),
         (["approve", *PLAN, "--warehose=w"], "there is no option --warehose (did you mean '--warehouse'?)"),
         (["show", "--zzz"], "there is no option --zzz\n"),
+        (["approve", *PLAN, "--wave", "1"], "there is no option --wave here: it is an option of wave\n"),
+        (["show", "--manifest=x"], "there is no option --manifest here: it is an option of approve and wave\n"),
         (["--hepl"], "there is no option --hepl (did you mean '--help'?)"),
         (["show", "--run", "r"], "there is no option --run (did you mean '--run-id'?)"),
         (["wave", "off", *PLAN, "--wave", "1", "--acc"], "there is no option --acc"),

@@ -3,6 +3,7 @@
 import shutil
 import socket
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,8 +13,8 @@ from deltalake import DeltaTable
 from execution.approve import approve
 from execution.planned import Refused, documents_of
 from execution.tables import Warehouse
-from optimizer.errors import StageError
-from tests.execution.warehouse import CLUSTER, RUN, loaded, told, usual, wave, written
+from optimizer.errors import ConfigError, StageError
+from tests.execution.warehouse import CLUSTER, RUN, add_waves, loaded, told, usual, wave, written
 
 
 @pytest.fixture(scope="module")
@@ -95,8 +96,8 @@ def test_what_was_changed_is_refused_by_its_name(warehouse: Warehouse, case: str
 
 
 def test_a_wave_that_is_not_planned_is_refused(warehouse: Warehouse) -> None:
-    """With how many there are."""
-    with pytest.raises(Refused, match="no wave 3: it has 2"):
+    """As wrong use, with those that there are."""
+    with pytest.raises(ConfigError, match=r"no wave 3: it has waves 1 to 2$"):
         documents_of(warehouse, loaded(warehouse), 3)
 
 
@@ -123,6 +124,25 @@ def test_only_the_plan_that_was_looked_at_is_approved(warehouse: Warehouse) -> N
     (row,) = warehouse.rows("approvals", cluster_id=CLUSTER, run_id=RUN)
     assert (row["approved_by"], row["approved_from"]) == ("ann", socket.gethostname())
     assert row["manifest_sha256"] == plan.manifest_sha256
+
+
+def test_an_approval_says_what_is_approved(warehouse: Warehouse) -> None:
+    """Bytes, waves and time; goals that are not reached; and a snapshot that no wave would begin with."""
+    plan = loaded(warehouse)
+    first = f"Approved by ann: run {RUN}, cluster {CLUSTER}, manifest {plan.manifest_sha256}"
+    now = datetime.now(tz=UTC)
+    fresh = replace(plan, manifest={**plan.manifest, "captured_at": now.isoformat(), "goals": []})
+    assert approve(warehouse, fresh, manifest_sha256="", by="ann") == first
+    add_waves(warehouse, RUN, CLUSTER, 2, moved_bytes=149 * 10**9, estimated_seconds=2400)
+    goals = [{"name": name, "is_reached": name == "racks"} for name in ("empty broker 105", "racks", "balance")]
+    before = (now - timedelta(days=52, hours=3)).isoformat()
+    old = replace(plan, manifest={**plan.manifest, "captured_at": before, "goals": goals})
+    assert approve(warehouse, old, manifest_sha256="", by="ann").splitlines() == [
+        first,
+        "It copies 298.00 GB in 2 waves, about 1 h 20 min.",
+        "Not reached: empty broker 105; balance.",
+        "The snapshot is 52 d 3 h old, and waves begin up to 24 h: plan again, or give the waves --max-plan-age-hours.",
+    ]
 
 
 def test_an_approval_is_of_one_plan(warehouse: Warehouse) -> None:

@@ -13,6 +13,7 @@ from deltalake import DeltaTable
 from execution import claims
 from execution.cli import main
 from execution.tables import Warehouse
+from tests.execution.warehouse import add_waves
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
@@ -40,14 +41,6 @@ def end(warehouse: Warehouse, run_id: str, *, attempt: int = 1, **verdicts: str)
         for cluster, verdict in verdicts.items()
     ]
     warehouse.append("verdicts", rows)
-
-
-def add_waves(warehouse: Warehouse, run_id: str, cluster: str, number: int) -> None:
-    """Store that a plan has so many waves."""
-    zero = dict.fromkeys(("partitions", "replicas_moved", "moved_bytes", "busiest_bytes", "throttle_bytes_per_s"), 0)
-    whole = {**zero, "busiest_broker": None, "estimated_seconds": 0, "below_floor": False, "peak_disk_bytes": 0}
-    key = {"cluster_id": cluster, "run_id": run_id}
-    warehouse.append("waves", [{**key, "wave": wave, **whole} for wave in range(1, number + 1)])
 
 
 def approve(warehouse: Warehouse, run_id: str, cluster: str, by: str, *, attempt: int = 1) -> None:

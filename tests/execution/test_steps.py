@@ -1,5 +1,6 @@
 """Steps against a cluster that answers as it is told: what dies, vanishes or ends between two looks."""
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from execution import claims, steps
+from execution import claims, observed, steps
 from execution.kafka_tools import ONLY_OWED, STILL_MOVING, Done
 from execution.observed import Observed, Place
 from execution.planned import Refused, documents_of, whole_plan
@@ -112,6 +113,24 @@ def test_a_broker_that_dies_has_lost_no_throttle(scene: Scene, silent: set[int],
         scene.step.wait(every_seconds=0, once=True)
     assert scene.tools.asked == []
     assert told in scene.said[0]
+
+
+def test_a_long_look_says_for_whom_it_waits(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The servers, how long it has waited, and when it ends; a quick look says nothing."""
+    step = replace(scene.step, client={"bootstrap_servers": "h:1"})
+    step.status()
+    assert "waiting" not in "".join(scene.said)
+    scene.said.clear()
+    monkeypatch.setattr(observed, "_SILENT_SECONDS", 0.01)
+
+    def slow(client: object) -> Observed:
+        time.sleep(0.5)
+        return BEFORE
+
+    monkeypatch.setattr(steps, "observe", slow)
+    step.status()
+    waits = "waiting for h:1, 0.01 s so far; servers that never answer are given up after about 3 min"
+    assert scene.said[0] == waits
 
 
 def test_nothing_begins_under_a_broker_that_does_not_answer(scene: Scene) -> None:

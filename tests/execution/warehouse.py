@@ -75,6 +75,14 @@ def written(folder: Path, plan: ClusterPlan, *, verdict: str = "planned", attemp
     return warehouse
 
 
+def add_waves(warehouse: Warehouse, run_id: str, cluster: str, number: int, **figures: int) -> None:
+    """Store that a plan has so many waves, each with these figures."""
+    names = ("partitions", "replicas_moved", "moved_bytes", "busiest_bytes", "throttle_bytes_per_s", "peak_disk_bytes")
+    zero = dict.fromkeys((*names, "estimated_seconds"), 0)
+    row = {"cluster_id": cluster, "run_id": run_id, **zero, "busiest_broker": None, "below_floor": False, **figures}
+    warehouse.append("waves", [{**row, "wave": wave} for wave in range(1, number + 1)])
+
+
 def told(
     warehouse: Warehouse,
     manifest_sha256: str | None,
@@ -113,4 +121,17 @@ def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-__all__ = ["CLUSTER", "FOUND", "RUN", "STAYS", "documents", "loaded", "plan_of", "told", "undisturbed", "usual", "wave"]
+__all__ = [
+    "CLUSTER",
+    "FOUND",
+    "RUN",
+    "STAYS",
+    "add_waves",
+    "documents",
+    "loaded",
+    "plan_of",
+    "told",
+    "undisturbed",
+    "usual",
+    "wave",
+]

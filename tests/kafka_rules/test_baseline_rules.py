@@ -31,7 +31,7 @@ def test_algorithm_of_a_version(version: str, algorithm: str) -> None:
     assert default_algorithm(version) == algorithm
 
 
-@pytest.mark.parametrize("version", ["new", "v4.1", "4x", "4.1beta"])
+@pytest.mark.parametrize("version", ["new", "v4.1", "4x", "4.1beta", "0", "0.7.2"])
 def test_nonsense_versions_are_refused(version: str) -> None:
     """A text that is not a version is refused with an example."""
     with pytest.raises(ConfigError, match=r"give for example 4\.3"):

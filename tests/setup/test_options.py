@@ -2,7 +2,7 @@
 
 import pytest
 
-from setup.options import UsageError, split
+from setup.options import UsageError, check_arguments, split
 
 Expected = tuple[list[tuple[str, str | None]], str, list[str]]
 
@@ -41,6 +41,11 @@ def test_split(words: list[str], expected: Expected) -> None:
     ("words", "message"),
     [
         (["--run-id", "x"], "--run-id is not an option of Spark; options of a job stand after its name"),
+        (["--config=x", "plan"], "--config is not an option of Spark; options of a job stand after its name"),
+        (
+            ["--mastr=yarn", "plan"],
+            "--mastr is not an option of Spark (did you mean '--master'?); options of a job stand after its name",
+        ),
         (["plan", "--master"], "--master needs a value"),
     ],
 )
@@ -49,6 +54,34 @@ def test_wrong_use(words: list[str], message: str) -> None:
     with pytest.raises(UsageError) as caught:
         split(words)
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--drai", "3"], "there is no option --drai (did you mean '--drain'?)"),
+        (["--driver-memry=4g"], "there is no option --driver-memry (did you mean '--driver-memory'?)"),
+        (["--rounds", "3"], "there is no option --rounds: give --set solver.rounds=VALUE"),
+        (["--wave", "1"], "there is no option --wave of a job: it is an option of ./ballast wave"),
+        (
+            ["--manifest=x"],
+            "there is no option --manifest of a job: it is an option of ./ballast approve and ./ballast wave",
+        ),
+        (["--zzz"], "there is no option --zzz"),
+        (["--", "--zzz"], "there is no option --zzz"),
+    ],
+)
+def test_an_option_that_no_job_has(words: list[str], message: str) -> None:
+    """It is refused with what was meant: an option of a job, of Spark or of a command, or a knob."""
+    with pytest.raises(UsageError) as caught:
+        check_arguments(split(["plan", *words]))
+    assert (str(caught.value), caught.value.job) == (message, "plan")
+
+
+def test_what_a_job_takes_is_not_refused() -> None:
+    """Options of a job, negative numbers, and texts with spaces."""
+    words = ["--run-id", "x", "--set=solver.rounds=3", "--drain", "-1", "--cluster", "-- a"]
+    check_arguments(split(["plan", *words]))
 
 
 def test_the_last_conf_counts() -> None:

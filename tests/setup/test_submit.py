@@ -11,9 +11,11 @@ from pathlib import Path
 import pandas
 import pytest
 
+from optimizer.job_options import LOCAL_INPUT
 from setup import environment, locking
+from setup.options import split
 from setup.paths import HOME, SETUP, SetupError
-from setup.submit import list_jobs
+from setup.submit import list_jobs, spark_environment
 
 JOB = '''"""Ends with the exit code that it is given.
 
@@ -175,6 +177,33 @@ def test_options_are_sorted_out(jobs: Path) -> None:
 def test_default_master(jobs: Path, words: list[str], masters: list[str]) -> None:
     """The master is this machine unless something else decides it."""
     assert value_of(dry_run(jobs, *words), "--master") == masters
+
+
+@pytest.mark.parametrize(
+    ("words", "environ", "is_set"),
+    [
+        ([], {}, True),
+        (["--master", "local[2]"], {}, True),
+        (["--master", "yarn"], {}, False),
+        (["--properties-file", "x.conf"], {}, False),
+        (["--conf", "spark.hadoop.fs.defaultFS=hdfs://h"], {}, False),
+        ([], {"HADOOP_CONF_DIR": "/etc/hadoop"}, False),
+        ([], {"SPARK_CONF_DIR": "/etc/spark"}, False),
+    ],
+)
+def test_a_local_master_reads_what_this_machine_sees(words: list[str], environ: dict[str, str], is_set: bool) -> None:
+    """Only then a job may look at its inputs before Spark starts; a site's settings may name another file system."""
+    assert (LOCAL_INPUT in spark_environment(split(["ingest", *words]), environ)) is is_set
+
+
+@pytest.mark.all_only
+def test_a_folder_that_is_missing_is_told_before_spark_starts(tmp_path: Path) -> None:
+    """The run ends with 1 and one line; nothing is written."""
+    folder = f"{tmp_path}/nowhere"
+    result = submit(tmp_path, "ingest", "--cluster", "a", "--input", folder, BALLAST_JOBS=str(HOME / "jobs"))
+    remedy = "name a folder with the outputs of Kafka's tools as --input DIR, or as input of [[clusters]] 'a'"
+    assert (result.returncode, result.stderr) == (1, f"error: there is no folder {folder}: {remedy}\n")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.all_only

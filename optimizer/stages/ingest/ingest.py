@@ -19,6 +19,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from optimizer.errors import BallastError, ConfigError, InputError, Unreadable
+from optimizer.inputs import folder_remedy, no_file, no_folder
 from optimizer.settings import ClusterInput
 from optimizer.stages.ingest.listing import TEXT_BYTES, File, copies_of, files_of, hidden_files, root_of
 from optimizer.stages.ingest.metric_files import HEAD_LINES, literal_path, read_metrics
@@ -139,16 +140,15 @@ def _as_bronze(frame: DataFrame, run: Run, cluster: ClusterInput, captured_at: d
 
 def _files(spark: SparkSession, cluster: ClusterInput) -> list[File]:
     """Files of the folder and its subfolders, by path; those that start with a dot or underscore are no input."""
-    where = f"--input DIR, or as input of [[clusters]] {cluster.id!r}"
-    remedy = f"name a folder with the outputs of Kafka's tools as {where}"
     try:
         found = files_of(spark, cluster.input)
     except AnalysisException as error:
-        raise InputError(f"there is no folder {cluster.input}: {remedy}") from error
+        raise no_folder(cluster) from error
     except (PySparkException, Py4JJavaError) as error:
-        raise InputError(f"the folder {cluster.input} can't be read ({type(error).__name__}): {remedy}") from error
+        told = f"the folder {cluster.input} can't be read ({type(error).__name__}): {folder_remedy(cluster)}"
+        raise InputError(told) from error
     if not found:
-        raise InputError(f"the folder {cluster.input} holds no file: {remedy}")
+        raise no_file(cluster)
     return found
 
 

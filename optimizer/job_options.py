@@ -1,0 +1,77 @@
+"""The options of every job; only the standard library, because they are read before anything is prepared."""
+
+import argparse
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from optimizer.configuration import section_of
+from optimizer.option_parser import OptionParser
+from optimizer.wishes import ONLY
+
+EPILOG = """\
+Options are laid over the configuration file, which is laid over conf/default.toml: see docs/configuration.md.
+exit codes: 0 done, 1 failed, 2 wrong use or configuration, 3 refused: by a data-quality gate, by the audit, or because
+the plan of the run is approved"""
+# Set where inputs are read by this machine: its disks and its network are those that Spark will use.
+LOCAL_INPUT = "BALLAST_LOCAL_INPUT"
+
+
+def _ids(text: str) -> list[int]:
+    if not re.fullmatch(r"\d+(,\d+)*", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of broker ids: write 3 or 3,7,12")
+    return [int(part) for part in text.split(",")]
+
+
+def _add_lists(policy: Any) -> None:
+    """The options that take lists: given several times they add up."""
+    for name, meaning in (
+        ("--drain", "empty these brokers, e.g. 3,7"),
+        ("--exclude-brokers", "give these brokers no replica"),
+        ("--demote", "take preferred leaders off these brokers"),
+    ):
+        policy.add_argument(name, action="extend", type=_ids, metavar="IDS", help=f"{meaning}; may be repeated")
+    policy.add_argument(
+        "--exclude-topics", action="append", metavar="REGEX", help="leave these topics alone; may be repeated"
+    )
+
+
+class JobParser(OptionParser):
+    """Names ``--set`` for a knob that has no option of its own."""
+
+    def instead_of(self, name: str) -> str:
+        """What a message adds behind an unknown option."""
+        knob = name.lstrip("-").replace("-", "_")
+        section = section_of(knob)
+        return f": give --set {section}.{knob}=VALUE" if section else super().instead_of(name)
+
+
+def parser(description: str, *, suggested: frozenset[str] = frozenset()) -> JobParser:
+    """Options of every job; ``suggested``: others that an unknown one may stand for."""
+    script = Path(sys.argv[0])
+    result = JobParser(
+        suggested=suggested,
+        prog=f"spark-submit.sh {script.stem}" if script.suffix == ".py" else None,
+        description=description,
+        epilog=EPILOG,
+    )
+    result.add_argument(
+        "--config", metavar="FILE", help="TOML file: clusters and the knobs that differ from the defaults"
+    )
+    result.add_argument("--run-id", help="names the run in every table (default: the time in UTC)")
+    result.add_argument("--warehouse", metavar="DIR", help="folder of the Delta tables")
+    result.add_argument("--output", metavar="DIR", help="folder of the files; a run gets a folder of its own in it")
+    cluster = result.add_argument_group("one cluster: of the configuration file, or without one")
+    cluster.add_argument("--cluster", metavar="ID", help="its name in every table; alone: just this one of --config")
+    cluster.add_argument("--input", metavar="DIR", help="folder with outputs of Kafka's tools, capacities and metrics")
+    cluster.add_argument("--bootstrap-server", metavar="HOST:PORT", help="live cluster")
+    cluster.add_argument("--client-config", metavar="FILE", help="client properties (SASL, TLS) of the live connection")
+    cluster.add_argument("--kafka-version", metavar="X.Y", help="its release, e.g. 3.9: see configuration.md")
+    policy = result.add_argument_group("policy")
+    _add_lists(policy)
+    policy.add_argument("--only", choices=ONLY, help="mend just that; what else is asked waits for another run")
+    result.add_argument(
+        "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="any other knob, once; value as in TOML"
+    )
+    return result

@@ -1,0 +1,119 @@
+"""Inputs that can't be read are reported before Spark starts, where this machine sees it."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from optimizer import cli, inputs
+from optimizer.errors import InputError
+from optimizer.job_options import LOCAL_INPUT
+from optimizer.settings import ClusterInput
+from tests.ports import free_ports
+
+UNKNOWN = "no-such-host.invalid"
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> Path:
+    """Folders with a file, with none, and with files that are no input."""
+    for name in ("full", "empty", "hidden/_tmp"):
+        (tmp_path / name).mkdir(parents=True)
+    for name in ("full/describe.txt", "hidden/.swp", "hidden/_tmp/part"):
+        (tmp_path / name).touch()
+    return tmp_path
+
+
+@pytest.fixture
+def listener() -> Iterator[str]:
+    """The address of a server that accepts connections."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+def reported(*clusters: ClusterInput) -> list[str]:
+    """What is wrong with the inputs of a run."""
+    try:
+        inputs.check(clusters)
+    except InputError as error:
+        return list(error.problems)
+    return []
+
+
+def test_a_folder_has_a_file(folders: Path) -> None:
+    """One that is missing and one that is empty are two errors with a remedy; other file systems are not asked."""
+    remedy = "name a folder with the outputs of Kafka's tools as --input DIR, or as input of [[clusters]] 'a'"
+    for name, wrong in {
+        "nowhere": "there is no folder {}",
+        "empty": "the folder {} holds no file",
+        "hidden": "the folder {} holds no file",
+    }.items():
+        for place in (f"{folders}/{name}", f"file://{folders}/{name}"):
+            assert reported(ClusterInput(id="a", input=place)) == [f"{wrong.format(place)}: {remedy}"]
+    for place in (f"{folders}/full", f"{folders}/full/describe.txt", "s3a://bucket/nowhere", "hdfs://h/nowhere"):
+        assert reported(ClusterInput(id="a", input=place)) == []
+
+
+def test_a_server_is_there(listener: str) -> None:
+    """A host that is unknown and one that refuses are two errors; one server that answers is enough."""
+    refusing = f"127.0.0.1:{free_ports(1)[0]}"
+    unknown = (
+        "this machine knows no host of the name in {}: correct bootstrap_servers of [[clusters]] 'a', or the DNS of "
+        "this machine"
+    )
+    refused = (
+        "nothing accepts connections at {}: start the brokers, or correct the ports in bootstrap_servers of "
+        "[[clusters]] 'a'"
+    )
+    for servers, wrong in {
+        f"{UNKNOWN}:9092, {UNKNOWN}": [unknown.format(f"{UNKNOWN}:9092, {UNKNOWN}")],
+        refusing: [refused.format(refusing)],
+        f"SSL://{refusing},{UNKNOWN}:1": [unknown.format(f"{UNKNOWN}:1"), refused.format(f"SSL://{refusing}")],
+        f"{refusing},{listener},{UNKNOWN}": [],
+        "[::1:x": [],
+    }.items():
+        assert reported(ClusterInput(id="a", bootstrap_servers=servers)) == wrong, servers
+
+
+def test_a_server_that_is_silent_may_answer_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who does not refuse within some seconds is left to the client."""
+    monkeypatch.setattr(inputs, "_SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as server, socket.create_connection(server.getsockname()):
+        port = server.getsockname()[1]
+        with socket.socket() as waiting:
+            waiting.setblocking(False)
+            waiting.connect_ex(("127.0.0.1", port))
+            assert reported(ClusterInput(id="a", bootstrap_servers=f"127.0.0.1:{port}")) == []
+
+
+def test_all_clusters_are_reported_at_once_and_one_that_can_be_read_is_enough(folders: Path) -> None:
+    """A run begins with the clusters that it can read; with none it ends with every problem."""
+    gone, empty = (ClusterInput(id=name, input=str(folders / name)) for name in ("gone", "empty"))
+    both = ClusterInput(id="both", input=str(folders / "gone"), bootstrap_servers=f"127.0.0.1:{free_ports(1)[0]}")
+    told = reported(both, gone, empty)
+    starts = ("there is no folder", f"the folder {folders}/empty", "there is no folder", "nothing accepts connections")
+    assert [line.startswith(start) for line, start in zip(told, starts, strict=True)] == [True] * 4
+    assert reported(both, gone, empty, ClusterInput(id="full", input=str(folders / "full"))) == []
+
+
+@pytest.mark.parametrize(
+    ("stages", "is_local", "code"), [(["ingest"], True, 1), (["ingest"], False, 0), (["emit"], True, 0)]
+)
+def test_a_run_looks_only_where_it_reads(
+    folders: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    stages: list[str],
+    is_local: bool,
+    code: int,
+) -> None:
+    """A job on a local master that reads inputs ends with 1 and one line; others begin."""
+    monkeypatch.setenv(LOCAL_INPUT, "1" if is_local else "")
+    monkeypatch.setattr(cli, "_plan", lambda *_: 0)
+    places = [f"--{name}={folders / name}" for name in ("warehouse", "output")]
+    words = ["job", "--cluster", "a", "--input", str(folders / "empty"), "--run-id", "r", *places]
+    monkeypatch.setattr("sys.argv", words)
+    assert cli.main(stages, "test") == code
+    error = f"error: the folder {folders / 'empty'} holds no file: name a folder"
+    assert capsys.readouterr().err.startswith(error if code else "")
