@@ -13,6 +13,7 @@ from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker
 from optimizer.schedule.wave_changes import changes_of as wave_changes_of
 from optimizer.schedule.wave_order import disk_limits, stuck
 from optimizer.settings import Policy, Settings
+from optimizer.solve.bounds.bound import copies_of
 from optimizer.solve.findings.net_moves import reasons, settle
 from optimizer.solve.limit.limit import changes_of
 from optimizer.solve.limit.limit_choice import keep_within
@@ -70,8 +71,8 @@ def cut_rows(
 
 
 def left_by_order(frame: pd.DataFrame, cluster: SolvedCluster, settings: Settings) -> pd.DataFrame:
-    """The partitions of one cluster that are left: topic, partition, and ``second``, a list that needs no order, where
-    there is one.
+    """The partitions of one cluster that no order of copies has room for, and those that get another list instead:
+    topic, partition, ``is_left``, and ``second``, that list or null.
 
     Parameters
     ----------
@@ -82,34 +83,39 @@ def left_by_order(frame: pd.DataFrame, cluster: SolvedCluster, settings: Setting
     rows, partitions, chosen = placed(frame, brokers.ids)
     settled = settle(partitions.replicas, chosen)
     left = _left(brokers, partitions, settled, settings)
-    found = rows.loc[left, ["topic", "partition"]]
-    second = _second(cluster, partitions, settled, left, settings.policy) if left.any() else []
-    return found.assign(second=pd.Series(second, index=found.index, dtype=object))
+    base = np.where(left[:, None], partitions.replicas, settled)
+    lists = _with_second(cluster, partitions, base, settings) if left.any() else base
+    is_second = (lists != base).any(axis=1)
+    found = rows.loc[left | is_second, ["topic", "partition"]].assign(is_left=left[left | is_second])
+    second = [
+        replicas if is_new else None
+        for replicas, is_new in zip(replica_lists(lists, brokers.ids), is_second, strict=True)
+        if is_new
+    ]
+    found["second"] = pd.Series(second, index=rows.index[is_second], dtype=object)
+    return found
 
 
-def _second(
-    cluster: SolvedCluster, partitions: Partitions, settled: Ints, left: Bools, policy: Policy
-) -> list[list[int] | None]:
-    """Second choices of what is left, None where there is none: they fit beside all copies, old and new."""
-    brokers, kept = cluster.brokers, ~left
-    used = bytes_per_broker(partitions.replicas, partitions.size_bytes, len(brokers))
-    added = (settled[:, :, None] != partitions.replicas[:, None, :]).all(axis=2) & (settled >= 0) & kept[:, None]
-    row, slot = np.nonzero(added)
-    arriving = np.bincount(settled[row, slot], partitions.size_bytes[row], len(brokers))
-    limit, copies = cluster.wishes.move_limit, added.sum(axis=1)
-    spent = np.array([int((copies * partitions.size_bytes).sum()), int(copies.sum())])
+def _with_second(cluster: SolvedCluster, partitions: Partitions, base: Ints, settings: Settings) -> Ints:
+    """Lists with second choices of what must change and does not, as far as there is an order for them, (P, W)."""
+    brokers, old, size = cluster.brokers, partitions.replicas, partitions.size_bytes
+    kept = (base != old).any(axis=1)
+    copies = copies_of(old, base)
+    spent = np.array([int((copies * size).sum()), int(copies.sum())])
+    limit = cluster.wishes.move_limit
     lists, _ = second_choices(
         brokers,
         partitions,
         kept,
-        planned=settled,
+        planned=base,
         unchanged=partitions.rows(np.zeros(0, dtype=np.int64)),
-        room_bytes=disk_limit(brokers, policy) - used - arriving,
+        room_bytes=disk_limit(brokers, settings.policy) - bytes_per_broker(base, size, len(brokers)),
         allowed=np.array([limit.moved_bytes, limit.moves]) - spent,
     )
-    differs = (np.sort(lists, axis=1) != np.sort(partitions.replicas, axis=1)).any(axis=1)
-    found = zip(replica_lists(lists[left], brokers.ids), differs[left], strict=True)
-    return [replicas if is_new else None for replicas, is_new in found]
+    settled = settle(old, lists)
+    stuck_again = _left(brokers, partitions, settled, settings)
+    settled = np.where((stuck_again & ~kept)[:, None], old, settled)
+    return base if _left(brokers, partitions, settled, settings).any() else settled
 
 
 def _left(brokers: Brokers, partitions: Partitions, settled: Ints, settings: Settings) -> Bools:

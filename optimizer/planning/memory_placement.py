@@ -170,8 +170,7 @@ class MemoryPlacement:
             if found:
                 made.append({table: rows.assign(cluster_id=c) for table, rows in found.items()})
             else:
-                rows = zip(keys["topic"], keys["partition"].tolist(), keys["second"], strict=True)
-                left[c] = LeftForDisk.of(rows, settings)
+                left[c] = LeftForDisk.of(keys.itertuples(index=False), settings)
         tables = {table: [one[table] for one in made] for table in TABLES}
         every = {name: pd.concat(rows, ignore_index=True) for name, rows in tables.items() if rows}
         return every or dict.fromkeys(TABLES, pd.DataFrame()), left

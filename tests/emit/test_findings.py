@@ -157,7 +157,7 @@ def test_what_is_left_without_a_reason_is_told_before_the_input() -> None:
 
 IN_ORDER = (
     *("rack_emptied", "unexplained", "limited", "not_emptied", "rack_spread", "not_pinned", "not_resized"),
-    "left_for_disk",
+    *("left_for_disk", "log_dir_fills"),
     *("pin", "replication_factor", "no_spare_replica", "topic_spread", "band", "leader_band", "topic_leader_spread"),
     *("shard_failed", "shard_out_of_time", "pin_unused", "factor_unused", "exclude_unused", "not_free"),
     "something_new",

@@ -32,6 +32,7 @@ def found_in(
 
 NOT_FREE = {
     "in_flight": "wait until it is done and plan again",
+    "move_cannot_end": ("start that broker, or end the move by kafka-reassign-partitions.sh --cancel; then plan again"),
     "leaderless": "start a broker that holds a replica, and plan again",
     "no_in_sync_replica": "start a broker that holds a replica, and plan again",
     "on_fenced_broker": "start that broker, or drain it",

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -23,7 +23,7 @@ class LeftForDisk:
     ----------
     keys : set of (topic, partition)
     second : by key
-        Broker ids of those that get another list instead of their old one.
+        Broker ids of partitions, of these and of others, that get another list instead of their old one.
     disk_headroom : float
         Of the policy.
     waves : int
@@ -36,11 +36,12 @@ class LeftForDisk:
     waves: int
 
     @classmethod
-    def of(cls, left: Iterable[tuple[str, int, Sequence[int] | None]], settings: Settings) -> Self:
-        """What is left under the settings of a run: topic, partition and the other list, where there is one."""
-        found = {(topic, partition): second for topic, partition, second in left}
-        second = {key: tuple(replicas) for key, replicas in found.items() if replicas is not None}
-        return cls(frozenset(found), second, settings.policy.disk_headroom, settings.schedule.waves)
+    def of(cls, rows: Iterable[Any], settings: Settings) -> Self:
+        """From rows with the fields of ``planning.left_out.left_by_order``, under the settings of a run."""
+        found = {(str(row.topic), int(row.partition)): row for row in rows}
+        second = {key: tuple(row.second) for key, row in found.items() if isinstance(row.second, Iterable)}
+        left = frozenset(key for key, row in found.items() if row.is_left)
+        return cls(left, second, settings.policy.disk_headroom, settings.schedule.waves)
 
     @property
     def remedy(self) -> str:

@@ -60,6 +60,7 @@ _ONE_LEFT = (
     T.StructType()
     .add("topic", T.StringType())
     .add("partition", T.IntegerType())
+    .add("is_left", T.BooleanType())
     .add("second", T.ArrayType(T.IntegerType()))
 )
 # One row for each cluster: rows of each table, and the partitions that no order of copies has room for.
@@ -237,7 +238,7 @@ def _without_left(placement: DataFrame, left: Mapping[str, LeftForDisk]) -> Data
     rows = [
         {"cluster_id": c, "topic": key[0], "partition": key[1], "is_left": True, "second": of_cluster.second.get(key)}
         for c, of_cluster in left.items()
-        for key in sorted(of_cluster.keys)
+        for key in sorted(of_cluster.keys | of_cluster.second.keys())
     ]
     keys = F.broadcast(small_frame(placement.sparkSession, rows, _LEFT))
     joined = placement.join(keys, PARTITION, "left")
@@ -344,7 +345,7 @@ def _finish(
 
     stored = placement.groupBy("cluster_id").applyInPandas(one, _CLUSTER_ROW).localCheckpoint()
     left = {
-        row.cluster_id: LeftForDisk.of(((one.topic, one.partition, one.second) for one in row.left), settings)
+        row.cluster_id: LeftForDisk.of(row.left, settings)
         for row in stored.where(F.size("left") > 0).select("cluster_id", "left").collect()
     }
     return {table: _table(stored, table, run_id) for table in TABLES}, left
