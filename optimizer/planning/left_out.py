@@ -86,14 +86,11 @@ def left_by_order(frame: pd.DataFrame, cluster: SolvedCluster, settings: Setting
     base = np.where(left[:, None], partitions.replicas, settled)
     lists = _with_second(cluster, partitions, base, settings) if left.any() else base
     is_second = (lists != base).any(axis=1)
-    found = rows.loc[left | is_second, ["topic", "partition"]].assign(is_left=left[left | is_second])
-    second = [
-        replicas if is_new else None
-        for replicas, is_new in zip(replica_lists(lists, brokers.ids), is_second, strict=True)
-        if is_new
-    ]
-    found["second"] = pd.Series(second, index=rows.index[is_second], dtype=object)
-    return found
+    at = np.flatnonzero(left | is_second)
+    ids = replica_lists(lists[at], brokers.ids)
+    second = [replicas if is_new else None for replicas, is_new in zip(ids, is_second[at], strict=True)]
+    found = rows.loc[at, ["topic", "partition"]].assign(is_left=left[at])
+    return found.assign(second=pd.Series(second, index=found.index, dtype=object))
 
 
 def _with_second(cluster: SolvedCluster, partitions: Partitions, base: Ints, settings: Settings) -> Ints:
