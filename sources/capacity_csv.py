@@ -6,9 +6,10 @@ mib, gib, tib (of 1024). An empty cell is unknown. A column without a unit, or w
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal, InvalidOperation
 
+from optimizer.units import human_bytes, human_rate
 from sources.brokers_csv import COLUMNS
 from sources.csv_text import BROKER_ID, CsvRow, first_of, header_of, rows_of
 from sources.metrics_csv import UNIT_LIKE
@@ -18,6 +19,10 @@ from sources.text import integer
 EXPECTED = "capacity CSV"
 REMEDY = "columns: broker_id, log_dir, disk_bytes (or disk_mb, disk_gib, ...), in_bytes_per_s, out_bytes_per_s"
 
+# Least and most that a broker may have: over it an amount is likely in a smaller unit than the file says.
+_DISK = (10**9, 10**15, human_bytes)
+_RATE = (10**6, 10**11, human_rate)  # 800 Gbit/s
+_SMALLER = (("GB", 10**9), ("MB", 10**6), ("kB", 10**3), ("bytes", 1))  # bytes in each unit
 _UNITS = {"bytes": 1}  # bytes in each unit: kb and the like are powers of 1000, kib of 1024
 _UNITS |= {f"{prefix}b": 1000 ** (power + 1) for power, prefix in enumerate("kmgt")}
 _UNITS |= {f"{prefix}ib": 1024 ** (power + 1) for power, prefix in enumerate("kmgt")}
@@ -76,6 +81,27 @@ def amount(text: str, *, unit: int) -> int | None:
     return int(value) if value >= 0 else None
 
 
+def doubt(name: str, amount_bytes: int | None, *, unit: int, is_disk: bool) -> str | None:
+    """Why an amount is likely in another unit than ``unit`` bytes, in words; None where it may be right.
+
+    >>> doubt("DISK 4000000000000 MB", 4000000000000 * 2**20, unit=2**20, is_disk=True)
+    'DISK 4000000000000 MB would be 4194.30 PB: it is likely in bytes (4.00 TB)'
+    """
+    least, most, human = _DISK if is_disk else _RATE
+    if amount_bytes is None or amount_bytes <= most:
+        return None
+    number = amount_bytes / unit
+    smaller = [(prefix, number * size) for prefix, size in _SMALLER if size < unit and least <= number * size <= most]
+    likely = " or ".join(f"in {prefix} ({human(value)})" for prefix, value in smaller)
+    return f"{name} would be {human(amount_bytes)}" + (f": it is likely {likely}" if likely else "")
+
+
+def written(doubts: Iterable[str | None], names: Iterable[str]) -> dict[str, str | None]:
+    """The fields of a capacity that tell how the file writes it, and what is doubtful of it."""
+    doubtful = "; ".join(found for found in doubts if found)
+    return {"as_written": ", ".join(names) or None, "doubt": doubtful or None}
+
+
 def _amounts(header: tuple[str, ...]) -> dict[str, tuple[str, int]]:
     """Column and bytes of its unit, by field."""
     matches = {name: _COLUMN.fullmatch(name) for name in header}
@@ -90,12 +116,17 @@ def _record(row: CsvRow, header: tuple[str, ...]) -> Record:
     if broker_id is None:
         faults.append(f"broker id {id_text!r} is not an integer")
     amounts: dict[str, int | None] = dict.fromkeys(_FIELDS.values())
+    names, doubts = list[str](), list[str | None]()
     for field, (column, unit) in _amounts(header).items():
         cell = row.cells.get(column, "")
         amounts[field] = amount(cell, unit=unit) if cell else None
         if cell and amounts[field] is None:
             faults.append(f"{column} {cell!r} is not a number from 0 up")
+        if cell:
+            names.append(f"{column} {cell}")
+            doubts.append(doubt(names[-1], amounts[field], unit=unit, is_disk=field == "disk_bytes"))
     if faults:
         text = str(row.cells)
         return malformed(line=row.line, expected=EXPECTED, reason="; ".join(faults), remedy=REMEDY, text=text)
-    return Record("capacity", row.line, {"broker_id": broker_id, "log_dir": log_dir or None, **amounts})
+    place = {"broker_id": broker_id, "log_dir": log_dir or None}
+    return Record("capacity", row.line, {**place, **amounts, **written(doubts, names)})

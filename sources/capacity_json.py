@@ -10,10 +10,10 @@ References
 ``BYTES_IN_MB`` = 1024 * 1024 of its metrics processing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sources.capacity_csv import amount
+from sources.capacity_csv import amount, doubt, written
 from sources.json_text import JsonDocument, as_json, documents
 from sources.record import Record, malformed
 from sources.text import integer
@@ -21,6 +21,8 @@ from sources.text import integer
 EXPECTED = "Cruise Control capacity JSON"
 REMEDY = 'an entry is {"brokerId":"0","capacity":{"DISK":"500000","CPU":"100","NW_IN":"50000","NW_OUT":"50000"}}'
 MB_BYTES, KB_BYTES = 1024 * 1024, 1024  # bytes in Cruise Control's units
+_UNIT_NAMES = {MB_BYTES: "MB", KB_BYTES: "KB/s"}
+_NAMES = {"disk_bytes": "DISK", "in_bytes_per_s": "NW_IN", "out_bytes_per_s": "NW_OUT"}
 
 
 def recognises(text: str) -> bool:
@@ -70,10 +72,22 @@ def _broker(broker_id: int, capacity: dict[str, Any], line: int) -> Iterator[Rec
     if faults:
         yield _fault(line, f"broker {broker_id}: {', '.join(faults)} is not a number from 0 up", capacity)
         return
-    yield Record("capacity", line, {"broker_id": broker_id, "log_dir": None, **read})
+    given = [(_NAMES[field], value, read[field], unit) for field, (value, unit) in asked.items()]
+    yield Record("capacity", line, {"broker_id": broker_id, "log_dir": None, **read, **_written(given)})
     for log_dir, size in sizes.items():
         rates = {"in_bytes_per_s": None, "out_bytes_per_s": None}
-        yield Record("capacity", line, {"broker_id": broker_id, "log_dir": log_dir, "disk_bytes": size, **rates})
+        told = _written([(f"DISK {log_dir}", by_dir[log_dir], size, MB_BYTES)])
+        place = {"broker_id": broker_id, "log_dir": log_dir, "disk_bytes": size}
+        yield Record("capacity", line, {**place, **rates, **told})
+
+
+def _written(given: Sequence[tuple[str, object, int | None, int]]) -> dict[str, str | None]:
+    """How the file writes its amounts: (name, value, bytes, bytes of its unit) of each."""
+    known = [
+        (f"{name} {value} {_UNIT_NAMES[unit]}", size, unit) for name, value, size, unit in given if size is not None
+    ]
+    doubts = [doubt(name, size, unit=unit, is_disk=unit == MB_BYTES) for name, size, unit in known]
+    return written(doubts, [name for name, _, _ in known])
 
 
 def _amount(value: object, unit: int) -> int | None:

@@ -102,7 +102,8 @@ def _broker(entry: Mapping[str, Any], gone: set[int]) -> list[Record]:
     }
     records = [Record("broker", 0, host)]
     if any(limit is not None for limit in limits.values()):
-        records.append(Record("capacity", 0, {"broker_id": broker_id, "log_dir": None, **limits}))
+        told = {"as_written": None, "doubt": None}
+        records.append(Record("capacity", 0, {"broker_id": broker_id, "log_dir": None, **limits, **told}))
     return records
 
 

@@ -24,7 +24,8 @@ _QUOTED = re.compile(r"^[ \t]*>[ \t]?", re.MULTILINE)
 _TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|[{}\[\]]')
 _BOUNDARY = re.compile(r"\n(?=[ \t]*(?:```|\$ |Topic: ?\S|Current partition|Proposed partition|Save this))")
 _OURS = re.compile(
-    r"(?:listener_security_protocol_map|logDirs?|replicas|brokerCapacities|endpoints|jmx_port|controllerid)\"?\s*:"
+    r"(?:listener_security_protocol_map|logDirs?|replicas|brokerCapacities|endpoints|jmx_port|controllerid"
+    r"|networkInbound)\"?\s*:"
 )
 _UNMISTAKABLE = re.compile(r'"(?:logDirs?|isFuture|brokerCapacities|jmx_port|controllerid|originating_broker)"\s*:')
 _CONTEXT = 400  # characters beside a document in which its heading stands

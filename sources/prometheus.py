@@ -2,14 +2,16 @@
 
 Understood, upper or lower case, with the labels ``topic``, ``partition`` and a broker's id where they are given:
 
-- size of a replica: ``kafka_log_log_size``, ``kafka_log_Log_Size``, ``kafka_log_Log_Value{name="Size"}``;
+- size of a replica: ``kafka_log_log_size``, ``kafka_log_Log_Size`` and the same with ``_Value`` (Aiven) or ``_bytes``,
+  ``kafka_log_Log_Value{name="Size"}``;
 - counters of bytes: ``kafka_server_brokertopicmetrics_bytesin_total`` (also ``bytesinpersec_total``, ``..._count``,
   and ``kafka_server_BrokerTopicMetrics_Count{name="BytesInPerSec"}``), the same with ``bytesout``;
 - rates: ``..._bytesinpersec_oneminuterate``, or the five or fifteen minute rate where that is all there is; never the
   mean rate, which counts from the broker's start.
 
 A series without a topic is the total of its broker, one without a partition the total of its topic on that broker.
-kafka_exporter prints offsets: they count messages, not bytes, so they give neither sizes nor rates.
+kafka_exporter prints offsets: they count messages, not bytes, so they give neither sizes nor rates. Sizes under other
+names, or of no single partition (kminion's), are named once.
 
 References
 ----------
@@ -19,11 +21,13 @@ Kafka 4.3 kafka.server.BrokerTopicMetrics, kafka.log.LogMetricNames.
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sources.record import Record, malformed
+from optimizer.units import plural
+from sources.record import UNREADABLE_FILE, Record, malformed
 
 EXPECTED = "Prometheus text exposition"
 _SAMPLE = re.compile(
@@ -31,8 +35,16 @@ _SAMPLE = re.compile(
     r"[ \t]+(?P<value>\S+)(?:[ \t]+(?P<time>-?[0-9.]+))?(?:[ \t]+#.*)?\s*"
 )
 _LABEL = re.compile(r'\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*(?:,|$)')
-_COMMENT = re.compile(r"# (?:HELP|TYPE) kafka_[a-z]", re.IGNORECASE)
+_PREFIXES = ("kafka_", "kminion_kafka_")
+_COMMENT = re.compile(r"# (?:HELP|TYPE) (?:kminion_)?kafka_[a-z]", re.IGNORECASE)
 _ESCAPE = re.compile(r"\\(.)")
+_SIZE = re.compile(r"kafka_log(?:_log)?_size(?:_bytes)?(?:_value)?")
+_SIZE_BY_LABEL = re.compile(r"kafka_log(?:_log)?_value")
+# In the name of what may be a size on disk, and of what is none.
+_ON_DISK = ("log", "partition", "topic", "disk")
+_NOT_ON_DISK = ("remote", "fetch", "record", "request", "batch", "message")
+_UNUSED_SIZE = "unused size"
+_NAMED = 5  # names in one message
 _BYTES = re.compile(r"bytes(in|out)(?:persec)?")
 # The shorter the window, the closer to a sample; the mean since the broker's start is none.
 _RATES = {"oneminuterate": 0, "fiveminuterate": 1, "fifteenminuterate": 2}
@@ -63,7 +75,7 @@ def recognises(text: str) -> bool:
 def parse(text: str) -> Iterator[Record]:
     """Yield ``metric`` records, and ``malformed`` ones for lines that name a metric of ours and can't be read.
 
-    A scrape without any of our metrics gives none of either.
+    One more names the sizes that are not used. A scrape without any of our metrics and without sizes gives none.
     """
     samples: list[Sample] = []
     problems: list[Record] = []
@@ -71,22 +83,24 @@ def parse(text: str) -> Iterator[Record]:
     lines = text.split("\n")
     for number, line in enumerate(lines, start=1):
         seconds = seconds or line.startswith("# EOF")
-        if not line.lower().startswith("kafka_"):
+        if not line.lower().startswith(_PREFIXES):
             continue
         found = _sample(number, line, is_last=number == len(lines))
         if isinstance(found, Record):
             problems.append(found)
         elif found:
             samples.append(found)
+    used = [sample for sample in samples if sample.metric != _UNUSED_SIZE]
     best: dict[str, int] = {}
-    for sample in samples:
+    for sample in used:
         best[sample.metric] = min(sample.rank, best.get(sample.metric, sample.rank))
-    records = [_record(s, seconds=seconds) for s in samples if s.rank == best[s.metric]]
+    records = [_record(s, seconds=seconds) for s in used if s.rank == best[s.metric]]
+    problems += _unused_sizes(samples, is_all=not records)
     yield from sorted([*records, *problems], key=lambda record: record.line)
 
 
 def _is_kafka_sample(line: str) -> bool:
-    match = _SAMPLE.fullmatch(line) if line.lower().startswith("kafka_") else None
+    match = _SAMPLE.fullmatch(line) if line.lower().startswith(_PREFIXES) else None
     return match is not None and _number(match["value"]) is not None
 
 
@@ -128,7 +142,7 @@ def _labels(text: str) -> dict[str, str] | None:
 
 
 def _metric(name: str, labels: Mapping[str, str]) -> tuple[str, int] | None:
-    """Our metric and the rank of the form, for a lower-case name.
+    """Our metric and the rank of the form, for a lower-case name; ``_UNUSED_SIZE`` for a size under another name.
 
     >>> _metric("kafka_server_brokertopicmetrics_bytesin_total", {})
     ('in_bytes_total', 0)
@@ -136,8 +150,10 @@ def _metric(name: str, labels: Mapping[str, str]) -> tuple[str, int] | None:
     ('out_bytes_per_s', 0)
     """
     label = labels.get("name", "").lower()
-    if name in ("kafka_log_log_size", "kafka_log_size") or (name == "kafka_log_log_value" and label == "size"):
+    if _SIZE.fullmatch(name) or (label == "size" and _SIZE_BY_LABEL.fullmatch(name)):
         return "size_bytes", 0
+    if "size" in name and any(w in name for w in _ON_DISK) and not any(w in name for w in _NOT_ON_DISK):
+        return _UNUSED_SIZE, 0
     prefix = "kafka_server_brokertopicmetrics_"
     if not name.startswith(prefix):
         return None
@@ -150,6 +166,35 @@ def _metric(name: str, labels: Mapping[str, str]) -> tuple[str, int] | None:
     if form in ("total", "count", "count_total"):
         return f"{way[1]}_bytes_total", 0
     return (f"{way[1]}_bytes_per_s", _RATES[form]) if form in _RATES else None
+
+
+def _unused_sizes(samples: Sequence[Sample], *, is_all: bool) -> Iterator[Record]:
+    """One record for all sizes that are not used; an error where the text gives nothing else.
+
+    A size has a name that is not read, or is a sum over partitions.
+    """
+    sums = [
+        s for s in samples if s.metric == "size_bytes" and not (s.labels.get("topic") and s.labels.get("partition"))
+    ]
+    unused = [*(s for s in samples if s.metric == _UNUSED_SIZE), *sums]
+    if not unused:
+        return
+    counts = Counter(re.split(r"[{\s]", sample.text, maxsplit=1)[0] for sample in unused)
+    named = ", ".join(f"{name} ({plural(count, 'sample')})" for name, count in counts.most_common(_NAMED))
+    more = f" and {plural(len(counts) - _NAMED, 'more name')}" if len(counts) > _NAMED else ""
+    reason = (
+        f"sizes are not used: {named}{more}. A size is read under the name kafka_log_Log_Size, with the labels topic "
+        "and partition; the sum of a topic or a broker gives no size of a partition"
+    )
+    yield malformed(
+        line=min(sample.line for sample in unused),
+        expected=EXPECTED,
+        reason=reason,
+        remedy="give kafka-log-dirs.sh --describe, or export kafka_log_Log_Size of each partition by the JMX exporter",
+        text="",
+        rule=UNREADABLE_FILE,
+        severity="error" if is_all else "warning",
+    )
 
 
 def _record(sample: Sample, *, seconds: bool) -> Record:

@@ -21,7 +21,8 @@ log_dir_replica    broker_id, log_dir, topic, partition, size_bytes, offset_lag,
 config             entity_type (topics, brokers, cluster), entity_name, name, value (null when sensitive), sensitive,
                    is_static (bool: the value in force stands in a broker's own file); Kafka's defaults are left out
 capacity           broker_id (-1: every broker without an own entry), log_dir (or null), disk_bytes,
-                   in_bytes_per_s, out_bytes_per_s
+                   in_bytes_per_s, out_bytes_per_s, as_written (the numbers as the file has them, with their units, or
+                   null), doubt (why one is likely in another unit, or null)
 metric             metric, topic, partition, broker_id, observed_at (ISO 8601 UTC or null), value
 partition_load     topic, partition, size_bytes, in_bytes_per_s, out_bytes_per_s (each or null): a finished table
 malformed          expected (what the parser looked for), reason, remedy, text (at most 2,000 characters), rule and

@@ -24,11 +24,12 @@ class Refusal:
     severity: str = "error"
 
 
-_EXPORT_BYTES = "export kafka_log_Log_Size and BrokerTopicMetrics BytesInPerSec, BytesOutPerSec with the JMX exporter"
+_EXPORT_BYTES = "give kafka-log-dirs.sh --describe, or export kafka_log_Log_Size with the JMX exporter"
 _OFFSETS = (
-    r"^kafka_(?:topic_partition_(?:current|oldest)_offset|consumergroup_\w+|exporter_\w+)\b",
+    r"^(?:kafka_(?:topic_partition_(?:current|oldest)_offset|consumergroup_\w+|exporter_\w+)|kminion_\w+)\b",
     Refusal(
-        "a scrape of kafka_exporter: offsets count messages, not bytes, and give neither sizes nor rates", _EXPORT_BYTES
+        "a scrape of kafka_exporter or kminion: offsets count messages, not bytes, and give neither sizes nor rates",
+        _EXPORT_BYTES,
     ),
 )
 _NO_BYTES = Refusal("a scrape for Prometheus without bytes of a partition, a topic or a broker", _EXPORT_BYTES)
@@ -71,10 +72,37 @@ _KNOWN: tuple[tuple[str, Refusal], ...] = (
         ),
     ),
     (
+        r"^[\s>#]*Feature: \S+\s+SupportedMinVersion: ",
+        Refusal(
+            "the output of kafka-features.sh describe: it names versions, no placement",
+            "leave the file out; supply kafka-topics.sh --describe",
+            "warning",
+        ),
+    ),
+    (
+        r"^[\s>#]*(?:Successfully completed leader election \(|Valid replica already elected for partitions\b"
+        r"|Error completing leader election \(|\d+ replica\(s\) could not be elected)",
+        Refusal(
+            "the output of kafka-leader-election.sh: it names partitions, no replicas",
+            "supply kafka-topics.sh --describe, taken after the election",
+            "warning",
+        ),
+    ),
+    (
         r"^\s*GROUP\s+TOPIC\s+PARTITION\b",
         Refusal(
             "the output of kafka-consumer-groups.sh: it holds offsets, no placement",
             "leave the file out",
+            "warning",
+        ),
+    ),
+    (
+        # Two names at least, not all of them numbers.
+        r"\A(?=[\d\s]*[A-Za-z._-])\s*(?:[A-Za-z0-9._-]{1,249}(?: - marked for deletion)?[ \t]*\n\s*)+"
+        r"[A-Za-z0-9._-]{1,249}(?: - marked for deletion)?\s*\Z",
+        Refusal(
+            "a list of names, as kafka-topics.sh --list prints topics: it holds no placement",
+            "supply kafka-topics.sh --describe",
             "warning",
         ),
     ),

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from sources import broker_api_versions, brokers_csv, kcat_json, kcat_text, zookeeper_brokers
+from sources import broker_api_versions, brokers_csv, cluster_endpoints, kcat_json, kcat_text, zookeeper_brokers
+from sources.detect import parse_any
 from sources.record import Record
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "sources"
@@ -18,6 +19,7 @@ def payloads(records: Iterator[Record], *keys: str) -> list[tuple[Any, ...]]:
     return [tuple(record.payload[key] for key in keys) for record in records]
 
 
+KEYS = ("broker_id", "host", "port", "rack", "fenced")
 API_LINES = [
     ("h:9092 (id: 13 rack: eu-1a isFenced: false) -> (", (13, "h", 9092, "eu-1a", False)),
     ("h:9092 (id: 13 rack: eu-1a isFenced: true) -> (", (13, "h", 9092, "eu-1a", True)),
@@ -73,6 +75,61 @@ def test_a_broken_line_of_a_broker_is_told_from_other_text(line: str, refused: l
     """Whether a broker is fenced shows its line, whatever else of it is broken; an address alone shows none."""
     records = broker_api_versions.parse(f"\n{line}\n\nh:9093 (id: 2 rack: r) -> (\n)\n")
     assert [(record.kind, record.line) for record in records] == [*refused, ("broker", 4)]
+
+
+HEADER = "ID         HOST      PORT       RACK STATE      ENDPOINT_TYPE  "
+ENDPOINTS = [
+    # Values are padded to the longest of their column, not to its name.
+    ("1          b-1.x     9092       a unfenced   broker         ", (1, "b-1.x", 9092, "a", False)),
+    ("5          b-1.x     9092       a fenced     broker         ", (5, "b-1.x", 9092, "a", True)),
+    ("5          b-1.x     9092       null       fenced     broker", (5, "b-1.x", 9092, None, True)),
+    ("5          b-1.x     9092            fenced     broker", (5, "b-1.x", 9092, "", True)),
+    ("5          b-1.x     9092       hall (north) 2 unfenced   broker\r", (5, "b-1.x", 9092, "hall (north) 2", False)),
+    ("> 5 b-1.x -1 a unfenced broker", (5, "b-1.x", -1, "a", False)),
+]
+
+
+@pytest.mark.parametrize(("line", "expected"), ENDPOINTS)
+def test_cluster_endpoints(line: str, expected: tuple[Any, ...]) -> None:
+    """A line gives id, host, port, rack and whether the broker is fenced, also where the header is lost."""
+    for text in (f"$ kafka-cluster.sh list-endpoints\n{HEADER}\n{line}\n$ exit 0\n", f"{line}\n"):
+        assert payloads(iter(parse_any(text, name="x")), *KEYS) == [expected]
+
+
+@pytest.mark.parametrize("rack", ["a", "null", "fenced", "DC 1 a", ""])
+def test_cluster_endpoints_without_a_state(rack: str) -> None:
+    """Where the header names no state, nothing is known of it, and a rack may have any name."""
+    text = f"{HEADER.replace('STATE', '')}\n5          b-1.x     9092       {rack} broker         \n"
+    expected = (5, "b-1.x", 9092, None if rack == "null" else rack, None)
+    assert payloads(iter(parse_any(text, name="x")), *KEYS) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (HEADER, "no broker stands below"),
+        (f"{HEADER}\n5 b-1.x 9092 a unfen", "not 'ID HOST"),
+        (f"{HEADER}\n5 b-1.x", "not 'ID HOST"),
+        (f"{HEADER}\n5 b-1.x 9092 a broker", "not 'ID HOST"),
+        (f"{HEADER}\n-1 b-1.x 9092 a unfenced broker", "not 'ID HOST"),
+        ("1 h 9092 a unfenced broker 2 h 9092 b unfenced broker", "not 'ID HOST"),
+        (f"{HEADER.replace('STATE', 'ST')}\n", "not the header"),
+    ],
+)
+def test_cluster_endpoints_that_were_damaged_are_named(text: str, reason: str) -> None:
+    """A line or a header that was cut off, or joined with the next, is refused."""
+    (record,) = cluster_endpoints.parse(text)
+    assert record.kind == "malformed"
+    assert reason in record.payload["reason"]
+
+
+def test_endpoints_of_controllers_are_no_brokers() -> None:
+    """A list of the controllers gives no broker, and is named once, with the option that lists brokers."""
+    lines = "".join(f"{i} c-{i} 9093 null controller\n" for i in (3000, 3001))
+    (record,) = cluster_endpoints.parse(f"ID HOST PORT RACK ENDPOINT_TYPE\n{lines}")
+    assert (record.payload["rule"], record.payload["severity"]) == ("known_format", "warning")
+    assert "it lists 2 controllers (3000, 3001)" in record.payload["reason"]
+    assert "--bootstrap-server" in record.payload["remedy"]
 
 
 KCAT = {

@@ -62,6 +62,45 @@ def test_cruise_control_refuses(text: str, reason: str) -> None:
     assert reason in record.payload["reason"]
 
 
+JBOD = {"/a": "4000000000000", "/b": "500000"}
+IN_ANOTHER_UNIT = [
+    # A file, how it writes its numbers, and what is doubtful of them.
+    (entry("1", DISK="4000000000000"), "DISK 4000000000000 MB", "4194.30 PB: it is likely in bytes (4.00 TB)"),
+    (
+        entry("1", DISK=3.9e9),
+        "DISK 3900000000.0 MB",
+        "4.09 PB: it is likely in kB (3.90 TB) or in bytes (3.90 GB)",
+    ),
+    (entry("1", DISK="500000"), "DISK 500000 MB", None),
+    (entry("1", NW_IN="125000000"), "NW_IN 125000000 KB/s", "128.00 GB/s: it is likely in bytes (125.00 MB/s)"),
+    (entry("1", NW_OUT="1250000"), "NW_OUT 1250000 KB/s", None),
+    (entry("1", DISK="9" * 25), f"DISK {'9' * 25} MB", "PB"),
+    ("broker_id,disk_gb\n1,4000000\n", "disk_gb 4000000", "4.00 PB: it is likely in MB (4.00 TB) or in kB (4.00 GB)"),
+    ("broker_id,disk_tib\r\n1,8\r\n", "disk_tib 8", None),
+    ("broker_id,disk_bytes,in_mb_per_s\n1,4000,1000000\n", "disk_bytes 4000, in_mb_per_s 1000000", "in kB (1.00 GB/s)"),
+    ("broker_id,disk_bytes,rack\n1,2000000000000000,a\n", "disk_bytes 2000000000000000", "would be 2.00 PB"),
+]
+
+
+@pytest.mark.parametrize(("text", "as_written", "doubt"), IN_ANOTHER_UNIT)
+def test_the_number_of_the_file_is_told_with_its_likely_unit(text: str, as_written: str, doubt: str | None) -> None:
+    """What no broker has is named as the file writes it, with the smaller units in which it may be right."""
+    (record,) = (r for r in parse_any(text, name="x") if r.kind == "capacity")
+    assert record.payload["as_written"] == as_written
+    found = record.payload["doubt"]
+    assert found is None if doubt is None else doubt in found
+
+
+def test_each_directory_tells_its_own_number() -> None:
+    """A directory in another unit than the others is found."""
+    records = [*capacity_json.parse(entry("1", DISK=JBOD))]
+    assert [(r.payload["as_written"], r.payload["doubt"] is None) for r in records] == [
+        (None, True),
+        ("DISK /a 4000000000000 MB", False),
+        ("DISK /b 500000 MB", True),
+    ]
+
+
 CSVS = [
     ("broker_id,disk_bytes\n1,5\n", [(1, None, 5, None, None)]),
     ("broker_id,disk_mb,in_kb_per_s,out_kib_per_s\n1,5,6,7\n", [(1, None, 5_000_000, 6000, 7168)]),

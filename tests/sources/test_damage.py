@@ -19,6 +19,11 @@ KCAT = (
     '  broker 2 at c:9092\n 1 topics:\n  topic "t" with 2 partitions:\n'
     "    partition 0, leader 1, replicas: 1,2, isrs: 1,2\n    partition 1, leader 2, replicas: 2,1, isrs: 2,1\n"
 )
+ENDPOINTS = "{0}          b{0}.example {1}{0}       rack a     {2}   broker         \n"
+LOAD = "{0:>20}{1:>10}{2:>30}{3:19.6f}{3:19.3f}{3:19.3f}{4:19.3f}{3:19.3f}\n"
+LOADS = "{:>20}{:>10}{:>30}{:>20}{:>20}{:>20}{:>20}{:>20}\n".format(
+    *("PARTITION", "LEADER", "FOLLOWERS", "CPU (%_CORES)", "DISK (MB)", "NW_IN (KB/s)", "NW_OUT (KB/s)", "MSG_IN (#/s)")
+)
 TEXTS = {
     "describe": HEADER.format("t") + "".join(map(PARTITION.format, range(3))) + HEADER.format("u"),
     "describe of 2.6": (FIXTURES / "topics-2.6.txt").read_text(),
@@ -29,6 +34,9 @@ TEXTS = {
     ),
     "list": "Current partition reassignments:\n" + "".join(f"t-{i}: replicas: 1,2. adding: 2.\n" for i in range(3)),
     "kcat": KCAT,
+    "endpoints": "ID         HOST      PORT       RACK       STATE      ENDPOINT_TYPE  \n"
+    + "".join(ENDPOINTS.format(i, 909, state) for i, state in ((1, "unfenced"), (2, "fenced  "), (3, "unfenced"))),
+    "loads": LOADS + "".join(LOAD.format(f"t-{i}", i, "[2, 3]", 1.5, 4.5) for i in range(3)),
     "znodes": "".join(f"get /brokers/ids/{i}\n{ZNODE.format(i)}" for i in range(3)),
     "table": "broker_id,rack,disk_gb\n1,a,5\n2,b,6\n",
 }

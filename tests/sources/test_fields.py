@@ -19,7 +19,7 @@ FIELDS = {
     "log_dir": "broker_id log_dir error total_bytes usable_bytes is_cordoned",
     "log_dir_replica": "broker_id log_dir topic partition size_bytes offset_lag is_future",
     "config": "entity_type entity_name name value sensitive is_static",
-    "capacity": "broker_id log_dir disk_bytes in_bytes_per_s out_bytes_per_s",
+    "capacity": "broker_id log_dir disk_bytes in_bytes_per_s out_bytes_per_s as_written doubt",
     "metric": "metric topic partition broker_id observed_at value",
     "partition_load": "topic partition size_bytes in_bytes_per_s out_bytes_per_s",
 }

@@ -17,6 +17,18 @@ LINES = [
         ("size_bytes", "orders", 0, None, None, 126257873.0),
     ),
     ('kafka_log_Log_Size{partition="3",topic="a.b-c"} 7', ("size_bytes", "a.b-c", 3, None, None, 7.0)),
+    (
+        'kafka_log_Log_Size_Value{cloud="x",host="kafka-3",partition="0",service="k",topic="orders"} 1000000000',
+        ("size_bytes", "orders", 0, None, None, 1e9),
+    ),
+    ('KAFKA_LOG_LOG_SIZE_VALUE{partition="0",topic="o"} 8', ("size_bytes", "o", 0, None, None, 8.0)),
+    ('kafka_log_log_size_bytes{partition="0",topic="o"} 8', ("size_bytes", "o", 0, None, None, 8.0)),
+    ('kafka_log_size{partition="0",topic="o"} 8', ("size_bytes", "o", 0, None, None, 8.0)),
+    ('kafka_log_value{name="SIZE",partition="0",topic="o"} 8', ("size_bytes", "o", 0, None, None, 8.0)),
+    (
+        'kafka_server_BrokerTopicMetrics_BytesInPerSec_Count{host="kafka-2",topic="clicks"} 5',
+        ("in_bytes_total", "clicks", None, None, None, 5.0),
+    ),
     ('kafka_log_Log_Value{name="Size",topic="a",partition="1",} 12.0', ("size_bytes", "a", 1, None, None, 12.0)),
     (
         'kafka_server_brokertopicmetrics_bytesin_total{topic="a",} 5E3 1790000000500',
@@ -89,6 +101,51 @@ def test_a_scrape_without_bytes_is_named_beside_what_is_read(line: str, reason: 
     assert (partition.kind, told.kind, told.payload["rule"]) == ("partition", "malformed", UNREADABLE_FILE)
     assert reason in told.payload["reason"]
     assert told.payload["text"] == ""
+
+
+NO_SIZE = [
+    'kafka_log_Log_Size_Sum{topic="a",partition="0"} 5',
+    'kafka_logs_Partition_size{topic="a",partition="0"} 5',
+    'kminion_kafka_topic_log_dir_size_total_bytes{topic_name="a"} 9.026554258e+09',
+    'kminion_kafka_broker_log_dir_size_total_bytes{address="b",broker_id="9",port="9092"} 8.3e+11',
+    'kafka_log_Log_Size{topic="a"} 5',
+    'kafka_log_Log_Size_Value{partition="3"} 5',
+]
+
+
+@pytest.mark.parametrize("line", NO_SIZE)
+def test_sizes_that_are_not_used_are_named_once(line: str) -> None:
+    """A name that is not read, and a sum over partitions, are one record with their number and what to give instead."""
+    text = "\n".join([line] * 3) + "\n"
+    size = 'kafka_log_Log_Size{topic="b",partition="1"} 7\n'
+    for before, severity in (("", None), (size, "warning"), (size.replace("\n", "\r\n"), "warning")):
+        faults = [r for r in parse_any(before + text, name="x") if r.kind == "malformed"]
+        assert len(faults) == 1
+        assert f"{line.partition('{')[0]} (3 samples)" in faults[0].payload["reason"]
+        assert "kafka-log-dirs.sh --describe" in faults[0].payload["remedy"]
+        assert faults[0].payload["rule"] == UNREADABLE_FILE
+        assert severity is None or faults[0].payload["severity"] == severity
+
+
+def test_a_text_with_no_other_sizes_is_not_read() -> None:
+    """Where nothing else is in it, sizes under other names stop the run; a few names stand for the rest."""
+    text = "\n".join(f'kafka_log_Log_Size_{n}{{topic="a",partition="0"}} 5' for n in range(7))
+    (record,) = parse_any(text + "\n", name="x")
+    assert record.payload["severity"] == "error"
+    assert "kafka_log_Log_Size_4 (1 sample) and 2 more names. " in record.payload["reason"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'kafka_server_brokertopicmetrics_remotelogsizebytes{topic="a"} 5',
+        'kafka_consumer_fetch_size_avg{topic="a",partition="0"} 5',
+        'kafka_producer_topic_record_size_max{topic="a"} 5',
+    ],
+)
+def test_sizes_of_something_else_are_passed_over(line: str) -> None:
+    """Remote logs, fetches and records have sizes that are none of a replica."""
+    assert [*prometheus.parse(line + "\n")] == []
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,6 @@ CASES: dict[str, tuple[dict[str, int], str]] = {
 
 # Whole inputs, in folders ``in``: files of them of which something is not read.
 NOT_READ = {
-    "S18_kafka19772-list-endpoints/in/list_endpoints.txt",
     "S20_list-with-times/in/list.txt",  # a poll log: none in flight, and one
 }
 

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from optimizer.domain import PLACEMENT_RULE, Cause
 from optimizer.settings import Metrics, Quality, Settings
 from optimizer.stages.validate import validate
+from sources import capacity_csv, capacity_json
 from sources.record import Record, malformed
 from tests.stages import bronze
 from tests.stages.bronze import (
@@ -130,9 +131,14 @@ CASES = {
     ),
     "last-of-its-isr": Case(
         [r for r in healthy() if r.payload.get("partition") != 1] + [LAST, load(1), size(1, 1, 5)],
-        ("broker_registered", "has_leader", "log_is_placed"),
+        ("broker_registered", "has_leader", "log_is_placed", "one_replication_factor"),
         "broker 9 is in 1 replica list,",
-        {"broker_registered": "broken", "has_leader": "broken", "log_is_placed": "contradicts"},
+        {
+            "broker_registered": "broken",
+            "has_leader": "broken",
+            "log_is_placed": "contradicts",
+            "one_replication_factor": "noted",
+        },
     ),
     "one-unseen": Case(
         [*healthy(), *unseen(2)],
@@ -328,9 +334,47 @@ CASES = {
     "controller-in-the-list": Case(
         [*healthy(), broker(9, "a")],
         ("listed_tells_of_directories",),
-        "broker 9 is listed, but holds no replica and tells of no directory, as others do",
+        "broker 9 is listed, but holds no replica and tells of no directory, as others do: is it a controller?",
         {"listed_tells_of_directories": "broken"},
         {9: (Cause.ONLY_LISTED, "tells of no directory")},
+    ),
+    "two-controllers-in-the-list": Case(
+        [*healthy(), broker(9, "a"), broker(8, "b")],
+        ("listed_tells_of_directories",),
+        "brokers 8, 9 are listed, but hold no replica and tell of no directory, as others do: are they controllers?",
+        {"listed_tells_of_directories": "broken"},
+        {b: (Cause.ONLY_LISTED, "tells of no directory") for b in (8, 9)},
+    ),
+    "one-partition-with-fewer-replicas": Case(
+        [
+            *(r for r in healthy() if r.payload.get("partition") != 1),
+            partition(1, LISTS[1][:2]),
+            load(1),
+            *(size(b, 1, 100) for b in LISTS[1][:2]),
+        ],
+        ("one_replication_factor",),
+        "topic t has partitions with different numbers of replicas: 3 in 3 partitions (the first is t-0), "
+        "2 in 1 partition (the first is t-1)",
+        {"one_replication_factor": "noted"},
+    ),
+    "capacities-in-megabytes": Case(
+        [*without(healthy(), "capacity"), *capacity_csv.parse("broker_id,disk_gb\n-1,2000000\n")],
+        ("capacity_believable", "disk_use"),
+        "capacity of broker -1: disk_gb 2000000 would be 2.00 PB: it is likely in MB (2.00 TB) or in kB (2.00 GB)",
+        {"capacity_believable": "contradicts", "disk_use": "contradicts"},
+    ),
+    "capacities-in-bytes": Case(
+        [
+            *without(healthy(), "capacity"),
+            *capacity_json.parse('{"brokerCapacities":[{"brokerId":"-1","capacity":{"DISK":"4000000000000"}}]}'),
+        ],
+        ("capacity_in_range!", "quarantined_share!"),
+        "capacity of broker -1: DISK 4000000000000 MB would be 4194.30 PB: it is likely in bytes (4.00 TB)",
+    ),
+    "capacities-too-small": Case(
+        [*without(healthy(), "capacity"), *capacity_csv.parse("broker_id,disk_bytes\n-1,8\n")],
+        ("disk_in_one_unit!",),
+        "its capacity is 8 (capacities-too-small.txt: disk_bytes 8): one of them is likely in another unit",
     ),
     "over-full": Case(
         [*without(healthy(), "capacity"), capacity(-1, 300)],

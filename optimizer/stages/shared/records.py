@@ -19,7 +19,8 @@ _FIELDS = {
     "log_dir_replica": "broker_id BIGINT, log_dir STRING, topic STRING, partition BIGINT, size_bytes STRING, "
     "is_future BOOLEAN",
     "config": "entity_type STRING, entity_name STRING, name STRING, value STRING, sensitive BOOLEAN, is_static BOOLEAN",
-    "capacity": "broker_id BIGINT, log_dir STRING, disk_bytes STRING, in_bytes_per_s STRING, out_bytes_per_s STRING",
+    "capacity": "broker_id BIGINT, log_dir STRING, disk_bytes STRING, in_bytes_per_s STRING, out_bytes_per_s STRING, "
+    "as_written STRING, doubt STRING",
     "partition_load": "topic STRING, partition BIGINT, size_bytes STRING, in_bytes_per_s STRING, "
     "out_bytes_per_s STRING",
     "cluster_id": "kafka_cluster_id STRING",

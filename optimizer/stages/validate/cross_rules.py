@@ -9,7 +9,7 @@ from dataclasses import replace
 from optimizer.settings import Settings
 from optimizer.stages.shared.sql_words import agree, plural
 from optimizer.stages.validate.rule import Rule, Severity, Standing, Stops
-from optimizer.stages.validate.rule_table import DESCRIBED, HAS_SCHEME
+from optimizer.stages.validate.rule_table import DESCRIBED, HAS_SCHEME, UNITS_OF_CAPACITIES
 
 PETABYTE_BYTES = 10**15  # no broker, and no replica, holds that much: sizes of another unit do
 # A broker that holds or carries so many times its capacity has one of the two in another unit.
@@ -120,6 +120,19 @@ TOPICS = (
         standing=Standing.CONTRADICTS,
     ),
     Rule(
+        name="one_replication_factor",
+        ok="coalesce(size(factors), 0) <= 1 OR nth_of_topic > 1",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason=(
+            "concat('topic ', topic, ' has partitions with different numbers of replicas: ', array_join(transform("
+            f"factors, f -> concat(f.replicas, ' in ', {plural('f.partitions', 'partition')}, "
+            "' (the first is ', topic, '-', f.first, ')')), ', '))"
+        ),
+        remedy="nothing to do if it is meant; else request one number by [policy] replication_factors",
+        standing=Standing.NOTED,
+    ),
+    Rule(
         name="topic_has_header",
         ok="kind <> 'partition' OR NOT has_headers",
         severity=Severity.WARNING,
@@ -197,14 +210,16 @@ CLUSTER_IDS = (
 BROKERS = (
     Rule(
         name="listed_tells_of_directories",
-        ok="NOT only_listed",
+        ok="NOT only_listed OR broker_id > all_only_listed[0]",
         severity=Severity.WARNING,
         stops=Stops.NEVER,
         reason=(
-            "concat('broker ', broker_id, ' is listed, but holds no replica and tells of no directory, as others do')"
+            "if(size(all_only_listed) = 1, concat('broker ', broker_id, ' is listed, but holds no replica and tells of "
+            "no directory, as others do: is it a controller?'), concat('brokers ', array_join(all_only_listed, ', '), "
+            "' are listed, but hold no replica and tell of no directory, as others do: are they controllers?'))"
         ),
         remedy=(
-            "leave controllers out of the list of brokers; if it is a broker, look whether it runs; take the "
+            "leave KRaft controllers out of the list of brokers; if it is a broker, check that it runs, and take the "
             "outputs again"
         ),
         standing=Standing.BROKEN,
@@ -281,7 +296,7 @@ def _capacity(resource: str, *, unit: str, held: str, capacity: str) -> tuple[Ru
     """Refused far over a capacity, told a little over it."""
     told = (
         f"concat('broker ', broker_id, ' {unit} ', {held}, ', its capacity is ', {capacity}, "
-        "coalesce(concat(' (', capacity_source, ')'), '')"
+        "coalesce(concat(' (', capacity_source, coalesce(concat(': ', capacity_as_written), ''), ')'), '')"
     )
     likely = (
         f"CASE WHEN {held} >= 5000 * {capacity} THEN '1,000,000 (10^6, or 2^20)' ELSE '1,000 (or 1,024)' END, ' times'"
@@ -293,10 +308,7 @@ def _capacity(resource: str, *, unit: str, held: str, capacity: str) -> tuple[Ru
             severity=Severity.WARNING,
             stops=Stops.ANY,
             reason=f"{told}, ': one of them is likely in another unit, by ', {likely})",
-            remedy=(
-                "mend the unit: sizes and capacities count in bytes unless the column's name tells another one; Cruise "
-                "Control's capacity.json counts DISK in MB, NW_IN and NW_OUT in KB per second"
-            ),
+            remedy=UNITS_OF_CAPACITIES,
             standing=Standing.CONTRADICTS,
         ),
         Rule(

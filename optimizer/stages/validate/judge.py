@@ -189,6 +189,7 @@ def judge_topics(
     """
     topic = ["cluster_id", "topic"]
     seen = placed.groupBy(*topic).agg(F.count(F.lit(1)).alias("seen"), F.max("partition").alias("highest"))
+    seen = seen.join(_replication_factors(placed), topic, "left")
     headers = typed(records, "topic")
     same = Window.partitionBy(*topic)
     headers = headers.withColumns(
@@ -205,6 +206,7 @@ def judge_topics(
     known = known.join(_named_elsewhere(records, measured), ["cluster_id"], "left")
     # Once for each cluster. What has no lines (an API's answer) was not cut off.
     nth = F.row_number().over(Window.partitionBy("cluster_id", "kind").orderBy("source", "ordinal"))
+    nth_of_topic = F.row_number().over(same.orderBy("source", "ordinal"))
     known = known.withColumns(
         {
             "is_complete_by_header": (F.col("kind") != "partition")
@@ -212,9 +214,21 @@ def judge_topics(
             | F.expr("line = 0")
             | (nth > 1),
             "is_named_elsewhere": F.col("is_named_elsewhere").isNotNull(),
+            "nth_of_topic": nth_of_topic,
         }
     )
     return judged("bronze_records", known, (*rule_table.TOPICS, *cross_rules.topics(settings)))
+
+
+def _replication_factors(placed: DataFrame) -> DataFrame:
+    """How many partitions of each topic have how many replicas, the most common first; null if all are being moved."""
+    topic = ["cluster_id", "topic"]
+    settled = placed.where("size(adding) + size(removing) = 0")
+    counted = settled.groupBy(*topic, F.size("replicas").alias("replicas")).agg(
+        F.count(F.lit(1)).alias("partitions"), F.min("partition").alias("first")
+    )
+    each = F.struct((-F.col("partitions")).alias("rank"), "replicas", "partitions", "first")
+    return counted.groupBy(*topic).agg(F.array_sort(F.collect_list(each)).alias("factors"))
 
 
 def _named_elsewhere(records: DataFrame, measured: DataFrame) -> DataFrame:

@@ -1,6 +1,7 @@
 """What a person reads of data that can't be planned on: what was not read, then each cause, then what follows."""
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from pyspark.sql import DataFrame, Window
@@ -9,11 +10,13 @@ from pyspark.sql import functions as F
 from optimizer.stages.validate import cross_rules, rule_table
 from optimizer.stages.validate.quality_figures import FIGURES_OF_RULES, UNREAD_RULES
 from optimizer.stages.validate.rule import Severity
-from optimizer.units import plural
+from optimizer.units import agree, plural
 from sources.detect import RULE as KNOWN_FORMAT_RULE
 
 _EXAMPLES = 5  # rows of a rule in the message; the quarantine has them all
-_LISTED = 20  # of a rule whose rows are few and each a file of its own
+# What partitions lack that break these rules: one line of the message names the first of them.
+_LACKING = {"size_known": "no size", "rates_known": "no rates"}
+_NAMED = 20  # partitions in such a line; the quarantine has them all
 # Lines and whole files that were not read; a file of an unknown kind is no error, but may be what is missing.
 _UNREAD = f"kind = 'malformed' AND (severity = 'error' OR rule = '{KNOWN_FORMAT_RULE}')"
 _SHARE = "quarantined_share"
@@ -63,7 +66,7 @@ def refusals(quarantine: DataFrame, failed: Sequence[Row], *, end: str) -> dict[
     for row in failed:
         rules.setdefault(row["cluster_id"], []).append(row)
     of_refused = quarantine.where(F.col("cluster_id").isin(*rules))
-    unread, examples = _unread(of_refused), _examples(of_refused)
+    unread, examples = _unread(of_refused), _examples(of_refused) | _lacking(of_refused)
     texts = {}
     for cluster, rows in rules.items():
         following = following_of({row["rule"] for row in rows})
@@ -92,13 +95,31 @@ def _unread(quarantine: DataFrame) -> dict[str, list[str]]:
     places = {"place": F.row_number().over(of_file.orderBy("line", "payload")), "places": F.count("*").over(of_file)}
     ranked = quarantine.where(_UNREAD).withColumns(places).where(F.col("place") <= _EXAMPLES)
     told: dict[str, list[str]] = {}
-    for row in ranked.orderBy("cluster_id", "source", "place").collect():
-        lines = told.setdefault(
-            row.cluster_id, [f"- cluster {row.cluster_id}: not read, and so missing in what follows"]
-        )
-        lines += [f"    {row.source}:{row.line}: {row.reason}", f"        mend: {row.remedy}"]
-        if row.place == _EXAMPLES < row.places:
-            lines.append(f"    and {plural(row.places - _EXAMPLES, 'more place')} of {row.source}")
+    rows = ranked.orderBy("cluster_id", "source", "place").collect()
+    for (cluster, source, remedy), alike in groupby(rows, lambda row: (row.cluster_id, row.source, row.remedy)):
+        lines = told.setdefault(cluster, [f"- cluster {cluster}: not read, and so missing in what follows"])
+        found = [*alike]
+        lines += [*(f"    {source}:{row.line}: {row.reason}" for row in found), f"        mend: {remedy}"]
+        more = found[-1].places - _EXAMPLES
+        if found[-1].place == _EXAMPLES and more:
+            lines.append(f"    and {plural(more, 'more place')} of {source}")
+    return told
+
+
+def _lacking(quarantine: DataFrame) -> dict[tuple[str, str], list[str]]:
+    """One line for each rule of what partitions lack: the names of the first, and how many more there are."""
+    of_rule = Window.partitionBy("cluster_id", "rule")
+    name = F.concat(F.get_json_object("payload", "$.topic"), F.lit("-"), F.get_json_object("payload", "$.partition"))
+    order = of_rule.orderBy("source", "line", "payload")
+    places = {"place": F.row_number().over(order), "places": F.count("*").over(of_rule), "name": name}
+    ranked = quarantine.where(F.col("rule").isin(*_LACKING)).withColumns(places).where(F.col("place") <= _NAMED)
+    told: dict[tuple[str, str], list[str]] = {}
+    rows = ranked.orderBy("cluster_id", "rule", "place").collect()
+    for (cluster, rule), lacking in groupby(rows, lambda row: (row.cluster_id, row.rule)):
+        first = [*lacking]
+        more, names = first[0].places - len(first), ", ".join(row.name for row in first)
+        have = f"{agree(first[0].places, 'has', 'have')} {_LACKING[rule]}"
+        told[cluster, rule] = [f"{names} and {more:,} more {have}" if more else f"{names} {have}"]
     return told
 
 
@@ -113,9 +134,8 @@ def _examples(quarantine: DataFrame) -> dict[tuple[str, str], list[str]]:
     order = Window.partitionBy("cluster_id", "rule").orderBy("source", "line", "payload")
     rows = quarantine.unionByName(counted).unionByName(errors)
     ranked = rows.withColumn("place", F.row_number().over(order))
-    most = F.when(F.col("rule").isin(*(rule.name for rule in rule_table.COVERAGE)), _LISTED).otherwise(_EXAMPLES)
     found: dict[tuple[str, str], list[str]] = {}
-    for row in ranked.where(F.col("place") <= most).orderBy("cluster_id", "rule", "place").collect():
+    for row in ranked.where(F.col("place") <= _EXAMPLES).orderBy("cluster_id", "rule", "place").collect():
         found.setdefault((row.cluster_id, row.rule), []).append(f"{row.source}:{row.line}: {row.reason}")
     return found
 

@@ -278,20 +278,36 @@ PLACED_SIZES = (
 )
 
 # -1 stands for all brokers, in Cruise Control's files; what is given must be positive.
+_CAPACITY_IN_RANGE = (
+    f"broker_id BETWEEN -1 AND {INT32_MAX} AND ({_in_range('disk_bytes', least=1)}) "
+    f"AND ({_in_range('in_bytes_per_s', least=1)}) AND ({_in_range('out_bytes_per_s', least=1)})"
+)
+UNITS_OF_CAPACITIES = (
+    "correct the unit: Cruise Control's capacity.json counts DISK in MB, NW_IN and NW_OUT in KB per second; the column "
+    "of a CSV names its unit (disk_bytes, disk_gb, ...)"
+)
 CAPACITIES = (
     Rule(
         name="capacity_in_range",
-        ok=(
-            f"broker_id BETWEEN -1 AND {INT32_MAX} AND ({_in_range('disk_bytes', least=1)}) "
-            f"AND ({_in_range('in_bytes_per_s', least=1)}) AND ({_in_range('out_bytes_per_s', least=1)})"
-        ),
+        ok=_CAPACITY_IN_RANGE,
         severity=Severity.ERROR,
         stops=Stops.ANY,
         reason=(
-            "concat('capacity of broker ', coalesce(broker_id, 'null'), ': disk ', coalesce(disk_bytes, 'none'), "
-            "', in ', coalesce(in_bytes_per_s, 'none'), ', out ', coalesce(out_bytes_per_s, 'none'))"
+            "concat('capacity of broker ', coalesce(broker_id, 'null'), ': ', coalesce(doubt, "
+            "concat('disk ', coalesce(disk_bytes, 'none'), "
+            "', in ', coalesce(in_bytes_per_s, 'none'), ', out ', coalesce(out_bytes_per_s, 'none'), "
+            "coalesce(concat(' bytes, written as ', as_written), ''))))"
         ),
-        remedy=f"give whole numbers from 1 to {LARGEST}; leave out what is not known",
+        remedy=f"give 1 to {LARGEST} bytes, and leave out what is not known; {UNITS_OF_CAPACITIES}",
+    ),
+    Rule(
+        name="capacity_believable",
+        ok=f"doubt IS NULL OR NOT coalesce({_CAPACITY_IN_RANGE}, false)",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason="concat('capacity of broker ', broker_id, ': ', doubt)",
+        remedy=UNITS_OF_CAPACITIES,
+        standing=Standing.CONTRADICTS,
     ),
     Rule(
         name="capacity_agrees",

@@ -11,7 +11,7 @@ from schemas.keys import CLUSTER_RUN, RUN_BROKER
 
 _CORDONED = "cordoned.log.dirs"
 _MOST = 2**63 - 1  # a bigint
-_CAPACITY = ("whole", "parts", "in", "out", "source")
+_CAPACITY = ("whole", "parts", "in", "out", "source", "as_written")
 
 
 def known_brokers(registered: DataFrame, placed: DataFrame, log_dirs: DataFrame, configs: DataFrame) -> DataFrame:
@@ -82,6 +82,9 @@ def _with_closed(brokers: DataFrame) -> DataFrame:
             "only_listed": (F.col("state") == "alive") & (F.col("partitions") == 0) & is_silent,
         }
     )
+    # Controllers of KRaft are listed together: one message names them all.
+    listed_ids = F.collect_set(F.when(F.col("only_listed"), F.col("broker_id"))).over(Window.partitionBy(*CLUSTER_RUN))
+    known = known.withColumn("all_only_listed", F.array_sort(listed_ids))
     first = first_cause(
         (
             (
@@ -132,13 +135,16 @@ def _given(capacities: DataFrame) -> DataFrame:
     """Capacities by broker (-1: the default): of the whole broker, and the sum of the directories named."""
     told = [F.expr(whole_number(name)).alias(name) for name in ("disk_bytes", "in_bytes_per_s", "out_bytes_per_s")]
     # One that stands in two files counts once.
-    numbers = capacities.groupBy(*RUN_BROKER, "log_dir", *told).agg(F.min("source").alias("source"))
+    numbers = capacities.groupBy(*RUN_BROKER, "log_dir", *told).agg(
+        F.min("source").alias("source"), F.min("as_written").alias("as_written")
+    )
     return numbers.groupBy(*RUN_BROKER).agg(
         F.max(F.when(F.col("log_dir").isNull(), F.col("disk_bytes"))).alias("whole"),
         F.sum(F.when(F.expr(f"log_dir IS NOT NULL AND NOT {HAS_SCHEME}"), F.col("disk_bytes"))).alias("parts"),
         F.max("in_bytes_per_s").alias("in"),
         F.max("out_bytes_per_s").alias("out"),
         F.min("source").alias("source"),
+        F.array_join(F.array_sort(F.collect_set("as_written")), ", ").alias("as_written"),
     )
 
 
@@ -184,7 +190,8 @@ def brokers(known: DataFrame, log_dirs: DataFrame, capacities: DataFrame) -> Dat
 
     A broker that tells of its directories has no others: capacities of others don't count. Next to the table's columns:
     ``stated_disk_bytes``, the capacity where the input states it, null where the broker tells it; ``capacity_source``,
-    the file; and ``uncounted``, directories without a known capacity, where the others are the broker's capacity.
+    the file; ``capacity_as_written``, its numbers; and ``uncounted``, directories without a known capacity, where the
+    others are the broker's capacity.
     """
     given = _given(capacities)
     own = given.select(*RUN_BROKER, *(F.col(name).alias(f"own_{name}") for name in _CAPACITY))
@@ -207,6 +214,7 @@ def brokers(known: DataFrame, log_dirs: DataFrame, capacities: DataFrame) -> Dat
         {
             "stated_disk_bytes": F.when(~F.coalesce(is_measured, F.lit(False)), disk),
             "capacity_source": F.coalesce("own_source", "default_source"),
+            "capacity_as_written": F.nullif(F.coalesce("own_as_written", "default_as_written"), F.lit("")),
             "disk_capacity_bytes": F.when(is_alive, disk),
             "in_capacity_bytes_per_s": F.when(is_alive, F.coalesce("own_in", "default_in")),
             "out_capacity_bytes_per_s": F.when(is_alive, F.coalesce("own_out", "default_out")),
