@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from execution.kafka_tools import ONLY_OWED, STILL_MOVING, Done
+from execution.kafka_tools import Done
 from execution.observed import Observed, Place
 from execution.steps import StillMoving
 from optimizer.errors import BallastError
@@ -15,6 +15,7 @@ from tests.execution.test_preflight import BEFORE, PLACE, at
 from tests.execution.warehouse import plan_of
 
 OFF = ("unthrottle-careful.sh",)
+ONLY_OWED, STILL_MOVING = 5, 4  # as the scripts of a plan end
 CANCEL = ("stays-0:1,3", "--cancel", "--preserve-throttles")
 ORDER = ("stays-0:1,2", "--execute", "--additional")
 LOOK_AT_THEM = "neither as before nor as planned, look at them: stays-0"
