@@ -70,6 +70,7 @@ def made(text: str) -> list[str]:
         ("x[0] = y", ["pass", "x[1] = y"]),
         ("f(x)", ["pass"]),
         ("'Text.'", []),
+        ("...", []),
     ],
 )
 def test_faults_of_one_line(text: str, faults: list[str]) -> None:

@@ -1,10 +1,8 @@
 """What a live cluster says, without one: records of a client's answers, and what must not be seen."""
 
-import asyncio
 import logging
 from collections import namedtuple
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +11,7 @@ from optimizer.errors import InputError
 from sources import kafka_admin
 from sources.kafka_options import client_options
 from sources.record import Record
+from tests.sources.test_fields import FIELDS
 
 PASSWORD = 'Tr0ub4dor;&"3'
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="ops" password="Tr0ub4dor;&\\"3";'
@@ -71,7 +70,7 @@ class FakeAdmin:
         return [good | {"total_bytes": 10, "usable_bytes": 4, "is_cordoned": True}, bad]
 
 
-def _payloads(records: Iterator[Record], kind: str) -> list[tuple[Any, ...]]:
+def payloads(records: Iterator[Record], kind: str) -> list[tuple[Any, ...]]:
     return [tuple(r.payload.values()) for r in records if r.kind == kind]
 
 
@@ -88,7 +87,7 @@ TOPOLOGY = [
 @pytest.mark.parametrize(("kind", "expected"), TOPOLOGY)
 def test_the_topology_becomes_records(kind: str, expected: list[tuple[Any, ...]]) -> None:
     """Sorted; no leader and no rack are null; states in flight are told with their partition and by themselves."""
-    assert _payloads(kafka_admin.topology(FakeAdmin()), kind) == expected
+    assert payloads(kafka_admin.topology(FakeAdmin()), kind) == expected
 
 
 BROKERS = [
@@ -109,7 +108,16 @@ BROKERS = [
 @pytest.mark.parametrize(("kind", "expected"), BROKERS)
 def test_brokers_become_records(kind: str, expected: list[tuple[Any, ...]]) -> None:
     """Directories, replicas, dynamic configs, throttles of the broker's own file; a sensitive value is not kept."""
-    assert _payloads(kafka_admin.of_brokers(FakeAdmin(), [1, 2], defaults=True), kind) == expected
+    assert payloads(kafka_admin.of_brokers(FakeAdmin(), [1, 2], defaults=True), kind) == expected
+
+
+def test_records_of_a_live_cluster_have_the_fields_of_their_kinds() -> None:
+    """As those of files; no line, for there is none."""
+    records = [*kafka_admin.topology(FakeAdmin()), *kafka_admin.of_brokers(FakeAdmin(), [1], defaults=True)]
+    kinds = ["cluster_id", *(kind for kind, _ in TOPOLOGY), *(kind for kind, _ in BROKERS)]
+    assert {record.kind for record in records} == set(kinds)
+    wrong = [record for record in records if (list(record.payload), record.line) != (FIELDS[record.kind].split(), 0)]
+    assert wrong == []
 
 
 class Old(FakeAdmin):
@@ -132,10 +140,10 @@ class Old(FakeAdmin):
 def test_what_an_old_release_does_not_tell_is_null() -> None:
     """Not an id of zeros, not a broker that is alive; topics are sorted, and one without partitions has no factor."""
     records = list(kafka_admin.topology(Old()))
-    assert _payloads(iter(records), "cluster_id") == []
-    assert [row[4] for row in _payloads(iter(records), "broker")] == [None, None, None]
-    assert [row[:4] for row in _payloads(iter(records), "topic")] == [("a", None, 0, None), ("u", None, 2, 1)]
-    assert [row[7] for row in _payloads(iter(records), "partition")] == [[], []]
+    assert payloads(iter(records), "cluster_id") == []
+    assert [row[4] for row in payloads(iter(records), "broker")] == [None, None, None]
+    assert [row[:4] for row in payloads(iter(records), "topic")] == [("a", None, 0, None), ("u", None, 2, 1)]
+    assert [row[7] for row in payloads(iter(records), "partition")] == [[], []]
 
 
 class Ordered(FakeAdmin):
@@ -154,9 +162,8 @@ class Ordered(FakeAdmin):
         """Two in flight, in no order."""
         self.asked.append("reassignments")
         (state,) = super().list_partition_reassignments().values()
-        return {TopicPartition("u", 1): {**state, "adding_replicas": [3, 2], "removing_replicas": [4, 1]}} | {
-            TopicPartition("t", 0): state
-        }
+        unsorted = {**state, "adding_replicas": [3, 2], "removing_replicas": [4, 1]}
+        return {TopicPartition("t001", 1): unsorted, TopicPartition("t000", 0): state}
 
     def describe_configs(self, config_resources: list[Any], *, config_filter: str) -> dict[str, Any]:
         """As many as are asked for."""
@@ -169,13 +176,15 @@ def test_moves_are_asked_for_before_topics_and_configs_by_five_hundred() -> None
     admin = Ordered()
     records = list(kafka_admin.topology(admin))
     assert admin.asked == ["reassignments", "topics", "all configs of 500", "all configs of 1"]
-    configs = _payloads(iter(records), "config")
+    configs = payloads(iter(records), "config")
     assert [row[1] for row in configs] == [f"t{number:03}" for number in range(501)]
-    assert {row[4] for row in _payloads(iter(records), "topic")} == {LISTED}
-    assert _payloads(iter(records), "reassignment") == [
-        ("t", 0, [2, 1, 3], [2], [3]),
-        ("u", 1, [2, 1, 3], [2, 3], [1, 4]),
+    assert {row[4] for row in payloads(iter(records), "topic")} == {LISTED}
+    assert payloads(iter(records), "reassignment") == [
+        ("t000", 0, [2, 1, 3], [2], [3]),
+        ("t001", 1, [2, 1, 3], [2, 3], [1, 4]),
     ]
+    moving = {row[:2]: row[5:7] for row in payloads(iter(records), "partition") if row[5]}
+    assert moving == {("t000", 0): ([2], [3]), ("t001", 1): ([2, 3], [1, 4])}
     assert [record for record in records if record.kind == "malformed"] == []
 
 
@@ -215,73 +224,6 @@ def test_a_broker_that_tells_no_config_is_not_one_without_dynamic_ones(admin: Fa
     assert kafka_admin.broker_configs(FakeAdmin(), 1)
 
 
-def test_a_broker_that_does_not_answer_is_a_record() -> None:
-    """The silent broker is named with its error, and the other one is still read."""
-    records = list(kafka_admin.of_brokers(FakeAdmin(), [2, 1], defaults=False))
-    assert [r.kind for r in records] == ["malformed", "log_dir", "log_dir", "log_dir_replica", *["config"] * 3]
-    assert records[0].payload["reason"] == "broker 2 did not answer: Silent"
-    assert records[0].payload["remedy"].startswith("start the broker, or allow DESCRIBE and DESCRIBE_CONFIGS on the")
-
-
-@pytest.mark.parametrize(
-    ("brokers", "defaults", "entities"), [([3, 1], True, ["3", "<default>", "1"]), ([3, 1], False, ["3", "1"])]
-)
-def test_configs_of_every_broker_are_told_once(brokers: list[int], defaults: bool, entities: list[str]) -> None:
-    """As the first broker of the first task sees them, whichever it is."""
-    rows = _payloads(kafka_admin.of_brokers(FakeAdmin(), brokers, defaults=defaults), "config")
-    assert list(dict.fromkeys(row[1] for row in rows)) == entities
-    assert [row[2] for row in rows].count("every") == entities.count("<default>")
-
-
-@pytest.mark.parametrize(
-    ("name", "is_told"),
-    [
-        ("leader.replication.throttled.rate", True),
-        ("replica.alter.log.dirs.io.max.bytes.per.second", True),
-        ("cordoned.log.dirs", True),
-        ("log.dirs", False),
-        ("cordoned.log.dirs.more", False),
-    ],
-)
-def test_a_brokers_own_file_is_told_where_a_plan_meets_it(name: str, is_told: bool) -> None:
-    """Rates and closed directories of brokers; a topic has no file of its own."""
-
-    class OfFile(FakeAdmin):
-        """A cluster with one config."""
-
-        def describe_configs(self, config_resources: list[Any], *, config_filter: str) -> dict[str, Any]:
-            """Of the broker's file."""
-            config = {"config_source": "STATIC_BROKER_CONFIG", "value": "5", "is_sensitive": False}
-            kind = config_resources[0].resource_type.name.lower()
-            return {kind: {resource.name: {name: config} for resource in config_resources}}
-
-    of_broker = _payloads(kafka_admin.of_brokers(OfFile(), [1], defaults=False), "config")
-    assert of_broker == [("brokers", "1", name, "5", False, True)] * is_told
-    assert _payloads(kafka_admin.topology(OfFile()), "config") == []
-
-
-def test_replicas_of_a_directory_are_sorted() -> None:
-    """By topic and by the partition's number; directories by their path; no answer about room is none."""
-
-    class Full(FakeAdmin):
-        """A broker with replicas in no order."""
-
-        def log_dirs_of(self, broker_id: int) -> list[dict[str, Any]]:
-            """One directory, of a release that does not tell of room."""
-            rest = {"partition_size": 0, "offset_lag": 7, "is_future_key": False}
-            places = {"u": [10, 9], "t": [1]}
-            topics = [
-                {"name": name, "partitions": [{"partition_index": number, **rest} for number in numbers]}
-                for name, numbers in places.items()
-            ]
-            return [{"error_code": 0, "log_dir": "/d", "topics": topics, "total_bytes": 0}]
-
-    records = list(kafka_admin.of_brokers(Full(), [1], defaults=False))
-    assert _payloads(iter(records), "log_dir") == [(1, "/d", None, 0, None, None)]
-    replicas = _payloads(iter(records), "log_dir_replica")
-    assert replicas == [(1, "/d", *place, 0, 7, False) for place in (("t", 1), ("u", 9), ("u", 10))]
-
-
 @pytest.mark.parametrize(
     ("kind", "said", "told"),
     [
@@ -314,32 +256,3 @@ def test_an_error_of_the_client_is_one_line_without_secrets(
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__
     assert caplog.text == ""
-
-
-def test_directories_are_asked_for_all_topics(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The request names no topic, so that replicas of topics that the user may not describe are seen too."""
-    asked: list[Any] = []
-
-    class Manager:
-        """Answers one directory, or a refusal to broker 9."""
-
-        async def send(self, request: Any, node_id: int) -> Any:
-            """Keep the request."""
-            asked.append((request.topics, node_id))
-            found = SimpleNamespace(to_dict=lambda: {"log_dir": "/d"})
-            return SimpleNamespace(error_code=31 if node_id == 9 else 0, results=[] if node_id == 9 else [found])
-
-        def run(self, ask: Any) -> Any:
-            """Wait for the answer."""
-            return asyncio.run(ask())
-
-    closed: list[bool] = []
-    client = SimpleNamespace(_manager=Manager(), close=lambda: closed.append(True))
-    monkeypatch.setattr(kafka_admin, "KafkaAdminClient", lambda **options: client)
-    with kafka_admin.connected({"bootstrap_servers": "h:1"}) as admin:
-        assert admin.log_dirs_of(1) == [{"log_dir": "/d"}]
-        with pytest.raises(kafka_admin.KafkaError, match="ClusterAuthorization"):
-            admin.log_dirs_of(9)
-        assert closed == []
-    assert closed == [True]
-    assert asked == [(None, 1), (None, 9)]

@@ -165,5 +165,6 @@ def test_rows_are_records_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
     groups = [task.broker_ids for task in default.partitions() if isinstance(task, kafka_live.Share)]
     assert groups == [(), tuple(range(1, 9)), (9,)]
     assert {row[3] for row in rows} == {"kafka://h:1"}
+    assert [row[2] for row in rows] == [json.dumps(json.loads(row[2]), sort_keys=True) for row in rows]
     assert [json.loads(row[2])["broker_id"] for row in rows if row[0] == "broker"] == [1, 2, 3]
     assert rows[-1][0] == "malformed"
