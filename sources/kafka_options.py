@@ -53,7 +53,7 @@ def read_properties(text: str) -> dict[str, str]:
 
 
 def client_options(properties: Mapping[str, str]) -> dict[str, object]:
-    """Parameters of the client from Kafka's options, with or without the prefix ``kafka.``.
+    """Parameters of the client from Kafka's options, with or without the prefix ``kafka.``; those with it override.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def client_options(properties: Mapping[str, str]) -> dict[str, object]:
         For an option that is not known, a store in a binary format, or a number that is none; values are never shown.
     """
     options: dict[str, object] = {}
-    for given, value in sorted(properties.items()):
+    for given, value in sorted(properties.items(), key=lambda pair: (pair[0].startswith("kafka."), pair[0])):
         name = given.removeprefix("kafka.")
         if name == "sasl.jaas.config":
             options |= _jaas(value)

@@ -21,9 +21,10 @@ SHARES = sum(share for share, _ in GROUPS.values())
 def options(arguments: Sequence[str]) -> argparse.Namespace:
     """What is asked for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.mutants", description=__doc__)
-    parser.add_argument("--count", type=int, default=300, help="mutants of all groups together (300)")
+    parser.add_argument("--count", type=int, default=SHARES, help=f"mutants of all groups together ({SHARES})")
     parser.add_argument("--seed", type=int, default=1, help="another seed draws others (1)")
     parser.add_argument("--groups", nargs="+", choices=GROUPS, default=list(GROUPS), help="only these groups")
+    parser.add_argument("--modules", nargs="+", metavar="FILE", help="only these, as sources/kafka_admin.py")
     parser.add_argument("--tests", nargs="+", metavar="FILE", help="only these, as tests/solve/test_x.py")
     parser.add_argument("--spark", action="store_true", help="run what is left against the tests with Spark, too")
     parser.add_argument("--minutes", type=float, default=1e9, help="begin no mutant later; the same command goes on")
@@ -31,12 +32,18 @@ def options(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def draw(root: Path, groups: Sequence[str], count: int, seed: int) -> tuple[list[Mutant], list[Mutant]]:
-    """Every mutant of the groups, and those that are chosen."""
+def draw(
+    root: Path, groups: Sequence[str], count: int, seed: int, only: Sequence[str] | None = None
+) -> tuple[list[Mutant], list[Mutant]]:
+    """Every mutant of the groups, or of some modules of them, and those that are chosen."""
+    known = {module for group in groups for module in modules_of(root, group)}
+    if unknown := sorted(set(only or ()) - known):
+        raise SystemExit(f"there is no module {unknown[0]} in these groups")
     every: list[Mutant] = []
     picked: list[Mutant] = []
     for group in groups:
-        mutants = [m for module in modules_of(root, group) for m in mutants_of(root, module, group)]
+        modules = [module for module in modules_of(root, group) if only is None or module in only]
+        mutants = [m for module in modules for m in mutants_of(root, module, group)]
         every += mutants
         picked += chosen(root, mutants, round(count * GROUPS[group][0] / SHARES), seed)
     return every, picked
@@ -49,7 +56,7 @@ def main(arguments: Sequence[str]) -> int:
         os.environ["PYTHONHASHSEED"] = "0"
         os.execv(sys.executable, [sys.executable, "-m", "benchmarks.mutants", *arguments])
     os.chdir(HOME)
-    every, mutants = draw(HOME, asked.groups, asked.count, asked.seed)
+    every, mutants = draw(HOME, asked.groups, asked.count, asked.seed, asked.modules)
     ledger = Ledger(asked.state / "answers.jsonl", HOME)
     with tempfile.TemporaryDirectory() as folder:
         until = time.monotonic() + 60 * asked.minutes

@@ -127,7 +127,7 @@ def _is_effect(node: ast.AST) -> bool:
     """Whether a statement does something but bind names."""
     if isinstance(node, ast.Assign):
         return any(isinstance(target, ast.Attribute | ast.Subscript) for target in node.targets)
-    return isinstance(node, ast.Expr)
+    return isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant)
 
 
 def _replaced(source: Source, node: ast.expr | ast.stmt, text: str, kind: str) -> Edit:

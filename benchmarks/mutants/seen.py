@@ -12,9 +12,9 @@ from benchmarks.mutants.imports import files_imported
 from benchmarks.mutants.inside import Outcome, Request
 from benchmarks.mutants.sites import Mutant
 
-CODE = ("optimizer", "sources")
+CODE = ("optimizer", "sources", "execution")
 # Tests of the tests' own tools, of the set-up and of pages see no line of what is mutated, or by other processes alone.
-_LEFT_OUT = ("setup", "docs", "kafka", "pipeline", "fixtures")
+_LEFT_OUT = ("setup", "docs", "kafka", "airflow", "pipeline", "fixtures")
 # The few tests with Spark that are of what is mutated; the others plan whole clusters.
 _WITH_SPARK = (
     *("tests/stages/test_ingest.py", "tests/stages/test_validate.py", "tests/stages/test_cross_checks.py"),

@@ -11,8 +11,8 @@ from pathlib import Path
 from benchmarks.mutants.operators import Edit, Source, edits
 from benchmarks.mutants.sql import sql_edits
 
-# Groups of modules and their shares of the mutants, in the order in which they are run; no module of optimizer is left
-# out, and none is in two.
+# Groups of modules and their shares of the mutants, in the order in which they are run; no module of optimizer, sources
+# and execution is left out, and none is in two.
 GROUPS: dict[str, tuple[int, str]] = {
     "stages": (35, "optimizer/stages/**/*.py"),
     "planning": (10, "optimizer/planning/*.py"),
@@ -23,6 +23,7 @@ GROUPS: dict[str, tuple[int, str]] = {
     "emit": (30, "optimizer/emit/*.py"),
     "solve": (45, "optimizer/solve/**/*.py"),
     "run": (15, "optimizer/*.py"),
+    "execution": (40, "execution/*.py"),
 }
 # One in so many of these kinds is drawn: there are many, and the tests see nearly all.
 _RARE = {"word": 4, "arguments": 2}

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.mutants.__main__ import draw
 from benchmarks.mutants.equivalent import Equivalent, read_list, reason_for, stale
 from benchmarks.mutants.forked import run
 from benchmarks.mutants.imports import files_imported
 from benchmarks.mutants.inside import Request
 from benchmarks.mutants.ledger import KILLED, SURVIVED, Ledger
 from benchmarks.mutants.operators import Source, edits
+from benchmarks.mutants.seen import CODE as ROOMS
 from benchmarks.mutants.seen import Measured, choose
 from benchmarks.mutants.sites import GROUPS, Mutant, chosen, is_another_program, modules_of, mutants_of
 from benchmarks.mutants.sql import sql_edits
@@ -68,6 +70,7 @@ def made(text: str) -> list[str]:
         ("x[0] = y", ["pass", "x[1] = y"]),
         ("f(x)", ["pass"]),
         ("'Text.'", []),
+        ("...", []),
     ],
 )
 def test_faults_of_one_line(text: str, faults: list[str]) -> None:
@@ -135,10 +138,19 @@ def test_every_group_has_modules_and_mutants() -> None:
         assert modules_of(HOME, group)
 
 
-def test_every_module_of_the_optimizer_is_in_one_group() -> None:
+def test_every_module_is_in_one_group() -> None:
     """New rooms and modules are seen without a change of the groups."""
-    grouped = sorted(m for group in GROUPS for m in modules_of(HOME, group) if m.startswith("optimizer/"))
-    assert grouped == sorted(str(path.relative_to(HOME)) for path in (HOME / "optimizer").rglob("*.py"))
+    grouped = sorted(m for group in GROUPS for m in modules_of(HOME, group))
+    assert grouped == sorted(str(path.relative_to(HOME)) for name in ROOMS for path in (HOME / name).rglob("*.py"))
+
+
+def test_faults_are_of_the_modules_that_are_named() -> None:
+    """--modules leaves out all others of the groups, and one that no group has is wrong use."""
+    every, picked = draw(HOME, list(GROUPS), 340, 1, ["execution/cancel.py"])
+    assert picked
+    assert {mutant.module for mutant in every} == {"execution/cancel.py"}
+    with pytest.raises(SystemExit, match=r"no module execution/cancle\.py in these groups"):
+        draw(HOME, list(GROUPS), 340, 1, ["execution/cancle.py"])
 
 
 def test_tests_that_run_a_line_come_first_and_fastest(checkout: Path) -> None:

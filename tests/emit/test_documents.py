@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from optimizer.emit.cluster_plan import Document
 from optimizer.emit.documents import documents
 from optimizer.emit.manifest import manifest
+from optimizer.emit.rows import FoundRow, SourceRow
 from optimizer.emit.runbook import runbook
 from optimizer.emit.throttle_files import throttle_documents
 from optimizer.stages.emit.emit import handed_over
@@ -87,6 +89,50 @@ def test_the_manifest_names_what_is_executed_and_what_is_reached() -> None:
     assert told["waves"] == {"1": "wave-01", "2": "wave-02"}
     assert [goal["name"] for goal in told["goals"]] == ["empty broker 0", "racks", "balance", "leaders"]
     assert told["is_reached"] == all(goal["is_reached"] for goal in told["goals"])
+
+
+def test_a_manifest_tells_what_the_plan_was_made_from_and_for() -> None:
+    """As old as the oldest of its sources; throttles that others had set, but for a broker's own file; paths without
+    the cluster's folder; all documents that a tool reads, by name."""
+    plan = throttled_plan()
+    topic_ids = {"goes": None, "stays": "stays-id"}
+    plan = replace(
+        plan,
+        changed=[replace(row, topic_id=topic_ids[row.topic]) for row in plan.changed],
+        sources=[SourceRow(name, time, 1) for name, time in {"new": 1793491300, "old": 1793491200, "c": None}.items()],
+        throttles_found=[
+            FoundRow("topics", "stays", "leader.replication.throttled.replicas", "*", is_static=False),
+            FoundRow("brokers", "2", "leader.replication.throttled.rate", "7", is_static=True),
+            FoundRow("brokers", "1", "leader.replication.throttled.rate", "5", is_static=False),
+        ],
+        code_version="v1",
+    )
+    kinds = ["reassignment", "rollback", "rollback_not_possible", "leader_election", "throttle"]
+    pages = ["report", "summary", "runbook", "topics_to_move"]
+    made = [Document(f"c/{kind}", kind, 0, kind) for kind in (*kinds, *pages)]
+    document = manifest(plan, made)
+    assert (document.path, document.kind, document.wave) == ("c/manifest.json", "manifest", 0)
+    told = json.loads(document.content)
+    goals = told.pop("goals")
+    assert told == {
+        "format": 1,
+        "cluster_id": "c",
+        "run_id": "r",
+        "code_version": "v1",
+        "captured_at": "2026-11-01T00:00:00+00:00",
+        "is_reached": all(goal["is_reached"] for goal in goals),
+        "throttle_style": "careful",
+        "dead_brokers": [],
+        "throttles_found": [
+            ["brokers", "1", "leader.replication.throttled.rate", "5"],
+            ["topics", "stays", "leader.replication.throttled.replicas", "*"],
+        ],
+        "topic_ids": topic_ids,
+        "waves": {"1": "wave-01"},
+        "sha256": {kind: sha256(kind.encode()).hexdigest() for kind in sorted(kinds)},
+    }
+    assert list(told["sha256"]) == sorted(kinds)
+    assert json.loads(manifest(replace(plan, sources=[]), []).content)["captured_at"] is None
 
 
 @pytest.mark.parametrize(("state", "dead"), [("dead", [1]), ("fenced", [])])

@@ -1,10 +1,16 @@
 """One wave of a cluster at a time, whoever asks and from wherever."""
 
+import getpass
+import os
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -106,6 +112,65 @@ def test_of_many_at_once_one_gets_it(warehouse: Warehouse) -> None:
     codes = ended(started)
     assert sorted(codes) == [0, 3, 3, 3]
     assert events(warehouse) == [(runs[codes.index(0)], 1, claims.HELD)]
+
+
+@pytest.mark.parametrize(("overtaken", "is_noted"), [(0, True), (9, True), (10, False)])
+def test_a_claim_that_was_overtaken_is_tried_again(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, overtaken: int, is_noted: bool
+) -> None:
+    """Ten times, up to a second apart; then the error is told."""
+    append, left, slept = warehouse.append, [Overtaken("x")] * overtaken, list[float]()
+
+    def slow(*rows: Any, **options: Any) -> None:
+        if left:
+            raise left.pop()
+        append(*rows, **options)
+
+    monkeypatch.setattr(warehouse, "append", slow)
+    monkeypatch.setattr(time, "sleep", slept.append)
+    with nullcontext() if is_noted else pytest.raises(Overtaken):
+        claims.note(warehouse, loaded(warehouse), 1, claims.HELD)
+    assert (left, len(slept)) == ([], min(overtaken, 9))
+    assert all(0.1 <= seconds <= 1 for seconds in slept)
+    assert events(warehouse) == [("r", 1, claims.HELD)] * is_noted
+
+
+def test_who_was_faster_is_seen(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second try finds the cluster held for another wave."""
+    append, plan = warehouse.append, loaded(warehouse)
+
+    def overtaken(*rows: Any, **options: Any) -> None:
+        monkeypatch.setattr(warehouse, "append", append)
+        claims.note(warehouse, plan, 2, claims.HELD)
+        append(*rows, **options)
+
+    monkeypatch.setattr(warehouse, "append", overtaken)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    with pytest.raises(Refused, match="held for wave 2"):
+        claims.note(warehouse, plan, 1, claims.HELD)
+    assert events(warehouse) == [("r", 2, claims.HELD)]
+
+
+def test_an_event_is_noted_once(warehouse: Warehouse) -> None:
+    """A wave that has gone further is not held again; after its release it may be."""
+    plan = loaded(warehouse)
+    told = [claims.HELD, claims.EXECUTED, claims.EXECUTED, claims.HELD, claims.RELEASED, claims.HELD]
+    for event in told:
+        claims.note(warehouse, plan, 1, event)
+    assert [event for *_, event in events(warehouse)] == ["held", "executed", "released", "held"]
+    assert {row["holder"] for row in warehouse.rows("executions")} == {claims.me()}
+
+
+@pytest.mark.parametrize("error", [KeyError("uid not found"), OSError()])
+def test_a_user_without_a_name_is_a_number(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    """As in many containers."""
+
+    def fail() -> str:
+        raise error
+
+    monkeypatch.setattr(getpass, "getuser", fail)
+    assert claims.user() == f"uid {os.getuid()}"
+    assert claims.me() == f"uid {os.getuid()} on {socket.gethostname()}, process {os.getpid()}"
 
 
 def test_what_was_overtaken_is_not_written(warehouse: Warehouse) -> None:

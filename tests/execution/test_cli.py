@@ -2,14 +2,17 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from deltalake.exceptions import DeltaError
 
-from execution import claims
+from execution import claims, cli
 from execution.cli import main
+from execution.options import parser
+from execution.planned import Refused
+from execution.steps import StillMoving
 from execution.tables import Warehouse
 from tests.execution.warehouse import CLUSTER, RUN, loaded, told, usual, written
 
@@ -34,6 +37,10 @@ class Commands:
         code = main([*words, *plan])
         said = self._capsys.readouterr()
         return Ended(code, said.out, said.err)
+
+    def printed(self) -> str:
+        """What was printed since the last command."""
+        return self._capsys.readouterr().out
 
     def wave(self, step: str, *words: str, servers: Sequence[str] = ("--bootstrap-server", "127.0.0.1:1")) -> Ended:
         """Run a step of the first wave, unless told otherwise."""
@@ -60,20 +67,49 @@ def test_an_approval_is_told_and_stored(commands: Commands) -> None:
     assert (row["approved_by"], row["manifest_sha256"]) == ("ann", sha256)
 
 
-@pytest.mark.parametrize("step", ["preflight", "throttle", "execute", "wait", "off"])
-def test_no_step_touches_kafka_without_an_approval(commands: Commands, step: str) -> None:
-    """Each is refused before the cluster is asked, which would fail here."""
-    told = commands.wave(step)
-    assert (told.code, told.out) == (3, "")
-    assert told.err.startswith("error: nobody has approved this plan: ./ballast approve --run-id r")
+@pytest.mark.parametrize("manifest", ["0" * 7, "0" * 65, "ABCDEF01", "0000000g"])
+def test_a_manifest_is_named_by_eight_characters_or_more(commands: Commands, manifest: str) -> None:
+    """Of the sha256 as it is printed; fewer, more and others are wrong use, of a wave too."""
+    for words in (("approve",), ("wave", "status", "--wave", "1")):
+        assert commands.run(*words, "--manifest", manifest).code == 2
 
 
-@pytest.mark.parametrize("step", ["preflight", "throttle"])
-def test_an_old_plan_is_not_begun(commands: Commands, step: str) -> None:
-    """Of more than 24 hours, unless told otherwise."""
-    commands.run("approve")
-    told = commands.wave(step)
-    assert (told.code, "24 h is the most: plan again, or raise --max-plan-age-hours" in told.err) == (3, True)
+def test_without_a_name_this_user_approves(commands: Commands) -> None:
+    """Of the plan that the run has made last."""
+    assert commands.run("approve").out.startswith(f"{claims.user()} approves run r of cluster c, manifest ")
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "told"),
+    [
+        (OSError("no\n  such disk"), 1, "OSError: no such disk"),
+        (DeltaError("log\nis torn"), 1, "DeltaError: log is torn"),
+        (KeyboardInterrupt(), 1, "ended by hand; the same step goes on from here"),
+        (StillMoving("x"), 4, "x"),
+        (Refused("a", "b"), 3, "2 things are in the way:\n- a\n- b"),
+        (Refused("a"), 3, "a"),
+    ],
+)
+def test_errors_have_exit_codes(
+    commands: Commands, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, told: str
+) -> None:
+    """And no traceback: what is wrong stands on stderr."""
+
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(cli, "run", fail)
+    assert commands.run("show") == Ended(code, "", f"error: {told}\n")
+
+
+def test_the_warehouse_is_that_of_the_option_or_else_of_the_file(tmp_path: Path) -> None:
+    """Or the default one."""
+    file = tmp_path / "c.toml"
+    file.write_text('[storage]\nwarehouse = "/of/file"\n')
+    of_file, of_option = ["--config", str(file)], ["--warehouse", "/of/option"]
+    calls = {"/of/file": of_file, "/of/option": [*of_file, *of_option], "warehouse": []}
+    for warehouse, words in calls.items():
+        assert cli.settings_of(parser().parse_args(["show", *words])).storage.warehouse == warehouse
 
 
 def test_another_plan_than_the_approved_is_refused(commands: Commands) -> None:
@@ -157,12 +193,19 @@ def test_a_scheduler_is_told_on_one_line(commands: Commands) -> None:
     assert main(["show", "--run-id", RUN, "--warehouse", commands.warehouse.path, "--json"]) == 2
 
 
-def test_a_plan_that_another_run_has_overtaken_is_not_begun(commands: Commands) -> None:
-    """It was made from a cluster that is another by now: neither looked at nor throttled."""
-    plan = loaded(commands.warehouse)
-    commands.run("approve", "--by", "ann")
-    claims.note(commands.warehouse, replace(plan, run_id="other"), 2, claims.HELD)
-    claims.note(commands.warehouse, replace(plan, run_id="other"), 2, claims.RELEASED)
-    for step in ("preflight", "throttle"):
-        ended = commands.wave(step, "--max-plan-age-hours", "1e9")
-        assert (ended.code, "wave 2 of run 'other' was executed after this plan's snapshot" in ended.err) == (3, True)
+def test_each_cluster_of_a_run_is_shown_with_its_own_approvals(commands: Commands) -> None:
+    """Each person once, and the stage in which a cluster was refused."""
+    sha256 = loaded(commands.warehouse).manifest_sha256
+    for by in ("bob", "ann", "bob"):
+        commands.run("approve", "--by", by)
+    (row, *_) = commands.warehouse.rows("approvals")
+    commands.warehouse.append("approvals", [{**row, "cluster_id": "d", "approved_by": "eve"}])
+    (row,) = commands.warehouse.rows("verdicts")
+    other = {"verdict": "refused", "stage": "validate", "reason": "x", "exit_code": 3, "manifest_sha256": None}
+    commands.warehouse.append("verdicts", [{**row, "cluster_id": "a", **other}])
+    assert main(["show", "--run-id", RUN, "--warehouse", commands.warehouse.path]) == 0
+    lines = commands.printed().splitlines()
+    assert lines[:3] == ["a: refused in validate: x", "c: planned", f"  manifest {sha256}"]
+    approved = lines.pop().removeprefix("  approved by ")
+    assert (sorted(approved.split(", ")), len(lines)) == (["ann", "bob"], 3)
+    assert json.loads(commands.run("show", "--json").out)["approved_by"] == ["ann", "bob"]

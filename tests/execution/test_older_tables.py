@@ -37,6 +37,24 @@ def tickets(warehouse: Warehouse) -> list[Any]:
     return sorted((row["ticket"] for row in warehouse.rows("approvals")), key=str)
 
 
+def test_rows_are_chosen_by_their_values(tmp_path: Path) -> None:
+    """All of them, texts with quotes and numbers; without values it is every row, without a table none."""
+    warehouse = Warehouse(str(tmp_path))
+    assert warehouse.rows("approvals") == []
+    warehouse.append("approvals", [ROW, {**ROW, "run_id": "o'r"}, {**ROW, "cluster_id": "d"}])
+    assert [row["cluster_id"] for row in warehouse.rows("approvals", cluster_id="c", run_id="o'r")] == ["c"]
+    assert len(warehouse.rows("approvals", cluster_id="c")) == 2
+    assert len(warehouse.rows("approvals")) == 3
+    assert warehouse.rows("approvals", run_id="' OR true --") == []
+
+
+def test_a_warehouse_elsewhere_is_no_folder() -> None:
+    """Of this machine it is a path, also by its URI; elsewhere a URI without a slash at its end."""
+    assert Warehouse("file:///a%20b").path == "/a b"
+    remote = Warehouse("s3a://bucket/w/")
+    assert (remote.path, remote.folder) == ("s3a://bucket/w", None)
+
+
 def test_an_older_table_grows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Rows are read before it does, with None in the column that it lacks; one commit adds column and row."""
     Warehouse(str(tmp_path)).append("approvals", [ROW])

@@ -42,6 +42,47 @@ def test_values_may_look_like_options() -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "missing"),
+    [
+        (["wave", "off", *PLAN], "--wave"),
+        (["wave", "off", "--wave", "1"], "--run-id, --cluster"),
+        (["wave", *PLAN, "--wave", "1"], "STEP"),
+        (["approve"], "--run-id, --cluster"),
+        ([], "COMMAND"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_a_command_needs_is_named(capsys: pytest.CaptureFixture[str], words: list[str], missing: str) -> None:
+    """The plan, and of a wave its step and number."""
+    with pytest.raises(SystemExit) as ended:
+        parser().parse_args(words)
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.endswith(f"error: the following arguments are required: {missing}\n")
+
+
+WAVE = {
+    **{"step": "off", "wave": 1, "manifest": "", "bootstrap_server": None, "client_config": None, "kafka_bin": ""},
+    **{"max_plan_age_hours": 24.0, "once": False, "every": 10.0, "on_failure": "keep", "accept_owed": False},
+}
+PLANNED = {"config": None, "warehouse": None, "run_id": "r", "cluster": "c"}
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        (["show"], {**PLANNED, "run_id": None, "cluster": None, "json": False}),
+        (["approve", *PLAN], {**PLANNED, "manifest": "", "by": ""}),
+        (["wave", "off", *PLAN, "--wave", "1"], {**PLANNED, **WAVE}),
+        (["wave", "off", *PLAN, "--wave", "999999"], {**PLANNED, **WAVE, "wave": 999_999}),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_is_not_given_has_a_default(words: list[str], options: dict[str, object]) -> None:
+    """A plan is old after a day, what runs is kept, and nothing is accepted that nobody asked for."""
+    assert vars(parser().parse_args(words)) == {"command": words[0], **options}
+
+
+@pytest.mark.parametrize(
     ("words", "message"),
     [
         (["wave", "off", *PLAN, "--wave", "1", "--wave", "2"], "--wave is given twice, 1 and 2: give it once"),

@@ -1,5 +1,7 @@
 """Plans are read from the tables, and only as they were made, approved and in time."""
 
+import hashlib
+import json
 import shutil
 import socket
 from collections.abc import Callable
@@ -11,10 +13,11 @@ import pytest
 from deltalake import DeltaTable
 
 from execution.approve import approve
-from execution.planned import Refused, documents_of
+from execution.planned import Refused, documents_of, whole_plan
 from execution.tables import Warehouse
+from optimizer.emit import kafka_files
 from optimizer.errors import ConfigError, StageError
-from tests.execution.warehouse import CLUSTER, RUN, add_waves, loaded, told, usual, wave, written
+from tests.execution.warehouse import CLUSTER, RUN, add_waves, loaded, plan_of, told, usual, wave, written
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +46,25 @@ def change(warehouse: Warehouse, path: str, old: str, new: str) -> None:
 def remove(warehouse: Warehouse, path: str) -> None:
     """Delete a document from the table."""
     DeltaTable(f"{warehouse.path}/documents").delete(f"path = '{path}'")
+
+
+def spoil(warehouse: Warehouse) -> None:
+    """Change one document of the first wave, and delete another."""
+    change(warehouse, "c/wave-01/rollback.json", "[1,2]", "[2,1]")
+    remove(warehouse, "c/wave-01/throttle.json")
+
+
+def add(warehouse: Warehouse, path: str) -> None:
+    """Add a document of the first wave to the table."""
+    row = warehouse.rows("documents", path="c/wave-01/reassignment.json")[0]
+    warehouse.append("documents", [{**row, "path": path}])
+
+
+def of_format(warehouse: Warehouse, number: int) -> None:
+    """Make the manifest one of another format, and the verdict name it."""
+    change(warehouse, "c/manifest.json", '"format": 1,', f'"format": {number},')
+    content = warehouse.rows("documents", path="c/manifest.json")[0]["content"]
+    told(warehouse, hashlib.sha256(content.encode()).hexdigest(), verdict="planned", attempt=2)
 
 
 def test_a_wave_is_read_as_it_was_planned(warehouse: Warehouse) -> None:
@@ -77,6 +99,19 @@ CHANGED: dict[str, tuple[Callable[[Warehouse], None], str]] = {
         lambda w: told(w, None, verdict="started", attempt=2),
         "it is started",
     ),
+    "a document that nobody planned": (
+        lambda w: add(w, "c/wave-01/unthrottle-mine.sh"),
+        "wave-01/unthrottle-mine.sh is not what the manifest names: it was changed after the run",
+    ),
+    "two documents": (
+        spoil,
+        "2 things are in the way:\n- wave-01/throttle.json is gone from the table documents\n- wave-01/rollback.json ",
+    ),
+    "a manifest of another release": (
+        lambda w: of_format(w, 2),
+        "manifest.json has format 2, this code reads 1: use the code that planned it",
+    ),
+    "two manifests": (lambda w: add(w, "c/manifest.json"), "holds 2 rows of c/manifest.json, not one"),
     "a later attempt planned something else": (
         lambda w: told(w, "0" * 64, verdict="planned", attempt=2),
         "manifest.json was changed after the run",
@@ -161,3 +196,26 @@ def test_an_old_plan_is_not_begun_with(warehouse: Warehouse) -> None:
     plan.check_age(24, plan.captured_at + timedelta(hours=24))
     with pytest.raises(Refused, match=r"25\.0 h ago; 24 h is the most: plan again"):
         plan.check_age(24, plan.captured_at + timedelta(hours=25))
+    with pytest.raises(Refused, match="the plan is of a snapshot of 2026-11-01 00:00:00"):
+        plan.check_age(0)
+    replace(plan, manifest={**plan.manifest, "captured_at": None}).check_age(0)
+
+
+def test_documents_of_the_whole_plan_come_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of one kind, each as the manifest knows it; what was changed or is gone is named. So do parts of a wave."""
+    monkeypatch.setattr(kafka_files, "PARTITIONS_PER_REQUEST", 1)
+    lists = {("stays", number): ([1, 2], [2, 1]) for number in range(11)}
+    warehouse = written(tmp_path, plan_of([lists], topic_ids={}))
+    texts = whole_plan(warehouse, loaded(warehouse), "leader_election")
+    assert [json.loads(text)["partitions"][0]["partition"] for text in texts] == list(range(11))
+    assert whole_plan(warehouse, loaded(warehouse), "rollback_not_possible") == []
+    assert set(wave(warehouse, 1).before.values()) == {(1, 2)}
+    assert wave(warehouse, 1).stuck == frozenset()
+    remove(warehouse, "c/leader-election-02.json")
+    change(warehouse, "c/leader-election-03.json", "stays", "goes")
+    with pytest.raises(Refused) as refused:
+        whole_plan(warehouse, loaded(warehouse), "leader_election")
+    assert [problem.split(" is ")[0] for problem in refused.value.problems] == [
+        "leader-election-02.json",
+        "leader-election-03.json",
+    ]

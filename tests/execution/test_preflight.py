@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from typing import Any
 
 import pytest
 
 from execution import preflight
-from execution.observed import Observed, observed
+from execution.observed import Observed
 from execution.wave import Stand, Wave
-from sources.record import Record
-from tests.execution.warehouse import FOUND, STAYS, loaded, usual, wave, written
+from optimizer.kafka.throttle import LEADER_RATE, LEADER_REPLICAS
+from tests.execution.warehouse import FOUND, STAYS, plan_of, usual, wave, written
 
 PLACE = ("stays", 0)
 BEFORE = Observed(
@@ -39,6 +39,8 @@ def at(*replicas: int, towards: tuple[int, ...] | None = None) -> Observed:
 STANDS = {
     "untouched": (BEFORE, Stand.UNTOUCHED),
     "in flight": (at(1, 3, 2, towards=(1, 3)), Stand.IN_FLIGHT),
+    "in flight, its list the wanted one already": (at(1, 3, towards=(1, 3)), Stand.IN_FLIGHT),
+    "in flight back to where it was": (at(1, 2, towards=(1, 2)), Stand.OTHER),
     "done": (at(1, 3), Stand.DONE),
     "done, but in another order": (at(3, 1), Stand.OTHER),
     "in flight to elsewhere": (at(1, 4, 2, towards=(1, 4)), Stand.OTHER),
@@ -70,6 +72,11 @@ def with_throttles(**more: str) -> Observed:
     return replace(BEFORE, throttles={**BEFORE.throttles, **rates})
 
 
+def foreign_list(value: str) -> dict[tuple[str, str, str], str]:
+    """A throttle of a topic that the plan does not name."""
+    return {("topics", "z", LEADER_REPLICAS): value}
+
+
 CASES = {
     "as planned": Case(BEFORE),
     "started already": Case(at(1, 3, 2, towards=(1, 3))),
@@ -81,6 +88,27 @@ CASES = {
         replace(BEFORE, alive=frozenset({1, 2, 4})),
         "broker 3 is to hold replicas, but is not alive: start it, or plan again",
     ),
+    "two targets are dead": Case(
+        replace(BEFORE, alive=frozenset({2, 4})),
+        "brokers 1, 3 are to hold replicas, but are not alive: start them, or plan again",
+    ),
+    "done already, its target dead": Case(
+        replace(at(1, 3), alive=frozenset({1, 2, 4})),
+        "broker 3 is to hold replicas, but is not alive: start it, or plan again",
+    ),
+    "a target does not answer": Case(
+        replace(BEFORE, silent=frozenset({3})),
+        "broker 3 does not answer, its throttles are not known: start it, or allow DESCRIBE_CONFIGS on the cluster",
+    ),
+    "two of its brokers do not answer": Case(
+        replace(BEFORE, silent=frozenset({1, 2})),
+        "brokers 1, 2 do not answer, their throttles are not known: start them, or allow DESCRIBE_CONFIGS on the "
+        "cluster",
+    ),
+    "started already, its target does not answer": Case(
+        replace(at(1, 3, 2, towards=(1, 3)), silent=frozenset({3})),
+    ),
+    "a broker of other waves does not answer": Case(replace(BEFORE, silent=frozenset({4}))),
     "nobody in sync lives": Case(
         replace(BEFORE, alive=frozenset({1, 3, 4}), in_sync={**BEFORE.in_sync, PLACE: frozenset({2})}),
         "no living broker is in sync for stays-0: nothing can be copied",
@@ -114,6 +142,15 @@ CASES = {
         with_throttles(leader="5"),
         "1 throttle was set by others since the plan: brokers 1 leader.replication.throttled.rate=5; take it off first",
     ),
+    "a foreign rate of a broker of other waves": Case(
+        replace(BEFORE, throttles={**BEFORE.throttles, ("brokers", "4", LEADER_RATE): "5"}),
+        "1 throttle was set by others since the plan: brokers 4 leader.replication.throttled.rate=5; take it off first",
+    ),
+    "two foreign lists, one of them long": Case(
+        replace(BEFORE, throttles={("topics", "a", LEADER_REPLICAS): "0:1," * 10, **foreign_list("0:1," * 11)}),
+        "2 throttles were set by others since the plan: topics a leader.replication.throttled.replicas="
+        f"{'0:1,' * 10}, topics z leader.replication.throttled.replicas={'0:1,' * 9}0...; take them off first",
+    ),
     "its own throttles": Case(with_throttles(leader="300000")),
     "what the plan had found": Case(with_throttles(follower="30000000")),
     "what it had found was changed": Case(
@@ -130,6 +167,74 @@ def test_what_is_in_the_way_is_named(first: Wave, case: str) -> None:
     one = CASES[case]
     told = preflight.problems(first, one.now, topic_ids=one.topic_ids, earlier=one.earlier)
     assert told == ([one.told] if one.told else [])
+
+
+MANY = [(topic, number) for topic in ("a", "b") for number in range(3)]
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Wave:
+    """A wave of six partitions of two topics, each from [1, 2] to [1, 3]."""
+    plan = plan_of([dict.fromkeys(MANY, ([1, 2], [1, 3]))], topic_ids={})
+    return wave(written(tmp_path_factory.mktemp("many"), plan), 1)
+
+
+def of_many(**changes: Any) -> Observed:
+    """Their cluster, with changes."""
+    lists, in_sync = dict.fromkeys(MANY, (1, 2)), dict.fromkeys(MANY, frozenset({1}))
+    topics = {"a": "new", "b": "new"}
+    return replace(BEFORE, **{"topic_ids": topics, "replicas": lists, "in_sync": in_sync, "throttles": {}, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"topic_ids": {}, "replicas": {}}, "2 topics are gone: a, b; plan again"),
+        (
+            {"in_flight": {("x", 1): (1,), ("x", 0): (1,)}},
+            "2 other partitions are being reassigned: x-0, x-1; wait for their end, or cancel them",
+        ),
+        (
+            {"in_sync": dict.fromkeys(MANY, frozenset({9}))},
+            "no living broker is in sync for a-0, a-1, a-2, b-0, b-1 and 1 more: nothing can be copied",
+        ),
+    ],
+    ids=["topics", "moves", "in sync"],
+)
+def test_several_of_a_kind_are_one_line(many: Wave, changes: dict[str, Any], told: str) -> None:
+    """In the plural."""
+    assert preflight.problems(many, of_many(**changes), topic_ids={}, earlier={}) == [told]
+
+
+def test_of_many_the_first_five_are_named(many: Wave) -> None:
+    """In order of topic and partition, with the number of the others; one of them stands for what is wrong."""
+    now = of_many(replicas=dict.fromkeys(MANY, (4,)))
+    told = preflight.problems(many, now, topic_ids={"a": "old", "b": "old"}, earlier={("b", 2): (1,), ("a", 0): (1,)})
+    assert told == [
+        "the waves before are not done: 2 partitions are not where they should be: a-0, b-2",
+        "2 topics were deleted and made anew since the plan: a, b; plan again",
+        "6 partitions are not where the plan expects them: a-0, a-1, a-2, b-0, b-1 and 1 more; a-0 has [4], not "
+        "[1, 2]; were all waves before this one executed? Else plan again",
+    ]
+    assert preflight.names([("a", 10), ("a", 9), ("b", 1), ("b", 0), ("c", 0)]) == "a-9, a-10, b-0, b-1, c-0"
+
+
+@pytest.mark.parametrize(("silent", "unseen"), [({3}, {3}), ({2}, {2}), ({4}, set()), ({3, 4}, {3})])
+def test_silent_brokers_matter_where_they_hold_replicas_or_throttles(
+    first: Wave, silent: set[int], unseen: set[int]
+) -> None:
+    """Broker 2 gives its replica up and is throttled; broker 3 gets one, also where the plan throttles nothing."""
+    assert first.unseen(replace(BEFORE, silent=frozenset(silent))) == unseen
+    assert replace(first, throttles={}).unseen(replace(BEFORE, silent=frozenset(silent))) == unseen - {2}
+
+
+@pytest.mark.parametrize(
+    ("after", "copies"), [((2, 1), False), ((1,), False), ((1, 3), True), ((1, 2, 3), True)], ids=str
+)
+def test_a_wave_copies_where_one_partition_gets_a_broker(first: Wave, after: tuple[int, ...], copies: bool) -> None:
+    """Not where lists change their order or get shorter."""
+    before = {PLACE: (1, 2), ("stays", 1): (1, 2)}
+    assert replace(first, before=before, after={PLACE: (2, 1), ("stays", 1): after}).copies is copies
 
 
 def test_everything_in_the_way_is_told_at_once(first: Wave) -> None:
@@ -164,31 +269,3 @@ def test_a_silent_broker_has_lost_no_throttle(first: Wave) -> None:
     unknown = [f"{line} (not known: it does not answer)" for line in of_1]
     assert [line for line in first.missing_throttles(dying) if line.startswith("brokers 1 ")] == unknown
     assert len(first.missing_throttles(dying)) == len(first.missing_throttles(bare))
-
-
-def test_a_cluster_is_read_from_its_records(tmp_path: Path) -> None:
-    """Fenced brokers are not alive; static throttles are not set by anybody; moves name what they remove."""
-    config = {"entity_type": "brokers", "entity_name": "1", "value": "7"}
-    now = observed(
-        [
-            Record("broker", 0, {"broker_id": 1, "fenced": False}),
-            Record("broker", 0, {"broker_id": 2, "fenced": True}),
-            Record("topic", 0, {"topic": "t", "topic_id": "id"}),
-            Record("partition", 0, {"topic": "t", "partition": 0, "replicas": [2, 1], "isr": [1]}),
-            Record("reassignment", 0, {"topic": "t", "partition": 0, "replicas": [2, 1], "removing": [1]}),
-            Record("config", 0, {**config, "name": "leader.replication.throttled.rate", "is_static": False}),
-            Record("config", 0, {**config, "name": "follower.replication.throttled.rate", "is_static": True}),
-            Record("config", 0, {**config, "name": "retention.ms", "is_static": False}),
-        ],
-        silent=frozenset({4}),
-    )
-    assert now == Observed(
-        alive=frozenset({1}),
-        silent=frozenset({4}),
-        topic_ids={"t": "id"},
-        replicas={("t", 0): (2, 1)},
-        in_sync={("t", 0): frozenset({1})},
-        in_flight={("t", 0): (2,)},
-        throttles={("brokers", "1", "leader.replication.throttled.rate"): "7"},
-    )
-    assert loaded(written(tmp_path, usual())).manifest["dead_brokers"] == []

@@ -120,11 +120,12 @@ def test_approvals_are_of_the_last_plan(warehouse: Warehouse, capsys: pytest.Cap
 
 def test_a_fleet_is_one_line(warehouse: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
     """More than three clusters are counted, and so are verdicts that differ; --cluster shows one of them."""
-    end(warehouse, "other", e="planned")
+    end(warehouse, "other", e="planned", f="planned", g="planned")
     end(warehouse, "fleet", a="planned", b="refused", c="planned", d="nothing_to_do")
     add_waves(warehouse, "fleet", "a", 2)
     add_waves(warehouse, "fleet", "c", 3)
-    fleet, _ = listed(warehouse, capsys)
+    fleet, other = listed(warehouse, capsys)
+    assert other == ["other", "e, f, g", "planned", "-", "0 of 0"]
     assert fleet == ["fleet", "4 clusters", "2 planned, 1 refused, 1 nothing_to_do", "-", "0 of 5"]
     assert listed(warehouse, capsys, "--cluster", "c") == [["fleet", "c", "planned", "-", "0 of 3"]]
 

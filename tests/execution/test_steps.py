@@ -1,92 +1,22 @@
-"""Steps against a cluster that answers as it is told: what dies, vanishes or ends between two looks."""
+"""Steps that change a cluster which answers as it is told: what is in their way, and what they ask of the tools."""
 
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import hashlib
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from execution import claims, observed, steps
-from execution.kafka_tools import ONLY_OWED, STILL_MOVING, Done
-from execution.observed import Observed, Place
-from execution.planned import Refused, documents_of, whole_plan
-from execution.steps import Execution, StillMoving
-from execution.tables import Warehouse
-from execution.wave import Wave, wave_of
-from optimizer.emit.cluster_plan import ClusterPlan
+from execution.kafka_tools import Done
+from execution.planned import Refused
+from execution.steps import StillMoving
+from optimizer import locks
 from optimizer.errors import BallastError
-from tests.execution.test_preflight import BEFORE, PLACE, at
-from tests.execution.warehouse import CLUSTER, loaded, plan_of, usual, written
-
-MOVING = at(1, 3, 2, towards=(1, 3))
-DONE = at(1, 3)
-
-
-@dataclass
-class FakeTools:
-    """Kafka's tools: what they are asked to do, and how scripts end."""
-
-    asked: list[tuple[str, ...]] = field(default_factory=list)
-    ends: Done = field(default_factory=lambda: Done(0, "", ""))
-
-    def reassign(self, lists: dict[tuple[str, int], Sequence[int]], *options: str) -> str:
-        """Told partitions and options."""
-        self.asked.append((*(f"{t}-{p}:{','.join(map(str, ids))}" for (t, p), ids in sorted(lists.items())), *options))
-        return steps.STARTED
-
-    def reassign_document(self, text: str, *options: str) -> str:
-        """Told the options."""
-        self.asked.append(("document", *options))
-        return steps.STARTED
-
-    def script(self, documents: object, name: str) -> Done:
-        """Told the name."""
-        self.asked.append((name,))
-        return self.ends
-
-
-class Scene:
-    """A wave of a plan, and a cluster that shows one state after another; the last one stays."""
-
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, plan: ClusterPlan) -> None:
-        self.warehouse: Warehouse = written(folder, plan)
-        self.tools, self._states = FakeTools(), [BEFORE]
-        self.said: list[str] = []
-        made = loaded(self.warehouse)
-        not_back = whole_plan(self.warehouse, made, "rollback_not_possible")
-        self.wave: Wave = wave_of(1, made.manifest, documents_of(self.warehouse, made, 1), not_back)
-        tools: Any = self.tools
-        self.step = Execution(self.warehouse, made, self.wave, {}, tools, {}, self.said.append)
-        monkeypatch.setattr(steps, "observe", lambda _: self._next())
-        monkeypatch.setattr(steps, "_AGAIN_SECONDS", 0.0)
-
-    def shows(self, *states: Observed) -> None:
-        """The next looks."""
-        self._states = list(states)
-
-    def _next(self) -> Observed:
-        return self._states.pop(0) if len(self._states) > 1 else self._states[0]
-
-    def hold(self) -> None:
-        """The cluster is held for the wave."""
-        claims.note(self.warehouse, self.step.plan, 1, claims.HELD)
-
-    def throttled(self, state: Observed) -> Observed:
-        """A state with the wave's throttles."""
-        return replace(state, throttles={**state.throttles, **self.wave.throttles})
-
-    def events(self) -> list[str]:
-        """What the table says was done."""
-        rows = sorted(self.warehouse.rows("executions", cluster_id=CLUSTER), key=lambda row: int(row["number"]))
-        return [row["event"] for row in rows]
-
-
-@pytest.fixture
-def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
-    """The first wave of the usual plan."""
-    return Scene(tmp_path, monkeypatch, usual())
+from tests.execution.scene import DONE, MOVING, Scene
+from tests.execution.test_preflight import BEFORE, CASES, PLACE, at
+from tests.execution.warehouse import plan_of, usual
 
 
 def test_a_partition_of_a_dead_broker_is_expected_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,37 +30,6 @@ def test_a_partition_of_a_dead_broker_is_expected_where_it_was(tmp_path: Path, m
     with pytest.raises(Refused, match="not where the plan expects it"):
         scene.step.throttle()
     assert scene.tools.asked == []
-
-
-@pytest.mark.parametrize(("silent", "told"), [({3}, "broker 3 does not answer, its"), ({2, 3}, "brokers 2, 3 do not")])
-def test_a_broker_that_dies_has_lost_no_throttle(scene: Scene, silent: set[int], told: str) -> None:
-    """Its rate is not seen, be it a target's or a source's: the look says so, and asks no tool to set it again."""
-    scene.hold()
-    seen = scene.throttled(MOVING).throttles
-    kept = {key: value for key, value in seen.items() if key[1] not in map(str, silent)}
-    scene.shows(replace(MOVING, throttles=kept, silent=frozenset(silent)))
-    with pytest.raises(StillMoving):
-        scene.step.wait(every_seconds=0, once=True)
-    assert scene.tools.asked == []
-    assert told in scene.said[0]
-
-
-def test_a_long_look_says_for_whom_it_waits(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The servers, how long it has waited, and when it ends; a quick look says nothing."""
-    step = replace(scene.step, client={"bootstrap_servers": "h:1"})
-    step.status()
-    assert "waiting" not in "".join(scene.said)
-    scene.said.clear()
-    monkeypatch.setattr(observed, "_SILENT_SECONDS", 0.01)
-
-    def slow(client: object) -> Observed:
-        time.sleep(0.5)
-        return BEFORE
-
-    monkeypatch.setattr(steps, "observe", slow)
-    step.status()
-    waits = "waiting for h:1, 0.01 s so far; servers that never answer are given up after about 3 min"
-    assert scene.said[0] == waits
 
 
 def test_nothing_begins_under_a_broker_that_does_not_answer(scene: Scene) -> None:
@@ -169,93 +68,6 @@ def test_throttles_that_vanish_are_set_again(scene: Scene) -> None:
     assert scene.tools.asked == [("throttle-careful.sh",)] * 2
 
 
-def test_a_move_that_ends_between_two_answers_is_no_foreign_one(scene: Scene) -> None:
-    """What looks odd for less than three looks is waited out; what stays so is told."""
-    scene.shows(scene.throttled(MOVING), at(1, 3, 2), at(1, 3, 2), DONE)
-    scene.step.wait(every_seconds=0, once=False)
-    scene.shows(at(1, 4))
-    with pytest.raises(Refused, match="somebody else moved stays-0"):
-        scene.step.wait(every_seconds=0, once=False)
-    scene.shows(BEFORE)
-    with pytest.raises(Refused, match="not in flight and not where they should be: stays-0"):
-        scene.step.wait(every_seconds=0, once=False)
-
-
-def test_half_a_cancel_is_finished(scene: Scene) -> None:
-    """After a kill between the two calls the list gets its order all the same; what is done stays done."""
-    scene.hold()
-    scene.shows(at(2, 1))
-    scene.step.off(cancel=True, accept_owed=False)
-    assert scene.tools.asked == [("stays-0:1,2", "--execute", "--additional"), ("unthrottle-careful.sh",)]
-    scene.tools.asked.clear()
-    scene.shows(DONE)
-    scene.step.off(cancel=True, accept_owed=False)
-    assert scene.tools.asked == [("unthrottle-careful.sh",)]
-
-
-@pytest.mark.parametrize(
-    ("ends", "error"),
-    [
-        (Done(-9, "", ""), "not all throttles"),
-        (Done(1, "", ""), "not all throttles"),
-        (Done(1, "", "left: topics t leader.replication.throttled.replicas"), "not all throttles"),
-        (Done(1, "", "owed: brokers 3 follower.replication.throttled.rate"), "not all throttles"),
-        (
-            Done(STILL_MOVING, "", "still being reassigned, not of wave 1: x-0\nrun FORCE=1 sh /tmp/gone"),
-            "throttles stay",
-        ),
-    ],
-)
-def test_a_cluster_stays_held_where_throttles_are_left(scene: Scene, ends: Done, error: str) -> None:
-    """Also with --accept-owed, unless the script ends with the code for nothing but rates that are owed."""
-    scene.hold()
-    scene.tools.ends = ends
-    with pytest.raises(BallastError, match=error) as told:
-        scene.step.off(cancel=False, accept_owed=True)
-    assert "FORCE" not in str(told.value)
-    assert scene.events() == ["held"]
-
-
-@pytest.mark.parametrize(
-    ("in_flight", "told"),
-    [
-        ({("x", 0): (1, 2)}, "throttles stay, partitions move: x-0"),
-        ({}, "moved until just now; run the step off again"),
-    ],
-)
-def test_partitions_of_others_that_move_are_named(
-    scene: Scene, in_flight: Mapping[Place, tuple[int, ...]], told: str
-) -> None:
-    """The script touches nothing while anything moves in the cluster: what does is asked of Kafka."""
-    scene.hold()
-    scene.tools.ends = Done(STILL_MOVING, "", "still being reassigned, not of wave 1: x-0")
-    scene.shows(replace(DONE, in_flight=in_flight))
-    with pytest.raises(StillMoving, match=told):
-        scene.step.off(cancel=False, accept_owed=False)
-
-
-def test_what_is_owed_may_be_accepted(scene: Scene) -> None:
-    """The cluster is free then, and what is owed is said; without --accept-owed it stays held."""
-    scene.hold()
-    scene.tools.ends = Done(ONLY_OWED, "", "brokers 3 follower.replication.throttled.rate")
-    with pytest.raises(BallastError, match="not all throttles"):
-        scene.step.off(cancel=False, accept_owed=False)
-    assert scene.events() == ["held"]
-    scene.step.off(cancel=False, accept_owed=True)
-    assert scene.events() == ["held", "released"]
-    assert scene.said[0].startswith("brokers 3")
-
-
-def test_throttles_come_back_where_a_wave_was_started_meanwhile(scene: Scene) -> None:
-    """Another process started it while they were taken off: the cluster stays held."""
-    scene.hold()
-    scene.shows(BEFORE, MOVING, scene.throttled(MOVING))
-    with pytest.raises(StillMoving, match="was started meanwhile"):
-        scene.step.off(cancel=False, accept_owed=False)
-    assert scene.tools.asked == [("unthrottle-careful.sh",), ("throttle-careful.sh",)]
-    assert scene.events() == ["held"]
-
-
 def test_a_broker_that_nobody_can_throttle_holds_up_nothing(scene: Scene) -> None:
     """A source that has died since: what living brokers lack counts, the rest is said."""
     scene.tools.ends = Done(1, "", "not set: brokers 2")
@@ -276,17 +88,164 @@ def test_the_rest_of_a_wave_is_started_beside_what_runs(tmp_path: Path, monkeypa
     assert scene.tools.asked == [("stays-1:2,4", "--execute", "--additional")]
 
 
-def test_a_wave_is_verified_when_it_is_done_and_the_cluster_is_free(scene: Scene) -> None:
-    """What is not where it should be, and throttles that were not taken off, are told together."""
-    scene.hold()
-    scene.shows(MOVING)
+def test_a_preflight_tells_what_it_has_seen(scene: Scene) -> None:
+    """The tools' release, what could not be looked at, and how far the wave is; it holds and touches nothing."""
+    scene.step.preflight()
+    assert scene.said == [
+        "Kafka's tools are of 4.3.1",
+        "nothing is in the way of wave 1 of 2: of 1 partition 1 untouched",
+    ]
+    unknown = {**scene.step.plan.manifest, "topic_ids": {"stays": None}}
+    replace(scene.step, plan=replace(scene.step.plan, manifest=unknown)).preflight()
+    assert scene.said[3] == "not known whether these were made anew, the plan's inputs had no ids: stays"
+    assert (scene.tools.asked, scene.events()) == ([], [])
+
+
+def test_a_preflight_names_all_that_is_in_the_way(scene: Scene) -> None:
+    """Missing tools, who holds the cluster, and what differs there, at once."""
+    scene.tools.missing = "kafka-configs.sh is not on PATH"
+    scene.hold(wave=2)
+    scene.shows(replace(BEFORE, alive=frozenset({1, 2, 4})))
     with pytest.raises(Refused) as refused:
-        scene.step.verify()
-    assert refused.value.problems == (
-        "not where they should be: stays-0",
-        "wave 1 of 2 still holds the cluster, throttles may be set: run its step off",
-    )
-    scene.shows(DONE)
-    claims.note(scene.warehouse, scene.step.plan, 1, claims.RELEASED)
-    scene.step.verify()
-    assert scene.said[-1] == "wave 1 of 2 is done, its throttles are off and the cluster is free"
+        scene.step.preflight()
+    tools, held, dead = refused.value.problems
+    assert tools == "kafka-configs.sh is not on PATH"
+    assert held.startswith("cluster 'c' is held for wave 2 of run 'r' by ")
+    assert dead == "broker 3 is to hold replicas, but is not alive: start it, or plan again"
+    assert scene.said == []
+
+
+def test_a_cluster_is_held_before_its_throttles_are_set(scene: Scene) -> None:
+    """Where they fail it stays held, and what is not set is named; where something is in the way it never was."""
+    scene.shows(CASES["a target is dead"].now)
+    with pytest.raises(Refused):
+        scene.step.throttle()
+    assert scene.events() == []
+    scene.tools.ends = Done(1, "", "timed out")
+    scene.shows(BEFORE)
+    with pytest.raises(BallastError, match=r"^throttle-careful\.sh: timed out(\n- not set: .*){5}$"):
+        scene.step.throttle()
+    assert scene.events() == ["held"]
+    scene.tools.ends = Done(0, "", "")
+    scene.shows(BEFORE, scene.throttled(BEFORE))
+    scene.step.throttle()
+    assert scene.events() == ["held", "throttled"]
+    assert scene.said == ["the throttles of wave 1 of 2 are set"]
+
+
+@pytest.mark.parametrize("step", ["throttle", "execute", "off"])
+def test_a_cluster_that_another_wave_holds_is_left_alone(scene: Scene, step: str) -> None:
+    """Not even a cancel is tried."""
+    scene.hold(wave=2)
+    scene.shows(scene.throttled(MOVING if step == "off" else BEFORE))
+    options = {"cancel": True, "accept_owed": True} if step == "off" else {}
+    with pytest.raises(Refused, match="cluster 'c' is held for wave 2 of run 'r'"):
+        getattr(scene.step, step)(**options)
+    assert (scene.tools.asked, scene.events()) == ([], ["held"])
+
+
+def test_a_wave_is_started_once(scene: Scene) -> None:
+    """By the approved document, to the byte; where it is under way, done or gone it is not started again."""
+    scene.hold()
+    scene.shows(scene.throttled(BEFORE))
+    scene.step.execute()
+    start = (scene.wave.documents["reassignment.json"], "--execute")
+    assert (scene.tools.asked, scene.events()) == ([start], ["held", "executed"])
+    assert scene.said == ["wave 1 of 2 is started: 1 partition"]
+    gone = replace(BEFORE, topic_ids={}, replicas={})
+    for state, stand in ((MOVING, "in flight"), (DONE, "done"), (gone, "gone")):
+        scene.shows(scene.throttled(state))
+        scene.step.execute()
+        assert scene.said[-1] == f"wave 1 of 2 has been started already: of 1 partition 1 {stand}"
+    assert scene.tools.asked == [start]
+
+
+def test_throttles_that_vanish_while_a_wave_is_started_are_set_again(scene: Scene) -> None:
+    """It is looked once more when the copies have begun."""
+    scene.hold()
+    scene.shows(scene.throttled(BEFORE), MOVING, scene.throttled(MOVING))
+    scene.step.execute()
+    assert scene.tools.asked[1:] == [("throttle-careful.sh",)]
+    assert scene.said[0].startswith("somebody took throttles off, they are set again: brokers 1 leader.replication")
+
+
+@pytest.mark.parametrize(
+    ("is_held", "state", "told"),
+    [
+        (False, "throttled", "wave 1 of 2 does not hold the cluster: run its step throttle first"),
+        (True, "bare", "run the step throttle of wave 1 of 2 first"),
+        (True, "elsewhere", "not where the plan expects it"),
+    ],
+)
+def test_what_is_not_ready_is_not_started(scene: Scene, is_held: bool, state: str, told: str) -> None:
+    """Not without holding the cluster, without one of the throttles, or from another place."""
+    if is_held:
+        scene.hold()
+    bare = {"throttled": scene.throttled(BEFORE), "bare": BEFORE, "elsewhere": scene.throttled(at(1, 4))}
+    scene.shows(bare[state])
+    with pytest.raises(Refused, match=told):
+        scene.step.execute()
+    assert (scene.tools.asked, scene.events()) == ([], ["held"] * is_held)
+
+
+def test_a_tool_that_does_not_say_that_it_started_has_not(scene: Scene) -> None:
+    """Its exit code alone is not believed: the wave does not count as executed."""
+    scene.hold()
+    scene.tools.started = "Current partition replica assignment\n"
+    scene.shows(scene.throttled(BEFORE))
+    with pytest.raises(BallastError, match=r"does not say that it started: Current partition replica assignment$"):
+        scene.step.execute()
+    assert scene.events() == ["held"]
+
+
+@pytest.mark.parametrize("is_local", [True, False])
+def test_steps_that_change_a_cluster_wait_for_each_other(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, is_local: bool
+) -> None:
+    """By a lock of the cluster, in the warehouse or else in the system's temporary folder; tools that run hold it."""
+    held: list[tuple[Path, bool]] = []
+
+    @contextmanager
+    def exclusive(path: Path, *, with_children: bool = False) -> Iterator[None]:
+        held.append((path, with_children))
+        yield
+
+    assert scene.warehouse.folder
+    digest = hashlib.sha256(scene.warehouse.path.encode()).hexdigest()[:16]
+    lock = scene.warehouse.folder / ".locks" / "execution-c"
+    if not is_local:
+        scene.warehouse.folder = None
+        lock = Path(tempfile.gettempdir()) / f"ballast-{digest}-execution-c"
+    scene.hold()
+    monkeypatch.setattr(locks, "exclusive", exclusive)
+    scene.shows(BEFORE, scene.throttled(BEFORE))
+    for step in (scene.step.throttle, scene.step.execute, lambda: scene.step.off(cancel=False, accept_owed=False)):
+        held.clear()
+        step()
+        assert held == [(lock, True)]
+    held.clear()
+    scene.step.status()
+    scene.step.preflight()
+    assert held == []
+
+
+def test_the_form_of_the_plan_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kafka's own form has its scripts and its rates, one for all brokers."""
+    scene = Scene(tmp_path, monkeypatch, replace(usual(), throttle_style="kafka"))
+    assert {key[1] for key in scene.wave.throttles if key[2] == "follower.replication.throttled.rate"} == set("123")
+    scene.shows(BEFORE, scene.throttled(BEFORE))
+    scene.step.throttle()
+    scene.step.off(cancel=False, accept_owed=False)
+    assert scene.tools.asked == [("throttle-kafka.sh",), ("unthrottle-kafka.sh",)]
+
+
+def test_a_wave_that_copies_nothing_has_no_throttles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is held, started and freed all the same, and no script is asked for."""
+    scene = Scene(tmp_path, monkeypatch, replace(plan_of([{PLACE: ([1, 2], [2, 1])}], topic_ids={}), throttles=[]))
+    scene.step.throttle()
+    assert scene.said[0] == "wave 1 of 1 copies nothing, so it has no throttles"
+    scene.step.execute()
+    scene.shows(at(2, 1))
+    scene.step.off(cancel=False, accept_owed=False)
+    assert [len(asked) for asked in scene.tools.asked] == [2]
+    assert scene.events() == ["held", "throttled", "executed", "released"]

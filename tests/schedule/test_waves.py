@@ -106,6 +106,14 @@ def test_a_leader_sends_every_copy_of_a_partition() -> None:
     assert waves_of(rows, knobs=Schedule(window_hours=1, throttle_mb_per_s=10)) == [1, 2]
 
 
+def test_a_target_receives_one_of_a_partitions_copies() -> None:
+    """The second copy is another broker's: 35 GB fit into the hour of the first."""
+    rows: list[Row] = [("dead", 30 * GB, -1, [2], []), ("dead", 5 * GB, -1, [2, 3], [])]
+    assert waves_of(rows, knobs=Schedule(window_hours=1, throttle_mb_per_s=10)) == [1, 1]
+    rows = [("dead", 26 * GB, -1, [2], []), ("dead", 5 * GB, -1, [2, 3], []), ("dead", 5 * GB, -1, [2], [])]
+    assert waves_of(rows, knobs=Schedule(window_hours=1, throttle_mb_per_s=10)) == [1, 1, 1]
+
+
 def test_moves_per_wave_are_limited() -> None:
     """No wave copies more replicas than allowed."""
     rows: list[Row] = [("balance", 1, 0, [1, 2], [])] * 5

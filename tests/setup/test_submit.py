@@ -12,9 +12,9 @@ import pandas
 import pytest
 
 from optimizer.job_options import LOCAL_INPUT
-from setup import environment, locking
+from setup import classes, environment, locking
 from setup.options import split
-from setup.paths import HOME, SETUP, SetupError
+from setup.paths import HOME, SETUP, SetupError, venv_python
 from setup.submit import list_jobs, spark_environment
 
 JOB = '''"""Ends with the exit code that it is given.
@@ -204,6 +204,32 @@ def test_a_folder_that_is_missing_is_told_before_spark_starts(tmp_path: Path) ->
     remedy = "name a folder with the outputs of Kafka's tools as --input DIR, or as input of [[clusters]] 'a'"
     assert (result.returncode, result.stderr) == (1, f"error: there is no folder {folder}: {remedy}\n")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("master", "given", "python", "address"),
+    [
+        ("local[2]", "/theirs", str(venv_python()), "127.0.0.1"),
+        ("local[2]", "", str(venv_python()), "127.0.0.1"),
+        ("yarn", "/theirs", "/theirs", None),
+        ("yarn", "", str(venv_python()), None),
+        ("spark://127.0.0.1:7077", "/theirs", "/theirs", "127.0.0.1"),
+        ("spark://localhost:7077", "/theirs", "/theirs", "127.0.0.1"),
+        ("spark://localhosts:7077", "/theirs", "/theirs", None),
+    ],
+)
+def test_workers_of_this_machine_run_our_python(
+    monkeypatch: pytest.MonkeyPatch, master: str, given: str, python: str, address: str | None
+) -> None:
+    """The user's PYSPARK_PYTHON is of a cluster of other machines; the driver's is always ours."""
+    monkeypatch.setattr(classes, "archive", lambda *_: "classes")
+    theirs = {"PYSPARK_PYTHON": given, "PYSPARK_DRIVER_PYTHON": "/theirs", "PYTHONPATH": f"{HOME}{os.pathsep}/mine"}
+    environ = {name: value for name, value in os.environ.items() if name != "SPARK_LOCAL_IP"} | theirs
+    made = spark_environment(split(["leave", "--master", master]), environ)
+    assert (made["PYSPARK_PYTHON"], made["PYSPARK_DRIVER_PYTHON"]) == (python, str(venv_python()))
+    assert made.get("SPARK_LOCAL_IP") == address
+    assert made["PYTHONPATH"] == "/mine"
+    assert made.get("BALLAST_CLASSES") == ("classes" if master.startswith("local") else None)
 
 
 @pytest.mark.all_only

@@ -1,10 +1,6 @@
-"""A live cluster without one: options, records of a client's answers, and what must not be seen."""
+"""A live cluster as a data source, without one: options, tasks and rows."""
 
-import asyncio
 import json
-import logging
-from collections import namedtuple
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,144 +12,7 @@ from pyspark.sql.types import StructType
 from optimizer.errors import ConfigError, InputError
 from sources import kafka_admin, kafka_live
 from sources.kafka_options import client_options, read_properties, secrets
-from sources.record import Record
-
-PASSWORD = 'Tr0ub4dor;&"3'
-JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="ops" password="Tr0ub4dor;&\\"3";'
-TopicPartition = namedtuple("TopicPartition", ("topic", "partition"))
-UUID = "ac8bb53e-120e-444e-a357-b491a1281603"
-
-
-LISTED = "every=1,follower.replication.throttled.rate=9,log.dirs=/d,own=2,secret=s3cret"
-NONE = (None, None)
-
-
-class Silent(kafka_admin.KafkaError):
-    """A broker that does not answer."""
-
-
-class FakeAdmin:
-    """Answers as the client gives them: broker 3 is fenced, broker 2 does not answer, t-0 is in flight."""
-
-    def describe_cluster(self) -> dict[str, Any]:
-        """Brokers in no order."""
-        brokers = [(3, None, True), (1, "a", False), (2, "", False)]
-        rows = [{"broker_id": i, "host": "h", "port": 9, "rack": rack, "is_fenced": f} for i, rack, f in brokers]
-        return {"brokers": rows, "controller_id": 2, "cluster_id": "0dU-UGW3SReMOGQzhLCiag"}
-
-    def describe_topics(self, topics: list[str] | None = None) -> list[dict[str, Any]]:
-        """One topic; its second partition has no leader."""
-        names = ("partition_index", "leader_id", "replica_nodes", "isr_nodes", "offline_replicas")
-        rows = [(1, -1, [3], [], [3]), (0, 1, [2, 1, 3], [1], [])]
-        return [{"name": "t", "topic_id": UUID, "partitions": [dict(zip(names, r, strict=True)) for r in rows]}]
-
-    def describe_configs(self, config_resources: list[Any], *, config_filter: str) -> dict[str, Any]:
-        """A password, a config of every broker, one of the entity, and a default."""
-        kind = config_resources[0].resource_type.name
-        entries = {
-            "secret": ("DYNAMIC_BROKER_CONFIG", "s3cret", True),
-            "every": ("DYNAMIC_DEFAULT_BROKER_CONFIG", "1", False),
-            "own": (f"DYNAMIC_{kind}_CONFIG", "2", False),
-            "plain": ("DEFAULT_CONFIG", "3", False),
-            "follower.replication.throttled.rate": ("STATIC_BROKER_CONFIG", "9", False),
-            "log.dirs": ("STATIC_BROKER_CONFIG", "/d", False),
-        }
-        configs = {n: {"config_source": s, "value": v, "is_sensitive": x} for n, (s, v, x) in entries.items()}
-        return {kind.lower(): {resource.name: configs for resource in config_resources}}
-
-    def list_partition_reassignments(self) -> dict[Any, dict[str, Any]]:
-        """One partition in flight."""
-        return {TopicPartition("t", 0): {"replicas": [2, 1, 3], "adding_replicas": [2], "removing_replicas": [3]}}
-
-    def log_dirs_of(self, broker_id: int) -> list[dict[str, Any]]:
-        """Two directories, one of them broken, the other closed to new replicas."""
-        if broker_id == 2:
-            raise Silent("too late")
-        replica = {"partition_index": 0, "partition_size": 2**60, "offset_lag": 0, "is_future_key": True}
-        good = {"error_code": 0, "log_dir": "/b", "topics": [{"name": "t", "partitions": [replica]}]}
-        bad = {"error_code": 56, "log_dir": "/a", "topics": [], "total_bytes": -1, "usable_bytes": -1}
-        return [good | {"total_bytes": 10, "usable_bytes": 4, "is_cordoned": True}, bad]
-
-
-def _payloads(records: Iterator[Record], kind: str) -> list[tuple[Any, ...]]:
-    return [tuple(r.payload.values()) for r in records if r.kind == kind]
-
-
-TOPOLOGY = [
-    ("cluster_id", [("0dU-UGW3SReMOGQzhLCiag",)]),
-    ("broker", [(1, "h", 9, "a", False, None), (2, "h", 9, None, False, None), (3, "h", 9, None, True, None)]),
-    ("topic", [("t", "rIu1PhIORE6jV7SRoSgWAw", 2, 1, LISTED, False)]),
-    ("partition", [("t", 0, 1, [2, 1, 3], [1], [2], [3], [], *NONE), ("t", 1, None, [3], [], [], [], [3], *NONE)]),
-    ("reassignment", [("t", 0, [2, 1, 3], [2], [3])]),
-    ("config", [("topics", "t", "own", "2", False, False)]),
-]
-
-
-@pytest.mark.parametrize(("kind", "expected"), TOPOLOGY)
-def test_the_topology_becomes_records(kind: str, expected: list[tuple[Any, ...]]) -> None:
-    """Sorted; no leader and no rack are null; states in flight are told with their partition and by themselves."""
-    assert _payloads(kafka_admin.topology(FakeAdmin()), kind) == expected
-
-
-BROKERS = [
-    ("log_dir", [(1, "/a", "KafkaStorageError", None, None, None), (1, "/b", None, 10, 4, True)]),
-    ("log_dir_replica", [(1, "/b", "t", 0, 2**60, 0, True)]),
-    (
-        "config",
-        [
-            ("brokers", "1", "follower.replication.throttled.rate", "9", False, True),
-            ("brokers", "1", "own", "2", False, False),
-            ("brokers", "1", "secret", None, True, False),
-            ("cluster", "<default>", "every", "1", False, False),
-        ],
-    ),
-]
-
-
-@pytest.mark.parametrize(("kind", "expected"), BROKERS)
-def test_brokers_become_records(kind: str, expected: list[tuple[Any, ...]]) -> None:
-    """Directories, replicas, dynamic configs, throttles of the broker's own file; a sensitive value is not kept."""
-    assert _payloads(kafka_admin.of_brokers(FakeAdmin(), [1, 2], defaults=True), kind) == expected
-
-
-class Unseen(FakeAdmin):
-    """A cluster of which the user may see no config: the client gives none in place of an error."""
-
-    def describe_configs(self, config_resources: list[Any], *, config_filter: str) -> dict[str, Any]:
-        """Entities without a config."""
-        name = config_resources[0].resource_type.name.lower()
-        return {name: {resource.name: {} for resource in config_resources}}
-
-
-def test_configs_that_are_not_told_are_a_finding() -> None:
-    """Topics and brokers without a single config, be it a default, are named: throttles may stand there unseen."""
-    records = [*kafka_admin.topology(Unseen()), *kafka_admin.of_brokers(Unseen(), [1], defaults=True)]
-    told = [r.payload for r in records if r.kind == "malformed"]
-    assert [one["severity"] for one in told] == ["warning", "warning"]
-    assert [one["reason"].partition(" was")[0] for one in told] == ["no config of 1 topic", "no config of 1 broker"]
-
-
-class Dying(FakeAdmin):
-    """A cluster whose brokers give no answer."""
-
-    def describe_configs(self, config_resources: list[Any], *, config_filter: str) -> dict[str, Any]:
-        """Nobody answers."""
-        raise Silent
-
-
-@pytest.mark.parametrize("admin", [Dying(), Unseen()], ids=["dies", "refuses"])
-def test_a_broker_that_tells_no_config_is_not_one_without_dynamic_ones(admin: FakeAdmin) -> None:
-    """What it has is not known: None, not an empty list."""
-    assert kafka_admin.broker_configs(admin, 1) is None
-    assert kafka_admin.broker_configs(FakeAdmin(), 1)
-
-
-def test_a_broker_that_does_not_answer_is_a_record() -> None:
-    """The silent broker is named with its error, and the other one is still read."""
-    records = list(kafka_admin.of_brokers(FakeAdmin(), [2, 1], defaults=False))
-    assert [r.kind for r in records] == ["malformed", "log_dir", "log_dir", "log_dir_replica", *["config"] * 3]
-    assert records[0].payload["reason"] == "broker 2 did not answer: Silent"
-
+from tests.sources.test_kafka_admin import JAAS, PASSWORD, FakeAdmin
 
 OPTIONS = [
     ({"kafka.security.protocol": "SASL_SSL"}, {"security_protocol": "SASL_SSL"}),
@@ -163,7 +22,14 @@ OPTIONS = [
         {"sasl_mechanism": "SCRAM-SHA-512", "sasl_plain_username": "u", "sasl_plain_password": "p"},
     ),
     ({"ssl.truststore.location": "/ca.pem", "ssl.truststore.type": "PEM"}, {"ssl_cafile": "/ca.pem"}),
-    ({"ssl.endpoint.identification.algorithm": ""}, {"ssl_check_hostname": False}),
+    ({"ssl.endpoint.identification.algorithm": " "}, {"ssl_check_hostname": False}),
+    ({"ssl.endpoint.identification.algorithm": "https"}, {"ssl_check_hostname": True}),
+    (
+        {"sasl.jaas.config": "ScramLoginModule required username='o p' password=s3;"},
+        {"sasl_plain_username": "o p", "sasl_plain_password": "s3"},
+    ),
+    ({"kafka.sasl.username": "option", "sasl.username": "file"}, {"sasl_plain_username": "option"}),
+    ({"kafka.client.id": "option", "client.id": "file"}, {"client_id": "option"}),
     ({"request.timeout.ms": "5000", "group.id": "x"}, {"request_timeout_ms": 5000}),
 ]
 
@@ -179,6 +45,9 @@ def test_options_of_kafka_become_the_clients(properties: dict[str, str], expecte
     [
         ({"kafka.sasl.pasword": PASSWORD}, "'kafka.sasl.pasword' .* is not known"),
         ({"ssl.truststore.location": "/etc/store.JKS"}, "export it as PEM"),
+        ({"ssl.keystore.location": "/etc/store.p12"}, r"ssl\.keystore\.location: /etc/store\.p12 is a binary store"),
+        ({"sasl.jaas.config": f"X required username='{PASSWORD}';"}, "no username and password"),
+        ({"acks.more": PASSWORD}, "'acks.more' .* is not known; known are .*'ssl.truststore.location'"),
         ({"sasl.jaas.config": f"Krb5LoginModule required keyTab='{PASSWORD}';"}, "no username and password"),
         ({"request.timeout.ms": PASSWORD}, "must be a whole number"),
     ],
@@ -198,33 +67,45 @@ def test_properties_of_java() -> None:
     assert secrets(client_options({"sasl.jaas.config": JAAS})) == [PASSWORD]
 
 
-def test_an_error_of_the_client_is_one_line_without_secrets(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """What the client says is kept, on one line, with the password blotted out, and its log stays silent."""
-
-    def refuse(**options: object) -> None:
-        logging.getLogger("kafka.admin.client").critical("configuration: %s", options)
-        raise Silent(f"login of ops\nwith {options['sasl_plain_password']} failed")
-
-    monkeypatch.setattr(kafka_admin, "KafkaAdminClient", refuse)
-    options = client_options({"bootstrap.servers": "h:1", "sasl.jaas.config": JAAS})
-    with pytest.raises(InputError) as caught, kafka_admin.connected(options):
-        pass
-    message = str(caught.value)
-    assert message.startswith("cannot read kafka://h:1: Silent: login of ops with *** failed; check")
-    assert caught.value.__cause__ is None
-    assert caught.value.__suppress_context__
-    assert caplog.text == ""
-
-
 READERS = [
     ({}, "bootstrap.servers of kafka_topology is missing"),
-    ({"bootstrap.servers": "h:1", "colour": "red"}, "'colour'"),
+    ({"bootstrap.servers": "h:1", "colour": "red"}, "'colour'.* are not known; known are .*'timeout.seconds'.* kafka"),
     ({"bootstrap.servers": "h:1", "brokers.per.task": "0"}, "brokers.per.task = '0'"),
     ({"bootstrap.servers": "h:1", "timeout.seconds": "soon"}, "timeout.seconds = 'soon'"),
     ({"bootstrap.servers": "h:1", "client.config": "/no/such/file"}, "cannot read client_config /no/such/file"),
 ]
+
+
+def made_with(monkeypatch: pytest.MonkeyPatch, options: dict[str, str]) -> dict[str, Any]:
+    """What the client is made with where a reader plans its tasks."""
+    made: dict[str, Any] = {}
+
+    def client(**given: Any) -> SimpleNamespace:
+        made.update(given)
+        return SimpleNamespace(close=lambda: None, describe_cluster=FakeAdmin().describe_cluster)
+
+    monkeypatch.setattr(kafka_admin, "KafkaAdminClient", client)
+    kafka_live.KafkaTopology(options).reader(StructType()).partitions()
+    return made
+
+
+def test_single_options_go_before_the_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """And bootstrap.servers before both; a first answer is tried for fifteen seconds, a request for thirty."""
+    path = tmp_path / "client.properties"
+    path.write_text("bootstrap.servers=file:1\nclient.id=file\nsasl.username=file\nsasl.mechanism=file\n")
+    options = {"client.config": str(path), "kafka.client.id": "option", "kafka.sasl.username": "option", "path": "x"}
+    made = made_with(monkeypatch, options)
+    assert made == {
+        "bootstrap_servers": "file:1",
+        "client_id": "option",
+        "sasl_mechanism": "file",
+        "sasl_plain_username": "option",
+        "bootstrap_timeout_ms": 15_000,
+        "request_timeout_ms": 30_000,
+    }
+    more = {"Bootstrap.Servers": "h:1", "timeout.seconds": "2", "kafka.request.timeout.ms": "7"}
+    made = made_with(monkeypatch, options | more)
+    assert (made["bootstrap_servers"], made["bootstrap_timeout_ms"], made["request_timeout_ms"]) == ("h:1", 2_000, 7)
 
 
 @pytest.mark.parametrize(("options", "reason"), READERS)
@@ -255,8 +136,17 @@ def test_spark_shows_no_secret_and_one_line(
 
 
 def test_another_error_is_not_unwrapped() -> None:
-    """What this source did not raise is left as it is."""
+    """What this source did not raise is left as it is; of its own errors the last one is told, on one line."""
     assert kafka_live.unwrapped(ValueError("x")) is None
+    text = "Traceback\noptimizer.errors.{}: first\n  more\noptimizer.errors.{}: second: x\n  at org.apache"
+    for kinds, kind in {("ConfigError", "InputError"): InputError, ("InputError", "ConfigError"): ConfigError}.items():
+        error = kafka_live.unwrapped(RuntimeError(text.format(*kinds)))
+        assert (type(error), str(error)) == (kind, "second: x")
+
+
+def nine_brokers() -> dict[str, Any]:
+    """Of an old release, which tells nothing of fenced ones."""
+    return {"brokers": [{"broker_id": i, "host": "h", "port": 9, "rack": None} for i in range(9, 0, -1)]}
 
 
 def test_rows_are_records_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,34 +157,14 @@ def test_rows_are_records_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
     options = {"bootstrap.servers": "h:1", "brokers.per.task": "1"}
     reader = kafka_live.KafkaTopology(options).reader(StructType())
     tasks = reader.partitions()
-    assert [task.broker_ids for task in tasks if isinstance(task, kafka_live.Share)] == [(), (1,), (2,)]
     rows = [row for task in tasks for row in reader.read(task)]
+    shares = [(task.broker_ids, task.defaults) for task in tasks if isinstance(task, kafka_live.Share)]
+    assert shares == [((), False), ((1,), True), ((2,), False)]
+    default = kafka_live.KafkaTopology({"bootstrap.servers": "h:1"}).reader(StructType())
+    monkeypatch.setattr(FakeAdmin, "describe_cluster", lambda _: nine_brokers())
+    groups = [task.broker_ids for task in default.partitions() if isinstance(task, kafka_live.Share)]
+    assert groups == [(), tuple(range(1, 9)), (9,)]
     assert {row[3] for row in rows} == {"kafka://h:1"}
+    assert [row[2] for row in rows] == [json.dumps(json.loads(row[2]), sort_keys=True) for row in rows]
     assert [json.loads(row[2])["broker_id"] for row in rows if row[0] == "broker"] == [1, 2, 3]
     assert rows[-1][0] == "malformed"
-
-
-def test_directories_are_asked_for_all_topics(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The request names no topic, so that replicas of topics that the user may not describe are seen too."""
-    asked: list[Any] = []
-
-    class Manager:
-        """Answers one directory, or a refusal to broker 9."""
-
-        async def send(self, request: Any, node_id: int) -> Any:
-            """Keep the request."""
-            asked.append((request.topics, node_id))
-            found = SimpleNamespace(to_dict=lambda: {"log_dir": "/d"})
-            return SimpleNamespace(error_code=31 if node_id == 9 else 0, results=[] if node_id == 9 else [found])
-
-        def run(self, ask: Any) -> Any:
-            """Wait for the answer."""
-            return asyncio.run(ask())
-
-    client = SimpleNamespace(_manager=Manager(), close=lambda: None)
-    monkeypatch.setattr(kafka_admin, "KafkaAdminClient", lambda **options: client)
-    with kafka_admin.connected({"bootstrap_servers": "h:1"}) as admin:
-        assert admin.log_dirs_of(1) == [{"log_dir": "/d"}]
-        with pytest.raises(kafka_admin.KafkaError, match="ClusterAuthorization"):
-            admin.log_dirs_of(9)
-    assert asked == [(None, 1), (None, 9)]

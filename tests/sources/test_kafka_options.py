@@ -30,6 +30,19 @@ def test_each_option_has_its_parameter(option: str, parameter: str) -> None:
     assert client_options({option: "/x"}) == client_options({f"kafka.{option}": "/x"}) == {parameter: "/x"}
 
 
+@pytest.mark.parametrize(
+    "option",
+    [
+        *("ssl.truststore.type", "ssl.keystore.password", "ssl.protocol", "ssl.enabled.protocols", "acks", "retries"),
+        *("client.dns.lookup", "group.id", "auto.offset.reset", "enable.auto.commit", "default.api.timeout.ms"),
+        *("key.serializer", "value.deserializer"),
+    ],
+)
+def test_options_that_say_nothing_to_a_client_that_asks_are_passed_over(option: str) -> None:
+    """They stand in files that consumers and producers share."""
+    assert client_options({option: "x"}) == client_options({f"kafka.{option}": "x"}) == {}
+
+
 def test_times_are_whole_numbers() -> None:
     """A timeout is read as a number."""
     assert client_options({"request.timeout.ms": "5000"}) == {"request_timeout_ms": 5000}

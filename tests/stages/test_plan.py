@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 import schemas
 from optimizer.errors import AuditFailed
 from optimizer.stages.plan import plan
-from optimizer.stages.plan.wave_rows import schedule_cluster
+from optimizer.stages.plan.wave_rows import schedule_cluster, wave_rows
 from schemas.spark import schema_of
 from tests.stages import small_plan
 
@@ -155,6 +155,23 @@ def test_copies_without_room_get_no_wave() -> None:
     assert schedule_cluster(pd.DataFrame([row]), hosts, settings=settings)["wave"].isna().all()
     roomy = hosts.assign(disk_used_bytes=[60, 30])
     assert schedule_cluster(pd.DataFrame([row]), roomy, settings=settings)["wave"].tolist() == [1]
+
+
+def test_a_disk_is_fullest_with_what_earlier_waves_brought() -> None:
+    """And without what they took away: of each wave the fullest broker while both copies are there."""
+    moves = [(1, 60, 1, 3), (2, 40, 2, 1), (3, 50, 2, 3)]
+    rows = [
+        {
+            "topic": "t", "partition": number, "leader": float(before), "size_bytes": size, "in_bytes_per_s": 0,
+            "in_sync_followers": 0, "reason_codes": ["balance"], "current_replicas": [before],
+            "proposed_replicas": [after], "wave": number,
+        }
+        for number, size, before, after in moves
+    ]  # fmt: skip
+    hosts = pd.DataFrame({"cluster_id": "c", "run_id": "r", "broker_id": [3, 1, 2], "disk_used_bytes": [0, 60, 90]})
+    waves = wave_rows(pd.DataFrame(rows), hosts, settings=small_plan.settings())
+    assert waves["peak_disk_bytes"].tolist() == [90, 90, 110]
+    assert waves["busiest_broker"].tolist() == [1, 1, 2]
 
 
 def test_a_plan_without_room_is_refused(spark: SparkSession, tables: Tables) -> None:

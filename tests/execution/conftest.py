@@ -1,0 +1,14 @@
+"""A scene for tests of steps."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.execution.scene import Scene
+from tests.execution.warehouse import usual
+
+
+@pytest.fixture
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    """The first wave of the usual plan."""
+    return Scene(tmp_path, monkeypatch, usual())

@@ -1,0 +1,91 @@
+"""A live cluster as a wave sees it: who is alive, who is silent, what is set."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+
+import pytest
+
+from execution.observed import Observed, observe, observed
+from optimizer.errors import InputError
+from optimizer.kafka.throttle import LEADER_RATE
+from sources import kafka_admin
+from sources.record import Record
+
+
+def broker(broker_id: int, *, fenced: bool | None) -> Record:
+    """A broker as the cluster tells of it."""
+    return Record("broker", 0, {"broker_id": broker_id, "fenced": fenced})
+
+
+def test_living_brokers_are_asked_for_their_throttles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not the fenced ones; before Kafka 4.0 nothing tells who is fenced, and all are alive. None is not no config."""
+    asked = []
+
+    def configs(admin: object, broker_id: int) -> list[Record] | None:
+        asked.append(broker_id)
+        key = {"entity_type": "brokers", "entity_name": str(broker_id), "name": LEADER_RATE, "is_static": False}
+        return {1: [Record("config", 0, {**key, "value": "7"})], 2: None, 3: []}[broker_id]
+
+    brokers = [broker(3, fenced=None), broker(4, fenced=True), broker(2, fenced=None), broker(1, fenced=False)]
+    monkeypatch.setattr(kafka_admin, "connected", nullcontext)
+    monkeypatch.setattr(kafka_admin, "topology", lambda _: iter(brokers))
+    monkeypatch.setattr(kafka_admin, "broker_configs", configs)
+    now = observe({})
+    assert asked == [1, 2, 3]
+    assert (now.alive, now.silent) == (frozenset({1, 2, 3}), frozenset({2}))
+    assert now.throttles == {("brokers", "1", LEADER_RATE): "7"}
+
+
+@pytest.mark.parametrize(("failures", "pauses"), [(0, []), (2, [1.0, 2.0]), (5, [1.0, 2.0, 4.0, 4.0, 4.0])])
+def test_a_cluster_that_has_just_lost_a_broker_is_asked_again(
+    monkeypatch: pytest.MonkeyPatch, failures: int, pauses: list[float]
+) -> None:
+    """For fifteen seconds: a dead broker is known as one after nine; then the error is told."""
+    left = [InputError("no")] * failures
+    slept: list[float] = []
+
+    @contextmanager
+    def connected(options: object) -> Iterator[None]:
+        if left:
+            raise left.pop()
+        yield
+
+    monkeypatch.setattr(kafka_admin, "connected", connected)
+    monkeypatch.setattr(kafka_admin, "topology", lambda _: iter([broker(1, fenced=False)]))
+    monkeypatch.setattr(kafka_admin, "broker_configs", lambda *_: [])
+    monkeypatch.setattr(time, "sleep", slept.append)
+    assert observe({}).alive == {1}
+    assert slept == pauses
+    left[:] = [InputError("no")] * 6
+    with pytest.raises(InputError):
+        observe({})
+    assert left == []
+
+
+def test_a_cluster_is_read_from_its_records() -> None:
+    """Fenced brokers are not alive; static throttles are not set by anybody; moves name what they remove."""
+    config = {"entity_type": "brokers", "entity_name": "1", "value": "7"}
+    now = observed(
+        [
+            broker(1, fenced=False),
+            broker(2, fenced=True),
+            broker(3, fenced=None),
+            Record("topic", 0, {"topic": "t", "topic_id": "id"}),
+            Record("partition", 0, {"topic": "t", "partition": 0, "replicas": [2, 1], "isr": [1]}),
+            Record("reassignment", 0, {"topic": "t", "partition": 0, "replicas": [2, 1], "removing": [1]}),
+            Record("config", 0, {**config, "name": "leader.replication.throttled.rate", "is_static": False}),
+            Record("config", 0, {**config, "name": "follower.replication.throttled.rate", "is_static": True}),
+            Record("config", 0, {**config, "name": "retention.ms", "is_static": False}),
+        ],
+        silent=frozenset({4}),
+    )
+    assert now == Observed(
+        alive=frozenset({1, 3}),
+        silent=frozenset({4}),
+        topic_ids={"t": "id"},
+        replicas={("t", 0): (2, 1)},
+        in_sync={("t", 0): frozenset({1})},
+        in_flight={("t", 0): (2,)},
+        throttles={("brokers", "1", "leader.replication.throttled.rate"): "7"},
+    )

@@ -1,0 +1,106 @@
+"""What single brokers of a live cluster say, without one: directories, replicas, configs."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from sources import kafka_admin
+from tests.sources.test_kafka_admin import FakeAdmin, payloads
+
+
+def test_a_broker_that_does_not_answer_is_a_record() -> None:
+    """The silent broker is named with its error, and the other one is still read."""
+    records = list(kafka_admin.of_brokers(FakeAdmin(), [2, 1], defaults=False))
+    assert [r.kind for r in records] == ["malformed", "log_dir", "log_dir", "log_dir_replica", *["config"] * 3]
+    assert records[0].payload["reason"] == "broker 2 did not answer: Silent"
+    assert records[0].payload["remedy"].startswith("start the broker, or allow DESCRIBE and DESCRIBE_CONFIGS on the")
+
+
+@pytest.mark.parametrize(
+    ("brokers", "defaults", "entities"), [([3, 1], True, ["3", "<default>", "1"]), ([3, 1], False, ["3", "1"])]
+)
+def test_configs_of_every_broker_are_told_once(brokers: list[int], defaults: bool, entities: list[str]) -> None:
+    """As the first broker of the first task sees them, whichever it is."""
+    rows = payloads(kafka_admin.of_brokers(FakeAdmin(), brokers, defaults=defaults), "config")
+    assert list(dict.fromkeys(row[1] for row in rows)) == entities
+    assert [row[2] for row in rows].count("every") == entities.count("<default>")
+
+
+@pytest.mark.parametrize(
+    ("name", "is_told"),
+    [
+        ("leader.replication.throttled.rate", True),
+        ("replica.alter.log.dirs.io.max.bytes.per.second", True),
+        ("cordoned.log.dirs", True),
+        ("log.dirs", False),
+        ("cordoned.log.dirs.more", False),
+    ],
+)
+def test_a_brokers_own_file_is_told_where_a_plan_meets_it(name: str, is_told: bool) -> None:
+    """Rates and closed directories of brokers; a topic has no file of its own."""
+
+    class OfFile(FakeAdmin):
+        """A cluster with one config."""
+
+        def describe_configs(self, config_resources: list[Any], *, config_filter: str) -> dict[str, Any]:
+            """Of the broker's file."""
+            config = {"config_source": "STATIC_BROKER_CONFIG", "value": "5", "is_sensitive": False}
+            kind = config_resources[0].resource_type.name.lower()
+            return {kind: {resource.name: {name: config} for resource in config_resources}}
+
+    of_broker = payloads(kafka_admin.of_brokers(OfFile(), [1], defaults=False), "config")
+    assert of_broker == [("brokers", "1", name, "5", False, True)] * is_told
+    assert payloads(kafka_admin.topology(OfFile()), "config") == []
+
+
+def test_replicas_of_a_directory_are_sorted() -> None:
+    """By topic and by the partition's number; directories by their path; no answer about room is none."""
+
+    class Full(FakeAdmin):
+        """A broker with replicas in no order."""
+
+        def log_dirs_of(self, broker_id: int) -> list[dict[str, Any]]:
+            """One directory, of a release that does not tell of room."""
+            rest = {"partition_size": 0, "offset_lag": 7, "is_future_key": False}
+            places = {"u": [10, 9], "t": [1]}
+            topics = [
+                {"name": name, "partitions": [{"partition_index": number, **rest} for number in numbers]}
+                for name, numbers in places.items()
+            ]
+            return [{"error_code": 0, "log_dir": "/d", "topics": topics, "total_bytes": 0}]
+
+    records = list(kafka_admin.of_brokers(Full(), [1], defaults=False))
+    assert payloads(iter(records), "log_dir") == [(1, "/d", None, 0, None, None)]
+    replicas = payloads(iter(records), "log_dir_replica")
+    assert replicas == [(1, "/d", *place, 0, 7, False) for place in (("t", 1), ("u", 9), ("u", 10))]
+
+
+def test_directories_are_asked_for_all_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The request names no topic, so that replicas of topics that the user may not describe are seen too."""
+    asked: list[Any] = []
+
+    class Manager:
+        """Answers one directory, or a refusal to broker 9."""
+
+        async def send(self, request: Any, node_id: int) -> Any:
+            """Keep the request."""
+            asked.append((request.topics, node_id))
+            found = SimpleNamespace(to_dict=lambda: {"log_dir": "/d"})
+            return SimpleNamespace(error_code=31 if node_id == 9 else 0, results=[] if node_id == 9 else [found])
+
+        def run(self, ask: Any) -> Any:
+            """Wait for the answer."""
+            return asyncio.run(ask())
+
+    closed: list[bool] = []
+    client = SimpleNamespace(_manager=Manager(), close=lambda: closed.append(True))
+    monkeypatch.setattr(kafka_admin, "KafkaAdminClient", lambda **options: client)
+    with kafka_admin.connected({"bootstrap_servers": "h:1"}) as admin:
+        assert admin.log_dirs_of(1) == [{"log_dir": "/d"}]
+        with pytest.raises(kafka_admin.KafkaError, match="ClusterAuthorization"):
+            admin.log_dirs_of(9)
+        assert closed == []
+    assert closed == [True]
+    assert asked == [(None, 1), (None, 9)]
