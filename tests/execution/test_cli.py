@@ -76,7 +76,7 @@ def test_a_manifest_is_named_by_eight_characters_or_more(commands: Commands, man
 
 def test_without_a_name_this_user_approves(commands: Commands) -> None:
     """Of the plan that the run has made last."""
-    assert commands.run("approve").out.startswith(f"{claims.user()} approves run r of cluster c, manifest ")
+    assert commands.run("approve").out.startswith(f"Approved by {claims.user()}: run r, cluster c, manifest ")
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
 """Steps that look at a cluster which answers as it is told: what dies, vanishes or ends between two looks."""
 
 import re
-import time
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -44,8 +44,16 @@ def test_a_long_look_says_for_whom_it_waits(scene: Scene, monkeypatch: pytest.Mo
     scene.said.clear()
     monkeypatch.setattr(observed, "_SILENT_SECONDS", 0.01)
 
+    said = Event()
+
+    def say(line: str) -> None:
+        scene.said.append(line)
+        said.set()
+
+    step = replace(step, say=say)
+
     def slow(client: object) -> Observed:
-        time.sleep(0.5)
+        assert said.wait(10)
         return BEFORE
 
     monkeypatch.setattr(steps, "observe", slow)
