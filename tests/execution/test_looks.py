@@ -75,7 +75,7 @@ def test_a_move_that_ends_between_two_answers_is_no_foreign_one(scene: Scene) ->
 
 
 def test_a_wave_is_verified_when_it_is_done_and_the_cluster_is_free(scene: Scene) -> None:
-    """What is not where it should be, and throttles that were not taken off, are told together."""
+    """What is not where it should be, or gone, and throttles that were not taken off, are told together."""
     scene.hold()
     scene.shows(MOVING)
     with pytest.raises(Refused) as refused:
@@ -84,8 +84,11 @@ def test_a_wave_is_verified_when_it_is_done_and_the_cluster_is_free(scene: Scene
         "not where they should be: stays-0",
         "wave 1 of 2 still holds the cluster, throttles may be set: run its step off",
     )
-    scene.shows(DONE)
     claims.note(scene.warehouse, scene.step.plan, 1, claims.RELEASED)
+    scene.shows(replace(BEFORE, topic_ids={}, replicas={}))
+    with pytest.raises(Refused, match=r"^not where they should be: stays-0$"):
+        scene.step.verify()
+    scene.shows(DONE)
     scene.step.verify()
     assert scene.said[-1] == "wave 1 of 2 is done, its throttles are off and the cluster is free"
 
