@@ -94,25 +94,31 @@ def left_by_order(frame: pd.DataFrame, cluster: SolvedCluster, settings: Setting
 
 
 def _with_second(cluster: SolvedCluster, partitions: Partitions, base: Ints, settings: Settings) -> Ints:
-    """Lists with second choices of what must change and does not, as far as there is an order for them, (P, W)."""
+    """Lists with second choices of what must change and does not, (P, W): first where they fit beside all copies, old
+    and new, then where there is an order for them."""
     brokers, old, size = cluster.brokers, partitions.replicas, partitions.size_bytes
-    kept = (base != old).any(axis=1)
-    copies = copies_of(old, base)
-    spent = np.array([int((copies * size).sum()), int(copies.sum())])
-    limit = cluster.wishes.move_limit
-    lists, _ = second_choices(
-        brokers,
-        partitions,
-        kept,
-        planned=base,
-        unchanged=partitions.rows(np.zeros(0, dtype=np.int64)),
-        room_bytes=disk_limit(brokers, settings.policy) - bytes_per_broker(base, size, len(brokers)),
-        allowed=np.array([limit.moved_bytes, limit.moves]) - spent,
-    )
-    settled = settle(old, lists)
-    stuck_again = _left(brokers, partitions, settled, settings)
-    settled = np.where((stuck_again & ~kept)[:, None], old, settled)
-    return base if _left(brokers, partitions, settled, settings).any() else settled
+    disk, limit = disk_limit(brokers, settings.policy), cluster.wishes.move_limit
+    for frees_disk in (False, True):
+        kept, copies = (base != old).any(axis=1), copies_of(old, base)
+        added = np.where((base[:, :, None] != old[:, None, :]).all(axis=2), base, -1)
+        arriving = bytes_per_broker(added, size, len(brokers))
+        beside = bytes_per_broker(old, size, len(brokers)) + arriving
+        spent = np.array([int((copies * size).sum()), int(copies.sum())])
+        lists, _ = second_choices(
+            brokers,
+            partitions,
+            kept,
+            planned=base,
+            unchanged=partitions.rows(np.zeros(0, dtype=np.int64)),
+            room_bytes=disk - (bytes_per_broker(base, size, len(brokers)) if frees_disk else beside),
+            allowed=np.array([limit.moved_bytes, limit.moves]) - spent,
+        )
+        settled = settle(old, lists)
+        stuck_again = _left(brokers, partitions, settled, settings)
+        settled = np.where((stuck_again & ~kept)[:, None], old, settled)
+        if not _left(brokers, partitions, settled, settings).any():
+            base = settled
+    return base
 
 
 def _left(brokers: Brokers, partitions: Partitions, settled: Ints, settings: Settings) -> Bools:
