@@ -332,15 +332,20 @@ def test_only_directories_that_a_broker_has_count(tables: Mapping[str, Sequence[
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.disks or case.used])
 def test_the_plan_knows_the_directories_of_brokers(tables: Mapping[str, Sequence[Row]], name: str) -> None:
-    """With capacity and bytes of table ``log_dirs``, and with the logs of the replicas in them; null where unknown."""
+    """With capacity and bytes of table ``log_dirs``, and with the logs of the replicas in them; null where unknown.
+
+    A single directory has the capacity of its broker, where it has none of its own.
+    """
     logs = Counter((row["broker_id"], row["log_dir"]) for row in of(tables["replicas"], name))
     silver = {(row["broker_id"], row["log_dir"]): row for row in of(tables["log_dirs"], name)}
     planned = {row["broker_id"]: row["log_dirs"] for row in of(tables["instance_brokers"], name)}
+    disks = {row["broker_id"]: row["disk_capacity_bytes"] for row in of(tables["instance_brokers"], name)}
+    dirs = Counter(broker for broker, _ in silver)
     found = {(b, one.path): one for b, dirs in planned.items() if dirs is not None for one in dirs}
     assert {key: one.asDict() for key, one in found.items()} == {
         (b, path): {
             "path": path,
-            "capacity_bytes": row["capacity_bytes"],
+            "capacity_bytes": row["capacity_bytes"] or (disks[b] if dirs[b] == 1 else None),
             "used_bytes": row["used_bytes"],
             "logs": logs[b, path],
             "is_open": row["error"] is None,

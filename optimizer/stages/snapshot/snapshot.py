@@ -86,14 +86,21 @@ def plan_brokers(brokers: DataFrame, replicas: DataFrame, settings: Settings) ->
 
 
 def with_log_dirs(brokers: DataFrame, log_dirs: DataFrame, replicas: DataFrame) -> DataFrame:
-    """Brokers with their directories; a log counts where its replica is, a copy to another disk not before its end."""
+    """Brokers with their directories; a log counts where its replica is, a copy to another disk not before its end.
+
+    A single directory has the capacity of its broker.
+    """
     directory = [*RUN_BROKER, "log_dir"]
     logs = replicas.groupBy(*directory).agg(F.count(F.lit(1)).cast("int").alias("logs"))
     counted = log_dirs.join(logs, directory, "left").fillna(0, ["logs"])
     fields = ("log_dir AS path", "capacity_bytes", "used_bytes", "logs", "error IS NULL AS is_open")
     one = F.expr(f"struct({', '.join(fields)})")
     known = counted.groupBy(*RUN_BROKER).agg(F.array_sort(F.collect_list(one)).alias("log_dirs"))
-    return brokers.join(known, RUN_BROKER, "left")
+    of_broker = F.when(F.size("log_dirs") == 1, F.col("disk_capacity_bytes"))
+    sized = F.transform(
+        "log_dirs", lambda one: one.withField("capacity_bytes", F.coalesce(one["capacity_bytes"], of_broker))
+    )
+    return brokers.join(known, RUN_BROKER, "left").withColumn("log_dirs", sized)
 
 
 def _listed(settings: Settings, name: str) -> Column:
