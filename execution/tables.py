@@ -149,17 +149,20 @@ def _create(path: str, schema: pa.Schema, doc: str) -> DeltaTable:
 def _columns(found: DeltaTable) -> list[Column]:
     """The columns of a table, with Spark's names of types."""
     return [
-        Column(field["name"], _type(field["type"]), field["metadata"].get("comment", ""), field["nullable"])
+        Column(field["name"], spark_type(field["type"]), field["metadata"].get("comment", ""), field["nullable"])
         for field in json.loads(found.schema().to_json())["fields"]
     ]
 
 
-def _type(of_delta: str | Mapping[str, Any]) -> str:
+def spark_type(of_delta: str | Mapping[str, Any]) -> str:
     """Spark's name of a type in Delta's JSON."""
     if isinstance(of_delta, str):
         return {"integer": "int", "long": "bigint"}.get(of_delta, of_delta)
+    if of_delta["type"] == "struct":
+        fields = (f"{field['name']}:{spark_type(field['type'])}" for field in of_delta["fields"])
+        return f"struct<{','.join(fields)}>"
     parts = (of_delta[part] for part in ("elementType", "keyType", "valueType") if part in of_delta)
-    return f"{of_delta['type']}<{','.join(map(_type, parts))}>"
+    return f"{of_delta['type']}<{','.join(map(spark_type, parts))}>"
 
 
 def _arrow(contract: Table, known: Iterable[Column] = ()) -> pa.Schema:

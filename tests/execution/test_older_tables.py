@@ -9,8 +9,10 @@ import pytest
 from deltalake import DeltaTable
 
 import schemas
+from execution import tables
 from execution.tables import Overtaken, Warehouse
 from optimizer.errors import ConfigError
+from schemas.spark import schema_of
 from schemas.table import Table, column
 
 APPROVALS = schemas.ALL["approvals"]
@@ -24,6 +26,13 @@ ROW = {
 }
 TICKET = column("ticket", "string", "where it was agreed", nullable=True)
 LONGER = replace(APPROVALS, columns=(*APPROVALS.columns[:3], TICKET, *APPROVALS.columns[3:]))
+
+
+@pytest.mark.parametrize("table", schemas.ALL.values(), ids=schemas.ALL)
+def test_the_types_of_every_table_are_read_as_its_contract_names_them(table: Table) -> None:
+    """From what Spark writes in the log of a table."""
+    fields = schema_of(table).jsonValue()["fields"]
+    assert [tables.spark_type(field["type"]) for field in fields] == [column.type for column in table.columns]
 
 
 def with_contract(monkeypatch: pytest.MonkeyPatch, contract: Table, folder: Path) -> Warehouse:
