@@ -106,6 +106,7 @@ def test_a_manifest_tells_what_the_plan_was_made_from_and_for() -> None:
             FoundRow("brokers", "1", "leader.replication.throttled.rate", "5", is_static=False),
         ],
         code_version="v1",
+        throttle_style="kafka",
         brokers=[replace(row, state="dead") if row.broker_id > 2 else row for row in plan.brokers[::-1]],
     )
     kinds = ["reassignment", "rollback", "rollback_not_possible", "leader_election", "throttle"]
@@ -123,7 +124,7 @@ def test_a_manifest_tells_what_the_plan_was_made_from_and_for() -> None:
         "code_version": "v1",
         "captured_at": "2026-11-01T00:00:00+00:00",
         "is_reached": all(goal["is_reached"] for goal in goals),
-        "throttle_style": "careful",
+        "throttle_style": "kafka",
         "dead_brokers": [3, 4],
         "throttles_found": [
             ["brokers", "1", "leader.replication.throttled.rate", "5"],
