@@ -106,6 +106,8 @@ def test_a_manifest_tells_what_the_plan_was_made_from_and_for() -> None:
             FoundRow("brokers", "1", "leader.replication.throttled.rate", "5", is_static=False),
         ],
         code_version="v1",
+        throttle_style="kafka",
+        brokers=[replace(row, state="dead") if row.broker_id > 2 else row for row in plan.brokers[::-1]],
     )
     kinds = ["reassignment", "rollback", "rollback_not_possible", "leader_election", "throttle"]
     pages = ["report", "summary", "runbook", "topics_to_move"]
@@ -113,6 +115,7 @@ def test_a_manifest_tells_what_the_plan_was_made_from_and_for() -> None:
     document = manifest(plan, made)
     assert (document.path, document.kind, document.wave) == ("c/manifest.json", "manifest", 0)
     told = json.loads(document.content)
+    assert document.content == json.dumps(told, indent=1, ensure_ascii=False) + "\n"
     goals = told.pop("goals")
     assert told == {
         "format": 1,
@@ -121,8 +124,8 @@ def test_a_manifest_tells_what_the_plan_was_made_from_and_for() -> None:
         "code_version": "v1",
         "captured_at": "2026-11-01T00:00:00+00:00",
         "is_reached": all(goal["is_reached"] for goal in goals),
-        "throttle_style": "careful",
-        "dead_brokers": [],
+        "throttle_style": "kafka",
+        "dead_brokers": [3, 4],
         "throttles_found": [
             ["brokers", "1", "leader.replication.throttled.rate", "5"],
             ["topics", "stays", "leader.replication.throttled.replicas", "*"],

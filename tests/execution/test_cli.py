@@ -194,15 +194,16 @@ def test_a_scheduler_is_told_on_one_line(commands: Commands) -> None:
 
 
 def test_each_cluster_of_a_run_is_shown_with_its_own_approvals(commands: Commands) -> None:
-    """Each person once, and the stage in which a cluster was refused."""
+    """Of this plan alone, each person once; and the stage in which a cluster was refused."""
     sha256 = loaded(commands.warehouse).manifest_sha256
     for by in ("bob", "ann", "bob"):
         commands.run("approve", "--by", by)
     (row, *_) = commands.warehouse.rows("approvals")
-    commands.warehouse.append("approvals", [{**row, "cluster_id": "d", "approved_by": "eve"}])
+    others = {"cluster_id": "d", "approved_by": "eve"}, {"manifest_sha256": "0" * 64, "approved_by": "eve"}
+    commands.warehouse.append("approvals", [{**row, **other} for other in others])
     (row,) = commands.warehouse.rows("verdicts")
-    other = {"verdict": "refused", "stage": "validate", "reason": "x", "exit_code": 3, "manifest_sha256": None}
-    commands.warehouse.append("verdicts", [{**row, "cluster_id": "a", **other}])
+    refused = {"verdict": "refused", "stage": "validate", "reason": "x", "exit_code": 3, "manifest_sha256": None}
+    commands.warehouse.append("verdicts", [{**row, "cluster_id": "a", **refused}])
     assert main(["show", "--run-id", RUN, "--warehouse", commands.warehouse.path]) == 0
     lines = commands.printed().splitlines()
     assert lines[:3] == ["a: refused in validate: x", "c: planned", f"  manifest {sha256}"]

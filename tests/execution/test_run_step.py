@@ -94,6 +94,17 @@ def test_waves_before_are_read_where_they_count(commands: Commands, recorder: Re
     assert ("wave-01/throttle.json is gone from the table documents" in ended.err) is looks_back
 
 
+def test_a_step_knows_what_kafka_takes_back_nowhere(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], recorder: Recorder
+) -> None:
+    """Partitions of a dead broker: their lists of before stand in a document of the whole plan."""
+    plan = usual()
+    dead = [replace(row, state="dead" if row.broker_id == 2 else "alive") for row in plan.brokers]
+    assert Commands(written(tmp_path / "w", replace(plan, brokers=dead)), capsys).wave("status").code == 0
+    assert recorder.made["wave"].before == {("stays", 0): (1, 2)}
+    assert recorder.made["wave"].stuck == {("stays", 0)}
+
+
 @pytest.mark.parametrize("step", STEPS)
 def test_only_status_needs_no_approval(commands: Commands, recorder: Recorder, step: str) -> None:
     """Every other step is refused before the cluster is asked."""
