@@ -53,6 +53,7 @@ def cleaned() -> dict[str, Rows]:
         ],
         "partition_load": [{**{name: row[name] for name in loads}, **made} for row in CLUSTER["instance"]],
         "topics": [],
+        "log_dirs": [],
     }
     return {
         name: [{"cluster_id": only, "run_id": "r", **row} for only in ONLY for row in rows]
