@@ -36,10 +36,10 @@ def approve(warehouse: Warehouse, plan: Plan, *, manifest_sha256: str, by: str) 
         "approved_from": socket.gethostname(),
     }
     warehouse.append("approvals", [row])
-    return "\n".join(_told(warehouse, plan, by))
+    return "\n".join(_lines(warehouse, plan, by))
 
 
-def _told(warehouse: Warehouse, plan: Plan, by: str) -> Iterator[str]:
+def _lines(warehouse: Warehouse, plan: Plan, by: str) -> Iterator[str]:
     """Whose plan it is, what it costs, what it does not reach, and whether it is too old to begin."""
     yield f"Approved by {by}: run {plan.run_id}, cluster {plan.cluster_id}, manifest {plan.manifest_sha256}"
     waves = warehouse.rows("waves", cluster_id=plan.cluster_id, run_id=plan.run_id)

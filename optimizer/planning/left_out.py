@@ -13,7 +13,7 @@ from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker
 from optimizer.schedule.wave_changes import changes_of as wave_changes_of
 from optimizer.schedule.wave_order import disk_limits, stuck
 from optimizer.settings import Policy, Settings
-from optimizer.solve.bounds.bound import copies_of
+from optimizer.solve.bounds.bound import copies_of, only_in
 from optimizer.solve.findings.net_moves import reasons, settle
 from optimizer.solve.limit.limit import changes_of
 from optimizer.solve.limit.limit_choice import keep_within
@@ -40,9 +40,8 @@ def cut_rows(
     """
     brokers, cut = cluster.brokers, cluster.cut
     _, partitions, planned = placed(rows[differs], brokers.ids)
-    kept = np.ones(len(partitions), dtype=bool)
     if cut is None:
-        return replica_lists(planned, brokers.ids), ~kept
+        return replica_lists(planned, brokers.ids), np.zeros(len(partitions), dtype=bool)
     unchanged = to_partitions(rows[~differs], brokers.ids)
     changes = changes_of(
         brokers,
@@ -100,8 +99,7 @@ def _with_second(cluster: SolvedCluster, partitions: Partitions, base: Ints, set
     disk, limit = disk_limit(brokers, settings.policy), cluster.wishes.move_limit
     for frees_disk in (False, True):
         kept, copies = (base != old).any(axis=1), copies_of(old, base)
-        added = np.where((base[:, :, None] != old[:, None, :]).all(axis=2), base, -1)
-        arriving = bytes_per_broker(added, size, len(brokers))
+        arriving = bytes_per_broker(np.where(only_in(base, old), base, -1), size, len(brokers))
         beside = bytes_per_broker(old, size, len(brokers)) + arriving
         spent = np.array([int((copies * size).sum()), int(copies.sum())])
         lists, _ = second_choices(
@@ -115,8 +113,10 @@ def _with_second(cluster: SolvedCluster, partitions: Partitions, base: Ints, set
         )
         settled = settle(old, lists)
         stuck_again = _left(brokers, partitions, settled, settings)
-        settled = np.where((stuck_again & ~kept)[:, None], old, settled)
-        if not _left(brokers, partitions, settled, settings).any():
+        if stuck_again.any():
+            settled = np.where((stuck_again & ~kept)[:, None], old, settled)
+            stuck_again = _left(brokers, partitions, settled, settings)
+        if not stuck_again.any():
             base = settled
     return base
 

@@ -29,7 +29,7 @@ M. L. Fisher, The Lagrangian relaxation method for solving integer programming p
 
 import numpy as np
 
-from optimizer.domain import FORCED_ONLY, Bands, Brokers, Floats, Ints, Partitions
+from optimizer.domain import FORCED_ONLY, Bands, Bools, Brokers, Floats, Ints, Partitions
 from optimizer.solve.rules.mobility import mends_racks, stays
 from optimizer.solve.rules.pins import PinGroups, group_by_pins, must_leave, rack_rule
 from optimizer.solve.rules.racks import rack_histogram
@@ -41,9 +41,14 @@ def widen(bands: Bands, after: Floats) -> Bands:
     return Bands(bands.resources, np.minimum(bands.lower, after), np.maximum(bands.upper, after))
 
 
+def only_in(lists: Ints, others: Ints) -> Bools:
+    """Replicas on brokers that other lists of the same partitions do not name, (P, W)."""
+    return np.asarray((lists[:, :, None] != others[:, None, :]).all(axis=2) & (lists >= 0))
+
+
 def copies_of(before: Ints, after: Ints) -> Ints:
     """Copies of each partition: replicas on brokers that held none before, (P,) (formula 14 of docs/solver.md)."""
-    return np.asarray(((after[:, :, None] != before[:, None, :]).all(axis=2) & (after >= 0)).sum(axis=1))
+    return np.asarray(only_in(after, before).sum(axis=1))
 
 
 def forced_bytes(brokers: Brokers, partitions: Partitions, reached: Ints) -> Ints:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from optimizer.domain import Bools, Brokers, FindingCode, Ints, LogDir, Partitions
+from optimizer.solve.bounds.bound import only_in
 from optimizer.solve.findings.finding import Finding
 from optimizer.units import human_bytes, plural
 
@@ -31,9 +32,11 @@ def directory_findings(
     headroom : float
         Share of a directory that is to stay free.
     """
-    gained, lost = _only_in(final, partitions.replicas), _only_in(partitions.replicas, final)
-    for b, found in enumerate(brokers.log_dirs):
-        open_ = [one for one in found if one.is_open]
+    several = {b: [one for one in found if one.is_open] for b, found in enumerate(brokers.log_dirs) if len(found) > 1}
+    if not several:
+        return
+    gained, lost = only_in(final, partitions.replicas), only_in(partitions.replicas, final)
+    for b, open_ in several.items():
         arriving = np.nonzero(gained & (final == b))[0]
         if len(open_) > 1 and len(arriving):
             chosen = _by_fewest_logs(open_, len(arriving))
@@ -41,11 +44,6 @@ def directory_findings(
             sizes = partitions.size_bytes[arriving]
             for d, one in enumerate(open_):
                 yield from _finding(int(brokers.ids[b]), one, sizes[chosen == d], freed.get(one.path, 0), headroom)
-
-
-def _only_in(lists: Ints, others: Ints) -> Bools:
-    """Replicas that other lists of the same partitions do not have, (P, W)."""
-    return np.asarray((lists[:, :, None] != others[:, None, :]).all(axis=2) & (lists >= 0))
 
 
 def _by_fewest_logs(dirs: Sequence[LogDir], arriving: int) -> Ints:

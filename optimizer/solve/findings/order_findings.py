@@ -54,7 +54,7 @@ class LeftForDisk:
 def with_left(findings: Iterable[Finding], left: LeftForDisk, partitions: Partitions) -> list[Finding]:
     """The findings, those of partitions that are left saying so, and one of each that keeps its replicas."""
     remedy, cause = left.remedy, Cause.NO_ORDER_OF_COPIES
-    keys = zip(partitions.topic.tolist(), partitions.partition.tolist(), strict=True)
+    keys = [*zip(partitions.topic.tolist(), partitions.partition.tolist(), strict=True)]
     is_left = np.array([key in left.keys for key in keys], dtype=bool)
     told = [
         replace(finding, detail=f"{finding.detail}; {WHY}", remedy=remedy, cause=cause)
@@ -63,9 +63,9 @@ def with_left(findings: Iterable[Finding], left: LeftForDisk, partitions: Partit
         for finding in findings
     ]
     for row in np.flatnonzero(is_left):
-        name, key = partition_name(partitions, row), of_partition(partitions, row)
-        if (key["topic"], key["partition"]) in left.second:
+        if keys[row] in left.second:
             continue
+        name, key = partition_name(partitions, row), of_partition(partitions, row)
         keeps = f"it keeps its replicas: {WHY}"
         told.append(Finding(FindingCode.LEFT_FOR_DISK, name, "after", keeps, remedy, cause=cause, **key))
     return [*told, *not_resized(partitions, is_left, why=WHY, remedy=remedy, cause=cause)]

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.domain import Bands, Bools, Brokers, Floats, Ints, Partitions
-from optimizer.solve.bounds.bound import copies_of
+from optimizer.solve.bounds.bound import copies_of, only_in
 from optimizer.solve.rules.bands import load_outside, replica_weights
 from optimizer.solve.rules.resources import DISK
 from optimizer.solve.rules.urgency import BALANCE, urgency
@@ -162,9 +162,7 @@ def changes_of(
         Bytes that each broker may hold.
     """
     before = partitions.replicas
-    added = (planned[:, :, None] != before[:, None, :]).all(axis=2) & (planned >= 0)
-    removed = (before[:, :, None] != planned[:, None, :]).all(axis=2) & (before >= 0)
-    (row_in, slot_in), (row_out, slot_out) = np.nonzero(added), np.nonzero(removed)
+    (row_in, slot_in), (row_out, slot_out) = np.nonzero(only_in(planned, before)), np.nonzero(only_in(before, planned))
     copies = copies_of(before, planned)
     change = np.concatenate([row_in, row_out])
     broker = np.concatenate([planned[row_in, slot_in], before[row_out, slot_out]])

@@ -45,9 +45,11 @@ class _Room:
 
 @dataclass(frozen=True)
 class _Rules:
-    """The rules of all partitions: replicas that must leave, (P, W), brokers that may take one, (P, B), and racks."""
+    """The rules of all partitions: replicas that must leave, (P, W), and what racks ask; by group of pins (``group``,
+    (P,)) the brokers that may take a replica, (G, B), and the sizes of racks, (G, R)."""
 
     leaves: Bools
+    group: Ints
     allowed: Bools
     cap: Ints
     floor: Ints
@@ -56,7 +58,7 @@ class _Rules:
     def disorder(self, p: int, histograms: Ints) -> Ints:
         """Replicas of a partition against the rack rule, (N,), by replicas in each rack, (N, R)."""
         cap, floor = (np.full(len(histograms), one[p]) for one in (self.cap, self.floor))
-        return rack_disorder(histograms, cap, floor, self.sizes[p])
+        return rack_disorder(histograms, cap, floor, self.sizes[self.group[p]])
 
 
 def second_choices(
@@ -106,10 +108,11 @@ def _rules(brokers: Brokers, partitions: Partitions) -> _Rules:
     accepting = brokers.accepts_replicas & ~brokers.must_empty
     return _Rules(
         leaves=must_leave(brokers, partitions, groups, replicas) & free,
-        allowed=groups.allowed[groups.of] & accepting,
+        group=groups.of,
+        allowed=groups.allowed & accepting,
         cap=rule.cap,
         floor=rule.floor,
-        sizes=rule.sizes[groups.of],
+        sizes=rule.sizes,
     )
 
 
@@ -121,9 +124,9 @@ def _room_of_topics(n_brokers: int, partitions: Partitions, unchanged: Partition
         most |= dict(zip(one.topic[limited].tolist(), one.topic_most_replicas[limited].tolist(), strict=True))
     room = {topic: np.full(n_brokers, count, dtype=np.int64) for topic, count in most.items()}
     for one, replicas in ((partitions, lists), (unchanged, unchanged.replicas)):
-        for topic, row in zip(one.topic.tolist(), replicas, strict=True):
-            if topic in room:
-                room[topic][row[row >= 0]] -= 1
+        limited = one.topic_most_replicas < NO_LIMIT
+        for topic, row in zip(one.topic[limited].tolist(), replicas[limited], strict=True):
+            room[topic][row[row >= 0]] -= 1
     return room
 
 
@@ -138,7 +141,7 @@ def _mended(brokers: Brokers, rules: _Rules, p: int, old: Ints, *, room: Floats,
         Replicas that may be copied.
     """
     replicas, leaves = old.copy(), rules.leaves[p].copy()
-    is_open = (room > 0) & rules.allowed[p]
+    is_open = (room > 0) & rules.allowed[rules.group[p]]
     is_open[old[old >= 0]] = False
     for step in range(steps + 1):
         histogram = rack_histogram(replicas[None], brokers.rack, len(brokers.rack_names))

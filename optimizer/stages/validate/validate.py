@@ -43,7 +43,7 @@ class _Cleaned:
 
 @dataclass(frozen=True)
 class _Hosts:
-    """What is known about brokers; ``disks`` are the directories that it has now."""
+    """What is known about brokers; ``disks`` are the directories that each has now."""
 
     registered: Judged
     dirs: Judged
