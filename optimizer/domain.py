@@ -56,6 +56,7 @@ class FindingCode(StrEnum):
     LOG_DIR_FILLS = "log_dir_fills"
     PIN_UNUSED = "pin_unused"
     FACTOR_UNUSED = "factor_unused"
+    TOPICS_UNUSED = "topics_unused"
     EXCLUDE_UNUSED = "exclude_unused"
     SHARD_FAILED = "shard_failed"
     SHARD_OUT_OF_TIME = "shard_out_of_time"

@@ -16,6 +16,7 @@ _KNOBS = {
     "drain": ("policy", "drain_brokers"),
     "exclude_brokers": ("policy", "exclude_brokers"),
     "demote": ("policy", "demote_brokers"),
+    "topics": ("policy", "topics"),
     "exclude_topics": ("policy", "exclude_topics"),
     "only": ("policy", "only"),
     "warehouse": ("storage", "warehouse"),
@@ -39,7 +40,7 @@ def _by_option(options: argparse.Namespace) -> Iterator[GivenKnob]:
         if value is None:
             continue
         option = f"--{name.replace('_', '-')}"
-        if name == "exclude_topics":
+        if name in ("topics", "exclude_topics"):
             words = " ".join(f"{option} {pattern}" for pattern in value)
         elif isinstance(value, list):
             value = list(dict.fromkeys(value))

@@ -32,9 +32,8 @@ def _add_lists(policy: Any) -> None:
         ("--demote", "take preferred leaders off these brokers"),
     ):
         policy.add_argument(name, action="extend", type=_ids, metavar="IDS", help=f"{meaning}; may be repeated")
-    policy.add_argument(
-        "--exclude-topics", action="append", metavar="REGEX", help="leave these topics alone; may be repeated"
-    )
+    for name, meaning in (("--topics", "plan these topics alone"), ("--exclude-topics", "leave these topics alone")):
+        policy.add_argument(name, action="append", metavar="REGEX", help=f"{meaning}; may be repeated")
 
 
 class JobParser(OptionParser):

@@ -17,6 +17,7 @@ from optimizer.setting_checks import (
     refuse,
     release,
 )
+from optimizer.topic_wishes import is_excluded
 from optimizer.wishes import BROKER_LISTS, DEMOTE, RACKS, Wishes
 
 
@@ -106,6 +107,7 @@ class Policy(Wishes):
 
     section = "[policy]"
 
+    topics: tuple[str, ...] = ()
     exclude_topics: tuple[str, ...] = ()
     rack_policy: str = "spread"
     disk_band: float = 0.05
@@ -134,8 +136,13 @@ class Policy(Wishes):
                 refuse(f"[policy] {name}", wanted, "give a number from 1 to 1000, or 0 for no rule")
         if self.rack_policy not in ("spread", "none"):
             refuse("[policy] rack_policy", self.rack_policy, "use spread or none")
-        for pattern in self.exclude_topics:
-            check_pattern("[policy] exclude_topics", pattern)
+        for name in ("topics", "exclude_topics"):
+            for pattern in getattr(self, name):
+                check_pattern(f"[policy] {name}", pattern)
+
+    def excludes(self, topic: str) -> bool:
+        """Whether a topic only leaves brokers that must be emptied."""
+        return is_excluded(topic, topics=self.topics, exclude_topics=self.exclude_topics)
 
 
 _BANDS = ("disk_band", "replicas_band", "leaders_band", "in_band", "out_band")

@@ -1,9 +1,21 @@
-"""What an operator may ask of topics by name: pins to brokers or racks, and replication factors."""
+"""What an operator may ask of topics by name: which take part, pins to brokers or racks, and replication factors."""
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from optimizer.errors import ConfigError
 from optimizer.setting_checks import check_pattern, refuse
+
+
+def is_excluded(topic: str, *, topics: Sequence[str], exclude_topics: Sequence[str]) -> bool:
+    """Whether a topic is excluded: it matches one of ``exclude_topics``, or there are ``topics`` and it matches none.
+
+    >>> [is_excluded(name, topics=["a.*"], exclude_topics=["ab"]) for name in ("a", "ab", "b")]
+    [False, True, True]
+    """
+    is_selected = not topics or any(re.fullmatch(pattern, topic) for pattern in topics)
+    return not is_selected or any(re.fullmatch(pattern, topic) for pattern in exclude_topics)
 
 
 @dataclass(frozen=True, kw_only=True)

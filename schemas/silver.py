@@ -105,7 +105,9 @@ PARTITION_LOAD = Table(
             "out_bytes_per_s", "bigint", "consumed bytes per second: the leader carries it (replication not included)"
         ),
         column("size_source", "string", "log_dirs, metric or missing"),
-        column("rate_source", "string", "metric, table or missing"),
+        column(
+            "rate_source", "string", "metric, table, topic (an estimate: the topic's rate spread by size) or missing"
+        ),
         column("samples", "bigint", "samples of the rates in the window"),
     ),
     key=("topic", "partition"),

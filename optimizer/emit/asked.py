@@ -18,8 +18,8 @@ class Asked:
     drain, demote : tuple of int
     limits, pins, factors, kept_out : tuple of str
         In words: at most so much copied; where topics sit; replication factors; topics and brokers to leave alone.
-    excluded_topics : tuple of str
-        Regular expressions for whole names: topics that only leave brokers that must be emptied.
+    topics, exclude_topics : tuple of str
+        Regular expressions for whole names, as in ``topic_wishes.is_excluded``.
     place : str
         The folder's name, addresses of a live cluster, or both.
     """
@@ -31,7 +31,8 @@ class Asked:
     pins: tuple[str, ...] = ()
     factors: tuple[str, ...] = ()
     kept_out: tuple[str, ...] = ()
-    excluded_topics: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    exclude_topics: tuple[str, ...] = ()
     kafka_version: str = ""
     place: str = ""
 
@@ -50,7 +51,8 @@ def asked_of(settings: Settings, cluster_id: str) -> Asked:
         pins=tuple(map(_pin, wishes.pins)),
         factors=tuple(f"{one.topics}: {one.factor}" for one in wishes.replication_factors),
         kept_out=tuple(_kept_out(wishes, settings.policy)),
-        excluded_topics=settings.policy.exclude_topics,
+        topics=settings.policy.topics,
+        exclude_topics=settings.policy.exclude_topics,
         kafka_version=cluster.kafka_version,
         place=_place(cluster),
     )
@@ -71,6 +73,8 @@ def _pin(pin: Pin) -> str:
 def _kept_out(wishes: Wishes, policy: Policy) -> Iterator[str]:
     if wishes.exclude_brokers:
         yield f"no new replica on {', '.join(map(str, wishes.exclude_brokers))}"
+    if policy.topics:
+        yield f"every topic except {', '.join(policy.topics)}"
     if policy.exclude_topics:
         yield f"topics {', '.join(policy.exclude_topics)}"
 

@@ -31,6 +31,7 @@ WORST_FIRST = (
     FindingCode.SHARD_OUT_OF_TIME,
     FindingCode.PIN_UNUSED,
     FindingCode.FACTOR_UNUSED,
+    FindingCode.TOPICS_UNUSED,
     FindingCode.EXCLUDE_UNUSED,
     FindingCode.NOT_FREE,
 )

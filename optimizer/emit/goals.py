@@ -1,15 +1,16 @@
 """What was asked, whether the plan reaches it, and what it was made from: the head of every page."""
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
 from optimizer.domain import NOT_LIVE, FindingCode
 from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.rows import LoadRow
 from optimizer.kafka.versions import tools_needed, unknown_release
+from optimizer.topic_wishes import is_excluded
 from optimizer.units import agree, clause, human_rate, plural
 from optimizer.wishes import DEMOTE, DRAIN, LEADERS, RACKS
 
@@ -208,10 +209,11 @@ def kept_out(plan: ClusterPlan) -> str:
     asked = plan.asked
     if not asked.kept_out:
         return ""
-    patterns = [re.compile(pattern) for pattern in asked.excluded_topics]
-    copied = (row for row in plan.changed if {*row.proposed_replicas} != {*row.current_replicas})
-    moved = sum(any(pattern.fullmatch(row.topic) for pattern in patterns) for row in copied)
-    unused = [row.subject for row in plan.findings if row.code == FindingCode.EXCLUDE_UNUSED]
+    copied = Counter(row.topic for row in plan.changed if {*row.proposed_replicas} != {*row.current_replicas})
+    kept = partial(is_excluded, topics=asked.topics, exclude_topics=asked.exclude_topics)
+    moved = sum(count for topic, count in copied.items() if kept(topic))
+    codes = (FindingCode.TOPICS_UNUSED, FindingCode.EXCLUDE_UNUSED)
+    unused = [row.subject for row in plan.findings if row.code in codes]
     parts = [
         f"Left alone as asked: {'; '.join(asked.kept_out)}.",
         f"{clause(moved, 'partition', 'of these topics moves', 'of these topics move')} all the same, because "

@@ -38,7 +38,7 @@ _REMEDIES = {
     Cause.NO_IN_SYNC_REPLICA: _START,
     Cause.ON_FENCED_BROKER: "start that broker, or drain it",
     Cause.OWN_PLACEMENT_RULE: f"take {PLACEMENT_RULE} off the topic, or move it by its own tool",
-    Cause.TOPIC_EXCLUDED: "take it out of exclude_topics",
+    Cause.TOPIC_EXCLUDED: "take it out of exclude_topics, or add it to topics",
     Cause.TOO_FEW_BROKERS: "ask for fewer, or let more brokers accept replicas",
     Cause.UNDER_MIN_IN_SYNC: "ask for more, or lower min.insync.replicas first",
 }
@@ -210,10 +210,11 @@ def finish_cluster(
         *_factor_findings(rows),
         *_spare_findings(rows),
         *_unused_patterns(rows, (one.topics for one in wishes.replication_factors), FindingCode.FACTOR_UNUSED),
+        *_unused_patterns(rows, set(policy.topics), FindingCode.TOPICS_UNUSED),
         *_unused_patterns(rows, set(policy.exclude_topics), FindingCode.EXCLUDE_UNUSED),
         *cluster.failures,
     ]
-    findings = with_only(findings, wishes, brokers, partitions, final, exclude_topics=policy.exclude_topics)
+    findings = with_only(findings, wishes, brokers, partitions, final, is_excluded=policy.excludes)
     if cluster.cut:
         held_back = rows["held_back"].to_numpy(dtype=bool)
         findings = limit_findings.with_limit(

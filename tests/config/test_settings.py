@@ -71,6 +71,7 @@ def test_default_file_says_what_the_code_defaults_to() -> None:
             {"clusters": [{"id": "a", "input": "x"}], "policy": {"only": "racks", "rack_policy": "none"}},
             "take one of the",
         ),
+        ({"policy": {"topics": ["("]}}, r"topics: '\(' is not a regular expression"),
         ({"policy": {"exclude_topics": ["("]}}, r"'\(' is not a regular expression"),
         (
             {"policy": {"exclude_topics": ["(?P<a>x)"]}},
@@ -311,6 +312,7 @@ def test_options_that_take_lists_add_up() -> None:
     policy = settings_from(*ONE, *words, "--demote", "2", "--exclude-brokers", "5", "--exclude-brokers=6").policy
     assert (policy.drain_brokers, policy.demote_brokers, policy.exclude_brokers) == ((3, 4), (1, 2), (5, 6))
     assert policy.exclude_topics == ("a", "b")
+    assert settings_from(*ONE, "--topics", "a.*", "--topics=b").policy.topics == ("a.*", "b")
 
 
 @pytest.mark.parametrize(

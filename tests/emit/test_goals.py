@@ -256,13 +256,25 @@ def test_what_is_asked_comes_from_the_settings() -> None:
         pins=("p on racks a, b",),
         factors=("t: 3",),
         kept_out=("no new replica on 7, 8", "topics __.*"),
-        excluded_topics=("__.*",),
+        exclude_topics=("__.*",),
         kafka_version="3.9",
         place="orders and h:1",
     )
     told = kept_out(replace(plan_of({}), asked=asked_of(settings, "a")))
     assert told == "Left alone as asked: no new replica on 7, 8; topics __.*."
     assert asked_of(settings, "b") == Asked()
+
+
+def test_topics_that_take_no_part_are_left_alone() -> None:
+    """With ``topics``, every other topic is named as left alone, and what of it moves is counted."""
+    plan = plan_of({}, drain=(0,))
+    names = [row.topic for row in plan.changed if {*row.proposed_replicas} != {*row.current_replicas}]
+    settings = build({"clusters": [{"id": "a", "input": "/in"}], "policy": {"topics": ["x"]}})
+    found = rows_of(FindingRow, finding("topics_unused", "x"))
+    assert kept_out(replace(plan, asked=asked_of(settings, "a"), findings=found)) == (
+        f"Left alone as asked: every topic except x. {len(names)} partitions of these topics move "
+        "all the same, because replicas must leave their brokers. This pattern matches no topic: x."
+    )
 
 
 @pytest.mark.parametrize(
@@ -291,6 +303,6 @@ def test_what_excluded_topics_move_all_the_same_is_counted(
     topic, count = names[0], names.count(names[0])
     patterns = tuple(pattern.format(topic=topic) for pattern in patterns)
     found = rows_of(FindingRow, *(finding("exclude_unused", pattern) for pattern in unused))
-    asked = Asked(kept_out=(f"topics {', '.join(patterns)}",), excluded_topics=patterns)
+    asked = Asked(kept_out=(f"topics {', '.join(patterns)}",), exclude_topics=patterns)
     plan = replace(plan, asked=asked, findings=found)
     assert kept_out(plan) == told.format(topic=topic, moved=f"{count} partitions")

@@ -202,7 +202,7 @@ def told(only: str) -> list[Finding]:
     factors = (TopicFactor(topics="b", factor=3), TopicFactor(topics="a", factor=2))
     brokers, partitions = small()
     wishes = Wishes(only=only, drain_brokers=(2,), demote_brokers=(3,), replication_factors=factors)
-    return with_only(BROKEN, wishes, brokers, partitions, partitions.replicas, exclude_topics=())
+    return with_only(BROKEN, wishes, brokers, partitions, partitions.replicas, is_excluded=lambda topic: False)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from optimizer.settings import Metrics
-from optimizer.stages.validate.metric_rates import partition_rates
+from optimizer.stages.validate.metric_rates import loads_in_window
 from optimizer.stages.validate.metric_topics import resolve_topics
 from tests.stages.tables import table
 
@@ -16,9 +16,12 @@ Rows = dict[str, list[Row]]
 
 
 def _samples(spark: SparkSession, cases: dict[str, list[Sample]]) -> DataFrame:
-    """Samples of (metric, topic, partition, broker_id, minutes or None, value); each case is a cluster of its own."""
+    """Samples of (metric, topic, partition, broker_id, minutes or None, value); each case is a cluster of its own.
+
+    Each sample of a case is a line of a file of its own.
+    """
     rows = [
-        (case, "r", "f", line, *sample[:4], None if at is None else START + timedelta(minutes=at), sample[5])
+        (case, "r", f"f{line}", line, *sample[:4], None if at is None else START + timedelta(minutes=at), sample[5])
         for case, samples in cases.items()
         for line, sample in enumerate(samples, start=1)
         for at in [sample[4]]
@@ -69,9 +72,31 @@ RATES: list[tuple[str, list[Sample], tuple[int | None, ...] | None]] = [
         (None, 4, None, 2),
     ),
     (
-        "totals of topics and brokers are no partition's",
-        [("in_bytes_per_s", "a", None, 1, 0, 5.0), ("in_bytes_per_s", None, None, 1, 0, 5.0)],
+        "totals of brokers and sizes of topics are no loads",
+        [("size_bytes", "a", None, 1, 0, 5.0), ("in_bytes_per_s", None, None, 1, 0, 5.0)],
         None,
+    ),
+]
+TOPIC_RATES: list[tuple[str, list[Sample], tuple[int | None, ...]]] = [
+    (
+        "the rate of a topic is the sum over its brokers",
+        [("in_bytes_per_s", "a", None, b, m, v) for b, m, v in ((1, 0, 5.0), (1, 1, 5.0), (2, 0, 7.0))],
+        (12, None, 2),
+    ),
+    (
+        "counters of a topic are rates of each broker",
+        [("out_bytes_total", "a", None, b, m, 60.0 * b * m) for b in (1, 2) for m in (0, 1)],
+        (None, 3, 1),
+    ),
+    (
+        "scrapes without broker and time are a broker each",
+        [("in_bytes_per_s", "a", None, None, None, 5.0)] * 3,
+        (15, None, 1),
+    ),
+    (
+        "without a broker one series is the whole topic",
+        [("in_bytes_per_s", "a", None, None, m, 5.0) for m in (0, 1)],
+        (5, None, 2),
     ),
 ]
 
@@ -79,8 +104,8 @@ RATES: list[tuple[str, list[Sample], tuple[int | None, ...] | None]] = [
 @pytest.fixture(scope="module")
 def loads(spark: SparkSession) -> Rows:
     """Loads of all cases, from one job; the window is 23 hours."""
-    samples = _samples(spark, {name: samples for name, samples, _ in RATES})
-    return _by_case(partition_rates(samples, Metrics(window_hours=23)).collect())
+    samples = _samples(spark, {name: samples for name, samples, _ in (*RATES, *TOPIC_RATES)})
+    return _by_case(loads_in_window(samples, Metrics(window_hours=23)).collect())
 
 
 @pytest.mark.parametrize(("name", "expected"), [(name, expected) for name, _, expected in RATES])
@@ -89,12 +114,18 @@ def test_the_load_of_a_partition(loads: Rows, name: str, expected: tuple[int | N
     assert [tuple(row)[1:] for row in loads.get(name, [])] == ([("r", "a", 0, *expected)] if expected else [])
 
 
+@pytest.mark.parametrize(("name", "expected"), [(name, expected) for name, _, expected in TOPIC_RATES])
+def test_the_rates_of_a_topic(loads: Rows, name: str, expected: tuple[int | None, ...]) -> None:
+    """Rates and samples of a whole topic, by a table of cases: it has no size and no partition."""
+    assert [tuple(row)[1:] for row in loads[name]] == [("r", "a", None, None, *expected)]
+
+
 def test_the_order_of_samples_does_not_matter(spark: SparkSession) -> None:
     """The same samples in another order and other tasks give the same loads."""
     metrics = ("in_bytes_total", "out_bytes_per_s", "size_bytes")
     samples: list[Sample] = [(m, "a", i % 3, 1, i, float(i * i % 17)) for i in range(60) for m in metrics]
-    once = partition_rates(_samples(spark, {"c": samples}), Metrics())
-    again = partition_rates(_samples(spark, {"c": samples[::-1]}).repartition(7), Metrics())
+    once = loads_in_window(_samples(spark, {"c": samples}), Metrics())
+    again = loads_in_window(_samples(spark, {"c": samples[::-1]}).repartition(7), Metrics())
     rows = sorted(map(tuple, once.collect()))
     assert rows == sorted(map(tuple, again.collect()))
     assert len(rows) == 3

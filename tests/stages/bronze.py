@@ -97,9 +97,9 @@ def bronze(spark: SparkSession, clusters: Mapping[str, Sequence[Record]]) -> Dat
 
 
 def metrics(
-    spark: SparkSession, rows: Sequence[tuple[str, str, int, float]], *, observed_at: datetime = CAPTURED_AT
+    spark: SparkSession, rows: Sequence[tuple[str, str, int | None, float]], *, observed_at: datetime = CAPTURED_AT
 ) -> DataFrame:
-    """Rows of bronze_metrics of run r1: cluster, topic, partition, bytes in per second."""
+    """Rows of bronze_metrics of run r1: cluster, topic, partition (None for the topic), bytes in per second."""
     full = [
         (c, "r1", "m.csv", line, "in_bytes_per_s", topic, number, None, observed_at, value)
         for line, (c, topic, number, value) in enumerate(rows, start=2)

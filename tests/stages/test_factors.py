@@ -90,18 +90,24 @@ def test_what_cannot_be_had_is_a_finding_by_topic() -> None:
     causes = {"t0": "too_few_brokers", "t1": "under_min_in_sync"}
     for row in rows["instance"]:
         row |= {"factor_cause": causes.get(row["topic"]), "factor_refused": reasons.get(row["topic"])}
-    found = found_in(rows, Policy(exclude_topics=("t[02]", "logs-.*")), factor_patterns=("t[01]", "t"))
-    shown = found[found["rule"].isin(["replication_factor", "factor_unused", "exclude_unused", "not_free"])]
+    found = found_in(
+        rows, Policy(topics=("t[0-9]", "clicks"), exclude_topics=("t[02]", "logs-.*")), factor_patterns=("t[01]", "t")
+    )
+    shown = found[
+        found["rule"].isin(["replication_factor", "factor_unused", "topics_unused", "exclude_unused", "not_free"])
+    ]
     assert shown[["subject", "detail", "remedy"]].to_numpy().tolist() == [
         ["t0", f"{reasons['t0']}; 40 partitions keep what they have", FEWER_OR_ROOM],
         ["t1", "1 replica asked for, min.insync.replicas: 2; 40 partitions keep what they have", MORE_OR_LESS_IN_SYNC],
         ["t", UNUSED, MEND_PATTERN],
+        ["clicks", UNUSED, MEND_PATTERN],
         ["logs-.*", UNUSED, MEND_PATTERN],
     ]
     assert shown[["code", "cause", "topic", "amount"]].to_numpy().tolist() == [
         [FindingCode.REPLICATION_FACTOR, Cause.TOO_FEW_BROKERS, "t0", 40],
         [FindingCode.REPLICATION_FACTOR, Cause.UNDER_MIN_IN_SYNC, "t1", 40],
         [FindingCode.FACTOR_UNUSED, None, None, None],
+        [FindingCode.TOPICS_UNUSED, None, None, None],
         [FindingCode.EXCLUDE_UNUSED, None, None, None],
     ]
 

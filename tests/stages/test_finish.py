@@ -37,7 +37,7 @@ NOT_FREE = {
     "no_in_sync_replica": "start a broker that holds a replica, and plan again",
     "on_fenced_broker": "start that broker, or drain it",
     "own_placement_rule": "take confluent.placement.constraints off the topic, or move it by its own tool",
-    "topic_excluded": "take it out of exclude_topics",
+    "topic_excluded": "take it out of exclude_topics, or add it to topics",
 }
 REFUSED_FACTOR = {
     "too_few_brokers": "ask for fewer, or let more brokers accept replicas",

@@ -110,6 +110,17 @@ def test_partitions_keep_their_order_and_say_why_they_are_fixed(spark: SparkSess
     assert (first.size_bytes, first.in_bytes_per_s, first.out_bytes_per_s) == (7, 1, 2)
 
 
+def test_topics_that_are_not_named_count_as_excluded(spark: SparkSession, silver: Frames) -> None:
+    """With ``topics``, every other topic only leaves brokers to empty; ``exclude_topics`` still wins; factors stay."""
+    policy = {"topics": ("orders.*", "x"), "exclude_topics": ("orders[.].*",)}
+    factors = (TopicFactor(topics="(my|orders)[.].*", factor=3), TopicFactor(topics="orders", factor=2))
+    instance, _ = built(spark, silver, replication_factors=factors, **policy)
+    free = {key: (row.mobility, row.fixed_cause, row.replication_factor) for key, row in instance.items()}
+    assert free["orders", 0] == ("free", None, 2)
+    assert free["orders.keep", 0] == ("forced_only", Cause.TOPIC_EXCLUDED, 2)
+    assert free["my.orders", 0] == ("forced_only", Cause.TOPIC_EXCLUDED, 2)
+
+
 def test_a_topic_that_is_placed_by_its_own_rule_stays(spark: SparkSession, silver: Frames) -> None:
     """Confluent's placement constraints are a rack rule that the plan does not know: the topic is left alone."""
     rule = F.lit('retention.ms=1,confluent.placement.constraints={"version":1}')

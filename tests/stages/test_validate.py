@@ -98,6 +98,14 @@ def cut(number: int) -> list[Record]:
 
 CASES = {
     "healthy": Case(healthy(), ()),
+    "topic-rates": Case(
+        [
+            *(r for r in healthy() if r.kind not in ("log_dir_replica", "partition_load")),
+            *(size(b, p, 100 * (p + 1)) for p, replicas in LISTS.items() for b in replicas),
+            load(1),
+        ],
+        (),
+    ),
     "repeated-broker": Case(
         listed(p1=[2, 3, 2]),
         ("no_repeated_broker!", "log_is_described", *LOST),
@@ -261,7 +269,7 @@ def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ou
     output = str(tmp_path_factory.mktemp("out"))
     settings = bronze.settings_of(list(CASES), storage=Storage(output=output))
     run = bronze.run_of(spark, settings)
-    samples = [("metrics-of-stranger", "gone", 0, 5.0), ("healthy", "t", 0, 7.0)]
+    samples = [("metrics-of-stranger", "gone", 0, 5.0), ("healthy", "t", 0, 7.0), ("topic-rates", "t", None, 500.0)]
     inputs = {
         "bronze_records": bronze.bronze(spark, {name: case.records for name, case in CASES.items()}),
         "bronze_metrics": bronze.metrics(spark, samples),
@@ -382,6 +390,23 @@ def test_loads_come_from_logs_and_metrics(outcome: Outcome) -> None:
     assert (loads[0]["size_bytes"], loads[0]["size_source"]) == (102, "log_dirs")
     assert (loads[0]["in_bytes_per_s"], loads[0]["rate_source"]) == (7, "metric")
     assert (loads[1]["in_bytes_per_s"], loads[1]["out_bytes_per_s"], loads[1]["rate_source"]) == (10, 20, "table")
+
+
+def test_a_topics_rate_is_spread_by_size_over_partitions_without_their_own(outcome: Outcome) -> None:
+    """A partition with a load of its own keeps it; a finding says how many are estimates."""
+    loads = {row["partition"]: row for row in outcome.of("partition_load", "topic-rates")}
+    assert {p: (row["size_bytes"], row["in_bytes_per_s"], row["rate_source"]) for p, row in loads.items()} == {
+        0: (100, 50, "topic"),
+        1: (200, 10, "table"),
+        2: (300, 150, "topic"),
+        3: (400, 200, "topic"),
+    }
+    (finding,) = (row for row in outcome.of("input_findings", "topic-rates") if row["rule"] == "rates_measured")
+    assert (finding["standing"], finding["rows"]) == ("noted", 3)
+    assert finding["detail"] == (
+        "3 of 4 partitions have no rates of their own: they get the topic's rate by size, an estimate"
+    )
+    assert not any(row["rule"] == "rates_measured" for row in outcome.of("input_findings", "healthy"))
 
 
 def test_a_size_that_is_refused_leaves_the_other_replicas(outcome: Outcome) -> None:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -40,7 +40,7 @@ def with_only(
     partitions: Partitions,
     final: Ints,
     *,
-    exclude_topics: Sequence[str],
+    is_excluded: Callable[[str], bool],
 ) -> list[Finding]:
     """The findings, where ``only`` is asked with what it leaves in one finding each: what the plan itself brings about
     is told as ever.
@@ -60,7 +60,7 @@ def with_only(
             kept.append(finding)
     found = ((left[code], name, words) for code, (name, *words) in _TOLD.items() if left[code])
     of_codes = [(name, count, clause(count, *words)) for count, name, words in found]
-    undone = [*of_codes, *_on_brokers(wishes, brokers, final), *_factors(wishes, exclude_topics, partitions)]
+    undone = [*of_codes, *_on_brokers(wishes, brokers, final), *_factors(wishes, is_excluded, partitions)]
     told = (
         Finding(
             FindingCode.NOT_ASKED_NOW,
@@ -103,10 +103,12 @@ def _named(ids: Ints) -> str:
     return ", ".join(str(broker) for broker in ids)
 
 
-def _factors(wishes: Wishes, exclude_topics: Sequence[str], partitions: Partitions) -> Iterator[tuple[str, int, str]]:
+def _factors(
+    wishes: Wishes, is_excluded: Callable[[str], bool], partitions: Partitions
+) -> Iterator[tuple[str, int, str]]:
     """Partitions that are asked to have more or fewer replicas."""
     topics = dict.fromkeys(partitions.topic)
-    excluded = {t for t in topics if any(re.fullmatch(pattern, t) for pattern in exclude_topics)}
+    excluded = {t for t in topics if is_excluded(t)}
     asked = {t: one.factor for one in wishes.replication_factors for t in topics if re.fullmatch(one.topics, t)}
     now = (partitions.replicas >= 0).sum(axis=1)
     other = [

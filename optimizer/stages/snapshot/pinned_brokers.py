@@ -7,7 +7,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from optimizer.domain import NOT_LIVE
-from optimizer.settings import Settings
+from optimizer.settings import Policy, Settings
 from optimizer.topic_wishes import Pin
 
 
@@ -32,6 +32,12 @@ def matches(patterns: Sequence[str]) -> Column:
     if not patterns:
         return F.lit(False)
     return F.col("topic").rlike("^(?:" + "|".join(f"(?:{pattern})" for pattern in patterns) + ")$")
+
+
+def is_excluded(policy: Policy) -> Column:
+    """Whether the policy excludes the topic, as ``Policy.excludes`` has it."""
+    excluded = matches(policy.exclude_topics)
+    return excluded | ~matches(policy.topics) if policy.topics else excluded
 
 
 def with_pins(partitions: DataFrame, brokers: DataFrame, settings: Settings) -> DataFrame:

@@ -7,7 +7,7 @@ from optimizer.domain import Cause
 from optimizer.errors import BallastError, ConfigError
 from optimizer.settings import Settings
 from optimizer.stages.shared.sql_words import plural
-from optimizer.stages.snapshot.pinned_brokers import matches
+from optimizer.stages.snapshot.pinned_brokers import is_excluded, matches
 from optimizer.topic_wishes import TopicFactor
 
 _NAMED = 5  # topics in a message: more do not fit a line that is read
@@ -27,7 +27,7 @@ def with_asked(partitions: DataFrame, topics: DataFrame, settings: Settings) -> 
     asked = [F.when(_matched(c, one), one.factor) for c, factors in _asked(settings).items() for one in factors]
     if not asked:
         return partitions.withColumns({"asked": now, "min_isr": F.lit(None).cast("int")})
-    excluded = matches(settings.policy.exclude_topics)
+    excluded = is_excluded(settings.policy)
     least = topics.select("cluster_id", "topic", F.col("min_insync_replicas").alias("min_isr"))
     return partitions.withColumn("asked", F.when(~excluded, F.coalesce(*asked, now)).otherwise(now)).join(
         F.broadcast(least), ["cluster_id", "topic"], "left"

@@ -12,7 +12,7 @@ from optimizer.stages.shared.causes import first_cause
 from optimizer.stages.shared.known_names import known_of_brokers, names_any, refuse_unknown
 from optimizer.stages.shared.sql_words import plural
 from optimizer.stages.snapshot.only_moves import emptied_now, with_only, without_drains
-from optimizer.stages.snapshot.pinned_brokers import matches, pinned_topics, with_pins
+from optimizer.stages.snapshot.pinned_brokers import is_excluded, pinned_topics, with_pins
 from optimizer.stages.snapshot.replication_factors import check_factors, refused_factor, with_asked
 from optimizer.stages.snapshot.topic_mosts import with_topic_most
 from optimizer.stages.stage import Frames, Refusals, Run
@@ -175,6 +175,6 @@ def _fixed(settings: Settings) -> Column:
             (F.col("fenced_on").isNotNull(), Cause.ON_FENCED_BROKER, on_fenced),
             (short, Cause.PIN_TOO_SMALL, pin_leaves),
             (F.col("configs").contains(PLACEMENT_RULE), Cause.OWN_PLACEMENT_RULE, own_rule),
-            (matches(settings.policy.exclude_topics), Cause.TOPIC_EXCLUDED, F.lit("topic excluded")),
+            (is_excluded(settings.policy), Cause.TOPIC_EXCLUDED, F.lit("topic excluded")),
         )
     )

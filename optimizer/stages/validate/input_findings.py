@@ -64,6 +64,7 @@ def summed_up(
                     "rows": 1,
                 }
         yield from _missing_rates(row)
+        yield from _estimated_rates(row)
 
 
 def _place(source: str, line: int) -> str:
@@ -104,4 +105,21 @@ def _missing_rates(row: Row) -> Iterator[dict[str, Any]]:
         "detail": f"{missing:,} of {readable:,} partitions, with {bytes_missing} of the stored bytes, {idle}",
         "remedy": "export rates of all topics, or [metrics] rates_required = true to be refused",
         "rows": missing,
+    }
+
+
+def _estimated_rates(row: Row) -> Iterator[dict[str, Any]]:
+    """Rates that are known of whole topics alone."""
+    estimated = row["partitions_with_estimates"]
+    if not estimated:
+        return
+    have = agree(estimated, "has no rates of its own: it gets", "have no rates of their own: they get")
+    yield {
+        "cluster_id": row["cluster_id"],
+        "rule": "rates_measured",
+        "standing": Standing.NOTED,
+        "subject": row["cluster_id"],
+        "detail": f"{estimated:,} of {row['partitions']:,} partitions {have} the topic's rate by size, an estimate",
+        "remedy": "for better leaders and network loads, export the rates of each partition",
+        "rows": estimated,
     }

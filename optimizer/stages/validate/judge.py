@@ -303,7 +303,7 @@ def judge_coverage(loads: DataFrame, settings: Settings) -> Judged:
 
 
 def judge_metrics(samples: DataFrame, rates: DataFrame, placed: DataFrame) -> Judged:
-    """Partitions that metrics name (rows of ``partition_rates``); only unknown ones are looked up in the samples."""
+    """Partitions that metrics name (rows of ``loads_in_window``); only unknown ones are looked up in the samples."""
     named = _with_known(rates, placed).transform(kept)
     unknown = named.where("is_known IS NULL").select("run_id", *PARTITION)
     first = F.min(F.struct("source", F.col("line").cast("int").alias("line"), "metric")).alias("first")

@@ -61,7 +61,9 @@ def measured(counted: Counted, quarantine: DataFrame, settings: Settings, spark:
     joined = counted_all.join(_disk_use(counted.held), _CLUSTER, "left").join(_hours_apart(counted), _CLUSTER, "left")
     share = F.coalesce(F.try_divide("errors", F.col("records") + F.col("samples")), F.lit(0.0))
     figures = joined.withColumn("quarantined_share", share).drop("errors", "records", "samples")
-    covered = figures.join(_coverage(counted.load), _CLUSTER, "left").fillna(0, ["partitions_with_rates"])
+    covered = figures.join(_coverage(counted.load), _CLUSTER, "left").fillna(
+        0, ["partitions_with_rates", "partitions_with_estimates"]
+    )
     # Of partitions it is judged first: one cause breaks one rule.
     whole = F.col("sized_share") >= settings.metrics.min_coverage
     later = ("size_coverage_by_rates", "misplaced_partitions")
@@ -105,6 +107,7 @@ def _coverage(load: DataFrame) -> DataFrame:
         .groupBy(*_CLUSTER)
         .agg(
             F.count_if(rated).alias("partitions_with_rates"),
+            F.count_if(F.col("rate_source") == "topic").alias("partitions_with_estimates"),
             F.avg(sized.cast("double")).alias("sized_share"),
             _share("in_bytes_per_s", sized).alias("size_coverage_by_rates"),
             _share("size_bytes", rated).alias("rate_coverage_by_bytes"),

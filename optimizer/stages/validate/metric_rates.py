@@ -1,4 +1,4 @@
-"""bronze_metrics -> one load per partition: a percentile over a window for rates, the newest size of a replica."""
+"""bronze_metrics -> the loads of partitions and topics: a percentile over a window, the newest size of a replica."""
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -6,28 +6,32 @@ from pyspark.sql import functions as F
 from optimizer.settings import Metrics
 from schemas.keys import CLUSTER_RUN, RUN_PARTITION
 
-_SERIES = (*RUN_PARTITION, "broker_id", "metric")
+_SERIES = (*RUN_PARTITION, "broker_id", "scrape", "metric")
 
 
-def partition_rates(bronze_metrics: DataFrame, settings: Metrics) -> DataFrame:
-    """The load of every partition that has a sample inside the window.
+def loads_in_window(bronze_metrics: DataFrame, settings: Metrics) -> DataFrame:
+    """The load of every partition and every topic that has a sample inside the window.
 
     The window ends at the cluster's newest sample; samples without a time always count. A counter (``*_total``) becomes
     the rate between two samples of the same broker; where it falls, the broker was restarted and counts from 0 again.
-    Where several brokers report a rate, the largest of their percentiles counts: a partition is led by one at a time.
+    Where several brokers report a partition's rate, the largest of their percentiles counts: it is led by one at a
+    time. The rate of a topic is their sum: each counts what it leads. A sample of a topic without a broker and without
+    a time is a scrape of a single broker, so that each file counts as one.
 
     Returns
     -------
     DataFrame
-        cluster_id, run_id, topic, partition, size_bytes, in_bytes_per_s, out_bytes_per_s (bigint, null where unknown),
-        samples (of the rate that has most).
+        cluster_id, run_id, topic, partition (null for a whole topic), size_bytes, in_bytes_per_s, out_bytes_per_s
+        (bigint, null where unknown), samples (of the rate that has most).
 
     References
     ----------
     Counter resets as Prometheus' ``rate`` treats them; percentiles are exact, interpolated between samples.
     """
-    of_partitions = bronze_metrics.where("topic IS NOT NULL AND partition IS NOT NULL")
-    recent = of_partitions.transform(_in_window, hours=settings.window_hours).transform(_one_sample_a_time)
+    of_topics = bronze_metrics.where("topic IS NOT NULL AND (partition IS NOT NULL OR metric <> 'size_bytes')")
+    is_scrape = F.expr("partition IS NULL AND broker_id IS NULL AND observed_at IS NULL")
+    named = of_topics.withColumn("scrape", F.when(is_scrape, F.col("source")))
+    recent = named.transform(_in_window, hours=settings.window_hours).transform(_one_sample_a_time)
     sizes = recent.where("metric = 'size_bytes'").transform(_newest_sizes)
     rates = recent.transform(_rates).transform(_percentiles, percentile=settings.rate_percentile)
     return sizes.join(rates, RUN_PARTITION, "full").select(
@@ -78,11 +82,12 @@ def _percentiles(rates: DataFrame, *, percentile: float) -> DataFrame:
         F.percentile("value", percentile / 100).alias("value"), F.count(F.lit(1)).alias("samples")
     )
 
-    def largest(metric: str) -> Column:
-        return _whole(F.max(F.when(F.col("metric") == metric, F.col("value")))).alias(metric)
+    def over_brokers(metric: str) -> Column:
+        value = F.when(F.col("metric") == metric, F.col("value"))
+        return _whole(F.when(F.col("partition").isNull(), F.sum(value)).otherwise(F.max(value))).alias(metric)
 
     return by_series.groupBy(*RUN_PARTITION).agg(
-        largest("in_bytes_per_s"), largest("out_bytes_per_s"), F.max("samples").alias("samples")
+        over_brokers("in_bytes_per_s"), over_brokers("out_bytes_per_s"), F.max("samples").alias("samples")
     )
 
 

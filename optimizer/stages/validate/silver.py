@@ -129,12 +129,32 @@ def _with_missing_logs(partitions: DataFrame) -> DataFrame:
     )
 
 
+def _with_estimates(partitions: DataFrame, topic_rates: DataFrame, *, where: Column) -> DataFrame:
+    """Add the topic's rates, spread over its partitions by size, for the partitions that have no rates."""
+    topic = [*CLUSTER_RUN, "topic"]
+    of_topic = topic_rates.select(
+        *topic, *(F.col(name).alias(f"topic_{name}") for name in ("in_bytes_per_s", "out_bytes_per_s", "samples"))
+    )
+    same = Window.partitionBy(*topic)
+    by_size = F.try_divide(F.col("size_bytes").cast("double"), F.sum("size_bytes").over(same))
+    joined = partitions.join(of_topic, topic, "left").withColumn(
+        "share", F.coalesce(by_size, 1 / F.count(F.lit(1)).over(same))
+    )
+    estimates = {
+        f"estimated_{name}": F.when(where, F.round(F.col(f"topic_{name}") * F.col("share")).cast("bigint"))
+        for name in ("in_bytes_per_s", "out_bytes_per_s")
+    }
+    samples = F.when(where, F.col("topic_samples"))
+    return joined.withColumns({**estimates, "topic_samples": samples}).drop("share")
+
+
 def partition_load(
     placed: DataFrame,
     sizes: DataFrame,
     rates: DataFrame,
     loads: DataFrame,
     *,
+    topic_rates: DataFrame,
     logs: DataFrame,
     log_dirs: DataFrame,
     brokers: DataFrame,
@@ -146,9 +166,11 @@ def partition_load(
     sizes : DataFrame
         Of ``local_sizes``.
     rates : DataFrame
-        Of ``metrics.partition_rates``.
+        Of partitions, from ``metric_rates.loads_in_window``.
     loads : DataFrame
         Finished loads, where given.
+    topic_rates : DataFrame
+        Of whole topics, from ``metric_rates.loads_in_window``: they count where a partition has no rates of its own.
     logs, log_dirs : DataFrame
         Logs and directories that brokers told of, whatever their sizes.
     brokers : DataFrame
@@ -168,17 +190,24 @@ def partition_load(
     joined = joined.transform(_with_lost, brokers)
     metric = F.coalesce("metric_in_bytes_per_s", "metric_out_bytes_per_s").isNotNull()
     table = F.coalesce("table_in_bytes_per_s", "table_out_bytes_per_s").isNotNull()
-    return joined.withColumns(
+    sized = joined.withColumn(
+        "size_bytes", F.coalesce("log_size", "metric_size_bytes", "table_size_bytes", F.lit(0))
+    ).transform(_with_estimates, topic_rates, where=~(metric | table))
+    estimate = F.coalesce("estimated_in_bytes_per_s", "estimated_out_bytes_per_s").isNotNull()
+
+    def rate(name: str) -> Column:
+        return F.coalesce(*(f"{source}_{name}" for source in ("metric", "table", "estimated")), F.lit(0))
+
+    return sized.withColumns(
         {
-            "size_bytes": F.coalesce("log_size", "metric_size_bytes", "table_size_bytes", F.lit(0)),
-            "in_bytes_per_s": F.coalesce("metric_in_bytes_per_s", "table_in_bytes_per_s", F.lit(0)),
-            "out_bytes_per_s": F.coalesce("metric_out_bytes_per_s", "table_out_bytes_per_s", F.lit(0)),
+            "in_bytes_per_s": rate("in_bytes_per_s"),
+            "out_bytes_per_s": rate("out_bytes_per_s"),
             "size_source": F.when(F.col("log_size").isNotNull(), "log_dirs")
             .when(F.col("metric_size_bytes").isNotNull(), "metric")
             .when(F.col("table_size_bytes").isNotNull(), "table")
             .otherwise("missing"),
-            "rate_source": F.when(metric, "metric").when(table, "table").otherwise("missing"),
-            "samples": F.coalesce("samples", F.lit(0)),
+            "rate_source": F.when(metric, "metric").when(table, "table").when(estimate, "topic").otherwise("missing"),
+            "samples": F.coalesce("samples", "topic_samples", F.lit(0)),
         }
     )
 

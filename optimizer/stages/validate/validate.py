@@ -19,7 +19,7 @@ from optimizer.stages.validate import cross_rules, great_expectations, judge, ru
 from optimizer.stages.validate.input_findings import summed_up
 from optimizer.stages.validate.judge import Judged
 from optimizer.stages.validate.measures import Counted, measured
-from optimizer.stages.validate.metric_rates import partition_rates
+from optimizer.stages.validate.metric_rates import loads_in_window
 from optimizer.stages.validate.metric_topics import from_records, resolve_topics
 from optimizer.stages.validate.refusal import refusals
 from optimizer.stages.validate.rule import set_aside
@@ -54,9 +54,10 @@ class _Hosts:
 
 @dataclass(frozen=True)
 class _Measures:
-    """What metrics say."""
+    """What metrics say of partitions, and of whole topics."""
 
     rates: DataFrame
+    topic_rates: DataFrame
     judged: Judged
     doubtful: DataFrame
 
@@ -158,7 +159,14 @@ def _outcome(placed: DataFrame, told: _OtherSources, settings: Settings) -> _Out
     local = silver.local_sizes(sizes.used)
     logs = sizes.rows.where("ok_replica_size_readable")
     loads = silver.partition_load(
-        placed, local, told.measures.rates, told.loads.used, logs=logs, log_dirs=hosts.disks, brokers=hosts.brokers.rows
+        placed,
+        local,
+        told.measures.rates,
+        told.loads.used,
+        topic_rates=told.measures.topic_rates,
+        logs=logs,
+        log_dirs=hosts.disks,
+        brokers=hosts.brokers.rows,
     )
     load = judge.judge_coverage(loads, settings)
     replicas = conform(silver.replicas(placed, local), REPLICAS).transform(judge.kept)
@@ -190,8 +198,10 @@ def _measures(bronze_metrics: DataFrame, records: DataFrame, placed: DataFrame, 
     topics = placed.select("cluster_id", "run_id", "topic").distinct()
     named, doubtful = resolve_topics(bronze_metrics.unionByName(from_records(records)), topics)
     samples = named.transform(judge.kept)
-    rates = partition_rates(samples, settings.metrics).transform(judge.kept)
-    return _Measures(rates, judge.judge_metrics(samples, rates, placed), doubtful.transform(judge.kept))
+    loads = loads_in_window(samples, settings.metrics).transform(judge.kept)
+    rates = loads.where("partition IS NOT NULL")
+    judged = judge.judge_metrics(samples, rates, placed)
+    return _Measures(rates, loads.where("partition IS NULL"), judged, doubtful.transform(judge.kept))
 
 
 def _quarantine(frames: Sequence[DataFrame]) -> DataFrame:
