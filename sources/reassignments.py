@@ -25,8 +25,10 @@ _LOOKS_LIKE = re.compile(
     _BEFORE + r"(?:\S+-\d+: repl(?:icas: .*|\w*)|\S+: replicas: .*\. (?:adding|removing): .*)|[\s>#]*\S+-\S+: repl.*"
 )
 _HEADING = "Current partition reassignments:"
+# A poll loop may print the time before each line, or on a line of its own.
+_TIME = re.compile(r"[\s>#]*\[?(?:\d{4}-\d\d-\d\d[T ])?\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?\]?:?\s*")
 # Below the heading or another line: one that was cut off or damaged.
-_DAMAGED = re.compile(r".*\b(?:replicas|adding|removing):.*|[\s>#]*[A-Za-z0-9._-]+(?: *:.*)?")
+_DAMAGED = re.compile(r".*\b(?:replicas|adding|removing):.*|[\s>#]*[._-]*[A-Za-z0-9][A-Za-z0-9._-]*(?: *:.*)?")
 
 
 def recognises(text: str) -> bool:
@@ -40,9 +42,17 @@ def parse(text: str) -> Iterator[Record]:
     for number, line in enumerate(lines_of(text), 1):
         heading = _HEADING in line
         listed = ": repl" in line and (heading or _LOOKS_LIKE.fullmatch(line) is not None)
-        if listed or (inside and (_DAMAGED.fullmatch(line) or ELISION.match(line))):
+        if listed or (inside and _is_damaged(line)):
             yield _record(number, line)
         inside = listed or heading
+
+
+def _is_damaged(line: str) -> bool:
+    """Whether a line below the list's, without its time, is one of them that was cut off or damaged."""
+    time = _TIME.match(line)
+    rest = line[time.end() :] if time else line
+    is_answer = NONE_IN_FLIGHT in line
+    return not is_answer and bool(_DAMAGED.fullmatch(rest) or ELISION.match(rest))
 
 
 def contradictions(text: str, records: Sequence[Record]) -> Iterator[Record]:

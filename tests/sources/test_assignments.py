@@ -179,6 +179,25 @@ def test_a_broken_line_behind_a_prefix_is_refused(prefix: str, line: str) -> Non
     assert [record.kind for record in reassignments.parse(f"{whole}{prefix}{line}")] == ["reassignment", "malformed"]
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["2026-11-02T22:42:01Z", "2026-11-02 22:42:01+02:00", "22:42:01", "[22:42:01,123]", "22:42:01: next poll", "---"],
+)
+def test_lines_between_two_polls_are_no_damage(line: str) -> None:
+    """A loop may print the time on a line of its own, with words of its own, or a rule."""
+    lines = ["Current partition reassignments:", "t-0: replicas: 1. adding: 1.", line, "t-1: replicas: 1. adding: 1."]
+    records = parse_any("\n".join(lines), name="list.txt")
+    assert [(record.kind, record.line) for record in records] == [("reassignment", 2), ("reassignment", 4)]
+
+
+@pytest.mark.parametrize("prefix", ["22:42:01 ", "[22:42:01] ", "[22:42:01] list: ", "2026-11-02T22:42:01Z "])
+@pytest.mark.parametrize("line", ["t-0", "t-0:", "..."])
+def test_a_cut_line_behind_a_time_is_refused(prefix: str, line: str) -> None:
+    """The time does not hide that partitions are missing."""
+    records = parse_any(f"{prefix}t-1: replicas: 1.\n{prefix}{line}\n", name="list.txt")
+    assert [(record.kind, record.line) for record in records] == [("reassignment", 1), ("malformed", 2)]
+
+
 NONE = "No partition reassignments found."
 
 
@@ -188,8 +207,11 @@ NONE = "No partition reassignments found."
         (f"{NONE}\nt-0: replicas: 1. adding: 1.\n", (1, 2)),
         (f"[22:41] list: {NONE}\n[22:42] list: t-0: replicas: 1.\n[22:43] list: t-0: replicas: 1.\n", (1, 2)),
         (f"Current partition reassignments:\nt-0: replicas: 1.\nt-1: replicas: 1.\n\n{NONE}\n", (5, 2)),
+        (f"2026-11-02T22:42:01Z t-0: replicas: 1.\n2026-11-02T22:43:01Z {NONE}\n", (2, 1)),
+        (f"22:42:01 list: t-0: replicas: 1.\n22:43:01 list: {NONE}\n", (2, 1)),
+        (f"list: t-0: replicas: 1.\nlist: {NONE}\n", (2, 1)),
     ],
-    ids=["none first", "poll log", "none last"],
+    ids=["none first", "poll log", "none last", "none behind a date", "none behind a time", "none behind a name"],
 )
 def test_none_and_some_in_flight_contradict_each_other(text: str, lines: tuple[int, int]) -> None:
     """One record of its own rule names both lines."""
