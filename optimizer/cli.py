@@ -43,7 +43,16 @@ def replaced_lists(options: argparse.Namespace) -> list[str]:
         listed = file.get(given.section, {}).get(given.knob)
         if isinstance(listed, list) and listed and listed != given.value:
             lines.append(f"{given.words} replaces [{given.section}] {given.knob} = {listed} of {options.config}")
-    return lines
+    return [*lines, *_replaced_clusters(options, file)]
+
+
+def _replaced_clusters(options: argparse.Namespace, file: Mapping[str, Any]) -> Iterator[str]:
+    """A line where options describe a cluster and the file has others: their settings do not count."""
+    clusters = file.get("clusters", [])
+    if clusters and is_tables(clusters) and (options.input or options.bootstrap_server):
+        named = (f"{one.get('id')} ({', '.join(key for key in one if key != 'id')})" for one in clusters)
+        place = "--input" if options.input else "--bootstrap-server"
+        yield f"--cluster {options.cluster} {place} replaces [[clusters]] of {options.config}: {', '.join(named)}"
 
 
 def unknown_releases(settings: Settings) -> list[str]:

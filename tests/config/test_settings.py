@@ -374,6 +374,20 @@ def test_lists_of_the_file_that_options_replace_are_named(tmp_path: Path) -> Non
     assert replaced_lists(parser("test").parse_args([*ONE, *words])) == []
 
 
+def test_clusters_of_the_file_that_options_replace_are_named(tmp_path: Path) -> None:
+    """With the keys of each: what was asked of them does not count."""
+    file = tmp_path / "c.toml"
+    file.write_text('[[clusters]]\nid = "a"\ninput = "x"\ndrain_brokers = [9]\n[[clusters]]\nid = "b"\ninput = "y"\n')
+
+    def replaced(*words: str) -> list[str]:
+        return replaced_lists(parser("test").parse_args(["--config", str(file), "--cluster", "a", *words]))
+
+    told = f"replaces [[clusters]] of {file}: a (input, drain_brokers), b (input)"
+    assert replaced("--input", "z") == [f"--cluster a --input {told}"]
+    assert replaced("--bootstrap-server", "h:1") == [f"--cluster a --bootstrap-server {told}"]
+    assert replaced("--drain", "3") == []
+
+
 @pytest.mark.parametrize(
     ("words", "used"),
     [
