@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,6 +14,12 @@ from optimizer.emit.manifest import FORMAT, NAME
 from optimizer.errors import BallastError, ConfigError, StageError
 from optimizer.similar import did_you_mean
 from schemas.verdicts import PLANNED
+
+_TIME = re.compile(r"\d{8}T\d{6}Z?")  # as jobs and Airflow name runs
+_NOT_BEGUN = (
+    "A job that ends before its first stage stores no run: its log says why (a wrong setting, a missing input, a "
+    "cluster that it cannot reach)"
+)
 
 
 class Refused(BallastError):
@@ -91,12 +98,17 @@ def verdicts_of(warehouse: Warehouse, run_id: str, cluster_id: str | None = None
         When the run, or the cluster in it, is not known.
     """
     wanted = {"run_id": run_id} if cluster_id is None else {"run_id": run_id, "cluster_id": cluster_id}
-    found = last_verdicts(warehouse.needed("verdicts", **wanted))
+    try:
+        found = last_verdicts(warehouse.needed("verdicts", **wanted))
+    except StageError as error:
+        raise StageError(f"{error}. {_NOT_BEGUN}") from error
     if not found:
         rows = warehouse.rows("verdicts")
         runs = {row["run_id"] for row in rows}
         if cluster_id is None or run_id not in runs:
-            raise unknown(warehouse.path, "run", run_id, runs, "./ballast show lists the runs")
+            # The closest time is another night, which nobody meant.
+            similar = () if _TIME.fullmatch(run_id) else runs
+            raise unknown(warehouse.path, "run", run_id, similar, f"./ballast show lists the runs. {_NOT_BEGUN}")
         clusters = {row["cluster_id"] for row in rows if row["run_id"] == run_id}
         where, remedy = f"run {run_id!r} in {warehouse.path}", f"./ballast show --run-id {run_id} shows its clusters"
         raise unknown(where, "cluster", cluster_id, clusters, remedy)

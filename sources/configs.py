@@ -25,7 +25,7 @@ _STATIC, _DEFAULT = "STATIC_BROKER_CONFIG", "DEFAULT_CONFIG"
 
 _NEW = re.compile(
     r"[\s>#]*(?:(?:Dynamic|All) configs|Configs) for (?P<type>topic|broker) (?P<name>\S+) are:\s*"
-    r"|[\s>#]*Default configs for (?P<defaults>\S+) in the cluster are:\s*"
+    r"|[\s>#]*Default configs? for (?P<defaults>\S+) in the cluster are:\s*"  # "config" in 1.1 to 2.4
 )
 _OTHER = re.compile(
     r"[\s>#]*(?:Dynamic|All|Default|Quota) configs for (?:the )?(?:<?default>? )?"
@@ -33,7 +33,7 @@ _OTHER = re.compile(
 )
 _MARK = r" sensitive=(?:true|false) synonyms="
 _TWO_IN_ONE = re.compile(rf"{_MARK}(?:\{{[^}}]*\}}\s*\S.* sensitive=|.*{_MARK})")
-_HEADING = re.compile(r"[\s>#]*(?:(?:Dynamic|All|Default|Quota) configs for|Configs for (?:topic|broker))\b")
+_HEADING = re.compile(r"[\s>#]*(?:(?:Dynamic|All|Default|Quota) configs? for|Configs for (?:topic|broker))\b")
 _VALUE = re.compile(r"\s+\S.*|[A-Za-z][\w.-]*=.*")
 _OLD = re.compile(
     r"[\s>#]*Configs for (?:default )?(?P<type>topic|broker)s?[ :]?(?P<name>\S*) are(?: (?P<configs>.*))?", re.DOTALL
@@ -49,12 +49,17 @@ _SECRET = re.compile(r"password|secret|jaas|credential|(?:^|\.)key$|private", re
 
 def recognises(text: str) -> bool:
     """Whether the text has a heading or an entry of the tool."""
-    return "onfigs for " in text or " sensitive=" in text
+    return _names_entity(text) or " sensitive=" in text
+
+
+def _names_entity(text: str) -> bool:
+    """Whether there may be a heading: a cheap look."""
+    return "onfigs for " in text or "config for " in text
 
 
 def has_heading(text: str) -> bool:
     """Whether the text describes some entity, be it one without configs."""
-    return "onfigs for " in text and any(_NEW.fullmatch(line) or _is_old(line) for line in lines_of(text))
+    return _names_entity(text) and any(_NEW.fullmatch(line) or _is_old(line) for line in lines_of(text))
 
 
 def _is_old(line: str) -> bool:

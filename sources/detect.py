@@ -30,7 +30,7 @@ from sources import (
 from sources.decode import NoText, decoded, with_plain_lines
 from sources.json_text import unclaimed
 from sources.record import UNREADABLE_FILE, Record, malformed
-from sources.refused_formats import AROUND_AN_ANSWER, Refusal, explain, not_text, without_bytes
+from sources.refused_formats import Refusal, explain, not_text, why_no_answer, without_bytes
 
 KNOWN_FORMAT = "a known format"
 RULE = UNREADABLE_FILE
@@ -121,9 +121,8 @@ def parse_any(text: str, *, name: str, size_bytes: int | None = None) -> list[Re
     records = [record for of_parser in found.values() for record in of_parser]
     answered = reassignments.NONE_IN_FLIGHT in content or configs.has_heading(content)
     if not records:
-        refusal = explain(content, name)
-        is_answer = answered and refusal in AROUND_AN_ANSWER and not any(tool_errors.parse(content))
-        if not is_answer:
+        refusal = why_no_answer(content) if answered else explain(content, name)
+        if refusal:
             size = len(text.encode(errors="surrogatepass")) if size_bytes is None else size_bytes
             return [refused(refusal, name=name, size_bytes=size)]
     if found.get(prometheus.EXPECTED) == []:

@@ -3,8 +3,9 @@
 import re
 from dataclasses import dataclass
 
-from sources import metrics_csv
+from sources import metrics_csv, tool_errors
 from sources.assignment_json import PROPOSED
+from sources.text import lines_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +34,6 @@ _OFFSETS = (
     ),
 )
 _NO_BYTES = Refusal("a scrape for Prometheus without bytes of a partition, a topic or a broker", _EXPORT_BYTES)
-_SERVER_LOG = Refusal("a server log", "leave logs out of the input folder")
-_LOG_OF_WARNINGS = Refusal(
-    "a log of warnings and errors, of a server or a tool",
-    "leave logs out of the input folder; run a tool again when what it names is mended",
-)
 _KNOWN: tuple[tuple[str, Refusal], ...] = (
     (
         r"^[\s>#]*Status of partition reassignment:|^[\s>#]*Reassignment of (?:partition|replica) \S+ ",
@@ -81,10 +77,20 @@ _KNOWN: tuple[tuple[str, Refusal], ...] = (
     ),
     (
         r"^[\s>#]*(?:Successfully completed leader election \(|Valid replica already elected for partitions\b"
-        r"|Error completing leader election \(|\d+ replica\(s\) could not be elected)",
+        r"|Error completing leader election \(|\d+ replica\(s\) could not be elected"
+        r"|(?:Created|Successfully started) preferred replica election\b)",
         Refusal(
             "the output of kafka-leader-election.sh: it names partitions, no replicas",
             "supply kafka-topics.sh --describe, taken after the election",
+            "warning",
+        ),
+    ),
+    (
+        r"^[\s>#]*(?:(?:Dynamic|All|Default|Quota) configs|Configs|SCRAM credential configs) for (?:the |default )*"
+        r"(?:user|client|ip|group)",
+        Refusal(
+            "the configs of users, clients or groups: they say nothing of placement",
+            "leave the file out; supply kafka-configs.sh --describe of topics and brokers",
             "warning",
         ),
     ),
@@ -165,7 +171,7 @@ _KNOWN: tuple[tuple[str, Refusal], ...] = (
     ),
     (
         r"^\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[^ ]* (?:\[[^\]\n]*\] ?)?(?:TRACE|DEBUG|INFO)\b",
-        _SERVER_LOG,
+        Refusal("a server log", "leave logs out of the input folder"),
     ),
     (
         r"^[\w.$]{1,200}(?:Exception|Error): |^Error(?: while \w+ \w+ command.*?)?: |^Exception in thread ",
@@ -176,7 +182,10 @@ _KNOWN: tuple[tuple[str, Refusal], ...] = (
     ),
     (
         r"^\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[^ ]* (?:\[[^\]\n]*\] ?)?(?:WARN|ERROR|FATAL)\b",
-        _LOG_OF_WARNINGS,
+        Refusal(
+            "a log of warnings and errors, of a server or a tool",
+            "leave logs out of the input folder; run a tool again when what it names is mended",
+        ),
     ),
     (
         r"\A#!",
@@ -203,8 +212,14 @@ UNKNOWN = Refusal(
     "see docs/formats.md for what is read; leave other files out of the input folder",
 )
 
-# What a text may look like in which a tool answers that there is nothing: its log lines are harmless then.
-AROUND_AN_ANSWER = (UNKNOWN, _SERVER_LOG, _LOG_OF_WARNINGS)
+# A line of a log that says of no failure, and the lines that are set in below it.
+_QUIET = re.compile(
+    r"^\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[^ \n]* (?:\[[^\]\n]*\] ?)?(?:TRACE|DEBUG|INFO|WARN)\b.*"
+    r"(?:\n[ \t]+\S.*)*",
+    re.MULTILINE,
+)
+# Names of topics are free: those in headings say nothing.
+_FAILED = re.compile(r"(?!.*[Cc]onfigs? for ).*\b(?:ERROR|FATAL|\w+Exception)\b.*")
 
 
 def explain(text: str, name: str = "") -> Refusal:
@@ -215,7 +230,33 @@ def explain(text: str, name: str = "") -> Refusal:
     header = next((line for line in head.split("\n") if line.strip() and not line.startswith("#")), "")
     if metrics_csv.recognises(header):
         return _TABLE
-    return next((refusal for pattern, refusal in _KNOWN if re.search(pattern, head, re.MULTILINE)), UNKNOWN)
+    harmless = _known(_without_quiet(text).strip()[:_HEAD])
+    return harmless if harmless.severity == "warning" else _known(head)
+
+
+def why_no_answer(text: str) -> Refusal | None:
+    """Why a text is refused though a tool answers in it that there is nothing; None where it is read.
+
+    Lines of a log up to WARN may stand around the answer.
+    """
+    rest = _without_quiet(text)
+    failed = [record.line for record in tool_errors.parse(text)]
+    failed += [number for number, line in enumerate(lines_of(rest), 1) if _FAILED.fullmatch(line)]
+    if failed:
+        reason = f"an answer of a tool with an error in line {min(failed)}: what the tool printed may not be all"
+        return Refusal(reason, "run the tool again when what that line names is fixed")
+    known = _known(rest[:_HEAD])
+    return None if known is UNKNOWN else known
+
+
+def _known(text: str) -> Refusal:
+    """What a text is by its patterns."""
+    return next((refusal for pattern, refusal in _KNOWN if re.search(pattern, text, re.MULTILINE)), UNKNOWN)
+
+
+def _without_quiet(text: str) -> str:
+    """The text with empty lines in place of the lines of a log that say of no failure."""
+    return _QUIET.sub(lambda lines: "\n" * lines[0].count("\n"), text)
 
 
 def without_bytes(text: str) -> Refusal:

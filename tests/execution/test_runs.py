@@ -206,6 +206,20 @@ def test_an_unknown_run_or_cluster_is_reported_with_the_closest_one(
         assert capsys.readouterr().err.startswith(told)
 
 
+@pytest.mark.parametrize("known", [(), ("20261125T010000", "20261124T010000Z")])
+@pytest.mark.parametrize("words", [["show", "--json"], ["show"], ["approve"], ["wave", "preflight", "--wave", "1"]])
+def test_a_run_whose_job_ended_before_it_began_points_to_the_jobs_log(
+    warehouse: Warehouse, capsys: pytest.CaptureFixture[str], words: list[str], known: tuple[str, ...]
+) -> None:
+    """In the first night there is no table; later the closest time is another night, which is not suggested."""
+    for run_id in known:
+        end(warehouse, run_id, orders="planned")
+    assert main([*words, "--run-id", "20261126T010000", "--cluster", "orders", "--warehouse", warehouse.path]) == 2
+    told = capsys.readouterr().err
+    assert "A job that ends before its first stage stores no run: its log says why" in told
+    assert "did you mean" not in told
+
+
 def test_without_tables_the_remedy_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A folder that holds no warehouse is wrong use."""
     assert main(["show", "--warehouse", str(tmp_path / "nowhere")]) == 2

@@ -29,6 +29,14 @@ def test_new_form() -> None:
     assert {record.kind for record in parse(text)} == {"config"}
 
 
+def test_heading_of_the_defaults_before_kafka_2_5() -> None:
+    """The singular heads the same entries; without entries it is an answer."""
+    heading = "Default config for brokers in the cluster are:\n"
+    entry = "  log.cleaner.threads=2 sensitive=false synonyms={DYNAMIC_DEFAULT_BROKER_CONFIG:log.cleaner.threads=2}\n"
+    assert entries(heading + entry) == [("cluster", "<default>", "log.cleaner.threads", "2")]
+    assert parse_any(heading, name="x") == []
+
+
 OLD = [
     ("Configs for topic 'x' are a=1,b=2", [("topics", "x", "a", "1"), ("topics", "x", "b", "2")]),
     ("Configs for topics:x are a=1", [("topics", "x", "a", "1")]),

@@ -62,7 +62,14 @@ REFUSED = [
     ("Successfully completed leader election (PREFERRED) for partitions t-0, t-1\n", "kafka-leader-election.sh"),
     ("Successfully completed leader election (UNCLEAN) for partitions t-", "kafka-leader-election.sh"),
     ("Valid replica already elected for partitions\n", "kafka-leader-election.sh"),
+    ("Created preferred replica election path with t-0\n", "kafka-leader-election.sh"),
+    ("Successfully started preferred replica election for partitions Set(t-0)\n", "kafka-leader-election.sh"),
+    ("Quota configs for client-id 'x' are producer_byte_rate=1\n", "the configs of users, clients or groups"),
+    ("Dynamic configs for user-principal 'x' are:\n", "the configs of users, clients or groups"),
+    ("Quota configs for the default user-principal are a=1\n", "the configs of users, clients or groups"),
+    ("Configs for client-id 'x' are \n", "the configs of users, clients or groups"),
     ("__consumer_offsets\norders\n", "a list of names"),
+    ("[2026-01-31 02:00:00,123] WARN x (a.B)\norders\npayments\n", "a list of names"),
     ("__consumer_offsets\n\norders.v1 - marked for deletion\npay", "a list of names"),
     ("20\n21\n22a\n", "a list of names"),
     ("20\n21\n22\n", "neither"),
@@ -166,12 +173,18 @@ QUIET = (
     "[2026-11-02 02:00:00,123] INFO Kafka version: 4.1.0 (org.apache.kafka.common.utils.AppInfoParser)\n",
     "[2026-11-02 02:00:00,123] DEBUG x\n",
     'OpenJDK 64-Bit Server VM warning: x\nDefaulted container "kafka" out of: kafka, exporter\n',
+    "[2026-11-02 02:00:00,123] INFO AdminClientConfig values: \n\tbootstrap.servers = [b:9092]\n"
+    "\tsecurity.protocol = PLAINTEXT\n (org.apache.kafka.clients.admin.AdminClientConfig)\n",
 )
 FAILURES = (
     "[2026-11-02 02:00:00,123] ERROR x (a.b.C)\n",
     "2026-11-02 02:00:00,123 [main] FATAL x\n",
     "java.util.concurrent.TimeoutException: x\n",
     "Error while executing config command: x\n",
+    "ERROR x\n",
+    "[ERROR] x\n",
+    "2026-11-02 02:00:00,123 main ERROR x\n",
+    "Failed to list: org.apache.kafka.common.errors.TimeoutException: x\n",
 )
 
 
@@ -191,6 +204,19 @@ def test_an_error_next_to_an_answer_of_nothing_is_refused(failure: str, answer: 
         records = parse_any(text, name="x")
         assert {record.kind for record in records} == {"malformed"}
         assert "error" in [record.payload.get("severity", "error") for record in records]
+
+
+def test_the_refusal_of_an_answer_names_the_line_of_the_error() -> None:
+    """The file is not copied, so the line has to be found."""
+    (record,) = parse_any(QUIET[0] + ANSWERS[0] + "ERROR hunter2\n", name="x")
+    assert "an answer of a tool with an error in line 3: " in record.payload["reason"]
+    assert "hunter2" not in repr(record)
+
+
+def test_topics_that_are_named_as_errors_are_no_errors() -> None:
+    """Dead letter topics often are."""
+    text = "Configs for topic 'orders.PaymentException' are \nDynamic configs for topic ERROR are:\n"
+    assert parse_any(text, name="x") == []
 
 
 def test_warnings_without_an_answer_are_a_log() -> None:
