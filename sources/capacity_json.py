@@ -65,10 +65,10 @@ def _broker(broker_id: int, capacity: dict[str, Any], line: int) -> Iterator[Rec
     }
     read = {field: _amount(value, unit) for field, (value, unit) in asked.items()}
     faults = [
-        f"{field} {asked[field][0]!r}" for field, found in read.items() if found is None and asked[field][0] is not None
+        f"{_NAMES[field]} {value!r}" for field, (value, _) in asked.items() if read[field] is None and value is not None
     ]
     sizes = {log_dir: _amount(value, MB_BYTES) for log_dir, value in by_dir.items()}
-    faults += [f"{log_dir} {by_dir[log_dir]!r}" for log_dir, found in sizes.items() if found is None]
+    faults += [f"DISK {log_dir} {by_dir[log_dir]!r}" for log_dir, found in sizes.items() if found is None]
     if faults:
         yield _fault(line, f"broker {broker_id}: {', '.join(faults)} is not a number from 0 up", capacity)
         return

@@ -48,8 +48,8 @@ def test_cruise_control(text: str, expected: list[tuple[Any, ...]]) -> None:
     ("text", "reason"),
     [
         (entry("x", DISK="1"), "no integer 'brokerId'"),
-        (entry("1", DISK="much"), "disk_bytes 'much'"),
-        (entry("1", DISK="1", NW_IN="-5"), "in_bytes_per_s '-5'"),
+        (entry("1", DISK="much"), "DISK 'much'"),
+        (entry("1", DISK="1", NW_IN="-5"), "NW_IN '-5'"),
         (entry("1", DISK={"/a": None}), "/a None"),
         ('{"brokerCapacities":{}}', "not a list"),
         ('{"brokerCapacities":[\n{"brokerId":"1",}]}', "line 2, column"),
