@@ -64,12 +64,15 @@ def _entries(document: JsonDocument, entries: Any) -> Iterator[Record]:
     for entry in entries:
         line = next(lines)
         fields = entry if isinstance(entry, dict) else {}
-        amounts = [_amount(fields.get(key)) for key in ("disk", _RATE_KEY, "networkOutbound")]
-        followers, known = fields.get("followers"), [amount for amount in amounts if amount is not None]
+        amounts = {key: _amount(fields.get(key)) for key in ("disk", _RATE_KEY, "networkOutbound")}
+        followers, known = fields.get("followers"), [amount for amount in amounts.values() if amount is not None]
         place = fields.get("topic"), fields.get("partition")
         fault = topic_fault(place[0])
-        if fault is None and (not is_integer(place[1]) or not isinstance(followers, list) or len(known) < len(amounts)):
-            fault = f"an entry of {place[0]} lacks partition, followers, disk, {_RATE_KEY} or networkOutbound"
+        if fault is None and (not is_integer(place[1]) or not isinstance(followers, list)):
+            fault = f"an entry of {place[0]} lacks partition or followers"
+        if fault is None and len(known) < len(amounts):
+            wrong = ", ".join(f"{key} {fields.get(key)!r}" for key, amount in amounts.items() if amount is None)
+            fault = f"{place[0]}-{place[1]}: {wrong} is not a number from 0 up"
         if fault is not None or not isinstance(followers, list):
             yield _fault(line, fault or "no followers", as_json(entry))
             continue

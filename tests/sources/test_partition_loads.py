@@ -58,8 +58,8 @@ def test_a_load_is_read(text: str, expected: tuple[Any, ...]) -> None:
 REFUSED = [
     (answer(entry(topic="a b")), "legal topic name"),
     (answer(entry(partition="3")), "lacks partition"),
-    (answer(entry(disk=None)), "lacks partition"),
-    (answer(entry(disk=-1)), "lacks partition"),
+    (answer(entry(disk=None)), "a.b-1-3: disk None is not a number"),
+    (answer(entry(disk=-1, networkInbound="x")), "a.b-1-3: disk -1, networkInbound 'x' is not a number from 0 up"),
     (answer(entry(followers=2)), "lacks partition"),
     (json.dumps({"records": entry()}), "is not a list"),
     (answer(entry())[:-20], "line 1, column"),
