@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import pandas as pd
 
 import schemas
 from optimizer.audit import AuditLimits
-from optimizer.domain import PLACEMENT_RULE, Brokers, Cause, FindingCode, Ints, Partitions
+from optimizer.domain import Brokers, Cause, FindingCode, Ints, Partitions
 from optimizer.planning.arrays import placed, replica_lists, with_nulls
 from optimizer.planning.left_out import left_by_order
 from optimizer.planning.unexplained import audit_limits, unexplained_findings
@@ -25,25 +25,10 @@ from optimizer.solve.findings.spread_findings import spread_findings
 from optimizer.solve.leaders.leader_bounds import leader_bounds
 from optimizer.solve.leaders.leaders import assign_leaders, lead_with
 from optimizer.solve.rounds.solved_cluster import SolvedCluster
-from optimizer.units import agree, plural
+from optimizer.wording.in_words import in_words
 from schemas.keys import CLUSTER_RUN
 
-_START = "start a broker that holds a replica, and plan again"
-_REMEDIES = {
-    Cause.IN_FLIGHT: "wait until it is done and plan again",
-    Cause.MOVE_CANNOT_END: (
-        "start that broker, or end the move by kafka-reassign-partitions.sh --cancel; then plan again"
-    ),
-    Cause.LEADERLESS: _START,
-    Cause.NO_IN_SYNC_REPLICA: _START,
-    Cause.ON_FENCED_BROKER: "start that broker, or drain it",
-    Cause.OWN_PLACEMENT_RULE: f"take {PLACEMENT_RULE} off the topic, or move it by its own tool",
-    Cause.TOPIC_EXCLUDED: "take it out of exclude_topics, or add it to topics",
-    Cause.TOO_FEW_BROKERS: "ask for fewer, or let more brokers accept replicas",
-    Cause.UNDER_MIN_IN_SYNC: "ask for more, or lower min.insync.replicas first",
-}
-_REMEDY = "mend the cause and plan again"  # where a release has stored no cause
-_TOLD_ELSEWHERE = (Cause.PIN_TOO_SMALL, Cause.ONLY)  # by findings of pins and of ``only``
+_REPORTED_ELSEWHERE = (Cause.PIN_TOO_SMALL, Cause.ONLY)  # by findings of pins and of ``only``
 TABLES = ("proposal", "moves", "leaders", "leader_bounds", "findings")
 Finished = Mapping[str, pd.DataFrame]
 
@@ -84,17 +69,16 @@ def _leaders(brokers: Brokers, partitions: Partitions, final: Ints) -> Iterable[
 def _lost_findings(frame: pd.DataFrame, brokers: Brokers) -> Iterable[Finding]:
     """Topics with partitions that nothing can be copied from, because all of their brokers are dead."""
     for topic, rows in frame[_is_lost(frame, brokers)].groupby("topic", sort=True):
-        ids = ", ".join(str(broker) for broker in sorted(set().union(*rows["replicas"])))
-        count = f"{len(rows):,} of {plural(int((frame['topic'] == topic).sum()), 'partition')}"
         yield Finding(
             FindingCode.NOT_FREE,
-            str(topic),
             "both",
-            f"{count}: every replica is on a dead broker ({ids})",
-            "start one of these brokers again, or delete the topic",
             cause=Cause.ALL_REPLICAS_DEAD,
             topic=str(topic),
             amount=len(rows),
+            facts={
+                "brokers": sorted(int(broker) for broker in set().union(*rows["replicas"])),
+                "partitions": int((frame["topic"] == topic).sum()),
+            },
         )
 
 
@@ -105,63 +89,59 @@ def _is_lost(frame: pd.DataFrame, brokers: Brokers) -> pd.Series:
 
 
 def _fixed_findings(frame: pd.DataFrame, brokers: Brokers) -> Iterable[Finding]:
-    """Partitions that are not free; what pins and ``only`` leave has findings of its own, and so has what is lost. Rows
-    of a release that stored no causes have the words alone: all of them are told."""
-    told = frame["fixed_reason"].notna() & ~frame["fixed_cause"].isin(_TOLD_ELSEWHERE) & ~_is_lost(frame, brokers)
-    for row in frame[told].itertuples():
-        cause = Cause(row.fixed_cause) if isinstance(row.fixed_cause, str) else None
+    """Partitions that are not free, except those that pins or ``only`` leave and those that are lost, which have other
+    findings. Rows of a release that stored no causes are all reported."""
+    elsewhere = frame["fixed_cause"].isin(_REPORTED_ELSEWHERE) | _is_lost(frame, brokers)
+    for row in frame[frame["fixed_reason"].notna() & ~elsewhere].itertuples():
         yield Finding(
             FindingCode.NOT_FREE,
-            f"{row.topic}-{row.partition}",
             "both",
-            str(row.fixed_reason),
-            _REMEDIES[cause] if cause else _REMEDY,
-            cause=cause,
+            cause=_cause(row.fixed_cause),
             topic=str(row.topic),
             partition=int(str(row.partition)),
+            facts={"reason": str(row.fixed_reason)},
         )
 
 
+def _with_fixed_causes(findings: Iterable[Finding], frame: pd.DataFrame) -> list[Finding]:
+    """The findings; those about partitions that are not free have ``fixed_cause``."""
+    fixed = frame[frame["fixed_reason"].notna()]
+    causes = {(str(row.topic), int(str(row.partition))): _cause(row.fixed_cause) for row in fixed.itertuples()}
+    done = list[Finding]()
+    for finding in findings:
+        if finding.cause == Cause.NOT_FREE and finding.topic is not None and finding.partition is not None:
+            cause = causes.get((finding.topic, finding.partition))
+            finding = replace(finding, facts={**finding.facts, "fixed_cause": cause})
+        done.append(finding)
+    return done
+
+
+def _cause(code: object) -> Cause | None:
+    """A stored cause; null in rows of an earlier release."""
+    return Cause(code) if isinstance(code, str) else None
+
+
 def _factor_findings(frame: pd.DataFrame) -> Iterable[Finding]:
-    """Topics that can't have the replication factor asked for; rows of a release that stored no causes have none."""
+    """Topics that cannot have the requested replication factor; earlier releases stored no causes."""
     for topic, rows in frame[frame["factor_refused"].notna()].groupby("topic", sort=True):
         causes = rows["factor_cause"].fillna("")
         code = causes.max()
-        cause = Cause(code) if code else None
-        words = rows["factor_refused"][causes == code].iloc[0]
-        keep = agree(len(rows), "keeps what it has", "keep what they have")
-        detail = f"{words}; {plural(len(rows), 'partition')} {keep}"
         yield Finding(
             FindingCode.REPLICATION_FACTOR,
-            str(topic),
             "both",
-            detail,
-            _REMEDIES[cause] if cause else _REMEDY,
-            cause=cause,
+            cause=Cause(code) if code else None,
             topic=str(topic),
             amount=len(rows),
+            facts={"reason": rows["factor_refused"][causes == code].iloc[0]},
         )
 
 
 def _spare_findings(frame: pd.DataFrame) -> Iterable[Finding]:
-    """Topics that get as many replicas as must be in sync: the first broker that is down stops their writers."""
+    """Topics that get only as many replicas as must be in sync: one broker that is down stops their writers."""
     changes = frame["replication_factor"] != frame["replicas"].map(len)
     for topic, rows in frame[changes & (frame["replication_factor"] == frame["min_insync_replicas"])].groupby("topic"):
         factor = int(rows["replication_factor"].max())
-        detail = (
-            f"{plural(factor, 'replica')} asked for, min.insync.replicas: {factor}; one broker down stops its writers"
-        )
-        remedy = "ask for one more, or lower min.insync.replicas"
-        yield Finding(
-            FindingCode.NO_SPARE_REPLICA,
-            str(topic),
-            "after",
-            detail,
-            remedy,
-            topic=str(topic),
-            amount=factor,
-            limit=factor + 1,
-        )
+        yield Finding(FindingCode.NO_SPARE_REPLICA, "after", topic=str(topic), amount=factor, limit=factor + 1)
 
 
 def _unused_patterns(frame: pd.DataFrame, patterns: Iterable[str], code: FindingCode) -> Iterable[Finding]:
@@ -224,13 +204,19 @@ def finish_cluster(
         findings = with_left(findings, cluster.left, partitions)
     if audit:
         findings += unexplained_findings(rows, brokers, partitions, final, audit)
+    findings = _with_fixed_causes(findings, rows)
     return {
         "proposal": _rows("proposal", _proposals(partitions, final, brokers.ids)),
         "moves": _rows("moves", _moves(brokers, partitions, settled)),
         "leaders": _rows("leaders", _leaders(brokers, partitions, final)),
         "leader_bounds": _rows("leader_bounds", (asdict(bound) for bound in leader_bounds(leaders))),
-        "findings": _rows("findings", ({"rule": one.code, **asdict(one)} for one in findings)),
+        "findings": _rows("findings", map(_row, findings)),
     }
+
+
+def _row(finding: Finding) -> dict[str, object]:
+    """A row of table ``findings``."""
+    return {"rule": finding.code, **asdict(finding), **in_words(finding)._asdict()}
 
 
 def finish_or_leave(

@@ -1,18 +1,16 @@
-"""What the audit asks of a cluster's plan by the policy, and what it finds left without an excuse, as findings."""
+"""What the policy allows a plan, as the audit reads it; and findings of what the audit cannot explain."""
 
 from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
 
-from optimizer.audit import LEFT_AGAIN, AuditBroker, AuditLimits, partitions_from_rows, unexplained
+from optimizer.audit import AuditBroker, AuditLimits, partitions_from_rows, unexplained
 from optimizer.domain import Brokers, FindingCode, Ints, Partitions
 from optimizer.planning.arrays import replica_lists
 from optimizer.settings import Settings
 from optimizer.solve.findings.finding import Finding
 from optimizer.wishes import Wishes
-
-REMEDY = f"execute the plan and run again; if it is left again, {LEFT_AGAIN}"
 
 
 def audit_limits(settings: Settings, cluster_id: str) -> AuditLimits:
@@ -66,12 +64,5 @@ def unexplained_findings(
         limits=limits,
     )
     for (topic, partition), violation in left.items():
-        yield Finding(
-            FindingCode.UNEXPLAINED,
-            f"{topic}-{partition}",
-            "after",
-            violation.detail,
-            REMEDY,
-            topic=topic,
-            partition=partition,
-        )
+        facts = {"detail": violation.detail}
+        yield Finding(FindingCode.UNEXPLAINED, "after", topic=topic, partition=partition, facts=facts)

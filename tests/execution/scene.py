@@ -1,6 +1,5 @@
 """Steps against a cluster that answers as it is told."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from execution.steps import Execution
 from execution.tables import Warehouse
 from execution.wave import Wave, wave_of
 from optimizer.emit.cluster_plan import ClusterPlan
+from tests.execution.clock import without_waiting
 from tests.execution.test_preflight import BEFORE, at
 from tests.execution.warehouse import CLUSTER, loaded, written
 
@@ -66,14 +66,13 @@ class Scene:
         self.tools, self._states = FakeTools(), [BEFORE]
         self.said: list[str] = []
         self.looks = 0
-        self.slept: list[float] = []
         made = loaded(self.warehouse)
         not_back = whole_plan(self.warehouse, made, "rollback_not_possible")
         self.wave: Wave = wave_of(1, made.manifest, documents_of(self.warehouse, made, 1), not_back)
         tools: Any = self.tools
         self.step = Execution(self.warehouse, made, self.wave, {}, tools, {}, self.said.append)
         monkeypatch.setattr(steps, "observe", lambda _: self._next())
-        monkeypatch.setattr(time, "sleep", self.slept.append)
+        self.slept = without_waiting(monkeypatch, steps, claims)
 
     def shows(self, *states: Observed) -> None:
         """The next looks."""

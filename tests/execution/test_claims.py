@@ -5,7 +5,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -17,6 +16,7 @@ import pytest
 from execution import claims
 from execution.planned import Plan, Refused
 from execution.tables import Overtaken, Warehouse
+from tests.execution.clock import without_waiting
 from tests.execution.warehouse import CLUSTER, loaded, usual, written
 
 HOME = Path(__file__).resolve().parent.parent.parent
@@ -119,7 +119,8 @@ def test_a_claim_that_was_overtaken_is_tried_again(
     warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, overtaken: int, is_noted: bool
 ) -> None:
     """Ten times, up to a second apart; then the error is told."""
-    append, left, slept = warehouse.append, [Overtaken("x")] * overtaken, list[float]()
+    append, left = warehouse.append, [Overtaken("x")] * overtaken
+    slept = without_waiting(monkeypatch, claims)
 
     def slow(*rows: Any, **options: Any) -> None:
         if left:
@@ -127,7 +128,6 @@ def test_a_claim_that_was_overtaken_is_tried_again(
         append(*rows, **options)
 
     monkeypatch.setattr(warehouse, "append", slow)
-    monkeypatch.setattr(time, "sleep", slept.append)
     with nullcontext() if is_noted else pytest.raises(Overtaken):
         claims.note(warehouse, loaded(warehouse), 1, claims.HELD)
     assert (left, len(slept)) == ([], min(overtaken, 9))
@@ -145,7 +145,7 @@ def test_who_was_faster_is_seen(warehouse: Warehouse, monkeypatch: pytest.Monkey
         append(*rows, **options)
 
     monkeypatch.setattr(warehouse, "append", overtaken)
-    monkeypatch.setattr(time, "sleep", lambda _: None)
+    without_waiting(monkeypatch, claims)
     with pytest.raises(Refused, match="held for wave 2"):
         claims.note(warehouse, plan, 1, claims.HELD)
     assert events(warehouse) == [("r", 2, claims.HELD)]

@@ -1,16 +1,17 @@
 """A live cluster as a wave sees it: who is alive, who is silent, what is set."""
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 
 import pytest
 
+import execution.observed
 from execution.observed import Observed, observe, observed
 from optimizer.errors import InputError
 from optimizer.kafka.throttle import LEADER_RATE
 from sources import kafka_admin
 from sources.record import Record
+from tests.execution.clock import without_waiting
 
 
 def broker(broker_id: int, *, fenced: bool | None) -> Record:
@@ -43,7 +44,7 @@ def test_a_cluster_that_has_just_lost_a_broker_is_asked_again(
 ) -> None:
     """For fifteen seconds: a dead broker is known as one after nine; then the error is told."""
     left = [InputError("no")] * failures
-    slept: list[float] = []
+    slept = without_waiting(monkeypatch, execution.observed)
 
     @contextmanager
     def connected(options: object) -> Iterator[None]:
@@ -54,7 +55,6 @@ def test_a_cluster_that_has_just_lost_a_broker_is_asked_again(
     monkeypatch.setattr(kafka_admin, "connected", connected)
     monkeypatch.setattr(kafka_admin, "topology", lambda _: iter([broker(1, fenced=False)]))
     monkeypatch.setattr(kafka_admin, "broker_configs", lambda *_: [])
-    monkeypatch.setattr(time, "sleep", slept.append)
     assert observe({}).alive == {1}
     assert slept == pauses
     left[:] = [InputError("no")] * 6

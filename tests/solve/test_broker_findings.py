@@ -7,6 +7,7 @@ import pytest
 
 from optimizer.domain import FindingCode
 from optimizer.solve.findings.cluster_findings import broker_findings, emptied_racks, no_rack_findings, rate_findings
+from tests.in_full import in_full
 from tests.solve.clusters import make_brokers, make_partitions
 
 UNREGISTER = "drain it (--drain 3), execute that plan, and then unregister it: kafka-cluster.sh unregister --id 3"
@@ -19,7 +20,7 @@ UNREGISTER = "drain it (--drain 3), execute that plan, and then unregister it: k
             FindingCode.DEAD_BROKER,
             [[0, 1], [1, 2]],
             "before",
-            "the plan takes its replicas off it",
+            "the plan moves its replicas to others",
             "if it is to come back, start it",
         ),
         (
@@ -30,7 +31,7 @@ UNREGISTER = "drain it (--drain 3), execute that plan, and then unregister it: k
             "if it is to come back, start it and plan again",
         ),
         (FindingCode.FENCED_BROKER, [[0, 3], [1, 2]], "both", "1 replica stays on it", UNREGISTER),
-        (FindingCode.FENCED_BROKER, [[0, 1], [1, 2]], "before", "the plan takes its replicas off it", UNREGISTER),
+        (FindingCode.FENCED_BROKER, [[0, 1], [1, 2]], "before", "the plan moves its replicas to others", UNREGISTER),
     ],
 )
 def test_a_broker_that_does_not_live_is_mended_where_it_is_emptied(
@@ -39,7 +40,7 @@ def test_a_broker_that_does_not_live_is_mended_where_it_is_emptied(
     """Mended is where no replica stays on it; a fenced one that never comes back is drained, then unregistered."""
     state = code.removesuffix("_broker")
     brokers = replace(make_brokers([0, 1, 2, 0]), state=("alive", "alive", "alive", state))
-    (found,) = broker_findings(brokers, np.array(after))
+    (found,) = in_full(broker_findings(brokers, np.array(after)))
     assert (found.code, found.subject, found.when) == (code, "broker 3", when)
     assert told in found.detail
     assert remedy in found.remedy
@@ -68,7 +69,7 @@ def test_a_rack_that_the_plan_empties_is_a_finding(
 ) -> None:
     """Unless a replica stays in it, or a broker of it may hold one."""
     brokers = make_brokers([0, 1, 2, 2], draining=drained)
-    found = list(emptied_racks(brokers, np.array([[0, 2], [1, 3]]), np.array(after)))
+    found = in_full(emptied_racks(brokers, np.array([[0, 2], [1, 3]]), np.array(after)))
     assert [(one.code, one.when) for one in found] == [(FindingCode.RACK_EMPTIED, "after")] * len(details)
     assert all(detail in one.detail for one, detail in zip(found, details, strict=True))
 

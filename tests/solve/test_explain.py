@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,25 +18,26 @@ from optimizer.solve.findings.cluster_findings import (
     rack_findings,
     stranded_findings,
 )
-from optimizer.solve.findings.finding import LET_MOVE, RUN_AGAIN, Finding
 from optimizer.solve.findings.pin_findings import pin_findings
 from optimizer.solve.rules.bands import bands, broker_loads, replica_weights
+from optimizer.wording.remedies import FIX, RUN_AGAIN
 from tests.examples import examples
+from tests.in_full import in_full
 from tests.solve.clusters import make_brokers, make_cluster, make_partitions, middling_clusters, pinned, with_pins
 
 NARROW = Policy(disk_band=0.02, replicas_band=0.02, in_band=0.02)
 WIDE = Policy(disk_band=90.0, replicas_band=90.0, in_band=90.0)
 
 
-def findings_of(cluster: Cluster, placed: Ints, policy: Policy, *, only: str = "") -> list[Finding]:
+def findings_of(cluster: Cluster, placed: Ints, policy: Policy, *, only: str = "") -> list[SimpleNamespace]:
     """Band findings of a placement."""
     brokers, partitions = cluster.brokers, cluster.partitions
     weights = replica_weights(partitions)
     before, after = (broker_loads(len(brokers), where, weights) for where in (partitions.replicas, placed))
     ends = bands(cluster, policy)
-    return [
-        *band_findings(brokers, ends, before, after, partitions=partitions, placed=placed, policy=policy, only=only)
-    ]
+    return in_full(
+        band_findings(brokers, ends, before, after, partitions=partitions, placed=placed, policy=policy, only=only)
+    )
 
 
 def with_bands(policy: Policy, widths: dict[str, float]) -> Policy:
@@ -45,7 +47,7 @@ def with_bands(policy: Policy, widths: dict[str, float]) -> Policy:
     )
 
 
-def widest(findings: list[Finding]) -> dict[str, float]:
+def widest(findings: list[SimpleNamespace]) -> dict[str, float]:
     """The largest width that the remedies name, by knob."""
     result: dict[str, float] = {}
     for finding in findings:
@@ -129,25 +131,25 @@ def coarse() -> Cluster:
             lopsided_racks(),
             0,
             Cause.WHOLE_RACK,
-            "rack r0 holds 200 B in all, but the upper ends of its brokers' bands add up to 105 B",
+            "rack r0 holds 200 B in total, but the upper ends of its brokers' bands add up to 105 B",
         ),
         (
             lopsided_racks(),
             3,
             Cause.WHOLE_RACK,
-            "rack r1 holds 0 B in all, but the lower ends of its brokers' bands add up to 95 B",
+            "rack r1 holds 0 B in total, but the lower ends of its brokers' bands add up to 95 B",
         ),
         (
             coarse(),
             0,
             Cause.STEPS_TOO_LARGE,
-            "moving its smallest movable replica (t-0, 40 B) would take it below the band",
+            "moving its smallest movable replica (t-0, 40 B) would bring it below the band",
         ),
         (
             coarse(),
             1,
             Cause.STEPS_TOO_LARGE,
-            "the smallest replica that may come (t-0, 40 B) would take it above the band",
+            "the smallest replica that may come (t-0, 40 B) would bring it above the band",
         ),
     ],
 )
@@ -184,7 +186,8 @@ def test_pins_that_cannot_be_met_are_told_by_topic() -> None:
     partitions = replace(partitions, mobility=np.array([FREE, FREE, FREE, FIXED]))
     cluster = make_cluster(make_brokers([0, 0, 1, 1], draining=(0,), excluded=(1,)), partitions)
     cluster = pinned(cluster, {"a": [0, 1, 2], "b": [1, 2, 3], "gone": [1]}, ["a", "a", "b", "b"])
-    found = {(f.code, f.subject): f for f in pin_findings(cluster.brokers, cluster.partitions, partitions.replicas)}
+    pins = pin_findings(cluster.brokers, cluster.partitions, partitions.replicas)
+    found = {(f.code, f.subject): f for f in in_full(pins)}
     causes = {of: (one.cause, one.topic, one.partition, one.broker_id) for of, one in found.items()}
     assert causes == {
         (FindingCode.PIN_UNUSED, "gone"): (None, None, None, None),
@@ -197,7 +200,7 @@ def test_pins_that_cannot_be_met_are_told_by_topic() -> None:
     assert short.detail == (
         "the pin a allows brokers [0, 1, 2]: 2 of them can hold a replica, 3 are needed. 2 partitions cannot move"
     )
-    assert short.remedy == "let the pin allow 1 more broker that can take replicas; or ask for 2 replicas"
+    assert short.remedy == "let the pin allow 1 more broker that can accept replicas; or request 2 replicas"
 
 
 @pytest.mark.parametrize(
@@ -211,7 +214,7 @@ def test_pins_that_cannot_be_met_are_told_by_topic() -> None:
 def test_unknown_disks_are_told(capacities: list[int], told: str) -> None:
     """A plan that no disk limits says so, with how many brokers; known disks need no word."""
     brokers = replace(small_disk().brokers, disk_capacity_bytes=np.array(capacities))
-    found = list(disk_findings(brokers))
+    found = in_full(disk_findings(brokers))
     assert [f.code for f in found] == ([FindingCode.NO_DISK_CAPACITY] if told else [])
     assert all(told in f.detail for f in found)
 
@@ -220,7 +223,7 @@ def test_unknown_disks_are_told(capacities: list[int], told: str) -> None:
 def test_network_capacities_of_some_brokers_are_told_as_unused(capacities: list[int], told: int) -> None:
     """Where all are known they count, where none is nothing is missed; of some they say nothing about the rest."""
     brokers = replace(small_disk().brokers, out_capacity_bytes_per_s=np.array(capacities))
-    found = list(network_findings(brokers))
+    found = in_full(network_findings(brokers))
     assert [(f.code, f.subject) for f in found] == [(FindingCode.NO_NETWORK_CAPACITY, "cluster out")] * told
     assert all("known for only 2 of 3 brokers" in f.detail for f in found)
 
@@ -242,12 +245,12 @@ def test_only_brokers_that_accept_replicas_need_a_disk() -> None:
 def test_racks_with_too_many_or_too_few_are_named(before: list[int], after: list[int], when: str, detail: str) -> None:
     """Of four replicas each of three racks holds one or two; racks that do not are told, with what they may hold."""
     cluster = make_cluster(make_brokers([0, 0, 1, 1, 2, 2, 0]), make_partitions([before], [1]))
-    (found,) = rack_findings(cluster.brokers, cluster.partitions, np.array([after]))
+    (found,) = in_full(rack_findings(cluster.brokers, cluster.partitions, np.array([after])))
     assert (found.code, found.subject, found.when, found.detail) == (FindingCode.RACK_SPREAD, "t-0", when, detail)
 
 
-MORE_RACKS = f"add brokers to other racks; else {RUN_AGAIN}"
-MORE_BROKERS = f"add a broker that may take it; else {RUN_AGAIN}"
+MORE_RACKS = f"add brokers to other racks; otherwise {RUN_AGAIN}"
+MORE_BROKERS = f"add a broker that may hold it; otherwise {RUN_AGAIN}"
 
 
 @pytest.mark.parametrize(
@@ -255,19 +258,19 @@ MORE_BROKERS = f"add a broker that may take it; else {RUN_AGAIN}"
     [
         (FREE, MORE_RACKS, MORE_BROKERS),
         (RACKS_ONLY, MORE_RACKS, MORE_BROKERS),
-        (FORCED_ONLY, LET_MOVE, MORE_BROKERS),
-        (ORDER_ONLY, LET_MOVE, LET_MOVE),
-        (FIXED, LET_MOVE, LET_MOVE),
+        (FORCED_ONLY, FIX, MORE_BROKERS),
+        (ORDER_ONLY, FIX, FIX),
+        (FIXED, FIX, FIX),
     ],
 )
 def test_what_helps_depends_on_whether_the_partition_may_move(mobility: int, racks: str, stranded: str) -> None:
     """A broker more mends nothing of a partition that is held; one that may move needs no leave."""
     partitions = replace(make_partitions([[0, 1]], [1]), mobility=np.array([mobility]))
     brokers, after = make_brokers([0, 0, 1], draining=(1,)), partitions.replicas
-    (crowds,) = rack_findings(make_brokers([0, 0, 1]), partitions, after)
-    (stays,) = stranded_findings(brokers, partitions, after)
+    (crowds,) = in_full(rack_findings(make_brokers([0, 0, 1]), partitions, after))
+    (stays,) = in_full(stranded_findings(brokers, partitions, after))
     assert (crowds.remedy, stays.remedy) == (racks, stranded)
-    causes = [Cause.NOT_FREE if remedy == LET_MOVE else None for remedy in (racks, stranded)]
+    causes = [Cause.NOT_FREE if remedy == FIX else None for remedy in (racks, stranded)]
     assert [crowds.cause, stays.cause] == causes
 
 
@@ -280,6 +283,6 @@ def test_more_replicas_than_brokers_that_stay_are_a_cause(
     cluster = make_cluster(brokers, make_partitions([[0, 1, 2]], [1]))
     if pin:
         cluster = pinned(cluster, {"t": list(pin)}, ["t"])
-    (found,) = stranded_findings(cluster.brokers, cluster.partitions, cluster.partitions.replicas)
+    (found,) = in_full(stranded_findings(cluster.brokers, cluster.partitions, cluster.partitions.replicas))
     assert found.cause == (Cause.TOO_FEW_BROKERS if cause else None)
     assert ("3 replicas, brokers that can hold them: 2" in found.detail) == bool(cause)

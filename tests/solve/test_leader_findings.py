@@ -2,16 +2,17 @@
 
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given
 
 from optimizer.domain import Cause, Cluster, FindingCode
-from optimizer.solve.findings.finding import Finding
 from optimizer.solve.findings.leader_findings import leader_findings
 from optimizer.solve.leaders.leader_bounds import leader_bounds
 from optimizer.solve.leaders.leaders import ChosenLeaders, assign_leaders, leader_choices
+from tests.in_full import in_full
 from tests.solve.clusters import make_brokers, make_cluster, make_partitions, middling_clusters
 from tests.solve.test_leaders import RELAXED
 
@@ -20,12 +21,12 @@ NARROW = {"leaders_band": 0.02, "out_band": 0.02}
 WIDE = {"leaders_band": 90.0, "out_band": 90.0}
 
 
-def findings_of(cluster: Cluster, leaders: ChosenLeaders) -> list[Finding]:
+def findings_of(cluster: Cluster, leaders: ChosenLeaders) -> list[SimpleNamespace]:
     """What is told of chosen leaders."""
-    return list(leader_findings(cluster.brokers, cluster.partitions, leaders))
+    return in_full(leader_findings(cluster.brokers, cluster.partitions, leaders))
 
 
-def with_widths(cluster: Cluster, leaders: ChosenLeaders, widths: dict[str, float]) -> list[Finding]:
+def with_widths(cluster: Cluster, leaders: ChosenLeaders, widths: dict[str, float]) -> list[SimpleNamespace]:
     """What is told of the same leaders where the bands are wider."""
     lists = cluster.partitions.replicas
     return findings_of(
@@ -82,7 +83,7 @@ def out_of_reach() -> Cluster:
             alone(),
             "broker 0 leaders",
             Cause.MAY_NOT_LEAVE,
-            r"leaders: 10, 3 above .* 7; it alone may lead partitions with 10 in all .*",
+            r"leaders: 10, 3 above .* 7; only this broker may lead partitions with 10 in total .*",
         ),
         (
             out_of_reach(),

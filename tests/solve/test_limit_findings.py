@@ -7,6 +7,7 @@ from optimizer.solve.findings.finding import Finding
 from optimizer.solve.findings.limit_findings import Cut, with_limit
 from optimizer.solve.rules.bands import is_outside
 from optimizer.wishes import MoveLimit
+from tests.in_full import in_full
 from tests.solve.clusters import make_brokers, make_partitions
 
 LOWER_BYTES = 10.0**12
@@ -17,9 +18,17 @@ def test_a_band_is_missed_where_it_is_told_to_be() -> None:
     ends = Bands(("disk",), np.full((2, 1), LOWER_BYTES), np.full((2, 1), 2 * LOWER_BYTES))
     after, whole = np.array([[LOWER_BYTES - 500_000], [LOWER_BYTES]]), np.full((2, 1), LOWER_BYTES)
     assert is_outside(after, ends).ravel().tolist() == [True, False]
-    told = Finding(FindingCode.BAND, "broker 0 disk", "after", "it is below", "wait", broker_id=0, resource="disk")
+    facts = {"width": 0.1, "widest": 0.1}
+    told = Finding(FindingCode.BAND, "after", broker_id=0, resource="disk", amount=1, limit=2, facts=facts)
     brokers, partitions = make_brokers([0, 1]), make_partitions([[0, 1]], [500_000])
     cut = Cut(MoveLimit(moves=0), 500_000, 1, whole)
-    band, limited = with_limit([told], cut, brokers, ends, after, partitions=partitions, held_back=np.array([True]))
+    held_back = np.array([True])
+    band, limited = in_full(with_limit([told], cut, brokers, ends, after, partitions=partitions, held_back=held_back))
     assert band.cause == Cause.MOVE_LIMIT
-    assert "1 load outside a band that the uncut plan meets" in limited.detail
+    assert band.detail.endswith("; the limit leaves it for a later run")
+    assert band.remedy == limited.remedy == "execute this plan and run again, or raise the limit"
+    assert limited.subject == "max_moves = 0"
+    assert limited.detail == (
+        "the whole plan would copy 500.00 kB in 1 move; the 1 least important change is left out: 1 load outside a "
+        "band that the whole plan meets"
+    )

@@ -7,6 +7,7 @@ import pytest
 
 from optimizer.domain import FindingCode, LogDir
 from optimizer.solve.findings.directory_findings import directory_findings
+from tests.in_full import in_full
 from tests.solve.clusters import make_brokers, make_partitions
 
 BEFORE = ["/x"] * 2
@@ -65,7 +66,7 @@ def test_arriving_replicas_go_where_the_fewest_logs_are(case: Case) -> None:
     paths = [BEFORE] * len(case.arrive) + [["/x", path] for path, _ in case.leave]
     partitions = make_partitions(before, [*case.arrive, *(size for _, size in case.leave)])
     brokers = replace(make_brokers([0, 1, 2]), log_dirs=((), (), case.dirs))
-    found = list(directory_findings(brokers, partitions, np.array(after), paths, headroom=0.1))
+    found = in_full(directory_findings(brokers, partitions, np.array(after), paths, headroom=0.1))
     assert {one.code for one in found} <= {FindingCode.LOG_DIR_FILLS}
     assert {one.subject: (one.amount, one.limit) for one in found} == {
         f"broker 2 {path}": figures for path, figures in case.full.items()

@@ -31,6 +31,7 @@ from optimizer.solve.rules.pins import rack_breaks
 from optimizer.topic_wishes import TopicFactor
 from optimizer.wishes import Wishes
 from tests.examples import examples
+from tests.in_full import in_full
 from tests.solve.clusters import (
     make_brokers,
     make_cluster,
@@ -164,21 +165,22 @@ def test_a_leader_that_stays_goes_on_leading(mobility: int) -> None:
 
 
 BROKEN = tuple(
-    Finding(FindingCode(code), subject, when, "d", "r", broker_id=broker)
-    for code, subject, when, broker in (
-        ("band", "broker 1 disk", "both", 1),
-        ("band", "broker 2 disk", "after", 2),
-        ("leader_band", "broker 3 leaders", "both", 3),
-        ("leader_band", "broker 1 out", "both", 1),
-        ("rack_spread", "t-1", "both", None),
-        ("rack_spread", "t-2", "both", None),
-        ("rack_spread", "mended partitions", "before", None),
-        ("not_emptied", "t-0 on 2", "both", 2),
-        ("not_pinned", "t-2 on 9", "both", 9),
-        ("not_free", "t-2", "both", None),
+    Finding(FindingCode(code), when, broker_id=broker, partition=partition)
+    for code, when, broker, partition in (
+        ("band", "both", 1, None),
+        ("band", "after", 2, None),
+        ("leader_band", "both", 3, None),
+        ("leader_band", "both", 1, None),
+        ("rack_spread", "both", None, 1),
+        ("rack_spread", "both", None, 2),
+        ("rack_spread", "before", None, None),
+        ("not_emptied", "both", 2, 0),
+        ("not_pinned", "both", 9, 2),
+        ("not_free", "both", None, 2),
     )
 )
-NEVER_LEFT = [("band", "broker 2 disk"), ("rack_spread", "mended partitions"), ("not_free", "t-2")]
+Kept = tuple[str, int | None, int | None]  # code, broker and partition
+NEVER_LEFT: list[Kept] = [("band", 2, None), ("rack_spread", None, None), ("not_free", None, 2)]
 LEFT = {
     "bands": "1 load of a broker is outside its band",
     "bands of leaders": "2 loads of leaders are outside their bands",
@@ -186,7 +188,7 @@ LEFT = {
     "pins": "1 replica is outside its pin",
     "drain_brokers": "3 replicas are on brokers to empty (2)",
     "demote_brokers": "2 preferred leaders are on brokers to demote (3)",
-    "replication_factors": "2 partitions have another replication factor than asked for",
+    "replication_factors": "2 partitions have another replication factor than requested",
 }
 
 
@@ -208,21 +210,22 @@ def told(only: str) -> list[Finding]:
 @pytest.mark.parametrize(
     ("only", "kept", "left"),
     [
-        ("drain", [("not_emptied", "t-0 on 2")], set(LEFT) - {"drain_brokers"}),
-        ("racks", [("rack_spread", "t-1"), ("rack_spread", "t-2")], set(LEFT) - {"racks"}),
+        ("drain", [("not_emptied", 2, 0)], set(LEFT) - {"drain_brokers"}),
+        ("racks", [("rack_spread", None, 1), ("rack_spread", None, 2)], set(LEFT) - {"racks"}),
         (
             "leaders",
-            [("leader_band", "broker 3 leaders"), ("leader_band", "broker 1 out")],
+            [("leader_band", 3, None), ("leader_band", 1, None)],
             set(LEFT) - {"bands of leaders", "demote_brokers"},
         ),
-        ("demote", [("leader_band", "broker 3 leaders")], set(LEFT) - {"demote_brokers"}),
+        ("demote", [("leader_band", 3, None)], set(LEFT) - {"demote_brokers"}),
     ],
 )
-def test_what_only_leaves_is_told_in_one_line_each(only: str, kept: list[tuple[str, str]], left: set[str]) -> None:
+def test_what_only_leaves_is_told_in_one_line_each(only: str, kept: list[Kept], left: set[str]) -> None:
     """What is asked beside ``only`` has one finding a wish with its count; what the plan brings or mends is kept."""
     findings = told(only)
-    assert {(f.code, f.subject) for f in findings if f.code != FindingCode.NOT_ASKED_NOW} == {*kept, *NEVER_LEFT}
-    shown = {f.subject: f for f in findings if f.code == FindingCode.NOT_ASKED_NOW}
+    others = [f for f in findings if f.code != FindingCode.NOT_ASKED_NOW]
+    assert {(f.code, f.broker_id, f.partition) for f in others} == {*kept, *NEVER_LEFT}
+    shown = {f.subject: f for f in in_full(f for f in findings if f.code == FindingCode.NOT_ASKED_NOW)}
     counts = LEFT | ({"bands of leaders": "1 load of leaders is outside its band"} if only == "demote" else {})
     assert {subject: f.detail for subject, f in shown.items()} == {
         subject: f'{counts[subject]}: only = "{only}" leaves that as it is' for subject in left

@@ -16,7 +16,7 @@ from optimizer.solve.rules.resources import PLACEMENT, Resource
 from optimizer.units import human_rate
 from tests.solve.clusters import make_brokers, make_cluster, make_partitions
 
-OUT = Resource("out", "out_bytes_per_s", "out_capacity_bytes_per_s", human_rate, lambda policy: policy.out_band)
+OUT = Resource("out", "out_bytes_per_s", "out_capacity_bytes_per_s", lambda policy: policy.out_band)
 
 
 def hot_readers() -> Cluster:

@@ -18,6 +18,7 @@ from optimizer.solve.shard.shard_problem import ShardProblem
 from optimizer.solve.shard.shard_solver import closed_by, solve_shard, with_room, without_room
 from optimizer.wishes import NO_LIMIT
 from tests.examples import examples
+from tests.in_full import in_full
 from tests.solve.clusters import (
     ALONE,
     SEARCH,
@@ -200,7 +201,7 @@ def test_what_may_not_leave_stays_and_is_told() -> None:
     cluster.partitions.mobility[:40] = [FIXED, FORCED_ONLY] * 10 + [0] * 20
     planned = plan_cluster(cluster, OPEN)
     assert crowds(cluster, planned.replicas) == {("giant", b): 10 for b in range(3)}
-    found = list(spread_findings(cluster.brokers, cluster.partitions, planned.replicas))
+    found = in_full(spread_findings(cluster.brokers, cluster.partitions, planned.replicas))
     assert [(f.subject, f.when) for f in found] == [(f"giant on broker {b}", "both") for b in range(3)]
     assert found[0].detail == "broker 0 has 20 of the 120 replicas of topic giant; at most 10 are allowed"
 
@@ -209,7 +210,7 @@ def test_leaders_are_counted_by_the_first_replica() -> None:
     """A broker that leads more of a topic than allowed is told, one that only follows in as many is not."""
     cluster = make_cluster(make_brokers([0, 1, 2]), make_partitions([[0, 1], [0, 1], [0, 2]], [1] * 3))
     partitions = replace(cluster.partitions, topic_most_leaders=np.full(3, 1))
-    (found,) = spread_findings(cluster.brokers, partitions, partitions.replicas)
+    (found,) = in_full(spread_findings(cluster.brokers, partitions, partitions.replicas))
     assert (found.code, found.subject, found.when) == (FindingCode.TOPIC_LEADER_SPREAD, "t on broker 0", "both")
     assert found.detail == "broker 0 has 3 of the 3 leaders of topic t; at most 1 is allowed"
 
@@ -222,10 +223,10 @@ def test_findings_name_the_worst_and_count_the_rest() -> None:
     partitions = replace(cluster.partitions, topic_most_replicas=np.full(len(lists), 2))
     after = partitions.replicas.copy()
     after[:3, 0] = 15
-    found = list(spread_findings(brokers, partitions, after))
+    found = in_full(spread_findings(brokers, partitions, after))
     assert {f.code for f in found} == {FindingCode.TOPIC_SPREAD}
-    assert [f.subject for f in found[:3]] == ["mended topics", "t on broker 4", "t on broker 1"]
-    assert found[0].detail.startswith("in 1 case a broker had too many replicas")
+    assert [f.subject for f in found[:3]] == ["fixed topics", "t on broker 4", "t on broker 1"]
+    assert found[0].detail.startswith("in 1 case a broker has too many replicas")
     assert [(f.subject, f.when) for f in found if "15" in f.subject] == [("t on broker 15", "after")]
     assert len([f for f in found if f.when == "both"]) == 10 + 1
     assert found[-1].detail.startswith("in 4 more cases a broker has too many replicas of a topic")

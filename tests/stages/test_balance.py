@@ -53,7 +53,7 @@ def test_findings_name_the_brokers_that_are_counted(over_bytes: int) -> None:
         policy=POLICY,
         only="",
     )
-    named = [int(finding.subject.split()[1]) for finding in found]
+    named = [int(finding.broker_id or -1) for finding in found]
     assert named == counted
     assert (1 in named) == (over_bytes > 0)
     assert np.isin([2, 3], named).all()

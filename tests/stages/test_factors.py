@@ -15,8 +15,8 @@ from tests.stages.test_finish import found_in
 from tests.stages.test_solve import rows_of
 
 RACKS = 4
-FEWER_OR_ROOM = "ask for fewer, or let more brokers accept replicas"
-MORE_OR_LESS_IN_SYNC = "ask for more, or lower min.insync.replicas first"
+FEWER_OR_ROOM = "request fewer replicas, or let more brokers accept replicas"
+MORE_OR_LESS_IN_SYNC = "request more replicas, or lower min.insync.replicas first"
 UNUSED = "no topic matches this pattern"
 MEND_PATTERN = "a pattern must match a topic's whole name: correct it, or remove it"
 
@@ -97,8 +97,8 @@ def test_what_cannot_be_had_is_a_finding_by_topic() -> None:
         found["rule"].isin(["replication_factor", "factor_unused", "topics_unused", "exclude_unused", "not_free"])
     ]
     assert shown[["subject", "detail", "remedy"]].to_numpy().tolist() == [
-        ["t0", f"{reasons['t0']}; 40 partitions keep what they have", FEWER_OR_ROOM],
-        ["t1", "1 replica asked for, min.insync.replicas: 2; 40 partitions keep what they have", MORE_OR_LESS_IN_SYNC],
+        ["t0", f"{reasons['t0']}; 40 partitions keep their replication factor", FEWER_OR_ROOM],
+        ["t1", f"{reasons['t1']}; 40 partitions keep their replication factor", MORE_OR_LESS_IN_SYNC],
         ["t", UNUSED, MEND_PATTERN],
         ["clicks", UNUSED, MEND_PATTERN],
         ["logs-.*", UNUSED, MEND_PATTERN],
@@ -124,5 +124,5 @@ def test_a_factor_without_a_spare_replica_is_told() -> None:
         .to_numpy()
         .tolist()
     )
-    detail = "2 replicas asked for, min.insync.replicas: 2; one broker down stops its writers"
-    assert told == [["t0", "after", detail, "ask for one more, or lower min.insync.replicas"]]
+    detail = "2 replicas requested, min.insync.replicas: 2; one broker down stops its writers"
+    assert told == [["t0", "after", detail, "request one more, or lower min.insync.replicas"]]

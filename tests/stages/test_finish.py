@@ -31,17 +31,21 @@ def found_in(
 
 
 NOT_FREE = {
-    "in_flight": "wait until it is done and plan again",
-    "move_cannot_end": ("start that broker, or end the move by kafka-reassign-partitions.sh --cancel; then plan again"),
-    "leaderless": "start a broker that holds a replica, and plan again",
-    "no_in_sync_replica": "start a broker that holds a replica, and plan again",
+    "in_flight": "wait until that is done, then plan again",
+    "move_cannot_end": (
+        "start that broker, or cancel the reassignment (kafka-reassign-partitions.sh --cancel); then plan again"
+    ),
+    "leaderless": "start a broker that holds a replica, then plan again",
+    "no_in_sync_replica": "start a broker that holds a replica, then plan again",
     "on_fenced_broker": "start that broker, or drain it",
-    "own_placement_rule": "take confluent.placement.constraints off the topic, or move it by its own tool",
-    "topic_excluded": "take it out of exclude_topics, or add it to topics",
+    "own_placement_rule": (
+        "remove confluent.placement.constraints from the topic, or move the topic with Confluent's tools"
+    ),
+    "topic_excluded": "remove it from exclude_topics, or add it to topics",
 }
 REFUSED_FACTOR = {
-    "too_few_brokers": "ask for fewer, or let more brokers accept replicas",
-    "under_min_in_sync": "ask for more, or lower min.insync.replicas first",
+    "too_few_brokers": "request fewer replicas, or let more brokers accept replicas",
+    "under_min_in_sync": "request more replicas, or lower min.insync.replicas first",
 }
 TOLD_ELSEWHERE = ("pin_too_small", "only")
 
@@ -123,7 +127,7 @@ def test_a_partition_of_a_warehouse_of_before_is_told_as_not_free(reason: str) -
     found = found_in(rows, Policy())
     shown = found[found["rule"] == "not_free"]
     assert shown[["subject", "detail", "remedy", "cause", "topic", "partition"]].to_numpy().tolist() == [
-        ["t0-0", reason, "mend the cause and plan again", None, "t0", 0]
+        ["t0-0", reason, "fix the cause, then plan again", None, "t0", 0]
     ]
 
 
@@ -137,6 +141,6 @@ def test_a_factor_refused_in_a_warehouse_of_before_is_told() -> None:
     found = found_in(rows, Policy())
     shown = found[found["rule"] == "replication_factor"]
     assert shown[["subject", "cause", "remedy", "amount"]].to_numpy().tolist() == [
-        ["t0", None, "mend the cause and plan again", 40],
-        ["t1", "too_few_brokers", "ask for fewer, or let more brokers accept replicas", 40],
+        ["t0", None, "fix the cause, then plan again", 40],
+        ["t1", "too_few_brokers", REFUSED_FACTOR["too_few_brokers"], 40],
     ]

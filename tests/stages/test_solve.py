@@ -32,7 +32,6 @@ from optimizer.solve.tuning import TUNED, Tuning
 from optimizer.stages.solve import shard_rounds, solve
 from optimizer.stages.solve.spark_placement import SparkPlacement, resource_columns, resource_sums
 from optimizer.stages.stage import Frames, Run
-from optimizer.units import human_rate
 from tests.solve.clusters import SEARCH
 from tests.stages.placed import in_key_order, solved_in_process
 from tests.stages.planned import solved_by
@@ -244,9 +243,7 @@ def test_failed_shard_keeps_its_replicas_and_says_so(monkeypatch: pytest.MonkeyP
 
 def test_sums_have_the_names_of_all_resources(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the table of resources holds, the sums in Spark are in its order and under its names."""
-    fourth = resources.Resource(
-        "out", "out_bytes_per_s", "out_capacity_bytes_per_s", human_rate, lambda policy: policy.out_band
-    )
+    fourth = resources.Resource("out", "out_bytes_per_s", "out_capacity_bytes_per_s", lambda policy: policy.out_band)
     monkeypatch.setattr(resources, "PLACEMENT", (*resources.PLACEMENT, fourth))
     rows = spark.range(3).select(*(F.lit(number).alias(name) for number, name in enumerate(resource_columns(), 1)))
     assert rows.agg(*resource_sums()).collect()[0].asDict() == {"replicas": 3, "disk": 3, "in": 6, "out": 9}

@@ -8,14 +8,13 @@ import pandas as pd
 import pytest
 
 from benchmarks.rows import broker_row, partition_row
-from optimizer.audit import AuditLimits
+from optimizer.audit import LEFT_AGAIN, AuditLimits
 from optimizer.domain import Bands
 from optimizer.planning.arrays import to_brokers
 from optimizer.planning.finish import finish_cluster
-from optimizer.planning.unexplained import REMEDY
 from optimizer.settings import ClusterInput, Policy, Settings
-from optimizer.solve.findings.finding import RUN_AGAIN
 from optimizer.stages.emit.audit_gate import audit_cluster
+from optimizer.wording.remedies import RUN_AGAIN
 from tests.solve.clusters import solved_cluster
 
 KEY = {"cluster_id": "a", "run_id": "r"}
@@ -25,8 +24,8 @@ FINDING = {
     "rule": "not_emptied",
     "subject": "t-0 on 3",
     "when": "both",
-    "detail": "a replica stays on broker 3 (draining)",
-    "remedy": f"add a broker that may take it; else {RUN_AGAIN}",
+    "detail": "broker 3 (draining) keeps t-0",
+    "remedy": f"add a broker that may hold it; otherwise {RUN_AGAIN}",
     "topic": "t",
     "partition": 0,
     "broker_id": 3,
@@ -84,7 +83,8 @@ def test_the_last_step_of_solve_finds_it(limits: AuditLimits, count: int) -> Non
     solved = solved_cluster(brokers, free, loads, loads)
     records = finish_cluster(rows.assign(current=rows["replicas"]), solved, Policy(), limits)["findings"]
     found = records[records["rule"] == "unexplained"]
-    expected = ("t-0", "after", "replicas stay on brokers [3], which must be emptied; [1, 2] would do", REMEDY)
+    remedy = f"execute the plan and run again; if it is left again, {LEFT_AGAIN}"
+    expected = ("t-0", "after", "replicas stay on brokers [3], which must be emptied; [1, 2] would do", remedy)
     told = found[["subject", "when", "detail", "remedy"]].to_numpy().tolist()
     assert told == [list(expected)] * count
     assert (records["rule"] == "not_emptied").sum() == 1

@@ -13,9 +13,6 @@ import numpy as np
 from optimizer.domain import Bools, Brokers, FindingCode, Ints, LogDir, Partitions
 from optimizer.solve.bounds.bound import only_in
 from optimizer.solve.findings.finding import Finding
-from optimizer.units import human_bytes, plural
-
-_REMEDY = "move logs to another directory of this broker or add disk, or let fewer replicas go to it"
 
 
 def directory_findings(
@@ -68,17 +65,5 @@ def _finding(broker_id: int, log_dir: LogDir, sizes: Ints, freed: int, headroom:
     room = max(0, int(log_dir.capacity_bytes * (1 - headroom)) - log_dir.used_bytes + freed)
     arriving = int(sizes.sum())
     if arriving > room:
-        detail = (
-            f"Kafka would put {plural(len(sizes), 'replica')} of {human_bytes(arriving)} in {log_dir.path}, where the "
-            f"fewest logs are (an estimate); it has room for {human_bytes(room)}, what leaves included"
-        )
-        yield Finding(
-            FindingCode.LOG_DIR_FILLS,
-            f"broker {broker_id} {log_dir.path}",
-            "after",
-            detail,
-            _REMEDY,
-            broker_id=broker_id,
-            amount=arriving,
-            limit=room,
-        )
+        facts = {"log_dir": log_dir.path, "replicas": len(sizes)}
+        yield Finding(FindingCode.LOG_DIR_FILLS, "after", broker_id=broker_id, amount=arriving, limit=room, facts=facts)

@@ -1,4 +1,4 @@
-"""Why preferred leaders or bytes out stay outside a broker's band, where that can be told, and what helps."""
+"""Preferred leaders and bytes out that stay outside a broker's band: the cause, if it is known."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.domain import Bools, Brokers, Cause, FindingCode, Floats, Partitions
-from optimizer.solve.findings.band_findings import UNKNOWN, Why, amount, distance, least_widths
+from optimizer.solve.findings.band_findings import UNKNOWN, Why, least_widths
 from optimizer.solve.findings.finding import Finding, partition_name
 from optimizer.solve.leaders.leader_flow import host_loads
 from optimizer.solve.leaders.leaders import ChosenLeaders
@@ -33,27 +33,21 @@ class _Led:
     within_reach: Floats
 
     def why_above(self, b: int, d: int) -> Why:
-        """The first cause that explains it alone, with words; None and none where none does."""
+        """The first cause that explains it alone, and its facts."""
         choices, upper = self.leaders.choices, self.leaders.choices.bands.upper[b, d]
         if self.bound_to[b, d] > upper:
-            held = amount(RESOURCES[d], self.bound_to[b, d])
-            why = f"it alone may lead partitions with {held} in all (fixed, excluded, or no other replica may lead)"
-            return Cause.MAY_NOT_LEAVE, why
+            return Cause.MAY_NOT_LEAVE, {"bound": float(self.bound_to[b, d])}
         mine = self.leaders.arc[choices.host[self.leaders.arc] == b]
         largest = mine[np.argmax(choices.weight[mine, d])]
         if choices.weight[largest, d] > upper:
             name = partition_name(self.partitions, choices.row[largest])
-            return (
-                Cause.LARGE_PARTITION,
-                f"{name} alone ({amount(RESOURCES[d], choices.weight[largest, d])}) is above the band",
-            )
+            return Cause.LARGE_PARTITION, {"name": name, "load": float(choices.weight[largest, d])}
         return UNKNOWN
 
     def why_below(self, b: int, d: int) -> Why:
-        """The first cause that explains it alone, with words; None and none where none does."""
+        """The first cause that explains it alone, and its facts."""
         if self.within_reach[b, d] < self.leaders.choices.bands.lower[b, d]:
-            why = f"the partitions that it may lead add up to only {amount(RESOURCES[d], self.within_reach[b, d])}"
-            return Cause.MAY_NOT_COME, why
+            return Cause.MAY_NOT_COME, {"reach": float(self.within_reach[b, d])}
         return UNKNOWN
 
 
@@ -69,8 +63,8 @@ def _led(partitions: Partitions, leaders: ChosenLeaders) -> _Led:
 
 
 def leader_findings(brokers: Brokers, partitions: Partitions, leaders: ChosenLeaders) -> Iterator[Finding]:
-    """Brokers outside a band of leaders or of bytes out: the distance, why where it can be told, and a width that
-    is enough with these leaders."""
+    """Brokers outside a band of leaders or of bytes out: the cause, if it is known, and a width that is enough with
+    these leaders."""
     bands, loads = leaders.choices.bands, host_loads(leaders.choices, leaders.arc)
     gap, outside = bands.excess(loads), bands.is_outside(loads)
     if not outside.any():
@@ -82,24 +76,14 @@ def leader_findings(brokers: Brokers, partitions: Partitions, leaders: ChosenLea
         above, resource = gap[b, d] > 0, RESOURCES[d]
         end = (bands.upper if above else bands.lower)[b, d]
         cause, why = led.why_above(b, d) if above else led.why_below(b, d)
-        detail = distance(resource, loads[b, d], gap[b, d], end, why)
         when = "both" if was_outside[b, d] else "after"
-        remedy = _remedy(resource, widths[b, d], above=above)
         yield Finding(
             FindingCode.LEADER_BAND,
-            f"broker {brokers.ids[b]} {resource}",
             when,
-            detail,
-            remedy,
             cause=cause,
             broker_id=int(brokers.ids[b]),
             resource=resource,
             amount=float(loads[b, d]),
             limit=float(end),
+            facts={**why, "width": float(widths[b, d])},
         )
-
-
-def _remedy(resource: str, width: float, *, above: bool) -> str:
-    wider = f"{resource}_band = {width:g} is enough for this broker; or " if np.isfinite(width) else ""
-    more = "let the partitions that it leads move, or give them replicas on other brokers that may lead"
-    return wider + (more if above else "give it replicas of more partitions")

@@ -1,24 +1,17 @@
-"""What people are told of a plan that a limit has cut: what it would have been, and what is left for a later run."""
+"""Findings of a plan that a limit reduces: the whole plan, and what is left for a later run."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from optimizer.domain import Bands, Bools, Brokers, Cause, FindingCode, Floats, Partitions
 from optimizer.solve.findings.finding import Finding, not_resized
 from optimizer.solve.rules.bands import is_outside
-from optimizer.units import clause, human_bytes, plural
-from optimizer.wishes import BYTES_PER_GB, MoveLimit
+from optimizer.wishes import MoveLimit
 
-REMEDY = "run again once this plan is executed, or raise the limit"
-DISK_REMEDY = "add disk, let more brokers accept replicas, or lower disk_headroom"
-_LEFT = {  # a thing, and more about one or several
-    FindingCode.BAND: ("load", "outside a band that the uncut plan meets", "outside bands that the uncut plan meets"),
-    FindingCode.NOT_EMPTIED: ("replica", "on a broker to empty", "on brokers to empty"),
-    FindingCode.NOT_PINNED: ("replica", "outside its pin", "outside their pin"),
-    FindingCode.RACK_SPREAD: ("partition", "that breaks the rack rule", "that break the rack rule"),
-}
+_LEFT = (FindingCode.BAND, FindingCode.NOT_EMPTIED, FindingCode.NOT_PINNED, FindingCode.RACK_SPREAD)
 
 
 @dataclass(frozen=True)
@@ -57,25 +50,14 @@ class Cut:
         return Cause.MOVE_LIMIT if self._copies_too_much else Cause.NO_DISK_ROOM
 
     @property
-    def why(self) -> str:
-        """Why something is left, after what is left."""
-        return "the limit leaves it for a later run" if self._copies_too_much else "the disks have no room"
-
-    @property
-    def remedy(self) -> str:
-        """What would do."""
-        wanted = (REMEDY, self._copies_too_much), (DISK_REMEDY, self.disk_headroom is not None)
-        return "; ".join(remedy for remedy, is_wanted in wanted if is_wanted)
-
-    @property
-    def names(self) -> str:
-        """The limits that it is over, as the configuration names them."""
-        limits = (
-            (self.moved_bytes > self.limit.moved_bytes, f"max_moved_gb = {self.limit.moved_bytes / BYTES_PER_GB:.12g}"),
-            (self.moves > self.limit.moves, f"max_moves = {self.limit.moves}"),
-            (self.disk_headroom is not None, f"disk_headroom = {self.disk_headroom}"),
-        )
-        return ", ".join(name for is_over, name in limits if is_over)
+    def facts(self) -> Mapping[str, Any]:
+        """The limits that the plan exceeds."""
+        exceeded = {
+            "max_moved_bytes": self.limit.moved_bytes if self.moved_bytes > self.limit.moved_bytes else None,
+            "max_moves": self.limit.moves if self.moves > self.limit.moves else None,
+            "disk_headroom": self.disk_headroom,
+        }
+        return {"exceeded": {name: value for name, value in exceeded.items() if value is not None}}
 
 
 def with_limit(
@@ -88,7 +70,7 @@ def with_limit(
     partitions: Partitions,
     held_back: Bools,
 ) -> list[Finding]:
-    """The findings, those that the limit alone is the reason of saying so, and one of the limit itself.
+    """The findings, with the limit as the cause of those that only it explains, and one of the limit itself.
 
     Parameters
     ----------
@@ -108,10 +90,9 @@ def with_limit(
         )
         if finding.code in _LEFT and is_left:
             left[finding.code] += 1
-            detail = f"{finding.detail}; {cut.why}"
-            finding = replace(finding, detail=detail, remedy=cut.remedy, cause=cut.cause)
+            finding = replace(finding, cause=cut.cause, facts={**finding.facts, **cut.facts})
         told.append(finding)
-    kept = not_resized(partitions, held_back, why=cut.why, remedy=cut.remedy, cause=cut.cause)
+    kept = not_resized(partitions, held_back, cause=cut.cause, facts=cut.facts)
     return [*told, *kept, _limited(cut, int(held_back.sum()), left)]
 
 
@@ -122,8 +103,5 @@ def _held_out(cut: Cut, brokers: Brokers, bands: Bands, after: Floats) -> Iterat
 
 
 def _limited(cut: Cut, held_back: int, left: dict[FindingCode, int]) -> Finding:
-    whole = f"without the limit the plan would copy {human_bytes(cut.moved_bytes)} in {plural(cut.moves, 'move')}"
-    rest = [clause(count, *_LEFT[code]) for code, count in left.items() if count]
-    detail = f"{whole}; the {clause(held_back, 'least important change', 'is', 'are')} left out"
-    detail = ": ".join([detail, ", ".join(rest)]) if rest else detail
-    return Finding(FindingCode.LIMITED, cut.names, "after", detail, cut.remedy, cause=cut.cause, amount=held_back)
+    whole = {"moved_bytes": cut.moved_bytes, "moves": cut.moves, "left": left}
+    return Finding(FindingCode.LIMITED, "after", cause=cut.cause, amount=held_back, facts={**cut.facts, **whole})

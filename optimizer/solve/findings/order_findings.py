@@ -1,4 +1,4 @@
-"""What people are told of partitions that are left because no order of copies has room for them."""
+"""Findings of partitions that stay because no order of the copies has disk space for them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,10 +8,9 @@ import numpy as np
 
 from optimizer.domain import Cause, FindingCode, Partitions
 from optimizer.settings import Settings
-from optimizer.solve.findings.finding import Finding, not_resized, of_partition, partition_name
+from optimizer.solve.findings.finding import Finding, not_resized, of_partition
 
 Key = tuple[str, int]
-WHY = "no order of the copies leaves room on the disks for its old and new copies at once"
 _ABOUT_PARTITIONS = (FindingCode.NOT_EMPTIED, FindingCode.NOT_PINNED, FindingCode.RACK_SPREAD)
 
 
@@ -44,20 +43,18 @@ class LeftForDisk:
         return cls(left, second, settings.policy.disk_headroom, settings.schedule.waves)
 
     @property
-    def remedy(self) -> str:
-        """What would do."""
-        fixed = " set [schedule] waves = 0," if self.waves else ""
-        lower = f"lower [policy] disk_headroom (now {self.disk_headroom:g}),{fixed} or add disk"
-        return f"execute this plan and run again; or {lower}"
+    def facts(self) -> Mapping[str, Any]:
+        """The settings that leave too little disk space."""
+        return {"disk_headroom": self.disk_headroom, "waves": self.waves}
 
 
 def with_left(findings: Iterable[Finding], left: LeftForDisk, partitions: Partitions) -> list[Finding]:
-    """The findings, those of partitions that are left saying so, and one of each that keeps its replicas."""
-    remedy, cause = left.remedy, Cause.NO_ORDER_OF_COPIES
+    """The findings, with the cause of those about partitions that stay, and one for each that keeps its replicas."""
+    cause, facts = Cause.NO_ORDER_OF_COPIES, left.facts
     keys = [*zip(partitions.topic.tolist(), partitions.partition.tolist(), strict=True)]
     is_left = np.array([key in left.keys for key in keys], dtype=bool)
     told = [
-        replace(finding, detail=f"{finding.detail}; {WHY}", remedy=remedy, cause=cause)
+        replace(finding, cause=cause, facts={**finding.facts, **facts})
         if finding.code in _ABOUT_PARTITIONS and (finding.topic, finding.partition) in left.keys
         else finding
         for finding in findings
@@ -65,7 +62,6 @@ def with_left(findings: Iterable[Finding], left: LeftForDisk, partitions: Partit
     for row in np.flatnonzero(is_left):
         if keys[row] in left.second:
             continue
-        name, key = partition_name(partitions, row), of_partition(partitions, row)
-        keeps = f"it keeps its replicas: {WHY}"
-        told.append(Finding(FindingCode.LEFT_FOR_DISK, name, "after", keeps, remedy, cause=cause, **key))
-    return [*told, *not_resized(partitions, is_left, why=WHY, remedy=remedy, cause=cause)]
+        key = of_partition(partitions, row)
+        told.append(Finding(FindingCode.LEFT_FOR_DISK, "after", cause=cause, **key, facts=facts))
+    return [*told, *not_resized(partitions, is_left, cause=cause, facts=facts)]

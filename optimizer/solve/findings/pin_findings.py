@@ -1,21 +1,12 @@
-"""Pins that are not kept: which, why, and what would make it feasible."""
+"""Pins that are not met: which, and why."""
 
 from collections.abc import Iterator
 
 import numpy as np
 
 from optimizer.domain import FREE, Bools, Brokers, Cause, FindingCode, Ints, Partitions
-from optimizer.solve.findings.finding import (
-    LET_MOVE,
-    RUN_AGAIN,
-    SHOWN,
-    Finding,
-    of_partition,
-    partition_name,
-    unused_pattern,
-)
+from optimizer.solve.findings.finding import SHOWN, Finding, of_partition, unused_pattern
 from optimizer.solve.rules.pins import PinGroups, group_by_pins
-from optimizer.units import agree, plural
 
 
 def pin_room(brokers: Brokers, partitions: Partitions, groups: PinGroups) -> Ints:
@@ -38,19 +29,13 @@ def pin_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> Itera
     short = (groups.of > 0) & (room < partitions.replication_factor)
     yield from _short_pins(brokers, partitions, groups, room, short)
     for p, j in zip(*np.nonzero(groups.outside_pin(after) & ~short[:, None]), strict=True):
-        broker = int(brokers.ids[after[p, j]])
-        detail = f"a replica stays on broker {broker}, outside the pin {' and '.join(groups.patterns[groups.of[p]])}"
-        free = partitions.mobility[p] == FREE
-        remedy = RUN_AGAIN if free else LET_MOVE
         yield Finding(
             FindingCode.NOT_PINNED,
-            f"{partition_name(partitions, p)} on {broker}",
             "both",
-            detail,
-            remedy,
-            cause=Cause.NO_MORE_ROUNDS if free else Cause.NOT_FREE,
+            cause=Cause.NO_MORE_ROUNDS if partitions.mobility[p] == FREE else Cause.NOT_FREE,
             **of_partition(partitions, p),
-            broker_id=broker,
+            broker_id=int(brokers.ids[after[p, j]]),
+            facts={"patterns": groups.patterns[groups.of[p]]},
         )
 
 
@@ -63,23 +48,17 @@ def _short_pins(
         worst = rows[np.argmax(partitions.replication_factor[rows] - room[rows])]
         factor, left = int(partitions.replication_factor[worst]), int(room[worst])
         ids = brokers.ids[groups.allowed[groups.of[worst]]].tolist()
-        named = f"{ids[:SHOWN]}{' and more' if len(ids) > SHOWN else ''}"
-        pins = " and ".join(groups.patterns[groups.of[worst]])
-        detail = (
-            f"the pin {pins} allows brokers {named}: {left} of them can hold a replica, "
-            f"{factor} {agree(factor, 'is', 'are')} needed. "
-            f"{plural(len(rows), 'partition')} cannot move"
-        )
-        remedy = f"let the pin allow {plural(factor - left, 'more broker')} that can take replicas"
-        remedy += f"; or ask for {plural(left, 'replica')}" if left else ""
         yield Finding(
             FindingCode.PIN,
-            str(topic),
             "both",
-            detail,
-            remedy,
             cause=Cause.TOO_FEW_BROKERS,
             topic=str(topic),
             amount=left,
             limit=factor,
+            facts={
+                "patterns": groups.patterns[groups.of[worst]],
+                "brokers": ids[:SHOWN],
+                "more_brokers": len(ids) - len(ids[:SHOWN]),
+                "partitions": len(rows),
+            },
         )

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from optimizer.settings import Policy
-from optimizer.units import human_bytes, human_count, human_rate
 
 
 @dataclass(frozen=True)
@@ -20,8 +19,6 @@ class Resource:
         What a replica takes of it: a field of ``Partitions`` and a column of ``instance``. None: a replica counts as 1.
     capacity : str
         Field of ``Brokers``: a broker's share follows it where it is known of all; else it follows the disk's.
-    human : callable
-        A load of it as people read it.
     band : callable
         Half the width of its band, as a share of the mean.
     """
@@ -29,14 +26,13 @@ class Resource:
     name: str
     column: str | None
     capacity: str
-    human: Callable[[float], str]
     band: Callable[[Policy], float]
 
 
 PLACEMENT: Sequence[Resource] = (
-    Resource("replicas", None, "disk_capacity_bytes", human_count, lambda policy: policy.replicas_band),
-    Resource("disk", "size_bytes", "disk_capacity_bytes", human_bytes, lambda policy: policy.disk_band),
-    Resource("in", "in_bytes_per_s", "in_capacity_bytes_per_s", human_rate, lambda policy: policy.in_band),
+    Resource("replicas", None, "disk_capacity_bytes", lambda policy: policy.replicas_band),
+    Resource("disk", "size_bytes", "disk_capacity_bytes", lambda policy: policy.disk_band),
+    Resource("in", "in_bytes_per_s", "in_capacity_bytes_per_s", lambda policy: policy.in_band),
 )
 # Two columns mean more than balance: replicas are whole, and the disk is what a copy costs and where it must fit.
 REPLICAS, DISK = 0, 1

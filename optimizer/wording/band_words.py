@@ -1,0 +1,149 @@
+"""Brokers outside a band, and directories that fill."""
+
+from collections.abc import Callable, Mapping
+from math import isfinite
+
+from optimizer.domain import Cause, FindingCode
+from optimizer.solve.findings.finding import Finding
+from optimizer.units import human_bytes, plural
+from optimizer.wording.remedies import LEFT, of_left
+from optimizer.wording.words import Words, human_load
+
+_LABELS = {"in": "bytes in", "out": "bytes out"}  # of resources whose name alone says too little
+_STUCK = {"fixed": "fixed partitions", "pinned": "pinned topics that have no other broker"}
+
+
+def band(finding: Finding) -> Words:
+    """Facts ``width`` and ``widest`` (of all brokers), and those of the cause."""
+    return Words(_subject(finding), _detail(finding, _WHY), _band_remedy(finding))
+
+
+def leader_band(finding: Finding) -> Words:
+    """Facts ``width`` and those of the cause."""
+    return Words(_subject(finding), _detail(finding, _WHY_LEADERS), _leader_remedy(finding))
+
+
+def log_dir_fills(finding: Finding) -> Words:
+    """Facts ``log_dir`` and ``replicas``; amount and limit are bytes."""
+    path, arriving, space = finding.facts["log_dir"], human_bytes(finding.amount or 0), human_bytes(finding.limit or 0)
+    return Words(
+        f"broker {finding.broker_id} {path}",
+        f"Kafka would put {plural(finding.facts['replicas'], 'replica')} of {arriving} in {path}, which has the fewest "
+        f"logs (an estimate); it has room for {space}, including what leaves it",
+        "move logs to another directory of this broker, add disk, or let fewer replicas go to it",
+    )
+
+
+def _subject(finding: Finding) -> str:
+    return f"broker {finding.broker_id} {finding.resource}"
+
+
+def _is_above(finding: Finding) -> bool:
+    return (finding.amount or 0) > (finding.limit or 0)
+
+
+def _gap(finding: Finding) -> float:
+    return abs((finding.amount or 0) - (finding.limit or 0))
+
+
+def _detail(finding: Finding, why: Mapping[Cause, Callable[[Finding], str]]) -> str:
+    """How far the load is from its band, and why."""
+    side, verb = ("above", "ends") if _is_above(finding) else ("below", "begins")
+    load, gap, end = (human_load(finding, value) for value in (finding.amount, _gap(finding), finding.limit))
+    label = _LABELS.get(finding.resource or "", finding.resource)
+    reason = ""
+    if finding.cause in LEFT:
+        reason = f"; {LEFT[finding.cause]}"
+    elif finding.cause:
+        reason = f"; {why[finding.cause](finding)}"
+    return f"{label}: {load}, {gap} {side} the band, which {verb} at {end}{reason}"
+
+
+def _at_disk_limit(finding: Finding) -> str:
+    return f"the band ends at the disk limit (disk_headroom = {finding.facts['disk_headroom']:g})"
+
+
+def _may_not_leave(finding: Finding) -> str:
+    names = {**_STUCK, "forced_only": _forced_only(finding)}
+    loads = ", ".join(f"{names[what]} {human_load(finding, load)}" for what, load in finding.facts["stuck"].items())
+    return f"the replicas that may not leave it already exceed the band: {loads}"
+
+
+def _may_not_come(finding: Finding) -> str:
+    most = human_load(finding, finding.facts["reach"])
+    return f"it can hold at most {most}: pins, fixed partitions or {_forced_only(finding)} rule out more"
+
+
+def _forced_only(finding: Finding) -> str:
+    """Partitions that move only if they must."""
+    return "partitions left by policy.only" if finding.facts["only"] else "excluded topics"
+
+
+def _large_partition(finding: Finding) -> str:
+    return f"{finding.facts['name']} alone ({human_load(finding, finding.facts['load'])}) is above the band"
+
+
+def _whole_rack(finding: Finding) -> str:
+    rack, side = finding.facts["rack"], "upper" if _is_above(finding) else "lower"
+    held, ends = (human_load(finding, finding.facts[name]) for name in ("rack_holds", "rack_ends"))
+    where = "the cluster" if rack is None else f"rack {rack}"
+    return f"{where} holds {held} in total, but the {side} ends of its brokers' bands add up to {ends}"
+
+
+def _steps_too_large(finding: Finding) -> str:
+    replica = f"({finding.facts['name']}, {human_load(finding, finding.facts['load'])})"
+    if _is_above(finding):
+        return f"moving its smallest movable replica {replica} would bring it below the band"
+    return f"the smallest replica that may come {replica} would bring it above the band"
+
+
+def _leads_alone(finding: Finding) -> str:
+    held = human_load(finding, finding.facts["bound"])
+    return f"only this broker may lead partitions with {held} in total (fixed, excluded, or no other replica may lead)"
+
+
+def _leads_at_most(finding: Finding) -> str:
+    return f"the partitions that it may lead add up to only {human_load(finding, finding.facts['reach'])}"
+
+
+_WHY = {
+    Cause.BAND_ENDS_AT_DISK: _at_disk_limit,
+    Cause.MAY_NOT_LEAVE: _may_not_leave,
+    Cause.MAY_NOT_COME: _may_not_come,
+    Cause.LARGE_PARTITION: _large_partition,
+    Cause.WHOLE_RACK: _whole_rack,
+    Cause.STEPS_TOO_LARGE: _steps_too_large,
+}
+_WHY_LEADERS = {
+    Cause.MAY_NOT_LEAVE: _leads_alone,
+    Cause.MAY_NOT_COME: _leads_at_most,
+    Cause.LARGE_PARTITION: _large_partition,
+}
+
+
+def _band_remedy(finding: Finding) -> str:
+    resource, width, widest = finding.resource, finding.facts["width"], finding.facts["widest"]
+    if finding.cause in LEFT:
+        return of_left(finding)
+    if finding.cause == Cause.BAND_ENDS_AT_DISK:
+        return f"no width is enough: add disk, lower disk_headroom, or free {human_load(finding, _gap(finding))}"
+    if not isfinite(width):
+        return f"widen {resource}_band, let fixed partitions move, or add capacity"
+    every = "" if widest <= width else f", {widest:g} is enough for every broker"
+    enough = f"{resource}_band = {width:g} is enough for this broker{every}"
+    return f"{enough}; or let fixed partitions move, or add capacity"
+
+
+def _leader_remedy(finding: Finding) -> str:
+    width = finding.facts["width"]
+    wider = f"{finding.resource}_band = {width:g} is enough for this broker; or " if isfinite(width) else ""
+    if _is_above(finding):
+        return f"{wider}let the partitions that it leads move, or give them replicas on other brokers that may lead"
+    return f"{wider}give it replicas of more partitions"
+
+
+BY_CODE = {
+    FindingCode.BAND: band,
+    FindingCode.LEADER_BAND: leader_band,
+    FindingCode.LOG_DIR_FILLS: log_dir_fills,
+}

@@ -1,0 +1,90 @@
+"""Partitions that stay as they are, or break a rule, and why."""
+
+from optimizer.audit import LEFT_AGAIN
+from optimizer.domain import Cause, FindingCode
+from optimizer.solve.findings.finding import Finding
+from optimizer.units import agree, plural
+from optimizer.wording import remedies
+from optimizer.wording.words import Words, ids, partition_of
+
+
+def not_free(finding: Finding) -> Words:
+    """Fact ``reason``; of lost partitions, by topic, facts ``brokers`` and ``partitions``, and amount: those lost."""
+    if finding.cause != Cause.ALL_REPLICAS_DEAD:
+        return Words(partition_of(finding), finding.facts["reason"], remedies.of_fixed(finding.cause))
+    count = f"{finding.amount:,} of {plural(finding.facts['partitions'], 'partition')}"
+    return Words(
+        str(finding.topic),
+        f"{count}: every replica is on a dead broker ({ids(finding.facts['brokers'])})",
+        "start one of these brokers again, or delete the topic",
+    )
+
+
+def unexplained(finding: Finding) -> Words:
+    """Fact ``detail``, the audit's sentence."""
+    remedy = f"execute the plan and run again; if it is left again, {LEFT_AGAIN}"
+    return Words(partition_of(finding), finding.facts["detail"], remedy)
+
+
+def rack_spread(finding: Finding) -> Words:
+    """Facts ``over`` and ``under``: racks with their replicas and the most or the least; without a partition, amount:
+    those that the plan fixes."""
+    if finding.partition is None:
+        count = int(finding.amount or 0)
+        breaks = f"{plural(count, 'partition')} {agree(count, 'breaks', 'break')} the rack rule; the plan fixes that"
+        return Words("fixed partitions", breaks, remedies.EXECUTE)
+    facts = finding.facts
+    over = (f"rack {rack} holds {plural(count, 'replica')} (at most {most})" for rack, count, most in facts["over"])
+    under = (f"rack {rack} holds {count} (at least {least})" for rack, count, least in facts["under"])
+    detail = ", ".join([*over, *under])
+    return _left(finding, partition_of(finding), detail, f"add brokers to other racks; otherwise {remedies.RUN_AGAIN}")
+
+
+def not_emptied(finding: Finding) -> Words:
+    """Fact ``state`` of the broker; ``replicas`` of the partition and ``hosts``, brokers that can hold them."""
+    facts, name = finding.facts, partition_of(finding)
+    subject, detail = f"{name} on {finding.broker_id}", f"broker {finding.broker_id} ({facts['state']}) keeps {name}"
+    if finding.cause == Cause.TOO_FEW_BROKERS:
+        too_few = f"{plural(facts['replicas'], 'replica')}, brokers that can hold them: {facts['hosts']}"
+        return Words(subject, f"{detail}: {too_few}", "request fewer replicas, drain fewer brokers, or add one")
+    return _left(finding, subject, detail, f"add a broker that may hold it; otherwise {remedies.RUN_AGAIN}")
+
+
+def not_pinned(finding: Finding) -> Words:
+    """Fact ``patterns`` of its pins."""
+    name, pins = partition_of(finding), " and ".join(finding.facts["patterns"])
+    detail = f"broker {finding.broker_id} keeps {name}, outside the pin {pins}"
+    return _left(finding, f"{name} on {finding.broker_id}", detail, remedies.RUN_AGAIN)
+
+
+def not_resized(finding: Finding) -> Words:
+    """Amount and limit: replicas that it has, and that are requested."""
+    now, factor = int(finding.amount or 0), int(finding.limit or 0)
+    detail = f"{factor} {agree(factor, 'is', 'are')} requested"
+    return _left(finding, f"{partition_of(finding)} on {plural(now, 'replica')}", detail, "")
+
+
+def left_for_disk(finding: Finding) -> Words:
+    """Facts ``disk_headroom`` and ``waves``."""
+    return _left(finding, partition_of(finding), "it keeps its replicas", "")
+
+
+def _left(finding: Finding, subject: str, detail: str, remedy: str) -> Words:
+    """With the cause, if there is one, and what helps against it instead of ``remedy``."""
+    if finding.cause in remedies.LEFT:
+        return Words(subject, f"{detail}; {remedies.LEFT[finding.cause]}", remedies.of_left(finding))
+    if finding.cause == Cause.NOT_FREE:
+        why, helps = remedies.why_fixed(finding), remedies.of_fixed(finding.facts.get("fixed_cause"))
+        return Words(subject, f"{detail}: {why}", helps)
+    return Words(subject, detail, remedy)
+
+
+BY_CODE = {
+    FindingCode.NOT_FREE: not_free,
+    FindingCode.UNEXPLAINED: unexplained,
+    FindingCode.RACK_SPREAD: rack_spread,
+    FindingCode.NOT_EMPTIED: not_emptied,
+    FindingCode.NOT_PINNED: not_pinned,
+    FindingCode.NOT_RESIZED: not_resized,
+    FindingCode.LEFT_FOR_DISK: left_for_disk,
+}

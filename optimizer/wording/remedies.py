@@ -1,0 +1,72 @@
+"""What helps, by cause; and how a cause is named after what it leaves."""
+
+from optimizer.domain import PLACEMENT_RULE, Cause
+from optimizer.solve.findings.finding import Finding
+
+# Where a partition may move but has not.
+RUN_AGAIN = "execute the plan and run again, or raise solver.shard_brokers or solver.rounds"
+EXECUTE = "execute the plan"
+FIX = "fix the cause, then plan again"  # a release stored no cause
+
+_START = "start a broker that holds a replica, then plan again"
+# Why a partition is not free, as a sentence about it, and what helps.
+_NOT_FREE = {
+    Cause.IN_FLIGHT: ("it is being reassigned", "wait until that is done, then plan again"),
+    Cause.MOVE_CANNOT_END: (
+        "it is being reassigned to a broker that is down",
+        "start that broker, or cancel the reassignment (kafka-reassign-partitions.sh --cancel); then plan again",
+    ),
+    Cause.LEADERLESS: ("it has no leader", _START),
+    Cause.NO_IN_SYNC_REPLICA: ("none of its replicas is in sync", _START),
+    Cause.ON_FENCED_BROKER: ("one of its replicas is on a fenced broker", "start that broker, or drain it"),
+    Cause.PIN_TOO_SMALL: ("its pin leaves too few brokers", "let the pin allow more brokers"),
+    Cause.OWN_PLACEMENT_RULE: (
+        f"its topic has {PLACEMENT_RULE}",
+        f"remove {PLACEMENT_RULE} from the topic, or move the topic with Confluent's tools",
+    ),
+    Cause.TOPIC_EXCLUDED: ("its topic is excluded", "remove it from exclude_topics, or add it to topics"),
+    Cause.ONLY: ("only requests something else", "execute the plan and run again without only"),
+}
+_FACTORS = {
+    Cause.TOO_FEW_BROKERS: "request fewer replicas, or let more brokers accept replicas",
+    Cause.UNDER_MIN_IN_SYNC: "request more replicas, or lower min.insync.replicas first",
+}
+
+LEFT = {
+    Cause.MOVE_LIMIT: "the limit leaves it for a later run",
+    Cause.NO_DISK_ROOM: "the disks have no room",
+    Cause.NO_ORDER_OF_COPIES: "no order of the copies leaves room on the disks for its old and new copies at once",
+}
+
+
+def of_fixed(cause: Cause | None) -> str:
+    """What helps a partition that is not free, or a topic that keeps its replication factor."""
+    if cause in _FACTORS:
+        return _FACTORS[cause]
+    return _NOT_FREE[cause][1] if cause in _NOT_FREE else FIX
+
+
+def why_fixed(finding: Finding) -> str:
+    """Why the partition of a finding is not free."""
+    cause = finding.facts.get("fixed_cause")
+    return _NOT_FREE[cause][0] if cause in _NOT_FREE else "it may not move (fixed_reason in table instance says why)"
+
+
+def of_left(finding: Finding) -> str:
+    """What helps where a limit, or the disks, leave a change."""
+    if finding.cause == Cause.NO_ORDER_OF_COPIES:
+        waves = " set [schedule] waves = 0," if finding.facts["waves"] else ""
+        lower = f"lower [policy] disk_headroom (now {finding.facts['disk_headroom']:g}),{waves} or add disk"
+        return f"execute this plan and run again; or {lower}"
+    return of_limits(finding)
+
+
+def of_limits(finding: Finding) -> str:
+    """What helps against the limits that the whole plan exceeds."""
+    exceeded = finding.facts["exceeded"]
+    limit, disk = exceeded.keys() & {"max_moved_bytes", "max_moves"}, "disk_headroom" in exceeded
+    remedies = (
+        "execute this plan and run again, or raise the limit" if limit else "",
+        "add disk, let more brokers accept replicas, or lower disk_headroom" if disk else "",
+    )
+    return "; ".join(filter(None, remedies))

@@ -1,0 +1,133 @@
+"""Requests of the policy that the plan does not meet, or that name nothing."""
+
+from optimizer.domain import FindingCode
+from optimizer.solve.findings.finding import Finding
+from optimizer.units import agree, clause, human_bytes, plural
+from optimizer.wishes import BYTES_PER_GB
+from optimizer.wording import remedies
+from optimizer.wording.words import Words, ids
+
+# A thing, and what is true of one or several of it.
+_LEFT_BY_LIMIT = {
+    FindingCode.BAND: ("load", "outside a band that the whole plan meets", "outside bands that the whole plan meets"),
+    FindingCode.NOT_EMPTIED: ("replica", "on a broker to empty", "on brokers to empty"),
+    FindingCode.NOT_PINNED: ("replica", "outside its pin", "outside their pin"),
+    FindingCode.RACK_SPREAD: ("partition", "that breaks the rack rule", "that break the rack rule"),
+}
+_LEFT_BY_ONLY = {
+    "bands": ("load", "of a broker is outside its band", "of brokers are outside their bands"),
+    "bands of leaders": ("load", "of leaders is outside its band", "of leaders are outside their bands"),
+    "racks": ("partition", "breaks the rack rule", "break the rack rule"),
+    "pins": ("replica", "is outside its pin", "are outside their pin"),
+    "drain_brokers": ("replica", "is on brokers to empty", "are on brokers to empty"),
+    "demote_brokers": ("preferred leader", "is on brokers to demote", "are on brokers to demote"),
+    "replication_factors": (
+        "partition",
+        "has another replication factor than requested",
+        "have another replication factor than requested",
+    ),
+}
+
+
+def limited(finding: Finding) -> Words:
+    """Facts ``exceeded`` (limits), ``moved_bytes`` and ``moves`` of the whole plan, ``left``: findings by code; amount:
+    changes that are left out."""
+    facts, exceeded = finding.facts, finding.facts["exceeded"]
+    limits = {
+        "max_moved_bytes": ("max_moved_gb", f"{exceeded.get('max_moved_bytes', 0) / BYTES_PER_GB:.12g}"),
+        "max_moves": ("max_moves", exceeded.get("max_moves")),
+        "disk_headroom": ("disk_headroom", exceeded.get("disk_headroom")),
+    }
+    names = ", ".join("{} = {}".format(*limits[name]) for name in limits if name in exceeded)
+    whole = f"the whole plan would copy {human_bytes(facts['moved_bytes'])} in {plural(facts['moves'], 'move')}"
+    out = clause(int(finding.amount or 0), "least important change", "is", "are")
+    rest = ", ".join(clause(count, *_LEFT_BY_LIMIT[code]) for code, count in facts["left"].items() if count)
+    detail = f"{whole}; the {out} left out{': ' if rest else ''}{rest}"
+    return Words(names, detail, remedies.of_limits(finding))
+
+
+def not_asked_now(finding: Finding) -> Words:
+    """Facts ``left`` (what), ``only``, and ``brokers`` where it is by broker; amount: how many."""
+    facts = finding.facts
+    brokers = f" ({ids(facts['brokers'])})" if "brokers" in facts else ""
+    what = clause(int(finding.amount or 0), *_LEFT_BY_ONLY[facts["left"]])
+    detail = f'{what}{brokers}: only = "{facts["only"]}" leaves that as it is'
+    return Words(facts["left"], detail, "execute the plan and run again without only")
+
+
+def pin(finding: Finding) -> Words:
+    """Facts ``patterns``, ``brokers`` (the first), ``more_brokers`` and ``partitions``; amount: brokers that can hold a
+    replica, limit: replicas."""
+    facts, hosts, factor = finding.facts, int(finding.amount or 0), int(finding.limit or 0)
+    named = f"{facts['brokers']}{' and more' if facts['more_brokers'] else ''}"
+    detail = (
+        f"the pin {' and '.join(facts['patterns'])} allows brokers {named}: {hosts} of them can hold a replica, "
+        f"{factor} {agree(factor, 'is', 'are')} needed. {plural(facts['partitions'], 'partition')} cannot move"
+    )
+    remedy = f"let the pin allow {plural(factor - hosts, 'more broker')} that can accept replicas"
+    fewer = f"; or request {plural(hosts, 'replica')}" if hosts else ""
+    return Words(str(finding.topic), detail, remedy + fewer)
+
+
+def replication_factor(finding: Finding) -> Words:
+    """Fact ``reason``; amount: partitions."""
+    count = int(finding.amount or 0)
+    keep = f"{plural(count, 'partition')} {agree(count, 'keeps its', 'keep their')} replication factor"
+    return Words(str(finding.topic), f"{finding.facts['reason']}; {keep}", remedies.of_fixed(finding.cause))
+
+
+def no_spare_replica(finding: Finding) -> Words:
+    """Amount: replicas that are requested."""
+    factor = int(finding.amount or 0)
+    return Words(
+        str(finding.topic),
+        f"{plural(factor, 'replica')} requested, min.insync.replicas: {factor}; one broker down stops its writers",
+        "request one more, or lower min.insync.replicas",
+    )
+
+
+def topic_spread(finding: Finding) -> Words:
+    """Fact ``total`` of the topic; without a topic, amount: cases that the plan fixes, or that are not listed."""
+    remedy = "let partitions of the topic move, let more brokers accept replicas, or raise topic_spread; or run again"
+    return _crowded(finding, remedy)
+
+
+def topic_leader_spread(finding: Finding) -> Words:
+    """The facts of ``topic_spread``."""
+    remedy = "spread the topic's replicas with topic_spread, let more brokers lead, or raise topic_leader_spread"
+    return _crowded(finding, remedy)
+
+
+def _crowded(finding: Finding, remedy: str) -> Words:
+    things, count, broker = finding.resource, int(finding.amount or 0), finding.broker_id
+    if finding.topic is not None:
+        most = int(finding.limit or 0)
+        has = f"broker {broker} has {count} of the {finding.facts['total']} {things} of topic {finding.topic}"
+        detail = f"{has}; at most {most} {agree(most, 'is', 'are')} allowed"
+        return Words(f"{finding.topic} on broker {broker}", detail, remedy)
+    if finding.when == "before":
+        detail = f"in {plural(count, 'case')} a broker has too many {things} of a topic; the plan fixes that"
+        return Words("fixed topics", detail, remedies.EXECUTE)
+    cases = f"in {plural(count, 'more case')} a broker has too many {things} of a topic"
+    return Words("further topics", f"{cases}, by fewer than in the cases listed", remedy)
+
+
+def unused_pattern(finding: Finding) -> Words:
+    """Fact ``pattern``."""
+    remedy = "a pattern must match a topic's whole name: correct it, or remove it"
+    return Words(finding.facts["pattern"], "no topic matches this pattern", remedy)
+
+
+BY_CODE = {
+    FindingCode.LIMITED: limited,
+    FindingCode.NOT_ASKED_NOW: not_asked_now,
+    FindingCode.PIN: pin,
+    FindingCode.REPLICATION_FACTOR: replication_factor,
+    FindingCode.NO_SPARE_REPLICA: no_spare_replica,
+    FindingCode.TOPIC_SPREAD: topic_spread,
+    FindingCode.TOPIC_LEADER_SPREAD: topic_leader_spread,
+    FindingCode.PIN_UNUSED: unused_pattern,
+    FindingCode.FACTOR_UNUSED: unused_pattern,
+    FindingCode.TOPICS_UNUSED: unused_pattern,
+    FindingCode.EXCLUDE_UNUSED: unused_pattern,
+}
