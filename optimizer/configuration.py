@@ -23,7 +23,7 @@ from optimizer.settings import (
     Storage,
 )
 from optimizer.similar import did_you_mean
-from optimizer.topic_wishes import Pin, TopicFactor
+from optimizer.topic_policy import Pin, TopicFactor
 
 _SECTIONS: dict[str, type] = {
     "storage": Storage,

@@ -12,7 +12,7 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from optimizer.wishes import NO_LIMIT
+from optimizer.cluster_policy import NO_LIMIT
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -223,7 +223,7 @@ class Partitions:
     leader : (P,) int64
         Broker index of the current leader, -1 when leaderless.
     replication_factor : (P,) int64
-        Asked for: the length of the list unless the policy changes it.
+        Requested for: the length of the list unless the policy changes it.
     size_bytes, in_bytes_per_s, out_bytes_per_s : (P,) int64
     mobility : (P,) int64
         FREE, FORCED_ONLY, FIXED, RACKS_ONLY or ORDER_ONLY.

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from optimizer.cluster_policy import ONLY
 from optimizer.configuration import section_of
 from optimizer.option_parser import OptionParser
-from optimizer.wishes import ONLY
 
 EPILOG = """\
 Options are laid over the configuration file, which is laid over conf/default.toml: see docs/configuration.md.

@@ -5,6 +5,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from functools import partial
 
+from optimizer.cluster_policy import BROKER_LISTS, DEMOTE, RACKS, ClusterPolicy
 from optimizer.folders import is_reserved
 from optimizer.setting_checks import (
     NAME_RULE,
@@ -17,13 +18,12 @@ from optimizer.setting_checks import (
     refuse,
     release,
 )
-from optimizer.topic_wishes import is_excluded
-from optimizer.wishes import BROKER_LISTS, DEMOTE, RACKS, Wishes
+from optimizer.topic_policy import is_excluded
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClusterInput(Wishes):
-    """Where one cluster is read from, paths are absolute; and what is asked of it alone."""
+class ClusterInput(ClusterPolicy):
+    """Where one cluster is read from, paths are absolute; and what is cluster_policy of it alone."""
 
     section = "[[clusters]]"
 
@@ -102,8 +102,8 @@ class Baseline:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Policy(Wishes):
-    """What is asked of every cluster, the goals of a plan, and what the audit lets pass of the finished one."""
+class Policy(ClusterPolicy):
+    """What is cluster_policy of every cluster, the goals of a plan, and what the audit lets pass of the finished one."""
 
     section = "[policy]"
 
@@ -240,25 +240,25 @@ class Settings:
             refuse("[[policy.pins]]", by_broker, remedy)
 
     def _check_patterns(self) -> None:
-        wishes = self.wishes().items()
-        for cluster_id, asked in wishes:
+        policies = self.cluster_policies().items()
+        for cluster_id, policy in policies:
             remedy = "with all of its brokers or racks"
-            check_patterns(f"cluster {cluster_id}: pins", [pin.topics for pin in asked.pins], remedy)
-        for cluster_id, asked in wishes:
+            check_patterns(f"cluster {cluster_id}: pins", [pin.topics for pin in policy.pins], remedy)
+        for cluster_id, policy in policies:
             where = f"cluster {cluster_id}: replication_factors"
-            check_patterns(where, [one.topics for one in asked.replication_factors], "with one factor")
+            check_patterns(where, [one.topics for one in policy.replication_factors], "with one factor")
 
     def _check_only(self) -> None:
-        """Refuse a plan of nothing but what nobody asks for; each cluster by itself, for a run may lose the others."""
-        wishes = self.wishes()
-        idle = [c for c, asked in wishes.items() if asked.only == DEMOTE and not asked.demote_brokers]
+        """Reject ``only`` if a cluster requests nothing of that kind; each cluster by itself."""
+        policies = self.cluster_policies()
+        idle = [c for c, policy in policies.items() if policy.only == DEMOTE and not policy.demote_brokers]
         if idle:
             refuse("only", DEMOTE, f"no broker of {idle} is to be demoted: name some by --demote or demote_brokers")
-        if RACKS in (asked.only for asked in wishes.values()) and self.policy.rack_policy == "none":
+        if RACKS in (policy.only for policy in policies.values()) and self.policy.rack_policy == "none":
             refuse("only", RACKS, 'rack_policy = "none" asks nothing of the racks: take one of the two out')
 
-    def wishes(self) -> dict[str, Wishes]:
-        """What is asked of each cluster: by its own table, and by the policy."""
+    def cluster_policies(self) -> dict[str, ClusterPolicy]:
+        """The policy of each cluster: its own table over ``[policy]``."""
         return {c.id: c.over(self.policy) for c in self.clusters}
 
     def planning_json(self) -> str:

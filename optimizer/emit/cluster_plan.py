@@ -7,8 +7,8 @@ from functools import cached_property
 
 from optimizer.domain import NOT_LIVE, WHOLE_PLAN, FindingCode
 from optimizer.emit import rows
-from optimizer.emit.asked import Asked
 from optimizer.emit.figure_table import BY_NAME
+from optimizer.emit.requested import Requested
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class ClusterPlan:
     input_findings: Sequence[rows.InputFindingRow] = ()
     sources: Sequence[rows.SourceRow] = ()
     code_version: str = ""
-    asked: Asked = field(default_factory=Asked)
+    asked: Requested = field(default_factory=Requested)
     throttles_found: Sequence[rows.FoundRow] = ()
 
     @property

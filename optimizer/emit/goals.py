@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
+from optimizer.cluster_policy import DEMOTE, DRAIN, LEADERS, RACKS
 from optimizer.domain import NOT_LIVE, FindingCode
 from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.rows import LoadRow
 from optimizer.kafka.versions import tools_needed, unknown_release
-from optimizer.topic_wishes import is_excluded
+from optimizer.topic_policy import is_excluded
 from optimizer.units import agree, clause, human_rate, plural
-from optimizer.wishes import DEMOTE, DRAIN, LEADERS, RACKS
 
 REACHED, NOT_REACHED = "reached", "NOT reached"
 _NAMED = 10  # brokers or topics in a line

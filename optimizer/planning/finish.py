@@ -157,7 +157,7 @@ def finish_cluster(
 ) -> Finished:
     """Rows of every output table of one cluster, less its name and the run's; with what the audit will ask, also what
     is left unexplained."""
-    brokers, wishes = cluster.brokers, cluster.wishes
+    brokers, cluster_policy = cluster.brokers, cluster.policy
     rows, partitions, chosen = placed(frame, brokers.ids)
     settled = settle(partitions.replicas, chosen)
     leaders = assign_leaders(brokers, partitions, settled, leaders_band=policy.leaders_band, out_band=policy.out_band)
@@ -182,19 +182,19 @@ def finish_cluster(
             partitions=partitions,
             placed=final,
             policy=policy,
-            only=wishes.only,
+            only=cluster_policy.only,
         ),
         *leader_findings(brokers, partitions, leaders),
         *_lost_findings(rows, brokers),
         *_fixed_findings(rows, brokers),
         *_factor_findings(rows),
         *_spare_findings(rows),
-        *_unused_patterns(rows, (one.topics for one in wishes.replication_factors), FindingCode.FACTOR_UNUSED),
+        *_unused_patterns(rows, (one.topics for one in cluster_policy.replication_factors), FindingCode.FACTOR_UNUSED),
         *_unused_patterns(rows, set(policy.topics), FindingCode.TOPICS_UNUSED),
         *_unused_patterns(rows, set(policy.exclude_topics), FindingCode.EXCLUDE_UNUSED),
         *cluster.failures,
     ]
-    findings = with_only(findings, wishes, brokers, partitions, final, is_excluded=policy.excludes)
+    findings = with_only(findings, cluster_policy, brokers, partitions, final, is_excluded=policy.excludes)
     if cluster.cut:
         held_back = rows["held_back"].to_numpy(dtype=bool)
         findings = limit_findings.with_limit(

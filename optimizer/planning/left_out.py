@@ -96,7 +96,7 @@ def _with_second(cluster: SolvedCluster, partitions: Partitions, base: Ints, set
     """Lists with second choices of what must change and does not, (P, W): first where they fit beside all copies, old
     and new, then where there is an order for them."""
     brokers, old, size = cluster.brokers, partitions.replicas, partitions.size_bytes
-    disk, limit = disk_limit(brokers, settings.policy), cluster.wishes.move_limit
+    disk, limit = disk_limit(brokers, settings.policy), cluster.policy.move_limit
     for frees_disk in (False, True):
         kept, copies = (base != old).any(axis=1), copies_of(old, base)
         arriving = bytes_per_broker(np.where(only_in(base, old), base, -1), size, len(brokers))

@@ -6,17 +6,17 @@ import numpy as np
 import pandas as pd
 
 from optimizer.audit import AuditBroker, AuditLimits, partitions_from_rows, unexplained
+from optimizer.cluster_policy import ClusterPolicy
 from optimizer.domain import Brokers, FindingCode, Ints, Partitions
 from optimizer.planning.arrays import replica_lists
 from optimizer.settings import Settings
 from optimizer.solve.findings.finding import Finding
-from optimizer.wishes import Wishes
 
 
 def audit_limits(settings: Settings, cluster_id: str) -> AuditLimits:
     """What the policy allows a cluster's plan, but for the share that may be unexplained: a plan is not made by it."""
     most = None if settings.schedule.waves else settings.schedule.max_moves_per_wave
-    allowed = settings.wishes().get(cluster_id, Wishes()).move_limit
+    allowed = settings.cluster_policies().get(cluster_id, ClusterPolicy()).move_limit
     return AuditLimits(
         disk_headroom=settings.policy.disk_headroom,
         rack_spread=settings.policy.rack_policy == "spread",

@@ -6,12 +6,12 @@ and again until the others are in order; then each of them comes back, most urge
 
 import numpy as np
 
+from optimizer.cluster_policy import NO_LIMIT
 from optimizer.domain import Bools, Ints, less_headroom
 from optimizer.kafka.size_limits import PARTITIONS_PER_REQUEST
 from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker
 from optimizer.schedule.waves import UNPLACED, assign_waves
 from optimizer.settings import Schedule
-from optimizer.wishes import NO_LIMIT
 
 MOST_TRIALS = 200  # of each kind: a trial orders the whole plan anew
 

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from optimizer.cluster_policy import NO_LIMIT
 from optimizer.domain import REASONS, REORDERED, Bools, Ints
 from optimizer.schedule.estimate import traffic
 from optimizer.schedule.requests import Requests, least_waves
 from optimizer.schedule.throttle_rate import BYTES_PER_MB
 from optimizer.schedule.wave_changes import WaveChanges
 from optimizer.settings import Schedule
-from optimizer.wishes import NO_LIMIT
 
 UNPLACED = 0  # of no wave yet: waves count from 1
 _REORDER = REASONS.index(REORDERED)

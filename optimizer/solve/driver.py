@@ -11,6 +11,7 @@ from typing import Any, Generic
 
 import numpy as np
 
+from optimizer.cluster_policy import ClusterPolicy, MoveLimit
 from optimizer.settings import Policy, Settings
 from optimizer.solve.certificate import Bounds, bounds_of
 from optimizer.solve.findings.limit_findings import Cut
@@ -24,7 +25,6 @@ from optimizer.solve.rules.bands import bands_for, disk_limit, load_scale
 from optimizer.solve.rules.resources import DISK
 from optimizer.solve.shard.shard_status import ShardStatus
 from optimizer.solve.tuning import TUNED, Tuning
-from optimizer.wishes import MoveLimit, Wishes
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def solve_rounds(placement: P, settings: Settings, tuning: Tuning) -> tuple[P, C
 
 def _clusters(placement: P, settings: Settings) -> Clusters:
     """All that is known before the first round."""
-    loads, wishes = placement.loads(), settings.wishes()
+    loads, policies = placement.loads(), settings.cluster_policies()
 
     def of(cluster_id: str, totals: Totals) -> SolvedCluster:
         hosts, now = placement.brokers[cluster_id], loads[cluster_id]
@@ -103,7 +103,7 @@ def _clusters(placement: P, settings: Settings) -> Clusters:
             loads=now,
             is_resized=totals.is_resized,
             progress=Progress(np.zeros_like(now)),
-            wishes=wishes.get(cluster_id, Wishes()),
+            policy=policies.get(cluster_id, ClusterPolicy()),
         )
 
     return {cluster_id: of(cluster_id, totals) for cluster_id, totals in placement.totals().items()}
@@ -168,7 +168,7 @@ def _within_limits(placement: P, clusters: Clusters, settings: Settings) -> tupl
 
 def _cuts(placement: P, clusters: Clusters, settings: Settings) -> dict[str, Cut]:
     """The clusters whose plans copy more than they may, or fill a disk."""
-    limits = {c: asked.move_limit for c, asked in settings.wishes().items() if c in clusters}
+    limits = {c: asked.move_limit for c, asked in settings.cluster_policies().items() if c in clusters}
     filled = {c for c in limits if _fills(clusters[c], settings.policy)}
     asked = sorted(filled | {c for c, limit in limits.items() if limit != MoveLimit()})
     headroom = settings.policy.disk_headroom

@@ -1,9 +1,9 @@
 """Requests of the policy that the plan does not meet, or that name nothing."""
 
+from optimizer.cluster_policy import BYTES_PER_GB
 from optimizer.domain import FindingCode
 from optimizer.solve.findings.finding import Finding
 from optimizer.units import agree, clause, human_bytes, plural
-from optimizer.wishes import BYTES_PER_GB
 from optimizer.wording import remedies
 from optimizer.wording.words import Words, ids
 

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from optimizer.cli import checked, replaced_lists, run_id_of, settings_of, unknown_releases
+from optimizer.cluster_policy import NO_LIMIT, MoveLimit
 from optimizer.configuration import build, merge, read_toml
 from optimizer.errors import ConfigError
 from optimizer.job_options import parser
 from optimizer.settings import Settings
-from optimizer.topic_wishes import Pin, TopicFactor
-from optimizer.wishes import NO_LIMIT, MoveLimit
+from optimizer.topic_policy import Pin, TopicFactor
 from setup.paths import HOME
 
 DEFAULTS = read_toml(HOME / "conf" / "default.toml")
@@ -454,7 +454,7 @@ def test_broken_toml_names_the_place(tmp_path: Path) -> None:
 
 def asked_in(settings: Settings, name: str) -> dict[str, Any]:
     """One of the wishes, by cluster."""
-    return {cluster_id: getattr(asked, name) for cluster_id, asked in settings.wishes().items()}
+    return {cluster_id: getattr(asked, name) for cluster_id, asked in settings.cluster_policies().items()}
 
 
 def test_each_cluster_has_its_own_brokers_listed() -> None:
@@ -506,7 +506,7 @@ def test_each_cluster_has_its_own_limit() -> None:
     }
     assert asked_in(build(merge(DEFAULTS, {"clusters": clusters[:1]})), "move_limit") == {"a": MoveLimit()}
     least = build(merge(DEFAULTS, {"clusters": clusters[:1], "policy": {"max_moved_gb": 1e-12}}))
-    assert least.wishes()["a"].move_limit.moved_bytes == 0
+    assert least.cluster_policies()["a"].move_limit.moved_bytes == 0
 
 
 def test_each_cluster_mends_only_what_is_asked_of_it() -> None:

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from optimizer.configuration import build
-from optimizer.emit.asked import Asked, asked_of
 from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.goals import goals, kept_out, origin, verdict
 from optimizer.emit.report import report
+from optimizer.emit.requested import Requested, requested_of
 from optimizer.emit.rows import FigureRow, FindingRow, SourceRow
 from optimizer.emit.runbook import runbook
 from optimizer.emit.summary import summary_text
@@ -29,7 +29,7 @@ def plan_of(figures: Mapping[str, tuple[float, float]], *, stay: int = 0, **aske
     left = {"before": 100, "baseline": 0, "after": stay}
     plan = synthetic(12)
     balance = [replace(r, replicas=left[r.placement]) if r.broker_id == 0 else r for r in plan.balance]
-    return replace(plan, summary=summary, balance=balance, asked=Asked(**asked))
+    return replace(plan, summary=summary, balance=balance, asked=Requested(**asked))
 
 
 def shown(plan: ClusterPlan) -> list[tuple[str, str, str]]:
@@ -207,11 +207,11 @@ def test_goals_agree_with_their_counts(count: int, stays: str, racks: str, bands
 
 
 def test_racks_that_nobody_knows_are_mended_nowhere() -> None:
-    """Asked for alone, racks that no broker names are not reached; else there is no such goal."""
+    """Requested for alone, racks that no broker names are not reached; else there is no such goal."""
     plan = plan_of({}, only="racks")
     plan = replace(plan, brokers=[replace(row, rack=None) for row in plan.brokers])
     assert shown(plan) == [("NOT reached", "racks", "no broker has a known rack")]
-    assert "racks" not in [goal.name for goal in goals(replace(plan, asked=Asked()))]
+    assert "racks" not in [goal.name for goal in goals(replace(plan, asked=Requested()))]
 
 
 def test_the_head_names_time_release_and_sources() -> None:
@@ -226,7 +226,7 @@ def test_the_head_names_time_release_and_sources() -> None:
         "Snapshot of 2026-10-05 02:00 to 2026-10-05 02:07 UTC; Kafka 3.9; 3 sources read from orders and h:1 (records "
         "of each): a.txt 1,200, m.csv 3, kafka://h:1 4."
     )
-    assert origin(replace(plan, asked=Asked(), sources=sources[:1])) == (
+    assert origin(replace(plan, asked=Requested(), sources=sources[:1])) == (
         "Snapshot of 2026-10-05 02:00 UTC; Kafka version unknown; 1 source read (records of each): a.txt 1,200."
     )
     ahead = replace(plan, asked=replace(plan.asked, kafka_version="5.7"))
@@ -248,7 +248,7 @@ def test_what_is_asked_comes_from_the_settings() -> None:
     topics = {"pins": [{"topics": "p", "racks": ["a", "b"]}], "replication_factors": [{"topics": "t", "factor": 3}]}
     policy = {**topics, "demote_brokers": [4], "exclude_brokers": [7, 8], "exclude_topics": ["__.*"], "max_moved_gb": 2}
     settings = build({"clusters": [{**cluster, **own}], "policy": policy})
-    assert asked_of(settings, "a") == Asked(
+    assert requested_of(settings, "a") == Requested(
         only="drain",
         drain=(3,),
         demote=(4,),
@@ -260,9 +260,9 @@ def test_what_is_asked_comes_from_the_settings() -> None:
         kafka_version="3.9",
         place="orders and h:1",
     )
-    told = kept_out(replace(plan_of({}), asked=asked_of(settings, "a")))
+    told = kept_out(replace(plan_of({}), asked=requested_of(settings, "a")))
     assert told == "Left alone as asked: no new replica on 7, 8; topics __.*."
-    assert asked_of(settings, "b") == Asked()
+    assert requested_of(settings, "b") == Requested()
 
 
 def test_topics_that_take_no_part_are_left_alone() -> None:
@@ -271,7 +271,7 @@ def test_topics_that_take_no_part_are_left_alone() -> None:
     names = [row.topic for row in plan.changed if {*row.proposed_replicas} != {*row.current_replicas}]
     settings = build({"clusters": [{"id": "a", "input": "/in"}], "policy": {"topics": ["x"]}})
     found = rows_of(FindingRow, finding("topics_unused", "x"))
-    assert kept_out(replace(plan, asked=asked_of(settings, "a"), findings=found)) == (
+    assert kept_out(replace(plan, asked=requested_of(settings, "a"), findings=found)) == (
         f"Left alone as asked: every topic except x. {len(names)} partitions of these topics move "
         "all the same, because replicas must leave their brokers. This pattern matches no topic: x."
     )
@@ -303,6 +303,6 @@ def test_what_excluded_topics_move_all_the_same_is_counted(
     topic, count = names[0], names.count(names[0])
     patterns = tuple(pattern.format(topic=topic) for pattern in patterns)
     found = rows_of(FindingRow, *(finding("exclude_unused", pattern) for pattern in unused))
-    asked = Asked(kept_out=(f"topics {', '.join(patterns)}",), exclude_topics=patterns)
+    asked = Requested(kept_out=(f"topics {', '.join(patterns)}",), exclude_topics=patterns)
     plan = replace(plan, asked=asked, findings=found)
     assert kept_out(plan) == told.format(topic=topic, moved=f"{count} partitions")

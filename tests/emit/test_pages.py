@@ -13,9 +13,9 @@ import pytest
 
 from optimizer import units
 from optimizer.domain import REASONS
-from optimizer.emit.asked import Asked
 from optimizer.emit.cluster_plan import ClusterPlan, wave_folder
 from optimizer.emit.documents import documents
+from optimizer.emit.requested import Requested
 from optimizer.emit.rows import (
     BoundRow,
     BrokerRow,
@@ -227,7 +227,7 @@ def test_a_cut_plan_claims_no_more_than_is_proven(findings: list[FindingRow], pr
 
 def test_the_bound_of_a_plan_that_mends_one_thing_is_of_that() -> None:
     """Brokers to empty that nobody asked to empty this time have to give up nothing."""
-    plan = replace(synthetic(12), bounds=[BEST_BOUND], asked=Asked(only="racks"))
+    plan = replace(synthetic(12), bounds=[BEST_BOUND], asked=Requested(only="racks"))
     text = " ".join(page(plan, "report.html").split())
     assert "Any plan that mends what policy.only asks must copy what this plan copies.</td>" in text
     assert "must copy the replicas on brokers to empty" not in text

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from optimizer.emit.asked import Asked
 from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.kafka_files import kafka_documents
+from optimizer.emit.requested import Requested
 from optimizer.emit.runbook import runbook
 from optimizer.kafka.size_limits import CONFIG_VALUE_CHARACTERS
 from tests.emit.test_pages import synthetic
@@ -60,7 +60,7 @@ def test_what_has_no_way_back_is_cut_too() -> None:
 )
 def test_the_release_chooses_the_options(version: str, unregister: str, elect: str | None) -> None:
     """A broker is unregistered with the option that the tools of the cluster's release know."""
-    plan = replace(throttled_plan(), asked=Asked(kafka_version=version))
+    plan = replace(throttled_plan(), asked=Requested(kafka_version=version))
     leaving = [replace(row, must_empty=row.broker_id == 1) for row in plan.brokers]
     text = runbook(replace(plan, brokers=leaving))
     command = f'kafka-cluster.sh unregister --bootstrap-server "$BOOTSTRAP" --id 1 {unregister} "$COMMAND_CONFIG"\n'

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
+from optimizer.cluster_policy import MoveLimit
 from optimizer.domain import URGENCY, Brokers, Cluster, Floats, Ints
 from optimizer.settings import Policy
 from optimizer.solve.findings.net_moves import reasons
@@ -23,7 +24,6 @@ from optimizer.solve.rules.bands import (
 )
 from optimizer.solve.rules.resources import DISK
 from optimizer.solve.rules.urgency import BALANCE, urgency
-from optimizer.wishes import MoveLimit
 from tests.examples import examples
 from tests.solve.clusters import (
     asking,

@@ -2,11 +2,11 @@
 
 import numpy as np
 
+from optimizer.cluster_policy import MoveLimit
 from optimizer.domain import Bands, Cause, FindingCode
 from optimizer.solve.findings.finding import Finding
 from optimizer.solve.findings.limit_findings import Cut, with_limit
 from optimizer.solve.rules.bands import is_outside
-from optimizer.wishes import MoveLimit
 from tests.in_full import in_full
 from tests.solve.clusters import make_brokers, make_partitions
 

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.rows import partition_rows
+from optimizer.cluster_policy import BYTES_PER_GB, MoveLimit
 from optimizer.domain import FIXED, FORCED_ONLY, FREE, MOBILITY, Cause, Cluster, FindingCode, Ints
 from optimizer.planning.memory_placement import Held, MemoryPlacement, in_memory
 from optimizer.settings import ClusterInput, Policy, Settings, Solver
@@ -17,7 +18,6 @@ from optimizer.solve.driver import Solved, solve
 from optimizer.solve.rounds.solved_cluster import SolvedCluster
 from optimizer.solve.rules.bands import disk_limit
 from optimizer.solve.rules.resources import DISK
-from optimizer.wishes import BYTES_PER_GB, MoveLimit
 from tests.examples import examples
 from tests.solve.clusters import BRIEF, ID, loads_of, make_brokers, make_cluster, make_partitions
 from tests.solve.troubled import audited, troubled_clusters

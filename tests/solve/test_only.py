@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from optimizer.cluster_policy import ClusterPolicy
 from optimizer.domain import (
     FIXED,
     FORCED_ONLY,
@@ -28,8 +29,7 @@ from optimizer.solve.leaders.leader_bounds import leader_bounds
 from optimizer.solve.leaders.leader_flow import host_loads
 from optimizer.solve.leaders.leaders import ChosenLeaders, assign_leaders, lead_with
 from optimizer.solve.rules.pins import rack_breaks
-from optimizer.topic_wishes import TopicFactor
-from optimizer.wishes import Wishes
+from optimizer.topic_policy import TopicFactor
 from tests.examples import examples
 from tests.in_full import in_full
 from tests.solve.clusters import (
@@ -203,8 +203,8 @@ def told(only: str) -> list[Finding]:
     """What is told under ``only`` of a plan that changes nothing."""
     factors = (TopicFactor(topics="b", factor=3), TopicFactor(topics="a", factor=2))
     brokers, partitions = small()
-    wishes = Wishes(only=only, drain_brokers=(2,), demote_brokers=(3,), replication_factors=factors)
-    return with_only(BROKEN, wishes, brokers, partitions, partitions.replicas, is_excluded=lambda topic: False)
+    cluster_policy = ClusterPolicy(only=only, drain_brokers=(2,), demote_brokers=(3,), replication_factors=factors)
+    return with_only(BROKEN, cluster_policy, brokers, partitions, partitions.replicas, is_excluded=lambda topic: False)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from optimizer.cluster_policy import NO_LIMIT
 from optimizer.domain import FIXED, FORCED_ONLY, Cluster, FindingCode
 from optimizer.settings import Policy
 from optimizer.solve.findings.spread_findings import spread_findings
@@ -16,7 +17,6 @@ from optimizer.solve.shard.choice import State, apply_choice
 from optimizer.solve.shard.legal_options import Options, legal_options
 from optimizer.solve.shard.shard_problem import ShardProblem
 from optimizer.solve.shard.shard_solver import closed_by, solve_shard, with_room, without_room
-from optimizer.wishes import NO_LIMIT
 from tests.examples import examples
 from tests.in_full import in_full
 from tests.solve.clusters import (

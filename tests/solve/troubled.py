@@ -13,12 +13,12 @@ from optimizer.audit.claims import Key
 from optimizer.audit.excuses import defect
 from optimizer.audit.instance import Instance
 from optimizer.audit.spread import grown, most_leaders, most_replicas
+from optimizer.cluster_policy import NO_LIMIT, MoveLimit
 from optimizer.domain import FIXED, FREE, Cluster
 from optimizer.kafka.reassignment_json import format_reassignment
 from optimizer.planning.finish import Finished
 from optimizer.solve.findings.pin_findings import pin_room
 from optimizer.solve.rules.pins import group_by_pins
-from optimizer.wishes import NO_LIMIT, MoveLimit
 from tests.solve.clusters import asking, make_cluster, middling_clusters, pinned, spread_over
 
 NO_CUT = MoveLimit()

@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from optimizer.cluster_policy import ClusterPolicy
 from optimizer.domain import Bands, Cause, FindingCode
 from optimizer.planning.arrays import to_brokers
 from optimizer.planning.finish import finish_cluster
 from optimizer.settings import Policy
-from optimizer.topic_wishes import TopicFactor
-from optimizer.wishes import Wishes
+from optimizer.topic_policy import TopicFactor
 from setup.paths import HOME
 from tests.solve.clusters import solved_cluster
 from tests.stages.test_solve import rows_of
@@ -25,7 +25,7 @@ def found_in(
     brokers = to_brokers(pd.DataFrame(rows["instance_brokers"]))
     asked = tuple(TopicFactor(topics=topics, factor=3) for topics in factor_patterns)
     loads, free = np.zeros((24, 3)), Bands(("replicas", "disk", "in"), np.zeros((24, 3)), np.full((24, 3), np.inf))
-    solved = solved_cluster(brokers, free, loads, loads, wishes=Wishes(replication_factors=asked))
+    solved = solved_cluster(brokers, free, loads, loads, policy=ClusterPolicy(replication_factors=asked))
     partitions = pd.DataFrame(rows["instance"])
     return finish_cluster(partitions.assign(current=partitions["replicas"]), solved, policy)["findings"]
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from optimizer.cluster_policy import MoveLimit
 from optimizer.domain import Bands, Bools, Brokers, Cause, FindingCode, Floats, Partitions
 from optimizer.solve.findings.finding import Finding, not_resized
 from optimizer.solve.rules.bands import is_outside
-from optimizer.wishes import MoveLimit
 
 _LEFT = (FindingCode.BAND, FindingCode.NOT_EMPTIED, FindingCode.NOT_PINNED, FindingCode.RACK_SPREAD)
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from optimizer.cluster_policy import NO_LIMIT
 from optimizer.domain import Brokers, FindingCode, Ints, Partitions
 from optimizer.solve.findings.finding import SHOWN, Finding
-from optimizer.wishes import NO_LIMIT
 
 _RESOURCES = {FindingCode.TOPIC_SPREAD: "replicas", FindingCode.TOPIC_LEADER_SPREAD: "leaders"}
 

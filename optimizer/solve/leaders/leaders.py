@@ -35,12 +35,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
+from optimizer.cluster_policy import NO_LIMIT
 from optimizer.domain import Bools, Brokers, Floats, Ints, Partitions
 from optimizer.solve.leaders.leader_flow import LeaderBands, LeaderChoices, flow, host_loads
 from optimizer.solve.leaders.leader_steps import descend, outside
 from optimizer.solve.rules.bands import leader_loads, leader_weights, pour, whole_band
 from optimizer.solve.rules.mobility import may_reorder, moves_if_it_must
-from optimizer.wishes import NO_LIMIT
 
 LEVEL = 1e-9  # mean loads: two plans whose violations differ by less are equal
 NO_STRENGTH = 1e-9  # mean brokers: divides in place of 0 where nobody may lead; else they add up to 1 or more

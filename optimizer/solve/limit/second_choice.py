@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from optimizer.cluster_policy import NO_LIMIT
 from optimizer.domain import FREE, RACKS_ONLY, Bools, Brokers, Floats, Ints, Partitions
 from optimizer.solve.rules.pins import group_by_pins, must_leave, rack_rule
 from optimizer.solve.rules.racks import rack_disorder, rack_histogram
 from optimizer.solve.rules.urgency import BALANCE, urgency
-from optimizer.wishes import NO_LIMIT
 
 
 @dataclass

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from optimizer.cluster_policy import NO_LIMIT
 from optimizer.domain import Bools, Ints, Partitions
 from optimizer.solve.ortools.glop import OutOfTime
 from optimizer.solve.rounds.cluster_round import ClusterRound
@@ -18,7 +19,6 @@ from optimizer.solve.shard.assemble import assemble
 from optimizer.solve.shard.shard_problem import ShardProblem
 from optimizer.solve.shard.shard_solver import FAILED, OUT_OF_TIME, ShardSolution, mend_shard, solve_shard
 from optimizer.solve.shard.shard_status import ShardStatus
-from optimizer.wishes import NO_LIMIT
 
 Moves = TypeVar("Moves")
 # Fields of a ShardStatus, but for those that ``with_status`` knows.

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from optimizer.cluster_policy import ClusterPolicy
 from optimizer.domain import Bands, Brokers, Floats
 from optimizer.solve.findings.finding import Finding
 from optimizer.solve.findings.limit_findings import Cut
 from optimizer.solve.findings.order_findings import LeftForDisk
 from optimizer.solve.rounds.progress import Progress
 from optimizer.solve.rules.bands import Demand
-from optimizer.wishes import Wishes
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class SolvedCluster:
         Of the rounds.
     failures : tuple of Finding
         Shards that failed, or were out of time.
-    wishes : Wishes
+    policy : ClusterPolicy
         What is asked of it.
     cut : Cut, optional
         The plan that a limit has cut.
@@ -47,7 +47,7 @@ class SolvedCluster:
     is_resized: bool
     progress: Progress
     failures: tuple[Finding, ...] = ()
-    wishes: Wishes = field(default_factory=Wishes)
+    policy: ClusterPolicy = field(default_factory=ClusterPolicy)
     cut: Cut | None = None
     left: LeftForDisk | None = None
 

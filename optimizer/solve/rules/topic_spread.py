@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from optimizer.cluster_policy import NO_LIMIT
 from optimizer.domain import Bools, Floats, Ints
-from optimizer.wishes import NO_LIMIT
 
 
 @dataclass(frozen=True)

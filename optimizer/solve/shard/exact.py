@@ -21,13 +21,13 @@ from dataclasses import dataclass
 import numpy as np
 from ortools.sat.python import cp_model
 
+from optimizer.cluster_policy import NO_LIMIT
 from optimizer.domain import FORCED_ONLY, RACKS_ONLY, Bands, Bools, Ints
 from optimizer.solve.ortools.cp_sat import careful_solver
 from optimizer.solve.rules.mobility import stays
 from optimizer.solve.rules.resources import DISK
 from optimizer.solve.shard.shard_problem import PAD, ShardProblem
 from optimizer.solve.tuning import Tuning
-from optimizer.wishes import NO_LIMIT
 
 DUST = 1e-15  # of a limit: what scaling it, and back, may have changed
 

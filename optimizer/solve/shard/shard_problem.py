@@ -9,11 +9,11 @@ from functools import cached_property
 
 import numpy as np
 
+from optimizer.cluster_policy import NO_LIMIT
 from optimizer.domain import Bools, Floats, Ints, Partitions
 from optimizer.solve.rules.resources import DISK
 from optimizer.solve.rules.topic_spread import TopicSpread, topic_spread
 from optimizer.solve.tuning import Tuning
-from optimizer.wishes import NO_LIMIT
 
 PAD, OUTSIDE = -1, -2  # in place of a member: behind the list, and a broker of another shard
 

@@ -16,11 +16,11 @@ from optimizer import folders
 from optimizer.declared import DECLARED
 from optimizer.domain import REORDERED
 from optimizer.emit import rows
-from optimizer.emit.asked import asked_of
 from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.documents import documents
 from optimizer.emit.goals import NOT_REACHED
 from optimizer.emit.manifest import NAME as MANIFEST
+from optimizer.emit.requested import requested_of
 from optimizer.schedule.throttle_rate import asked_bytes_per_s
 from optimizer.settings import Settings
 from optimizer.stages.emit.audit_gate import gate
@@ -57,7 +57,7 @@ def _plan(tables: Tables, settings: Settings, code_version: str) -> ClusterPlan:
         brokers=rows.BrokerRow.of(tables["instance_brokers"]),
         sources=rows.SourceRow.of(tables["sources"]),
         code_version=code_version,
-        asked=asked_of(settings, host["cluster_id"]),
+        asked=requested_of(settings, host["cluster_id"]),
     )
 
 

@@ -207,7 +207,7 @@ def _as_malformed(broken: DataFrame, *, allowed: tuple[str, ...]) -> DataFrame:
 def _live(spark: SparkSession, cluster: ClusterInput, *, at_once: bool) -> DataFrame:
     """Records of a live cluster; the file of client properties goes by its path: secrets are no options.
 
-    Asked ``at_once``, what it raises is said of this cluster alone.
+    Requested ``at_once``, what it raises is said of this cluster alone.
     """
     kafka_live.register(spark)
     reader = spark.read.format(kafka_live.FORMAT).option("bootstrap.servers", cluster.bootstrap_servers)

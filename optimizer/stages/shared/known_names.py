@@ -7,10 +7,10 @@ from typing import TypeVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from optimizer.cluster_policy import BROKER_LISTS
 from optimizer.errors import BallastError, ConfigError
 from optimizer.settings import Settings
 from optimizer.stages.shared.records import typed
-from optimizer.wishes import BROKER_LISTS
 
 _Name = TypeVar("_Name", int, str)
 _NAMING = "broker_id BIGINT, rack STRING, replicas ARRAY<BIGINT>"
@@ -27,7 +27,7 @@ class Known:
 
 def names_any(settings: Settings) -> bool:
     """Whether a broker or a rack is named."""
-    return any(asked.pins or any(map(asked.brokers, BROKER_LISTS)) for asked in settings.wishes().values())
+    return any(asked.pins or any(map(asked.brokers, BROKER_LISTS)) for asked in settings.cluster_policies().values())
 
 
 def known_of_brokers(brokers: DataFrame) -> dict[str, Known]:
@@ -65,7 +65,7 @@ def refuse_unknown(known: Mapping[str, Known], settings: Settings) -> dict[str, 
 
 
 def _unknown(cluster_id: str, known: Known, settings: Settings) -> Iterator[str]:
-    asked = settings.wishes()[cluster_id]
+    asked = settings.cluster_policies()[cluster_id]
     for name in BROKER_LISTS:
         yield from _told(name, asked.brokers(name), known.brokers, cluster_id)
     for pin in asked.pins:

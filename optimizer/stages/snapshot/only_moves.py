@@ -6,13 +6,13 @@ import pandas as pd
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from optimizer.cluster_policy import DRAIN, LEADERS, RACKS
 from optimizer.domain import Bools, Brokers, Cause
 from optimizer.errors import BallastError, ConfigError
 from optimizer.planning.arrays import replica_matrix, to_brokers
 from optimizer.settings import Settings
 from optimizer.solve.rules.pins import disorder_by_group, group_by_pins, rack_rule
 from optimizer.solve.rules.racks import rack_histogram
-from optimizer.wishes import DRAIN, LEADERS, RACKS
 from schemas.keys import PARTITION
 
 _KEYS = "cluster_id string, topic string, partition int"
@@ -63,7 +63,9 @@ def with_only(partitions: DataFrame, brokers: DataFrame, settings: Settings) -> 
     left = F.lit(False)
     for cluster_id, only in asked.items():
         here = F.col("cluster_id") == cluster_id
-        mobility = F.when(here, _mobility(only, settings.wishes()[cluster_id].demote_brokers)).otherwise(mobility)
+        mobility = F.when(here, _mobility(only, settings.cluster_policies()[cluster_id].demote_brokers)).otherwise(
+            mobility
+        )
         left = left | here
     told = {"fixed_cause": Cause.ONLY.value, "fixed_reason": "left by only"}
     planned = {name: F.when(left & was_free, F.lit(text)).otherwise(F.col(name)) for name, text in told.items()}
@@ -72,7 +74,7 @@ def with_only(partitions: DataFrame, brokers: DataFrame, settings: Settings) -> 
 
 
 def _asked(settings: Settings) -> dict[str, str]:
-    return {cluster_id: asked.only for cluster_id, asked in settings.wishes().items() if asked.only}
+    return {cluster_id: asked.only for cluster_id, asked in settings.cluster_policies().items() if asked.only}
 
 
 def _mobility(only: str, demoted: tuple[int, ...]) -> Column:

@@ -8,14 +8,14 @@ from pyspark.sql import functions as F
 
 from optimizer.domain import NOT_LIVE
 from optimizer.settings import Policy, Settings
-from optimizer.topic_wishes import Pin
+from optimizer.topic_policy import Pin
 
 
 def pinned_topics(settings: Settings) -> Column:
     """Patterns of the pins that name a broker, of columns cluster_id, broker_id and rack."""
     named = [
         F.when((F.col("cluster_id") == cluster_id) & _names(pin), F.lit(pin.topics))
-        for cluster_id, asked in settings.wishes().items()
+        for cluster_id, asked in settings.cluster_policies().items()
         for pin in asked.pins
     ]
     return F.array_sort(F.array_compact(F.array(*named))) if named else F.array().cast("array<string>")
@@ -57,7 +57,7 @@ def with_pins(partitions: DataFrame, brokers: DataFrame, settings: Settings) -> 
     DataFrame
         ``room`` is null where there is no pin and the replication factor stays.
     """
-    if not any(asked.pins or asked.replication_factors for asked in settings.wishes().values()):
+    if not any(asked.pins or asked.replication_factors for asked in settings.cluster_policies().values()):
         nothing = {"pinned_brokers": F.lit(None).cast("array<int>"), "room": F.lit(None).cast("int")}
         return partitions.withColumns(nothing)
     columns = ("cluster_id", "broker_id", "state", "accepts_replicas", "must_empty", "pinned_topics")

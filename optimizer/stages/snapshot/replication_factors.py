@@ -8,7 +8,7 @@ from optimizer.errors import BallastError, ConfigError
 from optimizer.settings import Settings
 from optimizer.stages.shared.sql_words import plural
 from optimizer.stages.snapshot.pinned_brokers import is_excluded, matches
-from optimizer.topic_wishes import TopicFactor
+from optimizer.topic_policy import TopicFactor
 
 _NAMED = 5  # topics in a message: more do not fit a line that is read
 
@@ -70,8 +70,8 @@ def check_factors(replicas: DataFrame, settings: Settings) -> dict[str, BallastE
 
 
 def _asked(settings: Settings) -> dict[str, tuple[TopicFactor, ...]]:
-    wishes = settings.wishes().items()
-    return {cluster_id: asked.replication_factors for cluster_id, asked in wishes if asked.replication_factors}
+    policies = settings.cluster_policies().items()
+    return {cluster_id: policy.replication_factors for cluster_id, policy in policies if policy.replication_factors}
 
 
 def _matched(cluster_id: str, asked: TopicFactor) -> Column:

@@ -105,7 +105,7 @@ def with_log_dirs(brokers: DataFrame, log_dirs: DataFrame, replicas: DataFrame) 
 
 def _listed(settings: Settings, name: str) -> Column:
     """Whether a broker of its cluster is in one of the lists."""
-    lists = {cluster_id: asked.brokers(name) for cluster_id, asked in settings.wishes().items()}
+    lists = {cluster_id: asked.brokers(name) for cluster_id, asked in settings.cluster_policies().items()}
     hits = [(F.col("cluster_id") == c) & F.col("broker_id").isin(*ids) for c, ids in lists.items() if ids]
     return reduce(Column.__or__, hits, F.lit(False))
 

@@ -59,7 +59,7 @@ def summed_up(
                     "rule": figure.name,
                     "standing": figure.standing,
                     "subject": row["cluster_id"],
-                    "detail": figure.told,
+                    "detail": figure.told + (f" ({row[figure.example]})" if figure.example else ""),
                     "remedy": figure.remedy,
                     "rows": 1,
                 }

@@ -12,6 +12,7 @@ from schemas.spark import small_frame
 
 _CLUSTER = ["cluster_id"]
 _UNITS = (10**3, 10**6, 10**9)  # by which sizes may be off: a kilo, a mega, a giga
+_KILO_OFF = 1e-6  # share of the disks: if less is filled, the unit is more than a kilo off
 # Powers of 1024 are up to 7.4 % over those of 1000; sizes of different times differ by a little.
 _NEAR = (0.9, 1.2)
 
@@ -124,11 +125,15 @@ def _coverage(load: DataFrame) -> DataFrame:
 
 
 def _disk_use(held: DataFrame) -> DataFrame:
-    """Share of the stated disks that is filled; null where nothing is held, and where brokers tell of their disks:
-    what they tell and their logs count in the same unit."""
+    """Share of the stated disks that is filled, and a capacity as its file has it; null where nothing is held, and
+    where brokers tell of their disks: what they tell and their logs count in the same unit."""
     of = held.where("stated_disk_bytes IS NOT NULL").groupBy(*_CLUSTER)
     bytes_held, room = F.sum("held_bytes").cast("double"), F.sum("stated_disk_bytes").cast("double")
-    return of.agg(F.try_divide(F.nullif(bytes_held, F.lit(0.0)), room).alias("disk_use"))
+    use = F.try_divide(F.nullif(bytes_held, F.lit(0.0)), room)
+    as_written = F.min(F.concat_ws(": ", "capacity_source", "capacity_as_written"))
+    times = F.when(use < _KILO_OFF, F.lit("1,000,000")).otherwise(F.lit("1,000"))
+    example = F.concat(as_written, F.lit("; the unit may be "), times, F.lit(" times too large"))
+    return of.agg(use.alias("disk_use"), example.alias("disk_use_example"))
 
 
 def _hours_apart(counted: Counted) -> DataFrame:

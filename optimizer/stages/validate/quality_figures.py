@@ -53,6 +53,8 @@ class FigureLimit:
         What a run that goes on tells where the figure is outside its limits; empty where rows tell it.
     standing : Standing
         Of what it tells.
+    example : str
+        Column of the figures with an example, which is added to ``told``; empty where there is none.
     """
 
     name: str
@@ -63,6 +65,7 @@ class FigureLimit:
     most: float | None = None
     told: str = ""
     standing: Standing = Standing.LEFT_OUT
+    example: str = ""
 
     @property
     def threshold(self) -> str:
@@ -120,6 +123,7 @@ def _cross_figures(settings: Settings, partitions: int) -> tuple[FigureLimit, ..
             least=_HARDLY_USED,
             told="all replicas fill less than a thousandth of the disks, by the capacities that were given",
             standing=Standing.CONTRADICTS,
+            example="disk_use_example",
         ),
     )
 

@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from optimizer.cluster_policy import NO_LIMIT, ClusterPolicy, MoveLimit
 from optimizer.settings import ClusterInput, Policy, Settings
-from optimizer.topic_wishes import Pin
+from optimizer.topic_policy import Pin
 from optimizer.units import human_bytes, plural
-from optimizer.wishes import NO_LIMIT, MoveLimit, Wishes
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class Requested:
     """What the policy asks of one cluster, and where it was read.
 
     Parameters
@@ -19,7 +19,7 @@ class Asked:
     limits, pins, factors, kept_out : tuple of str
         In words: at most so much copied; where topics sit; replication factors; topics and brokers to leave alone.
     topics, exclude_topics : tuple of str
-        Regular expressions for whole names, as in ``topic_wishes.is_excluded``.
+        Regular expressions for whole names, as in ``topic_policy.is_excluded``.
     place : str
         The folder's name, addresses of a live cluster, or both.
     """
@@ -37,20 +37,20 @@ class Asked:
     place: str = ""
 
 
-def asked_of(settings: Settings, cluster_id: str) -> Asked:
+def requested_of(settings: Settings, cluster_id: str) -> Requested:
     """What the settings ask of one cluster."""
     cluster = next((one for one in settings.clusters if one.id == cluster_id), None)
     if cluster is None:
-        return Asked()
-    wishes = cluster.over(settings.policy)
-    return Asked(
-        only=wishes.only,
-        drain=wishes.drain_brokers,
-        demote=wishes.demote_brokers,
-        limits=tuple(_limits(wishes.move_limit)),
-        pins=tuple(map(_pin, wishes.pins)),
-        factors=tuple(f"{one.topics}: {one.factor}" for one in wishes.replication_factors),
-        kept_out=tuple(_kept_out(wishes, settings.policy)),
+        return Requested()
+    cluster_policy = cluster.over(settings.policy)
+    return Requested(
+        only=cluster_policy.only,
+        drain=cluster_policy.drain_brokers,
+        demote=cluster_policy.demote_brokers,
+        limits=tuple(_limits(cluster_policy.move_limit)),
+        pins=tuple(map(_pin, cluster_policy.pins)),
+        factors=tuple(f"{one.topics}: {one.factor}" for one in cluster_policy.replication_factors),
+        kept_out=tuple(_kept_out(cluster_policy, settings.policy)),
         topics=settings.policy.topics,
         exclude_topics=settings.policy.exclude_topics,
         kafka_version=cluster.kafka_version,
@@ -70,9 +70,9 @@ def _pin(pin: Pin) -> str:
     return f"{pin.topics} on {where}"
 
 
-def _kept_out(wishes: Wishes, policy: Policy) -> Iterator[str]:
-    if wishes.exclude_brokers:
-        yield f"no new replica on {', '.join(map(str, wishes.exclude_brokers))}"
+def _kept_out(cluster_policy: ClusterPolicy, policy: Policy) -> Iterator[str]:
+    if cluster_policy.exclude_brokers:
+        yield f"no new replica on {', '.join(map(str, cluster_policy.exclude_brokers))}"
     if policy.topics:
         yield f"every topic except {', '.join(policy.topics)}"
     if policy.exclude_topics:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from optimizer.setting_checks import between, refuse
-from optimizer.topic_wishes import Pin, TopicFactor
+from optimizer.topic_policy import Pin, TopicFactor
 
 NO_LIMIT = 2**62  # more than there is of anything, and still a 64-bit number
 ONLY = RACKS, DRAIN, LEADERS, DEMOTE = "racks", "drain", "leaders", "demote"
@@ -20,7 +20,7 @@ class MoveLimit:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wishes:
+class ClusterPolicy:
     """What is asked of a cluster; empty and 0 where nothing is.
 
     Parameters
@@ -53,10 +53,10 @@ class Wishes:
         limits = {"max_moved_gb": self.max_moved_gb, "max_moves": self.max_moves}
         between(self.section.strip("[]"), limits, 0, 10**9)
 
-    def over(self, policy: "Wishes") -> "Wishes":
+    def over(self, policy: "ClusterPolicy") -> "ClusterPolicy":
         """The wishes of one cluster over those of all: of lists both, of the rest its own where it has any."""
         brokers = {name: tuple(sorted({*getattr(self, name), *getattr(policy, name)})) for name in BROKER_LISTS}
-        return Wishes(
+        return ClusterPolicy(
             **brokers,
             pins=(*policy.pins, *self.pins),
             replication_factors=(*policy.replication_factors, *self.replication_factors),
