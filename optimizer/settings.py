@@ -23,7 +23,7 @@ from optimizer.topic_policy import is_excluded
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterInput(ClusterPolicy):
-    """Where one cluster is read from, paths are absolute; and what is cluster_policy of it alone."""
+    """Where one cluster is read from (absolute paths), and its own policy."""
 
     section = "[[clusters]]"
 
@@ -103,7 +103,7 @@ class Baseline:
 
 @dataclass(frozen=True, kw_only=True)
 class Policy(ClusterPolicy):
-    """What is cluster_policy of every cluster, the goals of a plan, and what the audit lets pass of the finished one."""
+    """The settings of every cluster, the goals of a plan, and what the audit accepts."""
 
     section = "[policy]"
 

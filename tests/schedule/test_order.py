@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from optimizer.cluster_policy import NO_LIMIT
 from optimizer.schedule.wave_order import disk_limits, stuck
 from optimizer.schedule.waves import UNPLACED, assign_waves
 from optimizer.settings import Schedule
-from optimizer.wishes import NO_LIMIT
 from tests.schedule.test_waves import GB, Row, changes_of
 
 SWAP: list[Row] = [("balance", 60, 0, [1], [0]), ("drain", 60, 1, [0], [1])]

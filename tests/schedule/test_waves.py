@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from optimizer.cluster_policy import NO_LIMIT
 from optimizer.domain import REASONS
 from optimizer.kafka.size_limits import CONFIG_VALUE_CHARACTERS, PARTITIONS_PER_REQUEST, TOPICS_PER_REQUEST
 from optimizer.planning.arrays import replica_matrix
 from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker, urgency_of
 from optimizer.schedule.waves import UNPLACED, assign_waves
 from optimizer.settings import Schedule
-from optimizer.wishes import NO_LIMIT
 
 GB = 10**9
 Row = tuple[str, int, int, list[int], list[int]]  # reason, size_bytes, leader, added, removed

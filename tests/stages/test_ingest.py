@@ -22,7 +22,7 @@ from optimizer.stages.snapshot import snapshot
 from optimizer.stages.stage import Frames, Run
 from optimizer.stages.validate import validate
 from optimizer.store import Store
-from optimizer.topic_wishes import Pin
+from optimizer.topic_policy import Pin
 
 DESCRIBE = """Topic: t\tTopicId: abc\tPartitionCount: 2\tReplicationFactor: 2\tConfigs: min.insync.replicas=2
 \tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1,2

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from optimizer.cluster_policy import ONLY
 from optimizer.configuration import build
 from optimizer.settings import Settings
 from optimizer.stages.emit import emit
 from optimizer.stages.snapshot import snapshot
 from optimizer.stages.stage import Frames
-from optimizer.wishes import ONLY
 from tests.stages import planned
 from tests.stages.tables import table
 

@@ -13,7 +13,7 @@ from optimizer.errors import ConfigError
 from optimizer.settings import Policy
 from optimizer.stages.snapshot import snapshot
 from optimizer.stages.stage import Frames
-from optimizer.topic_wishes import Pin, TopicFactor
+from optimizer.topic_policy import Pin, TopicFactor
 from tests.stages import bronze
 from tests.stages.tables import table
 
