@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -25,6 +26,7 @@ from optimizer.solve.findings.spread_findings import spread_findings
 from optimizer.solve.leaders.leader_bounds import leader_bounds
 from optimizer.solve.leaders.leaders import assign_leaders, lead_with
 from optimizer.solve.rounds.solved_cluster import SolvedCluster
+from optimizer.topic_policy import is_excluded
 from optimizer.wording.in_words import in_words
 from schemas.keys import CLUSTER_RUN
 
@@ -194,7 +196,9 @@ def finish_cluster(
         *_unused_patterns(rows, set(policy.exclude_topics), FindingCode.EXCLUDE_UNUSED),
         *cluster.failures,
     ]
-    findings = with_only(findings, cluster_policy, brokers, partitions, final, is_excluded=policy.excludes)
+    # The stage sees some of the policy's settings, which have no methods.
+    excluded = partial(is_excluded, topics=policy.topics, exclude_topics=policy.exclude_topics)
+    findings = with_only(findings, cluster_policy, brokers, partitions, final, is_excluded=excluded)
     if cluster.cut:
         held_back = rows["held_back"].to_numpy(dtype=bool)
         findings = limit_findings.with_limit(

@@ -8,10 +8,12 @@ import pandas as pd
 import pytest
 
 from optimizer.cluster_policy import ClusterPolicy
+from optimizer.declared import DECLARED
 from optimizer.domain import Bands, Cause, FindingCode
 from optimizer.planning.arrays import to_brokers
 from optimizer.planning.finish import finish_cluster
-from optimizer.settings import Policy
+from optimizer.settings import Policy, Settings
+from optimizer.stages.stage import part_of
 from optimizer.topic_policy import TopicFactor
 from setup.paths import HOME
 from tests.solve.clusters import solved_cluster
@@ -21,13 +23,15 @@ from tests.stages.test_solve import rows_of
 def found_in(
     rows: dict[str, list[dict[str, Any]]], policy: Policy, *, factor_patterns: tuple[str, ...] = ()
 ) -> pd.DataFrame:
-    """What is found in a cluster that nothing moves in, and where no band is narrow."""
+    """What is found in a cluster that nothing moves in, and where no band is narrow, under the policy as solve sees
+    it."""
     brokers = to_brokers(pd.DataFrame(rows["instance_brokers"]))
     asked = tuple(TopicFactor(topics=topics, factor=3) for topics in factor_patterns)
     loads, free = np.zeros((24, 3)), Bands(("replicas", "disk", "in"), np.zeros((24, 3)), np.full((24, 3), np.inf))
     solved = solved_cluster(brokers, free, loads, loads, policy=ClusterPolicy(replication_factors=asked))
     partitions = pd.DataFrame(rows["instance"])
-    return finish_cluster(partitions.assign(current=partitions["replicas"]), solved, policy)["findings"]
+    seen = part_of(Settings(policy=policy), DECLARED["solve"].settings)
+    return finish_cluster(partitions.assign(current=partitions["replicas"]), solved, seen.policy)["findings"]
 
 
 NOT_FREE = {
