@@ -209,10 +209,10 @@ def _plan(names: Sequence[str], settings: Settings, run_id: str) -> int:
         finally:
             meter.write(run.folder / "timings.json")
         if "emit" in names:
-            sys.stdout.write(written_paths(run, [name for name, one in verdicts.items() if not one.is_out]))
+            sys.stdout.write(written_paths(run, [name for name, one in verdicts.items() if not one.is_stopped]))
             sys.stdout.flush()
         if len(verdicts) > 1:
-            sys.stderr.write("".join(f"{name}: {one.told()}\n" for name, one in verdicts.items() if one.is_out))
+            sys.stderr.write("".join(f"{name}: {one.summary()}\n" for name, one in verdicts.items() if one.is_stopped))
         return exit_code(verdicts)
     finally:
         spark.stop()

@@ -1,4 +1,4 @@
-"""Contracts against tables that another release made: what such a table lacks, or why it can't be used."""
+"""Compares a table of another release with its contract: what can be added, or why the table can't be used."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -7,57 +7,74 @@ from optimizer.errors import ConfigError
 from schemas.table import Column, Table
 
 
-def missing_columns(contract: Table, found: Iterable[Column], warehouse: str) -> list[Column]:
-    """Columns that a table lacks and can be given: all are nullable, so that older rows have null in them.
+def missing_columns(contract: Table, columns: Iterable[Column], warehouse: str) -> list[Column]:
+    """Columns that the contract has and the table lacks. All are nullable: older rows have null in them.
 
-    Nullable columns that only the table has stay, and get null: an earlier release can go on with a later one's tables.
+    Nullable columns that only the table has are allowed and get null: an earlier release can use a later one's tables.
+
+    Parameters
+    ----------
+    columns : iterable of Column
+        The columns of the table.
 
     Raises
     ------
     ConfigError
-        For each other difference: table, column, what it is there and in the contract, and the remedy.
+        For each other difference: table, column, its definition in both, and the remedy.
     """
-    there, asked = _by_name(found), _by_name(contract.columns)
-    missing = [column for name, column in asked.items() if name not in there]
-    needed = [column.name for column in missing if not column.nullable]
-    surplus = [name for name, column in there.items() if name not in asked and not column.nullable]
-    changed = [name for name in asked if name in there and str(asked[name]) != str(there[name])]
+    actual, declared = _by_name(columns), _by_name(contract.columns)
+    missing = [column for name, column in declared.items() if name not in actual]
+    required = [column.name for column in missing if not column.nullable]
+    surplus = [name for name, column in actual.items() if name not in declared and not column.nullable]
+    changed = [name for name in declared if name in actual and str(declared[name]) != str(actual[name])]
     problems = [
-        _differs(
-            contract, warehouse, f"column {name}", str(there.get(name, "missing")), str(asked.get(name, "missing"))
+        _difference(
+            contract,
+            warehouse,
+            f"column {name}",
+            actual=str(actual.get(name, "missing")),
+            declared=str(declared.get(name, "missing")),
         )
-        for name in (*needed, *changed, *surplus)
+        for name in (*required, *changed, *surplus)
     ]
     if problems:
         raise ConfigError(*problems)
     return missing
 
 
-def missing_checks(contract: Table, found: Mapping[str, str], warehouse: str) -> dict[str, str]:
-    """CHECK constraints, SQL by name, that a table lacks and can be given.
+def missing_checks(contract: Table, checks: Mapping[str, str], warehouse: str) -> dict[str, str]:
+    """CHECK constraints, SQL by name, that the contract has and the table lacks.
 
-    Those of a column that only the table has stay: they hold where it is null.
+    Checks of a column that only the table has are allowed: they are true if the column is null.
+
+    Parameters
+    ----------
+    checks : mapping of str to str
+        The checks of the table.
 
     Raises
     ------
     ConfigError
-        Where the table checks something else by one of these names, or something that the contract does not: rows could
-        break it, which only the write would tell.
+        When a check of the table has other SQL, or the contract lacks it: a write could fail on it after all the work.
     """
-    asked = dict(contract.checks)
-    changed = [name for name in asked if name in found and _without_spaces(found[name]) != _without_spaces(asked[name])]
-    surplus = [name for name, sql in found.items() if name not in asked and not _holds(sql, contract)]
+    declared = dict(contract.checks)
+    changed = [
+        name for name in declared if name in checks and _without_spaces(checks[name]) != _without_spaces(declared[name])
+    ]
+    surplus = [
+        name for name, sql in checks.items() if name not in declared and not _is_of_unknown_column(sql, contract)
+    ]
     problems = [
-        _differs(contract, warehouse, f"check {name}", found[name], asked.get(name, "missing"))
+        _difference(contract, warehouse, f"check {name}", actual=checks[name], declared=declared.get(name, "missing"))
         for name in (*changed, *surplus)
     ]
     if problems:
         raise ConfigError(*problems)
-    return {name: sql for name, sql in asked.items() if name not in found}
+    return {name: sql for name, sql in declared.items() if name not in checks}
 
 
-def _holds(sql: str, contract: Table) -> bool:
-    """Whether a check holds for all rows that lack what the contract lacks: a check of an added column begins so."""
+def _is_of_unknown_column(sql: str, contract: Table) -> bool:
+    """Whether a check is true for all rows without a column that the contract lacks: ``column IS NULL OR ...``."""
     begins = re.match(r"\s*(\w+)\s+IS\s+NULL\s+OR\b", sql, re.IGNORECASE)
     return begins is not None and begins[1] not in contract.names
 
@@ -67,12 +84,12 @@ def _by_name(columns: Iterable[Column]) -> dict[str, Column]:
 
 
 def _without_spaces(sql: str) -> str:
-    """Delta writes constraints that were added later with other spaces."""
+    """Delta changes the spaces of constraints that ALTER TABLE adds."""
     return "".join(sql.split())
 
 
-def _differs(contract: Table, warehouse: str, what: str, there: str, asked: str) -> str:
+def _difference(contract: Table, warehouse: str, part: str, *, actual: str, declared: str) -> str:
     return (
-        f"table {contract.name} of {warehouse} was made by another release: {what} is {there} there, {asked} in this "
-        "one; name another warehouse ([storage] warehouse, --warehouse), or run the release that made this one"
+        f"table {contract.name} of {warehouse} was made by another release: {part} is {actual} in the table, "
+        f"{declared} in this release; name another warehouse ([storage] warehouse, --warehouse), or run the release that made it"
     )

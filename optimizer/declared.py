@@ -1,4 +1,4 @@
-"""The seven stages in their order: which tables each reads and writes, and what it sees of the settings."""
+"""The seven stages in their order: which tables each reads and writes, and which settings it may read."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Declared:
-    """What a stage depends on, and what it makes.
+    """Inputs, outputs and settings of a stage.
 
     Parameters
     ----------
     name : str
     reads, writes : tuple of str
-        Table names. Inputs hold only the rows of the run.
+        Table names. The stage gets only the rows of its run.
     settings : tuple of str
-        Sections of the settings, and single knobs as ``emit.throttle_style``: the stage gets no other, and from there
-        on they may not change within a run.
+        Sections, and single knobs such as ``emit.throttle_style``. The stage can read no other setting. Once it has
+        run, these settings may not change within the run.
     """
 
     name: str
@@ -24,12 +24,13 @@ class Declared:
     settings: tuple[str, ...]
 
 
-# No section brings these along: a stage that reads one names it, and what lies before that stage stands with another.
+# Settings that must be declared by name; their section does not include them. A stage that does not read them stays
+# valid if they change.
 NAMED_ALONE = ("policy.max_unexplained",)
 
 
 def sees(settings: Collection[str], section: str, knob: str) -> bool:
-    """Whether a stage that declares these settings sees a knob of a section."""
+    """Whether a stage that declares these settings may read a knob of a section."""
     name = f"{section}.{knob}"
     return name in settings or (section in settings and name not in NAMED_ALONE)
 
@@ -100,5 +101,5 @@ _IN_ORDER = (
 )
 DECLARED = {stage.name: stage for stage in _IN_ORDER}
 NAMES = tuple(DECLARED)
-# Which stage writes a table: named when the table is missing.
+# Which stage writes a table: error messages about a missing table name it.
 WRITERS = {table: stage.name for stage in _IN_ORDER for table in stage.writes}

@@ -1,4 +1,4 @@
-"""What Spark and Delta throw: one clear line, or another try."""
+"""Errors of Spark and Delta: shortened to one line, or answered by a retry."""
 
 import re
 import time
@@ -10,31 +10,29 @@ from pyspark.errors import PySparkException
 
 from optimizer.errors import BallastError
 
-# What Delta answers to one of two processes that make or change a table at once; the second try finds it done.
-_MADE_AT_ONCE = re.compile(r"DELTA_PROTOCOL_CHANGED|DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION|DELTA_METADATA_CHANGED")
-_PAUSE_SECONDS = (0.5, 1.0, 2.0, 4.0)  # between attempts: other writers of a table are done in seconds
+# Delta's errors if two processes create or change a table at the same time. A retry finds the work done.
+_CONFLICT = re.compile(r"DELTA_PROTOCOL_CHANGED|DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION|DELTA_METADATA_CHANGED")
+_PAUSE_SECONDS = (0.5, 1.0, 2.0, 4.0)  # between attempts: another writer of the table finishes within seconds
 
 
-def again(work: Callable[[], None], pauses: Sequence[float] = _PAUSE_SECONDS) -> None:
-    """Do something again where another process made or changed the table in between."""
+def retry_conflicts(work: Callable[[], None], pauses: Sequence[float] = _PAUSE_SECONDS) -> None:
+    """Call ``work``; repeat it if another process created or changed the table at the same time."""
     try:
         return work()
     except (PySparkException, Py4JJavaError) as error:
-        if not pauses or not _MADE_AT_ONCE.search(str(error)):
+        if not pauses or not _CONFLICT.search(str(error)):
             raise
     time.sleep(pauses[0])
-    return again(work, pauses[1:])
+    return retry_conflicts(work, pauses[1:])
 
 
 @contextmanager
-def one_line(table: str) -> Iterator[None]:
-    """Turn what Spark and Delta throw into one clear line: the last of their named conditions, the most precise."""
+def short_errors(table: str) -> Iterator[None]:
+    """Turn errors of Spark and Delta into a BallastError of one line: the last named condition, the most precise."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
         text = str(error)
-        told = re.findall(r"\[[A-Z][A-Z_.]+\][^\n]*", text) or re.findall(
-            r"^(?:Caused by)?: ([^\n]+)", text, re.MULTILINE
-        )
-        told = told or text.splitlines()[:1]
-        raise BallastError(f"table {table}: {' '.join(told[-1:])}") from error
+        conditions = re.findall(r"\[[A-Z][A-Z_.]+\][^\n]*", text)
+        causes = conditions or re.findall(r"^(?:Caused by)?: ([^\n]+)", text, re.MULTILINE) or text.splitlines()[:1]
+        raise BallastError(f"table {table}: {' '.join(causes[-1:])}") from error

@@ -1,4 +1,4 @@
-"""One Delta table: created from its contract or grown to it, its version, its rows with the contract's columns."""
+"""One Delta table: creates it from its contract, adds missing columns, reads its version and a run's rows."""
 
 import json
 from collections.abc import Mapping
@@ -17,15 +17,15 @@ _CHECK = "delta.constraints."
 
 
 def create_or_grow(spark: SparkSession, warehouse: str, contract: Table) -> None:
-    """Create the table, with NOT NULL, comments and CHECK constraints; give one that is there what it lacks.
+    """Create the table with NOT NULL, comments and CHECK constraints, or add what an existing table lacks.
 
-    Constraints are given as table properties at creation: Delta enforces them like those of ALTER TABLE, which
-    would be one commit (about half a second) each.
+    Constraints are table properties at creation. Delta enforces them like those of ALTER TABLE, which needs one commit
+    (about half a second) for each.
 
     Raises
     ------
     ConfigError
-        When the table differs from its contract by more than nullable columns and checks.
+        When the table lacks more than nullable columns and checks, or has others.
     """
     path = f"{warehouse}/{contract.name}"
     builder = DeltaTable.createIfNotExists(spark).location(path)
@@ -40,10 +40,10 @@ def create_or_grow(spark: SparkSession, warehouse: str, contract: Table) -> None
 
 def _grow(spark: SparkSession, warehouse: str, contract: Table) -> None:
     path = f"{warehouse}/{contract.name}"
-    # One call: to go over one of the JVM's maps here costs a call an entry, and an exception that PySpark takes apart.
-    metadata = json.loads(_newest(spark, path).metadata().json())["metaData"]
-    found = columns_of(T.StructType.fromJson(json.loads(metadata["schemaString"])))
-    columns = missing_columns(contract, found, warehouse)
+    # As JSON, in one call: iterating over a map of the JVM costs a call for each entry, and an exception at its end.
+    metadata = json.loads(_newest_snapshot(spark, path).metadata().json())["metaData"]
+    existing = columns_of(T.StructType.fromJson(json.loads(metadata["schemaString"])))
+    columns = missing_columns(contract, existing, warehouse)
     checks = missing_checks(contract, _checks(metadata.get("configuration", {})), warehouse)
     table = f"delta.`{path}`"
     if columns:
@@ -53,7 +53,7 @@ def _grow(spark: SparkSession, warehouse: str, contract: Table) -> None:
         spark.sql(f"ALTER TABLE {table} ADD CONSTRAINT {name} CHECK ({expression})")
 
 
-def _newest(spark: SparkSession, path: str) -> Any:
+def _newest_snapshot(spark: SparkSession, path: str) -> Any:
     """Delta's snapshot of the newest commit."""
     jvm: Any = spark.sparkContext._jvm
     logs = getattr(jvm, "org.apache.spark.sql.delta.DeltaLog")
@@ -67,16 +67,16 @@ def _checks(properties: Mapping[str, str]) -> dict[str, str]:
 
 def newest_version(spark: SparkSession, path: str) -> int:
     """Version of the newest commit."""
-    return int(_newest(spark, path).version())
+    return int(_newest_snapshot(spark, path).version())
 
 
 def rows(spark: SparkSession, warehouse: str, contract: Table, run_id: str, *, version: int | None = None) -> DataFrame:
-    """Rows of a run, as they are now or at a version; null in columns that the table did not have then.
+    """Rows of a run, as they are now or at a version; columns that the table lacks are null.
 
     Raises
     ------
     ConfigError
-        When the table differs from its contract by more than nullable columns.
+        When the table differs from its contract in more than nullable columns.
     """
     reader = spark.read.format("delta")
     reader = reader if version is None else reader.option("versionAsOf", version)

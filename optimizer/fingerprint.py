@@ -14,33 +14,32 @@ from schemas.table import Table
 
 def content_of(rows: DataFrame, contract: Table) -> str:
     """Count and hash of the rows in one pass, in any order; volatile columns are left out."""
-    found: Any = rows.agg(*_content(contract)).first()
-    return f"{found.rows}:{found.content or 0}"
+    totals: Any = rows.agg(*_content(contract)).first()
+    return f"{totals.rows}:{totals.content or 0}"
 
 
 def fingerprint_of(rows: DataFrame, contract: Table, run_id: str) -> str:
-    """``content_of``; the key and the run id are checked on the way.
+    """``content_of``, with a check of the key and the run id in the same pass.
 
     Raises
     ------
     BallastError
-        When rows repeat the key, or carry another run's id.
+        When rows repeat the key, or have another run's id.
     """
     key_hash = F.xxhash64(*_with_null_flags(c for c in contract.columns if c.name in contract.full_key))
-    found: Any = rows.agg(
+    totals: Any = rows.agg(
         *_content(contract),
         F.count_distinct(key_hash).alias("keys"),
         F.count_if(F.col("run_id") != run_id).alias("foreign"),
     ).first()
-    if found.foreign:
-        told = clause(found.foreign, "row", "carries", "carry")
-        raise BallastError(f"table {contract.name}: {told} another run id than {run_id!r}")
-    if found.keys != found.rows:
+    if totals.foreign:
+        rows_have = clause(totals.foreign, "row", "has", "have")
+        raise BallastError(f"table {contract.name}: {rows_have} another run id than {run_id!r}")
+    if totals.keys != totals.rows:
         key = ", ".join(contract.full_key)
-        more = found.rows - found.keys
-        told = clause(more, "row", "repeats", "repeat")
-        raise BallastError(f"table {contract.name}: {told} the key ({key})")
-    return f"{found.rows}:{found.content or 0}"
+        rows_repeat = clause(totals.rows - totals.keys, "row", "repeats", "repeat")
+        raise BallastError(f"table {contract.name}: {rows_repeat} the key ({key})")
+    return f"{totals.rows}:{totals.content or 0}"
 
 
 def _content(contract: Table) -> list[Column]:
@@ -49,11 +48,11 @@ def _content(contract: Table) -> list[Column]:
 
 
 def _with_null_flags(columns: Iterable[Field]) -> list[Column]:
-    """Columns to hash; xxhash64 skips nulls: without the flags, (null, 'a') and ('a', null) would be one."""
+    """Columns to hash. xxhash64 skips nulls: without the flags, (null, 'a') and ('a', null) have the same hash."""
     listed = list(columns)
     return [F.col(c.name) for c in listed] + [F.col(c.name).isNull() for c in listed if c.nullable]
 
 
 def rows_in(fingerprint: str) -> int:
-    """The count of a fingerprint; 0 of an empty one."""
+    """The row count of a fingerprint; 0 if the fingerprint is empty."""
     return int(fingerprint.partition(":")[0] or 0)

@@ -1,4 +1,4 @@
-"""Progress on stderr, and what each stage cost: wall and CPU seconds of the process tree, its largest resident size."""
+"""Progress on stderr, and the cost of each stage: wall and CPU seconds and peak memory of the process tree."""
 
 import json
 import os
@@ -11,14 +11,14 @@ from typing import TextIO
 
 from pyspark.sql import SparkSession
 
-SAMPLE_SECONDS = 1.0  # between looks at the memory
-REPORT_SECONDS = 10.0  # between lines: a run of minutes tells that it lives
+SAMPLE_SECONDS = 1.0  # between samples of the memory
+REPORT_SECONDS = 10.0  # between progress lines: they show that a long stage still works
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def _stat(pid: str) -> tuple[int, float, int] | None:
-    """Parent, CPU seconds with reaped children, resident bytes of a process; None when it has gone."""
+    """Parent, CPU seconds with reaped children, and resident bytes of a process; None if it has ended."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -30,29 +30,29 @@ def _stat(pid: str) -> tuple[int, float, int] | None:
 def tree_usage(root: int) -> tuple[float, int]:
     """CPU seconds and resident bytes of a process and its living descendants (shared pages count once each)."""
     stats = {int(pid): stat for pid in os.listdir("/proc") if pid.isdigit() and (stat := _stat(pid))}
-    inside = {root}
+    tree = {root}
     for _ in range(16):
-        grown = inside | {pid for pid, stat in stats.items() if stat[0] in inside}
-        if grown == inside:
+        larger = tree | {pid for pid, stat in stats.items() if stat[0] in tree}
+        if larger == tree:
             break
-        inside = grown
-    chosen = [stats[pid] for pid in inside if pid in stats]
-    return sum(s[1] for s in chosen), sum(s[2] for s in chosen)
+        tree = larger
+    found = [stats[pid] for pid in tree if pid in stats]
+    return sum(s[1] for s in found), sum(s[2] for s in found)
 
 
 class Meter:
-    """Measures stages and says how far the work is.
+    """Measures stages and prints progress.
 
     Parameters
     ----------
     spark : SparkSession
     stream : TextIO
-        Where progress goes.
+        Receives the progress lines.
 
     Notes
     -----
-    Under spark-submit in client mode the driver is a child of the JVM, so the tree is rooted there. Executors on other
-    machines are not seen.
+    Under spark-submit in client mode the JVM is the driver's parent, so it is the root of the measured process tree.
+    Executors on other machines are not measured.
     """
 
     def __init__(self, spark: SparkSession, stream: TextIO) -> None:
@@ -65,16 +65,16 @@ class Meter:
         self.peak_bytes = 0
 
     def _watch(self, name: str, stop: threading.Event) -> None:
-        started, said = time.monotonic(), 0.0
+        started, reported = time.monotonic(), 0.0
         while not stop.wait(SAMPLE_SECONDS):
             self.peak_bytes = max(self.peak_bytes, tree_usage(self.root)[1])
             elapsed = time.monotonic() - started
-            if elapsed - said >= REPORT_SECONDS:
-                said = elapsed
-                self.stream.write(f"      {name}: {elapsed:.0f} s, {self._tasks()}\n")
+            if elapsed - reported >= REPORT_SECONDS:
+                reported = elapsed
+                self.stream.write(f"      {name}: {elapsed:.0f} s, {self._describe_tasks()}\n")
                 self.stream.flush()
 
-    def _tasks(self) -> str:
+    def _describe_tasks(self) -> str:
         tracker = self.spark.sparkContext.statusTracker()
         infos = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
         total = sum(i.numTasks for i in infos if i)
@@ -86,7 +86,7 @@ class Meter:
 
     @contextmanager
     def stage(self, name: str, label: str) -> Iterator[None]:
-        """Measure one stage; says when it begins to take long, and when it ends."""
+        """Measure one stage; print its progress every ``REPORT_SECONDS`` and its end."""
         stop = threading.Event()
         watcher = threading.Thread(target=self._watch, args=(name, stop), daemon=True)
         wall, cpu = time.monotonic(), tree_usage(self.root)[0]
@@ -99,18 +99,20 @@ class Meter:
             stop.set()
             watcher.join()
             seconds = time.monotonic() - wall
-            spent, resident = tree_usage(self.root)
+            cpu_now, resident = tree_usage(self.root)
             self.peak_bytes = max(self.peak_bytes, resident)
-            self.stages.append({"stage": name, "wall_seconds": round(seconds, 3), "cpu_seconds": round(spent - cpu, 3)})
+            self.stages.append(
+                {"stage": name, "wall_seconds": round(seconds, 3), "cpu_seconds": round(cpu_now - cpu, 3)}
+            )
             self.stream.write(f"{label} {name:9} {outcome} {seconds:6.1f} s\n")
             self.stream.flush()
 
     def forget(self) -> None:
-        """Drop the figures: those of the attempt before stay."""
+        """Drop the figures, so that ``write`` keeps those of the previous attempt."""
         self.stages.clear()
 
     def write(self, path: Path) -> None:
-        """Write the figures as JSON; where no stage has run, those of the attempt before stay."""
+        """Write the figures as JSON; if no stage has run, keep the file of the previous attempt."""
         if not self.stages:
             return
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,8 @@
-"""The Delta tables of a warehouse: writes a run's rows once, and reads them as they are now.
+"""The Delta tables of a warehouse: writes the rows of a run, reads and checks them.
 
-A write is idempotent by content: rows that are already stored are not written again
-(docs/decisions/0002-idempotent-runs.md). Reads do not travel in time: Delta refuses versions that are older than a week
-(docs/decisions/0017-old-runs.md).
+Writes are idempotent by content: rows that are already stored are not written again
+(docs/decisions/0002-idempotent-runs.md). Reads return the current rows, without time travel: Delta refuses versions
+that are older than a week (docs/decisions/0017-old-runs.md).
 """
 
 import os
@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 import schemas
 from optimizer import delta_tables, locks, places
 from optimizer.declared import NAMES, WRITERS
-from optimizer.delta_errors import again, one_line
+from optimizer.delta_errors import retry_conflicts, short_errors
 from optimizer.delta_tables import literal
 from optimizer.errors import RowsChanged, StageError
 from optimizer.fingerprint import content_of, fingerprint_of, rows_in
@@ -27,10 +27,10 @@ from optimizer.shipped import UNKNOWN
 from schemas.spark import conform, schema_of, small_frame
 from schemas.table import Table
 
-# What ``runs`` calls the row that a run puts there before its first row in any other table.
+# Stage name of the row that a run adds to ``runs`` before it writes any other table.
 BEGIN = "begin"
-_WRITERS_AT_ONCE = 4  # tables written at the same time: commits wait for files more than for cores
-_FEW_ROWS = 100_000  # up to here rows are hashed in one task: several tasks take twice as long
+_THREADS = 4  # tables processed at the same time: a small commit mostly waits for files
+_FEW_ROWS = 100_000  # up to this number rows are hashed in one task: several tasks take twice as long
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ class RunRecord:
     reads, writes : mapping of str to int
         Delta version by table.
     fingerprints : mapping of str to str
-        ``rows:hash`` of each table written, volatile columns left out.
+        ``rows:hash`` of each table written, without volatile columns.
     """
 
     run_id: str
@@ -57,15 +57,15 @@ class RunRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class _Prepared:
-    """Rows of one table that a stage has computed; ``is_stored``: the table holds the same rows already."""
+    """Computed rows of one table; ``is_stored``: the table already has the same rows."""
 
     rows: DataFrame
     fingerprint: str
     is_stored: bool
 
 
-def _nothing() -> None:
-    """The default of ``before_change``."""
+def _do_nothing() -> None:
+    pass
 
 
 class Store:
@@ -74,11 +74,11 @@ class Store:
     Parameters
     ----------
     warehouse : str
-        Folder or URI; a table lies at ``<warehouse>/<table>``.
+        Folder or URI; a table is at ``<warehouse>/<table>``.
     spark : SparkSession
     keeps_rows : bool
-        Keep rows that this process wrote or checked in memory until ``release``: opening a small table costs more
-        than processing it. Only on a local master: a lost executor would lose them.
+        Whether rows that this process wrote or checked stay in memory until ``release``: opening a small table costs
+        more than processing it. For local masters only: elsewhere a lost executor would lose the rows.
     """
 
     def __init__(self, warehouse: str, spark: SparkSession, *, keeps_rows: bool = False) -> None:
@@ -95,10 +95,10 @@ class Store:
         self._rows: dict[tuple[str, str], DataFrame] = {}
         self._committed: dict[tuple[str, str], int] = {}
         self._checked: set[tuple[str, str]] = set()
-        self._held: dict[tuple[str, str], bool] | None = None
+        self._held_records: dict[tuple[str, str], bool] | None = None
 
     def path(self, table: str) -> str:
-        """Where a table lies."""
+        """Path of a table."""
         return f"{self.warehouse}/{_contract(table).name}"
 
     def exists(self, table: str) -> bool:
@@ -106,26 +106,26 @@ class Store:
         return table in self._ensured or DeltaTable.isDeltaTable(self.spark, self.path(table))
 
     def ensure(self, table: str) -> None:
-        """Create the table, or add the nullable columns that one of an older release lacks.
+        """Create the table; if an older release created it, add the nullable columns and checks that it lacks.
 
         Raises
         ------
         ConfigError
-            When the table differs from its contract otherwise.
+            When the table has any other difference from its contract.
         """
         if table in self._ensured:
             return
-        with one_line(table), self._alone(table):
-            again(lambda: delta_tables.create_or_grow(self.spark, self.warehouse, _contract(table)))
+        with short_errors(table), self._locked(table):
+            retry_conflicts(lambda: delta_tables.create_or_grow(self.spark, self.warehouse, _contract(table)))
         self._ensured.add(table)
 
     def grow(self, tables: Iterable[str]) -> None:
-        """``ensure`` those of some tables that are there: what can't be used is refused before any work."""
-        with ThreadPoolExecutor(_WRITERS_AT_ONCE) as pool:
+        """``ensure`` each of these tables that exists, so that a run refuses an unusable table before any work."""
+        with ThreadPoolExecutor(_THREADS) as pool:
             list(pool.map(self.ensure, filter(self.exists, tables)))
 
-    def _alone(self, table: str) -> AbstractContextManager[None]:
-        """No other process changes the table meanwhile: on local disks Delta does not keep two commits apart."""
+    def _locked(self, table: str) -> AbstractContextManager[None]:
+        """Lock the table against other processes: on local disks Delta does not serialise concurrent commits."""
         folder = places.local(self.warehouse)
         return locks.exclusive(places.lock_of_table(folder, table)) if folder else nullcontext()
 
@@ -135,14 +135,14 @@ class Store:
         Raises
         ------
         StageError
-            When the table is missing: names the stage that writes it.
+            When the table is missing; the message names the stage that writes it.
         """
         if not self.exists(table):
             raise _missing(table, self.warehouse)
         return delta_tables.newest_version(self.spark, self.path(table))
 
     def read(self, table: str, *, run_id: str) -> DataFrame:
-        """Rows of a run: as this process wrote them, else as they are in the table now.
+        """Rows of a run: those that this process wrote, else the current rows of the table.
 
         Raises
         ------
@@ -153,55 +153,55 @@ class Store:
             return self._rows[table, run_id]
         if not self.exists(table):
             raise _missing(table, self.warehouse)
-        with one_line(table):
+        with short_errors(table):
             version = self._committed.get((table, run_id))
             return delta_tables.rows(self.spark, self.warehouse, _contract(table), run_id, version=version)
 
     def check(self, tables: Iterable[str], run_id: str, *, code_version: str) -> None:
-        """Compare rows that other processes wrote with what ``runs`` recorded when they were written.
+        """Compare rows that other processes wrote with the counts and hashes in ``runs``.
 
-        Other releases may have had other columns, which changes the hash: of their rows only the number is compared.
+        Rows of another release are compared by number only: other columns give another hash.
 
         Raises
         ------
         RowsChanged
-            When rows are missing or changed: names every such table.
+            When rows are missing or changed; the message names every such table.
         StageError
             When a stage that writes one of the tables has not run.
         """
-        open_ = [name for name in tables if not self._is_trusted(name, run_id)]
-        for name in open_:
-            self.pinned(name, run_id)
-        with ThreadPoolExecutor(_WRITERS_AT_ONCE) as pool:
-            problems = list(pool.map(lambda name: self._difference(name, run_id, code_version), open_))
+        unchecked = [name for name in tables if not self._is_trusted(name, run_id)]
+        for name in unchecked:
+            self.recorded_version(name, run_id)
+        with ThreadPoolExecutor(_THREADS) as pool:
+            problems = list(pool.map(lambda name: self._difference(name, run_id, code_version), unchecked))
         if any(problems):
             raise RowsChanged(run_id, *filter(None, problems))
-        self._checked |= {(name, run_id) for name in open_}
+        self._checked |= {(name, run_id) for name in unchecked}
 
     def _is_trusted(self, table: str, run_id: str) -> bool:
         """Whether this process wrote or checked the rows."""
         return (table, run_id) in self._checked or (table, run_id) in self._written
 
     def _content_now(self, table: str, rows: DataFrame, run_id: str) -> str:
-        """Count and hash of rows, in one task if the record says that they are few."""
+        """Count and hash of rows; computed in one task if the recorded number is small."""
         few = rows_in(self._fingerprint_of(table, run_id)) <= _FEW_ROWS
         return content_of(rows.coalesce(1) if few else rows, _contract(table))
 
     def _difference(self, table: str, run_id: str, code_version: str) -> str:
-        """What is wrong with the rows of a run; empty where they are those that were recorded."""
+        """How the rows of a run differ from the recorded ones; empty if they are the same."""
         contract, stage = _contract(table), WRITERS[table]
-        remedy = f"run the stage {stage!r} again, and what follows it"
+        remedy = f"run the stage {stage!r} again, then all later stages"
         if not self.exists(table):
-            return f"the table {table} is gone: {remedy}"
+            return f"the table {table} does not exist any more: {remedy}"
         recorded = self._fingerprint_of(table, run_id)
-        with one_line(table):
+        with short_errors(table):
             rows = delta_tables.rows(self.spark, self.warehouse, contract, run_id)
             rows = rows.localCheckpoint() if self._keeps_rows else rows
             content = self._content_now(table, rows, run_id)
         if self._keeps_rows:
             self._rows[table, run_id] = rows
         if rows_in(content) != rows_in(recorded):
-            return f"table {table} has {rows_in(content)} rows of the run, {rows_in(recorded)} are recorded: {remedy}"
+            return f"table {table} has {rows_in(content)} rows of the run, {rows_in(recorded)} were written: {remedy}"
         record = self.run_record(run_id, stage)
         is_comparable = record is not None and record.code_version == code_version != UNKNOWN
         if content != recorded and is_comparable:
@@ -209,7 +209,7 @@ class Store:
         return ""
 
     def write(self, table: str, frame: DataFrame, *, run_id: str) -> int:
-        """``write_all`` of one table; returns the version that holds the rows."""
+        """``write_all`` for one table; returns the version that has the rows."""
         return self.write_all({table: frame}, run_id=run_id)[table]
 
     def write_all(
@@ -218,46 +218,46 @@ class Store:
         *,
         run_id: str,
         few_rows: bool = False,
-        before_change: Callable[[], None] = _nothing,
+        before_change: Callable[[], None] = _do_nothing,
     ) -> dict[str, int]:
-        """Replace the rows of a run in some tables, where they are others; return the versions that hold them.
+        """Replace the rows of a run in some tables unless they are stored already; return the versions that have them.
 
-        All rows are computed before the first is written: an error in between changes nothing. A few tables are
-        written at once, because most of a small write is waiting.
+        All rows are computed before the first row is written, so an error while computing changes nothing. Tables are
+        written in parallel, because a small write mostly waits.
 
         Parameters
         ----------
         few_rows : bool
-            They are counted and hashed in one task, which takes half the time that several tasks do.
+            Whether the tables are small: one task then counts and hashes the rows, in half the time of several tasks.
         before_change : callable
             Called once before the first row changes; not called if all rows are stored already.
 
         Raises
         ------
         BallastError
-            When the rows break the contract: a NOT NULL, a CHECK, the key, or another run's id.
+            When rows break the contract: a NOT NULL, a CHECK, a repeated key, or the id of another run.
         """
         self._load_records(run_id)
-        with ThreadPoolExecutor(_WRITERS_AT_ONCE) as pool:
-            jobs = {name: pool.submit(self._prepared, name, frame, run_id, few_rows) for name, frame in frames.items()}
-            ready = {name: job.result() for name, job in jobs.items()}
-            if not all(each.is_stored for each in ready.values()):
+        with ThreadPoolExecutor(_THREADS) as pool:
+            jobs = {name: pool.submit(self._prepare, name, frame, run_id, few_rows) for name, frame in frames.items()}
+            tables = {name: job.result() for name, job in jobs.items()}
+            if not all(prepared.is_stored for prepared in tables.values()):
                 before_change()
-            written = {name: pool.submit(self._stored, name, each, run_id) for name, each in ready.items()}
-        return {name: job.result() for name, job in written.items()}
+            writes = {name: pool.submit(self._store, name, prepared, run_id) for name, prepared in tables.items()}
+        return {name: job.result() for name, job in writes.items()}
 
-    def _prepared(self, table: str, frame: DataFrame, run_id: str, few_rows: bool) -> _Prepared:
+    def _prepare(self, table: str, frame: DataFrame, run_id: str, few_rows: bool) -> _Prepared:
         contract = _contract(table)
         self.ensure(table)
-        with one_line(table):
-            # A checkpoint, not a cache: it also cuts the plan off, which each of the three uses would drag along.
+        with short_errors(table):
+            # A checkpoint, not a cache: it also drops the query plan, which each of the three uses would analyse again.
             rows = conform(frame, contract).localCheckpoint()
             fingerprint = fingerprint_of(rows.coalesce(1) if few_rows else rows, contract, run_id)
             is_stored = self._is_stored(table, run_id, fingerprint)
         return _Prepared(rows=rows, fingerprint=fingerprint, is_stored=is_stored)
 
     def _is_stored(self, table: str, run_id: str, fingerprint: str) -> bool:
-        """Whether the table holds these rows. What another process wrote is read: somebody may have deleted it."""
+        """Whether the table has these rows. Rows of another process are read: somebody may have deleted them."""
         known = self._known(table, run_id)
         if known is None or known[1] != fingerprint:
             return False
@@ -266,40 +266,40 @@ class Store:
         rows = delta_tables.rows(self.spark, self.warehouse, _contract(table), run_id)
         return self._content_now(table, rows, run_id) == fingerprint
 
-    def _stored(self, table: str, ready: _Prepared, run_id: str) -> int:
-        """Write what was prepared, where it is not stored; returns the version that holds it."""
-        known, place = self._known(table, run_id), (table, run_id)
-        with one_line(table):
-            if known and not ready.is_stored:
+    def _store(self, table: str, prepared: _Prepared, run_id: str) -> int:
+        """Write the rows unless they are stored; return the version that has them."""
+        known, key = self._known(table, run_id), (table, run_id)
+        with short_errors(table):
+            if known and not prepared.is_stored:
                 self._withdraw(table, run_id)
-            version = known[0] if known and ready.is_stored else self._replace(table, ready.rows, run_id)
+            version = known[0] if known and prepared.is_stored else self._replace(table, prepared.rows, run_id)
             committed = version
-            if known and known[1] == ready.fingerprint and known[0] < version:
-                version = known[0]  # the same rows as then: what was made from that version still belongs to them
-        self._rows.pop(place, None)
-        # Stored rows may differ from computed ones in volatile columns: those are read from the table.
-        if self._keeps_rows and not (ready.is_stored and _contract(table).volatile):
-            self._rows[place] = ready.rows
-        if not ready.is_stored:
-            self._committed[place] = committed
-        self._written[place] = (version, ready.fingerprint)
+            if known and known[1] == prepared.fingerprint and known[0] < version:
+                version = known[0]  # the same rows as before: rows that were made from that version stay valid
+        self._rows.pop(key, None)
+        # Stored rows may differ from computed ones in volatile columns: such a table is read again.
+        if self._keeps_rows and not (prepared.is_stored and _contract(table).volatile):
+            self._rows[key] = prepared.rows
+        if not prepared.is_stored:
+            self._committed[key] = committed
+        self._written[key] = (version, prepared.fingerprint)
         return version
 
     def release(self, *, keep: Collection[str]) -> None:
-        """Forget the rows in memory of all tables but ``keep``."""
+        """Free the rows in memory, except those of the tables in ``keep``."""
         self._rows = {key: rows for key, rows in self._rows.items() if key[0] in keep}
 
     def run_record(self, run_id: str, stage: str) -> RunRecord | None:
-        """What ``runs`` holds about a stage of a run; None before it has run."""
+        """The row of ``runs`` for a stage of a run; None if the stage has not run."""
         return self._load_records(run_id).get(stage)
 
-    def pinned(self, table: str, run_id: str) -> int:
-        """Version of a table as the stage that wrote it recorded it.
+    def recorded_version(self, table: str, run_id: str) -> int:
+        """Version of a table that its stage recorded after writing it.
 
         Raises
         ------
         StageError
-            When that stage has not run: says which to run first.
+            When that stage has not run; the message names the stage to run first.
         """
         stage = WRITERS[_contract(table).name]
         record = self.run_record(run_id, stage)
@@ -308,49 +308,49 @@ class Store:
         return record.writes[table]
 
     def is_current(self, stage: str, run_id: str) -> bool:
-        """Whether the rows of a stage are complete, and made from what the run holds now."""
+        """Whether the rows of a stage are complete, and made from the current rows of its inputs."""
         record = self.run_record(run_id, stage)
         if record is None or (run_id, stage) in self._withdrawn:
             return False
         now = {table: self._known(table, run_id) for table in record.reads}
         return all(known is not None and known[0] == record.reads[table] for table, known in now.items())
 
-    def rows(self, table: str, run_id: str) -> int:
-        """How many rows of a run were written; 0 before."""
+    def row_count(self, table: str, run_id: str) -> int:
+        """Recorded number of rows of a run; 0 if none is recorded."""
         return rows_in(self._fingerprint_of(table, run_id))
 
     def is_new(self, run_id: str) -> bool:
-        """Whether the run has begun here, so that no table held a row of it."""
+        """Whether this process began the run, so that no table had rows of it before."""
         return run_id in self._new_runs
 
-    def newest(self, table: str, run_id: str) -> list[Row]:
-        """The rows of a run as they are now; none where there is no table."""
+    def current_rows(self, table: str, run_id: str) -> list[Row]:
+        """The current rows of a run, collected; empty if the table does not exist."""
         if not self.exists(table):
             return []
-        with one_line(table):
+        with short_errors(table):
             return delta_tables.rows(self.spark, self.warehouse, _contract(table), run_id).collect()
 
     def put(self, table: str, rows: Iterable[Mapping[str, Any]], *, replacing: str | None) -> None:
-        """Write rows that the driver holds in place of those that a condition selects, or beside what is there."""
+        """Append rows of the driver; with ``replacing``, an SQL condition, replace the rows that it selects."""
         self.ensure(table)
-        with one_line(table):
+        with short_errors(table):
             self._put(table, small_frame(self.spark, list(rows), schema_of(_contract(table))), replacing)
 
     def remove(self, stages: Collection[str], run_id: str) -> None:
-        """Delete the rows of a run that some stages wrote, and before them the records of these stages."""
+        """Delete the records of some stages of a run, then the rows that they wrote."""
         for stage in stages:
             self._withdraw_record(run_id, stage)
             self._records[run_id].pop(stage, None)
         tables = [table for table, stage in WRITERS.items() if stage in stages and self.exists(table)]
-        with ThreadPoolExecutor(_WRITERS_AT_ONCE) as pool:
+        with ThreadPoolExecutor(_THREADS) as pool:
             list(pool.map(lambda table: self._delete(table, f"run_id = {literal(run_id)}"), tables))
 
     def _delete(self, table: str, where: str) -> None:
-        with one_line(table), self._alone(table):
+        with short_errors(table), self._locked(table):
             DeltaTable.forPath(self.spark, self.path(table)).delete(where)
 
     def _withdraw(self, table: str, run_id: str) -> None:
-        """Before rows change that a stage's record names: a run that ends now must not find them named by it."""
+        """Delete the record of the table's stage before its rows change: after a crash it must not describe them."""
         if (table, run_id) not in self._written:
             self._withdraw_record(run_id, WRITERS[table])
 
@@ -361,10 +361,10 @@ class Store:
                 self._withdrawn.add((run_id, stage))
 
     def begin(self, *, run_id: str, code_version: str, config_hash: str, config_json: str) -> None:
-        """Note in ``runs`` that a run will write, unless it holds the run; to be called before the run's first write.
+        """Add a new run to ``runs``, before its first write to any other table.
 
-        No table has rows of a run that was not there: they are appended without looking, which for the tables of a run
-        takes a quarter of its CPU time (docs/decisions/0010-begun-runs.md).
+        So no table has rows of a new run, and its rows are appended without a search for older ones. That search would
+        take a quarter of the run's CPU time (docs/decisions/0010-begun-runs.md).
         """
         if not self._load_records(run_id):
             self.record_run(
@@ -389,7 +389,7 @@ class Store:
         reads: Mapping[str, int],
         writes: Mapping[str, int],
     ) -> RunRecord:
-        """Store which versions a stage read and wrote; an equal record is not written again.
+        """Record which versions a stage read and wrote; an equal record is not written again.
 
         Raises
         ------
@@ -398,7 +398,7 @@ class Store:
         """
         unknown = sorted(name for name in writes if self._known(name, run_id) is None)
         if unknown:
-            raise StageError(f"run {run_id!r}, stage {stage!r}: {unknown} were not written by it; write them first")
+            raise StageError(f"run {run_id!r}, stage {stage!r}: the stage did not write {unknown}; write them first")
         record = RunRecord(
             run_id=run_id,
             stage=stage,
@@ -409,23 +409,23 @@ class Store:
             writes=dict(sorted(writes.items())),
             fingerprints={name: self._fingerprint_of(name, run_id) for name in sorted(writes)},
         )
-        place = (run_id, stage)
-        if self.run_record(*place) != record or place in self._withdrawn:
-            is_known = self.run_record(*place) is not None and place not in self._withdrawn
+        key = (run_id, stage)
+        if self.run_record(*key) != record or key in self._withdrawn:
+            is_known = self.run_record(*key) is not None and key not in self._withdrawn
             self._records[run_id][stage] = record
-            if self._held is None:
+            if self._held_records is None:
                 self._save(record, is_known)
             else:
-                self._held[place] = is_known
+                self._held_records[key] = is_known
         return record
 
     def hold_records(self) -> None:
-        """Keep records in memory until ``save_records``: until then this process has changed nothing."""
-        self._held = {}
+        """Keep records in memory until ``save_records``, so that nothing stored changes before it."""
+        self._held_records = {}
 
     def save_records(self) -> None:
-        """Store the records that were held, and from now on each at once."""
-        held, self._held = self._held or {}, None
+        """Store the records in memory; later records are stored immediately."""
+        held, self._held_records = self._held_records or {}, None
         for (run_id, stage), is_known in held.items():
             self._save(self._records[run_id][stage], is_known)
 
@@ -434,12 +434,12 @@ class Store:
         row = {"cluster_id": "*", **{name: getattr(record, name) for name in record.__dataclass_fields__}}
         frame = small_frame(self.spark, [row], schema_of(_contract("runs")))
         where = f"run_id = {literal(record.run_id)} AND stage = {literal(record.stage)}"
-        with one_line("runs"):
+        with short_errors("runs"):
             self._put("runs", frame, where if is_known else None)
         self._withdrawn.discard((record.run_id, record.stage))
 
     def _replace(self, table: str, rows: DataFrame, run_id: str) -> int:
-        """Append where the run has no rows yet (a fifth of the time of a replacement), else replace them."""
+        """Replace the rows of the run; if it has none yet, append, which takes a fifth of the time."""
         where = f"run_id = {literal(run_id)}"
         is_first = (run_id in self._new_runs and (table, run_id) not in self._touched) or (
             self.spark.read.format("delta").load(self.path(table)).where(where).isEmpty()
@@ -451,11 +451,11 @@ class Store:
     def _put(self, table: str, rows: DataFrame, where: str | None) -> None:
         writer = rows.write.format("delta")
         writer = writer.mode("append") if where is None else writer.mode("overwrite").option("replaceWhere", where)
-        with self._alone(table):
-            again(lambda: writer.save(self.path(table)))
+        with self._locked(table):
+            retry_conflicts(lambda: writer.save(self.path(table)))
 
     def _known(self, table: str, run_id: str) -> tuple[int, str] | None:
-        """Version and fingerprint of a run's rows, as written here or as recorded."""
+        """Version and fingerprint of a run's rows: from this process, else from ``runs``."""
         if (table, run_id) in self._written:
             return self._written[table, run_id]
         for record in self._load_records(run_id).values():
@@ -479,7 +479,7 @@ class Store:
 
 def _contract(table: str) -> Table:
     if table not in schemas.ALL:
-        raise StageError(f"no table is named {table!r}; known are {sorted(schemas.ALL)}")
+        raise StageError(f"there is no table {table!r}; the tables are {sorted(schemas.ALL)}")
     return schemas.ALL[table]
 
 

@@ -1,1 +1,1 @@
-"""Stages of a run: what each is, the runner, and a room for each."""
+"""The stages of a run: a folder for each, their common type, and the runner."""

@@ -1,4 +1,4 @@
-"""Whether what a stage reads belongs together: made from the same versions, and under the same configuration."""
+"""Checks that the inputs of a stage belong together: made from the current versions, with the same settings."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -10,59 +10,58 @@ from optimizer.settings import ClusterInput, Settings
 from optimizer.stages.stage import Run, Stage
 from optimizer.store import RunRecord, Store
 
-# What a release meant that did not know a knob yet, so that its records lack it.
+# Values of the knobs that the records of an older release lack, because it did not have them.
 _DEFAULTS = json.loads(Settings(clusters=(ClusterInput(id="any", input="any"),)).planning_json())
 
 
 def check_lineage(stage: Stage, run: Run, store: Store) -> None:
-    """Look at all stages that what a stage reads comes from.
+    """Check every earlier stage that the inputs of a stage come from, directly or not.
 
     Raises
     ------
     StageError
-        One of them was run on versions that another run of a stage has replaced since, or with other settings: says
-        which, and what to run.
+        When such a stage read a version that has been replaced since, or ran with other settings. The message names the
+        stage and what to run.
     """
-    asked = json.loads(run.settings.planning_json())
+    settings = json.loads(run.settings.planning_json())
     for record in _records(stage.reads, run.run_id, store):
         for table, version in record.reads.items():
-            now = store.pinned(table, run.run_id)
+            now = store.recorded_version(table, run.run_id)
             if now != version:
                 raise StageError(
-                    f"run {run.run_id!r}: {record.stage!r} was run on version {version} of the table {table}, which "
-                    f"{WRITERS[table]!r} has replaced by {now} since: run {record.stage!r} again, and what follows it"
+                    f"run {run.run_id!r}: {record.stage!r} read version {version} of the table {table}, and "
+                    f"{WRITERS[table]!r} has written version {now} since: run {record.stage!r} again, then all later "
+                    "stages"
                 )
-        others = ", ".join(_differing(record, asked))
-        if others:
+        changed = ", ".join(_changed_settings(record, settings))
+        if changed:
             raise StageError(
-                f"run {run.run_id!r}: {record.stage!r} was run with another value of {others}: give {stage.name!r} the "
-                f"same file and options, or run {record.stage!r} again with these, and what follows it"
+                f"run {run.run_id!r}: {record.stage!r} was run with another value of {changed}: give {stage.name!r} "
+                f"the same file and options, or run {record.stage!r} again with the new ones, then all later stages"
             )
 
 
 def _records(tables: Iterable[str], run_id: str, store: Store) -> Iterator[RunRecord]:
-    """Of the stages that tables come from, directly or not, each once, those before others first."""
-    seen: dict[str, RunRecord] = {}
-    open_ = list(tables)
-    while open_:
-        stage = WRITERS[open_.pop()]
+    """Records of all stages that the tables come from, directly or not, in the pipeline's order."""
+    records: dict[str, RunRecord] = {}
+    pending = list(tables)
+    while pending:
+        stage = WRITERS[pending.pop()]
         record = store.run_record(run_id, stage)
-        if stage not in seen and record:
-            seen[stage] = record
-            open_ += record.reads
-    return (seen[stage] for stage in sorted(seen, key=NAMES.index))
+        if stage not in records and record:
+            records[stage] = record
+            pending += record.reads
+    return (records[stage] for stage in sorted(records, key=NAMES.index))
 
 
-def _differing(record: RunRecord, asked: dict[str, Any]) -> Iterator[str]:
-    """Names of settings that a stage has read and that are others now."""
-    declared, told = DECLARED[record.stage].settings, json.loads(record.config_json)
-    if (
-        "clusters" in declared
-        and [{**_DEFAULTS["clusters"][0], **one} for one in told["clusters"]] != asked["clusters"]
-    ):
+def _changed_settings(record: RunRecord, settings: dict[str, Any]) -> Iterator[str]:
+    """Names of settings that the stage read and that have changed since."""
+    declared, recorded = DECLARED[record.stage].settings, json.loads(record.config_json)
+    clusters = [{**_DEFAULTS["clusters"][0], **cluster} for cluster in recorded["clusters"]]
+    if "clusters" in declared and clusters != settings["clusters"]:
         yield "clusters"
-    for section in sorted(asked.keys() - {"clusters"}):
-        before = {**_DEFAULTS[section], **told.get(section, {})}
-        for knob, value in asked[section].items():
+    for section in sorted(settings.keys() - {"clusters"}):
+        before = {**_DEFAULTS[section], **recorded.get(section, {})}
+        for knob, value in settings[section].items():
             if before[knob] != value and sees(declared, section, knob):
                 yield f"{section}.{knob}"

@@ -1,4 +1,4 @@
-"""What a stage is: a function from DataFrames to DataFrames, and what it depends on (``declared``)."""
+"""The type of a stage: functions from DataFrames to DataFrames; ``declared`` has its inputs, outputs and settings."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
@@ -12,27 +12,27 @@ from optimizer.errors import BallastError
 from optimizer.settings import Settings
 
 Frames = Mapping[str, DataFrame]
-# Clusters that may not go on, each with what it is refused for.
+# Clusters that a stage stops, each with the reason.
 Refusals = Mapping[str, BallastError]
 
 
 def part_of(settings: Settings, declared: Collection[str]) -> Settings:
-    """The settings as a stage sees them that declares some sections and knobs: any other is an AttributeError."""
+    """The declared sections and knobs of the settings; reading any other raises AttributeError."""
     part = object.__new__(Settings)
     if "clusters" in declared:
         vars(part)["clusters"] = settings.clusters
     for section in vars(settings).keys() - {"clusters"}:
         values = getattr(settings, section)
-        seen = {knob: value for knob, value in vars(values).items() if sees(declared, section, knob)}
-        if seen:
-            # Some knobs alone are no object of the section's class: there the others would show their defaults.
-            vars(part)[section] = values if seen == vars(values) else SimpleNamespace(**seen)
+        visible = {knob: value for knob, value in vars(values).items() if sees(declared, section, knob)}
+        if visible:
+            # A namespace: a knob that the stage did not declare raises an error instead of returning its default.
+            vars(part)[section] = values if visible == vars(values) else SimpleNamespace(**visible)
     return part
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a stage knows besides its inputs."""
+    """The arguments of a stage in addition to its input tables."""
 
     spark: SparkSession
     run_id: str
@@ -40,16 +40,16 @@ class Run:
     code_version: str
 
     def seen_by(self, stage: Declared) -> "Run":
-        """The run with the settings that a stage declares, and no other."""
+        """The run with only the settings that a stage declares."""
         return replace(self, settings=part_of(self.settings, stage.settings))
 
     @property
     def folder(self) -> Path:
-        """Where its files go."""
+        """Folder of the run's files."""
         return Path(self.settings.storage.output) / self.run_id
 
     def about(self) -> dict[str, str]:
-        """What ``runs`` holds about it."""
+        """Columns of the run's rows in ``runs``: code version and configuration."""
         return {
             "code_version": self.code_version,
             "config_hash": self.settings.config_hash(),
@@ -59,26 +59,26 @@ class Run:
 
 @dataclass(frozen=True)
 class Stage(Declared):
-    """One stage, with the functions that do it; the settings of their run hold nothing that is not declared.
+    """One stage and its functions. Their ``run`` has only the declared settings.
 
     Parameters
     ----------
     build : callable
         ``build(inputs, run)`` returns one DataFrame per table of ``writes``; lazy, no effects. Raises ``Unreadable``
-        where some clusters can't be read: it is called again without them.
+        if some clusters can't be read; the runner then calls it again without them.
     gate : callable, optional
-        ``gate(inputs and outputs as stored, run)``, called after the tables are written; returns the clusters that
-        may not go on (exit code 3; 2 where the configuration names what is not there).
+        ``gate(stored inputs and outputs, run)``, called after the tables are written; returns the clusters that it
+        stops (exit code 3; 2 if the configuration names something that does not exist).
     report : callable, optional
-        ``report(inputs and outputs as stored, run)`` writes files about every cluster, also of those that are refused.
+        ``report(stored inputs and outputs, run)`` writes files about every cluster, refused clusters included.
     publish : callable, optional
-        ``publish(inputs and outputs as stored, run)`` writes the files of the clusters that passed the gate.
-    ahead : callable, optional
-        What may be done while earlier stages run: imports that take seconds.
+        ``publish(stored inputs and outputs, run)`` writes the files of the clusters that passed the gate.
+    preload : callable, optional
+        Work that can run during earlier stages: imports that take seconds.
     """
 
     build: Callable[[Frames, Run], Frames]
     gate: Callable[[Frames, Run], Refusals] | None = None
     report: Callable[[Frames, Run], None] | None = None
     publish: Callable[[Frames, Run], None] | None = None
-    ahead: Callable[[], object] | None = None
+    preload: Callable[[], object] | None = None

@@ -12,10 +12,10 @@ import pytest
 from optimizer.emit.cluster_plan import Document
 from optimizer.emit.documents import documents
 from optimizer.emit.manifest import manifest
-from optimizer.emit.rows import FoundRow, SourceRow
+from optimizer.emit.rows import EarlierThrottleRow, SourceRow
 from optimizer.emit.runbook import runbook
 from optimizer.emit.throttle_files import throttle_documents
-from optimizer.stages.emit.emit import handed_over
+from optimizer.stages.emit.emit import manifest_hash_and_missed_goals
 from tests.emit.test_pages import synthetic
 from tests.emit.throttled import throttled_plan
 
@@ -101,9 +101,9 @@ def test_a_manifest_tells_what_the_plan_was_made_from_and_for() -> None:
         changed=[replace(row, topic_id=topic_ids[row.topic]) for row in plan.changed],
         sources=[SourceRow(name, time, 1) for name, time in {"new": 1793491300, "old": 1793491200, "c": None}.items()],
         throttles_found=[
-            FoundRow("topics", "stays", "leader.replication.throttled.replicas", "*", is_static=False),
-            FoundRow("brokers", "2", "leader.replication.throttled.rate", "7", is_static=True),
-            FoundRow("brokers", "1", "leader.replication.throttled.rate", "5", is_static=False),
+            EarlierThrottleRow("topics", "stays", "leader.replication.throttled.replicas", "*", is_static=False),
+            EarlierThrottleRow("brokers", "2", "leader.replication.throttled.rate", "7", is_static=True),
+            EarlierThrottleRow("brokers", "1", "leader.replication.throttled.rate", "5", is_static=False),
         ],
         code_version="v1",
         throttle_style="kafka",
@@ -162,6 +162,6 @@ def test_a_verdict_names_the_wishes_that_a_plan_misses(tmp_path: Path) -> None:
         goals[1]["is_reached"] = is_reached
         content = json.dumps({"goals": goals})
         (tmp_path / "c" / "manifest.json").write_text(content)
-        told.append(handed_over(run, "c"))
+        told.append(manifest_hash_and_missed_goals(run, "c"))
         assert told[-1][0] == sha256(content.encode()).hexdigest()
     assert [missed for _, missed in told] == [None, "NOT reached: drain: y"]

@@ -140,7 +140,7 @@ def test_what_is_wrong_is_said_once_with_its_cluster(three: Three) -> None:
     said = three.runs[0].said
     for start in ("cluster gone: there is no folder", "cluster vague: drain_brokers names", "cluster torn: the data"):
         assert said.count(f"error: {start}") == 1
-    told = {name: one.told() for name, one in three.runs[0].verdicts.items() if one.is_out}
+    told = {name: one.summary() for name, one in three.runs[0].verdicts.items() if one.is_stopped}
     assert told["torn"].startswith("refused in validate: the data can't be planned on: ")
     assert all("\n" not in line for line in told.values())
 
@@ -210,7 +210,7 @@ def test_an_approved_plan_is_not_made_again(spark: SparkSession, three: Three) -
     assert plan.manifest_sha256 == sha256(manifest).hexdigest()
     approve(Warehouse(str(three.home / "tables")), plan, manifest_sha256="", by="ann")
     before = files(three.home / "out")
-    with pytest.raises(AlreadyApproved, match="for cluster fine was approved by ann, so this run is not planned again"):
+    with pytest.raises(AlreadyApproved, match="for cluster fine, so this run is not planned again: give another"):
         ended(spark, three.home, [three.clusters["fine"]])
     assert files(three.home / "out") == before
     shutil.rmtree(three.home / "tables" / "approvals")

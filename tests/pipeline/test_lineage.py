@@ -95,7 +95,7 @@ def store_of(run: Run) -> Store:
 def test_a_stage_goes_on_from_one_state_only(emitted: Run) -> None:
     """Once findings are replaced, what was planned from the old ones is not emitted; planned anew, it is."""
     run_stage(stage("solve", (), "findings", "another"), emitted, store_of(emitted))
-    told = "'plan' was run on version 1 of the table findings, which 'solve' has replaced by 2 since: run 'plan' again"
+    told = "'plan' read version 1 of the table findings, and 'solve' has written version 2 since: run 'plan' again"
     with pytest.raises(StageError, match=told):
         run_stage(EMIT, emitted, store_of(emitted))
     for each in (PLAN, EMIT):
@@ -211,10 +211,10 @@ def test_a_job_that_cannot_begin_leaves_everything(spark: SparkSession, tmp_path
     with pytest.raises(StageError, match="run the stage 'solve' first"):
         run_stages([PLAN], run, Meter(spark, io.StringIO()))
     assert document.is_file()
-    assert store_of(run).newest("verdicts", "r") == []
+    assert store_of(run).current_rows("verdicts", "r") == []
     run_stages([SOLVE], run, Meter(spark, io.StringIO()))
     assert [path.name for path in run.folder.iterdir()] == ["superseded-c-1"]
-    assert [(row.attempt, row.verdict) for row in store_of(run).newest("verdicts", "r")] == [(1, "started")]
+    assert [(row.attempt, row.verdict) for row in store_of(run).current_rows("verdicts", "r")] == [(1, "started")]
 
 
 def test_a_stage_that_fails_is_every_clusters_failure(spark: SparkSession, tmp_path: Path) -> None:
@@ -225,17 +225,17 @@ def test_a_stage_that_fails_is_every_clusters_failure(spark: SparkSession, tmp_p
 
     run = run_of(spark, tmp_path)
     run_stages([SOLVE, replace(PLAN, build=with_wave)], run, Meter(spark, io.StringIO()))
-    assert len(store_of(run).newest("waves", "r")) == 1
+    assert len(store_of(run).current_rows("waves", "r")) == 1
     with pytest.raises(ValueError, match="no such thing"):
         run_stages([replace(SOLVE, build=broken)], run, Meter(spark, io.StringIO()))
-    (row,) = store_of(run).newest("verdicts", "r")
+    (row,) = store_of(run).current_rows("verdicts", "r")
     assert (row.verdict, row.stage, row.exit_code, row.reason) == ("failed", "solve", 1, "ValueError: no such thing")
-    assert [len(store_of(run).newest(table, "r")) for table in ("findings", "waves")] == [1, 1]
+    assert [len(store_of(run).current_rows(table, "r")) for table in ("findings", "waves")] == [1, 1]
     with pytest.raises(ValueError, match="no such thing"):
         run_stages(
             [replace(SOLVE, build=with_two_findings), replace(PLAN, build=broken)], run, Meter(spark, io.StringIO())
         )
-    assert [len(store_of(run).newest(table, "r")) for table in ("findings", "waves")] == [2, 0]
+    assert [len(store_of(run).current_rows(table, "r")) for table in ("findings", "waves")] == [2, 0]
     assert [store_of(run).run_record("r", stage) is None for stage in ("solve", "plan")] == [False, True]
 
 
@@ -252,7 +252,7 @@ def test_a_run_goes_on_in_an_older_warehouse(
             store_of(run).ensure(name)
     run_stages([SOLVE, replace(PLAN, build=with_wave)], run, Meter(spark, io.StringIO()))
     for name, optional in older:
-        assert len(store_of(run).newest(name, "r")) == 1
+        assert len(store_of(run).current_rows(name, "r")) == 1
         assert spark.read.format("delta").load(store_of(run).path(name)).columns[-1] == optional
 
 
@@ -269,4 +269,4 @@ def test_a_table_of_another_type_stops_a_run_before_any_work(
     with pytest.raises(ConfigError, match=told):
         run_stages([SOLVE, PLAN], run, Meter(spark, io.StringIO()))
     assert not store_of(run).exists("findings")
-    assert store_of(run).newest("verdicts", "r") == []
+    assert store_of(run).current_rows("verdicts", "r") == []

@@ -71,7 +71,7 @@ def planned(spark: SparkSession, two_runs: Path, tmp_path: Path) -> Run:
 def state(run: Run) -> dict[str, Any]:
     """Rows of every table of the run, and its files."""
     store = store_of(run)
-    rows = {name: sorted(map(str, store.newest(name, run.run_id))) for name in TABLES}
+    rows = {name: sorted(map(str, store.current_rows(name, run.run_id))) for name in TABLES}
     return {**rows, "files": sorted(str(path) for path in run.folder.rglob("*"))}
 
 
@@ -115,7 +115,7 @@ def test_a_run_goes_on_when_its_files_were_replaced(planned: Run) -> None:
     [
         (
             "DELETE FROM {} WHERE run_id = 'r'",
-            "table waves has 0 rows of the run, 1 are recorded: run the stage 'plan' again",
+            "table waves has 0 rows of the run, 1 were written: run the stage 'plan' again",
         ),
         (
             "UPDATE {} SET moved_bytes = 7 WHERE run_id = 'r'",
@@ -132,7 +132,7 @@ def test_rows_that_somebody_changed_stop_a_stage(spark: SparkSession, planned: R
     assert caught.value.exit_code == 1
     assert state(planned) == before
     run_stage(PLAN_OF_ONE_WAVE, planned, store_of(planned))
-    assert [row.moved_bytes for row in store_of(planned).newest("waves", "r")] == [WAVE["moved_bytes"]]
+    assert [row.moved_bytes for row in store_of(planned).current_rows("waves", "r")] == [WAVE["moved_bytes"]]
     run_stage(EMIT, planned, store_of(planned))
 
 
@@ -142,7 +142,7 @@ def test_all_changed_tables_are_named(planned: Run) -> None:
     shutil.rmtree(store.path("findings"))
     planned.spark.sql(f"DELETE FROM delta.`{store.path('waves')}` WHERE run_id = 'r'")
     with pytest.raises(
-        RowsChanged, match=r"(?s)the table findings is gone: .*'solve'.*table waves has 0 rows of the run"
+        RowsChanged, match=r"(?s)the table findings does not exist any more: .*'solve'.*table waves has 0 rows of the run"
     ):
         attempt(planned, replace(EMIT, reads=("findings", "waves")))
 
@@ -167,7 +167,7 @@ def test_what_fails_before_its_first_write_changes_nothing(planned: Run, stages:
     with pytest.raises(Exception, match="/nothing/is/here"):
         run_stages(failing, planned, Meter(planned.spark, stream))
     assert state(planned) == before
-    assert "nothing was changed: the plan that the run has, its verdict and its files stay" in stream.getvalue()
+    assert "nothing was changed: the run keeps its earlier plan, verdict and files" in stream.getvalue()
     attempt(planned, PLAN_OF_ONE_WAVE)
     assert state(planned) == before
 
@@ -224,8 +224,8 @@ def test_wrong_use_changes_nothing(planned: Run) -> None:
     attempt(planned, replace(SOLVE, gate=lambda frames, run: {"c": ConfigError("there is no broker 77")}))
     assert state(planned) == before
     attempt(planned, replace(SOLVE, gate=lambda frames, run: {"c": QualityGateFailed("rows are wrong")}))
-    assert [row.verdict for row in store_of(planned).newest("verdicts", "r")] == ["refused"]
-    assert store_of(planned).newest("waves", "r") == []
+    assert [row.verdict for row in store_of(planned).current_rows("verdicts", "r")] == ["refused"]
+    assert store_of(planned).current_rows("waves", "r") == []
 
 
 def test_a_cluster_that_is_refused_again_costs_its_neighbour_nothing(spark: SparkSession, planned: Run) -> None:
@@ -300,10 +300,10 @@ def test_an_error_between_two_writes_is_a_failed_attempt(planned: Run, monkeypat
         storage.setattr(Store, "_put", full)
         attempt(planned, replace(SOLVE, build=with_two_findings), two_waves)
     store = store_of(planned)
-    assert [len(store.newest(name, "r")) for name in ("findings", "waves", "documents")] == [2, 0, 0]
+    assert [len(store.current_rows(name, "r")) for name in ("findings", "waves", "documents")] == [2, 0, 0]
     assert [path.name for path in planned.folder.iterdir()] == ["superseded-c-1"]
-    (verdict,) = store.newest("verdicts", "r")
+    (verdict,) = store.current_rows("verdicts", "r")
     assert (verdict.verdict, verdict.stage) == ("failed", "plan")
     attempt(planned, two_waves)
     run_stage(EMIT, planned, store_of(planned))
-    assert [len(store_of(planned).newest(name, "r")) for name in ("findings", "waves")] == [2, 2]
+    assert [len(store_of(planned).current_rows(name, "r")) for name in ("findings", "waves")] == [2, 2]

@@ -91,7 +91,7 @@ def test_a_repeated_run_changes_nothing_and_can_be_recomputed(spark: SparkSessio
     assert both == {name: version for name, version in first.versions.items() if name != "verdicts"}
     assert files(run.settings.storage.output) == first.files
     assert sorted(path.name for path in run.folder.iterdir()) == ["data_docs", "sample"]
-    attempts = Store(run.settings.storage.warehouse, spark).newest("verdicts", RUN_ID)
+    attempts = Store(run.settings.storage.warehouse, spark).current_rows("verdicts", RUN_ID)
     assert sorted((row.attempt, row.verdict) for row in attempts) == [(1, "planned"), (2, "planned")]
 
     store = Store(run.settings.storage.warehouse, spark)
@@ -211,7 +211,7 @@ def test_a_stage_that_its_gate_refuses_is_a_dead_end(spark: SparkSession, tmp_pa
     assert str(refused["sample"]) == "1 rows are wrong"
     assert store.read("findings", run_id="r").count() == 1
     with pytest.raises(StageError, match="run the stage 'solve' first"):
-        store.pinned("findings", "r")
+        store.recorded_version("findings", "r")
 
 
 def test_a_stage_that_broke_off_while_it_wrote_has_no_row_twice(spark: SparkSession, tmp_path: Path) -> None:

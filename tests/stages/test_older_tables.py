@@ -76,7 +76,7 @@ def test_an_older_table_gets_the_columns_that_it_lacks(
     new = grown.write("brokers", rows, run_id="r2")
     for run_id, told in (("r1", None), ("r2", "new")):
         assert [row.cause for row in grown.read("brokers", run_id=run_id).collect()] == [told]
-    assert [row.cause for row in grown.newest("brokers", "r1")] == [None]
+    assert [row.cause for row in grown.current_rows("brokers", "r1")] == [None]
     columns = columns_of(spark.read.format("delta").load(grown.path("brokers")).schema)
     assert tuple(columns[-len(GROWN) :]) == GROWN
     with pytest.raises(Exception, match="places_few"):
@@ -115,7 +115,7 @@ def test_a_warehouse_of_before_is_gone_on_with(spark: SparkSession, tmp_path: Pa
     for run_id, expected in (("old", (None, None)), ("new", ("band", 1))):
         (found,) = later.read("findings", run_id=run_id).collect()
         assert (found.rule, (found.code, found.broker_id)) == ("band", expected)
-    codes = {run_id: [row.reason_codes for row in later.newest("plan", run_id)] for run_id in ("old", "new")}
+    codes = {run_id: [row.reason_codes for row in later.current_rows("plan", run_id)] for run_id in ("old", "new")}
     assert codes == {"old": [None], "new": [["balance"]]}
     records = [later.run_record(run_id, "solve") for run_id in ("old", "new")]
     assert [record and dict(record.writes) for record in records] == [{"findings": 1}, written]
@@ -141,8 +141,8 @@ def changed(name: str, type_: Type, *, nullable: bool) -> Table:
 @pytest.mark.parametrize(
     ("contract", "told"),
     [
-        (changed("rack", "int", nullable=True), "column rack is int there, string in this one"),
-        (changed("rack", "string", nullable=False), "column rack is string NOT NULL there, string in this one"),
+        (changed("rack", "int", nullable=True), "column rack is int in the table, string in this release"),
+        (changed("rack", "string", nullable=False), "column rack is string NOT NULL in the table, string in this release"),
         (
             changed("is_controller", "boolean", nullable=True),
             "column is_controller is boolean there, boolean NOT NULL in this one",
@@ -175,7 +175,7 @@ def test_any_other_difference_is_refused(
         with pytest.raises(ConfigError, match=re.escape(told)):
             store.read("brokers", run_id="r1")
         with pytest.raises(ConfigError, match=re.escape(told)):
-            store.newest("brokers", "r1")
+            store.current_rows("brokers", "r1")
 
 
 def test_all_differences_are_told_at_once(made: Callable[[Table], Store]) -> None:

@@ -94,9 +94,9 @@ def test_rows_in_memory_are_those_of_the_table(spark: SparkSession, store: Store
 
 def test_rows_are_counted(spark: SparkSession, store: Store) -> None:
     """The number of rows that a run wrote is known without reading them."""
-    assert store.rows("brokers", "r1") == 0
+    assert store.row_count("brokers", "r1") == 0
     store.write("brokers", brokers(spark, {}, {"broker_id": 2}), run_id="r1")
-    assert store.rows("brokers", "r1") == 2
+    assert store.row_count("brokers", "r1") == 2
 
 
 def test_changed_rows_replace_those_of_their_run_only(spark: SparkSession, store: Store) -> None:
@@ -137,7 +137,7 @@ def test_rows_that_broke_off_are_not_taken_for_those_before(spark: SparkSession,
     assert Store(store.warehouse, spark).run_record("r1", "validate") is None
     again = Store(store.warehouse, spark)
     record(again, again.write("brokers", brokers(spark, {"rack": "a"}), run_id="r1"))
-    assert [row.rack for row in again.newest("brokers", "r1")] == ["a"]
+    assert [row.rack for row in again.current_rows("brokers", "r1")] == ["a"]
     assert again.run_record("r1", "validate") == Store(store.warehouse, spark).run_record("r1", "validate")
 
 
@@ -147,12 +147,12 @@ def test_what_stages_wrote_is_removed(spark: SparkSession, store: Store) -> None
         record(store, store.write("brokers", brokers(spark, {}, run_id=run_id), run_id=run_id), run_id=run_id)
     again = Store(store.warehouse, spark)
     again.remove(["validate", "solve"], "r1")
-    assert [len(again.newest("brokers", run_id)) for run_id in ("r1", "r2")] == [0, 1]
+    assert [len(again.current_rows("brokers", run_id)) for run_id in ("r1", "r2")] == [0, 1]
     assert again.run_record("r2", "validate") is not None
     for reader in (again, Store(store.warehouse, spark)):
         assert reader.run_record("r1", "validate") is None
     record(again, again.write("brokers", brokers(spark, {}), run_id="r1"))
-    assert len(Store(store.warehouse, spark).newest("brokers", "r1")) == 1
+    assert len(Store(store.warehouse, spark).current_rows("brokers", "r1")) == 1
     assert Store(store.warehouse, spark).run_record("r1", "validate") is not None
 
 
@@ -173,7 +173,7 @@ def test_a_table_that_two_runs_create_at_once_is_tried_again(said: str, tries: i
         raise AnalysisException(said)
 
     with pytest.raises(AnalysisException):
-        delta_errors.again(refused, (0.0, 0.0))
+        delta_errors.retry_conflicts(refused, (0.0, 0.0))
     assert len(tried) == tries
 
 
@@ -231,7 +231,7 @@ def test_tables_carry_their_contract(spark: SparkSession, store: Store) -> None:
         ([{"state": "asleep"}], "state_known"),
         ([{"is_controller": None}], "is_controller"),
         ([{}, {"rack": None}], "1 row repeats the key (cluster_id, run_id, broker_id)"),
-        ([{"run_id": "r2"}], "1 row carries another run id than 'r1'"),
+        ([{"run_id": "r2"}], "1 row has another run id than 'r1'"),
     ],
 )
 def test_rows_against_the_contract_are_refused(
@@ -250,7 +250,7 @@ def test_a_missing_table_names_the_stage_to_run(store: Store) -> None:
         with pytest.raises(StageError, match="run the stage 'validate' first"):
             ask()
     with pytest.raises(StageError, match=r"run 'r1' has no table instance .* run the stage 'snapshot' first"):
-        store.pinned("instance", "r1")
+        store.recorded_version("instance", "r1")
     assert StageError.exit_code == 2
 
 
@@ -260,7 +260,7 @@ def test_runs_record_versions_and_fingerprints(spark: SparkSession, store: Store
     written = record(store, version)
     again = Store(store.warehouse, spark)
     assert again.run_record("r1", "validate") == written
-    assert again.pinned("brokers", "r1") == version
+    assert again.recorded_version("brokers", "r1") == version
     assert written.fingerprints["brokers"].startswith("1:")
     assert again.run_record("r1", "solve") is None
 

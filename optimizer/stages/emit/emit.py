@@ -21,7 +21,7 @@ from optimizer.emit.documents import documents
 from optimizer.emit.goals import NOT_REACHED
 from optimizer.emit.manifest import NAME as MANIFEST
 from optimizer.emit.requested import requested_of
-from optimizer.schedule.throttle_rate import asked_bytes_per_s
+from optimizer.schedule.throttle_rate import copy_rate_bytes_per_s
 from optimizer.settings import Settings
 from optimizer.stages.emit.audit_gate import gate
 from optimizer.stages.emit.gather import Tables, gathered, tables_of
@@ -32,7 +32,7 @@ from schemas.planning import INSTANCE
 from schemas.spark import conform, schema_of
 
 Rows = Iterable[Mapping[str, Any]]
-__all__ = ["build", "gate", "handed_over", "has_reassignment", "publish", "written_paths"]
+__all__ = ["build", "gate", "manifest_hash_and_missed_goals", "has_reassignment", "publish", "written_paths"]
 
 
 def _plan(tables: Tables, settings: Settings, code_version: str) -> ClusterPlan:
@@ -42,12 +42,12 @@ def _plan(tables: Tables, settings: Settings, code_version: str) -> ClusterPlan:
         run_id=host["run_id"],
         throttle_style=settings.emit.throttle_style,
         plan_log_dirs=settings.emit.plan_log_dirs,
-        copy_bytes_per_s=asked_bytes_per_s(settings.schedule),
+        copy_bytes_per_s=copy_rate_bytes_per_s(settings.schedule),
         changed=rows.PlanRow.of(_with_codes(tables["plan"], tables["moves"])),
         moves=rows.MoveRow.of(tables["moves"]),
         waves=rows.WaveRow.of(tables["waves"]),
         throttles=rows.ThrottleRow.of(tables["throttles"]),
-        throttles_found=rows.FoundRow.of(tables["throttles_found"]),
+        throttles_found=rows.EarlierThrottleRow.of(tables["throttles_found"]),
         balance=rows.LoadRow.of(tables["broker_balance"]),
         summary=rows.FigureRow.of(tables["plan_summary"]),
         bounds=rows.BoundRow.of(tables["bounds"]),
@@ -57,7 +57,7 @@ def _plan(tables: Tables, settings: Settings, code_version: str) -> ClusterPlan:
         brokers=rows.BrokerRow.of(tables["instance_brokers"]),
         sources=rows.SourceRow.of(tables["sources"]),
         code_version=code_version,
-        asked=requested_of(settings, host["cluster_id"]),
+        requested=requested_of(settings, host["cluster_id"]),
     )
 
 
@@ -135,7 +135,7 @@ def has_reassignment(run: Run, cluster_id: str) -> bool:
     return any((run.folder / cluster_id).rglob("reassignment*.json"))
 
 
-def handed_over(run: Run, cluster_id: str) -> tuple[str, str | None]:
+def manifest_hash_and_missed_goals(run: Run, cluster_id: str) -> tuple[str, str | None]:
     """Of the published plan of a cluster: what is approved, and which wishes it does not reach, None where all are."""
     manifest = (run.folder / cluster_id / MANIFEST).read_bytes()
     missed = [f"{goal['name']}: {goal['detail']}" for goal in json.loads(manifest)["goals"] if not goal["is_reached"]]
