@@ -18,7 +18,6 @@ from optimizer.setting_checks import (
     refuse,
     release,
 )
-from optimizer.topic_policy import is_excluded
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,10 +138,6 @@ class Policy(ClusterPolicy):
         for name in ("topics", "exclude_topics"):
             for pattern in getattr(self, name):
                 check_pattern(f"[policy] {name}", pattern)
-
-    def excludes(self, topic: str) -> bool:
-        """Whether a topic only leaves brokers that must be emptied."""
-        return is_excluded(topic, topics=self.topics, exclude_topics=self.exclude_topics)
 
 
 _BANDS = ("disk_band", "replicas_band", "leaders_band", "in_band", "out_band")

@@ -12,11 +12,11 @@ from optimizer.topic_policy import Pin
 
 
 def pinned_topics(settings: Settings) -> Column:
-    """Patterns of the pins that name a broker, of columns cluster_id, broker_id and rack."""
+    """Patterns of the pins that name a broker; uses the columns cluster_id, broker_id and rack."""
     named = [
         F.when((F.col("cluster_id") == cluster_id) & _names(pin), F.lit(pin.topics))
-        for cluster_id, asked in settings.cluster_policies().items()
-        for pin in asked.pins
+        for cluster_id, policy in settings.cluster_policies().items()
+        for pin in policy.pins
     ]
     return F.array_sort(F.array_compact(F.array(*named))) if named else F.array().cast("array<string>")
 
@@ -28,37 +28,37 @@ def _names(pin: Pin) -> Column:
 
 
 def matches(patterns: Sequence[str]) -> Column:
-    """Whether a pattern matches the topic's whole name."""
+    """Whether one of the patterns matches the topic's whole name."""
     if not patterns:
         return F.lit(False)
     return F.col("topic").rlike("^(?:" + "|".join(f"(?:{pattern})" for pattern in patterns) + ")$")
 
 
 def is_excluded(policy: Policy) -> Column:
-    """Whether the policy excludes the topic, as ``Policy.excludes`` has it."""
+    """Whether the policy excludes the topic: ``topic_policy.is_excluded`` as a column."""
     excluded = matches(policy.exclude_topics)
     return excluded | ~matches(policy.topics) if policy.topics else excluded
 
 
 def with_pins(partitions: DataFrame, brokers: DataFrame, settings: Settings) -> DataFrame:
-    """Partitions with ``pinned_brokers`` and ``room``, how many brokers may hold a replica after the plan.
+    """Partitions with ``pinned_brokers`` and ``usable_brokers``: how many brokers may hold a replica after the plan.
 
-    A list that gets shorter may keep brokers that are to be emptied, unless it is pinned; none that is not live.
+    A list that gets shorter may keep live brokers that are to be emptied, unless it is pinned.
 
     Parameters
     ----------
     partitions : DataFrame
-        With cluster_id, topic, ``replicas`` and ``asked``, the replication factor.
+        With cluster_id, topic, ``replicas`` and ``requested_factor``.
     brokers : DataFrame
         Rows of ``instance_brokers``.
 
     Returns
     -------
     DataFrame
-        ``room`` is null where there is no pin and the replication factor stays.
+        ``usable_brokers`` is null if there is no pin and the replication factor stays.
     """
-    if not any(asked.pins or asked.replication_factors for asked in settings.cluster_policies().values()):
-        nothing = {"pinned_brokers": F.lit(None).cast("array<int>"), "room": F.lit(None).cast("int")}
+    if not any(policy.pins or policy.replication_factors for policy in settings.cluster_policies().values()):
+        nothing = {"pinned_brokers": F.lit(None).cast("array<int>"), "usable_brokers": F.lit(None).cast("int")}
         return partitions.withColumns(nothing)
     columns = ("cluster_id", "broker_id", "state", "accepts_replicas", "must_empty", "pinned_topics")
     hosts: dict[str, list[Row]] = {}
@@ -66,30 +66,32 @@ def with_pins(partitions: DataFrame, brokers: DataFrame, settings: Settings) -> 
         hosts.setdefault(row.cluster_id, []).append(row)
     accepting = _by_cluster(hosts, lambda row: row.accepts_replicas)
     leaving = _by_cluster(hosts, lambda row: row.must_empty)
-    gone = _by_cluster(hosts, lambda row: row.state in NOT_LIVE)
+    not_live = _by_cluster(hosts, lambda row: row.state in NOT_LIVE)
     is_pinned = F.col("pinned_brokers").isNotNull()
-    shrinks = ~is_pinned & (F.col("asked") < F.size("replicas"))
+    shrinks = ~is_pinned & (F.col("requested_factor") < F.size("replicas"))
 
     def allowed(ids: Column) -> Column:
         return F.when(is_pinned, F.array_intersect("pinned_brokers", ids)).otherwise(ids)
 
-    staying = F.array_except(allowed(F.col("replicas")), F.when(shrinks, gone).otherwise(leaving))
-    room = F.size(F.array_union(allowed(accepting), staying))
+    staying = F.array_except(allowed(F.col("replicas")), F.when(shrinks, not_live).otherwise(leaving))
+    usable = F.size(F.array_union(allowed(accepting), staying))
     pinned = partitions.withColumn("pinned_brokers", F.coalesce(*(_pinned(c, rows) for c, rows in hosts.items())))
-    return pinned.withColumn("room", F.when(is_pinned | (F.col("asked") != F.size("replicas")), room))
+    is_needed = is_pinned | (F.col("requested_factor") != F.size("replicas"))
+    return pinned.withColumn("usable_brokers", F.when(is_needed, usable))
 
 
 def _ids(rows: Sequence[Row]) -> Column:
     return F.array(*(F.lit(row.broker_id) for row in rows)).cast("array<int>")
 
 
-def _by_cluster(hosts: dict[str, list[Row]], wanted: Callable[[Row], bool]) -> Column:
-    """Ids of the wanted brokers of a row's cluster."""
-    return F.coalesce(*(F.when(F.col("cluster_id") == c, _ids([*filter(wanted, rows)])) for c, rows in hosts.items()))
+def _by_cluster(hosts: dict[str, list[Row]], condition: Callable[[Row], bool]) -> Column:
+    """Ids of the brokers of a row's cluster that meet the condition."""
+    ids = {cluster_id: _ids([*filter(condition, rows)]) for cluster_id, rows in hosts.items()}
+    return F.coalesce(*(F.when(F.col("cluster_id") == cluster_id, column) for cluster_id, column in ids.items()))
 
 
 def _pinned(cluster_id: str, rows: Sequence[Row]) -> Column:
-    """Brokers that every matching pin names; null where none matches, and for other clusters."""
+    """Brokers that every matching pin names; null if no pin matches, and for other clusters."""
     patterns = sorted({pattern for row in rows for pattern in row.pinned_topics})
     named = {p: [row.broker_id for row in rows if p in row.pinned_topics] for p in patterns}
 
