@@ -91,5 +91,6 @@ def _without_spaces(sql: str) -> str:
 def _difference(contract: Table, warehouse: str, part: str, *, actual: str, declared: str) -> str:
     return (
         f"table {contract.name} of {warehouse} was made by another release: {part} is {actual} in the table, "
-        f"{declared} in this release; name another warehouse ([storage] warehouse, --warehouse), or run the release that made it"
+        f"{declared} in this release; name another warehouse ([storage] warehouse, --warehouse), or run the release "
+        "that made it"
     )

@@ -193,11 +193,11 @@ def _ask(draw: random.Random, brokers: list[Row], partitions: list[Row]) -> None
         if row["mobility"] == "free" and row["topic"] == asked_topic and asked != now:
             if room < asked:
                 row["factor_cause"] = Cause.TOO_FEW_BROKERS
-                row["factor_refused"] = f"{plural(asked, 'replica')} asked for, brokers that can hold them: {room}"
+                row["factor_refused"] = f"{plural(asked, 'replica')} requested, but only {room} can hold them"
             else:
                 row["replication_factor"] = asked
         if is_pinned and room < row["replication_factor"] and row["fixed_cause"] in (None, Cause.TOPIC_EXCLUDED):
-            fixed = f"its pin leaves {plural(room, 'broker')} for {plural(row['replication_factor'], 'replica')}"
+            fixed = f"its pin allows only {plural(room, 'broker')} for {plural(row['replication_factor'], 'replica')}"
             row.update(mobility="fixed", fixed_cause=Cause.PIN_TOO_SMALL, fixed_reason=fixed, replication_factor=now)
 
 

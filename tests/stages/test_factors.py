@@ -84,8 +84,8 @@ def test_what_cannot_be_had_is_a_finding_by_topic() -> None:
     """Topics that can't have their factor, and patterns that match no topic, are named once, with what would do."""
     rows = rows_of("a", seed=1)
     reasons = {
-        "t0": "30 replicas asked for, brokers that can hold them: 23",
-        "t1": "1 replica asked for, min.insync.replicas: 2",
+        "t0": "30 replicas requested, but only 23 brokers can hold them",
+        "t1": "1 replica requested, but min.insync.replicas is 2",
     }
     causes = {"t0": "too_few_brokers", "t1": "under_min_in_sync"}
     for row in rows["instance"]:

@@ -226,7 +226,7 @@ def test_pins_are_kept_with_partitions_and_brokers(spark: SparkSession, silver: 
 
     assert instance["orders", 0].fixed_cause == Cause.PIN_TOO_SMALL
     assert shown["my.orders", 0] == ([2, 3], "free", None)
-    assert shown["orders", 0] == ([1, 2, 3, 9], "fixed", "its pin leaves 2 brokers for 3 replicas")
+    assert shown["orders", 0] == ([1, 2, 3, 9], "fixed", "its pin allows only 2 brokers for 3 replicas")
     assert shown["orders", 1] == ([1, 2, 3, 9], "fixed", "in flight to broker 4, which is fenced")
     assert shown["orders.keep", 0] == (None, "free", None)
 
@@ -251,11 +251,11 @@ def test_replication_factors_are_asked_for_by_topic(spark: SparkSession, silver:
 @pytest.mark.parametrize(
     ("topic", "factor", "policy", "reason"),
     [
-        ("orders", 1, {}, "1 replica asked for, min.insync.replicas: 2"),
+        ("orders", 1, {}, "1 replica requested, but min.insync.replicas is 2"),
         ("orders", 4, {}, None),
-        ("orders", 5, {}, "5 replicas asked for, brokers that can hold them: 4"),
+        ("orders", 5, {}, "5 replicas requested, but only 4 brokers can hold them"),
         ("orders", 4, {"exclude_brokers": (2,)}, None),
-        ("orders", 4, {"exclude_brokers": (5,)}, "4 replicas asked for, brokers that can hold them: 3"),
+        ("orders", 4, {"exclude_brokers": (5,)}, "4 replicas requested, but only 3 brokers can hold them"),
         ("orders", 2, {"drain_brokers": (1, 2, 5)}, None),
         ("orders", 4, {"pins": (Pin(topics="orders", brokers=(1, 2, 3, 4)),)}, "4 .* hold them: 3"),
         ("my.orders", 3, {"pins": (Pin(topics="my.*", brokers=(1, 2)),)}, "3 .* hold them: 2"),
@@ -279,7 +279,7 @@ def test_a_factor_that_cannot_be_had_leaves_the_partitions_theirs(
     ("brokers", "drained", "reason"),
     [
         ([1, 9, 2], (2, 3, 5), None),
-        ([1, 9, 4], (2, 3, 4, 5), "2 replicas asked for, brokers that can hold them: 1"),
+        ([1, 9, 4], (2, 3, 4, 5), "2 replicas requested, but only 1 broker can hold them"),
         ([1, 9, 4], (2, 3, 4), None),
     ],
 )
@@ -306,7 +306,7 @@ def test_a_pin_that_leaves_too_few_brokers_for_the_factor(
         "topics": silver["topics"].limit(0),
     }
     row = built(spark, silver, pins=pins, replication_factors=factors)[0]["my.orders", 0]
-    told = None if needed is None else f"its pin leaves 1 broker for {needed} replicas"
+    told = None if needed is None else f"its pin allows only 1 broker for {needed} replicas"
     assert (row.fixed_reason, row.replication_factor) == (told, needed or factor)
 
 
@@ -352,7 +352,7 @@ def test_only_decides_what_may_happen_to_a_partition(
     assert not brokers[2].accepts_replicas
     assert not brokers[2].accepts_leadership
     reasons = [instance[key].fixed_reason for key in keys]
-    assert reasons == ["left by only"] * 3 + ["topic excluded", "in flight"]
+    assert reasons == ["excluded by only"] * 3 + ["topic excluded", "in flight"]
     assert [instance[key].fixed_cause for key in keys] == ["only"] * 3 + ["topic_excluded", "in_flight"]
     assert all(row.replication_factor == len(row.replicas) for row in instance.values())
     assert {(row.factor_cause, row.factor_refused) for row in instance.values()} == {(None, None)}

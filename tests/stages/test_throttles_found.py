@@ -94,19 +94,19 @@ def test_the_value_from_before_joins_the_plans_own(spark: SparkSession, found: D
 
 
 def test_a_finding_says_it_before_anything_is_run(spark: SparkSession, found: DataFrame) -> None:
-    """A cluster's finding says what is set now, that waves set their own meanwhile, and that it is put back."""
-    (row,) = throttles_found.told(found)
+    """A cluster's finding says what is set now, that that waves set their own values, and that the old ones are restored."""
+    (row,) = throttles_found.findings_of(found)
     assert (row["cluster_id"], row["rule"], row["standing"], row["rows"]) == ("c", "throttle_set", "noted", len(FOUND))
     assert f"broker 3: {RATES[0]} = 20000000; " in row["detail"]
     assert "; and 4 more. A wave that touches these topics and brokers sets its own values" in row["detail"]
-    assert "puts the old ones back" in row["detail"]
+    assert "restores the old ones" in row["detail"]
     assert "if an earlier wave left them behind" in row["remedy"]
-    assert list(throttles_found.told(found.limit(0))) == []
+    assert list(throttles_found.findings_of(found.limit(0))) == []
 
 
 def test_a_long_list_is_cut_in_the_finding(spark: SparkSession) -> None:
     """A list of thousands of replicas is told by its beginning and its length."""
     records = bronze.bronze(spark, {"c": [_config("topics", "t", LISTS[0], ",".join(["1:2"] * 500))]})
-    (row,) = throttles_found.told(throttles_found.build(typed(records, "topic"), typed(records, "config")))
+    (row,) = throttles_found.findings_of(throttles_found.build(typed(records, "topic"), typed(records, "config")))
     assert "1:2,... (1999 characters)" in row["detail"]
     assert len(row["detail"]) < 400

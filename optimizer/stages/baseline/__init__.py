@@ -1,1 +1,1 @@
-"""Stage baseline: what Kafka's own tool would assign."""
+"""Stage 4, baseline: what Kafka's own tool would assign."""

@@ -1,4 +1,4 @@
-"""Stage baseline: what Kafka's own tool would assign, per topic and in parallel."""
+"""Stage 4, baseline: instance, instance_brokers -> baseline (what Kafka's own tool would assign)."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -24,56 +24,56 @@ def build(inputs: Frames, run: Run) -> Frames:
 
     Notes
     -----
-    Brokers are those that an operator would name to ``--generate``: living ones that take replicas. Topics are dealt to
-    as many groups as there are shuffle partitions, a task each: a group per topic would cost more than its placement.
+    The brokers are those that an operator would pass to ``--generate``: live ones that accept replicas. Topics are
+    hashed into one group per shuffle partition: a group per topic would cost more than its placement.
     """
-    places = _default_placers(inputs["instance_brokers"].collect(), run.settings)
+    placers = _default_placers(inputs["instance_brokers"].collect(), run.settings)
     groups = int(run.spark.conf.get("spark.sql.shuffle.partitions") or 1)
     placed = (
         inputs["instance"]
         .select(*_READ, F.pmod(F.xxhash64("cluster_id", "topic"), F.lit(groups)).alias("bucket"))
         .repartitionByRange(groups, "bucket")
         .groupBy("bucket")
-        .applyInPandas(_placer(places, run.settings.baseline.seed), _PLACED)
+        .applyInPandas(_place_groups(placers, run.settings.baseline.seed), _PLACED)
     )
     return {"baseline": conform(placed.withColumn("run_id", F.lit(run.run_id)), BASELINE)}
 
 
 def _default_placers(rows: list[Row], settings: Settings) -> dict[str, DefaultPlacer]:
-    """By cluster id; a cluster of which no broker takes replicas has one too, and Kafka refuses it."""
+    """By cluster id. A cluster without a broker that accepts replicas has one, too; Kafka then refuses every topic."""
     versions = {cluster.id: cluster.kafka_version for cluster in settings.clusters}
     brokers: dict[str, list[Broker]] = {}
     for row in rows:
         usable = brokers.setdefault(row.cluster_id, [])
         if row.accepts_replicas and not row.must_empty and row.state in _LIVING:
             usable.append(Broker(row.broker_id, row.rack))
-    asked = settings.baseline.algorithm
+    algorithm = settings.baseline.algorithm
     return {
         cluster_id: default_placer(
-            default_algorithm(versions.get(cluster_id, "")) if asked == "auto" else asked, usable
+            default_algorithm(versions.get(cluster_id, "")) if algorithm == "auto" else algorithm, usable
         )
         for cluster_id, usable in brokers.items()
     }
 
 
-def _placer(places: dict[str, DefaultPlacer], seed: int) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    def place(rows: pd.DataFrame) -> pd.DataFrame:
-        # Plain lists, topic by topic: a small frame per topic would cost more than its placement.
+def _place_groups(placers: dict[str, DefaultPlacer], seed: int) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    def place_group(rows: pd.DataFrame) -> pd.DataFrame:
+        # Plain lists: a DataFrame per topic would cost more than its placement.
         topics: dict[tuple[str, str], dict[int, tuple[list[int], int, int]]] = {}
         for cluster_id, topic, partition, replicas, factor, size_bytes in rows[list(_READ)].itertuples(index=False):
             topics.setdefault((cluster_id, topic), {})[partition] = (replicas.tolist(), factor, size_bytes)
         placed = [
             row
             for (cluster_id, topic), partitions in sorted(topics.items())
-            for row in _place(cluster_id, topic, partitions, places[cluster_id], seed)
+            for row in _place_topic(cluster_id, topic, partitions, placers[cluster_id], seed)
         ]
         return pd.DataFrame(placed, columns=_PLACED.names)
 
-    return place
+    return place_group
 
 
-def _place(
-    cluster_id: str, topic: str, partitions: Mapping[int, tuple[list[int], int, int]], where: DefaultPlacer, seed: int
+def _place_topic(
+    cluster_id: str, topic: str, partitions: Mapping[int, tuple[list[int], int, int]], placer: DefaultPlacer, seed: int
 ) -> Iterator[tuple[object, ...]]:
     """Rows of one topic: what Kafka would assign, and what that would copy.
 
@@ -83,10 +83,10 @@ def _place(
         (current replicas, replication factor, size in bytes) by partition.
     """
     factors = {partition: factor for partition, (_, factor, _) in partitions.items()}
-    targets, error = place_or_refuse(where, topic, factors, topic_seed(seed, cluster_id, topic))
+    targets, error = place_or_refuse(placer, topic, factors, topic_seed(seed, cluster_id, topic))
     for partition, (current, _, size_bytes) in partitions.items():
         target = targets[partition]
         added = len(set(target).difference(current))
         leader_changed = bool(target) and target[0] != current[0]
         sizes = (added, added * size_bytes)
-        yield cluster_id, topic, partition, where.algorithm, target, *sizes, leader_changed, error
+        yield cluster_id, topic, partition, placer.algorithm, target, *sizes, leader_changed, error

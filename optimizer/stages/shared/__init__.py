@@ -1,1 +1,1 @@
-"""What several stages use: arrays of a cluster, typed records, names the policy may use, what the audit is asked."""
+"""Code that several stages use: typed records, names in the policy, causes, throttles, SQL words."""

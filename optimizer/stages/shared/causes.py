@@ -1,4 +1,4 @@
-"""Why something is so, as the first of several causes that holds: its code for tables, its words for people."""
+"""The first of several causes that is true: its code for tables, its reason for people."""
 
 from collections.abc import Iterable
 
@@ -9,9 +9,9 @@ from optimizer.domain import Cause
 
 
 def first_cause(causes: Iterable[tuple[Column, Cause, Column]]) -> Column:
-    """A struct of ``cause`` and ``reason``: those of the first condition that is true; null where none is."""
-    told = (
-        F.when(holds, F.struct(F.lit(cause.value).alias("cause"), words.alias("reason")))
-        for holds, cause, words in causes
+    """A struct of ``cause`` and ``reason`` for the first condition that is true; null if none is true."""
+    structs = (
+        F.when(condition, F.struct(F.lit(cause.value).alias("cause"), reason.alias("reason")))
+        for condition, cause, reason in causes
     )
-    return F.coalesce(*told)
+    return F.coalesce(*structs)

@@ -1,4 +1,4 @@
-"""Brokers and racks that the policy names must be known: refused after ingest where that is certain, or in snapshot."""
+"""Refuses a policy that names unknown brokers or racks: after ingest if that is certain, else in snapshot."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -26,19 +26,21 @@ class Known:
 
 
 def names_any(settings: Settings) -> bool:
-    """Whether a broker or a rack is named."""
-    return any(asked.pins or any(map(asked.brokers, BROKER_LISTS)) for asked in settings.cluster_policies().values())
+    """Whether the policy of a cluster names a broker or a rack."""
+    policies = settings.cluster_policies().values()
+    return any(policy.pins or any(map(policy.brokers, BROKER_LISTS)) for policy in policies)
 
 
 def known_of_brokers(brokers: DataFrame) -> dict[str, Known]:
-    """What the rows of ``brokers`` name, by cluster."""
+    """Brokers and racks in the table ``brokers``, by cluster."""
     return _known(brokers.select("cluster_id", "broker_id", "rack"))
 
 
 def known_of_records(records: DataFrame) -> dict[str, Known]:
-    """What records name, by cluster; clusters of which something could not be read are left out.
+    """Brokers and racks in the records, by cluster; without clusters that have unreadable input.
 
-    What is missing may be what was not read: the quality gate tells that. Metric tables name no broker of their own.
+    There a name may be missing because its file was not read: the quality gate reports that. Metric tables are not
+    searched: they add no broker.
     """
     fields = F.from_json("payload", _NAMING)
     parsed = records.where(F.col("kind").isin(*_KINDS)).select("cluster_id", "kind", fields.alias("fields"))
@@ -48,34 +50,34 @@ def known_of_records(records: DataFrame) -> dict[str, Known]:
     unread = typed(records, "malformed").where(of_state)
     left_out = {row.cluster_id for row in unread.select("cluster_id").distinct().collect()}
     known = _known(parsed.select("cluster_id", F.explode(ids).alias("broker_id"), rack))
-    return {cluster_id: one for cluster_id, one in known.items() if cluster_id not in left_out}
+    return {cluster_id: names for cluster_id, names in known.items() if cluster_id not in left_out}
 
 
 def _known(named: DataFrame) -> dict[str, Known]:
-    """Of columns cluster_id, broker_id and rack, each null where there is none."""
+    """From columns cluster_id, broker_id and rack, which may be null."""
     sets = (F.array_sort(F.collect_set(name)).alias(name) for name in ("broker_id", "rack"))
     rows = named.groupBy("cluster_id").agg(*sets).orderBy("cluster_id").collect()
     return {row.cluster_id: Known(tuple(row.broker_id), tuple(row.rack)) for row in rows}
 
 
 def refuse_unknown(known: Mapping[str, Known], settings: Settings) -> dict[str, BallastError]:
-    """Clusters whose lists of brokers or pins name what they do not have: the list or the pin, and what is known."""
-    told = {cluster_id: tuple(_unknown(cluster_id, one, settings)) for cluster_id, one in known.items()}
-    return {cluster_id: ConfigError(*problems) for cluster_id, problems in told.items() if problems}
+    """Errors of the clusters that lack a broker or rack of their lists or pins; each names the list or pin."""
+    problems = {cluster_id: tuple(_problems(cluster_id, names, settings)) for cluster_id, names in known.items()}
+    return {cluster_id: ConfigError(*texts) for cluster_id, texts in problems.items() if texts}
 
 
-def _unknown(cluster_id: str, known: Known, settings: Settings) -> Iterator[str]:
-    asked = settings.cluster_policies()[cluster_id]
+def _problems(cluster_id: str, known: Known, settings: Settings) -> Iterator[str]:
+    policy = settings.cluster_policies()[cluster_id]
     for name in BROKER_LISTS:
-        yield from _told(name, asked.brokers(name), known.brokers, cluster_id)
-    for pin in asked.pins:
-        yield from _told(f"the pin of {pin.topics!r}", pin.brokers, known.brokers, cluster_id, kind="brokers ")
-        yield from _told(f"the pin of {pin.topics!r}", pin.racks, known.racks, cluster_id, kind="racks ")
+        yield from _unknown(name, policy.brokers(name), known.brokers, cluster_id)
+    for pin in policy.pins:
+        yield from _unknown(f"the pin of {pin.topics!r}", pin.brokers, known.brokers, cluster_id, kind="brokers ")
+        yield from _unknown(f"the pin of {pin.topics!r}", pin.racks, known.racks, cluster_id, kind="racks ")
 
 
-def _told(
-    who: str, wanted: tuple[_Name, ...], known: tuple[_Name, ...], cluster_id: str, *, kind: str = ""
+def _unknown(
+    setting: str, names: tuple[_Name, ...], known: tuple[_Name, ...], cluster_id: str, *, kind: str = ""
 ) -> Iterator[str]:
-    unknown = sorted(set(wanted) - set(known))
+    unknown = sorted(set(names) - set(known))
     if unknown:
-        yield f"{who} names {kind}{unknown}, which cluster {cluster_id} does not have; known are {list(known)}"
+        yield f"{setting} names {kind}{unknown}, which cluster {cluster_id} does not have; known are {list(known)}"

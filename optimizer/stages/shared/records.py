@@ -1,12 +1,12 @@
-"""Records as typed columns: one frame a kind, with the place that each row came from."""
+"""Records as typed columns: a frame for each kind, with the source and line of each row."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-# Columns that every typed frame keeps.
-PLACE = ("cluster_id", "run_id", "kind", "source", "line", "ordinal", "captured_at", "payload")
+# Columns of every typed frame: where a record comes from, and the record itself.
+SOURCE_COLUMNS = ("cluster_id", "run_id", "kind", "source", "line", "ordinal", "captured_at", "payload")
 
-# Sizes and rates are read as text: a JSON number over int64 must reach the rules, not become null on the way.
+# Sizes and rates are read as text: a number over int64 would become null, and the rules must see it.
 _FIELDS = {
     "broker": "broker_id BIGINT, host STRING, port BIGINT, rack STRING, fenced BOOLEAN, is_controller BOOLEAN",
     "topic": "topic STRING, topic_id STRING, partition_count BIGINT, configs STRING, marked_for_deletion BOOLEAN",
@@ -28,26 +28,26 @@ _FIELDS = {
     "is_sample BOOLEAN",
 }
 
-# Largest size or rate that is believed: 9 PB, far over any broker, and the largest whole number that a double holds
-# exactly. Sums of them stay within int64.
+# Largest size or rate that is accepted: 9 PB, far more than any broker has. Up to it a double holds every integer
+# exactly, and sums stay within int64.
 LARGEST = 2**53
 
 
 def typed(records: DataFrame, kind: str) -> DataFrame:
-    """Records of one kind with the fields of their payload; a field that does not fit its type is null."""
+    """Records of a kind with the fields of their payload as columns; a value of a wrong type is null."""
     parsed = records.where(F.col("kind") == kind).withColumn("fields", F.from_json("payload", _FIELDS[kind]))
-    return parsed.select(*PLACE, "fields.*")
+    return parsed.select(*SOURCE_COLUMNS, "fields.*")
 
 
 def placements(records: DataFrame) -> DataFrame:
-    """Partitions as ``--describe`` (or a live cluster) and assignment documents show them, in one shape.
+    """Partitions from ``--describe``, a live cluster and assignment documents, with the same columns.
 
-    An assignment document knows neither leader nor ISR: it is read as a healthy partition, led by its first replica.
-    ``knows_moves`` says whether the source tells what is in flight: kcat does not.
+    An assignment document has neither leader nor ISR: its partitions count as healthy, led by their first replica.
+    ``knows_moves``: whether the source lists reassignments in flight; kcat does not.
     """
     kinds = F.col("kind").isin("partition", "assignment")
     fields = F.from_json("payload", _FIELDS["partition"])
-    parsed = records.where(kinds).withColumn("fields", fields).select(*PLACE, "fields.*")
+    parsed = records.where(kinds).withColumn("fields", fields).select(*SOURCE_COLUMNS, "fields.*")
     healthy = F.col("kind") == "assignment"
     none = F.expr("CAST(array() AS ARRAY<BIGINT>)")
     leader = F.when(healthy, F.get("replicas", F.lit(0))).when(F.col("leader") >= 0, F.col("leader"))
@@ -63,5 +63,5 @@ def placements(records: DataFrame) -> DataFrame:
 
 
 def whole_number(text: str) -> str:
-    """SQL for a column of digits as BIGINT; null where it is none or too large."""
+    """SQL that casts a text column to BIGINT; null if the text is no number or too large."""
     return f"try_cast(try_cast({text} AS DECIMAL(38,0)) AS BIGINT)"

@@ -1,4 +1,4 @@
-"""Throttles that were set before the plan, by whom nobody can tell: the table, and the findings about it."""
+"""Throttles that were set before the plan, by somebody else or an earlier wave: the table, and a finding about it."""
 
 from collections.abc import Iterator
 from itertools import groupby
@@ -14,18 +14,18 @@ RULE = "throttle_set"
 LISTS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 RATES = (LEADER_RATE, FOLLOWER_RATE, LOG_DIR_RATE)
 _KEY = ("cluster_id", "run_id", "entity_type", "entity_name", "config_name")
-# A broker that has no rate shows this one where all of its configs are listed.
+# kafka-configs.sh --all shows this value for a broker without a rate.
 _UNLIMITED = str(2**63 - 1)
-_LONGEST = 60  # characters of a value in a detail: lists of throttles are long
-_NAMED = 5  # topics or brokers in a detail: more do not fit a line that is read
-_MEANWHILE = (
-    "A wave that touches these topics and brokers sets its own values while it runs; its unthrottle script puts the "
-    "old ones back"
+_LONGEST = 60  # characters of a value in the detail: lists of throttles are long
+_NAMED = 5  # entries in the detail: more make a line too long to read
+_DURING_WAVES = (
+    "A wave that touches these topics and brokers sets its own values while it runs; its unthrottle script restores "
+    "the old ones"
 )
 
 
 def build(headers: DataFrame, configs: DataFrame) -> DataFrame:
-    """Rows of ``throttles_found``: what config listings and the headers of topics say, each entry once.
+    """Rows of ``throttles_found``: each throttle entry of config listings and topic headers, once.
 
     Parameters
     ----------
@@ -34,7 +34,8 @@ def build(headers: DataFrame, configs: DataFrame) -> DataFrame:
 
     Notes
     -----
-    Of several sources the newest counts; of one time the config listing before the header, whose value may be cut.
+    The newest source counts. Of the same time, the config listing counts before the header, because Kafka may shorten
+    a header's value.
     """
     is_throttle = F.col("name").isin(*LISTS, *RATES) & F.col("value").isNotNull() & ~F.col("value").isin("", _UNLIMITED)
     listed = configs.where(is_throttle & F.col("entity_type").isin("topics", "brokers", "cluster")).select(
@@ -47,11 +48,11 @@ def build(headers: DataFrame, configs: DataFrame) -> DataFrame:
     )
     rows = listed.unionByName(_of_headers(headers))
     newest = Window.partitionBy(*_KEY).orderBy(F.desc("captured_at"), "rank", "source", "line", "config_value")
-    return rows.withColumn("place", F.row_number().over(newest)).where("place = 1")
+    return rows.withColumn("rank_of_source", F.row_number().over(newest)).where("rank_of_source = 1")
 
 
 def _of_headers(headers: DataFrame) -> DataFrame:
-    """Throttle lists in the opaque ``Configs:`` of topic headers: a list ends where a name follows its comma."""
+    """Throttle lists in the ``Configs:`` text of topic headers. Such a list ends at a comma before a config name."""
     parts = [_of_header(headers, name) for name in LISTS]
     return parts[0].unionByName(parts[1]).where("config_value <> ''")
 
@@ -70,45 +71,46 @@ def _of_header(headers: DataFrame, config_name: str) -> DataFrame:
     )
 
 
-def with_previous(throttles: DataFrame, found: DataFrame) -> DataFrame:
-    """Throttle entries of a plan with the value that was set before; null where none was.
+def with_previous(throttles: DataFrame, throttles_found: DataFrame) -> DataFrame:
+    """Throttle entries of a plan with the value that was set before; null if there was none.
 
-    What a broker's file sets needs no putting back: it holds again when the plan's own value is removed.
+    A value of a broker's file needs no restoring: it is in effect again when the plan's own value is removed.
     """
-    own = found.where("NOT is_static AND entity_type <> 'cluster'")
-    before = own.select(*_KEY, F.col("config_value").alias("previous_value"))
+    dynamic = throttles_found.where("NOT is_static AND entity_type <> 'cluster'")
+    before = dynamic.select(*_KEY, F.col("config_value").alias("previous_value"))
     return throttles.join(before, list(_KEY), "left")
 
 
-def told(found: DataFrame) -> Iterator[dict[str, Any]]:
+def findings_of(throttles_found: DataFrame) -> Iterator[dict[str, Any]]:
     """Rows of ``input_findings`` without run id: one for each cluster where throttles were set before the plan."""
-    rows = found.select("cluster_id", _entry().alias("entry")).orderBy("cluster_id", "entry").collect()
+    entry = _describe_entry().alias("entry")
+    rows = throttles_found.select("cluster_id", entry).orderBy("cluster_id", "entry").collect()
     for cluster_id, of_cluster in groupby(rows, key=attrgetter("cluster_id")):
         entries = list(of_cluster)
-        named = "; ".join(row.entry for row in entries[:_NAMED])
-        more = f"; and {len(entries) - _NAMED} more" if len(entries) > _NAMED else ""
+        first = "; ".join(row.entry for row in entries[:_NAMED])
+        rest = f"; and {len(entries) - _NAMED} more" if len(entries) > _NAMED else ""
         yield {
             "cluster_id": cluster_id,
             "rule": RULE,
             "standing": "noted",
             "subject": cluster_id,
-            "detail": f"set before the plan, by whom is not known: {named}{more}. {_MEANWHILE}",
+            "detail": f"throttles were set before the plan: {first}{rest}. {_DURING_WAVES}",
             "remedy": "if an earlier wave left them behind, remove them, collect the inputs again and plan again; "
-            "else nothing is to be done",
+            "otherwise there is nothing to do",
             "rows": len(entries),
         }
 
 
-def _entry() -> Column:
-    """``topic t: leader.replication.throttled.replicas = *``, long values cut."""
+def _describe_entry() -> Column:
+    """``topic t: leader.replication.throttled.replicas = *``; long values are shortened."""
     value = F.col("config_value")
-    cut = F.concat(
+    shortened = F.concat(
         F.substring("config_value", 1, _LONGEST), F.lit("... ("), F.length(value).cast("string"), F.lit(" characters)")
     )
-    whose = (
+    entity = (
         F.when(F.col("entity_type") == "topics", F.concat(F.lit("topic "), "entity_name"))
         .when(F.col("entity_type") == "brokers", F.concat(F.lit("broker "), "entity_name"))
         .otherwise("every broker")
     )
-    short = F.when(F.length(value) > _LONGEST, cut).otherwise(value)
-    return F.concat(whose, F.lit(": "), "config_name", F.lit(" = "), short)
+    shown = F.when(F.length(value) > _LONGEST, shortened).otherwise(value)
+    return F.concat(entity, F.lit(": "), "config_name", F.lit(" = "), shown)

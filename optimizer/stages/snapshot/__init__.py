@@ -1,1 +1,1 @@
-"""Stage snapshot: the policy on the clean tables, which makes the instance that is planned."""
+"""Stage 3, snapshot: the policy applied to the silver tables."""

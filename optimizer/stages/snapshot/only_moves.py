@@ -1,4 +1,4 @@
-"""``policy.only`` in the snapshot: which brokers are emptied, and what may happen to each partition."""
+"""``policy.only`` in the snapshot: which brokers this plan empties, and how each partition may change."""
 
 from collections.abc import Iterable
 
@@ -19,32 +19,33 @@ _KEYS = "cluster_id string, topic string, partition int"
 
 
 def emptied_now(must_empty: Column, settings: Settings) -> Column:
-    """Whether a broker is emptied by this plan.
+    """Whether this plan empties a broker.
 
-    Where racks are mended, dead brokers still are: Kafka refuses a list that names one.
+    With ``only = "racks"`` dead brokers are still emptied: Kafka refuses a list that names one.
     """
-    now = must_empty
-    for cluster_id, only in _asked(settings).items():
+    emptied = must_empty
+    for cluster_id, only in _only_by_cluster(settings).items():
         if only != DRAIN:
             dead = F.col("state") == "dead" if only == RACKS else F.lit(False)
-            now = F.when(F.col("cluster_id") == cluster_id, dead).otherwise(now)
-    return now
+            emptied = F.when(F.col("cluster_id") == cluster_id, dead).otherwise(emptied)
+    return emptied
 
 
 def without_drains(brokers: DataFrame, settings: Settings) -> dict[str, BallastError]:
-    """Clusters in which brokers are to be emptied and nothing else, but none is: most likely the list was forgotten."""
-    draining = [c for c, only in _asked(settings).items() if only == DRAIN]
+    """Clusters with ``only = "drain"`` and no broker to drain: most likely the list of brokers was forgotten."""
+    draining = [cluster_id for cluster_id, only in _only_by_cluster(settings).items() if only == DRAIN]
     if not draining:
         return {}
     rows = brokers.where("must_empty").select("cluster_id").distinct().collect()
-    told = "is dead or to be emptied: name some by --drain or drain_brokers"
-    nothing = sorted(set(draining) - {row.cluster_id for row in rows})
-    return {one: ConfigError(f"only = 'drain': no broker of {[one]} {told}") for one in nothing}
+    problem = "is dead or to be emptied: name some by --drain or drain_brokers"
+    without = sorted(set(draining) - {row.cluster_id for row in rows})
+    return {cluster_id: ConfigError(f"only = 'drain': no broker of {[cluster_id]} {problem}") for cluster_id in without}
 
 
 def with_only(partitions: DataFrame, brokers: DataFrame, settings: Settings) -> DataFrame:
-    """Partitions with the ``mobility`` that ``only`` leaves them; those that were free say so in ``fixed_cause``. No
-    replication factor is asked for now, so none is refused.
+    """Partitions with the ``mobility`` that ``only`` allows; partitions that were free get its ``fixed_cause``.
+
+    Under ``only`` no replication factor changes, so none is refused.
 
     Parameters
     ----------
@@ -54,32 +55,30 @@ def with_only(partitions: DataFrame, brokers: DataFrame, settings: Settings) -> 
     brokers : DataFrame
         Rows of ``instance_brokers``.
     """
-    asked = _asked(settings)
-    if not asked:
+    only_by_cluster = _only_by_cluster(settings)
+    if not only_by_cluster:
         return partitions
-    if RACKS in asked.values():
+    if RACKS in only_by_cluster.values():
         partitions = partitions.join(_breaking_racks(partitions, brokers), PARTITION, "left")
     was_free, mobility = F.col("mobility") == "free", F.col("mobility")
-    left = F.lit(False)
-    for cluster_id, only in asked.items():
-        here = F.col("cluster_id") == cluster_id
-        mobility = F.when(here, _mobility(only, settings.cluster_policies()[cluster_id].demote_brokers)).otherwise(
-            mobility
-        )
-        left = left | here
-    told = {"fixed_cause": Cause.ONLY.value, "fixed_reason": "left by only"}
-    planned = {name: F.when(left & was_free, F.lit(text)).otherwise(F.col(name)) for name, text in told.items()}
-    planned |= {name: F.when(~left, F.col(name)) for name in ("factor_cause", "factor_refused")}
+    has_only = F.lit(False)
+    for cluster_id, only in only_by_cluster.items():
+        is_cluster = F.col("cluster_id") == cluster_id
+        demoted = settings.cluster_policies()[cluster_id].demote_brokers
+        mobility = F.when(is_cluster, _mobility(only, demoted)).otherwise(mobility)
+        has_only = has_only | is_cluster
+    fixed = {"fixed_cause": Cause.ONLY.value, "fixed_reason": "excluded by only"}
+    planned = {name: F.when(has_only & was_free, F.lit(text)).otherwise(F.col(name)) for name, text in fixed.items()}
+    planned |= {name: F.when(~has_only, F.col(name)) for name in ("factor_cause", "factor_refused")}
     return partitions.withColumns({"mobility": mobility, **planned}).drop("breaks_racks")
 
 
-def _asked(settings: Settings) -> dict[str, str]:
-    return {cluster_id: asked.only for cluster_id, asked in settings.cluster_policies().items() if asked.only}
+def _only_by_cluster(settings: Settings) -> dict[str, str]:
+    return {cluster_id: policy.only for cluster_id, policy in settings.cluster_policies().items() if policy.only}
 
 
 def _mobility(only: str, demoted: tuple[int, ...]) -> Column:
-    """What may happen to a partition of a cluster; excluded topics leave brokers that are drained, and are left alone
-    otherwise."""
+    """How a partition of a cluster may change. Excluded topics leave drained brokers and are not changed otherwise."""
     was_free = F.col("mobility") == "free"
     if only == DRAIN:
         return F.when(was_free, "forced_only").otherwise(F.col("mobility"))
@@ -93,12 +92,12 @@ def _mobility(only: str, demoted: tuple[int, ...]) -> Column:
 def _breaking_racks(partitions: DataFrame, brokers: DataFrame) -> DataFrame:
     """Keys of the partitions that break the rack rule, with ``breaks_racks``."""
     frame = brokers.toPandas()
-    hosts = {str(cluster_id): to_brokers(rows) for cluster_id, rows in frame.groupby("cluster_id", sort=True)}
+    brokers_of = {str(cluster_id): to_brokers(rows) for cluster_id, rows in frame.groupby("cluster_id", sort=True)}
 
     def breaking(batches: Iterable[pd.DataFrame]) -> Iterable[pd.DataFrame]:
         for batch in batches:
             for cluster_id, rows in batch.groupby("cluster_id", sort=True):
-                yield rows[_break_racks(rows, hosts[str(cluster_id)])][PARTITION]
+                yield rows[_break_racks(rows, brokers_of[str(cluster_id)])][PARTITION]
 
     keys = partitions.select(*PARTITION, "replicas").mapInPandas(breaking, _KEYS)
     return keys.withColumn("breaks_racks", F.lit(True))

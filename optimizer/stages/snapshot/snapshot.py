@@ -1,4 +1,4 @@
-"""Stage 3: the clean tables and the policy -> the instance that is planned."""
+"""Stage 3, snapshot: silver tables and policy -> instance, instance_brokers."""
 
 from functools import reduce
 
@@ -13,7 +13,7 @@ from optimizer.stages.shared.known_names import known_of_brokers, names_any, ref
 from optimizer.stages.shared.sql_words import plural
 from optimizer.stages.snapshot.only_moves import emptied_now, with_only, without_drains
 from optimizer.stages.snapshot.pinned_brokers import is_excluded, pinned_topics, with_pins
-from optimizer.stages.snapshot.replication_factors import check_factors, refused_factor, with_asked
+from optimizer.stages.snapshot.replication_factors import check_factors, refused_factor, with_requested_factor
 from optimizer.stages.snapshot.topic_mosts import with_topic_most
 from optimizer.stages.stage import Frames, Refusals, Run
 from schemas.keys import RUN_BROKER, RUN_PARTITION
@@ -35,30 +35,33 @@ def build(inputs: Frames, run: Run) -> Frames:
 
 
 def gate(frames: Frames, run: Run) -> Refusals:
-    """Clusters that the policy does not fit.
+    """Clusters that can't meet their policy.
 
-    A list or a pin names what the cluster has not, no broker may hold replicas, patterns ask different replication
-    factors for a topic, or ``only`` asks for drains and there are none.
+    A list or a pin names an unknown broker or rack, no broker may hold replicas, patterns request different replication
+    factors for a topic, or ``only`` is drain and no broker is to be drained.
     """
     unknown = refuse_unknown(known_of_brokers(frames["brokers"]), run.settings) if names_any(run.settings) else {}
-    torn = check_factors(frames["replicas"], run.settings)
+    conflicts = check_factors(frames["replicas"], run.settings)
     hosts = frames["instance_brokers"]
-    return torn | without_drains(hosts, run.settings) | _without_open(hosts) | unknown
+    return conflicts | without_drains(hosts, run.settings) | _without_open_brokers(hosts) | unknown
 
 
-def _without_open(brokers: DataFrame) -> dict[str, BallastError]:
+def _without_open_brokers(brokers: DataFrame) -> dict[str, BallastError]:
     """Clusters without a broker that may hold replicas."""
     rows = brokers.groupBy("cluster_id").agg(F.bool_or("accepts_replicas").alias("is_open")).collect()
     closed = sorted(row.cluster_id for row in rows if not row.is_open)
-    why = "every one is drained, excluded, cordoned, fenced, dead, or in trouble (table brokers, closed_cause)"
+    reason = "every broker is drained, excluded, cordoned, fenced, dead, or in trouble (table brokers, closed_cause)"
     remedy = "drain or exclude fewer brokers"
-    return {one: ConfigError(f"no broker of {[one]} may hold replicas: {why}; {remedy}") for one in closed}
+    return {
+        cluster_id: ConfigError(f"no broker of {[cluster_id]} may hold replicas: {reason}; {remedy}")
+        for cluster_id in closed
+    }
 
 
 def plan_brokers(brokers: DataFrame, replicas: DataFrame, settings: Settings) -> DataFrame:
-    """Brokers with their state and what they accept under the policy; a living broker without replicas is new.
+    """Brokers with their state and with what they accept under the policy; a live broker without replicas is new.
 
-    A fenced broker may come back, so its replicas stay unless the policy drains it; a dead one is emptied anyway.
+    A fenced broker may return, so its replicas stay unless the policy drains it. A dead broker is always emptied.
     """
     holding = replicas.select(*RUN_BROKER, F.lit(True).alias("holds")).distinct()
     living = F.col("state") == "alive"
@@ -68,7 +71,7 @@ def plan_brokers(brokers: DataFrame, replicas: DataFrame, settings: Settings) ->
         .otherwise(F.col("state"))
     )
     may_hold = F.col("state").isin("alive", "new")
-    # Rows that an earlier release wrote have the reason in words alone.
+    # Rows of earlier releases have only the reason in words.
     is_closed = F.coalesce("closed_cause", "closed_reason").isNotNull()
     rack = F.col("rack") if settings.policy.rack_policy == "spread" else F.lit(None).cast("string")
     planned = brokers.join(holding, RUN_BROKER, "left").withColumn("state", state)
@@ -86,7 +89,7 @@ def plan_brokers(brokers: DataFrame, replicas: DataFrame, settings: Settings) ->
 
 
 def with_log_dirs(brokers: DataFrame, log_dirs: DataFrame, replicas: DataFrame) -> DataFrame:
-    """Brokers with their directories; a log counts where its replica is, a copy to another disk not before its end.
+    """Brokers with their directories. A log that is being copied to another disk counts where it is now.
 
     A single directory has the capacity of its broker.
     """
@@ -94,29 +97,29 @@ def with_log_dirs(brokers: DataFrame, log_dirs: DataFrame, replicas: DataFrame) 
     logs = replicas.groupBy(*directory).agg(F.count(F.lit(1)).cast("int").alias("logs"))
     counted = log_dirs.join(logs, directory, "left").fillna(0, ["logs"])
     fields = ("log_dir AS path", "capacity_bytes", "used_bytes", "logs", "error IS NULL AS is_open")
-    one = F.expr(f"struct({', '.join(fields)})")
-    known = counted.groupBy(*RUN_BROKER).agg(F.array_sort(F.collect_list(one)).alias("log_dirs"))
+    entry = F.expr(f"struct({', '.join(fields)})")
+    known = counted.groupBy(*RUN_BROKER).agg(F.array_sort(F.collect_list(entry)).alias("log_dirs"))
     of_broker = F.when(F.size("log_dirs") == 1, F.col("disk_capacity_bytes"))
     sized = F.transform(
-        "log_dirs", lambda one: one.withField("capacity_bytes", F.coalesce(one["capacity_bytes"], of_broker))
+        "log_dirs", lambda disk: disk.withField("capacity_bytes", F.coalesce(disk["capacity_bytes"], of_broker))
     )
     return brokers.join(known, RUN_BROKER, "left").withColumn("log_dirs", sized)
 
 
 def _listed(settings: Settings, name: str) -> Column:
-    """Whether a broker of its cluster is in one of the lists."""
-    lists = {cluster_id: asked.brokers(name) for cluster_id, asked in settings.cluster_policies().items()}
+    """Whether a broker is in this list of its cluster's policy."""
+    lists = {cluster_id: policy.brokers(name) for cluster_id, policy in settings.cluster_policies().items()}
     hits = [(F.col("cluster_id") == c) & F.col("broker_id").isin(*ids) for c, ids in lists.items() if ids]
     return reduce(Column.__or__, hits, F.lit(False))
 
 
 def plan_partitions(inputs: Frames, brokers: DataFrame, settings: Settings) -> DataFrame:
-    """Partitions with ordered replicas; of a reassignment in flight its target, which is left alone.
+    """Partitions with ordered replicas. A partition in flight has the replicas of its target and does not move.
 
-    A partition without a leader or an in-sync replica is fixed too: nothing could be copied from it. So is one with a
-    replica that stays on a fenced broker: Kafka's tool refuses a list that names a broker which is not live; and one
-    whose pin leaves fewer brokers than it needs. Fixed and excluded ones keep the replication factor that they have,
-    and so do those that can't have what is asked: for too few brokers, or with fewer replicas than must be in sync.
+    Other partitions are fixed, too: without a leader or an in-sync replica nothing can be copied; Kafka's tool refuses
+    a list that names a fenced broker; a pin may allow too few brokers. Fixed and excluded partitions keep their
+    replication factor. A partition also keeps it if too few brokers can hold the requested replicas, or if the
+    requested factor is below min.insync.replicas.
 
     Parameters
     ----------
@@ -142,27 +145,31 @@ def plan_partitions(inputs: Frames, brokers: DataFrame, settings: Settings) -> D
         F.col("fixed_cause") == Cause.TOPIC_EXCLUDED.value, "forced_only"
     )
     targets = {"replicas": F.col("target.broker_id"), "log_dirs": F.col("target.log_dir")}
-    factor, now = F.col("replication_factor"), F.size("replicas")
+    factor, current = F.col("replication_factor"), F.size("replicas")
     planned = (
-        with_pins(with_asked(gathered.withColumns(targets), inputs["topics"], settings), brokers, settings)
+        gathered.withColumns(targets)
+        .transform(with_requested_factor, inputs["topics"], settings)
+        .transform(with_pins, brokers, settings)
         .join(inputs["partition_load"], RUN_PARTITION, "left")
         .join(inputs["topics"].select(*_OF_TOPIC), ["cluster_id", "topic"], "left")
         .withColumns(refused_factor())
-        .withColumn("replication_factor", F.when(F.col("factor_cause").isNull(), F.col("asked")).otherwise(now))
+        .withColumn(
+            "replication_factor", F.when(F.col("factor_cause").isNull(), F.col("requested_factor")).otherwise(current)
+        )
         .withColumn("fixed", _fixed(settings))
         .withColumns({"fixed_cause": F.col("fixed.cause"), "fixed_reason": F.col("fixed.reason")})
         .withColumn("mobility", mobility.otherwise("fixed"))
         .transform(with_only, brokers, settings)
-        .withColumn("replication_factor", F.when(F.col("mobility") == "free", factor).otherwise(now))
+        .withColumn("replication_factor", F.when(F.col("mobility") == "free", factor).otherwise(current))
     )
     return with_topic_most(planned, brokers, settings)
 
 
 def _fixed(settings: Settings) -> Column:
-    """The first reason why a partition is not free: its code, ``cause``, and words, ``reason``; null where it is."""
-    short = F.col("pinned_brokers").isNotNull() & (F.col("room") < F.col("replication_factor"))
-    room, needed = plural("room", "broker"), plural("replication_factor", "replica")
-    pin_leaves = F.expr(f"concat('its pin leaves ', {room}, ' for ', {needed})")
+    """The first reason why a partition is not free: its code, ``cause``, and words, ``reason``; null if it is free."""
+    is_short = F.col("pinned_brokers").isNotNull() & (F.col("usable_brokers") < F.col("replication_factor"))
+    usable, needed = plural("usable_brokers", "broker"), plural("replication_factor", "replica")
+    pin_allows = F.expr(f"concat('its pin allows only ', {usable} , ' for ', {needed})")
     on_fenced = F.format_string("a replica on fenced broker %d", "fenced_on")
     cannot_end = F.expr("format_string('in flight to broker %d, which is %s', moving_to.broker_id, moving_to.state)")
     own_rule = F.lit(f"placed by its own rule {PLACEMENT_RULE}")
@@ -173,7 +180,7 @@ def _fixed(settings: Settings) -> Column:
             (F.col("leader").isNull(), Cause.LEADERLESS, F.lit("leaderless")),
             (F.size("isr") == 0, Cause.NO_IN_SYNC_REPLICA, F.lit("no in-sync replica")),
             (F.col("fenced_on").isNotNull(), Cause.ON_FENCED_BROKER, on_fenced),
-            (short, Cause.PIN_TOO_SMALL, pin_leaves),
+            (is_short, Cause.PIN_TOO_SMALL, pin_allows),
             (F.col("configs").contains(PLACEMENT_RULE), Cause.OWN_PLACEMENT_RULE, own_rule),
             (is_excluded(settings.policy), Cause.TOPIC_EXCLUDED, F.lit("topic excluded")),
         )

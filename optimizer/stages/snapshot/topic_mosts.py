@@ -1,4 +1,4 @@
-"""The spread of topics in the snapshot: how many replicas of a topic one broker may hold, and how many it may lead."""
+"""Topic limits in the snapshot: how many replicas of a topic one broker may hold, and how many it may lead."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -8,14 +8,13 @@ from optimizer.settings import Settings
 from optimizer.solve.rules.racks import busiest_share, live_rack_sizes
 from schemas.spark import small_frame
 
-SHARE_UNITS = 10**9  # whole numbers, so that their order does not matter to the sum
-DIGITS = 6  # behind the point: a share is not one more for the dust of a division
+SHARE_UNITS = 10**9  # shares are summed as integers, so that the order of rows does not matter
+DIGITS = 6  # after the decimal point: an error of floating point must not round a share up
 _SHARES = "cluster_id string, replication_factor int, share bigint"
 
 
 def with_topic_most(partitions: DataFrame, brokers: DataFrame, settings: Settings) -> DataFrame:
-    """Partitions with ``topic_most_replicas`` and ``topic_most_leaders``: null where nothing is asked, and for topics
-    with a pin.
+    """Partitions with ``topic_most_replicas`` and ``topic_most_leaders``; null without a policy and for pinned topics.
 
     Parameters
     ----------
@@ -41,14 +40,14 @@ def with_topic_most(partitions: DataFrame, brokers: DataFrame, settings: Setting
     return partitions.join(topics, ["cluster_id", "topic"], "left")
 
 
-def _most(wanted: float, fair: Column) -> Column:
-    """So many times a fair share, rounded up (formulas 9 and 22 of docs/solver.md); null where nothing is asked, or
-    nobody is there to share."""
-    return F.ceil(F.round(F.lit(wanted or None).cast("double") * fair, DIGITS)).cast("int")
+def _most(spread: float, fair_share: Column) -> Column:
+    """``spread`` times the fair share, rounded up (formulas 9 and 22 of docs/solver.md); null without a spread or
+    without a broker."""
+    return F.ceil(F.round(F.lit(spread or None).cast("double") * fair_share, DIGITS)).cast("int")
 
 
 def _shares(partitions: DataFrame, brokers: DataFrame) -> DataFrame:
-    """What the busiest broker must expect of one partition, in parts of ``SHARE_UNITS``, by replication factor."""
+    """Expected replicas of a partition on the busiest broker, in parts of ``SHARE_UNITS``, by replication factor."""
     hosts = brokers.toPandas()
     sizes = {str(c): live_rack_sizes(to_brokers(rows)) for c, rows in hosts.groupby("cluster_id", sort=True)}
     factors = partitions.select("cluster_id", "replication_factor").distinct()

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from optimizer.settings import Settings
-from optimizer.stages.shared.records import PLACE, placements, typed, whole_number
+from optimizer.stages.shared.records import SOURCE_COLUMNS, placements, typed, whole_number
 from optimizer.stages.validate import cross_rules, rule_table
 from optimizer.stages.validate.rule import Rule, is_usable, with_flags
 from schemas.keys import BROKER, PARTITION
@@ -242,7 +242,7 @@ def _first_of(frame: DataFrame, key: Sequence[str]) -> DataFrame:
     """The first row of each key, with its place alone."""
     order = Window.partitionBy(*key).orderBy("source", "ordinal")
     first = frame.withColumn("nth", F.row_number().over(order)).where("nth = 1")
-    return first.select(*dict.fromkeys((*PLACE, *key)))
+    return first.select(*dict.fromkeys((*SOURCE_COLUMNS, *key)))
 
 
 def judge_configs(records: DataFrame) -> Judged:

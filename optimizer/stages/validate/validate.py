@@ -98,7 +98,7 @@ def build(inputs: Frames, run: Run) -> Frames:
     results = great_expectations.evaluate(cleaned.judged, figures, clusters=clusters, settings=run.settings)
     measures = [{str(name): value for name, value in row.items()} for row in figures.to_dict("records")]
     findings = summed_up(quarantine, results, measures, judged=cleaned.judged, settings=run.settings)
-    told = throttles_found.told(cleaned.tables["throttles_found"])
+    told = throttles_found.findings_of(cleaned.tables["throttles_found"])
     return {
         **cleaned.tables,
         "quarantine": quarantine,
