@@ -44,7 +44,7 @@ MAY_LOAD = {
     "optimizer/stages/emit/emit.py": {"manifest_hash_and_missed_goals"},
     "optimizer/stages/emit/gather.py": {""},
     "optimizer/stages/ingest/ingest.py": {"_as_malformed"},
-    "optimizer/stages/plan/plan.py": {"side_by_side"},
+    "optimizer/stages/plan/plan.py": {"compare_lists"},
     "optimizer/planning/unexplained.py": {"unexplained_findings"},
     "optimizer/wording/partition_words.py": {"unexplained"},
     "optimizer/stages/snapshot/only_moves.py": {"with_only"},

@@ -1,1 +1,1 @@
-"""Stage emit: gathers each cluster's rows, makes its documents, has them audited and writes the files."""
+"""Stage 7, emit: gathers the rows of each cluster, makes its documents, audits them and writes the files."""

@@ -1,4 +1,4 @@
-"""The gate of EMIT: every plan is audited from its documents before a file is written."""
+"""The gate of emit: audits every plan from its documents, before a file is written."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, replace
@@ -23,31 +23,31 @@ from optimizer.errors import AuditFailed, KafkaError
 from optimizer.kafka.execute import check_execute
 from optimizer.planning.unexplained import audit_limits
 from optimizer.settings import Settings
-from optimizer.stages.emit.gather import gathered, tables_of
+from optimizer.stages.emit.gather import gather_rows, tables_of
 from optimizer.stages.stage import Frames, Refusals, Run
 
 _CLAIMED = [field.name for field in fields(AuditClaims)]
 
 
 def _claims(rows: Iterable[FigureRow]) -> AuditClaims:
-    """What the summary says about the plan; a figure is an integer, stored as a double that holds it exactly."""
+    """Figures of the summary that the audit checks. They are integers, stored as doubles that hold them exactly."""
     after = {row.figure: row.after for row in rows}
-    return AuditClaims(**{name: None if (told := after.get(name)) is None else round(told) for name in _CLAIMED})
+    return AuditClaims(**{name: None if (value := after.get(name)) is None else round(value) for name in _CLAIMED})
 
 
-def _texts(files: Iterable[AuditFile], kind: str, wave: Callable[[int], bool]) -> list[str]:
-    asked = [file for file in files if file.kind == kind and wave(file.wave)]
-    return [file.content for file in sorted(asked, key=attrgetter("wave"))]
+def _texts(files: Iterable[AuditFile], kind: str, has_wave: Callable[[int], bool]) -> list[str]:
+    selected = [file for file in files if file.kind == kind and has_wave(file.wave)]
+    return [file.content for file in sorted(selected, key=attrgetter("wave"))]
 
 
 def _refusals(
     brokers: Iterable[AuditBroker], partitions: Iterable[AuditPartition], texts: Iterable[str], subject: str
 ) -> Iterator[str]:
-    """What Kafka's tool would answer to each document of the plan or the rollback."""
+    """Messages about the documents of the plan or the rollback that Kafka's tool would refuse."""
     live = {broker.broker_id for broker in brokers if broker.state not in NOT_LIVE}
     known: dict[str, set[int]] = {}
-    for one in partitions:
-        known.setdefault(one.topic, set()).add(one.partition)
+    for partition in partitions:
+        known.setdefault(partition.topic, set()).add(partition.partition)
     for text in texts:
         try:
             check_execute(text, live_broker_ids=live, partitions_per_topic=known)
@@ -56,7 +56,7 @@ def _refusals(
 
 
 def audit_cluster(group: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
-    """Reasons why the documents of one cluster may not be handed over: cluster_id, message."""
+    """Reasons why the documents of one cluster may not be published: cluster_id, message."""
     tables = tables_of(group)
     cluster_id = str(group["cluster_id"].iloc[0])
     brokers, partitions = brokers_from_rows(tables["instance_brokers"]), partitions_from_rows(tables["instance"])
@@ -64,10 +64,10 @@ def audit_cluster(group: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
     waves = _texts(files, "reassignment", lambda wave: wave != WHOLE_PLAN)
     whole = _texts(files, "reassignment", lambda wave: wave == WHOLE_PLAN)
     rollback = _texts(files, "rollback", lambda wave: wave == WHOLE_PLAN)
-    back = _texts(files, "rollback", lambda _: True)
+    all_rollbacks = _texts(files, "rollback", lambda _: True)
     refusals = [
         *_refusals(brokers, partitions, [*whole, *waves], "plan"),
-        *_refusals(brokers, partitions, back, "rollback"),
+        *_refusals(brokers, partitions, all_rollbacks, "rollback"),
     ]
     messages = list(dict.fromkeys(refusals))
     limits = replace(audit_limits(settings, cluster_id), max_unexplained=settings.policy.max_unexplained)
@@ -80,9 +80,9 @@ def audit_cluster(group: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
         limits=limits,
         claims=_claims(FigureRow.of(tables["plan_summary"])),
     )
-    more = audit_files(brokers=brokers, partitions=partitions, limits=limits, files=files)
+    of_files = audit_files(brokers=brokers, partitions=partitions, limits=limits, files=files)
     try:
-        replace(verdict, violations=(*verdict.violations, *more)).raise_if_failed()
+        replace(verdict, violations=(*verdict.violations, *of_files)).raise_if_failed()
     except AuditFailed as error:
         messages.append(str(error))
     rows = [(cluster_id, message) for message in messages]
@@ -90,16 +90,16 @@ def audit_cluster(group: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
 
 
 def gate(frames: Frames, run: Run) -> Refusals:
-    """Audit every cluster from its documents: those that do not pass, or that Kafka's tool would refuse."""
-    judged = {name: frames[name] for name in ("instance", "instance_brokers", "plan_summary")}
-    judged["documents"] = frames["documents"].filter("kind NOT IN ('runbook', 'report', 'summary', 'manifest')")
+    """Clusters whose documents fail the audit, or that Kafka's tool would refuse."""
+    audited = {name: frames[name] for name in ("instance", "instance_brokers", "plan_summary")}
+    audited["documents"] = frames["documents"].filter("kind NOT IN ('runbook', 'report', 'summary', 'manifest')")
     settings = run.settings
 
     def of_cluster(group: pd.DataFrame) -> pd.DataFrame:
         return audit_cluster(group, settings=settings)
 
-    failed = gathered(judged).groupBy("cluster_id").applyInPandas(of_cluster, "cluster_id string, message string")
-    told: dict[str, list[str]] = {}
+    failed = gather_rows(audited).groupBy("cluster_id").applyInPandas(of_cluster, "cluster_id string, message string")
+    messages: dict[str, list[str]] = {}
     for row in failed.orderBy("cluster_id", "message").collect():
-        told.setdefault(row.cluster_id, []).append(f"cluster {row.cluster_id}: {row.message}")
-    return {cluster: AuditFailed("\n".join(messages)) for cluster, messages in told.items()}
+        messages.setdefault(row.cluster_id, []).append(f"cluster {row.cluster_id}: {row.message}")
+    return {cluster: AuditFailed("\n".join(lines)) for cluster, lines in messages.items()}

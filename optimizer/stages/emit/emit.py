@@ -1,4 +1,4 @@
-"""EMIT: documents of every cluster, audited, then written as files."""
+"""Stage 7, emit: plan, moves, waves, findings and what they come from -> documents, and the files of each cluster."""
 
 import hashlib
 import json
@@ -24,7 +24,7 @@ from optimizer.emit.requested import requested_of
 from optimizer.schedule.throttle_rate import copy_rate_bytes_per_s
 from optimizer.settings import Settings
 from optimizer.stages.emit.audit_gate import gate
-from optimizer.stages.emit.gather import Tables, gathered, tables_of
+from optimizer.stages.emit.gather import Tables, gather_rows, tables_of
 from optimizer.stages.stage import Frames, Run
 from schemas.keys import PARTITION
 from schemas.output import DOCUMENTS, PLAN
@@ -32,7 +32,7 @@ from schemas.planning import INSTANCE
 from schemas.spark import conform, schema_of
 
 Rows = Iterable[Mapping[str, Any]]
-__all__ = ["build", "gate", "manifest_hash_and_missed_goals", "has_reassignment", "publish", "written_paths"]
+__all__ = ["build", "gate", "has_reassignment", "manifest_hash_and_missed_goals", "publish", "written_paths"]
 
 
 def _plan(tables: Tables, settings: Settings, code_version: str) -> ClusterPlan:
@@ -62,14 +62,14 @@ def _plan(tables: Tables, settings: Settings, code_version: str) -> ClusterPlan:
 
 
 def _with_codes(changed: Rows, moves: Rows) -> Iterator[Mapping[str, Any]]:
-    """Partitions that change; where a release of before stored no ``reason_codes``, with those of their moves."""
-    found: dict[tuple[str, int], set[str]] = {}
+    """Changed partitions with ``reason_codes``; rows of an older release, which lack them, get those of their moves."""
+    move_reasons: dict[tuple[str, int], set[str]] = {}
     for move in moves:
-        found.setdefault((move["topic"], move["partition"]), set()).add(move["reason"])
+        move_reasons.setdefault((move["topic"], move["partition"]), set()).add(move["reason"])
     for row in changed:
         codes = row["reason_codes"]
         if codes is None:
-            codes = sorted(found.get((row["topic"], row["partition"]), {REORDERED}))
+            codes = sorted(move_reasons.get((row["topic"], row["partition"]), {REORDERED}))
         yield {**row, "reason_codes": codes}
 
 
@@ -83,13 +83,13 @@ def write_documents(group: pd.DataFrame, *, settings: Settings, code_version: st
         {
             "cluster_id": plan.cluster_id,
             "run_id": plan.run_id,
-            "path": made.path,
-            "kind": made.kind,
-            "wave": made.wave,
-            "content": made.content,
-            "sha256": made.sha256,
+            "path": document.path,
+            "kind": document.kind,
+            "wave": document.wave,
+            "content": document.content,
+            "sha256": document.sha256,
         }
-        for made in documents(plan)
+        for document in documents(plan)
     ]
     return pd.DataFrame(records)
 
@@ -99,19 +99,19 @@ def build(inputs: Frames, run: Run) -> Frames:
     columns = [name for name in rows.PlanRow.columns() if name in INSTANCE.names and name not in PLAN.names]
     instance = inputs["instance"].select(*PARTITION, *columns)
     topic_ids = inputs["topics"].select("cluster_id", "topic", "topic_id")
-    placed = inputs["plan"].filter("is_changed").join(instance, PARTITION, "left")
-    changed = placed.join(topic_ids, ["cluster_id", "topic"], "left")
-    read = inputs["sources"].withColumn("captured_at", F.unix_seconds("captured_at"))
-    joined = ("plan", "instance", "sources", "topics")
-    kept = {name: inputs[name] for name in DECLARED["emit"].reads if name not in joined}
-    used = {**kept, "plan": changed, "sources": read}
+    changed = inputs["plan"].filter("is_changed").join(instance, PARTITION, "left")
+    changed = changed.join(topic_ids, ["cluster_id", "topic"], "left")
+    sources = inputs["sources"].withColumn("captured_at", F.unix_seconds("captured_at"))
+    prepared = ("plan", "instance", "sources", "topics")
+    unchanged = {name: inputs[name] for name in DECLARED["emit"].reads if name not in prepared}
+    used = {**unchanged, "plan": changed, "sources": sources}
     settings, code_version = run.settings, run.code_version
 
     def of_cluster(group: pd.DataFrame) -> pd.DataFrame:
         return write_documents(group, settings=settings, code_version=code_version)
 
-    made = gathered(used).groupBy("cluster_id").applyInPandas(of_cluster, schema_of(DOCUMENTS))
-    return {"documents": conform(made, DOCUMENTS)}
+    rows_of_documents = gather_rows(used).groupBy("cluster_id").applyInPandas(of_cluster, schema_of(DOCUMENTS))
+    return {"documents": conform(rows_of_documents, DOCUMENTS)}
 
 
 def _write_cluster(folder: Path, cluster_id: str, rows: Iterable[Any]) -> None:
@@ -124,26 +124,26 @@ def _write_cluster(folder: Path, cluster_id: str, rows: Iterable[Any]) -> None:
 
 
 def publish(frames: Frames, run: Run) -> None:
-    """Write the documents below ``<output>/<run_id>/<cluster_id>``, each cluster's folder at once."""
+    """Write the documents below ``<output>/<run_id>/<cluster_id>``; a cluster's folder appears complete."""
     rows = frames["documents"].repartition(1).sortWithinPartitions("cluster_id", "path").toLocalIterator()
     for cluster_id, of_cluster in groupby(rows, key=attrgetter("cluster_id")):
         _write_cluster(run.folder, cluster_id, of_cluster)
 
 
 def has_reassignment(run: Run, cluster_id: str) -> bool:
-    """Whether the published plan of a cluster holds anything to execute."""
+    """Whether the published plan of a cluster has anything to execute."""
     return any((run.folder / cluster_id).rglob("reassignment*.json"))
 
 
 def manifest_hash_and_missed_goals(run: Run, cluster_id: str) -> tuple[str, str | None]:
-    """Of the published plan of a cluster: what is approved, and which wishes it does not reach, None where all are."""
+    """SHA-256 of the published manifest, which approvals name, and the goals not reached; None if all are reached."""
     manifest = (run.folder / cluster_id / MANIFEST).read_bytes()
     missed = [f"{goal['name']}: {goal['detail']}" for goal in json.loads(manifest)["goals"] if not goal["is_reached"]]
-    told = f"{NOT_REACHED}: {'; '.join(missed)}" if missed else None
-    return hashlib.sha256(manifest).hexdigest(), told
+    reason = f"{NOT_REACHED}: {'; '.join(missed)}" if missed else None
+    return hashlib.sha256(manifest).hexdigest(), reason
 
 
 def written_paths(run: Run, clusters: Iterable[str]) -> str:
-    """What a run prints at its end: the summary of each published cluster, and the folder that their files are in."""
+    """Text for the end of a run: the summary of each published cluster, and the folder of their files."""
     texts = [(run.folder / cluster / "summary.txt").read_text(encoding="utf-8") for cluster in clusters]
     return "\n".join([*texts, f"Files are below {run.folder}{os.sep}\n"]) if texts else ""

@@ -1,4 +1,4 @@
-"""All rows of one cluster in one place: tables as JSON rows in one frame, grouped by cluster."""
+"""All rows of a cluster in one group: the rows of several tables as JSON in one frame."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -30,8 +30,8 @@ _ORDER = {
 _KEEP_NULLS = {"ignoreNullFields": "false"}
 
 
-def gathered(frames: Mapping[str, DataFrame]) -> DataFrame:
-    """Rows of several tables as JSON in one frame, so that one group holds all that is known about a cluster."""
+def gather_rows(frames: Mapping[str, DataFrame]) -> DataFrame:
+    """Rows of several tables as JSON in one frame; grouped by cluster, a group has all rows of the cluster."""
     parts = [
         frame.select("cluster_id", F.lit(name).alias("table"), F.to_json(F.struct("*"), _KEEP_NULLS).alias("row"))
         for name, frame in frames.items()
@@ -40,14 +40,14 @@ def gathered(frames: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def tables_of(group: pd.DataFrame) -> Tables:
-    """Rows by table, each in its reading order, nulls last; a table without rows is empty."""
+    """Rows by table, each in the order of its key, nulls last; a table without rows is empty."""
     tables: dict[str, list[dict[str, Any]]] = {name: [] for name in _ORDER}
     for name, text in zip(group["table"], group["row"], strict=True):
         tables[name].append(json.loads(text))
     for name, rows in tables.items():
-        rows.sort(key=partial(_place, _ORDER[name]))
+        rows.sort(key=partial(_sort_key, _ORDER[name]))
     return tables
 
 
-def _place(columns: Sequence[str], row: Mapping[str, Any]) -> list[tuple[bool, Any]]:
+def _sort_key(columns: Sequence[str], row: Mapping[str, Any]) -> list[tuple[bool, Any]]:
     return [(row[column] is None, row[column]) for column in columns]

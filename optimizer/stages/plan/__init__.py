@@ -1,1 +1,1 @@
-"""Stage plan: lists side by side, waves, throttles, the balance of brokers, the figures."""
+"""Stage 6, plan: compared replica lists, waves, throttles, the balance of brokers, the figures."""

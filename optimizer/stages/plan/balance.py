@@ -1,4 +1,4 @@
-"""The load of every broker before the plan, with Kafka's default, and after: loads, bands and broken racks."""
+"""Loads, bands and broken racks of every broker: before the plan, with Kafka's default, and after the plan."""
 
 from functools import partial
 
@@ -17,7 +17,7 @@ from schemas.output import BROKER_BALANCE
 from schemas.spark import schema_of
 
 PLACEMENTS = {"before": "current_replicas", "baseline": "baseline_replicas", "after": "proposed_replicas"}
-# Of each broker, for the summary: partitions with a broken rack are counted at their first replica's broker.
+# Measures of each broker, for the summary. A partition that breaks the rack rule counts at its first replica's broker.
 MEASURED = T.StructType(
     [
         *schema_of(BROKER_BALANCE).fields,
@@ -65,8 +65,8 @@ def measure(partitions: pd.DataFrame, hosts: pd.DataFrame, *, policy: Policy) ->
     Parameters
     ----------
     partitions : DataFrame
-        Columns of ``instance`` and the three lists of ``PLACEMENTS``; an empty baseline list means Kafka refused: the
-        current list then stands in for it.
+        Columns of ``instance`` and the three lists of ``PLACEMENTS``. An empty baseline list means that Kafka refused
+        the topic: then the current list is used.
     hosts : DataFrame
         Rows of ``instance_brokers``.
     """
@@ -96,6 +96,6 @@ def with_balance(base: DataFrame, hosts: DataFrame, *, policy: Policy) -> DataFr
         ``instance_brokers``.
     """
     known = [name for name in PARTITION_COLUMNS if name != "replicas"]
-    left = base.select("cluster_id", *known, *PLACEMENTS.values(), F.col("current_replicas").alias("replicas"))
-    grouped = left.groupBy("cluster_id").cogroup(hosts.groupBy("cluster_id"))
+    lists = base.select("cluster_id", *known, *PLACEMENTS.values(), F.col("current_replicas").alias("replicas"))
+    grouped = lists.groupBy("cluster_id").cogroup(hosts.groupBy("cluster_id"))
     return grouped.applyInPandas(partial(measure, policy=policy), MEASURED)

@@ -1,4 +1,4 @@
-"""PLAN: current, Kafka's default and proposed lists side by side, cut into waves, throttled, balanced and summed up."""
+"""Stage 6, plan: instance, baseline, proposal, moves -> plan, waves, throttles, broker_balance, plan_summary."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -12,7 +12,7 @@ from optimizer.domain import NOT_LIVE, REORDERED, WHOLE_PLAN, Ints
 from optimizer.errors import AuditFailed
 from optimizer.kafka.throttle import ConfigEntry, careful_throttles, config_entries, tool_throttles
 from optimizer.schedule.estimate import traffic
-from optimizer.schedule.throttle_rate import asked_bytes_per_s, one_for_all, per_broker
+from optimizer.schedule.throttle_rate import common_rate, copy_rate_bytes_per_s, rates_per_broker
 from optimizer.settings import Settings
 from optimizer.stages.plan.balance import with_balance
 from optimizer.stages.plan.summary_figures import summarise
@@ -23,10 +23,10 @@ from schemas.keys import PARTITION
 from schemas.output import BROKER_BALANCE, PLAN, PLAN_SUMMARY, THROTTLES, WAVES
 from schemas.spark import conform, schema_of, struct_of
 
-# Rows of ``throttles`` without what was set before.
+# Rows of ``throttles`` without the previous value.
 ENTRIES = struct_of(column for column in THROTTLES.columns if column.name != "previous_value")
 _ENTRY_COLUMNS = ["wave", "style", "entity_type", "entity_name", "config_name", "config_value"]
-_NAMED = 5  # partitions in a message: more do not fit a line that is read
+_NAMED = 5  # partitions in a message: more make a line too long to read
 
 
 def _default(baseline: DataFrame) -> DataFrame:
@@ -44,8 +44,8 @@ def _reasons(moves: DataFrame) -> DataFrame:
     return moves.groupBy(*PARTITION).agg(F.array_sort(F.collect_set("reason")).alias("move_reasons"))
 
 
-def side_by_side(instance: DataFrame, baseline: DataFrame, proposal: DataFrame, moves: DataFrame) -> DataFrame:
-    """One row a partition: the three lists, what changes and why; no waves yet."""
+def compare_lists(instance: DataFrame, baseline: DataFrame, proposal: DataFrame, moves: DataFrame) -> DataFrame:
+    """A row for each partition: its current, default and proposed list, the changes and their reasons; no waves yet."""
     current, proposed = F.col("current_replicas"), F.col("proposed_replicas")
     followers = F.array_except("isr", F.array("leader"))
     moved = F.coalesce("move_reasons", F.array(F.lit(REORDERED)))
@@ -72,24 +72,24 @@ def side_by_side(instance: DataFrame, baseline: DataFrame, proposal: DataFrame, 
 
 
 def _with_disk_used(hosts: DataFrame, instance: DataFrame) -> DataFrame:
-    held = instance.select("cluster_id", "size_bytes", F.explode("replicas").alias("broker_id"))
-    used = held.groupBy("cluster_id", "broker_id").agg(F.sum("size_bytes").alias("disk_used_bytes"))
+    replicas = instance.select("cluster_id", "size_bytes", F.explode("replicas").alias("broker_id"))
+    used = replicas.groupBy("cluster_id", "broker_id").agg(F.sum("size_bytes").alias("disk_used_bytes"))
     joined = hosts.join(used, ["cluster_id", "broker_id"], "left")
     return joined.withColumn("disk_used_bytes", F.coalesce("disk_used_bytes", F.lit(0)))
 
 
 def build(inputs: Frames, run: Run) -> Frames:
-    """The tables of a plan; what several of them come from is cached until the stage ends."""
-    base = side_by_side(inputs["instance"], inputs["baseline"], inputs["proposal"], inputs["moves"]).persist()
+    """The tables of a plan; frames that several of them use are cached until the stage ends."""
+    base = compare_lists(inputs["instance"], inputs["baseline"], inputs["proposal"], inputs["moves"]).persist()
     hosts = _with_disk_used(inputs["instance_brokers"], inputs["instance"])
     by_cluster = hosts.groupBy("cluster_id")
 
     changed = base.filter("is_changed").select(*SCHEDULED.fieldNames()).groupBy("cluster_id").cogroup(by_cluster)
     scheduled = changed.applyInPandas(partial(schedule_cluster, settings=run.settings), SCHEDULED)
     scheduled = scheduled.persist()
-    again = scheduled.groupBy("cluster_id").cogroup(by_cluster)
-    waves = again.applyInPandas(partial(wave_rows, settings=run.settings), schema_of(WAVES)).persist()
-    throttles = again.applyInPandas(partial(throttle_rows, settings=run.settings), ENTRIES)
+    with_waves = scheduled.groupBy("cluster_id").cogroup(by_cluster)
+    waves = with_waves.applyInPandas(partial(wave_rows, settings=run.settings), schema_of(WAVES)).persist()
+    throttles = with_waves.applyInPandas(partial(throttle_rows, settings=run.settings), ENTRIES)
     measured = with_balance(base, inputs["instance_brokers"], policy=run.settings.policy).persist()
     plan = base.filter("NOT is_changed").select(*PLAN.names)
     summary = summarise(base, measured, inputs["bounds"], inputs["leader_bounds"], waves, inputs["findings"])
@@ -103,21 +103,21 @@ def build(inputs: Frames, run: Run) -> Frames:
 
 
 def gate(frames: Frames, run: Run) -> Refusals:
-    """Clusters whose plan no order of copies keeps within the disks: the first partitions, and the remedy."""
-    place = F.row_number().over(Window.partitionBy("cluster_id").orderBy("topic", "partition"))
-    stuck = frames["plan"].filter("is_changed AND wave IS NULL").withColumn("place", place)
+    """Clusters in which the disks have no room for any order of the copies; the error names the first partitions."""
+    number = F.row_number().over(Window.partitionBy("cluster_id").orderBy("topic", "partition"))
+    unscheduled = frames["plan"].filter("is_changed AND wave IS NULL").withColumn("number", number)
     first: dict[str, list[str]] = {}
-    for row in stuck.filter(F.col("place") <= _NAMED + 1).orderBy(*PARTITION).collect():
+    for row in unscheduled.filter(F.col("number") <= _NAMED + 1).orderBy(*PARTITION).collect():
         first.setdefault(row.cluster_id, []).append(f"{row.cluster_id}: {row.topic}-{row.partition}")
-    return {cluster: _no_order(names, run.settings) for cluster, names in first.items()}
+    return {cluster: _no_order_of_copies(names, run.settings) for cluster, names in first.items()}
 
 
-def _no_order(names: Sequence[str], settings: Settings) -> AuditFailed:
-    named, more = ", ".join(names[:_NAMED]), ", ..." if len(names) > _NAMED else ""
-    fixed = " or set [schedule] waves = 0" if settings.schedule.waves else ""
+def _no_order_of_copies(names: Sequence[str], settings: Settings) -> AuditFailed:
+    named, rest = ", ".join(names[:_NAMED]), ", ..." if len(names) > _NAMED else ""
+    or_waves = " or set [schedule] waves = 0" if settings.schedule.waves else ""
     return AuditFailed(
-        f"no order of copies keeps every disk under its limit while both copies exist: {named}{more}; "
-        f"lower [policy] disk_headroom (now {settings.policy.disk_headroom:g}), add disk{fixed}"
+        f"no order of copies keeps every disk under its limit while old and new copies exist: {named}{rest}; "
+        f"lower [policy] disk_headroom (now {settings.policy.disk_headroom:g}), add disks{or_waves}"
     )
 
 
@@ -127,7 +127,7 @@ def _lists_by_partition(rows: pd.DataFrame, column: str) -> dict[tuple[str, int]
 
 
 def _settable(entries: list[ConfigEntry], down: set[str]) -> list[ConfigEntry]:
-    """Without broker configs that nobody can set, and without topics where nothing is throttled."""
+    """The entries without configs of brokers that are down, which nobody can set, and without empty values."""
     return [
         entry
         for entry in entries
@@ -138,18 +138,18 @@ def _settable(entries: list[ConfigEntry], down: set[str]) -> list[ConfigEntry]:
 def _throttle_entries(
     rows: pd.DataFrame, ids: Ints, down: set[str], settings: Settings
 ) -> Iterator[tuple[str, list[ConfigEntry]]]:
-    """Both forms for the partitions of ``rows``; nothing where no replica is copied."""
+    """Throttle entries in both styles for the partitions of ``rows``; none if no replica is copied."""
     changes = to_changes(rows, ids)
-    of = traffic(changes, len(ids))
-    rate = asked_bytes_per_s(settings.schedule)
-    # Of what was empty at the snapshot, too: it may have grown since.
+    load = traffic(changes, len(ids))
+    rate = copy_rate_bytes_per_s(settings.schedule)
+    # Also if the partitions were empty at the snapshot: they may have grown since.
     if not changes.copies.any():
         return
     proposed, current = _lists_by_partition(rows, "proposed_replicas"), _lists_by_partition(rows, "current_replicas")
-    same = max(one_for_all(of, copy_bytes_per_s=rate), rate)
-    yield "kafka", config_entries(tool_throttles(proposed, current), same, same)
-    rates = per_broker(of, copy_bytes_per_s=rate)
-    # A replica that does not lead now may come to lead: without a rate it would send at full speed.
+    common = max(common_rate(load, copy_bytes_per_s=rate), rate)
+    yield "kafka", config_entries(tool_throttles(proposed, current), common, common)
+    rates = rates_per_broker(load, copy_bytes_per_s=rate)
+    # A follower may become the leader: without a rate it would send at full speed.
     leader = dict(zip(ids.tolist(), np.maximum(rates.leader, rate).tolist(), strict=True))
     follower = dict(zip(ids.tolist(), np.maximum(rates.follower, rate).tolist(), strict=True))
     careful = careful_throttles(proposed, current)

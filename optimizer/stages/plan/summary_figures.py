@@ -1,4 +1,4 @@
-"""The figures of a plan, as people compare them: the cluster before, with Kafka's default, and after."""
+"""The figures of the summary: before the plan, with Kafka's default, and after the plan."""
 
 from functools import reduce
 
@@ -12,7 +12,7 @@ from schemas.keys import CLUSTER_RUN
 
 
 def _long(frame: DataFrame, figures: dict[str, Column], placement: Column) -> DataFrame:
-    """One row a figure: cluster, run, figure, placement, value."""
+    """One row for each figure: cluster, run, figure, placement, value."""
     pairs = [
         F.struct(F.lit(name).alias("figure"), value.cast("double").alias("value")) for name, value in figures.items()
     ]
@@ -25,7 +25,7 @@ def _percent(part: Column, whole: Column) -> Column:
 
 
 def _copied(base: DataFrame) -> DataFrame:
-    """Bytes, replicas, partitions and leaders that the default and the plan change, one row a cluster."""
+    """Bytes, replicas, partitions and leaders that the default and the plan change; one row for each cluster."""
     return base.groupBy(*CLUSTER_RUN).agg(
         F.sum(F.col("size_bytes") * F.size("current_replicas")).alias("total_bytes"),
         F.count(F.lit(1)).alias("partitions"),
@@ -44,7 +44,7 @@ def _copied(base: DataFrame) -> DataFrame:
 
 
 def _resized(column: str) -> Column:
-    """Partitions whose list gets another length; an empty list is Kafka's refusal."""
+    """Partitions whose list changes its length; an empty list means that Kafka refused the topic."""
     length = F.size(column)
     return F.sum(((length > 0) & (length != F.size("current_replicas"))).cast("long"))
 
@@ -54,12 +54,12 @@ def _plan_figures(totals: DataFrame, bounds: DataFrame, waves: DataFrame, findin
     timed = waves.groupBy(*CLUSTER_RUN).agg(
         F.max("wave").alias("waves"), (F.sum("estimated_seconds") / 3600).alias("estimated_hours")
     )
-    left = findings.filter(F.col("code") == FindingCode.UNEXPLAINED.value).groupBy(*CLUSTER_RUN)
-    counted_left = left.agg(F.count(F.lit(1)).alias("unexplained"))
-    frame = reduce(lambda one, other: one.join(other, CLUSTER_RUN, "left"), (best, timed, counted_left), totals)
+    unexplained = findings.filter(F.col("code") == FindingCode.UNEXPLAINED.value).groupBy(*CLUSTER_RUN)
+    unexplained = unexplained.agg(F.count(F.lit(1)).alias("unexplained"))
+    frame = reduce(lambda left, right: left.join(right, CLUSTER_RUN, "left"), (best, timed, unexplained), totals)
     moved = F.col("moved_bytes")
-    counted = ("moved_bytes", "replicas_moved", "partitions_changed", "leader_changes", "factor_changes")
-    after = {name: F.col(name) for name in counted}
+    changes = ("moved_bytes", "replicas_moved", "partitions_changed", "leader_changes", "factor_changes")
+    after = {name: F.col(name) for name in changes}
     after |= {
         "unexplained": F.coalesce("unexplained", F.lit(0)),
         "moved_share_percent": _percent(moved, F.col("total_bytes")),
@@ -69,7 +69,7 @@ def _plan_figures(totals: DataFrame, bounds: DataFrame, waves: DataFrame, findin
         "waves": F.coalesce("waves", F.lit(0)),
         "estimated_hours": F.coalesce("estimated_hours", F.lit(0.0)),
     }
-    default = {name: F.col(f"default_{name}") for name in counted}
+    default = {name: F.col(f"default_{name}") for name in changes}
     default |= {
         "moved_share_percent": _percent(F.col("default_moved_bytes"), F.col("total_bytes")),
         "baseline_refused": F.col("baseline_refused"),
@@ -80,9 +80,9 @@ def _plan_figures(totals: DataFrame, bounds: DataFrame, waves: DataFrame, findin
 
 
 def _leader_figures(leader_bounds: DataFrame) -> DataFrame:
-    """The measures of ``leader_bounds`` with the plan; that of changes is counted elsewhere, too."""
-    name, least = F.concat("measure", F.lit("_bound")).alias("figure"), F.col("bound").alias("value")
-    bound = leader_bounds.select(*CLUSTER_RUN, name, least)
+    """The bounds of ``leader_bounds``, and the plan's measures; ``_copied`` counts the leader changes."""
+    figure, value = F.concat("measure", F.lit("_bound")).alias("figure"), F.col("bound").alias("value")
+    bound = leader_bounds.select(*CLUSTER_RUN, figure, value)
     planned = leader_bounds.filter("measure != 'leader_changes'").select(
         *CLUSTER_RUN, F.col("measure").alias("figure"), F.col("planned").alias("value")
     )
@@ -91,26 +91,27 @@ def _leader_figures(leader_bounds: DataFrame) -> DataFrame:
 
 
 def _balance_figures(measured: DataFrame) -> DataFrame:
-    part = F.col("accepts_replicas")
+    accepts = F.col("accepts_replicas")
 
     def over_mean(column: str, extreme: Column) -> Column:
-        mean = F.avg(F.when(part, F.col(column)))
+        mean = F.avg(accepting(column))
         return F.when(mean > 0, extreme / mean)
 
-    def inside(column: str) -> Column:
-        return F.when(part, F.col(column))
+    def accepting(column: str) -> Column:
+        """The column, null for brokers that accept no replicas."""
+        return F.when(accepts, F.col(column))
 
     totals = measured.groupBy(*CLUSTER_RUN, "placement").agg(
         F.sum("rack_violations").alias("rack_violations"),
         F.sum(F.when(F.col("must_empty"), F.col("replicas")).otherwise(0)).alias("replicas_on_leaving_brokers"),
         F.sum((~F.col("in_band")).cast("long")).alias("brokers_outside_bands"),
-        over_mean("disk_bytes", F.max(inside("disk_bytes"))).alias("disk_max_over_mean"),
-        over_mean("disk_bytes", F.min(inside("disk_bytes"))).alias("disk_min_over_mean"),
-        over_mean("in_bytes_per_s", F.max(inside("in_bytes_per_s"))).alias("in_max_over_mean"),
-        over_mean("out_bytes_per_s", F.max(inside("out_bytes_per_s"))).alias("out_max_over_mean"),
-        (F.max(inside("replicas")) - F.min(inside("replicas"))).alias("replicas_spread"),
-        (F.max(inside("leaders")) - F.min(inside("leaders"))).alias("leaders_spread"),
-        F.sum(part.cast("long")).alias("brokers"),
+        over_mean("disk_bytes", F.max(accepting("disk_bytes"))).alias("disk_max_over_mean"),
+        over_mean("disk_bytes", F.min(accepting("disk_bytes"))).alias("disk_min_over_mean"),
+        over_mean("in_bytes_per_s", F.max(accepting("in_bytes_per_s"))).alias("in_max_over_mean"),
+        over_mean("out_bytes_per_s", F.max(accepting("out_bytes_per_s"))).alias("out_max_over_mean"),
+        (F.max(accepting("replicas")) - F.min(accepting("replicas"))).alias("replicas_spread"),
+        (F.max(accepting("leaders")) - F.min(accepting("leaders"))).alias("leaders_spread"),
+        F.sum(accepts.cast("long")).alias("brokers"),
         F.sum("replicas").alias("replicas"),
         F.sum("disk_bytes").alias("total_bytes"),
     )
@@ -126,7 +127,7 @@ def summarise(
     waves: DataFrame,
     findings: DataFrame,
 ) -> DataFrame:
-    """Rows of ``plan_summary``: one figure of one cluster, its three values side by side."""
+    """Rows of ``plan_summary``: a figure of a cluster with its values before, with the default, and after."""
     parts = [
         *_plan_figures(_copied(base), bounds, waves, findings),
         _balance_figures(measured),

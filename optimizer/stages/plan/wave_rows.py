@@ -1,4 +1,4 @@
-"""Waves of every cluster, and what each of them carries: pandas in, pandas out, around ``optimizer.schedule``."""
+"""Waves of one cluster and their measures: pandas functions that call ``optimizer.schedule``."""
 
 import numpy as np
 import pandas as pd
@@ -7,8 +7,8 @@ from pyspark.sql import types as T
 from optimizer.domain import Ints
 from optimizer.planning.arrays import replica_matrix
 from optimizer.schedule.estimate import Traffic, seconds, traffic
-from optimizer.schedule.throttle_rate import Rates, asked_bytes_per_s, is_below_floor, one_for_all, per_broker
-from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker, changes_of, urgency_of
+from optimizer.schedule.throttle_rate import Rates, common_rate, copy_rate_bytes_per_s, is_below_floor, rates_per_broker
+from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker, urgency_of, wave_changes_between
 from optimizer.schedule.wave_order import disk_limits
 from optimizer.schedule.waves import UNPLACED, assign_waves
 from optimizer.settings import Settings
@@ -16,7 +16,7 @@ from optimizer.units import NEVER_SECONDS
 from schemas.output import PLAN, WAVES
 from schemas.spark import schema_of
 
-# Rows of ``plan`` that change, with what the throttle law needs besides.
+# Changed rows of ``plan``, with two columns that the throttle rates need.
 SCHEDULED = T.StructType(
     [
         *schema_of(PLAN).fields,
@@ -27,14 +27,14 @@ SCHEDULED = T.StructType(
 
 
 def broker_ids(hosts: pd.DataFrame) -> Ints:
-    """Ids of the brokers, ascending: the order of every array here."""
+    """Ids of the brokers, ascending: the order of every broker array in this module."""
     return np.sort(hosts["broker_id"].to_numpy(dtype=np.int64))
 
 
 def to_changes(rows: pd.DataFrame, ids: Ints) -> WaveChanges:
     """Arrays from rows of ``SCHEDULED``, in their order."""
     leader = rows["leader"].to_numpy(dtype="float64", na_value=-1.0).astype(np.int64)
-    return changes_of(
+    return wave_changes_between(
         replica_matrix(rows["current_replicas"], ids),
         replica_matrix(rows["proposed_replicas"], ids),
         ids,
@@ -48,13 +48,13 @@ def to_changes(rows: pd.DataFrame, ids: Ints) -> WaveChanges:
     )
 
 
-def rates_of(of: Traffic, settings: Settings) -> Rates:
-    """Rates of the form that the runbook uses: one a broker, or Kafka's one for all."""
-    rate = asked_bytes_per_s(settings.schedule)
+def rates_of(load: Traffic, settings: Settings) -> Rates:
+    """Rates in the style that the runbook uses: one for each broker, or Kafka's common rate."""
+    rate = copy_rate_bytes_per_s(settings.schedule)
     if settings.emit.throttle_style == "careful":
-        return per_broker(of, copy_bytes_per_s=rate)
-    same = np.full(len(of.out_bytes), one_for_all(of, copy_bytes_per_s=rate), dtype=np.int64)
-    return Rates(leader=same, follower=same)
+        return rates_per_broker(load, copy_bytes_per_s=rate)
+    common = np.full(len(load.out_bytes), common_rate(load, copy_bytes_per_s=rate), dtype=np.int64)
+    return Rates(leader=common, follower=common)
 
 
 def _disk_limits(hosts: pd.DataFrame, headroom: float) -> Ints:
@@ -68,7 +68,7 @@ def _disk_used(hosts: pd.DataFrame) -> Ints:
 
 
 def schedule_cluster(changed: pd.DataFrame, hosts: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
-    """Give each changed partition of one cluster its wave; null where no order leaves room on the disks.
+    """Assign a wave to each changed partition of one cluster; null if the disks have no room for it in any order.
 
     Parameters
     ----------
@@ -91,19 +91,19 @@ def schedule_cluster(changed: pd.DataFrame, hosts: pd.DataFrame, *, settings: Se
 
 
 def _wave_row(part: WaveChanges, ids: Ints, settings: Settings) -> dict[str, object]:
-    of = traffic(part, len(ids))
-    rates = rates_of(of, settings)
-    busiest = int(of.busiest.argmax())
-    time = seconds(of, leader_rate=rates.leader, follower_rate=rates.follower)
+    load = traffic(part, len(ids))
+    rates = rates_of(load, settings)
+    busiest = int(load.busiest.argmax())
+    time = seconds(load, leader_rate=rates.leader, follower_rate=rates.follower)
     return {
         "partitions": len(part),
         "replicas_moved": int(part.copies.sum()),
         "moved_bytes": int(part.endpoint_bytes.sum()),
-        "busiest_broker": int(ids[busiest]) if of.busiest[busiest] else None,
-        "busiest_bytes": int(of.busiest[busiest]),
-        "throttle_bytes_per_s": one_for_all(of, copy_bytes_per_s=asked_bytes_per_s(settings.schedule)),
+        "busiest_broker": int(ids[busiest]) if load.busiest[busiest] else None,
+        "busiest_bytes": int(load.busiest[busiest]),
+        "throttle_bytes_per_s": common_rate(load, copy_bytes_per_s=copy_rate_bytes_per_s(settings.schedule)),
         "estimated_seconds": int(np.ceil(min(time, NEVER_SECONDS))),
-        "below_floor": is_below_floor(of, rates),
+        "below_floor": is_below_floor(load, rates),
     }
 
 
