@@ -1,6 +1,6 @@
 """Write docs/tables.md from schemas/ and docs/configuration.md from conf/default.toml.
 
-Run ``python -m docs.generate`` in the project's environment; a test compares the stored pages with what this makes.
+Run ``python -m docs.generate`` in the project's environment. A test compares the stored pages with the generated ones.
 """
 
 import re
@@ -14,28 +14,28 @@ ROOT = Path(__file__).resolve().parents[1]
 KNOB = re.compile(r"(?P<name>\w+) = (?P<value>.*?)(?:\s+# (?P<comment>.*))?")
 LAYERS = {
     "runs": "Audit trail",
-    "verdicts": "How each cluster stands",
-    "bronze": "Bronze: what the sources said",
-    "silver": "Silver: the cluster, clean and typed",
+    "verdicts": "State of each cluster",
+    "bronze": "Bronze: records of the sources",
+    "silver": "Silver: clean and typed",
     "planning": "Planning: instance, solution, proof",
     "output": "Output: the plan and its documents",
-    "execution": "Execution: approvals, and what was done",
+    "execution": "Execution: approvals and wave events",
 }
 
 TIME_TRAVEL = """\
 ## Time travel
 
 The rows of a run are the rows with its `run_id` in the newest version of a table. A job that continues a run needs no
-older version. Delta reads versions back for a week (`delta.deletedFileRetentionDuration`, 168 hours), if no `VACUUM`
-has removed their files. A site that wants more sets this property and `delta.logRetentionDuration`, and pays with the
-space of every replaced file. What is read by version:
+older version. Delta can read versions of the last week (`delta.deletedFileRetentionDuration`, 168 hours), unless a
+`VACUUM` has removed their files. To keep more, set this property and `delta.logRetentionDuration`; every replaced file
+then uses disk space for longer. These read by version:
 
-- a stage, rows that its own process wrote: another process that works on the same run changes nothing for it;
-- [reading plans](reading-plans.md) and [operations](operations.md#run-again-recompute-a-past-plan), what an attempt
-  wrote before a later attempt at the same run replaced it;
-- a test of the pipeline: the recorded input gives the recorded plan again.
+- a stage reads the rows that its own process wrote, so another process on the same run changes nothing for it;
+- [reading plans](reading-plans.md) and [operations](operations.md#run-again-recompute-a-past-plan) read the rows of an
+  attempt that a later attempt replaced;
+- a test of the pipeline checks that the recorded input gives the recorded plan again.
 
-The versions in `runs` are evidence. They say from which rows a plan was made, and whether a later attempt replaced
+The versions in `runs` are evidence: they show from which rows a plan was made, and whether a later attempt replaced
 them.
 
 """
@@ -64,7 +64,7 @@ def _table_section(table: Table) -> list[str]:
     lines += ["", "Key: " + ", ".join(f"`{name}`" for name in table.full_key) + "."]
     lines += [f"Check `{name}`: `{condition}`." for name, condition in table.checks]
     if table.volatile:
-        lines.append("Measured, so not compared between runs: " + ", ".join(f"`{v}`" for v in table.volatile) + ".")
+        lines.append("Measured, not compared between runs: " + ", ".join(f"`{v}`" for v in table.volatile) + ".")
     return [*lines, ""]
 
 
@@ -76,7 +76,7 @@ def tables_page() -> str:
         "Generated from `schemas/` by `python -m docs.generate`; do not edit by hand.",
         "",
         "Every table is a Delta table at `<warehouse>/<name>`. Columns are NOT NULL unless *null* says yes. Every",
-        "table starts with `cluster_id` and `run_id`: one run can plan a fleet, and a run replaces its own rows only.",
+        "table starts with `cluster_id` and `run_id`: a run can plan a fleet, and replaces only its own rows.",
         "",
     ]
     lines += TIME_TRAVEL.splitlines()
@@ -88,14 +88,14 @@ def tables_page() -> str:
 
 
 def knobs(text: str) -> list[Knob]:
-    """Every knob of a TOML file in which each stands on its own line.
+    """Every knob of a TOML file with one knob per line.
 
     Raises
     ------
     ValueError
         For a line that is neither a knob with its comment, a section, a comment nor empty.
     """
-    section, found = "", list[Knob]()
+    section, parsed = "", list[Knob]()
     for number, line in enumerate(text.splitlines(), start=1):
         if not line or line.startswith("#"):
             continue
@@ -104,9 +104,9 @@ def knobs(text: str) -> list[Knob]:
             continue
         match = KNOB.fullmatch(line)
         if match is None or not match["comment"]:
-            raise ValueError(f"conf/default.toml line {number}: {line!r} is no knob; write name = value  # comment")
-        found.append(Knob(section, match["name"], match["value"], match["comment"]))
-    return found
+            raise ValueError(f"conf/default.toml line {number}: {line!r} is not a knob; write name = value  # comment")
+        parsed.append(Knob(section, match["name"], match["value"], match["comment"]))
+    return parsed
 
 
 def cluster_block(text: str) -> list[str]:
@@ -125,17 +125,17 @@ def configuration_page() -> str:
         "",
         "Generated from `conf/default.toml` by `python -m docs.generate`; do not edit by hand.",
         "",
-        "A run reads `conf/default.toml`, then the file given by `--config`, then the options of the command line;",
-        "the later wins, key by key, lists whole. An unknown key, a wrong type or a value out of range stops the run",
-        "at once with exit code 2 and names the key.",
+        "A run reads `conf/default.toml`, then the file of `--config`, then the options of the command line. Later",
+        "values override earlier ones, key by key; a list is replaced as a whole. An unknown key, a wrong type or a",
+        "value out of range stops the run immediately (exit code 2), and the message names the key.",
         "",
         "`--drain`, `--demote`, `--exclude-brokers`, `--topics` and `--exclude-topics` may be repeated: their values",
-        "add up. Any other option is given once, and a knob is set once, by its own option or by `--set`; otherwise",
-        "the run stops with exit code 2. If an option replaces a list of the file, stderr names that list.",
+        "add up. Give any other option once, and set a knob once, by its own option or by `--set`; otherwise the run",
+        "stops with exit code 2. If an option replaces a list of the file, stderr names that list.",
         "",
         "## [[clusters]]",
         "",
-        "One table for each cluster of the run. Paths are relative to the file that names them.",
+        "One TOML table for each cluster of the run. Paths are relative to the file that contains them.",
         "",
         "```toml",
         *cluster_block(text),
