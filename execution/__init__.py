@@ -1,1 +1,1 @@
-"""Commands that hand a plan to Kafka's own tools, wave after wave: without Spark, with any scheduler or by hand."""
+"""Commands that execute a plan wave by wave with Kafka's own tools. They need no Spark and no scheduler."""

@@ -1,40 +1,44 @@
-"""A wave that runs is ended: what is in flight goes back to where it was."""
+"""Cancels a running wave: partitions in flight get their old replicas back."""
 
 from collections.abc import Callable
 
 from execution.kafka_tools import KafkaTools
-from execution.observed import Observed, Place
-from execution.preflight import names
-from execution.wave import Stand, Wave
+from execution.observed import Observed, TopicPartition
+from execution.preflight import partition_names
+from execution.wave import MoveState, Wave
 
 
 def cancel_wave(
-    wave: Wave, tools: KafkaTools, *, look: Callable[[], Observed], say: Callable[[str], None]
-) -> list[Place]:
-    """Cancel what is in flight of a wave, and put its lists back in order; returns what was cancelled.
+    wave: Wave, tools: KafkaTools, *, observe: Callable[[], Observed], say: Callable[[str], None]
+) -> list[TopicPartition]:
+    """Cancel the reassignments of a wave and restore the order of its old replica lists.
 
-    A second try after one that ended half-way finds the lists that still lack their order.
+    Kafka gives a cancelled partition its old replicas in another order. Restoring the order copies nothing. Finished
+    moves stay: undoing them needs a copy of its own, under a throttle. If a cancel was interrupted, the next one
+    restores the remaining lists.
 
-    Kafka gives a cancelled partition its old replicas in another order. To put them in order copies nothing. What is
-    done stays done: to take that back is a copy of its own, under a throttle.
+    Returns
+    -------
+    list of (topic, partition)
+        The partitions whose reassignment was cancelled.
     """
-    moving = wave.stands(look())[Stand.IN_FLIGHT]
+    moving = wave.by_state(observe())[MoveState.IN_FLIGHT]
     if moving:
-        tools.reassign({place: wave.after[place] for place in moving}, "--cancel", "--preserve-throttles")
-        say(f"cancelled: {names(moving)}")
-    now = look()
-    turned = {place: wave.before[place] for place in wave.after if _is_turned(place, wave, now)}
-    if turned:
-        tools.reassign(turned, "--execute", "--additional")
-        say(f"lists in order again: {names(turned)}")
-    left = [place for place in wave.stands(now)[Stand.OTHER] if place not in turned]
-    if left:
-        say(f"neither as before nor as planned, look at them: {names(left)}")
+        tools.reassign({partition: wave.after[partition] for partition in moving}, "--cancel", "--preserve-throttles")
+        say(f"cancelled: {partition_names(moving)}")
+    now = observe()
+    reordered = {partition: wave.before[partition] for partition in wave.after if _is_reordered(partition, wave, now)}
+    if reordered:
+        tools.reassign(reordered, "--execute", "--additional")
+        say(f"replica order restored: {partition_names(reordered)}")
+    unexpected = [partition for partition in wave.by_state(now)[MoveState.OTHER] if partition not in reordered]
+    if unexpected:
+        say(f"neither the old nor the planned replicas, check by hand: {partition_names(unexpected)}")
     return moving
 
 
-def _is_turned(place: Place, wave: Wave, now: Observed) -> bool:
-    """Whether a partition has the replicas of before, in another order, and Kafka takes that one."""
-    before, replicas = wave.before[place], now.replicas.get(place, ())
-    is_other = wave.stand(place, now) is Stand.OTHER and place not in now.in_flight
-    return is_other and place not in wave.stuck and sorted(before) == sorted(replicas)
+def _is_reordered(partition: TopicPartition, wave: Wave, now: Observed) -> bool:
+    """Whether a partition has its old replicas in another order, and Kafka accepts the old order."""
+    before, replicas = wave.before[partition], now.replicas.get(partition, ())
+    is_other = wave.state_of(partition, now) is MoveState.OTHER and partition not in now.in_flight
+    return is_other and partition not in wave.stuck and sorted(before) == sorted(replicas)

@@ -1,4 +1,4 @@
-"""The plan of one cluster and run as the tables hold it: nothing of it is used before it is proven unchanged."""
+"""Reads the plan of one cluster and run from the tables, and checks that nothing was changed since the run."""
 
 import hashlib
 import json
@@ -15,22 +15,22 @@ from optimizer.errors import BallastError, ConfigError, StageError
 from optimizer.similar import did_you_mean
 from schemas.verdicts import PLANNED
 
-_TIME = re.compile(r"\d{8}T\d{6}Z?")  # as jobs and Airflow name runs
+_TIME = re.compile(r"\d{8}T\d{6}Z?")  # run ids that jobs and Airflow choose
 _NOT_BEGUN = (
-    "A job that ends before its first stage stores no run: its log says why (a wrong setting, a missing input, a "
-    "cluster that it cannot reach)"
+    "A job that ends before its first stage stores no run: its log says why (for example a wrong setting, a missing "
+    "input, or a cluster that cannot be reached)"
 )
 
 
 class Refused(BallastError):
-    """What was asked is not done: each thing that is in the way is named."""
+    """The command does nothing, because of these problems."""
 
     exit_code = 3
 
     def __init__(self, *problems: str) -> None:
         self.problems = problems
         listed = "".join(f"\n- {problem}" for problem in problems)
-        super().__init__(problems[0] if len(problems) == 1 else f"{len(problems)} things are in the way:{listed}")
+        super().__init__(problems[0] if len(problems) == 1 else f"{len(problems)} problems are in the way:{listed}")
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ class Plan:
     manifest : mapping
         ``manifest.json`` (``optimizer.emit.manifest``).
     manifest_sha256 : str
-        What is approved.
+        Identifies the plan; approvals name it.
     approvals : sequence of mapping
-        Rows of ``approvals`` of this manifest.
+        Rows of ``approvals`` for this manifest.
     """
 
     cluster_id: str
@@ -56,74 +56,76 @@ class Plan:
 
     @cached_property
     def waves(self) -> Mapping[int, str]:
-        """Folders by wave, in their order."""
+        """Folder of each wave, by wave number in ascending order."""
         return {int(wave): folder for wave, folder in self.manifest["waves"].items()}
 
     @property
     def captured_at(self) -> datetime | None:
-        """When the cluster was as the plan takes it to be; None where the inputs had no time."""
-        told = self.manifest["captured_at"]
-        return datetime.fromisoformat(told) if told else None
+        """Time of the plan's snapshot; None if the inputs had no time."""
+        text = self.manifest["captured_at"]
+        return datetime.fromisoformat(text) if text else None
 
     def check_wave(self, number: int) -> None:
-        """Raise where the plan has no such wave."""
+        """Raise ``ConfigError`` if the plan has no such wave."""
         if number not in self.waves:
-            has = "only wave 1" if len(self.waves) == 1 else f"waves 1 to {len(self.waves)}"
-            raise ConfigError(f"the plan has no wave {number}: it has {has}")
+            existing = "only wave 1" if len(self.waves) == 1 else f"waves 1 to {len(self.waves)}"
+            raise ConfigError(f"the plan has no wave {number}: it has {existing}")
 
     def check_approved(self) -> None:
-        """Raise unless somebody has approved just this plan."""
+        """Raise ``Refused`` unless somebody has approved exactly this plan."""
         if not self.approvals:
-            name = f"--run-id {self.run_id} --cluster {self.cluster_id}"
-            raise Refused(f"nobody has approved this plan: ./ballast approve {name}")
+            plan = f"--run-id {self.run_id} --cluster {self.cluster_id}"
+            raise Refused(f"this plan is not approved: ./ballast approve {plan} approves it")
 
     def age_hours(self, now: datetime | None = None) -> float:
-        """The age of its snapshot; 0 where the inputs had no time."""
+        """Hours since the plan's snapshot; 0 if the inputs had no time."""
         return ((now or datetime.now(tz=UTC)) - self.captured_at).total_seconds() / 3600 if self.captured_at else 0
 
-    def check_age(self, most_hours: float, now: datetime | None = None) -> None:
-        """Raise where the plan is older than a number of hours."""
+    def check_age(self, max_hours: float, now: datetime | None = None) -> None:
+        """Raise ``Refused`` if the plan's snapshot is older than ``max_hours``."""
         hours = self.age_hours(now)
-        if hours > most_hours:
-            limit = f"{most_hours:g} h is the most: plan again, or raise --max-plan-age-hours"
-            raise Refused(f"the plan is of a snapshot of {self.captured_at}, {hours:.1f} h ago; {limit}")
+        if hours > max_hours:
+            limit = f"the limit is {max_hours:g} h: plan again, or raise --max-plan-age-hours"
+            raise Refused(f"the plan's snapshot of {self.captured_at} is {hours:.1f} h old; {limit}")
 
 
-def verdicts_of(warehouse: Warehouse, run_id: str, cluster_id: str | None = None) -> dict[str, Mapping[str, Any]]:
-    """The verdict of the last attempt for each cluster of a run, or for one cluster.
+def verdicts_by_cluster(
+    warehouse: Warehouse, run_id: str, cluster_id: str | None = None
+) -> dict[str, Mapping[str, Any]]:
+    """The verdict of the last attempt at a run, for each of its clusters or for one.
 
     Raises
     ------
     StageError
-        When the run, or the cluster in it, is not known.
+        When the run is unknown, or has no such cluster.
     """
-    wanted = {"run_id": run_id} if cluster_id is None else {"run_id": run_id, "cluster_id": cluster_id}
+    filters = {"run_id": run_id} if cluster_id is None else {"run_id": run_id, "cluster_id": cluster_id}
     try:
-        found = last_verdicts(warehouse.needed("verdicts", **wanted))
+        verdicts = last_verdicts(warehouse.needed("verdicts", **filters))
     except StageError as error:
         raise StageError(f"{error}. {_NOT_BEGUN}") from error
-    if not found:
+    if not verdicts:
         rows = warehouse.rows("verdicts")
         runs = {row["run_id"] for row in rows}
         if cluster_id is None or run_id not in runs:
-            # The closest time is another night, which nobody meant.
+            # For a time the most similar run id is another night: no useful suggestion.
             similar = () if _TIME.fullmatch(run_id) else runs
-            raise unknown(warehouse.path, "run", run_id, similar, f"./ballast show lists the runs. {_NOT_BEGUN}")
+            raise unknown_name(warehouse.path, "run", run_id, similar, f"./ballast show lists the runs. {_NOT_BEGUN}")
         clusters = {row["cluster_id"] for row in rows if row["run_id"] == run_id}
         where, remedy = f"run {run_id!r} in {warehouse.path}", f"./ballast show --run-id {run_id} shows its clusters"
-        raise unknown(where, "cluster", cluster_id, clusters, remedy)
-    return {row["cluster_id"]: row for row in found}
+        raise unknown_name(where, "cluster", cluster_id, clusters, remedy)
+    return {row["cluster_id"]: row for row in verdicts}
 
 
 def last_verdicts(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The row of the last attempt for each run and cluster, sorted by both."""
+    """The row of the last attempt for each run and cluster, sorted by run and cluster."""
     by_attempt = sorted(rows, key=lambda row: int(row["attempt"]))
     last = {(row["run_id"], row["cluster_id"]): row for row in by_attempt}
     return [row for _, row in sorted(last.items(), key=lambda pair: pair[0])]
 
 
-def unknown(where: str, kind: str, name: str, known: Iterable[str], remedy: str) -> StageError:
-    """A run or cluster that is not known, with the closest name that is."""
+def unknown_name(where: str, kind: str, name: str, known: Iterable[str], remedy: str) -> StageError:
+    """The error for an unknown run or cluster; it suggests the most similar known name."""
     return StageError(f"{where} has no {kind} {name!r}{did_you_mean(name, known)}; {remedy}")
 
 
@@ -133,72 +135,82 @@ def load(warehouse: Warehouse, *, cluster_id: str, run_id: str) -> Plan:
     Raises
     ------
     StageError
-        When the run is not known.
+        When the run is unknown, or has no such cluster.
     Refused
-        When it has no plan, or the manifest is not the one that the run's verdict names.
+        When the cluster has no plan, or the manifest was changed after the run.
     """
-    last = verdicts_of(warehouse, run_id, cluster_id)[cluster_id]
+    last = verdicts_by_cluster(warehouse, run_id, cluster_id)[cluster_id]
     if last["verdict"] != PLANNED:
-        why = f": {last['reason']}" if last["reason"] else ""
-        raise Refused(f"run {run_id!r} has no plan for cluster {cluster_id!r}, it is {last['verdict']}{why}")
+        reason = f": {last['reason']}" if last["reason"] else ""
+        raise Refused(
+            f"run {run_id!r} has no plan for cluster {cluster_id!r}, its verdict is {last['verdict']}{reason}"
+        )
     text = _content(warehouse, cluster_id, run_id, NAME)
-    found = hashlib.sha256(text.encode()).hexdigest()
-    if found != last["manifest_sha256"]:
-        raise Refused(f"{NAME} was changed after the run: its sha256 is {found}, not {last['manifest_sha256']}")
+    sha256 = hashlib.sha256(text.encode()).hexdigest()
+    if sha256 != last["manifest_sha256"]:
+        raise Refused(
+            f"{NAME} was changed after the run: its sha256 is {sha256}, not {last['manifest_sha256']}; plan again"
+        )
     manifest = json.loads(text)
     if manifest["format"] != FORMAT:
-        raise Refused(f"{NAME} has format {manifest['format']}, this code reads {FORMAT}: use the code that planned it")
-    approvals = warehouse.rows("approvals", cluster_id=cluster_id, run_id=run_id, manifest_sha256=found)
-    return Plan(cluster_id, run_id, manifest, found, tuple(approvals))
+        raise Refused(
+            f"{NAME} has format {manifest['format']}, but this release reads format {FORMAT}: "
+            "use the release that made the plan, or plan again"
+        )
+    approvals = warehouse.rows("approvals", cluster_id=cluster_id, run_id=run_id, manifest_sha256=sha256)
+    return Plan(cluster_id, run_id, manifest, sha256, tuple(approvals))
 
 
-def whole_plan(warehouse: Warehouse, plan: Plan, kind: str) -> list[str]:
-    """Documents of one kind for the whole plan, in order, each as the manifest knows it.
+def plan_documents(warehouse: Warehouse, plan: Plan, kind: str) -> list[str]:
+    """Contents of the documents of one kind that belong to the whole plan, sorted by path.
 
     Raises
     ------
     Refused
-        When one is missing or was changed.
+        When one is missing or was changed after the run.
     """
-    wanted = {"cluster_id": plan.cluster_id, "run_id": plan.run_id, "kind": kind}
+    filters = {"cluster_id": plan.cluster_id, "run_id": plan.run_id, "kind": kind}
     prefix = kind.replace("_", "-")
-    found = _unchanged(plan, warehouse.needed("documents", wave=0, **wanted), lambda path: path.startswith(prefix))
-    return [text for _, text in sorted(found.items())]
+    rows = warehouse.needed("documents", wave=0, **filters)
+    contents = _check_unchanged(plan, rows, lambda path: path.startswith(prefix))
+    return [content for _, content in sorted(contents.items())]
 
 
-def documents_of(warehouse: Warehouse, plan: Plan, wave: int) -> dict[str, str]:
-    """Documents of a wave by name (``reassignment.json``), each as the manifest knows it.
+def wave_documents(warehouse: Warehouse, plan: Plan, wave: int) -> dict[str, str]:
+    """Contents of the documents of a wave, by file name such as ``reassignment.json``.
 
     Raises
     ------
     ConfigError
-        When there is no such wave.
+        When the plan has no such wave.
     Refused
-        When a document is missing, was changed, or is not in the manifest: all are named.
+        When a document is missing, was changed after the run, or is not in the manifest; the message lists all.
     """
     plan.check_wave(wave)
     folder = f"{plan.waves[wave]}/"
     rows = warehouse.needed("documents", cluster_id=plan.cluster_id, run_id=plan.run_id, wave=wave)
-    found = _unchanged(plan, rows, lambda path: path.startswith(folder))
-    return {path.removeprefix(folder): content for path, content in found.items()}
+    contents = _check_unchanged(plan, rows, lambda path: path.startswith(folder))
+    return {path.removeprefix(folder): content for path, content in contents.items()}
 
 
-def _unchanged(plan: Plan, rows: Iterable[Mapping[str, Any]], is_wanted: Callable[[str], bool]) -> dict[str, str]:
-    """Contents by path below the cluster's folder, when they are those of the manifest, all of them and no other."""
-    found = {row["path"].removeprefix(f"{plan.cluster_id}/"): row["content"] for row in rows}
-    digests: dict[str, str] = {path: sha for path, sha in plan.manifest["sha256"].items() if is_wanted(path)}
-    problems = [f"{path} is gone from the table documents" for path in digests if path not in found]
-    for path, content in sorted(found.items()):
+def _check_unchanged(
+    plan: Plan, rows: Iterable[Mapping[str, Any]], is_selected: Callable[[str], bool]
+) -> dict[str, str]:
+    """Contents by path below the cluster's folder; the selected paths of the manifest and no others."""
+    contents = {row["path"].removeprefix(f"{plan.cluster_id}/"): row["content"] for row in rows}
+    digests: dict[str, str] = {path: sha for path, sha in plan.manifest["sha256"].items() if is_selected(path)}
+    problems = [f"{path} is missing from table documents; plan again" for path in digests if path not in contents]
+    for path, content in sorted(contents.items()):
         if digests.get(path) != hashlib.sha256(content.encode()).hexdigest():
-            problems.append(f"{path} is not what the manifest names: it was changed after the run")
+            problems.append(f"{path} differs from the manifest: it was changed after the run; plan again")
     if problems:
         raise Refused(*problems)
-    return found
+    return contents
 
 
 def _content(warehouse: Warehouse, cluster_id: str, run_id: str, name: str) -> str:
     path = f"{cluster_id}/{name}"
     rows = warehouse.needed("documents", cluster_id=cluster_id, run_id=run_id, path=path)
     if len(rows) != 1:
-        raise Refused(f"the table documents holds {len(rows)} rows of {path}, not one")
+        raise Refused(f"table documents has {len(rows)} rows for {path}, expected 1; plan again")
     return str(rows[0]["content"])

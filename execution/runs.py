@@ -1,4 +1,4 @@
-"""All runs of a warehouse, newest first: how each cluster stands, who approved its plan, how much is executed."""
+"""Lists the runs of a warehouse, newest first: verdict, approvals and executed waves of each cluster."""
 
 import json
 from collections import Counter, defaultdict
@@ -8,23 +8,23 @@ from datetime import UTC, datetime
 from typing import Any
 
 from execution import claims
-from execution.planned import last_verdicts, unknown
+from execution.planned import last_verdicts, unknown_name
 from execution.tables import Warehouse
 from schemas.verdicts import PLANNED
 
 HEADER = ("RUN", "VERDICT AT (UTC)", "CLUSTERS", "VERDICT", "APPROVED BY", "WAVES EXECUTED")
-_NAMED = 3  # clusters of a run that are named: more are counted
+_MAX_NAMES = 3  # clusters of a run that are named; if there are more, they are only counted
 _NONE = "-"
 
 
 @dataclass(frozen=True)
-class Standing:
-    """How one cluster of a run stands.
+class ClusterStatus:
+    """Verdict, approvals and progress of one cluster of a run.
 
     Parameters
     ----------
     waves, waves_executed : int
-        0 where it has no plan.
+        0 without a plan.
     """
 
     cluster_id: str
@@ -41,45 +41,45 @@ class Run:
     Parameters
     ----------
     verdict_at : datetime or None
-        When its verdict was stored last; None where Delta's log does not tell.
+        When its last verdict was stored; None if Delta's log does not show it.
     """
 
     run_id: str
     verdict_at: datetime | None
-    clusters: tuple[Standing, ...]
+    clusters: tuple[ClusterStatus, ...]
 
 
 def runs(warehouse: Warehouse, cluster_id: str | None = None) -> list[Run]:
-    """All runs, or those of one cluster, newest first; those without a time come last.
+    """All runs, or the runs of one cluster, newest first; runs without a time come last.
 
     Raises
     ------
     StageError
-        When no run has the cluster, or there are no tables.
+        When no run has the cluster, or the warehouse has no tables.
     """
     verdicts = last_verdicts(warehouse.needed("verdicts"))
     clusters = {row["cluster_id"] for row in verdicts}
     if cluster_id is not None and cluster_id not in clusters:
-        raise unknown(warehouse.path, "cluster", cluster_id, clusters, "./ballast show lists the runs of all")
+        raise unknown_name(warehouse.path, "cluster", cluster_id, clusters, "./ballast show lists the runs of all")
     times = warehouse.written_at("verdicts", (row["run_id"] for row in verdicts))
     by_run = defaultdict(list)
-    for run_id, standing in _standings(warehouse, verdicts, cluster_id):
-        by_run[run_id].append(standing)
-    listed = [Run(run_id, times.get(run_id), tuple(standings)) for run_id, standings in by_run.items()]
+    for run_id, status in _cluster_statuses(warehouse, verdicts, cluster_id):
+        by_run[run_id].append(status)
+    all_runs = [Run(run_id, times.get(run_id), tuple(statuses)) for run_id, statuses in by_run.items()]
     oldest = datetime.min.replace(tzinfo=UTC)
-    return sorted(listed, key=lambda run: (run.verdict_at or oldest, run.run_id), reverse=True)
+    return sorted(all_runs, key=lambda run: (run.verdict_at or oldest, run.run_id), reverse=True)
 
 
-def _standings(
+def _cluster_statuses(
     warehouse: Warehouse, verdicts: Iterable[Mapping[str, Any]], cluster_id: str | None
-) -> Iterator[tuple[str, Standing]]:
-    """Run and standing for each verdict, or for those of one cluster."""
-    wanted = {} if cluster_id is None else {"cluster_id": cluster_id}
+) -> Iterator[tuple[str, ClusterStatus]]:
+    """Run id and status for each verdict, or for the verdicts of one cluster."""
+    filters = {} if cluster_id is None else {"cluster_id": cluster_id}
     approvals = defaultdict(set)
-    for row in warehouse.rows("approvals", **wanted):
+    for row in warehouse.rows("approvals", **filters):
         approvals[row["run_id"], row["cluster_id"], row["manifest_sha256"]].add(row["approved_by"])
-    waves = Counter((row["run_id"], row["cluster_id"]) for row in warehouse.rows("waves", **wanted))
-    executed = Counter(wave[:2] for wave in claims.waves_executed(warehouse.rows("executions", **wanted)))
+    waves = Counter((row["run_id"], row["cluster_id"]) for row in warehouse.rows("waves", **filters))
+    executed = Counter(wave[:2] for wave in claims.waves_executed(warehouse.rows("executions", **filters)))
     for verdict in verdicts:
         run_id, cluster = key = verdict["run_id"], verdict["cluster_id"]
         if cluster_id not in (None, cluster):
@@ -88,20 +88,20 @@ def _standings(
         counts = 0, 0
         if verdict["verdict"] == PLANNED:
             by, counts = approvals[*key, verdict["manifest_sha256"]], (waves[key], executed[key])
-        yield run_id, Standing(cluster, verdict["verdict"], tuple(sorted(by)), *counts)
+        yield run_id, ClusterStatus(cluster, verdict["verdict"], tuple(sorted(by)), *counts)
 
 
 def as_json(warehouse: Warehouse, cluster_id: str | None = None) -> str:
-    """The list on one line, for programs."""
-    listed = [
+    """The list of runs as one line of JSON."""
+    rows = [
         {**asdict(run), "verdict_at": run.verdict_at.isoformat() if run.verdict_at else None}
         for run in runs(warehouse, cluster_id)
     ]
-    return json.dumps(listed)
+    return json.dumps(rows)
 
 
 def table(warehouse: Warehouse, cluster_id: str | None = None) -> Iterator[str]:
-    """The list as lines for people, one for each run."""
+    """The list of runs as a text table, one line for each run."""
     lines = [HEADER, *map(_cells, runs(warehouse, cluster_id))]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
@@ -109,29 +109,30 @@ def table(warehouse: Warehouse, cluster_id: str | None = None) -> Iterator[str]:
 
 
 def _cells(run: Run) -> tuple[str, ...]:
-    names = [one.cluster_id for one in run.clusters]
-    planned = [one for one in run.clusters if one.verdict == PLANNED]
-    done = f"{sum(one.waves_executed for one in planned)} of {sum(one.waves for one in planned)}"
+    names = [cluster.cluster_id for cluster in run.clusters]
+    planned = [cluster for cluster in run.clusters if cluster.verdict == PLANNED]
+    executed = sum(cluster.waves_executed for cluster in planned)
+    waves = f"{executed} of {sum(cluster.waves for cluster in planned)}"
     return (
         run.run_id,
         f"{run.verdict_at:%Y-%m-%d %H:%M}" if run.verdict_at else _NONE,
-        ", ".join(names) if len(names) <= _NAMED else f"{len(names)} clusters",
-        _counted(one.verdict for one in run.clusters),
+        ", ".join(names) if len(names) <= _MAX_NAMES else f"{len(names)} clusters",
+        _count_verdicts(cluster.verdict for cluster in run.clusters),
         _approvers(planned),
-        done if planned else _NONE,
+        waves if planned else _NONE,
     )
 
 
-def _counted(verdicts: Iterable[str]) -> str:
-    """The verdicts of a run's clusters; where they differ, each with the number of its clusters."""
-    times = Counter(verdicts)
-    return next(iter(times)) if len(times) == 1 else ", ".join(f"{n} {verdict}" for verdict, n in times.items())
+def _count_verdicts(verdicts: Iterable[str]) -> str:
+    """The verdict of all clusters; if they differ, the number of clusters with each verdict."""
+    counts = Counter(verdicts)
+    return next(iter(counts)) if len(counts) == 1 else ", ".join(f"{n} {verdict}" for verdict, n in counts.items())
 
 
-def _approvers(planned: list[Standing]) -> str:
-    """Who approved the plans of a run, and how many of them where some are not approved."""
-    approved = [one for one in planned if one.approved_by]
+def _approvers(planned: list[ClusterStatus]) -> str:
+    """Who approved the plans of a run; if only some are approved, also how many."""
+    approved = [cluster for cluster in planned if cluster.approved_by]
     if not approved:
         return _NONE
-    by = ", ".join(sorted({name for one in approved for name in one.approved_by}))
+    by = ", ".join(sorted({name for cluster in approved for name in cluster.approved_by}))
     return by if len(approved) == len(planned) else f"{by} ({len(approved)} of {len(planned)})"

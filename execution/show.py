@@ -1,10 +1,10 @@
-"""What a run has planned, from its tables: how each cluster stands, and the summary of one."""
+"""Shows the result of a run from its tables: the verdict of each cluster, and the summary of one."""
 
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from execution.planned import Refused, load, verdicts_of
+from execution.planned import Refused, load, verdicts_by_cluster
 from execution.tables import Warehouse
 from schemas.verdicts import PLANNED
 
@@ -12,47 +12,47 @@ Row = Mapping[str, Any]
 
 
 def show(warehouse: Warehouse, run_id: str, cluster_id: str | None = None) -> Iterator[str]:
-    """Lines that say how each cluster of a run stands; of one cluster its summary too.
+    """Lines with verdict and approvals of each cluster of a run; for one cluster also its summary.
 
     Raises
     ------
     StageError
-        When the run, or the cluster in it, is not known.
+        When the run is unknown, or has no such cluster.
     Refused
-        At the end, when the one cluster has no plan.
+        After the lines, when the one cluster has no plan.
     """
-    last = verdicts_of(warehouse, run_id, cluster_id)
+    last = verdicts_by_cluster(warehouse, run_id, cluster_id)
     approvals = warehouse.rows("approvals", run_id=run_id)
     for cluster, verdict in sorted(last.items()):
-        yield from _told(cluster, verdict, [row for row in approvals if row["cluster_id"] == cluster])
+        yield from _describe_verdict(cluster, verdict, [row for row in approvals if row["cluster_id"] == cluster])
     if cluster_id is not None:
-        # The reason stands above.
+        # The lines above already have the reason.
         _check_planned(last[cluster_id], reason="")
         yield from _summary(warehouse, last[cluster_id])
 
 
 def as_json(warehouse: Warehouse, run_id: str, cluster_id: str) -> str:
-    """How one cluster stands with a plan, on one line, for schedulers: ``waves`` is 0 where nothing is to be done.
+    """The plan of one cluster as one line of JSON, for schedulers; ``waves`` is 0 if there is nothing to do.
 
     Raises
     ------
     StageError
-        When the run, or the cluster in it, is not known.
+        When the run is unknown, or has no such cluster.
     Refused
         When the cluster has no plan.
     """
     key = {"run_id": run_id, "cluster_id": cluster_id}
-    verdict = verdicts_of(warehouse, run_id, cluster_id)[cluster_id]
+    verdict = verdicts_by_cluster(warehouse, run_id, cluster_id)[cluster_id]
     _check_planned(verdict, reason=verdict["reason"])
     summary = "".join(_summary(warehouse, verdict))
     plan = load(warehouse, **key) if verdict["verdict"] == PLANNED else None
-    told = {name: verdict[name] for name in ("verdict", "reason", "manifest_sha256")}
+    outcome = {name: verdict[name] for name in ("verdict", "reason", "manifest_sha256")}
     by = sorted({row["approved_by"] for row in plan.approvals}) if plan else []
     waves = len(plan.waves) if plan else 0
-    return json.dumps({**key, **told, "waves": waves, "approved_by": by, "summary": summary})
+    return json.dumps({**key, **outcome, "waves": waves, "approved_by": by, "summary": summary})
 
 
-def _told(cluster: str, verdict: Row, approvals: list[dict[str, Any]]) -> Iterator[str]:
+def _describe_verdict(cluster: str, verdict: Row, approvals: list[dict[str, Any]]) -> Iterator[str]:
     stage = f" in {verdict['stage']}" if verdict["stage"] else ""
     reason = f": {verdict['reason']}" if verdict["reason"] else ""
     yield f"{cluster}: {verdict['verdict']}{stage}{reason}"
@@ -64,8 +64,9 @@ def _told(cluster: str, verdict: Row, approvals: list[dict[str, Any]]) -> Iterat
 
 def _check_planned(verdict: Row, *, reason: str | None) -> None:
     if verdict["exit_code"] != 0:
-        why = f"it is {verdict['verdict']}" + (f": {reason}" if reason else "")
-        raise Refused(f"run {verdict['run_id']!r} has no plan for cluster {verdict['cluster_id']!r}: {why}")
+        run, cluster = verdict["run_id"], verdict["cluster_id"]
+        outcome = f"its verdict is {verdict['verdict']}" + (f": {reason}" if reason else "")
+        raise Refused(f"run {run!r} has no plan for cluster {cluster!r}, {outcome}")
 
 
 def _summary(warehouse: Warehouse, verdict: Row) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Tables of the warehouse without Spark: rows of one cluster, and appends that no other process can have overtaken."""
+"""Reads and appends Delta tables without Spark. An append can fail if another process has written in between."""
 
 import json
 from bisect import bisect_left, bisect_right
@@ -17,7 +17,7 @@ from optimizer.errors import BallastError, StageError
 from schemas.table import PROPERTIES, Column, Table
 
 Row = Mapping[str, Any]
-# As Spark's own to_arrow_type has them.
+# The same types as Spark's to_arrow_type.
 _ARROW: dict[str, pa.DataType] = {
     "string": pa.string(),
     "int": pa.int32(),
@@ -31,7 +31,7 @@ _ARROW: dict[str, pa.DataType] = {
 
 
 class Overtaken(BallastError):
-    """Another process wrote the table since it was read."""
+    """Another process has written the table since it was read."""
 
 
 class Warehouse:
@@ -49,125 +49,134 @@ class Warehouse:
         self.folder = folder
 
     def rows(self, table: str, **equal: str | int) -> list[dict[str, Any]]:
-        """The rows of a table as it is now whose columns have these values; none where there is no table."""
-        found = self._table(table)
-        return self._selected(table, found, equal) if found else []
+        """The current rows of a table with these column values; none if the table does not exist."""
+        delta = self._open(table)
+        return self._select(table, delta, equal) if delta else []
 
     def needed(self, table: str, **equal: str | int) -> list[dict[str, Any]]:
-        """``rows`` of a table that a job must have written.
+        """``rows`` of a table that must exist.
 
         Raises
         ------
         StageError
-            When there is no such table.
+            When the table does not exist.
         """
-        found = self._table(table)
-        if found is None:
-            raise StageError(f"there is no table {table} in {self.path}: name the warehouse of a run by --warehouse")
-        return self._selected(table, found, equal)
+        delta = self._open(table)
+        if delta is None:
+            raise StageError(
+                f"there is no table {table} in {self.path}: give the warehouse of the run with --warehouse"
+            )
+        return self._select(table, delta, equal)
 
     def written_at(self, table: str, run_ids: Iterable[str]) -> dict[str, datetime]:
-        """When the newest rows of each run were written, by the times of the table's files in Delta's log.
+        """When the newest rows of each run were written: the times of the table's files in Delta's log.
 
-        A run is missing where Delta's statistics allow a file rows of several runs: after an OPTIMIZE, or where run ids
-        begin with the same 32 characters, which is all that Spark keeps of them there.
+        The result lacks a run if Delta's statistics do not show which run a file belongs to. This happens after an
+        OPTIMIZE, and if run ids have the same first 32 characters, because Spark keeps only these in statistics.
 
         Parameters
         ----------
         run_ids : iterable of str
-            All runs of the table.
+            All run ids of the table.
         """
-        found, known = self._table(table), sorted(set(run_ids))
+        delta, known = self._open(table), sorted(set(run_ids))
         result: dict[str, datetime] = {}
-        for file in pa.table(found.get_add_actions(flatten=True)).to_pylist() if found else []:
+        for file in pa.table(delta.get_add_actions(flatten=True)).to_pylist() if delta else []:
             lowest, highest = file.get("min.run_id"), file.get("max.run_id")
-            # Spark shortens long texts in these statistics: they are bounds, not run ids.
-            inside = known[bisect_left(known, lowest) : bisect_right(known, highest)] if lowest and highest else []
-            if len(inside) == 1:
+            # Spark shortens long texts in statistics: these are bounds, not run ids.
+            candidates = known[bisect_left(known, lowest) : bisect_right(known, highest)] if lowest and highest else []
+            if len(candidates) == 1:
                 time = datetime.fromtimestamp(file["modification_time"] / 1000, tz=UTC)
-                result[inside[0]] = max(time, result.get(inside[0], time))
+                result[candidates[0]] = max(time, result.get(candidates[0], time))
         return result
 
     def version(self, table: str) -> int:
-        """Version of a table, made now where it is missing."""
-        found = self._table(table) or self._created(schemas.ALL[table])
-        return int(found.version())
+        """Version of a table; creates the table if it is missing."""
+        delta = self._open(table) or self._create(schemas.ALL[table])
+        return int(delta.version())
 
     def append(self, table: str, rows: Iterable[Row], *, after: int | None = None) -> None:
-        """Add rows, and the columns that the table of an older release lacks; with ``after`` only where it still has
-        that version.
+        """Append rows; a table of an older release first gets the columns that it lacks.
+
+        Parameters
+        ----------
+        after : int, optional
+            Append only if the table still has this version.
 
         Raises
         ------
         Overtaken
+            When another process has written the table since.
         ConfigError
-            When the table differs from its contract by more than nullable columns.
+            When the table differs from its contract by more than missing nullable columns.
         """
         contract = schemas.ALL[table]
-        found = self._table(table, after) or self._created(contract)
-        known = _columns(found)
-        missing_columns(contract, known, self.path)
-        content = pa.Table.from_pylist([dict(row) for row in rows], schema=_arrow(contract, known))
-        once = CommitProperties(max_commit_retries=0) if after is not None else None
+        delta = self._open(table, after) or self._create(contract)
+        existing = _columns(delta)
+        missing_columns(contract, existing, self.path)
+        content = pa.Table.from_pylist([dict(row) for row in rows], schema=_arrow_schema(contract, existing))
+        no_retry = CommitProperties(max_commit_retries=0) if after is not None else None
         try:
-            write_deltalake(found, content, mode="append", schema_mode="merge", commit_properties=once)
+            write_deltalake(delta, content, mode="append", schema_mode="merge", commit_properties=no_retry)
         except CommitFailedError as error:
-            raise Overtaken(f"another process wrote table {table} of {self.path} at the same time") from error
+            raise Overtaken(
+                f"another process wrote table {table} of {self.path} at the same time: try again"
+            ) from error
 
-    def _table(self, table: str, version: int | None = None) -> DeltaTable | None:
+    def _open(self, table: str, version: int | None = None) -> DeltaTable | None:
         try:
             return DeltaTable(f"{self.path}/{table}", version=version)
         except TableNotFoundError:
             return None
 
-    def _selected(self, table: str, found: DeltaTable, equal: Mapping[str, str | int]) -> list[dict[str, Any]]:
-        """Rows with these values; None in columns that the table of an older release lacks."""
-        missing = missing_columns(schemas.ALL[table], _columns(found), self.path)
+    def _select(self, table: str, delta: DeltaTable, equal: Mapping[str, str | int]) -> list[dict[str, Any]]:
+        """Rows with these values; columns that the table of an older release lacks are None."""
+        missing = missing_columns(schemas.ALL[table], _columns(delta), self.path)
         empty = dict.fromkeys(column.name for column in missing)
-        # Arrow's own readers fail on files that deltalake has written anew (a string view is no string to them).
-        wanted = " AND ".join(f"{name} = {_literal(value)}" for name, value in equal.items()) or "true"
-        read = QueryBuilder().register("found", found).execute(f"SELECT * FROM found WHERE {wanted}")
-        return [{**row, **empty} for row in pa.table(read.read_all()).to_pylist()]
+        # Arrow's own readers fail on files that deltalake has rewritten: they reject the type string view.
+        condition = " AND ".join(f"{name} = {_literal(value)}" for name, value in equal.items()) or "true"
+        result = QueryBuilder().register("t", delta).execute(f"SELECT * FROM t WHERE {condition}")
+        return [{**row, **empty} for row in pa.table(result.read_all()).to_pylist()]
 
-    def _created(self, contract: Table) -> DeltaTable:
+    def _create(self, contract: Table) -> DeltaTable:
         path = f"{self.path}/{contract.name}"
-        schema = _arrow(contract)
+        schema = _arrow_schema(contract)
         if self.folder is None:
-            return _create(path, schema, contract.doc)
+            return _create_table(path, schema, contract.doc)
         with locks.exclusive(places.lock_of_table(self.folder, contract.name)):
-            return _create(path, schema, contract.doc)
+            return _create_table(path, schema, contract.doc)
 
 
 def _literal(value: str | int) -> str:
     return str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"
 
 
-def _create(path: str, schema: pa.Schema, doc: str) -> DeltaTable:
+def _create_table(path: str, schema: pa.Schema, doc: str) -> DeltaTable:
     return DeltaTable.create(path, schema=schema, mode="ignore", configuration=PROPERTIES, description=doc)
 
 
-def _columns(found: DeltaTable) -> list[Column]:
-    """The columns of a table, with Spark's names of types."""
+def _columns(delta: DeltaTable) -> list[Column]:
+    """The columns of a table, with Spark's type names."""
     return [
         Column(field["name"], spark_type(field["type"]), field["metadata"].get("comment", ""), field["nullable"])
-        for field in json.loads(found.schema().to_json())["fields"]
+        for field in json.loads(delta.schema().to_json())["fields"]
     ]
 
 
-def spark_type(of_delta: str | Mapping[str, Any]) -> str:
-    """Spark's name of a type in Delta's JSON."""
-    if isinstance(of_delta, str):
-        return {"integer": "int", "long": "bigint"}.get(of_delta, of_delta)
-    if of_delta["type"] == "struct":
-        fields = (f"{field['name']}:{spark_type(field['type'])}" for field in of_delta["fields"])
+def spark_type(delta_type: str | Mapping[str, Any]) -> str:
+    """Spark's name for a type in Delta's JSON schema."""
+    if isinstance(delta_type, str):
+        return {"integer": "int", "long": "bigint"}.get(delta_type, delta_type)
+    if delta_type["type"] == "struct":
+        fields = (f"{field['name']}:{spark_type(field['type'])}" for field in delta_type["fields"])
         return f"struct<{','.join(fields)}>"
-    parts = (of_delta[part] for part in ("elementType", "keyType", "valueType") if part in of_delta)
-    return f"{of_delta['type']}<{','.join(map(spark_type, parts))}>"
+    parts = (delta_type[part] for part in ("elementType", "keyType", "valueType") if part in delta_type)
+    return f"{delta_type['type']}<{','.join(map(spark_type, parts))}>"
 
 
-def _arrow(contract: Table, known: Iterable[Column] = ()) -> pa.Schema:
-    """The columns of a contract with their comments; of those that a table has, its own: deltalake merges no others."""
-    of = {column.name: column.comment for column in (*contract.columns, *known)}
+def _arrow_schema(contract: Table, existing: Iterable[Column] = ()) -> pa.Schema:
+    """The columns of a contract; existing columns keep their comments, because deltalake merges no other schema."""
+    comments = {column.name: column.comment for column in (*contract.columns, *existing)}
     return pa.schema(
-        pa.field(c.name, _ARROW[c.type], c.nullable, metadata={"comment": of[c.name]}) for c in contract.columns
+        pa.field(c.name, _ARROW[c.type], c.nullable, metadata={"comment": comments[c.name]}) for c in contract.columns
     )

@@ -1,4 +1,4 @@
-"""What one wave does: lists before and after, throttles, and how far a cluster has come with it."""
+"""One wave of a plan: replica lists before and after, throttles, and the progress on a live cluster."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -6,123 +6,134 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from execution.observed import Observed, Place, Throttle
+from execution.observed import Observed, Throttle, TopicPartition
 
 REASSIGNMENT = "reassignment.json"
 
 
-class Stand(StrEnum):
-    """How far a partition has come."""
+class MoveState(StrEnum):
+    """Progress of one partition of a wave."""
 
-    UNTOUCHED = "untouched"
+    NOT_STARTED = "not started"
     IN_FLIGHT = "in flight"
     DONE = "done"
-    GONE = "gone"
-    OTHER = "elsewhere"
+    DELETED = "deleted"
+    OTHER = "unexpected"  # another replica list than before or after the wave
 
 
 @dataclass(frozen=True)
 class Wave:
-    """One wave.
+    """One wave of a plan.
 
     Parameters
     ----------
     number : int
     style : str
-        careful or kafka: the form of its throttles.
+        Throttle style: careful or kafka.
     documents : mapping
-        Text by name.
+        Content by file name.
     before, after : mapping of (topic, partition) to brokers
-        In order.
+        Replica lists, in order.
     stuck : frozenset of (topic, partition)
-        Partitions that Kafka does not take back: they were on a broker that is dead.
+        Partitions that Kafka cannot move back: their old list has a dead broker.
     throttles : mapping of (entity type, entity, config) to value
-        What is set while it runs.
-    found : mapping of the same to value
-        What others had set when the plan was made: on anything.
+        Throttles that are set while the wave runs.
+    previous_throttles : mapping of (entity type, entity, config) to value
+        All throttles of the cluster when the plan was made.
     """
 
     number: int
     style: str
     documents: Mapping[str, str]
-    before: Mapping[Place, tuple[int, ...]]
-    after: Mapping[Place, tuple[int, ...]]
-    stuck: frozenset[Place]
+    before: Mapping[TopicPartition, tuple[int, ...]]
+    after: Mapping[TopicPartition, tuple[int, ...]]
+    stuck: frozenset[TopicPartition]
     throttles: Mapping[Throttle, str]
-    found: Mapping[Throttle, str]
+    previous_throttles: Mapping[Throttle, str]
 
-    def stand(self, place: Place, now: Observed) -> Stand:
-        """How far one of its partitions has come; a move to other lists is ``OTHER``."""
-        replicas, target = now.replicas.get(place), now.in_flight.get(place)
+    def state_of(self, partition: TopicPartition, now: Observed) -> MoveState:
+        """Progress of one of its partitions; a move to another list than planned is ``OTHER``."""
+        replicas, target = now.replicas.get(partition), now.in_flight.get(partition)
         if replicas is None:
-            return Stand.GONE
+            return MoveState.DELETED
         if target is not None:
-            return Stand.IN_FLIGHT if target == self.after[place] else Stand.OTHER
-        if replicas == self.after[place]:
-            return Stand.DONE
-        return Stand.UNTOUCHED if replicas == self.before[place] else Stand.OTHER
+            return MoveState.IN_FLIGHT if target == self.after[partition] else MoveState.OTHER
+        if replicas == self.after[partition]:
+            return MoveState.DONE
+        return MoveState.NOT_STARTED if replicas == self.before[partition] else MoveState.OTHER
 
-    def stands(self, now: Observed) -> dict[Stand, list[Place]]:
-        """Its partitions by how far they have come."""
-        found: dict[Stand, list[Place]] = {stand: [] for stand in Stand}
-        for place in sorted(self.after):
-            found[self.stand(place, now)].append(place)
-        return found
+    def by_state(self, now: Observed) -> dict[MoveState, list[TopicPartition]]:
+        """Its partitions by their state; every state is a key."""
+        result: dict[MoveState, list[TopicPartition]] = {state: [] for state in MoveState}
+        for partition in sorted(self.after):
+            result[self.state_of(partition, now)].append(partition)
+        return result
 
     def missing_throttles(self, now: Observed) -> list[str]:
-        """Throttles of its own that are not set, or not seen, but for brokers that are not alive and topics that are
-        gone."""
+        """Its throttles that are not set as planned, or that could not be read.
+
+        Brokers that are not alive and deleted topics are left out: nobody can set their throttles.
+        """
         missing = [key for key in self._settable(now) if now.throttles.get(key) != self.throttles[key]]
-        unknown = " (not known: it does not answer)"
-        return [f"{self._told(key)}{'' if now.tells(*key[:2]) else unknown}" for key in missing]
+        unknown = " (unknown: the broker does not answer)"
+        return [f"{self._describe(key)}{'' if now.has_configs(*key[:2]) else unknown}" for key in missing]
 
     def absent_throttles(self, now: Observed) -> list[str]:
-        """Those in whose place nothing is set; another rate is an operator's, who knows why.
+        """Its throttles for which the cluster has no value at all.
 
-        What a silent broker has is not known, so nothing of it is told as absent.
+        A different value does not count: an operator has set it on purpose. Throttles of silent brokers are unknown and
+        do not count either.
         """
         absent = [key for key in self._settable(now) if key not in now.throttles]
-        return [self._told(key) for key in absent if now.tells(*key[:2])]
+        return [self._describe(key) for key in absent if now.has_configs(*key[:2])]
 
-    def unseen(self, now: Observed) -> frozenset[int]:
-        """Silent brokers that hold its replicas or its throttles."""
+    def silent_brokers(self, now: Observed) -> frozenset[int]:
+        """Brokers without an answer that have replicas or throttles of this wave."""
         throttled = {int(name) for kind, name, _ in self.throttles if kind == "brokers"}
         return now.silent & throttled.union(*self.after.values())
 
     @property
     def copies(self) -> bool:
-        """Whether a broker gets a replica."""
-        return any(set(after) - set(self.before[place]) for place, after in self.after.items())
+        """Whether the wave adds a replica to any broker."""
+        return any(set(after) - set(self.before[partition]) for partition, after in self.after.items())
 
     def _settable(self, now: Observed) -> list[Throttle]:
-        return [(kind, name, config) for kind, name, config in sorted(self.throttles) if now.knows(kind, name)]
+        return [(kind, name, config) for kind, name, config in sorted(self.throttles) if now.exists(kind, name)]
 
-    def _told(self, key: Throttle) -> str:
+    def _describe(self, key: Throttle) -> str:
         return f"{' '.join(key)}={self.throttles[key]}"
 
 
-def wave_of(
-    number: int, manifest: Mapping[str, Any], documents: Mapping[str, str], not_back: Iterable[str] = ()
+def build_wave(
+    number: int, manifest: Mapping[str, Any], documents: Mapping[str, str], irreversible: Iterable[str] = ()
 ) -> Wave:
-    """A wave from the plan's manifest, its documents, and those of the whole plan of what Kafka does not take back."""
-    after, stuck = lists_of([documents[REASSIGNMENT]]), lists_of(not_back)
-    back = lists_of(text for name, text in documents.items() if name.startswith("rollback"))
+    """A wave from the plan's documents.
+
+    Parameters
+    ----------
+    documents : mapping
+        Documents of the wave: content by file name.
+    irreversible : iterable of str
+        The plan's documents with the old lists of the partitions that Kafka cannot move back.
+    """
+    after, stuck = replica_lists([documents[REASSIGNMENT]]), replica_lists(irreversible)
+    rollback = replica_lists(text for name, text in documents.items() if name.startswith("rollback"))
     style = manifest["throttle_style"]
     throttles = json.loads(documents.get("throttle.json", "{}")).get(style, [])
     return Wave(
         number=number,
         style=style,
         documents=documents,
-        before={place: back[place] if place in back else stuck[place] for place in after},
+        before={partition: rollback[partition] if partition in rollback else stuck[partition] for partition in after},
         after=after,
-        stuck=frozenset(place for place in after if place not in back),
+        stuck=frozenset(partition for partition in after if partition not in rollback),
         throttles={_throttle(row): row["value"] for row in throttles},
-        found={(kind, name, config): value for kind, name, config, value in manifest["throttles_found"]},
+        previous_throttles={(kind, name, config): value for kind, name, config, value in manifest["throttles_found"]},
     )
 
 
-def lists_of(texts: Iterable[str]) -> dict[Place, tuple[int, ...]]:
-    """Replicas by partition of reassignment documents."""
+def replica_lists(texts: Iterable[str]) -> dict[TopicPartition, tuple[int, ...]]:
+    """Replica lists by partition from reassignment documents."""
     return {
         (entry["topic"], entry["partition"]): tuple(entry["replicas"])
         for text in texts

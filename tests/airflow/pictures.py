@@ -14,7 +14,7 @@ from setup.jars import KAFKA
 from setup.paths import HOME
 from tests.airflow.server import Airflow, running
 from tests.airflow.site import SETTINGS, of_site, summarise
-from tests.execution.warehouse import CLUSTER, RUN, loaded
+from tests.execution.warehouse import CLUSTER, RUN, load_plan
 from tests.kafka import cluster as kafka_cluster
 from tests.kafka.cluster import write_tools
 from tests.kafka.lab import RACKS, labs
@@ -54,7 +54,7 @@ def take(home: Path) -> None:
             airflow.until(lambda: airflow.tasks(asking, RUN).get("question") == "awaiting_input", "the question")
             shoot(airflow, "question", f"/dags/{asking}/runs/{RUN}/tasks/question/required_actions")
             run_id = f"{RUN}__wave-001"
-            manifest = loaded(lab.warehouse).manifest_sha256
+            manifest = load_plan(lab.warehouse).manifest_sha256
             airflow.trigger(waving, run_id, {"plan": RUN, "wave": "1", "waves": "1", "manifest": manifest})
             airflow.until(lambda: lab.copied_bytes(3) > 0, "a copy")
             kafka.stop_broker(3, signal.SIGKILL)

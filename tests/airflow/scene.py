@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.airflow.server import Airflow
 from tests.airflow.site import SETTINGS
-from tests.execution.warehouse import CLUSTER, RUN, loaded
+from tests.execution.warehouse import CLUSTER, RUN, load_plan
 from tests.kafka.cluster import Cluster
 from tests.kafka.lab import Lab
 
@@ -87,7 +87,7 @@ class Scene:
 
     def wave(self) -> str:
         """Start the wave as if the plan had been approved before; returns the id of its run."""
-        manifest = loaded(self.lab.warehouse).manifest_sha256
+        manifest = load_plan(self.lab.warehouse).manifest_sha256
         self.airflow.trigger(self.waving, WAVE, {"plan": RUN, "wave": "1", "waves": "1", "manifest": manifest})
         return WAVE
 

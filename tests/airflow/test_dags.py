@@ -11,7 +11,7 @@ from execution.tables import Warehouse
 from tests.airflow.producer import producing
 from tests.airflow.scene import STEPS, WAVE, Field, MakeScene
 from tests.airflow.server import RefusedByAirflow
-from tests.execution.warehouse import RUN, told
+from tests.execution.warehouse import RUN, add_verdict
 from tests.kafka import topics
 from tests.kafka.lab import TOPICS, disturbed
 from tests.pipeline.test_fleet import TORN, folder_of
@@ -28,12 +28,14 @@ def test_without_a_yes_nothing_is_touched(scene: MakeScene) -> None:
         "": "success", "look": "success", "facts": "success", "question": "success",
         "approve": "skipped", "first_wave": "skipped",
     }  # fmt: skip
-    told(one.lab.warehouse, None, verdict="refused", attempt=2, exit_code=3)
+    add_verdict(one.lab.warehouse, None, verdict="refused", attempt=2, exit_code=3)
     one.airflow.trigger(one.asking, "refused", {"plan": RUN})
     refused = one.airflow.ended(one.asking, "refused")
     assert (refused["look"], refused["question"], refused[""]) == ("failed", "upstream_failed", "failed")
     assert one.airflow.tries(one.asking, "refused", "look") == 1
-    assert "run 'r' has no plan for cluster 'c': it is refused" in one.airflow.log(one.asking, "refused", "look")
+    assert "run 'r' has no plan for cluster 'c', its verdict is refused" in one.airflow.log(
+        one.asking, "refused", "look"
+    )
     for wrong in ("a; rm -rf /", "--conf=x y"):
         with pytest.raises(RefusedByAirflow) as param:
             one.airflow.trigger(one.asking, "wrong", {"plan": wrong})
@@ -52,7 +54,7 @@ def test_a_document_that_was_changed_is_not_executed(scene: MakeScene) -> None:
     assert (ended["preflight"], ended["begin"], ended["off"]) == ("failed", "upstream_failed", "upstream_failed")
     assert one.airflow.tries(one.waving, WAVE, "preflight") == 1
     log = one.airflow.log(one.waving, WAVE, "preflight")
-    assert "wave-01/reassignment.json is not what the manifest names: it was changed after the run" in log
+    assert "wave-01/reassignment.json differs from the manifest: it was changed after the run" in log
     assert (one.lab.lists(), one.events(), one.lab.now().throttles) == ([(1, 2)], [], {})
 
 
@@ -69,9 +71,9 @@ def test_what_others_did_stops_a_wave_before_it_starts(scene: MakeScene) -> None
         assert (ended["preflight"], ended["execute"], ended["off"]) == ("failed", "upstream_failed", "upstream_failed")
         assert one.airflow.tries(one.waving, WAVE, "preflight") == 1
         log = one.airflow.log(one.waving, WAVE, "preflight")
-        assert "deleted and made anew since the plan: recreated" in log
+        assert "deleted and created again since the snapshot: recreated" in log
         assert "1 other partition is being reassigned: foreign-0" in log
-        assert "set by others since the plan: brokers 4 leader.replication.throttled.rate=200000" in log
+        assert "set by somebody else since the snapshot: brokers 4 leader.replication.throttled.rate=200000" in log
         assert (one.lab.lists(), one.events()) == ([(1, 2)], [])
 
 

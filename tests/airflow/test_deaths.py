@@ -107,7 +107,7 @@ def test_runs_that_are_stopped_or_doubled_by_hand_do_no_harm(scene: MakeScene) -
     assert one.airflow.runs(one.waving) == {WAVE: "running", "again": "queued"}
     one.airflow.call("PATCH", path, {"state": "failed"})
     assert one.airflow.ended(one.waving, WAVE)["off"] == "failed"
-    assert "still moving, throttles stay" in one.airflow.log(one.waving, WAVE, "off")
+    assert "copies still run, so the throttles stay" in one.airflow.log(one.waving, WAVE, "off")
     assert len(one.lab.now().throttles) == 5
     assert one.lab.keeps_its_rate(3)
     again = one.airflow.ended(one.waving, "again")

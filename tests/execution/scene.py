@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from execution import claims, steps
-from execution.kafka_tools import Done
+from execution.kafka_tools import ToolResult
 from execution.observed import Observed
-from execution.planned import Refused, documents_of, whole_plan
+from execution.planned import Refused, plan_documents, wave_documents
 from execution.steps import Execution
 from execution.tables import Warehouse
-from execution.wave import Wave, wave_of
+from execution.wave import Wave, build_wave
 from optimizer.emit.cluster_plan import ClusterPlan
 from tests.execution.clock import without_waiting
 from tests.execution.test_preflight import BEFORE, at
-from tests.execution.warehouse import CLUSTER, loaded, written
+from tests.execution.warehouse import CLUSTER, load_plan, write_plan
 
 MOVING = at(1, 3, 2, towards=(1, 3))
 DONE = at(1, 3)
@@ -28,7 +28,7 @@ class FakeTools:
     """Kafka's tools: what they are asked to do, and how scripts end."""
 
     asked: list[tuple[str, ...]] = field(default_factory=list)
-    ends: Done = field(default_factory=lambda: Done(0, "", ""))
+    ends: ToolResult = field(default_factory=lambda: ToolResult(0, "", ""))
     started: str = "Successfully started partition reassignment for stays-0"
     missing: str = ""
 
@@ -52,7 +52,7 @@ class FakeTools:
         self.asked.append((text, *options))
         return self.started
 
-    def script(self, documents: object, name: str) -> Done:
+    def script(self, documents: object, name: str) -> ToolResult:
         """Told the name."""
         self.asked.append((name,))
         return self.ends
@@ -62,13 +62,13 @@ class Scene:
     """A wave of a plan, and a cluster that shows one state after another; the last one stays."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, plan: ClusterPlan) -> None:
-        self.warehouse: Warehouse = written(folder, plan)
+        self.warehouse: Warehouse = write_plan(folder, plan)
         self.tools, self._states = FakeTools(), [BEFORE]
         self.said: list[str] = []
         self.looks = 0
-        made = loaded(self.warehouse)
-        not_back = whole_plan(self.warehouse, made, "rollback_not_possible")
-        self.wave: Wave = wave_of(1, made.manifest, documents_of(self.warehouse, made, 1), not_back)
+        made = load_plan(self.warehouse)
+        not_back = plan_documents(self.warehouse, made, "rollback_not_possible")
+        self.wave: Wave = build_wave(1, made.manifest, wave_documents(self.warehouse, made, 1), not_back)
         tools: Any = self.tools
         self.step = Execution(self.warehouse, made, self.wave, {}, tools, {}, self.said.append)
         monkeypatch.setattr(steps, "observe", lambda _: self._next())
@@ -84,7 +84,7 @@ class Scene:
 
     def hold(self, wave: int = 1) -> None:
         """The cluster is held for a wave: this one, unless told otherwise."""
-        claims.note(self.warehouse, self.step.plan, wave, claims.HELD)
+        claims.record(self.warehouse, self.step.plan, wave, claims.HELD)
 
     def throttled(self, state: Observed) -> Observed:
         """A state with the wave's throttles."""

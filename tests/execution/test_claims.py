@@ -17,7 +17,7 @@ from execution import claims
 from execution.planned import Plan, Refused
 from execution.tables import Overtaken, Warehouse
 from tests.execution.clock import without_waiting
-from tests.execution.warehouse import CLUSTER, loaded, usual, written
+from tests.execution.warehouse import CLUSTER, load_plan, usual_plan, write_plan
 
 HOME = Path(__file__).resolve().parent.parent.parent
 AT_ONCE = """\
@@ -30,7 +30,7 @@ warehouse = Warehouse(sys.argv[1])
 plan = replace(load(warehouse, cluster_id="c", run_id="r"), run_id=sys.argv[2])
 sys.stdin.readline()
 try:
-    claims.note(warehouse, plan, 1, claims.HELD)
+    claims.record(warehouse, plan, 1, claims.HELD)
 except Refused:
     sys.exit(3)
 """
@@ -39,7 +39,7 @@ except Refused:
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Warehouse:
     """A warehouse with a plan."""
-    return written(tmp_path, usual())
+    return write_plan(tmp_path, usual_plan())
 
 
 def events(warehouse: Warehouse) -> list[tuple[str, int, str]]:
@@ -56,36 +56,36 @@ def other(plan: Plan) -> Plan:
 
 def test_a_cluster_is_held_until_it_is_released(warehouse: Warehouse) -> None:
     """Another wave and another run are refused with who holds it; the same wave goes on; then the next may come."""
-    plan = loaded(warehouse)
+    plan = load_plan(warehouse)
     for event in (claims.HELD, claims.HELD, claims.THROTTLED):
-        claims.note(warehouse, plan, 1, event)
+        claims.record(warehouse, plan, 1, event)
     for run, wave in ((plan, 2), (other(plan), 1)):
         with pytest.raises(Refused) as refused:
-            claims.note(warehouse, run, wave, claims.HELD)
-        assert "cluster 'c' is held for wave 1 of run 'r' by " in str(refused.value)
+            claims.record(warehouse, run, wave, claims.HELD)
+        assert "cluster 'c' is held by wave 1 of run 'r' (" in str(refused.value)
         assert str(refused.value).endswith("./ballast wave off --run-id r --cluster c --wave 1")
-    assert claims.me() in str(refused.value)
-    claims.note(warehouse, plan, 1, claims.RELEASED)
-    claims.note(warehouse, other(plan), 1, claims.HELD)
-    told = [("r", 1, claims.HELD), ("r", 1, claims.THROTTLED), ("r", 1, claims.RELEASED), ("next", 1, claims.HELD)]
-    assert events(warehouse) == told
+    assert claims.process_name() in str(refused.value)
+    claims.record(warehouse, plan, 1, claims.RELEASED)
+    claims.record(warehouse, other(plan), 1, claims.HELD)
+    expected = [("r", 1, claims.HELD), ("r", 1, claims.THROTTLED), ("r", 1, claims.RELEASED), ("next", 1, claims.HELD)]
+    assert events(warehouse) == expected
 
 
 def test_clusters_do_not_hold_each_other(warehouse: Warehouse) -> None:
     """A wave of one cluster says nothing about another."""
-    plan = loaded(warehouse)
+    plan = load_plan(warehouse)
     elsewhere = replace(plan, cluster_id="d", run_id="next")
-    claims.note(warehouse, plan, 1, claims.HELD)
-    claims.note(warehouse, elsewhere, 1, claims.HELD)
+    claims.record(warehouse, plan, 1, claims.HELD)
+    claims.record(warehouse, elsewhere, 1, claims.HELD)
     claims.check_not_overtaken(warehouse, elsewhere)
-    assert [claims.is_of(claims.last_of(warehouse, name), plan, 1) for name in ("c", "d")] == [True, False]
+    assert [claims.is_held_for(claims.last_event(warehouse, name), plan, 1) for name in ("c", "d")] == [True, False]
 
 
 def test_a_plan_is_stale_when_another_run_has_executed_since_its_snapshot(warehouse: Warehouse) -> None:
     """Also where that is over and the cluster is free; its own waves do not make it stale, nor do those before it."""
-    plan = loaded(warehouse)
-    claims.note(warehouse, plan, 1, claims.HELD)
-    claims.note(warehouse, plan, 1, claims.RELEASED)
+    plan = load_plan(warehouse)
+    claims.record(warehouse, plan, 1, claims.HELD)
+    claims.record(warehouse, plan, 1, claims.RELEASED)
     claims.check_not_overtaken(warehouse, plan)
     with pytest.raises(Refused, match=r"^wave 1 of run 'r' was executed after this plan's snapshot of .*: plan again$"):
         claims.check_not_overtaken(warehouse, other(plan))
@@ -129,7 +129,7 @@ def test_a_claim_that_was_overtaken_is_tried_again(
 
     monkeypatch.setattr(warehouse, "append", slow)
     with nullcontext() if is_noted else pytest.raises(Overtaken):
-        claims.note(warehouse, loaded(warehouse), 1, claims.HELD)
+        claims.record(warehouse, load_plan(warehouse), 1, claims.HELD)
     assert (left, len(slept)) == ([], min(overtaken, 9))
     assert all(0.1 <= seconds <= 1 for seconds in slept)
     assert events(warehouse) == [("r", 1, claims.HELD)] * is_noted
@@ -137,28 +137,28 @@ def test_a_claim_that_was_overtaken_is_tried_again(
 
 def test_who_was_faster_is_seen(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second try finds the cluster held for another wave."""
-    append, plan = warehouse.append, loaded(warehouse)
+    append, plan = warehouse.append, load_plan(warehouse)
 
     def overtaken(*rows: Any, **options: Any) -> None:
         monkeypatch.setattr(warehouse, "append", append)
-        claims.note(warehouse, plan, 2, claims.HELD)
+        claims.record(warehouse, plan, 2, claims.HELD)
         append(*rows, **options)
 
     monkeypatch.setattr(warehouse, "append", overtaken)
     without_waiting(monkeypatch, claims)
-    with pytest.raises(Refused, match="held for wave 2"):
-        claims.note(warehouse, plan, 1, claims.HELD)
+    with pytest.raises(Refused, match="held by wave 2"):
+        claims.record(warehouse, plan, 1, claims.HELD)
     assert events(warehouse) == [("r", 2, claims.HELD)]
 
 
 def test_an_event_is_noted_once(warehouse: Warehouse) -> None:
     """A wave that has gone further is not held again; after its release it may be."""
-    plan = loaded(warehouse)
-    told = [claims.HELD, claims.EXECUTED, claims.EXECUTED, claims.HELD, claims.RELEASED, claims.HELD]
-    for event in told:
-        claims.note(warehouse, plan, 1, event)
+    plan = load_plan(warehouse)
+    recorded = [claims.HELD, claims.EXECUTED, claims.EXECUTED, claims.HELD, claims.RELEASED, claims.HELD]
+    for event in recorded:
+        claims.record(warehouse, plan, 1, event)
     assert [event for *_, event in events(warehouse)] == ["held", "executed", "released", "held"]
-    assert {row["holder"] for row in warehouse.rows("executions")} == {claims.me()}
+    assert {row["holder"] for row in warehouse.rows("executions")} == {claims.process_name()}
 
 
 @pytest.mark.parametrize("error", [KeyError("uid not found"), OSError()])
@@ -169,14 +169,14 @@ def test_a_user_without_a_name_is_a_number(monkeypatch: pytest.MonkeyPatch, erro
         raise error
 
     monkeypatch.setattr(getpass, "getuser", fail)
-    assert claims.user() == f"uid {os.getuid()}"
-    assert claims.me() == f"uid {os.getuid()} on {socket.gethostname()}, process {os.getpid()}"
+    assert claims.user_name() == f"uid {os.getuid()}"
+    assert claims.process_name() == f"uid {os.getuid()} on {socket.gethostname()}, process {os.getpid()}"
 
 
 def test_what_was_overtaken_is_not_written(warehouse: Warehouse) -> None:
     """A row that was made from an older version of the table is refused."""
-    plan, version = loaded(warehouse), warehouse.version("executions")
-    claims.note(warehouse, plan, 1, claims.HELD)
+    plan, version = load_plan(warehouse), warehouse.version("executions")
+    claims.record(warehouse, plan, 1, claims.HELD)
     row = {**warehouse.rows("executions")[0], "number": 2}
     with pytest.raises(Overtaken):
         warehouse.append("executions", [row], after=version)

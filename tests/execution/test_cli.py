@@ -14,7 +14,7 @@ from execution.options import parser
 from execution.planned import Refused
 from execution.steps import StillMoving
 from execution.tables import Warehouse
-from tests.execution.warehouse import CLUSTER, RUN, loaded, told, usual, written
+from tests.execution.warehouse import CLUSTER, RUN, add_verdict, load_plan, usual_plan, write_plan
 
 
 class Ended(NamedTuple):
@@ -50,19 +50,19 @@ class Commands:
 @pytest.fixture
 def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Commands:
     """Commands on a warehouse with a plan."""
-    return Commands(written(tmp_path / "w", usual()), capsys)
+    return Commands(write_plan(tmp_path / "w", usual_plan()), capsys)
 
 
 def test_an_approval_is_told_and_stored(commands: Commands) -> None:
     """With the whole manifest; a wrong one, and one that is no sha256, change nothing."""
-    sha256 = loaded(commands.warehouse).manifest_sha256
+    sha256 = load_plan(commands.warehouse).manifest_sha256
     assert commands.run("approve", "--manifest", "0" * 8).code == 3
     assert commands.run("approve", "--manifest", "XYZ") == Ended(
-        2, "", "error: --manifest 'XYZ': give the first 8 or more characters of the sha256\n"
+        2, "", "error: --manifest 'XYZ': give 8 or more of the first characters of the sha256\n"
     )
     assert commands.warehouse.rows("approvals") == []
-    told = commands.run("approve", "--manifest", sha256[:10], "--by", "ann")
-    assert (told.code, told.out.splitlines()[0]) == (0, f"Approved by ann: run r, cluster c, manifest {sha256}")
+    approved = commands.run("approve", "--manifest", sha256[:10], "--by", "ann")
+    assert (approved.code, approved.out.splitlines()[0]) == (0, f"Approved by ann: run r, cluster c, manifest {sha256}")
     (row,) = commands.warehouse.rows("approvals")
     assert (row["approved_by"], row["manifest_sha256"]) == ("ann", sha256)
 
@@ -76,22 +76,22 @@ def test_a_manifest_is_named_by_eight_characters_or_more(commands: Commands, man
 
 def test_without_a_name_this_user_approves(commands: Commands) -> None:
     """Of the plan that the run has made last."""
-    assert commands.run("approve").out.startswith(f"Approved by {claims.user()}: run r, cluster c, manifest ")
+    assert commands.run("approve").out.startswith(f"Approved by {claims.user_name()}: run r, cluster c, manifest ")
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "told"),
+    ("error", "code", "message"),
     [
         (OSError("no\n  such disk"), 1, "OSError: no such disk"),
         (DeltaError("log\nis torn"), 1, "DeltaError: log is torn"),
-        (KeyboardInterrupt(), 1, "ended by hand; the same step goes on from here"),
+        (KeyboardInterrupt(), 1, "interrupted; run the same command again to continue"),
         (StillMoving("x"), 4, "x"),
-        (Refused("a", "b"), 3, "2 things are in the way:\n- a\n- b"),
+        (Refused("a", "b"), 3, "2 problems are in the way:\n- a\n- b"),
         (Refused("a"), 3, "a"),
     ],
 )
 def test_errors_have_exit_codes(
-    commands: Commands, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, told: str
+    commands: Commands, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, message: str
 ) -> None:
     """And no traceback: what is wrong stands on stderr."""
 
@@ -99,7 +99,7 @@ def test_errors_have_exit_codes(
         raise error
 
     monkeypatch.setattr(cli, "run", fail)
-    assert commands.run("show") == Ended(code, "", f"error: {told}\n")
+    assert commands.run("show") == Ended(code, "", f"error: {message}\n")
 
 
 def test_the_warehouse_is_that_of_the_option_or_else_of_the_file(tmp_path: Path) -> None:
@@ -109,34 +109,34 @@ def test_the_warehouse_is_that_of_the_option_or_else_of_the_file(tmp_path: Path)
     of_file, of_option = ["--config", str(file)], ["--warehouse", "/of/option"]
     calls = {"/of/file": of_file, "/of/option": [*of_file, *of_option], "warehouse": []}
     for warehouse, words in calls.items():
-        assert cli.settings_of(parser().parse_args(["show", *words])).storage.warehouse == warehouse
+        assert cli.load_settings(parser().parse_args(["show", *words])).storage.warehouse == warehouse
 
 
 def test_another_plan_than_the_approved_is_refused(commands: Commands) -> None:
     """A scheduler names what was approved: another plan of the same run is not executed."""
     commands.run("approve")
-    told = commands.wave("execute", "--manifest", "0" * 64)
-    assert (told.code, "another plan was approved" in told.err) == (3, True)
+    ended = commands.wave("execute", "--manifest", "0" * 64)
+    assert (ended.code, "another plan was approved" in ended.err) == (3, True)
 
 
 def test_the_cluster_is_that_of_the_file(commands: Commands, tmp_path: Path) -> None:
     """Where no option names it; where neither does, the message says both ways."""
-    told = commands.wave("status", servers=())
-    assert told.code == 2
-    assert told.err == (
-        "error: it is not known where cluster 'c' is: give --bootstrap-server HOST:PORT, or bootstrap_servers of "
+    ended = commands.wave("status", servers=())
+    assert ended.code == 2
+    assert ended.err == (
+        "error: cluster 'c' has no bootstrap servers: give --bootstrap-server HOST:PORT, or set bootstrap_servers of "
         "[[clusters]] 'c' in --config\n"
     )
     properties = tmp_path / "client.properties"
     properties.write_text("sasl.password=hunter2\nno.such.option=1\n")
     file = tmp_path / "c.toml"
     file.write_text('[[clusters]]\nid = "c"\nbootstrap_servers = "127.0.0.1:1"\nclient_config = "client.properties"\n')
-    told = commands.wave("status", "--config", str(file), servers=())
-    assert (told.code, "option 'no.such.option' of the live cluster is not known" in told.err) == (2, True)
-    assert "hunter2" not in told.err
+    ended = commands.wave("status", "--config", str(file), servers=())
+    assert (ended.code, "unknown option 'no.such.option' of the live cluster" in ended.err) == (2, True)
+    assert "hunter2" not in ended.err
     properties.unlink()
-    told = commands.wave("status", "--config", str(file), servers=())
-    assert (told.code, f"cannot read client_config {properties}: No such file" in told.err) == (2, True)
+    ended = commands.wave("status", "--config", str(file), servers=())
+    assert (ended.code, f"cannot read client_config {properties}: No such file" in ended.err) == (2, True)
 
 
 @pytest.mark.parametrize("number", ["-1", "x", "1.5"])
@@ -157,31 +157,31 @@ def test_a_wave_that_the_plan_does_not_have_is_wrong_use(commands: Commands, ste
 
 def test_what_a_run_has_planned_is_shown_from_its_tables(commands: Commands) -> None:
     """Verdict, manifest and approval of each cluster; of one cluster its summary, or that it has no plan."""
-    sha256 = loaded(commands.warehouse).manifest_sha256
+    sha256 = load_plan(commands.warehouse).manifest_sha256
     summary = {"kind": "summary", "wave": 0, "content": "all is well\n", "sha256": ""}
     commands.warehouse.append("documents", [{"cluster_id": CLUSTER, "run_id": RUN, "path": "c/summary.txt", **summary}])
     shown = f"c: planned\n  manifest {sha256}\n"
     assert commands.run("show") == Ended(0, f"{shown}  not approved\nall is well\n\n", "")
     commands.run("approve", "--by", "ann")
     assert commands.run("show").out.startswith(f"{shown}  approved by ann\n")
-    told(commands.warehouse, None, verdict="refused", attempt=2, exit_code=3)
-    refused = "error: run 'r' has no plan for cluster 'c': it is refused\n"
+    add_verdict(commands.warehouse, None, verdict="refused", attempt=2, exit_code=3)
+    refused = "error: run 'r' has no plan for cluster 'c', its verdict is refused\n"
     assert commands.run("show") == Ended(3, "c: refused\n", refused)
     assert commands.run("show", "--json") == Ended(3, "", refused)
-    told(commands.warehouse, None, verdict="unreadable", attempt=3, exit_code=1, reason="there is no folder x")
-    why = "error: run 'r' has no plan for cluster 'c': it is unreadable"
+    add_verdict(commands.warehouse, None, verdict="unreadable", attempt=3, exit_code=1, reason="there is no folder x")
+    why = "error: run 'r' has no plan for cluster 'c', its verdict is unreadable"
     assert commands.run("show") == Ended(3, "c: unreadable: there is no folder x\n", f"{why}\n")
     assert commands.run("show", "--json") == Ended(3, "", f"{why}: there is no folder x\n")
 
 
 def test_a_scheduler_is_told_on_one_line(commands: Commands) -> None:
     """Verdict, manifest, approvals, summary and the number of waves, which is 0 where nothing is to be done."""
-    sha256 = loaded(commands.warehouse).manifest_sha256
+    sha256 = load_plan(commands.warehouse).manifest_sha256
     commands.run("approve", "--by", "ann")
     whole = {"run_id": RUN, "cluster_id": CLUSTER, "reason": None, "summary": ""}
     planned = {**whole, "verdict": "planned", "manifest_sha256": sha256, "waves": 2, "approved_by": ["ann"]}
     assert json.loads(commands.run("show", "--json").out) == planned
-    told(commands.warehouse, None, verdict="nothing_to_do", attempt=2)
+    add_verdict(commands.warehouse, None, verdict="nothing_to_do", attempt=2)
     idle: dict[str, object] = {
         **whole,
         "verdict": "nothing_to_do",
@@ -195,7 +195,7 @@ def test_a_scheduler_is_told_on_one_line(commands: Commands) -> None:
 
 def test_each_cluster_of_a_run_is_shown_with_its_own_approvals(commands: Commands) -> None:
     """Of this plan alone, each person once; and the stage in which a cluster was refused."""
-    sha256 = loaded(commands.warehouse).manifest_sha256
+    sha256 = load_plan(commands.warehouse).manifest_sha256
     for by in ("bob", "ann", "bob"):
         commands.run("approve", "--by", by)
     (row, *_) = commands.warehouse.rows("approvals")

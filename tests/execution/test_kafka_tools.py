@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from execution.kafka_tools import CONFIGS, ELECTION, REASSIGN, Done, KafkaTools
+from execution.kafka_tools import CONFIGS, ELECTION, REASSIGN, KafkaTools, ToolResult
 from execution.planned import Refused
 from optimizer.errors import BallastError
 
@@ -67,7 +67,7 @@ def programs(tmp_path: Path) -> Bin:
 )
 def test_the_reason_is_the_first_lines_that_say_something(err: str, out: str, reason: str) -> None:
     """Three at most, errors first; no frames of Java's stack, no blank lines."""
-    assert Done(3, out, err).reason == reason
+    assert ToolResult(3, out, err).reason == reason
 
 
 def test_a_tool_is_found_with_and_without_its_ending(programs: Bin, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,9 +78,13 @@ def test_a_tool_is_found_with_and_without_its_ending(programs: Bin, monkeypatch:
         assert tools.path(CONFIGS) == str(plain)
     whole = programs.add(f"{CONFIGS}.sh")
     assert programs.tools().path(CONFIGS) == str(whole)
-    with pytest.raises(Refused, match=r"^kafka-configs\.sh is not in /nowhere: name its folder by --kafka-bin$"):
+    with pytest.raises(
+        Refused, match=r"^kafka-configs\.sh is not in /nowhere: give the folder of Kafka's tools with --kafka-bin$"
+    ):
         KafkaTools("h:1", folder="/nowhere").path(CONFIGS)
-    with pytest.raises(Refused, match=r"^kafka-leader-election\.sh is not on PATH: name its folder by --kafka-bin$"):
+    with pytest.raises(
+        Refused, match=r"^kafka-leader-election\.sh is not on PATH: give the folder of Kafka's tools with --kafka-bin$"
+    ):
         KafkaTools("h:1").path(ELECTION)
 
 
@@ -93,7 +97,7 @@ def test_tools_are_there_and_start(programs: Bin) -> None:
     assert programs.tools().check() == "4.3.1 (Commit:x)"
     assert programs.given() == ["--version"]
     programs.add(f"{REASSIGN}.sh", err="java: not found", code=127)
-    with pytest.raises(Refused, match=r"kafka-reassign-partitions\.sh does not start \(is Java there\?\): java: not"):
+    with pytest.raises(Refused, match=r"reassign-partitions\.sh does not start \(is Java installed\?\): java: not"):
         programs.tools().check()
     (programs.folder / f"{REASSIGN}.sh").unlink()
     with pytest.raises(Refused, match=r"kafka-reassign-partitions\.sh is not in"):

@@ -12,19 +12,21 @@ from execution.observed import Observed
 from execution.planned import Refused
 from execution.steps import StillMoving
 from tests.execution.scene import DONE, MOVING, Scene
-from tests.execution.test_preflight import BEFORE, PLACE, at
+from tests.execution.test_preflight import BEFORE, PARTITION, at
 from tests.execution.warehouse import plan_of
 
 
 @pytest.fixture
 def both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     """A wave of two partitions."""
-    lists = {PLACE: ([1, 2], [1, 3]), ("stays", 1): ([2, 1], [2, 4])}
+    lists = {PARTITION: ([1, 2], [1, 3]), ("stays", 1): ([2, 1], [2, 4])}
     return Scene(tmp_path, monkeypatch, plan_of([lists], topic_ids={}))
 
 
-@pytest.mark.parametrize(("silent", "told"), [({3}, "broker 3 does not answer, its"), ({2, 3}, "brokers 2, 3 do not")])
-def test_a_broker_that_dies_has_lost_no_throttle(scene: Scene, silent: set[int], told: str) -> None:
+@pytest.mark.parametrize(
+    ("silent", "message"), [({3}, "broker 3 does not answer, so its"), ({2, 3}, "brokers 2, 3 do not")]
+)
+def test_a_broker_that_dies_has_lost_no_throttle(scene: Scene, silent: set[int], message: str) -> None:
     """Its rate is not seen, be it a target's or a source's: the look says so, and asks no tool to set it again."""
     scene.hold()
     seen = scene.throttled(MOVING).throttles
@@ -33,7 +35,7 @@ def test_a_broker_that_dies_has_lost_no_throttle(scene: Scene, silent: set[int],
     with pytest.raises(StillMoving):
         scene.step.wait(every_seconds=0, once=True)
     assert scene.tools.asked == []
-    assert told in scene.said[0]
+    assert message in scene.said[0]
 
 
 def test_a_long_look_says_for_whom_it_waits(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,7 +44,7 @@ def test_a_long_look_says_for_whom_it_waits(scene: Scene, monkeypatch: pytest.Mo
     step.status()
     assert "waiting" not in "".join(scene.said)
     scene.said.clear()
-    monkeypatch.setattr(observed, "_SILENT_SECONDS", 0.01)
+    monkeypatch.setattr(observed, "_QUIET_SECONDS", 0.01)
 
     said = Event()
 
@@ -58,7 +60,7 @@ def test_a_long_look_says_for_whom_it_waits(scene: Scene, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(steps, "observe", slow)
     step.status()
-    waits = "waiting for h:1, 0.01 s so far; servers that never answer are given up after about 3 min"
+    waits = "waiting for h:1, 0.01 s so far; gives up after about 3 min without an answer"
     assert scene.said[0] == waits
 
 
@@ -70,7 +72,7 @@ def test_a_move_that_ends_between_two_answers_is_no_foreign_one(scene: Scene) ->
     with pytest.raises(Refused, match="somebody else moved stays-0"):
         scene.step.wait(every_seconds=0, once=False)
     scene.shows(BEFORE)
-    with pytest.raises(Refused, match="not in flight and not where they should be: stays-0"):
+    with pytest.raises(Refused, match="neither in flight nor done: stays-0"):
         scene.step.wait(every_seconds=0, once=False)
 
 
@@ -81,16 +83,16 @@ def test_a_wave_is_verified_when_it_is_done_and_the_cluster_is_free(scene: Scene
     with pytest.raises(Refused) as refused:
         scene.step.verify()
     assert refused.value.problems == (
-        "not where they should be: stays-0",
-        "wave 1 of 2 still holds the cluster, throttles may be set: run its step off",
+        "partitions without their planned replicas: stays-0",
+        "wave 1 of 2 still holds the cluster and may have throttles: run its step off",
     )
-    claims.note(scene.warehouse, scene.step.plan, 1, claims.RELEASED)
+    claims.record(scene.warehouse, scene.step.plan, 1, claims.RELEASED)
     scene.shows(replace(BEFORE, topic_ids={}, replicas={}))
-    with pytest.raises(Refused, match=r"^not where they should be: stays-0$"):
+    with pytest.raises(Refused, match=r"^partitions without their planned replicas: stays-0$"):
         scene.step.verify()
     scene.shows(DONE)
     scene.step.verify()
-    assert scene.said[-1] == "wave 1 of 2 is done, its throttles are off and the cluster is free"
+    assert scene.said[-1] == "wave 1 of 2 is done, its throttles are removed and the cluster is free"
 
 
 def test_waiting_tells_what_changes(scene: Scene) -> None:
@@ -100,9 +102,9 @@ def test_waiting_tells_what_changes(scene: Scene) -> None:
     scene.step.wait(every_seconds=7.0, once=False)
     assert scene.slept == [7.0] * 3
     assert scene.said == [
-        "wave 1 of 2: of 1 partition 1 in flight",
-        "wave 1 of 2: of 1 partition 1 in flight; broker 3 is not alive, copies wait for it",
-        "wave 1 of 2: of 1 partition 1 done",
+        "wave 1 of 2: 1 partition, 1 in flight",
+        "wave 1 of 2: 1 partition, 1 in flight; broker 3 is not alive, copies wait for it",
+        "wave 1 of 2: 1 partition, 1 done",
     ]
     assert scene.tools.asked == []
 
@@ -111,7 +113,7 @@ def test_a_deleted_topic_is_not_waited_for(scene: Scene) -> None:
     """With --once, too: nothing moves."""
     scene.shows(replace(BEFORE, topic_ids={}, replicas={}))
     scene.step.wait(every_seconds=1, once=True)
-    assert scene.said == ["wave 1 of 2: of 1 partition 1 gone"]
+    assert scene.said == ["wave 1 of 2: 1 partition, 1 deleted"]
 
 
 def test_looks_at_a_cluster_between_two_states_are_counted_anew(scene: Scene) -> None:
@@ -124,14 +126,14 @@ def test_looks_at_a_cluster_between_two_states_are_counted_anew(scene: Scene) ->
 def test_what_has_not_begun_is_waited_for_beside_what_moves(both: Scene) -> None:
     """Where nothing moves any more it is told with what somebody else has moved."""
     both.shows(both.throttled(MOVING))
-    with pytest.raises(StillMoving, match=r"wave 1 of 1: still moving: stays-0$"):
+    with pytest.raises(StillMoving, match=r"wave 1 of 1: copies still run: stays-0$"):
         both.step.wait(every_seconds=0, once=True)
     both.shows(at(1, 4))
     with pytest.raises(Refused) as refused:
         both.step.wait(every_seconds=0, once=True)
     assert refused.value.problems == (
-        "somebody else moved stays-0; plan again",
-        "not in flight and not where they should be: stays-1: run the step execute again, or off to end the wave",
+        "somebody else moved stays-0: plan again",
+        "neither in flight nor done: stays-1: run the step execute again, or the step off to end the wave",
     )
 
 
@@ -141,37 +143,39 @@ def test_leaders_are_elected_when_all_waves_are_done(scene: Scene) -> None:
     scene.shows(DONE)
     refused = {
         "this is wave 1 of 2$": scene.step,
-        "this is wave 2 of 2, and other-0 are not done$": replace(last, earlier={("other", 0): (2, 1)}),
+        "this is wave 2 of 2; not done yet: other-0$": replace(last, earlier={("other", 0): (2, 1)}),
     }
-    for told, step in refused.items():
-        with pytest.raises(Refused, match=f"^leaders are elected after the last wave: {told}"):
+    for message, step in refused.items():
+        with pytest.raises(Refused, match=f"^leaders are elected when all waves are done: {message}"):
             step.elect(["x"])
     scene.shows(MOVING)
-    with pytest.raises(Refused, match=r"this is wave 2 of 2, and stays-0 are not done$"):
+    with pytest.raises(Refused, match=r"this is wave 2 of 2; not done yet: stays-0$"):
         last.elect(["x"])
     assert scene.tools.asked == []
     scene.shows(DONE)
     replace(last, earlier={("other", 0): (1, 2)}).elect(["x", "y"])
     assert scene.tools.asked == [("elect", "x"), ("elect", "y")]
-    assert scene.said == ["the plan's preferred leaders lead"]
+    assert scene.said == ["the plan's preferred leaders are elected"]
 
 
 def test_status_tells_state_throttles_holder_and_what_is_in_the_way(scene: Scene) -> None:
     """It is no refusal, whatever it finds."""
     scene.step.status()
     scene.hold()
-    scene.shows(replace(scene.throttled(MOVING), in_flight={PLACE: (1, 3), ("other", 0): (2,)}))
+    scene.shows(replace(scene.throttled(MOVING), in_flight={PARTITION: (1, 3), ("other", 0): (2,)}))
     scene.step.status()
-    claims.note(scene.warehouse, scene.step.plan, 1, claims.RELEASED)
+    claims.record(scene.warehouse, scene.step.plan, 1, claims.RELEASED)
     scene.step.status()
     held = scene.said.pop(5)
-    assert re.fullmatch(r"held for wave 1 of run r by .*, process \d+: held at \d{4}-\d\d-\d\d \d\d:\d\d UTC", held)
-    foreign = "in the way: 1 other partition is being reassigned: other-0; wait for its end, or cancel it"
-    moving = ["wave 1 of 2: of 1 partition 1 in flight", "throttles set: 5 of 5"]
+    assert re.fullmatch(
+        r"wave 1 of run r holds the cluster \(.*, process \d+; held at \d{4}-\d\d-\d\d \d\d:\d\d UTC\)", held
+    )
+    foreign = "in the way: 1 other partition is being reassigned: other-0; wait until it is done, or cancel it"
+    moving = ["wave 1 of 2: 1 partition, 1 in flight", "throttles set: 5 of 5"]
     assert scene.said == [
-        *("wave 1 of 2: of 1 partition 1 untouched", "throttles set: 0 of 5", "nobody holds the cluster"),
+        *("wave 1 of 2: 1 partition, 1 not started", "throttles set: 0 of 5", "no wave holds the cluster"),
         *(*moving, foreign),
-        *(*moving, "nobody holds the cluster", foreign),
+        *(*moving, "no wave holds the cluster", foreign),
     ]
 
 

@@ -6,32 +6,33 @@ from pathlib import Path
 
 import pytest
 
-from execution.kafka_tools import Done
-from execution.observed import Observed, Place
+from execution.kafka_tools import ToolResult
+from execution.observed import Observed, TopicPartition
 from execution.steps import StillMoving
 from optimizer.errors import BallastError
 from tests.execution.scene import DONE, MOVING, Scene
-from tests.execution.test_preflight import BEFORE, PLACE, at
+from tests.execution.test_preflight import BEFORE, PARTITION, at
 from tests.execution.warehouse import plan_of
 
 OFF = ("unthrottle-careful.sh",)
-ONLY_OWED, STILL_MOVING = 5, 4  # as the scripts of a plan end
+ONLY_OWED, STILL_MOVING = 5, 4  # exit codes of the scripts of a plan
 CANCEL = ("stays-0:1,3", "--cancel", "--preserve-throttles")
 ORDER = ("stays-0:1,2", "--execute", "--additional")
-LOOK_AT_THEM = "neither as before nor as planned, look at them: stays-0"
-FREE = "no throttle of wave 1 of 2 is left, the cluster is free"
+NOT_REMOVED = "some throttles of wave 1 of 2 are not removed"
+CHECK_BY_HAND = "neither the old nor the planned replicas, check by hand: stays-0"
+FREE = "the throttles of wave 1 of 2 are removed, the cluster is free"
 CANCELS: dict[str, tuple[Sequence[Observed], Sequence[tuple[str, ...]], Sequence[str], Sequence[str]]] = {
     "it comes back in order": ([MOVING, BEFORE], [CANCEL], ["cancelled: stays-0"], ["cancelled"]),
     "it comes back in another order": (
         [MOVING, *[at(2, 1)] * 3, BEFORE],
         [CANCEL, ORDER],
-        ["cancelled: stays-0", "lists in order again: stays-0"],
+        ["cancelled: stays-0", "replica order restored: stays-0"],
         ["cancelled"],
     ),
     "nothing has begun": ([BEFORE], [], [], []),
     "it is done": ([DONE], [], [], []),
-    "somebody else moved it": ([at(1, 4)], [], [LOOK_AT_THEM], []),
-    "somebody else changes its order": ([at(2, 1, towards=(2, 1))], [], [LOOK_AT_THEM], []),
+    "somebody else moved it": ([at(1, 4)], [], [CHECK_BY_HAND], []),
+    "somebody else changes its order": ([at(2, 1, towards=(2, 1))], [], [CHECK_BY_HAND], []),
     "it is deleted": ([replace(BEFORE, topic_ids={}, replicas={})], [], [], []),
 }
 
@@ -50,12 +51,12 @@ def test_what_is_in_flight_is_cancelled(scene: Scene, case: str) -> None:
 
 def test_what_kafka_takes_back_nowhere_is_not_put_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its old list names a dead broker."""
-    plan = plan_of([{PLACE: ([1, 2], [1, 3])}], topic_ids={})
+    plan = plan_of([{PARTITION: ([1, 2], [1, 3])}], topic_ids={})
     dead = [replace(row, state="dead" if row.broker_id == 2 else "alive") for row in plan.brokers]
     scene = Scene(tmp_path, monkeypatch, replace(plan, brokers=dead))
     scene.shows(at(2, 1))
     scene.step.off(cancel=True, accept_owed=False)
-    assert (scene.tools.asked, scene.said[0]) == ([OFF], LOOK_AT_THEM)
+    assert (scene.tools.asked, scene.said[0]) == ([OFF], CHECK_BY_HAND)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +68,7 @@ def test_throttles_stay_while_copies_run(
     """Be it that nobody cancels them, or that they go on all the same; the cluster stays held."""
     scene.hold()
     scene.shows(MOVING)
-    with pytest.raises(StillMoving, match=r"^wave 1 of 2: still moving, throttles stay: stays-0$") as moving:
+    with pytest.raises(StillMoving, match=r"^wave 1 of 2: copies still run, so the throttles stay: stays-0$") as moving:
         scene.step.off(cancel=cancel, accept_owed=True)
     assert moving.value.exit_code == 4
     assert (scene.tools.asked, scene.events()) == (asked, events)
@@ -94,49 +95,55 @@ def test_half_a_cancel_is_finished(scene: Scene) -> None:
 @pytest.mark.parametrize(
     ("ends", "error"),
     [
-        (Done(-9, "", ""), "not all throttles"),
-        (Done(1, "", ""), "not all throttles"),
-        (Done(1, "", "left: topics t leader.replication.throttled.replicas"), "not all throttles"),
-        (Done(1, "", "owed: brokers 3 follower.replication.throttled.rate"), "not all throttles"),
+        (ToolResult(-9, "", ""), NOT_REMOVED),
+        (ToolResult(1, "", ""), NOT_REMOVED),
         (
-            Done(STILL_MOVING, "", "still being reassigned, not of wave 1: x-0\nrun FORCE=1 sh /tmp/gone"),
-            "throttles stay",
+            ToolResult(1, "", "remains: topics t leader.replication.throttled.replicas"),
+            NOT_REMOVED,
+        ),
+        (
+            ToolResult(1, "", "owed: brokers 3 follower.replication.throttled.rate"),
+            NOT_REMOVED,
+        ),
+        (
+            ToolResult(STILL_MOVING, "", "still being reassigned, not of wave 1: x-0\nrun FORCE=1 sh /tmp/gone"),
+            "the throttles stay",
         ),
     ],
 )
-def test_a_cluster_stays_held_where_throttles_are_left(scene: Scene, ends: Done, error: str) -> None:
+def test_a_cluster_stays_held_where_throttles_are_left(scene: Scene, ends: ToolResult, error: str) -> None:
     """Also with --accept-owed, unless the script ends with the code for nothing but rates that are owed."""
     scene.hold()
     scene.tools.ends = ends
-    with pytest.raises(BallastError, match=error) as told:
+    with pytest.raises(BallastError, match=error) as failed:
         scene.step.off(cancel=False, accept_owed=True)
-    assert "FORCE" not in str(told.value)
+    assert "FORCE" not in str(failed.value)
     assert scene.events() == ["held"]
 
 
 @pytest.mark.parametrize(
-    ("in_flight", "told"),
+    ("in_flight", "message"),
     [
-        ({("x", 0): (1, 2)}, "throttles stay, partitions move: x-0"),
-        ({}, "moved until just now; run the step off again"),
+        ({("x", 0): (1, 2)}, "the throttles stay, because partitions still move: x-0"),
+        ({}, "partitions moved until just now: run the step off again"),
     ],
 )
 def test_partitions_of_others_that_move_are_named(
-    scene: Scene, in_flight: Mapping[Place, tuple[int, ...]], told: str
+    scene: Scene, in_flight: Mapping[TopicPartition, tuple[int, ...]], message: str
 ) -> None:
     """The script touches nothing while anything moves in the cluster: what does is asked of Kafka."""
     scene.hold()
-    scene.tools.ends = Done(STILL_MOVING, "", "still being reassigned, not of wave 1: x-0")
+    scene.tools.ends = ToolResult(STILL_MOVING, "", "still being reassigned, not of wave 1: x-0")
     scene.shows(replace(DONE, in_flight=in_flight))
-    with pytest.raises(StillMoving, match=told):
+    with pytest.raises(StillMoving, match=message):
         scene.step.off(cancel=False, accept_owed=False)
 
 
 def test_what_is_owed_may_be_accepted(scene: Scene) -> None:
     """The cluster is free then, and what is owed is said; without --accept-owed it stays held."""
     scene.hold()
-    scene.tools.ends = Done(ONLY_OWED, "", "brokers 3 follower.replication.throttled.rate")
-    with pytest.raises(BallastError, match="not all throttles"):
+    scene.tools.ends = ToolResult(ONLY_OWED, "", "brokers 3 follower.replication.throttled.rate")
+    with pytest.raises(BallastError, match=NOT_REMOVED):
         scene.step.off(cancel=False, accept_owed=False)
     assert scene.events() == ["held"]
     scene.step.off(cancel=False, accept_owed=True)
@@ -148,7 +155,10 @@ def test_throttles_come_back_where_a_wave_was_started_meanwhile(scene: Scene) ->
     """Another process started it while they were taken off: the cluster stays held."""
     scene.hold()
     scene.shows(BEFORE, MOVING, scene.throttled(MOVING))
-    with pytest.raises(StillMoving, match="was started meanwhile"):
+    with pytest.raises(
+        StillMoving,
+        match="was started while this step ran, so its throttles are set again: run",
+    ):
         scene.step.off(cancel=False, accept_owed=False)
     assert scene.tools.asked == [("unthrottle-careful.sh",), ("throttle-careful.sh",)]
     assert scene.events() == ["held"]

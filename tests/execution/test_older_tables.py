@@ -91,9 +91,9 @@ def test_any_other_difference_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_pa
     Warehouse(str(tmp_path)).append("approvals", [ROW])
     needed = replace(APPROVALS, columns=(*APPROVALS.columns, column("ticket", "string", "where it was agreed")))
     later = with_contract(monkeypatch, needed, tmp_path)
-    told = "table approvals of .* column ticket is missing there, string NOT NULL in this one; name another warehouse"
+    message = "table approvals of .* column ticket is missing in the table, string NOT NULL in this release; name "
     for ask in (lambda: later.append("approvals", [{**ROW, "ticket": "T-1"}]), lambda: later.rows("approvals")):
-        with pytest.raises(ConfigError, match=told):
+        with pytest.raises(ConfigError, match=message):
             ask()
 
 

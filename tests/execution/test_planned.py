@@ -13,18 +13,28 @@ import pytest
 from deltalake import DeltaTable
 
 from execution.approve import approve
-from execution.planned import Refused, documents_of, whole_plan
+from execution.planned import Refused, plan_documents, wave_documents
 from execution.tables import Warehouse
 from optimizer.emit import kafka_files
 from optimizer.errors import ConfigError, StageError
-from tests.execution.warehouse import CLUSTER, RUN, add_waves, loaded, plan_of, told, usual, wave, written
+from tests.execution.warehouse import (
+    CLUSTER,
+    RUN,
+    add_verdict,
+    add_waves,
+    load_plan,
+    load_wave,
+    plan_of,
+    usual_plan,
+    write_plan,
+)
 
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A warehouse with a plan of two waves."""
     folder = tmp_path_factory.mktemp("planned")
-    written(folder, usual())
+    write_plan(folder, usual_plan())
     return folder
 
 
@@ -37,8 +47,9 @@ def warehouse(original: Path, tmp_path: Path) -> Warehouse:
 
 def change(warehouse: Warehouse, path: str, old: str, new: str) -> None:
     """Change a document in the table."""
+    content = warehouse.rows("documents", path=path)[0]["content"].replace(old, new)
     DeltaTable(f"{warehouse.path}/documents").update(
-        new_values={"content": warehouse.rows("documents", path=path)[0]["content"].replace(old, new)},
+        new_values={"content": content.replace("'", "''")},  # deltalake does not quote values
         predicate=f"path = '{path}'",
     )
 
@@ -64,56 +75,57 @@ def of_format(warehouse: Warehouse, number: int) -> None:
     """Make the manifest one of another format, and the verdict name it."""
     change(warehouse, "c/manifest.json", '"format": 1,', f'"format": {number},')
     content = warehouse.rows("documents", path="c/manifest.json")[0]["content"]
-    told(warehouse, hashlib.sha256(content.encode()).hexdigest(), verdict="planned", attempt=2)
+    add_verdict(warehouse, hashlib.sha256(content.encode()).hexdigest(), verdict="planned", attempt=2)
 
 
 def test_a_wave_is_read_as_it_was_planned(warehouse: Warehouse) -> None:
     """Lists before and after, the throttles of the plan's form, and what others had set."""
-    second = wave(warehouse, 2)
+    second = load_wave(warehouse, 2)
     assert (second.before, second.after) == ({("stays", 1): (2, 1)}, {("stays", 1): (2, 4)})
     assert second.throttles["brokers", "4", "follower.replication.throttled.rate"] == "300000"
-    assert second.found["topics", "stays", "leader.replication.throttled.replicas"] == "*"
-    assert loaded(warehouse).waves == {1: "wave-01", 2: "wave-02"}
+    assert second.previous_throttles["topics", "stays", "leader.replication.throttled.replicas"] == "*"
+    assert load_plan(warehouse).waves == {1: "wave-01", 2: "wave-02"}
 
 
 CHANGED: dict[str, tuple[Callable[[Warehouse], None], str]] = {
     "one byte of what is executed": (
         lambda w: change(w, "c/wave-01/reassignment.json", "[1,3]", "[1,4]"),
-        "wave-01/reassignment.json is not what the manifest names",
+        "wave-01/reassignment.json differs from the manifest",
     ),
     "one byte of a script": (
         lambda w: change(w, "c/wave-01/unthrottle-careful.sh", "set -u", "set +u"),
-        "wave-01/unthrottle-careful.sh is not what the manifest names",
+        "wave-01/unthrottle-careful.sh differs from the manifest",
     ),
     "a document is gone": (
         lambda w: remove(w, "c/wave-01/throttle.json"),
-        "wave-01/throttle.json is gone from the table documents",
+        "wave-01/throttle.json is missing from table documents; plan again",
     ),
     "the manifest": (lambda w: change(w, "c/manifest.json", "v1", "v2"), "manifest.json was changed after the run"),
-    "no manifest": (lambda w: remove(w, "c/manifest.json"), "holds 0 rows of c/manifest.json"),
+    "no manifest": (lambda w: remove(w, "c/manifest.json"), "has 0 rows for c/manifest.json, expected 1"),
     "a later attempt was refused": (
-        lambda w: told(w, None, verdict="refused", attempt=2),
-        "run 'r' has no plan for cluster 'c', it is refused",
+        lambda w: add_verdict(w, None, verdict="refused", attempt=2),
+        "run 'r' has no plan for cluster 'c', its verdict is refused",
     ),
     "a later attempt is under way": (
-        lambda w: told(w, None, verdict="started", attempt=2),
-        "it is started",
+        lambda w: add_verdict(w, None, verdict="started", attempt=2),
+        "its verdict is started",
     ),
     "a document that nobody planned": (
         lambda w: add(w, "c/wave-01/unthrottle-mine.sh"),
-        "wave-01/unthrottle-mine.sh is not what the manifest names: it was changed after the run",
+        "wave-01/unthrottle-mine.sh differs from the manifest: it was changed after the run; plan again",
     ),
     "two documents": (
         spoil,
-        "2 things are in the way:\n- wave-01/throttle.json is gone from the table documents\n- wave-01/rollback.json ",
+        "2 problems are in the way:\n- wave-01/throttle.json is missing from table documents; plan again\n"
+        "- wave-01/rollback.json ",
     ),
     "a manifest of another release": (
         lambda w: of_format(w, 2),
-        "manifest.json has format 2, this code reads 1: use the code that planned it",
+        "manifest.json has format 2, but this release reads format 1: use the release that made the plan, or ",
     ),
-    "two manifests": (lambda w: add(w, "c/manifest.json"), "holds 2 rows of c/manifest.json, not one"),
+    "two manifests": (lambda w: add(w, "c/manifest.json"), "has 2 rows for c/manifest.json, expected 1"),
     "a later attempt planned something else": (
-        lambda w: told(w, "0" * 64, verdict="planned", attempt=2),
+        lambda w: add_verdict(w, "0" * 64, verdict="planned", attempt=2),
         "manifest.json was changed after the run",
     ),
 }
@@ -125,7 +137,7 @@ def test_what_was_changed_is_refused_by_its_name(warehouse: Warehouse, case: str
     changed, reason = CHANGED[case]
     changed(warehouse)
     with pytest.raises(Refused) as refused:
-        documents_of(warehouse, loaded(warehouse), 1)
+        wave_documents(warehouse, load_plan(warehouse), 1)
     assert reason in str(refused.value)
     assert refused.value.exit_code == 3
 
@@ -133,29 +145,29 @@ def test_what_was_changed_is_refused_by_its_name(warehouse: Warehouse, case: str
 def test_a_wave_that_is_not_planned_is_refused(warehouse: Warehouse) -> None:
     """As wrong use, with those that there are."""
     with pytest.raises(ConfigError, match=r"no wave 3: it has waves 1 to 2$"):
-        documents_of(warehouse, loaded(warehouse), 3)
+        wave_documents(warehouse, load_plan(warehouse), 3)
 
 
 def test_what_no_job_wrote_is_told(warehouse: Warehouse, tmp_path: Path) -> None:
     """An empty warehouse and an unknown run name what is missing."""
     with pytest.raises(StageError, match=r"there is no table verdicts in .*\. A job that ends before its first stage"):
-        loaded(Warehouse(str(tmp_path / "empty")))
+        load_plan(Warehouse(str(tmp_path / "empty")))
     shutil.rmtree(tmp_path / "w" / "verdicts")
-    told(warehouse, None, verdict="planned", attempt=1)
+    add_verdict(warehouse, None, verdict="planned", attempt=1)
     DeltaTable(f"{warehouse.path}/verdicts").delete()
     with pytest.raises(StageError, match=r"has no run 'r'; \./ballast show lists the runs\. A job that ends before "):
-        loaded(warehouse)
+        load_plan(warehouse)
 
 
 def test_only_the_plan_that_was_looked_at_is_approved(warehouse: Warehouse) -> None:
     """Another manifest is refused; who approved stands in the table, and the plan is approved from then on."""
-    plan = loaded(warehouse)
-    with pytest.raises(Refused, match=r"nobody has approved this plan: \./ballast approve --run-id r"):
+    plan = load_plan(warehouse)
+    with pytest.raises(Refused, match=r"this plan is not approved: \./ballast approve --run-id r --cluster c app"):
         plan.check_approved()
-    with pytest.raises(Refused, match="not 00000000: look at it again"):
+    with pytest.raises(Refused, match="not 00000000: read this plan before you approve it"):
         approve(warehouse, plan, manifest_sha256="00000000", by="ann")
     approve(warehouse, plan, manifest_sha256=plan.manifest_sha256[:8], by="ann")
-    loaded(warehouse).check_approved()
+    load_plan(warehouse).check_approved()
     (row,) = warehouse.rows("approvals", cluster_id=CLUSTER, run_id=RUN)
     assert (row["approved_by"], row["approved_from"]) == ("ann", socket.gethostname())
     assert row["manifest_sha256"] == plan.manifest_sha256
@@ -163,7 +175,7 @@ def test_only_the_plan_that_was_looked_at_is_approved(warehouse: Warehouse) -> N
 
 def test_an_approval_says_what_is_approved(warehouse: Warehouse) -> None:
     """Bytes, waves and time; goals that are not reached; and a snapshot that no wave would begin with."""
-    plan = loaded(warehouse)
+    plan = load_plan(warehouse)
     first = f"Approved by ann: run {RUN}, cluster {CLUSTER}, manifest {plan.manifest_sha256}"
     now = datetime.now(tz=UTC)
     fresh = replace(plan, manifest={**plan.manifest, "captured_at": now.isoformat(), "goals": []})
@@ -176,27 +188,28 @@ def test_an_approval_says_what_is_approved(warehouse: Warehouse) -> None:
         first,
         "It copies 298.00 GB in 2 waves, about 1 h 20 min.",
         "Not reached: empty broker 105; balance.",
-        "The snapshot is 52 d 3 h old, and waves begin up to 24 h: plan again, or give the waves --max-plan-age-hours.",
+        "The snapshot is 52 d 3 h old. Waves refuse snapshots older than 24 h: plan again, or give "
+        "--max-plan-age-hours to the steps preflight and throttle.",
     ]
 
 
 def test_an_approval_is_of_one_plan(warehouse: Warehouse) -> None:
     """An approval of another manifest of the same run is none."""
-    plan = loaded(warehouse)
+    plan = load_plan(warehouse)
     row = {"cluster_id": CLUSTER, "run_id": RUN, "manifest_sha256": "0" * 64, "approved_by": "ann"}
     warehouse.append("approvals", [{**row, "approved_at": datetime.now(tz=UTC), "approved_from": "here"}])
-    assert loaded(warehouse).approvals == ()
+    assert load_plan(warehouse).approvals == ()
     assert plan.manifest["run_id"] == RUN
 
 
 def test_an_old_plan_is_not_begun_with(warehouse: Warehouse) -> None:
     """Its age is that of the oldest of its sources."""
-    plan = loaded(warehouse)
+    plan = load_plan(warehouse)
     assert plan.captured_at
     plan.check_age(24, plan.captured_at + timedelta(hours=24))
-    with pytest.raises(Refused, match=r"25\.0 h ago; 24 h is the most: plan again"):
+    with pytest.raises(Refused, match=r"is 25\.0 h old; the limit is 24 h: plan again"):
         plan.check_age(24, plan.captured_at + timedelta(hours=25))
-    with pytest.raises(Refused, match="the plan is of a snapshot of 2026-11-01 00:00:00"):
+    with pytest.raises(Refused, match="the plan's snapshot of 2026-11-01 00:00:00"):
         plan.check_age(0)
     replace(plan, manifest={**plan.manifest, "captured_at": None}).check_age(0)
 
@@ -205,17 +218,17 @@ def test_documents_of_the_whole_plan_come_in_order(tmp_path: Path, monkeypatch: 
     """Those of one kind, each as the manifest knows it; what was changed or is gone is named. So do parts of a wave."""
     monkeypatch.setattr(kafka_files, "PARTITIONS_PER_REQUEST", 1)
     lists = {("stays", number): ([1, 2], [2, 1]) for number in range(11)}
-    warehouse = written(tmp_path, plan_of([lists], topic_ids={}))
-    texts = whole_plan(warehouse, loaded(warehouse), "leader_election")
+    warehouse = write_plan(tmp_path, plan_of([lists], topic_ids={}))
+    texts = plan_documents(warehouse, load_plan(warehouse), "leader_election")
     assert [json.loads(text)["partitions"][0]["partition"] for text in texts] == list(range(11))
-    assert whole_plan(warehouse, loaded(warehouse), "rollback_not_possible") == []
-    assert set(wave(warehouse, 1).before.values()) == {(1, 2)}
-    assert wave(warehouse, 1).stuck == frozenset()
+    assert plan_documents(warehouse, load_plan(warehouse), "rollback_not_possible") == []
+    assert set(load_wave(warehouse, 1).before.values()) == {(1, 2)}
+    assert load_wave(warehouse, 1).stuck == frozenset()
     remove(warehouse, "c/leader-election-02.json")
     change(warehouse, "c/leader-election-03.json", "stays", "goes")
     with pytest.raises(Refused) as refused:
-        whole_plan(warehouse, loaded(warehouse), "leader_election")
-    assert [problem.split(" is ")[0] for problem in refused.value.problems] == [
+        plan_documents(warehouse, load_plan(warehouse), "leader_election")
+    assert [problem.split()[0] for problem in refused.value.problems] == [
         "leader-election-02.json",
         "leader-election-03.json",
     ]

@@ -12,7 +12,7 @@ from execution import claims, run_step
 from execution.options import STEPS
 from execution.tables import Warehouse
 from tests.execution.test_cli import Commands
-from tests.execution.warehouse import loaded, usual, written
+from tests.execution.warehouse import load_plan, usual_plan, write_plan
 
 OLD = ("--max-plan-age-hours", "1e9")
 FIRST = {("stays", 0): (1, 3)}
@@ -45,7 +45,7 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
 @pytest.fixture
 def commands(tmp_path: Path, capsys: pytest.CaptureFixture[str], recorder: Recorder) -> Commands:
     """Commands on a warehouse with an approved plan of two waves."""
-    result = Commands(written(tmp_path / "w", usual()), capsys)
+    result = Commands(write_plan(tmp_path / "w", usual_plan()), capsys)
     result.run("approve", "--by", "ann")
     return result
 
@@ -77,7 +77,7 @@ def test_a_step_gets_its_options(
     """And no other step is run."""
     assert commands.wave(step, *words).code == 0
     assert recorder.asked == [(step, *called)]
-    assert (recorder.made["wave"].number, recorder.made["plan"]) == (1, loaded(commands.warehouse))
+    assert (recorder.made["wave"].number, recorder.made["plan"]) == (1, load_plan(commands.warehouse))
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -91,16 +91,16 @@ def test_waves_before_are_read_where_they_count(commands: Commands, recorder: Re
     without_first_wave(commands.warehouse)
     ended = commands.run(*words)
     assert ended.code == (3 if looks_back else 0)
-    assert ("wave-01/throttle.json is gone from the table documents" in ended.err) is looks_back
+    assert ("wave-01/throttle.json is missing from table documents" in ended.err) is looks_back
 
 
 def test_a_step_knows_what_kafka_takes_back_nowhere(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], recorder: Recorder
 ) -> None:
     """Partitions of a dead broker: their lists of before stand in a document of the whole plan."""
-    plan = usual()
+    plan = usual_plan()
     dead = [replace(row, state="dead" if row.broker_id == 2 else "alive") for row in plan.brokers]
-    assert Commands(written(tmp_path / "w", replace(plan, brokers=dead)), capsys).wave("status").code == 0
+    assert Commands(write_plan(tmp_path / "w", replace(plan, brokers=dead)), capsys).wave("status").code == 0
     assert recorder.made["wave"].before == {("stays", 0): (1, 2)}
     assert recorder.made["wave"].stuck == {("stays", 0)}
 
@@ -112,7 +112,7 @@ def test_only_status_needs_no_approval(commands: Commands, recorder: Recorder, s
     ended = commands.wave(step, *OLD)
     assert ended.code == (0 if step == "status" else 3)
     assert bool(recorder.asked) is (step == "status")
-    assert ("nobody has approved this plan" in ended.err) is (step != "status")
+    assert ("this plan is not approved" in ended.err) is (step != "status")
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -120,7 +120,7 @@ def test_only_what_begins_a_wave_asks_how_old_the_plan_is(commands: Commands, re
     """A wave that holds the cluster has begun and goes on; one that another wave of the plan keeps out has not."""
     begins = step in ("preflight", "throttle")
     assert commands.wave(step).code == (3 if begins else 0)
-    claims.note(commands.warehouse, loaded(commands.warehouse), 1, claims.HELD)
+    claims.record(commands.warehouse, load_plan(commands.warehouse), 1, claims.HELD)
     assert commands.run("wave", step, "--wave", "2", "--bootstrap-server", "h:1").code == (3 if begins else 0)
     assert commands.wave(step).code == 0
 
@@ -128,9 +128,9 @@ def test_only_what_begins_a_wave_asks_how_old_the_plan_is(commands: Commands, re
 @pytest.mark.parametrize("step", STEPS)
 def test_only_what_begins_a_wave_asks_for_other_runs(commands: Commands, recorder: Recorder, step: str) -> None:
     """What runs already is ended, whoever came meanwhile."""
-    other = replace(loaded(commands.warehouse), run_id="other")
+    other = replace(load_plan(commands.warehouse), run_id="other")
     for event in (claims.HELD, claims.RELEASED):
-        claims.note(commands.warehouse, other, 1, event)
+        claims.record(commands.warehouse, other, 1, event)
     ended = commands.wave(step, *OLD)
     begins = step in ("preflight", "throttle")
     assert (ended.code, "was executed after this plan's snapshot" in ended.err) == (3 if begins else 0, begins)
@@ -191,7 +191,7 @@ def test_without_properties_there_are_none(commands: Commands, recorder: Recorde
 
 def test_the_plan_that_was_approved_may_be_named(commands: Commands, recorder: Recorder) -> None:
     """By the first characters of its manifest; another one is refused by every step."""
-    sha256 = loaded(commands.warehouse).manifest_sha256
+    sha256 = load_plan(commands.warehouse).manifest_sha256
     assert commands.wave("status", "--manifest", sha256[:8]).code == 0
     recorder.asked.clear()
     for step in STEPS:

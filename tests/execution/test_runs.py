@@ -197,13 +197,13 @@ def test_an_unknown_run_or_cluster_is_reported_with_the_closest_one(
     """The exit code is 2; show, approve and wave say the same."""
     end(warehouse, "first", orders="planned")
     end(warehouse, "second", orders="planned", payments="planned")
-    told = f"error: {message.replace('{w}', warehouse.path)}"
+    error = f"error: {message.replace('{w}', warehouse.path)}"
     calls = [["show", *words]]
     if len(words) == 4:
         calls += [["approve", *words], ["wave", "status", "--wave", "1", *words]]
     for call in calls:
         assert main([*call, "--warehouse", warehouse.path]) == 2
-        assert capsys.readouterr().err.startswith(told)
+        assert capsys.readouterr().err.startswith(error)
 
 
 @pytest.mark.parametrize("known", [(), ("20261125T010000", "20261124T010000Z")])
@@ -215,13 +215,13 @@ def test_a_run_whose_job_ended_before_it_began_points_to_the_jobs_log(
     for run_id in known:
         end(warehouse, run_id, orders="planned")
     assert main([*words, "--run-id", "20261126T010000", "--cluster", "orders", "--warehouse", warehouse.path]) == 2
-    told = capsys.readouterr().err
-    assert "A job that ends before its first stage stores no run: its log says why" in told
-    assert "did you mean" not in told
+    error = capsys.readouterr().err
+    assert "A job that ends before its first stage stores no run: its log says why" in error
+    assert "did you mean" not in error
 
 
 def test_without_tables_the_remedy_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A folder that holds no warehouse is wrong use."""
     assert main(["show", "--warehouse", str(tmp_path / "nowhere")]) == 2
-    assert "name the warehouse of a run by --warehouse" in capsys.readouterr().err
+    assert "give the warehouse of the run with --warehouse" in capsys.readouterr().err
     assert os.listdir(tmp_path) == []

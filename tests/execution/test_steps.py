@@ -9,25 +9,25 @@ from pathlib import Path
 
 import pytest
 
-from execution.kafka_tools import Done
+from execution.kafka_tools import ToolResult
 from execution.planned import Refused
 from execution.steps import StillMoving
 from optimizer import locks
 from optimizer.errors import BallastError
 from tests.execution.scene import DONE, MOVING, Scene
-from tests.execution.test_preflight import BEFORE, CASES, PLACE, at
-from tests.execution.warehouse import plan_of, usual
+from tests.execution.test_preflight import BEFORE, CASES, PARTITION, at
+from tests.execution.warehouse import plan_of, usual_plan
 
 
 def test_a_partition_of_a_dead_broker_is_expected_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kafka takes it back nowhere, but what somebody has moved meanwhile is not moved again."""
-    plan = plan_of([{PLACE: ([1, 2], [1, 3])}], topic_ids={})
+    plan = plan_of([{PARTITION: ([1, 2], [1, 3])}], topic_ids={})
     dead = [replace(row, state="dead" if row.broker_id == 2 else "alive") for row in plan.brokers]
     scene = Scene(tmp_path, monkeypatch, replace(plan, brokers=dead))
-    assert scene.wave.before == {PLACE: (1, 2)}
-    assert scene.wave.stuck == frozenset({PLACE})
+    assert scene.wave.before == {PARTITION: (1, 2)}
+    assert scene.wave.stuck == frozenset({PARTITION})
     scene.shows(replace(at(4, 1), alive=frozenset({1, 3, 4})))
-    with pytest.raises(Refused, match="not where the plan expects it"):
+    with pytest.raises(Refused, match="does not have the replicas that the plan expects"):
         scene.step.throttle()
     assert scene.tools.asked == []
 
@@ -35,7 +35,7 @@ def test_a_partition_of_a_dead_broker_is_expected_where_it_was(tmp_path: Path, m
 def test_nothing_begins_under_a_broker_that_does_not_answer(scene: Scene) -> None:
     """Not even where its rate would be set: what others have set there is not seen."""
     scene.shows(replace(BEFORE, silent=frozenset({2})))
-    with pytest.raises(Refused, match="broker 2 does not answer, its throttles are not known: start it, or allow"):
+    with pytest.raises(Refused, match="broker 2 does not answer, so its throttles are unknown: start it, or allow"):
         scene.step.throttle()
     assert scene.tools.asked == []
 
@@ -70,17 +70,17 @@ def test_throttles_that_vanish_are_set_again(scene: Scene) -> None:
 
 def test_a_broker_that_nobody_can_throttle_holds_up_nothing(scene: Scene) -> None:
     """A source that has died since: what living brokers lack counts, the rest is said."""
-    scene.tools.ends = Done(1, "", "not set: brokers 2")
+    scene.tools.ends = ToolResult(1, "", "not set: brokers 2")
     without_2 = replace(BEFORE, alive=frozenset({1, 3, 4}))
     scene.shows(without_2, scene.throttled(without_2))
     scene.step.throttle()
     assert scene.events() == ["held", "throttled"]
-    assert scene.said[0] == "only what nobody can set is not set: not set: brokers 2"
+    assert scene.said[0] == "throttles of dead brokers and deleted topics are not set: not set: brokers 2"
 
 
 def test_the_rest_of_a_wave_is_started_beside_what_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where some partitions are on their way already, the others alone are started."""
-    both = {PLACE: ([1, 2], [1, 3]), ("stays", 1): ([2, 1], [2, 4])}
+    both = {PARTITION: ([1, 2], [1, 3]), ("stays", 1): ([2, 1], [2, 4])}
     scene = Scene(tmp_path, monkeypatch, plan_of([both], topic_ids={}))
     scene.hold()
     scene.shows(scene.throttled(MOVING))
@@ -92,12 +92,12 @@ def test_a_preflight_tells_what_it_has_seen(scene: Scene) -> None:
     """The tools' release, what could not be looked at, and how far the wave is; it holds and touches nothing."""
     scene.step.preflight()
     assert scene.said == [
-        "Kafka's tools are of 4.3.1",
-        "nothing is in the way of wave 1 of 2: of 1 partition 1 untouched",
+        "Kafka's tools have version 4.3.1",
+        "nothing is in the way of wave 1 of 2: 1 partition, 1 not started",
     ]
     unknown = {**scene.step.plan.manifest, "topic_ids": {"stays": None}}
     replace(scene.step, plan=replace(scene.step.plan, manifest=unknown)).preflight()
-    assert scene.said[3] == "not known whether these were made anew, the plan's inputs had no ids: stays"
+    assert scene.said[3] == "cannot check whether topics were deleted and created again, the plan has no ids for: stays"
     assert (scene.tools.asked, scene.events()) == ([], [])
 
 
@@ -110,8 +110,8 @@ def test_a_preflight_names_all_that_is_in_the_way(scene: Scene) -> None:
         scene.step.preflight()
     tools, held, dead = refused.value.problems
     assert tools == "kafka-configs.sh is not on PATH"
-    assert held.startswith("cluster 'c' is held for wave 2 of run 'r' by ")
-    assert dead == "broker 3 is to hold replicas, but is not alive: start it, or plan again"
+    assert held.startswith("cluster 'c' is held by wave 2 of run 'r' (")
+    assert dead == "broker 3 is in planned replica lists but not alive: start it, or plan again"
     assert scene.said == []
 
 
@@ -121,12 +121,12 @@ def test_a_cluster_is_held_before_its_throttles_are_set(scene: Scene) -> None:
     with pytest.raises(Refused):
         scene.step.throttle()
     assert scene.events() == []
-    scene.tools.ends = Done(1, "", "timed out")
+    scene.tools.ends = ToolResult(1, "", "timed out")
     scene.shows(BEFORE)
     with pytest.raises(BallastError, match=r"^throttle-careful\.sh: timed out(\n- not set: .*){5}$"):
         scene.step.throttle()
     assert scene.events() == ["held"]
-    scene.tools.ends = Done(0, "", "")
+    scene.tools.ends = ToolResult(0, "", "")
     scene.shows(BEFORE, scene.throttled(BEFORE))
     scene.step.throttle()
     assert scene.events() == ["held", "throttled"]
@@ -139,7 +139,7 @@ def test_a_cluster_that_another_wave_holds_is_left_alone(scene: Scene, step: str
     scene.hold(wave=2)
     scene.shows(scene.throttled(MOVING if step == "off" else BEFORE))
     options = {"cancel": True, "accept_owed": True} if step == "off" else {}
-    with pytest.raises(Refused, match="cluster 'c' is held for wave 2 of run 'r'"):
+    with pytest.raises(Refused, match="cluster 'c' is held by wave 2 of run 'r'"):
         getattr(scene.step, step)(**options)
     assert (scene.tools.asked, scene.events()) == ([], ["held"])
 
@@ -152,11 +152,11 @@ def test_a_wave_is_started_once(scene: Scene) -> None:
     start = (scene.wave.documents["reassignment.json"], "--execute")
     assert (scene.tools.asked, scene.events()) == ([start], ["held", "executed"])
     assert scene.said == ["wave 1 of 2 is started: 1 partition"]
-    gone = replace(BEFORE, topic_ids={}, replicas={})
-    for state, stand in ((MOVING, "in flight"), (DONE, "done"), (gone, "gone")):
+    deleted = replace(BEFORE, topic_ids={}, replicas={})
+    for state, name in ((MOVING, "in flight"), (DONE, "done"), (deleted, "deleted")):
         scene.shows(scene.throttled(state))
         scene.step.execute()
-        assert scene.said[-1] == f"wave 1 of 2 has been started already: of 1 partition 1 {stand}"
+        assert scene.said[-1] == f"wave 1 of 2 was already started: 1 partition, 1 {name}"
     assert scene.tools.asked == [start]
 
 
@@ -166,24 +166,24 @@ def test_throttles_that_vanish_while_a_wave_is_started_are_set_again(scene: Scen
     scene.shows(scene.throttled(BEFORE), MOVING, scene.throttled(MOVING))
     scene.step.execute()
     assert scene.tools.asked[1:] == [("throttle-careful.sh",)]
-    assert scene.said[0].startswith("somebody took throttles off, they are set again: brokers 1 leader.replication")
+    assert scene.said[0].startswith("somebody removed throttles, they are set again: brokers 1 leader.replication")
 
 
 @pytest.mark.parametrize(
-    ("is_held", "state", "told"),
+    ("is_held", "state", "message"),
     [
         (False, "throttled", "wave 1 of 2 does not hold the cluster: run its step throttle first"),
         (True, "bare", "run the step throttle of wave 1 of 2 first"),
-        (True, "elsewhere", "not where the plan expects it"),
+        (True, "elsewhere", "does not have the replicas that the plan expects"),
     ],
 )
-def test_what_is_not_ready_is_not_started(scene: Scene, is_held: bool, state: str, told: str) -> None:
+def test_what_is_not_ready_is_not_started(scene: Scene, is_held: bool, state: str, message: str) -> None:
     """Not without holding the cluster, without one of the throttles, or from another place."""
     if is_held:
         scene.hold()
     bare = {"throttled": scene.throttled(BEFORE), "bare": BEFORE, "elsewhere": scene.throttled(at(1, 4))}
     scene.shows(bare[state])
-    with pytest.raises(Refused, match=told):
+    with pytest.raises(Refused, match=message):
         scene.step.execute()
     assert (scene.tools.asked, scene.events()) == ([], ["held"] * is_held)
 
@@ -193,7 +193,7 @@ def test_a_tool_that_does_not_say_that_it_started_has_not(scene: Scene) -> None:
     scene.hold()
     scene.tools.started = "Current partition replica assignment\n"
     scene.shows(scene.throttled(BEFORE))
-    with pytest.raises(BallastError, match=r"does not say that it started: Current partition replica assignment$"):
+    with pytest.raises(BallastError, match=r"not print 'Successfully started': Current partition replica assignment$"):
         scene.step.execute()
     assert scene.events() == ["held"]
 
@@ -231,7 +231,7 @@ def test_steps_that_change_a_cluster_wait_for_each_other(
 
 def test_the_form_of_the_plan_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kafka's own form has its scripts and its rates, one for all brokers."""
-    scene = Scene(tmp_path, monkeypatch, replace(usual(), throttle_style="kafka"))
+    scene = Scene(tmp_path, monkeypatch, replace(usual_plan(), throttle_style="kafka"))
     assert {key[1] for key in scene.wave.throttles if key[2] == "follower.replication.throttled.rate"} == set("123")
     scene.shows(BEFORE, scene.throttled(BEFORE))
     scene.step.throttle()
@@ -241,7 +241,7 @@ def test_the_form_of_the_plan_is_used(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_a_wave_that_copies_nothing_has_no_throttles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is held, started and freed all the same, and no script is asked for."""
-    scene = Scene(tmp_path, monkeypatch, replace(plan_of([{PLACE: ([1, 2], [2, 1])}], topic_ids={}), throttles=[]))
+    scene = Scene(tmp_path, monkeypatch, replace(plan_of([{PARTITION: ([1, 2], [2, 1])}], topic_ids={}), throttles=[]))
     scene.step.throttle()
     assert scene.said[0] == "wave 1 of 1 copies nothing, so it has no throttles"
     scene.step.execute()

@@ -1,13 +1,13 @@
-"""Warehouses with the plan of one cluster, as the job leaves them: made without Spark."""
+"""Makes warehouses with the plan of one cluster, as the job writes them, but without Spark."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from execution.planned import Plan, documents_of, load
+from execution.planned import Plan, load, wave_documents
 from execution.tables import Warehouse
-from execution.wave import Wave, wave_of
+from execution.wave import Wave, build_wave
 from optimizer.emit.cluster_plan import ClusterPlan, Document
 from optimizer.emit.kafka_files import kafka_documents
 from optimizer.emit.manifest import manifest
@@ -23,18 +23,18 @@ STAYS = "stays-id"
 
 
 def plan_of(waves: Sequence[Changes], *, topic_ids: Mapping[str, str], rate: int | None = None) -> ClusterPlan:
-    """A plan of several waves: lists before and after."""
+    """A plan of several waves from the replica lists before and after each."""
     parts = [throttled_plan(changes) for changes in waves]
     first = parts[0]
     for wave in first.waves:
         rate = rate or wave.throttle_bytes_per_s
 
-    def in_throttle(row: ThrottleRow) -> ThrottleRow:
+    def with_rate(row: ThrottleRow) -> ThrottleRow:
         return replace(row, config_value=str(rate)) if row.entity_type == "brokers" else row
 
     numbered = list(enumerate(parts, start=1))
     changed = [replace(row, topic_id=topic_ids.get(row.topic), wave=n) for n, part in numbered for row in part.changed]
-    throttles = [replace(in_throttle(row), wave=n) for n, part in numbered for row in part.throttles]
+    throttles = [replace(with_rate(row), wave=n) for n, part in numbered for row in part.throttles]
     return replace(
         first,
         changed=sorted(changed, key=lambda row: (row.topic, row.partition)),
@@ -45,25 +45,25 @@ def plan_of(waves: Sequence[Changes], *, topic_ids: Mapping[str, str], rate: int
     )
 
 
-def usual() -> ClusterPlan:
-    """Two waves of the topic ``stays``, over throttles that an operator had set."""
+def usual_plan() -> ClusterPlan:
+    """Two waves of the topic ``stays``, on a cluster where an operator had set throttles."""
     return plan_of([{("stays", 0): ([1, 2], [1, 3])}, {("stays", 1): ([2, 1], [2, 4])}], topic_ids={"stays": STAYS})
 
 
-def undisturbed(plan: ClusterPlan) -> ClusterPlan:
-    """The same where nobody had set a throttle before."""
+def without_previous_throttles(plan: ClusterPlan) -> ClusterPlan:
+    """The plan for a cluster that had no throttles before."""
     rows = [replace(row, previous_value=None) for row in plan.throttles]
     return replace(plan, throttles_found=(), throttles=rows)
 
 
 def documents(plan: ClusterPlan) -> list[Document]:
-    """What is executed, and the manifest."""
-    made = [*kafka_documents(plan), *throttle_documents(plan)]
-    return [*made, manifest(plan, made)]
+    """The executable documents of a plan, and its manifest."""
+    executable = [*kafka_documents(plan), *throttle_documents(plan)]
+    return [*executable, manifest(plan, executable)]
 
 
-def written(folder: Path, plan: ClusterPlan, *, verdict: str = "planned", attempt: int = 1) -> Warehouse:
-    """A warehouse with the plan, and the verdict of an attempt."""
+def write_plan(folder: Path, plan: ClusterPlan, *, verdict: str = "planned", attempt: int = 1) -> Warehouse:
+    """A new warehouse with the documents of a plan and the verdict of an attempt."""
     warehouse = Warehouse(str(folder))
     key = {"cluster_id": CLUSTER, "run_id": RUN}
     rows = [
@@ -71,19 +71,19 @@ def written(folder: Path, plan: ClusterPlan, *, verdict: str = "planned", attemp
         for d in documents(plan)
     ]
     warehouse.append("documents", rows)
-    told(warehouse, _sha256(documents(plan)[-1].content), verdict=verdict, attempt=attempt)
+    add_verdict(warehouse, _sha256(documents(plan)[-1].content), verdict=verdict, attempt=attempt)
     return warehouse
 
 
 def add_waves(warehouse: Warehouse, run_id: str, cluster: str, number: int, **figures: int) -> None:
-    """Store that a plan has so many waves, each with these figures."""
+    """Store a number of waves for a plan, each with these figures."""
     names = ("partitions", "replicas_moved", "moved_bytes", "busiest_bytes", "throttle_bytes_per_s", "peak_disk_bytes")
     zero = dict.fromkeys((*names, "estimated_seconds"), 0)
     row = {"cluster_id": cluster, "run_id": run_id, **zero, "busiest_broker": None, "below_floor": False, **figures}
     warehouse.append("waves", [{**row, "wave": wave} for wave in range(1, number + 1)])
 
 
-def told(
+def add_verdict(
     warehouse: Warehouse,
     manifest_sha256: str | None,
     *,
@@ -92,7 +92,7 @@ def told(
     exit_code: int = 0,
     reason: str | None = None,
 ) -> None:
-    """Another verdict."""
+    """Store a verdict of an attempt at the run."""
     row = {
         "cluster_id": CLUSTER,
         "run_id": RUN,
@@ -106,15 +106,15 @@ def told(
     warehouse.append("verdicts", [row])
 
 
-def loaded(warehouse: Warehouse) -> Plan:
-    """Its plan."""
+def load_plan(warehouse: Warehouse) -> Plan:
+    """The plan of a warehouse."""
     return load(warehouse, cluster_id=CLUSTER, run_id=RUN)
 
 
-def wave(warehouse: Warehouse, number: int) -> Wave:
-    """One of its waves."""
-    plan = loaded(warehouse)
-    return wave_of(number, plan.manifest, documents_of(warehouse, plan, number))
+def load_wave(warehouse: Warehouse, number: int) -> Wave:
+    """A wave of the plan of a warehouse."""
+    plan = load_plan(warehouse)
+    return build_wave(number, plan.manifest, wave_documents(warehouse, plan, number))
 
 
 def _sha256(text: str) -> str:
@@ -126,12 +126,12 @@ __all__ = [
     "FOUND",
     "RUN",
     "STAYS",
+    "add_verdict",
     "add_waves",
     "documents",
-    "loaded",
+    "load_plan",
+    "load_wave",
     "plan_of",
-    "told",
-    "undisturbed",
-    "usual",
-    "wave",
+    "usual_plan",
+    "without_previous_throttles",
 ]

@@ -17,7 +17,7 @@ from execution.tables import Warehouse
 from setup.jars import KAFKA, KAFKA39
 from setup.paths import HOME
 from sources import kafka_admin
-from tests.execution.warehouse import CLUSTER, RUN, Changes, loaded, plan_of, undisturbed, written
+from tests.execution.warehouse import CLUSTER, RUN, Changes, load_plan, plan_of, without_previous_throttles, write_plan
 from tests.kafka import topics
 from tests.kafka.cluster import Cluster
 from tests.kafka.topics import SECONDS
@@ -100,7 +100,7 @@ class Lab:
     def copied_bytes(self, broker: int) -> int:
         """What a broker has of the topic."""
         with kafka_admin.connected(self.client) as admin:
-            records = list(kafka_admin.of_brokers(admin, [broker], defaults=False))
+            records = list(kafka_admin.describe_brokers(admin, [broker], defaults=False))
         sizes = (r.payload for r in records if r.kind == "log_dir_replica")
         return sum(row["size_bytes"] for row in sizes if row["topic"] == self.topic)
 
@@ -173,9 +173,9 @@ def labs(kafka: Cluster, tools: Mapping[str, Path], folder: Path) -> Iterator[Ma
         topics.fill(kafka, topic, dict.fromkeys(before, megabytes))
         ids = {topic: str(observe({"bootstrap_servers": kafka.bootstrap}).topic_ids[topic])}
         changes: list[Changes] = [{(topic, number): lists for number, lists in wave.items()} for wave in waves]
-        warehouse = written(folder / topic, undisturbed(plan_of(changes, topic_ids=ids, rate=RATE)))
+        warehouse = write_plan(folder / topic, without_previous_throttles(plan_of(changes, topic_ids=ids, rate=RATE)))
         if approved:
-            plan = loaded(warehouse)
+            plan = load_plan(warehouse)
             approve(warehouse, plan, manifest_sha256=plan.manifest_sha256, by="ann")
         return Lab(kafka, tools[release], warehouse, topic)
 

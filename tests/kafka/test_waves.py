@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from execution.approve import approve
-from tests.execution.warehouse import loaded
+from tests.execution.warehouse import load_plan
 from tests.kafka.lab import (
     AHEAD_BYTES,
     BACK_AHEAD_BYTES,
@@ -43,8 +43,8 @@ def test_an_old_run_is_approved_and_executed(lab: MakeLab) -> None:
     """After a year Delta no longer gives the rows by their version; they are read as they are."""
     old = lab("old", ONE, approved=False)
     age(Path(old.warehouse.path), days=400)
-    assert "nobody has approved" in old.step("preflight").err
-    plan = loaded(old.warehouse)
+    assert "this plan is not approved" in old.step("preflight").err
+    plan = load_plan(old.warehouse)
     approve(old.warehouse, plan, manifest_sha256=plan.manifest_sha256, by="ann")
     old.steps("preflight", "throttle", "execute", "wait", "off", "elect")
     assert (old.lists(), old.now().throttles) == ([(1, 3)], {})
@@ -53,18 +53,18 @@ def test_an_old_run_is_approved_and_executed(lab: MakeLab) -> None:
 def test_two_waves_from_the_first_look_to_the_last_throttle(lab: MakeLab) -> None:
     """In order, under throttles, once; at the end the lists are the plan's, and no throttle is left."""
     two = lab("two", [{0: ([1, 2], [1, 3])}, {1: ([2, 1], [4, 2])}], megabytes=30)
-    assert "not done: 1 partition" not in two.step("preflight").err
+    assert "earlier waves are not done" not in two.step("preflight").err
     refused = two.step("preflight", 2)
     assert refused.code == 3
-    assert "the waves before are not done: 1 partition is not where it should be: two-0" in refused.err
+    assert "earlier waves are not done: 1 partition lacks its planned replicas: two-0" in refused.err
     assert two.step("execute").err == "error: wave 1 of 2 does not hold the cluster: run its step throttle first\n"
     two.steps("preflight", "throttle", "throttle")
-    assert "cluster 'c' is held for wave 1 of run 'r' by" in two.step("throttle", 2).err
+    assert "cluster 'c' is held by wave 1 of run 'r'" in two.step("throttle", 2).err
     begun = time.monotonic()
     two.steps("execute", "execute", "throttle", "preflight")
     assert two.ahead_bytes(3, begun) <= AHEAD_BYTES
     moving = two.step("off")
-    assert (moving.code, moving.err) == (4, "error: wave 1 of 2: still moving, throttles stay: two-0\n")
+    assert (moving.code, moving.err) == (4, "error: wave 1 of 2: copies still run, so the throttles stay: two-0\n")
     assert two.step("wait", 1, "--once").code == 4
     assert "1 in flight" in two.step("status").out
     assert len(two.now().throttles) == 5
@@ -72,7 +72,7 @@ def test_two_waves_from_the_first_look_to_the_last_throttle(lab: MakeLab) -> Non
     assert two.ahead_bytes(3, begun) <= AHEAD_BYTES
     assert (two.lists(), two.now().throttles) == ([(1, 3), (2, 1)], {})
     early = two.step("elect")
-    assert (early.code, "leaders are elected after the last wave: this is wave 1 of 2" in early.err) == (3, True)
+    assert (early.code, "leaders are elected when all waves are done: this is wave 1 of 2" in early.err) == (3, True)
     two.steps("preflight", "throttle", "execute", "wait", "off", wave=2)
     assert (two.lists(), two.now().throttles) == ([(1, 3), (4, 2)], {})
     two.steps("elect", "elect", wave=2)
@@ -106,7 +106,7 @@ def test_a_dead_target_keeps_the_throttles_until_it_is_back(lab: MakeLab) -> Non
     until(lambda: one.copied_bytes(3) > 0)
     one.cluster.stop_broker(3, signal.SIGKILL)
     dying = one.step("wait", 1, "--once")
-    assert (dying.code, "took throttles off" in dying.out) == (4, False)
+    assert (dying.code, "removed throttles" in dying.out) == (4, False)
     assert re.search("broker 3 (does not answer|is not alive)", dying.out)
     until(lambda: 3 not in one.now().alive)
     waiting = one.step("wait", 1, "--once")
@@ -128,9 +128,9 @@ def test_a_dead_target_keeps_the_throttles_until_it_is_back(lab: MakeLab) -> Non
     until(lambda: 3 not in one.now().alive)
     left = one.step("off")
     assert (left.code, "owed: brokers 3 follower.replication.throttled.rate" in left.err) == (1, True)
-    assert "held for wave 1 of run r" in one.step("status").out
+    assert "wave 1 of run r holds the cluster" in one.step("status").out
     assert one.step("off", 1, "--accept-owed").code == 0
-    assert "nobody holds the cluster" in one.step("status").out
+    assert "no wave holds the cluster" in one.step("status").out
     one.cluster.start_broker(3)
     one.steps("off")
     assert (one.lists(), one.now().throttles) == ([(1, 3)], {})
@@ -146,7 +146,7 @@ def test_a_wave_is_cancelled_back_to_its_lists(lab: MakeLab, release: str) -> No
     assert ended.code == 0, ended
     assert (one.lists(), one.now().throttles, one.now().in_flight) == ([(2, 1)], {}, {})
     assert one.step("wait").code == 3
-    assert "nobody holds the cluster" in one.step("status").out
+    assert "no wave holds the cluster" in one.step("status").out
     one.steps("preflight", "throttle", "execute", "wait", "off")
     assert one.lists() == [(3, 4)]
 
@@ -180,10 +180,10 @@ def test_what_others_do_is_in_the_way(lab: MakeLab) -> None:
     with disturbed(one):
         refused = one.step("preflight")
         assert refused.code == 3
-        assert "1 topic was deleted and made anew since the plan: disturbed" in refused.err
+        assert "1 topic was deleted and created again since the snapshot: disturbed" in refused.err
         assert "1 other partition is being reassigned: foreign-0" in refused.err
         assert (
-            "throttles were set by others since the plan: brokers 4 leader.replication.throttled.rate=200000"
+            "throttles were set by somebody else since the snapshot: brokers 4 leader.replication.throttled.rate=200000"
             in refused.err
         )
         assert one.step("throttle").code == 3
@@ -195,5 +195,8 @@ def test_tools_that_are_not_there_are_named(lab: MakeLab, tmp_path: Path) -> Non
     one = lab("tools", ONE, megabytes=1)
     refused = replace(one, tools=tmp_path / "none").step("preflight")
     assert refused.code == 3
-    assert f"kafka-configs.sh is not in {tmp_path / 'none'}: name its folder by --kafka-bin" in refused.err
-    assert "24 h is the most: plan again" in one.step("preflight", hours="24").err
+    assert (
+        f"kafka-configs.sh is not in {tmp_path / 'none'}: give the folder of Kafka's tools with --kafka-bin"
+        in refused.err
+    )
+    assert "the limit is 24 h: plan again" in one.step("preflight", hours="24").err
