@@ -1,1 +1,1 @@
-"""One file an input format: text to records."""
+"""Parsers that turn text into records: one module per input format."""

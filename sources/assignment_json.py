@@ -1,13 +1,13 @@
 """Reassignment JSON as a current assignment: a file, or the "Current" part of what the tool prints.
 
 ``{"version":1,"partitions":[{"topic":...,"partition":...,"replicas":[...],"log_dirs":[...]}]}``, with the keys in any
-order, ``log_dirs`` or not. A bare list of such entries, or one entry a line, is read too (as ``jq`` prints it). A
-document behind "Proposed partition reassignment configuration" is a plan, not a state: it is passed over.
+order; ``log_dirs`` is optional. A bare list of such entries, or one entry per line, is also read (as ``jq`` prints it).
+A document after "Proposed partition reassignment configuration" is a plan, not a state: it is skipped.
 
-Whether a document is a state is for who knows more to judge; the records say what the text tells. A *bare* one has no
-heading, or nothing below it: it may be a plan, a saved rollback, or the upper half of what ``--execute`` printed. A
-*begun* one was printed by ``--execute``: "Save this to use ..." is below it, so the partitions are on their way to
-lists that it does not name.
+The parser does not decide whether a document is the current state; a later stage does. The records say what the text
+shows. A *bare* document has no heading, or nothing after it: it may be a plan, a saved rollback, or the first half of
+the output of ``--execute``. A *begun* document was printed by ``--execute``: "Save this to use ..." follows it, so its
+partitions are being moved to replica lists that it does not name.
 
 References
 ----------
@@ -26,7 +26,7 @@ from sources.record import Record, malformed
 from sources.text import is_integer, topic_fault
 
 EXPECTED = "partition assignment JSON"
-REMEDY = 'mend the JSON, or leave the file out; an entry is {"topic":"t","partition":0,"replicas":[1,2]}'
+REMEDY = 'fix the JSON or remove the file; an entry looks like {"topic":"t","partition":0,"replicas":[1,2]}'
 CURRENT = "Current partition replica assignment"
 PROPOSED = "Proposed partition reassignment configuration"
 _MARGIN = " \t\n>#"
@@ -34,12 +34,12 @@ _BEGUN = re.compile(r"[\s>#]*(?:Save this to use as|Successfully started)")
 
 
 def recognises(text: str) -> bool:
-    """Whether the text holds replica lists in JSON."""
+    """Whether the text may have replica lists in JSON."""
     return '"replicas"' in text or CURRENT in text
 
 
 def parse(text: str) -> Iterator[Record]:
-    """One record a partition of every current assignment of the text."""
+    """Yield one record per partition of every current assignment in the text."""
     headings = text.count(CURRENT + "\n")
     for document in documents(text):
         headings -= CURRENT in document.before
@@ -52,23 +52,25 @@ def parse(text: str) -> Iterator[Record]:
             yield from _assignment(document)
     if headings > 0:
         line = text.count("\n", 0, text.rfind(CURRENT)) + 1
-        yield _fault(line, "no document below this line can be read", CURRENT)
+        yield _malformed(line, "no readable JSON follows this line", CURRENT)
 
 
-def settled(records: Sequence[Record]) -> list[Record]:
-    """The records of one text, by line; of what a move was begun, those that a later output of the text describes are
-    not in the dark: they are read as any current assignment."""
+def resolve_begun(records: Sequence[Record]) -> list[Record]:
+    """The records of one text, with ``begun`` cleared for partitions that a later output in the text describes.
+
+    ``records`` are ascending by line.
+    """
     begun = [record for record in records if record.kind == "assignment" and record.payload["begun"]]
     if not begun:
         return list(records)
-    told: dict[tuple[str, int], int] = {}
+    described_at: dict[tuple[str, int], int] = {}
     for record in records:
         if record.kind in ("partition", "reassignment"):
-            told[record.payload["topic"], record.payload["partition"]] = record.line
+            described_at[record.payload["topic"], record.payload["partition"]] = record.line
     return [
         replace(record, payload={**record.payload, "begun": False})
         if record.kind == "assignment"
-        and told.get((record.payload["topic"], record.payload["partition"]), 0) > record.line
+        and described_at.get((record.payload["topic"], record.payload["partition"]), 0) > record.line
         else record
         for record in records
     ]
@@ -84,10 +86,10 @@ def _assignment(document: JsonDocument) -> Iterator[Record]:
     if isinstance(value, dict) and "partitions" in value and "brokers" not in value and "logDir" not in value:
         version = value.get("version", 1)
         if version != 1 or isinstance(version, bool):
-            reason = f"version {version!r} of the format is not supported; the only one is 1"
-            yield _fault(document.line, reason, document.text)
+            reason = f"format version {version!r} is not supported; the only supported version is 1"
+            yield _malformed(document.line, reason, document.text)
         elif not isinstance(value["partitions"], list):
-            yield _fault(document.line, "'partitions' is not a list", document.text)
+            yield _malformed(document.line, "'partitions' is not a list", document.text)
         else:
             yield from _entries(document, value["partitions"])
     elif isinstance(value, dict) and "replicas" in value and "partition" in value:
@@ -106,7 +108,7 @@ def _entries(document: JsonDocument, entries: list[Any]) -> Iterator[Record]:
         line = next(lines) if isinstance(entry, dict) and "topic" in entry else document.line
         fault = _entry_fault(entry)
         if fault is not None:
-            yield _fault(line, fault, entry)
+            yield _malformed(line, fault, entry)
             continue
         payload = {
             "topic": entry["topic"],
@@ -120,9 +122,9 @@ def _entries(document: JsonDocument, entries: list[Any]) -> Iterator[Record]:
 
 
 def _entry_fault(entry: Any) -> str | None:
-    """Why an entry can't be read; repeated brokers and partitions are for the quality gates to judge."""
+    """Why an entry can't be read. Repeated brokers and partitions are no fault here: the quality rules check them."""
     if not isinstance(entry, dict):
-        return f"an entry is {str(entry)[:80]!r}, no object"
+        return f"an entry is {str(entry)[:80]!r}, not a JSON object"
     missing = [key for key in ("topic", "partition", "replicas") if key not in entry]
     if missing:
         return f"an entry has no {' and no '.join(repr(key) for key in missing)}"
@@ -138,9 +140,9 @@ def _entry_fault(entry: Any) -> str | None:
     if not isinstance(log_dirs, list) or not all(isinstance(log_dir, str) for log_dir in log_dirs):
         return f"log_dirs of {topic}-{partition} is not a list of paths"
     if len(log_dirs) != len(replicas):
-        return f"{topic}-{partition} has {plural(len(replicas), 'replica')} but log_dirs of {len(log_dirs)}"
+        return f"{topic}-{partition} has {plural(len(replicas), 'replica')} but {len(log_dirs)} log_dirs"
     return None
 
 
-def _fault(line: int, reason: str, piece: object) -> Record:
+def _malformed(line: int, reason: str, piece: object) -> Record:
     return malformed(line=line, expected=EXPECTED, reason=reason, remedy=REMEDY, text=as_json(piece))

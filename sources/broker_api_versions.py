@@ -1,10 +1,9 @@
 """``kafka-broker-api-versions.sh``: brokers with rack and, from Kafka 4.0 on, whether they are fenced.
 
-``host:9092 (id: 13 rack: ap-south-1c isFenced: false) -> (``; the lines of API versions between are passed over. A rack
-is free text: it may hold blanks and brackets, or be empty. The tool asks live brokers only, so a dead one is missing. A
-broker that is listed and does not answer (``-> ERROR: ...``) is a broker all the same, and is named. Where the versions
-stand between the lines of brokers, each list of them ends in ``)``: one that doesn't was cut off, and brokers may be
-missing.
+``host:9092 (id: 13 rack: ap-south-1c isFenced: false) -> (``; the lines of API versions in between are skipped. A rack
+is free text: it may contain blanks and brackets, or be empty. The tool asks only live brokers, so a dead broker is
+missing. A listed broker that does not answer (``-> ERROR: ...``) is still a broker, and a warning names it. Each list
+of API versions ends with ``)``: a list without this end was cut off, and brokers may be missing.
 
 References
 ----------
@@ -18,7 +17,7 @@ from sources.record import TOOL_ERROR, Record, malformed
 from sources.text import lines_of
 
 EXPECTED = "kafka-broker-api-versions.sh"
-REMEDY = "supply the tool's output as it was printed: host:port (id: N rack: R isFenced: false) -> ("
+REMEDY = "supply the complete, unchanged output; a broker's line is 'host:port (id: N rack: R isFenced: false) -> ('"
 
 _LINE = re.compile(
     r"[\s>#]*(?P<host>\S+):(?P<port>-?[0-9]{1,9}) "
@@ -26,7 +25,7 @@ _LINE = re.compile(
     r"(?P<answer> ?\(.*| ?ERROR:.*|\s*)"
 )
 _BEGINS = re.compile(r"[\s>#]*\S+:-?[0-9]{1,9} \(|.*(?:\) ->|\bisFenced:)")
-# Beside a broker's line: the start of another, which was cut off before it says anything.
+# Next to a broker's line: the start of another broker's line, which was cut off.
 _CUT = re.compile(r"[\s>#]*[A-Za-z0-9.-]+(?::[0-9]*)?(?: (?:\(.*)?)?")
 _CUT_BELOW_END = re.compile(r"[\s>#]*[A-Za-z0-9.-]+:[0-9]*(?: (?:\(.*)?)?")
 _FAILED = re.compile(r"\s*ERROR: *(?:[a-z]\w*\.)*(?P<error>\w*).*")
@@ -40,34 +39,35 @@ def recognises(text: str) -> bool:
 
 
 def parse(text: str) -> Iterator[Record]:
-    """One record a broker; one more for a broker that did not answer, and for a list of versions that has no end."""
+    """Yield one record per broker, and a malformed one for each broker without an answer and each unclosed list."""
     lines = [*lines_of(text), ""]
-    looks = [False, *(_looks(line) for line in lines), False]
+    like_broker = [False, *(_looks_like_broker(line) for line in lines), False]
     versions, below_end = 0, False
     for number, line in enumerate(lines, 1):
         ends = _END.fullmatch(line) is not None
         is_version = _VERSION.fullmatch(line) is not None
         if versions and not ends and not is_version:
-            yield _fault(versions, lines[versions - 1], "the list of versions was cut off, and brokers may be missing")
-        if is_version and not versions and not looks[number - 1]:
-            yield _fault(number, line, "no line of a broker that can be read stands above these versions")
+            yield _malformed(
+                versions, lines[versions - 1], "this list of API versions has no end: brokers may be missing"
+            )
+        if is_version and not versions and not like_broker[number - 1]:
+            yield _malformed(number, line, "there is no readable broker line above these API versions")
         versions = number if is_version else 0
-        beside = (looks[number - 1] or looks[number + 1]) and _CUT.fullmatch(line)
-        if looks[number] or beside or (below_end and _CUT_BELOW_END.fullmatch(line)):
+        is_cut = (like_broker[number - 1] or like_broker[number + 1]) and _CUT.fullmatch(line)
+        if like_broker[number] or is_cut or (below_end and _CUT_BELOW_END.fullmatch(line)):
             yield from _records(number, line)
         below_end = ends
 
 
-def _looks(line: str) -> bool:
-    """Whether a line has what only those of brokers have."""
-    told = "(" in line and (" (id: " in line or "isFenced:" in line or ") ->" in line)
-    return told and _BEGINS.match(line) is not None
+def _looks_like_broker(line: str) -> bool:
+    has_label = "(" in line and (" (id: " in line or "isFenced:" in line or ") ->" in line)
+    return has_label and _BEGINS.match(line) is not None
 
 
 def _records(number: int, line: str) -> Iterator[Record]:
     match = _LINE.fullmatch(line)
     if match is None or line.count(" (id: ") > 1:
-        yield _fault(number, line, "not 'host:port (id: N rack: R) -> ('")
+        yield _malformed(number, line, "the line is not 'host:port (id: N rack: R) -> ('")
         return
     payload = {
         "broker_id": int(match["id"]),
@@ -80,14 +80,13 @@ def _records(number: int, line: str) -> Iterator[Record]:
     yield Record("broker", number, payload)
     failed = _FAILED.fullmatch(match["answer"])
     if failed is not None:
-        reason = (
-            f"broker {match['id']} at {match['host']}:{match['port']} did not answer: {failed['error'] or 'no reason'}"
-        )
-        remedy = "look after the broker: it is registered, but the tool could not reach it"
+        error = failed["error"] or "no reason given"
+        reason = f"broker {match['id']} at {match['host']}:{match['port']} did not answer: {error}"
+        remedy = "check this broker: it is registered, but the tool could not connect to it"
         yield malformed(
             line=number, expected=EXPECTED, reason=reason, remedy=remedy, text=line, rule=TOOL_ERROR, severity="warning"
         )
 
 
-def _fault(number: int, line: str, reason: str) -> Record:
+def _malformed(number: int, line: str, reason: str) -> Record:
     return malformed(line=number, expected=EXPECTED, reason=reason, remedy=REMEDY, text=line)

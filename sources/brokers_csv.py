@@ -11,11 +11,11 @@ from sources.record import Record, malformed
 from sources.text import integer
 
 EXPECTED = "brokers CSV"
-REMEDY = "columns: broker_id, rack, host, port, fenced, is_controller; ids and ports are integers, flags true or false"
+REMEDY = "use the columns broker_id, rack, host, port, fenced (true or false), is_controller (true or false)"
 
 _RACK, _HOST, _PORT = ("rack", "broker_rack", "az", "zone"), ("host", "hostname"), ("port",)
 _FENCED, _CONTROLLER = ("fenced", "is_fenced", "isfenced"), ("is_controller", "controller")
-_NOTHING = frozenset({"", "null", "none", "-", "n/a"})
+_MISSING = frozenset({"", "null", "none", "-", "n/a"})
 _FLAGS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
@@ -23,14 +23,14 @@ COLUMNS = frozenset({*BROKER_ID, *_RACK, *_HOST, *_PORT, *_FENCED, *_CONTROLLER}
 
 
 def recognises(text: str) -> bool:
-    """Whether the first line is a header with a broker's id and something about the broker."""
+    """Whether the header has a broker id and at least a rack, a host or a fenced flag."""
     header = header_of(text)
-    about = (*_RACK, *_HOST, *_FENCED)
-    return first_of(header, BROKER_ID) is not None and first_of(header, about) is not None and "topic" not in header
+    details = (*_RACK, *_HOST, *_FENCED)
+    return first_of(header, BROKER_ID) is not None and first_of(header, details) is not None and "topic" not in header
 
 
 def parse(text: str) -> Iterator[Record]:
-    """One record a row."""
+    """Yield one record per row."""
     header = header_of(text)
     columns = {
         "broker_id": first_of(header, BROKER_ID),
@@ -46,7 +46,7 @@ def parse(text: str) -> Iterator[Record]:
 
 def _record(row: CsvRow, columns: dict[str, str | None]) -> Record:
     cells = {name: row.cells.get(column, "") if column else "" for name, column in columns.items()}
-    given = {name: None if cell.lower() in _NOTHING else cell for name, cell in cells.items()}
+    given = {name: None if cell.lower() in _MISSING else cell for name, cell in cells.items()}
     broker_id, port = integer(cells["broker_id"]), integer(given["port"] or "")
     flags = {name: _FLAGS.get((given[name] or "").lower()) for name in ("fenced", "is_controller")}
     faults = [row.error] if row.error else []

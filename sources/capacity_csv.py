@@ -1,8 +1,8 @@
-"""Capacities as CSV: a broker (or a directory of one) a row.
+"""Capacities as CSV: one row per broker, or per log directory of a broker.
 
-Columns: ``broker_id`` (-1, ``default`` or ``*``: every broker without a row of its own), ``log_dir`` (optional),
-``disk_<unit>``, ``in_<unit>_per_s``, ``out_<unit>_per_s`` with the unit bytes, kb, mb, gb, tb (powers of 1000) or kib,
-mib, gib, tib (of 1024). An empty cell is unknown. A column without a unit, or with another, is refused.
+Columns: ``broker_id`` (-1, ``default`` or ``*``: every broker without its own row), ``log_dir`` (optional),
+``disk_<unit>``, ``in_<unit>_per_s``, ``out_<unit>_per_s``. Units are bytes, kb, mb, gb, tb (powers of 1000), kib, mib,
+gib, tib (powers of 1024). An empty cell is unknown. A column without a known unit is refused.
 """
 
 import re
@@ -17,9 +17,9 @@ from sources.record import UNREADABLE_FILE, Record, malformed
 from sources.text import integer
 
 EXPECTED = "capacity CSV"
-REMEDY = "columns: broker_id, log_dir, disk_bytes (or disk_mb, disk_gib, ...), in_bytes_per_s, out_bytes_per_s"
+REMEDY = "use the columns broker_id, log_dir, disk_bytes (or disk_mb, disk_gib, ...), in_bytes_per_s, out_bytes_per_s"
 
-# Least and most that a broker may have: over it an amount is likely in a smaller unit than the file says.
+# Smallest and largest plausible capacity of a broker. Above it, the value is probably in a smaller unit.
 _DISK = (10**9, 10**15, human_bytes)
 _RATE = (10**6, 10**11, human_rate)  # 800 Gbit/s
 _SMALLER = (("GB", 10**9), ("MB", 10**6), ("kB", 10**3), ("bytes", 1))  # bytes in each unit
@@ -27,7 +27,7 @@ _UNITS = {"bytes": 1}  # bytes in each unit: kb and the like are powers of 1000,
 _UNITS |= {f"{prefix}b": 1000 ** (power + 1) for power, prefix in enumerate("kmgt")}
 _UNITS |= {f"{prefix}ib": 1024 ** (power + 1) for power, prefix in enumerate("kmgt")}
 _COLUMN = re.compile(rf"(disk|in|out)(?:_capacity)?_({'|'.join(_UNITS)})(?:_per_s(?:ec)?)?")
-_OF_NO_UNIT = re.compile(
+_WITHOUT_UNIT = re.compile(
     rf"(?:disk|in|out|size|capacity)(?:_(?:capacity|size|rate))?(?:_{UNIT_LIKE})?(?:_rate)?(?:_per_s(?:ec(?:ond)?)?)?"
 )
 _LOG_DIR = ("log_dir", "logdir", "dir", "path")
@@ -37,19 +37,19 @@ _NUMBER = re.compile(r"-?[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE]\+?[0-9]{1,2})?")
 
 
 def recognises(text: str) -> bool:
-    """Whether the first line is a header with a broker's id and a capacity."""
+    """Whether the header has a broker id and a capacity."""
     header = header_of(text)
-    told = bool(_amounts(header)) or any(_OF_NO_UNIT.fullmatch(name) for name in header)
-    return first_of(header, BROKER_ID) is not None and "topic" not in header and told
+    has_capacity = bool(_amount_columns(header)) or any(_WITHOUT_UNIT.fullmatch(name) for name in header)
+    return first_of(header, BROKER_ID) is not None and "topic" not in header and has_capacity
 
 
 def parse(text: str) -> Iterator[Record]:
-    """One record a row; one for the table where a column has no unit that is known."""
+    """Yield one record per row, or one malformed record for the table if a column has no known unit."""
     header = header_of(text)
-    known = {name for name, _ in _amounts(header).values()}
-    unknown = [name for name in header if name not in known and _OF_NO_UNIT.fullmatch(name)]
+    known = {name for name, _ in _amount_columns(header).values()}
+    unknown = [name for name in header if name not in known and _WITHOUT_UNIT.fullmatch(name)]
     if unknown:
-        reason = f"the columns {unknown} have no unit, or an unknown one: name them with one of {', '.join(_UNITS)}"
+        reason = f"the columns {unknown} have no unit or an unknown unit; the unit must be one of {', '.join(_UNITS)}"
         yield malformed(
             line=1, expected=EXPECTED, reason=reason, remedy=REMEDY, text=", ".join(header), rule=UNREADABLE_FILE
         )
@@ -58,20 +58,20 @@ def parse(text: str) -> Iterator[Record]:
         yield _record(row, header)
 
 
-def unread(text: str) -> Iterator[Record]:
-    """A finding for columns of a table about brokers that mean nothing here: one may be misspelt."""
+def unknown_columns(text: str) -> Iterator[Record]:
+    """Yield a warning that names unknown columns of a table about brokers: a column may be misspelt."""
     header = header_of(text)
     known = (*COLUMNS, *_LOG_DIR)
-    names = [n for n in header if n not in known and not _COLUMN.fullmatch(n) and not _OF_NO_UNIT.fullmatch(n)]
+    names = [n for n in header if n not in known and not _COLUMN.fullmatch(n) and not _WITHOUT_UNIT.fullmatch(n)]
     if names:
-        reason = f"the columns {names} are not read"
+        reason = f"the columns {names} are unknown and are ignored"
         yield malformed(
             line=1, expected=EXPECTED, reason=reason, remedy=REMEDY, text="", rule="readable", severity="warning"
         )
 
 
 def amount(text: str, *, unit: int) -> int | None:
-    """Bytes of a non-negative decimal number of ``unit`` bytes, rounded down; None where it isn't one."""
+    """Bytes of a non-negative decimal number in units of ``unit`` bytes, rounded down; None if ``text`` is not one."""
     if not _NUMBER.fullmatch(text.strip()):
         return None
     try:
@@ -81,11 +81,11 @@ def amount(text: str, *, unit: int) -> int | None:
     return int(value) if value >= 0 else None
 
 
-def doubt(name: str, amount_bytes: int | None, *, unit: int, is_disk: bool) -> str | None:
-    """Why an amount is likely in another unit than ``unit`` bytes, in words; None where it may be right.
+def unit_doubt(name: str, amount_bytes: int | None, *, unit: int, is_disk: bool) -> str | None:
+    """Why an amount is probably not in units of ``unit`` bytes; None if it is plausible.
 
-    >>> doubt("DISK 4000000000000 MB", 4000000000000 * 2**20, unit=2**20, is_disk=True)
-    'DISK 4000000000000 MB would be 4194.30 PB: it is likely in bytes (4.00 TB)'
+    >>> unit_doubt("DISK 4000000000000 MB", 4000000000000 * 2**20, unit=2**20, is_disk=True)
+    'DISK 4000000000000 MB would be 4194.30 PB: the value is probably in bytes (4.00 TB)'
     """
     least, most, human = _DISK if is_disk else _RATE
     if amount_bytes is None or amount_bytes <= most:
@@ -93,17 +93,17 @@ def doubt(name: str, amount_bytes: int | None, *, unit: int, is_disk: bool) -> s
     number = amount_bytes / unit
     smaller = [(prefix, number * size) for prefix, size in _SMALLER if size < unit and least <= number * size <= most]
     likely = " or ".join(f"in {prefix} ({human(value)})" for prefix, value in smaller)
-    return f"{name} would be {human(amount_bytes)}" + (f": it is likely {likely}" if likely else "")
+    return f"{name} would be {human(amount_bytes)}" + (f": the value is probably {likely}" if likely else "")
 
 
-def written(doubts: Iterable[str | None], names: Iterable[str]) -> dict[str, str | None]:
-    """The fields of a capacity that tell how the file writes it, and what is doubtful of it."""
-    doubtful = "; ".join(found for found in doubts if found)
+def origin_fields(doubts: Iterable[str | None], names: Iterable[str]) -> dict[str, str | None]:
+    """The fields ``as_written`` and ``doubt`` of a capacity."""
+    doubtful = "; ".join(doubt for doubt in doubts if doubt)
     return {"as_written": ", ".join(names) or None, "doubt": doubtful or None}
 
 
-def _amounts(header: tuple[str, ...]) -> dict[str, tuple[str, int]]:
-    """Column and bytes of its unit, by field."""
+def _amount_columns(header: tuple[str, ...]) -> dict[str, tuple[str, int]]:
+    """By field: the name of its column, and the bytes of its unit."""
     matches = {name: _COLUMN.fullmatch(name) for name in header}
     return {_FIELDS[match[1]]: (name, _UNITS[match[2]]) for name, match in matches.items() if match}
 
@@ -117,16 +117,16 @@ def _record(row: CsvRow, header: tuple[str, ...]) -> Record:
         faults.append(f"broker id {id_text!r} is not an integer")
     amounts: dict[str, int | None] = dict.fromkeys(_FIELDS.values())
     names, doubts = list[str](), list[str | None]()
-    for field, (column, unit) in _amounts(header).items():
+    for field, (column, unit) in _amount_columns(header).items():
         cell = row.cells.get(column, "")
         amounts[field] = amount(cell, unit=unit) if cell else None
         if cell and amounts[field] is None:
-            faults.append(f"{column} {cell!r} is not a number from 0 up")
+            faults.append(f"{column} {cell!r} is not a non-negative number")
         if cell:
             names.append(f"{column} {cell}")
-            doubts.append(doubt(names[-1], amounts[field], unit=unit, is_disk=field == "disk_bytes"))
+            doubts.append(unit_doubt(names[-1], amounts[field], unit=unit, is_disk=field == "disk_bytes"))
     if faults:
         text = str(row.cells)
         return malformed(line=row.line, expected=EXPECTED, reason="; ".join(faults), remedy=REMEDY, text=text)
-    place = {"broker_id": broker_id, "log_dir": log_dir or None}
-    return Record("capacity", row.line, {**place, **amounts, **written(doubts, names)})
+    owner = {"broker_id": broker_id, "log_dir": log_dir or None}
+    return Record("capacity", row.line, {**owner, **amounts, **origin_fields(doubts, names)})

@@ -5,9 +5,9 @@
     ID         HOST             PORT       RACK       STATE      ENDPOINT_TYPE
     5          broker-5.example 9092       c          fenced     broker
 
-Columns are padded to the longest value, not to the header, so they need not stand below it. A rack may hold blanks;
-``null`` is none. The state may be missing. With ``--bootstrap-controller`` the tool lists controllers: they
-hold no replica, so they are named and not read.
+Columns are padded to the longest value, so they need not align with the header. A rack may contain blanks; ``null``
+means no rack. The column STATE may be missing. With ``--bootstrap-controller`` the tool lists controllers: they hold no
+replicas, so a warning names them and they are not read.
 
 References
 ----------
@@ -22,8 +22,8 @@ from sources.record import UNREADABLE_FILE, Record, malformed
 from sources.text import lines_of
 
 EXPECTED = "kafka-cluster.sh list-endpoints"
-REMEDY = "supply the tool's output as it was printed, whole: ID HOST PORT RACK STATE ENDPOINT_TYPE"
-_OF_CONTROLLERS = "run it with --bootstrap-server and --include-fenced-brokers"
+REMEDY = "supply the complete, unchanged output, with the header ID HOST PORT RACK STATE ENDPOINT_TYPE"
+_CONTROLLERS_REMEDY = "run kafka-cluster.sh list-endpoints with --bootstrap-server and --include-fenced-brokers"
 
 _HEADER = re.compile(r"[\s>#]*ID\s+HOST\s+PORT\s+RACK(?P<state>\s+STATE)?\s+ENDPOINT_TYPE\s*")
 _LIKE_HEADER = re.compile(r"[\s>#]*ID\s+HOST\b")
@@ -31,7 +31,7 @@ _START = re.compile(r"[\s>#]*(?P<id>[0-9]{1,19})\s+(?P<host>\S+)\s+(?P<port>-?[0
 _WITH_STATE = re.compile(r"[\s>#]*[0-9].*\s(?:un)?fenced\s+broker\b")
 _BEGINS = re.compile(r"[\s>#]*-?[0-9]")
 _STATES = {"fenced": True, "unfenced": False}
-# In what was taken for a rack: the end of one line and the start of the next.
+# A "rack" with this pattern shows that two lines were joined.
 _JOINED = re.compile(r"(?:^|\s)(?:broker|controller)\s*[0-9]")
 
 
@@ -41,31 +41,31 @@ def recognises(text: str) -> bool:
 
 
 def parse(text: str) -> Iterator[Record]:
-    """One record a broker; one that names controllers; one for a header that was damaged or has no line below it."""
+    """Yield one record per broker, and a malformed one for controllers and for each header that is damaged or alone."""
     header, inside, has_state, controllers = 0, False, True, list[tuple[int, str]]()
     for number, line in enumerate([*lines_of(text), ""], 1):
         if (inside and _BEGINS.match(line)) or _WITH_STATE.match(line):
             header = 0
-            found = _broker(number, line, has_state=has_state)
-            if isinstance(found, str):
-                controllers.append((number, found))
+            record = _broker(number, line, has_state=has_state)
+            if isinstance(record, str):
+                controllers.append((number, record))
             else:
-                yield found
+                yield record
             continue
         if header:
-            yield _fault(header, line, "no broker stands below the header")
+            yield _malformed(header, line, "no broker line follows this header")
         match = _HEADER.fullmatch(line)
         inside = _LIKE_HEADER.match(line) is not None
         has_state = match is None or match["state"] is not None
         header = number if match else 0
         if inside and not match:
-            yield _fault(number, line, "not the header 'ID HOST PORT RACK STATE ENDPOINT_TYPE'")
+            yield _malformed(number, line, "the header is not 'ID HOST PORT RACK STATE ENDPOINT_TYPE'")
     if controllers:
         yield _controllers(controllers)
 
 
 def _broker(number: int, line: str, *, has_state: bool) -> Record | str:
-    """The broker of a line, or the id of a controller."""
+    """The record of a line; only the id if the line names a controller."""
     start = _START.match(line)
     rest, _, node_type = line[start.end() :].rstrip().rpartition(" ") if start else ("", "", "")
     if start and node_type == "controller":
@@ -73,7 +73,7 @@ def _broker(number: int, line: str, *, has_state: bool) -> Record | str:
     state = (rest.split() or [""])[-1] if has_state else ""
     rack = rest.strip().removesuffix(state).strip()
     if start is None or node_type != "broker" or (has_state and state not in _STATES) or _JOINED.search(rack):
-        return _fault(number, line, "not 'ID HOST PORT RACK STATE ENDPOINT_TYPE'")
+        return _malformed(number, line, "the line is not 'ID HOST PORT RACK STATE ENDPOINT_TYPE'")
     payload = {
         "broker_id": int(start["id"]),
         "host": start["host"],
@@ -86,18 +86,18 @@ def _broker(number: int, line: str, *, has_state: bool) -> Record | str:
 
 
 def _controllers(listed: list[tuple[int, str]]) -> Record:
-    ids = ", ".join(broker_id for _, broker_id in listed)
-    reason = f"it lists {plural(len(listed), 'controller')} ({ids}), which hold no replica, and no broker"
+    ids = ", ".join(controller_id for _, controller_id in listed)
+    reason = f"the output lists {plural(len(listed), 'controller')} ({ids}); controllers hold no replicas"
     return malformed(
         line=listed[0][0],
         expected=EXPECTED,
         reason=reason,
-        remedy=_OF_CONTROLLERS,
+        remedy=_CONTROLLERS_REMEDY,
         text="",
         rule=UNREADABLE_FILE,
         severity="warning",
     )
 
 
-def _fault(number: int, line: str, reason: str) -> Record:
+def _malformed(number: int, line: str, reason: str) -> Record:
     return malformed(line=number, expected=EXPECTED, reason=reason, remedy=REMEDY, text=line)

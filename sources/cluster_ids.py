@@ -1,10 +1,10 @@
-"""Kafka's own id of a cluster, wherever a tool or a file prints it: outputs of two clusters are told apart by it.
+"""Kafka's own id of a cluster, from any tool or file that prints it: it shows when outputs of two clusters are mixed.
 
 =====================================================  ========================================
 ``kafka-metadata-quorum.sh describe --status``         ``ClusterId:   0dU-UGW3SReMOGQzhLCiag``
 ``kafka-cluster.sh cluster-id``                        ``Cluster ID: 0dU-UGW3SReMOGQzhLCiag``
 ``kafka-storage.sh info``                              ``Found metadata: {cluster.id=..., node.id=1, version=1}``
-``meta.properties``                                    ``cluster.id=...`` beside ``node.id`` or ``broker.id``
+``meta.properties``                                    ``cluster.id=...`` with ``node.id`` or ``broker.id``
 ZooKeeper ``/cluster/id``                              ``{"version":"1","id":"..."}``
 =====================================================  ========================================
 
@@ -31,17 +31,17 @@ _LINES = tuple(
     )
 )
 _PROPERTY = re.compile(rf"cluster\.id\s*=\s*{_ID}\s*")
-# A file of a directory has nothing but these: other properties files may hold secrets and are not ours.
+# meta.properties has only these keys. Other properties files may contain secrets and are not read.
 _META = re.compile(r"\s*(?:#.*|(?:version|cluster\.id|node\.id|broker\.id|directory\.id)\s*=\s*\S*\s*)?")
 
 
 def recognises(text: str) -> bool:
-    """Whether the text may name the id of a cluster."""
+    """Whether the text may contain the id of a cluster."""
     return any(label in text for label in _LABELS)
 
 
 def parse(text: str) -> Iterator[Record]:
-    """One record a line that names an id."""
+    """Yield one record per line that contains an id."""
     lines = lines_of(text)
     patterns = (*_LINES, _PROPERTY) if all(_META.fullmatch(line) for line in lines) else _LINES
     for number, line in enumerate(lines, 1):

@@ -1,10 +1,10 @@
 """``kafka-configs.sh --describe`` of topics and brokers, old (0.9 to 2.4) and new (2.5 to 4.3) forms.
 
-Old: ``Configs for topic 'x' are a=1,b=2``, on one line; nothing is behind ``are`` where nothing is set. A comma parts
-two configs only where a name and ``=`` follow.
+Old: ``Configs for topic 'x' are a=1,b=2`` on one line; nothing follows ``are`` if nothing is set. A comma separates
+two configs only if a name and ``=`` follow it.
 New: ``Dynamic configs for broker 3 are:`` and then ``name=value sensitive=false synonyms={...}``, read from the right.
-A sensitive value is never kept. Entities other than topics and brokers are passed over; so are the defaults that
-``--all`` prints, which nobody has set.
+Sensitive values are never stored. Entities other than topics and brokers are skipped, and so are the defaults that
+``--all`` prints.
 
 References
 ----------
@@ -18,9 +18,9 @@ from sources.record import Record, malformed
 from sources.text import ELISION, lines_of
 
 EXPECTED = "kafka-configs.sh --describe"
-REMEDY = "supply the tool's output with its line 'Dynamic configs for broker N are:'"
+REMEDY = "supply the complete output, with its headings, such as 'Dynamic configs for broker N are:'"
 DEFAULT_NAME = "<default>"
-# What the first synonym says of the value in force: only --all prints these two.
+# The first synonym names the source of the effective value. Only --all prints these two sources.
 _STATIC, _DEFAULT = "STATIC_BROKER_CONFIG", "DEFAULT_CONFIG"
 
 _NEW = re.compile(
@@ -53,22 +53,22 @@ def recognises(text: str) -> bool:
 
 
 def _names_entity(text: str) -> bool:
-    """Whether there may be a heading: a cheap look."""
+    """Whether the text may contain a heading (a cheap test)."""
     return "onfigs for " in text or "config for " in text
 
 
 def has_heading(text: str) -> bool:
-    """Whether the text describes some entity, be it one without configs."""
+    """Whether the text describes an entity, with or without configs."""
     return _names_entity(text) and any(_NEW.fullmatch(line) or _is_old(line) for line in lines_of(text))
 
 
 def _is_old(line: str) -> bool:
-    """Whether a line is a heading of the old form, with its configs behind it or with none."""
+    """Whether a line is a heading of the old form, with or without configs after it."""
     return _OLD.fullmatch(line) is not None and line.count("onfigs for ") == 1
 
 
 def parse(text: str) -> Iterator[Record]:
-    """One record a config."""
+    """Yield one record per config."""
     lines = lines_of(text)
     entity: tuple[str, str] | None = None
     known, inside, index = False, False, 0
@@ -87,24 +87,24 @@ def parse(text: str) -> Iterator[Record]:
             yield from _new_entry(index, line, entity, known)
             known = known or entity is None
         elif _HEADING.match(line) or (known and _VALUE.fullmatch(line)):
-            yield _fault(index, line, "a heading or a config that is cut off or damaged")
+            yield _malformed(index, line, "this heading or config is cut off or damaged")
             entity, known = (None, False) if _HEADING.match(line) else (entity, known)
         elif line.strip():
             is_ours = False
             if ELISION.match(line) and (inside or _is_ours(lines[index + 1 : index + 2])):
-                yield _fault(index, line, "lines were left out here ('...'), so configs are missing")
+                yield _malformed(index, line, "lines were left out here ('...'), so configs are missing")
             entity, known = None, False
         inside = is_ours
         index += used
 
 
 def _is_ours(lines: list[str]) -> bool:
-    """Whether a line is of this tool."""
+    """Whether any of the lines is this tool's."""
     return any(_HEADING.match(line) or " sensitive=" in line for line in lines)
 
 
 def _entity(heading: re.Match[str]) -> tuple[str, str] | None:
-    """Type and name; None for an entity that placement doesn't need."""
+    """Type and name of the entity; None for an entity that planning does not need."""
     defaults = heading["defaults"]
     if defaults is not None:
         return ("cluster", DEFAULT_NAME) if defaults in {"brokers", "broker"} else None
@@ -114,11 +114,13 @@ def _entity(heading: re.Match[str]) -> tuple[str, str] | None:
 def _new_entry(index: int, line: str, entity: tuple[str, str] | None, known: bool) -> Iterator[Record]:
     match = _ENTRY.fullmatch(line)
     if _HEADING.match(line) or _TWO_IN_ONE.search(line):
-        yield _fault(index, line, "two lines of the tool stand on one")
+        yield _malformed(index, line, "two output lines are joined into one")
     elif entity is None and not known:
-        yield _fault(index, line, "no line above says whose configs these are (this line and those below it)")
+        yield _malformed(
+            index, line, "no heading above this line names the broker or topic of the configs here and below"
+        )
     elif match is None:
-        yield _fault(index, line, "not 'name=value sensitive=false synonyms={...}'")
+        yield _malformed(index, line, "the line is not 'name=value sensitive=false synonyms={...}'")
     elif entity is not None and match["source"] != _DEFAULT:
         sensitive = match["sensitive"] == "true" or _SECRET.search(match["name"]) is not None
         is_static = match["source"] == _STATIC
@@ -126,7 +128,7 @@ def _new_entry(index: int, line: str, entity: tuple[str, str] | None, known: boo
 
 
 def _old_lines(lines: list[str], index: int) -> int:
-    """How many lines an old-style description takes: it may be wrapped."""
+    """Number of lines of an old-style description, which may be wrapped."""
     used = 1
     while (
         index + used < len(lines)
@@ -140,7 +142,7 @@ def _old_lines(lines: list[str], index: int) -> int:
 def _old_entries(index: int, line: str) -> Iterator[Record]:
     match = _OLD.fullmatch(line)
     if match is None:
-        yield _fault(index, line, "not \"Configs for topic 'x' are a=1,b=2\"")
+        yield _malformed(index, line, "the line is not \"Configs for topic 'x' are a=1,b=2\"")
         return
     name = match["name"].strip("'")
     entity = (f"{match['type']}s", name) if name else ("cluster", DEFAULT_NAME)
@@ -148,7 +150,7 @@ def _old_entries(index: int, line: str) -> Iterator[Record]:
     for entry in _NEXT_CONFIG.split(configs) if configs else []:
         key, equals, value = entry.partition("=")
         if not equals:
-            yield _fault(index, entry, f"the config {key[:80]!r} has no '='")
+            yield _malformed(index, entry, f"the config {key[:80]!r} has no '='")
             continue
         yield _config(index, entity, key.strip(), value.strip(), _SECRET.search(key) is not None)
 
@@ -167,7 +169,7 @@ def _config(
     return Record("config", index + 1, payload)
 
 
-def _fault(index: int, line: str, reason: str) -> Record:
-    """A malformed record that keeps the config's name but never its value, which may be a secret."""
+def _malformed(index: int, line: str, reason: str) -> Record:
+    """A malformed record with the config's name but never its value, which may be a secret."""
     shown = line.partition("=")[0]
     return malformed(line=index + 1, expected=EXPECTED, reason=reason, remedy=REMEDY, text=shown)

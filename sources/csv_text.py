@@ -1,4 +1,4 @@
-"""Tables as text: the header decides the delimiter; rows keep their lines."""
+"""Tables as text: the header determines the delimiter; rows keep their line numbers."""
 
 import csv
 import io
@@ -14,7 +14,7 @@ BROKER_ID = ("broker_id", "id", "broker", "brokerid", "node_id")
 
 @dataclass(frozen=True, slots=True)
 class CsvRow:
-    """One row: its line, its cells by column, and what is wrong with it (or None)."""
+    """One row: its line number, its cells by column, and its error or None."""
 
     line: int
     cells: dict[str, str]
@@ -22,7 +22,7 @@ class CsvRow:
 
 
 def header_of(text: str) -> tuple[str, ...]:
-    """Column names of the first line that is neither blank nor a comment; empty where it is no table."""
+    """Column names of the first line that is neither blank nor a comment; empty if it is no header."""
     for line in _content(text[:20_000]):
         cells = [line[1].split(delimiter) for delimiter in _DELIMITERS]
         names = tuple(_name(cell) for cell in max(cells, key=len))
@@ -31,7 +31,7 @@ def header_of(text: str) -> tuple[str, ...]:
 
 
 def rows_of(text: str) -> Iterator[CsvRow]:
-    """Rows below the header; blank lines and comments are passed over."""
+    """Rows below the header; blank lines and comments are skipped."""
     content, header = list(_content(text)), header_of(text)
     if not header:
         return
@@ -42,13 +42,13 @@ def rows_of(text: str) -> Iterator[CsvRow]:
         except csv.Error as error:
             yield CsvRow(number, {}, f"the row can't be read: {error}")
             continue
-        named = dict(zip(header, (cell.strip() for cell in cells), strict=False))
-        wrong = len(cells) != len(header)
-        yield CsvRow(number, named, f"{plural(len(cells), 'cell')}, the header has {len(header)}" if wrong else None)
+        by_column = dict(zip(header, (cell.strip() for cell in cells), strict=False))
+        error = f"the row has {plural(len(cells), 'cell')}, but the header has {len(header)}"
+        yield CsvRow(number, by_column, error if len(cells) != len(header) else None)
 
 
 def first_of(header: tuple[str, ...], names: tuple[str, ...]) -> str | None:
-    """The first of ``names`` that the header has."""
+    """The first of ``names`` that is in the header."""
     return next((name for name in names if name in header), None)
 
 

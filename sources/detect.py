@@ -1,7 +1,7 @@
-"""Every format that a text holds: one file may be a transcript with the outputs of several tools.
+"""Read every known format in a text: one file may be a transcript with the outputs of several tools.
 
-What a file holds is read, or named: a file of no known format, one of which nothing can be read, and each line that
-looks like a format's and can't be read are ``malformed`` records.
+Nothing is lost silently. A file of unknown format, a file without any readable part, and each damaged line of a known
+format become ``malformed`` records.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,10 +27,10 @@ from sources import (
     topics_describe,
     zookeeper_brokers,
 )
-from sources.decode import NoText, decoded, with_plain_lines
-from sources.json_text import unclaimed
+from sources.decode import NotText, decoded, with_plain_lines
+from sources.json_text import unknown_documents
 from sources.record import UNREADABLE_FILE, Record, malformed
-from sources.refused_formats import Refusal, explain, not_text, why_no_answer, without_bytes
+from sources.refused_formats import Refusal, explain, explain_empty_output, explain_without_bytes, not_text
 
 KNOWN_FORMAT = "a known format"
 RULE = UNREADABLE_FILE
@@ -43,11 +43,12 @@ class Parser:
     Parameters
     ----------
     name : str
-        What produces it.
+        The tool that prints it, or the kind of file.
     recognises : callable
-        ``(text) -> bool``: a cheap look at the content; True may turn out to be nothing.
+        ``(text) -> bool``: a cheap test of the content; True does not guarantee that there is a record.
     parse : callable
-        ``(text, name) -> iterator of Record``: all of this format in the text; passes over the rest, never raises.
+        ``(text, name) -> iterator of Record``: all records of this format in the text. It skips the rest and never
+        raises.
     """
 
     name: str
@@ -55,8 +56,8 @@ class Parser:
     parse: Callable[[str, str], Iterator[Record]]
 
 
-def _of_text(parse: Callable[[str], Iterator[Record]]) -> Callable[[str, str], Iterator[Record]]:
-    """A parser that needs no file name, as one that takes it."""
+def _ignoring_name(parse: Callable[[str], Iterator[Record]]) -> Callable[[str, str], Iterator[Record]]:
+    """Adapt a parser that needs no file name."""
 
     def parse_named(text: str, _name: str) -> Iterator[Record]:
         return parse(text)
@@ -69,75 +70,75 @@ def _zookeeper(text: str, name: str) -> Iterator[Record]:
 
 
 PARSERS: tuple[Parser, ...] = (
-    Parser("kafka-topics.sh --describe", topics_describe.recognises, _of_text(topics_describe.parse)),
-    Parser("kafka-log-dirs.sh --describe", log_dirs.recognises, _of_text(log_dirs.parse)),
-    Parser("kafka-broker-api-versions.sh", broker_api_versions.recognises, _of_text(broker_api_versions.parse)),
-    Parser("kafka-cluster.sh list-endpoints", cluster_endpoints.recognises, _of_text(cluster_endpoints.parse)),
-    Parser("kcat -L -J", kcat_json.recognises, _of_text(kcat_json.parse)),
-    Parser("kcat -L", kcat_text.recognises, _of_text(kcat_text.parse)),
+    Parser("kafka-topics.sh --describe", topics_describe.recognises, _ignoring_name(topics_describe.parse)),
+    Parser("kafka-log-dirs.sh --describe", log_dirs.recognises, _ignoring_name(log_dirs.parse)),
+    Parser("kafka-broker-api-versions.sh", broker_api_versions.recognises, _ignoring_name(broker_api_versions.parse)),
+    Parser("kafka-cluster.sh list-endpoints", cluster_endpoints.recognises, _ignoring_name(cluster_endpoints.parse)),
+    Parser("kcat -L -J", kcat_json.recognises, _ignoring_name(kcat_json.parse)),
+    Parser("kcat -L", kcat_text.recognises, _ignoring_name(kcat_text.parse)),
     Parser("ZooKeeper /brokers/ids", zookeeper_brokers.recognises, _zookeeper),
-    Parser("brokers CSV", brokers_csv.recognises, _of_text(brokers_csv.parse)),
-    Parser("kafka-configs.sh --describe", configs.recognises, _of_text(configs.parse)),
-    Parser("kafka-reassign-partitions.sh --list", reassignments.recognises, _of_text(reassignments.parse)),
-    Parser("partition assignment JSON", assignment_json.recognises, _of_text(assignment_json.parse)),
-    Parser("Cruise Control capacity JSON", capacity_json.recognises, _of_text(capacity_json.parse)),
-    Parser(prometheus.EXPECTED, prometheus.recognises, _of_text(prometheus.parse)),
-    Parser(partition_loads.EXPECTED, partition_loads.recognises, _of_text(partition_loads.parse)),
-    Parser("benchmark instance JSON", instance_json.recognises, _of_text(instance_json.parse)),
-    Parser("capacity CSV", capacity_csv.recognises, _of_text(capacity_csv.parse)),
-    Parser("id of the cluster", cluster_ids.recognises, _of_text(cluster_ids.parse)),
+    Parser("brokers CSV", brokers_csv.recognises, _ignoring_name(brokers_csv.parse)),
+    Parser("kafka-configs.sh --describe", configs.recognises, _ignoring_name(configs.parse)),
+    Parser("kafka-reassign-partitions.sh --list", reassignments.recognises, _ignoring_name(reassignments.parse)),
+    Parser("partition assignment JSON", assignment_json.recognises, _ignoring_name(assignment_json.parse)),
+    Parser("Cruise Control capacity JSON", capacity_json.recognises, _ignoring_name(capacity_json.parse)),
+    Parser(prometheus.EXPECTED, prometheus.recognises, _ignoring_name(prometheus.parse)),
+    Parser(partition_loads.EXPECTED, partition_loads.recognises, _ignoring_name(partition_loads.parse)),
+    Parser("benchmark instance JSON", instance_json.recognises, _ignoring_name(instance_json.parse)),
+    Parser("capacity CSV", capacity_csv.recognises, _ignoring_name(capacity_csv.parse)),
+    Parser("id of the cluster", cluster_ids.recognises, _ignoring_name(cluster_ids.parse)),
 )
 
 
 def parse_file(content: bytes, *, name: str) -> list[Record]:
-    """All records of a file: ``parse_any`` of its text, or one record that says why it is none."""
+    """All records of a file (see ``parse_any``), or one ``malformed`` record if it is not text."""
     text = decoded(content)
-    if isinstance(text, NoText):
+    if isinstance(text, NotText):
         return [refused(not_text(text.looks_like), name=name, size_bytes=len(content))]
     return parse_any(text, name=name, size_bytes=len(content))
 
 
 def parse_any(text: str, *, name: str, size_bytes: int | None = None) -> list[Record]:
-    """All records of a text, by line; what can't be read is a ``malformed`` record, never an exception.
+    """All records of a text, by line. Unreadable parts become ``malformed`` records; nothing raises.
 
     Parameters
     ----------
     text : str
         The content of one file.
     name : str
-        Its path: names the broker of a saved znode, and the file where it is refused.
+        Path of the file. It may contain the broker id of a saved znode, and messages name it.
     size_bytes : int, optional
-        Size of the file; that of the text in UTF-8 where it is not given.
+        Size of the file; by default the size of the text in UTF-8.
 
     Returns
     -------
     list of Record
-        Ascending by line. One ``malformed`` record with ``expected`` = ``KNOWN_FORMAT``, and ``rule`` and ``severity``
-        beside it, where the text holds nothing that is read here; empty only where the text itself says that there is
-        nothing (no reassignment, no config).
+        Ascending by line. If nothing in the text can be read: one ``malformed`` record with ``expected`` =
+        ``KNOWN_FORMAT``, ``rule`` and ``severity``. Empty only if the tool reports that there is nothing (no
+        reassignment, no config).
     """
     content = with_plain_lines(text)
-    found = {parser.name: [*parser.parse(content, name)] for parser in PARSERS if parser.recognises(content)}
-    records = [record for of_parser in found.values() for record in of_parser]
+    by_parser = {parser.name: [*parser.parse(content, name)] for parser in PARSERS if parser.recognises(content)}
+    records = [record for records_of_parser in by_parser.values() for record in records_of_parser]
     answered = reassignments.NONE_IN_FLIGHT in content or configs.has_heading(content)
     if not records:
-        refusal = why_no_answer(content) if answered else explain(content, name)
+        refusal = explain_empty_output(content) if answered else explain(content, name)
         if refusal:
             size = len(text.encode(errors="surrogatepass")) if size_bytes is None else size_bytes
             return [refused(refusal, name=name, size_bytes=size)]
-    if found.get(prometheus.EXPECTED) == []:
+    if by_parser.get(prometheus.EXPECTED) == []:
         records.append(_without_bytes(content))
-    records += [*tool_errors.parse(content), *unclaimed(content, records)]
+    records += [*tool_errors.parse(content), *unknown_documents(content, records)]
     records += reassignments.contradictions(content, records)
     if brokers_csv.recognises(content) or capacity_csv.recognises(content):
-        records += capacity_csv.unread(content)
-    return _of_unreadable(assignment_json.settled(sorted(records, key=lambda record: record.line)))
+        records += capacity_csv.unknown_columns(content)
+    return _mark_unreadable(assignment_json.resolve_begun(sorted(records, key=lambda record: record.line)))
 
 
 def refused(refusal: Refusal, *, name: str, size_bytes: int) -> Record:
-    """The record of a file that is not read.
+    """The ``malformed`` record of a file that is not read.
 
-    What an unknown file holds may be a secret (a client's properties, a key): it is named, never copied.
+    It never contains the file's content, which may be a secret (client properties, a key).
     """
     reason = f"{name} ({size_bytes:,} bytes) is {refusal.reason}"
     return malformed(
@@ -152,14 +153,16 @@ def refused(refusal: Refusal, *, name: str, size_bytes: int) -> Record:
 
 
 def _without_bytes(content: str) -> Record:
-    """The record of metrics for Prometheus, none of which counts bytes, beside something that is read."""
-    of, expected = without_bytes(content), f"{prometheus.EXPECTED} with sizes or rates in bytes"
-    return malformed(line=1, expected=expected, reason=of.reason, remedy=of.remedy, text="", rule=UNREADABLE_FILE)
+    """The record of a Prometheus scrape without any metric in bytes, in a text with other readable parts."""
+    refusal, expected = explain_without_bytes(content), f"{prometheus.EXPECTED} with sizes or rates in bytes"
+    return malformed(
+        line=1, expected=expected, reason=refusal.reason, remedy=refusal.remedy, text="", rule=UNREADABLE_FILE
+    )
 
 
-def _of_unreadable(records: Sequence[Record]) -> list[Record]:
-    """The records, those of a file of which nothing could be read with the rule of such files, and nothing of it."""
+def _mark_unreadable(records: Sequence[Record]) -> list[Record]:
+    """Give all records of a file without any readable part the rule of unreadable files, and drop its content."""
     if any(record.kind != "malformed" for record in records):
         return list(records)
-    judged = {"rule": RULE, "severity": "error"}
-    return [replace(record, payload=judged | {**record.payload, "text": ""}) for record in records]
+    defaults = {"rule": RULE, "severity": "error"}
+    return [replace(record, payload=defaults | {**record.payload, "text": ""}) for record in records]

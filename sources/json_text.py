@@ -1,8 +1,8 @@
-"""JSON documents inside a text: a whole file, or the part between a tool's banners, prompts and prose.
+"""JSON documents inside a text: a whole file, or the parts between a tool's banners, prompts and prose.
 
-A document starts at ``{`` or ``[`` that begins a line (or follows a znode path, a broker id or a heading of Kafka's
-tool). What can't be decoded but looks like an input of ours is reported with line and column, as one piece: its inner
-lines are never mistaken for documents of their own.
+A document starts with ``{`` or ``[`` at the beginning of a line (or after a znode path, a broker id or a heading of
+Kafka's tool). A broken document that looks like a known input is reported with line and column, as one piece: its inner
+lines are not taken for documents.
 """
 
 import json
@@ -18,7 +18,7 @@ _PREFIX = (
     r"|Current partition replica assignment|Proposed partition reassignment configuration"
 )
 _START = re.compile(rf"^[ \t]*(?:(?:{_PREFIX})[ \t]*[:=]?[ \t]*)?(?=\{{\s*[\"}}\w]|\[\s*\{{)", re.MULTILINE)
-# Where joined lines put a document behind another.
+# The start of a document directly after another one, where lines were joined.
 _NEXT = re.compile(rf"[ \t]*(?:(?:{_PREFIX})[ \t]*[:=]?[ \t]*)?(?=\{{\s*[\"}}\w]|\[\s*\{{)")
 _QUOTED = re.compile(r"^[ \t]*>[ \t]?", re.MULTILINE)
 _TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|[{}\[\]]')
@@ -28,25 +28,25 @@ _OURS = re.compile(
     r"|networkInbound)\"?\s*:"
 )
 _UNMISTAKABLE = re.compile(r'"(?:logDirs?|isFuture|brokerCapacities|jmx_port|controllerid|originating_broker)"\s*:')
-_CONTEXT = 400  # characters beside a document in which its heading stands
+_CONTEXT = 400  # characters before and after a document that are searched for its heading
 
 
 @dataclass(frozen=True, slots=True)
 class JsonDocument:
-    """One JSON document, or a piece that should have been one.
+    """A JSON document, or a piece of text that can't be decoded as one.
 
     Parameters
     ----------
     line : int
         Line of its first character, from 1.
     value : object
-        What it decodes to; None when ``error`` is set.
+        The decoded value; None when ``error`` is set.
     error : str or None
         Why it could not be decoded, with line and column.
     text : str
-        The document as it stands.
+        The document, undecoded.
     before, after : str
-        The end of what stands between the previous document and this one, and the start of what follows.
+        The last characters between the previous document and this one, and the first characters after it.
     """
 
     line: int
@@ -57,19 +57,19 @@ class JsonDocument:
     after: str
 
     def lines_of(self, key: str) -> Iterator[int]:
-        """Lines of the successive occurrences of the key ``key``, then the document's line for ever."""
+        """Lines of the successive occurrences of ``key``, then the document's first line without end."""
         needle, position, line = f'"{key}"', 0, self.line
-        while (found := self.text.find(needle, position)) >= 0:
-            line += self.text.count("\n", position, found)
+        while (start := self.text.find(needle, position)) >= 0:
+            line += self.text.count("\n", position, start)
             yield line
-            position = found + len(needle)
-            line += self.text.count("\n", found, position)
+            position = start + len(needle)
+            line += self.text.count("\n", start, position)
         while True:
             yield self.line
 
     def refusal(self, *, expected: str, remedy: str, rule: str | None = UNREADABLE_FILE) -> Record:
-        """The malformed record of a document that could not be decoded: as grave as a file that can't be read."""
-        reason = self.error or "not JSON"
+        """The malformed record of a document that can't be decoded, by default with the rule of unreadable files."""
+        reason = self.error or "invalid JSON"
         return malformed(line=self.line, expected=expected, reason=reason, remedy=remedy, text=self.text, rule=rule)
 
 
@@ -78,15 +78,15 @@ def as_json(piece: object) -> str:
     try:
         return piece if isinstance(piece, str) else json.dumps(piece, ensure_ascii=False)
     except RecursionError:
-        return "(nested too deep to show)"
+        return "(nested too deeply to show)"
 
 
 def documents(text: str) -> Iterator[JsonDocument]:
-    """Every JSON document of a text, and every piece that looks like a broken one of ours.
+    """Yield every JSON document of a text, and every broken document that looks like a known input.
 
     References
     ----------
-    The traps are real: two banner lines before the JSON of ``kafka-log-dirs.sh``; invalid reassignment files.
+    Real cases: two banner lines before the JSON of ``kafka-log-dirs.sh``; invalid reassignment files.
     """
     clean = _QUOTED.sub("", text) if ">" in text else text
     position, previous_end, line, counted = 0, 0, 1, 0
@@ -108,28 +108,29 @@ def documents(text: str) -> Iterator[JsonDocument]:
         position = previous_end = end
 
 
-def unclaimed(text: str, records: Sequence[Record]) -> Iterator[Record]:
-    """Documents that name what only an input of ours has, and of which no parser made anything of ``records``."""
+def unknown_documents(text: str, records: Sequence[Record]) -> Iterator[Record]:
+    """Yield a malformed record per document with keys of a known input from which no parser made any of ``records``."""
     if not _UNMISTAKABLE.search(text):
         return
     lines = sorted({record.line for record in records})
-    left = len(_UNMISTAKABLE.findall(text))
+    keys_outside = len(_UNMISTAKABLE.findall(text))
     for document in documents(text):
-        left -= len(found := _UNMISTAKABLE.findall(document.text))
-        if document.error is not None or not found:
+        keys = _UNMISTAKABLE.findall(document.text)
+        keys_outside -= len(keys)
+        if document.error is not None or not keys:
             continue
         last = document.line + document.text.count("\n")
         first = bisect_left(lines, document.line)
         if first == len(lines) or lines[first] > last:
-            reason = "JSON with the names of an input, in a shape that none of them has"
-            yield _unclaimed(document.line, reason)
-    if left > 0 and not any(record.kind == "malformed" for record in records):
-        yield _unclaimed(1, "JSON with the names of an input, that does not start at the start of a line")
+            reason = "this JSON has keys of a known tool, but not the structure that the tool prints"
+            yield _unknown_document(document.line, reason)
+    if keys_outside > 0 and not any(record.kind == "malformed" for record in records):
+        yield _unknown_document(1, "JSON with keys of a known tool does not start at the beginning of a line")
 
 
-def _unclaimed(line: int, reason: str) -> Record:
-    remedy = "supply the tool's output as it was printed, whole"
-    return malformed(line=line, expected="JSON of a tool", reason=reason, remedy=remedy, text="")
+def _unknown_document(line: int, reason: str) -> Record:
+    remedy = "supply the complete, unchanged output of the tool"
+    return malformed(line=line, expected="the JSON output of a tool", reason=reason, remedy=remedy, text="")
 
 
 def _refuse_constant(name: str) -> object:
@@ -143,16 +144,16 @@ def _decode(text: str, start: int) -> tuple[object, int, str | None]:
     try:
         value, end = _DECODER.raw_decode(text, start)
     except json.JSONDecodeError as error:
-        return None, start, f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+        return None, start, f"invalid JSON: {error.msg} at line {error.lineno}, column {error.colno}"
     except RecursionError:
-        return None, start, "not JSON that can be read: nested too deep"
+        return None, start, "the JSON is nested too deeply to be read"
     except ValueError as error:
-        return None, start, f"not JSON: {error}"
+        return None, start, f"invalid JSON: {error}"
     return value, end, None
 
 
 def _end_of_broken(text: str, start: int) -> int:
-    """Where a broken document ends: its brackets balance, or something that isn't JSON begins."""
+    """End of a broken document: where its brackets balance, or where something that is not JSON begins."""
     boundary = _BOUNDARY.search(text, start)
     limit = boundary.start() if boundary else len(text)
     depth = 0

@@ -1,7 +1,7 @@
-"""What a live cluster says about itself, over Kafka's Admin API, as the records of sources/record.py.
+"""The state of a live cluster, read over Kafka's Admin API, as records (see sources/record.py).
 
-Sensitive configs have no value in the records, secrets of the connection appear nowhere, and an error of the client
-becomes one line.
+Records contain no values of sensitive configs and no secrets of the connection. An error of the client becomes one
+line.
 
 References
 ----------
@@ -24,7 +24,7 @@ from sources.kafka_options import read_properties, secrets
 from sources.record import Record, malformed
 
 with warnings.catch_warnings():
-    # The client reads the schemas of its messages by a deprecated function.
+    # The client library calls a deprecated function when it loads its message schemas.
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka import KafkaAdminClient
     from kafka.admin import ConfigResource, ConfigResourceType
@@ -32,22 +32,21 @@ with warnings.catch_warnings():
     from kafka.errors import for_code
     from kafka.protocol.admin import DescribeLogDirsRequest
 
-REQUEST_MS = 30_000  # milliseconds for one request, and for a first answer: as Kafka's own AdminClient waits
+REQUEST_MS = 30_000  # milliseconds for one request and for the first connection: the default of Kafka's AdminClient
 DEFAULT_ENTITY = "<default>"
-_ENTITIES_A_REQUEST = 500  # topics or brokers: answers with all their configs stay at some MB
+_ENTITIES_PER_REQUEST = 500  # topics or brokers: keeps a response with all configs at a few MB
 _DYNAMIC = {
     "topics": "DYNAMIC_TOPIC_CONFIG",
     "brokers": "DYNAMIC_BROKER_CONFIG",
     "cluster": "DYNAMIC_DEFAULT_BROKER_CONFIG",
 }
 
-
-# What an operator wrote into a broker's own file and a plan meets: rates of throttles, and directories that are closed.
-_STATIC_TOLD = re.compile(r".*throttled\.rate|replica\.alter\.log\.dirs\.io\..*|cordoned\.log\.dirs")
+# Configs of a broker's own file that matter to a plan: throttle rates, and directories that accept no new replicas.
+_STATIC_CONFIGS = re.compile(r".*throttled\.rate|replica\.alter\.log\.dirs\.io\..*|cordoned\.log\.dirs")
 
 
 class Admin(Protocol):
-    """What is used of the admin client."""
+    """The methods of the admin client that are used here."""
 
     def describe_cluster(self) -> dict[str, Any]: ...
     def describe_topics(self, topics: list[str] | None = None) -> list[dict[str, Any]]: ...
@@ -57,7 +56,7 @@ class Admin(Protocol):
 
 
 class _Client:
-    """The client of the library, with a request that it has no method for."""
+    """The library's client with one more request."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -66,9 +65,9 @@ class _Client:
         return getattr(self._client, name)
 
     def log_dirs_of(self, broker_id: int) -> list[dict[str, Any]]:
-        """Directories of a broker with all replicas in them, also those of topics that this user may not describe.
+        """Directories of a broker with all their replicas, also of topics that this user may not describe.
 
-        The library's ``describe_log_dirs`` asks for the topics that it sees, and takes a refusal for an empty answer.
+        The library's ``describe_log_dirs`` requests only the topics that it sees, and returns nothing on an error.
 
         Raises
         ------
@@ -77,17 +76,17 @@ class _Client:
         """
         manager = self._client._manager
 
-        async def ask() -> Any:
+        async def send() -> Any:
             return await manager.send(DescribeLogDirsRequest(topics=None), node_id=broker_id)
 
-        answer = manager.run(ask)
+        answer = manager.run(send)
         if answer.error_code:
             raise for_code(answer.error_code)()
-        return [found.to_dict() for found in answer.results]
+        return [result.to_dict() for result in answer.results]
 
 
 def properties_of(path: str) -> dict[str, str]:
-    """The properties of a file; none without a path.
+    """The properties of a file; empty without a path.
 
     Raises
     ------
@@ -104,63 +103,63 @@ def properties_of(path: str) -> dict[str, str]:
 
 @contextmanager
 def connected(options: Mapping[str, object]) -> Iterator[Admin]:
-    """An admin client that is closed at the end; every error of it becomes one line without secrets.
+    """Open an admin client and close it at the end; its errors become one line without secrets.
 
     Raises
     ------
     InputError
-        When the cluster can't be reached or refuses: names the bootstrap servers and what the client said.
+        When the cluster can't be reached or refuses: with the bootstrap servers and the client's message.
     """
-    # At level debug the client writes its whole configuration to the log; its warnings repeat what is raised here.
+    # At level DEBUG the client logs its configuration with secrets; its warnings repeat the errors raised here.
     logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
     try:
-        patience = {"request_timeout_ms": REQUEST_MS, "bootstrap_timeout_ms": REQUEST_MS}
-        client = KafkaAdminClient(**(patience | dict(options)))
+        timeouts = {"request_timeout_ms": REQUEST_MS, "bootstrap_timeout_ms": REQUEST_MS}
+        client = KafkaAdminClient(**(timeouts | dict(options)))
         try:
             yield cast(Admin, _Client(client))
         finally:
             client.close()
     except (KafkaError, OSError, ValueError, AssertionError, ImportError) as error:
-        # The chained traceback holds the options.
+        # The chained traceback would show the options, which contain secrets.
         raise InputError(_one_line(error, options)) from None
 
 
 def _one_line(error: Exception, options: Mapping[str, object]) -> str:
-    text = " ".join(str(error).split()) or "no further text"
+    text = " ".join(str(error).split()) or "no details"
     for secret in secrets(options):
         text = text.replace(secret, "***")
     servers, name = options.get("bootstrap_servers"), type(error).__name__
-    said = text if text.startswith(name) else f"{name}: {text}"
-    return f"cannot read kafka://{servers}: {said}; check bootstrap_servers, client_config and the network"
+    message = text if text.startswith(name) else f"{name}: {text}"
+    return f"cannot read kafka://{servers}: {message}; check bootstrap_servers, client_config and the network"
 
 
 def topology(admin: Admin) -> Iterator[Record]:
-    """Records of the cluster's id, brokers, topics, partitions, reassignments in flight, and configs of topics."""
+    """Yield records of the cluster's id, brokers, topics, partitions, reassignments and topic configs."""
     cluster = admin.describe_cluster()
     if cluster.get("cluster_id"):
         yield Record("cluster_id", 0, {"kafka_cluster_id": cluster["cluster_id"]})
     yield from (Record("broker", 0, broker) for broker in _brokers(cluster))
-    # Before the topics: a move that ends in between is then still told as one.
+    # Read before the topics: a reassignment that ends in between is then still reported.
     in_flight = {(tp.topic, tp.partition): state for tp, state in admin.list_partition_reassignments().items()}
     topics = sorted(admin.describe_topics(), key=lambda topic: str(topic["name"]))
     names = [str(topic["name"]) for topic in topics]
-    configs = _described(admin, ConfigResourceType.TOPIC, names)
-    yield from _untold("topic", [name for name in names if not configs.get(name)])
+    configs = _describe_configs(admin, ConfigResourceType.TOPIC, names)
+    yield from _without_configs("topic", [name for name in names if not configs.get(name)])
     for topic in topics:
         yield _topic(topic, configs.get(topic["name"], {}))
         for partition in sorted(topic["partitions"], key=lambda p: int(p["partition_index"])):
             yield _partition(topic["name"], partition, in_flight.get((topic["name"], partition["partition_index"])))
-    yield from (_reassignment(*place, state) for place, state in sorted(in_flight.items()))
+    yield from (_reassignment(*partition, state) for partition, state in sorted(in_flight.items()))
     yield from _configs("topics", configs)
 
 
-def live_and_fenced(admin: Admin) -> list[dict[str, Any]]:
-    """Payloads of the registered brokers, ascending by id."""
+def registered_brokers(admin: Admin) -> list[dict[str, Any]]:
+    """Payloads of all registered brokers, fenced ones included, ascending by id."""
     return _brokers(admin.describe_cluster())
 
 
 def _brokers(cluster: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The same, of a description; in KRaft it names any living broker as the controller, so that is not known."""
+    """Payloads of brokers. The controller stays unknown: in KRaft the response names any live broker."""
     brokers = sorted(cluster["brokers"], key=lambda broker: int(broker["broker_id"]))
     return [
         {
@@ -175,16 +174,16 @@ def _brokers(cluster: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def of_brokers(admin: Admin, broker_ids: Sequence[int], *, defaults: bool) -> Iterator[Record]:
-    """Records of log directories, their replicas, and dynamic configs of some brokers.
+def describe_brokers(admin: Admin, broker_ids: Sequence[int], *, defaults: bool) -> Iterator[Record]:
+    """Yield records of log directories, their replicas, and dynamic configs of some brokers.
 
-    A broker that doesn't answer becomes a ``malformed`` record: the others are still read. With ``defaults`` the
-    dynamic configs that hold for every broker are told too, as the first broker sees them.
+    A broker that does not answer becomes a ``malformed`` record; the rest are still read. With ``defaults`` the
+    cluster-wide dynamic configs are included, as the first broker reports them.
     """
     for position, broker_id in enumerate(broker_ids):
         try:
             yield from _log_dirs(admin, broker_id)
-            configs = described_broker(admin, broker_id)
+            configs = describe_broker_configs(admin, broker_id)
         except KafkaError as error:
             yield malformed(
                 line=0,
@@ -194,28 +193,28 @@ def of_brokers(admin: Admin, broker_ids: Sequence[int], *, defaults: bool) -> It
                 text=f"broker {broker_id}",
             )
             continue
-        yield from _untold("broker", [name for name, found in configs.items() if not found])
+        yield from _without_configs("broker", [name for name, values in configs.items() if not values])
         yield from _configs("brokers", configs)
         if defaults and position == 0:
             yield from _configs("cluster", configs)
 
 
-def described_broker(admin: Admin, broker_id: int) -> dict[str, dict[str, Any]]:
-    """All configs of a broker, by its id and the config's name; raises the client's error where it does not answer."""
-    return _described(admin, ConfigResourceType.BROKER, [str(broker_id)])
+def describe_broker_configs(admin: Admin, broker_id: int) -> dict[str, dict[str, Any]]:
+    """All configs of a broker, by its id and the config's name; raises the client's error if it does not answer."""
+    return _describe_configs(admin, ConfigResourceType.BROKER, [str(broker_id)])
 
 
 def broker_configs(admin: Admin, broker_id: int) -> list[Record] | None:
-    """Records of the dynamic configs of a broker; None where it does not tell any config, not even Kafka's defaults."""
+    """Records of a broker's dynamic configs; None if it returns no configs at all, not even Kafka's defaults."""
     try:
-        found = described_broker(admin, broker_id)
+        configs = describe_broker_configs(admin, broker_id)
     except KafkaError:
         return None
-    return list(_configs("brokers", found)) if any(found.values()) else None
+    return list(_configs("brokers", configs)) if any(configs.values()) else None
 
 
 def _topic(topic: Mapping[str, Any], configs: Mapping[str, Any]) -> Record:
-    """The configs are those that kafka-topics.sh shows: all that are not Kafka's default."""
+    """The record of a topic, with the configs that kafka-topics.sh shows: all that are not Kafka's default."""
     partitions = topic["partitions"]
     shown = [f"{name}={c['value']}" for name, c in sorted(configs.items()) if c["config_source"] != "DEFAULT_CONFIG"]
     payload = {
@@ -230,7 +229,7 @@ def _topic(topic: Mapping[str, Any], configs: Mapping[str, Any]) -> Record:
 
 
 def _topic_id(value: object) -> str | None:
-    """Kafka's own spelling of a UUID: base64url without padding; brokers before 2.8 have none."""
+    """Kafka's spelling of a UUID: base64url without padding. None before Kafka 2.8."""
     number = uuid.UUID(str(value)) if value else uuid.UUID(int=0)
     return base64.urlsafe_b64encode(number.bytes).decode().rstrip("=") if number.int else None
 
@@ -263,23 +262,23 @@ def _reassignment(topic: str, partition: int, state: Mapping[str, Any]) -> Recor
     return Record("reassignment", 0, payload)
 
 
-def _described(admin: Admin, kind: ConfigResourceType, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+def _describe_configs(admin: Admin, kind: ConfigResourceType, names: Sequence[str]) -> dict[str, dict[str, Any]]:
     """All configs of some entities: by entity, then by name."""
-    found: dict[str, dict[str, Any]] = {}
-    for start in range(0, len(names), _ENTITIES_A_REQUEST):
-        batch = [ConfigResource(kind, name) for name in names[start : start + _ENTITIES_A_REQUEST]]
-        found |= admin.describe_configs(batch, config_filter="all").get(kind.name.lower(), {})
-    return found
+    configs: dict[str, dict[str, Any]] = {}
+    for start in range(0, len(names), _ENTITIES_PER_REQUEST):
+        batch = [ConfigResource(kind, name) for name in names[start : start + _ENTITIES_PER_REQUEST]]
+        configs |= admin.describe_configs(batch, config_filter="all").get(kind.name.lower(), {})
+    return configs
 
 
-def _untold(noun: str, names: Sequence[str]) -> Iterator[Record]:
-    """Entities of which no config was told, not even Kafka's defaults: the user may not see them."""
+def _without_configs(noun: str, names: Sequence[str]) -> Iterator[Record]:
+    """One warning for entities without any config, not even Kafka's defaults: the user lacks a permission."""
     if names:
-        told = f"no config of {plural(len(names), noun)} was told ({', '.join(names[:5])})"
+        entities = f"{plural(len(names), noun)} ({', '.join(names[:5])})"
         yield malformed(
             line=0,
             expected=f"configs of {noun}s",
-            reason=f"{told}: throttles may stand there unseen",
+            reason=f"no configs were returned for {entities}: throttles may be set there and not be seen",
             remedy="allow DESCRIBE_CONFIGS on the cluster and its topics",
             text="",
             rule="readable",
@@ -288,11 +287,11 @@ def _untold(noun: str, names: Sequence[str]) -> Iterator[Record]:
 
 
 def _configs(entity_type: str, described: Mapping[str, Mapping[str, Any]]) -> Iterator[Record]:
-    """Dynamic configs of one kind of entity, and of a broker's own file those that a plan meets."""
+    """Dynamic configs of one type of entity, and those of a broker's own file that matter to a plan."""
     for entity, configs in sorted(described.items()):
         for name, config in sorted(configs.items()):
             is_static = config["config_source"] == "STATIC_BROKER_CONFIG"
-            of_file = is_static and entity_type == "brokers" and _STATIC_TOLD.fullmatch(name) is not None
+            of_file = is_static and entity_type == "brokers" and _STATIC_CONFIGS.fullmatch(name) is not None
             if of_file or config["config_source"] == _DYNAMIC[entity_type]:
                 sensitive = bool(config["is_sensitive"])
                 payload = {
@@ -307,15 +306,15 @@ def _configs(entity_type: str, described: Mapping[str, Mapping[str, Any]]) -> It
 
 
 def _log_dirs(admin: Admin, broker_id: int) -> Iterator[Record]:
-    for found in sorted(admin.log_dirs_of(broker_id), key=lambda d: str(d["log_dir"])):
-        error = for_code(found["error_code"]).__name__ if found["error_code"] else None
-        place = {"broker_id": broker_id, "log_dir": found["log_dir"]}
-        room = {f"{kind}_bytes": _known(found.get(f"{kind}_bytes")) for kind in ("total", "usable")}
-        yield Record("log_dir", 0, {**place, "error": error, **room, "is_cordoned": found.get("is_cordoned")})
-        replicas = [(t["name"], p) for t in found["topics"] for p in t["partitions"]]
+    for log_dir in sorted(admin.log_dirs_of(broker_id), key=lambda d: str(d["log_dir"])):
+        error = for_code(log_dir["error_code"]).__name__ if log_dir["error_code"] else None
+        location = {"broker_id": broker_id, "log_dir": log_dir["log_dir"]}
+        capacity = {f"{kind}_bytes": _known(log_dir.get(f"{kind}_bytes")) for kind in ("total", "usable")}
+        yield Record("log_dir", 0, {**location, "error": error, **capacity, "is_cordoned": log_dir.get("is_cordoned")})
+        replicas = [(t["name"], p) for t in log_dir["topics"] for p in t["partitions"]]
         for topic, replica in sorted(replicas, key=lambda pair: (pair[0], pair[1]["partition_index"])):
             payload = {
-                **place,
+                **location,
                 "topic": topic,
                 "partition": replica["partition_index"],
                 "size_bytes": replica["partition_size"],
@@ -326,5 +325,5 @@ def _log_dirs(admin: Admin, broker_id: int) -> Iterator[Record]:
 
 
 def _known(size_bytes: int | None) -> int | None:
-    """Brokers before 3.3 don't tell (-1)."""
+    """The size; None for -1, which brokers before 3.3 report."""
     return size_bytes if size_bytes is not None and size_bytes >= 0 else None

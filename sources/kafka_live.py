@@ -1,11 +1,11 @@
 """A live cluster as a Spark data source: ``spark.read.format("kafka_topology").option("bootstrap.servers", ...)``.
 
-Options: ``bootstrap.servers``; ``client.config``, a file of Kafka's client properties that is read where the query is
-planned (secrets belong there, because options may be shown by Spark); ``kafka.*``, single properties that go before the
-file's; ``brokers.per.task`` (8); ``timeout.seconds`` (15), how long to try for a first answer.
+Options: ``bootstrap.servers``; ``client.config``, a file with Kafka client properties that is read where the query is
+planned (put secrets there, because Spark may show options); ``kafka.*``, single properties that override the file's;
+``brokers.per.task`` (8); ``timeout.seconds`` (15), how long to wait for the first connection.
 
 Rows are (kind, line, payload, source): the records of sources/record.py with their payload as JSON. One task reads
-brokers, topics and reassignments; others read the log directories and configs of a few brokers each.
+brokers, topics and reassignments; each other task reads the log directories and configs of a few brokers.
 """
 
 import json
@@ -29,42 +29,44 @@ _RAISED = re.compile(r"\b(InputError|ConfigError): ([^\n]+)")
 
 @dataclass(frozen=True)
 class Share(InputPartition):
-    """What one task reads: some brokers, or the topology where there are none."""
+    """The work of one task: some brokers, or the topology if there are no broker ids."""
 
     broker_ids: tuple[int, ...]
     defaults: bool = False
 
 
 class TopologyReader(DataSourceReader):
-    """Plans one task for the topology and one for each group of living brokers."""
+    """Plans one task for the topology and one for each group of live brokers."""
 
     def __init__(self, options: Mapping[str, object], brokers_per_task: int) -> None:
         self._options = dict(options)
         self._brokers_per_task = brokers_per_task
 
     def partitions(self) -> list[InputPartition]:
-        """The tasks; a fenced broker is not asked."""
+        """The tasks; fenced brokers get none."""
         with kafka_admin.connected(self._options) as admin:
-            living = [b["broker_id"] for b in kafka_admin.live_and_fenced(admin) if not b["fenced"]]
+            live = [b["broker_id"] for b in kafka_admin.registered_brokers(admin) if not b["fenced"]]
         size = self._brokers_per_task
-        groups = [tuple(living[i : i + size]) for i in range(0, len(living), size)]
+        groups = [tuple(live[i : i + size]) for i in range(0, len(live), size)]
         return [Share(()), *(Share(group, defaults=i == 0) for i, group in enumerate(groups))]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[str, int, str, str]]:
-        """Rows of one task, in an order that does not change."""
+        """Rows of one task, in a stable order."""
         assert isinstance(partition, Share)
         source = f"kafka://{self._options['bootstrap_servers']}"
         with kafka_admin.connected(self._options) as admin:
             ids = partition.broker_ids
             records = (
-                kafka_admin.of_brokers(admin, ids, defaults=partition.defaults) if ids else kafka_admin.topology(admin)
+                kafka_admin.describe_brokers(admin, ids, defaults=partition.defaults)
+                if ids
+                else kafka_admin.topology(admin)
             )
             for record in records:
                 yield record.kind, record.line, json.dumps(dict(record.payload), sort_keys=True), source
 
 
 class KafkaTopology(DataSource):
-    """The data source; ``register`` makes it known to a session."""
+    """The data source; ``register`` adds it to a session."""
 
     @classmethod
     def name(cls) -> str:
@@ -81,37 +83,37 @@ class KafkaTopology(DataSource):
         Raises
         ------
         ConfigError
-            For options that are not known or can't be used.
+            For an unknown option or an invalid value.
         """
         given = {str(name).lower(): str(value) for name, value in self.options.items()}
         unknown = sorted(name for name in given if name not in _OWN and not name.startswith("kafka."))
         if unknown:
-            raise ConfigError(f"options {unknown} of {FORMAT} are not known; known are {_OWN[:4]} and kafka.*")
+            raise ConfigError(f"unknown options {unknown} of {FORMAT}; known options are {_OWN[:4]} and kafka.*")
         single = {name: value for name, value in given.items() if name.startswith("kafka.")}
         options = client_options(kafka_admin.properties_of(given.get("client.config", "")) | single)
         servers = given.get("bootstrap.servers") or options.get("bootstrap_servers")
         if not servers:
-            raise ConfigError(f"option bootstrap.servers of {FORMAT} is missing: give host:port of some brokers")
+            raise ConfigError(f"option bootstrap.servers of {FORMAT} is missing: set it to host:port of some brokers")
         own = {"bootstrap_servers": servers, "bootstrap_timeout_ms": 1000 * _positive(given, "timeout.seconds", 15)}
         return TopologyReader(options | own, _positive(given, "brokers.per.task", 8))
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format known to a session."""
+    """Add the format to a session."""
     spark.dataSource.register(KafkaTopology)
 
 
-def unwrapped(error: BaseException) -> BallastError | None:
-    """The one line that a task of this source raised, out of Spark's long traceback; None for another error."""
-    found = _RAISED.findall(str(error))
-    if not found:
+def unwrap_error(error: BaseException) -> BallastError | None:
+    """The one-line error that a task of this source raised, from Spark's long traceback; None for other errors."""
+    matches = _RAISED.findall(str(error))
+    if not matches:
         return None
-    kind, message = found[-1]
+    kind, message = matches[-1]
     return ConfigError(message) if kind == "ConfigError" else InputError(message)
 
 
 def _positive(given: Mapping[str, str], name: str, default: int) -> int:
     value = given.get(name, str(default))
     if not value.isdecimal() or int(value) == 0:
-        raise ConfigError(f"option {name} = {value!r} is not usable: give a whole number from 1")
+        raise ConfigError(f"option {name} = {value!r} is not valid: use a whole number of 1 or more")
     return int(value)

@@ -1,8 +1,8 @@
-"""Connection options of a live cluster: Kafka's own names (client.properties) to the client's; secrets never shown.
+"""Connection options of a live cluster: maps Kafka's names (client.properties) to the Python client's parameters.
 
-Understood are the names of Kafka's Java client, those of librdkafka for the same things, and ``sasl.jaas.config``
-with a user name and a password. Stores in JKS or PKCS12 can't be read here: give PEM files
-(``ssl.truststore.type=PEM``).
+Accepted are the names of Kafka's Java client, librdkafka's names for the same options, and ``sasl.jaas.config`` with a
+user name and a password. JKS and PKCS12 stores can't be read: use PEM files (``ssl.truststore.type=PEM``). Messages
+never show secrets.
 """
 
 import re
@@ -33,7 +33,7 @@ _NAMES: dict[str, tuple[str, type]] = {
 _SECRET = ("sasl_plain_password", "ssl_password")
 _JAAS = re.compile(r"""\b(username|password)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;]+))""")
 _BINARY_STORE = re.compile(r"\.(?:jks|p12|pfx|pkcs12)$", re.IGNORECASE)
-# Java's options that have no meaning for a client that only asks.
+# Options of Java clients that have no effect on an admin client.
 _UNUSED = re.compile(
     r"(?:ssl\.(?:truststore|keystore)\.(?:type|password)|ssl\.protocol|ssl\.enabled\.protocols|client\.dns\.lookup"
     r"|(?:acks|retries|group\.id|auto\.offset\.reset|enable\.auto\.commit|key\.\w+|value\.\w+|default\.api\.timeout\.ms))$"
@@ -41,7 +41,7 @@ _UNUSED = re.compile(
 
 
 def read_properties(text: str) -> dict[str, str]:
-    """Read Java properties: ``name=value`` or ``name: value``, ``#`` and ``!`` comments, lines that go on after ``\\``.
+    """Read Java properties: ``name=value`` or ``name: value``, ``#`` and ``!`` comments, lines continued by ``\\``.
 
     >>> read_properties("# mine\\na.b = 1\\nc: x \\\\\\n  y")
     {'a.b': '1', 'c': 'x y'}
@@ -53,12 +53,12 @@ def read_properties(text: str) -> dict[str, str]:
 
 
 def client_options(properties: Mapping[str, str]) -> dict[str, object]:
-    """Parameters of the client from Kafka's options, with or without the prefix ``kafka.``; those with it override.
+    """The client's parameters from Kafka's options. Options with the prefix ``kafka.`` override those without it.
 
     Raises
     ------
     ConfigError
-        For an option that is not known, a store in a binary format, or a number that is none; values are never shown.
+        For an unknown option, a store in a binary format, or an invalid number; values are not shown.
     """
     options: dict[str, object] = {}
     for given, value in sorted(properties.items(), key=lambda pair: (pair[0].startswith("kafka."), pair[0])):
@@ -72,20 +72,22 @@ def client_options(properties: Mapping[str, str]) -> dict[str, object]:
             _check_store(name, value)
             options[parameter] = _whole(name, value) if kind is int else value
         elif not _UNUSED.match(name):
-            raise ConfigError(f"option {given!r} of the live cluster is not known; known are {sorted(_NAMES)}")
+            raise ConfigError(f"unknown option {given!r} of the live cluster; known options are {sorted(_NAMES)}")
     return options
 
 
 def secrets(options: Mapping[str, object]) -> list[str]:
-    """Values that must never be seen, longest first."""
+    """Values that must never be shown, longest first."""
     return sorted({str(options[name]) for name in _SECRET if options.get(name)}, key=lambda s: (-len(s), s))
 
 
 def _jaas(value: str) -> dict[str, object]:
-    found = {name: _unescaped(double or single or bare) for name, double, single, bare in _JAAS.findall(value)}
-    if "username" not in found or "password" not in found:
-        raise ConfigError("sasl.jaas.config holds no username and password: give sasl.username and sasl.password")
-    return {"sasl_plain_username": found["username"], "sasl_plain_password": found["password"]}
+    login = {name: _unescaped(double or single or bare) for name, double, single, bare in _JAAS.findall(value)}
+    if "username" not in login or "password" not in login:
+        raise ConfigError(
+            "sasl.jaas.config has no username or no password: add both, or set sasl.username and sasl.password"
+        )
+    return {"sasl_plain_username": login["username"], "sasl_plain_password": login["password"]}
 
 
 def _unescaped(text: str) -> str:
@@ -94,7 +96,9 @@ def _unescaped(text: str) -> str:
 
 def _check_store(name: str, value: str) -> None:
     if _BINARY_STORE.search(value):
-        raise ConfigError(f"{name}: {value} is a binary store; export it as PEM and name that file (type PEM)")
+        raise ConfigError(
+            f"{name}: {value} is a binary store and can't be read: export it as PEM and use that file (type PEM)"
+        )
 
 
 def _whole(name: str, value: str) -> int:

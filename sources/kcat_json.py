@@ -13,16 +13,16 @@ from sources.record import Record, malformed
 from sources.text import integer, is_integer, topic_fault
 
 EXPECTED = "kcat -L -J"
-REMEDY = "supply the whole output of kcat -L -J"
+REMEDY = "supply the complete, unchanged output of kcat -L -J"
 
 
 def recognises(text: str) -> bool:
-    """Whether the text mentions what only kcat's JSON has."""
+    """Whether the text has a key that only kcat's JSON has."""
     return '"originating_broker"' in text or '"controllerid"' in text
 
 
 def parse(text: str) -> Iterator[Record]:
-    """Brokers, then each topic with its partitions."""
+    """Yield brokers, then each topic with its partitions."""
     for document in documents(text):
         value = document.value
         if document.error is not None:
@@ -43,7 +43,7 @@ def _metadata(document: JsonDocument, value: dict[str, Any]) -> Iterator[Record]
     for key, read in (("brokers", _broker), ("topics", _topic)):
         entries = value.get(key, [])
         if not isinstance(entries, list):
-            yield _fault(document.line, f"{key!r} is not a list", entries)
+            yield _malformed(document.line, f"{key!r} is not a list", entries)
             continue
         lines = document.lines_of("name" if key == "brokers" else "topic")
         for entry in entries:
@@ -52,7 +52,7 @@ def _metadata(document: JsonDocument, value: dict[str, Any]) -> Iterator[Record]
 
 def _broker(entry: Any, line: int, controller: Any) -> Iterator[Record]:
     if not isinstance(entry, dict) or not is_integer(entry.get("id")):
-        yield _fault(line, "a broker has no integer 'id'", entry)
+        yield _malformed(line, "a broker has no integer 'id'", entry)
         return
     host, port = endpoint(str(entry.get("name", "")))
     payload = {
@@ -73,7 +73,7 @@ def _topic(entry: Any, line: int, _controller: Any) -> Iterator[Record]:
     if fault is None and not isinstance(partitions, list):
         fault = f"'partitions' of {topic} is not a list"
     if fault is not None or not isinstance(partitions, list):
-        yield _fault(line, fault or "no partitions", entry)
+        yield _malformed(line, fault or "no partitions", entry)
         return
     payload = {
         "topic": topic,
@@ -94,7 +94,7 @@ def _partition(topic: str, entry: Any, line: int) -> Record:
     isr = _ids(entry.get("isrs", [])) if isinstance(entry, dict) else None
     leader = entry.get("leader", -1) if isinstance(entry, dict) else None
     if not is_integer(number) or replicas is None or isr is None or not is_integer(leader):
-        return _fault(line, f"a partition of {topic} lacks partition, leader, replicas or isrs", entry)
+        return _malformed(line, f"a partition of {topic} has no valid partition, leader, replicas or isrs", entry)
     payload = {
         "topic": topic,
         "partition": number,
@@ -118,5 +118,5 @@ def _ids(entries: Any) -> list[int] | None:
     return known if len(known) == len(ids) else None
 
 
-def _fault(line: int, reason: str, piece: object) -> Record:
+def _malformed(line: int, reason: str, piece: object) -> Record:
     return malformed(line=line, expected=EXPECTED, reason=reason, remedy=REMEDY, text=as_json(piece))

@@ -14,7 +14,7 @@ from sources.record import Record, malformed
 from sources.text import broker_ids, lines_of, topic_fault
 
 EXPECTED = "kcat -L"
-REMEDY = "supply the whole output of kcat -L, or of kcat -L -J"
+REMEDY = "supply the complete, unchanged output of kcat -L or kcat -L -J"
 
 _BROKER = re.compile(r"[\s>#]*broker (?P<id>-?[0-9]{1,19}) at (?P<name>\S+)(?P<controller> \(controller\))?\s*")
 _TOPIC = re.compile(r"[\s>#]*topic \"(?P<topic>[^\"]*)\" with (?P<count>[0-9]{1,9}) partitions:(?!.*, leader ).*")
@@ -33,52 +33,52 @@ _BEGINS = re.compile(
 
 @dataclass(slots=True)
 class _List:
-    """A list as its heading announces it in ``line``, line ``number`` of the text: of ``said`` lines, of which
-    ``read`` could be read so far."""
+    """A list of brokers or topics: its heading in line ``number`` announces ``announced`` entries; ``read`` so far."""
 
     number: int
     line: str
-    said: int
+    announced: int
     read: int = 0
 
 
 def recognises(text: str) -> bool:
-    """Whether the text has kcat's heading, or a line as only kcat writes it."""
+    """Whether the text has kcat's heading, or a line that only kcat writes."""
     return "Metadata for " in text or (", isrs: " in text and ", leader " in text)
 
 
 def parse(text: str) -> Iterator[Record]:
-    """Brokers, topics and partitions in the order of the text, and each list that is shorter than it says."""
+    """Yield brokers, topics and partitions in order, and a malformed record per list with missing entries."""
     topic: str | None = None
     lists: dict[str, _List] = {}
     inside = False
     for number, line in enumerate(lines_of(text), 1):
         record = None
         if (match := _COUNT.fullmatch(line)) is not None:
-            yield from _short(lists.get(match["kind"]))
+            yield from _missing_entries(lists.get(match["kind"]))
             lists[match["kind"]] = _List(number, line, int(match["count"]))
         elif (match := _BROKER.fullmatch(line)) is not None:
             record = _broker(number, match)
         elif (match := _TOPIC.fullmatch(line)) is not None:
             fault = topic_fault(match["topic"])
             topic = None if fault else match["topic"]
-            record = _fault(number, line, fault) if fault else _topic(number, match)
+            record = _malformed(number, line, fault) if fault else _topic(number, match)
         elif ", isrs: " in line:
             record = _partition(number, line, topic)
         elif _BEGINS.match(line) or (inside and line.startswith("  ") and line.strip()):
-            record = _fault(number, line, "the line of a broker, a topic or a partition is cut off or damaged")
+            record = _malformed(number, line, "this broker, topic or partition line is cut off or damaged")
         inside = record is not None
         if record is not None:
             yield record
             if record.kind in lists:
                 lists[record.kind].read += 1
-    for one in lists.values():
-        yield from _short(one)
+    for entries in lists.values():
+        yield from _missing_entries(entries)
 
 
-def _short(one: _List | None) -> Iterator[Record]:
-    if one is not None and one.read < one.said:
-        yield _fault(one.number, one.line, f"{one.said} are announced, {one.read} can be read")
+def _missing_entries(entries: _List | None) -> Iterator[Record]:
+    if entries is not None and entries.read < entries.announced:
+        reason = f"the heading announces {entries.announced} entries, but only {entries.read} can be read"
+        yield _malformed(entries.number, entries.line, reason)
 
 
 def _broker(number: int, match: re.Match[str]) -> Record:
@@ -110,9 +110,9 @@ def _partition(number: int, line: str, topic: str | None) -> Record:
     match = _PARTITION.fullmatch(line)
     replicas, isr = (broker_ids(match["replicas"]), broker_ids(match["isr"])) if match else (None, None)
     if match is None or replicas is None or isr is None:
-        return _fault(number, line, "not 'partition N, leader N, replicas: 1,2, isrs: 1,2'")
+        return _malformed(number, line, "the line is not 'partition N, leader N, replicas: 1,2, isrs: 1,2'")
     if topic is None:
-        return _fault(number, line, "no legal topic stands above this partition")
+        return _malformed(number, line, "there is no valid topic line above this partition")
     leader = int(match["leader"])
     payload = {
         "topic": topic,
@@ -129,5 +129,5 @@ def _partition(number: int, line: str, topic: str | None) -> Record:
     return Record("partition", number, payload)
 
 
-def _fault(number: int, line: str, reason: str) -> Record:
+def _malformed(number: int, line: str, reason: str) -> Record:
     return malformed(line=number, expected=EXPECTED, reason=reason, remedy=REMEDY, text=line)

@@ -1,7 +1,7 @@
-"""``kafka-log-dirs.sh --describe``: JSON behind banner lines; directories and the replicas in them.
+"""``kafka-log-dirs.sh --describe``: JSON after banner lines; log directories and the replicas in them.
 
 The tool prints no capacity in any release from 1.0 to 4.3, so ``total_bytes`` and ``usable_bytes`` are null here.
-Directories of deleted, future and stray logs (``topic-0.<uuid>-delete``) are no replicas and are passed over.
+Directories of deleted, future and stray logs (``topic-0.<uuid>-delete``) are not replicas and are skipped.
 
 References
 ----------
@@ -18,18 +18,18 @@ from sources.record import Record, malformed
 from sources.text import is_integer, topic_partition
 
 EXPECTED = "kafka-log-dirs.sh --describe JSON"
-REMEDY = 'supply the tool\'s whole output: {"version":1,"brokers":[{"broker":...,"logDirs":[...]}]}'
+REMEDY = 'supply the complete, unchanged output: {"version":1,"brokers":[{"broker":...,"logDirs":[...]}]}'
 
 _NOT_A_REPLICA = re.compile(r".*-[0-9]+(?:\.\S+)?-(?:delete|future|stray)", re.DOTALL)
 
 
 def recognises(text: str) -> bool:
-    """Whether the text mentions log directories as the tool does."""
+    """Whether the text has the tool's key for log directories."""
     return '"logDir"' in text or '"logDirs"' in text
 
 
 def parse(text: str) -> Iterator[Record]:
-    """Log directories, each followed by its replicas, in the order of the text."""
+    """Yield log directories, each followed by its replicas, in the order of the text."""
     for document in documents(text):
         value = document.value
         if document.error is not None:
@@ -39,8 +39,8 @@ def parse(text: str) -> Iterator[Record]:
             if '"logDirs"' in document.text:
                 yield from _brokers(document, value["brokers"])
         elif isinstance(value, dict) and ("logDir" in value or "logDirs" in value):
-            reason = "a piece of the output: it stands outside of the list of brokers"
-            yield _fault(document.line, reason, document.text)
+            reason = "this fragment of the output is not inside its list 'brokers'"
+            yield _malformed(document.line, reason, document.text)
 
 
 def _brokers(document: JsonDocument, brokers: list[Any]) -> Iterator[Record]:
@@ -52,7 +52,7 @@ def _brokers(document: JsonDocument, brokers: list[Any]) -> Iterator[Record]:
         log_dirs = broker.get("logDirs") if isinstance(broker, dict) else None
         line = next(broker_lines)
         if not is_integer(broker_id) or not isinstance(log_dirs, list):
-            yield _fault(line, "an entry of brokers has no integer 'broker' or no list 'logDirs'", broker)
+            yield _malformed(line, "an entry of 'brokers' has no integer 'broker' or no list 'logDirs'", broker)
             continue
         for entry in log_dirs:
             yield from _directory(broker_id, entry, next(dir_lines), replica_lines)
@@ -60,7 +60,7 @@ def _brokers(document: JsonDocument, brokers: list[Any]) -> Iterator[Record]:
 
 def _directory(broker_id: int, entry: Any, line: int, replica_lines: Iterator[int]) -> Iterator[Record]:
     if not isinstance(entry, dict) or not isinstance(entry.get("logDir"), str):
-        yield _fault(line, f"an entry of logDirs of broker {broker_id} has no 'logDir'", entry)
+        yield _malformed(line, f"an entry of 'logDirs' of broker {broker_id} has no string 'logDir'", entry)
         return
     log_dir, error = entry["logDir"], entry.get("error")
     payload = {
@@ -74,7 +74,7 @@ def _directory(broker_id: int, entry: Any, line: int, replica_lines: Iterator[in
     yield Record("log_dir", line, payload)
     replicas = entry.get("partitions", [])
     if not isinstance(replicas, list):
-        yield _fault(line, f"'partitions' of {log_dir} on broker {broker_id} is not a list", entry)
+        yield _malformed(line, f"'partitions' of {log_dir} on broker {broker_id} is not a list", entry)
         return
     for replica in replicas:
         record = _replica(broker_id, log_dir, replica, next(replica_lines))
@@ -83,21 +83,22 @@ def _directory(broker_id: int, entry: Any, line: int, replica_lines: Iterator[in
 
 
 def _replica(broker_id: int, log_dir: str, entry: Any, line: int) -> Record | None:
-    """The replica, None for a directory that is no replica."""
+    """The record of a replica; None for a directory that is not a replica."""
     name = entry.get("partition") if isinstance(entry, dict) else None
     if not isinstance(name, str):
-        return _fault(line, f"an entry of {log_dir} on broker {broker_id} has no 'partition'", entry)
+        return _malformed(line, f"an entry of {log_dir} on broker {broker_id} has no 'partition'", entry)
     if _NOT_A_REPLICA.fullmatch(name):
         return None
     named = topic_partition(name)
     if named is None:
-        reason = (
-            f"{name[:80]!r} in {log_dir} on broker {broker_id} is not 'topic-partition': no number behind the last dash"
-        )
-        return _fault(line, reason, entry)
+        location = f"{name[:80]!r} in {log_dir} on broker {broker_id}"
+        reason = f"{location} is not 'topic-partition': there is no number after the last dash"
+        return _malformed(line, reason, entry)
     size, lag = _whole(entry.get("size")), _whole(entry.get("offsetLag", 0))
     if size is None:
-        return _fault(line, f"the size of {name} on broker {broker_id} is {entry.get('size')!r}, no integer", entry)
+        return _malformed(
+            line, f"the size of {name} on broker {broker_id} is {entry.get('size')!r}, not an integer", entry
+        )
     payload = {
         "broker_id": broker_id,
         "log_dir": log_dir,
@@ -111,11 +112,11 @@ def _replica(broker_id: int, log_dir: str, entry: Any, line: int) -> Record | No
 
 
 def _whole(value: object) -> int | None:
-    """The integer that a JSON number stands for; its range is for the quality gates to judge."""
+    """The integer value of a JSON number; the quality rules check its range."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return int(str(value)) if is_integer(value) else None
 
 
-def _fault(line: int, reason: str, piece: object) -> Record:
+def _malformed(line: int, reason: str, piece: object) -> Record:
     return malformed(line=line, expected=EXPECTED, reason=reason, remedy=REMEDY, text=as_json(piece))

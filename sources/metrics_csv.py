@@ -1,7 +1,7 @@
-"""Tables of metrics (CSV or Parquet): which column means what, and in which unit; optimizer/stages/ingest reads them.
+"""Tables of metrics (CSV or Parquet): the meaning and unit of each column. optimizer/stages/ingest reads the rows.
 
 A table has the columns ``topic``, ``partition``, optionally ``broker_id`` and ``observed_at``, and either one column
-per measure (wide: ``size_mb``, ``in_bytes_per_s``, ...) or the two columns ``metric`` and ``value`` (long).
+per metric (wide: ``size_mb``, ``in_bytes_per_s``, ...) or the two columns ``metric`` and ``value`` (long).
 """
 
 import re
@@ -25,11 +25,11 @@ UNITS = {
 METRICS = ("size_bytes", "in_bytes_per_s", "out_bytes_per_s", "in_bytes_total", "out_bytes_total")
 DELIMITERS = (",", ";", "\t")
 
-# What may stand for a unit in the name of a column, known here or not.
+# Matches anything that looks like a unit in a column name, supported or not.
 UNIT_LIKE = r"(?:bytes?|bits?|[kmgtpe]i?b?(?:its?|ytes?)?|[kmgtp]?b?ps)"
 _SECONDS = r"(?:_per_(?:s|sec|second))?"
 _SIZE_LIKE = re.compile(rf"(?:(?:log_)?size|disk)(?:_{UNIT_LIKE})?")
-_RATE_LIKE = re.compile(rf"(?:{UNIT_LIKE}_)?(?P<way>in|out)(?:_rate)?(?:_{UNIT_LIKE})?(?:_rate)?{_SECONDS}")
+_RATE_LIKE = re.compile(rf"(?:{UNIT_LIKE}_)?(?P<direction>in|out)(?:_rate)?(?:_{UNIT_LIKE})?(?:_rate)?{_SECONDS}")
 
 _TOPIC = ("topic", "topic_name")
 _PARTITION = ("partition", "partition_id")
@@ -41,7 +41,7 @@ _VALUE = ("value", "metric_value")
 
 @dataclass(frozen=True)
 class Measure:
-    """What a name measures: the metric, and the factor that turns its values into the metric's unit."""
+    """The meaning of a name: a metric, and the factor that converts its values to the metric's unit."""
 
     metric: str
     factor: int
@@ -49,7 +49,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Columns:
-    """Where a table keeps what; indices of columns, None where the table has no such column.
+    """Column indices of a table; None for a column that the table does not have.
 
     Parameters
     ----------
@@ -74,19 +74,19 @@ def _names() -> Iterator[tuple[str, Measure]]:
     for unit, factor in UNITS.items():
         for name in (f"size_{unit}", f"log_size_{unit}"):
             yield name, Measure("size_bytes", factor)
-        for way in ("in", "out"):
+        for direction in ("in", "out"):
             for second in ("s", "sec", "second"):
-                for name in (f"{way}_{unit}_per_{second}", f"{unit}_{way}_per_{second}"):
-                    yield name, Measure(f"{way}_bytes_per_s", factor)
-            for name in (f"{way}_{unit}_total", f"{unit}_{way}_total"):
-                yield name, Measure(f"{way}_bytes_total", factor)
+                for name in (f"{direction}_{unit}_per_{second}", f"{unit}_{direction}_per_{second}"):
+                    yield name, Measure(f"{direction}_bytes_per_s", factor)
+            for name in (f"{direction}_{unit}_total", f"{unit}_{direction}_total"):
+                yield name, Measure(f"{direction}_bytes_total", factor)
 
 
 MEASURES = dict(_names())
 
 
 def normalise(name: str) -> str:
-    """A column or metric name as it is compared.
+    """A column or metric name in the form used for comparison.
 
     >>> normalise(' "Bytes In per-sec"')
     'bytes_in_per_sec'
@@ -95,7 +95,7 @@ def normalise(name: str) -> str:
 
 
 def delimiter(header: str) -> str:
-    """The delimiter that a header line uses most; a comma where it uses none."""
+    """The delimiter that a header line uses most; a comma if it uses none."""
     return max(DELIMITERS, key=header.count)
 
 
@@ -105,60 +105,64 @@ def split_header(header: str) -> list[str]:
 
 
 def recognises(header: str) -> bool:
-    """Whether a line is the header of a table about partitions, be it one that can't be used."""
+    """Whether a line is the header of a table about partitions, usable or not."""
     names = set(split_header(header))
     return not names.isdisjoint(_TOPIC) and not names.isdisjoint(_PARTITION)
 
 
 def _refuse_without_unit(names: Sequence[str]) -> None:
-    """Refuse columns that measure in a unit that they don't say, or in one that is not known: none is guessed."""
+    """Refuse metric columns without a known unit: no unit is guessed."""
     for name in names:
         if name in MEASURES:
             continue
         rate = _RATE_LIKE.fullmatch(name)
         if rate:
-            wanted = f"{rate['way']}_*_per_s (a rate) or {rate['way']}_*_total (a counter)"
+            names_with_unit = (
+                f"{rate['direction']}_<unit>_per_s (a rate) or {rate['direction']}_<unit>_total (a counter)"
+            )
         elif _SIZE_LIKE.fullmatch(name):
-            wanted = "size_*"
+            names_with_unit = "size_<unit>"
         else:
             continue
         units = ", ".join(UNITS)
         raise InputError(
-            f"the column {name!r} has no unit, or an unknown one: name it {wanted}, the star one of {units}"
+            f"the column {name!r} has no unit or an unknown unit: name it {names_with_unit}; <unit> is one of {units}"
         )
 
 
 def map_columns(header: Sequence[str]) -> Columns:
-    """Find what each column means.
+    """Find the column of each field.
 
     Parameters
     ----------
     header : sequence of str
-        Column names in order; case, blanks and dashes do not matter.
+        Column names in order; case, blanks and dashes are ignored.
 
     Raises
     ------
     InputError
-        When a needed column is missing, two columns mean the same, or one measures in no known unit.
+        When a required column is missing, two columns have the same meaning, or a column has no known unit.
     """
     names = [normalise(name) for name in header]
     wide = tuple((i, MEASURES[name]) for i, name in enumerate(names) if name in MEASURES)
     topic, partition = _find(names, _TOPIC), _find(names, _PARTITION)
     metric, value = _find(names, _METRIC), _find(names, _VALUE)
     if topic is None or partition is None:
-        raise InputError(f"the columns {names} lack topic or partition: add them")
+        raise InputError(f"the columns {names} do not include topic and partition: add them")
     _refuse_without_unit(names)
     if (metric is None) != (value is None) or (metric is None) == (not wide):
-        raise InputError(f"the columns {names} hold no measure: add metric and value, or columns such as {METRICS[:3]}")
+        raise InputError(
+            f"the columns {names} are no metrics: use the columns metric and value, or columns such as {METRICS[:3]}"
+        )
     measured = [measure.metric for _, measure in wide]
     twice = sorted({m for m in measured if measured.count(m) > 1})
     if twice:
-        raise InputError(f"the columns {names} give {twice} twice: leave one column for each")
+        raise InputError(f"the columns {names} contain {twice} twice: keep one column for each")
     return Columns(topic, partition, _find(names, _BROKER), _find(names, _TIME), metric, value, wide)
 
 
-def _find(names: Sequence[str], wanted: Sequence[str]) -> int | None:
-    found = [i for i, name in enumerate(names) if name in wanted]
-    if len(found) > 1:
-        raise InputError(f"the columns {[names[i] for i in found]} mean the same: leave one of them")
-    return found[0] if found else None
+def _find(names: Sequence[str], synonyms: Sequence[str]) -> int | None:
+    indices = [i for i, name in enumerate(names) if name in synonyms]
+    if len(indices) > 1:
+        raise InputError(f"the columns {[names[i] for i in indices]} have the same meaning: keep one of them")
+    return indices[0] if indices else None

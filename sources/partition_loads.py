@@ -1,8 +1,8 @@
-"""Cruise Control's ``partition_load``: finished sizes and rates of partitions, as JSON (``json=true``) or as a table.
+"""Cruise Control's ``partition_load``: sizes and rates of partitions, as JSON (``json=true``) or as a table.
 
 ``disk`` is in MB of 2^20 bytes, ``networkInbound`` and ``networkOutbound`` in KB of 2^10 bytes per second. All three
-are of the leader. What it sends includes its followers: Cruise Control adds the inbound rate once for each. The record
-has the rest, what consumers fetch.
+are the leader's. Its outbound rate includes replication: Cruise Control adds the inbound rate once per follower.
+The record's outbound rate is without it: only what consumers fetch.
 
 References
 ----------
@@ -19,10 +19,10 @@ from sources.json_text import JsonDocument, as_json, documents
 from sources.record import Record, malformed
 from sources.text import broker_ids, is_integer, lines_of, topic_fault, topic_partition
 
-EXPECTED = "partition_load of Cruise Control"
-REMEDY = "supply its whole answer: /partition_load?json=true, or the table"
+EXPECTED = "Cruise Control partition_load"
+REMEDY = "supply the complete response of /partition_load, as JSON (?json=true) or as the table"
 
-_MOST = 2**63  # far over any size: the gate judges it, but it has to be a number
+_LARGEST = 2**63  # no real size is near it; smaller values that are too large are refused by the quality rules
 _RATE_KEY, _TABLE = "networkInbound", "NW_OUT (KB/s)"
 _HEADER = re.compile(
     r"[\s>#]*PARTITION\s+LEADER\s+FOLLOWERS\s+CPU \(\S+\)\s+DISK \(MB\)\s+NW_IN \(KB/s\)\s+NW_OUT \(KB/s\)"
@@ -32,22 +32,22 @@ _AMOUNT = r"\s+([0-9]{1,30}(?:\.[0-9]{1,30})?)"
 _ROW = re.compile(
     rf"[\s>#]*(?P<name>\S+)\s+-?[0-9]+\s*\[(?P<followers>[0-9, ]*)\]{_AMOUNT}{_AMOUNT}{_AMOUNT}{_AMOUNT}{_AMOUNT}\s*"
 )
-# Below the header: a row, or one that was cut off.
+# Below the header: a row, complete or cut off.
 _BEGINS = re.compile(r"[\s>#]*[A-Za-z0-9._-]+(?:\s+-?[0-9].*|\s*)")
 
 
 def recognises(text: str) -> bool:
-    """Whether the text names the network of a partition as only this answer does."""
+    """Whether the text has the key or the column of the network rate that only this response has."""
     return f'"{_RATE_KEY}"' in text or _TABLE in text
 
 
 def parse(text: str) -> Iterator[Record]:
-    """One record a partition."""
-    yield from _of_json(text)
-    yield from _of_table(text)
+    """Yield one record per partition."""
+    yield from _parse_json(text)
+    yield from _parse_table(text)
 
 
-def _of_json(text: str) -> Iterator[Record]:
+def _parse_json(text: str) -> Iterator[Record]:
     for document in documents(text):
         if document.error is not None:
             if _RATE_KEY in document.text:
@@ -58,7 +58,7 @@ def _of_json(text: str) -> Iterator[Record]:
 
 def _entries(document: JsonDocument, entries: Any) -> Iterator[Record]:
     if not isinstance(entries, list):
-        yield _fault(document.line, "'records' is not a list", as_json(entries))
+        yield _malformed(document.line, "'records' is not a list", as_json(entries))
         return
     lines = document.lines_of(_RATE_KEY)
     for entry in entries:
@@ -66,20 +66,20 @@ def _entries(document: JsonDocument, entries: Any) -> Iterator[Record]:
         fields = entry if isinstance(entry, dict) else {}
         amounts = {key: _amount(fields.get(key)) for key in ("disk", _RATE_KEY, "networkOutbound")}
         followers, known = fields.get("followers"), [amount for amount in amounts.values() if amount is not None]
-        place = fields.get("topic"), fields.get("partition")
-        fault = topic_fault(place[0])
-        if fault is None and (not is_integer(place[1]) or not isinstance(followers, list)):
-            fault = f"an entry of {place[0]} lacks partition or followers"
+        topic, partition = fields.get("topic"), fields.get("partition")
+        fault = topic_fault(topic)
+        if fault is None and (not is_integer(partition) or not isinstance(followers, list)):
+            fault = f"an entry of {topic} has no integer partition or no list followers"
         if fault is None and len(known) < len(amounts):
             wrong = ", ".join(f"{key} {fields.get(key)!r}" for key, amount in amounts.items() if amount is None)
-            fault = f"{place[0]}-{place[1]}: {wrong} is not a number from 0 up"
+            fault = f"{topic}-{partition}: not a non-negative number: {wrong}"
         if fault is not None or not isinstance(followers, list):
-            yield _fault(line, fault or "no followers", as_json(entry))
+            yield _malformed(line, fault or "no followers", as_json(entry))
             continue
-        yield _record(line, *place, known, followers=len(followers))
+        yield _record(line, topic, partition, known, followers=len(followers))
 
 
-def _of_table(text: str) -> Iterator[Record]:
+def _parse_table(text: str) -> Iterator[Record]:
     inside = False
     for number, line in enumerate(lines_of(text), 1):
         if inside and line.strip():
@@ -91,21 +91,21 @@ def _of_table(text: str) -> Iterator[Record]:
                 yield _record(number, *named, amounts, followers=len(followers))
                 continue
             if match or _BEGINS.fullmatch(line):
-                yield _fault(number, "not 'topic-N leader [followers] and five numbers'", line)
+                yield _malformed(number, "the row is not 'topic-N leader [followers]' and five numbers", line)
                 continue
         inside = "PARTITION" in line and _TABLE in line
         if inside and not _HEADER.fullmatch(line):
-            yield _fault(number, "not the header of the table", line)
+            yield _malformed(number, "the header of the table is damaged", line)
 
 
 def _amount(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _LARGEST:
         return None
     return float(value)
 
 
 def _record(line: int, topic: Any, partition: Any, amounts: list[float], *, followers: int) -> Record:
-    """The load: of the outbound rate what is left without the followers."""
+    """The load; the outbound rate without what the followers fetch."""
     disk, inbound, outbound = amounts
     payload = {
         "topic": topic,
@@ -117,5 +117,5 @@ def _record(line: int, topic: Any, partition: Any, amounts: list[float], *, foll
     return Record("partition_load", line, payload)
 
 
-def _fault(line: int, reason: str, text: str) -> Record:
+def _malformed(line: int, reason: str, text: str) -> Record:
     return malformed(line=line, expected=EXPECTED, reason=reason, remedy=REMEDY, text=text)

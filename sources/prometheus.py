@@ -1,17 +1,17 @@
 """Prometheus text exposition of Kafka's metrics, as the JMX exporter prints them.
 
-Understood, upper or lower case, with the labels ``topic``, ``partition`` and a broker's id where they are given:
+These metrics are read, in upper or lower case, with the labels ``topic``, ``partition`` and a broker's id if present:
 
 - size of a replica: ``kafka_log_log_size``, ``kafka_log_Log_Size`` and the same with ``_Value`` (Aiven) or ``_bytes``,
   ``kafka_log_Log_Value{name="Size"}``;
 - counters of bytes: ``kafka_server_brokertopicmetrics_bytesin_total`` (also ``bytesinpersec_total``, ``..._count``,
   and ``kafka_server_BrokerTopicMetrics_Count{name="BytesInPerSec"}``), the same with ``bytesout``;
-- rates: ``..._bytesinpersec_oneminuterate``, or the five or fifteen minute rate where that is all there is; never the
-  mean rate, which counts from the broker's start.
+- rates: ``..._bytesinpersec_oneminuterate``, or else the five or fifteen minute rate; never the mean rate, which is the
+  mean since the broker's start.
 
-A series without a topic is the total of its broker, one without a partition the total of its topic on that broker.
-kafka_exporter prints offsets: they count messages, not bytes, so they give neither sizes nor rates. Sizes under other
-names, or of no single partition (kminion's), are named once.
+A series without a topic is the total of its broker; one without a partition is the total of its topic on that broker.
+kafka_exporter prints offsets: they count messages, not bytes, so they give neither sizes nor rates. One record
+lists the sizes that can't be used: those under other names, and sums over partitions (kminion's).
 
 References
 ----------
@@ -40,23 +40,23 @@ _COMMENT = re.compile(r"# (?:HELP|TYPE) (?:kminion_)?kafka_[a-z]", re.IGNORECASE
 _ESCAPE = re.compile(r"\\(.)")
 _SIZE = re.compile(r"kafka_log(?:_log)?_size(?:_bytes)?(?:_value)?")
 _SIZE_BY_LABEL = re.compile(r"kafka_log(?:_log)?_value")
-# In the name of what may be a size on disk, and of what is none.
+# Words in the name of a metric that may be a size on disk, and words that show that it is not.
 _ON_DISK = ("log", "partition", "topic", "disk")
 _NOT_ON_DISK = ("remote", "fetch", "record", "request", "batch", "message")
 _UNUSED_SIZE = "unused size"
 _NAMED = 5  # names in one message
 _BYTES = re.compile(r"bytes(in|out)(?:persec)?")
-# The shorter the window, the closer to a sample; the mean since the broker's start is none.
+# By preference: the shorter the window, the closer the rate is to a sample. The mean since the start is not used.
 _RATES = {"oneminuterate": 0, "fiveminuterate": 1, "fifteenminuterate": 2}
 _BROKER_LABELS = ("broker_id", "brokerid", "kafka_broker_id", "broker", "kafka_broker", "node_id")
 _POD_LABELS = ("pod", "pod_name", "kubernetes_pod_name")
-# Of a size or a rate, as of every input; a counter may be any int64.
+# Largest size or rate, as for every input; a counter may be any int64.
 _LARGEST, _LARGEST_TOTAL = 2**53, 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One line of ours: ``rank`` 0 is the best form of its metric."""
+    """A line with a known metric; ``rank`` 0 is the preferred form of the metric."""
 
     line: int
     text: str
@@ -68,14 +68,15 @@ class Sample:
 
 
 def recognises(text: str) -> bool:
-    """Whether a text holds Kafka's metrics in Prometheus' format."""
+    """Whether a text has metrics of Kafka in Prometheus' format."""
     return any(_COMMENT.match(line) or _is_kafka_sample(line) for line in text.split("\n")[:2000])
 
 
 def parse(text: str) -> Iterator[Record]:
-    """Yield ``metric`` records, and ``malformed`` ones for lines that name a metric of ours and can't be read.
+    """Yield ``metric`` records, and ``malformed`` records for damaged lines with a known metric.
 
-    One more names the sizes that are not used. A scrape without any of our metrics and without sizes gives none.
+    One more malformed record names the sizes that can't be used. A scrape without known metrics or sizes yields
+    nothing.
     """
     samples: list[Sample] = []
     problems: list[Record] = []
@@ -85,11 +86,11 @@ def parse(text: str) -> Iterator[Record]:
         seconds = seconds or line.startswith("# EOF")
         if not line.lower().startswith(_PREFIXES):
             continue
-        found = _sample(number, line, is_last=number == len(lines))
-        if isinstance(found, Record):
-            problems.append(found)
-        elif found:
-            samples.append(found)
+        sample = _sample(number, line, is_last=number == len(lines))
+        if isinstance(sample, Record):
+            problems.append(sample)
+        elif sample:
+            samples.append(sample)
     used = [sample for sample in samples if sample.metric != _UNUSED_SIZE]
     best: dict[str, int] = {}
     for sample in used:
@@ -112,20 +113,20 @@ def _number(text: str) -> float | None:
 
 
 def _sample(number: int, line: str, *, is_last: bool) -> Sample | Record | None:
-    """A sample of ours, a malformed record, or None where the line is about something else.
+    """A sample, a malformed record, or None for a line with another metric.
 
-    The last line, where no line end follows it, may have been cut off.
+    The last line of the text, if it has no line end, may be cut off.
     """
     name = re.split(r"[{\s]", line, maxsplit=1)[0]
     match = _SAMPLE.fullmatch(line)
     labels = _labels(match["labels"] or "") if match else None
-    # A broken line of ours is reported by its name alone; its labels are out of reach.
+    # The labels of a broken line are unreadable: the metric's name alone decides whether it is reported.
     metric = _metric(name.lower(), labels or {})
     damaged = (match is None or labels is None) and ("{" in line or is_last)
     if metric is None and not damaged:
         return None
     if metric is None or match is None or labels is None:
-        return _malformed(number, line, 'no name{label="value"} value [time]')
+        return _malformed(number, line, 'the line is not: name{label="value"} value [time]')
     return Sample(number, line, metric[0], metric[1], labels, match["value"], match["time"])
 
 
@@ -142,7 +143,7 @@ def _labels(text: str) -> dict[str, str] | None:
 
 
 def _metric(name: str, labels: Mapping[str, str]) -> tuple[str, int] | None:
-    """Our metric and the rank of the form, for a lower-case name; ``_UNUSED_SIZE`` for a size under another name.
+    """Our metric and the rank of its form, for a lower-case name; ``_UNUSED_SIZE`` for a size with an unknown name.
 
     >>> _metric("kafka_server_brokertopicmetrics_bytesin_total", {})
     ('in_bytes_total', 0)
@@ -160,18 +161,18 @@ def _metric(name: str, labels: Mapping[str, str]) -> tuple[str, int] | None:
     first, _, form = name.removeprefix(prefix).partition("_")
     if label:
         first, form = label, form or first
-    way = _BYTES.fullmatch(first)
-    if way is None:
+    direction = _BYTES.fullmatch(first)
+    if direction is None:
         return None
     if form in ("total", "count", "count_total"):
-        return f"{way[1]}_bytes_total", 0
-    return (f"{way[1]}_bytes_per_s", _RATES[form]) if form in _RATES else None
+        return f"{direction[1]}_bytes_total", 0
+    return (f"{direction[1]}_bytes_per_s", _RATES[form]) if form in _RATES else None
 
 
 def _unused_sizes(samples: Sequence[Sample], *, is_all: bool) -> Iterator[Record]:
-    """One record for all sizes that are not used; an error where the text gives nothing else.
+    """One malformed record for all sizes that can't be used; an error if the text has no usable sample.
 
-    A size has a name that is not read, or is a sum over partitions.
+    They have an unknown name, or are sums over partitions.
     """
     sums = [
         s for s in samples if s.metric == "size_bytes" and not (s.labels.get("topic") and s.labels.get("partition"))
@@ -181,16 +182,16 @@ def _unused_sizes(samples: Sequence[Sample], *, is_all: bool) -> Iterator[Record
         return
     counts = Counter(re.split(r"[{\s]", sample.text, maxsplit=1)[0] for sample in unused)
     named = ", ".join(f"{name} ({plural(count, 'sample')})" for name, count in counts.most_common(_NAMED))
-    more = f" and {plural(len(counts) - _NAMED, 'more name')}" if len(counts) > _NAMED else ""
+    rest = f" and {plural(len(counts) - _NAMED, 'more name')}" if len(counts) > _NAMED else ""
     reason = (
-        f"sizes are not used: {named}{more}. A size is read under the name kafka_log_Log_Size, with the labels topic "
-        "and partition; the sum of a topic or a broker gives no size of a partition"
+        f"these sizes can't be used: {named}{rest}. Only kafka_log_Log_Size with the labels topic and partition is "
+        "read; the sum of a topic or a broker does not give the size of a partition"
     )
     yield malformed(
         line=min(sample.line for sample in unused),
         expected=EXPECTED,
         reason=reason,
-        remedy="give kafka-log-dirs.sh --describe, or export kafka_log_Log_Size of each partition by the JMX exporter",
+        remedy="supply kafka-log-dirs.sh --describe, or export kafka_log_Log_Size per partition with the JMX exporter",
         text="",
         rule=UNREADABLE_FILE,
         severity="error" if is_all else "warning",
@@ -220,7 +221,7 @@ def _record(sample: Sample, *, seconds: bool) -> Record:
 
 
 def _broker_id(labels: Mapping[str, str]) -> int | None:
-    """The broker's id from a label, or the ordinal of a Kubernetes pod: the id, where an operator runs Kafka."""
+    """The broker's id from a label, or the ordinal of a Kubernetes pod, which is the id if an operator runs Kafka."""
     for name in _BROKER_LABELS:
         if labels.get(name, "").isdecimal():
             return int(labels[name])
@@ -243,5 +244,5 @@ def _observed_at(time: str | None, *, seconds: bool) -> str | None:
 
 
 def _malformed(line: int, text: str, reason: str) -> Record:
-    remedy = "export the metric again, or leave the line out"
+    remedy = "export the metric again, or remove the line"
     return malformed(line=line, expected=EXPECTED, reason=reason, remedy=remedy, text=text)

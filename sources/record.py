@@ -1,30 +1,30 @@
-"""What every parser yields: records of a few kinds, each with its place in the source.
+"""The records that every parser yields, each with its line in the source.
 
 Kinds and their payloads (missing values are null; lists keep the order of the source):
 
 =================  ==========================================================================================
 kind               payload
 =================  ==========================================================================================
-cluster_id         kafka_cluster_id: Kafka's own id of the cluster that the text is of
+cluster_id         kafka_cluster_id: Kafka's own id of the cluster that printed the text
 broker             broker_id, host, port, rack, fenced (bool or null), is_controller (bool or null)
 topic              topic, topic_id, partition_count, replication_factor (header: never trusted), configs (opaque
                    text), marked_for_deletion (bool)
 partition          topic, partition, leader (null when none), replicas, isr, adding, removing (both null when the tool
-                   does not tell what moves), offline (or null), elr, last_known_elr (eligible leaders outside of the
-                   ISR; null when not told)
-assignment         topic, partition, replicas, log_dirs (or null), and as the tool has it: bare (bool: no heading says
-                   that it is current), begun (bool: printed when a move was begun)
-reassignment       topic, partition, replicas, adding, removing: ``--list`` or the Admin API
+                   does not print them), offline (or null), elr, last_known_elr (eligible leaders outside of the
+                   ISR; null when not printed)
+assignment         topic, partition, replicas, log_dirs (or null), bare (bool: no heading says that it is current),
+                   begun (bool: printed when a reassignment was started)
+reassignment       topic, partition, replicas, adding, removing: from ``--list`` or the Admin API
 log_dir            broker_id, log_dir, error (or null: it is readable), total_bytes, usable_bytes, is_cordoned (the
                    last three null in the tool's output)
 log_dir_replica    broker_id, log_dir, topic, partition, size_bytes, offset_lag, is_future (bool)
 config             entity_type (topics, brokers, cluster), entity_name, name, value (null when sensitive), sensitive,
-                   is_static (bool: the value in force stands in a broker's own file); Kafka's defaults are left out
-capacity           broker_id (-1: every broker without an own entry), log_dir (or null), disk_bytes,
+                   is_static (bool: the effective value is from a broker's own file); Kafka's defaults are left out
+capacity           broker_id (-1: every broker without its own entry), log_dir (or null), disk_bytes,
                    in_bytes_per_s, out_bytes_per_s, as_written (the numbers as the file has them, with their units, or
-                   null), doubt (why one is likely in another unit, or null)
+                   null), doubt (why a number is probably in another unit, or null)
 metric             metric, topic, partition, broker_id, observed_at (ISO 8601 UTC or null), value
-partition_load     topic, partition, size_bytes, in_bytes_per_s, out_bytes_per_s (each or null): a finished table
+partition_load     topic, partition, size_bytes, in_bytes_per_s, out_bytes_per_s (each or null): from a table of loads
 malformed          expected (what the parser looked for), reason, remedy, text (at most 2,000 characters), rule and
                    severity where they are not ``readable`` and ``error``, is_sample (true: a row of a metrics table)
 =================  ==========================================================================================
@@ -35,15 +35,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-# Rule of a file that can't be read, or of which nothing can be.
+# Rule of a file without any readable part.
 UNREADABLE_FILE = "known_format"
-# In its place where the settings say that the file may stay unread.
+# The same, if the settings allow that the file stays unread.
 ALLOWED_FILE = "allowed_file"
-# Rule of a line in which a tool says that it failed.
+# Rule of a line in which a tool reports an error.
 TOOL_ERROR = "tool_error"
-# Rule of replica lists that may be somebody's wish.
+# Rule of replica lists that may be a plan instead of the current state.
 NOT_STATE = "state_not_wish"
-# Rule of a file in which a tool says that nothing is in flight, and lists what is.
+# Rule of a file that says that nothing is in flight and also lists reassignments.
 TWO_ANSWERS = "two_answers"
 KINDS = (
     "cluster_id",
@@ -73,7 +73,7 @@ class Record:
     line : int
         First line of the record, from 1; 0 where lines mean nothing.
     payload : mapping
-        JSON values only; keys of the kind, see the module's table.
+        JSON values only; the keys of each kind are in the module's table.
     """
 
     kind: str
@@ -81,20 +81,20 @@ class Record:
     payload: Mapping[str, Any]
 
 
-# What follows the name of a secret in a line, up to a blank: an error message or a log may hold one.
+# A secret's name and its value up to a blank: an error message or a log may contain one.
 _SECRET = re.compile(r"(?i)((?:password|passwd|pwd|secret|token|credential|api[_-]?key)[\w.-]*[\"']?\s*[=:]\s*)(\S+)")
 
 
 def without_secrets(text: str) -> str:
-    """The text, values of what is called a password, secret or token blotted out."""
+    """The text with ``***`` in place of the values of passwords, secrets and tokens."""
     return _SECRET.sub(r"\1***", text)
 
 
 def malformed(
     *, line: int, expected: str, reason: str, remedy: str, text: str, rule: str | None = None, severity: str = "error"
 ) -> Record:
-    """A record that says what could not be read, for quarantine; ``rule`` where it is another than ``readable``."""
-    told = {"reason": without_secrets(reason), "text": without_secrets(text[:2000])}
-    fields = {"expected": expected, "remedy": remedy, **told}
-    judged = {} if rule is None else {"rule": rule, "severity": severity}
-    return Record("malformed", line, fields | judged)
+    """A record for the quarantine: what can't be read, and why. Without ``rule`` the rule is ``readable``."""
+    masked = {"reason": without_secrets(reason), "text": without_secrets(text[:2000])}
+    fields = {"expected": expected, "remedy": remedy, **masked}
+    rule_fields = {} if rule is None else {"rule": rule, "severity": severity}
+    return Record("malformed", line, fields | rule_fields)

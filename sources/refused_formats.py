@@ -1,4 +1,4 @@
-"""Texts that hold no state of a cluster: those that are known are refused by their name, the others as unknown."""
+"""Texts without any cluster state, and why each is refused: known formats by name, the rest as unknown."""
 
 import re
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ class Refusal:
     Parameters
     ----------
     reason, remedy : str
-        What it is, and what to supply instead.
+        What the file is, as the end of "file is ...", and what to supply instead.
     severity : str
-        ``warning`` where nothing of a cluster's state is lost with it, else ``error``.
+        ``warning`` if the file can't contain cluster state, else ``error``.
     """
 
     reason: str
@@ -25,21 +25,21 @@ class Refusal:
     severity: str = "error"
 
 
-_EXPORT_BYTES = "give kafka-log-dirs.sh --describe, or export kafka_log_Log_Size with the JMX exporter"
+_EXPORT_BYTES = "supply kafka-log-dirs.sh --describe, or export kafka_log_Log_Size with the JMX exporter"
 _OFFSETS = (
     r"^(?:kafka_(?:topic_partition_(?:current|oldest)_offset|consumergroup_\w+|exporter_\w+)|kminion_\w+)\b",
     Refusal(
-        "a scrape of kafka_exporter or kminion: offsets count messages, not bytes, and give neither sizes nor rates",
+        "a scrape of kafka_exporter or kminion: offsets count messages, not bytes, so they give no sizes and no rates",
         _EXPORT_BYTES,
     ),
 )
-_NO_BYTES = Refusal("a scrape for Prometheus without bytes of a partition, a topic or a broker", _EXPORT_BYTES)
+_NO_BYTES = Refusal("a Prometheus scrape without metrics in bytes of a partition, a topic or a broker", _EXPORT_BYTES)
 _KNOWN: tuple[tuple[str, Refusal], ...] = (
     (
         r"^[\s>#]*Status of partition reassignment:|^[\s>#]*Reassignment of (?:partition|replica) \S+ ",
         Refusal(
-            "the progress report of kafka-reassign-partitions.sh --verify: it names no replicas",
-            "supply kafka-topics.sh --describe, and kafka-reassign-partitions.sh --list for moves in flight",
+            "the output of kafka-reassign-partitions.sh --verify, which does not list replicas",
+            "supply kafka-topics.sh --describe, and kafka-reassign-partitions.sh --list for reassignments in flight",
             "warning",
         ),
     ),
@@ -47,14 +47,14 @@ _KNOWN: tuple[tuple[str, Refusal], ...] = (
         re.escape(PROPOSED),
         Refusal(
             "a proposed assignment: a plan, not the state of the cluster",
-            "supply kafka-topics.sh --describe, or the 'Current partition replica assignment' part too",
+            "supply kafka-topics.sh --describe, or add the part 'Current partition replica assignment'",
             "warning",
         ),
     ),
     (
         r'"topics"\s*:\s*\[\s*\{\s*"topic"\s*:\s*"[^"]*"\s*\}',
         Refusal(
-            "a topics-to-move list: it holds names, no placement",
+            "a topics-to-move list: it has topic names, but no replicas",
             "supply kafka-topics.sh --describe",
             "warning",
         ),
@@ -62,7 +62,7 @@ _KNOWN: tuple[tuple[str, Refusal], ...] = (
     (
         r"\bCurrentVoters:|^NodeId\s+(?:DirectoryId\s+)?LogEndOffset",
         Refusal(
-            "the output of kafka-metadata-quorum.sh: it names controllers and observers, neither hosts nor racks",
+            "the output of kafka-metadata-quorum.sh: it has no hosts and no racks",
             "supply kafka-broker-api-versions.sh for the brokers and their racks",
             "warning",
         ),
@@ -70,8 +70,8 @@ _KNOWN: tuple[tuple[str, Refusal], ...] = (
     (
         r"^[\s>#]*Feature: \S+\s+SupportedMinVersion: ",
         Refusal(
-            "the output of kafka-features.sh describe: it names versions, no placement",
-            "leave the file out; supply kafka-topics.sh --describe",
+            "the output of kafka-features.sh describe: it has versions, but no replicas",
+            "remove the file; supply kafka-topics.sh --describe",
             "warning",
         ),
     ),
@@ -80,8 +80,8 @@ _KNOWN: tuple[tuple[str, Refusal], ...] = (
         r"|Error completing leader election \(|\d+ replica\(s\) could not be elected"
         r"|(?:Created|Successfully started) preferred replica election\b)",
         Refusal(
-            "the output of kafka-leader-election.sh: it names partitions, no replicas",
-            "supply kafka-topics.sh --describe, taken after the election",
+            "the output of kafka-leader-election.sh: it has partitions, but no replicas",
+            "run kafka-topics.sh --describe after the election and supply its output",
             "warning",
         ),
     ),
@@ -89,16 +89,16 @@ _KNOWN: tuple[tuple[str, Refusal], ...] = (
         r"^[\s>#]*(?:(?:Dynamic|All|Default|Quota) configs|Configs|SCRAM credential configs) for (?:the |default )*"
         r"(?:user|client|ip|group)",
         Refusal(
-            "the configs of users, clients or groups: they say nothing of placement",
-            "leave the file out; supply kafka-configs.sh --describe of topics and brokers",
+            "configs of users, clients or groups, which a plan does not need",
+            "remove the file; supply kafka-configs.sh --describe for topics and brokers",
             "warning",
         ),
     ),
     (
         r"^\s*GROUP\s+TOPIC\s+PARTITION\b",
         Refusal(
-            "the output of kafka-consumer-groups.sh: it holds offsets, no placement",
-            "leave the file out",
+            "the output of kafka-consumer-groups.sh: it has offsets, but no replicas",
+            "remove the file",
             "warning",
         ),
     ),
@@ -107,7 +107,7 @@ _KNOWN: tuple[tuple[str, Refusal], ...] = (
         r"\A(?=[\d\s]*[A-Za-z._-])\s*(?:[A-Za-z0-9._-]{1,249}(?: - marked for deletion)?[ \t]*\n\s*)+"
         r"[A-Za-z0-9._-]{1,249}(?: - marked for deletion)?\s*\Z",
         Refusal(
-            "a list of names, as kafka-topics.sh --list prints topics: it holds no placement",
+            "a list of names, such as topics from kafka-topics.sh --list: it has no replicas",
             "supply kafka-topics.sh --describe",
             "warning",
         ),
@@ -115,22 +115,22 @@ _KNOWN: tuple[tuple[str, Refusal], ...] = (
     (
         r"\A\s*(?:[A-Za-z0-9._-]+:[0-9]+:[0-9]*\s*\n?)+\Z",
         Refusal(
-            "the output of kafka-get-offsets.sh: it holds offsets, no placement",
-            "leave the file out; sizes come from kafka-log-dirs.sh --describe",
+            "the output of kafka-get-offsets.sh: it has offsets, but no replicas",
+            "remove the file; for sizes, supply kafka-log-dirs.sh --describe",
             "warning",
         ),
     ),
     (
         r'"leaders"\s*:\s*\[[^]"{}]{0,2000}\]|^\s*"errorMessage"\s*:',
         Refusal(
-            "a cluster in another tool's JSON: it names neither topics nor the order of the replicas",
+            "another tool's JSON of a cluster: it has no topics and no order of replicas",
             "supply kafka-topics.sh --describe",
         ),
     ),
     (
         r'"partitions"\s*:\s*\[\s*\{[^}]{0,300}"topic"',
         Refusal(
-            "JSON with partitions but no replicas (such as a leader election list)",
+            "JSON with partitions, but no replicas (such as a leader election list)",
             "supply kafka-topics.sh --describe",
             "warning",
         ),
@@ -138,13 +138,15 @@ _KNOWN: tuple[tuple[str, Refusal], ...] = (
     (
         r"\bPOSITION 1\b|\bDISTINCT\b.*\bRACKS\b",
         Refusal(
-            "a table of topicctl: it doesn't say which topic it shows",
+            "a table of topicctl, which does not name its topic",
             "supply kafka-topics.sh --describe",
         ),
     ),
     (
         r"^(?:Querying brokers for|Received) log director(?:ies|y) information",
-        Refusal("kafka-log-dirs.sh without its JSON: it was cut off or failed", "run the tool again"),
+        Refusal(
+            "the output of kafka-log-dirs.sh without its JSON: it is cut off, or the tool failed", "run the tool again"
+        ),
     ),
     (
         r'"(?:proposals|goalSummary|newReplicas|goalReadiness)"\s*:|"topicPartition"\s*:\s*\{',
@@ -156,74 +158,74 @@ _KNOWN: tuple[tuple[str, Refusal], ...] = (
     (r"^# (?:HELP|TYPE) \w+ |^[a-z_:]+\{[^}\n]*\} [-+0-9.eE]+(?: \d+)?$", _NO_BYTES),
     (
         r"-----BEGIN [A-Z ]+-----",
-        Refusal("a key or a certificate", "take it out of the input folder: it is no input, and may be a secret"),
+        Refusal("a key or a certificate", "remove it from the input folder: it may be a secret"),
     ),
     (
         r"^\s*(?:bootstrap\.servers|security\.protocol|sasl\.[a-z.]+|ssl\.[a-z.]+)\s*[=:]",
         Refusal(
             "client properties",
-            "take the file out of the input folder; name it as client_config where a live cluster is read",
+            "remove the file from the input folder; to read a live cluster, set client_config to its path",
         ),
     ),
     (
         r"^\s*(?:broker\.id|node\.id|process\.roles|log\.dirs|listeners|zookeeper\.connect)\s*=",
-        Refusal("a broker's own settings (server.properties)", "leave the file out; supply the tools' outputs"),
+        Refusal("a broker's settings (server.properties)", "remove the file; supply outputs of Kafka's tools"),
     ),
     (
         r"^\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[^ ]* (?:\[[^\]\n]*\] ?)?(?:TRACE|DEBUG|INFO)\b",
-        Refusal("a server log", "leave logs out of the input folder"),
+        Refusal("a server log", "remove logs from the input folder"),
     ),
     (
         r"^[\w.$]{1,200}(?:Exception|Error): |^Error(?: while \w+ \w+ command.*?)?: |^Exception in thread ",
         Refusal(
             "an error message of a tool instead of its output",
-            "run the tool again when what it names is mended",
+            "fix the reported problem, run the tool again and supply its output",
         ),
     ),
     (
         r"^\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[^ ]* (?:\[[^\]\n]*\] ?)?(?:WARN|ERROR|FATAL)\b",
         Refusal(
             "a log of warnings and errors, of a server or a tool",
-            "leave logs out of the input folder; run a tool again when what it names is mended",
+            "remove logs from the input folder; if a tool printed this, fix the problem and run the tool again",
         ),
     ),
     (
         r"\A#!",
-        Refusal("a script", "leave it out of the input folder; supply what it printed"),
+        Refusal("a script", "remove it from the input folder; supply its output"),
     ),
     (
         r"\A\s*<(?:\?xml|!DOCTYPE|html)",
-        Refusal("a page in XML or HTML", "supply the tool's output as text"),
+        Refusal("an XML or HTML page", "supply the tool's output as text"),
     ),
     (
         r"^apiVersion: \S+",
-        Refusal("a manifest of Kubernetes", "leave it out of the input folder; supply the tools' outputs"),
+        Refusal("a Kubernetes manifest", "remove it from the input folder; supply outputs of Kafka's tools"),
     ),
 )
-_HEAD = 20_000  # characters in which a format shows itself
-EMPTY = Refusal("an empty file", "supply the tool's output again")
-EMPTY_ERRORS = Refusal("an empty file of errors: the tool printed none", "leave the file out", "warning")
+_HEAD = 20_000  # first characters of a text, enough to recognise its format
+EMPTY = Refusal("an empty file", "run the tool again and supply its output")
+EMPTY_ERRORS = Refusal("an empty file of errors: the tool printed none", "remove the file", "warning")
 _TABLE = Refusal(
-    "a table of metrics that is not in UTF-8, or whose name does not end in .csv or .tsv",
+    "a table of metrics that is not UTF-8 or has no name ending in .csv or .tsv",
     "save it as UTF-8, with a name that ends in .csv",
 )
 UNKNOWN = Refusal(
-    "neither an output of Kafka's tools nor another format that is read here",
-    "see docs/formats.md for what is read; leave other files out of the input folder",
+    "not the output of a Kafka tool and not any other supported format",
+    "see docs/formats.md for the supported formats; remove other files from the input folder",
 )
 
-# A line of a log that says of no failure, and the lines that are set in below it.
+# A log line below level ERROR, and the indented lines that follow it.
 _QUIET = re.compile(
     r"^\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[^ \n]* (?:\[[^\]\n]*\] ?)?(?:TRACE|DEBUG|INFO|WARN)\b.*"
     r"(?:\n[ \t]+\S.*)*",
     re.MULTILINE,
 )
-# Names of topics are free: those in headings say nothing.
+# A topic's name may contain these words: headings with names do not count.
 _FAILED = re.compile(r"(?!.*[Cc]onfigs? for ).*\b(?:ERROR|FATAL|\w+Exception)\b.*")
 
 
 def explain(text: str, name: str = "") -> Refusal:
-    """Why a text that holds no input of ours is refused."""
+    """Why a text without any supported format is refused."""
     if not text.strip():
         return EMPTY_ERRORS if name.endswith(".err") else EMPTY
     head = text[:_HEAD]
@@ -234,47 +236,47 @@ def explain(text: str, name: str = "") -> Refusal:
     return harmless if harmless.severity == "warning" else _known(head)
 
 
-def why_no_answer(text: str) -> Refusal | None:
-    """Why a text is refused though a tool answers in it that there is nothing; None where it is read.
+def explain_empty_output(text: str) -> Refusal | None:
+    """Why a text is refused in which a tool reports that there is nothing to list; None if it is accepted.
 
-    Lines of a log up to WARN may stand around the answer.
+    Log lines up to level WARN are allowed around this report.
     """
     rest = _without_quiet(text)
     failed = [record.line for record in tool_errors.parse(text)]
     failed += [number for number, line in enumerate(lines_of(rest), 1) if _FAILED.fullmatch(line)]
     if failed:
-        reason = f"an answer of a tool with an error in line {min(failed)}: what the tool printed may not be all"
-        return Refusal(reason, "run the tool again when what that line names is fixed")
-    known = _known(rest[:_HEAD])
-    return None if known is UNKNOWN else known
+        reason = f"the output of a tool with an error in line {min(failed)}: it may be incomplete"
+        return Refusal(reason, "fix the problem named in that line and run the tool again")
+    refusal = _known(rest[:_HEAD])
+    return None if refusal is UNKNOWN else refusal
 
 
 def _known(text: str) -> Refusal:
-    """What a text is by its patterns."""
+    """The refusal of the first known format that matches."""
     return next((refusal for pattern, refusal in _KNOWN if re.search(pattern, text, re.MULTILINE)), UNKNOWN)
 
 
 def _without_quiet(text: str) -> str:
-    """The text with empty lines in place of the lines of a log that say of no failure."""
+    """The text with log lines below level ERROR replaced by empty lines."""
     return _QUIET.sub(lambda lines: "\n" * lines[0].count("\n"), text)
 
 
-def without_bytes(text: str) -> Refusal:
-    """Why a text's metrics of Kafka for Prometheus are of no use, where none of them counts bytes."""
+def explain_without_bytes(text: str) -> Refusal:
+    """Why a Prometheus scrape without any metric in bytes can't be used."""
     pattern, refusal = _OFFSETS
     return refusal if re.search(pattern, text, re.MULTILINE) else _NO_BYTES
 
 
 def not_text(looks_like: str) -> Refusal:
-    """Why bytes that are no text are refused."""
-    return Refusal(looks_like, "save or export it as text in UTF-8, or leave the file out of the input folder")
+    """Why bytes that are not text are refused."""
+    return Refusal(looks_like, "save or export it as UTF-8 text, or remove the file from the input folder")
 
 
 def too_large() -> Refusal:
     """Why a text of more than a gigabyte is refused."""
-    return Refusal("too large to be an output of Kafka's tools", "leave logs and other files out of the input folder")
+    return Refusal("too large to be the output of a Kafka tool", "remove logs and other files from the input folder")
 
 
 def copy_of(first: str) -> Refusal:
-    """Why a file with the bytes of another is passed over."""
-    return Refusal(f"a copy, byte for byte, of {first}, which is read", "keep one of them", "warning")
+    """Why a file with the same bytes as another file is skipped."""
+    return Refusal(f"an exact copy of {first}, which is read", "keep one of the two files", "warning")

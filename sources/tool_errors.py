@@ -1,6 +1,6 @@
-"""Lines in which a tool says that it failed: what it printed before them is not all that there is.
+"""Lines in which a tool reports an error: its output is probably incomplete.
 
-Warnings are none: healthy outputs have them. A stack trace and the lines that go with an error are told with its first.
+Warnings do not count: healthy outputs have them. An error and its stack trace are one record, at the first line.
 """
 
 import re
@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from sources.record import TOOL_ERROR, Record, malformed
 from sources.text import lines_of
 
-EXPECTED = "the whole output of a tool"
-REMEDY = "run the tool again when what it names is mended, and give its whole output"
+EXPECTED = "the complete output of a tool"
+REMEDY = "fix the reported problem, run the tool again and supply its complete output"
 
 _TIME = r"\d{4}-\d\d-\d\d[ T][\d:,.]+Z?"
 _CLOCK = r"\d\d:\d\d:\d\d[.,\d]*"
@@ -51,16 +51,16 @@ _WORDS = (
     "No space left",
     "closed by remote",
 )
-_GOES_WITH = re.compile(r"\s+at \S+\(|\s+\.\.\. \d+ more|[\s>#]*Caused by: |\s*\(\S+\)\s*$")
+_CONTINUES = re.compile(r"\s+at \S+\(|\s+\.\.\. \d+ more|[\s>#]*Caused by: |\s*\(\S+\)\s*$")
 
 
 def is_error(line: str) -> bool:
-    """Whether a tool says in this line that it failed."""
+    """Whether a tool reports an error in this line."""
     return any(word in line for word in _WORDS) and _ERROR.match(line) is not None
 
 
 def parse(text: str) -> Iterator[Record]:
-    """One record for each run of such lines, with the first of them."""
+    """Yield one record per run of error lines, at its first line."""
     if not any(word in text for word in _WORDS):
         return
     inside = False
@@ -68,11 +68,11 @@ def parse(text: str) -> Iterator[Record]:
         failed = is_error(line)
         if failed and not inside:
             yield _record(number, line)
-        inside = failed or (inside and _GOES_WITH.match(line) is not None)
+        inside = failed or (inside and _CONTINUES.match(line) is not None)
 
 
 def _record(number: int, line: str) -> Record:
-    # Arguments of a command may hold a password.
-    said = line.strip().partition(" with args ")[0][:200]
-    reason = f"a tool failed here, so what it printed may not be all: {said}"
-    return malformed(line=number, expected=EXPECTED, reason=reason, remedy=REMEDY, text=said, rule=TOOL_ERROR)
+    # The arguments of a command may contain a password.
+    message = line.strip().partition(" with args ")[0][:200]
+    reason = f"a tool reported an error here, so its output may be incomplete: {message}"
+    return malformed(line=number, expected=EXPECTED, reason=reason, remedy=REMEDY, text=message, rule=TOOL_ERROR)

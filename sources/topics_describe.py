@@ -1,8 +1,8 @@
 """``kafka-topics.sh --describe``, Kafka 0.8 to 4.3 and Confluent: topic headers and partition lines.
 
-A line is cut at its labels, not at tabs or blanks: terminals turn tabs into spaces, and a value may be empty. The
-``Configs`` field is opaque: it can't be split at commas (throttled replicas, placement JSON), so it is all that follows
-its label.
+A line is split at its labels, not at tabs or blanks: terminals convert tabs to spaces, and a value may be empty. The
+``Configs`` field is opaque: its values may contain commas (throttled replicas, placement JSON), so it is everything
+after its label.
 
 References
 ----------
@@ -17,7 +17,7 @@ from sources.record import Record, malformed
 from sources.text import ELISION, broker_ids, integer, lines_of, topic_fault
 
 EXPECTED = "kafka-topics.sh --describe"
-REMEDY = "supply the tool's output as it was printed, whole"
+REMEDY = "supply the complete, unchanged output of kafka-topics.sh --describe"
 
 _LABEL = re.compile(
     r"\b(Topic|TopicId|PartitionCount|ReplicationFactor|Partition|Leader|Adding Replicas|Removing Replicas|Replicas|Isr"
@@ -26,12 +26,12 @@ _LABEL = re.compile(
 _MARKED = re.compile(r"\s+MarkedForDeletion:\s*true\s*$")
 _OLDEST = re.compile(r"\b(topic|partition|leader|replicas|isr): ")
 _CONFIG_TOKEN = re.compile(r"\s*[^\s$`{|>#]\S*=\S*\s*")
-_BEHIND_ISR = re.compile(r"\s*(?:Elr|LastKnownElr|Adding Replicas|Removing Replicas|Offline|Observers|LiveObservers):")
+_AFTER_ISR = re.compile(r"\s*(?:Elr|LastKnownElr|Adding Replicas|Removing Replicas|Offline|Observers|LiveObservers):")
 _NOTHING = re.compile(r"^N/A$")
-# Where the broker does not know them; Confluent garbles the end of such a line.
-_NOT_TOLD = "N/A"
+# Eligible leaders that the broker does not know; Confluent garbles the end of such a line.
+_NOT_KNOWN = "N/A"
 _CUT = re.compile(r"^\t+Topic: ?[A-Za-z0-9._-]+(\s+P\w*)?\s*$")
-# Below a line of the tool: the start of another, which was cut off before it says anything.
+# Below a line of the tool: the start of another line, which was cut off.
 _CUT_INSIDE = re.compile(r"\t*T(?:o(?:p(?:i(?:c:?)?)?)?)?\s*|Topic: ?[A-Za-z0-9._-]*(?:\s+\w*)?")
 _LISTS = ("Replicas", "Isr", "Adding Replicas", "Removing Replicas", "Offline")
 _ELIGIBLE = ("Elr", "LastKnownElr")
@@ -40,12 +40,12 @@ _NO_LEADER = frozenset({"none", "-1", "", "N/A"})
 
 
 def recognises(text: str) -> bool:
-    """Whether the text holds a header or a partition line."""
+    """Whether the text may have a header or a partition line."""
     return ("opic:" in text and "artition:" in text) or "PartitionCount:" in text
 
 
 def parse(text: str) -> Iterator[Record]:
-    """Topics and partitions, in the order of the text; other lines are passed over."""
+    """Yield topics and partitions in the order of the text; other lines are skipped."""
     lines = lines_of(text)
     index, inside = 0, False
     while index < len(lines):
@@ -54,9 +54,9 @@ def parse(text: str) -> Iterator[Record]:
         if "artition:" in line or "opic:" in line:
             used, record = _read(lines, index)
         elif inside and ELISION.match(line):
-            record = _fault(index, line, "lines were left out here ('...'), so partitions are missing")
+            record = _malformed(index, line, "lines were left out here ('...'), so partitions are missing")
         if record is None and _is_damaged(line, inside=inside or _is_partition(lines, index + 1)):
-            record = _fault(index, line, "the line of a topic or a partition is cut off or damaged")
+            record = _malformed(index, line, "this topic or partition line is cut off or damaged")
         if record is not None:
             yield record
         inside = record is not None or (inside and not line.strip())
@@ -64,7 +64,7 @@ def parse(text: str) -> Iterator[Record]:
 
 
 def _read(lines: list[str], index: int) -> tuple[int, Record | None]:
-    """Lines used and the record that starts at ``index``, None where it is no line of the tool."""
+    """Number of lines used, and the record that starts at ``index``; None if it is not a line of the tool."""
     line = lines[index]
     if "topic: " in line and "isr: " in line and "Topic:" not in line:
         line = _OLDEST.sub(lambda match: match[1].capitalize() + ": ", line)
@@ -75,11 +75,11 @@ def _read(lines: list[str], index: int) -> tuple[int, Record | None]:
     whole, used = _whole_header(lines, index)
     if "PartitionCount:" in whole:
         return used, _header(index, whole)
-    return 1, _fault(index, line, "the line of a partition is cut off") if _CUT.match(line) else None
+    return 1, _malformed(index, line, "this partition line is cut off") if _CUT.match(line) else None
 
 
 def _is_damaged(line: str, *, inside: bool) -> bool:
-    """Whether a line that could not be read has two labels, of which others than the tool write only two together."""
+    """Whether an unreadable line is a damaged line of the tool: it has two of its labels, or starts like one."""
     if inside and _CUT_INSIDE.fullmatch(line):
         return True
     labels = set(_LABEL.findall(line)) if line.count(":") > 1 else set()
@@ -101,14 +101,14 @@ def _read_partition(lines: list[str], index: int, line: str) -> tuple[int, Recor
 
 
 def _wraps(line: str, *, is_whole: bool) -> bool:
-    """Whether a line goes on with a partition: of a whole one only with what may stand behind its ISR."""
+    """Whether a line continues a partition; after a whole partition only fields that follow its ISR do."""
     if is_whole:
-        return _BEHIND_ISR.match(line) is not None
+        return _AFTER_ISR.match(line) is not None
     return "Topic:" not in line and ("Isr:" in line or "Replicas:" in line or "Leader:" in line)
 
 
 def _whole_header(lines: list[str], index: int) -> tuple[str, int]:
-    """A header with the lines it was wrapped over, and how many lines it takes."""
+    """A header joined with its wrapped lines, and their number."""
     whole, used = lines[index].rstrip(), 1
     while index + used < len(lines):
         following = lines[index + used]
@@ -136,7 +136,7 @@ def _header(index: int, line: str) -> Record:
     if fault is None and count is None:
         fault = f"PartitionCount {fields.get('PartitionCount')!r} is not an integer"
     if fault is not None:
-        return _fault(index, line, fault)
+        return _malformed(index, line, fault)
     opaque = _MARKED.sub("", configs)
     payload = {
         "topic": topic,
@@ -153,22 +153,21 @@ def _partition(index: int, line: str) -> Record:
     fields = _fields(line)
     missing = [label for label in _REQUIRED if label not in fields]
     if missing:
-        return _fault(index, line, f"the field {', '.join(missing)} is missing")
+        return _malformed(index, line, f"the line has no {' and no '.join(missing)}")
     if line.count("Topic:") > 1 or line.count("Partition:") > 1:
-        return _fault(index, line, "two lines of the tool stand on one")
+        return _malformed(index, line, "two output lines are joined into one")
     partition, leader = integer(fields["Partition"]), integer(fields["Leader"])
     lists = {label: broker_ids(_NOTHING.sub("", fields.get(label, ""))) for label in _LISTS}
     for label in _ELIGIBLE:
-        lists[label] = broker_ids("" if _is_not_told(fields, label) else fields[label])
+        lists[label] = broker_ids("" if _is_unknown(fields, label) else fields[label])
     faults = [topic_fault(fields["Topic"])]
     if partition is None or partition < 0:
         faults.append(f"Partition {fields['Partition']!r} is not a partition number")
     if leader is None and fields["Leader"] not in _NO_LEADER:
         faults.append(f"Leader {fields['Leader']!r} is not a broker id")
     faults += [f"{label} {fields[label]!r} is not a list of broker ids" for label, ids in lists.items() if ids is None]
-    found = [fault for fault in faults if fault is not None]
-    if found:
-        return _fault(index, line, "; ".join(found))
+    if reasons := [fault for fault in faults if fault is not None]:
+        return _malformed(index, line, "; ".join(reasons))
     payload = {
         "topic": fields["Topic"],
         "partition": partition,
@@ -185,12 +184,12 @@ def _partition(index: int, line: str) -> Record:
 
 
 def _eligible(fields: Mapping[str, str], lists: Mapping[str, list[int] | None], label: str) -> list[int] | None:
-    """Eligible leaders; None where the line has no such field, or the broker does not know."""
-    return None if _is_not_told(fields, label) else lists[label]
+    """Eligible leaders; None if the line has no such field or the broker does not know them."""
+    return None if _is_unknown(fields, label) else lists[label]
 
 
-def _is_not_told(fields: Mapping[str, str], label: str) -> bool:
-    return label not in fields or fields[label].startswith(_NOT_TOLD)
+def _is_unknown(fields: Mapping[str, str], label: str) -> bool:
+    return label not in fields or fields[label].startswith(_NOT_KNOWN)
 
 
 def _fields(line: str) -> dict[str, str]:
@@ -199,5 +198,5 @@ def _fields(line: str) -> dict[str, str]:
     return {label: value.strip() for label, value in zip(parts[1::2], parts[2::2], strict=True)}
 
 
-def _fault(index: int, line: str, reason: str) -> Record:
+def _malformed(index: int, line: str, reason: str) -> Record:
     return malformed(line=index + 1, expected=EXPECTED, reason=reason, remedy=REMEDY, text=line)

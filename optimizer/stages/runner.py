@@ -23,7 +23,7 @@ from optimizer.stages.validate import great_expectations, validate
 from optimizer.stages.verdicts import Attempt, Verdict, begin, check_not_approved, without_clusters
 from optimizer.store import Store
 from schemas.verdicts import NOTHING_TO_DO, PLANNED
-from sources.kafka_live import unwrapped
+from sources.kafka_live import unwrap_error
 
 STAGES = (
     Stage(**vars(DECLARED["ingest"]), build=ingest.build, gate=ingest.gate),
@@ -67,7 +67,7 @@ def _plain_errors(stage: Stage) -> Iterator[None]:
         cause = error.__cause__ or error
         if WorkerGone.said_by_spark in str(cause):
             raise WorkerGone(f"stage {stage.name}") from error
-        reported = unwrapped(cause)
+        reported = unwrap_error(cause)
         if reported:
             raise reported from error
         raise

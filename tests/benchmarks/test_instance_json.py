@@ -53,7 +53,7 @@ def test_dead_broker_is_not_registered() -> None:
 
 
 BROKEN: list[tuple[str, str]] = [
-    ("{", "no JSON"),
+    ("{", "invalid JSON"),
     ("[]", "not a JSON object"),
     ('{"brokers": {}, "partitions": []}', "lists"),
     (_text(brokers=[5], partitions=[]), "not a JSON object"),

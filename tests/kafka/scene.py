@@ -125,7 +125,7 @@ class State:
 def observe(cluster: Cluster) -> State:
     """Read the state of the cluster over its Admin API."""
     with kafka_admin.connected({"bootstrap_servers": cluster.bootstrap}) as admin:
-        records = [*kafka_admin.topology(admin), *kafka_admin.of_brokers(admin, list(RACKS), defaults=False)]
+        records = [*kafka_admin.topology(admin), *kafka_admin.describe_brokers(admin, list(RACKS), defaults=False)]
     of_kind: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:
         of_kind.setdefault(record.kind, []).append(record.payload)

@@ -49,7 +49,7 @@ class Lab:
         """What is set now on topics and on brokers that live."""
         with kafka_admin.connected({"bootstrap_servers": self.cluster.bootstrap}) as admin:
             topology = list(kafka_admin.topology(admin))
-            records = [*topology, *kafka_admin.of_brokers(admin, sorted(_brokers(topology)), defaults=False)]
+            records = [*topology, *kafka_admin.describe_brokers(admin, sorted(_brokers(topology)), defaults=False)]
         configs = (record.payload for record in records if record.kind == "config")
         return frozenset(
             (c["entity_type"], c["entity_name"], c["name"], c["value"]) for c in configs if "throttled" in c["name"]

@@ -99,8 +99,8 @@ FAULTS = [
     (document({"topic": "t", "partition": "0", "replicas": [1]}), "not a partition number"),
     (document({"topic": "t", "partition": -1, "replicas": [1]}), "not a partition number"),
     (document({"partition": 0, "replicas": [1]}), "no 'topic'"),
-    (document({"topic": "${topic}", "partition": 0, "replicas": [1]}), "'${topic}' is not a legal topic name"),
-    (document({"topic": "t", "partition": 0, "replicas": [1, 2], "log_dirs": ["any"]}), "2 replicas but log_dirs of 1"),
+    (document({"topic": "${topic}", "partition": 0, "replicas": [1]}), "'${topic}' is not a valid topic name"),
+    (document({"topic": "t", "partition": 0, "replicas": [1, 2], "log_dirs": ["any"]}), "2 replicas but 1 log_dirs"),
     (document({"topic": "t", "partition": 0, "replicas": [1], "log_dirs": [1]}), "not a list of paths"),
     (document(ENTRY, version=2), "version 2"),
     ('{"partitions":{"replicas":[]}}', "'partitions' is not a list"),
@@ -218,7 +218,7 @@ def test_none_and_some_in_flight_contradict_each_other(text: str, lines: tuple[i
     (fault,) = [record for record in parse_any(text, name="list.txt") if record.kind == "malformed"]
     assert (fault.line, fault.payload["rule"], fault.payload["severity"]) == (lines[0], "two_answers", "error")
     assert fault.payload["reason"] == (
-        f"line {lines[0]} says {NONE!r}, but line {lines[1]} lists t-0: only one of the two holds now"
+        f"line {lines[0]} says {NONE!r}, but line {lines[1]} lists t-0: only one can be current"
     )
 
 

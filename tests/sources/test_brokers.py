@@ -107,13 +107,13 @@ def test_cluster_endpoints_without_a_state(rack: str) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (HEADER, "no broker stands below"),
+        (HEADER, "no broker line follows"),
         (f"{HEADER}\n5 b-1.x 9092 a unfen", "not 'ID HOST"),
         (f"{HEADER}\n5 b-1.x", "not 'ID HOST"),
         (f"{HEADER}\n5 b-1.x 9092 a broker", "not 'ID HOST"),
         (f"{HEADER}\n-1 b-1.x 9092 a unfenced broker", "not 'ID HOST"),
         ("1 h 9092 a unfenced broker 2 h 9092 b unfenced broker", "not 'ID HOST"),
-        (f"{HEADER.replace('STATE', 'ST')}\n", "not the header"),
+        (f"{HEADER.replace('STATE', 'ST')}\n", "the header is not"),
     ],
 )
 def test_cluster_endpoints_that_were_damaged_are_named(text: str, reason: str) -> None:
@@ -128,7 +128,7 @@ def test_endpoints_of_controllers_are_no_brokers() -> None:
     lines = "".join(f"{i} c-{i} 9093 null controller\n" for i in (3000, 3001))
     (record,) = cluster_endpoints.parse(f"ID HOST PORT RACK ENDPOINT_TYPE\n{lines}")
     assert (record.payload["rule"], record.payload["severity"]) == ("known_format", "warning")
-    assert "it lists 2 controllers (3000, 3001)" in record.payload["reason"]
+    assert "the output lists 2 controllers (3000, 3001)" in record.payload["reason"]
     assert "--bootstrap-server" in record.payload["remedy"]
 
 
@@ -216,7 +216,7 @@ def test_kcat_text() -> None:
 def test_kcat_text_needs_the_topic_above() -> None:
     """A partition without a topic above it is refused."""
     (record,) = kcat_text.parse("    partition 0, leader 1, replicas: 1, isrs: 1")
-    assert "no legal topic stands above" in record.payload["reason"]
+    assert "there is no valid topic line above" in record.payload["reason"]
 
 
 def test_zookeeper_session() -> None:
@@ -286,7 +286,7 @@ def test_brokers_csv_refuses_bad_rows_and_keeps_the_good_ones() -> None:
     bad, good, short = brokers_csv.parse(text)
     assert (bad.line, good.kind, short.line) == (2, "broker", 4)
     assert all(part in bad.payload["reason"] for part in ("'x'", "'99z'", "'maybe'"))
-    assert "2 cells, the header has 5" in short.payload["reason"]
+    assert "2 cells, but the header has 5" in short.payload["reason"]
 
 
 @pytest.mark.parametrize(

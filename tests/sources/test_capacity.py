@@ -65,17 +65,25 @@ def test_cruise_control_refuses(text: str, reason: str) -> None:
 JBOD = {"/a": "4000000000000", "/b": "500000"}
 IN_ANOTHER_UNIT = [
     # A file, how it writes its numbers, and what is doubtful of them.
-    (entry("1", DISK="4000000000000"), "DISK 4000000000000 MB", "4194.30 PB: it is likely in bytes (4.00 TB)"),
+    (entry("1", DISK="4000000000000"), "DISK 4000000000000 MB", "4194.30 PB: the value is probably in bytes (4.00 TB)"),
     (
         entry("1", DISK=3.9e9),
         "DISK 3900000000.0 MB",
-        "4.09 PB: it is likely in kB (3.90 TB) or in bytes (3.90 GB)",
+        "4.09 PB: the value is probably in kB (3.90 TB) or in bytes (3.90 GB)",
     ),
     (entry("1", DISK="500000"), "DISK 500000 MB", None),
-    (entry("1", NW_IN="125000000"), "NW_IN 125000000 KB/s", "128.00 GB/s: it is likely in bytes (125.00 MB/s)"),
+    (
+        entry("1", NW_IN="125000000"),
+        "NW_IN 125000000 KB/s",
+        "128.00 GB/s: the value is probably in bytes (125.00 MB/s)",
+    ),
     (entry("1", NW_OUT="1250000"), "NW_OUT 1250000 KB/s", None),
     (entry("1", DISK="9" * 25), f"DISK {'9' * 25} MB", "PB"),
-    ("broker_id,disk_gb\n1,4000000\n", "disk_gb 4000000", "4.00 PB: it is likely in MB (4.00 TB) or in kB (4.00 GB)"),
+    (
+        "broker_id,disk_gb\n1,4000000\n",
+        "disk_gb 4000000",
+        "4.00 PB: the value is probably in MB (4.00 TB) or in kB (4.00 GB)",
+    ),
     ("broker_id,disk_tib\r\n1,8\r\n", "disk_tib 8", None),
     ("broker_id,disk_bytes,in_mb_per_s\n1,4000,1000000\n", "disk_bytes 4000, in_mb_per_s 1000000", "in kB (1.00 GB/s)"),
     ("broker_id,disk_bytes,rack\n1,2000000000000000,a\n", "disk_bytes 2000000000000000", "would be 2.00 PB"),
@@ -130,9 +138,9 @@ def test_csv_asks_for_the_unit(name: str) -> None:
 
 def test_a_column_that_means_nothing_is_named() -> None:
     """A name that may be misspelt is a warning at the header's line; what the table also says of brokers is known."""
-    (found,) = capacity_csv.unread("broker_id,rack,disk_gib,dsik_gb\n1,a,5,6\n")
+    (found,) = capacity_csv.unknown_columns("broker_id,rack,disk_gib,dsik_gb\n1,a,5,6\n")
     assert (found.line, found.payload["severity"]) == (1, "warning")
-    assert found.payload["reason"] == "the columns ['dsik_gb'] are not read"
+    assert found.payload["reason"] == "the columns ['dsik_gb'] are unknown and are ignored"
 
 
 def test_csv_refuses_bad_rows() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sources.decode import NoText, decoded
+from sources.decode import NotText, decoded
 from sources.detect import parse_file
 
 LINE = "\tTopic: t\tPartition: {}\tLeader: 1\tReplicas: 1,2\tIsr: 1,2"
@@ -44,18 +44,18 @@ def test_joined_files_keep_no_marks() -> None:
 
 
 BROKEN = {
-    "Latin-1": (TEXT.encode() + "\r\ngr\xfc\xdfe".encode("latin-1"), "no text in UTF-8: byte {} can't be read"),
-    "cut off in a sign": (codecs.BOM_UTF16_LE + TEXT.encode("utf-16-le")[:-1], "no text in UTF-16"),
-    "a zero byte": (TEXT.encode()[:20] + b"\0" + TEXT.encode(), "no text in UTF-8: byte 21 "),
-    "UTF-16 behind UTF-8": (TEXT.encode() + codecs.BOM_UTF16_LE + TEXT.encode("utf-16-le"), "no text in UTF-8"),
+    "Latin-1": (TEXT.encode() + "\r\ngr\xfc\xdfe".encode("latin-1"), "not valid UTF-8 text: byte {} can't be decoded"),
+    "cut off in a sign": (codecs.BOM_UTF16_LE + TEXT.encode("utf-16-le")[:-1], "not valid UTF-16 text"),
+    "a zero byte": (TEXT.encode()[:20] + b"\0" + TEXT.encode(), "not valid UTF-8 text: byte 21 "),
+    "UTF-16 behind UTF-8": (TEXT.encode() + codecs.BOM_UTF16_LE + TEXT.encode("utf-16-le"), "not valid UTF-8 text"),
     "UTF-8 behind UTF-16": (
         codecs.BOM_UTF16_LE + TEXT.encode("utf-16-le") + TEXT.replace("\r", "").encode() + b"\n\n",
-        "no text in UTF-16",
+        "not valid UTF-16 text",
     ),
     "gzip": (b"\x1f\x8b\x08" + bytes(range(256)), "a gzip archive"),
     "zip": (b"PK\x03\x04\xff", "a zip archive"),
     "a key store": (b"\xfe\xed\xfe\xed\x00\x00", "a Java key store"),
-    "noise": (bytes(range(254, 0, -1)), "no text in UTF-8: byte 1 "),
+    "noise": (bytes(range(254, 0, -1)), "not valid UTF-8 text: byte 1 "),
 }
 
 
@@ -72,7 +72,7 @@ def test_bytes_that_are_no_text_are_refused_by_name(content: bytes, reason: str)
 def test_any_bytes_are_text_or_are_refused(content: bytes) -> None:
     """No bytes make decoding raise, and no sign of replacement appears that the file does not hold."""
     text = decoded(content)
-    assert isinstance(text, NoText) or "\0" not in text
+    assert isinstance(text, NotText) or "\0" not in text
     if isinstance(text, str) and b"\xef\xbf\xbd" not in content and not content.startswith((b"\xff\xfe", b"\xfe\xff")):
         assert "\ufffd" not in text or b"\xfd\xff" in content or b"\xff\xfd" in content
 

@@ -35,10 +35,10 @@ def test_one_csv_may_hold_brokers_and_capacities() -> None:
 REFUSED = [
     ("", "empty"),
     (" \n\t\n", "empty"),
-    ("Dear all, see you at five.", "neither"),
+    ("Dear all, see you at five.", "not the output of a Kafka tool"),
     ('{"summary":{},"proposals":[{"topicPartition":{"topic":"t","partition":0}}]}', "Cruise Control's proposals"),
     ('kafka_topic_partition_current_offset{topic="t",partition="0"} 5\n', "a scrape of kafka_exporter"),
-    ("# TYPE node_load1 gauge\nnode_load1 0.5\n", "a scrape for Prometheus without bytes"),
+    ("# TYPE node_load1 gauge\nnode_load1 0.5\n", "a Prometheus scrape without metrics in bytes"),
     ("[2026-01-31 02:00:00,123] INFO started (kafka.server.KafkaServer)\njava.io.IOException: x\n", "a server log"),
     ("[2026-01-31 02:00:00,123] ERROR [Log partition=a-0] x (kafka.log.Log)\n", "a log of warnings and errors"),
     ("bootstrap.servers=b:9092\nsecurity.protocol=SASL_SSL\n", "client properties"),
@@ -50,7 +50,7 @@ REFUSED = [
     ("apiVersion: kafka.strimzi.io/v1\nkind: Kafka\n", "Kubernetes"),
     ("Querying brokers for log directories information\n", "without its JSON"),
     ("Error: Timed out\n", "error message"),
-    ("topic,size\na,1\n", "neither"),
+    ("topic,size\na,1\n", "not the output of a Kafka tool"),
     ("Status of partition reassignment:\nReassignment of partition t-0 is completed.\n", "--verify"),
     ("Reassignment of partition [t,0] completed successfully\n", "--verify"),
     ('{"topics":[{"topic":"x"}],"version":1}', "topics-to-move"),
@@ -64,16 +64,16 @@ REFUSED = [
     ("Valid replica already elected for partitions\n", "kafka-leader-election.sh"),
     ("Created preferred replica election path with t-0\n", "kafka-leader-election.sh"),
     ("Successfully started preferred replica election for partitions Set(t-0)\n", "kafka-leader-election.sh"),
-    ("Quota configs for client-id 'x' are producer_byte_rate=1\n", "the configs of users, clients or groups"),
-    ("Dynamic configs for user-principal 'x' are:\n", "the configs of users, clients or groups"),
-    ("Quota configs for the default user-principal are a=1\n", "the configs of users, clients or groups"),
-    ("Configs for client-id 'x' are \n", "the configs of users, clients or groups"),
+    ("Quota configs for client-id 'x' are producer_byte_rate=1\n", "configs of users, clients or groups"),
+    ("Dynamic configs for user-principal 'x' are:\n", "configs of users, clients or groups"),
+    ("Quota configs for the default user-principal are a=1\n", "configs of users, clients or groups"),
+    ("Configs for client-id 'x' are \n", "configs of users, clients or groups"),
     ("__consumer_offsets\norders\n", "a list of names"),
     ("[2026-01-31 02:00:00,123] WARN x (a.B)\norders\npayments\n", "a list of names"),
     ("__consumer_offsets\n\norders.v1 - marked for deletion\npay", "a list of names"),
     ("20\n21\n22a\n", "a list of names"),
-    ("20\n21\n22\n", "neither"),
-    ("orders\n", "neither"),
+    ("20\n21\n22\n", "not the output of a Kafka tool"),
+    ("orders\n", "not the output of a Kafka tool"),
     (
         'kminion_kafka_topic_partition_low_water_mark{partition_id="0",topic_name="t"} 5\n',
         "of kafka_exporter or kminion",
@@ -209,7 +209,7 @@ def test_an_error_next_to_an_answer_of_nothing_is_refused(failure: str, answer: 
 def test_the_refusal_of_an_answer_names_the_line_of_the_error() -> None:
     """The file is not copied, so the line has to be found."""
     (record,) = parse_any(QUIET[0] + ANSWERS[0] + "ERROR hunter2\n", name="x")
-    assert "an answer of a tool with an error in line 3: " in record.payload["reason"]
+    assert "the output of a tool with an error in line 3: " in record.payload["reason"]
     assert "hunter2" not in repr(record)
 
 

@@ -108,12 +108,12 @@ BROKERS = [
 @pytest.mark.parametrize(("kind", "expected"), BROKERS)
 def test_brokers_become_records(kind: str, expected: list[tuple[Any, ...]]) -> None:
     """Directories, replicas, dynamic configs, throttles of the broker's own file; a sensitive value is not kept."""
-    assert payloads(kafka_admin.of_brokers(FakeAdmin(), [1, 2], defaults=True), kind) == expected
+    assert payloads(kafka_admin.describe_brokers(FakeAdmin(), [1, 2], defaults=True), kind) == expected
 
 
 def test_records_of_a_live_cluster_have_the_fields_of_their_kinds() -> None:
     """As those of files; no line, for there is none."""
-    records = [*kafka_admin.topology(FakeAdmin()), *kafka_admin.of_brokers(FakeAdmin(), [1], defaults=True)]
+    records = [*kafka_admin.topology(FakeAdmin()), *kafka_admin.describe_brokers(FakeAdmin(), [1], defaults=True)]
     kinds = ["cluster_id", *(kind for kind, _ in TOPOLOGY), *(kind for kind, _ in BROKERS)]
     assert {record.kind for record in records} == set(kinds)
     wrong = [record for record in records if (list(record.payload), record.line) != (FIELDS[record.kind].split(), 0)]
@@ -199,12 +199,12 @@ class Unseen(FakeAdmin):
 
 def test_configs_that_are_not_told_are_a_finding() -> None:
     """Topics and brokers without a single config, be it a default, are named: throttles may stand there unseen."""
-    records = [*kafka_admin.topology(Unseen()), *kafka_admin.of_brokers(Unseen(), [1], defaults=True)]
+    records = [*kafka_admin.topology(Unseen()), *kafka_admin.describe_brokers(Unseen(), [1], defaults=True)]
     told = [r.payload for r in records if r.kind == "malformed"]
     assert [one["severity"] for one in told] == ["warning", "warning"]
     assert [one["reason"] for one in told] == [
-        "no config of 1 topic was told (t): throttles may stand there unseen",
-        "no config of 1 broker was told (1): throttles may stand there unseen",
+        "no configs were returned for 1 topic (t): throttles may be set there and not be seen",
+        "no configs were returned for 1 broker (1): throttles may be set there and not be seen",
     ]
     assert {one["remedy"] for one in told} == {"allow DESCRIBE_CONFIGS on the cluster and its topics"}
 
@@ -229,7 +229,7 @@ def test_a_broker_that_tells_no_config_is_not_one_without_dynamic_ones(admin: Fa
     [
         (Silent, "login of ops\nwith {sasl_plain_password} failed", "Silent: login of ops with *** failed"),
         (OSError, "{ssl_password} and {sasl_plain_password}", "OSError: *** and ***"),
-        (ValueError, "", "ValueError: no further text"),
+        (ValueError, "", "ValueError: no details"),
         (AssertionError, "AssertionError: x", "AssertionError: x"),
         (ImportError, "no module", "ImportError: no module"),
     ],

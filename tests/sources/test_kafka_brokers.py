@@ -12,7 +12,7 @@ from tests.sources.test_kafka_admin import FakeAdmin, payloads
 
 def test_a_broker_that_does_not_answer_is_a_record() -> None:
     """The silent broker is named with its error, and the other one is still read."""
-    records = list(kafka_admin.of_brokers(FakeAdmin(), [2, 1], defaults=False))
+    records = list(kafka_admin.describe_brokers(FakeAdmin(), [2, 1], defaults=False))
     assert [r.kind for r in records] == ["malformed", "log_dir", "log_dir", "log_dir_replica", *["config"] * 3]
     assert records[0].payload["reason"] == "broker 2 did not answer: Silent"
     assert records[0].payload["remedy"].startswith("start the broker, or allow DESCRIBE and DESCRIBE_CONFIGS on the")
@@ -23,7 +23,7 @@ def test_a_broker_that_does_not_answer_is_a_record() -> None:
 )
 def test_configs_of_every_broker_are_told_once(brokers: list[int], defaults: bool, entities: list[str]) -> None:
     """As the first broker of the first task sees them, whichever it is."""
-    rows = payloads(kafka_admin.of_brokers(FakeAdmin(), brokers, defaults=defaults), "config")
+    rows = payloads(kafka_admin.describe_brokers(FakeAdmin(), brokers, defaults=defaults), "config")
     assert list(dict.fromkeys(row[1] for row in rows)) == entities
     assert [row[2] for row in rows].count("every") == entities.count("<default>")
 
@@ -50,7 +50,7 @@ def test_a_brokers_own_file_is_told_where_a_plan_meets_it(name: str, is_told: bo
             kind = config_resources[0].resource_type.name.lower()
             return {kind: {resource.name: {name: config} for resource in config_resources}}
 
-    of_broker = payloads(kafka_admin.of_brokers(OfFile(), [1], defaults=False), "config")
+    of_broker = payloads(kafka_admin.describe_brokers(OfFile(), [1], defaults=False), "config")
     assert of_broker == [("brokers", "1", name, "5", False, True)] * is_told
     assert payloads(kafka_admin.topology(OfFile()), "config") == []
 
@@ -71,7 +71,7 @@ def test_replicas_of_a_directory_are_sorted() -> None:
             ]
             return [{"error_code": 0, "log_dir": "/d", "topics": topics, "total_bytes": 0}]
 
-    records = list(kafka_admin.of_brokers(Full(), [1], defaults=False))
+    records = list(kafka_admin.describe_brokers(Full(), [1], defaults=False))
     assert payloads(iter(records), "log_dir") == [(1, "/d", None, 0, None, None)]
     replicas = payloads(iter(records), "log_dir_replica")
     assert replicas == [(1, "/d", *place, 0, 7, False) for place in (("t", 1), ("u", 9), ("u", 10))]

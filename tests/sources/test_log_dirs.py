@@ -60,7 +60,7 @@ def test_directories_that_are_no_replicas_are_passed_over(suffix: str) -> None:
 
 
 FAULTS = [
-    ({"partition": "t", "size": 1}, "no number behind the last dash"),
+    ({"partition": "t", "size": 1}, "no number after the last dash"),
     ({"partition": "a b-0", "size": 1}, "'a b-0'"),
     ({"partition": "t-0", "size": "1"}, "size of t-0"),
     ({"partition": "t-0", "size": 1.5}, "size of t-0"),
@@ -107,9 +107,9 @@ def test_pretty_json_keeps_the_lines() -> None:
     ("text", "reason"),
     [
         ('x\n{"version":1,"brokers":[{"broker":1,"logDirs":[', "line 2, column"),
-        ('{"logDir":"/d","error":null,"partitions":[]}', "outside of the list of brokers"),
+        ('{"logDir":"/d","error":null,"partitions":[]}', "not inside its list 'brokers'"),
         ('{"version":1,"brokers":[{"logDirs":[]}]}', "no integer 'broker'"),
-        ('{"version":1,"brokers":[{"broker":1,"logDirs":[{"partitions":[]}]}]}', "no 'logDir'"),
+        ('{"version":1,"brokers":[{"broker":1,"logDirs":[{"partitions":[]}]}]}', "no string 'logDir'"),
         ('{"version":1,"brokers":[{"broker":1,"logDirs":[{"logDir":"/d","partitions":NaN}]}]}', "NaN"),
     ],
 )

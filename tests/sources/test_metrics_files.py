@@ -100,7 +100,7 @@ def test_a_header_without_a_measure_is_one_row(spark: SparkSession, tmp_path: Pa
         ("bad.csv", "known_format", 1),
         ("empty.csv", "known_format", 1),
     ]
-    assert "hold no measure" in aside[0].reason
+    assert "are no metrics" in aside[0].reason
 
 
 def test_a_total_of_a_broker_has_no_topic(spark: SparkSession, tmp_path: Path) -> None:

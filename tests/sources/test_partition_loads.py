@@ -56,17 +56,17 @@ def test_a_load_is_read(text: str, expected: tuple[Any, ...]) -> None:
 
 
 REFUSED = [
-    (answer(entry(topic="a b")), "legal topic name"),
-    (answer(entry(partition="3")), "lacks partition"),
-    (answer(entry(disk=None)), "a.b-1-3: disk None is not a number"),
-    (answer(entry(disk=-1, networkInbound="x")), "a.b-1-3: disk -1, networkInbound 'x' is not a number from 0 up"),
-    (answer(entry(followers=2)), "lacks partition"),
+    (answer(entry(topic="a b")), "valid topic name"),
+    (answer(entry(partition="3")), "has no integer partition"),
+    (answer(entry(disk=None)), "a.b-1-3: not a non-negative number: disk None"),
+    (answer(entry(disk=-1, networkInbound="x")), "a.b-1-3: not a non-negative number: disk -1, networkInbound 'x'"),
+    (answer(entry(followers=2)), "has no integer partition"),
     (json.dumps({"records": entry()}), "is not a list"),
     (answer(entry())[:-20], "line 1, column"),
     (f"{HEADER}\n t-0  1  [2, 3]  0.5  1.0  1.0", "five numbers"),
     (f"{HEADER}\n t-0  1  [2, x]  0.5  1.0  1.0  2.0  7.0\n", "five numbers"),
     (f"{HEADER}\n t  1  [2]  0.5  1.0  1.0  2.0  7.0\n", "five numbers"),
-    (f"{HEADER} t-0\n", "not the header"),
+    (f"{HEADER} t-0\n", "the header of the table is damaged"),
 ]
 
 

@@ -65,7 +65,7 @@ def test_a_line_becomes_a_metric(line: str, expected: tuple[object, ...]) -> Non
 
 
 REFUSED = [
-    ('kafka_log_log_size{a b="x",topic="a",partition="0"} 1', "no name{label"),
+    ('kafka_log_log_size{a b="x",topic="a",partition="0"} 1', "is not: name{label"),
     ('kafka_log_log_size{topic="a",partition="0"} NaN', "NaN"),
     ('kafka_log_log_size{topic="a",partition="0"} -1', "-1"),
     ('kafka_log_log_size{topic="a",partition="0"} 1E19', "1E19"),
@@ -77,9 +77,9 @@ REFUSED = [
 ]
 WITHOUT_BYTES = [
     ('kafka_topic_partition_current_offset{topic="a",partition="0"} 5', "offsets count messages"),
-    ("kafka_server_replicamanager_leadercount 5", "without bytes of a partition"),
-    ("kafka_server_brokertopicmetrics_replicationbytesin_total 5", "without bytes of a partition"),
-    ('kafka_server_brokertopicmetrics_bytesinpersec_meanrate{topic="a"} 5', "without bytes of a partition"),
+    ("kafka_server_replicamanager_leadercount 5", "without metrics in bytes of a partition"),
+    ("kafka_server_brokertopicmetrics_replicationbytesin_total 5", "without metrics in bytes of a partition"),
+    ('kafka_server_brokertopicmetrics_bytesinpersec_meanrate{topic="a"} 5', "without metrics in bytes of a partition"),
 ]
 
 

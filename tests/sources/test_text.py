@@ -22,7 +22,7 @@ def test_no_topics(name: str) -> None:
 @pytest.mark.parametrize("name", [None, 5, ["a"]])
 def test_what_is_no_text_is_no_topic(name: object) -> None:
     """A name must be text; what stood there is told."""
-    assert topic_fault(name) == f"the topic is {name!r}, not text"
+    assert topic_fault(name) == f"the topic is {name!r}, not a string"
 
 
 @pytest.mark.parametrize(

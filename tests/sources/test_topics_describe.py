@@ -158,8 +158,8 @@ def test_a_header_is_read_and_its_configs_stay_opaque(line: str, expected: dict[
 
 
 FAULTS = [
-    ("no topic", "\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1", "Topic is missing"),
-    ("no ISR", "Topic: t\tPartition: 0\tLeader: 1\tReplicas: 1", "Isr is missing"),
+    ("no topic", "\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1", "the line has no Topic"),
+    ("no ISR", "Topic: t\tPartition: 0\tLeader: 1\tReplicas: 1", "the line has no Isr"),
     ("a name in a list", "Topic: t\tPartition: 0\tLeader: 1\tReplicas: 1,b\tIsr: 1", "Replicas '1,b'"),
     ("an elided list", "Topic: t\tPartition: 0\tLeader: 1\tReplicas: 1,...\tIsr: 1", "Replicas '1,...'"),
     ("a negative partition", "Topic: t\tPartition: -1\tLeader: 1\tReplicas: 1\tIsr: 1", "Partition '-1'"),
@@ -167,7 +167,7 @@ FAULTS = [
     (
         "a placeholder",
         "Topic: <topic>\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1",
-        "'<topic>' is not a legal topic name",
+        "'<topic>' is not a valid topic name",
     ),
     (
         "a header without a number",
@@ -211,13 +211,13 @@ def test_dots_tell_of_left_out_lines_within_an_output_alone(between: str, told: 
 def test_a_line_that_ends_too_early_takes_nothing_else_along() -> None:
     """What follows a partition line without its end, and is no part of one, stays out of it."""
     record = only("\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2\nthat is all\n")
-    assert record.payload["reason"] == "the field Isr is missing"
+    assert record.payload["reason"] == "the line has no Isr"
     assert record.payload["text"] == "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2"
 
 
 def test_a_line_without_its_leader_is_a_line_all_the_same() -> None:
     """Replicas alone make it one of the tool's lines, and the leader is missed by name."""
-    assert only("\tTopic: t\tPartition: 0\tReplicas: 1,2\tIsr: 1").payload["reason"] == "the field Leader is missing"
+    assert only("\tTopic: t\tPartition: 0\tReplicas: 1,2\tIsr: 1").payload["reason"] == "the line has no Leader"
 
 
 @pytest.mark.parametrize("configs", ["", "\tConfigs: a=1", "\tConfigs:"])

@@ -219,7 +219,7 @@ def _live(spark: SparkSession, cluster: ClusterInput, *, at_once: bool) -> DataF
         return records.localCheckpoint() if at_once else records
     except (PySparkException, Py4JJavaError) as error:
         told = f"cannot read kafka://{cluster.bootstrap_servers}: {str(error).splitlines()[0]}"
-        raise kafka_live.unwrapped(error) or InputError(told) from error
+        raise kafka_live.unwrap_error(error) or InputError(told) from error
 
 
 def without_wishes(records: DataFrame, *, are_state: bool) -> DataFrame:
