@@ -199,9 +199,9 @@ CASES = {
         "expected a partition: no leader",
     ),
     "cut-in-half": Case(
-        [*without(healthy(), "log_dir_replica"), unread(3, "not JSON: Expecting value"), *unread_lines(7)],
+        [*without(healthy(), "log_dir_replica"), unread(3, "invalid JSON: Expecting value"), *unread_lines(7)],
         ("readable", "quarantined_share!", "size_known!"),
-        "not JSON: Expecting value",
+        "invalid JSON: Expecting value",
     ),
     "nothing": Case([topic for topic in healthy() if topic.kind == "broker"], ("partitions!",)),
     "stray-log": Case(
@@ -339,7 +339,7 @@ def test_the_gate_names_first_what_was_not_read(outcome: Outcome) -> None:
     message = str(refused["cut-in-half"])
     places = [f"cut-in-half.txt:{line}: expected sizes: " for line in (3, 11, 12, 13, 14, 15, 16, 17)]
     assert [place in message for place in places] == [True] * 5 + [False] * 3
-    assert "cut-in-half.txt:3: expected sizes: not JSON: Expecting value\n    cut-in-half.txt:11: " in message
+    assert "cut-in-half.txt:3: expected sizes: invalid JSON: Expecting value\n    cut-in-half.txt:11: " in message
     assert message.count("        mend: take it again\n    and 3 more places") == 1
     assert "and 3 more places of cut-in-half.txt" in message
     assert message.index(places[0]) < message.index("cluster cut-in-half, size_known:")
