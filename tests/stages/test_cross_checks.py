@@ -100,7 +100,7 @@ UNANSWERED = malformed(
 UNTOLD = malformed(
     line=0,
     expected="configs of topics",
-    reason="no config of 4 topics was told (t): throttles may stand there unseen",
+    reason="no configs were returned for 4 topics (t): throttles may be set there and not be seen",
     remedy="allow DESCRIBE_CONFIGS",
     text="",
     rule="readable",
@@ -328,7 +328,7 @@ CASES = {
     "configs-untold": Case(
         [*healthy(), UNTOLD],
         (),
-        "no config of 4 topics was told",
+        "no configs were returned for 4 topics",
         {"readable": "left_out"},
     ),
     "controller-in-the-list": Case(
@@ -360,7 +360,8 @@ CASES = {
     "capacities-in-megabytes": Case(
         [*without(healthy(), "capacity"), *capacity_csv.parse("broker_id,disk_gb\n-1,2000000\n")],
         ("capacity_believable", "disk_use"),
-        "capacity of broker -1: disk_gb 2000000 would be 2.00 PB: it is likely in MB (2.00 TB) or in kB (2.00 GB)",
+        "capacity of broker -1: disk_gb 2000000 would be 2.00 PB: the value is probably in MB (2.00 TB) or in kB "
+        "(2.00 GB)",
         {"capacity_believable": "contradicts", "disk_use": "contradicts"},
     ),
     "capacities-in-bytes": Case(
@@ -369,7 +370,7 @@ CASES = {
             *capacity_json.parse('{"brokerCapacities":[{"brokerId":"-1","capacity":{"DISK":"4000000000000"}}]}'),
         ],
         ("capacity_in_range!", "quarantined_share!"),
-        "capacity of broker -1: DISK 4000000000000 MB would be 4194.30 PB: it is likely in bytes (4.00 TB)",
+        "capacity of broker -1: DISK 4000000000000 MB would be 4194.30 PB: the value is probably in bytes (4.00 TB)",
     ),
     "capacities-too-small": Case(
         [*without(healthy(), "capacity"), *capacity_csv.parse("broker_id,disk_bytes\n-1,8\n")],
