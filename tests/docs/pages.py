@@ -1,4 +1,4 @@
-"""The written pages and what stands in them: code blocks, links."""
+"""The written pages, their code blocks and their links."""
 
 import re
 import textwrap
@@ -14,7 +14,7 @@ _LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
 
 @dataclass(frozen=True)
 class Block:
-    """One fenced block of a page."""
+    """A fenced block of a page."""
 
     page: Path
     line: int
@@ -36,13 +36,13 @@ def blocks(*languages: str, pages: tuple[Path, ...] = PAGES) -> Iterator[Block]:
 
 
 def output_under(block: Block) -> str:
-    """The block of text that stands right under a block, without the empty lines around it."""
+    """The block of text directly below a block, without the empty lines around it."""
     below = block.line + block.body.count("\n") + 3
-    [shown] = [text for text in blocks("text", pages=(block.page,)) if text.line == below]
-    return shown.body.strip("\n")
+    [output] = [text for text in blocks("text", pages=(block.page,)) if text.line == below]
+    return output.body.strip("\n")
 
 
 def links(page: Path) -> list[str]:
-    """Targets of a page's links, without anchors."""
+    """Targets of a page's links, without anchors and without links inside the page."""
     targets = (match["target"].partition("#")[0] for match in _LINK.finditer(page.read_text(encoding="utf-8")))
     return [target for target in targets if target]

@@ -1,4 +1,4 @@
-"""The commands that the pages show do what the pages say; they start Spark, so they are slow."""
+"""The commands of the pages do what the pages say. They start Spark, so they are slow."""
 
 import os
 import re
@@ -18,26 +18,26 @@ LINKED = ("ballast", "spark-submit.sh", "conf", ".venv", ".jars")
 README = ROOT / "README.md"
 PLAN, QUERY = blocks("sh", pages=(ROOT / "docs" / "operations.md",))
 READING = ROOT / "docs" / "reading-plans.md"
-# The page's Python: five answers by pandas, what opens the tables in DuckDB, and in Spark; the questions are SQL.
+# The page's Python: five questions in pandas, then the set-up of DuckDB and of Spark; their questions are SQL.
 *PANDAS, DUCKDB, SPARK = blocks("python", pages=(READING,))
 QUESTIONS = tuple(blocks("sql", pages=(READING,)))
 NEXT = "-- next"
 
 
 def run_block(block: Block, folder: Path) -> str:
-    """Standard output of a shell block that is run in ``folder`` as if it were the checkout."""
+    """Run a shell block in ``folder``, which looks like the checkout; return its standard output."""
     return run_command(["bash", "-euo", "pipefail", "-c", block.body], folder)
 
 
 def run_python(parts: list[str], folder: Path) -> list[str]:
-    """What each part of a script prints that is run in ``folder`` as if it were the checkout."""
+    """Run a script in ``folder``, which looks like the checkout; return the output of each part."""
     script = f"print({NEXT!r}, flush=True)\n".join(parts)
     printed = run_command([sys.executable, "-P", "-W", "error", "-c", script], folder)
     return [textwrap.dedent(part).strip("\n") for part in printed.split(f"{NEXT}\n")]
 
 
 def run_command(command: list[str], folder: Path) -> str:
-    """Standard output of a command that is run in ``folder`` as if it were the checkout."""
+    """Run a command in ``folder``, which looks like the checkout; return its standard output."""
     for name in LINKED:
         if not (folder / name).exists():
             (folder / name).symlink_to(ROOT / name)
@@ -50,16 +50,16 @@ def run_command(command: list[str], folder: Path) -> str:
 
 
 def promised_files() -> set[str]:
-    """Files that README's table of outputs names, for the first wave."""
+    """Files of the first wave that README's table of outputs names."""
     section = README.read_text(encoding="utf-8").partition("## What you get")[2].partition("\n## ")[0]
-    always = [line for line in section.splitlines() if line.startswith("| `") and "only if" not in line]
-    rows = [line.split("|")[1] for line in always]
+    required = [line for line in section.splitlines() if line.startswith("| `") and "only if" not in line]
+    rows = [line.split("|")[1] for line in required]
     return {name.replace("NN", "01") for row in rows for name in re.findall(r"`([^`]+)`", row)}
 
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which the run of the operations page was made."""
+    """A folder with the run of the operations page."""
     folder = tmp_path_factory.mktemp("sample")
     run_block(PLAN, folder)
     return folder
@@ -67,7 +67,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def executed(sample: Path) -> Path:
-    """The same after a night of which the page on reading plans tells: approved, executed, released."""
+    """The same folder after the night in docs/reading-plans.md: approved, executed, released."""
     warehouse = Warehouse(str(sample / "warehouse"))
     plan = {"cluster_id": "sample", "run_id": "first"}
     [verdict] = warehouse.rows("verdicts", **plan)
@@ -86,36 +86,36 @@ def october(day: int, hour: int, minute: int) -> datetime:
 
 @pytest.mark.all_only
 def test_operations_run_and_query(sample: Path) -> None:
-    """The run of the operations page leaves the files that README promises, and the query reads its tables."""
+    """The run of the operations page writes the files that README names, and the query reads its tables."""
     folder = sample / "out" / "first" / "sample"
     assert sorted(name for name in promised_files() if not (folder / name).is_file()) == []
     assert len(run_block(QUERY, sample).splitlines()) > 10
 
 
 def test_the_page_names_the_file_system_wherever_it_reads() -> None:
-    """Without it about one run in ten of such a script is aborted at its end: too seldom for a run to show it."""
-    opened = re.findall(r"\.to_(?:pandas|pyarrow_dataset)\(.*", READING.read_text(encoding="utf-8"))
-    assert len(opened) == 2
-    assert all("filesystem=" in call for call in opened)
+    """Without it about one run in ten is aborted at its end, which is too rare for a test of the output."""
+    calls = re.findall(r"\.to_(?:pandas|pyarrow_dataset)\(.*", READING.read_text(encoding="utf-8"))
+    assert len(calls) == 2
+    assert all("filesystem=" in call for call in calls)
 
 
 @pytest.mark.all_only
 def test_pandas_reads_what_the_page_shows(sample: Path) -> None:
-    """Each answer by deltalake and pandas is printed as it stands under it."""
+    """Each question to deltalake and pandas prints the output below it."""
     assert run_python([block.body for block in PANDAS], sample) == [output_under(block) for block in PANDAS]
 
 
 @pytest.mark.all_only
-@pytest.mark.parametrize("opened", [DUCKDB, SPARK], ids=["duckdb", "spark"])
-def test_questions_print_what_the_page_shows(executed: Path, opened: Block) -> None:
-    """DuckDB and Spark both print under each question of SQL what stands there."""
-    asked = [f'ask("""{block.body}""")\n' for block in QUESTIONS]
-    assert run_python([opened.body, *asked], executed)[1:] == [output_under(block) for block in QUESTIONS]
+@pytest.mark.parametrize("set_up", [DUCKDB, SPARK], ids=["duckdb", "spark"])
+def test_questions_print_what_the_page_shows(executed: Path, set_up: Block) -> None:
+    """DuckDB and Spark both print the output below each SQL question."""
+    questions = [f'ask("""{block.body}""")\n' for block in QUESTIONS]
+    assert run_python([set_up.body, *questions], executed)[1:] == [output_under(block) for block in QUESTIONS]
 
 
 @pytest.mark.all_only
 def test_readme_run_prints_what_readme_shows(tmp_path: Path) -> None:
-    """The first command of README ends with the output that stands under it, but for the run's name in the paths."""
+    """The first command of README ends with the output that README shows, except for the run id in the paths."""
     command, shown = (next(blocks(language, pages=(README,))) for language in ("sh", "text"))
     run_id = re.compile(r"\d{8}T\d{6}Z")
     printed = run_id.sub("RUN", run_block(command, tmp_path))

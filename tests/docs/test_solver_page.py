@@ -1,4 +1,4 @@
-"""docs/solver.md: the example is what the planner does, and every formula is named by the code that computes it."""
+"""docs/solver.md: the planner solves the example as described, and the code names every formula."""
 
 import itertools
 import re
@@ -34,14 +34,14 @@ GB = 10**9
 
 
 def table(first: str) -> list[dict[str, str]]:
-    """The rows of the example's table whose first column has this head."""
+    """The rows of the example's table with this first column."""
     lines = EXAMPLE.partition(f"\n| {first} |")[2].partition("\n\n")[0].splitlines()
     head, _, *rows = [[cell.strip() for cell in line.strip(" |").split("|")] for line in lines]
     return [dict(zip([first, *head], row, strict=True)) for row in rows]
 
 
 def numbers(text: str) -> list[int]:
-    """The whole numbers of a text."""
+    """The integers in a text."""
     return [int(number) for number in re.findall(r"\d+", text)]
 
 
@@ -119,7 +119,7 @@ def example() -> Example:
 
 
 def test_lists_are_those_of_the_plan() -> None:
-    """The replica lists after the plan, and the moves, bytes and changed leaders that the page counts."""
+    """The page has the planner's lists, moves, bytes and changed leaders."""
     ids = example().cluster.brokers.ids
     assert [numbers(row["after"]) for row in PARTITIONS] == ids[example().after].tolist()
     assert f"{example().copies.sum()} moves and {example().moved // GB} GB" in SENTENCES
@@ -134,9 +134,9 @@ def test_loads_are_those_of_the_lists(when: str) -> None:
     lists = {"before": example().cluster.partitions.replicas, "after": example().after}[when]
     loads = example().loads(lists)
     names = ("replicas", "GB", "leaders")
-    told = [[int(row[f"{name} {when}"]) for name in names] for row in BROKERS]
+    stated = [[int(row[f"{name} {when}"]) for name in names] for row in BROKERS]
     led = np.bincount(lists[:, 0], minlength=len(loads))
-    assert told == np.stack([loads[:, REPLICAS], loads[:, DISK] / GB, led], axis=1).astype(int).tolist()
+    assert stated == np.stack([loads[:, REPLICAS], loads[:, DISK] / GB, led], axis=1).astype(int).tolist()
     assert (
         when == "before" or host_loads(example().leaders.choices, example().leaders.arc)[:, 0].tolist() == led.tolist()
     )
@@ -150,8 +150,8 @@ def test_bands_are_those_of_the_planner() -> None:
         (of_replicas.lower[:, DISK] / GB, of_replicas.upper[:, DISK] / GB),
         (of_leaders.lower[:, 0], of_leaders.upper[:, 0]),
     ]
-    told = [[numbers(row[f"band, {name}"]) for row in BROKERS] for name in ("replicas", "GB", "leaders")]
-    assert told == [np.stack(pair, axis=1).round(6).tolist() for pair in ends]
+    stated = [[numbers(row[f"band, {name}"]) for row in BROKERS] for name in ("replicas", "GB", "leaders")]
+    assert stated == [np.stack(pair, axis=1).round(6).tolist() for pair in ends]
     mean = example().loads(example().cluster.partitions.replicas).mean(axis=0)
     assert f"One replica of everything is {2 * mean[DISK] / GB:.0f} GB" in SENTENCES
     assert f"each broker's mean is {mean[DISK] / GB:.0f} GB" in SENTENCES
@@ -161,7 +161,7 @@ def test_bands_are_those_of_the_planner() -> None:
 
 
 def test_proofs_are_those_of_the_bounds() -> None:
-    """Each proof's figure is what its function computes, and the plan copies no more than the best of them."""
+    """Each proof has the figure that its function computes, and the plan copies no more than the best."""
     plan, brokers, partitions = example(), example().cluster.brokers, example().cluster.partitions
     prices = np.zeros((len(brokers), 3))
     prices[3, DISK] = -1
@@ -178,12 +178,12 @@ def test_proofs_are_those_of_the_bounds() -> None:
     assert not terms.any()
     assert kept == 4
     assert max(proven.values()) == plan.moved == brute_force(plan.cluster, plan.bands, plan.frame.scale)
-    assert round(plan.bound / GB) == 80  # the planner's own prices prove it, too, but for rounding
+    assert round(plan.bound / GB) == 80  # the planner's own prices prove it too, except for rounding
     assert f"gap (15) is {gap_percent(plan.moved, plan.moved):.0f} %" in SENTENCES
 
 
 def test_sums_of_the_proofs_are_right() -> None:
-    """What brokers must shed and receive, and the least that whole replicas bring broker 4 with t-5 and without it."""
+    """What brokers must give and receive, and the least that whole replicas bring to broker 4 with and without t-5."""
     plan = example()
     load, low, high = plan.before[:, DISK], plan.bands.lower[:, DISK], plan.bands.upper[:, DISK]
     shed, take = np.maximum(load - high, 0) / GB, np.maximum(low - load, 0) / GB
@@ -205,7 +205,7 @@ def test_sums_of_the_proofs_are_right() -> None:
 
 
 def test_broker_3_has_one_way_to_give_up_two_replicas() -> None:
-    """Of the pairs of sizes on broker 3, only one brings it inside its band."""
+    """Only one pair of sizes on broker 3 brings it inside its band."""
     plan = example()
     load, low, high = (
         ends[2] / GB for ends in (plan.before[:, DISK], plan.bands.lower[:, DISK], plan.bands.upper[:, DISK])
@@ -213,20 +213,20 @@ def test_broker_3_has_one_way_to_give_up_two_replicas() -> None:
     sizes = [int(row["GB"]) for row in PARTITIONS if "3" in row["before"].split(", ")]
     fits = {pair for pair in itertools.combinations(sorted(sizes, reverse=True), 2) if low <= load - sum(pair) <= high}
     assert fits == {(40, 30)}
-    told = f"give up two replicas of {load - high:.0f} to {load - low:.0f} GB together: only 40 + 30 fits"
-    assert told in SENTENCES
+    sentence = f"give up two replicas of {load - high:.0f} to {load - low:.0f} GB together: only 40 + 30 fits"
+    assert sentence in SENTENCES
 
 
 def test_formulas_are_numbered_in_order() -> None:
-    """The page numbers its formulas from 1 on, without a hole."""
-    told = [int(number) for number in re.findall(r"\*\*\((\d+)\)\*\*", PAGE)]
-    assert told == list(range(1, len(told) + 1))
+    """The page numbers its formulas from 1, without a gap."""
+    formulas = [int(number) for number in re.findall(r"\*\*\((\d+)\)\*\*", PAGE)]
+    assert formulas == list(range(1, len(formulas) + 1))
 
 
-def test_formulas_are_named_by_the_code() -> None:
-    """Every formula of the page is named in a docstring, and every number that a docstring names is on the page."""
+def test_the_code_names_every_formula() -> None:
+    """A docstring names every formula of the page, and every number in a docstring is on the page."""
     texts = [" ".join(path.read_text(encoding="utf-8").split()) for path in (ROOT / "optimizer").rglob("*.py")]
-    named = [found for text in texts for found in re.findall(r"formulas? ([\d, and]+) of docs/solver\.md", text)]
-    told = {int(number) for number in re.findall(r"\*\*\((\d+)\)\*\*", PAGE)}
-    assert {number for found in named for number in numbers(found)} == told
+    named = [match for text in texts for match in re.findall(r"formulas? ([\d, and]+) of docs/solver\.md", text)]
+    on_page = {int(number) for number in re.findall(r"\*\*\((\d+)\)\*\*", PAGE)}
+    assert {number for match in named for number in numbers(match)} == on_page
     assert len(re.findall(r"docs/solver\.md", " ".join(texts))) == len(named)
