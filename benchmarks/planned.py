@@ -13,7 +13,7 @@ from optimizer.planning.arrays import to_cluster
 from optimizer.planning.memory_placement import in_memory
 from optimizer.settings import ClusterInput, Policy, Settings
 from optimizer.solve import driver
-from optimizer.solve.rules.bands import outside
+from optimizer.solve.rules.bands import broker_violations
 from optimizer.solve.shard.search import CurvePoint
 from optimizer.solve.tuning import TUNED, Tuning
 
@@ -111,7 +111,7 @@ def solve_fleet(
             moved_bytes=copies[name].moved_bytes,
             bound_bytes=max(row.bound_bytes for row in solved.bounds.rows[name]),
             moves=copies[name].moves,
-            violation=float(outside(cluster.loads, cluster.bands, cluster.scale).sum()),
+            violation=float(broker_violations(cluster.loads, cluster.bands, cluster.scale).sum()),
             rounds=1 + max((one.round for one in mine), default=-1),
             shards=len(mine),
             cpu_seconds=sum(one.status.cpu_seconds for one in mine),

@@ -32,7 +32,7 @@ REPLACED = {
     "certificate.best_whole_bound": "fails",
     "trials.scarce_decided": "tells that it was asked",
     "trials.relax.__name__": "fails at its second call",
-    "resources.PLACEMENT": "has a row more",
+    "resources.PLACEMENT_RESOURCES": "has a row more",
 }
 # The parsers are pure; a live cluster is not.
 LIVE = frozenset({"kafka_live", "kafka_admin"})

@@ -13,7 +13,7 @@ from optimizer.emit.kafka_files import kafka_documents
 from optimizer.emit.rows import BrokerRow, PlanRow, TableRow, WaveRow
 from optimizer.planning.arrays import to_brokers
 from optimizer.planning.memory_placement import in_memory
-from optimizer.schedule.throttle_rate import asked_bytes_per_s
+from optimizer.schedule.throttle_rate import copy_rate_bytes_per_s
 from optimizer.settings import ClusterInput, Settings
 from optimizer.solve import driver
 from optimizer.stages.plan.wave_rows import schedule_cluster
@@ -119,7 +119,7 @@ def _documents(changed: pd.DataFrame, hosts: pd.DataFrame, settings: Settings) -
         run_id="fuzz",
         throttle_style=settings.emit.throttle_style,
         plan_log_dirs=False,
-        copy_bytes_per_s=asked_bytes_per_s(settings.schedule),
+        copy_bytes_per_s=copy_rate_bytes_per_s(settings.schedule),
         changed=_filled(PlanRow, _rows(changed)),
         waves=_filled(WaveRow, [{"wave": number} for number in numbers]),
         brokers=_filled(BrokerRow, _rows(hosts)),

@@ -13,7 +13,7 @@ KEY = ["cluster_id", "grows", "size_bin", "rate_bin"]
 
 def resource_names() -> list[str]:
     """Names of the placement resources, which are those of their sums."""
-    return [resource.name for resource in resources.PLACEMENT]
+    return [resource.name for resource in resources.PLACEMENT_RESOURCES]
 
 
 def named_bins(bins: pd.DataFrame) -> pd.DataFrame:

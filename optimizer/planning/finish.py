@@ -159,7 +159,7 @@ def finish_cluster(
 ) -> Finished:
     """Rows of every output table of one cluster, less its name and the run's; with what the audit will ask, also what
     is left unexplained."""
-    brokers, cluster_policy = cluster.brokers, cluster.policy
+    brokers, cluster_policy = cluster.brokers, cluster.cluster_policy
     rows, partitions, chosen = placed(frame, brokers.ids)
     settled = settle(partitions.replicas, chosen)
     leaders = assign_leaders(brokers, partitions, settled, leaders_band=policy.leaders_band, out_band=policy.out_band)
@@ -199,13 +199,19 @@ def finish_cluster(
     # The stage sees some of the policy's settings, which have no methods.
     excluded = partial(is_excluded, topics=policy.topics, exclude_topics=policy.exclude_topics)
     findings = with_only(findings, cluster_policy, brokers, partitions, final, is_excluded=excluded)
-    if cluster.cut:
+    if cluster.over_limits:
         held_back = rows["held_back"].to_numpy(dtype=bool)
         findings = limit_findings.with_limit(
-            findings, cluster.cut, brokers, cluster.bands, cluster.loads, partitions=partitions, held_back=held_back
+            findings,
+            cluster.over_limits,
+            brokers,
+            cluster.bands,
+            cluster.loads,
+            partitions=partitions,
+            held_back=held_back,
         )
-    if cluster.left:
-        findings = with_left(findings, cluster.left, partitions)
+    if cluster.left_for_disk:
+        findings = with_left(findings, cluster.left_for_disk, partitions)
     if audit:
         findings += unexplained_findings(rows, brokers, partitions, final, audit)
     findings = _with_fixed_causes(findings, rows)

@@ -9,13 +9,12 @@ import pandas as pd
 
 from optimizer.domain import REASONS, REORDERED, Bools, Brokers, Ints, Partitions
 from optimizer.planning.arrays import placed, replica_lists, to_partitions
-from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker
-from optimizer.schedule.wave_changes import changes_of as wave_changes_of
+from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker, wave_changes_between
 from optimizer.schedule.wave_order import disk_limits, stuck
 from optimizer.settings import Policy, Settings
 from optimizer.solve.bounds.bound import copies_of, only_in
 from optimizer.solve.findings.net_moves import reasons, settle
-from optimizer.solve.limit.limit import changes_of
+from optimizer.solve.limit.limit import plan_changes
 from optimizer.solve.limit.limit_choice import keep_within
 from optimizer.solve.limit.second_choice import second_choices
 from optimizer.solve.rounds.solved_cluster import SolvedCluster
@@ -23,7 +22,7 @@ from optimizer.solve.rules.bands import disk_limit
 from optimizer.solve.rules.resources import DISK
 
 
-def cut_rows(
+def reduce_to_limits(
     rows: pd.DataFrame, differs: Bools, cluster: SolvedCluster, policy: Policy
 ) -> tuple[list[list[int]], Bools]:
     """Lists of broker ids that the limits leave to the changed partitions of one cluster, in their order; and those
@@ -38,12 +37,12 @@ def cut_rows(
     cluster : SolvedCluster
         With the cut.
     """
-    brokers, cut = cluster.brokers, cluster.cut
+    brokers, cut = cluster.brokers, cluster.over_limits
     _, partitions, planned = placed(rows[differs], brokers.ids)
     if cut is None:
         return replica_lists(planned, brokers.ids), np.zeros(len(partitions), dtype=bool)
     unchanged = to_partitions(rows[~differs], brokers.ids)
-    changes = changes_of(
+    changes = plan_changes(
         brokers,
         partitions,
         planned,
@@ -96,7 +95,7 @@ def _with_second(cluster: SolvedCluster, partitions: Partitions, base: Ints, set
     """Lists with second choices of what must change and does not, (P, W): first where they fit beside all copies, old
     and new, then where there is an order for them."""
     brokers, old, size = cluster.brokers, partitions.replicas, partitions.size_bytes
-    disk, limit = disk_limit(brokers, settings.policy), cluster.policy.move_limit
+    disk, limit = disk_limit(brokers, settings.policy), cluster.cluster_policy.move_limit
     for frees_disk in (False, True):
         kept, copies = (base != old).any(axis=1), copies_of(old, base)
         arriving = bytes_per_broker(np.where(only_in(base, old), base, -1), size, len(brokers))
@@ -141,7 +140,7 @@ def _changes(brokers: Brokers, partitions: Partitions, settled: Ints, changed: B
         urgency[move.row] = min(urgency[move.row], REASONS.index(move.reason))
     rows = partitions.rows(np.flatnonzero(changed))
     nothing = np.zeros(len(rows), dtype=np.int64)
-    return wave_changes_of(
+    return wave_changes_between(
         rows.replicas,
         settled[changed],
         brokers.ids,

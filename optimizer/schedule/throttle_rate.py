@@ -24,12 +24,12 @@ class Rates:
     follower: Ints
 
 
-def asked_bytes_per_s(schedule: Schedule) -> int:
+def copy_rate_bytes_per_s(schedule: Schedule) -> int:
     """The rate that copies may take, per broker and direction."""
     return round(schedule.throttle_mb_per_s * BYTES_PER_MB)
 
 
-def per_broker(of: Traffic, *, copy_bytes_per_s: int) -> Rates:
+def rates_per_broker(of: Traffic, *, copy_bytes_per_s: int) -> Rates:
     """The careful form: a rate of its own for each broker that sends or receives."""
     return Rates(
         leader=np.where(of.out_bytes > 0, copy_bytes_per_s + of.live_out, 0),
@@ -37,9 +37,9 @@ def per_broker(of: Traffic, *, copy_bytes_per_s: int) -> Rates:
     )
 
 
-def one_for_all(of: Traffic, *, copy_bytes_per_s: int) -> int:
+def common_rate(of: Traffic, *, copy_bytes_per_s: int) -> int:
     """The form of Kafka's own tool: one rate for all brokers and directions, enough for the neediest."""
-    rates = per_broker(of, copy_bytes_per_s=copy_bytes_per_s)
+    rates = rates_per_broker(of, copy_bytes_per_s=copy_bytes_per_s)
     return int(max(rates.leader.max(initial=0), rates.follower.max(initial=0)))
 
 

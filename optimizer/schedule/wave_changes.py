@@ -62,7 +62,7 @@ class WaveChanges:
         return WaveChanges(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
 
 
-def changes_of(
+def wave_changes_between(
     before: Ints,
     after: Ints,
     ids: Ints,

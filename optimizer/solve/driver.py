@@ -1,7 +1,12 @@
-"""The algorithm from a fleet as it is to plans with their proof: rounds of disjoint shards until every band holds and
-nothing is left to mend, then limits, then leaders, then the bounds.
+"""Plan every cluster of a fleet, and prove how good the plans are.
 
-Brokers and their loads (a row per broker) are small and are held here; partitions are in the placement.
+1. Rounds: each cluster is split into disjoint shards of brokers, and each shard is solved alone. Rounds repeat until
+   every band is met and no rule is broken, or no round makes progress.
+2. Limits: a plan that copies more than allowed, or fills a disk, is reduced.
+3. Leaders, moves and findings of each cluster become tables.
+4. Lower bounds: bytes that any plan as balanced must copy.
+
+Brokers and their loads (a row per broker) are small and are held here; partitions stay in the placement.
 """
 
 import itertools
@@ -14,12 +19,12 @@ import numpy as np
 from optimizer.cluster_policy import ClusterPolicy, MoveLimit
 from optimizer.settings import Policy, Settings
 from optimizer.solve.certificate import Bounds, bounds_of
-from optimizer.solve.findings.limit_findings import Cut
+from optimizer.solve.findings.limit_findings import OverLimits
 from optimizer.solve.findings.shard_findings import ShardResult, shard_findings
 from optimizer.solve.placement import P, Totals
 from optimizer.solve.rounds.cluster_round import ClusterRound
 from optimizer.solve.rounds.next_round import next_round
-from optimizer.solve.rounds.progress import Copies, Progress, after
+from optimizer.solve.rounds.progress import Copies, Progress, after_round
 from optimizer.solve.rounds.solved_cluster import Clusters, SolvedCluster
 from optimizer.solve.rules.bands import bands_for, disk_limit, load_scale
 from optimizer.solve.rules.resources import DISK
@@ -33,8 +38,12 @@ class Solved(Generic[P]):
 
     Parameters
     ----------
+    placement : FleetPlacement
+        All replicas after the plan.
+    shards : sequence of ShardResult
+        Every shard of every round.
     tables : by name
-        What the placement's last step made.
+        Rows of leaders, moves and findings, of the placement's kind.
     bounds : Bounds
     """
 
@@ -51,141 +60,158 @@ def solve(placement: P, settings: Settings, tuning: Tuning = TUNED) -> Solved[P]
     Raises
     ------
     AssertionError
-        Partitions that no order of copies had room for are taken out, and there is still none: a bug.
+        A bug: partitions without an order of copies were left out, and the rest still has no order.
     """
     placement, clusters, shards = solve_rounds(placement, settings, tuning)
-    placement, clusters = _acceptable(placement, clusters)
-    placement, clusters = _within_limits(placement, clusters, settings)
-    tables, left = placement.finished(clusters, settings)
-    if left:
-        placement = placement.without(left)
-        clusters = {c: replace(one, left=left.get(c)) for c, one in clusters.items()}
-        clusters = _with_loads(placement, clusters)
-        tables, left = placement.finished(clusters, settings)
-    if left:
-        raise AssertionError(f"what is left was taken out, and there is still no order of copies for {sorted(left)}")
+    placement, clusters = _restore_lists_with_dead_brokers(placement, clusters)
+    placement, clusters = _reduce_to_limits(placement, clusters, settings)
+    tables, left_for_disk = placement.result_tables(clusters, settings)
+    if left_for_disk:
+        placement = placement.restore_left(left_for_disk)
+        clusters = {c: replace(cluster, left_for_disk=left_for_disk.get(c)) for c, cluster in clusters.items()}
+        clusters = _with_current_loads(placement, clusters)
+        tables, left_for_disk = placement.result_tables(clusters, settings)
+    if left_for_disk:
+        raise AssertionError(
+            f"no order of copies for {sorted(left_for_disk)}, although the partitions without one were left out"
+        )
     return Solved(placement, clusters, shards, tables, bounds_of(placement, clusters, tuning))
 
 
 def solve_rounds(placement: P, settings: Settings, tuning: Tuning) -> tuple[P, Clusters, Sequence[ShardResult]]:
-    """The rounds alone: the placement after them, and what became of every shard."""
-    clusters: Clusters = _clusters(placement, settings)
-    if any(one.brokers.pins or one.is_resized for one in clusters.values()):
-        placement = placement.started(clusters)
-        clusters = _with_loads(placement, clusters)
+    """Run the rounds alone.
+
+    Returns
+    -------
+    tuple
+        The placement after the rounds, the clusters, and the result of every shard.
+    """
+    clusters = _clusters_before_rounds(placement, settings)
+    if any(cluster.brokers.pins or cluster.is_resized for cluster in clusters.values()):
+        placement = placement.with_sized_and_pinned_lists(clusters)
+        clusters = _with_current_loads(placement, clusters)
     results: list[ShardResult] = []
     for number in itertools.count():
-        tasks = _tasks(clusters, settings, number, tuning)
+        tasks = _next_rounds(clusters, settings, number, tuning)
         if not tasks:
             break
-        copies = _copies_before(placement, clusters, tasks)
+        copies = _copies_before_balancing(placement, clusters, tasks)
         placement, statuses = placement.after_round(tasks)
-        results.extend(ShardResult(number, one.shard - tasks[one.cluster_id].first, one) for one in statuses)
-        if any(one.moves for one in statuses):
-            clusters = _with_loads(placement, clusters)
-        clusters = {c: _after(one, c, statuses, tasks.get(c), copies.get(c)) for c, one in clusters.items()}
-    found = shard_findings(results)
-    return placement, {c: replace(one, failures=tuple(found.get(c, ()))) for c, one in clusters.items()}, results
+        results.extend(
+            ShardResult(number, status.shard - tasks[status.cluster_id].first_shard, status) for status in statuses
+        )
+        if any(status.moves for status in statuses):
+            clusters = _with_current_loads(placement, clusters)
+        clusters = {
+            c: _after_round(cluster, c, statuses, tasks.get(c), copies.get(c)) for c, cluster in clusters.items()
+        }
+    failures = shard_findings(results)
+    clusters = {c: replace(cluster, failures=tuple(failures.get(c, ()))) for c, cluster in clusters.items()}
+    return placement, clusters, results
 
 
-def _clusters(placement: P, settings: Settings) -> Clusters:
-    """All that is known before the first round."""
-    loads, policies = placement.loads(), settings.cluster_policies()
+def _clusters_before_rounds(placement: P, settings: Settings) -> Clusters:
+    loads, cluster_policies = placement.loads(), settings.cluster_policies()
 
-    def of(cluster_id: str, totals: Totals) -> SolvedCluster:
-        hosts, now = placement.brokers[cluster_id], loads[cluster_id]
+    def before_rounds(cluster_id: str, totals: Totals) -> SolvedCluster:
+        brokers, current_loads = placement.brokers[cluster_id], loads[cluster_id]
         return SolvedCluster(
-            brokers=hosts,
+            brokers=brokers,
             demand=totals.demand,
-            bands=bands_for(hosts, totals.demand, now, settings.policy),
-            scale=load_scale(hosts, totals.demand),
-            loads_before=now,
-            loads=now,
+            bands=bands_for(brokers, totals.demand, current_loads, settings.policy),
+            scale=load_scale(brokers, totals.demand),
+            loads_before=current_loads,
+            loads=current_loads,
             is_resized=totals.is_resized,
-            progress=Progress(np.zeros_like(now)),
-            policy=policies.get(cluster_id, ClusterPolicy()),
+            progress=Progress(np.zeros_like(current_loads)),
+            cluster_policy=cluster_policies.get(cluster_id, ClusterPolicy()),
         )
 
-    return {cluster_id: of(cluster_id, totals) for cluster_id, totals in placement.totals().items()}
+    return {cluster_id: before_rounds(cluster_id, totals) for cluster_id, totals in placement.totals().items()}
 
 
-def _with_loads(placement: P, clusters: Clusters) -> Clusters:
+def _with_current_loads(placement: P, clusters: Clusters) -> Clusters:
     loads = placement.loads()
-    return {c: replace(one, loads=loads[c]) for c, one in clusters.items()}
+    return {c: replace(cluster, loads=loads[c]) for c, cluster in clusters.items()}
 
 
-def _tasks(clusters: Clusters, settings: Settings, number: int, tuning: Tuning) -> dict[str, ClusterRound]:
-    """Shards of the open clusters, numbered over the fleet."""
+def _next_rounds(clusters: Clusters, settings: Settings, number: int, tuning: Tuning) -> dict[str, ClusterRound]:
+    """The next round of each cluster that needs one; shards are numbered across the fleet."""
     tasks: dict[str, ClusterRound] = {}
-    first = 0
-    for cluster_id, one in clusters.items():
-        if one.progress.open:
-            tasks[cluster_id] = next_round(one, settings, cluster_id, number, first, tuning)
-            first = int(tasks[cluster_id].shard.max()) + 1
+    first_shard = 0
+    for cluster_id, cluster in clusters.items():
+        if cluster.progress.open:
+            tasks[cluster_id] = next_round(cluster, settings, cluster_id, number, first_shard, tuning)
+            first_shard = int(tasks[cluster_id].shard.max()) + 1
     return tasks
 
 
-def _copies_before(placement: P, clusters: Clusters, tasks: Mapping[str, ClusterRound]) -> Mapping[str, Copies]:
-    """The copies that clusters have made before they are balanced: by rounds that mend, by longer lists, by pins."""
-    first = [c for c, task in tasks.items() if not (task.mends or clusters[c].progress.balanced)]
-    moved = [c for c in first if tasks[c].round or clusters[c].is_resized or clusters[c].brokers.pins]
+def _copies_before_balancing(
+    placement: P, clusters: Clusters, tasks: Mapping[str, ClusterRound]
+) -> Mapping[str, Copies]:
+    """Copies made before a cluster's first balancing round: by pins, by longer lists, and by rack repairs."""
+    starting = [c for c, task in tasks.items() if not (task.repairs_racks or clusters[c].progress.balanced)]
+    moved = [c for c in starting if tasks[c].round or clusters[c].is_resized or clusters[c].brokers.pins]
     return placement.copies(moved) if moved else {}
 
 
-def _after(
+def _after_round(
     cluster: SolvedCluster,
     cluster_id: str,
     statuses: Sequence[ShardStatus],
     task: ClusterRound | None,
-    copied: Copies | None,
+    copies_before: Copies | None,
 ) -> SolvedCluster:
-    """A cluster after a round; those that took no part stay as they are."""
+    """The cluster with its new progress; unchanged if it had no task in this round."""
     if task is None:
         return cluster
-    mine = [one for one in statuses if one.cluster_id == cluster_id]
-    return replace(cluster, progress=after(cluster.progress, mine, task, cluster.loads, copied))
+    cluster_statuses = [status for status in statuses if status.cluster_id == cluster_id]
+    return replace(
+        cluster, progress=after_round(cluster.progress, cluster_statuses, task, cluster.loads, copies_before)
+    )
 
 
-def _acceptable(placement: P, clusters: Clusters) -> tuple[P, Clusters]:
-    """Partitions that still name a broker which is not live have their old list: Kafka would refuse a new one."""
-    gone = {c: one.brokers.ids[~one.brokers.is_live].tolist() for c, one in clusters.items()}
-    gone = {c: ids for c, ids in gone.items() if ids}
-    if not gone:
+def _restore_lists_with_dead_brokers(placement: P, clusters: Clusters) -> tuple[P, Clusters]:
+    """Kafka refuses a new list that names a broker which is not live, so such a partition keeps its old list."""
+    not_live = {c: cluster.brokers.ids[~cluster.brokers.is_live].tolist() for c, cluster in clusters.items()}
+    not_live = {c: ids for c, ids in not_live.items() if ids}
+    if not not_live:
         return placement, clusters
-    placement = placement.given_back(gone)
-    return placement, _with_loads(placement, clusters)
+    placement = placement.restore_lists_naming(not_live)
+    return placement, _with_current_loads(placement, clusters)
 
 
-def _within_limits(placement: P, clusters: Clusters, settings: Settings) -> tuple[P, Clusters]:
-    """Plans that copy more than they may, or fill a disk, are cut."""
-    cuts = _cuts(placement, clusters, settings)
-    if not cuts:
+def _reduce_to_limits(placement: P, clusters: Clusters, settings: Settings) -> tuple[P, Clusters]:
+    """Reduce plans that copy more than allowed, or that fill a disk."""
+    over_limits = _plans_over_limits(placement, clusters, settings)
+    if not over_limits:
         return placement, clusters
-    clusters = {c: replace(one, cut=cuts.get(c)) for c, one in clusters.items()}
-    placement = placement.cut({c: clusters[c] for c in cuts}, settings)
-    return placement, _with_loads(placement, clusters)
+    clusters = {c: replace(cluster, over_limits=over_limits.get(c)) for c, cluster in clusters.items()}
+    placement = placement.reduce_to_limits({c: clusters[c] for c in over_limits}, settings)
+    return placement, _with_current_loads(placement, clusters)
 
 
-def _cuts(placement: P, clusters: Clusters, settings: Settings) -> dict[str, Cut]:
-    """The clusters whose plans copy more than they may, or fill a disk."""
-    limits = {c: asked.move_limit for c, asked in settings.cluster_policies().items() if c in clusters}
-    filled = {c for c in limits if _fills(clusters[c], settings.policy)}
-    asked = sorted(filled | {c for c, limit in limits.items() if limit != MoveLimit()})
-    headroom = settings.policy.disk_headroom
-    cuts = {
-        c: Cut(
-            limits[c],
-            made.moved_bytes,
-            made.moves,
-            clusters[c].loads,
-            disk_headroom=headroom if c in filled else None,
-        )
-        for c, made in (placement.copies(asked) if asked else {}).items()
+def _plans_over_limits(placement: P, clusters: Clusters, settings: Settings) -> dict[str, OverLimits]:
+    limits = {
+        c: cluster_policy.move_limit for c, cluster_policy in settings.cluster_policies().items() if c in clusters
     }
-    return {c: cut for c, cut in cuts.items() if cut.binds}
+    filling = {c for c in limits if _fills_a_disk(clusters[c], settings.policy)}
+    checked = sorted(filling | {c for c, limit in limits.items() if limit != MoveLimit()})
+    headroom = settings.policy.disk_headroom
+    plans = {
+        c: OverLimits(
+            limits[c],
+            copies.moved_bytes,
+            copies.moves,
+            clusters[c].loads,
+            disk_headroom=headroom if c in filling else None,
+        )
+        for c, copies in (placement.copies(checked) if checked else {}).items()
+    }
+    return {c: plan for c, plan in plans.items() if plan.exceeds_any}
 
 
-def _fills(cluster: SolvedCluster, policy: Policy) -> bool:
-    """Whether a plan fills a disk over its limit, or one that was over it further."""
-    may = np.maximum(disk_limit(cluster.brokers, policy), cluster.loads_before[:, DISK])
-    return bool((cluster.loads[:, DISK] > may).any())
+def _fills_a_disk(cluster: SolvedCluster, policy: Policy) -> bool:
+    """Whether a plan brings a disk over its limit, or adds to a disk that was over it."""
+    allowed = np.maximum(disk_limit(cluster.brokers, policy), cluster.loads_before[:, DISK])
+    return bool((cluster.loads[:, DISK] > allowed).any())

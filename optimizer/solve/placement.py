@@ -1,4 +1,4 @@
-"""What the algorithm asks of whatever holds the partitions of a fleet: Spark, or this process."""
+"""The interface to the partitions of a fleet, which are held by Spark or in this process."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,62 +18,70 @@ from optimizer.solve.shard.shard_status import ShardStatus
 
 @dataclass(frozen=True)
 class Totals:
-    """What a cluster's partitions ask for together, and whether a list is to change its length."""
+    """The demand of a cluster's partitions, and whether a replica list changes its length."""
 
     demand: Demand
     is_resized: bool
 
 
-# Told of a cluster whose function failed in ``each_cluster``: its id, and why.
-LEFT_OUT = "cluster %s: one of its bounds is left out, the others stand: %s"
-# From a cluster's id, its partitions and their replicas after the plan, (P, W).
-OfCluster = Callable[[str, Partitions, Ints], Sequence[float]]
+# Warning if the function of a cluster fails in ``for_each_cluster``: cluster id, error.
+BOUND_LEFT_OUT = "cluster %s: a lower bound could not be computed and is left out; the other bounds are valid: %s"
+# Arguments: cluster id, partitions, and their replicas after the plan, (P, W).
+ClusterFunction = Callable[[str, Partitions, Ints], Sequence[float]]
 
 
-class Placement(Protocol):
-    """Where the replicas of a fleet are now, beside where they were. Never changed: what moves replicas returns
-    another one."""
+class FleetPlacement(Protocol):
+    """All replicas of a fleet, as they are now and as they were before the plan.
+
+    Immutable: an operation that moves replicas returns a new placement.
+    """
 
     @property
     def brokers(self) -> Mapping[str, Brokers]:
-        """Of each cluster."""
+        """Brokers of each cluster."""
 
     def totals(self) -> Mapping[str, Totals]:
-        """Of each cluster, before the plan."""
+        """Totals of each cluster before the plan."""
 
     def loads(self) -> Mapping[str, Floats]:
-        """Of each broker now, (B, D), absolute."""
+        """Current load of each broker, (B, D), absolute."""
 
     def copies(self, cluster_ids: Collection[str]) -> Mapping[str, Copies]:
-        """What brings these clusters from before to now."""
+        """Copies that bring these clusters from the lists before the plan to the current lists."""
 
-    def started(self, clusters: Clusters) -> Self:
-        """Lists have the length asked for, and are inside their pins."""
+    def with_sized_and_pinned_lists(self, clusters: Clusters) -> Self:
+        """Give every list the requested length, and bring it inside its pins."""
 
     def after_round(self, tasks: Mapping[str, ClusterRound]) -> tuple[Self, Sequence[ShardStatus]]:
-        """After all shards of a round; statuses by number of the shard."""
+        """Solve all shards of a round; the statuses are in the order of shard numbers."""
 
-    def given_back(self, broker_ids: Mapping[str, Sequence[int]]) -> Self:
-        """Partitions whose lists name one of these brokers have their old lists."""
+    def restore_lists_naming(self, broker_ids: Mapping[str, Sequence[int]]) -> Self:
+        """Give partitions whose current lists name one of these brokers their old lists."""
 
-    def cut(self, clusters: Clusters, settings: Settings) -> Self:
-        """Partitions that the limits of these clusters leave for a later run have their old lists."""
+    def reduce_to_limits(self, clusters: Clusters, settings: Settings) -> Self:
+        """Give partitions that the limits of these clusters leave for a later run their old lists."""
 
-    def without(self, left: Mapping[str, LeftForDisk]) -> Self:
-        """These partitions have their old lists, or their second choices."""
+    def restore_left(self, left: Mapping[str, LeftForDisk]) -> Self:
+        """Give these partitions their old lists, or their second choices."""
 
-    def classes(self, clusters: Clusters) -> Mapping[str, Classes]:
+    def partition_classes(self, clusters: Clusters) -> Mapping[str, Classes]:
         """Replicas of each broker by class of partitions, in mean broker loads, before the plan."""
 
-    def terms(self, clusters: Clusters, prices: Mapping[str, Sequence[Floats]]) -> Mapping[str, Terms]:
-        """Of the clusters that have prices: bytes per absolute unit of load, (B, D) each."""
+    def bound_terms(self, clusters: Clusters, prices: Mapping[str, Sequence[Floats]]) -> Mapping[str, Terms]:
+        """Terms of the bounds, for each cluster that has prices: bytes per absolute unit of load, (B, D) each."""
 
-    def each_cluster(self, cluster_ids: Collection[str], found_by: OfCluster) -> Mapping[str, Sequence[float]]:
-        """What a function finds of whole clusters; one that fails is left out, with a warning."""
+    def for_each_cluster(
+        self, cluster_ids: Collection[str], function: ClusterFunction
+    ) -> Mapping[str, Sequence[float]]:
+        """Apply a function to whole clusters; a cluster whose function fails is left out, with a warning."""
 
-    def finished(self, clusters: Clusters, settings: Settings) -> tuple[Mapping[str, Any], Mapping[str, LeftForDisk]]:
-        """Tables of leaders, moves and findings, of this placement's kind; and partitions that no order of copies has
-        room for, of whose clusters there is nothing else."""
+    def result_tables(
+        self, clusters: Clusters, settings: Settings
+    ) -> tuple[Mapping[str, Any], Mapping[str, LeftForDisk]]:
+        """Tables of leaders, moves and findings, and the partitions that no order of the copies has disk space for.
+
+        Clusters with such partitions are in none of the tables.
+        """
 
 
-P = TypeVar("P", bound=Placement)
+P = TypeVar("P", bound=FleetPlacement)

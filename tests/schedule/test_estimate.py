@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from optimizer.schedule.estimate import seconds, traffic
-from optimizer.schedule.throttle_rate import Rates, is_below_floor, one_for_all, per_broker
-from tests.schedule.test_waves import Row, changes_of
+from optimizer.schedule.throttle_rate import Rates, common_rate, is_below_floor, rates_per_broker
+from tests.schedule.test_waves import Row, changes_from_rows
 
 MB = 10**6
 SIZE = 105_010_000
@@ -16,7 +16,7 @@ SIZE = 105_010_000
 def law_seconds(rows: list[Row], rate: int) -> float:
     """Time at one rate for all brokers."""
     rates = np.full(6, rate, dtype=np.int64)
-    return seconds(traffic(changes_of(rows), 6), leader_rate=rates, follower_rate=rates)
+    return seconds(traffic(changes_from_rows(rows), 6), leader_rate=rates, follower_rate=rates)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_the_law_agrees_with_a_real_cluster(case: str, rows: list[Row], measured
 
 def test_live_traffic_eats_the_throttle() -> None:
     """With 2 MB/s produced and one in-sync follower, 3 and 4 MB/s never finish and 6 MB/s take 35 s."""
-    changes = changes_of([("balance", 70_700_000, 0, [1], [])])
+    changes = changes_from_rows([("balance", 70_700_000, 0, [1], [])])
     changes.in_bytes_per_s[:] = 2 * MB
     changes.in_sync_followers[:] = 1
     of = traffic(changes, 6)
@@ -52,46 +52,46 @@ def test_live_traffic_eats_the_throttle() -> None:
 
 def test_nothing_to_copy_takes_no_time() -> None:
     """A reorder takes no time and needs no throttle."""
-    of = traffic(changes_of([("leader", SIZE, 0, [], [])]), 6)
-    rates = per_broker(of, copy_bytes_per_s=MB)
+    of = traffic(changes_from_rows([("leader", SIZE, 0, [], [])]), 6)
+    rates = rates_per_broker(of, copy_bytes_per_s=MB)
     assert seconds(of, leader_rate=rates.leader, follower_rate=rates.follower) == 0
-    assert one_for_all(of, copy_bytes_per_s=MB) == 0
+    assert common_rate(of, copy_bytes_per_s=MB) == 0
 
 
 def test_the_careful_rate_adds_live_traffic() -> None:
     """Copies get what was asked for: live replication is added on each side, and only where a broker takes part."""
-    changes = changes_of([("balance", SIZE, 0, [1, 2], [3])])
+    changes = changes_from_rows([("balance", SIZE, 0, [1, 2], [3])])
     changes.in_bytes_per_s[:] = 100
     changes.in_sync_followers[:] = 2
     of = traffic(changes, 6)
-    rates = per_broker(of, copy_bytes_per_s=MB)
+    rates = rates_per_broker(of, copy_bytes_per_s=MB)
     assert rates.leader.tolist() == [MB + 400, 0, 0, 0, 0, 0]
     assert rates.follower.tolist() == [0, MB + 100, MB + 100, 0, 0, 0]
-    assert one_for_all(of, copy_bytes_per_s=MB) == MB + 400
+    assert common_rate(of, copy_bytes_per_s=MB) == MB + 400
     assert seconds(of, leader_rate=rates.leader, follower_rate=rates.follower) == pytest.approx(2 * SIZE / MB)
 
 
 @pytest.mark.parametrize(("rate", "below"), [(10_000, True), (104_857, False), (MB, False)])
 def test_a_rate_under_the_fetch_size_is_reported(rate: int, below: bool) -> None:
     """One partition trickles at about 104 KB/s whatever lower rate is set."""
-    of = traffic(changes_of([("balance", SIZE, 0, [1], [])]), 6)
-    assert is_below_floor(of, per_broker(of, copy_bytes_per_s=rate)) is below
+    of = traffic(changes_from_rows([("balance", SIZE, 0, [1], [])]), 6)
+    assert is_below_floor(of, rates_per_broker(of, copy_bytes_per_s=rate)) is below
 
 
 @pytest.mark.parametrize(("partitions", "floor"), [(2, 209_715), (10, 1_048_576), (12, 1_048_576)])
 def test_the_floor_of_a_pair_grows_with_its_partitions_up_to_one_response(partitions: int, floor: int) -> None:
     """Each partition of a pair of brokers adds a fetch of 1 MiB in ten seconds; a response holds 10 MiB."""
-    of = traffic(changes_of([("balance", SIZE, 0, [1], [])] * partitions), 6)
+    of = traffic(changes_from_rows([("balance", SIZE, 0, [1], [])] * partitions), 6)
     assert of.floor_out.tolist() == [floor, 0, 0, 0, 0, 0]
     assert of.floor_in.tolist() == [0, floor, 0, 0, 0, 0]
-    assert is_below_floor(of, per_broker(of, copy_bytes_per_s=floor - 1))
-    assert not is_below_floor(of, per_broker(of, copy_bytes_per_s=floor))
+    assert is_below_floor(of, rates_per_broker(of, copy_bytes_per_s=floor - 1))
+    assert not is_below_floor(of, rates_per_broker(of, copy_bytes_per_s=floor))
 
 
 def test_floors_count_pairs_of_a_leader_and_a_broker_that_copies() -> None:
     """Partitions with fewer copies than others, and those without a leader, add no pair of their own."""
     rows: list[Row] = [("balance", SIZE, 2, [0, 1], []), ("balance", SIZE, 1, [3], []), ("dead", SIZE, -1, [4], [])]
-    of = traffic(changes_of(rows), 6)
+    of = traffic(changes_from_rows(rows), 6)
     assert of.floor_out.tolist() == [0, 104_857, 2 * 104_857, 0, 0, 0]
     assert of.floor_in.tolist() == [104_857, 104_857, 0, 104_857, 0, 0]
 
@@ -101,7 +101,7 @@ def test_floors_count_pairs_of_a_leader_and_a_broker_that_copies() -> None:
 )
 def test_either_direction_may_be_under_its_floor(leader: int, follower: int, below: bool) -> None:
     """A rate of 1 byte per second is one; a broker without a rate takes no part."""
-    of = traffic(changes_of([("balance", SIZE, 0, [1], [])]), 6)
+    of = traffic(changes_from_rows([("balance", SIZE, 0, [1], [])]), 6)
     rates = Rates(leader=np.array([leader, 0, 0, 0, 0, 0]), follower=np.array([0, follower, 0, 0, 0, 0]))
     assert is_below_floor(of, rates) is below
 

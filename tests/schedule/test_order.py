@@ -7,7 +7,7 @@ from optimizer.cluster_policy import NO_LIMIT
 from optimizer.schedule.wave_order import disk_limits, stuck
 from optimizer.schedule.waves import UNPLACED, assign_waves
 from optimizer.settings import Schedule
-from tests.schedule.test_waves import GB, Row, changes_of
+from tests.schedule.test_waves import GB, Row, changes_from_rows
 
 SWAP: list[Row] = [("balance", 60, 0, [1], [0]), ("drain", 60, 1, [0], [1])]
 CHAIN: list[Row] = [("pin", 60, 1, [2], [1]), ("drain", 50, 0, [1], [0])]
@@ -17,7 +17,7 @@ def left(rows: list[Row], *, used: list[int], limit: list[int], knobs: Schedule 
     """Numbers of the rows that are left; the rest must find waves."""
     pad = 6 - len(used)
     disk_used, disk_limit = np.array([*used, *[0] * pad]), np.array([*limit, *[NO_LIMIT] * pad])
-    changes, schedule = changes_of(rows), knobs or Schedule()
+    changes, schedule = changes_from_rows(rows), knobs or Schedule()
     found = stuck(changes, disk_used=disk_used, disk_limit=disk_limit, schedule=schedule)
     rest = assign_waves(changes.select(~found), disk_used=disk_used, disk_limit=disk_limit, schedule=schedule)
     assert (rest != UNPLACED).all()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from optimizer.kafka.size_limits import list_characters
-from optimizer.schedule.wave_changes import WaveChanges, changes_of
+from optimizer.schedule.wave_changes import WaveChanges, wave_changes_between
 
 IDS = np.array([7, 40, 300])
 
@@ -12,7 +12,7 @@ IDS = np.array([7, 40, 300])
 def changed(before: list[int], after: list[int], partition: int = 12) -> WaveChanges:
     """The change of one partition."""
     one, none = np.array([5], dtype=np.int64), np.zeros(1, dtype=np.int64)
-    return changes_of(
+    return wave_changes_between(
         np.array([before]),
         np.array([after]),
         IDS,

@@ -18,7 +18,7 @@ GB = 10**9
 Row = tuple[str, int, int, list[int], list[int]]  # reason, size_bytes, leader, added, removed
 
 
-def changes_of(rows: list[Row], n_brokers: int = 6) -> WaveChanges:
+def changes_from_rows(rows: list[Row], n_brokers: int = 6) -> WaveChanges:
     """Changes from readable rows; brokers are 0..n-1."""
     ids = np.arange(n_brokers)
     return WaveChanges(
@@ -40,7 +40,7 @@ def waves_of(
     """Waves of the rows; disks are unlimited unless given."""
     n = 6
     return assign_waves(
-        changes_of(rows, n),
+        changes_from_rows(rows, n),
         disk_used=np.array(used or [0] * n, dtype=np.int64),
         disk_limit=np.array(limit or [NO_LIMIT] * n, dtype=np.int64),
         schedule=knobs or Schedule(),
@@ -49,7 +49,7 @@ def waves_of(
 
 def test_copies_and_bytes_of_changes() -> None:
     """Broker 0 counts like any other, padding does not; a leader sends the bytes of each copy."""
-    changes = changes_of([("balance", 5, 1, [0, 2], [3]), ("leader", 7, 2, [], []), ("drain", 3, 2, [0], [])], 4)
+    changes = changes_from_rows([("balance", 5, 1, [0, 2], [3]), ("leader", 7, 2, [], []), ("drain", 3, 2, [0], [])], 4)
     assert changes.copies.tolist() == [2, 0, 1]
     assert changes.endpoint_bytes.tolist() == [10, 0, 3]
     assert bytes_per_broker(changes.added, changes.size_bytes, 4).tolist() == [8, 0, 5, 0]
@@ -158,7 +158,7 @@ def test_no_wave_names_more_partitions_than_a_request(partitions: int, expected:
 def listed_waves(characters: list[tuple[int, int]], topics: list[int], *, reason: str, waves: int = 0) -> list[int]:
     """Waves of changes with these characters in their topics' two lists."""
     added = [1] if reason == "balance" else []
-    changes = changes_of([(reason, 10, 0, added, [])] * len(topics))
+    changes = changes_from_rows([(reason, 10, 0, added, [])] * len(topics))
     changes.topic[:] = topics
     changes.list_characters[:] = characters
     free = np.full(6, NO_LIMIT, dtype=np.int64)
@@ -222,7 +222,7 @@ TWO_AT_ONCE: list[Row] = [("balance", 100, 0, [1, 2], []), *[("balance", 1, 3, [
 )
 def test_copies_are_spread_where_their_number_is_no_multiple(rows: list[Row], waves: int, copies: list[int]) -> None:
     """A wave that is long anyway takes no more than its share, and as much more as the largest partition needs."""
-    found = np.bincount(waves_of(rows, knobs=Schedule(waves=waves)), weights=changes_of(rows).copies)
+    found = np.bincount(waves_of(rows, knobs=Schedule(waves=waves)), weights=changes_from_rows(rows).copies)
     assert found.tolist() == [0, *copies]
 
 
@@ -296,11 +296,11 @@ def plans(draw: st.DrawFn) -> tuple[WaveChanges, np.ndarray, np.ndarray, Schedul
         reason = draw(st.sampled_from(REASONS[:-1])) if added else "leader"
         rows.append((reason, draw(st.integers(0, 50)), draw(st.integers(-1, n - 1)), added, removed))
     used = np.zeros(n, dtype=np.int64) + bytes_per_broker(
-        changes_of(rows, n).removed, changes_of(rows, n).size_bytes, n
+        changes_from_rows(rows, n).removed, changes_from_rows(rows, n).size_bytes, n
     )
     limit = used + np.array([draw(st.integers(-20, 200)) for _ in range(n)], dtype=np.int64)
     knobs = Schedule(waves=draw(st.integers(0, 4)), max_moves_per_wave=draw(st.integers(1, 6)))
-    return changes_of(rows, n), used, limit, knobs
+    return changes_from_rows(rows, n), used, limit, knobs
 
 
 @settings(max_examples=150, deadline=None)

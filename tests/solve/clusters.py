@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from optimizer.domain import FIXED, FORCED_ONLY, FREE, Bands, Brokers, Cluster, Floats, Ints, Partitions, PinMask
 from optimizer.planning.arrays import COLUMNS
-from optimizer.planning.memory_placement import Held, MemoryPlacement
+from optimizer.planning.memory_placement import ClusterPlacement, MemoryPlacement
 from optimizer.settings import ClusterInput, Policy, Settings, Solver
 from optimizer.solve.bounds.bound import band_price, usable_prices, widen
 from optimizer.solve.bounds.terms import partition_terms
@@ -172,7 +172,7 @@ def _placement_of(cluster: Cluster) -> tuple[MemoryPlacement, Ints]:
     names = list(zip(partitions.topic, partitions.partition.tolist(), strict=True))
     order = np.array(sorted(range(len(names)), key=names.__getitem__))
     mine = partitions.rows(order)
-    held = Held(pd.DataFrame(), mine, mine.replicas.copy(), np.zeros(len(order), dtype=bool))
+    held = ClusterPlacement(pd.DataFrame(), mine, mine.replicas.copy(), np.zeros(len(order), dtype=bool))
     return MemoryPlacement({ID: cluster.brokers}, {ID: held}), order
 
 

@@ -9,6 +9,7 @@ from optimizer.domain import Bands, Brokers
 from optimizer.settings import Policy
 from optimizer.solve.rules.bands import (
     bands,
+    broker_violations,
     broker_weights,
     demand_of,
     disk_limit,
@@ -18,7 +19,6 @@ from optimizer.solve.rules.bands import (
     leader_loads,
     leader_weights,
     load_scale,
-    outside,
     pour,
 )
 from optimizer.solve.rules.resources import DISK, REPLICAS
@@ -138,7 +138,7 @@ def test_what_is_outside_of_bands() -> None:
     ends = Bands(("a", "b"), lower, upper)
     loads = np.array([[0.0, 5.0], [3.0, 12.0], [0.0, 0.0]])
     assert excess(loads, ends).tolist() == [[-1, 0], [1, 2], [0, 0]]
-    assert outside(loads, ends, np.array([1.0, 4.0])).tolist() == [1, 1.5, 0]
+    assert broker_violations(loads, ends, np.array([1.0, 4.0])).tolist() == [1, 1.5, 0]
     assert fullness(loads, ends).tolist() == [0, 1.5, 0]
     assert fullness(np.array([[2.0, 0.0], [1.0, 12.0], [0.0, 1.0]]), ends).tolist() == [0.5, 1.2, np.inf]
 

@@ -77,7 +77,7 @@ def test_a_disk_that_was_over_its_limit_is_no_reason_to_cut() -> None:
     partitions = replace(make_partitions([[0], [1]], [95, 20]), mobility=np.array([FIXED, FREE]))
     plan = solved(brokers, partitions)
     assert plan.placement.fleet["c"].current.tolist() == [[0], [2]]
-    assert plan.clusters["c"].cut is None
+    assert plan.clusters["c"].over_limits is None
 
 
 def test_copies_are_counted_before_the_first_balancing_round_alone() -> None:
@@ -102,6 +102,6 @@ def test_what_rounds_that_mend_racks_move_is_copied_too() -> None:
 def test_what_is_left_is_left_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan without the rows of a cluster is no plan: the run ends."""
     left = {"c": LeftForDisk(frozenset({("t", 0)}), {}, 0.1, 0)}
-    monkeypatch.setattr(MemoryPlacement, "finished", lambda *_: ({}, left))
+    monkeypatch.setattr(MemoryPlacement, "result_tables", lambda *_: ({}, left))
     with pytest.raises(AssertionError, match=r"no order of copies for \['c'\]"):
         solved(make_brokers([0, 1]), make_partitions([[0]], [10]))

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from optimizer.domain import FIXED, FREE, Cluster, Ints
 from optimizer.settings import Policy
 from optimizer.solve.findings.net_moves import reasons, settle
-from optimizer.solve.rounds.start import packed, start
+from optimizer.solve.rounds.start import packed, size_and_pin_lists
 from optimizer.solve.rules.bands import bands
 from tests.examples import examples
 from tests.solve.clusters import (
@@ -45,10 +45,10 @@ def one(replicas: list[int], factor: int, *, draining: tuple[int, ...] = ()) -> 
     return asking(make_cluster(make_brokers(RACKS, draining=draining), make_partitions([replicas], [10])), [factor])
 
 
-def started(cluster: Cluster, policy: Policy) -> Ints:
+def resized(cluster: Cluster, policy: Policy) -> Ints:
     """Where the rounds begin."""
     brokers, partitions = cluster.brokers, cluster.partitions
-    return start(brokers, partitions, bands(cluster, policy), loads_of(cluster, partitions.replicas))
+    return size_and_pin_lists(brokers, partitions, bands(cluster, policy), loads_of(cluster, partitions.replicas))
 
 
 def lengths(replicas: np.ndarray) -> list[int]:
@@ -88,7 +88,7 @@ def test_every_list_gets_the_length_asked_for(cluster: Cluster) -> None:
 def test_the_start_changes_lengths_alone(cluster: Cluster) -> None:
     """Longer lists keep all they had, shorter ones lose only; no list loses a leader that may stay."""
     cluster.partitions.mobility[::7] = FIXED
-    placed = started(cluster, Policy())
+    placed = resized(cluster, Policy())
     now, asked = cluster.partitions.replicas, cluster.partitions.replication_factor
     free = cluster.partitions.mobility == FREE
     assert lengths(placed) == np.where(free, asked, (now >= 0).sum(axis=1)).tolist()
@@ -128,7 +128,7 @@ def test_where_a_list_grows_and_shrinks(
 ) -> None:
     """What comes goes where the rack rule wants it, what goes is what had to leave or a rack can spare."""
     cluster = one(replicas, factor, draining=draining)
-    placed = set(started(cluster, OPEN)[0].tolist()) - {-1}
+    placed = set(resized(cluster, OPEN)[0].tolist()) - {-1}
     assert surely <= placed <= surely | others
     assert len(placed) == factor
 

@@ -12,7 +12,7 @@ from optimizer.cluster_policy import MoveLimit
 from optimizer.domain import URGENCY, Brokers, Cluster, Floats, Ints
 from optimizer.settings import Policy
 from optimizer.solve.findings.net_moves import reasons
-from optimizer.solve.limit.limit import Changes, changes_of, urgent_first
+from optimizer.solve.limit.limit import PlanChanges, plan_changes, urgent_first
 from optimizer.solve.limit.limit_choice import keep_within, relaxed
 from optimizer.solve.rules.bands import (
     bands,
@@ -42,10 +42,10 @@ SHARES = st.sampled_from([0.0, 0.05, 0.3, 0.6, 0.9, 1.0])
 
 def changes_to(
     cluster: Cluster, planned: Ints, *, allowed: MoveLimit | None = None, room: Floats | None = None
-) -> Changes:
+) -> PlanChanges:
     """The changes from a cluster's placement to a planned one."""
     brokers, partitions = cluster.brokers, cluster.partitions
-    return changes_of(
+    return plan_changes(
         brokers,
         partitions,
         planned,
@@ -58,7 +58,7 @@ def changes_to(
     )
 
 
-def with_share(changes: Changes, moved_bytes: float, moves: float) -> Changes:
+def with_share(changes: PlanChanges, moved_bytes: float, moves: float) -> PlanChanges:
     """The changes with shares of what they cost allowed."""
     shares = np.array([moved_bytes, moves])
     return replace(changes, allowed=np.floor(changes.costs.sum(axis=0) * shares).astype(np.int64))
@@ -75,7 +75,7 @@ def any_plan(cluster: Cluster, seed: int) -> Ints:
 
 
 @st.composite
-def limited_plans(draw: st.DrawFn) -> Changes:
+def limited_plans(draw: st.DrawFn) -> PlanChanges:
     """Plans of middling clusters under limits on bytes, on moves or on both; some with disks that are nearly full."""
     cluster = draw(middling_clusters())
     if draw(st.booleans()):
@@ -97,7 +97,7 @@ def limited_plans(draw: st.DrawFn) -> Changes:
 
 @RELAXED
 @given(limited_plans())
-def test_limit_disks_and_spread_hold(changes: Changes) -> None:
+def test_limit_disks_and_spread_hold(changes: PlanChanges) -> None:
     """What is kept copies no more bytes and replicas than allowed, fills no disk over its limit, brings no broker more
     of a topic than there may be, twice the same."""
     kept = keep_within(changes)
@@ -109,14 +109,14 @@ def test_limit_disks_and_spread_hold(changes: Changes) -> None:
 
 @RELAXED
 @given(limited_plans())
-def test_everything_is_kept_where_the_limit_allows_it(changes: Changes) -> None:
+def test_everything_is_kept_where_the_limit_allows_it(changes: PlanChanges) -> None:
     """A limit of just what the plan copies leaves it whole."""
     assert keep_within(with_share(changes, 1.0, 1.0)).all()
 
 
 @RELAXED
 @given(limited_plans())
-def test_urgent_changes_go_first(changes: Changes) -> None:
+def test_urgent_changes_go_first(changes: PlanChanges) -> None:
     """What is left out would not fit beside the changes that are at least as urgent, unless there is no room."""
     assume(np.isinf(changes.disk_limit).all() and len(changes.room) == 1)
     kept = urgent_first(changes)
@@ -126,7 +126,7 @@ def test_urgent_changes_go_first(changes: Changes) -> None:
         assert (changes.costs[before].sum(axis=0) + changes.costs[left] > changes.allowed).any()
 
 
-def piled_up() -> Changes:
+def piled_up() -> PlanChanges:
     """A plan that brings 20 replicas of three brokers in balance to one of them, and a limit of just what it copies."""
     cluster = make_cluster(
         make_brokers([0, 1, 2]), make_partitions([[p % 3] for p in range(30)], [100 + p for p in range(30)])
@@ -149,7 +149,7 @@ def test_a_plan_is_whole_just_up_to_its_limit(less: tuple[int, int]) -> None:
 @RELAXED
 @given(limited_plans())
 @example(piled_up())
-def test_balance_is_no_worse_than_before(changes: Changes) -> None:
+def test_balance_is_no_worse_than_before(changes: PlanChanges) -> None:
     """Where nothing is urgent, a plan that is cut leaves no more load outside the bands than there was; nor do mere
     drains. One that the limit leaves whole stays as it is."""
     calm = replace(changes, level=np.full(len(changes), BALANCE))

@@ -5,7 +5,7 @@ import numpy as np
 from optimizer.cluster_policy import MoveLimit
 from optimizer.domain import Bands, Cause, FindingCode
 from optimizer.solve.findings.finding import Finding
-from optimizer.solve.findings.limit_findings import Cut, with_limit
+from optimizer.solve.findings.limit_findings import OverLimits, with_limit
 from optimizer.solve.rules.bands import is_outside
 from tests.in_full import in_full
 from tests.solve.clusters import make_brokers, make_partitions
@@ -21,9 +21,11 @@ def test_a_band_is_missed_where_it_is_told_to_be() -> None:
     facts = {"width": 0.1, "widest": 0.1}
     told = Finding(FindingCode.BAND, "after", broker_id=0, resource="disk", amount=1, limit=2, facts=facts)
     brokers, partitions = make_brokers([0, 1]), make_partitions([[0, 1]], [500_000])
-    cut = Cut(MoveLimit(moves=0), 500_000, 1, whole)
+    over_limits = OverLimits(MoveLimit(moves=0), 500_000, 1, whole)
     held_back = np.array([True])
-    band, limited = in_full(with_limit([told], cut, brokers, ends, after, partitions=partitions, held_back=held_back))
+    band, limited = in_full(
+        with_limit([told], over_limits, brokers, ends, after, partitions=partitions, held_back=held_back)
+    )
     assert band.cause == Cause.MOVE_LIMIT
     assert band.detail.endswith("; the limit leaves it for a later run")
     assert band.remedy == limited.remedy == "execute this plan and run again, or raise the limit"

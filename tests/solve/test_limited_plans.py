@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from benchmarks.rows import partition_rows
 from optimizer.cluster_policy import BYTES_PER_GB, MoveLimit
 from optimizer.domain import FIXED, FORCED_ONLY, FREE, MOBILITY, Cause, Cluster, FindingCode, Ints
-from optimizer.planning.memory_placement import Held, MemoryPlacement, in_memory
+from optimizer.planning.memory_placement import ClusterPlacement, MemoryPlacement, in_memory
 from optimizer.settings import ClusterInput, Policy, Settings, Solver
 from optimizer.solve.driver import Solved, solve
 from optimizer.solve.rounds.solved_cluster import SolvedCluster
@@ -27,11 +27,11 @@ from tests.solve.troubled import audited, troubled_clusters
 class Remembering(MemoryPlacement):
     """A placement that still knows where replicas were before its cut."""
 
-    whole: Mapping[str, Held] = field(default_factory=dict)
+    whole: Mapping[str, ClusterPlacement] = field(default_factory=dict)
 
-    def cut(self, clusters: Mapping[str, SolvedCluster], settings: Settings) -> "Remembering":
+    def reduce_to_limits(self, clusters: Mapping[str, SolvedCluster], settings: Settings) -> "Remembering":
         """Within the limits."""
-        return replace(self, fleet=super().cut(clusters, settings).fleet, whole=self.fleet)
+        return replace(self, fleet=super().reduce_to_limits(clusters, settings).fleet, whole=self.fleet)
 
 
 def solved(cluster: Cluster, policy: Policy) -> Solved[MemoryPlacement]:
@@ -47,7 +47,7 @@ def whole_and_reached(plan: Solved[MemoryPlacement]) -> tuple[Ints, Ints]:
     """Replicas before and after the cut, where there is one."""
     placement, reached = plan.placement, plan.placement.fleet[ID].current
     assert isinstance(placement, Remembering)
-    return (placement.whole[ID].current if plan.clusters[ID].cut else reached), reached
+    return (placement.whole[ID].current if plan.clusters[ID].over_limits else reached), reached
 
 
 def best_bound(plan: Solved[MemoryPlacement]) -> int:
@@ -71,7 +71,7 @@ def test_every_cut_plan_passes_the_audit(cluster: Cluster, share: float, by_move
     plan = solved(cluster, policy)
     whole, reached = whole_and_reached(plan)
     findings = plan.tables["findings"]
-    assert (findings["code"] == FindingCode.LIMITED).sum() == (plan.clusters[ID].cut is not None)
+    assert (findings["code"] == FindingCode.LIMITED).sum() == (plan.clusters[ID].over_limits is not None)
     partitions = plan.placement.fleet[ID].partitions
     rows = np.flatnonzero((whole != reached).any(axis=1))
     left = {(partitions.topic[p], partitions.partition[p]) for p in rows}
@@ -141,7 +141,7 @@ def test_no_plan_fills_a_disk(cluster: Cluster, room: float, seed: int) -> None:
     may = np.maximum(disk_limit(brokers, Policy()), before)
     reached = plan.clusters[ID].loads[:, DISK]
     assert (reached <= may).all()
-    cut, findings = plan.clusters[ID].cut, plan.tables["findings"]
+    cut, findings = plan.clusters[ID].over_limits, plan.tables["findings"]
     told = findings[findings["code"] == FindingCode.LIMITED]
     causes = zip(told["subject"], told["cause"], strict=True)
     assert list(causes) == ([("disk_headroom = 0.1", Cause.NO_DISK_ROOM)] if cut else [])

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from optimizer.domain import FIXED, FORCED_ONLY, FREE, Cluster
 from optimizer.settings import Policy
 from optimizer.solve.findings.net_moves import reasons
-from optimizer.solve.rounds.start import start
+from optimizer.solve.rounds.start import size_and_pin_lists
 from optimizer.solve.rules.bands import bands, broker_loads, replica_weights
 from optimizer.solve.rules.pins import group_by_pins, rack_breaks
 from tests.examples import examples
@@ -93,7 +93,7 @@ def test_the_start_is_inside_the_pins(cluster: Cluster) -> None:
     away = outside_pins(cluster, partitions.replicas)
     weights = replica_weights(partitions)
     loads = broker_loads(len(brokers), partitions.replicas, weights)
-    placed = start(brokers, partitions, bands(cluster, Policy()), loads)
+    placed = size_and_pin_lists(brokers, partitions, bands(cluster, Policy()), loads)
     free = partitions.mobility == FREE
     assert ((placed != partitions.replicas).sum(axis=1) == np.where(free, away, 0)).all()
     assert not outside_pins(cluster, placed)[free].any()

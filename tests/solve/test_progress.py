@@ -11,7 +11,7 @@ from optimizer.configuration import build
 from optimizer.settings import Policy, Settings
 from optimizer.solve.rounds.cluster_round import ClusterRound
 from optimizer.solve.rounds.next_round import next_round
-from optimizer.solve.rounds.progress import Progress, after, curve_of
+from optimizer.solve.rounds.progress import Progress, after_round, curve_of
 from optimizer.solve.rounds.sharding import shard_counts
 from optimizer.solve.rules.bands import bands, broker_loads, demand_of, load_scale, replica_weights
 from optimizer.solve.shard.search import CurvePoint
@@ -56,7 +56,7 @@ class History:
 
     def close(self, statuses: Sequence[ShardStatus], settings: Settings | None = None) -> None:
         """The next round, with what its shards say."""
-        done = after(self.progress, statuses, self.next(settings), self.cluster.loads)
+        done = after_round(self.progress, statuses, self.next(settings), self.cluster.loads)
         self.cluster = replace(self.cluster, progress=done)
         self.number += 1
 

@@ -12,7 +12,7 @@ from optimizer.settings import Policy, Settings
 from optimizer.solve import driver
 from optimizer.solve.rules import resources
 from optimizer.solve.rules.bands import replica_weights
-from optimizer.solve.rules.resources import PLACEMENT, Resource
+from optimizer.solve.rules.resources import PLACEMENT_RESOURCES, Resource
 from optimizer.units import human_rate
 from tests.solve.clusters import make_brokers, make_cluster, make_partitions
 
@@ -40,7 +40,7 @@ def test_a_fourth_resource_is_summed_banded_balanced_and_bounded(monkeypatch: py
     cluster = hot_readers()
     without = solved(cluster)
     assert not len(without.tables["moves"])
-    monkeypatch.setattr(resources, "PLACEMENT", (*PLACEMENT, OUT))
+    monkeypatch.setattr(resources, "PLACEMENT_RESOURCES", (*PLACEMENT_RESOURCES, OUT))
     assert (replica_weights(cluster.partitions)[:, 3] == cluster.partitions.out_bytes_per_s).all()
     found = solved(cluster)
     one, rows = found.clusters["test"], found.bounds.rows["test"]
@@ -60,7 +60,7 @@ def test_a_finding_tells_a_fourth_resource_in_its_unit(monkeypatch: pytest.Monke
     """Where what is read may not leave its broker, a finding says how much that is, per second."""
     cluster = hot_readers()
     cluster.partitions.mobility[cluster.partitions.replicas[:, 0] == 0] = FIXED
-    monkeypatch.setattr(resources, "PLACEMENT", (*PLACEMENT, OUT))
+    monkeypatch.setattr(resources, "PLACEMENT_RESOURCES", (*PLACEMENT_RESOURCES, OUT))
     findings = solved(cluster).tables["findings"]
     placed = findings[(findings["code"] == FindingCode.BAND) & (findings["resource"] == "out")]
     (told,) = placed[placed["broker_id"] == 0]["detail"]

@@ -28,7 +28,7 @@ def found_in(
     brokers = to_brokers(pd.DataFrame(rows["instance_brokers"]))
     asked = tuple(TopicFactor(topics=topics, factor=3) for topics in factor_patterns)
     loads, free = np.zeros((24, 3)), Bands(("replicas", "disk", "in"), np.zeros((24, 3)), np.full((24, 3), np.inf))
-    solved = solved_cluster(brokers, free, loads, loads, policy=ClusterPolicy(replication_factors=asked))
+    solved = solved_cluster(brokers, free, loads, loads, cluster_policy=ClusterPolicy(replication_factors=asked))
     partitions = pd.DataFrame(rows["instance"])
     seen = part_of(Settings(policy=policy), DECLARED["solve"].settings)
     return finish_cluster(partitions.assign(current=partitions["replicas"]), solved, seen.policy)["findings"]

@@ -54,6 +54,6 @@ def test_both_placements_give_the_same_tables(spark: SparkSession, first: int, a
     )
     assert of_process(solved) == of_frames(frames)
     assert len(solved.tables["moves"]) > CLUSTERS // 2
-    assert any(one.cut for one in solved.clusters.values())
-    assert any(one.left for one in solved.clusters.values()) is (asked is IN_SHARDS)
+    assert any(one.over_limits for one in solved.clusters.values())
+    assert any(one.left_for_disk for one in solved.clusters.values()) is (asked is IN_SHARDS)
     assert 1 + max(one.shard_id for one in solved.shards) == shards

@@ -87,7 +87,7 @@ def test_bounds_stand_though_the_prices_of_classes_fail(
     bounds = {row.kind: row for row in solved.bounds.rows["a"]}
     assert bounds["lagrangian"].bound_bytes > 0
     assert "(classes" not in bounds["lagrangian"].detail
-    assert "cluster a: no prices from classes, the other bounds stand: no such price" in caplog.messages
+    assert "cluster a: no prices from classes; the other bounds are valid: no such price" in caplog.messages
 
 
 def emptied_rack() -> dict[str, list[dict[str, Any]]]:
@@ -130,5 +130,6 @@ def test_bound_whose_task_fails_is_left_out_with_a_warning(
     assert "whole replicas" not in " ".join(row.detail for row in bounds)
     assert {"forced", "flow", "lagrangian"} <= {row.kind for row in bounds}
     assert [record.getMessage() for record in caplog.records if "bound" in record.getMessage()] == [
-        "cluster a: one of its bounds is left out, the others stand: ArithmeticError: no such price"
+        "cluster a: a lower bound could not be computed and is left out; the other bounds are valid: "
+        "ArithmeticError: no such price"
     ]

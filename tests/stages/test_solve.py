@@ -134,7 +134,7 @@ def test_every_shard_reports_and_has_a_task_of_its_own(spark: SparkSession) -> N
     start = inputs["instance"].drop("run_id").withColumn("current", inputs["instance"]["replicas"]).localCheckpoint()
     brokers = solve.read_brokers(inputs["instance_brokers"])
     placement = SparkPlacement(start, brokers, "r1")
-    tasks = driver._tasks(driver._clusters(placement, SETTINGS), SETTINGS, 0, TUNED)
+    tasks = driver._next_rounds(driver._clusters_before_rounds(placement, SETTINGS), SETTINGS, 0, TUNED)
     output = shard_rounds.solve_shards(start, tasks)
     assert output.rdd.getNumPartitions() == SHARDS
     rows = output.collect()
@@ -232,7 +232,7 @@ def test_failed_shard_keeps_its_replicas_and_says_so(monkeypatch: pytest.MonkeyP
     bands = Bands(("replicas", "disk", "in"), np.zeros((4, 3)), np.ones((4, 3)))
     loaded = cast(Any, SimpleNamespace(loads=np.full((4, 3), 3.0), bands=bands, scale=np.full(3, 2.0)))
     task = ClusterRound(
-        loaded, np.zeros(4, dtype=np.int64), 0, within_racks=False, mends=False, search=SEARCH, gap=0.01
+        loaded, np.zeros(4, dtype=np.int64), 0, within_racks=False, repairs_racks=False, search=SEARCH, gap=0.01
     )
     rows = shard_rounds.solve_group(frame, {"a": task})
     assert rows["moved"].tolist() == [[]]
@@ -244,7 +244,7 @@ def test_failed_shard_keeps_its_replicas_and_says_so(monkeypatch: pytest.MonkeyP
 def test_sums_have_the_names_of_all_resources(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the table of resources holds, the sums in Spark are in its order and under its names."""
     fourth = resources.Resource("out", "out_bytes_per_s", "out_capacity_bytes_per_s", lambda policy: policy.out_band)
-    monkeypatch.setattr(resources, "PLACEMENT", (*resources.PLACEMENT, fourth))
+    monkeypatch.setattr(resources, "PLACEMENT_RESOURCES", (*resources.PLACEMENT_RESOURCES, fourth))
     rows = spark.range(3).select(*(F.lit(number).alias(name) for number, name in enumerate(resource_columns(), 1)))
     assert rows.agg(*resource_sums()).collect()[0].asDict() == {"replicas": 3, "disk": 3, "in": 6, "out": 9}
     assert resource_names() == ["replicas", "disk", "in", "out"]

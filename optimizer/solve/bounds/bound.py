@@ -30,7 +30,7 @@ M. L. Fisher, The Lagrangian relaxation method for solving integer programming p
 import numpy as np
 
 from optimizer.domain import FORCED_ONLY, Bands, Bools, Brokers, Floats, Ints, Partitions
-from optimizer.solve.rules.mobility import mends_racks, stays
+from optimizer.solve.rules.mobility import may_repair_racks, stays
 from optimizer.solve.rules.pins import PinGroups, group_by_pins, must_leave, rack_rule
 from optimizer.solve.rules.racks import rack_histogram
 from optimizer.solve.rules.resources import DISK
@@ -77,7 +77,7 @@ def rack_limits(brokers: Brokers, partitions: Partitions, groups: PinGroups) -> 
     """
     rule = rack_rule(brokers, groups, partitions.replication_factor)
     cap = np.where(partitions.mobility == FORCED_ONLY, partitions.replication_factor, rule.cap)
-    return cap, np.where(mends_racks(partitions.mobility), rule.floor, 0), rule.sizes
+    return cap, np.where(may_repair_racks(partitions.mobility), rule.floor, 0), rule.sizes
 
 
 def flow_bytes(loads: Floats, bands: Bands, after: Floats) -> int:

@@ -19,7 +19,7 @@ from optimizer.solve.rules.bands import (
     reachable_means,
     replica_weights,
 )
-from optimizer.solve.rules.mobility import moves_if_it_must, stays
+from optimizer.solve.rules.mobility import moves_only_if_forced, stays
 from optimizer.solve.rules.pins import PinGroups, group_by_pins
 from optimizer.solve.rules.resources import DISK
 
@@ -94,7 +94,7 @@ def _facts(
     groups = group_by_pins(brokers, partitions.topic)
     tight = (groups.of > 0) & (pin_room(brokers, partitions, groups) <= partitions.replication_factor)
     free = partitions.mobility == FREE
-    held = {"fixed": stays(partitions.mobility), "forced_only": moves_if_it_must(partitions.mobility)}
+    held = {"fixed": stays(partitions.mobility), "forced_only": moves_only_if_forced(partitions.mobility)}
     held["pinned"] = free & tight
     stuck = {what: broker_loads(n, np.where(rows[:, None], placed, -1), weights) for what, rows in held.items()}
     mean = reachable_means(brokers, demand_of(partitions), before)

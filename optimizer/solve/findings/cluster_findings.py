@@ -7,7 +7,7 @@ import numpy as np
 from optimizer.domain import Brokers, Cause, FindingCode, Ints, Partitions
 from optimizer.solve.findings.finding import Finding, of_partition
 from optimizer.solve.findings.pin_findings import pin_room
-from optimizer.solve.rules.mobility import mends_racks, stays
+from optimizer.solve.rules.mobility import may_repair_racks, stays
 from optimizer.solve.rules.pins import group_by_pins, rack_breaks, rack_rule
 from optimizer.solve.rules.racks import rack_histogram
 
@@ -45,7 +45,7 @@ def rack_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> Iter
     fixed = int((broken & ~still).sum())
     if fixed:
         yield Finding(FindingCode.RACK_SPREAD, "before", amount=fixed)
-    rows, may_move = np.flatnonzero(still), mends_racks(partitions.mobility)
+    rows, may_move = np.flatnonzero(still), may_repair_racks(partitions.mobility)
     for row, racks in zip(rows, _broken_racks(brokers, partitions.rows(rows), after[rows]), strict=True):
         yield Finding(
             FindingCode.RACK_SPREAD,

@@ -1,4 +1,4 @@
-"""Findings of a plan that a limit reduces: the whole plan, and what is left for a later run."""
+"""Findings of a plan that a limit reduces: the whole plan, and what stays for a later run."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -15,18 +15,18 @@ _LEFT = (FindingCode.BAND, FindingCode.NOT_EMPTIED, FindingCode.NOT_PINNED, Find
 
 
 @dataclass(frozen=True)
-class Cut:
-    """The plan of one cluster before a limit cut it.
+class OverLimits:
+    """The whole plan of one cluster, and the limits that it may exceed.
 
     Parameters
     ----------
     limit : MoveLimit
     moved_bytes, moves : int
-        What it would copy.
+        What the whole plan would copy.
     loads : (B, D) float64
-        Loads of the brokers after it, absolute.
+        Loads of the brokers after the whole plan, absolute.
     disk_headroom : float, optional
-        Where it would fill a disk further than this headroom allows.
+        Given if the whole plan would fill a disk further than this headroom allows.
     """
 
     limit: MoveLimit
@@ -40,13 +40,13 @@ class Cut:
         return self.moved_bytes > self.limit.moved_bytes or self.moves > self.limit.moves
 
     @property
-    def binds(self) -> bool:
-        """Whether the plan is over any limit."""
+    def exceeds_any(self) -> bool:
+        """Whether the plan exceeds any limit."""
         return self._copies_too_much or self.disk_headroom is not None
 
     @property
     def cause(self) -> Cause:
-        """Why something is left, as a code."""
+        """The code of the limit that is exceeded."""
         return Cause.MOVE_LIMIT if self._copies_too_much else Cause.NO_DISK_ROOM
 
     @property
@@ -62,7 +62,7 @@ class Cut:
 
 def with_limit(
     findings: Iterable[Finding],
-    cut: Cut,
+    over_limits: OverLimits,
     brokers: Brokers,
     bands: Bands,
     after: Floats,
@@ -70,38 +70,44 @@ def with_limit(
     partitions: Partitions,
     held_back: Bools,
 ) -> list[Finding]:
-    """The findings, with the limit as the cause of those that only it explains, and one of the limit itself.
+    """Add the limit as the cause of every finding that the limit alone explains, and a finding of the limit itself.
 
     Parameters
     ----------
     after : (B, D) float64
-        Loads after the plan as it was cut.
+        Loads after the reduced plan.
     held_back : (P,) bool
-        Partitions that the plan would change, and the limit leaves.
+        Partitions that the whole plan changes and the reduced plan does not.
     """
     rows = np.flatnonzero(held_back)
     keys = set(zip(partitions.topic[rows].tolist(), partitions.partition[rows].tolist(), strict=True))
-    held_out = set(_held_out(cut, brokers, bands, after))
-    told, left = list[Finding](), dict.fromkeys(_LEFT, 0)
+    unmet_bands = set(_bands_unmet_by_reduction(over_limits, brokers, bands, after))
+    explained, left = list[Finding](), dict.fromkeys(_LEFT, 0)
     for finding in findings:
         is_band = finding.code == FindingCode.BAND
         is_left = (
-            (finding.broker_id, finding.resource) in held_out if is_band else (finding.topic, finding.partition) in keys
+            (finding.broker_id, finding.resource) in unmet_bands
+            if is_band
+            else (finding.topic, finding.partition) in keys
         )
         if finding.code in _LEFT and is_left:
             left[finding.code] += 1
-            finding = replace(finding, cause=cut.cause, facts={**finding.facts, **cut.facts})
-        told.append(finding)
-    kept = not_resized(partitions, held_back, cause=cut.cause, facts=cut.facts)
-    return [*told, *kept, _limited(cut, int(held_back.sum()), left)]
+            finding = replace(finding, cause=over_limits.cause, facts={**finding.facts, **over_limits.facts})
+        explained.append(finding)
+    unresized = not_resized(partitions, held_back, cause=over_limits.cause, facts=over_limits.facts)
+    return [*explained, *unresized, _limited(over_limits, int(held_back.sum()), left)]
 
 
-def _held_out(cut: Cut, brokers: Brokers, bands: Bands, after: Floats) -> Iterator[tuple[int, str]]:
-    """Bands that the uncut plan meets and the plan as cut does not: broker and resource."""
-    for b, d in zip(*np.nonzero(is_outside(after, bands) & ~is_outside(cut.loads, bands)), strict=True):
+def _bands_unmet_by_reduction(
+    over_limits: OverLimits, brokers: Brokers, bands: Bands, after: Floats
+) -> Iterator[tuple[int, str]]:
+    """Broker and resource of each band that the whole plan meets and the reduced plan does not."""
+    for b, d in zip(*np.nonzero(is_outside(after, bands) & ~is_outside(over_limits.loads, bands)), strict=True):
         yield int(brokers.ids[b]), bands.resources[d]
 
 
-def _limited(cut: Cut, held_back: int, left: dict[FindingCode, int]) -> Finding:
-    whole = {"moved_bytes": cut.moved_bytes, "moves": cut.moves, "left": left}
-    return Finding(FindingCode.LIMITED, "after", cause=cut.cause, amount=held_back, facts={**cut.facts, **whole})
+def _limited(over_limits: OverLimits, held_back: int, left: dict[FindingCode, int]) -> Finding:
+    whole = {"moved_bytes": over_limits.moved_bytes, "moves": over_limits.moves, "left": left}
+    return Finding(
+        FindingCode.LIMITED, "after", cause=over_limits.cause, amount=held_back, facts={**over_limits.facts, **whole}
+    )

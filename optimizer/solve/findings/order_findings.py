@@ -35,7 +35,7 @@ class LeftForDisk:
     waves: int
 
     @classmethod
-    def of(cls, rows: Iterable[Any], settings: Settings) -> Self:
+    def from_rows(cls, rows: Iterable[Any], settings: Settings) -> Self:
         """From rows with the fields of ``planning.left_out.left_by_order``, under the settings of a run."""
         found = {(str(row.topic), int(row.partition)): row for row in rows}
         second = {key: tuple(row.second) for key, row in found.items() if isinstance(row.second, Iterable)}

@@ -21,7 +21,7 @@ WORST = 5  # brokers whose chains are looked at, those that are most outside: ea
 EPSILON = 1e-6  # changes: a gain that is no rounding
 
 
-def outside(loads: Floats, bands: LeaderBands, at: Ints | slice) -> Floats:
+def leader_violations(loads: Floats, bands: LeaderBands, at: Ints | slice) -> Floats:
     """Load outside the bands of some brokers in mean broker loads, (N,) (formula 13 of docs/solver.md); loads (N, 2) of
     theirs."""
     return load_outside(loads, bands.lower[at], bands.upper[at], bands.scale)
@@ -45,12 +45,12 @@ class _Steps:
         """Hand partitions over, the best first, each broker once; whether there was one."""
         choices, bands = self.choices, self.choices.bands
         used = self.arc[choices.row]
-        now = outside(self.loads, bands, slice(None))
+        now = leader_violations(self.loads, bands, slice(None))
         at, bad, change = choices.host[used], now > SETTLED, choices.change - choices.change[used]
         new = np.flatnonzero((used != np.arange(len(used))) & (bad[at] | bad[choices.host] | (change < 0)))
         new = new[self._has_room(new)]
         a, b, load = at[new], choices.host[new], self.weight[new]
-        then = outside(self.loads[a] - load, bands, a) + outside(self.loads[b] + load, bands, b)
+        then = leader_violations(self.loads[a] - load, bands, a) + leader_violations(self.loads[b] + load, bands, b)
         gain = penalty * (then - now[a] - now[b]) + change[new]
         better = np.flatnonzero(gain < -EPSILON)
         touched = np.zeros(len(self.loads), dtype=bool)
@@ -66,7 +66,7 @@ class _Steps:
         at, idle = self.choices.host[used], np.flatnonzero(used != np.arange(len(used)))
         idle = idle[self._has_room(idle)]
         leaving, entering = _Index(at, idle, len(self.loads)), _Index(self.choices.host, idle, len(self.loads))
-        off = outside(self.loads, self.choices.bands, slice(None))
+        off = leader_violations(self.loads, self.choices.bands, slice(None))
         worst = np.argsort(-off, kind="stable")[:WORST]
         for broker in worst[off[worst] > SETTLED].tolist():
             out, into = leaving.of(broker), entering.of(broker)
@@ -89,8 +89,8 @@ class _Steps:
         a, b, c = at[one], at[two], self.choices.host[two]
         first, second, back = self.weight[one], self.weight[two], (a == c)
         left = self.loads[a] - first + np.where(back[:, None], second, 0.0)
-        then = outside(left, bands, a) + outside(self.loads[b] + first - second, bands, b)
-        last = np.where(back, 0.0, outside(self.loads[c] + second, bands, c) - off[c])
+        then = leader_violations(left, bands, a) + leader_violations(self.loads[b] + first - second, bands, b)
+        last = np.where(back, 0.0, leader_violations(self.loads[c] + second, bands, c) - off[c])
         return np.asarray(penalty * (then + last - off[a] - off[b]) + change[one] + change[two])
 
     def _use(self, arc: int) -> None:

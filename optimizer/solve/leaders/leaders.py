@@ -38,9 +38,9 @@ from scipy.optimize import minimize
 from optimizer.cluster_policy import NO_LIMIT
 from optimizer.domain import Bools, Brokers, Floats, Ints, Partitions
 from optimizer.solve.leaders.leader_flow import LeaderBands, LeaderChoices, flow, host_loads
-from optimizer.solve.leaders.leader_steps import descend, outside
+from optimizer.solve.leaders.leader_steps import descend, leader_violations
 from optimizer.solve.rules.bands import leader_loads, leader_weights, pour, whole_band
-from optimizer.solve.rules.mobility import may_reorder, moves_if_it_must
+from optimizer.solve.rules.mobility import may_reorder, moves_only_if_forced
 
 LEVEL = 1e-9  # mean loads: two plans whose violations differ by less are equal
 NO_STRENGTH = 1e-9  # mean brokers: divides in place of 0 where nobody may lead; else they add up to 1 or more
@@ -112,7 +112,7 @@ def may_lead(brokers: Brokers, replicas: Ints, partitions: Partitions) -> Bools:
     first_stays = (replicas[:, 0] == partitions.replicas[:, 0]) & may[:, 0]
     # A list that has not the length asked for is left as it is: the audit would refuse it in a plan.
     frozen = (~may_reorder(partitions.mobility) | (held.sum(axis=1) != partitions.replication_factor)) & same
-    frozen |= moves_if_it_must(partitions.mobility) & first_stays
+    frozen |= moves_only_if_forced(partitions.mobility) & first_stays
     stuck = ~may.any(axis=1) | frozen | (held & ~brokers.is_live[host]).any(axis=1)
     may[stuck] = False
     may[stuck, 0] = True
@@ -160,7 +160,7 @@ def _crowds(partitions: Partitions, row: Ints, host: Ints) -> tuple[Ints, Ints]:
 
 def _merit(choices: LeaderChoices, arc: Ints) -> tuple[float, int]:
     """Load outside the bands in mean broker loads, and changes."""
-    violation = float(outside(host_loads(choices, arc), choices.bands, slice(None)).sum())
+    violation = float(leader_violations(host_loads(choices, arc), choices.bands, slice(None)).sum())
     return round(violation / LEVEL) * LEVEL, int(choices.change[arc].sum())
 
 

@@ -26,7 +26,7 @@ from optimizer.solve.rules.urgency import BALANCE, urgency
 
 
 @dataclass(frozen=True)
-class Changes:
+class PlanChanges:
     """The changes of a plan, one a partition, and the cluster that they change; loads are absolute.
 
     Parameters
@@ -87,9 +87,9 @@ class Changes:
 
     def violation(self, loads: Floats) -> float:
         """Load outside the bands, in mean broker loads (formula 13 of docs/solver.md)."""
-        return float(self.outside(np.arange(len(loads)), loads).sum())
+        return float(self.violations_at(np.arange(len(loads)), loads).sum())
 
-    def outside(self, brokers: Ints, loads: Floats) -> Floats:
+    def violations_at(self, brokers: Ints, loads: Floats) -> Floats:
         """Load outside the bands of some brokers, one row each, in mean broker loads (formula 13 of docs/solver.md)."""
         return load_outside(loads, self.lower[brokers], self.upper[brokers], self.scale)
 
@@ -138,7 +138,7 @@ def _rooms(
     return spot, np.maximum(most[of], np.maximum(before, planned)) - before
 
 
-def changes_of(
+def plan_changes(
     brokers: Brokers,
     partitions: Partitions,
     planned: Ints,
@@ -149,7 +149,7 @@ def changes_of(
     scale: Floats,
     disk_limit: Floats,
     allowed: MoveLimit,
-) -> Changes:
+) -> PlanChanges:
     """The changes from the replicas of some partitions to those of a plan, (P, W).
 
     Parameters
@@ -168,7 +168,7 @@ def changes_of(
     broker = np.concatenate([planned[row_in, slot_in], before[row_out, slot_out]])
     sign = np.repeat([1.0, -1.0], [len(row_in), len(row_out)])
     spot, room = _rooms(change, broker, sign, partitions, unchanged, len(brokers))
-    return Changes(
+    return PlanChanges(
         change=change,
         broker=broker,
         sign=sign,
@@ -186,7 +186,7 @@ def changes_of(
     )
 
 
-def urgent_first(changes: Changes) -> Bools:
+def urgent_first(changes: PlanChanges) -> Bools:
     """Urgent changes that the limit allows, (N,): level by level, the cheapest first, none where there is no room."""
     kept = np.zeros(len(changes), dtype=bool)
     share = (changes.costs / np.maximum(changes.allowed, 1)).max(axis=1, initial=0)
@@ -203,7 +203,7 @@ def urgent_first(changes: Changes) -> Bools:
     return kept
 
 
-def _leave_overfull(changes: Changes, kept: Bools, level: int) -> None:
+def _leave_overfull(changes: PlanChanges, kept: Bools, level: int) -> None:
     """Take changes of a level back, the largest first, until no disk and no spot of a topic holds more than it may."""
     added = (changes.sign > 0) & (changes.level[changes.change] == level)
     size = changes.weights[changes.change, DISK]

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from optimizer.domain import Bools, Floats, Ints
-from optimizer.solve.limit.limit import Changes, urgent_first
+from optimizer.solve.limit.limit import PlanChanges, urgent_first
 from optimizer.solve.ortools.glop import minimise
 from optimizer.solve.rules.resources import DISK
 from optimizer.solve.rules.urgency import BALANCE
@@ -28,7 +28,7 @@ STEPS = 400  # steps of the improvement at most: an end for what might go on, at
 GAIN = 1e-9  # mean loads: a gain that is no rounding
 
 
-def keep_within(changes: Changes) -> Bools:
+def keep_within(changes: PlanChanges) -> Bools:
     """The changes to keep, (N,) (formula 21 of docs/solver.md): all of them where the limits allow it."""
     everything = np.ones(len(changes), dtype=bool)
     over = changes.overfull(everything, changes.loads_with(everything))
@@ -49,23 +49,23 @@ def keep_within(changes: Changes) -> Bools:
     return _improved(changes, urgent, rows, near)
 
 
-def _at(changes: Changes, rows: Ints, chosen: Bools) -> Bools:
+def _at(changes: PlanChanges, rows: Ints, chosen: Bools) -> Bools:
     """Some of the rows as a mask of all changes, (N,)."""
     mask = np.zeros(len(changes), dtype=bool)
     mask[rows[chosen]] = True
     return mask
 
 
-def reward_of(changes: Changes) -> Floats:
+def reward_of(changes: PlanChanges) -> Floats:
     """What keeping each change is worth beside the bands, (N,): twice as much at each level that is more urgent."""
     return np.where(changes.level < BALANCE, REWARD * 2.0 ** (BALANCE - changes.level), 0.0)
 
 
-def _merit(changes: Changes, kept: Bools) -> float:
+def _merit(changes: PlanChanges, kept: Bools) -> float:
     return float(reward_of(changes)[kept].sum()) - changes.violation(changes.loads_with(kept))
 
 
-def relaxed(changes: Changes, kept: Bools) -> tuple[Floats, Floats]:
+def relaxed(changes: PlanChanges, kept: Bools) -> tuple[Floats, Floats]:
     """The linear program over the changes that are not kept yet: their values and reduced costs.
 
     Rows are in mean broker loads and in mean costs; the slack of a disk row ends where the disk does.
@@ -88,7 +88,7 @@ def relaxed(changes: Changes, kept: Bools) -> tuple[Floats, Floats]:
     return values[: len(rows)], (cost - matrix.T @ duals)[: len(rows)]
 
 
-def _over(changes: Changes) -> Floats:
+def _over(changes: PlanChanges) -> Floats:
     """How far each load may go above its band, (B, D), in mean broker loads."""
     room = np.full(changes.upper.shape, np.inf)
     finite = np.isfinite(changes.disk_limit) & np.isfinite(changes.upper[:, DISK])
@@ -97,7 +97,7 @@ def _over(changes: Changes) -> Floats:
     return room
 
 
-def _effects(changes: Changes, rows: Ints) -> sp.csr_matrix:
+def _effects(changes: PlanChanges, rows: Ints) -> sp.csr_matrix:
     """Loads that the changes of some rows shift, (B * D, n), in mean broker loads."""
     (brokers, d), at = changes.loads.shape, np.flatnonzero(np.isin(changes.change, rows))
     column = np.searchsorted(rows, changes.change[at])
@@ -108,7 +108,7 @@ def _effects(changes: Changes, rows: Ints) -> sp.csr_matrix:
 
 @dataclass
 class _Choice:
-    """Changes kept so far and the loads that follow; a *flip* keeps one that was left, or leaves one that was kept."""
+    """The changes kept so far, and the loads that follow. A *flip* keeps a change that was left out, or the reverse."""
 
     kept: Bools
     loads: Floats
@@ -117,7 +117,7 @@ class _Choice:
 class _Flips:
     """Flips of some of the changes."""
 
-    def __init__(self, changes: Changes, rows: Ints) -> None:
+    def __init__(self, changes: PlanChanges, rows: Ints) -> None:
         self.changes, self.rows = changes, rows
         entries = np.flatnonzero(np.isin(changes.change, rows))
         self.at = np.searchsorted(rows, changes.change[entries])
@@ -133,7 +133,7 @@ class _Flips:
         direction = self._direction(choice)
         now = choice.loads[self.broker]
         then = now + direction[self.at][:, None] * self.effects
-        mended = self.changes.outside(self.broker, now) - self.changes.outside(self.broker, then)
+        mended = self.changes.violations_at(self.broker, now) - self.changes.violations_at(self.broker, then)
         return np.bincount(self.at, mended, len(self.rows)) + direction * self.reward
 
     def spent(self, choice: _Choice) -> Ints:
@@ -168,7 +168,7 @@ class _Flips:
         return fills & choice.kept[self.rows]
 
 
-def _improved(changes: Changes, kept: Bools, rows: Ints, near: Ints) -> Bools:
+def _improved(changes: PlanChanges, kept: Bools, rows: Ints, near: Ints) -> Bools:
     """The choice made legal, then better flip by flip, then by pairs of flips of the changes that were near."""
     flips, pairs = _Flips(changes, rows), _Flips(changes, np.sort(near))
     choice = _trimmed(flips, _Choice(kept.copy(), changes.loads_with(kept)))

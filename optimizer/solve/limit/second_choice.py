@@ -76,7 +76,7 @@ def second_choices(
     Parameters
     ----------
     kept : (P,) bool
-        Changes that stay as they were planned; the others are taken back, or replaced here.
+        PlanChanges that stay as they were planned; the others are taken back, or replaced here.
     planned : (P, W) int64
     unchanged : Partitions
         The others of topics that are to be spread.

@@ -1,1 +1,1 @@
-"""Rounds of a cluster: how it is cut, and how far it is."""
+"""Rounds of a cluster: its shards, its tasks and its progress."""

@@ -1,4 +1,4 @@
-"""One cluster in one round: its shards, and what is looked for in them.
+"""One cluster in one round: its shards, and how they are searched.
 
 Exactly one shard *owns* a partition in a round: it alone may change the partition's racks, so shards never conflict.
 """
@@ -30,32 +30,32 @@ class ClusterRound:
     frame : ClusterFrame
         Brokers, bands, loads now, scale.
     shard : (B,) int64
-        Shard of each broker, numbered over the fleet; -1 where its shard has nothing to do.
+        Shard of each broker, numbered across the fleet; -1 if its shard has nothing to do.
     round : int
     within_racks : bool
         Each shard has brokers of one rack.
-    mends : bool
-        Only partitions that must change racks take part; nothing is balanced.
+    repairs_racks : bool
+        The round only repairs racks: partitions that must change racks take part, and nothing is balanced.
     search : Search
     gap : float
-        Share of the bytes copied that shards may lie above their own bounds without another round.
+        Another round follows if the shards copy more than their own bounds by over this share of the bytes copied.
     """
 
     frame: ClusterFrame
     shard: Ints
     round: int
     within_racks: bool
-    mends: bool
+    repairs_racks: bool
     search: Search
     gap: float
 
     @property
-    def first(self) -> int:
+    def first_shard(self) -> int:
         """The lowest number of its shards."""
         return int(self.shard[self.shard >= 0].min())
 
     def shards_of(self, current: Ints, replication_factor: Ints, tie: Ints) -> tuple[Ints, Ints]:
-        """Shard of each replica, (P, W), -1 behind the list, and the shard that owns each partition, (P,).
+        """Shard of each replica, (P, W), -1 as padding; and the shard that owns each partition, (P,).
 
         Parameters
         ----------
@@ -75,16 +75,20 @@ class ClusterRound:
 def owner_slots(brokers: Brokers, replicas: Ints, cap: Ints, tie: Ints, fullness: Floats) -> Ints:
     """Slot of the replica whose shard owns each partition, (P,).
 
-    A replica in a rack over its cap, or in a rack that is to be empty, comes first: one of these must go to another
-    rack, best from the fullest broker, for that one has to shed load anyway. Then one that must leave its broker: it
-    may stay in its rack, which any shard sees to. Then one on a broker above its band; else ``tie`` decides.
+    Replicas are ranked in this order:
+
+    1. In a rack over its cap, or in a rack to empty: one of these must change racks. The fullest broker comes first,
+       because it must shed load anyway.
+    2. On a broker to empty. Such a replica may stay in its rack, so any shard can move it.
+    3. On a broker above its band.
+    4. By ``tie``.
 
     Parameters
     ----------
     tie : (P,) int64
-        Any stable number.
+        A number for each partition that does not depend on the others.
     fullness : (B,) float64
-        Load over the upper end of the band, in the resource where it is largest (``bands.fullness``).
+        Load divided by the upper end of the band, for the resource with the largest ratio (``bands.fullness``).
     """
     held = replicas >= 0
     host = np.maximum(replicas, 0)
@@ -101,7 +105,7 @@ def owner_slots(brokers: Brokers, replicas: Ints, cap: Ints, tie: Ints, fullness
 
 
 def must_change_racks(brokers: Brokers, replicas: Ints, replication_factor: Ints) -> Bools:
-    """Partitions that only a move to another rack can mend, (P,): the rack rule is broken, or a rack is to be empty."""
+    """Partitions that must use other racks, (P,): they break the rack rule, or one of their racks is to be emptied."""
     sizes = live_rack_sizes(brokers)
     counts = rack_histogram(replicas, brokers.rack, len(brokers.rack_names))
     caps = rack_caps(replication_factor, sizes, hosting_rack_sizes(brokers))

@@ -1,4 +1,4 @@
-"""How far the rounds of one cluster have come, and whether there is another one."""
+"""The progress of one cluster's rounds, and whether another round follows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,13 +13,13 @@ from optimizer.solve.shard.search import CurvePoint
 from optimizer.solve.shard.shard_solver import NOT_SOLVED, PROGRESS
 from optimizer.solve.shard.shard_status import ShardStatus
 
-PATIENCE = 2  # rounds without progress: two, because a round within racks and one over all racks differ
-WORTH = 0.003  # of the bytes copied: a round that saved less is the last one that looks for fewer
+PATIENCE = 2  # rounds without progress; two, because a round within racks and a round over all racks differ
+WORTH = 0.003  # share of the bytes copied; after a round that saves less, no further round looks for fewer bytes
 
 
 @dataclass(frozen=True)
 class Copies:
-    """What a placement copies."""
+    """Replicas and bytes that a placement copies."""
 
     moves: int
     moved_bytes: int
@@ -27,32 +27,32 @@ class Copies:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where the rounds of one cluster stand.
+    """The progress of one cluster's rounds.
 
     Parameters
     ----------
     open : bool
-        There is another round.
-    to_mend : bool
-        Racks are still mended in rounds of their own, before any that balances.
+        Another round follows.
+    has_racks_to_repair : bool
+        Rounds that only repair racks are still needed; balancing rounds follow them.
     balanced : bool
-        A round has balanced all shards.
+        A round has balanced every shard.
     balanced_within : bool
         The last balancing round kept replicas within their racks.
     unsettled : bool
-        The last balancing round has left something to do.
+        The last balancing round left a band unmet, a rule broken or a shard unsolved.
     in_order : bool
-        The last balancing round has left no rule to mend and no shard unsolved: only bands may be broken.
+        The last balancing round left no rule broken and no shard unsolved; only bands may be unmet.
     improving : bool
-        Nothing is left to do, but shards are far above their own bounds: the next round looks for fewer bytes.
+        Bands and rules are met, but shards are far above their own bounds: the next round looks for fewer bytes.
     violation : float
         Load outside the bands after the last balancing round, in mean broker loads.
     stalled, idle : int
-        Balancing rounds in a row that have not made it less; that have moved nothing.
+        Balancing rounds in a row that did not reduce ``violation``; that moved nothing.
     copied_moves, copied_bytes : int
-        Copies of the placement that the first balancing round started from; the bytes with those of the rounds since.
+        Copies that the first balancing round started from; the bytes also include the rounds since then.
     above_bytes : float
-        What the shards of the balancing rounds copy above their own bounds, as far as these are known.
+        Bytes that the shards of the balancing rounds copy above their own bounds, as far as the bounds are known.
     prices : (B, D) float64
         Of the first balancing round, bytes per mean broker load.
     shards : int
@@ -60,12 +60,12 @@ class Progress:
     curve : tuple of CurvePoint
         Of the first balancing round, ``cost`` in bytes.
     search_bytes : int, optional
-        What any placement copies at least, by search over them all.
+        Least bytes that any placement copies, proven by a search over all placements.
     """
 
     prices: Floats
     open: bool = True
-    to_mend: bool = True
+    has_racks_to_repair: bool = True
     balanced: bool = False
     balanced_within: bool = False
     unsettled: bool = False
@@ -82,45 +82,47 @@ class Progress:
     search_bytes: int | None = None
 
 
-def after(
+def after_round(
     progress: Progress,
     statuses: Sequence[ShardStatus],
     task: ClusterRound,
     loads: Floats,
     copied: Copies | None = None,
 ) -> Progress:
-    """Where the rounds stand after one of them.
+    """The progress after one more round.
 
     Parameters
     ----------
     statuses : sequence of ShardStatus
-        Of all shards of the cluster.
+        All shards of the cluster.
     loads : (B, D) float64
         Absolute loads after the round.
     copied : Copies, optional
-        Of the placement that the round started from, where there are any before the first round that balances.
+        Copies that the first balancing round starts from; None if there are none, or in other rounds.
     """
     progress = replace(progress, balanced_within=task.within_racks)
     if copied:
         progress = replace(progress, copied_moves=copied.moves, copied_bytes=copied.moved_bytes)
-    failed = any(r.status in NOT_SOLVED for r in statuses)
-    if task.mends:
-        to_mend = any(r.moves for r in statuses) and (failed or any(r.disordered for r in statuses))
-        progress = replace(progress, to_mend=to_mend)
+    failed = any(status.status in NOT_SOLVED for status in statuses)
+    if task.repairs_racks:
+        has_racks_to_repair = any(status.moves for status in statuses) and (
+            failed or any(status.disordered for status in statuses)
+        )
+        progress = replace(progress, has_racks_to_repair=has_racks_to_repair)
     else:
         if not progress.balanced:
-            progress = _with_first(progress, statuses, task)
+            progress = _with_prices_and_curve(progress, statuses, task)
             progress = replace(progress, balanced=task.search.is_last or not failed)
         progress = _with_balance(progress, statuses, task, loads)
     return replace(progress, open=progress.open and not task.search.is_last)
 
 
-def _with_first(progress: Progress, statuses: Sequence[ShardStatus], task: ClusterRound) -> Progress:
-    """Prices and curve of the first round that balances all shards; until then, of those that did some."""
+def _with_prices_and_curve(progress: Progress, statuses: Sequence[ShardStatus], task: ClusterRound) -> Progress:
+    """Take prices and curve from the first round that balances every shard; until then, from the latest round."""
     prices = progress.prices.copy()
-    for row in (r for r in statuses if any(r.prices)):
-        at = np.searchsorted(task.frame.brokers.ids, row.broker_ids)
-        prices[at] = np.array(row.prices).reshape(len(at), -1)
+    for status in (status for status in statuses if any(status.prices)):
+        at = np.searchsorted(task.frame.brokers.ids, status.broker_ids)
+        prices[at] = np.array(status.prices).reshape(len(at), -1)
     copied = {"moves": progress.copied_moves, "bytes_": progress.copied_bytes}
     curve = curve_of(statuses, float(task.frame.scale[DISK]), **copied)
     return replace(progress, prices=prices, curve=curve, shards=len(statuses))
@@ -129,12 +131,22 @@ def _with_first(progress: Progress, statuses: Sequence[ShardStatus], task: Clust
 def curve_of(
     statuses: Sequence[ShardStatus], bytes_per_load: float, *, moves: int, bytes_: int
 ) -> tuple[CurvePoint, ...]:
-    """Points of all shards of a round added up by price, where every shard has one, with the moves and bytes of the
-    copies before it; ``cost`` in bytes."""
+    """The curve of a cluster: the points of its shards, summed by price, for the prices that every shard has tried.
+
+    Parameters
+    ----------
+    moves, bytes_ : int
+        Copies made before the round; they are included in each point.
+
+    Returns
+    -------
+    tuple of CurvePoint
+        ``cost`` in bytes.
+    """
     sums: dict[float, list[float]] = {}
-    tried = [{p.move_price for p in row.curve} for row in statuses if row.curve]
-    everywhere = set.intersection(*tried) if tried else set()
-    for point in (p for row in statuses for p in row.curve if p.move_price in everywhere):
+    tried = [{point.move_price for point in status.curve} for status in statuses if status.curve]
+    common_prices = set.intersection(*tried) if tried else set()
+    for point in (point for status in statuses for point in status.curve if point.move_price in common_prices):
         total = sums.setdefault(point.move_price, [moves, float(bytes_), 0.0])
         for i, value in enumerate((point.moves, point.cost * bytes_per_load, point.violation)):
             total[i] += value
@@ -142,15 +154,16 @@ def curve_of(
 
 
 def _with_balance(progress: Progress, statuses: Sequence[ShardStatus], task: ClusterRound, loads: Floats) -> Progress:
-    """What a balancing round has left: load outside bands, rules to mend, bytes above the shards' bounds."""
-    moved, failed = any(r.moves for r in statuses), any(r.status in NOT_SOLVED for r in statuses)
-    violation = sum(r.violation_after for r in statuses)
+    """Update what a balancing round leaves: load outside bands, broken rules, bytes above the shards' bounds."""
+    moved = any(status.moves for status in statuses)
+    failed = any(status.status in NOT_SOLVED for status in statuses)
+    violation = sum(status.violation_after for status in statuses)
     stalled = progress.stalled + 1 if violation > PROGRESS * progress.violation else 0
     idle = 0 if moved else progress.idle + 1
     stranded = bool(loads[task.frame.brokers.must_empty].any())
-    broken = stranded or any(r.disordered for r in statuses)
+    broken = stranded or any(status.disordered for status in statuses)
     unsettled = (violation > SETTLED and stalled < PATIENCE) or broken or failed
-    searched = [r.search_bytes for r in statuses if r.search_bytes is not None]
+    searched = [status.search_bytes for status in statuses if status.search_bytes is not None]
     progress = replace(
         progress,
         violation=violation,
@@ -165,11 +178,13 @@ def _with_balance(progress: Progress, statuses: Sequence[ShardStatus], task: Clu
 
 
 def _with_bytes(progress: Progress, statuses: Sequence[ShardStatus], task: ClusterRound) -> Progress:
-    """What is copied, and how far it lies above the shards' bounds; where nothing else is left to do, whether a round
-    that looks for fewer bytes is worth it."""
-    saved = -sum(r.objective_bytes for r in statuses)
+    """Update the bytes copied, and their distance from the shards' bounds.
+
+    If bands and rules are met, also decide whether a round that looks for fewer bytes is worth it.
+    """
+    saved = -sum(status.objective_bytes for status in statuses)
     copied = progress.copied_bytes - saved
-    above = sum(r.objective_bytes - r.bound_bytes for r in statuses if r.bound_bytes is not None)
+    above = sum(status.objective_bytes - status.bound_bytes for status in statuses if status.bound_bytes is not None)
     above = above if progress.improving else progress.above_bytes + above
     progress = replace(progress, copied_bytes=copied, above_bytes=above)
     if progress.unsettled:

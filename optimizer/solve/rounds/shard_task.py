@@ -1,4 +1,4 @@
-"""One shard of a round, from its partitions to its moves and status; a shard that fails says so and changes nothing."""
+"""Solve one shard of a round; a shard that fails changes nothing and reports the error in its status."""
 
 import resource
 import time
@@ -12,17 +12,17 @@ from optimizer.cluster_policy import NO_LIMIT
 from optimizer.domain import Bools, Ints, Partitions
 from optimizer.solve.ortools.glop import OutOfTime
 from optimizer.solve.rounds.cluster_round import ClusterRound
-from optimizer.solve.rules.bands import outside
+from optimizer.solve.rules.bands import broker_violations
 from optimizer.solve.rules.pins import disorder
 from optimizer.solve.rules.resources import DISK
 from optimizer.solve.shard.assemble import assemble
 from optimizer.solve.shard.shard_problem import ShardProblem
-from optimizer.solve.shard.shard_solver import FAILED, OUT_OF_TIME, ShardSolution, mend_shard, solve_shard
+from optimizer.solve.shard.shard_solver import FAILED, OUT_OF_TIME, ShardSolution, repair_shard, solve_shard
 from optimizer.solve.shard.shard_status import ShardStatus
 
 Moves = TypeVar("Moves")
-# Fields of a ShardStatus, but for those that ``with_status`` knows.
-Told = dict[str, Any]
+# Fields of a ShardStatus, except those that ``with_status`` adds.
+StatusFields = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class ShardTask:
     Parameters
     ----------
     partitions : Partitions
-        Those with a replica in it.
+        Partitions with a replica in the shard.
     current : (P, W) int64
-        Broker indices now.
+        Current broker indices.
     owner : (P,) bool
         The shard owns the partition.
     """
@@ -54,44 +54,49 @@ class ShardTask:
     current: Ints
     owner: Bools
 
-    def solved(self) -> tuple[ShardMoves, Told]:
-        """Its moves, and what is to be told of it."""
+    def solve(self) -> tuple[ShardMoves, StatusFields]:
+        """The shard's moves, and the fields of its status."""
         task, partitions = self.round, self.partitions
         members = np.flatnonzero(task.shard == self.shard)
-        if task.mends:  # Not every partition of a topic takes part, so nobody knows its spread.
+        if task.repairs_racks:  # Not every partition of a topic takes part, so its spread is unknown.
             partitions = replace(partitions, topic_most_replicas=np.full(len(partitions), NO_LIMIT))
         problem = assemble(task.frame, members, partitions, self.current, self.owner)
-        solution = mend_shard(problem) if task.mends else solve_shard(problem, task.search)
+        solution = repair_shard(problem) if task.repairs_racks else solve_shard(problem, task.search)
         moves = ShardMoves(solution.partition, solution.slot, members[solution.target])
         placed = self.current.copy()
         placed[moves.row, moves.slot] = moves.target
         broken = disorder(task.frame.brokers, partitions, placed)[self.owner] > 0
-        return moves, _told(task, solution, members, int(broken.sum()) + _overfull(problem, solution))
+        return moves, _status_fields(task, solution, members, int(broken.sum()) + _crowded_members(problem, solution))
 
 
 def with_status(
-    cluster_id: str, task: ClusterRound, shard: int, *, partitions: int, attempt: Callable[[], tuple[Moves, Told]]
+    cluster_id: str,
+    task: ClusterRound,
+    shard: int,
+    *,
+    partitions: int,
+    attempt: Callable[[], tuple[Moves, StatusFields]],
 ) -> tuple[Moves | None, ShardStatus]:
-    """The moves that an attempt at a shard finds, and its status; none where it fails, and the status says so."""
+    """Solve a shard by ``attempt``; if that raises, there are no moves, and the status has the error."""
     started = time.process_time()
     moves = None
     try:
-        moves, told = attempt()
+        moves, fields = attempt()
     except Exception as error:
-        told = _failure(task, shard, error)
+        fields = _failure_fields(task, shard, error)
     status = ShardStatus(
         cluster_id=cluster_id,
         shard=shard,
         partitions=partitions,
         cpu_seconds=time.process_time() - started,
         peak_memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-        **told,
+        **fields,
     )
     return moves, status
 
 
-def _overfull(problem: ShardProblem, solution: ShardSolution) -> int:
-    """Members that hold too many replicas of a topic after the moves, summed over topics."""
+def _crowded_members(problem: ShardProblem, solution: ShardSolution) -> int:
+    """Members with too many replicas of a topic after the moves, summed over topics."""
     if problem.rows.spread is None:
         return 0
     each = problem.rows.one_each()
@@ -101,7 +106,7 @@ def _overfull(problem: ShardProblem, solution: ShardSolution) -> int:
     return 0 if spread is None else int((spread.surplus[:, ~problem.members.must_empty] > 0).sum())
 
 
-def _told(task: ClusterRound, solution: ShardSolution, members: Ints, left: int) -> Told:
+def _status_fields(task: ClusterRound, solution: ShardSolution, members: Ints, disordered: int) -> StatusFields:
     bytes_per_load = float(task.frame.scale[DISK])
     return {
         "status": solution.status,
@@ -114,17 +119,16 @@ def _told(task: ClusterRound, solution: ShardSolution, members: Ints, left: int)
         "search_bytes": solution.search_bytes,
         "violation_before": solution.violation_before,
         "violation_after": solution.violation_after,
-        "disordered": left,
+        "disordered": disordered,
         "broker_ids": task.frame.brokers.ids[members].tolist(),
         "prices": solution.prices.ravel().tolist(),
         "curve": solution.curve,
     }
 
 
-def _failure(task: ClusterRound, shard: int, error: Exception) -> Told:
-    """A shard that fails, or is out of time, keeps its replicas where they are, and says so."""
+def _failure_fields(task: ClusterRound, shard: int, error: Exception) -> StatusFields:
     frame, members = task.frame, task.shard == shard
-    left = float(outside(frame.loads, frame.bands, frame.scale)[members].sum())
+    violation = float(broker_violations(frame.loads, frame.bands, frame.scale)[members].sum())
     return {
         "status": OUT_OF_TIME if isinstance(error, OutOfTime) else FAILED,
         "message": f"{type(error).__name__}: {error}",
@@ -134,8 +138,8 @@ def _failure(task: ClusterRound, shard: int, error: Exception) -> Told:
         "objective_bytes": 0,
         "bound_bytes": None,
         "search_bytes": None,
-        "violation_before": left,
-        "violation_after": left,
+        "violation_before": violation,
+        "violation_after": violation,
         "disordered": 0,
         "broker_ids": (),
         "prices": (),

@@ -1,10 +1,9 @@
-"""Disjoint groups of brokers that can be solved alone and lose (nearly) nothing.
+"""Split the brokers of a cluster into disjoint shards that can be solved alone with (nearly) no loss.
 
-A shard sits near the cluster's mean in every resource and has as much to shed as to take. It holds brokers of every
-rack; where every rack must hold the same number of replicas of each partition, so that replicas can't leave their
-racks, it holds brokers of one rack instead: nothing is lost by that, and shards are as wide as they can be. Brokers are
-dealt in a snake by disk load and then improved by swaps inside racks (the swaps are drawn from a seed, so equal inputs
-give equal shards).
+A shard is near the cluster's mean in every resource, and has as much load to shed as to take. It has brokers of every
+rack. If every rack must hold the same number of replicas of each partition, replicas can't leave their racks, and a
+shard has brokers of one rack: that loses nothing, and shards are as wide as possible. Brokers are dealt to shards in a
+snake order by disk load, then improved by swaps inside racks. A seed draws the swaps: equal inputs give equal shards.
 """
 
 import hashlib
@@ -17,8 +16,8 @@ from optimizer.solve.rules.bands import SETTLED
 from optimizer.solve.rules.resources import DISK
 from optimizer.solve.tuning import Tuning
 
-DEVIATION = 1.0  # weight of a shard's distance from the mean beside what it has to shed or to take
-BETTER = 1e-12  # mean broker loads: a swap that gains less may be rounding, which the next one would turn back
+DEVIATION = 1.0  # weight of a shard's distance from the mean, relative to the load that it must shed or take
+BETTER = 1e-12  # mean broker loads: a smaller gain may be rounding, and the next swap would undo it
 
 
 def seed_of(*parts: object) -> int:
@@ -28,10 +27,10 @@ def seed_of(*parts: object) -> int:
 
 
 def shard_counts(brokers: Brokers, replicas: float, *, shard_brokers: int, within_racks: bool, tuning: Tuning) -> Ints:
-    """Shards of about ``shard_brokers`` brokers: of each rack, (R,), or one number for the cluster, (1,).
+    """Number of shards of about ``shard_brokers`` brokers: for each rack, (R,), or for the whole cluster, (1,).
 
-    They are smaller where so many brokers hold more (replica, broker) pairs than one task looks at whole, and over all
-    racks never more than the smallest rack can serve.
+    Shards are smaller if one task could not check all their (replica, broker) pairs. Over all racks there are at most
+    as many shards as the smallest rack has brokers.
 
     Parameters
     ----------
@@ -44,13 +43,13 @@ def shard_counts(brokers: Brokers, replicas: float, *, shard_brokers: int, withi
     widest = max(1.0, np.sqrt(tuning.wide_cells * max(count, 1) / max(replicas, 1.0)))
     if within_racks:
         return np.maximum(np.ceil(sizes / min(shard_brokers, widest)), 1).astype(np.int64)
-    wanted = max(1, round(count / shard_brokers), int(np.ceil(count / widest)))
-    most = int(sizes[sizes > 0].min(initial=wanted)) if brokers.racks_matter else wanted
-    return np.array([max(1, min(wanted, most))], dtype=np.int64)
+    shards = max(1, round(count / shard_brokers), int(np.ceil(count / widest)))
+    most = int(sizes[sizes > 0].min(initial=shards)) if brokers.racks_matter else shards
+    return np.array([max(1, min(shards, most))], dtype=np.int64)
 
 
 def replicas_stay_in_racks(brokers: Brokers, replication_factor: Ints) -> bool:
-    """Every legal placement has the same number of replicas of a partition in each rack: RF is a multiple of racks."""
+    """Whether replicas can't change racks: RF is a multiple of racks, so every rack has the same number of replicas."""
     racks = len(np.unique(brokers.rack[brokers.accepts_replicas]))
     return brokers.racks_matter and racks > 1 and not bool((replication_factor % racks).any())
 
@@ -65,7 +64,7 @@ def _deal(rack: Ints, load: Floats, n_shards: int) -> Ints:
 
 @dataclass
 class _Groups:
-    """Sums per shard: deviation from the mean, load to shed, load to take; (S, D) each."""
+    """Sums of each shard: deviation from the mean, load to shed, load to take; (S, D) each."""
 
     features: Floats
     sums: Floats
@@ -110,7 +109,7 @@ def _improve(shard: Ints, rack: Ints, groups: _Groups, seed: int, swaps: int) ->
 
 
 def _out_of_reach(shard: Ints, features: Floats, bands: Bands, scale: Floats) -> float:
-    """Load that the shards hold above or below what the bands of their brokers hold together, in mean broker loads."""
+    """Load of the shards outside the summed bands of their brokers, in mean broker loads."""
     d = scale.size
     n = int(shard.max(initial=0)) + 1
     width = np.where(np.isfinite(bands.upper), (bands.upper - bands.lower) / 2, 0.0) / scale
@@ -120,10 +119,10 @@ def _out_of_reach(shard: Ints, features: Floats, bands: Bands, scale: Floats) ->
     return float(np.maximum(np.abs(total) - room, 0).sum())
 
 
-def _cut(
+def _split(
     rack: Ints, loads: Floats, features: Floats, bands: Bands, scale: Floats, count: int, seed: int, tuning: Tuning
 ) -> Ints:
-    """Brokers in ``count`` shards, or fewer where a broker is so full that only more brokers together can level it."""
+    """Split brokers into ``count`` shards, or fewer if a broker is so full that only more brokers together can help."""
     whole = np.zeros(len(rack), dtype=np.int64)
     reach = _out_of_reach(whole, features, bands, scale) + SETTLED
     order = loads[:, DISK] if tuning.deals_by_load else np.random.default_rng(seed).random(len(rack))
@@ -146,9 +145,9 @@ def make_shards(
     Parameters
     ----------
     loads : (B, D) float64
-        Absolute loads now.
+        Current absolute loads.
     counts : (1,) or (R,) int64
-        Shards over all racks, or of each rack: ``shard_counts``.
+        Number of shards over all racks, or in each rack: ``shard_counts``.
     """
     rack = brokers.rack if brokers.racks_matter else np.zeros(len(brokers), dtype=np.int64)
     features = _features(loads, bands, scale)
@@ -156,7 +155,7 @@ def make_shards(
     shard, first = np.zeros(len(brokers), dtype=np.int64), 0
     for members, count in zip(groups, counts.tolist(), strict=True):
         of_rack = Bands(bands.resources, bands.lower[members], bands.upper[members])
-        cut = _cut(rack[members], loads[members], features[members], of_rack, scale, count, seed, tuning)
-        shard[members] = first + cut
+        shard_of_member = _split(rack[members], loads[members], features[members], of_rack, scale, count, seed, tuning)
+        shard[members] = first + shard_of_member
         first = int(shard[members].max(initial=first - 1)) + 1
     return shard

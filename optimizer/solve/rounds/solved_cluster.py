@@ -1,4 +1,4 @@
-"""What all steps of solve know of one cluster."""
+"""What every step of solve knows about one cluster."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from optimizer.cluster_policy import ClusterPolicy
 from optimizer.domain import Bands, Brokers, Floats
 from optimizer.solve.findings.finding import Finding
-from optimizer.solve.findings.limit_findings import Cut
+from optimizer.solve.findings.limit_findings import OverLimits
 from optimizer.solve.findings.order_findings import LeftForDisk
 from optimizer.solve.rounds.progress import Progress
 from optimizer.solve.rules.bands import Demand
@@ -14,7 +14,7 @@ from optimizer.solve.rules.bands import Demand
 
 @dataclass(frozen=True)
 class SolvedCluster:
-    """One cluster while it is solved and after: everything but its partitions.
+    """One cluster while it is solved, and after: everything except its partitions.
 
     Parameters
     ----------
@@ -23,19 +23,18 @@ class SolvedCluster:
     scale : (D,) float64
         Mean broker load, absolute.
     loads_before, loads : (B, D) float64
-        Absolute loads before the plan and now.
+        Absolute loads before the plan, and now.
     is_resized : bool
-        A list changes its length.
+        A replica list changes its length.
     progress : Progress
-        Of the rounds.
     failures : tuple of Finding
-        Shards that failed, or were out of time.
-    policy : ClusterPolicy
-        What is asked of it.
-    cut : Cut, optional
-        The plan that a limit has cut.
-    left : LeftForDisk, optional
-        Partitions that are left because no order of copies has room for them.
+        Shards that failed or ran out of time.
+    cluster_policy : ClusterPolicy
+        What the settings request for this cluster.
+    over_limits : OverLimits, optional
+        The whole plan, if it exceeds a limit and was reduced.
+    left_for_disk : LeftForDisk, optional
+        Partitions that stay because no order of the copies has disk space for them.
     """
 
     brokers: Brokers
@@ -47,9 +46,9 @@ class SolvedCluster:
     is_resized: bool
     progress: Progress
     failures: tuple[Finding, ...] = ()
-    policy: ClusterPolicy = field(default_factory=ClusterPolicy)
-    cut: Cut | None = None
-    left: LeftForDisk | None = None
+    cluster_policy: ClusterPolicy = field(default_factory=ClusterPolicy)
+    over_limits: OverLimits | None = None
+    left_for_disk: LeftForDisk | None = None
 
 
 Clusters = Mapping[str, SolvedCluster]

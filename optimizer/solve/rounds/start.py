@@ -1,9 +1,8 @@
-"""The start of a plan with pins or changed replication factors: before anything is balanced, every list gets its length
-and goes inside its pin.
+"""The start of a plan with pins or changed replication factors, before anything is balanced.
 
-The brokers that come into question need not share a shard with those that the lists name, so this is done for the
-cluster as a whole. It makes no copy that a plan could do without; the rounds price everything against the lists before
-the plan, so a new replica may be moved on, and one that was given up taken back, at no more bytes.
+Every list gets its requested length and goes inside its pin. Target brokers may be in other shards than the current
+ones, so this is done for the whole cluster. It makes no copy that a plan could avoid. The rounds compare everything
+with the lists before the plan, so they may move a new replica on, or restore a removed one, at no extra bytes.
 """
 
 from dataclasses import dataclass
@@ -18,17 +17,17 @@ from optimizer.solve.rules.racks import rack_histogram
 
 @dataclass
 class _Draft:
-    """The placement while it is made.
+    """The new lists while they are made.
 
     Parameters
     ----------
-    outside : (P, W) bool
-        Replicas outside their pin; ``counts`` is without them.
+    outside_pin : (P, W) bool
+        Replicas outside their pin; ``counts`` excludes them.
     placed : (P, W) int64
-        Gaps of -1 anywhere.
+        May have gaps of -1 anywhere.
     counts : (P, R) int64
     loads, ceiling : (B, D) float64
-        A broker is as full as its load over its ceiling, the end of its band.
+        The fullness of a broker is its load divided by its ceiling, the upper end of its band.
     may_host : (G, B) bool
     """
 
@@ -36,7 +35,7 @@ class _Draft:
     partitions: Partitions
     groups: PinGroups
     rule: RackRule
-    outside: Bools
+    outside_pin: Bools
     placed: Ints
     counts: Ints
     loads: Floats
@@ -45,26 +44,30 @@ class _Draft:
     may_host: Bools
 
     def drop(self, p: int) -> None:
-        """Give up one replica: one that must leave its broker or pin, else one that its rack can spare; the leader
-        last, and among equals that of the fullest broker."""
+        """Remove one replica: first one that must leave its broker or pin, then one that its rack can spare.
+
+        The leader comes last; among equals the replica on the fullest broker comes first.
+        """
         slots = np.flatnonzero(self.placed[p] >= 0)
         hosts = self.placed[p, slots]
-        away = self.outside[p, slots] | self.brokers.must_empty[hosts]
-        rank = np.where(away, -1, self._spare(p)[self.brokers.rack[hosts]])
+        must_go = self.outside_pin[p, slots] | self.brokers.must_empty[hosts]
+        rank = np.where(must_go, -1, self._spare(p)[self.brokers.rack[hosts]])
         leads = 2 * (hosts == self.partitions.leader[p]) + (slots == 0)
         full = (self.loads[hosts] / self.ceiling[hosts]).max(axis=1)
         self._clear(p, int(slots[np.lexsort((-full, leads, rank))[0]]))
 
-    def place(self, p: int, slot: int) -> bool:
-        """Put a replica into a slot: in the rack that the rack rule wants most, there on the broker that is least full.
-        Returns whether there was a broker."""
+    def add(self, p: int, slot: int) -> bool:
+        """Put a replica into a slot: in the rack that needs one most, on its least full broker.
+
+        Returns whether there was a broker.
+        """
         held = self.placed[p][self.placed[p] >= 0]
         open_ = self.may_host[self.groups.of[p]].copy()
         open_[held] = False
         hosts = np.flatnonzero(open_)
         if not len(hosts):
             return False
-        rank = self._want(p)[self.brokers.rack[hosts]]
+        rank = self._rack_need(p)[self.brokers.rack[hosts]]
         hosts = hosts[rank == rank.min()]
         full = ((self.loads[hosts] + self.weights[p]) / self.ceiling[hosts]).max(axis=1)
         target = int(hosts[full.argmin()])
@@ -78,29 +81,29 @@ class _Draft:
     def _clear(self, p: int, slot: int) -> None:
         host = int(self.placed[p, slot])
         self.loads[host] -= self.weights[p]
-        self.counts[p, self.brokers.rack[host]] -= not self.outside[p, slot]
-        self.placed[p, slot], self.outside[p, slot] = -1, False
+        self.counts[p, self.brokers.rack[host]] -= not self.outside_pin[p, slot]
+        self.placed[p, slot], self.outside_pin[p, slot] = -1, False
 
     def _floor(self, p: int) -> Ints:
         return np.minimum(self.rule.floor[p], self.rule.sizes[self.groups.of[p]])
 
-    def _want(self, p: int) -> Ints:
-        """How welcome one replica more is in each rack, (R,): 0 where one is missing, 1 below the cap, else 2."""
+    def _rack_need(self, p: int) -> Ints:
+        """Rank of each rack for one more replica, (R,): 0 if one is missing, 1 below the cap, else 2."""
         counts = self.counts[p]
         return np.where(counts < self._floor(p), 0, np.where(counts < self.rule.cap[p], 1, 2))
 
     def _spare(self, p: int) -> Ints:
-        """How well each rack can spare a replica, (R,): 0 over the cap, 1 above the least that it must hold, else 2."""
+        """Rank of each rack for removing a replica, (R,): 0 over the cap, 1 above its least number, else 2."""
         counts = self.counts[p]
         return np.where(counts > self.rule.cap[p], 0, np.where(counts > self._floor(p), 1, 2))
 
 
-def start(brokers: Brokers, partitions: Partitions, bands: Bands, loads: Floats) -> Ints:
-    """Replica lists of free partitions with the length that is asked for and inside their pins, (P, W)
+def size_and_pin_lists(brokers: Brokers, partitions: Partitions, bands: Bands, loads: Floats) -> Ints:
+    """Replica lists of free partitions with the requested length and inside their pins, (P, W)
     (formula 1 of docs/solver.md).
 
-    First the lists that are too long give up replicas, then those outside a pin go inside and those too short grow;
-    the largest partitions first. A replica that finds no broker stays, or is not added.
+    First, lists that are too long lose replicas. Then replicas outside a pin go inside it, and short lists grow. The
+    largest partitions come first. If there is no broker for a replica, it stays, or is not added.
 
     Parameters
     ----------
@@ -114,16 +117,16 @@ def start(brokers: Brokers, partitions: Partitions, bands: Bands, loads: Floats)
     for p in _largest_first(partitions, missing < 0):
         for _ in range(-missing[p]):
             draft.drop(p)
-    for p in _largest_first(partitions, draft.outside.any(axis=1) | (missing > 0)):
+    for p in _largest_first(partitions, draft.outside_pin.any(axis=1) | (missing > 0)):
         gaps = np.flatnonzero(draft.placed[p] < 0)[: max(missing[p], 0)]
-        for slot in [*np.flatnonzero(draft.outside[p]).tolist(), *gaps.tolist()]:
-            if not draft.place(p, slot):
+        for slot in [*np.flatnonzero(draft.outside_pin[p]).tolist(), *gaps.tolist()]:
+            if not draft.add(p, slot):
                 break
     return packed(draft.placed)
 
 
 def packed(replicas: Ints) -> Ints:
-    """Lists in their order without gaps, (P, W)."""
+    """Lists without gaps, in their order, (P, W)."""
     order = np.argsort(replicas < 0, axis=1, kind="stable")
     return np.take_along_axis(replicas, order, axis=1)
 
@@ -131,15 +134,15 @@ def packed(replicas: Ints) -> Ints:
 def _draft(brokers: Brokers, partitions: Partitions, bands: Bands, loads: Floats) -> _Draft:
     groups = group_by_pins(brokers, partitions.topic)
     placed = partitions.replicas.copy()
-    outside = groups.outside_pin(placed) & (partitions.mobility == FREE)[:, None]
+    outside_pin = groups.outside_pin(placed) & (partitions.mobility == FREE)[:, None]
     return _Draft(
         brokers=brokers,
         partitions=partitions,
         groups=groups,
         rule=rack_rule(brokers, groups, partitions.replication_factor),
-        outside=outside,
+        outside_pin=outside_pin,
         placed=placed,
-        counts=rack_histogram(np.where(outside, -1, placed), brokers.rack, len(brokers.rack_names)),
+        counts=rack_histogram(np.where(outside_pin, -1, placed), brokers.rack, len(brokers.rack_names)),
         loads=loads.copy(),
         ceiling=np.where(np.isfinite(bands.upper), np.maximum(bands.upper, 1.0), np.inf),
         weights=replica_weights(partitions),
@@ -147,6 +150,6 @@ def _draft(brokers: Brokers, partitions: Partitions, bands: Bands, loads: Floats
     )
 
 
-def _largest_first(partitions: Partitions, wanted: Bools) -> list[int]:
-    rows = np.flatnonzero(wanted)
+def _largest_first(partitions: Partitions, chosen: Bools) -> list[int]:
+    rows = np.flatnonzero(chosen)
     return [int(p) for p in rows[np.argsort(-partitions.size_bytes[rows], kind="stable")]]

@@ -24,7 +24,7 @@ POURED = 1e-9  # of the total: what the shares may be off by together, as sums o
 
 def replica_weights(partitions: Partitions) -> Floats:
     """Load of one replica, (P, D), in the units of the resources."""
-    names = [resource.column for resource in resources.PLACEMENT]
+    names = [resource.column for resource in resources.PLACEMENT_RESOURCES]
     columns = [np.ones(len(partitions)) if name is None else getattr(partitions, name) for name in names]
     return np.stack([c.astype(np.float64) for c in columns], axis=1)
 
@@ -84,7 +84,9 @@ def broker_weights(brokers: Brokers, live: Bools) -> Floats:
     the disk's.
     """
     disk = _relative(live.astype(np.float64), brokers.disk_capacity_bytes, live)
-    return np.stack([_relative(disk, getattr(brokers, one.capacity), live) for one in resources.PLACEMENT], axis=1)
+    return np.stack(
+        [_relative(disk, getattr(brokers, one.capacity), live) for one in resources.PLACEMENT_RESOURCES], axis=1
+    )
 
 
 def leader_weights(brokers: Brokers, may_lead: Bools) -> Floats:
@@ -124,7 +126,7 @@ class Demand:
 def demand_of(partitions: Partitions) -> Demand:
     """Demand of explicit partitions."""
     factors, inverse = np.unique(partitions.replication_factor, return_inverse=True)
-    load = np.zeros((len(factors), len(resources.PLACEMENT)))
+    load = np.zeros((len(factors), len(resources.PLACEMENT_RESOURCES)))
     np.add.at(load, inverse, replica_weights(partitions))
     return Demand(factors, load)
 
@@ -158,8 +160,8 @@ def bands_for(brokers: Brokers, demand: Demand, loads: Floats, policy: Policy) -
 
     Brokers that must empty have the band [0, 0]; brokers that neither receive nor must empty have no band.
     """
-    names = tuple(resource.name for resource in resources.PLACEMENT)
-    width = np.array([resource.band(policy) for resource in resources.PLACEMENT])
+    names = tuple(resource.name for resource in resources.PLACEMENT_RESOURCES)
+    width = np.array([resource.band(policy) for resource in resources.PLACEMENT_RESOURCES])
     mean = reachable_means(brokers, demand, loads)
     lower, upper = mean * (1 - np.minimum(width, 1)), mean * (1 + width)
     lower[:, REPLICAS], upper[:, REPLICAS] = whole_band(lower[:, REPLICAS], upper[:, REPLICAS], mean[:, REPLICAS])
@@ -200,7 +202,7 @@ def is_outside(loads: Floats, bands: Bands) -> Bools:
     return np.asarray(np.abs(excess(loads, bands)) > ROUNDING * np.maximum(loads, bands.lower))
 
 
-def outside(loads: Floats, bands: Bands, scale: Floats) -> Floats:
+def broker_violations(loads: Floats, bands: Bands, scale: Floats) -> Floats:
     """Load outside the bands of each broker, in mean broker loads, summed over the resources, (B,)
     (formula 13 of docs/solver.md)."""
     return load_outside(loads, bands.lower, bands.upper, scale)

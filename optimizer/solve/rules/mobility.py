@@ -10,7 +10,7 @@ def stays(mobility: Ints) -> Bools:
     return np.isin(mobility, STAYING)
 
 
-def mends_racks(mobility: Ints) -> Bools:
+def may_repair_racks(mobility: Ints) -> Bools:
     """Whether replicas may move to mend racks, (P,)."""
     return np.isin(mobility, (FREE, RACKS_ONLY))
 
@@ -20,7 +20,7 @@ def may_reorder(mobility: Ints) -> Bools:
     return np.isin(mobility, (FREE, ORDER_ONLY))
 
 
-def moves_if_it_must(mobility: Ints) -> Bools:
+def moves_only_if_forced(mobility: Ints) -> Bools:
     """Whether replicas move only off brokers to empty, or to mend racks; a leader that stays goes on leading, (P,)."""
     return np.isin(mobility, (FORCED_ONLY, RACKS_ONLY))
 

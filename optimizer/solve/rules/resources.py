@@ -29,7 +29,7 @@ class Resource:
     band: Callable[[Policy], float]
 
 
-PLACEMENT: Sequence[Resource] = (
+PLACEMENT_RESOURCES: Sequence[Resource] = (
     Resource("replicas", None, "disk_capacity_bytes", lambda policy: policy.replicas_band),
     Resource("disk", "size_bytes", "disk_capacity_bytes", lambda policy: policy.disk_band),
     Resource("in", "in_bytes_per_s", "in_capacity_bytes_per_s", lambda policy: policy.in_band),

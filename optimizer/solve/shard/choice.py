@@ -34,7 +34,7 @@ class State:
         return int(np.count_nonzero(self.replica >= 0))
 
 
-def outside(problem: ShardProblem, members: Ints, loads: Floats) -> Floats:
+def member_violations(problem: ShardProblem, members: Ints, loads: Floats) -> Floats:
     """Load outside the bands of the given members, (N,) (formula 13 of docs/solver.md)."""
     total = np.zeros(len(members))
     # Column by column: rows of three numbers gathered at once take six times as long.
@@ -46,7 +46,7 @@ def outside(problem: ShardProblem, members: Ints, loads: Floats) -> Floats:
 
 def violation(problem: ShardProblem, loads: Floats) -> float:
     """Load outside the bands of all brokers, in mean broker loads (formula 13 of docs/solver.md)."""
-    return float(outside(problem, np.arange(len(loads)), loads).sum())
+    return float(member_violations(problem, np.arange(len(loads)), loads).sum())
 
 
 def apply_choice(problem: ShardProblem, options: Options, replica: Ints, target: Ints) -> State:

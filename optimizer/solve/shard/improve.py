@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from optimizer.domain import Bools, Floats, Ints
-from optimizer.solve.shard.choice import State, apply_choice, moved_bytes, moved_cost, outside, violation
+from optimizer.solve.shard.choice import State, apply_choice, member_violations, moved_bytes, moved_cost, violation
 from optimizer.solve.shard.legal_options import Options
 from optimizer.solve.shard.shard_problem import Members, ShardProblem
 
@@ -139,22 +139,24 @@ class Neighbourhood:
 
     def swaps_out(self, state: State) -> Transfers:
         """The swaps that touch a broker outside its band: many, so they come last."""
-        bad = outside(self.problem, np.arange(len(state.loads)), state.loads) > EPSILON
+        bad = member_violations(self.problem, np.arange(len(state.loads)), state.loads) > EPSILON
         return _concat([self.swaps(state, bad)])
 
 
 def _hopeful(problem: ShardProblem, state: State, steps: Transfers) -> Transfers:
     """Steps that can help: they touch a broker outside its band, or save bytes."""
-    bad = outside(problem, np.arange(len(state.loads)), state.loads) > EPSILON
+    bad = member_violations(problem, np.arange(len(state.loads)), state.loads) > EPSILON
     kept = np.flatnonzero(bad[steps.a] | bad[steps.b] | (steps.cost < -EPSILON))
     return steps.rows(kept)
 
 
 def gains(problem: ShardProblem, state: State, steps: Transfers, penalty: float) -> Floats:
     """Change of merit by each step, (N,): negative is better."""
-    now = outside(problem, np.arange(len(state.loads)), state.loads)
+    now = member_violations(problem, np.arange(len(state.loads)), state.loads)
     at_a, at_b = state.loads.take(steps.a, axis=0), state.loads.take(steps.b, axis=0)
-    after = outside(problem, steps.a, at_a - steps.delta) + outside(problem, steps.b, at_b + steps.delta)
+    after = member_violations(problem, steps.a, at_a - steps.delta) + member_violations(
+        problem, steps.b, at_b + steps.delta
+    )
     return penalty * (after - now[steps.a] - now[steps.b]) + steps.cost
 
 

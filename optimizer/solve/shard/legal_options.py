@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optimizer.domain import FREE, Bools, Floats, Ints
-from optimizer.solve.rules.mobility import may_move, mends_racks, stays
+from optimizer.solve.rules.mobility import may_move, may_repair_racks, stays
 from optimizer.solve.rules.racks import rack_disorder
 from optimizer.solve.shard.shard_problem import PAD, ShardProblem
 
@@ -146,7 +146,7 @@ def _spread(
 
 def _mending(problem: ShardProblem, counts: Ints, partition: Ints, change: Ints) -> Bools:
     """Options that mend the racks of their partition, (K, n)."""
-    mendable = _rack_broken(problem, counts) & problem.rows.owner & mends_racks(problem.rows.mobility)
+    mendable = _rack_broken(problem, counts) & problem.rows.owner & may_repair_racks(problem.rows.mobility)
     return np.asarray((change < 0) & mendable[partition][:, None])
 
 

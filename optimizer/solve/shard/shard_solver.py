@@ -234,7 +234,7 @@ def _solution(
     )
 
 
-def mend_shard(problem: ShardProblem) -> ShardSolution:
+def repair_shard(problem: ShardProblem) -> ShardSolution:
     """Give every partition that must move its first option (``choice.mended``), and balance nothing."""
     before = violation(problem, problem.members.loads)
     options = legal_options(problem)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.domain import Bools, Floats, Ints
-from optimizer.solve.shard.choice import State, apply_choice, outside
+from optimizer.solve.shard.choice import State, apply_choice, member_violations
 from optimizer.solve.shard.improve import EPSILON, Transfers, commit, gains
 from optimizer.solve.shard.legal_options import Options
 from optimizer.solve.shard.shard_problem import ShardProblem
@@ -20,7 +20,7 @@ WORTH = 0.05  # of what the broker has outside its band: a swap is two copies, a
 
 
 @dataclass(frozen=True)
-class _Held:
+class _MemberReplicas:
     """Replicas on one member that may go elsewhere.
 
     Parameters
@@ -41,7 +41,7 @@ def with_swaps(problem: ShardProblem, options: Options, state: State) -> State:
     state = apply_choice(problem, options, state.replica, state.target)
     pairs, stuck = 0, problem.members.must_empty.copy()
     while pairs < problem.tuning.swap_pairs:
-        beyond = outside(problem, np.arange(len(state.loads)), state.loads)
+        beyond = member_violations(problem, np.arange(len(state.loads)), state.loads)
         open_ = np.flatnonzero((beyond > EPSILON) & ~stuck)
         if not len(open_):
             break
@@ -72,17 +72,17 @@ def _best_swap(
     return best, looked_at
 
 
-def _held(problem: ShardProblem, options: Options, state: State, member: int) -> _Held:
+def _held(problem: ShardProblem, options: Options, state: State, member: int) -> _MemberReplicas:
     chosen = state.replica[options.partition]
     moved = chosen == np.arange(len(options.partition))
     rows = np.flatnonzero(np.where(moved, state.target[options.partition] == member, options.source == member))
     rows = rows[moved[rows] | (chosen[rows] < 0)]
     rows = rows[np.argsort(problem.rows.size[options.partition[rows]], kind="stable")]
     rows = rows[:: -(-len(rows) // MOST_REPLICAS) or 1]
-    return _Held(rows, moved[rows])
+    return _MemberReplicas(rows, moved[rows])
 
 
-def _costs(options: Options, held: _Held, member: int, other: int) -> Floats:
+def _costs(options: Options, held: _MemberReplicas, member: int, other: int) -> Floats:
     """Bytes for each replica going from one member to another, (N,); infinite where it may not."""
     rows, price = held.rows, np.zeros(len(held.rows))
     price[held.moved] = options.cost[rows[held.moved], member]
@@ -91,7 +91,9 @@ def _costs(options: Options, held: _Held, member: int, other: int) -> Floats:
     return np.where(may, np.where(home, 0.0, options.cost[rows, other]) - price, np.inf)
 
 
-def _swaps(problem: ShardProblem, options: Options, one: tuple[int, _Held], two: tuple[int, _Held]) -> Transfers:
+def _swaps(
+    problem: ShardProblem, options: Options, one: tuple[int, _MemberReplicas], two: tuple[int, _MemberReplicas]
+) -> Transfers:
     """All legal swaps of a replica on one member for one on the other."""
     (a, held_a), (b, held_b) = one, two
     out, back = _costs(options, held_a, a, b), _costs(options, held_b, b, a)

@@ -19,7 +19,7 @@ from optimizer.domain import Bools, Brokers
 from optimizer.errors import WorkerGone
 from optimizer.planning.arrays import PARTITION_COLUMNS, column_names, placed, replica_matrix, stable_number
 from optimizer.solve.rounds.cluster_round import ClusterRound, must_change_racks
-from optimizer.solve.rounds.shard_task import ShardTask, Told, with_status
+from optimizer.solve.rounds.shard_task import ShardTask, StatusFields, with_status
 from optimizer.solve.shard.search import CurvePoint
 from optimizer.solve.shard.shard_status import ShardStatus
 from schemas.keys import PARTITION
@@ -49,7 +49,7 @@ def _to_mend(frame: pd.DataFrame, brokers: Brokers) -> Bools:
 def _expand_cluster(frame: pd.DataFrame, task: ClusterRound) -> pd.DataFrame:
     """Rows of one cluster, once for each shard that holds a replica."""
     brokers = task.frame.brokers
-    if task.mends:
+    if task.repairs_racks:
         frame = frame[_to_mend(frame, brokers)]
     current = replica_matrix(frame["current"], brokers.ids)
     factor = frame["replication_factor"].to_numpy(dtype=np.int64)
@@ -77,11 +77,11 @@ def expand(placement: DataFrame, tasks: dict[str, ClusterRound]) -> DataFrame:
     return placement.mapInPandas(rows, SHARD_INPUT)
 
 
-def _solve(frame: pd.DataFrame, task: ClusterRound, shard: int) -> tuple[pd.DataFrame, Told]:
+def _solve(frame: pd.DataFrame, task: ClusterRound, shard: int) -> tuple[pd.DataFrame, StatusFields]:
     """Solve the shard that these rows of SHARD_INPUT are of."""
     ids = task.frame.brokers.ids
     rows, partitions, current = placed(frame, ids)
-    moves, told = ShardTask(task, shard, partitions, current, rows["owner"].to_numpy(dtype=bool)).solved()
+    moves, told = ShardTask(task, shard, partitions, current, rows["owner"].to_numpy(dtype=bool)).solve()
     moved = pd.DataFrame(
         {
             "topic": partitions.topic[moves.row],
@@ -98,7 +98,7 @@ def solve_group(frame: pd.DataFrame, tasks: dict[str, ClusterRound], gone: Colle
     cluster_id, shard = str(frame["cluster_id"].iloc[0]), int(frame["shard"].iloc[0])
     task = tasks[cluster_id]
 
-    def attempt() -> tuple[pd.DataFrame, Told]:
+    def attempt() -> tuple[pd.DataFrame, StatusFields]:
         if shard in gone:
             raise WorkerGone("the shard")
         return _solve(frame, task, shard)

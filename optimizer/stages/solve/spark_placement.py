@@ -19,16 +19,16 @@ from optimizer.domain import Brokers, Floats, Ints
 from optimizer.planning.arrays import placed, replica_lists, to_partitions
 from optimizer.planning.classes import KEY, classes_from, named_bins, resource_names
 from optimizer.planning.finish import TABLES, finish_or_leave
-from optimizer.planning.left_out import cut_rows
+from optimizer.planning.left_out import reduce_to_limits
 from optimizer.settings import Settings
 from optimizer.solve.bounds.class_prices import Classes
 from optimizer.solve.bounds.terms import Terms, sum_of_terms
 from optimizer.solve.findings.order_findings import LeftForDisk
-from optimizer.solve.placement import LEFT_OUT, OfCluster, Totals
+from optimizer.solve.placement import BOUND_LEFT_OUT, ClusterFunction, Totals
 from optimizer.solve.rounds.cluster_round import ClusterRound
 from optimizer.solve.rounds.progress import Copies
 from optimizer.solve.rounds.solved_cluster import Clusters
-from optimizer.solve.rounds.start import start
+from optimizer.solve.rounds.start import size_and_pin_lists
 from optimizer.solve.rules import resources
 from optimizer.solve.rules.bands import Demand
 from optimizer.solve.rules.resources import REPLICAS
@@ -75,7 +75,7 @@ _CLUSTER_ROW = T.StructType(
 
 @dataclass(frozen=True)
 class SparkPlacement:
-    """The partitions of all clusters (``solve.placement.Placement``).
+    """The partitions of all clusters (``solve.placement.FleetPlacement``).
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class SparkPlacement:
         rows = sums.agg(F.sum(new).alias("moves"), F.sum(new * F.col("size_bytes")).alias("moved_bytes"))
         return {row.cluster_id: Copies(row.moves, row.moved_bytes) for row in rows.orderBy("cluster_id").collect()}
 
-    def started(self, clusters: Clusters) -> Self:
+    def with_sized_and_pinned_lists(self, clusters: Clusters) -> Self:
         """Lists have their length and keep their pins; one Spark task for each cluster."""
         return self._now(started_lists(self.frame, clusters))
 
@@ -134,7 +134,7 @@ class SparkPlacement:
         moved = any(one.moves for one in statuses)
         return (self._now(apply_moves(self.frame, solved)) if moved else self), statuses
 
-    def given_back(self, broker_ids: Mapping[str, Sequence[int]]) -> Self:
+    def restore_lists_naming(self, broker_ids: Mapping[str, Sequence[int]]) -> Self:
         """By a condition that names them all."""
         keeps = F.lit(False)
         for cluster_id, ids in broker_ids.items():
@@ -143,27 +143,27 @@ class SparkPlacement:
         current = F.when(keeps, F.col("replicas")).otherwise(F.col("current"))
         return self._now(self.frame.withColumn("current", current))
 
-    def cut(self, clusters: Clusters, settings: Settings) -> Self:
+    def reduce_to_limits(self, clusters: Clusters, settings: Settings) -> Self:
         """One Spark task for each cluster; column ``held_back`` marks what is left."""
         return self._now(_without_cut(self.frame, clusters, settings))
 
-    def without(self, left: Mapping[str, LeftForDisk]) -> Self:
+    def restore_left(self, left: Mapping[str, LeftForDisk]) -> Self:
         """By a join with their names."""
         return self._now(_without_left(self.frame, left))
 
-    def classes(self, clusters: Clusters) -> dict[str, Classes]:
+    def partition_classes(self, clusters: Clusters) -> dict[str, Classes]:
         """Two small aggregates."""
         return _classes_of(self.frame, clusters)
 
-    def terms(self, clusters: Clusters, prices: Mapping[str, Sequence[Floats]]) -> dict[str, Terms]:
+    def bound_terms(self, clusters: Clusters, prices: Mapping[str, Sequence[Floats]]) -> dict[str, Terms]:
         """Chunks of partitions, each a task."""
         return _terms_of(self.frame, clusters, prices)
 
-    def each_cluster(self, cluster_ids: Collection[str], found_by: OfCluster) -> dict[str, Sequence[float]]:
+    def for_each_cluster(self, cluster_ids: Collection[str], function: ClusterFunction) -> dict[str, Sequence[float]]:
         """The function runs in one Spark task for each cluster."""
-        return _each_cluster(self.frame, {c: self.brokers[c].ids for c in cluster_ids}, found_by)
+        return _for_each_cluster(self.frame, {c: self.brokers[c].ids for c in cluster_ids}, function)
 
-    def finished(self, clusters: Clusters, settings: Settings) -> tuple[Frames, dict[str, LeftForDisk]]:
+    def result_tables(self, clusters: Clusters, settings: Settings) -> tuple[Frames, dict[str, LeftForDisk]]:
         """The tables of the stage; one Spark task for each cluster."""
         return _finish(self.frame, clusters, settings, self.run_id)
 
@@ -176,12 +176,15 @@ def _totals(rows: Sequence[Row]) -> Totals:
 
 def resource_columns() -> list[str]:
     """Columns of ``instance`` that the sums need."""
-    return [resource.column for resource in resources.PLACEMENT if resource.column is not None]
+    return [resource.column for resource in resources.PLACEMENT_RESOURCES if resource.column is not None]
 
 
 def resource_sums() -> list[Column]:
     """Sums of integers, so order can't matter."""
-    sums = [(one.name, F.count("*") if one.column is None else F.sum(one.column)) for one in resources.PLACEMENT]
+    sums = [
+        (resource.name, F.count("*") if resource.column is None else F.sum(resource.column))
+        for resource in resources.PLACEMENT_RESOURCES
+    ]
     return [total.alias(name) for name, total in sums]
 
 
@@ -198,7 +201,7 @@ def started_lists(placement: DataFrame, clusters: Clusters) -> DataFrame:
     def of_cluster(frame: pd.DataFrame) -> pd.DataFrame:
         brokers, bands, loads = facts[str(frame["cluster_id"].iloc[0])]
         rows = frame.sort_values(["topic", "partition"], kind="stable")
-        placed = start(brokers, to_partitions(rows, brokers.ids), bands, loads)
+        placed = size_and_pin_lists(brokers, to_partitions(rows, brokers.ids), bands, loads)
         return rows[PARTITION].assign(started=pd.Series(replica_lists(placed, brokers.ids), index=rows.index))
 
     moved = placement.where(_TO_START).groupBy("cluster_id").applyInPandas(of_cluster, _STARTED)
@@ -221,7 +224,7 @@ def _without_cut(placement: DataFrame, clusters: Clusters, settings: Settings) -
     def of_cluster(frame: pd.DataFrame) -> pd.DataFrame:
         rows = frame.sort_values(["topic", "partition"], kind="stable")
         differs = rows["differs"].to_numpy(dtype=bool)
-        lists, held_back = cut_rows(rows, differs, clusters[str(frame["cluster_id"].iloc[0])], policy)
+        lists, held_back = reduce_to_limits(rows, differs, clusters[str(frame["cluster_id"].iloc[0])], policy)
         changed = rows.loc[differs, PARTITION]
         return changed.assign(cut=pd.Series(lists, index=changed.index, dtype=object), held_back=held_back)
 
@@ -307,7 +310,9 @@ def _terms_of(placement: DataFrame, clusters: Clusters, prices: Mapping[str, Seq
     return {c: Terms(rows[0][0], rows[0][1], tuple(row[2] for row in rows)) for c, rows in found.items()}
 
 
-def _each_cluster(placement: DataFrame, hosts: Mapping[str, Ints], found_by: OfCluster) -> dict[str, Sequence[float]]:
+def _for_each_cluster(
+    placement: DataFrame, hosts: Mapping[str, Ints], function: ClusterFunction
+) -> dict[str, Sequence[float]]:
     """What a function finds of each cluster, given the ids of its brokers; one that fails has no entry, but a warning:
     the other bounds stand."""
     if not hosts:
@@ -318,7 +323,7 @@ def _each_cluster(placement: DataFrame, hosts: Mapping[str, Ints], found_by: OfC
         _, partitions, reached = placed(frame, hosts[cluster_id])
         row: dict[str, object] = {"cluster_id": cluster_id, "problem": None, "found": None}
         try:
-            row["found"] = list(found_by(cluster_id, partitions, reached))
+            row["found"] = list(function(cluster_id, partitions, reached))
         except Exception as error:
             row["problem"] = f"{type(error).__name__}: {error}"
         return pd.DataFrame([row], dtype=object)
@@ -327,7 +332,7 @@ def _each_cluster(placement: DataFrame, hosts: Mapping[str, Ints], found_by: OfC
     rows = mine.groupBy("cluster_id").applyInPandas(of_cluster, _FOUND).collect()
     for row in rows:
         if row.problem:
-            _LOG.warning(LEFT_OUT, row.cluster_id, row.problem)
+            _LOG.warning(BOUND_LEFT_OUT, row.cluster_id, row.problem)
     return {row.cluster_id: row.found for row in rows if not row.problem}
 
 
@@ -345,7 +350,7 @@ def _finish(
 
     stored = placement.groupBy("cluster_id").applyInPandas(one, _CLUSTER_ROW).localCheckpoint()
     left = {
-        row.cluster_id: LeftForDisk.of(row.left, settings)
+        row.cluster_id: LeftForDisk.from_rows(row.left, settings)
         for row in stored.where(F.size("left") > 0).select("cluster_id", "left").collect()
     }
     return {table: _table(stored, table, run_id) for table in TABLES}, left
