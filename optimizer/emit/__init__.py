@@ -1,1 +1,1 @@
-"""What is handed over: documents that Kafka's tools read, and pages that people read. Pure: rows in, texts out."""
+"""Documents for Kafka's tools and pages for people. Pure: rows in, texts out."""

@@ -1,4 +1,4 @@
-"""Columns per broker as SVG geometry: before above after on one scale; from three brokers to thousands."""
+"""SVG geometry of the load charts: a column per broker, a panel per placement, one scale per resource."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,13 +8,13 @@ from optimizer.emit.rows import LoadRow
 from optimizer.units import human_bytes, human_count, human_rate
 
 WIDTH, HEIGHT = 1000.0, 110.0  # pixels, as the report shows them
-_LABELS = 40  # more brokers than this have no room for their ids
-_TITLES = 150  # more than this would swell the page
+_LABELS = 40  # with more brokers, their ids do not fit
+_TITLES = 150  # with more brokers, tooltips would make the page too large
 
 
 @dataclass(frozen=True)
 class Column:
-    """One broker's column: a rectangle, and what it says when pointed at."""
+    """One broker's column: a rectangle and its tooltip."""
 
     x: float
     y: float
@@ -31,7 +31,9 @@ class Panel:
     Parameters
     ----------
     path : str
-        All columns of brokers that stay, as one SVG path; ``leaving`` those of brokers to empty.
+        Columns of the brokers that stay, as one SVG path.
+    leaving : str
+        Columns of the brokers to empty, as one SVG path.
     """
 
     caption: str
@@ -42,12 +44,12 @@ class Panel:
 
 @dataclass(frozen=True)
 class Chart:
-    """One resource: panels on one scale, the mean, racks, and labels where they fit.
+    """One resource: panels on one scale, the mean, racks, and broker ids if they fit.
 
     Parameters
     ----------
     band : str
-        Where each column should end, as an SVG path; empty where the tables hold no band of the resource.
+        The band of each broker, as an SVG path; empty if the tables have no band of the resource.
     """
 
     title: str
@@ -65,7 +67,7 @@ _Load = Callable[[LoadRow], int]
 
 @dataclass(frozen=True)
 class _Resource:
-    """What a chart shows: its title, the load of a row, how a load is written, and whether the tables hold its band."""
+    """A chart's title, the load of a row, the format of a load, and whether the tables have its band."""
 
     title: str
     load: _Load
@@ -114,7 +116,7 @@ def _panel(
 
 
 def _racks(rows: Sequence[LoadRow]) -> list[tuple[float, float, str]]:
-    """Start, width and name of each rack's run of columns; none where racks are not used."""
+    """Start, width and name of each rack's columns; empty if no broker has a rack."""
     step, runs = WIDTH / len(rows), list[tuple[float, float, str]]()
     for i, row in enumerate(rows):
         if row.rack is None:
@@ -128,7 +130,7 @@ def _racks(rows: Sequence[LoadRow]) -> list[tuple[float, float, str]]:
 
 
 def _band(rows: Sequence[LoadRow], top: float, leaving: set[int]) -> str:
-    """The disk bands as one path; brokers to empty, and those without a band, have none."""
+    """The disk bands as one path, except for brokers to empty and brokers without a band."""
     step = WIDTH / len(rows)
     parts = []
     for i, row in enumerate(rows):
@@ -141,22 +143,22 @@ def _band(rows: Sequence[LoadRow], top: float, leaving: set[int]) -> str:
 
 def _chart(plan: ClusterPlan, resource: _Resource) -> Chart | None:
     load, show = resource.load, resource.show
-    placed = {name: _ordered([r for r in plan.balance if r.placement == name]) for name, _ in _PLACEMENTS}
-    top = max((load(row) for rows in placed.values() for row in rows), default=0)
+    rows_of_placement = {name: _ordered([r for r in plan.balance if r.placement == name]) for name, _ in _PLACEMENTS}
+    top = max((load(row) for rows in rows_of_placement.values() for row in rows), default=0)
     if not top:
         return None
     leaving = {b.broker_id for b in plan.brokers if b.must_empty}
-    taking = {b.broker_id for b in plan.brokers if b.accepts_replicas}
-    after = placed["after"]
-    mean = sum(load(r) for r in after if r.broker_id in taking) / max(len(taking), 1)
+    accepting = {b.broker_id for b in plan.brokers if b.accepts_replicas}
+    after = rows_of_placement["after"]
+    mean = sum(load(r) for r in after if r.broker_id in accepting) / max(len(accepting), 1)
     step = WIDTH / len(after)
     labels = [((i + 0.5) * step, str(r.broker_id)) for i, r in enumerate(after)] if len(after) <= _LABELS else []
-    panels = [_panel(caption, placed[name], load, top, show, leaving) for name, caption in _PLACEMENTS]
+    panels = [_panel(caption, rows_of_placement[name], load, top, show, leaving) for name, caption in _PLACEMENTS]
     band = _band(after, top, leaving) if resource.has_band else ""
     return Chart(resource.title, show(top), HEIGHT * (1 - mean / top), show(mean), band, panels, labels, _racks(after))
 
 
 def charts(plan: ClusterPlan) -> list[Chart]:
     """A chart for each resource that has any load."""
-    made = (_chart(plan, resource) for resource in _RESOURCES)
-    return [chart for chart in made if chart is not None]
+    resource_charts = (_chart(plan, resource) for resource in _RESOURCES)
+    return [chart for chart in resource_charts if chart is not None]

@@ -1,4 +1,4 @@
-"""Everything that is known about one cluster's plan, for the documents."""
+"""Everything that the documents need to know about one cluster's plan."""
 
 import hashlib
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from optimizer.emit.requested import Requested
 
 @dataclass(frozen=True)
 class Document:
-    """One file: path relative to the run's output folder, and its text."""
+    """One file: its path relative to the run's output folder, and its text."""
 
     path: str
     kind: str
@@ -39,13 +39,13 @@ class ClusterPlan:
     plan_log_dirs : bool
         Whether documents name directories.
     copy_bytes_per_s : int
-        What copies may take, per broker and direction; the throttles of ``waves`` add live replication to it.
-    throttles_found : sequence of FoundRow
-        What was set before the plan, and is put back.
+        Copy rate per broker and direction. The throttles of ``waves`` are this rate plus live replication.
+    throttles_found : sequence of EarlierThrottleRow
+        Throttles that were set before the plan; the unthrottle scripts restore them.
     input_findings : sequence of InputFindingRow
-        What was left out of the input, contradicts or is broken there; the worst first, and last what is noted.
+        Input that was left out, contradicts or is broken, the worst first; then what is only noted.
     sources : sequence of SourceRow
-        What was read.
+        Files and clusters that were read.
     """
 
     cluster_id: str
@@ -66,12 +66,12 @@ class ClusterPlan:
     input_findings: Sequence[rows.InputFindingRow] = ()
     sources: Sequence[rows.SourceRow] = ()
     code_version: str = ""
-    asked: Requested = field(default_factory=Requested)
-    throttles_found: Sequence[rows.FoundRow] = ()
+    requested: Requested = field(default_factory=Requested)
+    throttles_found: Sequence[rows.EarlierThrottleRow] = ()
 
     @property
     def capture_times(self) -> list[int]:
-        """When its sources were captured, those that tell: seconds of Unix time."""
+        """Capture times of the sources that have one, in seconds of Unix time."""
         return [row.captured_at for row in self.sources if row.captured_at is not None]
 
     @property
@@ -85,7 +85,7 @@ class ClusterPlan:
         return {row.figure: row for row in self.summary}
 
     def figure(self, name: str, side: str = "after") -> float | None:
-        """One figure: before, baseline or after; None where it has no meaning, or another release did not count it.
+        """The value of a figure: before, baseline or after; None if it has no meaning there or an old release lacks it.
 
         Raises
         ------
@@ -99,27 +99,27 @@ class ClusterPlan:
         return None if value is None else float(value)
 
     def number(self, name: str, side: str = "after") -> float:
-        """One figure that always has a value, 0 where nothing was counted."""
+        """The value of a figure; 0 if it has none."""
         return self.figure(name, side) or 0.0
 
     @cached_property
-    def cut(self) -> rows.FindingRow | None:
-        """The finding of a plan that a limit has cut; None where none has."""
+    def limit_finding(self) -> rows.FindingRow | None:
+        """The finding of a plan that a limit reduces; None if no limit does."""
         return next((row for row in self.findings if row.code == FindingCode.LIMITED), None)
 
     @cached_property
     def down_brokers(self) -> tuple[int, ...]:
-        """Brokers that are dead or fenced, ascending: no config of theirs can be set."""
+        """Brokers that are dead or fenced, ascending. Their configs cannot be set."""
         return tuple(sorted(b.broker_id for b in self.brokers if b.state in NOT_LIVE))
 
     @cached_property
-    def held_by_leaving(self) -> dict[int, int]:
-        """Replicas after the plan on brokers that live and are to be emptied, by id, ascending."""
+    def replicas_on_leaving(self) -> dict[int, int]:
+        """Replicas after the plan by live broker to empty, ascending by id."""
         after = {row.broker_id: row.replicas for row in self.balance if row.placement == "after"}
         leaving = sorted(b.broker_id for b in self.brokers if b.must_empty and b.state not in NOT_LIVE)
         return {broker: after.get(broker, 0) for broker in leaving}
 
-    def of_wave(self, wave: int) -> Sequence[rows.PlanRow]:
+    def changes_of_wave(self, wave: int) -> Sequence[rows.PlanRow]:
         """Changed partitions of one wave; of all waves for ``WHOLE_PLAN``."""
         return self.changed if wave == WHOLE_PLAN else self._by_wave.get(wave, [])
 
@@ -131,22 +131,22 @@ class ClusterPlan:
         return groups
 
     @cached_property
-    def _living(self) -> frozenset[int]:
+    def _live_brokers(self) -> frozenset[int]:
         return frozenset(b.broker_id for b in self.brokers if b.state not in NOT_LIVE)
 
-    def can_go_back(self, row: rows.PlanRow) -> bool:
-        """Whether Kafka accepts the old list: one broker that does not live, and it refuses the whole document."""
-        return self._living.issuperset(row.current_replicas)
+    def can_roll_back(self, row: rows.PlanRow) -> bool:
+        """Whether Kafka accepts the old list. If it names a broker that is down, Kafka refuses the whole document."""
+        return self._live_brokers.issuperset(row.current_replicas)
 
     @cached_property
-    def no_way_back(self) -> Sequence[rows.PlanRow]:
-        """Changed partitions whose old list names a broker that does not live."""
-        return [row for row in self.changed if not self.can_go_back(row)]
+    def not_reversible(self) -> Sequence[rows.PlanRow]:
+        """Changed partitions whose old list names a broker that is down."""
+        return [row for row in self.changed if not self.can_roll_back(row)]
 
-    def touches_down(self, wave: int) -> bool:
-        """Whether a partition of the wave still names a broker that is down: Kafka's own throttle option then fails."""
+    def names_down_broker(self, wave: int) -> bool:
+        """Whether a partition of the wave names a broker that is down. The tool's ``--throttle`` then fails."""
         down = set(self.down_brokers)
-        return any(down & set(row.current_replicas) for row in self.of_wave(wave))
+        return any(down & set(row.current_replicas) for row in self.changes_of_wave(wave))
 
 
 def wave_folder(wave: int, n_waves: int) -> str:

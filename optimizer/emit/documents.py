@@ -11,10 +11,10 @@ from optimizer.emit.throttle_files import throttle_documents
 
 
 def documents(plan: ClusterPlan) -> list[Document]:
-    """Every file that is handed over, by path; equal plans give equal bytes."""
-    made = [*kafka_documents(plan), *throttle_documents(plan)]
-    made.append(Document(f"{plan.folder}/runbook.md", "runbook", WHOLE_PLAN, runbook(plan)))
-    made.append(Document(f"{plan.folder}/report.html", "report", WHOLE_PLAN, report(plan, made)))
-    made.append(Document(f"{plan.folder}/summary.txt", "summary", WHOLE_PLAN, summary_text(plan, made)))
-    made.append(manifest(plan, made))
-    return sorted(made, key=lambda document: document.path)
+    """Every file of the plan, sorted by path; equal plans give equal bytes."""
+    written = [*kafka_documents(plan), *throttle_documents(plan)]
+    written.append(Document(f"{plan.folder}/runbook.md", "runbook", WHOLE_PLAN, runbook(plan)))
+    written.append(Document(f"{plan.folder}/report.html", "report", WHOLE_PLAN, report(plan, written)))
+    written.append(Document(f"{plan.folder}/summary.txt", "summary", WHOLE_PLAN, summary_text(plan, written)))
+    written.append(manifest(plan, written))
+    return sorted(written, key=lambda document: document.path)

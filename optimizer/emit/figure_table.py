@@ -1,4 +1,4 @@
-"""The figures of a plan, in reading order: what people read of each, where, and how."""
+"""The figures of a plan in reading order, with label, group and format."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ class Figure:
     name : str
         With its unit.
     label : str
-        What people read.
+        The text on the pages.
     group : str
-        Of the lines that compare: COST or BALANCE; empty where the figure is told in a sentence or not at all.
+        COST or BALANCE for the lines of the comparison; empty for figures that are only in sentences or tables.
     show : callable, optional
-        Its value as people read it; of figures with a group.
+        Formats the value; used for figures with a group.
     hidden_at_zero : bool
-        Whether its line is left out where it is 0 everywhere.
+        Whether the pages omit its line if it is 0 in every placement.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Findings as people read them: what the input and the plan leave open, the worst first; many alike in one line."""
+"""Findings as lines of a page: the worst first, similar ones in one line."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.rows import FindingRow, InputFindingRow
 from optimizer.units import plural
 
-# What the plan leaves broken or undone, worst first, then a code that another release stored, then FACTS. The order is
-# that of ``URGENCY`` as far as it goes, but drains stand before racks: NOT_EMPTIED is also told of dead brokers.
+# What the plan leaves broken or undone, the worst first. Codes that only another release has come next, then FACTS.
+# The order is that of ``URGENCY``, except that drains come before racks: NOT_EMPTIED is also used for dead brokers.
 WORST_FIRST = (
     FindingCode.RACK_EMPTIED,
     FindingCode.UNEXPLAINED,
@@ -45,16 +45,16 @@ FACTS = (
     FindingCode.NOT_ASKED_NOW,
 )
 _WHEN = {"both": "before and after", "before": "before only", "after": "after only"}
-_MENDED, _NOTED = "before", "noted"
-_BEFORE_INPUT = (FindingCode.RACK_EMPTIED, FindingCode.UNEXPLAINED)  # what pages show before doubts about the input
-_DOUBTS = ("contradicts", "left_out", "broken")  # standings of what makes the input doubtful, the worst first
-SHOWN = 8  # findings that a page shows at once; the tables ``findings`` and ``input_findings`` have every one
-_TOLD_ONE_BY_ONE = 3  # findings of one kind: more are told as one
+_FIXED, _NOTED = "before", "noted"
+_BEFORE_INPUT = (FindingCode.RACK_EMPTIED, FindingCode.UNEXPLAINED)  # shown before the findings about the input
+_DOUBTS = ("contradicts", "left_out", "broken")  # standings of input that makes the plan doubtful, the worst first
+SHOWN = 8  # findings that a page shows; the tables ``findings`` and ``input_findings`` have all
+_MOST_SINGLE_LINES = 3  # findings of one kind; with more, one line stands for all
 
 
 @dataclass(frozen=True)
 class FindingLine:
-    """One line about a finding, or about the first of ``count`` alike."""
+    """One line: a finding, or the first of ``count`` similar findings."""
 
     rule: str
     when: str
@@ -65,82 +65,79 @@ class FindingLine:
 
     @property
     def text(self) -> str:
-        """How many, what and where."""
-        one = f"{self.subject}: {self.detail}"
-        return one if self.count == 1 else f"{self.count:,} alike, the first {one}"
+        """Count, subject and detail."""
+        finding = f"{self.subject}: {self.detail}"
+        return finding if self.count == 1 else f"{self.count:,} similar findings, the first: {finding}"
 
     @property
     def text_and_remedy(self) -> str:
-        """The text, and what helps."""
-        return ". What helps: ".join(filter(None, (self.text, self.remedy)))
+        """The text and the remedy."""
+        return ". What to do: ".join(filter(None, (self.text, self.remedy)))
 
 
 def _severity(row: FindingRow) -> tuple[int, int]:
-    """What is broken, then what is so or was asked for."""
     code = row.code
     if code in FACTS:
         return 1, FACTS.index(code)
     if row.cause == Cause.TOPIC_EXCLUDED:
         return 1, len(FACTS)
-    place = WORST_FIRST.index(code) if code in WORST_FIRST else len(WORST_FIRST)
-    return 0, place
+    return 0, WORST_FIRST.index(code) if code in WORST_FIRST else len(WORST_FIRST)
 
 
-def _shape(row: FindingRow) -> tuple[object, ...]:
-    """What findings that are alike share: what is so, why, of which resource, and on which side of a band."""
+def _group_key(row: FindingRow) -> tuple[object, ...]:
+    """Findings are similar if this is equal: code, cause, resource, side of the band, kind of subject."""
     above = row.resource is not None and row.limit is not None and (row.amount or 0) > row.limit
     about = (row.topic is None, row.broker_id is None)
     return row.code, row.when, row.cause, row.resource, above, about
 
 
-def _told(row: FindingRow, count: int) -> FindingLine:
+def _line(row: FindingRow, count: int) -> FindingLine:
     return FindingLine(row.rule, _WHEN[row.when], row.subject, row.detail, row.remedy, count)
 
 
-def left_open(plan: ClusterPlan) -> list[FindingLine]:
-    """Racks that the plan empties, and what it leaves without a reason; what contradicts, was left out or is broken in
-    the input; then what else the plan leaves broken or undone."""
+def open_findings(plan: ClusterPlan) -> list[FindingLine]:
+    """Findings that need attention: emptied racks and unexplained partitions, then doubtful input, then all else that
+    the plan leaves broken or undone."""
     doubts = sorted(
         (row for row in plan.input_findings if row.standing != _NOTED), key=lambda row: _DOUBTS.index(row.standing)
     )
-    of_input = [_of_input(row) for row in doubts]
-    left = [row for row in plan.findings if row.when != _MENDED]
-    first = [row for row in left if row.code in _BEFORE_INPUT]
-    others = [row for row in left if row.code not in _BEFORE_INPUT]
-    return [*_folded(first), *of_input, *_folded(others)]
+    input_lines = [_input_line(row) for row in doubts]
+    remaining = [row for row in plan.findings if row.when != _FIXED]
+    before_input = [row for row in remaining if row.code in _BEFORE_INPUT]
+    after_input = [row for row in remaining if row.code not in _BEFORE_INPUT]
+    return [*_grouped_lines(before_input), *input_lines, *_grouped_lines(after_input)]
 
 
-def settled(plan: ClusterPlan) -> list[FindingLine]:
-    """What the plan mends, and what is only noted of the input."""
-    of_input = [_of_input(row) for row in plan.input_findings if row.standing == _NOTED]
-    return [*_folded(row for row in plan.findings if row.when == _MENDED), *of_input]
+def fixed_or_noted(plan: ClusterPlan) -> list[FindingLine]:
+    """What the plan fixes, and what is only noted about the input."""
+    input_lines = [_input_line(row) for row in plan.input_findings if row.standing == _NOTED]
+    return [*_grouped_lines(row for row in plan.findings if row.when == _FIXED), *input_lines]
 
 
-def _of_input(row: InputFindingRow) -> FindingLine:
+def _input_line(row: InputFindingRow) -> FindingLine:
     rows = "" if row.rows == 1 else f", {plural(row.rows, 'row')}"
     return FindingLine(row.rule, row.standing.replace("_", " ") + rows, row.subject, row.detail, row.remedy, 1)
 
 
-def _folded(findings: Iterable[FindingRow]) -> list[FindingLine]:
-    """The worst first; more than three alike are one line with the first of them, but for the wishes that ``only``
-    leaves."""
+def _grouped_lines(findings: Iterable[FindingRow]) -> list[FindingLine]:
+    """The worst first. More than three similar findings are one line, except for requests that ``only`` skips."""
     groups: dict[tuple[object, ...], list[FindingRow]] = {}
     for row in sorted(findings, key=_severity):
-        groups.setdefault(_shape(row), []).append(row)
+        groups.setdefault(_group_key(row), []).append(row)
     lines = list[FindingLine]()
     for rows in groups.values():
-        if len(rows) > _TOLD_ONE_BY_ONE and rows[0].code != FindingCode.NOT_ASKED_NOW:
-            lines.append(_told(rows[0], len(rows)))
+        if len(rows) > _MOST_SINGLE_LINES and rows[0].code != FindingCode.NOT_ASKED_NOW:
+            lines.append(_line(rows[0], len(rows)))
         else:
-            lines += [_told(row, 1) for row in rows]
+            lines += [_line(row, 1) for row in rows]
     return lines
 
 
-def counted(lines: Iterable[FindingLine]) -> int:
-    """Findings that lines stand for."""
+def count_findings(lines: Iterable[FindingLine]) -> int:
+    """The number of findings that the lines stand for."""
     return sum(line.count for line in lines)
 
 
-def first(lines: Sequence[FindingLine], most: int) -> tuple[Sequence[FindingLine], int]:
-    """At most so many lines, and how many findings no line of them stands for."""
-    return lines[:most], counted(lines[most:])
+def first_lines(lines: Sequence[FindingLine], limit: int) -> tuple[Sequence[FindingLine], int]:
+    """At most ``limit`` lines, and the number of findings in the lines after them."""
+    return lines[:limit], count_findings(lines[limit:])

@@ -1,10 +1,11 @@
-"""What was asked, whether the plan reaches it, and what it was made from: the head of every page."""
+"""The head of every page: what the policy requests, whether the plan reaches it, and what was read."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain
 
 from optimizer.cluster_policy import DEMOTE, DRAIN, LEADERS, RACKS
 from optimizer.domain import NOT_LIVE, FindingCode
@@ -16,27 +17,27 @@ from optimizer.units import agree, clause, human_rate, plural
 
 REACHED, NOT_REACHED = "reached", "NOT reached"
 _NAMED = 10  # brokers or topics in a line
-_SOURCES = 12  # files in a line: all of a usual folder
+_SOURCES = 12  # files in a line: enough for most folders
 _ONLY = {
     DRAIN: "only brokers are emptied",
-    RACKS: "only racks are mended",
+    RACKS: "only racks are repaired",
     LEADERS: "only leaders are balanced",
     DEMOTE: "only brokers are demoted",
 }
-# What findings of a wish are about, one each: a thing, and what becomes of one or of more.
+# Words that count the findings of a request: noun, verb for one, verb for several.
 _MISSED = {
     FindingCode.NOT_PINNED: ("replica", "stays outside its pin", "stay outside their pins"),
     FindingCode.PIN: ("topic", "has too few brokers in its pin", "have too few brokers in their pins"),
     FindingCode.PIN_UNUSED: ("pin", "matches no topic", "match no topic"),
     FindingCode.REPLICATION_FACTOR: ("topic", "can't have it", "can't have it"),
-    FindingCode.NOT_RESIZED: ("partition", "keeps what it has", "keep what they have"),
+    FindingCode.NOT_RESIZED: ("partition", "keeps its factor", "keep their factor"),
     FindingCode.FACTOR_UNUSED: ("pattern", "matches no topic", "match no topic"),
 }
 
 
 @dataclass(frozen=True)
 class Goal:
-    """One thing that was asked for, and what becomes of it."""
+    """One request of the policy and its result."""
 
     name: str
     is_reached: bool
@@ -49,9 +50,9 @@ class Goal:
 
 
 def goals(plan: ClusterPlan) -> list[Goal]:
-    """What was asked for, in the order in which it matters."""
-    only = plan.asked.only
-    made = {
+    """The requests of the policy, the most important first."""
+    only = plan.requested.only
+    goals_by_request = {
         DRAIN: _drain(plan),
         RACKS: _racks(plan),
         DEMOTE: _demote(plan),
@@ -60,17 +61,17 @@ def goals(plan: ClusterPlan) -> list[Goal]:
         "balance": _balance(plan),
         LEADERS: _leaders(plan),
     }
-    wanted = made.values() if not only else [made[only]]
-    return [*(goal for one in wanted for goal in one), *_limits(plan)]
+    requests = goals_by_request.values() if not only else [goals_by_request[only]]
+    return [*chain.from_iterable(requests), *_limits(plan)]
 
 
 def verdict(plan: ClusterPlan) -> str:
-    """Whether all that was asked for is reached, in one sentence."""
+    """Whether all goals are reached, in one sentence."""
     missed = [goal.name for goal in goals(plan) if not goal.is_reached]
-    restricted = f" ({_ONLY[plan.asked.only]})" if plan.asked.only else ""
+    restricted = f" ({_ONLY[plan.requested.only]})" if plan.requested.only else ""
     if missed:
         return f"NOT reached{restricted}: {'; '.join(missed)}."
-    return f"All that was asked is reached{restricted}."
+    return f"All goals are reached{restricted}."
 
 
 def _named(names: Sequence[object]) -> str:
@@ -78,9 +79,11 @@ def _named(names: Sequence[object]) -> str:
     return ", ".join(map(str, names[:_NAMED])) + more
 
 
-def _on(plan: ClusterPlan, brokers: Sequence[int], held: Callable[[LoadRow], int], placement: str) -> dict[int, int]:
-    """Replicas or leaders on some brokers, where there are any, ascending."""
-    counts = {row.broker_id: held(row) for row in plan.balance if row.placement == placement}
+def _counts(
+    plan: ClusterPlan, brokers: Sequence[int], count: Callable[[LoadRow], int], placement: str
+) -> dict[int, int]:
+    """Replicas or leaders by broker, ascending; without brokers that have none."""
+    counts = {row.broker_id: count(row) for row in plan.balance if row.placement == placement}
     return {broker: counts[broker] for broker in sorted(brokers) if counts.get(broker)}
 
 
@@ -88,135 +91,143 @@ def _replicas(row: LoadRow) -> int:
     return row.replicas
 
 
-def _led(row: LoadRow) -> int:
+def _leader_count(row: LoadRow) -> int:
     return row.leaders
 
 
 def _drain(plan: ClusterPlan) -> Iterator[Goal]:
-    away = {row.broker_id: row.state for row in plan.brokers if row.state in NOT_LIVE}
+    states = {row.broker_id: row.state for row in plan.brokers if row.state in NOT_LIVE}
     leaving = sorted(row.broker_id for row in plan.brokers if row.must_empty)
     if not leaving:
-        if plan.asked.only == DRAIN:
+        if plan.requested.only == DRAIN:
             yield Goal("empty brokers", True, "no broker is dead or to be emptied")
         return
-    before, after = (_on(plan, leaving, _replicas, side) for side in ("before", "after"))
-    names = [f"{broker} ({away[broker]})" if broker in away else broker for broker in leaving]
+    before, after = (_counts(plan, leaving, _replicas, side) for side in ("before", "after"))
+    names = [f"{broker} ({states[broker]})" if broker in states else broker for broker in leaving]
     name = f"empty {agree(len(leaving), 'broker', 'brokers')} {_named(names)}"
-    held = sum(before.values())
+    replicas = sum(before.values())
     if after:
         where = _named([f"{count:,} on {broker}" for broker, count in after.items()]) if len(leaving) > 1 else ""
-        left = sum(after.values())
-        stay = f"{left:,} of {plural(held, 'replica')} {agree(left, 'stays', 'stay')}"
-        yield Goal(name, False, f"{stay}: {where}" if where else stay)
+        staying = sum(after.values())
+        detail = f"{staying:,} of {plural(replicas, 'replica')} {agree(staying, 'stays', 'stay')}"
+        yield Goal(name, False, f"{detail}: {where}" if where else detail)
     else:
-        yield Goal(name, True, clause(held, "replica", "leaves", "leave"))
+        yield Goal(name, True, clause(replicas, "replica", "leaves", "leave"))
 
 
 def _racks(plan: ClusterPlan) -> Iterator[Goal]:
     if not any(row.rack for row in plan.brokers):
-        if plan.asked.only == RACKS:
+        if plan.requested.only == RACKS:
             yield Goal("racks", False, "no broker has a known rack")
         return
     before, after = (int(plan.number("rack_violations", side)) for side in ("before", "after"))
-    left = _racks_left(plan)
+    remaining = _remaining_racks(plan)
     if after:
         broken = f"{clause(after, 'partition', 'breaks', 'break')} the rack rule"
-        yield Goal("racks", False, f"{broken}, {before:,} before{left}")
+        yield Goal("racks", False, f"{broken}, {before:,} before{remaining}")
     else:
-        mended = f"{clause(before, 'partition', 'is', 'are')} mended"
-        yield Goal("racks", True, f"{mended if before else 'no partition broke the rack rule'}{left}")
+        repaired = f"{clause(before, 'partition', 'is', 'are')} repaired"
+        yield Goal("racks", True, f"{repaired if before else 'no partition broke the rack rule'}{remaining}")
 
 
-def _racks_left(plan: ClusterPlan) -> str:
-    """How many racks are left, where the plan empties one; else empty."""
+def _remaining_racks(plan: ClusterPlan) -> str:
+    """How many racks remain if the plan empties one; else empty."""
     if all(row.code != FindingCode.RACK_EMPTIED for row in plan.findings):
         return ""
     racks = {row.rack for row in plan.brokers if row.rack}
-    left = {row.rack for row in plan.brokers if row.rack and row.accepts_replicas}
-    return f"; {len(left)} of {plural(len(racks), 'rack')} {agree(len(left), 'is', 'are')} left"
+    remaining = {row.rack for row in plan.brokers if row.rack and row.accepts_replicas}
+    return f"; {len(remaining)} of {plural(len(racks), 'rack')} {agree(len(remaining), 'remains', 'remain')}"
 
 
 def _demote(plan: ClusterPlan) -> Iterator[Goal]:
-    if not plan.asked.demote:
+    if not plan.requested.demote:
         return
-    before, after = (_on(plan, plan.asked.demote, _led, side) for side in ("before", "after"))
-    led, left = sum(before.values()), sum(after.values())
-    name = f"demote {agree(len(plan.asked.demote), 'broker', 'brokers')} {_named(plan.asked.demote)}"
-    if left:
-        yield Goal(name, False, f"{left:,} of {plural(led, 'preferred leader')} {agree(left, 'stays', 'stay')}")
+    before, after = (_counts(plan, plan.requested.demote, _leader_count, side) for side in ("before", "after"))
+    leaders, staying = sum(before.values()), sum(after.values())
+    name = f"demote {agree(len(plan.requested.demote), 'broker', 'brokers')} {_named(plan.requested.demote)}"
+    if staying:
+        yield Goal(
+            name, False, f"{staying:,} of {plural(leaders, 'preferred leader')} {agree(staying, 'stays', 'stay')}"
+        )
     else:
-        yield Goal(name, True, f"{clause(led, 'preferred leader', 'moves', 'move')} to other brokers")
+        yield Goal(name, True, f"{clause(leaders, 'preferred leader', 'moves', 'move')} to other brokers")
 
 
 def _pins(plan: ClusterPlan) -> Iterator[Goal]:
-    if plan.asked.pins:
+    if plan.requested.pins:
         missed = _missed(plan, FindingCode.NOT_PINNED, FindingCode.PIN, FindingCode.PIN_UNUSED)
-        yield Goal(f"pins {_named(plan.asked.pins)}", not missed, missed or "every replica is inside its pin")
+        yield Goal(f"pins {_named(plan.requested.pins)}", not missed, missed or "every replica is inside its pin")
 
 
 def _factors(plan: ClusterPlan) -> Iterator[Goal]:
-    if plan.asked.factors:
+    if plan.requested.factors:
         codes = (FindingCode.REPLICATION_FACTOR, FindingCode.NOT_RESIZED, FindingCode.FACTOR_UNUSED)
         missed, changes = _missed(plan, *codes), int(plan.number("factor_changes"))
-        changed = f"{clause(changes, 'partition', 'gets', 'get')} the factor asked for"
+        changed = f"{clause(changes, 'partition', 'gets', 'get')} the requested factor"
         detail = ", ".join(filter(None, [changed, missed]))
-        yield Goal(f"replication factors {_named(plan.asked.factors)}", not missed, detail)
+        yield Goal(f"replication factors {_named(plan.requested.factors)}", not missed, detail)
 
 
 def _missed(plan: ClusterPlan, *codes: FindingCode) -> str:
-    """What findings of these codes are about, counted; empty where there are none."""
+    """The findings of these codes, counted; empty if there are none."""
     counts = Counter(row.code for row in plan.findings)
     return ", ".join(clause(counts[code], *_MISSED[code]) for code in codes if counts[code])
 
 
 def _balance(plan: ClusterPlan) -> Iterator[Goal]:
     before, after = (int(plan.number("brokers_outside_bands", side)) for side in ("before", "after"))
-    what = f"{plural(after, 'broker')} outside {agree(after, 'its', 'their')}" if after else "no broker outside its"
-    yield Goal("balance", not after, f"{what} bands (replicas, disk, bytes in), {before:,} before")
+    outside = f"{plural(after, 'broker')} outside {agree(after, 'its', 'their')}" if after else "no broker outside its"
+    yield Goal("balance", not after, f"{outside} bands (replicas, disk, bytes in), {before:,} before")
 
 
 def _leaders(plan: ClusterPlan) -> Iterator[Goal]:
-    led, out = plan.number("leaders_outside"), plan.number("out_outside_bytes_per_s")
-    parts = [plural(int(led), "leader") if led else "", f"{human_rate(out)} of bytes out" if out else ""]
+    leaders, out = plan.number("leaders_outside"), plan.number("out_outside_bytes_per_s")
+    parts = [plural(int(leaders), "leader") if leaders else "", f"{human_rate(out)} of bytes out" if out else ""]
     outside = " and ".join(filter(None, parts))
-    lie = "lie" if out else agree(int(led), "lies", "lie")
-    detail = f"{outside} {lie} outside the bands" if outside else "no broker outside its bands (leaders, bytes out)"
+    verb = "are" if out else agree(int(leaders), "is", "are")
+    detail = f"{outside} {verb} outside the bands" if outside else "no broker outside its bands (leaders, bytes out)"
     yield Goal("leaders", not outside, detail)
 
 
 def _limits(plan: ClusterPlan) -> Iterator[Goal]:
-    for limit in plan.asked.limits:
-        yield Goal(f"at most {limit} copied", True, "the plan is cut" if plan.cut else "the plan is within it")
+    for limit in plan.requested.limits:
+        yield Goal(
+            f"at most {limit} copied",
+            True,
+            "the limit reduces the plan" if plan.limit_finding else "the plan is within the limit",
+        )
 
 
 def origin(plan: ClusterPlan) -> str:
-    """When the cluster was read, its release, and from what, in one sentence."""
+    """Capture time, Kafka release and sources, in one sentence."""
     times = plan.capture_times
     ends = [f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M}" for at in (min(times), max(times))] if times else []
     when = " to ".join(dict.fromkeys(ends)) + " UTC" if times else "unknown time"
-    given = plan.asked.kafka_version
-    version = " ".join(filter(None, ("Kafka", given, unknown_release(given)))) if given else "Kafka version unknown"
-    version = "; ".join(filter(None, (version, tools_needed(given))))
+    release = plan.requested.kafka_version
+    version = (
+        " ".join(filter(None, ("Kafka", release, unknown_release(release)))) if release else "Kafka version unknown"
+    )
+    version = "; ".join(filter(None, (version, tools_needed(release))))
     names = [f"{row.source} {row.records:,}" for row in plan.sources]
     more = f" and {len(names) - _SOURCES} more" if len(names) > _SOURCES else ""
-    place = f" from {plan.asked.place}" if plan.asked.place else ""
-    read = f"{plural(len(names), 'source')} read{place} (records of each): {', '.join(names[:_SOURCES])}{more}"
+    origin_name = f" from {plan.requested.source}" if plan.requested.source else ""
+    read = f"{plural(len(names), 'source')} read{origin_name} (records of each): {', '.join(names[:_SOURCES])}{more}"
     return f"Snapshot of {when}; {version}; {read if names else 'sources unknown'}."
 
 
-def kept_out(plan: ClusterPlan) -> str:
-    """What was to be left alone, and what of it the plan moves all the same; empty where nothing was."""
-    asked = plan.asked
-    if not asked.kept_out:
+def exclusions(plan: ClusterPlan) -> str:
+    """What the policy excludes, and what the plan still moves of it; empty if the policy excludes nothing."""
+    requested = plan.requested
+    if not requested.exclusions:
         return ""
     copied = Counter(row.topic for row in plan.changed if {*row.proposed_replicas} != {*row.current_replicas})
-    kept = partial(is_excluded, topics=asked.topics, exclude_topics=asked.exclude_topics)
-    moved = sum(count for topic, count in copied.items() if kept(topic))
+    excluded = partial(is_excluded, topics=requested.topics, exclude_topics=requested.exclude_topics)
+    moved = sum(count for topic, count in copied.items() if excluded(topic))
     codes = (FindingCode.TOPICS_UNUSED, FindingCode.EXCLUDE_UNUSED)
     unused = [row.subject for row in plan.findings if row.code in codes]
     parts = [
-        f"Left alone as asked: {'; '.join(asked.kept_out)}.",
-        f"{clause(moved, 'partition', 'of these topics moves', 'of these topics move')} all the same, because "
+        f"Excluded as requested: {'; '.join(requested.exclusions)}.",
+        f"{clause(moved, 'partition', 'of these topics still moves', 'of these topics still move')}, because "
         "replicas must leave their brokers."
         if moved
         else "",

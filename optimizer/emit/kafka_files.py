@@ -15,13 +15,13 @@ from optimizer.kafka.size_limits import PARTITIONS_PER_REQUEST
 
 
 def _directories(row: PlanRow, replicas: Sequence[int]) -> list[str]:
-    """The directory that a broker holds the partition in already; any for a new copy or where it is unknown."""
+    """The log directory of each replica; ``any`` for a new copy or if it is unknown."""
     known = dict(zip(row.current_replicas, row.log_dirs, strict=True))
     return [known.get(broker, ANY_DIR) for broker in replicas]
 
 
 def reassignment(plan: ClusterPlan, rows: Sequence[PlanRow], lists: Callable[[PlanRow], Sequence[int]]) -> str:
-    """The reassignment JSON to some lists of the rows, with a line end."""
+    """The reassignment JSON of the rows, with a line end; ``lists`` picks the replica list of a row."""
     return (
         format_reassignment(
             (
@@ -45,7 +45,7 @@ def _current(row: PlanRow) -> Sequence[int]:
 
 
 def numbered(name: str, rows: Sequence[PlanRow]) -> list[tuple[str, Sequence[PlanRow]]]:
-    """Rows by the file that holds them: ``name.json``, or numbered parts where one request can't hold them all."""
+    """File names with their rows: ``name.json``, or numbered parts if there are too many rows for one request."""
     parts = [rows[i : i + PARTITIONS_PER_REQUEST] for i in range(0, len(rows), PARTITIONS_PER_REQUEST)]
     if len(parts) <= 1:
         return [(f"{name}.json", part) for part in parts]
@@ -54,25 +54,25 @@ def numbered(name: str, rows: Sequence[PlanRow]) -> list[tuple[str, Sequence[Pla
 
 
 def _pair(plan: ClusterPlan, wave: int, folder: str) -> Iterator[Document]:
-    rows = plan.of_wave(wave)
+    rows = plan.changes_of_wave(wave)
     yield Document(f"{folder}/reassignment.json", "reassignment", wave, reassignment(plan, rows, _proposed))
-    for name, back in numbered("rollback", [row for row in rows if plan.can_go_back(row)]):
-        yield Document(f"{folder}/{name}", "rollback", wave, reassignment(plan, back, _current))
+    for name, reversible in numbered("rollback", [row for row in rows if plan.can_roll_back(row)]):
+        yield Document(f"{folder}/{name}", "rollback", wave, reassignment(plan, reversible, _current))
 
 
 def kafka_documents(plan: ClusterPlan) -> Iterator[Document]:
-    """Every JSON document of the plan; none where nothing changes: Kafka refuses an empty list.
+    """Every JSON document of the plan. A plan without changes has none, because Kafka refuses an empty list.
 
-    Partitions that Kafka would not take back are in no rollback, but in a document of their own.
+    Partitions that cannot be rolled back are in a document of their own.
     """
     if not plan.changed:
         return
     yield from _pair(plan, WHOLE_PLAN, plan.folder)
     for row in plan.waves:
         yield from _pair(plan, row.wave, f"{plan.folder}/{wave_folder(row.wave, len(plan.waves))}")
-    for name, rows in numbered("rollback-not-possible", plan.no_way_back):
-        stuck = reassignment(plan, rows, _current)
-        yield Document(f"{plan.folder}/{name}", "rollback_not_possible", WHOLE_PLAN, stuck)
+    for name, rows in numbered("rollback-not-possible", plan.not_reversible):
+        content = reassignment(plan, rows, _current)
+        yield Document(f"{plan.folder}/{name}", "rollback_not_possible", WHOLE_PLAN, content)
     topics = format_topics_to_move(row.topic for row in plan.changed) + "\n"
     yield Document(f"{plan.folder}/topics-to-move.json", "topics_to_move", WHOLE_PLAN, topics)
     for name, rows in numbered("leader-election", [row for row in plan.changed if needs_election(row)]):
@@ -81,9 +81,9 @@ def kafka_documents(plan: ClusterPlan) -> Iterator[Document]:
 
 
 def needs_election(row: PlanRow) -> bool:
-    """Whether the first replica of the plan does not lead when the copies are done.
+    """Whether the plan's first replica needs an election to become leader after the copies.
 
-    A leader that stays a replica leads on until an election; a removed one is followed by the first replica in sync.
+    A leader that stays a replica keeps leading until an election. If it is removed, the first in-sync replica leads.
     """
     leader = row.leader
     return leader != row.proposed_replicas[0] and leader in row.proposed_replicas

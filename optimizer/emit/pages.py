@@ -26,6 +26,6 @@ def _environment(*, html: bool) -> Environment:
 
 
 def render(name: str, **context: Any) -> str:
-    """Fill a template of the package; HTML is escaped, an unknown name is an error."""
+    """Fill a template of the package. HTML is escaped; a name that ``context`` lacks is an error."""
     text = files("optimizer.emit").joinpath("templates", name).read_text(encoding="utf-8")
     return _environment(html=".html" in name).from_string(text).render(**context)

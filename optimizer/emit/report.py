@@ -7,8 +7,8 @@ from optimizer.domain import REASONS
 from optimizer.emit.charts import HEIGHT, WIDTH, charts
 from optimizer.emit.cluster_plan import ClusterPlan, Document, wave_folder
 from optimizer.emit.figure_table import BALANCE, COST
-from optimizer.emit.findings import SHOWN, counted, first, left_open, settled
-from optimizer.emit.goals import goals, kept_out, origin, verdict
+from optimizer.emit.findings import SHOWN, count_findings, first_lines, fixed_or_noted, open_findings
+from optimizer.emit.goals import exclusions, goals, origin, verdict
 from optimizer.emit.pages import render
 from optimizer.emit.rows import PlanRow, QualityRow
 from optimizer.emit.shown_figures import (
@@ -26,48 +26,47 @@ from optimizer.emit.summary import execution
 from optimizer.units import human_bytes, human_count, human_percent, human_ratio, human_time, plural
 
 LARGEST = 25  # moves: the page lists the largest
-_HELD = 50  # findings that the page holds, most of them folded
+_MOST_FINDINGS = 50  # findings in the page; most of them are folded
 _PROVES = {
     "forced": (
-        "Any plan must copy the replicas on brokers to empty, those outside their pin, those that break the rack rule, "
-        "and those that a larger replication factor adds."
+        "These copies are in every valid plan: replicas on brokers to empty, outside their pin, against the rack rule, "
+        "or added by a larger replication factor."
     ),
     "flow": (
-        "What brokers hold above their bands must leave, and what they lack must be copied to them. No plan {within} "
-        "copies less than the larger of the two."
+        "Bytes above a broker's band must leave it, and bytes missing below a band must be copied to it. Any plan "
+        "{within} copies at least the larger sum."
     ),
     "lagrangian": (
-        "Prices on the brokers' bands split the problem into one choice for each partition, and one for the whole "
-        "replicas of a broker where the last column says so. At any prices, the total cost of the cheapest choices, "
-        "less what the bands are worth, is at most what any plan {within} copies."
+        "A lower bound by prices (Lagrange multipliers) on the bands: any plan {within} copies at least this much. If "
+        "the last column says so, the bound also counts whole replicas per broker."
     ),
     "search": (
-        "The cluster is small enough for branch and bound over all placements at once. It stopped at its limit. "
-        "What it had not ruled out by then copies at least this much."
+        "The cluster is small enough to search all placements (branch and bound). The search stopped at its limit: "
+        "every placement it had not excluded copies at least this much."
     ),
     "exact": (
-        "The cluster is small enough for branch and bound over all placements at once. No plan {within} "
-        "copies less, to the byte."
+        "The cluster is small enough to search all placements (branch and bound). Any plan {within} copies at least "
+        "this much, exact to the byte."
     ),
 }
-_FORCED_OF_A_CUT = (
-    f"Any plan that {LEAVES_NO_MORE} must make the copies that this plan makes to empty brokers, to meet pins, to mend "
-    "racks, or for a larger replication factor."
+_FORCED_WHEN_LIMITED = (
+    f"Any plan that {LEAVES_NO_MORE} makes the same copies to empty brokers, to meet pins, to repair racks, or for a "
+    "larger replication factor."
 )
-_FORCED_OF_ONLY = "Any plan that mends what policy.only asks must copy what this plan copies."
+_FORCED_WITH_ONLY = "Any plan that does what policy.only requests makes these copies."
 _REASONS = {
-    "dead": "off a broker that is down",
-    "rack": "to mend racks",
-    "drain": "off a broker to empty",
-    "pin": "to where its topic is pinned",
-    "replication": "to change replication",
-    "balance": "for balance",
-    "leader": "order only",
+    "dead": "leaves a broker that is down",
+    "rack": "repairs racks",
+    "drain": "leaves a broker to empty",
+    "pin": "meets a pin",
+    "replication": "changes the replication factor",
+    "balance": "improves the balance",
+    "leader": "only the order changes",
 }
 
 
 def _cards(plan: ClusterPlan) -> list[tuple[str, str, str]]:
-    """Head figures: value, label, remark."""
+    """Value, label and remark of each card."""
     gap, times = plan.figure("gap_percent"), plan.figure("times_default")
     seconds = sum(row.estimated_seconds for row in plan.waves)
     outside = {side: human_count(plan.number("brokers_outside_bands", side)) for side in ("before", "after")}
@@ -94,35 +93,37 @@ def _cards(plan: ClusterPlan) -> list[tuple[str, str, str]]:
 
 
 def _proves(plan: ClusterPlan, kind: str) -> str:
-    """What a bound of this kind proves; of a plan that a limit has cut only against plans that leave no more undone."""
-    if kind == "forced" and plan.cut:
-        return _FORCED_OF_A_CUT
-    if kind == "forced" and plan.asked.only:
-        return _FORCED_OF_ONLY
-    within = f"that {LEAVES_NO_MORE} outside the bands" if plan.cut else "within the bands"
+    """What a bound of this kind proves. If a limit reduces the plan, only for plans that leave no more undone."""
+    if kind == "forced" and plan.limit_finding:
+        return _FORCED_WHEN_LIMITED
+    if kind == "forced" and plan.requested.only:
+        return _FORCED_WITH_ONLY
+    within = f"that {LEAVES_NO_MORE} outside the bands" if plan.limit_finding else "within the bands"
     return _PROVES.get(kind, "").format(within=within)
 
 
 def _reasons(plan: ClusterPlan) -> list[tuple[str, int, int, int]]:
-    """Reason, partitions, copies and bytes of what changes, the most urgent first: copies and bytes add up to those of
-    the plan, a partition with several reasons is counted at each."""
+    """Reason, partitions, copies and bytes, the most urgent first.
+
+    Copies and bytes add up to the totals of the plan. A partition with several reasons is counted for each.
+    """
     partitions, copies, moved = Counter[str](), Counter[str](), Counter[str]()
     for row in plan.changed:
         partitions.update(row.reason_codes)
     for move in plan.moves:
         copies[move.reason] += move.to_broker is not None
         moved[move.reason] += move.size_bytes
-    told = [name for name in REASONS if partitions[name]]
-    return [(_REASONS[name], partitions[name], copies[name], moved[name]) for name in told]
+    names = [name for name in REASONS if partitions[name]]
+    return [(_REASONS[name], partitions[name], copies[name], moved[name]) for name in names]
 
 
 def _observed(row: QualityRow) -> str:
-    """What a check saw; of rows as many as it asks for: those that are good, or those that failed."""
+    """What a check observed: the rows that passed if it requires a share of them, else the rows that failed."""
     failed, rows = row.unexpected_count or 0, row.judged_rows
     if rows is None:
         return row.observed or ""
     if row.least is not None:
-        return f"{rows - failed:,} of {plural(rows, 'row')} good"
+        return f"{rows - failed:,} of {plural(rows, 'row')} passed"
     return f"{failed:,} of {plural(rows, 'row')} failed"
 
 
@@ -132,11 +133,11 @@ def _largest(plan: ClusterPlan) -> list[PlanRow]:
 
 
 def report(plan: ClusterPlan, written: Sequence[Document]) -> str:
-    """The report of one cluster; ``written`` are the files that it points to."""
+    """The report of one cluster; it names the files in ``written``."""
     figures = list(lines(plan))
     failed = [row for row in plan.quality if not row.success]
-    open_, open_more = first(left_open(plan), _HELD)
-    mended, mended_more = first(settled(plan), _HELD)
+    open_, open_more = first_lines(open_findings(plan), _MOST_FINDINGS)
+    fixed, fixed_more = first_lines(fixed_or_noted(plan), _MOST_FINDINGS)
     return render(
         "report.html.j2",
         plan=plan,
@@ -153,16 +154,16 @@ def report(plan: ClusterPlan, written: Sequence[Document]) -> str:
         bounds=[(row, _proves(plan, row.kind)) for row in plan.bounds],
         verdict=verdict(plan),
         goals=goals(plan),
-        kept_out=kept_out(plan),
+        exclusions=exclusions(plan),
         origin=origin(plan),
         open=open_[:SHOWN],
         open_folded=open_[SHOWN:],
-        open_folded_count=counted(open_[SHOWN:]),
+        open_folded_count=count_findings(open_[SHOWN:]),
         open_more=open_more,
-        open_count=counted(open_) + open_more,
-        mended=mended,
-        mended_more=mended_more,
-        mended_count=counted(mended) + mended_more,
+        open_count=count_findings(open_) + open_more,
+        fixed=fixed,
+        fixed_more=fixed_more,
+        fixed_count=count_findings(fixed) + fixed_more,
         waves=[(wave_folder(row.wave, len(plan.waves)), row) for row in plan.waves],
         reasons=_reasons(plan),
         largest=_largest(plan),

@@ -1,4 +1,4 @@
-"""What was asked of one cluster, for the head of its pages."""
+"""What the policy requests of one cluster, for the head of its pages."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,21 +6,21 @@ from dataclasses import dataclass
 from optimizer.cluster_policy import NO_LIMIT, ClusterPolicy, MoveLimit
 from optimizer.settings import ClusterInput, Policy, Settings
 from optimizer.topic_policy import Pin
-from optimizer.units import human_bytes, plural
+from optimizer.units import agree, human_bytes, plural
 
 
 @dataclass(frozen=True, kw_only=True)
 class Requested:
-    """What the policy asks of one cluster, and where it was read.
+    """What the policy requests of one cluster, and where the cluster was read.
 
     Parameters
     ----------
     drain, demote : tuple of int
-    limits, pins, factors, kept_out : tuple of str
-        In words: at most so much copied; where topics sit; replication factors; topics and brokers to leave alone.
+    limits, pins, factors, exclusions : tuple of str
+        Texts for the page: limits of the copies, pins of topics, replication factors, excluded topics and brokers.
     topics, exclude_topics : tuple of str
         Regular expressions for whole names, as in ``topic_policy.is_excluded``.
-    place : str
+    source : str
         The folder's name, addresses of a live cluster, or both.
     """
 
@@ -30,16 +30,16 @@ class Requested:
     limits: tuple[str, ...] = ()
     pins: tuple[str, ...] = ()
     factors: tuple[str, ...] = ()
-    kept_out: tuple[str, ...] = ()
+    exclusions: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
     exclude_topics: tuple[str, ...] = ()
     kafka_version: str = ""
-    place: str = ""
+    source: str = ""
 
 
 def requested_of(settings: Settings, cluster_id: str) -> Requested:
-    """What the settings ask of one cluster."""
-    cluster = next((one for one in settings.clusters if one.id == cluster_id), None)
+    """What the settings request of one cluster."""
+    cluster = next((cluster for cluster in settings.clusters if cluster.id == cluster_id), None)
     if cluster is None:
         return Requested()
     cluster_policy = cluster.over(settings.policy)
@@ -49,12 +49,12 @@ def requested_of(settings: Settings, cluster_id: str) -> Requested:
         demote=cluster_policy.demote_brokers,
         limits=tuple(_limits(cluster_policy.move_limit)),
         pins=tuple(map(_pin, cluster_policy.pins)),
-        factors=tuple(f"{one.topics}: {one.factor}" for one in cluster_policy.replication_factors),
-        kept_out=tuple(_kept_out(cluster_policy, settings.policy)),
+        factors=tuple(f"{rule.topics}: {rule.factor}" for rule in cluster_policy.replication_factors),
+        exclusions=tuple(_exclusions(cluster_policy, settings.policy)),
         topics=settings.policy.topics,
         exclude_topics=settings.policy.exclude_topics,
         kafka_version=cluster.kafka_version,
-        place=_place(cluster),
+        source=_source(cluster),
     )
 
 
@@ -70,16 +70,17 @@ def _pin(pin: Pin) -> str:
     return f"{pin.topics} on {where}"
 
 
-def _kept_out(cluster_policy: ClusterPolicy, policy: Policy) -> Iterator[str]:
+def _exclusions(cluster_policy: ClusterPolicy, policy: Policy) -> Iterator[str]:
     if cluster_policy.exclude_brokers:
-        yield f"no new replica on {', '.join(map(str, cluster_policy.exclude_brokers))}"
+        brokers = cluster_policy.exclude_brokers
+        yield f"{agree(len(brokers), 'broker', 'brokers')} {', '.join(map(str, brokers))} (no new replica)"
     if policy.topics:
         yield f"every topic except {', '.join(policy.topics)}"
     if policy.exclude_topics:
         yield f"topics {', '.join(policy.exclude_topics)}"
 
 
-def _place(cluster: ClusterInput) -> str:
-    """Names that may be shown: never what a client configuration holds."""
+def _source(cluster: ClusterInput) -> str:
+    """Names that pages may show. A client configuration may hold secrets, so it is never shown."""
     folder = cluster.input.rstrip("/").rpartition("/")[2]
     return " and ".join(filter(None, (folder, cluster.bootstrap_servers)))

@@ -1,4 +1,4 @@
-"""Rows that the documents read: of each table only the columns that they need, by the names of its contract."""
+"""The table rows and columns that the documents need; names as in the table contracts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -11,12 +11,12 @@ class TableRow:
 
     @classmethod
     def columns(cls) -> list[str]:
-        """Names of the columns that it reads."""
+        """The names of the columns."""
         return [field.name for field in fields(cls)]
 
     @classmethod
     def of(cls, rows: Iterable[Mapping[str, Any]]) -> list[Self]:
-        """Rows by column name as rows of this class; a missing column is an error, others are left out."""
+        """Make rows from mappings by column name. A missing column is an error; further columns are ignored."""
         names = cls.columns()
         return [cls(**{name: row[name] for name in names}) for row in rows]
 
@@ -40,7 +40,7 @@ class PlanRow(TableRow):
 
 @dataclass(frozen=True)
 class MoveRow(TableRow):
-    """Of ``moves``: one replica that is copied or given up, with its reason."""
+    """Of ``moves``: a replica that is copied or removed, with its reason."""
 
     to_broker: int | None
     size_bytes: int
@@ -65,7 +65,7 @@ class WaveRow(TableRow):
 
 @dataclass(frozen=True)
 class ConfigRow(TableRow):
-    """One config entry of a throttle, as set and as it was before."""
+    """One config entry of a throttle: its new value and its value before."""
 
     entity_type: str
     entity_name: str
@@ -76,14 +76,14 @@ class ConfigRow(TableRow):
 
 @dataclass(frozen=True)
 class ThrottleRow(ConfigRow):
-    """Of ``throttles``: an entry of one form, of one wave."""
+    """Of ``throttles``: an entry of one wave in one form."""
 
     wave: int
     style: str
 
 
 @dataclass(frozen=True)
-class FoundRow(TableRow):
+class EarlierThrottleRow(TableRow):
     """Of ``throttles_found``: an entry that was set before the plan."""
 
     entity_type: str
@@ -137,7 +137,7 @@ class BoundRow(TableRow):
 
 @dataclass(frozen=True)
 class FindingRow(TableRow):
-    """Of ``findings``: words for people, codes and numbers for code."""
+    """Of ``findings``."""
 
     rule: str
     subject: str
@@ -154,7 +154,7 @@ class FindingRow(TableRow):
 
     @classmethod
     def of(cls, rows: Iterable[Mapping[str, Any]]) -> list[Self]:
-        """Rows of a release that had no ``code`` have it in ``rule`` alone."""
+        """Make rows; if ``code`` is null, as in old releases, ``rule`` is the code."""
         return super().of({**row, "code": row["code"] or row["rule"]} for row in rows)
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from optimizer.domain import WHOLE_PLAN, Cause
 from optimizer.emit.cluster_plan import ClusterPlan, wave_folder
-from optimizer.emit.findings import SHOWN, counted, first, left_open
-from optimizer.emit.goals import goals, kept_out, origin, verdict
+from optimizer.emit.findings import SHOWN, count_findings, first_lines, open_findings
+from optimizer.emit.goals import exclusions, goals, origin, verdict
 from optimizer.emit.kafka_files import needs_election, numbered
 from optimizer.emit.pages import render
 from optimizer.emit.rows import PlanRow, WaveRow
@@ -21,12 +21,12 @@ _SHOWN = 80  # characters of a value: lists of throttles are long
 
 @dataclass(frozen=True)
 class Step:
-    """One wave as the runbook tells it.
+    """One wave in the runbook.
 
     Parameters
     ----------
     form : str
-        kafka: ``--throttle`` of the tool; careful: by scripts; none: nothing is copied.
+        How the wave is throttled. kafka: ``--throttle`` of the tool; careful: scripts; none: it copies nothing.
     """
 
     folder: str
@@ -36,10 +36,10 @@ class Step:
 
 
 def steps(plan: ClusterPlan) -> list[Step]:
-    """The waves; where one names a broker that is down the tool's throttle hangs (KAFKA-13392): scripts set it."""
+    """The waves with their forms. If a wave names a broker that is down, scripts throttle it (KAFKA-13392)."""
     result = []
     for row in plan.waves:
-        down = plan.touches_down(row.wave)
+        down = plan.names_down_broker(row.wave)
         form = "careful" if plan.throttle_style == "careful" or down else "kafka"
         form = form if row.replicas_moved else "none"
         result.append(Step(wave_folder(row.wave, len(plan.waves)), row, form, down))
@@ -47,23 +47,23 @@ def steps(plan: ClusterPlan) -> list[Step]:
 
 
 def _leads_by_itself(row: PlanRow) -> bool:
-    """Whether the preferred leader changes, and no election is asked for."""
+    """Whether the preferred leader changes without an election."""
     return row.proposed_replicas[0] != row.current_replicas[0] and not needs_election(row)
 
 
-def _led_otherwise_before(row: PlanRow) -> bool:
-    """Whether an election is asked for though the preferred leader stays: another led at the snapshot."""
+def _led_by_another_before(row: PlanRow) -> bool:
+    """Whether an election is needed although the preferred leader stays: another replica led at the snapshot."""
     return needs_election(row) and row.proposed_replicas[0] == row.current_replicas[0]
 
 
 def _without_rollback(plan: ClusterPlan) -> Sequence[str]:
-    """Folders of waves none of whose partitions can go back."""
-    without = [row.wave for row in plan.waves if not any(map(plan.can_go_back, plan.of_wave(row.wave)))]
+    """Folders of the waves that have no partition that can be rolled back."""
+    without = [row.wave for row in plan.waves if not any(map(plan.can_roll_back, plan.changes_of_wave(row.wave)))]
     return [wave_folder(wave, len(plan.waves)) for wave in without]
 
 
 def _too_large(plan: ClusterPlan) -> str:
-    """Why Kafka would refuse the whole plan in one request; empty where it would not."""
+    """Why Kafka refuses the whole plan in one request; empty if it accepts it."""
     partitions, topics = len(plan.changed), len({row.topic for row in plan.changed})
     if partitions > PARTITIONS_PER_REQUEST:
         return (
@@ -79,8 +79,8 @@ def _too_large(plan: ClusterPlan) -> str:
     return ""
 
 
-def _found(plan: ClusterPlan) -> list[str]:
-    """Throttles from before the plan, one a line."""
+def _earlier_throttles(plan: ClusterPlan) -> list[str]:
+    """Throttles that were set before the plan, as text."""
     return [
         f"{row.entity_type} {row.entity_name}: {row.config_name}={row.config_value[:_SHOWN]}"
         for row in plan.throttles_found
@@ -93,29 +93,29 @@ def _names(name: str, rows: Sequence[PlanRow]) -> list[str]:
 
 def runbook(plan: ClusterPlan) -> str:
     """The runbook in Markdown."""
-    stuck = [f"{row.topic}-{row.partition}" for row in plan.no_way_back]
-    without, told, found = _without_rollback(plan), steps(plan), _found(plan)
+    partitions = [f"{row.topic}-{row.partition}" for row in plan.not_reversible]
+    without, waves, throttles = _without_rollback(plan), steps(plan), _earlier_throttles(plan)
     elected = [row for row in plan.changed if needs_election(row)]
-    open_, open_more = first(left_open(plan), SHOWN)
+    open_, open_more = first_lines(open_findings(plan), SHOWN)
     return render(
         "runbook.md.j2",
         plan=plan,
         verdict=verdict(plan),
         goals=goals(plan),
-        kept_out=kept_out(plan),
+        exclusions=exclusions(plan),
         origin=origin(plan),
         open=open_,
         open_more=open_more,
-        open_count=counted(open_) + open_more,
-        steps=told,
-        forms=sorted({step.form for step in told} - {"none"}),
-        found=found[:_NAMED],
-        found_more=max(len(found) - _NAMED, 0),
-        old_options=has_old_options(plan.asked.kafka_version),
+        open_count=count_findings(open_) + open_more,
+        steps=waves,
+        forms=sorted({step.form for step in waves} - {"none"}),
+        earlier_throttles=throttles[:_NAMED],
+        earlier_throttles_more=max(len(throttles) - _NAMED, 0),
+        old_options=has_old_options(plan.requested.kafka_version),
         too_large=_too_large(plan),
-        unthrottled_rate=plan.copy_bytes_per_s if any(step.form == "none" for step in told) else 0,
-        rollbacks=_names("rollback", [row for row in plan.changed if plan.can_go_back(row)]),
-        stuck_files=_names("rollback-not-possible", plan.no_way_back),
+        unthrottled_rate=plan.copy_bytes_per_s if any(step.form == "none" for step in waves) else 0,
+        rollbacks=_names("rollback", [row for row in plan.changed if plan.can_roll_back(row)]),
+        not_reversible_files=_names("rollback-not-possible", plan.not_reversible),
         elections_files=_names("leader-election", elected),
         proof=proof(plan),
         default=compared_with_default(plan),
@@ -123,15 +123,15 @@ def runbook(plan: ClusterPlan) -> str:
         factors=factors_text(plan),
         gives_up_replicas=gives_up_replicas(plan),
         elections=len(elected),
-        led_otherwise_before=sum(map(_led_otherwise_before, plan.changed)),
+        led_by_another_before=sum(map(_led_by_another_before, plan.changed)),
         elected_by_themselves=sum(_leads_by_itself(row) for row in plan.changed),
         request_limit=PARTITIONS_PER_REQUEST,
         waves_without_rollback=without,
         any_rollback=len(without) < len(plan.waves),
-        no_way_back=stuck[:_NAMED],
-        no_way_back_more=max(len(stuck) - _NAMED, 0),
-        emptied=[broker for broker, replicas in plan.held_by_leaving.items() if not replicas],
-        not_emptied={broker: replicas for broker, replicas in plan.held_by_leaving.items() if replicas},
+        not_reversible=partitions[:_NAMED],
+        not_reversible_more=max(len(partitions) - _NAMED, 0),
+        emptied=[broker for broker, replicas in plan.replicas_on_leaving.items() if not replicas],
+        not_emptied={broker: replicas for broker, replicas in plan.replicas_on_leaving.items() if replicas},
         in_flight=[row.subject for row in plan.findings if row.cause == Cause.IN_FLIGHT],
         cannot_end=[row.subject for row in plan.findings if row.cause == Cause.MOVE_CANNOT_END],
     )

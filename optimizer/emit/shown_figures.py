@@ -1,4 +1,4 @@
-"""The figures that lead every page, as text: before, with Kafka's default, and with the plan; replication factors."""
+"""The figures at the top of every page, as text: before, with Kafka's default, and with the plan."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.figure_table import BY_NAME
-from optimizer.units import human_bytes, human_count, human_percent, human_rate, human_ratio, plural
+from optimizer.units import clause, human_bytes, human_count, human_percent, human_rate, human_ratio, plural
 
 NOTHING = "-"
-LEAST_SHOWN = 0.005  # percent: less would be shown as none
+LEAST_SHOWN = 0.005  # percent: a smaller gap would be shown as 0.00 %
 LEAVES_NO_MORE = "leaves no more undone"
-_TOPICS_NAMED = 5  # in a sentence: more do not fit a line that is read
-_ALIKE = 1e-3  # share: brokers whose bands end this near to each other share one number
+_TOPICS_NAMED = 5  # topics in a sentence
+_EQUAL_SHARE = 1e-3  # share: bands that end this close to each other count as equal
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Line:
 
 
 def lines(plan: ClusterPlan) -> Iterator[Line]:
-    """The figures that compare, in reading order; what is 0 everywhere and only matters otherwise is left out."""
+    """The lines of the comparison, in reading order; without lines that are 0 everywhere and hidden then."""
     for row in plan.summary:
         figure = BY_NAME[row.figure]
         values = row.sides.values()
@@ -40,56 +40,59 @@ def lines(plan: ClusterPlan) -> Iterator[Line]:
 
 
 def proof(plan: ClusterPlan) -> str:
-    """How close the plan is to the least that any plan must copy, in one sentence."""
+    """How close the plan is to the proven minimum, in two sentences."""
     bound, gap = plan.figure("bound_bytes"), plan.figure("gap_percent")
     if bound is None:
         return "No lower bound was computed for this plan."
     kind = next((row.kind for row in plan.bounds if row.is_best), "")
-    alike = f"{LEAVES_NO_MORE} and balances as well" if plan.cut else "balances as well"
-    head = f"No plan that {alike} copies less than {human_bytes(bound)} (proven: {kind} bound)"
+    plans = "Any equally balanced plan" + (f" that {LEAVES_NO_MORE}" if plan.limit_finding else "")
+    minimum = f"{plans} copies at least {human_bytes(bound)} (proven: {kind} bound)."
     if gap is None:
-        return f"{head}."
+        return minimum
     if gap <= 0:
-        return f"{head}, and this plan copies no more."
+        return f"{minimum} This plan copies no more."
     more = human_percent(gap) if gap >= LEAST_SHOWN else f"at most {human_percent(2 * LEAST_SHOWN)}"
-    return f"{head}; this plan copies {more} more than that."
+    return f"{minimum} This plan copies {more} more."
 
 
 def limited(plan: ClusterPlan) -> str:
-    """What a limit has left out of the plan, in one sentence; empty where none did."""
-    cut = plan.cut
-    return f"Cut to the limit {cut.subject}: {cut.detail}; {cut.remedy}." if cut else ""
+    """What a limit leaves out of the plan, in one sentence; empty if no limit does."""
+    finding = plan.limit_finding
+    return f"Limited by {finding.subject}: {finding.detail}; {finding.remedy}." if finding else ""
 
 
 def band_note(plan: ClusterPlan) -> str:
-    """Why a broker inside its bands may be further from the mean than a band is wide, in one sentence; empty where the
-    bands of all brokers are alike."""
-    taking = {b.broker_id for b in plan.brokers if b.accepts_replicas}
-    rows = [row for row in plan.balance if row.placement == "after" and row.broker_id in taking]
+    """Why a broker may be inside its bands and still far from the mean; empty if the bands of all brokers are equal."""
+    accepting = {b.broker_id for b in plan.brokers if b.accepts_replicas}
+    rows = [row for row in plan.balance if row.placement == "after" and row.broker_id in accepting]
     ends = [row.disk_upper_bytes for row in rows]
     mean = sum(row.disk_bytes for row in rows) / max(len(rows), 1)
-    if not mean or max(ends) <= (1 + _ALIKE) * sum(ends) / len(ends):
+    if not mean or max(ends) <= (1 + _EQUAL_SHARE) * sum(ends) / len(ends):
         return ""
     return (
-        "Each band lies around what the rack can reach with its brokers and disks, not around the mean. The highest "
-        f"disk band ends at {human_ratio(max(ends) / mean)} the mean."
+        "The centre of a band is what the brokers and disks of the rack allow, not the mean of the cluster. "
+        f"The highest disk band ends at {human_ratio(max(ends) / mean)} the mean."
     )
 
 
 def leader_proof(plan: ClusterPlan) -> str:
-    """The fewest changes of leaders and the least bytes out outside the bands, in a sentence or two; empty where they
-    are not known."""
+    """The minimum of leader changes and of bytes out outside the bands, in two or three sentences; empty if unknown."""
     least = plan.figure("leader_changes_bound")
     if least is None:
         return ""
-    changes, fewest = plan.number("leader_changes"), plural(int(least), "leader")
-    text = f"Every order of these replica lists that balances as well changes at least {fewest} (proven)"
-    text += f"; this plan changes {human_count(changes)}." if changes > least else ", and this plan changes no more."
+    changes = plan.number("leader_changes")
+    text = clause(int(changes), "preferred leader", "changes", "change")
+    text += (
+        f". With these replica lists and this balance, at least {human_count(least)} must change (proven)."
+        if changes > least
+        else ", the fewest possible with these replica lists and this balance (proven)."
+    )
     out, least_out = plan.number("out_outside_bytes_per_s"), plan.number("out_outside_bytes_per_s_bound")
     if not out:
         return text
     return (
-        f"{text} Bytes out outside their bands: {human_rate(out)}. Any order leaves at least {human_rate(least_out)}."
+        f"{text} Bytes out outside the bands: {human_rate(out)}. Any order of the lists leaves at least "
+        f"{human_rate(least_out)}."
     )
 
 
@@ -101,23 +104,23 @@ def compared_with_default(plan: ClusterPlan) -> str:
 
 
 def _factor_changes(plan: ClusterPlan) -> dict[tuple[str, int, int], int]:
-    """Partitions by topic, replicas before and after, of lists that change their length; in this order."""
+    """The number of partitions by topic, replication factor before and after; sorted. Only factors that change."""
     lengths = ((row.topic, len(row.current_replicas), len(row.proposed_replicas)) for row in plan.changed)
     return dict(sorted(Counter(key for key in lengths if key[1] != key[2]).items()))
 
 
 def factors_text(plan: ClusterPlan) -> str:
-    """Topics with their replication factors in one sentence; empty where all stay."""
+    """Topics with a new replication factor, in one sentence; empty if no factor changes."""
     changes = _factor_changes(plan)
     if not changes:
         return ""
-    named = [
+    topics = [
         f"{topic} {a} -> {b} ({plural(n, 'partition')})" for (topic, a, b), n in list(changes.items())[:_TOPICS_NAMED]
     ]
-    more = len(changes) - len(named)
-    return f"Replication factor: {', '.join(named)}" + (f" and {more} more in the table plan." if more else ".")
+    more = len(changes) - len(topics)
+    return f"Replication factor: {', '.join(topics)}" + (f" and {more} more in the table plan." if more else ".")
 
 
 def gives_up_replicas(plan: ClusterPlan) -> bool:
-    """Whether a list gets shorter: the way back then copies what was deleted."""
+    """Whether a list gets shorter. A rollback then copies the deleted replicas again."""
     return any(after < before for _, before, after in _factor_changes(plan))

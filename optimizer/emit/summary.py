@@ -1,12 +1,12 @@
-"""The end of a run on a terminal: at most 96 columns."""
+"""The summary that a run prints on the terminal at its end: at most 96 columns."""
 
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from optimizer.domain import FindingCode
 from optimizer.emit.cluster_plan import ClusterPlan, Document
-from optimizer.emit.findings import SHOWN, FindingLine, counted, first, left_open, settled
-from optimizer.emit.goals import goals, kept_out, origin, verdict
+from optimizer.emit.findings import SHOWN, FindingLine, count_findings, first_lines, fixed_or_noted, open_findings
+from optimizer.emit.goals import exclusions, goals, origin, verdict
 from optimizer.emit.shown_figures import (
     band_note,
     compared_with_default,
@@ -18,16 +18,16 @@ from optimizer.emit.shown_figures import (
 )
 from optimizer.units import human_bytes, human_rate, human_time, plural
 
-WIDTH = 96  # characters: fits a terminal beside nothing else
+WIDTH = 96  # characters: fits a usual terminal
 _LABEL, _VALUE = 48, 14  # characters of the columns
 _FILES = {
     "report.html": "the report, for a browser",
     "runbook.md": "what to run, step by step",
     "reassignment.json": "the whole plan",
-    "rollback.json": "the way back",
-    "rollback-01.json": "the way back, in numbered parts",
-    "rollback-not-possible.json": "what cannot be rolled back until a broker is back",
-    "rollback-not-possible-01.json": "what cannot be rolled back until a broker is back, in numbered parts",
+    "rollback.json": "undoes the whole plan",
+    "rollback-01.json": "undoes the whole plan, in numbered parts",
+    "rollback-not-possible.json": "cannot be rolled back while a broker is down",
+    "rollback-not-possible-01.json": "cannot be rolled back while a broker is down, in numbered parts",
 }
 
 
@@ -59,27 +59,26 @@ def execution(plan: ClusterPlan) -> str:
         return f"{text}: nothing is copied."
     text = f"{text} at up to {human_rate(plan.copy_bytes_per_s)} per broker and direction"
     has_rates = not any(row.code == FindingCode.NO_RATES for row in plan.findings)
-    live = "live replication included" if has_rates else "live replication is unknown and not included: add it"
+    live = "live replication included" if has_rates else "without live replication, which is unknown: add it"
     return f"{text} (throttle up to {human_rate(rate)}, {live})."
 
 
-def _asked(plan: ClusterPlan) -> Iterator[str]:
-    """What was asked and whether it is reached, and what the plan was made from."""
+def _head(plan: ClusterPlan) -> Iterator[str]:
     yield from _paragraph(verdict(plan))
     for goal in goals(plan):
         text = f"{goal.state:<12} {goal.name}: {goal.detail}"
         yield from wrap(text, WIDTH, initial_indent="  ", subsequent_indent=" " * 15, break_long_words=False)
-    yield from _paragraph(kept_out(plan))
+    yield from _paragraph(exclusions(plan))
     yield from _paragraph(origin(plan))
 
 
 def _findings(title: str, all_lines: Sequence[FindingLine], *, with_remedies: bool) -> Iterator[str]:
-    """At most so many lines of findings; ``with_remedies``: each with what helps."""
+    """The first ``SHOWN`` lines of findings, with the remedy of each if ``with_remedies``."""
     if not all_lines:
         return
     yield ""
-    yield f"  {title} ({counted(all_lines):,}):"
-    lines, more = first(all_lines, SHOWN)
+    yield f"  {title} ({count_findings(all_lines):,}):"
+    lines, more = first_lines(all_lines, SHOWN)
     for line in lines:
         text = f"- {line.rule} ({line.when}): {line.text_and_remedy if with_remedies else line.text}"
         yield from wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False)
@@ -94,7 +93,7 @@ def summary_text(plan: ClusterPlan, written: Sequence[Document]) -> str:
     ----------
     plan : ClusterPlan
     written : sequence of Document
-        The other files of the cluster: those that a person opens are listed.
+        The other files of the cluster; the summary lists those for people.
     """
     table = [_row(line.label, line.before, line.baseline, line.after) for line in lines(plan)]
     paths = {document.path for document in written}
@@ -102,8 +101,8 @@ def summary_text(plan: ClusterPlan, written: Sequence[Document]) -> str:
     width = max((len(path) for path, _ in files), default=0) + 2
     text = [
         _title(plan),
-        *_asked(plan),
-        *_findings("Look at this first", left_open(plan), with_remedies=True),
+        *_head(plan),
+        *_findings("Check first", open_findings(plan), with_remedies=True),
         "",
         _row("", "before", "Kafka default", "this plan"),
         *table,
@@ -115,7 +114,7 @@ def summary_text(plan: ClusterPlan, written: Sequence[Document]) -> str:
         *_paragraph(factors_text(plan)),
         *_paragraph(execution(plan)),
         *_paragraph(limited(plan)),
-        *_findings("Also found", settled(plan), with_remedies=False),
+        *_findings("Also found", fixed_or_noted(plan), with_remedies=False),
         "",
         *(f"  {path:<{width}}{about}" for path, about in files),
     ]

@@ -1,21 +1,21 @@
-"""The throttles of a wave as data and as scripts, to set and to take off."""
+"""The throttles of a wave as data, and scripts that set and remove them."""
 
 import json
 from collections.abc import Iterator, Sequence
 
 from optimizer.emit.cluster_plan import ClusterPlan, Document, wave_folder
 from optimizer.emit.pages import render
-from optimizer.emit.rows import ConfigRow, FoundRow, ThrottleRow
+from optimizer.emit.rows import ConfigRow, EarlierThrottleRow, ThrottleRow
 
 STYLES = ("careful", "kafka")
 _ABOUT = {
-    "careful": "the careful form: only the replicas being copied, whichever broker leads them, a rate for each broker",
-    "kafka": "the form that kafka-reassign-partitions.sh --execute --throttle sets",
+    "careful": "form careful: it throttles only the replicas being copied, with a rate for each broker",
+    "kafka": "form kafka: the same as kafka-reassign-partitions.sh --execute --throttle",
 }
 
 
 def _grouped(rows: Sequence[ConfigRow]) -> list[tuple[str, str, list[ConfigRow]]]:
-    """Entries by entity: topics by name, then brokers by id; in each the leader's side first."""
+    """Entries by entity: topics by name, then brokers by id; in each entity the leader's configs first."""
     groups: dict[tuple[str, str], list[ConfigRow]] = {}
     for row in rows:
         groups.setdefault((row.entity_type, row.entity_name), []).append(row)
@@ -40,45 +40,47 @@ def _throttle(plan: ClusterPlan, wave: int, style: str, rows: Sequence[ThrottleR
     down = {str(b.broker_id): b.state for b in plan.brokers if b.broker_id in plan.down_brokers}
     lines = []
     for kind, name, entries in _grouped(rows):
-        note = f"# {down[name].capitalize()}, nobody can set it: " if kind == "brokers" and name in down else ""
+        note = f"# Broker is {down[name]}, so this cannot be set: " if kind == "brokers" and name in down else ""
         lines.append(f"{note}configs {kind} '{name}' --add-config '{','.join(map(_setting, entries))}'")
     calls = sum(not line.startswith("#") for line in lines)
     return render("throttle.sh.j2", plan=plan, wave=wave, about=_ABOUT[style], lines=lines, calls=calls)
 
 
-def _put_back(plan: ClusterPlan, wave: int, rows: Sequence[ThrottleRow]) -> list[ConfigRow]:
-    """What a wave sets, with the value from before; and what ``--verify`` takes off besides.
+def _entries_to_restore(plan: ClusterPlan, wave: int, rows: Sequence[ThrottleRow]) -> list[ConfigRow]:
+    """Entries that the unthrottle script restores: those that the wave sets, and those that ``--verify`` removes.
 
-    That is every rate of every broker that lives, and the lists of all topics that the wave names.
+    ``--verify`` removes the rates of all live brokers and the lists of all topics of the wave.
     """
-    down, topics = set(map(str, plan.down_brokers)), {row.topic for row in plan.of_wave(wave)}
+    down, topics = set(map(str, plan.down_brokers)), {row.topic for row in plan.changes_of_wave(wave)}
 
-    def is_taken_off(row: FoundRow) -> bool:
+    def is_removed_by_verify(row: EarlierThrottleRow) -> bool:
         kind, name = row.entity_type, row.entity_name
         return kind == "brokers" or (kind == "topics" and name in topics)
 
-    found: dict[tuple[str, str, str], ConfigRow] = {
+    entries: dict[tuple[str, str, str], ConfigRow] = {
         _key(row): ConfigRow(*_key(row), row.config_value, previous_value=row.config_value)
         for row in plan.throttles_found
-        if not row.is_static and is_taken_off(row)
+        if not row.is_static and is_removed_by_verify(row)
     }
-    every = found | {_key(row): row for row in rows}
-    return [row for row in every.values() if not (row.entity_type == "brokers" and row.entity_name in down)]
+    entries |= {_key(row): row for row in rows}
+    return [row for row in entries.values() if not (row.entity_type == "brokers" and row.entity_name in down)]
 
 
-def _key(row: ConfigRow | FoundRow) -> tuple[str, str, str]:
+def _key(row: ConfigRow | EarlierThrottleRow) -> tuple[str, str, str]:
     return row.entity_type, row.entity_name, row.config_name
 
 
 def _unthrottle(plan: ClusterPlan, wave: int, style: str, rows: Sequence[ThrottleRow]) -> str:
-    groups = _grouped(_put_back(plan, wave, rows))
-    wanted = [
+    groups = _grouped(_entries_to_restore(plan, wave, rows))
+    previous_values = [
         f"{kind} {name} {entry.config_name} {entry.previous_value or ''}".rstrip()
         for kind, name, entries in groups
         for entry in entries
     ]
     about, entities = _ABOUT[style], len(groups)
-    return render("unthrottle.sh.j2", plan=plan, wave=wave, about=about, wanted=wanted, entities=entities)
+    return render(
+        "unthrottle.sh.j2", plan=plan, wave=wave, about=about, previous_values=previous_values, entities=entities
+    )
 
 
 def _data(rows: Sequence[ThrottleRow], wave: int) -> str:
@@ -100,7 +102,7 @@ def _data(rows: Sequence[ThrottleRow], wave: int) -> str:
 
 
 def throttle_documents(plan: ClusterPlan) -> Iterator[Document]:
-    """Data, and scripts of both forms, of every wave that copies something."""
+    """Data and scripts in both forms for every wave that is throttled."""
     for wave in (row.wave for row in plan.waves):
         rows = [row for row in plan.throttles if row.wave == wave]
         if not rows:
@@ -110,5 +112,5 @@ def throttle_documents(plan: ClusterPlan) -> Iterator[Document]:
         for style in STYLES:
             of_style = [row for row in rows if row.style == style]
             yield Document(f"{folder}/throttle-{style}.sh", "throttle", wave, _throttle(plan, wave, style, of_style))
-            off = _unthrottle(plan, wave, style, of_style)
-            yield Document(f"{folder}/unthrottle-{style}.sh", "throttle", wave, off)
+            script = _unthrottle(plan, wave, style, of_style)
+            yield Document(f"{folder}/unthrottle-{style}.sh", "throttle", wave, script)

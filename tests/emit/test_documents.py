@@ -21,11 +21,11 @@ from tests.emit.throttled import throttled_plan
 
 
 def test_each_document_is_named_after_what_it_is() -> None:
-    """Path, kind and wave of every document of a plan of two waves that copies, with one leader to elect."""
+    """Path, kind and wave of every document of a plan with two waves and one leader to elect."""
     plan = synthetic(3, partitions=101)
     waiting = replace(plan.changed[4], current_replicas=[2, 1], proposed_replicas=[1, 2], leader=2)
-    made = {d.path: (d.kind, d.wave) for d in documents(replace(plan, changed=[*plan.changed, waiting]))}
-    assert made == {
+    files = {d.path: (d.kind, d.wave) for d in documents(replace(plan, changed=[*plan.changed, waiting]))}
+    assert files == {
         "c/leader-election.json": ("leader_election", 0),
         "c/manifest.json": ("manifest", 0),
         "c/reassignment.json": ("reassignment", 0),
@@ -42,35 +42,39 @@ def test_each_document_is_named_after_what_it_is() -> None:
 
 
 def test_elections_name_leaders_that_stay_behind_alone() -> None:
-    """A leader that stays and comes second leads on until an election; one that is removed does not."""
+    """A leader that becomes the second replica keeps leading until an election; a removed leader does not."""
     plan = synthetic(3, partitions=3)
     lists = ([1, 0], [2, 1], [2, 0])  # the leader stays first, comes second, is removed
     rows = [
         replace(row, current_replicas=[1, 2], proposed_replicas=proposed, leader=1)
         for row, proposed in zip(plan.changed, lists, strict=True)
     ]
-    found = {d.path: d.content for d in documents(replace(plan, changed=rows))}
-    assert [p["partition"] for p in json.loads(found["c/leader-election.json"])["partitions"]] == [1]
+    contents = {d.path: d.content for d in documents(replace(plan, changed=rows))}
+    assert [p["partition"] for p in json.loads(contents["c/leader-election.json"])["partitions"]] == [1]
     none = {d.path for d in documents(replace(plan, changed=[rows[0], rows[2]]))}
     assert "c/leader-election.json" not in none
 
 
 def test_directories_are_those_of_the_same_broker() -> None:
-    """A broker's replica stays in its directory, forth and back; Kafka chooses for a new copy, and where none is known,
-    as of a replica that moves between disks."""
+    """A replica that stays keeps its directory, in the plan and in the rollback.
+
+    Kafka chooses the directory of a new copy, and of a replica that moves between disks: its directory is unknown.
+    """
     (row,) = synthetic(4, partitions=1).changed
     row = replace(row, current_replicas=[1, 2, 3], proposed_replicas=[3, 0, 1], log_dirs=["any", "/two", "/three"])
     plan = replace(synthetic(4, partitions=1), changed=[row], plan_log_dirs=True)
-    found = {d.path: d.content for d in documents(plan)}
-    named = {name: json.loads(found[f"c/{name}.json"])["partitions"][0] for name in ("reassignment", "rollback")}
-    assert named["reassignment"]["log_dirs"] == ["/three", "any", "any"]
-    assert named["rollback"]["log_dirs"] == ["any", "/two", "/three"]
+    contents = {d.path: d.content for d in documents(plan)}
+    partitions = {
+        name: json.loads(contents[f"c/{name}.json"])["partitions"][0] for name in ("reassignment", "rollback")
+    }
+    assert partitions["reassignment"]["log_dirs"] == ["/three", "any", "any"]
+    assert partitions["rollback"]["log_dirs"] == ["any", "/two", "/three"]
     unnamed = {d.path: d.content for d in documents(replace(plan, plan_log_dirs=False))}
     assert json.loads(unnamed["c/reassignment.json"])["partitions"][0]["log_dirs"] == ["any"] * 3
 
 
 def test_a_plan_that_changes_nothing_has_pages_alone() -> None:
-    """Kafka refuses an empty list, so there is none."""
+    """There is no reassignment, because Kafka refuses an empty list."""
     plan = replace(synthetic(3), changed=[], moves=[], waves=[])
     assert [d.path for d in documents(plan)] == [
         "c/manifest.json",
@@ -81,19 +85,23 @@ def test_a_plan_that_changes_nothing_has_pages_alone() -> None:
 
 
 def test_the_manifest_names_what_is_executed_and_what_is_reached() -> None:
-    """Every document that changes a cluster, by its sha256, and no page; each wish, and whether it is reached."""
-    made = {d.path.removeprefix("c/"): d for d in documents(synthetic(3, partitions=101))}
-    told = json.loads(made["manifest.json"].content)
-    executed = {name: one for name, one in made.items() if one.kind in ("reassignment", "rollback")}
-    assert told["sha256"] == {n: sha256(one.content.encode()).hexdigest() for n, one in sorted(executed.items())}
-    assert told["waves"] == {"1": "wave-01", "2": "wave-02"}
-    assert [goal["name"] for goal in told["goals"]] == ["empty broker 0", "racks", "balance", "leaders"]
-    assert told["is_reached"] == all(goal["is_reached"] for goal in told["goals"])
+    """It has the sha256 of every document that changes a cluster, but of no page, and each goal with its result."""
+    files = {d.path.removeprefix("c/"): d for d in documents(synthetic(3, partitions=101))}
+    content = json.loads(files["manifest.json"].content)
+    executed = {name: document for name, document in files.items() if document.kind in ("reassignment", "rollback")}
+    assert content["sha256"] == {
+        n: sha256(document.content.encode()).hexdigest() for n, document in sorted(executed.items())
+    }
+    assert content["waves"] == {"1": "wave-01", "2": "wave-02"}
+    assert [goal["name"] for goal in content["goals"]] == ["empty broker 0", "racks", "balance", "leaders"]
+    assert content["is_reached"] == all(goal["is_reached"] for goal in content["goals"])
 
 
 def test_a_manifest_tells_what_the_plan_was_made_from_and_for() -> None:
-    """As old as the oldest of its sources; throttles that others had set, but for a broker's own file; paths without
-    the cluster's folder; all documents that a tool reads, by name."""
+    """It is as old as its oldest source. It lists earlier throttles and all documents for tools.
+
+    Throttles in a broker's own file are not listed. Paths are relative to the cluster's folder.
+    """
     plan = throttled_plan()
     topic_ids = {"goes": None, "stays": "stays-id"}
     plan = replace(
@@ -111,13 +119,13 @@ def test_a_manifest_tells_what_the_plan_was_made_from_and_for() -> None:
     )
     kinds = ["reassignment", "rollback", "rollback_not_possible", "leader_election", "throttle"]
     pages = ["report", "summary", "runbook", "topics_to_move"]
-    made = [Document(f"c/{kind}", kind, 0, kind) for kind in (*kinds, *pages)]
-    document = manifest(plan, made)
+    files = [Document(f"c/{kind}", kind, 0, kind) for kind in (*kinds, *pages)]
+    document = manifest(plan, files)
     assert (document.path, document.kind, document.wave) == ("c/manifest.json", "manifest", 0)
-    told = json.loads(document.content)
-    assert document.content == json.dumps(told, indent=1, ensure_ascii=False) + "\n"
-    goals = told.pop("goals")
-    assert told == {
+    content = json.loads(document.content)
+    assert document.content == json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    goals = content.pop("goals")
+    assert content == {
         "format": 1,
         "cluster_id": "c",
         "run_id": "r",
@@ -134,34 +142,34 @@ def test_a_manifest_tells_what_the_plan_was_made_from_and_for() -> None:
         "waves": {"1": "wave-01"},
         "sha256": {kind: sha256(kind.encode()).hexdigest() for kind in sorted(kinds)},
     }
-    assert list(told["sha256"]) == sorted(kinds)
+    assert list(content["sha256"]) == sorted(kinds)
     assert json.loads(manifest(replace(plan, sources=[]), []).content)["captured_at"] is None
 
 
 @pytest.mark.parametrize(("state", "dead"), [("dead", [1]), ("fenced", [])])
 def test_a_broker_that_is_down_is_called_what_it_is(state: str, dead: list[int]) -> None:
-    """No config of a dead or a fenced one can be set: both are careful cases, but only one of them is dead."""
+    """Configs of dead and fenced brokers cannot be set, so both need form careful; only dead ones are listed."""
     plan = throttled_plan()
     brokers = [replace(row, state=state) if row.broker_id == 1 else row for row in plan.brokers]
     plan = replace(plan, brokers=brokers)
     scripts = {d.path.removeprefix("c/"): d.content for d in throttle_documents(plan)}
-    assert f"\n# {state.capitalize()}, nobody can set it: configs brokers '1' " in scripts["wave-01/throttle-kafka.sh"]
+    assert f"\n# Broker is {state}, so this cannot be set: configs brokers '1' " in scripts["wave-01/throttle-kafka.sh"]
     assert json.loads(manifest(plan, []).content)["dead_brokers"] == dead
     text = runbook(plan)
     assert "except those of the broker that is down: 1." in text
     assert "Waves that name a broker that is down (wave-01): never" in text
 
 
-def test_a_verdict_names_the_wishes_that_a_plan_misses(tmp_path: Path) -> None:
-    """None where all are reached; the sha256 is that of the manifest."""
+def test_a_verdict_names_the_goals_that_a_plan_misses(tmp_path: Path) -> None:
+    """No text if all goals are reached; the sha256 is that of the manifest."""
     run: Any = SimpleNamespace(folder=tmp_path)
     (tmp_path / "c").mkdir()
     goals = [{"name": "racks", "is_reached": True, "detail": "x"}, {"name": "drain", "is_reached": True, "detail": "y"}]
-    told = []
+    results = []
     for is_reached in (True, False):
         goals[1]["is_reached"] = is_reached
         content = json.dumps({"goals": goals})
         (tmp_path / "c" / "manifest.json").write_text(content)
-        told.append(manifest_hash_and_missed_goals(run, "c"))
-        assert told[-1][0] == sha256(content.encode()).hexdigest()
-    assert [missed for _, missed in told] == [None, "NOT reached: drain: y"]
+        results.append(manifest_hash_and_missed_goals(run, "c"))
+        assert results[-1][0] == sha256(content.encode()).hexdigest()
+    assert [missed for _, missed in results] == [None, "NOT reached: drain: y"]

@@ -17,7 +17,7 @@ def figure(name: str, before: float | None, baseline: float | None, after: float
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("row", "expected"),
     [
         (figure("replicas_moved", None, 5, 3), ("-", "5", "3")),
         (figure("replicas_moved", None, 0, 0), ("-", "0", "0")),
@@ -29,31 +29,31 @@ def figure(name: str, before: float | None, baseline: float | None, after: float
         (figure("unexplained", None, None, 0), None),
     ],
 )
-def test_figures_that_say_nothing_are_left_out(row: FigureRow, told: tuple[str, str, str] | None) -> None:
-    """Unknown figures, those without a value, and those of troubles that nobody has take no line."""
-    found = list(lines(replace(synthetic(3), summary=[row])))
-    assert found == ([] if told is None else [Line(BY_NAME[row.figure].group, "l", *told)])
+def test_figures_that_say_nothing_are_left_out(row: FigureRow, expected: tuple[str, str, str] | None) -> None:
+    """A figure has no line if it is unknown, has no value, or counts problems that never occur."""
+    shown = list(lines(replace(synthetic(3), summary=[row])))
+    assert shown == ([] if expected is None else [Line(BY_NAME[row.figure].group, "l", *expected)])
 
 
 def test_every_list_of_figures_is_this_one() -> None:
-    """Names stand once, the audit's claims are figures, and what is hidden or has a form is in a group."""
+    """Names are unique, the audit's claims are figures, and every hidden figure is in a group."""
     assert len(BY_NAME) == len(FIGURES)
     assert {field.name for field in fields(AuditClaims)} <= BY_NAME.keys()
-    assert {one.group for one in FIGURES} == {"", COST, BALANCE}
-    assert not any(one.hidden_at_zero for one in FIGURES if not one.group)
+    assert {figure_row.group for figure_row in FIGURES} == {"", COST, BALANCE}
+    assert not any(figure_row.hidden_at_zero for figure_row in FIGURES if not figure_row.group)
 
 
 def test_a_name_of_no_figure_is_an_error() -> None:
-    """A misspelt name is no 0, by which a goal would read as reached; a figure that rows of before lack is none."""
+    """A misspelt name raises an error: 0 would look like a reached goal. A figure that old rows lack is None."""
     plan = synthetic(3)
-    for asked in (plan.figure, plan.number):
+    for lookup in (plan.figure, plan.number):
         with pytest.raises(KeyError, match="no figure is named 'rack_violation'"):
-            asked("rack_violation")
+            lookup("rack_violation")
     assert (plan.figure("unexplained"), plan.number("unexplained")) == (None, 0)
 
 
 def test_replicas_held_by_brokers_that_leave() -> None:
-    """Only living brokers to empty count: a dead one holds nothing that could be served."""
-    assert synthetic(3).held_by_leaving == {0: 100}
-    assert synthetic(3, dead=True).held_by_leaving == {}
+    """Only live brokers to empty count, because a dead broker serves no replica."""
+    assert synthetic(3).replicas_on_leaving == {0: 100}
+    assert synthetic(3, dead=True).replicas_on_leaving == {}
     assert synthetic(3, dead=True).down_brokers == (0,)

@@ -7,7 +7,7 @@ import pytest
 
 from optimizer.domain import FindingCode
 from optimizer.emit.cluster_plan import ClusterPlan
-from optimizer.emit.findings import left_open, settled
+from optimizer.emit.findings import fixed_or_noted, open_findings
 from optimizer.emit.report import report
 from optimizer.emit.rows import FigureRow, FindingRow, InputFindingRow
 from optimizer.emit.runbook import runbook
@@ -19,8 +19,8 @@ from tests.emit.test_pages import synthetic
 
 def finding(code: str, subject: str, when: str = "both", detail: str = "d", **fields: Any) -> dict[str, Any]:
     """A row of ``findings``."""
-    told = {"rule": code, "code": code, "subject": subject, "when": when, "detail": detail, "remedy": "r"}
-    return told | fields
+    lines = {"rule": code, "code": code, "subject": subject, "when": when, "detail": detail, "remedy": "r"}
+    return lines | fields
 
 
 EXCLUDED = [
@@ -51,7 +51,7 @@ def planned(*rows: dict[str, Any]) -> ClusterPlan:
 
 
 def test_the_worst_is_told_first() -> None:
-    """What the plan leaves broken comes before what is so or was asked for; what it mends is told apart."""
+    """What the plan leaves broken comes before facts and requests; what it fixes is listed separately."""
     rows = (
         finding("rack_spread", "mended partitions", "before"),
         finding("dead_broker", "broker 4", "before"),
@@ -69,8 +69,8 @@ def test_the_worst_is_told_first() -> None:
         finding("limited", "max_moves = 3", "after"),
         finding("unexplained", "t-9", "after"),
     )
-    assert [line.subject for line in settled(planned(*rows))] == ["mended partitions", "broker 4"]
-    assert [line.subject for line in left_open(planned(*rows))] == [
+    assert [line.subject for line in fixed_or_noted(planned(*rows))] == ["mended partitions", "broker 4"]
+    assert [line.subject for line in open_findings(planned(*rows))] == [
         "t-9",
         "max_moves = 3",
         "t-2 on 9",
@@ -95,21 +95,21 @@ def as_before(*rules: str) -> list[FindingRow]:
 
 
 def test_findings_of_a_warehouse_of_before_keep_their_rules() -> None:
-    """Where the code is null the rule tells them apart, the worst first; more than three of one rule are one line."""
+    """If the code is null, the rule is used instead. More than three findings of a rule are one line."""
     plan = replace(
         synthetic(12), findings=as_before("no_rates", *["band"] * 4, "limited", "not_emptied", "rack_spread")
     )
-    told = [(line.rule, line.count) for line in left_open(plan)]
-    assert told == [("limited", 1), ("not_emptied", 1), ("rack_spread", 1), ("band", 4), ("no_rates", 1)]
+    lines = [(line.rule, line.count) for line in open_findings(plan)]
+    assert lines == [("limited", 1), ("not_emptied", 1), ("rack_spread", 1), ("band", 4), ("no_rates", 1)]
 
 
 def test_a_cut_plan_of_before_is_known_as_cut() -> None:
-    """Its proof is of plans that leave no more undone; it was told as the proof of a whole one."""
-    cut, whole = (replace(synthetic(12), findings=as_before(*rules)) for rules in (["limited"], []))
-    assert (cut.cut is not None, whole.cut is not None) == (True, False)
+    """The proof of a limited plan is about plans that leave no more undone, also for a plan of an old release."""
+    limited, whole = (replace(synthetic(12), findings=as_before(*rules)) for rules in (["limited"], []))
+    assert (limited.limit_finding is not None, whole.limit_finding is not None) == (True, False)
     figure = {"figure": "gap_percent", "label": "", "before": None, "baseline": None, "after": 1.0}
     bound = {"figure": "bound_bytes", "label": "", "before": None, "baseline": None, "after": 1.0}
-    proofs = [proof(replace(one, summary=rows_of(FigureRow, figure, bound))) for one in (cut, whole)]
+    proofs = [proof(replace(plan, summary=rows_of(FigureRow, figure, bound))) for plan in (limited, whole)]
     assert [LEAVES_NO_MORE in text for text in proofs] == [True, False]
 
 
@@ -119,40 +119,40 @@ def of_input(rule: str, standing: str, rows: int = 1) -> dict[str, Any]:
 
 
 def test_what_is_wrong_with_the_input_comes_before_the_plan() -> None:
-    """Contradictions and what was left out or is broken stand before what the plan leaves, with the rows that each
-    stands for; what is only noted, and what the plan mends, comes after the figures."""
+    """Doubtful input, with its rows, comes before what the plan leaves broken. What is only noted, and what the plan
+    fixes, comes after the figures."""
     rows = [of_input("a", "contradicts"), of_input("b", "left_out", 9), of_input("c", "broken"), of_input("d", "noted")]
-    mended, open_ = finding("rack_spread", "mended partitions", "before"), finding("rack_spread", "t-3")
-    plan = replace(planned(mended, open_), input_findings=rows_of(InputFindingRow, *rows))
-    told = [f"{line.rule} ({line.when})" for line in left_open(plan)]
-    assert told == ["a (contradicts)", "b (left out, 9 rows)", "c (broken)", "rack_spread (before and after)"]
-    assert [f"{line.rule} ({line.when})" for line in settled(plan)] == ["rack_spread (before only)", "d (noted)"]
+    fixed, open_ = finding("rack_spread", "mended partitions", "before"), finding("rack_spread", "t-3")
+    plan = replace(planned(fixed, open_), input_findings=rows_of(InputFindingRow, *rows))
+    lines = [f"{line.rule} ({line.when})" for line in open_findings(plan)]
+    assert lines == ["a (contradicts)", "b (left out, 9 rows)", "c (broken)", "rack_spread (before and after)"]
+    assert [f"{line.rule} ({line.when})" for line in fixed_or_noted(plan)] == ["rack_spread (before only)", "d (noted)"]
     summary, html, book = summary_text(plan, []), report(plan, []), runbook(plan)
     figures = {summary: "Kafka default     this plan", html: '<div class="cards">', book: "| wave |"}
     for page, figure in figures.items():
-        assert page.index("Look at this first") < page.index("left out, 9 rows") < page.index(figure)
+        assert page.index("Check first") < page.index("left out, 9 rows") < page.index(figure)
     for page in (summary, html):
         assert (
             page.index(figures[page]) < page.index("Also found") < page.index("(before only)") < page.index("(noted)")
         )
-    assert "  Look at this first (4):\n" in summary
+    assert "  Check first (4):\n" in summary
     assert "  Also found (2):\n" in summary
-    assert "<h2>Look at this first (4)</h2>" in html
+    assert "<h2>Check first (4)</h2>" in html
     assert "<h2>Also found (2)</h2>" in html
-    assert "**Look at this first (4):**" in book
+    assert "**Check first (4):**" in book
 
 
 def test_what_is_left_without_a_reason_is_told_before_the_input() -> None:
-    """Eight broken things of the input, as many as a page shows, hide no partition that is left unexplained."""
+    """Eight input findings, as many as a page shows, hide no unexplained partition."""
     broken = rows_of(InputFindingRow, *(of_input(f"rule_{n}", "broken") for n in range(8)))
     plan = replace(planned(finding("unexplained", "orders-7", "after"), finding("band", "x")), input_findings=broken)
-    assert [line.rule for line in left_open(plan)][:2] == ["unexplained", "rule_0"]
+    assert [line.rule for line in open_findings(plan)][:2] == ["unexplained", "rule_0"]
     emptied = rows_of(FindingRow, finding("rack_emptied", "rack a", "after"))
-    assert left_open(replace(plan, findings=[*plan.findings, *emptied]))[0].rule == "rack_emptied"
+    assert open_findings(replace(plan, findings=[*plan.findings, *emptied]))[0].rule == "rack_emptied"
     summary, html, book = summary_text(plan, []), report(plan, []), runbook(plan)
     figures = {summary: "Kafka default     this plan", html: "<details", book: "| wave |"}
     for page, after in figures.items():
-        assert page.index("Look at this first") < page.index("orders-7") < page.index("rule_0") < page.index(after)
+        assert page.index("Check first") < page.index("orders-7") < page.index("rule_0") < page.index(after)
 
 
 IN_ORDER = (
@@ -175,10 +175,10 @@ IN_ORDER = (
 
 
 def test_every_finding_has_one_place() -> None:
-    """Of all codes each stands once; one that another release stored comes before facts."""
+    """Each code is listed once. A code of another release comes before facts."""
     assert sorted(IN_ORDER) == sorted([*FindingCode, "something_new"])
     plan = replace(planned(), findings=as_before(*reversed(IN_ORDER)))
-    assert tuple(line.rule for line in left_open(plan)) == IN_ORDER
+    assert tuple(line.rule for line in open_findings(plan)) == IN_ORDER
 
 
 @pytest.mark.parametrize(
@@ -200,33 +200,35 @@ def test_every_finding_has_one_place() -> None:
     ],
 )  # fmt: skip
 def test_many_alike_are_one_line(rows: list[dict[str, Any]], counts: list[int]) -> None:
-    """More than three findings that differ in names and numbers alone are one line; others are not."""
-    assert [line.count for line in left_open(planned(*rows))] == counts
+    """More than three findings that differ only in names and numbers are one line."""
+    assert [line.count for line in open_findings(planned(*rows))] == counts
 
 
 def test_pages_show_what_matters_and_the_true_count() -> None:
     """Summary and report count every finding, and neither hides a broken rule behind ninety excluded partitions."""
     plan = planned(*EXCLUDED, *STRANDED, finding("not_pinned", "t-2 on 9"), finding("rack_spread", "t-3"))
     summary, html = summary_text(plan, []), report(plan, [])
-    assert "  Look at this first (152):\n  - not_emptied (before and after): 60 alike, the first t-0 on 17" in summary
+    assert (
+        "  Check first (152):\n  - not_emptied (before and after): 60 similar findings, the first: t-0 on 17" in summary
+    )
     assert summary.index("not_pinned (before and after): t-2 on 9") < summary.index(
-        "not_free (before and after): 90 alike, the first audit-0:"
+        "not_free (before and after): 90 similar findings, the first: audit-0:"
     )
     assert "more: the tables" not in summary
-    assert "<h2>Look at this first (152)</h2>" in html
-    assert html.index("<b>rack_spread</b>") < html.index("<b>not_pinned</b>") < html.index("90 alike")
+    assert "<h2>Check first (152)</h2>" in html
+    assert html.index("<b>rack_spread</b>") < html.index("<b>not_pinned</b>") < html.index("90 similar findings")
 
 
 def test_pages_say_what_helps_what_is_open() -> None:
-    """Each line that is to be looked at first ends with its remedy; in the summary, what the plan mends needs none."""
-    mended = finding("rack_spread", "mended partitions", when="before", remedy="execute the plan")
+    """Each line of *Check first* ends with its remedy. In the summary, findings that the plan fixes have none."""
+    fixed = finding("rack_spread", "mended partitions", when="before", remedy="execute the plan")
     stays = finding("not_emptied", "t-0 on 7", detail="it stays", remedy="add a broker")
-    left = finding("not_free", "t-1", detail="it is fixed", remedy="")
-    page = report(planned(stays, mended, left), [])
-    assert 't-0 on 7: it stays<br><span class="key">What helps: add a broker</span></td>' in page
+    excluded = finding("not_free", "t-1", detail="it is fixed", remedy="")
+    page = report(planned(stays, fixed, excluded), [])
+    assert 't-0 on 7: it stays<br><span class="key">What to do: add a broker</span></td>' in page
     assert "t-1: it is fixed</td>" in page
-    text = summary_text(planned(stays, mended), [])
-    assert "  - not_emptied (before and after): t-0 on 7: it stays. What helps: add a broker\n" in text
+    text = summary_text(planned(stays, fixed), [])
+    assert "  - not_emptied (before and after): t-0 on 7: it stays. What to do: add a broker\n" in text
     assert "execute the plan" not in text
 
 

@@ -94,29 +94,29 @@ def test_a_report_stays_small(n_brokers: int, most_bytes: int) -> None:
 
 def test_a_rollback_names_no_dead_broker() -> None:
     """Partitions that were on a dead broker are in no rollback, but in a document of their own with the same shape."""
-    made = {d.path.removeprefix("c/"): d.content for d in documents(synthetic(3, dead=True))}
-    back = {path: json.loads(text)["partitions"] for path, text in made.items() if "rollback" in path}
-    assert sorted(back) == [
+    texts = {d.path.removeprefix("c/"): d.content for d in documents(synthetic(3, dead=True))}
+    rollbacks = {path: json.loads(text)["partitions"] for path, text in texts.items() if "rollback" in path}
+    assert sorted(rollbacks) == [
         "rollback-not-possible.json",
         "rollback.json",
         *(f"wave-0{w}/rollback.json" for w in (1, 2, 3)),
     ]
-    stuck = back.pop("rollback-not-possible.json")
-    assert [(p["partition"], p["replicas"]) for p in stuck] == [(p, [0]) for p in range(0, 300, 3)]
-    assert all(p["replicas"] != [0] for rows in back.values() for p in rows)
-    assert len(back["rollback.json"]) == sum(len(back[f"wave-0{w}/rollback.json"]) for w in (1, 2, 3)) == 200
-    assert "rollback-not-possible.json" in made["runbook.md"]
-    assert "These waves have no `rollback.json`" not in made["runbook.md"]
+    not_reversible = rollbacks.pop("rollback-not-possible.json")
+    assert [(p["partition"], p["replicas"]) for p in not_reversible] == [(p, [0]) for p in range(0, 300, 3)]
+    assert all(p["replicas"] != [0] for rows in rollbacks.values() for p in rows)
+    assert len(rollbacks["rollback.json"]) == sum(len(rollbacks[f"wave-0{w}/rollback.json"]) for w in (1, 2, 3)) == 200
+    assert "rollback-not-possible.json" in texts["runbook.md"]
+    assert "These waves have no `rollback.json`" not in texts["runbook.md"]
 
 
 def test_waves_that_cannot_go_back_have_no_rollback() -> None:
-    """A wave, or a plan, of nothing but partitions from a dead broker has no rollback, and the runbook says so."""
+    """If all partitions of a wave or plan come from a dead broker, it has no rollback, and the runbook says so."""
     plan = synthetic(3, dead=True, partitions=201)
     rows = [row if row.wave < 3 else replace(row, current_replicas=[0]) for row in plan.changed]
-    some = {d.path: d.content for d in documents(replace(plan, changed=rows))}
-    assert "c/wave-02/rollback.json" in some
-    assert "c/wave-03/rollback.json" not in some
-    assert "nothing else is in them: wave-03." in some["c/runbook.md"]
+    partial_rollbacks = {d.path: d.content for d in documents(replace(plan, changed=rows))}
+    assert "c/wave-02/rollback.json" in partial_rollbacks
+    assert "c/wave-03/rollback.json" not in partial_rollbacks
+    assert "they have no other partitions: wave-03." in partial_rollbacks["c/runbook.md"]
     none = {d.path: d.content for d in documents(synthetic(3, dead=True, partitions=1))}
     assert [path for path in none if "rollback" in path] == ["c/rollback-not-possible.json"]
     assert "/rollback.json" not in none["c/runbook.md"]
@@ -125,9 +125,9 @@ def test_waves_that_cannot_go_back_have_no_rollback() -> None:
 
 def test_without_dead_brokers_everything_can_go_back() -> None:
     """No document and no word says that something is not possible."""
-    made = {d.path: d.content for d in documents(synthetic(3))}
-    assert "c/rollback-not-possible.json" not in made
-    assert "rollback-not-possible" not in made["c/runbook.md"]
+    texts = {d.path: d.content for d in documents(synthetic(3))}
+    assert "c/rollback-not-possible.json" not in texts
+    assert "rollback-not-possible" not in texts["c/runbook.md"]
 
 
 def test_equal_plans_give_equal_bytes() -> None:
@@ -146,7 +146,7 @@ def test_the_tools_own_throttle_is_offered() -> None:
 
 
 def test_a_dead_broker_overrides_the_tools_throttle() -> None:
-    """Waves that name a dead broker are throttled by script whatever form is asked for."""
+    """Waves that name a dead broker are throttled by script, whatever the requested form."""
     text = runbook(synthetic(12, style="kafka", dead=True, partitions=100))
     assert 'sh "$WAVE/throttle-careful.sh"' in text
     assert 'reassignment.json" --execute --throttle' not in text
@@ -164,60 +164,60 @@ BEST_BOUND = BoundRow(kind="forced", bound_bytes=GB, is_best=True, detail="d")
 
 @pytest.mark.parametrize("name", ["summary.txt", "runbook.md", "report.html"])
 def test_the_rate_of_copies_is_not_the_throttle(name: str) -> None:
-    """Every page tells what copies may take, and that the throttle is that and live replication."""
-    told = "at up to 50.00 MB/s per broker and direction (throttle up to 53.00 MB/s, live replication included)."
-    assert told in " ".join(page(synthetic(12), name).split())
+    """Every page has the copy rate and says that the throttle adds live replication."""
+    expected = "at up to 50.00 MB/s per broker and direction (throttle up to 53.00 MB/s, live replication included)."
+    assert expected in " ".join(page(synthetic(12), name).split())
 
 
 @pytest.mark.parametrize("name", ["summary.txt", "runbook.md", "report.html"])
 def test_a_throttle_without_rates_holds_no_live_replication(name: str) -> None:
-    """Where no partition has a rate nobody knows what live replication takes: the pages don't say that it is in it."""
+    """If no partition has a rate, live replication is unknown, and the pages do not claim to include it."""
     plan = replace(synthetic(12), findings=[replace(LIMITED, code="no_rates", subject="cluster")])
     text = " ".join(page(plan, name).split())
-    assert "(throttle up to 53.00 MB/s, live replication is unknown and not included: add it)." in text
+    assert "(throttle up to 53.00 MB/s, without live replication, which is unknown: add it)." in text
     assert "live replication included)" not in text
 
 
 @pytest.mark.parametrize(
-    ("gap", "told", "card"),
+    ("gap", "expected", "card"),
     [
-        (0.0, "forced bound), and this plan copies no more.", "0.00 %"),
-        (0.002, "forced bound); this plan copies at most 0.01 % more than that.", "&lt; 0.01 %"),
-        (0.2, "forced bound); this plan copies 0.20 % more than that.", "0.20 %"),
+        (0.0, "forced bound). This plan copies no more.", "0.00 %"),
+        (0.002, "forced bound). This plan copies at most 0.01 % more.", "&lt; 0.01 %"),
+        (0.2, "forced bound). This plan copies 0.20 % more.", "0.20 %"),
     ],
 )
-def test_no_more_is_said_of_no_more_alone(gap: float, told: str, card: str) -> None:
-    """A gap that would be shown as 0.00 % is told as at most a hundredth of a percent, on cards too."""
+def test_no_more_is_said_of_no_more_alone(gap: float, expected: str, card: str) -> None:
+    """A gap that rounds to 0.00 % is shown as at most 0.01 %, on cards too."""
     rows = {"bound_bytes": GB, "gap_percent": gap}
     summary = [FigureRow(name, "l", before=None, baseline=None, after=value) for name, value in rows.items()]
     plan = replace(synthetic(12), bounds=[BEST_BOUND], summary=summary)
-    assert told in " ".join(page(plan, "summary.txt").split())
+    assert expected in " ".join(page(plan, "summary.txt").split())
     assert f"<b>{card}</b><span>above the proven minimum</span>" in page(plan, "report.html")
 
 
 @pytest.mark.parametrize(
-    ("count", "told"), [(1, "t-0. Wait until it is done."), (2, "t-0, t-1. Wait until they are done.")]
+    ("count", "expected"), [(1, "t-0. Wait until it is done."), (2, "t-0, t-1. Wait until they are done.")]
 )
-def test_what_is_in_flight_is_waited_for(count: int, told: str) -> None:
-    """The runbook names it: Kafka executes nothing while it runs."""
+def test_what_is_in_flight_is_waited_for(count: int, expected: str) -> None:
+    """The runbook names partitions being reassigned: Kafka executes nothing else meanwhile."""
     rows = [replace(LIMITED, code="not_free", cause="in_flight", subject=f"t-{n}") for n in range(count)]
-    assert f"  In flight at the snapshot: {told}\n" in runbook(replace(synthetic(12), findings=rows))
+    assert f"  Being reassigned at the snapshot: {expected}\n" in runbook(replace(synthetic(12), findings=rows))
 
 
 @pytest.mark.parametrize(
     ("findings", "proven", "forced"),
     [
-        ([], "No plan that balances as well copies less", "and those that a larger replication factor adds."),
+        ([], "Any equally balanced plan copies at least", "or added by a larger replication factor."),
         (
             [LIMITED],
-            "No plan that leaves no more undone and balances as well copies less",
-            "Any plan that leaves no more undone must make the copies that this plan makes to empty brokers, to meet "
-            "pins, to mend racks, or for a larger replication factor.",
+            "Any equally balanced plan that leaves no more undone copies at least",
+            "Any plan that leaves no more undone makes the same copies to empty brokers, to meet pins, to repair "
+            "racks, or for a larger replication factor.",
         ),
     ],
 )
 def test_a_cut_plan_claims_no_more_than_is_proven(findings: list[FindingRow], proven: str, forced: str) -> None:
-    """Of a plan that a limit has cut the bounds hold against plans that leave no more undone, and the pages say so."""
+    """The bounds of a limited plan are about plans that leave no more undone, and the pages say so."""
     summary = [FigureRow("bound_bytes", "l", before=None, baseline=None, after=GB)]
     plan = replace(synthetic(12), findings=findings, bounds=[BEST_BOUND], summary=summary)
     pages = {name: " ".join(page(plan, name).split()) for name in ("summary.txt", "runbook.md", "report.html")}
@@ -226,21 +226,21 @@ def test_a_cut_plan_claims_no_more_than_is_proven(findings: list[FindingRow], pr
 
 
 def test_the_bound_of_a_plan_that_mends_one_thing_is_of_that() -> None:
-    """Brokers to empty that nobody asked to empty this time have to give up nothing."""
-    plan = replace(synthetic(12), bounds=[BEST_BOUND], asked=Requested(only="racks"))
+    """With ``only = racks`` the bound does not count replicas on brokers to empty."""
+    plan = replace(synthetic(12), bounds=[BEST_BOUND], requested=Requested(only="racks"))
     text = " ".join(page(plan, "report.html").split())
-    assert "Any plan that mends what policy.only asks must copy what this plan copies.</td>" in text
-    assert "must copy the replicas on brokers to empty" not in text
+    assert "Any plan that does what policy.only requests makes these copies.</td>" in text
+    assert "These copies are in every valid plan" not in text
 
 
 def test_bands_that_are_not_alike_are_explained() -> None:
-    """Where racks or disks give brokers other bands, a line says how far the highest one reaches."""
+    """If brokers have different bands, a line says where the highest band ends."""
     plan = synthetic(12)
     unlike = [replace(row, disk_upper_bytes=(105 + 10 * (row.rack == "b")) * GB) for row in plan.balance]
     for name in ("summary.txt", "report.html"):
-        assert "Each band lies around what the rack can reach" not in page(plan, name)
-        told = " ".join(page(replace(plan, balance=unlike), name).split())
-        assert "The highest disk band ends at 1.22x the mean." in told
+        assert "The centre of a band is what" not in page(plan, name)
+        expected = " ".join(page(replace(plan, balance=unlike), name).split())
+        assert "The highest disk band ends at 1.22x the mean." in expected
 
 
 def test_copies_by_reason_add_up() -> None:
@@ -248,21 +248,21 @@ def test_copies_by_reason_add_up() -> None:
     row = replace(synthetic(12).changed[0], moved_bytes=2 * GB, reason_codes=["balance", "drain"])
     order = replace(synthetic(12).changed[1], moved_bytes=0, reason_codes=["leader"])
     copies = [MoveRow(to_broker=5, size_bytes=GB, reason=reason) for reason in ("balance", "drain")]
-    given_up = MoveRow(to_broker=None, size_bytes=0, reason="drain")
-    plan = replace(synthetic(12), changed=[row, order], moves=[*copies, given_up])
+    removed = MoveRow(to_broker=None, size_bytes=0, reason="drain")
+    plan = replace(synthetic(12), changed=[row, order], moves=[*copies, removed])
     report = page(plan, "report.html")
     cells = '</td><td class="num">'
-    assert f"<td>off a broker to empty{cells}1{cells}1{cells}1.00 GB</td>" in report
-    assert f"<td>for balance{cells}1{cells}1{cells}1.00 GB</td>" in report
-    assert f"<td>order only{cells}1{cells}0{cells}0 B</td>" in report
+    assert f"<td>leaves a broker to empty{cells}1{cells}1{cells}1.00 GB</td>" in report
+    assert f"<td>improves the balance{cells}1{cells}1{cells}1.00 GB</td>" in report
+    assert f"<td>only the order changes{cells}1{cells}0{cells}0 B</td>" in report
 
 
 def test_reasons_are_told_most_urgent_first() -> None:
     """Each reason that a partition may change for has a line, in the order that limits and waves follow."""
-    words = ["off a broker that is down", "to mend racks", "off a broker to empty", "to where its topic is pinned"]
-    words += ["to change replication", "for balance", "order only"]
+    words = ["leaves a broker that is down", "repairs racks", "leaves a broker to empty", "meets a pin"]
+    words += ["changes the replication factor", "improves the balance", "only the order changes"]
     rows = zip(synthetic(12).changed, sorted(REASONS), strict=False)
-    changed = [replace(row, reason_codes=[one]) for row, one in rows]
+    changed = [replace(row, reason_codes=[code]) for row, code in rows]
     report = page(replace(synthetic(12), changed=changed, moves=[]), "report.html")
     assert re.findall(r'<tr><td>([^<]+)</td><td class="num">1</td><td class="num">0<', report) == words
     assert len(REASONS) == len(words)
@@ -271,7 +271,7 @@ def test_reasons_are_told_most_urgent_first() -> None:
 @pytest.mark.parametrize(
     ("observed", "threshold", "counts", "shown"),
     [
-        ("words", "at least 95.00% of the rows", (0, 960, 0.95), "960 of 960 rows good"),
+        ("words", "at least 95.00% of the rows", (0, 960, 0.95), "960 of 960 rows passed"),
         ("words", "no row", (0, 960, None), "0 of 960 rows failed"),
         ("words", "at most 1.00% of the rows", (12, 1960, None), "12 of 1,960 rows failed"),
         ("0.002", "at most 0.01", (0, None, None), "0.002"),
@@ -285,7 +285,7 @@ def test_observed_rows_say_what_they_are(
     counts: tuple[int | None, int | None, float | None],
     shown: str,
 ) -> None:
-    """A check shows good rows where it asks for at least so many, and rows that failed elsewhere."""
+    """A check shows the rows that passed if it requires a share of them; else the rows that failed."""
     row = {
         "table_name": "t", "rule": "x", "severity": "warning", "success": True, "observed": observed,
         "threshold": threshold, "remedy": "",
@@ -328,38 +328,41 @@ def test_leaders_that_need_no_election_are_counted() -> None:
 def test_an_election_of_an_unchanged_leader_is_told() -> None:
     """A partition whose preferred leader stays, but did not lead, is counted apart: the plan does not change it."""
     plan = synthetic(12)
-    led = replace(plan.changed[5], current_replicas=[2, 1], proposed_replicas=[2, 3, 1], leader=1)
-    text = runbook(replace(plan, changed=[*plan.changed[:5], led]))
-    assert "than the plan prefers (1 of them already had another leader: its preferred leader stays):\n" in text
+    elected = replace(plan.changed[5], current_replicas=[2, 1], proposed_replicas=[2, 3, 1], leader=1)
+    text = runbook(replace(plan, changed=[*plan.changed[:5], elected]))
+    assert (
+        "than the preferred one (1 of them already had another leader before; its preferred leader does not change):\n"
+        in text
+    )
     assert "already had another leader" not in runbook(plan)
 
 
 def _left_with(replicas: int) -> str:
-    """The runbook of a plan that empties broker 0 but for so many replicas."""
+    """The runbook of a plan that leaves ``replicas`` on broker 0, which is to be emptied."""
     plan = synthetic(12)
     balance = [replace(row, replicas=replicas) if row.broker_id == 0 else row for row in plan.balance]
     return runbook(replace(plan, balance=balance))
 
 
 def test_emptied_brokers_are_named_with_how_to_switch_them_off() -> None:
-    """The runbook says which broker holds nothing any more, how to see it, and that there is no way back from there."""
+    """The runbook names the empty broker, how to check it, and that no rollback is possible once it is off."""
     text = _left_with(0)
-    assert "After the last wave broker 0 holds no replica." in text
+    assert "After the last wave, broker 0 holds no replica." in text
     assert "--describe --broker-list 0\n" in text
     assert "`rollback.json` can't be executed" in text
     assert "## 6. Roll back" in text
 
 
 def test_a_broker_that_keeps_replicas_is_left_on() -> None:
-    """Of a broker that could not be emptied the runbook says how much it still holds."""
+    """If a broker is not empty after the plan, the runbook says how many replicas it still has."""
     text = _left_with(12)
-    assert "Broker 0 still holds 12 replicas: leave it on." in text
+    assert "Broker 0 still holds 12 replicas: keep it running." in text
     assert "--broker-list" not in text
 
 
 def test_a_low_throttle_is_pointed_out() -> None:
-    """A wave whose throttle Kafka cannot hold is named."""
-    assert "**wave-01:** the throttle is lower than Kafka can hold" in runbook(synthetic(12))
+    """The runbook names a wave with a throttle that is too low for Kafka."""
+    assert "**wave-01:** the throttle is too low for Kafka" in runbook(synthetic(12))
 
 
 def test_a_plan_too_large_for_one_request_says_so() -> None:

@@ -14,7 +14,7 @@ TABLES: dict[type[rows.TableRow], str] = {
     rows.MoveRow: "moves",
     rows.WaveRow: "waves",
     rows.ThrottleRow: "throttles",
-    rows.FoundRow: "throttles_found",
+    rows.EarlierThrottleRow: "throttles_found",
     rows.LoadRow: "broker_balance",
     rows.FigureRow: "plan_summary",
     rows.BoundRow: "bounds",
@@ -45,29 +45,29 @@ TYPES: dict[str, Any] = {
 
 
 def test_every_row_has_its_table() -> None:
-    """No class of rows is without a contract."""
-    assert {one for one in vars(rows).values() if isinstance(one, type) and issubclass(one, rows.TableRow)} == {
+    """Each row class has a table contract."""
+    assert {value for value in vars(rows).values() if isinstance(value, type) and issubclass(value, rows.TableRow)} == {
         rows.TableRow,
         rows.ConfigRow,
         *TABLES,
     }
 
 
-@pytest.mark.parametrize("made", TABLES, ids=lambda made: str(made.__name__))
-def test_rows_are_as_their_contract_says(made: type[rows.TableRow]) -> None:
-    """Each field is a column, of its type, and None where the column may be null."""
-    joined = JOINED if made is rows.PlanRow else {}
-    columns = joined | {c.name: c for c in schemas.ALL[TABLES[made]].columns}
-    hints = get_type_hints(made)
-    asked = {field.name: columns[field.name] for field in fields(made)}
-    told = {name: TYPES[c.type] | None if c.nullable else TYPES[c.type] for name, c in asked.items()}
-    told |= {name: hint for (table, name), hint in OTHERWISE.items() if table == TABLES[made]}
-    assert hints == told
+@pytest.mark.parametrize("row_class", TABLES, ids=lambda row_class: str(row_class.__name__))
+def test_rows_are_as_their_contract_says(row_class: type[rows.TableRow]) -> None:
+    """Each field is a column of the same type, optional if the column may be null."""
+    joined = JOINED if row_class is rows.PlanRow else {}
+    columns = joined | {c.name: c for c in schemas.ALL[TABLES[row_class]].columns}
+    hints = get_type_hints(row_class)
+    columns_of = {field.name: columns[field.name] for field in fields(row_class)}
+    expected = {name: TYPES[c.type] | None if c.nullable else TYPES[c.type] for name, c in columns_of.items()}
+    expected |= {name: hint for (table, name), hint in OTHERWISE.items() if table == TABLES[row_class]}
+    assert hints == expected
 
 
 def test_a_row_needs_its_columns_alone() -> None:
-    """A missing column is an error, others are left out."""
-    (made,) = rows.SourceRow.of([{"source": "x", "captured_at": None, "records": 1, "run_id": "r"}])
-    assert made == rows.SourceRow("x", None, 1)
+    """A missing column is an error; further columns are ignored."""
+    (row,) = rows.SourceRow.of([{"source": "x", "captured_at": None, "records": 1, "run_id": "r"}])
+    assert row == rows.SourceRow("x", None, 1)
     with pytest.raises(KeyError, match="records"):
         rows.SourceRow.of([{"source": "x", "captured_at": None}])

@@ -15,7 +15,7 @@ from optimizer.emit.kafka_files import kafka_documents
 from optimizer.emit.throttle_files import throttle_documents
 from optimizer.kafka.throttle import FOLLOWER_RATE, LEADER_RATE, ConfigEntry
 from setup.paths import HOME
-from tests.emit.throttled import CAREFUL, FOUND, over, throttled_plan
+from tests.emit.throttled import CAREFUL, EARLIER, over, throttled_plan
 
 SECRET = {"ssl.keystore.password": "x"}
 
@@ -38,7 +38,7 @@ class Fake:
         self.state: dict[str, Any] = {
             "topics": topics, "brokers": {str(b): {} for b in (1, 2, 3, 4)}, "running": [], "calls": [],
         }  # fmt: skip
-        for kind, name, config, value in FOUND:
+        for kind, name, config, value in EARLIER:
             self.state[kind][name][config] = value
 
     def set(self, entries: Iterable[ConfigEntry]) -> None:
@@ -83,11 +83,11 @@ def test_what_was_set_before_is_put_back(fake: Fake, style: str) -> None:
         result = fake.run(f"throttle-{style}.sh")
         assert result.returncode == 0, result.stderr
     if style == "careful":
-        assert fake.throttles == over(FOUND, CAREFUL)
+        assert fake.throttles == over(EARLIER, CAREFUL)
     for _ in range(2):
         result = fake.run(f"unthrottle-{style}.sh")
         assert (result.returncode, result.stderr) == (0, "")
-        assert fake.throttles == FOUND
+        assert fake.throttles == EARLIER
     assert fake.state["topics"]["stays"]["retention.ms"] == "1"
 
 
@@ -118,7 +118,7 @@ def test_no_throttle_comes_off_over_a_running_copy(fake: Fake, partition: str) -
     assert f"still being reassigned, {whose} wave 1: {partition}\n" in result.stderr
     assert fake.throttles == before
     assert fake.run("unthrottle-careful.sh", FORCE="1").returncode == 0
-    assert fake.throttles == FOUND
+    assert fake.throttles == EARLIER
 
 
 def test_without_an_answer_nothing_is_touched(fake: Fake) -> None:
@@ -126,8 +126,8 @@ def test_without_an_answer_nothing_is_touched(fake: Fake) -> None:
     fake.set(CAREFUL)
     result = fake.run("unthrottle-careful.sh", KAFKA_REASSIGN="no-such-tool")
     assert result.returncode == 1
-    assert "not known whether copies still run, so nothing was touched" in result.stderr
-    assert fake.throttles == over(FOUND, CAREFUL)
+    assert "can't read whether copies still run, so nothing was changed" in result.stderr
+    assert fake.throttles == over(EARLIER, CAREFUL)
 
 
 def test_a_deleted_topic_is_no_obstacle(fake: Fake) -> None:
@@ -137,7 +137,7 @@ def test_a_deleted_topic_is_no_obstacle(fake: Fake) -> None:
     del fake.state["brokers"]["3"][FOLLOWER_RATE]
     result = fake.run("unthrottle-careful.sh")
     assert result.returncode == 0, result.stderr
-    assert fake.throttles == FOUND
+    assert fake.throttles == EARLIER
 
 
 def test_a_folder_that_was_put_aside_is_enough(fake: Fake) -> None:
@@ -151,7 +151,7 @@ def test_a_folder_that_was_put_aside_is_enough(fake: Fake) -> None:
     fake.state["running"] = []
     result = fake.run("unthrottle-careful.sh")
     assert (result.returncode, result.stderr) == (0, "")
-    assert fake.throttles == FOUND
+    assert fake.throttles == EARLIER
 
 
 def test_the_rate_of_a_dead_broker_is_owed(fake: Fake) -> None:
@@ -167,11 +167,11 @@ def test_the_rate_of_a_dead_broker_is_owed(fake: Fake) -> None:
         assert result.returncode == 5
         assert result.stderr.startswith(f"owed: brokers 4 {FOLLOWER_RATE}: ")
         assert len(result.stderr.splitlines()) == 1
-        assert fake.throttles == FOUND
+        assert fake.throttles == EARLIER
     assert not any("--verify" in call for call in fake.state["calls"])
     fake.state["brokers"]["4"] = rates
     assert fake.run("unthrottle-careful.sh").returncode == 0
-    assert fake.throttles == FOUND
+    assert fake.throttles == EARLIER
 
 
 def test_a_broker_that_refuses_is_named(fake: Fake) -> None:
@@ -181,10 +181,10 @@ def test_a_broker_that_refuses_is_named(fake: Fake) -> None:
     assert result.returncode == 1
     assert "not set: brokers 3: All sensitive broker config entries must be specified" in result.stderr
     assert "1 of 6 are not set: don't execute wave 1" in result.stderr
-    assert fake.throttles == {entry for entry in over(FOUND, CAREFUL) if entry[:2] != ("brokers", "3")}
+    assert fake.throttles == {entry for entry in over(EARLIER, CAREFUL) if entry[:2] != ("brokers", "3")}
     fake.state["brokers"]["3"] = SECRET | {LEADER_RATE: "1", FOLLOWER_RATE: "2"}
     fake.state["running"] = ["stays-0"]
     result = fake.run("unthrottle-careful.sh", FORCE="1")
     assert result.returncode == 1
-    assert f"left: brokers 3 {FOLLOWER_RATE}\n" in result.stderr
-    assert fake.throttles == FOUND | {("brokers", "3", LEADER_RATE, "1"), ("brokers", "3", FOLLOWER_RATE, "2")}
+    assert f"remains: brokers 3 {FOLLOWER_RATE}\n" in result.stderr
+    assert fake.throttles == EARLIER | {("brokers", "3", LEADER_RATE, "1"), ("brokers", "3", FOLLOWER_RATE, "2")}

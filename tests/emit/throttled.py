@@ -1,10 +1,10 @@
-"""A plan of one wave with its throttles, on a cluster where an operator had set some before."""
+"""A plan of one wave with its throttles, on a cluster that already had throttles."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from optimizer.emit.cluster_plan import ClusterPlan
-from optimizer.emit.rows import BrokerRow, FoundRow, PlanRow, ThrottleRow, WaveRow
+from optimizer.emit.rows import BrokerRow, EarlierThrottleRow, PlanRow, ThrottleRow, WaveRow
 from optimizer.kafka.throttle import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
@@ -20,7 +20,7 @@ from tests.emit.rows import rows_of
 RATE = 300_000
 # topic, partition: replicas before, after
 CHANGES = {("stays", 0): ([1, 2], [1, 3]), ("stays", 1): ([2, 1], [2, 4]), ("goes", 0): ([1, 2], [3, 2])}
-FOUND: frozenset[ConfigEntry] = frozenset(
+EARLIER: frozenset[ConfigEntry] = frozenset(
     {
         ("topics", "stays", LEADER_REPLICAS, "*"),
         ("brokers", "2", LEADER_RATE, "20000000"),
@@ -42,20 +42,20 @@ CAREFUL: frozenset[ConfigEntry] = frozenset(
 
 
 def over(below: Collection[ConfigEntry], above: Collection[ConfigEntry]) -> frozenset[ConfigEntry]:
-    """What is set when some entries are set over others."""
+    """The entries after ``above`` is set over ``below``."""
     values = {entry[:3]: entry[3] for entry in (*below, *above)}
     return frozenset((*key, value) for key, value in values.items())
 
 
 def throttled_plan(changes: Mapping[tuple[str, int], tuple[list[int], list[int]]] = CHANGES) -> ClusterPlan:
-    """One wave, in both forms, with what was found."""
+    """One wave, in both forms, with earlier throttles."""
     current = {key: before for key, (before, _) in changes.items()}
     proposed = {key: after for key, (_, after) in changes.items()}
-    found = {entry[:3]: entry[3] for entry in FOUND}
+    previous = {entry[:3]: entry[3] for entry in EARLIER}
     forms = {"careful": careful_throttles(proposed, current), "kafka": tool_throttles(proposed, current)}
     rates = dict.fromkeys(range(10), RATE)
     throttles = [
-        ThrottleRow(*entry, previous_value=found.get(entry[:3]), wave=1, style=style)
+        ThrottleRow(*entry, previous_value=previous.get(entry[:3]), wave=1, style=style)
         for style, form in forms.items()
         for entry in config_entries(form, rates, rates)
         if entry[3]
@@ -77,5 +77,5 @@ def throttled_plan(changes: Mapping[tuple[str, int], tuple[list[int], list[int]]
         cluster_id="c", run_id="r", throttle_style="careful", plan_log_dirs=False, copy_bytes_per_s=RATE,
         changed=rows_of(PlanRow, *changed), moves=[], waves=rows_of(WaveRow, wave), throttles=throttles, balance=[],
         summary=[], bounds=[], findings=[], quality=[], brokers=brokers,
-        throttles_found=[FoundRow(*entry, is_static=False) for entry in sorted(FOUND)],
+        throttles_found=[EarlierThrottleRow(*entry, is_static=False) for entry in sorted(EARLIER)],
     )  # fmt: skip

@@ -10,7 +10,7 @@ from execution import preflight
 from execution.observed import Observed
 from execution.wave import MoveState, Wave
 from optimizer.kafka.throttle import LEADER_RATE, LEADER_REPLICAS
-from tests.execution.warehouse import FOUND, STAYS, load_wave, plan_of, usual_plan, write_plan
+from tests.execution.warehouse import EARLIER, STAYS, load_wave, plan_of, usual_plan, write_plan
 
 PARTITION = ("stays", 0)
 BEFORE = Observed(
@@ -20,7 +20,7 @@ BEFORE = Observed(
     replicas={PARTITION: (1, 2), ("stays", 1): (2, 1), ("other", 0): (1, 2)},
     in_sync={PARTITION: frozenset({1, 2}), ("stays", 1): frozenset({1, 2}), ("other", 0): frozenset({1})},
     in_flight={},
-    throttles={entry[:3]: entry[3] for entry in FOUND},
+    throttles={entry[:3]: entry[3] for entry in EARLIER},
 )
 
 

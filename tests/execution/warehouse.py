@@ -13,7 +13,7 @@ from optimizer.emit.kafka_files import kafka_documents
 from optimizer.emit.manifest import manifest
 from optimizer.emit.rows import SourceRow, ThrottleRow
 from optimizer.emit.throttle_files import throttle_documents
-from tests.emit.throttled import FOUND, throttled_plan
+from tests.emit.throttled import EARLIER, throttled_plan
 
 CLUSTER, RUN = "c", "r"
 # 2026-11-01 00:00 UTC
@@ -123,7 +123,7 @@ def _sha256(text: str) -> str:
 
 __all__ = [
     "CLUSTER",
-    "FOUND",
+    "EARLIER",
     "RUN",
     "STAYS",
     "add_verdict",

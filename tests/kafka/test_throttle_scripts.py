@@ -14,7 +14,7 @@ from optimizer.emit.throttle_files import throttle_documents
 from optimizer.errors import InputError
 from sources import kafka_admin
 from sources.record import Record
-from tests.emit.throttled import CAREFUL, FOUND, over, throttled_plan
+from tests.emit.throttled import CAREFUL, EARLIER, over, throttled_plan
 from tests.kafka import topics
 from tests.kafka.cluster import Cluster
 from tests.kafka.lab import CONFIGS, RACKS, REASSIGN, TOOLS, TOPICS, Four, until
@@ -80,7 +80,7 @@ def lab(four: Four, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         path.write_text(document.content)
     made = Lab(cluster, home / plan.folder / "wave-01", four.tools)
     topics.create(cluster, {"stays": {0: [1, 2], 1: [2, 1]}})
-    for kind, name, config, value in FOUND:
+    for kind, name, config, value in EARLIER:
         alter = ("--alter", "--entity-type", kind, "--entity-name", name, "--add-config", f"{config}={value}")
         cluster.tool(CONFIGS, *alter)
     yield made
@@ -104,13 +104,13 @@ def test_no_throttle_comes_off_over_a_running_copy(lab: Lab) -> None:
         refused = lab.run("unthrottle-careful.sh", release)
         assert refused.returncode == 4, refused.stderr
         assert "still being reassigned, of wave 1: stays-" in refused.stderr
-        assert lab.throttles() == over(FOUND, CAREFUL)
+        assert lab.throttles() == over(EARLIER, CAREFUL)
     forced = lab.run("unthrottle-careful.sh", "4.3", FORCE="1")
-    assert (forced.returncode, lab.throttles()) == (0, FOUND), forced.stderr
+    assert (forced.returncode, lab.throttles()) == (0, EARLIER), forced.stderr
     until(lambda: "No partition reassignments" in lab.cluster.tool(REASSIGN, "--list"))
     assert lab.run("throttle-careful.sh", "4.3").returncode == 0
     done = lab.run("unthrottle-careful.sh", "3.9")
-    assert (done.returncode, lab.throttles()) == (0, FOUND), done.stderr
+    assert (done.returncode, lab.throttles()) == (0, EARLIER), done.stderr
     topics.delete(lab.cluster, "goes")
 
 
@@ -121,7 +121,7 @@ def test_what_a_dead_broker_owes_is_named(lab: Lab, release: str) -> None:
     for _ in range(2):
         throttled = lab.run("throttle-careful.sh", release)
         assert throttled.returncode == 0, throttled.stderr
-    assert lab.throttles() == over(FOUND, CAREFUL)
+    assert lab.throttles() == over(EARLIER, CAREFUL)
     topics.delete(lab.cluster, "goes")
     lab.cluster.stop_broker(4, signal.SIGKILL)
     until(lambda: 4 not in lab.living())
@@ -132,9 +132,9 @@ def test_what_a_dead_broker_owes_is_named(lab: Lab, release: str) -> None:
             "owed: brokers 4 follower.replication.throttled.rate: the broker does not answer; run this script again "
             "when it is back"
         ]
-        assert lab.throttles() == FOUND
+        assert lab.throttles() == EARLIER
     lab.cluster.start_broker(4)
     until(lambda: 4 in lab.living())
-    assert lab.throttles() == FOUND | {entry for entry in CAREFUL if entry[:2] == ("brokers", "4")}
+    assert lab.throttles() == EARLIER | {entry for entry in CAREFUL if entry[:2] == ("brokers", "4")}
     result = lab.run("unthrottle-careful.sh", release)
-    assert (result.returncode, lab.throttles()) == (0, FOUND), result.stderr
+    assert (result.returncode, lab.throttles()) == (0, EARLIER), result.stderr

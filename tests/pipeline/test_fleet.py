@@ -130,7 +130,7 @@ def test_each_cluster_has_its_own_verdict(three: Three) -> None:
     assert reasons["gone"].startswith(f"there is no folder {three.home / 'nowhere'}: name a folder")
     assert "drain_brokers names [77], which cluster vague does not have" in reasons["vague"]
     assert "replicas [2,2] name a broker twice" in reasons["torn"]
-    missed = "NOT reached: leaders: 16 B/s of bytes out lie outside the bands"
+    missed = "NOT reached: leaders: 16 B/s of bytes out are outside the bands"
     assert reasons["fine"] == reasons["calm"] == missed
 
 

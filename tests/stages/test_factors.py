@@ -64,8 +64,8 @@ def test_people_read_of_it(tables: Frames) -> None:
     sentence = "Replication factor: t0 3 -> 4 (40 partitions), t1 3 -> 2 (40 partitions), t2 3 -> 5 (40 partitions)"
     for page in ("summary.txt", "runbook.md", "report.html"):
         assert sentence in " ".join(texts[f"factors/{page}"].split()).replace("-&gt;", "->"), page
-    assert "the way back copies them again" in texts["factors/runbook.md"]
-    assert "to change replication" in texts["factors/report.html"]
+    assert "The rollback copies them again" in texts["factors/runbook.md"]
+    assert "changes the replication factor" in texts["factors/report.html"]
 
 
 @pytest.mark.all_only

@@ -52,9 +52,9 @@ def test_the_bound_stays_below_a_cut_plan(tables: Frames) -> None:
 
 @pytest.mark.all_only
 def test_the_pages_say_so(tables: Frames) -> None:
-    """Summary and report of the cut plan name the limit; those of the other cluster don't."""
+    """Summary and report of the limited plan name the limit; those of the other cluster don't."""
     pages = tables["documents"].where("path LIKE '%/summary.txt' OR path LIKE '%/report.html'").collect()
-    assert {row.path: "Cut to the limit max_moved_gb = 60" in row.content for row in pages} == {
+    assert {row.path: "Limited by max_moved_gb = 60" in row.content for row in pages} == {
         "limited/summary.txt": True,
         "limited/report.html": True,
         "free/summary.txt": False,

@@ -141,10 +141,10 @@ def test_what_waits_is_told(frames: Frames, only: str, left: set[str]) -> None:
 
 
 def test_such_plans_pass_the_audit_and_say_what_they_are(frames: Frames, spark: SparkSession) -> None:
-    """The gate lets all four through, and each summary says in its second line that nothing else was asked."""
+    """The gate accepts all four, and the second line of each summary says that nothing else was requested."""
     assert emit.gate(frames, planned.run_of(spark, SETTINGS)) == {}
     texts = {row.path: row.content for row in frames["documents"].where("path LIKE '%summary.txt'").collect()}
     for only in ("drain", "racks", "demote"):
-        said = {"drain": "brokers are emptied", "racks": "racks are mended", "demote": "brokers are demoted"}[only]
-        assert texts[f"{only}/summary.txt"].splitlines()[1] == f"  All that was asked is reached (only {said})."
+        kind = {"drain": "brokers are emptied", "racks": "racks are repaired", "demote": "brokers are demoted"}[only]
+        assert texts[f"{only}/summary.txt"].splitlines()[1] == f"  All goals are reached (only {kind})."
     assert "(only leaders are balanced)" in texts["leaders/summary.txt"].splitlines()[1]

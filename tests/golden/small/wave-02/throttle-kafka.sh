@@ -1,23 +1,22 @@
 #!/bin/sh
 # Sets the throttles of wave 2 of cluster orders (run night-1):
-# the form that kafka-reassign-partitions.sh --execute --throttle sets.
-# It calls kafka-configs.sh 7 times. Run it again as often as you like. It goes on after an error;
-# what is not set in the end is named, and it ends with exit code 1: don't execute the wave then, it would copy without
-# a throttle.
-# BOOTSTRAP names the cluster. KAFKA_CONFIGS is the tool's path where it is not on PATH; COMMAND_CONFIG a file of
-# client properties where the cluster asks for them.
+# form kafka: the same as kafka-reassign-partitions.sh --execute --throttle.
+# It calls kafka-configs.sh 7 times. You can run it again. It continues after an error, names what it
+# could not set and ends with exit code 1. Then don't execute the wave: it would copy without a throttle.
+# BOOTSTRAP: host:port of a broker. KAFKA_CONFIGS: path of the tool if it is not on PATH. COMMAND_CONFIG: file of client
+# properties if the cluster requires them.
 set -u
 : "${BOOTSTRAP:?set BOOTSTRAP to host:port of a broker}"
 missing=0
-said=$(mktemp) || exit 1
-trap 'rm -f "$said"' EXIT
+output=$(mktemp) || exit 1
+trap 'rm -f "$output"' EXIT
 trap 'exit 1' HUP INT TERM
 configs() {
   "${KAFKA_CONFIGS:-kafka-configs.sh}" --bootstrap-server "$BOOTSTRAP" \
     ${COMMAND_CONFIG:+--command-config "$COMMAND_CONFIG"} --alter --entity-type "$1" --entity-name "$2" "$3" "$4" \
-    </dev/null >"$said" 2>&1 && return
+    </dev/null >"$output" 2>&1 && return
   missing=$((missing + 1))
-  echo "not set: $1 $2: $(grep -v -e '^Error while executing' -e '^[[:space:]]*at ' "$said" | head -n 1)" >&2
+  echo "not set: $1 $2: $(grep -v -e '^Error while executing' -e '^[[:space:]]*at ' "$output" | head -n 1)" >&2
 }
 configs topics 'clicks' --add-config 'leader.replication.throttled.replicas=[10:1,10:3,10:5],follower.replication.throttled.replicas='
 configs topics 'orders.v1' --add-config 'leader.replication.throttled.replicas=[0:1,0:2,0:5,1:1,1:3,1:5],follower.replication.throttled.replicas=[0:7,1:7]'
@@ -27,7 +26,7 @@ configs brokers '3' --add-config 'leader.replication.throttled.rate=53000000,fol
 configs brokers '5' --add-config 'leader.replication.throttled.rate=53000000,follower.replication.throttled.rate=53000000'
 configs brokers '7' --add-config 'leader.replication.throttled.rate=53000000,follower.replication.throttled.rate=53000000'
 if [ "$missing" -gt 0 ]; then
-  echo "$missing of 7 are not set: don't execute wave 2, mend what is named and run this script again" >&2
+  echo "$missing of 7 are not set: don't execute wave 2; fix the errors above and run this script again" >&2
   exit 1
 fi
 echo "The throttles of wave 2 are set."
