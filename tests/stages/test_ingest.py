@@ -265,7 +265,7 @@ def test_no_content_of_a_large_file_is_loaded_to_list_it(
     spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file over the limit has no digest, and so is no copy; it may hold anything."""
-    monkeypatch.setattr(listing, "LOOKED_INTO_BYTES", len(VERSIONS) + 1)
+    monkeypatch.setattr(listing, "LOADED_BYTES", len(VERSIONS) + 1)
     files = {Path(file.path).name: file for file in listing.files_of(spark, str(folder))}
     looked_into = {name for name, file in files.items() if file.digest}
     assert looked_into == {"brokers.txt", "notes.txt"}

@@ -1,1 +1,1 @@
-"""Stage ingest: lists and reads the sources; what they say, as rows with source and line."""
+"""Stage 1, ingest: lists and reads the sources, and turns them into rows with source and line."""

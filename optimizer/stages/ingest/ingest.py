@@ -1,12 +1,12 @@
-"""Stage 1: what the sources say -> bronze_records and bronze_metrics, row by row with source and line.
+"""Stage 1, ingest: folders and live clusters -> bronze_records, bronze_metrics.
 
-A cluster is read from a folder (every file in it, whatever it is called), from a live cluster, or from both. Rows that
-can't be read are records of kind ``malformed``: validate sets them aside with the reason.
+A cluster is read from a folder (every file in it, whatever its name), from a live cluster, or from both. Rows that
+can't be read become records of kind ``malformed``: validate quarantines them with the reason.
 
-Reassignment JSON may be no state but a *wish*. ``--generate`` prints the current assignment under a heading, with its
-proposal below: that is a state. JSON alone may be a plan, a saved rollback, or the first half of what ``--execute``
-prints. What ``--execute`` prints was current when a move was begun, and does not name where the partitions are going:
-it is left out if descriptions show that they were taken since, and refused otherwise.
+Reassignment JSON is not always the state of a cluster. ``--generate`` prints the current assignment under a heading:
+that is the state. Bare JSON may also be a plan, a saved rollback, or a part of the output of ``--execute``. The output
+of ``--execute`` shows the replicas before a reassignment, without its target. It is left out if descriptions were taken
+after it; otherwise it is refused.
 """
 
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ from optimizer.inputs import folder_remedy, no_file, no_folder
 from optimizer.settings import ClusterInput
 from optimizer.stages.ingest.listing import TEXT_BYTES, File, copies_of, files_of, hidden_files, root_of
 from optimizer.stages.ingest.metric_files import HEAD_LINES, literal_path, read_metrics
-from optimizer.stages.ingest.texts import hidden, parsed, unopened_files
+from optimizer.stages.ingest.texts import parse_texts, report_hidden, report_unopened
 from optimizer.stages.shared.known_names import known_of_records, names_any, refuse_unknown
 from optimizer.stages.shared.sql_words import agree, plural
 from optimizer.stages.stage import Frames, Refusals, Run
@@ -33,21 +33,25 @@ from sources import kafka_live, metrics_csv
 from sources.record import ALLOWED_FILE, NOT_STATE, UNREADABLE_FILE
 
 _TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
-_WISH_KEY = ("cluster_id", "run_id", "source", "captured_at", "begun")
+_DOCUMENT_KEY = ("cluster_id", "run_id", "source", "captured_at", "begun")
 _PARTITION = ("topic", "partition")
-_WISH_FIELDS = (
+_ASSIGNMENT_FIELDS = (
     "topic STRING, partition STRING, replicas ARRAY<STRING>, adding ARRAY<STRING>, bare BOOLEAN, begun BOOLEAN"
 )
-# SQL of what is so with so many replica lists.
-_BEGUN = agree("lists", "was", "were") + ", ' current when a move was begun: its target is not named'"
+# SQL of the reasons; a number of replica lists comes before each.
+_BEFORE_MOVE = agree("lists", "shows", "show") + ", ' the state before a reassignment, without its target'"
 _NOT_USED = (
-    "'of reassignment JSON alone ', " + agree("lists", "is", "are") + ", ' not used, because partitions are described'"
+    "'of bare reassignment JSON ', "
+    + agree("lists", "is", "are")
+    + ", ' not used, because other files describe the partitions'"
 )
-_MAY_BE_A_WISH = "'of reassignment JSON alone may be a wish that was not carried out, or what was before a move'"
-_LEAVE_OUT = "descriptions count; leave documents of plans out of the folder"
-_ALLOW_WISH = "give kafka-topics.sh --describe; or say by [quality] assignment_is_state = true that this is the state"
+_MAY_BE_A_PLAN = "'of bare reassignment JSON may be a plan that was not executed, or the state before a reassignment'"
+_LEAVE_OUT = "nothing to do: the descriptions count; leave plan documents out of the folder"
+_ALLOW_ASSIGNMENT = (
+    "give kafka-topics.sh --describe; or, if this is the state, set [quality] assignment_is_state = true"
+)
 _COLLECT_STATE = (
-    "give kafka-topics.sh --describe and kafka-reassign-partitions.sh --list, taken now, and leave this out"
+    "run kafka-topics.sh --describe and kafka-reassign-partitions.sh --list now, and leave this file out of the folder"
 )
 
 
@@ -59,11 +63,11 @@ def build(inputs: Frames, run: Run) -> Frames:
     ConfigError
         When the configuration names no cluster.
     Unreadable
-        When a folder is missing or empty, or a live cluster does not answer: names each such cluster.
+        When a folder is missing or empty, or a live cluster does not answer; the error names each such cluster.
     """
     if not run.settings.clusters:
         raise ConfigError("no cluster is configured: add a [[clusters]] table, or give --input FOLDER")
-    clusters = _all_or_who_failed(run)
+    clusters = _read_clusters(run)
     records = reduce(DataFrame.unionByName, [frame for records, _ in clusters for frame in records])
     metrics = reduce(
         DataFrame.unionByName, [frame for _, metrics in clusters for frame in metrics], _no_metrics(run.spark)
@@ -72,16 +76,16 @@ def build(inputs: Frames, run: Run) -> Frames:
 
 
 def gate(frames: Frames, run: Run) -> Refusals:
-    """Clusters whose policy names brokers or racks that no record names: minutes before the snapshot would."""
+    """Clusters with a policy that names unknown brokers or racks; the snapshot would find this only minutes later."""
     return refuse_unknown(known_of_records(frames["bronze_records"]), run.settings) if names_any(run.settings) else {}
 
 
-def _all_or_who_failed(run: Run) -> list[tuple[list[DataFrame], list[DataFrame]]]:
-    """Records and samples of every cluster; raises for all of those that can't be read."""
+def _read_clusters(run: Run) -> list[tuple[list[DataFrame], list[DataFrame]]]:
+    """Records and samples of every cluster; raises one error for all clusters that can't be read."""
     read, failed = [], {}
     for cluster in run.settings.clusters:
         try:
-            read.append(_cluster(run, cluster))
+            read.append(_read_cluster(run, cluster))
         except BallastError as error:
             failed[cluster.id] = error
     if failed:
@@ -89,7 +93,7 @@ def _all_or_who_failed(run: Run) -> list[tuple[list[DataFrame], list[DataFrame]]
     return read
 
 
-def _cluster(run: Run, cluster: ClusterInput) -> tuple[list[DataFrame], list[DataFrame]]:
+def _read_cluster(run: Run, cluster: ClusterInput) -> tuple[list[DataFrame], list[DataFrame]]:
     """Records and metric samples of one cluster, from all its sources."""
     records: list[DataFrame] = []
     metrics: list[DataFrame] = []
@@ -98,17 +102,17 @@ def _cluster(run: Run, cluster: ClusterInput) -> tuple[list[DataFrame], list[Dat
         copies, allowed = copies_of(files), run.settings.quality.allow_unreadable_files
         tables = [file.path for file in files if file.path not in copies and _is_metrics(run.spark, file.path)]
         captured_at = _captured_at(cluster, files)
-        others = [file for file in files if file.path not in tables]
-        unopened = [file for file in others if not 0 < file.size_bytes <= TEXT_BYTES]
-        texts = [file.path for file in others if file not in unopened]
-        if passed_over := hidden_files(run.spark, cluster.input):
-            records.append(_as_bronze(hidden(run.spark, passed_over), run, cluster, captured_at))
+        not_tables = [file for file in files if file.path not in tables]
+        unopened = [file for file in not_tables if not 0 < file.size_bytes <= TEXT_BYTES]
+        texts = [file.path for file in not_tables if file not in unopened]
+        if hidden := hidden_files(run.spark, cluster.input):
+            records.append(_as_bronze(report_hidden(run.spark, hidden), run, cluster, captured_at))
         if unopened:
-            lost = unopened_files(run.spark, unopened, cluster.input, allowed=allowed)
-            records.append(_as_bronze(lost, run, cluster, captured_at))
+            reports = report_unopened(run.spark, unopened, cluster.input, allowed=allowed)
+            records.append(_as_bronze(reports, run, cluster, captured_at))
         if texts:
-            read = parsed(run.spark, texts, cluster.input, copies=copies, allowed=allowed)
-            records.append(_as_bronze(read, run, cluster, captured_at))
+            parsed = parse_texts(run.spark, texts, cluster.input, copies=copies, allowed=allowed)
+            records.append(_as_bronze(parsed, run, cluster, captured_at))
         if tables:
             samples, broken = read_metrics(
                 run.spark, tables, cluster_id=cluster.id, run_id=run.run_id, root=root_of(tables[0], cluster.input)
@@ -121,7 +125,7 @@ def _cluster(run: Run, cluster: ClusterInput) -> tuple[list[DataFrame], list[Dat
         records.append(_as_bronze(live, run, cluster, now))
     if cluster.input and any(file.has_replicas for file in files):
         are_state = run.settings.quality.assignment_is_state
-        records = [without_wishes(reduce(DataFrame.unionByName, records), are_state=are_state)]
+        records = [without_plan_documents(reduce(DataFrame.unionByName, records), are_state=are_state)]
     return records, metrics
 
 
@@ -139,21 +143,21 @@ def _as_bronze(frame: DataFrame, run: Run, cluster: ClusterInput, captured_at: d
 
 
 def _files(spark: SparkSession, cluster: ClusterInput) -> list[File]:
-    """Files of the folder and its subfolders, by path; those that start with a dot or underscore are no input."""
+    """Files of the folder and its subfolders, by path; without ``hidden_files``."""
     try:
-        found = files_of(spark, cluster.input)
+        files = files_of(spark, cluster.input)
     except AnalysisException as error:
         raise no_folder(cluster) from error
     except (PySparkException, Py4JJavaError) as error:
-        told = f"the folder {cluster.input} can't be read ({type(error).__name__}): {folder_remedy(cluster)}"
-        raise InputError(told) from error
-    if not found:
+        message = f"the folder {cluster.input} can't be read ({type(error).__name__}): {folder_remedy(cluster)}"
+        raise InputError(message) from error
+    if not files:
         raise no_file(cluster)
-    return found
+    return files
 
 
 def _captured_at(cluster: ClusterInput, files: list[File]) -> datetime:
-    """When the folder was captured: as configured, else the time of its newest file, in whole seconds (UTC)."""
+    """Time of the outputs: the configured one, else the time of the newest file; in whole seconds (UTC)."""
     if not cluster.captured_at:
         newest = max(file.modified for file in files)
         return newest.replace(microsecond=0).astimezone(UTC)
@@ -162,10 +166,9 @@ def _captured_at(cluster: ClusterInput, files: list[File]) -> datetime:
 
 
 def _is_metrics(spark: SparkSession, path: str) -> bool:
-    """Whether a file is a table of metrics: Parquet, or a CSV whose first line names a topic and a partition.
+    """Whether a file is a table of metrics: Parquet, or a CSV with a topic and a partition in its first line.
 
-    One that Spark can't read to its end (an archive that was cut off, damaged pages) is none: it is refused with the
-    texts.
+    A file that Spark can't read to its end (a truncated archive, damaged pages) counts as text and is refused there.
     """
     try:
         if path.endswith(".parquet"):
@@ -185,13 +188,13 @@ def _is_metrics(spark: SparkSession, path: str) -> bool:
 
 
 def _as_malformed(broken: DataFrame, *, allowed: tuple[str, ...]) -> DataFrame:
-    """Rows that reading the metrics set aside, as records of kind ``malformed``."""
-    told = {name: F.col(name) for name in ("rule", "severity", "reason", "remedy")}
+    """Quarantined rows of the metrics as records of kind ``malformed``."""
+    fields = {"expected": F.lit("a metric sample"), "is_sample": F.lit(True)}
+    fields |= {name: F.col(name) for name in ("rule", "severity", "reason", "remedy")}
     patterns = (F.col("source").rlike(translate(pattern)) for pattern in allowed)
     may_stay = (F.col("rule") == UNREADABLE_FILE) & reduce(Column.__or__, patterns, F.lit(False))
-    softened = {"severity": "warning", "rule": ALLOWED_FILE}
-    told |= {name: F.when(may_stay, F.lit(value)).otherwise(F.col(name)) for name, value in softened.items()}
-    fields = {"expected": F.lit("a metric sample"), "is_sample": F.lit(True), **told}
+    warning = {"severity": "warning", "rule": ALLOWED_FILE}
+    fields |= {name: F.when(may_stay, F.lit(value)).otherwise(F.col(name)) for name, value in warning.items()}
     text = F.substring("payload", 1, 2000).alias("text")
     payload = F.to_json(F.struct(*(value.alias(name) for name, value in fields.items()), text))
     order = Window.partitionBy("source").orderBy("line", "rule", "payload")
@@ -205,9 +208,9 @@ def _as_malformed(broken: DataFrame, *, allowed: tuple[str, ...]) -> DataFrame:
 
 
 def _live(spark: SparkSession, cluster: ClusterInput, *, at_once: bool) -> DataFrame:
-    """Records of a live cluster; the file of client properties goes by its path: secrets are no options.
+    """Records of a live cluster. Client properties are passed as the path of their file: options are not secret.
 
-    Requested ``at_once``, what it raises is said of this cluster alone.
+    ``at_once``: read the cluster now, so that an error is reported for this cluster only.
     """
     kafka_live.register(spark)
     reader = spark.read.format(kafka_live.FORMAT).option("bootstrap.servers", cluster.bootstrap_servers)
@@ -218,41 +221,44 @@ def _live(spark: SparkSession, cluster: ClusterInput, *, at_once: bool) -> DataF
         records = reader.load().withColumn("ordinal", F.row_number().over(order) - 1)
         return records.localCheckpoint() if at_once else records
     except (PySparkException, Py4JJavaError) as error:
-        told = f"cannot read kafka://{cluster.bootstrap_servers}: {str(error).splitlines()[0]}"
-        raise kafka_live.unwrap_error(error) or InputError(told) from error
+        message = f"cannot read kafka://{cluster.bootstrap_servers}: {str(error).splitlines()[0]}"
+        raise kafka_live.unwrap_error(error) or InputError(message) from error
 
 
-def without_wishes(records: DataFrame, *, are_state: bool) -> DataFrame:
-    """The records of one cluster, with one of kind ``malformed`` for each source in place of its wishes.
+def without_plan_documents(records: DataFrame, *, are_state: bool) -> DataFrame:
+    """The records of one cluster without reassignment JSON that is not its state.
+
+    Each source of such JSON gets one record of kind ``malformed`` instead.
 
     Parameters
     ----------
     records : DataFrame
         Rows of bronze_records from all sources of the cluster.
     are_state : bool
-        Whether bare documents are read as the state.
+        Whether bare reassignment JSON is the state.
     """
     known = records.localCheckpoint(eager=True)
-    parsed = known.withColumn("fields", F.from_json("payload", _WISH_FIELDS)).select("*", "fields.*").drop("fields")
+    fields = F.from_json("payload", _ASSIGNMENT_FIELDS)
+    parsed = known.withColumn("fields", fields).select("*", "fields.*").drop("fields")
     flags = {name: F.coalesce(name, F.lit(False)) for name in ("begun", "bare")}
     flagged = parsed.withColumns(flags).withColumn("is_assignment", F.col("kind") == "assignment")
-    is_wish = F.col("is_assignment") & (F.col("begun") | (F.col("bare") & F.lit(not are_state)))
+    is_plan = F.col("is_assignment") & (F.col("begun") | (F.col("bare") & F.lit(not are_state)))
     described = parsed.where("kind = 'partition'").limit(1).count() > 0
-    kept = flagged.where(~is_wish).select(known.columns)
-    return kept.unionByName(_malformed_wishes(flagged.where(is_wish), parsed, described=described))
+    state = flagged.where(~is_plan).select(known.columns)
+    return state.unionByName(_malformed_plans(flagged.where(is_plan), parsed, described=described))
 
 
-def _malformed_wishes(wishes: DataFrame, parsed: DataFrame, *, described: bool) -> DataFrame:
-    """One malformed record for each source of wishes: a warning where the state is known without them."""
-    now = parsed.where("kind IN ('partition', 'reassignment')").select(
+def _malformed_plans(plans: DataFrame, parsed: DataFrame, *, described: bool) -> DataFrame:
+    """One malformed record for each source of plans; a warning if other records have the state."""
+    current = parsed.where("kind IN ('partition', 'reassignment')").select(
         *_PARTITION,
         F.col("replicas").alias("now_on"),
         ((F.col("kind") == "reassignment") | (F.size("adding") > 0)).alias("in_flight"),
     )
     moved = F.coalesce((F.col("now_on") != F.col("replicas")) | F.col("in_flight"), F.lit(False))
     of_source = (
-        wishes.join(now, list(_PARTITION), "left")
-        .groupBy(*_WISH_KEY)
+        plans.join(current, list(_PARTITION), "left")
+        .groupBy(*_DOCUMENT_KEY)
         .agg(
             F.min(F.struct("ordinal", "line")).alias("first"),
             F.count_distinct("ordinal").alias("lists"),
@@ -262,21 +268,23 @@ def _malformed_wishes(wishes: DataFrame, parsed: DataFrame, *, described: bool) 
     harmless = F.when(F.col("begun"), F.col("is_moved")).otherwise(F.lit(described))
     return conform(
         of_source.select(
-            *_WISH_KEY[:-1],
+            *_DOCUMENT_KEY[:-1],
             "first.*",
             F.lit("malformed").alias("kind"),
-            _wish_payload(harmless).alias("payload"),
+            _plan_payload(harmless).alias("payload"),
         ),
         BRONZE_RECORDS,
     )
 
 
-def _wish_payload(harmless: Column) -> Column:
-    lists, told = plural("lists", "replica list"), (_BEGUN, _NOT_USED, _MAY_BE_A_WISH)
-    begun, not_used, may_be = (F.expr(f"concat({lists}, ' ', {words})") for words in told)
-    reason = F.when(F.col("begun"), begun).when(harmless, not_used).otherwise(may_be)
+def _plan_payload(harmless: Column) -> Column:
+    lists, reasons = plural("lists", "replica list"), (_BEFORE_MOVE, _NOT_USED, _MAY_BE_A_PLAN)
+    before_move, not_used, may_be_a_plan = (F.expr(f"concat({lists}, ' ', {words})") for words in reasons)
+    reason = F.when(F.col("begun"), before_move).when(harmless, not_used).otherwise(may_be_a_plan)
     remedy = (
-        F.when(harmless, F.lit(_LEAVE_OUT)).when(F.col("begun"), F.lit(_COLLECT_STATE)).otherwise(F.lit(_ALLOW_WISH))
+        F.when(harmless, F.lit(_LEAVE_OUT))
+        .when(F.col("begun"), F.lit(_COLLECT_STATE))
+        .otherwise(F.lit(_ALLOW_ASSIGNMENT))
     )
     fields = {
         "expected": F.lit("the state of the cluster"),

@@ -1,4 +1,4 @@
-"""Files of an input folder: what is known of each before it is read."""
+"""Lists the files of an input folder, with what is known about each file before it is parsed."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -14,20 +14,20 @@ from pyspark.sql import functions as F
 from optimizer.stages.ingest.metric_files import literal_path
 
 _REPLICAS = '"replicas"'
-# Of macOS, NFS, Git, Spark, Hadoop and editors.
-_OF_SYSTEMS = re.compile(
+# Files that macOS, NFS, Git, Spark, Hadoop and editors write.
+_SYSTEM_FILES = re.compile(
     r"(?:^|/)(?:\.DS_Store|\._.*|\.nfs.*|\.git(?:/.*|ignore|keep)|_SUCCESS|[^/]*\.(?:crc|sw[op]))$"
 )
-LOOKED_INTO_BYTES = 64 * 2**20  # larger files are read line by line alone: Spark holds a content whole
+LOADED_BYTES = 64 * 2**20  # larger files are only read line by line: here Spark loads the whole content
 # Outputs of Kafka's tools are far smaller: those of log directories take about 100 bytes a replica.
 TEXT_BYTES = 2**30
 
 
 @dataclass(frozen=True)
 class File:
-    """One file of a folder; ``path`` as Spark names it; whether it may hold reassignment JSON.
+    """One file of a folder: ``path`` as Spark names it; ``has_replicas``: it may contain reassignment JSON.
 
-    The digest is empty for files that are too large to be looked into.
+    The digest is empty for files over ``LOADED_BYTES``.
     """
 
     path: str
@@ -38,32 +38,32 @@ class File:
 
 
 def files_of(spark: SparkSession, folder: str) -> list[File]:
-    """Files of a folder and its subfolders, by path; ``hidden_files`` are no input.
+    """Files of a folder and its subfolders, by path; without ``hidden_files``.
 
     Raises
     ------
     AnalysisException
         When there is no such folder.
     """
-    # Of large files, such as a month of metrics, no content is loaded: Spark's reader has it in memory whole.
-    small = F.col("length") <= LOOKED_INTO_BYTES
+    # The content of large files, such as a month of metrics, is not loaded: Spark's reader holds it in memory.
+    small = F.col("length") <= LOADED_BYTES
     about = listing(spark, folder).where(~small).select("path", "modificationTime", "length")
-    found = [File(row.path, row.modificationTime, row.length, "", True) for row in about.collect()]
-    found += [File(*row) for row in listing(spark, folder).where(small).select(*_about()).collect()]
-    return sorted([*found, *_empty_files(spark, folder)], key=lambda file: file.path)
+    files = [File(row.path, row.modificationTime, row.length, "", True) for row in about.collect()]
+    files += [File(*row) for row in listing(spark, folder).where(small).select(*_file_fields()).collect()]
+    return sorted([*files, *_empty_files(spark, folder)], key=lambda file: file.path)
 
 
 def hidden_files(spark: SparkSession, folder: str) -> list[str]:
-    """Files that Spark passes over: they, or a subfolder above them, start with a dot or an underscore.
+    """Files that Spark skips: their name, or that of a subfolder, starts with a dot or an underscore.
 
-    Paths relative to the folder, ascending; without what desktops and file systems put there by themselves.
+    Paths relative to the folder, ascending; without files that desktops and file systems write themselves.
     """
     names = ("/".join(below) for below, _ in _statuses(spark, folder) if _is_hidden(below))
-    return sorted(name for name in names if not _OF_SYSTEMS.search(name))
+    return sorted(name for name in names if not _SYSTEM_FILES.search(name))
 
 
 def _empty_files(spark: SparkSession, folder: str) -> list[File]:
-    """Files of no byte, which Spark passes over: an output that was lost would be lost in silence."""
+    """Empty files, which Spark skips: without this nobody would notice a lost output."""
     return [
         File(status.getPath().toString(), datetime.fromtimestamp(status.getModificationTime() / 1000), 0, "", False)
         for below, status in _statuses(spark, folder)
@@ -76,7 +76,7 @@ def _is_hidden(below: tuple[str, ...]) -> bool:
 
 
 def _statuses(spark: SparkSession, folder: str) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """What the file system tells of every file, with the parts of its path below the folder."""
+    """Hadoop's status of every file, with the parts of its path below the folder."""
     jvm: Any = spark.sparkContext._jvm
     path = getattr(jvm, "org.apache.hadoop.fs.Path")(folder)
     system = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
@@ -91,22 +91,22 @@ def listing(spark: SparkSession, path: str) -> DataFrame:
     return spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(literal_path(path))
 
 
-def _about() -> list[Column]:
+def _file_fields() -> list[Column]:
     """The fields of ``File``."""
     encoded = (_REPLICAS.encode(encoding) for encoding in ("utf-8", "utf-16-le", "utf-16-be"))
-    found = reduce(Column.__or__, (F.contains(F.col("content"), F.lit(name)) for name in encoded))
-    return [F.col("path"), F.col("modificationTime"), F.col("length"), F.sha2("content", 256), found]
+    has_replicas = reduce(Column.__or__, (F.contains(F.col("content"), F.lit(name)) for name in encoded))
+    return [F.col("path"), F.col("modificationTime"), F.col("length"), F.sha2("content", 256), has_replicas]
 
 
 def copies_of(files: Sequence[File]) -> dict[str, str]:
-    """Files with the same bytes as an earlier one, and that one; empty files and large ones are no copies."""
+    """The earlier file by each file with the same bytes; empty and large files are not compared."""
     first: dict[str, str] = {}
     named = [(file.path, first.setdefault(file.digest, file.path)) for file in files if file.digest]
     return {path: original for path, original in named if path != original}
 
 
 def root_of(path: str, folder: str) -> str:
-    """The folder as it stands in Spark's name of a file below it."""
+    """The folder as it is written in Spark's path of a file below it."""
     plain = folder.rstrip("/")
     start = path.find(plain + "/")
     return path[: start + len(plain)] if start >= 0 else path.rpartition("/")[0]

@@ -1,4 +1,4 @@
-"""Files of metrics -> bronze_metrics, and the rows that are set aside; every rule is a column expression."""
+"""Files of metrics -> bronze_metrics and quarantined rows; every rule is a column expression."""
 
 import re
 from collections.abc import Sequence
@@ -11,25 +11,32 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from optimizer.errors import InputError
-from optimizer.stages.ingest.metric_rules import Slot, place_problems, problem, slot_problems, typed_places, value_of
+from optimizer.stages.ingest.metric_rules import (
+    Slot,
+    location_problems,
+    problem,
+    slot_problems,
+    typed_location,
+    value_of,
+)
 from schemas import bronze
 from schemas.spark import conform, small_frame
 from sources import metrics_csv
 from sources.record import UNREADABLE_FILE
 
-HEAD_LINES = 50  # lines by which a kind of file is known
+HEAD_LINES = 50  # lines in which the header of a CSV file must be
 _PATTERN = re.compile(r"([\[\]{}*?\\])")
 _BOM = "\ufeff"
 _MEASURED = (
     "source string, line long, payload string, topic string, partition int, broker_id int, observed_at timestamp, "
     "slots array<struct<metric: string, value: double>>, "
-    "problems array<struct<rule: string, severity: string, reason: string, remedy: string>>, place_holds boolean"
+    "problems array<struct<rule: string, severity: string, reason: string, remedy: string>>, is_located boolean"
 )
 
 
 @dataclass(frozen=True)
 class _Table:
-    """Files with the same header: the line as it stands ('' for Parquet), and the names of the columns."""
+    """Files with the same header: the header line ('' for Parquet) and the names of the columns."""
 
     header: str
     names: tuple[str, ...]
@@ -43,32 +50,31 @@ def read_metrics(
     Parameters
     ----------
     paths : sequence of str
-        CSV files (also compressed), and Parquet files or folders: what ends with ``.parquet``.
+        CSV files (also compressed), and Parquet files or folders with a name that ends with ``.parquet``.
     root : str, optional
-        Folder that ``source`` is relative to; for files elsewhere ``source`` is the file's name.
+        Folder that ``source`` is relative to; for files outside it ``source`` is the file's name.
 
     Returns
     -------
     (bronze_metrics, quarantine)
-        Every rule that a row breaks is one row of the second; so is a file whose header can't be used.
+        The second has a row for each rule that a row breaks, and one for each file with an unusable header.
     """
     tables = {path: _table(spark, path) for path in sorted(set(paths))}
     frames = [small_frame(spark, [], _MEASURED)]
     unusable: list[tuple[str, str, str]] = []
     for table in sorted(set(tables.values()), key=lambda t: (t.header, t.names)):
-        files = [path for path, one in tables.items() if one == table]
+        files = [path for path, table_of_path in tables.items() if table_of_path == table]
         try:
             columns = metrics_csv.map_columns(table.names)
         except InputError as error:
             unusable += [(_source(path, root), str(error), table.header or ", ".join(table.names)) for path in files]
             continue
         rows = _csv_rows(spark, files, table, root) if table.header else _parquet_rows(spark, files, table, root)
-        frames.append(_measured(rows, columns))
+        frames.append(_measure(rows, columns))
     measured = reduce(DataFrame.unionByName, frames)
-    own = {"cluster_id": F.lit(cluster_id), "run_id": F.lit(run_id)}
-    return _samples(measured.withColumns(own)), _set_aside(spark, measured, unusable).transform(
-        lambda frame: conform(frame.withColumns(own), bronze.QUARANTINE)
-    )
+    ids = {"cluster_id": F.lit(cluster_id), "run_id": F.lit(run_id)}
+    quarantine = _quarantine(spark, measured, unusable).withColumns(ids)
+    return _samples(measured.withColumns(ids)), conform(quarantine, bronze.QUARANTINE)
 
 
 def _table(spark: SparkSession, path: str) -> _Table:
@@ -82,7 +88,7 @@ def _table(spark: SparkSession, path: str) -> _Table:
 
 
 def literal_path(path: str) -> str:
-    """A path that Spark takes by its letters: brackets, braces, stars and question marks stand for patterns."""
+    """The path with escapes: Spark would read brackets, braces, stars and question marks as patterns."""
     return _PATTERN.sub(r"\\\1", path)
 
 
@@ -97,7 +103,7 @@ def _source(path: str, root: str) -> str:
 
 
 def _source_column(root: str) -> Column:
-    """``_source`` of the file that a row comes from; Spark gives a URI in which only some signs are encoded."""
+    """``_source`` of a row's file as a column; Spark gives a URI in which only some characters are encoded."""
     decoded = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))
     plain = F.regexp_replace(decoded, "^[a-z0-9]+:(//[^/]*)?/+", "/")
     prefix = F.lit(_plain(root).rstrip("/") + "/")
@@ -107,7 +113,7 @@ def _source_column(root: str) -> Column:
 
 
 def _csv_rows(spark: SparkSession, paths: Sequence[str], table: _Table, root: str) -> DataFrame:
-    """Rows of CSV files: source, line, payload (the line), the columns as ``c``; blanks, comments, headers left out."""
+    """Rows of CSV files: source, line, payload (the line), columns as ``c``; without blank lines, comments, headers."""
     fields = [T.StructField(f"c{i}", T.StringType()) for i in range(len(table.names))]
     schema = T.StructType([*fields, T.StructField("broken", T.StringType())])
     options = {"sep": metrics_csv.delimiter(table.header), "columnNameOfCorruptRecord": "broken"}
@@ -119,9 +125,9 @@ def _csv_rows(spark: SparkSession, paths: Sequence[str], table: _Table, root: st
 
 
 def _numbered_lines(spark: SparkSession, paths: Sequence[str], root: str) -> DataFrame:
-    """Lines of text files with their numbers, from 1, however Spark splits the files.
+    """Lines of text files with their numbers, from 1, even if Spark splits a file.
 
-    A task numbers the lines of a split in order; the lines before the split are counted in a pass of their own.
+    A task numbers the lines of its split; an extra pass counts the lines before each split.
     """
     split = ("path", "start")
     lines = spark.read.text([literal_path(path) for path in paths]).select(
@@ -153,13 +159,13 @@ def _parquet_rows(spark: SparkSession, paths: Sequence[str], table: _Table, root
     )
 
 
-def _measured(rows: DataFrame, columns: metrics_csv.Columns) -> DataFrame:
-    """Typed places, the measures of each row as ``slots``, and every rule that it breaks as ``problems``."""
+def _measure(rows: DataFrame, columns: metrics_csv.Columns) -> DataFrame:
+    """Rows with typed topic, partition, broker and time, their measures (``slots``) and broken rules (``problems``)."""
 
     def text(index: int | None) -> Column:
         return F.lit(None).cast("string") if index is None else F.nullif(F.trim(f"c.c{index}"), F.lit(""))
 
-    place = {
+    location = {
         "topic": text(columns.topic),
         "partition": text(columns.partition),
         "broker_id": text(columns.broker_id),
@@ -170,39 +176,39 @@ def _measured(rows: DataFrame, columns: metrics_csv.Columns) -> DataFrame:
     if columns.metric is not None:
         slots = [(Slot.named(text(columns.metric), text(columns.value)), F.coalesce(text(columns.metric), F.lit("")))]
     values = F.array(*(F.struct(slot.metric.alias("metric"), value_of(slot).alias("value")) for slot, _ in slots))
-    of_place = [
-        *place_problems(place, broken=broken, timed=columns.observed_at is not None),
-        _no_text(F.col("payload")),
+    of_location = [
+        *location_problems(location, broken=broken, timed=columns.observed_at is not None),
+        _not_utf8(F.col("payload")),
     ]
-    wrong_place = F.array_compact(F.array(*of_place))
+    wrong_location = F.array_compact(F.array(*of_location))
     wrong_value = F.array_compact(
         F.array(*(p for slot, name in slots for p in slot_problems(slot, name=name, broken=broken)))
     )
     return rows.select(
         *("source", "line", "payload"),
-        *(column.alias(name) for name, column in typed_places(place).items()),
+        *(column.alias(name) for name, column in typed_location(location).items()),
         values.alias("slots"),
-        F.concat(wrong_place, wrong_value).alias("problems"),
-        (F.size(wrong_place) == 0).alias("place_holds"),
+        F.concat(wrong_location, wrong_value).alias("problems"),
+        (F.size(wrong_location) == 0).alias("is_located"),
     )
 
 
-def _no_text(line: Column) -> Column:
-    """Spark puts this sign in the place of bytes that are no UTF-8."""
-    reason = F.lit("bytes that are no text in UTF-8")
+def _not_utf8(line: Column) -> Column:
+    """Spark replaces bytes that are not UTF-8 by this character."""
+    reason = F.lit("the line has bytes that are not UTF-8 text")
     return problem(F.contains(line, F.lit("\ufffd")), "line_is_text", reason, "save the table as UTF-8")
 
 
 def _samples(measured: DataFrame) -> DataFrame:
-    samples = measured.where("place_holds").select("*", F.inline("slots"))
+    samples = measured.where("is_located").select("*", F.inline("slots"))
     return conform(samples.where("metric IS NOT NULL AND value IS NOT NULL"), bronze.BRONZE_METRICS)
 
 
-def _set_aside(spark: SparkSession, measured: DataFrame, unusable: Sequence[tuple[str, str, str]]) -> DataFrame:
-    """One row for each broken rule, and one for each file whose header can't be used."""
+def _quarantine(spark: SparkSession, measured: DataFrame, unusable: Sequence[tuple[str, str, str]]) -> DataFrame:
+    """One row for each broken rule, and one for each file with an unusable header."""
     files = small_frame(spark, unusable, "source string, reason string, payload string").withColumns(
         _literals(
-            line=1, rule=UNREADABLE_FILE, severity="error", remedy="name the columns as docs/formats-metrics.md says"
+            line=1, rule=UNREADABLE_FILE, severity="error", remedy="rename the columns as in docs/formats-metrics.md"
         )
     )
     rows = measured.select("source", "line", "payload", F.inline("problems"))

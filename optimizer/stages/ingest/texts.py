@@ -1,4 +1,4 @@
-"""Text files -> records, parsed where the executors are; of what is not read, a record that says so."""
+"""Text files -> records, parsed by the executors; a file that is not read gets a record with the reason."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,10 +17,10 @@ from sources.record import ALLOWED_FILE, TOOL_ERROR, UNREADABLE_FILE, Record, ma
 from sources.refused_formats import copy_of, explain, too_large
 
 _PARSED = "ordinal long, kind string, source string, line int, payload string"
-_ROWS_AT_ONCE = 20_000  # records: some MB to a batch of Arrow
+_ROWS_AT_ONCE = 20_000  # records in a batch of Arrow: a few MB
 
 
-# What becomes of errors in a file that may stay unread.
+# Changes to the errors of a file that may stay unread.
 _ALLOWED = {
     UNREADABLE_FILE: {"rule": ALLOWED_FILE, "severity": "warning"},
     TOOL_ERROR: {"severity": "warning"},
@@ -29,12 +29,12 @@ _ALLOWED = {
 
 @dataclass(frozen=True)
 class _Reading:
-    """How the texts of a folder are read, by their names below it.
+    """How the texts of a folder are read; names are relative to the folder.
 
     Parameters
     ----------
     copies : mapping of str to str
-        Files with the bytes of another, which is read.
+        Files that are not read, by each the file with the same bytes that is read.
     allowed : tuple of str
         Globs of files that may stay unread.
     """
@@ -43,10 +43,10 @@ class _Reading:
     allowed: tuple[str, ...] = ()
 
 
-def parsed(
+def parse_texts(
     spark: SparkSession, paths: list[str], folder: str, *, copies: Mapping[str, str], allowed: tuple[str, ...]
 ) -> DataFrame:
-    """Records of text files, parsed where the executors are."""
+    """Records of text files, parsed by the executors."""
     skip = len(root_of(paths[0], folder)) + 2
     below = {path[skip - 1 :]: original[skip - 1 :] for path, original in copies.items()}
     content = listing(spark, folder).where(F.col("path").isin(paths))
@@ -55,9 +55,9 @@ def parsed(
 
 
 def _parse_files(reading: _Reading, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Parse files (columns ``name``, ``content``) into rows, a limited number at a time.
+    """Parse files (columns ``name``, ``content``) into batches of rows.
 
-    Arrow, not pandas: importing pandas costs each worker more than parsing a small cluster.
+    With Arrow, not pandas: importing pandas costs each worker more than parsing a small cluster.
     """
     for batch in batches:
         for name, content in zip(batch["name"].to_pylist(), batch["content"].to_pylist(), strict=True):
@@ -66,8 +66,8 @@ def _parse_files(reading: _Reading, batches: Iterable[pa.RecordBatch]) -> Iterat
                 yield _as_batch(records[start : start + _ROWS_AT_ONCE], name, start)
 
 
-def unopened_files(spark: SparkSession, files: Sequence[File], folder: str, *, allowed: tuple[str, ...]) -> DataFrame:
-    """Records of files that are not opened: empty ones, and texts too large to be a tool's output."""
+def report_unopened(spark: SparkSession, files: Sequence[File], folder: str, *, allowed: tuple[str, ...]) -> DataFrame:
+    """Records about files that are not opened: empty files, and texts too large for a tool's output."""
     skip = len(root_of(files[0].path, folder)) + 1
     names = [file.path[skip:] for file in files]
     reasons = [too_large() if file.size_bytes else explain("", name) for file, name in zip(files, names, strict=True)]
@@ -75,14 +75,14 @@ def unopened_files(spark: SparkSession, files: Sequence[File], folder: str, *, a
         [refused(reason, name=name, size_bytes=file.size_bytes)]
         for reason, name, file in zip(reasons, names, files, strict=True)
     )
-    records = [_softened(one, name, allowed)[0] for one, name in zip(refusals, names, strict=True)]
-    rows = [(0, one.kind, name, one.line, _as_json(one.payload)) for name, one in zip(names, records, strict=True)]
-    return small_frame(spark, rows, _PARSED)
+    records = [_apply_allowed(refusal, name, allowed)[0] for refusal, name in zip(refusals, names, strict=True)]
+    return _as_frame(spark, names, records)
 
 
-def hidden(spark: SparkSession, names: Sequence[str]) -> DataFrame:
-    """Records of files that Spark passes over, by their paths below the folder: each is told, none is read."""
-    reason, remedy = "is not read, as its name or its folder's starts with a dot or an underscore", "rename it"
+def report_hidden(spark: SparkSession, names: Sequence[str]) -> DataFrame:
+    """Records about files that Spark skips, by their paths below the folder: they are reported, not read."""
+    reason = "is not read, because its name or its folder's name starts with a dot or an underscore"
+    remedy = "rename it if it is an input"
     records = [
         malformed(
             line=0,
@@ -95,19 +95,27 @@ def hidden(spark: SparkSession, names: Sequence[str]) -> DataFrame:
         )
         for name in names
     ]
-    rows = [(0, one.kind, name, one.line, _as_json(one.payload)) for name, one in zip(names, records, strict=True)]
+    return _as_frame(spark, names, records)
+
+
+def _as_frame(spark: SparkSession, names: Sequence[str], records: Sequence[Record]) -> DataFrame:
+    """Rows of ``_PARSED`` with one record of each file."""
+    rows = [
+        (0, record.kind, name, record.line, _as_json(record.payload))
+        for name, record in zip(names, records, strict=True)
+    ]
     return small_frame(spark, rows, _PARSED)
 
 
 def _records(content: bytes, name: str, reading: _Reading) -> list[Record]:
-    """Records of one file: of a copy one that says so."""
+    """Records of one file; a copy has one record, which names the original."""
     if name in reading.copies:
         return [refused(copy_of(reading.copies[name]), name=name, size_bytes=len(content))]
-    return _softened(parse_file(content, name=name), name, reading.allowed)
+    return _apply_allowed(parse_file(content, name=name), name, reading.allowed)
 
 
-def _softened(records: list[Record], name: str, allowed: tuple[str, ...]) -> list[Record]:
-    """The records; of a file that may stay unread it is no error that it could not be read, or that a tool failed."""
+def _apply_allowed(records: list[Record], name: str, allowed: tuple[str, ...]) -> list[Record]:
+    """The records. In a file that may stay unread, unreadable parts and failed tools are warnings, not errors."""
     if not any(fnmatchcase(name, pattern) for pattern in allowed):
         return records
     return [
@@ -132,6 +140,6 @@ def _as_batch(records: Sequence[Record], name: str, start: int) -> pa.RecordBatc
 
 
 def _as_json(payload: Mapping[str, object]) -> str:
-    """JSON that UTF-8 can hold: half a surrogate pair, which JSON's escapes allow, stays an escape."""
+    """JSON that can be encoded as UTF-8: half a surrogate pair, which JSON allows as an escape, stays an escape."""
     text = json.dumps(payload, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return text.encode(errors="backslashreplace").decode()
