@@ -1,4 +1,4 @@
-"""Contracts of every table."""
+"""The contracts of all tables, by name."""
 
 from schemas import bronze, execution, output, planning, runs, silver, verdicts
 from schemas.table import Column, Table, by_name

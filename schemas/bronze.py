@@ -1,15 +1,15 @@
-"""Bronze: what the sources said, row by row, with where it stood."""
+"""Bronze: the content of the sources, row by row, each with its source and line."""
 
 from schemas.table import Table, column, keyed
 
 BRONZE_RECORDS = Table(
     name="bronze_records",
-    doc="One record that a parser read from a tool's output, a file or a live cluster (kinds: sources/record.py).",
+    doc="One record that a parser read from a tool's output, a file or a live cluster.",
     columns=keyed(
-        column("ordinal", "bigint", "position of the record in its source, from 0: with source it identifies the row"),
-        column("kind", "string", "record kind, see sources/record.py; 'malformed' for what could not be parsed"),
+        column("ordinal", "bigint", "position of the record in its source, from 0; with source it identifies the row"),
+        column("kind", "string", "record kind, see sources/record.py; 'malformed' for unreadable input"),
         column("source", "string", "file (relative to the input folder), or kafka://bootstrap for a live cluster"),
-        column("line", "int", "first line of the record in the source, from 1; 0 where lines mean nothing"),
+        column("line", "int", "first line of the record in the source, from 1; 0 if the source has no lines"),
         column("captured_at", "timestamp", "when the source was captured (UTC)"),
         column("payload", "string", "the record's fields as one JSON object"),
     ),
@@ -21,29 +21,29 @@ BRONZE_METRICS = Table(
     doc="One sample of one metric of one partition (or broker), as exported.",
     columns=keyed(
         column("source", "string", "file of the sample"),
-        column("line", "bigint", "line in the source, from 1; row number for Parquet"),
+        column("line", "bigint", "line in the source, from 1; for Parquet the row number"),
         column("metric", "string", "size_bytes, in_bytes_per_s, out_bytes_per_s, in_bytes_total, out_bytes_total"),
-        column("topic", "string", "topic as the exporter spelled it; null for a broker total", nullable=True),
+        column("topic", "string", "topic, spelled as by the exporter; null for a broker total", nullable=True),
         column("partition", "int", "partition; null for a topic or broker total", nullable=True),
-        column("broker_id", "int", "broker that reported it, where known", nullable=True),
-        column("observed_at", "timestamp", "time of the sample; null for a scrape without time", nullable=True),
-        column("value", "double", "value in the unit of the metric's name", nullable=True),
+        column("broker_id", "int", "broker that reported it; null if unknown", nullable=True),
+        column("observed_at", "timestamp", "time of the sample; null for a scrape without a time", nullable=True),
+        column("value", "double", "value, in the unit that the metric's name says", nullable=True),
     ),
     key=("source", "line", "metric"),
 )
 
 QUARANTINE = Table(
     name="quarantine",
-    doc="One row of the input that was set aside, with the reason: nothing is lost.",
+    doc="One row or line of the input that broke a rule, with the reason: no input is lost silently.",
     columns=keyed(
         column("source", "string", "file or cluster"),
-        column("line", "bigint", "line in the source; 0 where lines mean nothing"),
+        column("line", "bigint", "line in the source; 0 if the source has no lines"),
         column("kind", "string", "record kind"),
-        column("rule", "string", "name of the rule that it broke"),
-        column("severity", "string", "error: the row is not used; warning: used, or harmlessly left out"),
+        column("rule", "string", "name of the broken rule"),
+        column("severity", "string", "error: the row is not used; warning: the row is used, or is not needed"),
         column("reason", "string", "what is wrong, with the value"),
-        column("remedy", "string", "what to mend"),
-        column("payload", "string", "the row as it came"),
+        column("remedy", "string", "what to fix"),
+        column("payload", "string", "the original row"),
     ),
     key=("source", "line", "kind", "rule", "payload"),
     checks=(("severity_known", "severity IN ('error', 'warning')"),),
@@ -53,23 +53,29 @@ QUALITY_RESULTS = Table(
     name="quality_results",
     doc="The result of one Great Expectations expectation.",
     columns=keyed(
-        column("table_name", "string", "table that was checked"),
+        column("table_name", "string", "checked table"),
         column("expectation", "string", "expectation type"),
-        column("rule", "string", "our name of the rule"),
-        column("severity", "string", "critical stops the run, warning is reported"),
-        column("success", "boolean", "whether it held"),
+        column("rule", "string", "name of the rule"),
+        column("severity", "string", "critical: a failure stops the run; warning: a failure is reported"),
+        column("success", "boolean", "true if the rule is satisfied"),
         column("observed", "string", "observed value, as text", nullable=True),
-        column("threshold", "string", "what was asked for", nullable=True),
-        column("unexpected_count", "bigint", "rows that broke it", nullable=True),
-        column("remedy", "string", "what to mend"),
+        column("threshold", "string", "required value, as text", nullable=True),
+        column("unexpected_count", "bigint", "rows that broke the rule", nullable=True),
+        column("remedy", "string", "what to fix"),
         column(
-            "judged_rows", "bigint", "rows that it was asked of; null of a figure of the whole cluster", nullable=True
+            "judged_rows", "bigint", "rows that were checked; null for a figure of the whole cluster", nullable=True
         ),
         column(
-            "least", "double", "share of rows that must keep it, or a figure's least; null: none asked", nullable=True
+            "least",
+            "double",
+            "smallest allowed share of rows that satisfy the rule, or smallest allowed figure; null: no limit",
+            nullable=True,
         ),
         column(
-            "most", "double", "share of rows that may break it, or a figure's most; null: none asked", nullable=True
+            "most",
+            "double",
+            "largest allowed share of rows that break the rule, or largest allowed figure; null: no limit",
+            nullable=True,
         ),
     ),
     key=("table_name", "rule"),
@@ -78,14 +84,16 @@ QUALITY_RESULTS = Table(
 
 INPUT_FINDINGS = Table(
     name="input_findings",
-    doc="What a person must know about the input before the plan: what was left out, contradicts, or is broken.",
+    doc="One problem of the input that a reader of the plan must know: missing, contradictory or broken data.",
     columns=keyed(
-        column("rule", "string", "rule of quarantine or quality_results that it sums up"),
-        column("standing", "string", "contradicts, left_out, broken: told before any figure; noted: told below"),
-        column("subject", "string", "what it is about: file and line of its first row, or the cluster"),
-        column("detail", "string", "what is so, with the values of the first row"),
-        column("remedy", "string", "what helps"),
-        column("rows", "bigint", "rows that it stands for"),
+        column("rule", "string", "rule in quarantine or quality_results that the finding summarises"),
+        column(
+            "standing", "string", "contradicts, left_out, broken: shown before all figures; noted: shown below them"
+        ),
+        column("subject", "string", "file and line of the first affected row, or the cluster"),
+        column("detail", "string", "what is wrong, with the values of the first row"),
+        column("remedy", "string", "what to do"),
+        column("rows", "bigint", "number of affected rows"),
     ),
     key=("rule", "standing"),
     checks=(("standing_known", "standing IN ('contradicts', 'left_out', 'broken', 'noted')"),),
@@ -93,11 +101,11 @@ INPUT_FINDINGS = Table(
 
 SOURCES = Table(
     name="sources",
-    doc="One file or live cluster that was read, and how much of it.",
+    doc="One file or live cluster that was read, with its number of records.",
     columns=keyed(
         column("source", "string", "file (relative to the input folder), or kafka://bootstrap for a live cluster"),
-        column("captured_at", "timestamp", "when it was captured (UTC); null of metric tables", nullable=True),
-        column("records", "bigint", "records and samples in it"),
+        column("captured_at", "timestamp", "when it was captured (UTC); null for metric tables", nullable=True),
+        column("records", "bigint", "number of records and samples in it"),
     ),
     key=("source",),
 )

@@ -1,27 +1,27 @@
-"""What people and commands write beside the jobs: who approved a plan, and who executes it."""
+"""Tables that commands write, not jobs: who approved a plan, and who executes it."""
 
 from schemas.table import Table, column, keyed
 
 APPROVALS = Table(
     name="approvals",
-    doc="A person's yes to one plan, by the sha256 of its manifest.",
+    doc="The approval of one plan by one person, identified by the sha256 of the plan's manifest.",
     columns=keyed(
-        column("manifest_sha256", "string", "of the manifest.json that was approved"),
-        column("approved_by", "string", "who"),
-        column("approved_at", "timestamp", "when, UTC"),
-        column("approved_from", "string", "the machine where it was said"),
+        column("manifest_sha256", "string", "sha256 of the approved manifest.json"),
+        column("approved_by", "string", "person who approved"),
+        column("approved_at", "timestamp", "time of the approval (UTC)"),
+        column("approved_from", "string", "machine where the command ran"),
     ),
     key=("manifest_sha256", "approved_by", "approved_at"),
 )
 EXECUTIONS = Table(
     name="executions",
-    doc="What was done to execute a wave; a cluster is held from `held` until `released`.",
+    doc="One event in the execution of a wave. From `held` to `released` only its holder may work on the cluster.",
     columns=keyed(
-        column("number", "int", "of the row among those of the cluster, from 1"),
-        column("wave", "int", "wave that is executed"),
+        column("number", "int", "number of the event in its cluster, from 1"),
+        column("wave", "int", "wave"),
         column("event", "string", "held, throttled, executed, cancelled, released"),
         column("holder", "string", "user, machine and process"),
-        column("happened_at", "timestamp", "when, UTC"),
+        column("happened_at", "timestamp", "time of the event (UTC)"),
     ),
     key=("number",),
 )

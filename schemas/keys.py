@@ -1,9 +1,9 @@
-"""Key columns that several tables share: lists, as joins take them."""
+"""Key columns that several tables share, as lists for joins."""
 
 CLUSTER_RUN = ["cluster_id", "run_id"]
-# Among the rows of one run, which are all that a stage sees.
+# Within one run: a stage sees only the rows of its run.
 PARTITION = ["cluster_id", "topic", "partition"]
 BROKER = ["cluster_id", "broker_id"]
-# Where the run goes along.
+# With the run.
 RUN_PARTITION = [*CLUSTER_RUN, "topic", "partition"]
 RUN_BROKER = [*CLUSTER_RUN, "broker_id"]

@@ -1,4 +1,4 @@
-"""The plan that people read, and the documents that they execute."""
+"""The plan for readers, and the documents that are executed."""
 
 from schemas.table import Table, column, keyed
 
@@ -8,22 +8,22 @@ PLAN = Table(
     columns=keyed(
         column("topic", "string", "topic"),
         column("partition", "int", "partition"),
-        column("current_replicas", "array<int>", "before"),
-        column("baseline_replicas", "array<int>", "Kafka's default; empty when Kafka refuses"),
-        column("proposed_replicas", "array<int>", "after"),
-        column("leader", "int", "current leader; null when leaderless", nullable=True),
+        column("current_replicas", "array<int>", "replicas before the plan"),
+        column("baseline_replicas", "array<int>", "replicas with Kafka's default; empty if Kafka refuses"),
+        column("proposed_replicas", "array<int>", "replicas after the plan"),
+        column("leader", "int", "current leader; null without a leader", nullable=True),
         column("adding_replicas", "array<int>", "brokers that receive a copy, ascending"),
-        column("removing_replicas", "array<int>", "brokers that give theirs up, ascending"),
+        column("removing_replicas", "array<int>", "brokers that lose their replica, ascending"),
         column("size_bytes", "bigint", "bytes of one replica"),
-        column("moved_bytes", "bigint", "bytes copied: size times replicas added"),
-        column("is_changed", "boolean", "the document names it"),
+        column("moved_bytes", "bigint", "bytes copied: size times added replicas"),
+        column("is_changed", "boolean", "the partition is in the reassignment document"),
         column("leader_changed", "boolean", "the preferred leader changes"),
-        column("reasons", "string", "reason_codes for readers, comma-separated; empty when unchanged"),
-        column("wave", "int", "wave that executes it, from 1; null when unchanged", nullable=True),
+        column("reasons", "string", "reason_codes for readers, comma-separated; empty if unchanged"),
+        column("wave", "int", "wave that executes it, from 1; null if unchanged", nullable=True),
         column(
             "reason_codes",
             "array<string>",
-            "reasons of its moves, or 'leader' for a reorder; none when unchanged",
+            "reasons of its moves, or 'leader' if only the order changes; empty if unchanged",
             nullable=True,
         ),
     ),
@@ -32,18 +32,18 @@ PLAN = Table(
 
 WAVES = Table(
     name="waves",
-    doc="One step of the execution: a valid plan by itself.",
+    doc="One step of the execution, valid as a plan of its own.",
     columns=keyed(
-        column("wave", "int", "from 1"),
-        column("partitions", "int", "partitions that it names"),
-        column("replicas_moved", "int", "copies"),
+        column("wave", "int", "number of the wave, from 1"),
+        column("partitions", "int", "partitions in the wave"),
+        column("replicas_moved", "int", "replicas copied"),
         column("moved_bytes", "bigint", "bytes copied"),
         column("busiest_broker", "int", "broker with the most bytes in or out; null without copies", nullable=True),
-        column("busiest_bytes", "bigint", "its bytes, the larger of in and out"),
-        column("throttle_bytes_per_s", "bigint", "rate per broker and direction"),
-        column("estimated_seconds", "bigint", "time at that rate, by Kafka's quota rules"),
-        column("below_floor", "boolean", "the rate is under what Kafka's throttle can honour"),
-        column("peak_disk_bytes", "bigint", "most bytes on one broker while both copies exist"),
+        column("busiest_bytes", "bigint", "bytes in or out of that broker, whichever is larger"),
+        column("throttle_bytes_per_s", "bigint", "throttle rate per broker and direction"),
+        column("estimated_seconds", "bigint", "estimated time at that rate, by Kafka's quota rules"),
+        column("below_floor", "boolean", "the rate is below the lowest rate that Kafka's throttle can enforce"),
+        column("peak_disk_bytes", "bigint", "most bytes on any broker while old and new replicas exist"),
     ),
     key=("wave",),
 )
@@ -54,14 +54,16 @@ THROTTLES = Table(
     columns=keyed(
         column("wave", "int", "wave; 0 for the whole plan"),
         column(
-            "style", "string", "kafka: what the tool sets; careful: replicas of what is copied alone, a rate per broker"
+            "style",
+            "string",
+            "kafka: as Kafka's tool sets it; careful: only replicas that are copied, one rate per broker",
         ),
         column("entity_type", "string", "topics or brokers"),
-        column("entity_name", "string", "topic or broker id"),
-        column("config_name", "string", "Kafka's config"),
+        column("entity_name", "string", "topic name or broker id"),
+        column("config_name", "string", "name of Kafka's config"),
         column("config_value", "string", "value; may be empty"),
         column(
-            "previous_value", "string", "value before the plan, which is put back; null: none was set", nullable=True
+            "previous_value", "string", "value before the plan, restored afterwards; null: none was set", nullable=True
         ),
     ),
     key=("wave", "style", "entity_type", "entity_name", "config_name"),
@@ -73,23 +75,27 @@ THROTTLES = Table(
 
 BROKER_BALANCE = Table(
     name="broker_balance",
-    doc="The load of one broker under one placement.",
+    doc="The load of one broker in one placement.",
     columns=keyed(
         column("broker_id", "int", "broker"),
         column("placement", "string", "before, baseline or after"),
-        column("rack", "string", "rack", nullable=True),
+        column("rack", "string", "rack; null if unknown", nullable=True),
         column("state", "string", "alive, new, draining, dead or fenced"),
-        column("replicas", "bigint", "replicas"),
-        column("leaders", "bigint", "preferred leaders"),
+        column("replicas", "bigint", "number of replicas"),
+        column("leaders", "bigint", "partitions with this broker as preferred leader"),
         column("disk_bytes", "bigint", "bytes of its replicas"),
-        column("in_bytes_per_s", "bigint", "bytes in"),
-        column("out_bytes_per_s", "bigint", "bytes out: consumers of what it leads, and followers of it"),
-        column("disk_lower_bytes", "bigint", "lower end of the band of its disk"),
-        column("disk_upper_bytes", "bigint", "upper end; -1: it has no band"),
+        column("in_bytes_per_s", "bigint", "bytes in per second"),
+        column(
+            "out_bytes_per_s",
+            "bigint",
+            "bytes out per second, to consumers and followers of the partitions that it leads",
+        ),
+        column("disk_lower_bytes", "bigint", "lower end of its disk band"),
+        column("disk_upper_bytes", "bigint", "upper end of its disk band; -1: no band"),
         column(
             "in_band",
             "boolean",
-            "inside its bands of replicas, disk and bytes in; those of leaders and bytes out: leader_bounds, findings",
+            "inside its bands for replicas, disk and bytes in (leaders and bytes out: see leader_bounds and findings)",
         ),
     ),
     key=("broker_id", "placement"),
@@ -100,21 +106,21 @@ PLAN_SUMMARY = Table(
     name="plan_summary",
     doc="One figure about the plan of one cluster.",
     columns=keyed(
-        column("position", "int", "order for reading"),
-        column("figure", "string", "name with its unit, e.g. moved_bytes"),
-        column("before", "double", "the cluster as it is", nullable=True),
-        column("baseline", "double", "with Kafka's default assignment", nullable=True),
-        column("after", "double", "with the plan", nullable=True),
-        column("label", "string", "what people read"),
+        column("position", "int", "order for readers"),
+        column("figure", "string", "name with its unit, such as moved_bytes"),
+        column("before", "double", "value before the plan", nullable=True),
+        column("baseline", "double", "value with Kafka's default assignment", nullable=True),
+        column("after", "double", "value after the plan", nullable=True),
+        column("label", "string", "name of the figure for readers"),
     ),
     key=("figure",),
 )
 
 DOCUMENTS = Table(
     name="documents",
-    doc="One file that is handed over, stable to the byte.",
+    doc="One output file; equal inputs give the same bytes.",
     columns=keyed(
-        column("path", "string", "relative to the run's output folder"),
+        column("path", "string", "path below the run's output folder"),
         column(
             "kind",
             "string",
@@ -122,7 +128,7 @@ DOCUMENTS = Table(
             "report, summary, manifest",
         ),
         column("wave", "int", "wave; 0 for the whole plan"),
-        column("content", "string", "text, UTF-8"),
+        column("content", "string", "text of the file (UTF-8)"),
         column("sha256", "string", "hex digest of the content"),
     ),
     key=("path",),

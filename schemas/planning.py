@@ -1,4 +1,4 @@
-"""The instance that is planned, what the solver found, and its proof."""
+"""The instance to plan, the solver's result, and its proof."""
 
 from schemas.table import Table, column, keyed
 
@@ -9,34 +9,51 @@ INSTANCE = Table(
         column("topic", "string", "topic"),
         column("partition", "int", "partition"),
         column(
-            "replicas", "array<int>", "ordered; first is the preferred leader; of a partition in flight, its target"
+            "replicas",
+            "array<int>",
+            "ordered; the first is the preferred leader; for a partition in flight, the target",
         ),
-        column("log_dirs", "array<string>", "directory of each replica, 'any' where unknown"),
-        column("leader", "int", "current leader; null when leaderless", nullable=True),
+        column("log_dirs", "array<string>", "directory of each replica, 'any' if unknown"),
+        column("leader", "int", "current leader; null without a leader", nullable=True),
         column("isr", "array<int>", "in-sync replicas, ascending"),
         column("size_bytes", "bigint", "bytes of one replica"),
-        column("in_bytes_per_s", "bigint", "each replica carries it"),
-        column("out_bytes_per_s", "bigint", "the leader carries it"),
-        column("replication_factor", "int", "asked for; the length of replicas unless the policy changes it"),
+        column("in_bytes_per_s", "bigint", "produced bytes per second; load of each replica"),
+        column("out_bytes_per_s", "bigint", "consumed bytes per second; load of the leader"),
+        column(
+            "replication_factor",
+            "int",
+            "planned replication factor: the length of replicas unless the policy changes it",
+        ),
         column(
             "mobility",
             "string",
-            "free; forced_only: moves only off brokers to empty; racks_only: moves only to mend racks; "
-            "order_only: only its order may change; fixed: never moves",
+            "free; forced_only: moves only off brokers to empty; racks_only: moves only to repair racks; "
+            "order_only: only the order of replicas may change; fixed: never moves",
         ),
-        column("fixed_reason", "string", "why it is not free, in words", nullable=True),
+        column("fixed_reason", "string", "why it is not free, as text", nullable=True),
         column(
-            "factor_refused", "string", "why it keeps its replication factor though another is asked", nullable=True
+            "factor_refused", "string", "why it keeps its replication factor against the policy, as text", nullable=True
         ),
-        column("min_insync_replicas", "int", "of its topic, where the configs say so", nullable=True),
+        column("min_insync_replicas", "int", "min.insync.replicas of its topic; null if unknown", nullable=True),
         column(
-            "pinned_brokers", "array<int>", "the only brokers that may hold it, ascending; null: any", nullable=True
+            "pinned_brokers",
+            "array<int>",
+            "only these brokers may hold its replicas, ascending; null: any",
+            nullable=True,
         ),
-        column("topic_most_replicas", "int", "most of its topic's replicas on one broker; null: any", nullable=True),
-        column("topic_most_leaders", "int", "most of its topic's preferred leaders on one; null: any", nullable=True),
+        column("topic_most_replicas", "int", "most replicas of its topic on one broker; null: no limit", nullable=True),
+        column(
+            "topic_most_leaders",
+            "int",
+            "most preferred leaders of its topic on one broker; null: no limit",
+            nullable=True,
+        ),
         column("fixed_cause", "string", "why it is not free, as a code: in_flight, topic_excluded, ...", nullable=True),
         column(
-            "factor_cause", "string", "too_few_brokers or under_min_in_sync; null: no factor refused", nullable=True
+            "factor_cause",
+            "string",
+            "code of factor_refused: too_few_brokers or under_min_in_sync; null if not refused",
+            nullable=True,
         ),
     ),
     key=("topic", "partition"),
@@ -49,22 +66,24 @@ INSTANCE = Table(
 
 INSTANCE_BROKERS = Table(
     name="instance_brokers",
-    doc="One broker as the plan sees it.",
+    doc="One broker, as the plan uses it.",
     columns=keyed(
         column("broker_id", "int", "node id"),
-        column("rack", "string", "rack, or null where racks are not used", nullable=True),
+        column("rack", "string", "rack; null if racks are not used", nullable=True),
         column("state", "string", "alive, new, draining, dead or fenced"),
-        column("accepts_replicas", "boolean", "a replica may be moved to it"),
+        column("accepts_replicas", "boolean", "it may receive replicas"),
         column("accepts_leadership", "boolean", "it may become a preferred leader"),
         column("must_empty", "boolean", "every replica must leave it (draining, dead)"),
-        column("disk_capacity_bytes", "bigint", "hard limit before headroom", nullable=True),
-        column("in_capacity_bytes_per_s", "bigint", "network in", nullable=True),
-        column("out_capacity_bytes_per_s", "bigint", "network out", nullable=True),
-        column("pinned_topics", "array<string>", "patterns of the pins that let their topics sit on it"),
+        column(
+            "disk_capacity_bytes", "bigint", "disk capacity, a hard limit; headroom is not subtracted", nullable=True
+        ),
+        column("in_capacity_bytes_per_s", "bigint", "network capacity in; null if unknown", nullable=True),
+        column("out_capacity_bytes_per_s", "bigint", "network capacity out; null if unknown", nullable=True),
+        column("pinned_topics", "array<string>", "topic patterns of the pins that allow this broker"),
         column(
             "log_dirs",
             "array<struct<path:string,capacity_bytes:bigint,used_bytes:bigint,logs:int,is_open:boolean>>",
-            "directories by path; logs: of known partitions; is_open: it has not failed; null where none is known",
+            "directories by path; logs: number of logs of known partitions; is_open: not failed; null if unknown",
             nullable=True,
         ),
     ),
@@ -74,16 +93,16 @@ INSTANCE_BROKERS = Table(
 
 BASELINE = Table(
     name="baseline",
-    doc="What Kafka's own algorithm would assign to one partition.",
+    doc="The assignment of one partition by Kafka's own algorithm.",
     columns=keyed(
         column("topic", "string", "topic"),
         column("partition", "int", "partition"),
         column("algorithm", "string", "striped or admin_utils"),
-        column("replicas", "array<int>", "Kafka's default; empty when Kafka refuses"),
+        column("replicas", "array<int>", "replicas with Kafka's default; empty if Kafka refuses"),
         column("added_replicas", "int", "replicas that would be copied"),
         column("moved_bytes", "bigint", "bytes that would be copied"),
         column("leader_changed", "boolean", "the preferred leader would change"),
-        column("error", "string", "Kafka's message when it refuses the topic", nullable=True),
+        column("error", "string", "Kafka's message if it refuses the topic", nullable=True),
     ),
     key=("topic", "partition"),
     checks=(("algorithm_known", "algorithm IN ('striped', 'admin_utils')"),),
@@ -95,21 +114,30 @@ PROPOSAL = Table(
     columns=keyed(
         column("topic", "string", "topic"),
         column("partition", "int", "partition"),
-        column("replicas", "array<int>", "proposed, ordered"),
+        column("replicas", "array<int>", "proposed replicas, ordered"),
     ),
     key=("topic", "partition"),
 )
 
 MOVES = Table(
     name="moves",
-    doc="One replica that the plan copies to another broker, or gives up (net, over all rounds).",
+    doc="One replica that the plan copies to another broker or removes (net, over all rounds).",
     columns=keyed(
         column("topic", "string", "topic"),
         column("partition", "int", "partition"),
-        column("from_broker", "int", "broker that gives the replica up; null when replication grows", nullable=True),
-        column("to_broker", "int", "broker that receives a copy; null when replication shrinks", nullable=True),
-        column("size_bytes", "bigint", "bytes copied: 0 when replication shrinks"),
-        column("reason", "string", "the most urgent that holds: dead, rack, drain, pin, replication, else balance"),
+        column(
+            "from_broker", "int", "broker that loses the replica; null if the replication factor grows", nullable=True
+        ),
+        column(
+            "to_broker",
+            "int",
+            "broker that receives the replica; null if the replication factor shrinks",
+            nullable=True,
+        ),
+        column("size_bytes", "bigint", "bytes copied; 0 if the replication factor shrinks"),
+        column(
+            "reason", "string", "most urgent reason that applies: dead, rack, drain, pin, replication, else balance"
+        ),
     ),
     key=("topic", "partition", "from_broker", "to_broker"),
     checks=(("reason_known", "reason IN ('drain', 'dead', 'pin', 'rack', 'replication', 'balance')"),),
@@ -123,47 +151,51 @@ LEADERS = Table(
         column("partition", "int", "partition"),
         column("from_broker", "int", "preferred leader before"),
         column("to_broker", "int", "preferred leader after"),
-        column("out_bytes_per_s", "bigint", "consumed bytes that go along"),
+        column("out_bytes_per_s", "bigint", "consumed bytes per second that move with the leadership"),
     ),
     key=("topic", "partition"),
 )
 
 LEADER_BOUNDS = Table(
     name="leader_bounds",
-    doc="One measure of the preferred leaders, with the least that any order of the same replica lists has.",
+    doc="One measure of the preferred leaders, with its proven minimum over all orders of the same replica lists.",
     columns=keyed(
-        column("measure", "string", "leaders_outside, out_outside_bytes_per_s (both: their bands) or leader_changes"),
-        column("planned", "bigint", "of the plan"),
-        column("bound", "bigint", "proven least; of changes, for orders that are as balanced, broker by broker"),
-        column("detail", "string", "how it came about"),
+        column(
+            "measure", "string", "leaders_outside, out_outside_bytes_per_s (both: outside the bands) or leader_changes"
+        ),
+        column("planned", "bigint", "value of the plan"),
+        column(
+            "bound", "bigint", "proven minimum; for leader_changes, over orders that are as balanced on every broker"
+        ),
+        column("detail", "string", "how the bound was proven"),
     ),
     key=("measure",),
 )
 
 SHARD_RESULTS = Table(
     name="shard_results",
-    doc="How one shard was solved in one round.",
+    doc="The result of one shard in one round.",
     columns=keyed(
-        column("round", "int", "from 0"),
-        column("shard_id", "int", "from 0"),
+        column("round", "int", "number of the round, from 0"),
+        column("shard_id", "int", "number of the shard, from 0"),
         column("status", "string", "OPTIMAL, FEASIBLE, UNCHANGED, FAILED or OUT_OF_TIME"),
         column("message", "string", "why it failed", nullable=True),
-        column("brokers", "int", "brokers of the shard"),
-        column("partitions", "int", "partitions with a replica in it"),
-        column("candidates", "int", "legal moves, all of them priced"),
-        column("moves", "int", "replicas moved"),
-        column("objective_bytes", "bigint", "bytes moved by it"),
-        column("bound_bytes", "double", "lower bound of its own model; null without one", nullable=True),
+        column("brokers", "int", "number of brokers of the shard"),
+        column("partitions", "int", "number of partitions with a replica in the shard"),
+        column("candidates", "int", "number of legal moves, all of them priced"),
+        column("moves", "int", "number of replicas moved"),
+        column("objective_bytes", "bigint", "bytes moved by the shard"),
+        column("bound_bytes", "double", "lower bound of the shard's own model; null without a bound", nullable=True),
         column(
             "search_bytes",
             "bigint",
-            "of a small cluster: what any placement copies at least, by search over them all; else null",
+            "small clusters: the fewest bytes that any placement copies, by exhaustive search; else null",
             nullable=True,
         ),
-        column("violation_before", "double", "sum of band violations, in mean broker loads"),
-        column("violation_after", "double", "the same, after"),
-        column("cpu_seconds", "double", "process time of the solve"),
-        column("peak_memory_bytes", "bigint", "largest resident size of the worker so far"),
+        column("violation_before", "double", "sum of band violations before the solve, in mean broker loads"),
+        column("violation_after", "double", "the same after the solve"),
+        column("cpu_seconds", "double", "CPU time of the solve"),
+        column("peak_memory_bytes", "bigint", "peak resident memory of the worker process so far"),
     ),
     key=("round", "shard_id"),
     checks=(("status_known", "status IN ('OPTIMAL', 'FEASIBLE', 'UNCHANGED', 'FAILED', 'OUT_OF_TIME')"),),
@@ -172,59 +204,71 @@ SHARD_RESULTS = Table(
 
 BOUNDS = Table(
     name="bounds",
-    doc="One proven lower bound on the bytes that any plan as balanced as this one must move, broker by broker.",
+    doc="One proven lower bound on the bytes that any plan must move to balance every broker as well as this plan.",
     columns=keyed(
         column(
-            "kind", "string", "forced, flow, lagrangian; of a small cluster search, or exact if it is the plan's bytes"
+            "kind",
+            "string",
+            "forced, flow, lagrangian; for small clusters search, or exact if it equals the plan's bytes",
         ),
-        column("bound_bytes", "bigint", "no plan that keeps the rules and is as balanced moves fewer bytes"),
-        column("gap_percent", "double", "how much more the plan moves; null over a bound of 0", nullable=True),
-        column("is_best", "boolean", "the largest, and so the one that the gap is measured against"),
-        column("detail", "string", "how it came about"),
+        column("bound_bytes", "bigint", "no valid plan that is as balanced moves fewer bytes"),
+        column(
+            "gap_percent",
+            "double",
+            "how much more the plan moves, in percent of the bound; null if the bound is 0",
+            nullable=True,
+        ),
+        column("is_best", "boolean", "true for the largest bound"),
+        column("detail", "string", "how the bound was proven"),
     ),
     key=("kind",),
 )
 
 CURVE = Table(
     name="curve",
-    doc="One trade of moves against bytes: what the first balancing round of the plan would do at a price on moves. "
-    "Later rounds add to it: a partition makes one move a round. So its bytes may lie below those of table bounds.",
+    doc="One trade-off between moves and bytes: the first balancing round of the plan at one price per move. "
+    "Later rounds add moves, because a partition moves once per round: so its bytes may be below table bounds.",
     columns=keyed(
-        column("move_price", "double", "policy.move_price that gives it: price of one move, in mean replica sizes"),
+        column("move_price", "double", "value of policy.move_price: price of one move, in mean replica sizes"),
         column("moves", "int", "replicas copied"),
         column("moved_bytes", "bigint", "bytes copied"),
-        column("violation", "double", "load left outside the bands, in mean broker loads: later rounds mend it"),
+        column(
+            "violation", "double", "load that stays outside the bands, in mean broker loads; later rounds reduce it"
+        ),
     ),
     key=("move_price",),
 )
 
 FINDINGS = Table(
     name="findings",
-    doc="What was broken before the plan, or what the plan leaves so; named, never hidden.",
+    doc="One problem that the cluster had before the plan, or still has after it.",
     columns=keyed(
-        column("rule", "string", "what it says, for readers: the same as code"),
+        column("rule", "string", "name of the problem for readers; the same as code"),
         column("subject", "string", "broker, partition, rack or topic"),
         column("when", "string", "before, after or both"),
-        column("detail", "string", "what is wrong, by how much"),
-        column("remedy", "string", "what would make it possible"),
+        column("detail", "string", "what is wrong, and by how much"),
+        column("remedy", "string", "what to do about it"),
         column(
             "code",
             "string",
             "band, leader_band, rack_spread, not_emptied, not_free, pin, limited, dead_broker, no_disk_capacity, ...",
             nullable=True,
         ),
+        column("cause", "string", "why, if known: in_flight, move_limit, large_partition, ...", nullable=True),
+        column("topic", "string", "topic; null if the problem is not about a topic", nullable=True),
+        column("partition", "int", "partition; null if the problem is not about a partition", nullable=True),
+        column("broker_id", "int", "broker; null if the problem is not about a broker", nullable=True),
         column(
-            "cause", "string", "why, where that is known: in_flight, move_limit, large_partition, ...", nullable=True
+            "resource",
+            "string",
+            "replicas, disk, in, out or leaders; null if the problem is not about a resource",
+            nullable=True,
         ),
-        column("topic", "string", "topic; null: not of one", nullable=True),
-        column("partition", "int", "partition; null: not of one", nullable=True),
-        column("broker_id", "int", "broker; null: not of one", nullable=True),
-        column("resource", "string", "replicas, disk, in, out or leaders; null: not of one", nullable=True),
-        column("amount", "double", "how much there is: a load in its unit, or a count", nullable=True),
-        column("limit", "double", "how much there may be at most, or must be at least", nullable=True),
+        column("amount", "double", "actual value: a load in its unit, or a count", nullable=True),
+        column("limit", "double", "largest or smallest allowed value", nullable=True),
     ),
-    # Of words, and no typed fields: patterns, shards and racks have no column, and rows of before have null in all of
-    # them. A write checks the key; no code finds a row by it.
+    # The key has no typed fields: patterns, shards and racks have no column, and rows of older releases have null in
+    # all typed fields. A write checks the key; no code looks up a row by it.
     key=("rule", "subject", "when"),
 )
 

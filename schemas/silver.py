@@ -1,37 +1,42 @@
-"""Silver: the cluster as clean typed tables."""
+"""Silver: the cluster as clean, typed tables."""
 
 from schemas.table import Table, column, keyed
 
 BROKERS = Table(
     name="brokers",
-    doc="One broker that is registered, or that a replica list names.",
+    doc="One broker that is registered or in a replica list.",
     columns=keyed(
         column("broker_id", "int", "node id"),
         column("host", "string", "host", nullable=True),
         column("port", "int", "port", nullable=True),
-        column("rack", "string", "rack; null where none is set", nullable=True),
+        column("rack", "string", "rack; null if none is set", nullable=True),
         column(
             "state",
             "string",
-            "alive: registered and unfenced; fenced: registered, not live; dead: only replica lists name it",
+            "alive: registered and unfenced; fenced: registered, but not live; dead: only in replica lists",
         ),
-        column("is_controller", "boolean", "active controller, where the source says so"),
+        column("is_controller", "boolean", "true if a source names it as the active controller"),
         column(
             "closed_cause",
             "string",
-            "why it receives no replica though it lives: failed_directory, in_sync_nowhere, cordoned, or only_listed: "
-            "it holds none and tells of no directory",
+            "why it receives no replicas although it is alive: failed_directory, in_sync_nowhere, cordoned, or "
+            "only_listed: it has no replicas and reports no directories",
             nullable=True,
         ),
         column(
             "closed_reason",
             "string",
-            "the same in words, with the directories that failed",
+            "the same as text, with the failed directories",
             nullable=True,
         ),
-        column("disk_capacity_bytes", "bigint", "sum over its log directories, or given", nullable=True),
-        column("in_capacity_bytes_per_s", "bigint", "network in, or null", nullable=True),
-        column("out_capacity_bytes_per_s", "bigint", "network out, or null", nullable=True),
+        column(
+            "disk_capacity_bytes",
+            "bigint",
+            "capacity given for the broker, or the sum over its log directories",
+            nullable=True,
+        ),
+        column("in_capacity_bytes_per_s", "bigint", "network capacity in; null if unknown", nullable=True),
+        column("out_capacity_bytes_per_s", "bigint", "network capacity out; null if unknown", nullable=True),
     ),
     key=("broker_id",),
     checks=(
@@ -47,9 +52,9 @@ LOG_DIRS = Table(
     columns=keyed(
         column("broker_id", "int", "broker"),
         column("log_dir", "string", "absolute path"),
-        column("used_bytes", "bigint", "sum of the replicas' sizes, future copies included"),
-        column("capacity_bytes", "bigint", "capacity, where known", nullable=True),
-        column("error", "string", "error that the broker reports", nullable=True),
+        column("used_bytes", "bigint", "sum of the replicas' sizes, with future replicas"),
+        column("capacity_bytes", "bigint", "capacity; null if unknown", nullable=True),
+        column("error", "string", "error that the broker reports; null if none", nullable=True),
     ),
     key=("broker_id", "log_dir"),
     checks=(("used_not_negative", "used_bytes >= 0"),),
@@ -59,13 +64,13 @@ TOPICS = Table(
     name="topics",
     doc="One topic.",
     columns=keyed(
-        column("topic", "string", "name"),
+        column("topic", "string", "topic"),
         column("topic_id", "string", "base64 UUID", nullable=True),
-        column("partitions", "int", "partitions seen"),
-        column("replication_factor", "int", "largest over its partitions (it is per partition)"),
-        column("is_internal", "boolean", "Kafka's own topic"),
-        column("configs", "string", "the Configs field, opaque", nullable=True),
-        column("min_insync_replicas", "int", "where the configs say so", nullable=True),
+        column("partitions", "int", "number of partitions in the input"),
+        column("replication_factor", "int", "largest over its partitions, which may differ"),
+        column("is_internal", "boolean", "true for Kafka's internal topics"),
+        column("configs", "string", "the field Configs of kafka-topics.sh, unparsed", nullable=True),
+        column("min_insync_replicas", "int", "min.insync.replicas; null if unknown", nullable=True),
     ),
     key=("topic",),
 )
@@ -76,14 +81,19 @@ REPLICAS = Table(
     columns=keyed(
         column("topic", "string", "topic"),
         column("partition", "int", "partition"),
-        column("position", "int", "place in the replica list, 0 = preferred leader"),
+        column("position", "int", "position in the replica list; 0 is the preferred leader"),
         column("broker_id", "int", "broker"),
-        column("is_leader", "boolean", "leads now"),
+        column("is_leader", "boolean", "current leader"),
         column("in_sync", "boolean", "in the ISR"),
         column("is_adding", "boolean", "being added by a reassignment in flight"),
         column("is_removing", "boolean", "being removed by a reassignment in flight"),
-        column("log_dir", "string", "directory, where known; null while it moves to another", nullable=True),
-        column("size_bytes", "bigint", "local size, where known", nullable=True),
+        column(
+            "log_dir",
+            "string",
+            "directory; null if unknown or while the replica moves to another directory",
+            nullable=True,
+        ),
+        column("size_bytes", "bigint", "size on this broker; null if unknown", nullable=True),
     ),
     key=("topic", "partition", "broker_id"),
     checks=(
@@ -95,20 +105,16 @@ REPLICAS = Table(
 
 PARTITION_LOAD = Table(
     name="partition_load",
-    doc="The load of one partition: a percentile over the window for rates, the largest replica for size.",
+    doc="The load of one partition: rates as a percentile over the window, size as that of the largest replica.",
     columns=keyed(
         column("topic", "string", "topic"),
         column("partition", "int", "partition"),
         column("size_bytes", "bigint", "bytes of one replica (the largest)"),
-        column("in_bytes_per_s", "bigint", "produced bytes per second: every replica carries it"),
-        column(
-            "out_bytes_per_s", "bigint", "consumed bytes per second: the leader carries it (replication not included)"
-        ),
+        column("in_bytes_per_s", "bigint", "produced bytes per second; load of every replica"),
+        column("out_bytes_per_s", "bigint", "consumed bytes per second, without replication; load of the leader"),
         column("size_source", "string", "log_dirs, metric or missing"),
-        column(
-            "rate_source", "string", "metric, table, topic (an estimate: the topic's rate spread by size) or missing"
-        ),
-        column("samples", "bigint", "samples of the rates in the window"),
+        column("rate_source", "string", "metric, table, topic (estimate: the topic's rate, spread by size) or missing"),
+        column("samples", "bigint", "number of rate samples in the window"),
     ),
     key=("topic", "partition"),
     checks=(
@@ -122,13 +128,13 @@ THROTTLES_FOUND = Table(
     name="throttles_found",
     doc="One replication throttle that was set before the plan, by an operator or an earlier wave.",
     columns=keyed(
-        column("entity_type", "string", "topics, brokers, or cluster: the default of every broker"),
-        column("entity_name", "string", "topic, broker id or <default>"),
-        column("config_name", "string", "Kafka's config"),
+        column("entity_type", "string", "topics, brokers, or cluster (the default of all brokers)"),
+        column("entity_name", "string", "topic name, broker id or <default>"),
+        column("config_name", "string", "name of Kafka's config"),
         column("config_value", "string", "value; never empty"),
-        column("is_static", "boolean", "from the broker's file: nobody has to put it back"),
-        column("source", "string", "file or cluster that says so"),
-        column("line", "bigint", "line of the source, from 1"),
+        column("is_static", "boolean", "set in the broker's file: it needs no restoring"),
+        column("source", "string", "file or cluster that reports it"),
+        column("line", "bigint", "line in the source, from 1"),
     ),
     key=("entity_type", "entity_name", "config_name"),
     checks=(("entity_known", "entity_type IN ('topics', 'brokers', 'cluster')"),),

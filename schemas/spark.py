@@ -1,4 +1,4 @@
-"""Contracts as Spark's types; and ``conform``, the last select of every stage."""
+"""Contracts as Spark schemas, and ``conform``, the last select of every stage."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
@@ -32,27 +32,27 @@ _TYPES: dict[str, T.DataType] = {
 
 
 def field_of(column: Column) -> T.StructField:
-    """A column as Spark's field."""
+    """A column as a Spark field."""
     return T.StructField(column.name, _TYPES[column.type], column.nullable, {"comment": column.comment})
 
 
 def struct_of(columns: Iterable[Column]) -> T.StructType:
-    """Columns as Spark's schema."""
+    """Columns as a Spark schema."""
     return T.StructType([field_of(column) for column in columns])
 
 
 def unchecked(columns: Iterable[Column]) -> T.StructType:
-    """The same, where null is allowed everywhere: a write checks rows, a step in between does not."""
+    """Columns as a Spark schema with every column nullable: only a write checks for nulls, not the steps before it."""
     return T.StructType([T.StructField(column.name, _TYPES[column.type], True) for column in columns])
 
 
 def schema_of(table: Table) -> T.StructType:
-    """The schema of a table, in column order."""
+    """The Spark schema of a table, in column order."""
     return struct_of(table.columns)
 
 
 def columns_of(schema: T.StructType) -> list[Column]:
-    """Spark's schema as columns, of whichever types."""
+    """A Spark schema as columns, of any types."""
     return [Column(f.name, f.dataType.simpleString(), f.metadata.get("comment", ""), f.nullable) for f in schema.fields]
 
 
@@ -62,7 +62,7 @@ def conform(frame: DataFrame, table: Table) -> DataFrame:
     Raises
     ------
     ValueError
-        When a column is missing; a surplus column is dropped on purpose, a missing one never filled.
+        When a column is missing. Extra columns are dropped; missing columns are never filled.
     """
     missing = [name for name in table.names if name not in frame.columns]
     if missing:
@@ -71,11 +71,11 @@ def conform(frame: DataFrame, table: Table) -> DataFrame:
 
 
 def small_frame(spark: SparkSession, rows: Sequence[Any], schema: T.StructType | str) -> DataFrame:
-    """A frame of rows that the driver holds, each a mapping or a tuple in the order of ``schema``.
+    """A frame of rows in the driver's memory, each a mapping or a tuple in the order of ``schema``.
 
-    Handed over by Arrow: Spark sends other rows through Python workers of a kind that nothing else here needs.
+    It uses Arrow: otherwise Spark starts a kind of Python worker that nothing else here needs.
     """
-    import pandas as pd  # here, for workers that parse files import this module and have no use for it
+    import pandas as pd  # imported here: workers that parse files import this module but do not need pandas
 
     fields = cast(T.StructType, T.StructType.fromDDL(schema)) if isinstance(schema, str) else schema
     if not rows:

@@ -1,4 +1,4 @@
-"""The contract of one Delta table: columns, key, checks. Nothing here needs Spark (``schemas/spark.py`` does)."""
+"""The contract of one Delta table: columns, key, checks. Only ``schemas/spark.py`` needs Spark."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Literal
 
 from schemas.keys import CLUSTER_RUN
 
-# Spark's names of types.
+# Names of Spark types.
 Type = Literal[
     "string",
     "int",
@@ -20,8 +20,8 @@ Type = Literal[
     "map<string,string>",
     "map<string,bigint>",
 ]
-# Of every table. People read them with engines that can't follow deletion vectors, and return nulls under column
-# mapping. Reads select by run: statistics of the first two columns (cluster and run) are all that skips a file.
+# Of every table. No deletion vectors and no column mapping: some engines that read the tables do not support the first
+# and return nulls with the second. Reads select by cluster and run: only statistics of these two columns skip files.
 PROPERTIES = {"delta.enableDeletionVectors": "false", "delta.dataSkippingNumIndexedCols": "2"}
 
 
@@ -52,15 +52,15 @@ class Table:
     name : str
         Folder name below the warehouse.
     doc : str
-        One sentence: what a row is.
+        One sentence that says what a row is.
     columns : tuple of Column
         In order.
     key : tuple of str
-        Columns that identify a row within a run; rows are unique on ``cluster_id, run_id`` and these.
+        Columns that identify a row within a cluster and run.
     checks : tuple of (name, SQL)
         CHECK constraints.
     volatile : tuple of str
-        Columns that may differ between two identical runs (measured seconds); equality of reruns leaves them out.
+        Columns that may differ between two identical runs (measured seconds); comparisons of runs ignore them.
     """
 
     name: str
@@ -86,7 +86,7 @@ class Table:
 
 
 def keyed(*columns: Column) -> tuple[Column, ...]:
-    """Columns of a table behind the two that every table starts with."""
+    """Columns of a table, after the two with which every table starts."""
     return (
         column("cluster_id", "string", "cluster that the row belongs to"),
         column("run_id", "string", "run that wrote the row"),

@@ -1,4 +1,4 @@
-"""How each cluster of a run stands."""
+"""The result of each cluster in a run."""
 
 from schemas.table import Table, column, keyed
 
@@ -6,25 +6,32 @@ STARTED, PLANNED, NOTHING_TO_DO = "started", "planned", "nothing_to_do"
 
 VERDICTS = Table(
     name="verdicts",
-    doc="How one cluster stands in one attempt at a run; only after `planned` are its rows in other tables a plan.",
+    doc="The state of one cluster in one attempt of a run. Its rows in other tables are a plan only after `planned`.",
     columns=keyed(
         column(
-            "attempt", "int", "from 1; a job that begins with ingest is a new one, later stages go on with the last"
+            "attempt",
+            "int",
+            "from 1; a job that starts with ingest starts an attempt, later stages continue the last one",
         ),
         column(
             "verdict",
             "string",
-            "started; planned; nothing_to_do: no partition changes; refused, unreadable, failed: it has no plan",
+            "started; planned; nothing_to_do: no partition changes; refused, unreadable, failed: no plan",
         ),
-        column("stage", "string", "stage that it was refused by, could not be read in or failed in", nullable=True),
-        column("exit_code", "int", "what a run of this cluster alone ends with; null while started", nullable=True),
+        column("stage", "string", "stage in which it was refused, was unreadable or failed", nullable=True),
+        column("exit_code", "int", "exit code of a run of this cluster alone; null while started", nullable=True),
         column(
             "reason",
             "string",
-            "why it has no plan, and the remedy; of a plan the wishes that it misses",
+            "why there is no plan, with the remedy; for a plan, the requests that it does not meet",
             nullable=True,
         ),
-        column("manifest_sha256", "string", "of the plan's manifest.json: what is approved", nullable=True),
+        column(
+            "manifest_sha256",
+            "string",
+            "sha256 of the plan's manifest.json, which identifies the plan in an approval",
+            nullable=True,
+        ),
     ),
     key=("attempt",),
     checks=(
