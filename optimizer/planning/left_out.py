@@ -63,7 +63,7 @@ def reduce_to_limits(
             planned=planned,
             unchanged=unchanged,
             room_bytes=changes.disk_limit - changes.loads_with(kept)[:, DISK],
-            allowed=changes.left(kept),
+            allowed=changes.remaining(kept),
         )
     return replica_lists(lists, brokers.ids), held_back
 

@@ -101,7 +101,7 @@ def test_limit_disks_and_spread_hold(changes: PlanChanges) -> None:
     """What is kept copies no more bytes and replicas than allowed, fills no disk over its limit, brings no broker more
     of a topic than there may be, twice the same."""
     kept = keep_within(changes)
-    assert (changes.left(kept) >= 0).all()
+    assert (changes.remaining(kept) >= 0).all()
     assert (changes.loads_with(kept)[:, DISK] <= changes.disk_limit).all()
     assert (changes.gains(kept) <= changes.room).all()
     assert (keep_within(changes) == kept).all()

@@ -1,25 +1,24 @@
-"""Lower bounds on the bytes that any plan as balanced as this one must move; the largest is the certificate.
+"""Lower bounds on the bytes that any plan as balanced as this one must copy; the largest is the certificate.
 
 forced
-    Replicas on brokers that must empty or outside their pin, and per partition the replicas over the rack caps, as far
-    as the replication factor asks for as many, and those that are missing to it or to the least of a rack: each must be
-    copied somewhere.
+    Replicas that must be copied: those on brokers to empty or outside their pin, those over the rack caps, and those
+    missing to the replication factor or to a rack's least number.
 flow
-    Brokers above their disk band must shed the difference, brokers below must receive it; whichever sum is larger.
-    Where replication factors change, what is shed need not all be copied, or more is: the difference of all disks.
+    Brokers above their disk band must shed the difference, brokers below must receive it; the larger sum counts. If
+    replication factors change, the bytes shed are corrected by the difference of the sums of all disks.
 lagrangian
     For any prices pi of load per broker and resource: ``sum_p min_T (bytes(T) + sum_{b in T} pi_b . w_p) - sum_b
-    (pi+ . upper - pi- . lower)``, the minimum over replica sets that keep pins and the rack rule. Weak duality: valid
-    for *any* prices; separable by partition, so one pass over the partitions certifies it (``terms``). Where the
-    prices come from: ``certificate``. The bands of one broker may be kept whole instead of priced (``tighter_bounds``).
+    (pi+ . upper - pi- . lower)``. The minimum is over replica sets T that meet pins and the rack rule. By weak duality
+    the bound is valid for *any* prices; ``certificate`` says where they come from. It is separable by partition, so one
+    pass over the partitions computes it (``terms``). The bands of one broker may be kept whole instead of priced
+    (``tighter_bounds``).
 
-If the plan itself breaks a rule for a partition, because nothing better exists (a replica on a broker to empty or
-outside its pin, a broken rack), its term is the smaller of the least that keeps the rules and the plan's own cost. A
-smaller term keeps the bound valid.
+If the plan itself breaks a rule for a partition because nothing better exists (a replica on a broker to empty or
+outside its pin, a broken rack rule), the partition's term is the smaller of the least cost that meets the rules and the
+plan's own cost. A smaller term keeps the bound valid.
 
-A plan may leave brokers outside their bands. The bands are then widened to what the plan reached, whether or not
-another plan would do better, and the bound reads: no plan that is at least as balanced, broker by broker, moves fewer
-bytes.
+If the plan leaves brokers outside their bands, the bands are widened to the loads that the plan reached. The bound then
+says: no plan that is at least as balanced, broker by broker, copies fewer bytes.
 
 References
 ----------
@@ -37,12 +36,12 @@ from optimizer.solve.rules.resources import DISK
 
 
 def widen(bands: Bands, after: Floats) -> Bands:
-    """Bands that hold the loads of a plan."""
+    """Bands widened to include the loads of a plan."""
     return Bands(bands.resources, np.minimum(bands.lower, after), np.maximum(bands.upper, after))
 
 
 def only_in(lists: Ints, others: Ints) -> Bools:
-    """Replicas on brokers that other lists of the same partitions do not name, (P, W)."""
+    """Replicas of ``lists`` on brokers that ``others``, of the same partitions, do not name, (P, W)."""
     return np.asarray((lists[:, :, None] != others[:, None, :]).all(axis=2) & (lists >= 0))
 
 
@@ -52,7 +51,7 @@ def copies_of(before: Ints, after: Ints) -> Ints:
 
 
 def forced_bytes(brokers: Brokers, partitions: Partitions, reached: Ints) -> Ints:
-    """Bytes that each partition must copy whatever else happens, (P,) (formula 16 of docs/solver.md).
+    """Bytes that each partition must copy in any plan, (P,) (formula 16 of docs/solver.md).
 
     Parameters
     ----------
@@ -73,7 +72,7 @@ def forced_bytes(brokers: Brokers, partitions: Partitions, reached: Ints) -> Int
 def rack_limits(brokers: Brokers, partitions: Partitions, groups: PinGroups) -> tuple[Ints, Ints, Ints]:
     """Most and least replicas of each partition in a rack, (P,) each, and brokers of each rack by group, (G, R).
 
-    Of partitions whose racks the plan does not look after nothing is asked.
+    Partitions with racks that the plan may not repair have no limits.
     """
     rule = rack_rule(brokers, groups, partitions.replication_factor)
     cap = np.where(partitions.mobility == FORCED_ONLY, partitions.replication_factor, rule.cap)
@@ -87,7 +86,7 @@ def flow_bytes(loads: Floats, bands: Bands, after: Floats) -> int:
     Parameters
     ----------
     loads, after : (B, D) float64
-        Before the plan and after it: their sums tell by how much changed replication factors change the whole.
+        Before and after the plan. The difference of their sums comes from changed replication factors.
     """
     grown = after[:, DISK].sum() - loads[:, DISK].sum()
     shed = np.maximum(loads[:, DISK] - bands.upper[:, DISK], 0).sum() + grown
@@ -96,8 +95,10 @@ def flow_bytes(loads: Floats, bands: Bands, after: Floats) -> int:
 
 
 def flow_prices(loads: Floats, bands: Bands) -> Floats:
-    """Prices that make the Lagrangian about what ``flow_bytes`` says, bytes per absolute unit, (B, D): of disk alone, 1
-    on brokers that must shed, or -1 on those that must receive, whichever are more bytes."""
+    """Prices at which the Lagrangian is about ``flow_bytes``, in bytes per absolute unit, (B, D).
+
+    Only disk has a price: 1 on brokers that must shed, or -1 on brokers that must receive, whichever are more bytes.
+    """
     shed = np.maximum(loads[:, DISK] - bands.upper[:, DISK], 0)
     take = np.maximum(bands.lower[:, DISK] - loads[:, DISK], 0)
     prices = np.zeros_like(loads)
@@ -106,12 +107,12 @@ def flow_prices(loads: Floats, bands: Bands) -> Floats:
 
 
 def band_price(prices: Floats, bands: Bands) -> float:
-    """What the bands are worth at the prices: the constant of the Lagrangian (formula 18 of docs/solver.md)."""
+    """The price of the bands: the constant of the Lagrangian (formula 18 of docs/solver.md)."""
     upper = np.where(np.isfinite(bands.upper), bands.upper, 0.0)
     rising = np.where(np.isfinite(bands.upper), np.maximum(prices, 0), 0.0)
     return float((rising * upper).sum() - (np.maximum(-prices, 0) * bands.lower).sum())
 
 
 def usable_prices(prices: Floats, bands: Bands) -> Floats:
-    """Prices without those of absent bands: an infinite upper end can't be charged."""
+    """Prices without those of absent bands: an infinite upper end can't have a price."""
     return np.where(np.isfinite(bands.upper), prices, np.minimum(prices, 0.0))

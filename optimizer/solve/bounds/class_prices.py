@@ -1,7 +1,7 @@
 """Prices of load for the whole cluster, from a linear program over classes of partitions.
 
 Shards know the prices of their own brokers only. For a bound over all brokers the prices must agree, and a model of
-the whole cluster is small when alike partitions are one class: by size, and by bytes in over size. Variables out_bk and
+the whole cluster is small if similar partitions (by size, and by bytes in over size) form a class. Variables out_bk and
 in_bk count the replicas of class k that leave and enter broker b, export_rk the net export of rack r::
 
     minimise   sum_bk size_bk out_bk + PENALTY (sum_bd u_bd + v_bd)
@@ -9,9 +9,9 @@ in_bk count the replicas of class k that leave and enter broker b, export_rk the
                sum_{b of r} (size_bk / size_k) out_bk - in_bk = export_rk        for each rack and class
                sum_r export_rk = - growth_k                                      for each class
 
-growth_k are the replicas that changed replication factors add to class k, less those that they take away.
-The model is no bound - what leaves a broker is not of its mean size - but its band duals are prices, and any prices
-prove a bound (``terms.partition_terms``).
+growth_k are the replicas that changed replication factors add to class k, minus those that they remove. The model's
+objective is no bound, because a replica that leaves a broker need not have the mean size. But its band duals are
+prices, and any prices prove a bound (``terms.partition_terms``).
 """
 
 from dataclasses import dataclass
@@ -23,11 +23,11 @@ from optimizer.domain import Bands, Brokers, Floats, Ints
 from optimizer.solve.ortools.glop import minimise
 from optimizer.solve.rules.resources import DISK, REPLICAS
 
-SIZE_CLASSES = 8  # quantiles of size: 8 by 4 classes are some hundred columns a broker
-RATE_CLASSES = 4  # quantiles of bytes in over size in each: see SIZE_CLASSES
-NO_SIZE = 1e-18  # mean broker loads: divides in place of 0 for classes of empty partitions; far below any byte
-# Bytes that a unit of load outside its band is worth, both in mean broker loads: the most that a price can be.
-# Any value gives a true bound; a band that can't be met has this price, and a high one would drown the others.
+SIZE_CLASSES = 8  # quantiles of size; 8 by 4 classes give about a hundred columns for each broker
+RATE_CLASSES = 4  # quantiles of bytes in over size, in each size class
+NO_SIZE = 1e-18  # mean broker loads: divides in place of 0 for classes of empty partitions; far less than a byte
+# Penalty in bytes for a unit of load outside its band, both in mean broker loads: the largest possible price.
+# Any value gives a valid bound. A band that can't be met has this price, and a high price would outweigh the others.
 PENALTY = 20.0
 
 
@@ -42,7 +42,7 @@ class Classes:
     mean : (K, D) float64
         Load of one replica of the class.
     growth : (K,) float64
-        Bytes that changed replication factors add to the class, less those that they take away.
+        Bytes that changed replication factors add to the class, minus those that they remove.
     """
 
     load: Floats
@@ -51,13 +51,13 @@ class Classes:
 
 
 def quantile_classes(count: Ints, classes: int) -> Ints:
-    """Class of each of some ordered bins, (N,), about equally many members in each class."""
+    """Class of each bin, (N,), so that classes have about equally many members; bins are in order."""
     middle = np.cumsum(count) - count / 2
     return np.minimum((middle * classes / max(int(count.sum()), 1)).astype(np.int64), classes - 1)
 
 
 def class_of_bins(size_bin: Ints, rate_bin: Ints, count: Ints) -> Ints:
-    """Class of each (size, rate) bin, (N,): quantiles of size, in each of them quantiles of the rate."""
+    """Class of each (size, rate) bin, (N,): quantiles of size, divided into quantiles of the rate."""
     classes = np.zeros(len(count), dtype=np.int64)
     sizes, inverse = np.unique(size_bin, return_inverse=True)
     of_size = quantile_classes(np.bincount(inverse, count, len(sizes)).astype(np.int64), SIZE_CLASSES)[inverse]
@@ -115,7 +115,7 @@ def _band_rows(mean_here: Floats, mean: Floats) -> sp.csr_array:
 
 
 def _balance_rows(brokers: Brokers, mean_here: Floats, mean: Floats, leave_racks: bool) -> sp.csr_array:
-    """What leaves each rack and class enters it, or is exported: (R * K [+ K], 2 * B * K [+ 2 * R * K])."""
+    """Replicas that leave a rack and class enter it again, or are exported: (R * K [+ K], 2 * B * K [+ 2 * R * K])."""
     n, k, _ = mean_here.shape
     rack, racks = _racks(brokers)
     row = (rack[:, None] * k + np.arange(k)).ravel()
@@ -141,10 +141,10 @@ def _racks(brokers: Brokers) -> tuple[Ints, int]:
 
 
 def _growth(brokers: Brokers, classes: Classes, leave_racks: bool, rows: int) -> Floats:
-    """Mean replicas that come on top of those that leave, in the order of ``_balance_rows``.
+    """Mean replicas that arrive in addition to those that leave, in the order of ``_balance_rows``.
 
-    Replicas that can't leave their racks are shared evenly among the racks, whatever these held before, where a class
-    grows or shrinks, or where a rack that takes none has brokers to empty.
+    If replicas can't leave their racks, a class that grows or shrinks, or that must leave a rack without accepting
+    brokers, is shared evenly among the racks.
     """
     rack, racks = _racks(brokers)
     unit = np.maximum(classes.mean[:, DISK], NO_SIZE)
@@ -157,6 +157,6 @@ def _growth(brokers: Brokers, classes: Classes, leave_racks: bool, rows: int) ->
     np.add.at(stays, rack, np.where(brokers.must_empty[:, None], 0.0, replicas))
     open_ = (np.bincount(rack, brokers.accepts_replicas, racks) > 0)[:, None]
     shared = held.sum(axis=0) + growth - np.where(open_, 0.0, stays).sum(axis=0)
-    asked = np.where(open_, shared / max(int(open_.sum()), 1), stays)
+    target = np.where(open_, shared / max(int(open_.sum()), 1), stays)
     leaving = (held - stays)[~open_[:, 0]].any(axis=0)
-    return np.where((growth != 0) | leaving, asked - held, 0.0).ravel()
+    return np.where((growth != 0) | leaving, target - held, 0.0).ravel()

@@ -18,14 +18,23 @@ from optimizer.solve.rules.bands import replica_weights
 from optimizer.solve.rules.mobility import stays
 from optimizer.solve.rules.pins import group_by_pins, must_leave
 
-FORBIDDEN = 1e30  # cost of a broker that may not hold a replica: over any sum of bytes
+FORBIDDEN = 1e30  # cost of a broker that may not hold a replica: more than any sum of bytes
 CHUNK_CELLS = 2_000_000  # (partition, broker) pairs at a time: 16 MB for each array of them
 
 
 @dataclass(frozen=True)
 class Terms:
-    """Sums over partitions of a cluster, in bytes: what the plan moves, what any plan must, and the terms of the bound
-    at each of some prices, each partition's rounded down."""
+    """Sums over partitions of a cluster, in bytes.
+
+    Parameters
+    ----------
+    moved_bytes : int
+        Bytes that the plan copies.
+    forced_bytes : int
+        Bytes that any plan must copy.
+    lagrangian_bytes : tuple of int
+        The terms of the Lagrangian bound, one for each set of prices; each partition's term is rounded down.
+    """
 
     moved_bytes: int
     forced_bytes: int
@@ -33,12 +42,12 @@ class Terms:
 
 
 def sum_of_terms(brokers: Brokers, partitions: Partitions, prices: Sequence[Floats], reached: Ints) -> Terms:
-    """Sums over some partitions; parameters as ``partition_terms``, but for prices of which there are several."""
-    terms = (partition_terms(brokers, partitions, each, reached) for each in prices)
+    """Sums over some partitions, for several sets of prices; see ``partition_terms``."""
+    terms = (partition_terms(brokers, partitions, price_set, reached) for price_set in prices)
     return Terms(
         int((copies_of(partitions.replicas, reached) * partitions.size_bytes).sum()),
         int(forced_bytes(brokers, partitions, reached).sum()),
-        tuple(int(np.floor(each).astype(np.int64).sum()) for each in terms),
+        tuple(int(np.floor(of_partitions).astype(np.int64).sum()) for of_partitions in terms),
     )
 
 
@@ -57,7 +66,7 @@ def partition_terms(brokers: Brokers, partitions: Partitions, prices: Floats, re
 
 
 def split_terms(brokers: Brokers, partitions: Partitions, prices: Floats, reached: Ints, broker: int) -> Floats:
-    """The same of the placements without a broker and of those with it, (P, 2); infinite where there is none."""
+    """The Lagrangian's terms of placements without a broker, and with it, (P, 2); infinite if there is none."""
     terms = np.concatenate([np.zeros((0, 2)), *(part.split(broker) for part in _chunks(brokers, partitions, prices))])
     row, holds = np.arange(len(terms)), (reached == broker).any(axis=1).astype(np.int64)
     terms[row, holds] = np.minimum(terms[row, holds], _own_terms(partitions, prices, reached))
@@ -73,16 +82,16 @@ def _own_terms(partitions: Partitions, prices: Floats, reached: Ints) -> Floats:
 
 @dataclass(frozen=True)
 class _Chunk:
-    """Some partitions and what their replicas cost.
+    """Some partitions, and the costs of their replicas.
 
     Parameters
     ----------
     cost : (N, B) float64
-        Of a replica on each broker: its price, and its bytes where there was none before.
+        Cost of a replica on each broker: its price, plus its bytes if the broker held none before.
     home : (N,) float64
-        Of the placement before the plan.
+        Cost of the placement before the plan.
     frozen : (N,) bool
-        There is no other.
+        The partition has no other placement.
     """
 
     cost: Floats
@@ -103,8 +112,8 @@ class _Chunk:
         others = self.cost.copy()
         others[:, broker] = FORBIDDEN
         without = self.sets.cheapest(others, self.rack, self.replication_factor)
-        beside = self.sets.cheapest(others, self.rack, self.replication_factor - 1, taken=int(self.rack[broker]))
-        both = np.stack([without, self.cost[:, broker] + beside], axis=1)
+        rest = self.sets.cheapest(others, self.rack, self.replication_factor - 1, taken=int(self.rack[broker]))
+        both = np.stack([without, self.cost[:, broker] + rest], axis=1)
         both[both >= FORBIDDEN / 2] = np.inf
         stays = np.flatnonzero(self.frozen | np.isinf(both).all(axis=1))
         both[stays] = np.inf
@@ -143,8 +152,15 @@ def _chunks(brokers: Brokers, partitions: Partitions, prices: Floats) -> Iterato
 
 @dataclass(frozen=True)
 class _RackSets:
-    """The replica sets that the rack rule allows: at most ``cap`` and at least ``floor`` in each rack, as far as its
-    brokers go; (P,), (P,), (G, R), and the group of each partition, (P,)."""
+    """The replica sets that the rack rule allows: at most ``cap`` and at least ``floor`` replicas in each rack.
+
+    Parameters
+    ----------
+    cap, floor : (P,) int64
+    sizes : (G, R) int64
+        Brokers of each rack, by group; the floor is no larger.
+    group : (P,) int64
+    """
 
     cap: Ints
     floor: Ints
@@ -152,8 +168,17 @@ class _RackSets:
     group: Ints
 
     def cheapest(self, cost: Floats, rack: Ints, replicas: Ints, taken: int = -1) -> Floats:
-        """Cheapest hosts of so many replicas of each partition, (P,), beside one in the rack that is taken; cost
-        (P, B)."""
+        """Cost of the cheapest hosts for some replicas of each partition, (P,).
+
+        Parameters
+        ----------
+        cost : (P, B) float64
+        rack : (B,) int64
+        replicas : (P,) int64
+            Replicas to place.
+        taken : int
+            Rack that holds one more replica already; -1 for none.
+        """
         order = np.argsort(rack, kind="stable")
         edges = np.searchsorted(rack[order], np.arange(int(rack.max(initial=0)) + 2))
         blocks = {r: cost[:, order[a:b]] for r, (a, b) in enumerate(pairwise(edges)) if b > a}
@@ -164,14 +189,14 @@ class _RackSets:
         rules, of = np.unique(np.ravel_multi_index(parts, shape), return_inverse=True)
         for number, (cap, count, floor, g) in enumerate(zip(*np.unravel_index(rules, shape), strict=True)):
             rows = of == number
-            asked = {r: max(min(floor, int(self.sizes[g, r])) - (r == taken), 0) for r in blocks}
-            if sum(asked.values()) > count:
+            required = {r: max(min(floor, int(self.sizes[g, r])) - (r == taken), 0) for r in blocks}
+            if sum(required.values()) > count:
                 total[rows] = FORBIDDEN
                 continue
-            kept = {r: np.sort(_smallest(block[rows], cap - (r == taken)), axis=1) for r, block in blocks.items()}
-            least = [kept[r][:, :n] for r, n in asked.items() if n]
-            rest = np.concatenate([kept[r][:, n:] for r, n in asked.items()], axis=1)
-            free = _smallest(rest, count - sum(asked.values()))
+            candidates = {r: np.sort(_smallest(block[rows], cap - (r == taken)), axis=1) for r, block in blocks.items()}
+            least = [candidates[r][:, :n] for r, n in required.items() if n]
+            rest = np.concatenate([candidates[r][:, n:] for r, n in required.items()], axis=1)
+            free = _smallest(rest, count - sum(required.values()))
             total[rows] = np.concatenate([*least, free], axis=1).sum(axis=1)
         return total
 

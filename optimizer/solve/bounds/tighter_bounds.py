@@ -1,16 +1,15 @@
-"""What proves more where the other bounds leave a gap: prices for the whole cluster, and one broker's bands kept whole.
+"""Tighter bounds, used if the other bounds leave a gap.
 
-*Prices for the whole cluster* come from its relaxation around the plan. Shards that could not agree on what a move is
-worth prove little together. The relaxation of all brokers at once would take long to find its columns; but the plan has
-found most of them, so column generation starts with the plan's moves and ends after a few solves. In a wide cluster it
-sees the replicas of the fuller brokers alone (``Tuning.wide_cells``); any prices prove a bound
-(``terms.partition_terms``).
+*Prices for the whole cluster* come from its relaxation around the plan. Prices of separate shards do not agree, so they
+prove little together. Column generation for all brokers at once would be slow; but the plan has found most columns, so
+it starts with the plan's moves and ends after a few solves. In a wide cluster it sees only the replicas of the fuller
+brokers (``Tuning.wide_cells``); any prices prove a bound (``terms.partition_terms``).
 
-*The bands of one broker kept* instead of priced: with the prices of the other brokers alone each partition has a
-cheapest placement without the broker, and one with it. Which are taken so that the broker is inside its bands is a
-problem of whole replicas (``one_broker``). Its least value, less the price of the other bands, is a bound at least as
-good as that of all prices, except for what rounding to whole numbers takes. It is better where few replicas have to
-leave a broker, and whole ones do not add up to what they must.
+*The bands of one broker* can be kept whole instead of priced. At the prices of the other brokers, each partition has a
+cheapest placement without the broker and a cheapest one with it. Choosing between the two, so that the broker is inside
+its bands, is a problem of whole replicas (``one_broker``). Its least value, minus the price of the other bands, is a
+bound. Except for rounding, it is at least as good as the bound by all prices. It is better if only few replicas have to
+leave a broker, and no set of whole replicas has just the load that must leave.
 """
 
 import numpy as np
@@ -26,8 +25,8 @@ from optimizer.solve.shard.legal_options import legal_options
 from optimizer.solve.shard.one_broker import cheapest, scarcest
 from optimizer.solve.shard.relaxation import prove_around
 
-MOST_PAIRS = 8_000_000  # (replica, broker): some 60 MB for each of a dozen arrays
-MOST_BROKERS = 4  # scarce brokers that are tried one by one: each is a pass over all partitions
+MOST_PAIRS = 8_000_000  # (replica, broker) pairs: about 60 MB for each of a dozen arrays
+MOST_BROKERS = 4  # scarce brokers to try, one by one: each needs a pass over all partitions
 
 
 def is_small_enough(brokers: int, replicas: int) -> bool:
@@ -36,14 +35,14 @@ def is_small_enough(brokers: int, replicas: int) -> bool:
 
 
 def cluster_prices(frame: ClusterFrame, partitions: Partitions, reached: Ints) -> Floats:
-    """Price of one mean broker load on each broker, in bytes per mean broker loads, (B, D); 0 where nothing may move.
+    """Price of one mean broker load on each broker, in bytes per mean broker loads, (B, D); 0 if nothing may move.
 
     Parameters
     ----------
     frame : ClusterFrame
-        With the loads before the plan, and the bands that the bound speaks of.
+        With the loads before the plan, and the bands of the bound.
     partitions : Partitions
-        All of the cluster, with the replicas before the plan.
+        All partitions of the cluster, with the replicas before the plan.
     reached : (P, W) int64
         Replicas after the plan, slot by slot against those before.
     """
@@ -59,12 +58,12 @@ def cluster_prices(frame: ClusterFrame, partitions: Partitions, reached: Ints) -
 
 
 def whole_bound(frame: ClusterFrame, partitions: Partitions, prices: Floats, reached: Ints, broker: int) -> float:
-    """Bytes that any plan within the bands moves at least (formula 19 of docs/solver.md); -inf without a proof.
+    """Least bytes that any plan within the bands copies (formula 19 of docs/solver.md); -inf without a proof.
 
     Parameters
     ----------
     frame : ClusterFrame
-        With the bands that the bound speaks of.
+        With the bands of the bound.
     prices : (B, D) float64
         Bytes per absolute unit of load.
     reached : (P, W) int64
@@ -89,12 +88,12 @@ def whole_bound(frame: ClusterFrame, partitions: Partitions, prices: Floats, rea
 def best_whole_bound(
     frame: ClusterFrame, partitions: Partitions, prices: Floats, reached: Ints
 ) -> tuple[float, int | None]:
-    """The best of the bounds that keep one of the scarcest brokers, and which; -inf where there is none.
+    """The best bound that keeps the bands of one of the scarcest brokers, and the id of that broker; -inf if none.
 
     Parameters
     ----------
     frame : ClusterFrame
-        With the loads before the plan, and the bands that the bound speaks of.
+        With the loads before the plan, and the bands of the bound.
     """
     brokers = frame.brokers
     tried = scarcest(prices, frame.loads, frame.bands, brokers.must_empty)[:MOST_BROKERS]

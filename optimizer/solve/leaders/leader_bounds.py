@@ -1,12 +1,13 @@
-"""What any choice of leaders from the same replica lists must leave or change, at least.
+"""Lower bounds for any choice of leaders from the same replica lists.
 
 leaders_outside
-    Leaders outside the count's bands: the flow without prices has the least.
+    Least leaders outside the bands of the count: the flow without prices reaches it.
 out_outside_bytes_per_s
-    Bytes out outside their bands: a flow that may split the leadership of a partition.
+    Least bytes out outside their bands: a flow that may split the leadership of a partition.
 leader_changes
-    Changes of any choice that is as balanced, broker by broker: the bands are first widened to what the plan reached.
-    For any prices of bytes out, the cheapest flow within the count's bands, less what the bands of bytes out are worth.
+    Least changes of any choice that is as balanced, broker by broker. The bands are first widened to the loads that the
+    plan reached. For any prices of bytes out, the bound is the cost of the cheapest flow within the bands of the count,
+    minus the price of the bands of bytes out.
 """
 
 from collections.abc import Iterator
@@ -18,12 +19,12 @@ from optimizer.domain import Floats
 from optimizer.solve.leaders.leader_flow import LeaderBands, LeaderChoices, flow, host_loads, least_out_violation
 from optimizer.solve.leaders.leaders import ChosenLeaders
 
-DUST = 1e-6  # changes of leaders: what prices in floats are off by
+DUST = 1e-6  # leader changes: rounding of prices in floats
 
 
 @dataclass(frozen=True)
 class LeaderBound:
-    """One measure of the preferred leaders: the plan's value and the least, whole numbers."""
+    """One measure of the preferred leaders: the plan's value and its lower bound, as whole numbers."""
 
     measure: str
     planned: int
@@ -32,17 +33,19 @@ class LeaderBound:
 
 
 def leader_bounds(leaders: ChosenLeaders) -> Iterator[LeaderBound]:
-    """The three bounds of chosen leaders; none without partitions."""
+    """The three bounds for chosen leaders; none if there are no partitions."""
     choices = leaders.choices
     if not len(choices):
         return
     arc = leaders.arc
     loads = host_loads(choices, arc)
     fewest = host_loads(choices, leaders.fewest)
-    (off, out), (least_off, _) = (
+    (leaders_outside, out), (least_outside, _) = (
         np.abs(choices.bands.excess(x)).sum(axis=0).astype(int).tolist() for x in (loads, fewest)
     )
-    yield LeaderBound("leaders_outside", off, least_off, "min-cost flow of leaders over the replica lists")
+    yield LeaderBound(
+        "leaders_outside", leaders_outside, least_outside, "min-cost flow of leaders over the replica lists"
+    )
     lower, upper = np.floor(choices.bands.lower[:, 1]), np.ceil(choices.bands.upper[:, 1])
     least = least_out_violation(choices, lower.astype(np.int64), upper.astype(np.int64)) if out else 0
     yield LeaderBound("out_outside_bytes_per_s", out, least, "flow of bytes out, partitions led in parts")
@@ -54,8 +57,10 @@ def leader_bounds(leaders: ChosenLeaders) -> Iterator[LeaderBound]:
 
 
 def least_changes(choices: LeaderChoices, bands: LeaderBands, prices: Floats) -> int:
-    """Changes of any choice within the bands, at least: weak duality, valid for any prices of bytes out, (B,)
-    (formula 20 of docs/solver.md)."""
+    """Least changes of any choice within the bands (formula 20 of docs/solver.md).
+
+    Weak duality: valid for any prices of bytes out, (B,).
+    """
     cost, units = choices.priced(prices)
     cheapest = int(cost[flow(choices, cost, bands)].sum()) / units
     lower, upper = bands.lower[:, 1] / bands.scale[1], bands.upper[:, 1] / bands.scale[1]

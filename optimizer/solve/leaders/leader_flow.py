@@ -1,4 +1,4 @@
-"""Who may lead what, and the min-cost flow that chooses.
+"""Which brokers may lead which partitions, and the min-cost flow that chooses.
 
 References
 ----------
@@ -13,16 +13,24 @@ from ortools.graph.python import min_cost_flow
 from optimizer.domain import Bands, Bools, Floats, Ints
 from optimizer.solve.rules.bands import excess, is_outside
 
-PRICE_UNITS = 10**6  # costs of a flow are whole: a mean load's price in so many parts
-# OR-Tools refuses costs that overflow 64 bits when multiplied by the number of nodes; the rest is room for its sums.
+PRICE_UNITS = 10**6  # whole units for one change: a flow needs whole costs
+# OR-Tools rejects costs that overflow 64 bits when multiplied by the number of nodes; the rest is spare for its sums.
 LARGEST_COST = 2**59
-CROWD_CHAINS = 4  # a leader too many on a broker outweighs so many chains of changes
+CROWD_CHAINS = 4  # one leader above a topic's limit costs as much as this many chains of changes
 
 
 @dataclass(frozen=True)
 class LeaderBands:
-    """Bands of leaders and bytes out per second and the shares that they lie around, (B, 2) each, and the mean load of
-    a broker that may lead, (2,)."""
+    """Bands of leaders and of bytes out per second.
+
+    Parameters
+    ----------
+    lower, upper : (B, 2) float64
+    mean : (B, 2) float64
+        The share of each broker, around which its band is.
+    scale : (2,) float64
+        Mean load of a broker that may lead.
+    """
 
     lower: Floats
     upper: Floats
@@ -30,11 +38,11 @@ class LeaderBands:
     scale: Floats
 
     def widened(self, loads: Floats) -> "LeaderBands":
-        """Bands that hold some loads, (B, 2)."""
+        """Bands widened to include these loads, (B, 2)."""
         return replace(self, lower=np.minimum(self.lower, loads), upper=np.maximum(self.upper, loads))
 
     def excess(self, loads: Floats) -> Floats:
-        """Load above (positive) or below (negative) the bands, whose ends count as whole numbers, (B, 2)."""
+        """Load above (positive) or below (negative) the bands, (B, 2); ends of bands are rounded to whole numbers."""
         return excess(loads, self._whole)
 
     def is_outside(self, loads: Floats) -> Bools:
@@ -48,20 +56,22 @@ class LeaderBands:
 
 @dataclass(frozen=True)
 class LeaderChoices:
-    """Arcs from partitions to brokers that may lead them, ascending by partition and slot; each partition has one.
+    """Arcs from partitions to brokers that may lead them, ascending by partition and slot.
+
+    Each partition has at least one arc.
 
     Parameters
     ----------
     row, slot, host : (A,) int64
     change : (A,) int64
-        1 where another broker is the preferred leader now.
+        1 if another broker is the preferred leader now.
     out : (P,) int64
-        Bytes out per second of the leader: consumers and followers.
+        Bytes out per second of the leader: to consumers and followers.
     bands : LeaderBands
     crowd : (A,) int64
-        Topic and broker of an arc, as a number, where a topic has a most; else -1.
+        Number of the arc's (topic, broker) pair if the topic has a leader limit; else -1.
     most : (C,) int64
-        Most leaders of each such topic on each such broker.
+        Leader limit of each such pair.
     """
 
     row: Ints
@@ -83,17 +93,23 @@ class LeaderChoices:
 
     @property
     def weight(self) -> Floats:
-        """Leaders and bytes out of each arc, (A, 2)."""
+        """Leaders (1) and bytes out of each arc, (A, 2)."""
         return np.stack([np.ones(len(self.row)), self.out[self.row].astype(np.float64)], axis=1)
 
     def chain(self, highest: int) -> int:
-        """More than any chain of hand-overs, each broker and crowd once, can cost at this highest cost of an arc."""
+        """More than any chain of hand-overs can cost, if no arc costs more than ``highest``.
+
+        A chain visits each broker and each (topic, broker) pair at most once.
+        """
         longest = min(len(self.bands.lower) + len(self.most), len(self)) + 1
         return 1 + 2 * longest * highest
 
     def priced(self, prices: Floats) -> tuple[Ints, int]:
-        """Changes and the price of bytes out, in whole units and rounded down, (A,), and the units of one change:
-        PRICE_UNITS, or fewer where the flow's costs would be too large; prices (B,) as in mean loads."""
+        """Cost of each arc in whole units, (A,): changes plus the price of bytes out; and the units of one change.
+
+        Costs are rounded down. One change is PRICE_UNITS, or fewer if the flow's costs would be too large. Prices,
+        (B,), are in changes per mean broker load.
+        """
         cost = self.change + prices[self.host] * (self.out[self.row] / self.bands.scale[1])
         nodes = len(self) + len(self.bands.lower) + len(self.most) + 1
         highest = int(np.ceil(np.abs(cost).max(initial=1)))
@@ -102,14 +118,14 @@ class LeaderChoices:
 
 
 def host_loads(choices: LeaderChoices, arc: Ints) -> Floats:
-    """Leaders and bytes out of each broker when partitions use these arcs, (B, 2)."""
+    """Leaders and bytes out of each broker if partitions use these arcs, (B, 2)."""
     n = len(choices.bands.lower)
     counts = np.bincount(choices.host[arc], minlength=n).astype(np.float64)
     return np.stack([counts, np.bincount(choices.host[arc], choices.out, n)], axis=1)
 
 
 def crowd_counts(choices: LeaderChoices, arc: Ints) -> Ints:
-    """Leaders of each topic and broker that has a most when partitions use these arcs, (C,)."""
+    """Leaders of each (topic, broker) pair with a limit if partitions use these arcs, (C,)."""
     of = choices.crowd[arc]
     return np.bincount(of[of >= 0], minlength=len(choices.most))
 
@@ -125,7 +141,7 @@ def _solved(network: tuple[Ints, Ints, Ints], cost: Ints, supply: Ints) -> tuple
 
 
 def _network(choices: LeaderChoices, through: Ints, lower: Ints, upper: Ints, most: int) -> tuple[Ints, Ints, Ints]:
-    """Tails, heads, capacities: partitions to brokers, and brokers to the sink up to, inside and over their bands."""
+    """Tails, heads and capacities of arcs: partitions to brokers, brokers to the sink (below, inside, above bands)."""
     n, brokers = len(choices), len(lower)
     at = n + np.arange(brokers)
     tails = np.concatenate([choices.row, np.tile(at, 3)])
@@ -134,8 +150,7 @@ def _network(choices: LeaderChoices, through: Ints, lower: Ints, upper: Ints, mo
 
 
 def _with_crowds(choices: LeaderChoices, network: tuple[Ints, Ints, Ints]) -> tuple[Ints, Ints, Ints]:
-    """The network with a node for each topic and broker that has a most, and arcs on to its broker: up to the most, and
-    over it."""
+    """Add a node for each (topic, broker) pair with a leader limit, with two arcs to its broker: within and over it."""
     tails, heads, capacity = network
     arcs, crowds = len(choices.row), len(choices.most)
     at = len(choices) + len(choices.bands.lower) + 1 + np.arange(crowds)
@@ -152,11 +167,13 @@ def _with_crowds(choices: LeaderChoices, network: tuple[Ints, Ints, Ints]) -> tu
 
 
 def flow(choices: LeaderChoices, cost: Ints, bands: LeaderBands) -> Ints:
-    """The arc of each partition, (P,): the least leaders over the most of their topic; with that the least violation
-    of the count's band; and with that the least cost.
+    """The arc of each partition, (P,).
 
-    A unit of violation is worth more than what any chain of hand-overs, each broker once, can cost; a leader over the
-    most of its topic, more than a chain that also mends or breaks the band at both ends.
+    The flow has the fewest leaders above topic limits, then the least violation of the count's bands, then the least
+    cost.
+
+    A unit of violation costs more than any chain of hand-overs. A leader above the limit of its topic costs more than a
+    chain that also changes the violation at both ends.
     """
     n, brokers, crowds = len(choices), len(bands.lower), len(choices.most)
     lower, upper = bands.lower[:, 0].astype(np.int64), bands.upper[:, 0].astype(np.int64)
@@ -172,7 +189,7 @@ def flow(choices: LeaderChoices, cost: Ints, bands: LeaderBands) -> Ints:
 
 
 def least_out_violation(choices: LeaderChoices, lower: Ints, upper: Ints) -> int:
-    """Bytes out per second that any leaders leave outside their bands, at least: partitions may be led in parts.
+    """Least bytes out per second outside their bands for any leaders; several brokers may share a partition's lead.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""Hand-overs of leadership while the bands come closer or a change is saved.
+"""Hand leadership over as long as that reduces the violation of bands or saves a change.
 
-There are two passes. In the first a changed leader costs as much as one mean leader of violation, so only cheap repairs
-are made. In the second violation alone counts. If no hand-over helps any more, two in a chain may: the broker in the
-middle gives up one leader for the one that it gets, or the first gets one back.
+There are two passes. In the first, a changed leader costs as much as one leader outside the bands, so only cheap
+repairs are made. In the second, the bands come first. If no single hand-over helps, a chain of two may: the broker in
+the middle gives up one leader for the one that it gets, or the first broker gets one back.
 """
 
 from collections.abc import Callable
@@ -13,17 +13,23 @@ from optimizer.domain import Bools, Floats, Ints
 from optimizer.solve.leaders.leader_flow import LeaderBands, LeaderChoices, crowd_counts, host_loads
 from optimizer.solve.rules.bands import SETTLED, load_outside
 
-VIOLATION_CHANGES = 1e4  # changes that a mean load outside a band is worth: bands come first
-STEPS = 2000  # steps of a pass at most: an end for what might go on; instances S and M take up to 6
-BATCH = 1000  # best steps that are looked at before all are weighed anew: more touch brokers that have had one
-MOST_CHAINS = 1_000_000  # pairs of changes that are weighed at once: some 200 bytes of arrays for each
-WORST = 5  # brokers whose chains are looked at, those that are most outside: each costs all pairs of changes through it
-EPSILON = 1e-6  # changes: a gain that is no rounding
+VIOLATION_CHANGES = 1e4  # changes per mean load outside a band: bands come first
+STEPS = 2000  # most steps of a pass, so that it ends; instances S and M take up to 6
+BATCH = 1000  # best hand-overs tried before all gains are computed again: further ones mostly touch changed brokers
+MOST_CHAINS = 1_000_000  # pairs of changes compared at once: about 200 bytes of arrays for each
+WORST = 5  # brokers with chains to try, those most outside: each costs all pairs of changes through it
+EPSILON = 1e-6  # changes: a smaller gain may be rounding
 
 
 def leader_violations(loads: Floats, bands: LeaderBands, at: Ints | slice) -> Floats:
-    """Load outside the bands of some brokers in mean broker loads, (N,) (formula 13 of docs/solver.md); loads (N, 2) of
-    theirs."""
+    """Load of some brokers outside their bands, in mean broker loads, (N,) (formula 13 of docs/solver.md).
+
+    Parameters
+    ----------
+    loads : (N, 2) float64
+    at : (N,) int64 or slice
+        The brokers.
+    """
     return load_outside(loads, bands.lower[at], bands.upper[at], bands.scale)
 
 
@@ -35,14 +41,14 @@ class _Steps:
         self.loads, self.crowds = host_loads(choices, arc), crowd_counts(choices, arc)
 
     def _has_room(self, arcs: Ints) -> Bools:
-        """Arcs whose broker may lead one more of the topic."""
+        """Arcs to a broker that may lead one more partition of the topic."""
         of = self.choices.crowd[arcs]
         free = of < 0
         free[~free] = (self.crowds < self.choices.most)[of[~free]]
         return free
 
     def hand_over(self, penalty: float) -> bool:
-        """Hand partitions over, the best first, each broker once; whether there was one."""
+        """Hand partitions over, the best first, at most once for each broker; returns whether there was one."""
         choices, bands = self.choices, self.choices.bands
         used = self.arc[choices.row]
         now = leader_violations(self.loads, bands, slice(None))
@@ -61,49 +67,49 @@ class _Steps:
         return bool(len(better))
 
     def chain(self, penalty: float) -> bool:
-        """Take the best two hand-overs in a row from or to one of the worst brokers; whether there were any."""
+        """Make the best chain of two hand-overs from or to one of the worst brokers; returns whether there was one."""
         used = self.arc[self.choices.row]
         at, idle = self.choices.host[used], np.flatnonzero(used != np.arange(len(used)))
         idle = idle[self._has_room(idle)]
         leaving, entering = _Index(at, idle, len(self.loads)), _Index(self.choices.host, idle, len(self.loads))
-        off = leader_violations(self.loads, self.choices.bands, slice(None))
-        worst = np.argsort(-off, kind="stable")[:WORST]
-        for broker in worst[off[worst] > SETTLED].tolist():
+        violations = leader_violations(self.loads, self.choices.bands, slice(None))
+        worst = np.argsort(-violations, kind="stable")[:WORST]
+        for broker in worst[violations[worst] > SETTLED].tolist():
             out, into = leaving.of(broker), entering.of(broker)
-            first, then = leaving.joined(self.choices.host[out])
-            last, before = entering.joined(at[into])
-            one, two = np.concatenate([out[first], before]), np.concatenate([then, into[last]])
-            keep = self.choices.row[one] != self.choices.row[two]
-            one, two = one[keep], two[keep]
-            gain = self._chain_gains(one, two, at, off, penalty)
+            first, after_first = leaving.joined(self.choices.host[out])
+            last, before_last = entering.joined(at[into])
+            arc_1, arc_2 = np.concatenate([out[first], before_last]), np.concatenate([after_first, into[last]])
+            keep = self.choices.row[arc_1] != self.choices.row[arc_2]
+            arc_1, arc_2 = arc_1[keep], arc_2[keep]
+            gain = self._chain_gains(arc_1, arc_2, at, violations, penalty)
             if len(gain) and gain.min() < -EPSILON:
                 best = int(gain.argmin())
-                self._use(int(one[best]))
-                self._use(int(two[best]))
+                self._use(int(arc_1[best]))
+                self._use(int(arc_2[best]))
                 return True
         return False
 
-    def _chain_gains(self, one: Ints, two: Ints, at: Ints, off: Floats, penalty: float) -> Floats:
-        """Change of merit by arcs a -> b and b -> c, where c may be a, (N,)."""
+    def _chain_gains(self, arc_1: Ints, arc_2: Ints, at: Ints, now: Floats, penalty: float) -> Floats:
+        """Change of merit by arcs a -> b and b -> c, (N,); c may be a."""
         bands, change = self.choices.bands, self.choices.change - self.choices.change[self.arc[self.choices.row]]
-        a, b, c = at[one], at[two], self.choices.host[two]
-        first, second, back = self.weight[one], self.weight[two], (a == c)
-        left = self.loads[a] - first + np.where(back[:, None], second, 0.0)
-        then = leader_violations(left, bands, a) + leader_violations(self.loads[b] + first - second, bands, b)
-        last = np.where(back, 0.0, leader_violations(self.loads[c] + second, bands, c) - off[c])
-        return np.asarray(penalty * (then + last - off[a] - off[b]) + change[one] + change[two])
+        a, b, c = at[arc_1], at[arc_2], self.choices.host[arc_2]
+        first, second, back = self.weight[arc_1], self.weight[arc_2], (a == c)
+        loads_a = self.loads[a] - first + np.where(back[:, None], second, 0.0)
+        then = leader_violations(loads_a, bands, a) + leader_violations(self.loads[b] + first - second, bands, b)
+        last = np.where(back, 0.0, leader_violations(self.loads[c] + second, bands, c) - now[c])
+        return np.asarray(penalty * (then + last - now[a] - now[b]) + change[arc_1] + change[arc_2])
 
     def _use(self, arc: int) -> None:
         row = self.choices.row[arc]
-        for one, sign in ((self.arc[row], -1), (arc, 1)):
-            self.loads[self.choices.host[one]] += sign * self.weight[arc]
-            if self.choices.crowd[one] >= 0:
-                self.crowds[self.choices.crowd[one]] += sign
+        for changed, sign in ((self.arc[row], -1), (arc, 1)):
+            self.loads[self.choices.host[changed]] += sign * self.weight[arc]
+            if self.choices.crowd[changed] >= 0:
+                self.crowds[self.choices.crowd[changed]] += sign
         self.arc[row] = arc
 
 
 class _Index:
-    """Arcs by a broker of theirs."""
+    """Arcs, indexed by one of their brokers."""
 
     def __init__(self, broker: Ints, arcs: Ints, brokers: int) -> None:
         self.order = arcs[np.argsort(broker[arcs], kind="stable")]
@@ -113,7 +119,7 @@ class _Index:
         return self.order[self.edge[broker] : self.edge[broker + 1]]
 
     def joined(self, brokers: Ints) -> tuple[Ints, Ints]:
-        """For each of some brokers all its arcs: position among the brokers and arc; MOST_CHAINS pairs at most."""
+        """All arcs of each broker, as pairs (position of the broker, arc); at most MOST_CHAINS pairs."""
         count = self.edge[brokers + 1] - self.edge[brokers]
         count = np.where(np.cumsum(count) > MOST_CHAINS, 0, count)
         position = np.repeat(np.arange(len(brokers)), count)
@@ -122,7 +128,7 @@ class _Index:
 
 
 def descend(choices: LeaderChoices, arc: Ints) -> Ints:
-    """The arcs in use, (P,), after hand-overs."""
+    """Improve the arcs in use, (P,), by hand-overs."""
     steps = _Steps(choices, arc)
     _until_none_helps(lambda: steps.hand_over(float(choices.bands.scale[0])))
     _until_none_helps(lambda: steps.hand_over(VIOLATION_CHANGES) or steps.chain(VIOLATION_CHANGES))

@@ -1,4 +1,4 @@
-"""Preferred leaders over chosen replica sets: min-cost flow on counts, priced for bytes out, then steps.
+"""Choose preferred leaders for chosen replica sets: min-cost flow on counts, priced for bytes out, then steps.
 
 Each partition sends one unit through one of its replicas' brokers to the sink::
 
@@ -7,14 +7,14 @@ Each partition sends one unit through one of its replicas' brokers to the sink::
     subject to  one unit leaves every partition; f over the partition's replicas that may lead
 
 CHAIN is more than any chain of hand-overs can cost (``LeaderChoices.chain``), so the band comes before changes and
-prices. If a topic has a most (``policy.topic_leader_spread``), its units pass a node for each topic and broker. A
-leader above the most costs more than any gain in the bands, so these are as few as can be, and no later step adds one.
+prices. If a topic has a leader limit (``policy.topic_leader_spread``), its units pass a node for each topic and broker.
+A leader above the limit costs more than any gain in the bands, so there are as few of these as possible, and no later
+step adds one.
 
-change_pb is 0 where b is the preferred leader now and 1 elsewhere. Without prices the flow has the least violation of
-the count's band and, with that, the fewest changes: this is proven, and where its counts and loads are in their bands
-after a few steps at no further change, nothing else is tried. Else prices make the flow keep bytes out near
-their band, and the better of the two counts. Every partition has an arc and the sink takes any number, so the flow is
-always feasible.
+change_pb is 0 if b is the preferred leader now, else 1. Without prices the flow has, provably, the least violation of
+the count's band and, with that, the fewest changes. If a few steps bring all loads into their bands at no further
+change, nothing else is tried. Else prices make the flow keep bytes out near their band, and the better of the two
+results counts. Every partition has an arc and the sink takes any number, so the flow is always feasible.
 
 The prices come from a smoothed dual. With prices theta >= 0 on the four sides of a broker's bands (leaders and bytes
 out, over and under) the dual is::
@@ -42,19 +42,19 @@ from optimizer.solve.leaders.leader_steps import descend, leader_violations
 from optimizer.solve.rules.bands import leader_loads, leader_weights, pour, whole_band
 from optimizer.solve.rules.mobility import may_reorder, moves_only_if_forced
 
-LEVEL = 1e-9  # mean loads: two plans whose violations differ by less are equal
-NO_STRENGTH = 1e-9  # mean brokers: divides in place of 0 where nobody may lead; else they add up to 1 or more
-# Changes, as the cost of a choice: choices this near to the best share. Below a change, so that it still counts; each
-# temperature starts near the end of the last.
+LEVEL = 1e-9  # mean loads: violations that differ by less are equal
+NO_STRENGTH = 1e-9  # divides in place of 0 if no broker may lead; else the weights add up to 1 or more
+# In changes: choices with costs this near to the best share a partition. Below 1, so that a change still counts. Each
+# temperature starts from the result of the last.
 TEMPERATURES = (0.2, 0.05, 0.02)
-ITERATIONS = 30  # of the descent at each temperature: mostly all are made, and the next goes on; any prices will do
-MEMORY = 20  # steps that the descent remembers: scipy's maxcor
-HIGHEST = 2000.0  # changes per mean broker load: what a band that can't be met would drive to infinity
+ITERATIONS = 30  # of the descent at each temperature; the next temperature continues, and any prices are valid
+MEMORY = 20  # scipy's maxcor: steps that the descent remembers
+HIGHEST = 2000.0  # changes per mean broker load: a band that can't be met would drive prices to infinity
 
 
 @dataclass(frozen=True)
 class ChosenLeaders:
-    """Preferred leaders, and what their proof is made of.
+    """Preferred leaders, and the data for their proof.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class ChosenLeaders:
     fewest : (P,) int64
         The arc of each partition with the least violation of the count's band, and with that the fewest changes.
     prices : (B,) float64
-        Of bytes out, in changes per mean broker load; 0 where none were needed.
+        Prices of bytes out, in changes per mean broker load; 0 if none were needed.
     """
 
     choices: LeaderChoices
@@ -83,7 +83,7 @@ def leader_bands(
 ) -> LeaderBands:
     """Bands around the share of each broker that may lead, by its capacity (formula 27 of docs/solver.md).
 
-    Those of the count are whole numbers.
+    Bands of the leader count are whole numbers.
     """
     may = brokers.accepts_leadership & np.isin(np.arange(len(brokers)), replicas)
     total = leader_loads(len(brokers), replicas, partitions).sum(axis=0)
@@ -102,15 +102,15 @@ def leader_bands(
 def may_lead(brokers: Brokers, replicas: Ints, partitions: Partitions) -> Bools:
     """Which slots may lead, (P, W).
 
-    Brokers that accept leadership; the first slot alone where none does, where the partition may not be reordered, or
-    where its list names a broker that is not live, which Kafka's tool would refuse.
+    These are slots on brokers that accept leadership. Only the first slot may lead if there is no such broker, if the
+    partition may not be reordered, or if its list names a broker that is not live (Kafka's tool would refuse the list).
     """
     held = replicas >= 0
     host = np.maximum(replicas, 0)
     may = held & brokers.accepts_leadership[host]
     same = (replicas == partitions.replicas).all(axis=1)
     first_stays = (replicas[:, 0] == partitions.replicas[:, 0]) & may[:, 0]
-    # A list that has not the length asked for is left as it is: the audit would refuse it in a plan.
+    # A list without the requested length stays as it is: the audit would refuse it in a plan.
     frozen = (~may_reorder(partitions.mobility) | (held.sum(axis=1) != partitions.replication_factor)) & same
     frozen |= moves_only_if_forced(partitions.mobility) & first_stays
     stuck = ~may.any(axis=1) | frozen | (held & ~brokers.is_live[host]).any(axis=1)
@@ -122,7 +122,7 @@ def may_lead(brokers: Brokers, replicas: Ints, partitions: Partitions) -> Bools:
 def leader_choices(
     brokers: Brokers, partitions: Partitions, replicas: Ints, *, leaders_band: float, out_band: float
 ) -> LeaderChoices:
-    """Who may lead what, at which change, and the bands.
+    """Which brokers may lead which partitions, which of these are changes, and the bands.
 
     Parameters
     ----------
@@ -148,14 +148,14 @@ def leader_choices(
 
 
 def _crowds(partitions: Partitions, row: Ints, host: Ints) -> tuple[Ints, Ints]:
-    """Of each arc the number of its topic and broker, -1 where the topic has no most, (A,); the most of each, (C,)
+    """The (topic, broker) pair of each arc, -1 if the topic has no leader limit, (A,); the limit of each pair, (C,)
     (formula 22 of docs/solver.md)."""
     crowd = np.full(len(row), -1, dtype=np.int64)
-    asked = np.flatnonzero(partitions.topic_most_leaders[row] < NO_LIMIT)
-    topic = np.unique(partitions.topic[row[asked]], return_inverse=True)[1]
-    pair = topic * (1 + host.max(initial=0)) + host[asked]
-    _, first, crowd[asked] = np.unique(pair, return_index=True, return_inverse=True)
-    return crowd, partitions.topic_most_leaders[row[asked][first]]
+    limited = np.flatnonzero(partitions.topic_most_leaders[row] < NO_LIMIT)
+    topic = np.unique(partitions.topic[row[limited]], return_inverse=True)[1]
+    pair = topic * (1 + host.max(initial=0)) + host[limited]
+    _, first, crowd[limited] = np.unique(pair, return_index=True, return_inverse=True)
+    return crowd, partitions.topic_most_leaders[row[limited][first]]
 
 
 def _merit(choices: LeaderChoices, arc: Ints) -> tuple[float, int]:
@@ -184,13 +184,13 @@ def assign_leaders(
 
 
 def lead_with(replicas: Ints, slot: Ints) -> Ints:
-    """Replica lists with the chosen slot first and the others in their order, (P, W)."""
+    """Replica lists with the chosen slot first and the other replicas in their order, (P, W)."""
     order = np.argsort(np.where(np.arange(replicas.shape[1])[None, :] == slot[:, None], -1, 0), axis=1, kind="stable")
     return np.take_along_axis(replicas, order, axis=1)
 
 
 class SoftDual:
-    """The softened dual of some choices, to be maximised over prices theta >= 0."""
+    """The softened dual of some choices; it is maximised over prices theta >= 0."""
 
     def __init__(self, choices: LeaderChoices) -> None:
         bands = choices.bands

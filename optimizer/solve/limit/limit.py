@@ -1,16 +1,16 @@
-"""An upper limit on what a plan copies: which of its changes are worth most within the limit.
+"""A limit on what a plan copies: which of its changes are kept.
 
-The solver plans as if there were no limit; then changes are taken back until it holds. The change of a partition stands
-alone: its pin and its racks do not ask what other partitions do. Only the bands, the disks and the spread of topics
-join them, so this is a choice of whole changes, z_p in {0, 1}::
+The solver plans without the limit; then changes are removed until the plan is within it. The change of one partition
+does not depend on other partitions as far as pins and racks go. Only the bands, the disks and the spread of topics
+connect them. So this is a choice of whole changes, z_p in {0, 1}::
 
     minimise   violation of the bands by  start load + sum_p z_p effect_p        (in mean broker loads)
     subject to sum_p z_p bytes_p <= bytes allowed,  sum_p z_p moves_p <= moves allowed
                disk of each broker <= its limit, or what it held before where that is more
                replicas of a topic on a broker <= its most, or what it held before or would hold where that is more
 
-What is urgent goes first, whatever it does to the bands: level by level, and inside a level the cheapest first, so that
-as many partitions as possible are helped. The rest is chosen by ``limit_choice``.
+Urgent changes come first, whatever they do to the bands: level by level, and inside a level the cheapest first, so
+that as many partitions as possible benefit. ``limit_choice`` chooses among the rest.
 """
 
 from dataclasses import dataclass
@@ -27,30 +27,30 @@ from optimizer.solve.rules.urgency import BALANCE, urgency
 
 @dataclass(frozen=True)
 class PlanChanges:
-    """The changes of a plan, one a partition, and the cluster that they change; loads are absolute.
+    """The changes of a plan, one for each partition, and the cluster that they change; loads are absolute.
 
     Parameters
     ----------
     change, broker : (E,) int64
-        A replica that a change adds to a broker, or removes from it.
+        The change and the broker of each entry: a replica that a change adds to a broker, or removes from it.
     sign : (E,) float64
-        1 where it is added, -1 where it is removed.
+        1 for an added replica, -1 for a removed replica.
     weights : (N, D) float64
         Load of one replica.
     costs : (N, 2) int64
         Bytes copied, and replicas copied.
     allowed : (2,) int64
-        The same of the whole plan, at most.
+        Most bytes and replicas that the whole plan may copy.
     level : (N,) int64
         Index into ``URGENCY``.
     loads, lower, upper : (B, D) float64
         Loads before the plan, and the bands.
     disk_limit : (B,) float64
-        Most bytes on a broker: its disk less headroom, or what it held before; +inf where the disk is unknown.
+        Most bytes on a broker: its disk minus headroom, or the bytes it held before; +inf if the disk is unknown.
     spot : (E,) int64
-        Topic and broker, numbered: index into ``room``.
+        Number of the entry's (topic, broker) pair: index into ``room``.
     room : (Q,) int64
-        Replicas of a topic that a broker may gain.
+        Replicas of the topic that the broker may gain, for each pair.
     scale : (D,) float64
         Mean broker load.
     """
@@ -79,7 +79,7 @@ class PlanChanges:
         return np.asarray(self.sign[:, None] * self.weights[self.change])
 
     def loads_with(self, kept: Bools) -> Floats:
-        """Loads of the brokers when these changes are kept, (B, D)."""
+        """Loads of the brokers if these changes are kept, (B, D)."""
         loads = self.loads.copy()
         at = kept[self.change]
         np.add.at(loads, self.broker[at], self.effects[at])
@@ -90,25 +90,31 @@ class PlanChanges:
         return float(self.violations_at(np.arange(len(loads)), loads).sum())
 
     def violations_at(self, brokers: Ints, loads: Floats) -> Floats:
-        """Load outside the bands of some brokers, one row each, in mean broker loads (formula 13 of docs/solver.md)."""
+        """Load outside the bands of some brokers, in mean broker loads, (N,) (formula 13 of docs/solver.md).
+
+        Parameters
+        ----------
+        brokers : (N,) int64
+        loads : (N, D) float64
+        """
         return load_outside(loads, self.lower[brokers], self.upper[brokers], self.scale)
 
     def gains(self, kept: Bools) -> Ints:
-        """Replicas of a topic that a broker gains when these changes are kept, (Q,)."""
+        """Replicas that each (topic, broker) pair gains if these changes are kept, (Q,)."""
         return np.bincount(self.spot, self.sign * kept[self.change], len(self.room)).astype(np.int64)
 
     def overfull(self, kept: Bools, loads: Floats) -> Bools:
-        """Replicas on a broker whose disk, or in a spot whose topic, has too many when these changes are kept, (E,)."""
+        """Entries on an overfull disk, or of a pair with too many replicas, if these changes are kept, (E,)."""
         disk = loads[:, DISK] > self.disk_limit
         return np.asarray(disk[self.broker] | (self.gains(kept) > self.room)[self.spot])
 
-    def left(self, kept: Bools) -> Ints:
+    def remaining(self, kept: Bools) -> Ints:
         """Bytes and replicas that may still be copied, (2,)."""
         return np.asarray(self.allowed - self.costs[kept].sum(axis=0))
 
 
 def _spots(topic: Ints, host: Ints, entry_topic: Ints, entry_broker: Ints, brokers: int) -> tuple[Ints, Ints, Ints]:
-    """Topic and broker of each entry, numbered, (E,); their topics, (Q,), and the replicas held there, (Q,).
+    """The (topic, broker) pair of each entry, numbered, (E,); the topic of each pair, (Q,), and its replicas, (Q,).
 
     Parameters
     ----------
@@ -124,7 +130,7 @@ def _spots(topic: Ints, host: Ints, entry_topic: Ints, entry_broker: Ints, broke
 def _rooms(
     change: Ints, broker: Ints, sign: Floats, partitions: Partitions, unchanged: Partitions, brokers: int
 ) -> tuple[Ints, Ints]:
-    """Topic and broker of each entry, numbered, (E,), and the replicas that each of these may gain, (Q,)."""
+    """The (topic, broker) pair of each entry, numbered, (E,), and the replicas that each pair may gain, (Q,)."""
     if not (partitions.topic_most_replicas < NO_LIMIT).any():
         return np.zeros(len(change), dtype=np.int64), np.array([NO_LIMIT])
     topic = np.unique(np.concatenate([partitions.topic, unchanged.topic]), return_inverse=True)[1].astype(np.int64)
@@ -155,9 +161,9 @@ def plan_changes(
     Parameters
     ----------
     unchanged : Partitions
-        The others of topics that are to be spread.
+        The other partitions of topics with a limit.
     loads : (B, D) float64
-        Of all partitions before the plan, absolute.
+        Absolute loads of all partitions before the plan.
     disk_limit : (B,) float64
         Bytes that each broker may hold.
     """
@@ -187,24 +193,24 @@ def plan_changes(
 
 
 def urgent_first(changes: PlanChanges) -> Bools:
-    """Urgent changes that the limit allows, (N,): level by level, the cheapest first, none where there is no room."""
+    """Urgent changes that the limit allows, (N,): level by level, the cheapest first, and only where there is space."""
     kept = np.zeros(len(changes), dtype=bool)
     share = (changes.costs / np.maximum(changes.allowed, 1)).max(axis=1, initial=0)
     for level in range(BALANCE):
         rows = np.flatnonzero(changes.level == level)
         rows = rows[np.argsort(share[rows], kind="stable")]
         while len(rows):
-            left = changes.left(kept)
-            fits = (np.cumsum(changes.costs[rows], axis=0) <= left).all(axis=1)
+            remaining = changes.remaining(kept)
+            fits = (np.cumsum(changes.costs[rows], axis=0) <= remaining).all(axis=1)
             kept[rows[fits]] = True
-            # What is too dear in bytes may still be followed by what is not, where moves are limited too.
-            rows = rows[~fits & (changes.costs[rows] <= changes.left(kept)).all(axis=1)]
-        _leave_overfull(changes, kept, level)
+            # If bytes and moves are both limited, a change that has too many bytes may precede one that fits.
+            rows = rows[~fits & (changes.costs[rows] <= changes.remaining(kept)).all(axis=1)]
+        _remove_overfull(changes, kept, level)
     return kept
 
 
-def _leave_overfull(changes: PlanChanges, kept: Bools, level: int) -> None:
-    """Take changes of a level back, the largest first, until no disk and no spot of a topic holds more than it may."""
+def _remove_overfull(changes: PlanChanges, kept: Bools, level: int) -> None:
+    """Remove changes of a level, the largest first, until no disk and no (topic, broker) pair is over its limit."""
     added = (changes.sign > 0) & (changes.level[changes.change] == level)
     size = changes.weights[changes.change, DISK]
     while True:

@@ -1,9 +1,10 @@
-"""Which changes that are not urgent a limited plan keeps: a linear program over z in [0, 1], then whole changes.
+"""Which non-urgent changes a limited plan keeps: a linear program over z in [0, 1], then whole changes.
 
-The program has a row for each limit beside those of the bands, and many more changes than rows: few of its values are
-not whole. Those that are 1 are kept; then changes are kept or left one by one, whichever mends most for its share of
-the limit, and at last by pairs. The same is done from those that are at least a half, and the better choice counts.
-Urgent changes that found no room take part with a reward, so that what makes room for them is kept with them.
+The program has a row for each band and each limit, and many more changes than rows, so nearly all its values are whole.
+Changes with the value 1 are kept. Then changes are kept or removed one by one: the one that improves the bands most for
+its share of the limit. At last pairs are tried. The same is done from the changes with at least 0.5, and the better
+choice counts. Urgent changes that did not fit take part with a reward, so that changes that make space for them are
+kept together with them.
 """
 
 from dataclasses import dataclass
@@ -17,47 +18,47 @@ from optimizer.solve.ortools.glop import minimise
 from optimizer.solve.rules.resources import DISK
 from optimizer.solve.rules.urgency import BALANCE
 
-REWARD = 100.0  # mean broker loads: an urgent change is worth more than what it may do to the bands
-BYTES_TIE = 1e-6  # of equal balance the fewer bytes
-WHOLE = 1e-7  # part of a change: from so near to 1 on it is a whole one
-ROUND_FROM = (1 - WHOLE, 0.5)  # parts of a change from which on it is kept: whole ones alone, and the larger half
-LEAST_SHARE = 1e-6  # of the limit: what copies less, or gives back, is not told apart
-LEAST_FREED = 1e-9  # of what is too much: divides in place of 0 where leaving a change frees none of it
-POOL = 200  # changes that the improvement tries: those nearest to being worth it
-STEPS = 400  # steps of the improvement at most: an end for what might go on, at two for each change of the pool
-GAIN = 1e-9  # mean loads: a gain that is no rounding
+REWARD = 100.0  # mean broker loads: an urgent change is worth more than any damage to the bands
+BYTES_TIE = 1e-6  # tie-break: fewer bytes at equal balance
+WHOLE = 1e-7  # a value this near to a whole number counts as whole
+ROUND_FROM = (1 - WHOLE, 0.5)  # least values of kept changes, both are tried: only whole ones; from a half on
+LEAST_SHARE = 1e-6  # share of the limit: divides in place of smaller or negative shares
+LEAST_FREED = 1e-9  # share of the excess: divides in place of 0 if removing a change frees nothing
+POOL = 200  # changes that the improvement tries: those with the least reduced cost
+STEPS = 400  # most steps of the improvement, so that it ends: two for each change of the pool
+GAIN = 1e-9  # mean loads: a smaller gain may be rounding
 
 
 def keep_within(changes: PlanChanges) -> Bools:
-    """The changes to keep, (N,) (formula 21 of docs/solver.md): all of them where the limits allow it."""
+    """The changes to keep, (N,) (formula 21 of docs/solver.md): all of them if the limits allow it."""
     everything = np.ones(len(changes), dtype=bool)
     over = changes.overfull(everything, changes.loads_with(everything))
-    if (changes.left(everything) >= 0).all() and not over.any():
+    if (changes.remaining(everything) >= 0).all() and not over.any():
         return everything
     urgent = urgent_first(changes)
     rows = np.flatnonzero(~urgent)
     try:
         values, reduced_cost = relaxed(changes, urgent)
-    except ArithmeticError:  # without the program the changes are chosen one by one
+    except ArithmeticError:  # The linear program failed: choose the changes one by one.
         return _improved(changes, urgent, rows, rows[:POOL])
     whole = np.abs(values - np.round(values)) < WHOLE
     near = rows[np.argsort(np.where(whole, np.abs(reduced_cost), -1), kind="stable")[:POOL]]
-    choices = [_improved(changes, urgent | _at(changes, rows, values >= level), rows, near) for level in ROUND_FROM]
+    choices = [_improved(changes, urgent | _mask(changes, rows, values >= level), rows, near) for level in ROUND_FROM]
     best = max(choices, key=lambda kept: _merit(changes, kept))
     if _merit(changes, best) > _merit(changes, urgent):
         return best
     return _improved(changes, urgent, rows, near)
 
 
-def _at(changes: PlanChanges, rows: Ints, chosen: Bools) -> Bools:
-    """Some of the rows as a mask of all changes, (N,)."""
+def _mask(changes: PlanChanges, rows: Ints, chosen: Bools) -> Bools:
+    """The chosen rows as a mask over all changes, (N,)."""
     mask = np.zeros(len(changes), dtype=bool)
     mask[rows[chosen]] = True
     return mask
 
 
 def reward_of(changes: PlanChanges) -> Floats:
-    """What keeping each change is worth beside the bands, (N,): twice as much at each level that is more urgent."""
+    """Reward for keeping each change, in addition to the bands, (N,): doubled with each more urgent level."""
     return np.where(changes.level < BALANCE, REWARD * 2.0 ** (BALANCE - changes.level), 0.0)
 
 
@@ -66,13 +67,13 @@ def _merit(changes: PlanChanges, kept: Bools) -> float:
 
 
 def relaxed(changes: PlanChanges, kept: Bools) -> tuple[Floats, Floats]:
-    """The linear program over the changes that are not kept yet: their values and reduced costs.
+    """Solve the linear program over the changes that are not kept yet; returns their values and reduced costs.
 
-    Rows are in mean broker loads and in mean costs; the slack of a disk row ends where the disk does.
+    Rows are in mean broker loads and in mean costs. The slack of a disk row ends at the disk limit.
     """
     rows, now = np.flatnonzero(~kept), changes.loads_with(kept)
     effects = _effects(changes, rows)
-    bands, binding = now.size, np.flatnonzero(changes.left(np.ones(len(changes), dtype=bool)) < 0)
+    bands, binding = now.size, np.flatnonzero(changes.remaining(np.ones(len(changes), dtype=bool)) < 0)
     unit = np.maximum(changes.costs[rows][:, binding].mean(axis=0), 1.0)
     slack = sp.eye_array(bands, format="csr")
     spent = sp.csr_matrix((changes.costs[rows][:, binding] / unit).T)
@@ -80,16 +81,16 @@ def relaxed(changes: PlanChanges, kept: Bools) -> tuple[Floats, Floats]:
         [sp.hstack([effects, slack, -slack]), sp.hstack([spent, sp.csr_matrix((len(binding), 2 * bands))])]
     ).tocsr()
     low = np.concatenate([((changes.lower - now) / changes.scale).ravel(), np.zeros(len(binding))])
-    high = np.concatenate([((changes.upper - now) / changes.scale).ravel(), changes.left(kept)[binding] / unit])
+    high = np.concatenate([((changes.upper - now) / changes.scale).ravel(), changes.remaining(kept)[binding] / unit])
     tie = BYTES_TIE * changes.weights[rows, DISK] / changes.scale[DISK]
     cost = np.concatenate([tie - reward_of(changes)[rows], np.ones(2 * bands)])
-    most = np.concatenate([np.ones(len(rows)), np.full(bands, np.inf), _over(changes).ravel()])
+    most = np.concatenate([np.ones(len(rows)), np.full(bands, np.inf), _slack_above_bands(changes).ravel()])
     values, duals, _ = minimise(cost, most, low, high, matrix)
     return values[: len(rows)], (cost - matrix.T @ duals)[: len(rows)]
 
 
-def _over(changes: PlanChanges) -> Floats:
-    """How far each load may go above its band, (B, D), in mean broker loads."""
+def _slack_above_bands(changes: PlanChanges) -> Floats:
+    """The load that each broker may have above its band, (B, D), in mean broker loads."""
     room = np.full(changes.upper.shape, np.inf)
     finite = np.isfinite(changes.disk_limit) & np.isfinite(changes.upper[:, DISK])
     over = changes.disk_limit[finite] - changes.upper[finite, DISK]
@@ -98,7 +99,7 @@ def _over(changes: PlanChanges) -> Floats:
 
 
 def _effects(changes: PlanChanges, rows: Ints) -> sp.csr_matrix:
-    """Loads that the changes of some rows shift, (B * D, n), in mean broker loads."""
+    """Effects of the changes of some rows on loads, (B * D, n), in mean broker loads."""
     (brokers, d), at = changes.loads.shape, np.flatnonzero(np.isin(changes.change, rows))
     column = np.searchsorted(rows, changes.change[at])
     row = (changes.broker[at][:, None] * d + np.arange(d)).ravel()
@@ -129,52 +130,52 @@ class _Flips:
         return np.where(choice.kept[self.rows], -1.0, 1.0)
 
     def gains(self, choice: _Choice) -> Floats:
-        """Violation that each flip mends, with its reward, (n,)."""
+        """Violation that each flip removes, plus its reward, (n,)."""
         direction = self._direction(choice)
         now = choice.loads[self.broker]
         then = now + direction[self.at][:, None] * self.effects
-        mended = self.changes.violations_at(self.broker, now) - self.changes.violations_at(self.broker, then)
-        return np.bincount(self.at, mended, len(self.rows)) + direction * self.reward
+        removed = self.changes.violations_at(self.broker, now) - self.changes.violations_at(self.broker, then)
+        return np.bincount(self.at, removed, len(self.rows)) + direction * self.reward
 
     def spent(self, choice: _Choice) -> Ints:
-        """Bytes and replicas that each flip copies more, (n, 2)."""
+        """Additional bytes and replicas that each flip copies, (n, 2)."""
         return np.asarray(np.where(choice.kept[self.rows], -1, 1)[:, None] * self.costs)
 
     def fits(self, choice: _Choice) -> Bools:
-        """Flips that fill no disk over its limit and bring no topic more to a broker than there may be, (n,)."""
+        """Flips that bring no disk and no (topic, broker) pair over its limit, (n,)."""
         direction = self._direction(choice)[self.at]
         disk = direction * self.effects[:, DISK]
         full = (disk > 0) & (choice.loads[self.broker, DISK] + disk > self.changes.disk_limit[self.broker])
         full |= (direction * self.sign > 0) & (self.changes.gains(choice.kept) >= self.changes.room)[self.spot]
         return np.asarray(np.bincount(self.at, full, len(self.rows)) == 0)
 
-    def legal(self, choice: _Choice, left: Ints) -> Bools:
-        """Flips that find room and copy no more than what is left, (n,)."""
-        return self.fits(choice) & (self.spent(choice) <= left).all(axis=1)
+    def legal(self, choice: _Choice, remaining: Ints) -> Bools:
+        """Flips that fit, and copy no more than the remaining bytes and replicas, (n,)."""
+        return self.fits(choice) & (self.spent(choice) <= remaining).all(axis=1)
 
     def flip(self, choice: _Choice, i: int) -> _Choice:
         """The choice after a flip."""
-        kept, loads, mine = choice.kept.copy(), choice.loads.copy(), self.at == i
-        loads[self.broker[mine]] += self._direction(choice)[i] * self.effects[mine]
+        kept, loads, entries = choice.kept.copy(), choice.loads.copy(), self.at == i
+        loads[self.broker[entries]] += self._direction(choice)[i] * self.effects[entries]
         kept[self.rows[i]] ^= True
         return _Choice(kept, loads)
 
-    def too_much(self, choice: _Choice) -> Bools:
-        """Kept changes that go where too much is, or all kept ones where the plan copies too much, (n,)."""
+    def removable(self, choice: _Choice) -> Bools:
+        """Kept changes that add to an overfull broker, or all kept changes if the plan copies too much, (n,)."""
         over = self.changes.overfull(choice.kept, choice.loads)[self.entries]
         fills = np.bincount(self.at, over & (self.sign > 0), len(self.rows)) > 0
-        if (self.changes.left(choice.kept) < 0).any():
+        if (self.changes.remaining(choice.kept) < 0).any():
             fills = np.ones(len(self.rows), dtype=bool)
         return fills & choice.kept[self.rows]
 
 
 def _improved(changes: PlanChanges, kept: Bools, rows: Ints, near: Ints) -> Bools:
-    """The choice made legal, then better flip by flip, then by pairs of flips of the changes that were near."""
+    """Make the choice legal, then improve it by single flips, then by pairs of flips of the ``near`` changes."""
     flips, pairs = _Flips(changes, rows), _Flips(changes, np.sort(near))
     choice = _trimmed(flips, _Choice(kept.copy(), changes.loads_with(kept)))
     for _ in range(STEPS):
         gains = flips.gains(choice)
-        legal = flips.legal(choice, changes.left(choice.kept)) & (gains > GAIN)
+        legal = flips.legal(choice, changes.remaining(choice.kept)) & (gains > GAIN)
         if legal.any():
             share = (flips.spent(choice) / np.maximum(changes.allowed, 1)).max(axis=1)
             choice = flips.flip(choice, int(np.where(legal, gains / np.maximum(share, LEAST_SHARE), 0).argmax()))
@@ -187,9 +188,9 @@ def _improved(changes: PlanChanges, kept: Bools, rows: Ints, near: Ints) -> Bool
 
 
 def _trimmed(flips: _Flips, choice: _Choice) -> _Choice:
-    """Leave changes, those first that lose least for what they cost, until the limit holds and nothing is overfull."""
-    while (candidates := np.flatnonzero(flips.too_much(choice))).size:
-        excess = -np.minimum(flips.changes.left(choice.kept), 0)
+    """Remove changes until every limit is met: first those that lose least for the excess that they free."""
+    while (candidates := np.flatnonzero(flips.removable(choice))).size:
+        excess = -np.minimum(flips.changes.remaining(choice.kept), 0)
         freed = np.minimum(flips.costs[candidates], np.maximum(excess, 1)) / np.maximum(excess, 1)
         value = flips.gains(choice)[candidates] / np.maximum(freed.max(axis=1), LEAST_FREED)
         choice = flips.flip(choice, int(candidates[value.argmax()]))
@@ -197,14 +198,14 @@ def _trimmed(flips: _Flips, choice: _Choice) -> _Choice:
 
 
 def _best_pair(flips: _Flips, choice: _Choice) -> _Choice | None:
-    """The choice after the two flips that mend most together, where they mend anything."""
+    """The choice after the two flips that improve it most together; None if none improves it."""
     best, result = GAIN, None
-    singles, left = flips.gains(choice), flips.changes.left(choice.kept)
-    # Of two flips the one that makes room comes first.
+    singles, remaining = flips.gains(choice), flips.changes.remaining(choice.kept)
+    # Of two flips, the one that frees space comes first.
     for i in np.flatnonzero(flips.fits(choice)).tolist():
         after = flips.flip(choice, i)
         gains = singles[i] + flips.gains(after)
-        legal = flips.legal(after, left - flips.spent(choice)[i])
+        legal = flips.legal(after, remaining - flips.spent(choice)[i])
         legal[i] = False
         gains = np.where(legal, gains, -np.inf)
         if gains.max(initial=0) > best:

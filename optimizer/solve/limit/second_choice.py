@@ -1,8 +1,9 @@
-"""Lists for partitions that must change, and whose change is taken back because a disk is full, or has no room for old
-and new copies at once: over racks and brokers with room.
+"""Second choices: other lists for partitions that must change, after their planned change was removed.
 
-A change is taken back whole: one copy without room holds back the others. So replicas are replaced one at a time, as
-long as that mends something: first those that must leave, then racks. The smallest partitions go first.
+A change is removed if a disk is full, or has no space for old and new copies at once. It is removed as a whole: one
+copy without space also stops the partition's other copies. So replicas are replaced here one at a time, on racks and
+brokers with space, as long as that repairs something: first replicas that must leave, then racks. The smallest
+partitions come first.
 """
 
 from dataclasses import dataclass
@@ -18,35 +19,48 @@ from optimizer.solve.rules.urgency import BALANCE, urgency
 
 @dataclass
 class _Room:
-    """What may still be added: bytes on each disk, (B,), replicas of a topic on each broker, and bytes and copies."""
+    """Remaining space: bytes on each disk, (B,); replicas of each topic on each broker; bytes and copies to make."""
 
     disk: Floats
-    of_topic: dict[str, Ints]
-    left: Ints
+    by_topic: dict[str, Ints]
+    copies: Ints
 
-    def of(self, topic: str, size_bytes: int) -> Floats:
-        """Bytes that each broker may still take, (B,), none where it has no room for such a replica."""
+    def for_replica(self, topic: str, size_bytes: int) -> Floats:
+        """Bytes that each broker may still take, (B,); 0 if it has no space for such a replica."""
         has_room = self.disk >= max(size_bytes, 1)
-        return np.where(has_room & (self.of_topic[topic] > 0) if topic in self.of_topic else has_room, self.disk, 0)
+        return np.where(has_room & (self.by_topic[topic] > 0) if topic in self.by_topic else has_room, self.disk, 0)
 
-    def copies(self, size_bytes: int) -> int:
-        """How many such replicas may be copied."""
-        return int(min(self.left[1], self.left[0] // max(size_bytes, 1)))
+    def most_copies(self, size_bytes: int) -> int:
+        """Replicas of this size that may be copied."""
+        return int(min(self.copies[1], self.copies[0] // max(size_bytes, 1)))
 
     def take(self, topic: str, size_bytes: int, before: Ints, after: Ints) -> None:
-        """Count the list that a partition gets. The old copies stay until all are made, so they free no disk."""
+        """Count the new list of a partition. Old copies stay until all new copies are made, so they free no disk."""
         added = np.setdiff1d(after, before)
         self.disk[added] -= size_bytes
-        self.left -= np.array([size_bytes, 1]) * len(added)
-        if topic in self.of_topic:
-            self.of_topic[topic][added] -= 1
-            self.of_topic[topic][np.setdiff1d(before, after)] += 1
+        self.copies -= np.array([size_bytes, 1]) * len(added)
+        if topic in self.by_topic:
+            self.by_topic[topic][added] -= 1
+            self.by_topic[topic][np.setdiff1d(before, after)] += 1
 
 
 @dataclass(frozen=True)
 class _Rules:
-    """The rules of all partitions: replicas that must leave, (P, W), and what racks ask; by group of pins (``group``,
-    (P,)) the brokers that may take a replica, (G, B), and the sizes of racks, (G, R)."""
+    """The rules of all partitions.
+
+    Parameters
+    ----------
+    leaves : (P, W) bool
+        Replicas that must leave.
+    group : (P,) int64
+        Group of pins.
+    allowed : (G, B) bool
+        Brokers that may take a replica.
+    cap, floor : (P,) int64
+        Most and least replicas in a rack.
+    sizes : (G, R) int64
+        Sizes of racks.
+    """
 
     leaves: Bools
     group: Ints
@@ -56,8 +70,8 @@ class _Rules:
     sizes: Ints
 
     def disorder(self, p: int, histograms: Ints) -> Ints:
-        """Replicas of a partition against the rack rule, (N,), by replicas in each rack, (N, R)."""
-        cap, floor = (np.full(len(histograms), one[p]) for one in (self.cap, self.floor))
+        """Replicas of a partition that break the rack rule, (N,), from its replicas in each rack, (N, R)."""
+        cap, floor = (np.full(len(histograms), limits[p]) for limits in (self.cap, self.floor))
         return rack_disorder(histograms, cap, floor, self.sizes[self.group[p]])
 
 
@@ -71,15 +85,15 @@ def second_choices(
     room_bytes: Floats,
     allowed: Ints,
 ) -> tuple[Ints, Bools]:
-    """Replicas of the changed partitions, (P, W), and those that something is left of, (P,).
+    """Lists of the changed partitions, (P, W), and the partitions that are still not fully repaired, (P,).
 
     Parameters
     ----------
     kept : (P,) bool
-        PlanChanges that stay as they were planned; the others are taken back, or replaced here.
+        Changes that stay as planned; the others are removed, or replaced here.
     planned : (P, W) int64
     unchanged : Partitions
-        The others of topics that are to be spread.
+        The other partitions of topics with a limit.
     room_bytes : (B,) float64
         Bytes that each broker may still take.
     allowed : (2,) int64
@@ -88,16 +102,18 @@ def second_choices(
     lists = np.where(kept[:, None], planned, partitions.replicas)
     held_back = ~kept
     rules = _rules(brokers, partitions)
-    room = _Room(room_bytes.copy(), _room_of_topics(len(brokers), partitions, unchanged, lists), allowed.copy())
+    room = _Room(room_bytes.copy(), _room_by_topic(len(brokers), partitions, unchanged, lists), allowed.copy())
     length = (partitions.replicas >= 0).sum(axis=1)
-    mends = np.isin(partitions.mobility, (FREE, RACKS_ONLY)) & (partitions.replication_factor == length)
-    tried = np.flatnonzero(held_back & mends & (urgency(brokers, partitions).levels < BALANCE))
+    repairable = np.isin(partitions.mobility, (FREE, RACKS_ONLY)) & (partitions.replication_factor == length)
+    tried = np.flatnonzero(held_back & repairable & (urgency(brokers, partitions).levels < BALANCE))
     for p in tried[np.argsort(partitions.size_bytes[tried], kind="stable")].tolist():
         topic, size = str(partitions.topic[p]), int(partitions.size_bytes[p])
-        found, left = _mended(brokers, rules, p, lists[p], room=room.of(topic, size), steps=room.copies(size))
-        if brokers.is_live[found[found >= 0]].all():
-            room.take(topic, size, lists[p], found)
-            lists[p], held_back[p] = found, left > 0
+        repaired, broken = _repaired(
+            brokers, rules, p, lists[p], room=room.for_replica(topic, size), steps=room.most_copies(size)
+        )
+        if brokers.is_live[repaired[repaired >= 0]].all():
+            room.take(topic, size, lists[p], repaired)
+            lists[p], held_back[p] = repaired, broken > 0
     return lists, held_back
 
 
@@ -116,27 +132,27 @@ def _rules(brokers: Brokers, partitions: Partitions) -> _Rules:
     )
 
 
-def _room_of_topics(n_brokers: int, partitions: Partitions, unchanged: Partitions, lists: Ints) -> dict[str, Ints]:
-    """Replicas that each broker may get of each topic that is to be spread, (B,)."""
+def _room_by_topic(n_brokers: int, partitions: Partitions, unchanged: Partitions, lists: Ints) -> dict[str, Ints]:
+    """Replicas of each limited topic that each broker may still get, (B,)."""
     most: dict[str, int] = {}
-    for one in (partitions, unchanged):
-        limited = one.topic_most_replicas < NO_LIMIT
-        most |= dict(zip(one.topic[limited].tolist(), one.topic_most_replicas[limited].tolist(), strict=True))
+    for some in (partitions, unchanged):
+        limited = some.topic_most_replicas < NO_LIMIT
+        most |= dict(zip(some.topic[limited].tolist(), some.topic_most_replicas[limited].tolist(), strict=True))
     room = {topic: np.full(n_brokers, count, dtype=np.int64) for topic, count in most.items()}
-    for one, replicas in ((partitions, lists), (unchanged, unchanged.replicas)):
-        limited = one.topic_most_replicas < NO_LIMIT
-        for topic, row in zip(one.topic[limited].tolist(), replicas[limited], strict=True):
+    for some, replicas in ((partitions, lists), (unchanged, unchanged.replicas)):
+        limited = some.topic_most_replicas < NO_LIMIT
+        for topic, row in zip(some.topic[limited].tolist(), replicas[limited], strict=True):
             room[topic][row[row >= 0]] -= 1
     return room
 
 
-def _mended(brokers: Brokers, rules: _Rules, p: int, old: Ints, *, room: Floats, steps: int) -> tuple[Ints, int]:
-    """A list of a partition that is better replica by replica, and how many of its replicas still break a rule.
+def _repaired(brokers: Brokers, rules: _Rules, p: int, old: Ints, *, room: Floats, steps: int) -> tuple[Ints, int]:
+    """Repair the list of a partition replica by replica; returns it, and how many of its replicas still break a rule.
 
     Parameters
     ----------
     room : (B,) float64
-        Bytes that each broker may still take, none where it has no room for the partition.
+        Bytes that each broker may still take; 0 if it has no space for the partition.
     steps : int
         Replicas that may be copied.
     """
@@ -147,7 +163,7 @@ def _mended(brokers: Brokers, rules: _Rules, p: int, old: Ints, *, room: Floats,
         histogram = rack_histogram(replicas[None], brokers.rack, len(brokers.rack_names))
         now = int(rules.disorder(p, histogram)[0])
         slots, racks = np.flatnonzero(replicas >= 0), np.unique(brokers.rack[is_open])
-        slot, rack = (one.ravel() for one in np.meshgrid(slots, racks, indexing="ij"))
+        slot, rack = (axis.ravel() for axis in np.meshgrid(slots, racks, indexing="ij"))
         after, row = np.repeat(histogram, len(slot), axis=0), np.arange(len(slot))
         np.add.at(after, (row, brokers.rack[replicas[slot]]), -1)
         np.add.at(after, (row, rack), 1)

@@ -1,1 +1,1 @@
-"""OR-Tools behind two functions: linear programs (``glop``) and whole ones (``cp_sat``)."""
+"""OR-Tools behind two functions: linear programs (``glop``) and integer programs (``cp_sat``)."""

@@ -9,10 +9,10 @@ from ortools.sat.python import cp_model
 
 
 def careful_solver(deterministic_time: float) -> cp_model.CpSolver:
-    """One worker, a fixed seed and a limit in deterministic time: the same answer on every machine.
+    """A solver that gives the same answer on every machine: one worker, a fixed seed, a limit in deterministic time.
 
-    Without presolve: that of OR-Tools 9.15 calls some models infeasible that have a solution, and what it proves could
-    be as wrong. The linear relaxation of all rows brings more.
+    Presolve is off: that of OR-Tools 9.15 reports some feasible models as infeasible, so its proofs could be wrong
+    too. The linear relaxation of all rows helps more.
     """
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1

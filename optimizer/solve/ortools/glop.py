@@ -9,11 +9,11 @@ from ortools.linear_solver.python import model_builder_helper as mbh
 
 from optimizer.domain import Floats
 
-# Deterministic time. The dual simplex, which is the faster, can go round and round in a degenerate program that the
-# primal simplex solves at once: the dual gets a small part of what there is, the primal the rest. All programs of the
-# benchmark end within a tenth of the default limit.
+# Share of deterministic time for the dual simplex. It is the faster one, but it can cycle in a degenerate program that
+# the primal simplex solves at once; so the primal simplex gets the rest. All programs of the benchmark end within a
+# tenth of the default limit.
 FIRST_SHARE = 0.05
-MOST_FIRST = 100.0  # deterministic time of the dual simplex where there is no limit: ten times what any program took
+MOST_FIRST = 100.0  # deterministic time of the dual simplex without a limit: ten times the longest program
 UNFINISHED = (mbh.SolveStatus.NOT_SOLVED, mbh.SolveStatus.ABNORMAL, mbh.SolveStatus.FEASIBLE)
 
 
@@ -30,29 +30,29 @@ def minimise(
     *,
     time_limit: float = math.inf,
 ) -> tuple[Floats, Floats, float]:
-    """Minimise cost x, 0 <= x <= upper, row_low <= matrix x <= row_high: values, duals, objective.
+    """Minimise cost x subject to 0 <= x <= upper, row_low <= matrix x <= row_high; returns values, duals, objective.
 
-    By the dual simplex, and where that stalls by the primal.
+    Uses the dual simplex, and the primal simplex if the dual does not finish.
 
     Parameters
     ----------
     time_limit : float
-        For both, in OR-Tools' deterministic time, which counts operations: the same on every machine.
+        Limit for both together, in OR-Tools' deterministic time. It counts operations, so it is the same everywhere.
 
     Raises
     ------
     OutOfTime
-        When there is a limit and GLOP ends NOT_SOLVED, ABNORMAL or FEASIBLE: it does any of these there.
+        If there is a limit and GLOP ends with NOT_SOLVED, ABNORMAL or FEASIBLE, as it does at a limit.
     ArithmeticError
-        When GLOP does not end OPTIMAL.
+        If GLOP does not end with OPTIMAL.
     """
     helper = mbh.ModelBuilderHelper()
     model: tuple[Any, ...] = (np.zeros(len(cost)), upper, cost, row_low, row_high, matrix)
     helper.fill_model_from_sparse_data(*model)
     first = min(FIRST_SHARE * time_limit, MOST_FIRST)
-    solver = _solved(helper, is_dual=True, time_limit=first)
+    solver = _solve(helper, is_dual=True, time_limit=first)
     if solver.status() in UNFINISHED:
-        solver = _solved(helper, is_dual=False, time_limit=time_limit - first)
+        solver = _solve(helper, is_dual=False, time_limit=time_limit - first)
     if solver.status() != mbh.SolveStatus.OPTIMAL:
         size = f"{matrix.shape[0]} rows and {matrix.shape[1]} columns"
         if time_limit < math.inf and solver.status() in UNFINISHED:
@@ -61,8 +61,8 @@ def minimise(
     return np.array(solver.variable_values()), np.array(solver.dual_values()), float(solver.objective_value())
 
 
-def _solved(model: mbh.ModelBuilderHelper, *, is_dual: bool, time_limit: float) -> mbh.ModelSolverHelper:
-    """GLOP after it has tried a model by one kind of simplex."""
+def _solve(model: mbh.ModelBuilderHelper, *, is_dual: bool, time_limit: float) -> mbh.ModelSolverHelper:
+    """Run GLOP with one kind of simplex; returns the solver after it ended."""
     solver = mbh.ModelSolverHelper("GLOP")
     limit = "" if math.isinf(time_limit) else f" max_deterministic_time: {time_limit}"
     solver.set_solver_specific_parameters(f"use_dual_simplex: {str(is_dual).lower()}{limit}")

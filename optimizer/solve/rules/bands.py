@@ -1,9 +1,9 @@
-"""Loads of brokers, what each rack can reach, and the balance bands around it.
+"""Loads of brokers, the load that each rack can reach, and the balance bands around it.
 
 For resource d with load w_pd per replica, rack r can hold between ``lo_rd = sum_p w_pd * floor_p`` and
-``hi_rd = sum_p w_pd * min(cap_p, n_r)``, because the rack rule bounds its replicas of each partition. The total is
-poured over the racks level by level between these two (water filling). Inside a rack it is shared by weight (capacity
-where brokers differ, else equally). The band of broker b is ``mu_bd * (1 -+ width_d)``.
+``hi_rd = sum_p w_pd * min(cap_p, n_r)``, because the rack rule limits its replicas of each partition. Water filling
+shares the total over the racks between these two. Inside a rack the load is shared by weight: by capacity if brokers
+differ, else equally. The band of broker b is ``mu_bd * (1 -+ width_d)``.
 """
 
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from optimizer.solve.rules import resources
 from optimizer.solve.rules.racks import hosting_rack_sizes, live_rack_sizes, rack_caps, rack_floors
 from optimizer.solve.rules.resources import DISK, REPLICAS
 
-SETTLED = 1e-9  # mean broker loads outside the bands that count as none: what sums of floats are off by
-ROUNDING = 1e-12  # of a load: what floating point may make of a band's end
-COUNT_ROUNDING = 1e-9  # replicas, leaders: what floating point may make of a band's end that is whole
-POURED = 1e-9  # of the total: what the shares may be off by together, as sums of floats are
+SETTLED = 1e-9  # mean broker loads outside the bands that count as none: rounding of float sums
+ROUNDING = 1e-12  # share of a load: rounding of a band's end
+COUNT_ROUNDING = 1e-9  # replicas, leaders: rounding of a band's end that is a whole number
+POURED = 1e-9  # share of the total: rounding of the sum of all shares
 
 
 def replica_weights(partitions: Partitions) -> Floats:
@@ -39,7 +39,7 @@ def broker_loads(n_brokers: int, replicas: Ints, weights: Floats) -> Floats:
 def leader_loads(n_brokers: int, replicas: Ints, partitions: Partitions) -> Floats:
     """Leaders and bytes out per second of each broker, (B, 2), when the first replica leads.
 
-    Bytes out are what consumers read plus one copy for each follower.
+    Bytes out are the bytes that consumers read, plus the produced bytes once for each follower.
     """
     followers = (replicas >= 0).sum(axis=1) - 1
     out = partitions.out_bytes_per_s + followers * partitions.in_bytes_per_s
@@ -52,7 +52,7 @@ def leader_loads(n_brokers: int, replicas: Ints, partitions: Partitions) -> Floa
 def pour(total: float, weight: Floats, low: Floats, high: Floats) -> Floats:
     """Share ``total`` in proportion to ``weight`` with each share kept in [low, high] (water filling).
 
-    Where the shares can't add up to the total, the nearest sum is returned.
+    If the shares can't add up to the total, their sum is as near to it as possible.
 
     References
     ----------
@@ -62,8 +62,8 @@ def pour(total: float, weight: Floats, low: Floats, high: Floats) -> Floats:
     open_ = weight > 0
     share[~open_] = 0.0
     while open_.any():
-        left = total - share[~open_].sum()
-        level = left / weight[open_].sum()
+        remaining = total - share[~open_].sum()
+        level = remaining / weight[open_].sum()
         trial = weight * level
         over = np.where(open_, np.maximum(trial - high, 0), 0).sum()
         under = np.where(open_, np.maximum(low - trial, 0), 0).sum()
@@ -77,35 +77,35 @@ def pour(total: float, weight: Floats, low: Floats, high: Floats) -> Floats:
 
 
 def broker_weights(brokers: Brokers, live: Bools) -> Floats:
-    """Relative strength of each broker per resource, (B, D): its capacity where all living brokers' are known, else
-    equal.
+    """Relative strength of each broker per resource, (B, D): its capacity if that is known for all living brokers.
 
-    A broker with twice the disk is expected to carry twice the replicas; bytes in follow the network's capacity, or
-    the disk's.
+    Replicas and disk follow the disk capacity. Bytes in follow the network capacity, or the disk capacity if the
+    network's is unknown. Without any known capacity all brokers are equal.
     """
     disk = _relative(live.astype(np.float64), brokers.disk_capacity_bytes, live)
     return np.stack(
-        [_relative(disk, getattr(brokers, one.capacity), live) for one in resources.PLACEMENT_RESOURCES], axis=1
+        [_relative(disk, getattr(brokers, resource.capacity), live) for resource in resources.PLACEMENT_RESOURCES],
+        axis=1,
     )
 
 
 def leader_weights(brokers: Brokers, may_lead: Bools) -> Floats:
-    """Relative strength of each broker as a leader, (B,): by the network's capacity out, or the disk's, else equal."""
+    """Relative strength of each broker as a leader, (B,): network capacity out, else disk capacity, else equal."""
     disk = _relative(may_lead.astype(np.float64), brokers.disk_capacity_bytes, may_lead)
     return _relative(disk, brokers.out_capacity_bytes_per_s, may_lead)
 
 
-def _relative(otherwise: Floats, capacity: Ints, live: Bools) -> Floats:
-    """Capacities over the mean of the living brokers', where all of these are known, (B,)."""
+def _relative(fallback: Floats, capacity: Ints, live: Bools) -> Floats:
+    """Capacities divided by the mean of the living brokers, (B,); ``fallback`` if not all of these are known."""
     known = capacity[live]
     if not len(known) or (known <= 0).any():
-        return otherwise
+        return fallback
     return np.where(live, capacity / known.mean(), 0.0)
 
 
 @dataclass(frozen=True)
 class Demand:
-    """What the partitions ask of the cluster, summed by replication factor.
+    """The load of the partitions, summed by replication factor.
 
     Parameters
     ----------
@@ -132,9 +132,9 @@ def demand_of(partitions: Partitions) -> Demand:
 
 
 def reachable_means(brokers: Brokers, demand: Demand, loads: Floats) -> Floats:
-    """Load to aim for, absolute, (B, D) (formula 11 of docs/solver.md); 0 for brokers outside the balance.
+    """Target load of each broker, absolute, (B, D) (formula 11 of docs/solver.md); 0 for brokers outside the balance.
 
-    What lies on brokers that keep what they hold and take nothing is not shared out.
+    Load on brokers that keep their replicas and accept none is not shared.
     """
     live = brokers.accepts_replicas
     strength = broker_weights(brokers, live)
@@ -156,9 +156,9 @@ def reachable_means(brokers: Brokers, demand: Demand, loads: Floats) -> Floats:
 
 
 def bands_for(brokers: Brokers, demand: Demand, loads: Floats, policy: Policy) -> Bands:
-    """Bands of the placement resources (formula 12 of docs/solver.md); the disk less headroom cuts the upper end.
+    """Bands of the placement resources (formula 12 of docs/solver.md); the disk limit lowers the upper end.
 
-    Brokers that must empty have the band [0, 0]; brokers that neither receive nor must empty have no band.
+    Brokers that must empty have the band [0, 0]. Brokers that neither receive nor must empty have no band.
     """
     names = tuple(resource.name for resource in resources.PLACEMENT_RESOURCES)
     width = np.array([resource.band(policy) for resource in resources.PLACEMENT_RESOURCES])
@@ -174,14 +174,16 @@ def bands_for(brokers: Brokers, demand: Demand, loads: Floats, policy: Policy) -
 
 
 def whole_band(lower: Floats, upper: Floats, mean: Floats) -> tuple[Floats, Floats]:
-    """Least and most whole number inside the band of a count, (B,) each; a band holds the whole numbers around its mean
-    even where it is narrower."""
+    """Least and largest whole number inside the band of a count, (B,) each.
+
+    A band always includes the whole numbers around its mean, even if it is narrower.
+    """
     least = np.minimum(np.ceil(lower - COUNT_ROUNDING), np.floor(mean))
     return least, np.maximum(np.floor(upper + COUNT_ROUNDING), np.ceil(mean))
 
 
 def disk_limit(brokers: Brokers, policy: Policy) -> Floats:
-    """Most bytes that each broker may hold, (B,); +inf where the disk is unknown."""
+    """Most bytes that each broker may hold, (B,); +inf if the disk is unknown."""
     return less_headroom(brokers.disk_capacity_bytes, policy.disk_headroom)
 
 
@@ -198,31 +200,38 @@ def excess(loads: Floats, bands: Bands) -> Floats:
 
 
 def is_outside(loads: Floats, bands: Bands) -> Bools:
-    """Whether a load counts as outside its band, (B, D): in findings, in figures, of replicas and of leaders."""
+    """Whether a load counts as outside its band, (B, D); findings and figures use it for replicas and for leaders."""
     return np.asarray(np.abs(excess(loads, bands)) > ROUNDING * np.maximum(loads, bands.lower))
 
 
 def broker_violations(loads: Floats, bands: Bands, scale: Floats) -> Floats:
-    """Load outside the bands of each broker, in mean broker loads, summed over the resources, (B,)
+    """Load of each broker outside its bands, in mean broker loads, summed over the resources, (B,)
     (formula 13 of docs/solver.md)."""
     return load_outside(loads, bands.lower, bands.upper, scale)
 
 
 def load_outside(loads: Floats, lower: Floats, upper: Floats, scale: Floats) -> Floats:
-    """The same of brokers given by loads and ends of bands, (N, D) each, and a scale for each resource: (N,)
-    (formula 13 of docs/solver.md)."""
+    """Load outside bands, in mean broker loads, summed over the resources, (N,) (formula 13 of docs/solver.md).
+
+    Parameters
+    ----------
+    loads, lower, upper : (N, D) float64
+        Loads, and the ends of their bands.
+    scale : (D,) float64
+        Mean broker load.
+    """
     return np.asarray(((np.maximum(loads - upper, 0) + np.maximum(lower - loads, 0)) / scale).sum(axis=1))
 
 
 def fullness(loads: Floats, bands: Bands) -> Floats:
-    """Load over the upper end of the band, in the resource where it is largest, (B,): over 1 is above the band.
+    """Load divided by the upper end of the band, for the resource with the largest ratio, (B,); above 1: over the band.
 
-    Brokers without a band have 0, loaded ones that must empty infinity.
+    Brokers without a band have 0; loaded brokers that must empty have infinity.
     """
     share = np.divide(loads, bands.upper, out=np.where(loads > 0, np.inf, 0.0), where=bands.upper > 0)
     return np.asarray(share.max(axis=1))
 
 
 def load_scale(brokers: Brokers, demand: Demand) -> Floats:
-    """Mean load of a broker that takes part, per resource, (D,); at least 1, so that it can divide."""
+    """Mean load of a broker that accepts replicas, per resource, (D,); at least 1, so that it can be a divisor."""
     return np.asarray(np.maximum(demand.total / max(int(brokers.accepts_replicas.sum()), 1), 1.0))

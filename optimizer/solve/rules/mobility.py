@@ -1,4 +1,4 @@
-"""What a partition's mobility leaves open to it."""
+"""The changes that a partition's mobility allows."""
 
 import numpy as np
 
@@ -11,27 +11,27 @@ def stays(mobility: Ints) -> Bools:
 
 
 def may_repair_racks(mobility: Ints) -> Bools:
-    """Whether replicas may move to mend racks, (P,)."""
+    """Whether replicas may move to repair racks, (P,)."""
     return np.isin(mobility, (FREE, RACKS_ONLY))
 
 
 def may_reorder(mobility: Ints) -> Bools:
-    """Whether another replica may lead though none moves, (P,)."""
+    """Whether another replica may lead if no replica moves, (P,)."""
     return np.isin(mobility, (FREE, ORDER_ONLY))
 
 
 def moves_only_if_forced(mobility: Ints) -> Bools:
-    """Whether replicas move only off brokers to empty, or to mend racks; a leader that stays goes on leading, (P,)."""
+    """Whether replicas move only off brokers to empty, or to repair racks, (P,); a leader that stays keeps leading."""
     return np.isin(mobility, (FORCED_ONLY, RACKS_ONLY))
 
 
-def may_move(mobility: Ints, forced: Bools, mends: Bools) -> Bools:
-    """Options that are open, (K, n): all of free partitions, those that mend racks of others, and what is forced.
+def may_move(mobility: Ints, forced: Bools, repairs: Bools) -> Bools:
+    """Options that mobility allows, (K, n): every option of free partitions, rack repairs of others, and forced moves.
 
     Parameters
     ----------
     mobility : (K,) int64
     forced : (K,) bool
-    mends : (K, n) bool
+    repairs : (K, n) bool
     """
-    return np.asarray((forced | (mobility == FREE))[:, None] | (mends & (mobility == RACKS_ONLY)[:, None]))
+    return np.asarray((forced | (mobility == FREE))[:, None] | (repairs & (mobility == RACKS_ONLY)[:, None]))

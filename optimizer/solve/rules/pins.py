@@ -17,7 +17,7 @@ from optimizer.solve.rules.racks import live_rack_sizes, rack_caps, rack_disorde
 
 @dataclass(frozen=True)
 class PinGroups:
-    """The group of each partition and what each group may use.
+    """The group of each partition, and the brokers that each group may use.
 
     Parameters
     ----------
@@ -34,15 +34,15 @@ class PinGroups:
 
     @property
     def any(self) -> bool:
-        """Whether a partition is pinned."""
+        """Whether any partition is pinned."""
         return len(self.allowed) > 1
 
     def rows(self, rows: Ints) -> "PinGroups":
-        """The groups of some of the partitions, or of some more than once."""
+        """The groups of some partitions; a partition may appear more than once."""
         return PinGroups(self.of[rows], self.allowed, self.patterns)
 
     def outside_pin(self, replicas: Ints) -> Bools:
-        """Replicas on brokers that their pin does not name, (P, W) (formula 8 of docs/solver.md)."""
+        """Replicas on brokers that their pin does not allow, (P, W) (formula 8 of docs/solver.md)."""
         if not self.any:
             return np.zeros(replicas.shape, dtype=bool)
         return (replicas >= 0) & ~self.allowed[self.of[:, None], np.maximum(replicas, 0)]
@@ -70,12 +70,12 @@ def _names(brokers: Brokers, hits: Sequence[int]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class RackRule:
-    """What the rack rule asks of each partition, within its pin.
+    """The limits of the rack rule for each partition, within its pin.
 
     Parameters
     ----------
     cap, floor : (P,) int64
-        Most and least replicas in a rack that is large enough.
+        Most and least replicas in a rack with enough brokers.
     sizes : (G, R) int64
         Brokers of each rack that may hold replicas of the group after the plan.
     """
@@ -86,7 +86,7 @@ class RackRule:
 
 
 def rack_rule(brokers: Brokers, groups: PinGroups, replication_factor: Ints) -> RackRule:
-    """The rack rule of partitions by their groups; a pin that leaves no broker asks nothing of the racks."""
+    """The rack rule of partitions by their groups; a pin that leaves no broker has no rack rule."""
     sizes = np.stack([_sizes(brokers, allowed) for allowed in groups.allowed])
     cap, floor = np.zeros_like(replication_factor), np.zeros_like(replication_factor)
     hosts = np.stack([_by_rack(brokers, allowed & ~brokers.must_empty) for allowed in groups.allowed])
@@ -120,21 +120,21 @@ def disorder_by_group(histogram: Ints, rule: RackRule, of: Ints) -> Ints:
 
 
 def rack_breaks(brokers: Brokers, partitions: Partitions, replicas: Ints) -> Ints:
-    """Rack disorder of each partition under a placement, within its pin, (P,): as lists of their length should lie."""
+    """Replicas of each partition that break the rack rule, within its pin, (P,); for lists of their current length."""
     groups = group_by_pins(brokers, partitions.topic)
     rule = rack_rule(brokers, groups, (replicas >= 0).sum(axis=1))
     return disorder_by_group(rack_histogram(replicas, brokers.rack, len(brokers.rack_names)), rule, groups.of)
 
 
 def must_leave(brokers: Brokers, partitions: Partitions, groups: PinGroups, replicas: Ints) -> Bools:
-    """Replicas that have to go, (P, W): on brokers to empty (formula 3 of docs/solver.md), and of free partitions those
-    outside their pin."""
+    """Replicas that must leave their broker, (P, W): on brokers to empty (formula 3 of docs/solver.md); for free
+    partitions also outside their pin."""
     emptied = (replicas >= 0) & brokers.must_empty[np.maximum(replicas, 0)]
     return emptied | (groups.outside_pin(replicas) & (partitions.mobility == FREE)[:, None])
 
 
 def disorder(brokers: Brokers, partitions: Partitions, replicas: Ints) -> Ints:
-    """Replicas of each partition that break the rack rule or sit outside their pin, under a placement, (P,)."""
+    """Replicas of each partition that break the rack rule or are outside their pin, (P,)."""
     groups = group_by_pins(brokers, partitions.topic)
-    away = must_leave(brokers, partitions, groups, replicas) & groups.outside_pin(replicas)
-    return np.asarray(rack_breaks(brokers, partitions, replicas) + away.sum(axis=1))
+    misplaced = must_leave(brokers, partitions, groups, replicas) & groups.outside_pin(replicas)
+    return np.asarray(rack_breaks(brokers, partitions, replicas) + misplaced.sum(axis=1))

@@ -1,9 +1,9 @@
 """The rack rule: how many replicas of a partition a rack may and must hold.
 
-With R racks that have living brokers: at most ``ceil(RF / R)`` in each and, where RF > R, at least ``floor(RF / R)``.
-Where racks are too small for that (a rack of one broker), the cap is the smallest k with ``sum_r min(k, n_r) >= RF``:
-the most even spread there is. Where the brokers that accept replicas are fewer than RF, those that keep what they hold
-count too.
+With R racks that have living brokers, each rack holds at most ``ceil(RF / R)`` replicas and, if RF > R, at least
+``floor(RF / R)``. If racks are too small for that (a rack of one broker), the cap is the smallest k with
+``sum_r min(k, n_r) >= RF``: the most even spread. If fewer than RF brokers accept replicas, brokers that keep their
+replicas count too.
 """
 
 import numpy as np
@@ -19,12 +19,12 @@ def live_rack_sizes(brokers: Brokers) -> Ints:
 
 
 def hosting_rack_sizes(brokers: Brokers) -> Ints:
-    """Brokers that are not to be emptied, per rack, (R,): also those that keep what they hold and take nothing."""
+    """Brokers that may hold or keep replicas, per rack, (R,): all except those to be emptied."""
     return np.bincount(brokers.rack, ~brokers.must_empty, len(brokers.rack_names)).astype(np.int64)
 
 
 def busiest_share(replication_factor: int, sizes: Ints) -> float:
-    """Replicas of one partition that the busiest broker must expect where all spread as evenly as the racks let them
+    """Replicas of one partition that the busiest broker holds on average, if replicas spread as evenly as racks allow
     (formula 10 of docs/solver.md).
 
     Parameters
@@ -41,11 +41,11 @@ def busiest_share(replication_factor: int, sizes: Ints) -> float:
     used = sizes[sizes > 0]
     cap = np.minimum(_cap(replication_factor, used), used)
     floor = np.minimum(rack_floors(np.array([replication_factor]), used)[0], used)
-    left, open_ = float(replication_factor), int(used.sum())
+    remaining, open_brokers = float(replication_factor), int(used.sum())
     for rack in np.argsort(cap / used, kind="stable") if cap.sum() > replication_factor else ():
-        if left * used[rack] <= cap[rack] * open_:
-            return float(max(left / open_, (floor / used).max()))
-        left, open_ = left - float(cap[rack]), open_ - int(used[rack])
+        if remaining * used[rack] <= cap[rack] * open_brokers:
+            return float(max(remaining / open_brokers, (floor / used).max()))
+        remaining, open_brokers = remaining - float(cap[rack]), open_brokers - int(used[rack])
     return 1.0 if cap.sum() < replication_factor else float((cap / used).max(initial=0.0))
 
 
@@ -62,7 +62,7 @@ def rack_caps(replication_factor: Ints, sizes: Ints, hosts: Ints) -> Ints:
     Parameters
     ----------
     sizes, hosts : (R,) int64
-        Brokers of each rack that may hold replicas, and those that may hold or keep them.
+        Brokers of each rack that may hold replicas; brokers that may hold or keep them.
     """
     values, inverse = np.unique(replication_factor, return_inverse=True)
     enough = sizes.sum()
@@ -70,7 +70,8 @@ def rack_caps(replication_factor: Ints, sizes: Ints, hosts: Ints) -> Ints:
 
 
 def rack_floors(replication_factor: Ints, sizes: Ints) -> Ints:
-    """Least replicas by partition in a large enough rack, (P,): 0 while RF <= racks (formula 5 of docs/solver.md)."""
+    """Least replicas of each partition in a rack that is large enough, (P,): 0 if RF <= racks
+    (formula 5 of docs/solver.md)."""
     racks = max(int((sizes > 0).sum()), 1)
     return np.where(replication_factor > racks, replication_factor // racks, 0)
 
@@ -84,7 +85,7 @@ def rack_histogram(replicas: Ints, rack: Ints, n_racks: int) -> Ints:
 
 
 def rack_disorder(histogram: Ints, cap: Ints, floor: Ints, sizes: Ints) -> Ints:
-    """Replicas over the cap plus replicas missing under the floor, (P,): 0 is spread as the rule asks."""
+    """Replicas over the cap plus replicas missing to the floor, (P,): 0 if the rack rule is met."""
     over = np.maximum(histogram - cap[:, None], 0).sum(axis=1)
     missing = np.minimum(floor[:, None], sizes[None, :]) - histogram
     return np.asarray(over + np.maximum(missing, 0).sum(axis=1))

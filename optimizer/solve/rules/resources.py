@@ -1,5 +1,7 @@
-"""What brokers are balanced by as replicas are placed: one row for each resource, in the order of the columns of every
-(…, D) array of loads, weights and bands."""
+"""The resources that brokers are balanced by when replicas are placed.
+
+One row for each resource, in the order of the columns of every (…, D) array of loads, weights and bands.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,9 +18,9 @@ class Resource:
     name : str
         In findings and tables; a remedy names the knob of its band as ``NAME_band``.
     column : str, optional
-        What a replica takes of it: a field of ``Partitions`` and a column of ``instance``. None: a replica counts as 1.
+        Load of a replica: a field of ``Partitions`` and a column of ``instance``. None: each replica counts as 1.
     capacity : str
-        Field of ``Brokers``: a broker's share follows it where it is known of all; else it follows the disk's.
+        Field of ``Brokers``. A broker's share follows it if it is known for all brokers, else the disk capacity.
     band : callable
         Half the width of its band, as a share of the mean.
     """
@@ -34,5 +36,5 @@ PLACEMENT_RESOURCES: Sequence[Resource] = (
     Resource("disk", "size_bytes", "disk_capacity_bytes", lambda policy: policy.disk_band),
     Resource("in", "in_bytes_per_s", "in_capacity_bytes_per_s", lambda policy: policy.in_band),
 )
-# Two columns mean more than balance: replicas are whole, and the disk is what a copy costs and where it must fit.
+# Two columns mean more than balance: replicas are whole numbers; the disk is the cost of a copy, and must fit it.
 REPLICAS, DISK = 0, 1

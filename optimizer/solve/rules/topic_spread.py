@@ -1,12 +1,11 @@
-"""The spread of topics over brokers in a shard: which arrivals a topic has room for, and which replicas are a surplus.
+"""The spread of topics over the brokers of a shard: which brokers may take more of a topic, which hold a surplus.
 
 Every partition with a replica on a member is in the shard, so the counts of a topic on a member are exact::
 
     sum over partitions p of topic t of x_pb <= most_t        for each member b
 
-Where a member held more before, it gives up what it can and takes nothing. Single options can't see each other, so
-several of them may together be more than there is room for: those are found in the answer and closed
-(``shard_solver``).
+A member that held more before gives up what it can and takes nothing. Options are checked one by one, so several of
+them together may exceed the limit. The solver finds such moves in a solution and closes them (``shard_solver``).
 """
 
 from dataclasses import dataclass
@@ -20,13 +19,13 @@ from optimizer.domain import Bools, Floats, Ints
 
 @dataclass(frozen=True)
 class TopicSpread:
-    """Replicas of each topic on each member, and the most that there may be.
+    """Replicas of each topic on each member, and the most that are allowed.
 
     Parameters
     ----------
     counts : (T, n) int64
     most : (T,) int64
-        ``NO_LIMIT`` where nothing is asked.
+        ``NO_LIMIT`` if the topic has no limit.
     """
 
     counts: Ints
@@ -39,11 +38,11 @@ class TopicSpread:
 
     @property
     def surplus(self) -> Ints:
-        """Replicas of each topic over the most, (T, n)."""
+        """Replicas of each topic above the limit, (T, n)."""
         return np.maximum(self.counts - self.most[:, None], 0)
 
     def to_shed(self, topic: Ints, source: Ints, size: Floats, may_leave: Bools) -> Bools:
-        """Replicas that have to go for the surplus, (K,): of those that may leave the smallest.
+        """Replicas that must leave because of the surplus, (K,): the smallest of those that may leave.
 
         Parameters
         ----------
@@ -57,7 +56,9 @@ class TopicSpread:
         return np.asarray(may_leave & (rank < self.surplus[topic, source]))
 
     def without_room(self, topic: Ints, source: Ints, target: Ints, size: Floats, needed: Bools) -> Bools:
-        """Moves whose target has no room when all of them are made, (M,): those that are not needed, the smaller ones.
+        """Moves to a target that would exceed its limit if all moves were made, (M,).
+
+        Moves that are not needed come first, the smaller ones before the larger ones.
 
         Parameters
         ----------
@@ -74,7 +75,7 @@ class TopicSpread:
 
 
 def topic_numbers(topics: NDArray[np.object_], most: Ints) -> Ints:
-    """A number for each topic, (P,); 0 for all where nothing is asked of any."""
+    """A number for the topic of each partition, (P,); 0 for all if no topic has a limit."""
     if not (most < NO_LIMIT).any():
         return np.zeros(len(topics), dtype=np.int64)
     return np.unique(topics, return_inverse=True)[1].astype(np.int64)
@@ -86,7 +87,7 @@ def topic_spread(topic: Ints, most: Ints, hosts: Ints, members: int) -> TopicSpr
     Parameters
     ----------
     topic, most : (m,) int64
-        Of each partition, one row each.
+        Topic and limit of each partition, one row each.
     hosts : (m, W) int64
         Members, negative elsewhere.
     members : int

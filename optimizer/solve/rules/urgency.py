@@ -1,4 +1,4 @@
-"""How urgent changes are: one classification for the cut to a limit and for the reasons that waves are filled by."""
+"""How urgent changes are: the same order for plans that a limit reduces and for the waves."""
 
 from dataclasses import dataclass
 
@@ -14,16 +14,16 @@ REPLICATION, BALANCE = map(URGENCY.index, ("replication", "balance"))
 
 @dataclass(frozen=True)
 class Urgency:
-    """Why replicas would change, as indices into ``URGENCY``: the first reason that holds.
+    """Why replicas change, as indices into ``URGENCY``: the first reason that applies.
 
     Parameters
     ----------
     leaving : (P, W) int64
-        Of a replica that goes to another broker.
+        Reason of each replica, if it goes to another broker.
     is_short : (P, R) bool
-        Racks that hold fewer replicas of a partition than they must: what comes to one mends the racks.
+        Racks with too few replicas of a partition: a replica that comes to such a rack repairs it.
     is_resized : (P,) bool
-        Another replication factor is asked for.
+        Another replication factor is requested.
     """
 
     leaving: Ints
@@ -32,15 +32,15 @@ class Urgency:
 
     @property
     def levels(self) -> Ints:
-        """A partition counts by its most urgent replica, (P,)."""
+        """The reason of each partition, (P,): that of its most urgent replica."""
         arriving = np.where(self.is_short.any(axis=1), RACK, np.where(self.is_resized, REPLICATION, BALANCE))
         return np.minimum(self.leaving.min(axis=1), arriving)
 
 
 def urgency(brokers: Brokers, partitions: Partitions) -> Urgency:
-    """How urgent it is that replicas of partitions change, as they lie before the plan and by the length they have.
+    """The urgency of changes to partitions, from their lists before the plan and the current length of these lists.
 
-    Racks of a partition that has to go into its pin count once it is there.
+    A partition outside its pin is judged by the rack rule only after it is inside.
     """
     replicas = partitions.replicas
     held, host = replicas >= 0, np.maximum(replicas, 0)
