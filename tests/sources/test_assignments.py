@@ -11,9 +11,9 @@ from sources.detect import parse_any
 ENTRY = {"topic": "t", "partition": 0, "replicas": [1, 2]}
 
 
-def document(*entries: Any, **others: Any) -> str:
+def document(*entries: Any, **fields: Any) -> str:
     """Reassignment JSON."""
-    return json.dumps({"version": 1, "partitions": list(entries)} | others)
+    return json.dumps({"version": 1, "partitions": list(entries)} | fields)
 
 
 CURRENT = f"Current partition replica assignment\n\n{document(ENTRY)}\n\n"
@@ -37,12 +37,12 @@ ACCEPTED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "told"), [row[1:] for row in ACCEPTED], ids=[row[0] for row in ACCEPTED])
-def test_an_assignment_is_read_wherever_it_stands(text: str, told: dict[str, bool]) -> None:
-    """Each form of the document gives the same record, and says whether it is bare, or was current before a move."""
+@pytest.mark.parametrize(("text", "flags"), [row[1:] for row in ACCEPTED], ids=[row[0] for row in ACCEPTED])
+def test_an_assignment_is_read_in_every_form(text: str, flags: dict[str, bool]) -> None:
+    """Each form of the document gives the same record, with the right flags ``bare`` and ``begun``."""
     (record,) = assignment_json.parse(text)
     assert record.kind == "assignment"
-    assert dict(record.payload) == ENTRY | {"log_dirs": None} | told
+    assert dict(record.payload) == ENTRY | {"log_dirs": None} | flags
 
 
 LATER = [
@@ -54,14 +54,14 @@ LATER = [
 
 
 @pytest.mark.parametrize(("later", "begun"), LATER)
-def test_what_a_later_output_tells_is_no_secret_of_the_move(later: str, begun: bool) -> None:
-    """A partition that the same text describes or lists behind ``--execute`` is no longer in the dark."""
+def test_a_later_output_clears_begun(later: str, begun: bool) -> None:
+    """A partition that the text describes or lists after the output of ``--execute`` is not marked as begun."""
     records = parse_any(f"{CURRENT}{SAVE}\n{later}", name="x")
     assert [record.payload["begun"] for record in records if record.kind == "assignment"] == [begun]
 
 
-def test_a_proposal_is_no_state() -> None:
-    """What the tool proposes is passed over, what was current before it is read."""
+def test_a_proposal_is_skipped() -> None:
+    """The current assignment before the proposal is read."""
     proposed = document({"topic": "t", "partition": 0, "replicas": [8, 9]})
     current = f"Current partition replica assignment\n{document(ENTRY)}"
     text = f"{current}\n\nProposed partition reassignment configuration\n{proposed}\n"
@@ -109,15 +109,15 @@ FAULTS = [
 
 @pytest.mark.parametrize(("text", "reason"), FAULTS)
 def test_a_broken_assignment_is_refused_with_its_reason(text: str, reason: str) -> None:
-    """What can't be read is one malformed record; no inner line of it is taken for a document."""
+    """A broken document is one malformed record; none of its inner lines is taken for a document."""
     assert assignment_json.recognises(text)
     (record,) = assignment_json.parse(text)
     assert record.kind == "malformed"
     assert reason in record.payload["reason"]
 
 
-def test_good_entries_beside_bad_ones_are_kept() -> None:
-    """Every bad entry is refused, every good one read."""
+def test_good_entries_next_to_bad_ones_are_read() -> None:
+    """Every bad entry is refused, and every good entry is read."""
     records = assignment_json.parse(document(7, ENTRY, {"topic": "t"}))
     assert [record.kind for record in records] == ["malformed", "assignment", "malformed"]
 
@@ -162,8 +162,8 @@ def test_a_broken_line_of_the_list_is_refused(line: str) -> None:
 
 @pytest.mark.parametrize("prefix", PREFIXES)
 @pytest.mark.parametrize("heading", ["", "Current partition reassignments:\n"], ids=["bare", "below its heading"])
-def test_a_line_of_the_list_is_read_behind_any_prefix(prefix: str, heading: str) -> None:
-    """A loop that polls puts a time, a container's name or a bullet before each line."""
+def test_a_line_of_the_list_is_read_after_any_prefix(prefix: str, heading: str) -> None:
+    """A poll loop may print a time, a container's name or a bullet before each line."""
     text = "".join(f"{prefix}{line}\n" for line in (*heading.splitlines(), *(line for line, _ in LISTED)))
     assert [
         tuple(record.payload.get(key) for key in ("topic", "partition", "replicas", "adding", "removing"))
@@ -173,8 +173,8 @@ def test_a_line_of_the_list_is_read_behind_any_prefix(prefix: str, heading: str)
 
 @pytest.mark.parametrize("prefix", PREFIXES)
 @pytest.mark.parametrize("line", ["t-0: replicas: 1,2", "t-0: repl", "t-0: replicas: 1,2. addi", "t-0: replicas: b1."])
-def test_a_broken_line_behind_a_prefix_is_refused(prefix: str, line: str) -> None:
-    """The same damage is reported as without the prefix, below a whole line too."""
+def test_a_broken_line_after_a_prefix_is_refused(prefix: str, line: str) -> None:
+    """Damage is reported as without the prefix, also below a complete line."""
     whole = f"{prefix}t-1: replicas: 1.\n"
     assert [record.kind for record in reassignments.parse(f"{whole}{prefix}{line}")] == ["reassignment", "malformed"]
 
@@ -184,7 +184,7 @@ def test_a_broken_line_behind_a_prefix_is_refused(prefix: str, line: str) -> Non
     ["2026-11-02T22:42:01Z", "2026-11-02 22:42:01+02:00", "22:42:01", "[22:42:01,123]", "22:42:01: next poll", "---"],
 )
 def test_lines_between_two_polls_are_no_damage(line: str) -> None:
-    """A loop may print the time on a line of its own, with words of its own, or a rule."""
+    """A poll loop may print a time, its own words or a rule on a separate line."""
     lines = ["Current partition reassignments:", "t-0: replicas: 1. adding: 1.", line, "t-1: replicas: 1. adding: 1."]
     records = parse_any("\n".join(lines), name="list.txt")
     assert [(record.kind, record.line) for record in records] == [("reassignment", 2), ("reassignment", 4)]
@@ -192,7 +192,7 @@ def test_lines_between_two_polls_are_no_damage(line: str) -> None:
 
 @pytest.mark.parametrize("prefix", ["22:42:01 ", "[22:42:01] ", "[22:42:01] list: ", "2026-11-02T22:42:01Z "])
 @pytest.mark.parametrize("line", ["t-0", "t-0:", "..."])
-def test_a_cut_line_behind_a_time_is_refused(prefix: str, line: str) -> None:
+def test_a_cut_line_after_a_time_is_refused(prefix: str, line: str) -> None:
     """The time does not hide that partitions are missing."""
     records = parse_any(f"{prefix}t-1: replicas: 1.\n{prefix}{line}\n", name="list.txt")
     assert [(record.kind, record.line) for record in records] == [("reassignment", 1), ("malformed", 2)]
@@ -211,10 +211,10 @@ NONE = "No partition reassignments found."
         (f"22:42:01 list: t-0: replicas: 1.\n22:43:01 list: {NONE}\n", (2, 1)),
         (f"list: t-0: replicas: 1.\nlist: {NONE}\n", (2, 1)),
     ],
-    ids=["none first", "poll log", "none last", "none behind a date", "none behind a time", "none behind a name"],
+    ids=["none first", "poll log", "none last", "none after a date", "none after a time", "none after a name"],
 )
 def test_none_and_some_in_flight_contradict_each_other(text: str, lines: tuple[int, int]) -> None:
-    """One record of its own rule names both lines."""
+    """One record with the rule ``two_answers`` names both lines."""
     (fault,) = [record for record in parse_any(text, name="list.txt") if record.kind == "malformed"]
     assert (fault.line, fault.payload["rule"], fault.payload["severity"]) == (lines[0], "two_answers", "error")
     assert fault.payload["reason"] == (
@@ -223,13 +223,13 @@ def test_none_and_some_in_flight_contradict_each_other(text: str, lines: tuple[i
 
 
 @pytest.mark.parametrize("text", [f"{NONE}\n", f"[22:41] {NONE}\n[22:42] {NONE}\n"])
-def test_none_in_flight_alone_is_an_answer(text: str) -> None:
-    """However often it is printed."""
+def test_none_in_flight_is_a_valid_empty_list(text: str) -> None:
+    """It gives no records, however often it is printed."""
     assert parse_any(text, name="list.txt") == []
 
 
-def test_other_lines_with_replicas_are_passed_over() -> None:
-    """Prose and other tools' lines aren't the list's."""
+def test_other_lines_with_replicas_are_skipped() -> None:
+    """Prose and lines of other tools are not lines of the list."""
     assert (
         list(reassignments.parse("These are my replicas: 1,2\n    partition 0, leader 1, replicas: 1, isrs: 1")) == []
     )

@@ -15,7 +15,7 @@ FIXTURES = Path(__file__).parents[1] / "fixtures" / "sources"
 
 
 def payloads(records: Iterator[Record], *keys: str) -> list[tuple[Any, ...]]:
-    """The asked fields of all records."""
+    """The requested fields of all records."""
     return [tuple(record.payload[key] for key in keys) for record in records]
 
 
@@ -45,17 +45,17 @@ def test_broker_api_versions(line: str, expected: tuple[Any, ...]) -> None:
 
 
 def test_a_broker_that_does_not_answer_is_named() -> None:
-    """It is registered all the same; a finding names it with its address and the error, and other brokers are read."""
+    """It is registered, so it is read; a warning has its address and the error, and the other brokers are read too."""
     line = "a.b.example:9092 (id: 1001 rack: r) -> ERROR: org.apache.kafka.common.errors.DisconnectException"
-    broker, silent, other = broker_api_versions.parse(f"{line}\nh:9092 (id: 2 rack: null) -> (\n)\n")
-    assert (broker.payload["broker_id"], other.payload["broker_id"]) == (1001, 2)
+    broker, silent, next_broker = broker_api_versions.parse(f"{line}\nh:9092 (id: 2 rack: null) -> (\n)\n")
+    assert (broker.payload["broker_id"], next_broker.payload["broker_id"]) == (1001, 2)
     assert (silent.payload["rule"], silent.payload["severity"]) == ("tool_error", "warning")
     assert silent.payload["reason"] == "broker 1001 at a.b.example:9092 did not answer: DisconnectException"
 
 
 @pytest.mark.parametrize("rack", ["DC 1 a", "hall (north)", ""])
 def test_a_broker_with_any_rack_that_does_not_answer_is_named(rack: str) -> None:
-    """The rack ends where the answer begins."""
+    """The rack ends where the tool's answer begins."""
     line = f"h:9092 (id: 7 rack: {rack} isFenced: false) -> ERROR: org.apache.kafka.common.errors.TimeoutException"
     broker, silent = broker_api_versions.parse(line)
     assert (broker.payload["broker_id"], broker.payload["rack"]) == (7, rack)
@@ -71,8 +71,8 @@ def test_broker_api_versions_refuses_a_broken_line() -> None:
 @pytest.mark.parametrize(
     ("line", "refused"), [("h:9092 (id=13 rack: r isFenced: false)", [("malformed", 2)]), ("h:9092 (attempt 2)", [])]
 )
-def test_a_broken_line_of_a_broker_is_told_from_other_text(line: str, refused: list[tuple[str, int]]) -> None:
-    """Whether a broker is fenced shows its line, whatever else of it is broken; an address alone shows none."""
+def test_only_a_broken_line_with_a_brokers_label_is_refused(line: str, refused: list[tuple[str, int]]) -> None:
+    """``isFenced:`` marks a broker's line, even if the rest is broken; an address alone does not."""
     records = broker_api_versions.parse(f"\n{line}\n\nh:9093 (id: 2 rack: r) -> (\n)\n")
     assert [(record.kind, record.line) for record in records] == [*refused, ("broker", 4)]
 
@@ -91,14 +91,14 @@ ENDPOINTS = [
 
 @pytest.mark.parametrize(("line", "expected"), ENDPOINTS)
 def test_cluster_endpoints(line: str, expected: tuple[Any, ...]) -> None:
-    """A line gives id, host, port, rack and whether the broker is fenced, also where the header is lost."""
+    """A line gives id, host, port, rack and whether the broker is fenced, also without the header."""
     for text in (f"$ kafka-cluster.sh list-endpoints\n{HEADER}\n{line}\n$ exit 0\n", f"{line}\n"):
         assert payloads(iter(parse_any(text, name="x")), *KEYS) == [expected]
 
 
 @pytest.mark.parametrize("rack", ["a", "null", "fenced", "DC 1 a", ""])
 def test_cluster_endpoints_without_a_state(rack: str) -> None:
-    """Where the header names no state, nothing is known of it, and a rack may have any name."""
+    """Without the column STATE the state is unknown, and a rack may have any name."""
     text = f"{HEADER.replace('STATE', '')}\n5          b-1.x     9092       {rack} broker         \n"
     expected = (5, "b-1.x", 9092, None if rack == "null" else rack, None)
     assert payloads(iter(parse_any(text, name="x")), *KEYS) == [expected]
@@ -116,15 +116,15 @@ def test_cluster_endpoints_without_a_state(rack: str) -> None:
         (f"{HEADER.replace('STATE', 'ST')}\n", "the header is not"),
     ],
 )
-def test_cluster_endpoints_that_were_damaged_are_named(text: str, reason: str) -> None:
-    """A line or a header that was cut off, or joined with the next, is refused."""
+def test_damaged_cluster_endpoints_are_refused(text: str, reason: str) -> None:
+    """A line or a header that is cut off, or joined with the next line, is refused."""
     (record,) = cluster_endpoints.parse(text)
     assert record.kind == "malformed"
     assert reason in record.payload["reason"]
 
 
 def test_endpoints_of_controllers_are_no_brokers() -> None:
-    """A list of the controllers gives no broker, and is named once, with the option that lists brokers."""
+    """A list of controllers gives no broker, but one warning with the option that lists brokers."""
     lines = "".join(f"{i} c-{i} 9093 null controller\n" for i in (3000, 3001))
     (record,) = cluster_endpoints.parse(f"ID HOST PORT RACK ENDPOINT_TYPE\n{lines}")
     assert (record.payload["rule"], record.payload["severity"]) == ("known_format", "warning")
@@ -150,7 +150,7 @@ KCAT = {
 
 
 def test_kcat_json() -> None:
-    """Brokers with the controller, topics, partitions; a leaderless one has no leader."""
+    """Brokers with the controller, topics, partitions; a partition with leader -1 has no leader."""
     records = list(kcat_json.parse(json.dumps(KCAT)))
     assert [record.kind for record in records] == ["broker", "broker", "topic", "partition", "partition"]
     assert payloads(iter(records[:2]), "broker_id", "host", "port", "is_controller") == [
@@ -162,8 +162,8 @@ def test_kcat_json() -> None:
 
 
 @pytest.mark.parametrize("form", ["json", "text"])
-def test_kcat_does_not_know_what_moves(form: str) -> None:
-    """kcat shows nothing of a reassignment in flight: adding and removing are unknown, not empty."""
+def test_kcat_does_not_show_reassignments(form: str) -> None:
+    """Adding and removing replicas are unknown, not empty."""
     records = kcat_json.parse(json.dumps(KCAT)) if form == "json" else kcat_text.parse(KCAT_TEXT)
     described = [record for record in records if record.kind == "partition"]
     assert payloads(iter(described), "adding", "removing") == [(None, None)] * 2
@@ -180,13 +180,13 @@ KCAT_FAULTS: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("change", "reason"), KCAT_FAULTS)
 def test_kcat_json_refuses_what_it_cannot_read(change: dict[str, Any], reason: str) -> None:
-    """A broken part is refused by its name."""
+    """The reason names the broken part."""
     records = list(kcat_json.parse(json.dumps(KCAT | {"topics": []} | change)))
     assert any(record.kind == "malformed" and reason in record.payload["reason"] for record in records)
 
 
 def test_kcat_json_cut_off_has_a_position() -> None:
-    """Half an output is refused with line and column."""
+    """An output that is cut off is refused with line and column."""
     (record,) = kcat_json.parse(json.dumps(KCAT)[:-20])
     assert "line 1, column" in record.payload["reason"]
 
@@ -204,7 +204,7 @@ KCAT_TEXT = """Metadata for all topics (from broker 1: h1:9092/1):
 
 
 def test_kcat_text() -> None:
-    """The text form holds the same; a broken partition is refused."""
+    """The text form gives the same records; a broken partition is refused."""
     assert kcat_text.recognises(KCAT_TEXT)
     records = list(kcat_text.parse(KCAT_TEXT))
     assert [record.kind for record in records] == ["broker", "broker", "topic", "partition", "partition", "malformed"]
@@ -220,14 +220,14 @@ def test_kcat_text_needs_the_topic_above() -> None:
 
 
 def test_zookeeper_session() -> None:
-    """Each document has the id of the get before it; without a plain listener host and port come from the endpoint."""
+    """Each document has the id of the ``get`` before it; without a plain listener, the endpoint gives host and port."""
     records = zookeeper_brokers.parse((FIXTURES / "zookeeper.txt").read_text())
     expected = [(3, "a.example", 9092, None), (5, "b.example", 9093, "r2")]
     assert payloads(records, "broker_id", "host", "port", "rack") == expected
 
 
 NODE = '{"jmx_port":-1,"host":"h","port":9092,"version":4,"endpoints":["PLAINTEXT://h:9092"]}'
-ID_PLACES = [
+ID_SOURCES = [
     (f"/brokers/ids/7 {NODE}", "x", 7),
     (f"/brokers/ids/7\n{NODE}", "x", 7),
     (f"Broker 7: {NODE}", "x", 7),
@@ -242,7 +242,7 @@ ID_PLACES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "name", "expected"), ID_PLACES)
+@pytest.mark.parametrize(("text", "name", "expected"), ID_SOURCES)
 def test_zookeeper_finds_the_id(text: str, name: str, expected: int) -> None:
     """The id comes from a path, a heading, a key, or the name of the file."""
     assert payloads(zookeeper_brokers.parse(text, name=name), "broker_id", "host") == [(expected, "h")]
@@ -252,7 +252,7 @@ def test_zookeeper_finds_the_id(text: str, name: str, expected: int) -> None:
     ("text", "name"), [(NODE, "znodes-2031.json"), (f"{NODE}\n{NODE}", "broker-7.json"), (NODE, "")]
 )
 def test_zookeeper_refuses_to_guess_the_id(text: str, name: str) -> None:
-    """A number in any file name, or one name for two brokers, is no id."""
+    """A number in an unrelated file name, or one file name for two brokers, is not an id."""
     records = list(zookeeper_brokers.parse(text, name=name))
     assert {record.kind for record in records} == {"malformed"}
     assert "id of this broker" in records[0].payload["reason"]
@@ -269,7 +269,7 @@ CSVS = [
 
 @pytest.mark.parametrize(("text", "expected"), CSVS)
 def test_brokers_csv(text: str, expected: list[tuple[Any, ...]]) -> None:
-    """Comma, semicolon or tab, columns in any order, comments and quotes; an empty rack is none."""
+    """Comma, semicolon or tab, columns in any order, comments and quotes; an empty rack is null."""
     assert brokers_csv.recognises(text)
     assert payloads(brokers_csv.parse(text), "broker_id", "rack", "host", "port") == expected
 
@@ -281,7 +281,7 @@ def test_brokers_csv_flags() -> None:
 
 
 def test_brokers_csv_refuses_bad_rows_and_keeps_the_good_ones() -> None:
-    """Every bad row is refused with its line and all that is wrong with it."""
+    """Every bad row is refused with its line and all its faults."""
     text = "broker_id,rack,host,port,fenced\nx,a,h,99z,maybe\n1,a,h,1,true\n2,a\n"
     bad, good, short = brokers_csv.parse(text)
     assert (bad.line, good.kind, short.line) == (2, "broker", 4)
@@ -293,5 +293,5 @@ def test_brokers_csv_refuses_bad_rows_and_keeps_the_good_ones() -> None:
     "text", ["", "id", "topic,partition,broker_id,rack\n", "a,b\n1,2\n", "id,id\n1,1\n", "id,name\n1,x\n"]
 )
 def test_other_tables_are_no_brokers(text: str) -> None:
-    """A table without broker ids, or of partitions, isn't taken."""
+    """A table without broker ids, or about partitions, is not recognised."""
     assert not brokers_csv.recognises(text)

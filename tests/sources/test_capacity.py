@@ -91,16 +91,16 @@ IN_ANOTHER_UNIT = [
 
 
 @pytest.mark.parametrize(("text", "as_written", "doubt"), IN_ANOTHER_UNIT)
-def test_the_number_of_the_file_is_told_with_its_likely_unit(text: str, as_written: str, doubt: str | None) -> None:
-    """What no broker has is named as the file writes it, with the smaller units in which it may be right."""
+def test_an_implausible_number_is_reported_with_its_likely_unit(text: str, as_written: str, doubt: str | None) -> None:
+    """A number that is too large is reported as written in the file, with the smaller units that are plausible."""
     (record,) = (r for r in parse_any(text, name="x") if r.kind == "capacity")
     assert record.payload["as_written"] == as_written
-    found = record.payload["doubt"]
-    assert found is None if doubt is None else doubt in found
+    reported = record.payload["doubt"]
+    assert reported is None if doubt is None else doubt in reported
 
 
-def test_each_directory_tells_its_own_number() -> None:
-    """A directory in another unit than the others is found."""
+def test_each_directory_is_checked() -> None:
+    """A single directory in another unit is reported."""
     records = [*capacity_json.parse(entry("1", DISK=JBOD))]
     assert [(r.payload["as_written"], r.payload["doubt"] is None) for r in records] == [
         (None, True),
@@ -125,8 +125,8 @@ def test_csv(text: str, expected: list[tuple[Any, ...]]) -> None:
 
 
 @pytest.mark.parametrize("name", ["disk", "size", "disk_capacity", "disk_pb", "in", "in_per_s", "out_mbps", "capacity"])
-def test_csv_asks_for_the_unit(name: str) -> None:
-    """A column of no unit, or of an unknown one, is refused by its name with the units, also beside good columns."""
+def test_csv_needs_a_unit(name: str) -> None:
+    """A column without a known unit is refused by name, with the list of units, also next to good columns."""
     for header in (f"broker_id,{name}", f"broker_id,rack,{name}", f"broker_id,disk_gb,{name}"):
         faults = [
             r for r in parse_any(header + "\n1" + ",2" * header.count(",") + "\n", name="x") if r.kind == "malformed"
@@ -136,11 +136,11 @@ def test_csv_asks_for_the_unit(name: str) -> None:
         assert "gib, tib" in faults[0].payload["reason"]
 
 
-def test_a_column_that_means_nothing_is_named() -> None:
-    """A name that may be misspelt is a warning at the header's line; what the table also says of brokers is known."""
-    (found,) = capacity_csv.unknown_columns("broker_id,rack,disk_gib,dsik_gb\n1,a,5,6\n")
-    assert (found.line, found.payload["severity"]) == (1, "warning")
-    assert found.payload["reason"] == "the columns ['dsik_gb'] are unknown and are ignored"
+def test_an_unknown_column_is_a_warning() -> None:
+    """The warning is at the header's line; columns about brokers are known."""
+    (record,) = capacity_csv.unknown_columns("broker_id,rack,disk_gib,dsik_gb\n1,a,5,6\n")
+    assert (record.line, record.payload["severity"]) == (1, "warning")
+    assert record.payload["reason"] == "the columns ['dsik_gb'] are unknown and are ignored"
 
 
 def test_csv_refuses_bad_rows() -> None:
@@ -153,6 +153,6 @@ def test_csv_refuses_bad_rows() -> None:
 @pytest.mark.parametrize(
     "text", ["broker_id,rack\n1,a\n", "topic,broker_id,in_bytes_per_s\n", "broker_id,disk_furlongs\n"]
 )
-def test_other_tables_hold_no_capacity(text: str) -> None:
-    """A table of racks, of metrics, or of an unknown unit isn't taken."""
+def test_other_tables_have_no_capacity(text: str) -> None:
+    """A table of racks, of metrics, or of an unknown unit is not recognised."""
     assert not capacity_csv.recognises(text)

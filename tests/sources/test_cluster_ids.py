@@ -1,4 +1,4 @@
-"""Kafka's id of the cluster, wherever it is printed."""
+"""Kafka's id of the cluster, from every tool that prints it."""
 
 from pathlib import Path
 
@@ -24,13 +24,13 @@ TEXTS = {
 
 @pytest.mark.parametrize(("text", "line"), TEXTS.values(), ids=TEXTS)
 def test_the_id_of_the_cluster_is_read(text: str, line: int) -> None:
-    """Each tool's spelling gives one record with its line, and such a file is no unknown format."""
+    """Each tool's spelling gives one record with its line, and its file is a known format."""
     (record,) = parse_any(text, name="x")
     assert (record.kind, record.line, dict(record.payload)) == ("cluster_id", line, {"kafka_cluster_id": ID})
 
 
-def test_another_properties_file_stays_unknown() -> None:
-    """A file with other keys beside cluster.id may hold secrets: it is refused as a whole."""
+def test_other_properties_files_are_refused() -> None:
+    """A file with other keys next to cluster.id may contain secrets: it is not read."""
     (record,) = parse_any(f"cluster.id={ID}\nsasl.password=hunter2\n", name="client.properties")
     assert record.kind == "malformed"
     assert "hunter2" not in repr(record)

@@ -18,7 +18,7 @@ def entries(text: str) -> list[tuple[Any, ...]]:
 
 
 def test_new_form() -> None:
-    """Brokers, the cluster's default and topics are read from the right; other entities are passed over."""
+    """Brokers, the cluster's default and topics are read from the right; other entities are skipped."""
     text = FIXTURE.read_text()
     assert entries(text) == [
         ("brokers", "3", "leader.replication.throttled.rate", "10000"),
@@ -30,7 +30,7 @@ def test_new_form() -> None:
 
 
 def test_heading_of_the_defaults_before_kafka_2_5() -> None:
-    """The singular heads the same entries; without entries it is an answer."""
+    """The heading with the singular has the same entries; without entries it is a valid output."""
     heading = "Default config for brokers in the cluster are:\n"
     entry = "  log.cleaner.threads=2 sensitive=false synonyms={DYNAMIC_DEFAULT_BROKER_CONFIG:log.cleaner.threads=2}\n"
     assert entries(heading + entry) == [("cluster", "<default>", "log.cleaner.threads", "2")]
@@ -62,12 +62,12 @@ OLD = [
 
 @pytest.mark.parametrize(("text", "expected"), OLD)
 def test_old_form(text: str, expected: list[tuple[Any, ...]]) -> None:
-    """A comma parts two configs only where a name and '=' follow, also over wrapped lines."""
+    """A comma separates two configs only if a name and '=' follow, also across wrapped lines."""
     assert entries(text) == expected
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("Configs for topic 'x' are a=1,sasl.password=hunter2", [("1", False), (None, True)]),
         (
@@ -76,14 +76,14 @@ def test_old_form(text: str, expected: list[tuple[Any, ...]]) -> None:
         ),
     ],
 )
-def test_secrets_are_marked_and_have_no_value(text: str, told: list[tuple[str | None, bool]]) -> None:
-    """What the tool calls sensitive, and what is called like a secret, keeps its name and loses its value."""
+def test_secrets_are_marked_and_have_no_value(text: str, expected: list[tuple[str | None, bool]]) -> None:
+    """Configs that the tool calls sensitive or that are named like a secret keep their name without a value."""
     records = [record for record in parse(text) if record.kind == "config"]
-    assert [(record.payload["value"], record.payload["sensitive"]) for record in records] == told
+    assert [(record.payload["value"], record.payload["sensitive"]) for record in records] == expected
 
 
-def test_entries_of_nobody_are_refused_once() -> None:
-    """Entries without the line that names their entity are refused as one block, with its first line."""
+def test_entries_without_a_heading_are_refused_once() -> None:
+    """Entries without a heading are one malformed record, at the first line."""
     records = list(parse("x\n  a=1 sensitive=false synonyms={}\n  b=2 sensitive=false synonyms={}\n"))
     assert [(record.kind, record.line) for record in records] == [("malformed", 2)]
 
@@ -96,15 +96,15 @@ HEADINGS = (
 
 @pytest.mark.parametrize("end", [" ", "", "  "])
 @pytest.mark.parametrize("heading", HEADINGS)
-def test_an_old_heading_with_nothing_set_is_an_answer(heading: str, end: str) -> None:
-    """Alone in its file too, and where an editor has cut the last blank off."""
+def test_an_old_heading_without_configs_is_valid(heading: str, end: str) -> None:
+    """Also alone in its file, and if an editor has removed the last blank."""
     line = f"Configs for {heading} are{end}\n"
     assert parse_any(line, name="configs.txt") == []
     assert parse_any(line * 3, name="configs.txt") == []
 
 
 def test_two_old_headings_on_one_line_are_refused() -> None:
-    """What the first set may be missing."""
+    """Configs of the first may be missing."""
     (record,) = parse("Configs for topic 'x' are Configs for topic 'y' are a=1")
     assert record.kind == "malformed"
 
@@ -119,15 +119,15 @@ DAMAGED = [
 
 
 @pytest.mark.parametrize(("text", "line"), DAMAGED)
-def test_a_heading_or_a_config_that_was_cut_off_is_refused(text: str, line: int) -> None:
-    """What has the tool's shape and can't be read is no prose: it has its line and no value."""
+def test_a_cut_heading_or_config_is_refused(text: str, line: int) -> None:
+    """A damaged line of the tool is reported with its line number and without a value."""
     (record,) = parse(text)
     assert (record.kind, record.line) == ("malformed", line)
     assert "100" not in repr(record)
 
 
 def test_an_entity_ends_at_other_lines() -> None:
-    """Entries behind a prompt don't belong to the entity above it."""
+    """Entries after a prompt do not belong to the entity above it."""
     text = "Dynamic configs for broker 3 are:\n$ next\n  a=1 sensitive=false synonyms={}\n"
     assert [record.kind for record in parse(text)] == ["malformed"]
 
@@ -142,8 +142,8 @@ def test_an_entity_ends_at_other_lines() -> None:
         "  a=hunter2 sensitive=false synonyms={}",
     ],
 )
-def test_secrets_are_never_kept(text: str) -> None:
-    """No record of a secret, nor of a line that can't be read, holds its value."""
+def test_secrets_are_never_stored(text: str) -> None:
+    """No record of a secret or of an unreadable line has the value."""
     records = list(parse(text))
     assert records
     assert "hunter2" not in repr(records)
@@ -159,7 +159,7 @@ SOURCES = [
 
 
 @pytest.mark.parametrize(("synonyms", "expected"), SOURCES)
-def test_the_first_synonym_tells_where_a_value_stands(synonyms: str, expected: list[bool]) -> None:
-    """A value of the broker's own file is marked, and Kafka's default, which nobody has set, is passed over."""
+def test_the_first_synonym_names_the_source_of_a_value(synonyms: str, expected: list[bool]) -> None:
+    """A value of the broker's own file is marked as static; Kafka's default is skipped."""
     text = f"All configs for broker 3 are:\n  r=1 sensitive=false synonyms={synonyms}\n"
     assert [record.payload["is_static"] for record in parse(text)] == expected

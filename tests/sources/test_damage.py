@@ -1,4 +1,4 @@
-"""A line that is cut off, joined with the next, or loses its start: what it said is read, or is named."""
+"""A line that is cut off, joined with the next line, or loses its start is read or reported."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -42,20 +42,20 @@ TEXTS = {
 }
 
 
-def told(text: str) -> tuple[Counter[str], int]:
-    """How much of each kind a text gives, and how many faults."""
+def counted(text: str) -> tuple[Counter[str], int]:
+    """The number of records of each kind, and of malformed records."""
     kinds = Counter(record.kind for record in parse_any(text, name="x"))
     return kinds, kinds.pop("malformed", 0)
 
 
 def joined(lines: list[str]) -> Iterator[list[str]]:
-    """The lines with two of them on one."""
+    """The lines, with two of them joined."""
     for i in range(len(lines) - 1):
         yield [*lines[:i], lines[i] + lines[i + 1], *lines[i + 2 :]]
 
 
 def cut(lines: list[str]) -> Iterator[list[str]]:
-    """The lines with one of them cut off in the middle, at a quarter, or at three quarters."""
+    """The lines, with one line cut off in the middle, at a quarter, or at three quarters."""
     for i, line in enumerate(lines):
         for length in (len(line) // 4, len(line) // 2, 3 * len(line) // 4):
             if line[:length].strip():
@@ -63,7 +63,7 @@ def cut(lines: list[str]) -> Iterator[list[str]]:
 
 
 def ended(lines: list[str]) -> Iterator[list[str]]:
-    """The lines up to one that is cut off in the middle."""
+    """The first lines, of which the last is cut off in the middle."""
     for i, line in enumerate(lines):
         if line[: len(line) // 2].strip():
             yield [*lines[:i], line[: len(line) // 2]]
@@ -72,14 +72,14 @@ def ended(lines: list[str]) -> Iterator[list[str]]:
 @pytest.mark.parametrize("damage", [joined, cut, ended], ids=["joined", "cut", "ended"])
 @pytest.mark.parametrize("name", TEXTS)
 def test_no_damage_of_a_line_is_silent(name: str, damage: object) -> None:
-    """Where a damaged text gives fewer records than its whole lines do, it has a fault."""
+    """A damaged text that gives fewer records than the undamaged text also gives a malformed record."""
     assert callable(damage)
     lines = TEXTS[name].splitlines()
     for damaged in damage(lines):
         whole = lines if damage is not ended else lines[: len(damaged)]
-        expected, _ = told("\n".join(whole) + "\n")
-        found, faults = told("\n".join(damaged) + ("" if damage is ended else "\n"))
-        assert faults or not expected - found, damaged
+        expected, _ = counted("\n".join(whole) + "\n")
+        actual, faults = counted("\n".join(damaged) + ("" if damage is ended else "\n"))
+        assert faults or not expected - actual, damaged
 
 
 ENTRY = "  r=1 sensitive=false synonyms={}"
@@ -93,27 +93,27 @@ ELIDED = [
 
 
 @pytest.mark.parametrize(("text", "line"), ELIDED)
-def test_lines_that_were_left_out_are_refused(text: str, line: int) -> None:
-    """Where somebody put dots in the place of lines, what they held is missing."""
+def test_omitted_lines_are_reported(text: str, line: int) -> None:
+    """Dots in place of lines show that records are missing."""
     assert line in [record.line for record in parse_any(text, name="x") if record.kind == "malformed"]
 
 
-def test_configs_below_left_out_lines_belong_to_nobody() -> None:
-    """The heading that they stood below may be among the lines that were left out."""
+def test_configs_after_omitted_lines_have_no_entity() -> None:
+    """The omitted lines may contain their heading."""
     text = f"Dynamic configs for topic a are:\n{ENTRY}\n...\n{ENTRY}\n"
     assert [record.line for record in parse_any(text, name="x") if record.kind == "config"] == [2]
 
 
 TOPIC = f"Dynamic configs for topic a are:\n{ENTRY}\n"
-LEFT = [
+FRAGMENTS = [
     pytest.param(f"{TOPIC}\tat a.b.C.main(C.java:8)\n", id="the end of a trace"),
     pytest.param(f"{TOPIC}{ENTRY[:-2]}{{Xsync=1 sensitive=false synonyms={{}}\n", id="two configs in one"),
     pytest.param(f'  "isFuture": false\n  }}\n ]\n}}\n\n{TOPIC}', id="the end of JSON"),
 ]
 
 
-@pytest.mark.parametrize("text", LEFT)
-def test_what_is_left_of_an_output_is_told(text: str) -> None:
-    """A piece of something that only a tool prints is never passed over, though the rest can be read."""
+@pytest.mark.parametrize("text", FRAGMENTS)
+def test_a_fragment_of_an_output_is_reported(text: str) -> None:
+    """A fragment of a tool's output is never skipped, even if the rest of the text can be read."""
     records = parse_any(text, name="x")
     assert {record.kind for record in records} >= {"malformed"}

@@ -1,4 +1,4 @@
-"""Bytes to text: which encodings are read, and that nothing is replaced."""
+"""Decoding of bytes: the supported encodings; no byte is replaced."""
 
 import codecs
 
@@ -45,10 +45,10 @@ def test_joined_files_keep_no_marks() -> None:
 
 BROKEN = {
     "Latin-1": (TEXT.encode() + "\r\ngr\xfc\xdfe".encode("latin-1"), "not valid UTF-8 text: byte {} can't be decoded"),
-    "cut off in a sign": (codecs.BOM_UTF16_LE + TEXT.encode("utf-16-le")[:-1], "not valid UTF-16 text"),
+    "cut off in a character": (codecs.BOM_UTF16_LE + TEXT.encode("utf-16-le")[:-1], "not valid UTF-16 text"),
     "a zero byte": (TEXT.encode()[:20] + b"\0" + TEXT.encode(), "not valid UTF-8 text: byte 21 "),
-    "UTF-16 behind UTF-8": (TEXT.encode() + codecs.BOM_UTF16_LE + TEXT.encode("utf-16-le"), "not valid UTF-8 text"),
-    "UTF-8 behind UTF-16": (
+    "UTF-16 after UTF-8": (TEXT.encode() + codecs.BOM_UTF16_LE + TEXT.encode("utf-16-le"), "not valid UTF-8 text"),
+    "UTF-8 after UTF-16": (
         codecs.BOM_UTF16_LE + TEXT.encode("utf-16-le") + TEXT.replace("\r", "").encode() + b"\n\n",
         "not valid UTF-16 text",
     ),
@@ -60,17 +60,17 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("content", "reason"), BROKEN.values(), ids=BROKEN)
-def test_bytes_that_are_no_text_are_refused_by_name(content: bytes, reason: str) -> None:
-    """Nothing is replaced or read in part: the file is refused with its name, its size and the first wrong byte."""
+def test_bytes_that_are_not_text_are_refused(content: bytes, reason: str) -> None:
+    """Nothing is replaced or read in part: the reason has the file's name, its size and the first wrong byte."""
     (record,) = parse_file(content, name="sub/x.bin")
     assert (record.payload["rule"], record.payload["severity"], record.payload["text"]) == ("known_format", "error", "")
-    told = reason.format(len(TEXT) + 5)
-    assert record.payload["reason"].startswith(f"sub/x.bin ({len(content):,} bytes) is {told}")
+    expected = reason.format(len(TEXT) + 5)
+    assert record.payload["reason"].startswith(f"sub/x.bin ({len(content):,} bytes) is {expected}")
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_text_or_are_refused(content: bytes) -> None:
-    """No bytes make decoding raise, and no sign of replacement appears that the file does not hold."""
+    """No bytes make decoding raise, and no replacement character is added."""
     text = decoded(content)
     assert isinstance(text, NotText) or "\0" not in text
     if isinstance(text, str) and b"\xef\xbf\xbd" not in content and not content.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -79,7 +79,7 @@ def test_any_bytes_are_text_or_are_refused(content: bytes) -> None:
 
 @given(st.text(alphabet=st.characters(codec="ascii", exclude_characters="\0\r"), min_size=1))
 def test_plain_text_survives(text: str) -> None:
-    """ASCII comes back as it was, from UTF-8 and from both kinds of UTF-16 with a mark."""
+    """ASCII stays the same in UTF-8 and in both kinds of UTF-16 with a byte order mark."""
     assert decoded(text.encode()) == text
     for mark, name in ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be")):
         assert decoded(mark + text.encode(name)) == text

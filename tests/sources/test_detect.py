@@ -1,4 +1,4 @@
-"""Which formats a text holds, and that nothing makes the parsers raise."""
+"""Detection of the formats in a text; no text makes a parser raise."""
 
 import json
 import time
@@ -16,8 +16,8 @@ FIXTURES = Path(__file__).parents[1] / "fixtures" / "sources"
 SOURCES = sorted(path.read_bytes().decode() for path in FIXTURES.iterdir())
 
 
-def test_a_transcript_gives_all_that_it_holds() -> None:
-    """Outputs of four tools in one text are all read, in order, and the broken JSON among them is refused."""
+def test_all_outputs_of_a_transcript_are_read() -> None:
+    """The outputs of four tools in one text are read in order; the broken JSON among them is refused."""
     records = parse_any((FIXTURES / "transcript.md").read_text(), name="transcript.md")
     counts = {"topic": 1, "partition": 2, "malformed": 1, "assignment": 1, "reassignment": 1, "broker": 1}
     assert Counter(record.kind for record in records) == counts
@@ -26,8 +26,8 @@ def test_a_transcript_gives_all_that_it_holds() -> None:
     assert (broken.line, broken.payload["expected"]) == (11, "partition assignment JSON")
 
 
-def test_one_csv_may_hold_brokers_and_capacities() -> None:
-    """A table with racks and disks gives both kinds."""
+def test_one_csv_may_have_brokers_and_capacities() -> None:
+    """A table with racks and disks gives both kinds of records."""
     records = parse_any("broker_id,rack,disk_gb\n1,a,5\n", name="brokers.csv")
     assert sorted(record.kind for record in records) == ["broker", "capacity"]
 
@@ -90,8 +90,8 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("text", "reason"), REFUSED)
-def test_a_file_that_is_none_of_ours_is_refused_once_with_its_reason(text: str, reason: str) -> None:
-    """A file without anything readable gives one malformed record that says what it seems to be."""
+def test_a_file_of_another_format_is_refused_once_with_its_reason(text: str, reason: str) -> None:
+    """A file without any readable part gives one malformed record that says what the file looks like."""
     (record,) = parse_any(text, name="x")
     assert (record.kind, record.payload["expected"]) == ("malformed", KNOWN_FORMAT)
     assert reason in record.payload["reason"]
@@ -120,14 +120,14 @@ def test_a_file_that_is_none_of_ours_is_refused_once_with_its_reason(text: str, 
         ("hello", "topics.err", "error"),
     ],
 )
-def test_only_a_file_that_is_known_to_be_harmless_is_a_warning(text: str, name: str, severity: str) -> None:
-    """A file without any state is a warning; an empty or an unknown one may be a lost input."""
+def test_only_a_known_harmless_file_is_a_warning(text: str, name: str, severity: str) -> None:
+    """A known file without cluster state is a warning; an empty or unknown file may be a lost input."""
     (record,) = parse_any(text, name=name)
     assert (record.payload["severity"], record.payload["rule"]) == (severity, "known_format")
 
 
 def test_an_unknown_file_is_never_copied() -> None:
-    """A client's properties that lie in the folder by mistake leave no trace of their password."""
+    """Client properties in the input folder leave no trace of their password."""
     for text in ("sasl.jaas.config=x password=hunter2;\n", "Error: hunter2\n", "hunter2\n", "kafka_x hunter2\n"):
         assert "hunter2" not in repr(parse_any(text, name="client.properties"))
 
@@ -140,27 +140,27 @@ def test_an_unknown_file_is_never_copied() -> None:
         '{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1',
     ],
 )
-def test_a_file_that_was_cut_off_is_as_grave_as_an_unknown_one(text: str) -> None:
-    """Where nothing of a file can be read, its faults have the rule of unreadable files."""
+def test_a_file_without_a_readable_part_is_an_unreadable_file(text: str) -> None:
+    """Its malformed records have the rule of unreadable files."""
     (record,) = parse_any(text, name="x")
     assert (record.payload["rule"], record.payload.get("severity", "error")) == ("known_format", "error")
     assert "line 1, column" in record.payload["reason"]
 
 
 def test_a_confluent_rack_rule_stays_whole() -> None:
-    """The placement constraints of a topic are kept letter by letter among its configs."""
+    """The placement constraints of a topic stay unchanged in its configs."""
     (topic, *_) = parse_any((FIXTURES / "topics-confluent.txt").read_text(), name="x")
     rule = '{"version":1,"replicas":[{"count":2,"constraints":{"rack":"Topic: x"}}]}'
     assert topic.payload["configs"] == f"confluent.placement.constraints={rule},a=1"
 
 
 @pytest.mark.parametrize("text", ["No partition reassignments found.\n", "Dynamic configs for broker 1 are:\n"])
-def test_a_file_that_says_that_there_is_nothing_is_no_fault(text: str) -> None:
-    """Nothing in flight, or no config, is an answer."""
+def test_an_empty_output_of_a_tool_is_no_fault(text: str) -> None:
+    """No reassignment in flight and no config are valid outputs."""
     assert parse_any(text, name="x") == []
 
 
-ANSWERS = (
+EMPTY_OUTPUTS = (
     "No partition reassignments found.\n",
     "Dynamic configs for broker 1 are:\nDefault configs for brokers in the cluster are:\n",
     "Configs for topic 't' are \n",
@@ -188,39 +188,39 @@ FAILURES = (
 )
 
 
-@pytest.mark.parametrize("answer", ANSWERS)
+@pytest.mark.parametrize("output", EMPTY_OUTPUTS)
 @pytest.mark.parametrize("lines", QUIET)
-def test_warnings_next_to_an_answer_of_nothing_are_no_fault(lines: str, answer: str) -> None:
-    """Above or below it: kubectl exec -it merges what the tool warns of into its output."""
-    for text in (lines + answer, answer + lines, lines + answer + lines):
+def test_warnings_next_to_an_empty_output_are_no_fault(lines: str, output: str) -> None:
+    """Warnings may be above or below: ``kubectl exec -it`` merges them into the output."""
+    for text in (lines + output, output + lines, lines + output + lines):
         assert parse_any(text, name="x") == []
 
 
-@pytest.mark.parametrize("answer", ANSWERS)
+@pytest.mark.parametrize("output", EMPTY_OUTPUTS)
 @pytest.mark.parametrize("failure", FAILURES)
-def test_an_error_next_to_an_answer_of_nothing_is_refused(failure: str, answer: str) -> None:
-    """What the tool printed then may not be all."""
-    for text in (failure + answer, answer + failure, QUIET[0] + answer + failure, QUIET[3] + failure + answer):
+def test_an_error_next_to_an_empty_output_is_refused(failure: str, output: str) -> None:
+    """The output may be incomplete."""
+    for text in (failure + output, output + failure, QUIET[0] + output + failure, QUIET[3] + failure + output):
         records = parse_any(text, name="x")
         assert {record.kind for record in records} == {"malformed"}
         assert "error" in [record.payload.get("severity", "error") for record in records]
 
 
-def test_the_refusal_of_an_answer_names_the_line_of_the_error() -> None:
-    """The file is not copied, so the line has to be found."""
-    (record,) = parse_any(QUIET[0] + ANSWERS[0] + "ERROR hunter2\n", name="x")
+def test_the_refusal_of_an_empty_output_names_the_line_of_the_error() -> None:
+    """The record has no content of the file, so the reader needs the line number."""
+    (record,) = parse_any(QUIET[0] + EMPTY_OUTPUTS[0] + "ERROR hunter2\n", name="x")
     assert "the output of a tool with an error in line 3: " in record.payload["reason"]
     assert "hunter2" not in repr(record)
 
 
-def test_topics_that_are_named_as_errors_are_no_errors() -> None:
-    """Dead letter topics often are."""
+def test_topics_named_like_errors_are_no_errors() -> None:
+    """Dead letter topics often have such names."""
     text = "Configs for topic 'orders.PaymentException' are \nDynamic configs for topic ERROR are:\n"
     assert parse_any(text, name="x") == []
 
 
-def test_warnings_without_an_answer_are_a_log() -> None:
-    """Nothing says then that there is nothing."""
+def test_warnings_without_an_output_are_a_log() -> None:
+    """A file with log lines alone is refused as a log."""
     for lines in QUIET[:5]:
         (record,) = parse_any(lines, name="x")
         assert "log" in record.payload["reason"]
@@ -233,7 +233,7 @@ def test_a_byte_order_mark_is_ignored() -> None:
 
 
 def check(text: str) -> None:
-    """All parsers get through, with records of known kinds that are JSON."""
+    """No parser raises; all records have known kinds and are JSON."""
     records = [*parse_any(text, name="brokers/ids/1"), *parse_file(text.encode(errors="replace"), name="x")]
     for record in records:
         assert record.kind in KINDS
@@ -275,13 +275,13 @@ words = st.sampled_from([*DESCRIBE, *JSON, *OTHERS, *PLAIN])
 
 @given(st.text() | st.lists(words, max_size=40).map("".join))
 def test_no_text_makes_a_parser_raise(text: str) -> None:
-    """Arbitrary text, and arbitrary sequences of our own words, are got through."""
+    """Arbitrary text, and arbitrary sequences of the formats' words, raise nothing."""
     check(text)
 
 
 @given(source=st.sampled_from(SOURCES), data=st.data())
 def test_no_damage_makes_a_parser_raise(source: str, data: st.DataObject) -> None:
-    """A fixture with a piece cut out, doubled or replaced is got through."""
+    """A fixture with a piece removed, doubled or replaced raises nothing."""
     start = data.draw(st.integers(0, len(source)))
     end = data.draw(st.integers(start, min(len(source), start + 200)))
     filling = data.draw(st.sampled_from(["", source[start:end] * 2, "\0", "{", '"', "\n", "-1", "\ud7ff", "9" * 50]))
@@ -299,8 +299,8 @@ def test_no_damage_makes_a_parser_raise(source: str, data: st.DataObject) -> Non
     ],
     ids=["lists", "entries", "objects", "digits", "infinity"],
 )
-def test_hostile_json_is_got_through(text: str) -> None:
-    """Nesting and numbers beyond the decoder's limits are refused, not raised."""
+def test_hostile_json_raises_nothing(text: str) -> None:
+    """Nesting and numbers beyond the decoder's limits are refused."""
     check(text)
 
 
@@ -321,14 +321,14 @@ HOSTILE = {
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
 def test_no_text_takes_long(text: str) -> None:
-    """Texts made to send an expression back and forth take less than two seconds of processor time."""
+    """Texts that could make a regular expression backtrack take less than two seconds of CPU time."""
     started = time.process_time()
     parse_any(text, name="x")
     assert time.process_time() - started < 2
 
 
 def test_a_large_description_is_read_in_seconds() -> None:
-    """50,000 partition lines take less than four seconds of processor time (measured: under one)."""
+    """50,000 partition lines take less than four seconds of CPU time (measured: under one)."""
     line = "\tTopic: topic.{0}\tPartition: {1}\tLeader: {1}\tReplicas: {1},{2},{3}\tIsr: {1},{2}\tElr: \tLastKnownElr: "
     lines = [line.format(number // 100, number % 100, number % 97, number % 89) for number in range(50_000)]
     text = "\n".join(lines)
@@ -352,8 +352,8 @@ DESCRIBED = "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1,2\n"
         DESCRIBED + "Error: api-key: hunter2 is not valid\n",
     ],
 )
-def test_no_secret_of_what_is_not_read_is_told(text: str) -> None:
-    """Of a file that is not read nothing is copied, and of a line that a tool failed in no secret."""
+def test_records_of_unreadable_text_have_no_secret(text: str) -> None:
+    """Nothing of an unread file is copied, and no secret of an error line."""
     records = parse_any(text, name="x")
     assert any(record.kind == "malformed" for record in records)
     assert "hunter2" not in repr(records)

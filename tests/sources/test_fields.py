@@ -1,4 +1,4 @@
-"""Every parser yields records with just the fields of their kinds."""
+"""Every parser yields records with exactly the fields of their kind."""
 
 import json
 from pathlib import Path
@@ -64,7 +64,7 @@ TEXTS = {
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_records_have_the_fields_of_their_kind(name: str) -> None:
-    """What a field is called, every parser of the kind calls it; a misnamed one would be read as missing."""
+    """Every parser uses the same field names; a misnamed field would be read as missing."""
     records = parse_any(TEXTS[name], name=name)
     assert records
     for record in records:
@@ -75,7 +75,7 @@ def test_records_have_the_fields_of_their_kind(name: str) -> None:
             assert fields == set(FIELDS[record.kind].split()), record.kind
 
 
-def test_all_kinds_are_tried() -> None:
-    """Among the texts there are records of every kind."""
-    found = {record.kind for name, text in TEXTS.items() for record in parse_any(text, name=name)}
-    assert found == set(KINDS) == {*FIELDS, "malformed"}
+def test_all_kinds_are_covered() -> None:
+    """The texts give records of every kind."""
+    kinds = {record.kind for name, text in TEXTS.items() for record in parse_any(text, name=name)}
+    assert kinds == set(KINDS) == {*FIELDS, "malformed"}

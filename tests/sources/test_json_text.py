@@ -1,4 +1,4 @@
-"""JSON documents within a text: where each begins and ends, whole or broken."""
+"""JSON documents inside a text: the start and end of each, valid or broken."""
 
 import pytest
 
@@ -18,11 +18,11 @@ from sources.json_text import documents
 )
 def test_pieces_of_a_text(text: str, pieces: list[tuple[int, str, bool]]) -> None:
     """A broken document ends where its brackets balance or something else begins; what follows is read."""
-    assert [(found.line, found.text, found.error is None) for found in documents(text)] == pieces
+    assert [(document.line, document.text, document.error is None) for document in documents(text)] == pieces
 
 
 def test_lines_of_a_key() -> None:
-    """Each occurrence of a key has its line; when there are no more, the document's."""
-    (found,) = documents('x\n[{"topic": 1},\n\n{"topic": 2}]')
-    lines = found.lines_of("topic")
+    """Each occurrence of a key has its line; after the last one the document's line follows."""
+    (document,) = documents('x\n[{"topic": 1},\n\n{"topic": 2}]')
+    lines = document.lines_of("topic")
     assert [next(lines) for _ in range(4)] == [2, 4, 2, 2]

@@ -1,4 +1,4 @@
-"""What a live cluster says, without one: records of a client's answers, and what must not be seen."""
+"""A live cluster, with a fake client: the records of its answers, and that no secret is shown."""
 
 import logging
 from collections import namedtuple
@@ -28,10 +28,10 @@ class Silent(kafka_admin.KafkaError):
 
 
 class FakeAdmin:
-    """Answers as the client gives them: broker 3 is fenced, broker 2 does not answer, t-0 is in flight."""
+    """A client of a cluster in which broker 3 is fenced, broker 2 does not answer and t-0 is in flight."""
 
     def describe_cluster(self) -> dict[str, Any]:
-        """Brokers in no order."""
+        """Brokers, unsorted."""
         brokers = [(3, None, True), (1, "a", False), (2, "", False)]
         rows = [{"broker_id": i, "host": "h", "port": 9, "rack": rack, "is_fenced": f} for i, rack, f in brokers]
         return {"brokers": rows, "controller_id": 2, "cluster_id": "0dU-UGW3SReMOGQzhLCiag"}
@@ -43,7 +43,7 @@ class FakeAdmin:
         return [{"name": "t", "topic_id": UUID, "partitions": [dict(zip(names, r, strict=True)) for r in rows]}]
 
     def describe_configs(self, config_resources: list[Any], *, config_filter: str) -> dict[str, Any]:
-        """A password, a config of every broker, one of the entity, and a default."""
+        """A password, a cluster-wide config, a config of the entity, a default and two static configs."""
         kind = config_resources[0].resource_type.name
         entries = {
             "secret": ("DYNAMIC_BROKER_CONFIG", "s3cret", True),
@@ -61,7 +61,7 @@ class FakeAdmin:
         return {TopicPartition("t", 0): {"replicas": [2, 1, 3], "adding_replicas": [2], "removing_replicas": [3]}}
 
     def log_dirs_of(self, broker_id: int) -> list[dict[str, Any]]:
-        """Two directories, one of them broken, the other closed to new replicas."""
+        """Two directories: one is broken, the other is cordoned."""
         if broker_id == 2:
             raise Silent("too late")
         replica = {"partition_index": 0, "partition_size": 2**60, "offset_lag": 0, "is_future_key": True}
@@ -86,7 +86,7 @@ TOPOLOGY = [
 
 @pytest.mark.parametrize(("kind", "expected"), TOPOLOGY)
 def test_the_topology_becomes_records(kind: str, expected: list[tuple[Any, ...]]) -> None:
-    """Sorted; no leader and no rack are null; states in flight are told with their partition and by themselves."""
+    """Sorted; no leader and no rack are null; a reassignment is in its partition's record and in its own record."""
     assert payloads(kafka_admin.topology(FakeAdmin()), kind) == expected
 
 
@@ -107,12 +107,12 @@ BROKERS = [
 
 @pytest.mark.parametrize(("kind", "expected"), BROKERS)
 def test_brokers_become_records(kind: str, expected: list[tuple[Any, ...]]) -> None:
-    """Directories, replicas, dynamic configs, throttles of the broker's own file; a sensitive value is not kept."""
+    """Directories, replicas, dynamic configs, throttles of the broker's own file; a sensitive value is left out."""
     assert payloads(kafka_admin.describe_brokers(FakeAdmin(), [1, 2], defaults=True), kind) == expected
 
 
 def test_records_of_a_live_cluster_have_the_fields_of_their_kinds() -> None:
-    """As those of files; no line, for there is none."""
+    """They are the same as in files, except that the line is 0."""
     records = [*kafka_admin.topology(FakeAdmin()), *kafka_admin.describe_brokers(FakeAdmin(), [1], defaults=True)]
     kinds = ["cluster_id", *(kind for kind, _ in TOPOLOGY), *(kind for kind, _ in BROKERS)]
     assert {record.kind for record in records} == set(kinds)
@@ -120,62 +120,62 @@ def test_records_of_a_live_cluster_have_the_fields_of_their_kinds() -> None:
     assert wrong == []
 
 
-class Old(FakeAdmin):
-    """A cluster of an old release: it tells no id of its own, nor of topics, and not who is fenced or offline."""
+class OldRelease(FakeAdmin):
+    """A cluster of an old release: no cluster id, no topic ids, and no fenced or offline states."""
 
     def describe_cluster(self) -> dict[str, Any]:
         """Without ids."""
-        told = super().describe_cluster()
-        rows = [{name: row[name] for name in ("broker_id", "host", "port", "rack")} for row in told["brokers"]]
+        cluster = super().describe_cluster()
+        rows = [{name: row[name] for name in ("broker_id", "host", "port", "rack")} for row in cluster["brokers"]]
         return {"brokers": rows, "cluster_id": None}
 
     def describe_topics(self, topics: list[str] | None = None) -> list[dict[str, Any]]:
-        """In no order: one with the id of all zeros, one without any, one without partitions."""
+        """Unsorted: a topic with an id of zeros, and a topic without an id and without partitions."""
         (topic,) = super().describe_topics()
         bare = [{name: row[name] for name in row if name != "offline_replicas"} for row in topic["partitions"]]
         none = "00000000-0000-0000-0000-000000000000"
         return [{"name": "u", "topic_id": none, "partitions": bare}, {"name": "a", "partitions": []}]
 
 
-def test_what_an_old_release_does_not_tell_is_null() -> None:
-    """Not an id of zeros, not a broker that is alive; topics are sorted, and one without partitions has no factor."""
-    records = list(kafka_admin.topology(Old()))
+def test_values_that_an_old_release_lacks_are_null() -> None:
+    """No id of zeros, no fenced state; topics are sorted, and a topic without partitions has no replication factor."""
+    records = list(kafka_admin.topology(OldRelease()))
     assert payloads(iter(records), "cluster_id") == []
     assert [row[4] for row in payloads(iter(records), "broker")] == [None, None, None]
     assert [row[:4] for row in payloads(iter(records), "topic")] == [("a", None, 0, None), ("u", None, 2, 1)]
     assert [row[7] for row in payloads(iter(records), "partition")] == [[], []]
 
 
-class Ordered(FakeAdmin):
-    """Many topics; keeps what it is asked."""
+class Recorder(FakeAdmin):
+    """A cluster with 501 topics; it records the requests."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.requests: list[str] = []
 
     def describe_topics(self, topics: list[str] | None = None) -> list[dict[str, Any]]:
-        """501 topics, of which the last one asked for its configs is in a second request."""
-        self.asked.append("topics")
+        """501 topics: their configs need two requests."""
+        self.requests.append("topics")
         (topic,) = super().describe_topics()
         return [{**topic, "name": f"t{number:03}"} for number in range(501)]
 
     def list_partition_reassignments(self) -> dict[Any, dict[str, Any]]:
-        """Two in flight, in no order."""
-        self.asked.append("reassignments")
+        """Two in flight, unsorted."""
+        self.requests.append("reassignments")
         (state,) = super().list_partition_reassignments().values()
         unsorted = {**state, "adding_replicas": [3, 2], "removing_replicas": [4, 1]}
         return {TopicPartition("t001", 1): unsorted, TopicPartition("t000", 0): state}
 
     def describe_configs(self, config_resources: list[Any], *, config_filter: str) -> dict[str, Any]:
-        """As many as are asked for."""
-        self.asked.append(f"{config_filter} configs of {len(config_resources)}")
+        """The configs of all requested entities."""
+        self.requests.append(f"{config_filter} configs of {len(config_resources)}")
         return super().describe_configs(config_resources, config_filter=config_filter)
 
 
-def test_moves_are_asked_for_before_topics_and_configs_by_five_hundred() -> None:
-    """A move that ends in between is told as one; configs of the 501st topic are those of the first."""
-    admin = Ordered()
+def test_reassignments_are_requested_before_topics_and_configs_by_five_hundred() -> None:
+    """A reassignment that ends in between is reported; the 501st topic has its configs too."""
+    admin = Recorder()
     records = list(kafka_admin.topology(admin))
-    assert admin.asked == ["reassignments", "topics", "all configs of 500", "all configs of 1"]
+    assert admin.requests == ["reassignments", "topics", "all configs of 500", "all configs of 1"]
     configs = payloads(iter(records), "config")
     assert [row[1] for row in configs] == [f"t{number:03}" for number in range(501)]
     assert {row[4] for row in payloads(iter(records), "topic")} == {LISTED}
@@ -188,44 +188,45 @@ def test_moves_are_asked_for_before_topics_and_configs_by_five_hundred() -> None
     assert [record for record in records if record.kind == "malformed"] == []
 
 
-class Unseen(FakeAdmin):
-    """A cluster of which the user may see no config: the client gives none in place of an error."""
+class WithoutConfigs(FakeAdmin):
+    """A cluster whose configs the user may not describe: the client returns no configs, not an error."""
 
     def describe_configs(self, config_resources: list[Any], *, config_filter: str) -> dict[str, Any]:
-        """Entities without a config."""
+        """Entities without any config."""
         name = config_resources[0].resource_type.name.lower()
         return {name: {resource.name: {} for resource in config_resources}}
 
 
-def test_configs_that_are_not_told_are_a_finding() -> None:
-    """Topics and brokers without a single config, be it a default, are named: throttles may stand there unseen."""
-    records = [*kafka_admin.topology(Unseen()), *kafka_admin.describe_brokers(Unseen(), [1], defaults=True)]
-    told = [r.payload for r in records if r.kind == "malformed"]
-    assert [one["severity"] for one in told] == ["warning", "warning"]
-    assert [one["reason"] for one in told] == [
+def test_missing_configs_are_reported() -> None:
+    """Topics and brokers without any config, even a default, are named in a warning."""
+    admin = WithoutConfigs()
+    records = [*kafka_admin.topology(admin), *kafka_admin.describe_brokers(admin, [1], defaults=True)]
+    warnings = [r.payload for r in records if r.kind == "malformed"]
+    assert [warning["severity"] for warning in warnings] == ["warning", "warning"]
+    assert [warning["reason"] for warning in warnings] == [
         "no configs were returned for 1 topic (t): throttles may be set there and not be seen",
         "no configs were returned for 1 broker (1): throttles may be set there and not be seen",
     ]
-    assert {one["remedy"] for one in told} == {"allow DESCRIBE_CONFIGS on the cluster and its topics"}
+    assert {warning["remedy"] for warning in warnings} == {"allow DESCRIBE_CONFIGS on the cluster and its topics"}
 
 
-class Dying(FakeAdmin):
-    """A cluster whose brokers give no answer."""
+class WithoutAnswers(FakeAdmin):
+    """A cluster whose brokers do not answer."""
 
     def describe_configs(self, config_resources: list[Any], *, config_filter: str) -> dict[str, Any]:
-        """Nobody answers."""
+        """No broker answers."""
         raise Silent
 
 
-@pytest.mark.parametrize("admin", [Dying(), Unseen()], ids=["dies", "refuses"])
-def test_a_broker_that_tells_no_config_is_not_one_without_dynamic_ones(admin: FakeAdmin) -> None:
-    """What it has is not known: None, not an empty list."""
+@pytest.mark.parametrize("admin", [WithoutAnswers(), WithoutConfigs()], ids=["no answer", "no permission"])
+def test_configs_of_a_broker_are_none_if_unknown(admin: FakeAdmin) -> None:
+    """Unknown configs are None, not an empty list."""
     assert kafka_admin.broker_configs(admin, 1) is None
     assert kafka_admin.broker_configs(FakeAdmin(), 1)
 
 
 @pytest.mark.parametrize(
-    ("kind", "said", "told"),
+    ("kind", "text", "expected"),
     [
         (Silent, "login of ops\nwith {sasl_plain_password} failed", "Silent: login of ops with *** failed"),
         (OSError, "{ssl_password} and {sasl_plain_password}", "OSError: *** and ***"),
@@ -238,21 +239,21 @@ def test_an_error_of_the_client_is_one_line_without_secrets(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     kind: type[Exception],
-    said: str,
-    told: str,
+    text: str,
+    expected: str,
 ) -> None:
-    """What the client says is kept, on one line, with both passwords blotted out, and its log stays silent."""
+    """The client's message is on one line, with both passwords masked, and the client logs nothing."""
 
     def refuse(**options: object) -> None:
         logging.getLogger("kafka.admin.client").critical("configuration: %s", options)
-        raise kind(said.format(**options))
+        raise kind(text.format(**options))
 
     monkeypatch.setattr(kafka_admin, "KafkaAdminClient", refuse)
     options = client_options({"bootstrap.servers": "h:1", "sasl.jaas.config": JAAS, "ssl.key.password": "Tr0ub4"})
     with pytest.raises(InputError) as caught, kafka_admin.connected(options):
         pass
     message = str(caught.value)
-    assert message == f"cannot read kafka://h:1: {told}; check bootstrap_servers, client_config and the network"
+    assert message == f"cannot read kafka://h:1: {expected}; check bootstrap_servers, client_config and the network"
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__
     assert caplog.text == ""

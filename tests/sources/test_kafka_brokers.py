@@ -1,4 +1,4 @@
-"""What single brokers of a live cluster say, without one: directories, replicas, configs."""
+"""Brokers of a live cluster, with a fake client: directories, replicas, configs."""
 
 import asyncio
 from types import SimpleNamespace
@@ -11,7 +11,7 @@ from tests.sources.test_kafka_admin import FakeAdmin, payloads
 
 
 def test_a_broker_that_does_not_answer_is_a_record() -> None:
-    """The silent broker is named with its error, and the other one is still read."""
+    """The silent broker is reported with its error, and the other broker is still read."""
     records = list(kafka_admin.describe_brokers(FakeAdmin(), [2, 1], defaults=False))
     assert [r.kind for r in records] == ["malformed", "log_dir", "log_dir", "log_dir_replica", *["config"] * 3]
     assert records[0].payload["reason"] == "broker 2 did not answer: Silent"
@@ -21,15 +21,15 @@ def test_a_broker_that_does_not_answer_is_a_record() -> None:
 @pytest.mark.parametrize(
     ("brokers", "defaults", "entities"), [([3, 1], True, ["3", "<default>", "1"]), ([3, 1], False, ["3", "1"])]
 )
-def test_configs_of_every_broker_are_told_once(brokers: list[int], defaults: bool, entities: list[str]) -> None:
-    """As the first broker of the first task sees them, whichever it is."""
+def test_cluster_wide_configs_are_read_once(brokers: list[int], defaults: bool, entities: list[str]) -> None:
+    """They come from the first broker of the first task."""
     rows = payloads(kafka_admin.describe_brokers(FakeAdmin(), brokers, defaults=defaults), "config")
     assert list(dict.fromkeys(row[1] for row in rows)) == entities
     assert [row[2] for row in rows].count("every") == entities.count("<default>")
 
 
 @pytest.mark.parametrize(
-    ("name", "is_told"),
+    ("name", "is_read"),
     [
         ("leader.replication.throttled.rate", True),
         ("replica.alter.log.dirs.io.max.bytes.per.second", True),
@@ -38,61 +38,61 @@ def test_configs_of_every_broker_are_told_once(brokers: list[int], defaults: boo
         ("cordoned.log.dirs.more", False),
     ],
 )
-def test_a_brokers_own_file_is_told_where_a_plan_meets_it(name: str, is_told: bool) -> None:
-    """Rates and closed directories of brokers; a topic has no file of its own."""
+def test_static_configs_that_matter_to_a_plan_are_read(name: str, is_read: bool) -> None:
+    """Throttle rates and cordoned directories of brokers; a topic has no static configs."""
 
-    class OfFile(FakeAdmin):
-        """A cluster with one config."""
+    class WithStaticConfig(FakeAdmin):
+        """A cluster with one static config."""
 
         def describe_configs(self, config_resources: list[Any], *, config_filter: str) -> dict[str, Any]:
-            """Of the broker's file."""
+            """A config of the broker's file."""
             config = {"config_source": "STATIC_BROKER_CONFIG", "value": "5", "is_sensitive": False}
             kind = config_resources[0].resource_type.name.lower()
             return {kind: {resource.name: {name: config} for resource in config_resources}}
 
-    of_broker = payloads(kafka_admin.describe_brokers(OfFile(), [1], defaults=False), "config")
-    assert of_broker == [("brokers", "1", name, "5", False, True)] * is_told
-    assert payloads(kafka_admin.topology(OfFile()), "config") == []
+    of_broker = payloads(kafka_admin.describe_brokers(WithStaticConfig(), [1], defaults=False), "config")
+    assert of_broker == [("brokers", "1", name, "5", False, True)] * is_read
+    assert payloads(kafka_admin.topology(WithStaticConfig()), "config") == []
 
 
 def test_replicas_of_a_directory_are_sorted() -> None:
-    """By topic and by the partition's number; directories by their path; no answer about room is none."""
+    """By topic and partition number; directories by path; a missing capacity is null."""
 
-    class Full(FakeAdmin):
-        """A broker with replicas in no order."""
+    class Unsorted(FakeAdmin):
+        """A broker with unsorted replicas."""
 
         def log_dirs_of(self, broker_id: int) -> list[dict[str, Any]]:
-            """One directory, of a release that does not tell of room."""
-            rest = {"partition_size": 0, "offset_lag": 7, "is_future_key": False}
-            places = {"u": [10, 9], "t": [1]}
+            """One directory, without a usable size."""
+            fields = {"partition_size": 0, "offset_lag": 7, "is_future_key": False}
+            partitions = {"u": [10, 9], "t": [1]}
             topics = [
-                {"name": name, "partitions": [{"partition_index": number, **rest} for number in numbers]}
-                for name, numbers in places.items()
+                {"name": name, "partitions": [{"partition_index": number, **fields} for number in numbers]}
+                for name, numbers in partitions.items()
             ]
             return [{"error_code": 0, "log_dir": "/d", "topics": topics, "total_bytes": 0}]
 
-    records = list(kafka_admin.describe_brokers(Full(), [1], defaults=False))
+    records = list(kafka_admin.describe_brokers(Unsorted(), [1], defaults=False))
     assert payloads(iter(records), "log_dir") == [(1, "/d", None, 0, None, None)]
     replicas = payloads(iter(records), "log_dir_replica")
-    assert replicas == [(1, "/d", *place, 0, 7, False) for place in (("t", 1), ("u", 9), ("u", 10))]
+    assert replicas == [(1, "/d", *partition, 0, 7, False) for partition in (("t", 1), ("u", 9), ("u", 10))]
 
 
-def test_directories_are_asked_for_all_topics(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The request names no topic, so that replicas of topics that the user may not describe are seen too."""
-    asked: list[Any] = []
+def test_directories_are_requested_for_all_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The request names no topic: so replicas of topics that the user may not describe are included."""
+    requests: list[Any] = []
 
     class Manager:
-        """Answers one directory, or a refusal to broker 9."""
+        """Returns one directory, and an error for broker 9."""
 
         async def send(self, request: Any, node_id: int) -> Any:
-            """Keep the request."""
-            asked.append((request.topics, node_id))
-            found = SimpleNamespace(to_dict=lambda: {"log_dir": "/d"})
-            return SimpleNamespace(error_code=31 if node_id == 9 else 0, results=[] if node_id == 9 else [found])
+            """Record the request."""
+            requests.append((request.topics, node_id))
+            log_dir = SimpleNamespace(to_dict=lambda: {"log_dir": "/d"})
+            return SimpleNamespace(error_code=31 if node_id == 9 else 0, results=[] if node_id == 9 else [log_dir])
 
-        def run(self, ask: Any) -> Any:
-            """Wait for the answer."""
-            return asyncio.run(ask())
+        def run(self, send: Any) -> Any:
+            """Wait for the response."""
+            return asyncio.run(send())
 
     closed: list[bool] = []
     client = SimpleNamespace(_manager=Manager(), close=lambda: closed.append(True))
@@ -103,4 +103,4 @@ def test_directories_are_asked_for_all_topics(monkeypatch: pytest.MonkeyPatch) -
             admin.log_dirs_of(9)
         assert closed == []
     assert closed == [True]
-    assert asked == [(None, 1), (None, 9)]
+    assert requests == [(None, 1), (None, 9)]

@@ -1,4 +1,4 @@
-"""A live cluster as a data source, without one: options, tasks and rows."""
+"""A live cluster as a data source, with a fake client: options, tasks and rows."""
 
 import json
 from pathlib import Path
@@ -35,8 +35,8 @@ OPTIONS = [
 
 
 @pytest.mark.parametrize(("properties", "expected"), OPTIONS)
-def test_options_of_kafka_become_the_clients(properties: dict[str, str], expected: dict[str, object]) -> None:
-    """Names of Java's client and of librdkafka are understood."""
+def test_kafka_options_become_client_parameters(properties: dict[str, str], expected: dict[str, object]) -> None:
+    """Names of the Java client and of librdkafka are accepted."""
     assert client_options(properties) == expected
 
 
@@ -52,15 +52,15 @@ def test_options_of_kafka_become_the_clients(properties: dict[str, str], expecte
         ({"request.timeout.ms": PASSWORD}, "must be a whole number"),
     ],
 )
-def test_options_that_can_not_be_used_are_refused(properties: dict[str, str], reason: str) -> None:
-    """The name and a remedy are told, the value never."""
+def test_unusable_options_are_refused(properties: dict[str, str], reason: str) -> None:
+    """The message has the option's name and a remedy, but never the value."""
     with pytest.raises(ConfigError, match=reason) as caught:
         client_options(properties)
     assert "Tr0ub4dor" not in str(caught.value)
 
 
 def test_properties_of_java() -> None:
-    """Comments, colons, escapes and lines that go on are read as Java reads them."""
+    """Comments, colons, escapes and continued lines are read as in Java."""
     text = f"! c\n# c\na=1\n b : 2\nc 3\nd\\\n  .e=x\\=y\nf=\nsasl.jaas.config={JAAS.replace(chr(92), chr(92) * 2)}\n"
     expected = {"a": "1", "b": "2", "c": "3", "d.e": "x=y", "f": "", "sasl.jaas.config": JAAS}
     assert read_properties(text) == expected
@@ -79,26 +79,26 @@ READERS = [
 ]
 
 
-def made_with(monkeypatch: pytest.MonkeyPatch, options: dict[str, str]) -> dict[str, Any]:
-    """What the client is made with where a reader plans its tasks."""
-    made: dict[str, Any] = {}
+def client_parameters(monkeypatch: pytest.MonkeyPatch, options: dict[str, str]) -> dict[str, Any]:
+    """The parameters with which a reader creates the client to plan its tasks."""
+    parameters: dict[str, Any] = {}
 
     def client(**given: Any) -> SimpleNamespace:
-        made.update(given)
+        parameters.update(given)
         return SimpleNamespace(close=lambda: None, describe_cluster=FakeAdmin().describe_cluster)
 
     monkeypatch.setattr(kafka_admin, "KafkaAdminClient", client)
     kafka_live.KafkaTopology(options).reader(StructType()).partitions()
-    return made
+    return parameters
 
 
-def test_single_options_go_before_the_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """And bootstrap.servers before both; a first answer is tried for fifteen seconds, a request for thirty."""
+def test_single_options_override_the_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """bootstrap.servers overrides both; the first connection may take fifteen seconds, a request thirty."""
     path = tmp_path / "client.properties"
     path.write_text("bootstrap.servers=file:1\nclient.id=file\nsasl.username=file\nsasl.mechanism=file\n")
     options = {"client.config": str(path), "kafka.client.id": "option", "kafka.sasl.username": "option", "path": "x"}
-    made = made_with(monkeypatch, options)
-    assert made == {
+    parameters = client_parameters(monkeypatch, options)
+    assert parameters == {
         "bootstrap_servers": "file:1",
         "client_id": "option",
         "sasl_mechanism": "file",
@@ -106,14 +106,15 @@ def test_single_options_go_before_the_files(monkeypatch: pytest.MonkeyPatch, tmp
         "bootstrap_timeout_ms": 15_000,
         "request_timeout_ms": 30_000,
     }
-    more = {"Bootstrap.Servers": "h:1", "timeout.seconds": "2", "kafka.request.timeout.ms": "7"}
-    made = made_with(monkeypatch, options | more)
-    assert (made["bootstrap_servers"], made["bootstrap_timeout_ms"], made["request_timeout_ms"]) == ("h:1", 2_000, 7)
+    overrides = {"Bootstrap.Servers": "h:1", "timeout.seconds": "2", "kafka.request.timeout.ms": "7"}
+    parameters = client_parameters(monkeypatch, options | overrides)
+    expected = {"bootstrap_servers": "h:1", "bootstrap_timeout_ms": 2_000, "request_timeout_ms": 7}
+    assert {name: parameters[name] for name in expected} == expected
 
 
 @pytest.mark.parametrize(("options", "reason"), READERS)
 def test_a_reader_with_wrong_options_is_refused(options: dict[str, str], reason: str) -> None:
-    """What is wrong is named before anything connects."""
+    """The error is raised before any connection."""
     with pytest.raises(ConfigError, match=reason):
         kafka_live.KafkaTopology(options).reader(StructType())
 
@@ -121,7 +122,7 @@ def test_a_reader_with_wrong_options_is_refused(options: dict[str, str], reason:
 def test_spark_shows_no_secret_and_one_line(
     spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """A cluster that can't be reached gives one line out of Spark's traceback; the password is nowhere."""
+    """An unreachable cluster gives one line from Spark's traceback; the password is not shown."""
     kafka_live.register(spark)
     config = tmp_path / "client.properties"
     config.write_text(
@@ -138,8 +139,8 @@ def test_spark_shows_no_secret_and_one_line(
     assert "hunter22" not in "".join((str(caught.value), printed.out, printed.err))
 
 
-def test_another_error_is_not_unwrapped() -> None:
-    """What this source did not raise is left as it is; of its own errors the last one is told, on one line."""
+def test_other_errors_are_not_unwrapped() -> None:
+    """Only errors of this source are unwrapped: the last of them, on one line."""
     assert kafka_live.unwrap_error(ValueError("x")) is None
     text = "Traceback\noptimizer.errors.{}: first\n  more\noptimizer.errors.{}: second: x\n  at org.apache"
     for kinds, kind in {("ConfigError", "InputError"): InputError, ("InputError", "ConfigError"): ConfigError}.items():
@@ -148,12 +149,12 @@ def test_another_error_is_not_unwrapped() -> None:
 
 
 def nine_brokers() -> dict[str, Any]:
-    """Of an old release, which tells nothing of fenced ones."""
+    """A cluster of an old release, without fenced states."""
     return {"brokers": [{"broker_id": i, "host": "h", "port": 9, "rack": None} for i in range(9, 0, -1)]}
 
 
 def test_rows_are_records_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tasks cover the living brokers in groups, and each row is a record with its payload as sorted JSON."""
+    """Tasks read the live brokers in groups, and each row is a record with its payload as sorted JSON."""
     from contextlib import nullcontext
 
     monkeypatch.setattr(kafka_admin, "connected", lambda options: nullcontext(FakeAdmin()))

@@ -26,7 +26,7 @@ PARAMETERS = [
 
 @pytest.mark.parametrize(("option", "parameter"), PARAMETERS)
 def test_each_option_has_its_parameter(option: str, parameter: str) -> None:
-    """Names of Java's client and of librdkafka are understood, with the prefix of Spark's source too."""
+    """Names of the Java client and of librdkafka are accepted, with and without the prefix ``kafka.``."""
     assert client_options({option: "/x"}) == client_options({f"kafka.{option}": "/x"}) == {parameter: "/x"}
 
 
@@ -38,8 +38,8 @@ def test_each_option_has_its_parameter(option: str, parameter: str) -> None:
         *("key.serializer", "value.deserializer"),
     ],
 )
-def test_options_that_say_nothing_to_a_client_that_asks_are_passed_over(option: str) -> None:
-    """They stand in files that consumers and producers share."""
+def test_options_without_effect_on_an_admin_client_are_ignored(option: str) -> None:
+    """Such options are in files that consumers and producers share."""
     assert client_options({option: "x"}) == client_options({f"kafka.{option}": "x"}) == {}
 
 
@@ -59,5 +59,5 @@ def test_times_are_whole_numbers() -> None:
     ],
 )
 def test_properties(text: str, read: dict[str, str]) -> None:
-    """The first '=', ':' or blank parts name and value; a name alone has an empty value."""
+    """The first '=', ':' or blank separates name and value; a name alone has an empty value."""
     assert read_properties(text) == read

@@ -18,7 +18,7 @@ def directory(*partitions: Any) -> str:
 
 
 def test_banners_several_directories_and_future_replicas() -> None:
-    """The fixture's two directories and two copies are read; deleted and stray logs are none; a bad name is refused."""
+    """Two directories and two replicas are read; deleted and stray logs are skipped; a bad name is refused."""
     records = list(parse(FIXTURE.read_text()))
     assert [record.kind for record in records] == [
         "log_dir",
@@ -46,15 +46,15 @@ NAMES = [
 
 
 @pytest.mark.parametrize(("name", "expected"), NAMES)
-def test_topic_and_partition_part_at_the_last_dash(name: str, expected: tuple[str, int]) -> None:
-    """Whatever dashes, dots and digits a topic has, the number behind the last dash is the partition."""
+def test_topic_and_partition_are_split_at_the_last_dash(name: str, expected: tuple[str, int]) -> None:
+    """The number after the last dash is the partition, whatever dashes, dots and digits the topic has."""
     _, replica = parse(directory({"partition": name, "size": 1}))
     assert (replica.payload["topic"], replica.payload["partition"]) == expected
 
 
 @pytest.mark.parametrize("suffix", ["delete", "future", "stray"])
-def test_directories_that_are_no_replicas_are_passed_over(suffix: str) -> None:
-    """A deleted, future or stray log's directory gives no record and no complaint."""
+def test_directories_that_are_not_replicas_are_skipped(suffix: str) -> None:
+    """The directory of a deleted, future or stray log gives no record at all."""
     records = parse(directory({"partition": f"t.x-0.{'0' * 32}-{suffix}", "size": 1}))
     assert [record.kind for record in records] == ["log_dir"]
 
@@ -71,8 +71,8 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("entry", "reason"), FAULTS)
-def test_an_entry_that_cannot_be_read_is_refused_with_its_place(entry: Any, reason: str) -> None:
-    """A bad entry is refused with directory and broker, the directory itself is kept."""
+def test_a_bad_entry_is_refused_with_its_location(entry: Any, reason: str) -> None:
+    """The reason names directory and broker; the directory itself is read."""
     log_dir, record = parse(directory(entry))
     assert (log_dir.kind, record.kind) == ("log_dir", "malformed")
     assert reason in record.payload["reason"]
@@ -81,13 +81,13 @@ def test_an_entry_that_cannot_be_read_is_refused_with_its_place(entry: Any, reas
 
 @pytest.mark.parametrize("size", [-1, 0, 2**63, 948834981849084900000])
 def test_sizes_are_kept_whatever_their_range(size: int) -> None:
-    """Negative and absurd sizes pass the parser: the quality gates judge them."""
+    """The parser accepts negative and absurd sizes: the quality rules check them."""
     _, replica = parse(directory({"partition": "t-0", "size": size}))
     assert replica.payload["size_bytes"] == size
 
 
 def test_a_java_style_number_is_an_integer() -> None:
-    """A size in exponent form is the integer that it stands for."""
+    """A size in exponent form is read as an integer."""
     _, replica = parse(directory({"partition": "t-0", "size": 1.26257873e8}))
     assert replica.payload["size_bytes"] == 126257873
 
@@ -113,8 +113,8 @@ def test_pretty_json_keeps_the_lines() -> None:
         ('{"version":1,"brokers":[{"broker":1,"logDirs":[{"logDir":"/d","partitions":NaN}]}]}', "NaN"),
     ],
 )
-def test_output_that_is_cut_or_a_fragment_is_refused(text: str, reason: str) -> None:
-    """What isn't the whole output is refused, with a position where it is no JSON."""
+def test_an_incomplete_output_is_refused(text: str, reason: str) -> None:
+    """An output that is cut off, or a fragment, is refused; invalid JSON with its position."""
     (record,) = parse(text)
     assert record.kind == "malformed"
     assert reason in record.payload["reason"]

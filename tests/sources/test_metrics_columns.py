@@ -1,4 +1,4 @@
-"""Which column of a metrics table means what."""
+"""The meaning of the columns of a metrics table."""
 
 import re
 
@@ -24,7 +24,7 @@ HEADERS = [
 
 @pytest.mark.parametrize(("header", "columns"), HEADERS)
 def test_a_header_is_understood(header: str, columns: Columns) -> None:
-    """Case, quotes, dashes, blanks, a byte order mark and other columns do not hide what a header says."""
+    """Case, quotes, dashes, blanks, a byte order mark and other columns make no difference."""
     assert metrics_csv.recognises(header)
     assert metrics_csv.map_columns(metrics_csv.split_header(header)) == columns
 
@@ -51,8 +51,8 @@ def test_a_header_is_understood(header: str, columns: Columns) -> None:
         ("topic,partition,disk,size_mb", "the column 'disk'"),
     ],
 )
-def test_a_header_that_says_too_little_or_too_much_is_refused(header: str, reason: str) -> None:
-    """What is missing, given twice or of no known unit is named, and a table about partitions is known as one."""
+def test_a_header_with_missing_or_ambiguous_columns_is_refused(header: str, reason: str) -> None:
+    """The message names missing columns, duplicates and columns without a known unit."""
     assert metrics_csv.recognises(header) == ("topic" in header and "partition" in header)
     with pytest.raises(InputError, match=re.escape(reason).replace(r"\ \.\*\ ", " .* ").replace(r"\.\*", ".*")):
         metrics_csv.map_columns(metrics_csv.split_header(header))
@@ -75,11 +75,11 @@ def test_a_header_that_says_too_little_or_too_much_is_refused(header: str, reaso
     ],
 )
 def test_a_unit_becomes_a_factor(name: str, metric: str, factor: int) -> None:
-    """Prefixes are decimal, those with an i binary."""
+    """Prefixes are decimal; prefixes with an i are binary."""
     assert MEASURES[name] == Measure(metric, factor)
 
 
 def test_every_name_measures_a_known_metric() -> None:
-    """No name leads to a metric that the table of metrics does not have, and each metric has its own name."""
+    """Every name maps to a known metric, and every metric has a name."""
     assert {m.metric for m in MEASURES.values()} == set(METRICS)
     assert all(MEASURES[name] == Measure(name, 1) for name in METRICS)

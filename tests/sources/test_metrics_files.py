@@ -1,4 +1,4 @@
-"""Metric files in Spark: what becomes a sample, and what is set aside."""
+"""Metric files in Spark: samples and quarantined rows."""
 
 import gzip
 import json
@@ -26,7 +26,7 @@ def _write(path: Path, *lines: str) -> Path:
 
 
 def test_the_wide_form(spark: SparkSession, tmp_path: Path) -> None:
-    """Each measure of a line is a sample, in bytes, with the number of its line; blanks and comments are none."""
+    """Each value of a line is a sample, in bytes, with its line number; blanks and comments are skipped."""
     file = _write(
         tmp_path / "a b%20+é.csv",
         "# exported by us",
@@ -49,7 +49,7 @@ def test_the_wide_form(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_the_long_form(spark: SparkSession, tmp_path: Path) -> None:
-    """A metric is named in a column, with its unit; one that is none of ours is left out with a warning."""
+    """A column has the metric's name with its unit; unknown metrics are left out with a warning."""
     file = _write(
         tmp_path / "long.csv",
         "ts,topic,partition,metric,value",
@@ -63,8 +63,8 @@ def test_the_long_form(spark: SparkSession, tmp_path: Path) -> None:
     assert [(r.line, r.rule, r.severity) for r in aside] == [(4, "value_known", "warning"), (5, "value_given", "error")]
 
 
-def test_every_broken_rule_is_set_aside(spark: SparkSession, tmp_path: Path) -> None:
-    """Every rule that a line breaks is a row with the value and the line; its other measures are still used."""
+def test_every_broken_rule_is_quarantined(spark: SparkSession, tmp_path: Path) -> None:
+    """Every broken rule of a line is a row with value and line; the other values of the line are used."""
     lines = [
         ("a,-1,x,never,1,2", ["broker_valid", "partition_valid", "time_valid"]),
         (",0,,2026-01-01,1,2", ["topic_given"]),
@@ -81,16 +81,16 @@ def test_every_broken_rule_is_set_aside(spark: SparkSession, tmp_path: Path) -> 
     ]
     header = "topic,partition,broker_id,observed_at,size_bytes,in_bytes_per_s"
     samples, aside = _read(spark, [_write(tmp_path / "bad.csv", header, *(text for text, _ in lines))])
-    found = {i: [r.rule for r in aside if r.line == i + 2] for i in range(len(lines))}
-    assert found == {i: rules for i, (_, rules) in enumerate(lines)}
+    rules_by_line = {i: [r.rule for r in aside if r.line == i + 2] for i in range(len(lines))}
+    assert rules_by_line == {i: rules for i, (_, rules) in enumerate(lines)}
     kept = [(6, "in_bytes_per_s", 2.0), (13, "size_bytes", 9e15)]
     assert [(r.line, r.metric, r.value) for r in samples] == kept
     assert all(r.payload == lines[r.line - 2][0] and r.reason and r.remedy and r.kind == "metric" for r in aside)
     assert any("'99999999999'" in r.reason for r in aside)
 
 
-def test_a_header_without_a_measure_is_one_row(spark: SparkSession, tmp_path: Path) -> None:
-    """A file that can't be used is set aside with its reason, and the others are read."""
+def test_a_header_without_a_metric_is_one_row(spark: SparkSession, tmp_path: Path) -> None:
+    """An unusable file is quarantined with its reason, and the other files are read."""
     bad = _write(tmp_path / "bad.csv", "topic,partition,rack", "a,0,r1")
     empty = _write(tmp_path / "empty.csv", "")
     good = _write(tmp_path / "good.csv", "topic,partition,size_bytes", "a,0,1")
@@ -111,7 +111,7 @@ def test_a_total_of_a_broker_has_no_topic(spark: SparkSession, tmp_path: Path) -
 
 
 def test_lines_are_numbered_across_splits(spark: SparkSession, tmp_path: Path) -> None:
-    """A file that Spark reads in many tasks, and a compressed one, keep the numbers of their lines."""
+    """Lines have their numbers also in a file that Spark reads in many tasks, and in a compressed file."""
     (tmp_path / "deep").mkdir()
     lines = ["topic,partition,size_bytes", *(f"t,{i},{i}" for i in range(5000))]
     plain = _write(tmp_path / "deep" / "plain.csv", *lines)

@@ -16,7 +16,7 @@ Rows = dict[str, list[Row]]
 
 
 def _samples(spark: SparkSession, cases: dict[str, list[Sample]]) -> DataFrame:
-    """Samples of (metric, topic, partition, broker_id, minutes or None, value); each case is a cluster of its own.
+    """Samples of (metric, topic, partition, broker_id, minutes or None, value); each case is a separate cluster.
 
     Each sample of a case is a line of a file of its own.
     """
@@ -30,10 +30,10 @@ def _samples(spark: SparkSession, cases: dict[str, list[Sample]]) -> DataFrame:
 
 
 def _by_case(rows: list[Row]) -> Rows:
-    found: Rows = {}
+    by_case: Rows = {}
     for row in rows:
-        found.setdefault(row.cluster_id, []).append(row)
-    return found
+        by_case.setdefault(row.cluster_id, []).append(row)
+    return by_case
 
 
 GAUGES: list[Sample] = [("in_bytes_per_s", "a", 0, None, i, float(i)) for i in range(101)]
@@ -163,7 +163,7 @@ def resolutions(spark: SparkSession) -> tuple[Rows, Rows]:
 def test_names_of_topics(
     resolutions: tuple[Rows, Rows], exported: str | None, resolved: list[str | None], severity: str | None
 ) -> None:
-    """The exact name is taken first, underscores for dots only where one topic is spelt so; doubts are reported."""
+    """The exact name is used first; underscores match dots only if exactly one topic matches; doubts are reported."""
     samples, reports = (rows.get(str(exported), []) for rows in resolutions)
     assert [r.topic for r in samples] == resolved
     assert [(r.severity, r.payload) for r in reports] == ([(severity, exported)] if severity else [])

@@ -23,19 +23,19 @@ HEADER = "".join(f"{title:>20}" for title in TITLES)
 
 
 def entry(**changes: Any) -> dict[str, Any]:
-    """One record of the answer."""
-    told = {"topic": "a.b-1", "partition": 3, "leader": 1, "followers": [2, 3], "cpu": 0.5, "disk": 1000.5}
-    return told | {"networkInbound": 10.0, "networkOutbound": 50.0, "msg_in": 7.0} | changes
+    """One record of the response."""
+    fields = {"topic": "a.b-1", "partition": 3, "leader": 1, "followers": [2, 3], "cpu": 0.5, "disk": 1000.5}
+    return fields | {"networkInbound": 10.0, "networkOutbound": 50.0, "msg_in": 7.0} | changes
 
 
-def answer(*records: dict[str, Any], **more: Any) -> str:
-    """The whole answer."""
-    return json.dumps({"records": list(records), "version": 1} | more)
+def answer(*records: dict[str, Any], **fields: Any) -> str:
+    """The complete response."""
+    return json.dumps({"records": list(records), "version": 1} | fields)
 
 
 READ = [
     (answer(entry()), ("a.b-1", 3, 1000.5 * MIB, 10 * KIB, 30 * KIB)),
-    # The highest values of a window need not belong together.
+    # The highest values of a window may come from different samples.
     (answer(entry(networkOutbound=19.0)), ("a.b-1", 3, 1000.5 * MIB, 10 * KIB, 0)),
     (answer(entry(followers=[], disk=0)), ("a.b-1", 3, 0, 10 * KIB, 50 * KIB)),
     (f"HTTP/1.1 200 OK\r\n\r\n{answer(entry())}\r\n", ("a.b-1", 3, 1000.5 * MIB, 10 * KIB, 30 * KIB)),
@@ -49,7 +49,7 @@ READ = [
 
 @pytest.mark.parametrize(("text", "expected"), READ)
 def test_a_load_is_read(text: str, expected: tuple[Any, ...]) -> None:
-    """Sizes and rates in bytes; the rate out without what followers fetch."""
+    """Sizes and rates in bytes; the outbound rate without replication."""
     (record,) = parse_any(text, name="x")
     assert record.kind == "partition_load"
     assert tuple(record.payload[key] for key in KEYS) == expected
@@ -71,7 +71,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("text", "reason"), REFUSED)
-def test_what_was_cut_off_or_is_none_is_refused(text: str, reason: str) -> None:
+def test_a_broken_load_is_refused(text: str, reason: str) -> None:
     """A broken record, line or document is one malformed record with its reason."""
     (record,) = parse_any(text, name="x")
     assert record.kind == "malformed"

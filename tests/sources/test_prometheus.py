@@ -56,7 +56,7 @@ LINES = [
 
 @pytest.mark.parametrize(("line", "expected"), LINES)
 def test_a_line_becomes_a_metric(line: str, expected: tuple[object, ...]) -> None:
-    """Every form of a metric of ours gives its name, topic, partition, broker, time and value."""
+    """Every form of a known metric gives its name, topic, partition, broker, time and value."""
     text = f"# HELP x y\n# TYPE kafka_x gauge\n{line}\njvm_threads 4\n"
     (record,) = prometheus.parse(text)
     assert prometheus.recognises(text)
@@ -84,8 +84,8 @@ WITHOUT_BYTES = [
 
 
 @pytest.mark.parametrize(("line", "reason"), REFUSED)
-def test_what_can_not_be_used_is_malformed(line: str, reason: str) -> None:
-    """A line that gives no bytes is refused with the value or the reason, not raised and not dropped."""
+def test_an_unusable_line_is_malformed(line: str, reason: str) -> None:
+    """It is refused with the value or the reason; it neither raises nor disappears."""
     (record,) = prometheus.parse(line)
     assert record.kind == "malformed"
     assert reason in record.payload["reason"]
@@ -93,14 +93,14 @@ def test_what_can_not_be_used_is_malformed(line: str, reason: str) -> None:
 
 
 @pytest.mark.parametrize(("line", "reason"), WITHOUT_BYTES)
-def test_a_scrape_without_bytes_is_named_beside_what_is_read(line: str, reason: str) -> None:
-    """It has no record of its own; the file that it stands in is told as one that could not be read."""
+def test_a_scrape_without_bytes_is_reported_next_to_other_outputs(line: str, reason: str) -> None:
+    """It gives one malformed record with the rule of unreadable files."""
     assert [*prometheus.parse(line)] == []
     topic = "Topic: t\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1"
-    told, partition = parse_any(f"{line}\n{topic}\n", name="x")
-    assert (partition.kind, told.kind, told.payload["rule"]) == ("partition", "malformed", UNREADABLE_FILE)
-    assert reason in told.payload["reason"]
-    assert told.payload["text"] == ""
+    refused, partition = parse_any(f"{line}\n{topic}\n", name="x")
+    assert (partition.kind, refused.kind, refused.payload["rule"]) == ("partition", "malformed", UNREADABLE_FILE)
+    assert reason in refused.payload["reason"]
+    assert refused.payload["text"] == ""
 
 
 NO_SIZE = [
@@ -114,8 +114,8 @@ NO_SIZE = [
 
 
 @pytest.mark.parametrize("line", NO_SIZE)
-def test_sizes_that_are_not_used_are_named_once(line: str) -> None:
-    """A name that is not read, and a sum over partitions, are one record with their number and what to give instead."""
+def test_unusable_sizes_are_reported_once(line: str) -> None:
+    """Sizes under other names and sums over partitions are one record with their number and a remedy."""
     text = "\n".join([line] * 3) + "\n"
     size = 'kafka_log_Log_Size{topic="b",partition="1"} 7\n'
     for before, severity in (("", None), (size, "warning"), (size.replace("\n", "\r\n"), "warning")):
@@ -127,8 +127,8 @@ def test_sizes_that_are_not_used_are_named_once(line: str) -> None:
         assert severity is None or faults[0].payload["severity"] == severity
 
 
-def test_a_text_with_no_other_sizes_is_not_read() -> None:
-    """Where nothing else is in it, sizes under other names stop the run; a few names stand for the rest."""
+def test_a_text_with_only_unusable_sizes_is_an_error() -> None:
+    """The record names a few of the sizes, and the number of the rest."""
     text = "\n".join(f'kafka_log_Log_Size_{n}{{topic="a",partition="0"}} 5' for n in range(7))
     (record,) = parse_any(text + "\n", name="x")
     assert record.payload["severity"] == "error"
@@ -143,8 +143,8 @@ def test_a_text_with_no_other_sizes_is_not_read() -> None:
         'kafka_producer_topic_record_size_max{topic="a"} 5',
     ],
 )
-def test_sizes_of_something_else_are_passed_over(line: str) -> None:
-    """Remote logs, fetches and records have sizes that are none of a replica."""
+def test_sizes_of_something_else_are_skipped(line: str) -> None:
+    """Sizes of remote logs, fetches and records are not sizes of a replica."""
     assert [*prometheus.parse(line + "\n")] == []
 
 
@@ -158,20 +158,20 @@ def test_sizes_of_something_else_are_passed_over(line: str) -> None:
         ("kafka_log_lo 1", []),
     ],
 )
-def test_a_line_that_was_cut_may_have_been_one_of_ours(text: str, refused: list[int]) -> None:
-    """Broken within its labels, or the last of the text without a line end, it is refused whatever its name is."""
-    found = [record for record in prometheus.parse(text) if record.payload["expected"] == prometheus.EXPECTED]
-    assert [record.line for record in found] == refused
+def test_a_cut_line_is_refused_whatever_its_metric(text: str, refused: list[int]) -> None:
+    """It may be a known metric if its labels are broken, or if it is the last line and has no line end."""
+    malformed = [record for record in prometheus.parse(text) if record.payload["expected"] == prometheus.EXPECTED]
+    assert [record.line for record in malformed] == refused
 
 
 @pytest.mark.parametrize(("lines", "recognised"), [(1999, True), (2000, False)])
-def test_a_format_shows_in_the_first_two_thousand_lines(lines: int, recognised: bool) -> None:
-    """A sample of Kafka's further down makes no scrape of a long text."""
+def test_the_format_is_recognised_in_the_first_two_thousand_lines(lines: int, recognised: bool) -> None:
+    """A sample further down in a long text is ignored."""
     assert prometheus.recognises("\n" * lines + LINES[0][0]) is recognised
 
 
-def test_all_bad_lines_are_reported_beside_the_good_ones() -> None:
-    """Two bad lines and a good one give three records in the order of the text."""
+def test_all_bad_lines_are_reported_next_to_the_good_ones() -> None:
+    """Two bad lines and a good line give three records in the order of the text."""
     lines = [f'kafka_log_log_size{{topic="a",partition="{p}"}} {v}' for p, v in ((0, "NaN"), (1, "1"), (2, "-3"))]
     assert [(r.kind, r.line) for r in prometheus.parse("\n".join(lines))] == [
         ("malformed", 1),
@@ -180,8 +180,8 @@ def test_all_bad_lines_are_reported_beside_the_good_ones() -> None:
     ]
 
 
-def test_the_shortest_window_of_a_rate_is_taken() -> None:
-    """Of several rates of one meter only the one over the shortest window is a sample."""
+def test_the_rate_with_the_shortest_window_is_used() -> None:
+    """The other rates of the same meter are skipped."""
     name = "kafka_server_brokertopicmetrics_bytesinpersec"
     forms = ("meanrate", "fifteenminuterate", "oneminuterate", "fiveminuterate")
     text = "\n".join(f'{name}_{form}{{topic="a"}} {i}' for i, form in enumerate(forms))
@@ -196,7 +196,7 @@ def test_times_of_openmetrics_are_seconds() -> None:
 
 @pytest.mark.parametrize("text", ["", "Topic: a\tPartition: 0", "# Notes about kafka_log_log_size\n", "kafka_ 1 2 3 4"])
 def test_other_texts_are_not_recognised(text: str) -> None:
-    """Text that only mentions a metric is not taken for an exposition."""
+    """Text that only mentions a metric is not an exposition."""
     assert not prometheus.recognises(text)
 
 
@@ -208,7 +208,7 @@ def test_no_text_raises(text: str) -> None:
 
 @given(st.text(min_size=1, max_size=20), st.integers(0, 2**31 - 1), st.floats(0, 1e15))
 def test_a_printed_sample_is_read_back(topic: str, partition: int, value: float) -> None:
-    """Label values with quotes, backslashes and line feeds come back as they were."""
+    """Label values with quotes, backslashes and line feeds stay unchanged."""
     escaped = topic.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     (record,) = prometheus.parse(f'kafka_log_log_size{{topic="{escaped}",partition="{partition}",}} {value!r}')
     assert (record.payload["topic"], record.payload["partition"], record.payload["value"]) == (topic, partition, value)

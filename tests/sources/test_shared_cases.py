@@ -1,4 +1,4 @@
-"""Real files of other people: what each holds, or why it is refused."""
+"""Real files of other people: the records of each file, or why it is refused."""
 
 from collections import Counter
 from pathlib import Path
@@ -10,7 +10,7 @@ from sources.record import Record
 
 FLIPKART = "S12_flipkart_add_broker"
 
-# Kinds and their counts by file; a reason that one of its malformed records gives, where it has any.
+# By file: its kinds and their counts, and part of the reason of a malformed record, if it has any.
 CASES: dict[str, tuple[dict[str, int], str]] = {
     "S01_reassign_flow_3_brokers/README.md": ({"topic": 4, "partition": 32, "assignment": 8}, ""),
     "S01_reassign_flow_3_brokers/reassignment.json": ({"assignment": 8}, ""),
@@ -66,9 +66,9 @@ CASES: dict[str, tuple[dict[str, int], str]] = {
     "S11_single_rack_by_design/topicctl_75_balance_39_brokers_excerpt.txt": ({"malformed": 1}, "topicctl"),
 }
 
-# Whole inputs, in folders ``in``: files of them of which something is not read.
+# Files of complete inputs (folders ``in``) that are not read completely.
 NOT_READ = {
-    "S20_list-with-times/in/list.txt",  # a poll log: none in flight, and one
+    "S20_list-with-times/in/list.txt",  # a poll log: nothing in flight, then a reassignment
 }
 
 pytestmark = pytest.mark.shared
@@ -81,7 +81,7 @@ def read(path: Path, name: str) -> list[Record]:
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_real_file_is_read_or_refused(shared: Path, name: str) -> None:
-    """Each file gives the records that it holds, or the reason why not."""
+    """Each file gives the expected records, or the expected reason."""
     counts, reason = CASES[name]
     records = read(shared / "cases" / name, name)
     assert Counter(record.kind for record in records) == counts
@@ -90,7 +90,7 @@ def test_a_real_file_is_read_or_refused(shared: Path, name: str) -> None:
 
 
 def test_clusters_of_another_tool_are_refused(shared: Path) -> None:
-    """A cluster as one tool's own test JSON names no topic and no replica order: refused with that reason."""
+    """The test JSON of another tool has no topics and no replica order: it is refused with that reason."""
     for path in sorted((shared / "cases" / FLIPKART).iterdir()):
         (record,) = read(path, path.name)
         assert (record.kind, record.payload["expected"]) == ("malformed", "a known format")
@@ -98,7 +98,7 @@ def test_clusters_of_another_tool_are_refused(shared: Path) -> None:
 
 
 def test_every_real_file_is_in_the_table(shared: Path) -> None:
-    """No file is forgotten, except those of whole inputs, which have a test of their own."""
+    """No file is forgotten. Files of complete inputs have a separate test."""
     folder = shared / "cases"
     whole = [path.parent for path in folder.glob("*/in")]
     names = {
@@ -109,8 +109,8 @@ def test_every_real_file_is_in_the_table(shared: Path) -> None:
     assert {name for name in names if not name.startswith(FLIPKART)} == set(CASES)
 
 
-def test_whole_inputs_are_read(shared: Path) -> None:
-    """Each file of a cluster is read whole, except the listed ones."""
+def test_complete_inputs_are_read(shared: Path) -> None:
+    """Each file of a cluster is read completely, except the listed files."""
     folder = shared / "cases"
     files = [str(path.relative_to(folder)) for path in sorted(folder.glob("*/in/*"))]
     assert {
@@ -119,7 +119,7 @@ def test_whole_inputs_are_read(shared: Path) -> None:
 
 
 def test_facts_of_a_drained_broker(shared: Path) -> None:
-    """The racks, the throttle that was left behind, and the placement after the move are what the lab shows."""
+    """The racks, the remaining throttle, and the placement after the move match the lab."""
     folder = shared / "cases/S02_racks_drain_broker"
     brokers = {
         record.payload["broker_id"]: record.payload["rack"] for record in read(folder / "broker-api-versions.txt", "x")

@@ -6,27 +6,27 @@ from sources.text import broker_ids, integer, is_integer, lines_of, topic_fault,
 
 
 @pytest.mark.parametrize("name", ["a", "A-0_9.z", "...", ".a", "-", "a" * 249])
-def test_legal_topics(name: str) -> None:
+def test_valid_topics(name: str) -> None:
     """Letters, digits, dots, dashes and underscores, 1 to 249 of them, are a topic."""
     assert topic_fault(name) is None
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a" * 250, "a b", "a/b", "ä", "a\n", "a,b"])
-def test_no_topics(name: str) -> None:
-    """Kafka has no topic of one or two dots, of no or too many characters, or of any others."""
+def test_invalid_topics(name: str) -> None:
+    """One or two dots, an empty or too long name, and other characters are not valid."""
     fault = topic_fault(name)
     assert fault is not None
     assert fault.startswith(repr(name[:80]))
 
 
 @pytest.mark.parametrize("name", [None, 5, ["a"]])
-def test_what_is_no_text_is_no_topic(name: object) -> None:
-    """A name must be text; what stood there is told."""
+def test_a_topic_name_must_be_a_string(name: object) -> None:
+    """The reason shows the value."""
     assert topic_fault(name) == f"the topic is {name!r}, not a string"
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("a-0", ("a", 0)),
         ("a-3-12", ("a-3", 12)),
@@ -41,9 +41,9 @@ def test_what_is_no_text_is_no_topic(name: object) -> None:
         ("a-12345678901", None),
     ],
 )
-def test_topic_and_partition_part_at_the_last_dash(text: str, found: tuple[str, int] | None) -> None:
-    """A topic may end in a number itself; a name that Kafka does not allow is none."""
-    assert topic_partition(text) == found
+def test_topic_and_partition_are_split_at_the_last_dash(text: str, expected: tuple[str, int] | None) -> None:
+    """A topic's name may end in a number; an invalid name gives None."""
+    assert topic_partition(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -51,12 +51,12 @@ def test_topic_and_partition_part_at_the_last_dash(text: str, found: tuple[str, 
     [("", []), (" ", []), ("1", [1]), (" 1, 2 ,-1", [1, 2, -1]), ("1,,2", None), ("1,x", None), (",", None)],
 )
 def test_lists_of_broker_ids(text: str, ids: list[int] | None) -> None:
-    """Elements are integers with blanks around them; one that is none spoils the list."""
+    """Elements are integers, with or without blanks; one bad element makes the list None."""
     assert broker_ids(text) == ids
 
 
-def test_a_list_that_is_changed_changes_no_other() -> None:
-    """Equal texts give lists of their own."""
+def test_a_changed_list_changes_no_other_list() -> None:
+    """Equal texts give separate lists."""
     first = broker_ids("1,2")
     assert first is not None
     first.append(3)
@@ -67,18 +67,18 @@ def test_a_list_that_is_changed_changes_no_other() -> None:
     ("text", "value"), [("0", 0), (" -12 ", -12), ("+1", None), ("1.0", None), ("٣", None), ("", None), ("1_0", None)]
 )
 def test_integers(text: str, value: int | None) -> None:
-    """Only ASCII digits, and a minus, write an integer."""
+    """An integer has only ASCII digits and a minus."""
     assert integer(text) == value
 
 
 @pytest.mark.parametrize(("digits", "read"), [(40, True), (41, False)])
-def test_endless_numbers_are_none(digits: int, read: bool) -> None:
-    """What has more than forty digits is not a number of Kafka's."""
+def test_very_long_numbers_are_none(digits: int, read: bool) -> None:
+    """Kafka has no number with more than forty digits."""
     assert (integer("9" * digits) is not None) is read
 
 
 def test_lines_end_at_line_feeds() -> None:
-    """A carriage return before the line feed goes, other separators stay within the line."""
+    """A carriage return before the line feed is removed; other separators stay in the line."""
     assert lines_of("a\r\nb\u2028c\n\nd") == ["a", "b\u2028c", "", "d"]
 
 

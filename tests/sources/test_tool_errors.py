@@ -1,4 +1,4 @@
-"""Lines in which a tool says that it failed."""
+"""Lines in which a tool reports an error."""
 
 import pytest
 
@@ -31,8 +31,8 @@ ERRORS = [
 
 
 @pytest.mark.parametrize("error", ERRORS)
-def test_a_tool_that_fails_between_its_lines_is_told(error: str) -> None:
-    """The line where the tool failed is an error of its own rule; what stands around it is read."""
+def test_an_error_between_lines_of_output_is_reported(error: str) -> None:
+    """The error line is a record with the rule ``tool_error``; the lines around it are read."""
     records = parse_any(f"{LINE}{error}\n\tat a.b.C(D.java:1)\n{LINE.replace('0', '1')}", name="x")
     assert [(record.kind, record.line) for record in records] == [("partition", 1), ("malformed", 2), ("partition", 4)]
     assert (records[1].payload["rule"], records[1].payload["severity"]) == ("tool_error", "error")
@@ -53,11 +53,11 @@ HARMLESS = [
 
 @pytest.mark.parametrize("line", HARMLESS)
 def test_warnings_and_prose_are_no_errors(line: str) -> None:
-    """What healthy outputs and transcripts have beside the tool's lines is passed over."""
+    """Lines that healthy outputs and transcripts contain are skipped."""
     assert [record.kind for record in parse_any(f"{LINE}\n{line}\n", name="x")] == ["partition"]
 
 
-def test_one_failure_is_told_once() -> None:
+def test_an_error_is_reported_once() -> None:
     """An error, its stack trace, its cause and the name of the tool are one record; a later error is another."""
     cause = "Caused by: org.a.CException\n\t... 3 more\n (org.a.B)\n"
     trace = f"Error: Timed out\norg.a.BException: no\n\tat a.b.C(D.java:1)\n{cause}"
@@ -65,8 +65,8 @@ def test_one_failure_is_told_once() -> None:
     assert [record.line for record in records if record.kind == "malformed"] == [2, 9]
 
 
-def test_arguments_of_a_command_are_not_kept() -> None:
-    """They may hold a password."""
+def test_arguments_of_a_command_are_left_out() -> None:
+    """They may contain a password."""
     error = "Error while executing config command with args '--add-config SCRAM-SHA-256=[password=hunter2]'"
     assert "hunter2" not in repr(parse_any(f"{LINE}{error}\n", name="x"))
 
@@ -83,8 +83,8 @@ CUT = [
 
 
 @pytest.mark.parametrize(("text", "expected"), CUT)
-def test_a_list_of_brokers_that_was_cut_off_is_refused(text: str, expected: list[tuple[str, int]]) -> None:
-    """Versions without an end, and half a line, are named; lines of brokers alone, as grep gives them, are read."""
+def test_a_cut_list_of_brokers_is_refused(text: str, expected: list[tuple[str, int]]) -> None:
+    """Versions without an end and half a line are reported; broker lines alone, as from grep, are read."""
     assert [(record.kind, record.line) for record in parse_any(text, name="x")] == expected
 
 
@@ -92,14 +92,14 @@ KCAT = "Metadata for all topics (from broker 1: b:9092/1):\n 1 brokers:\n  broke
 
 
 @pytest.mark.parametrize("line", ["  broker 2 at ", '  topic "t" with 2 par', "    partition 0, leader 1, repl"])
-def test_a_line_of_kcat_that_was_cut_off_is_refused(line: str) -> None:
-    """Half a broker, topic or partition is named with its line."""
+def test_a_cut_line_of_kcat_is_refused(line: str) -> None:
+    """Half a broker, topic or partition is reported with its line."""
     records = parse_any(KCAT + line, name="x")
     assert [(record.kind, record.line) for record in records] == [("broker", 3), ("malformed", 4)]
 
 
-def test_json_with_our_names_in_no_shape_of_ours_is_refused() -> None:
-    """A document whose outer names are damaged is named beside what else the text holds."""
+def test_json_with_known_keys_in_an_unknown_structure_is_refused() -> None:
+    """A document with damaged outer keys is reported next to the other records of the text."""
     damaged = '{"brokrs":[{"broker":1,"logDirs":[{"logDir":"/d","partitions":[]}]}]}'
     records = parse_any(f"{LINE}\n{damaged}\n", name="x")
     assert [(record.kind, record.line) for record in records] == [("partition", 1), ("malformed", 3)]

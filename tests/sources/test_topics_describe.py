@@ -19,7 +19,7 @@ def read(name: str) -> list[Record]:
 
 
 def only(text: str) -> Record:
-    """The one record of a text."""
+    """The only record of a text."""
     (record,) = parse(text)
     return record
 
@@ -99,8 +99,8 @@ DAMAGED = [
 
 
 @pytest.mark.parametrize(("text", "line"), DAMAGED)
-def test_a_line_of_the_tool_that_is_cut_off_or_damaged_is_refused(text: str, line: int) -> None:
-    """Two labels of the tool, or the start of a line beside its others, is no prose: it has its line."""
+def test_a_cut_or_damaged_line_is_refused(text: str, line: int) -> None:
+    """Two labels of the tool, or the start of a line next to other lines of the tool, are reported with their line."""
     records = [record for record in parse(text) if record.kind == "malformed"]
     assert [record.line for record in records] == [line]
 
@@ -109,8 +109,8 @@ PROSE = ["Topic: how we moved", "Topic: orders Partition: 3 Offset: 12", f"{LINE
 
 
 @pytest.mark.parametrize("text", PROSE)
-def test_prose_and_outputs_of_others_are_passed_over(text: str) -> None:
-    """One label, or a topic and a partition in another tool's line, is nothing of ours."""
+def test_prose_and_outputs_of_other_tools_are_skipped(text: str) -> None:
+    """One label, or a topic and a partition in another tool's line, is not a line of this tool."""
     assert [record for record in parse(text) if record.kind == "malformed"] == []
 
 
@@ -151,7 +151,7 @@ HEADERS: list[tuple[str, str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("line", "expected"), [row[1:] for row in HEADERS], ids=[row[0] for row in HEADERS])
 def test_a_header_is_read_and_its_configs_stay_opaque(line: str, expected: dict[str, Any]) -> None:
-    """Each spelling of a header gives its fields, the configs as they stand."""
+    """Each spelling of a header gives its fields, with the configs unchanged."""
     record = only(line)
     assert record.kind == "topic"
     assert {key: record.payload[key] for key in expected} == expected
@@ -178,8 +178,8 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("line", "reason"), [row[1:] for row in FAULTS], ids=[row[0] for row in FAULTS])
-def test_a_line_that_looks_like_the_tools_but_is_broken_is_refused(line: str, reason: str) -> None:
-    """A broken line becomes a malformed record that names what is wrong and keeps the line."""
+def test_a_broken_line_of_the_tool_is_refused(line: str, reason: str) -> None:
+    """A broken line becomes a malformed record with the reason and the line."""
     record = only("\n" + line)
     assert (record.kind, record.line, record.payload["text"]) == ("malformed", 2, line)
     assert reason in record.payload["reason"]
@@ -187,42 +187,44 @@ def test_a_line_that_looks_like_the_tools_but_is_broken_is_refused(line: str, re
 
 
 def test_every_fault_of_a_line_is_named() -> None:
-    """A line with three faults names the three."""
+    """The reason of a line with three faults names all three."""
     reason = only("Topic: a/b\tPartition: x\tLeader: 1\tReplicas: ?\tIsr: 1").payload["reason"]
     assert all(part in reason for part in ("'a/b'", "'x'", "'?'"))
 
 
-def test_left_out_lines_are_reported() -> None:
-    """An ellipsis below partitions says that partitions are missing; elsewhere it means nothing."""
+def test_omitted_lines_are_reported() -> None:
+    """An ellipsis below partitions means that partitions are missing; elsewhere it is ignored."""
     line = "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1\n"
     kinds = [record.kind for record in parse(f"...\n{line}  ...\n\nprose\n...\n{line}")]
     assert kinds == ["partition", "malformed", "partition"]
 
 
 @pytest.mark.parametrize(
-    ("between", "told"), [("", True), ("\n", True), (" \n\n", True), ("so it goes\n", False), ("so\n\n", False)]
+    ("between", "is_reported"), [("", True), ("\n", True), (" \n\n", True), ("so it goes\n", False), ("so\n\n", False)]
 )
-def test_dots_tell_of_left_out_lines_within_an_output_alone(between: str, told: bool) -> None:
-    """Blank lines do not end the tool's output, any other line that is not the tool's does."""
+def test_dots_mean_omitted_lines_only_inside_an_output(between: str, is_reported: bool) -> None:
+    """Blank lines do not end the tool's output; any other line of another origin does."""
     faults = [record for record in parse(f"{LINE}{between}...\n") if record.kind == "malformed"]
-    assert [record.payload["reason"].startswith("lines were left out here") for record in faults] == [True] * told
+    assert [record.payload["reason"].startswith("lines were left out here") for record in faults] == [
+        True
+    ] * is_reported
 
 
-def test_a_line_that_ends_too_early_takes_nothing_else_along() -> None:
-    """What follows a partition line without its end, and is no part of one, stays out of it."""
+def test_a_cut_line_is_not_joined_with_other_lines() -> None:
+    """Lines after a partition line without its end are not part of it unless they continue a partition."""
     record = only("\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2\nthat is all\n")
     assert record.payload["reason"] == "the line has no Isr"
     assert record.payload["text"] == "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2"
 
 
-def test_a_line_without_its_leader_is_a_line_all_the_same() -> None:
-    """Replicas alone make it one of the tool's lines, and the leader is missed by name."""
+def test_a_line_without_a_leader_is_reported() -> None:
+    """Replicas alone mark a line of the tool; the reason names the missing leader."""
     assert only("\tTopic: t\tPartition: 0\tReplicas: 1,2\tIsr: 1").payload["reason"] == "the line has no Leader"
 
 
 @pytest.mark.parametrize("configs", ["", "\tConfigs: a=1", "\tConfigs:"])
-def test_headers_in_a_row_stay_apart(configs: str) -> None:
-    """A header is no continuation of the one above it, whether that has configs or not."""
+def test_consecutive_headers_are_separate(configs: str) -> None:
+    """A header does not continue the header above it, whether that has configs or not."""
     header = "Topic: {}\tPartitionCount: 1\tReplicationFactor: 1" + configs
     records = list(parse(f"{header.format('a')}\n{header.format('b')}\n"))
     assert [(record.payload["topic"], record.line) for record in records] == [("a", 1), ("b", 2)]
@@ -252,7 +254,7 @@ def test_fixture_of_4_3_with_windows_line_ends() -> None:
 
 
 def test_fixture_of_confluent() -> None:
-    """Placement JSON stays in the configs, also with a label in it; the garbled last column is tolerated."""
+    """Placement JSON stays in the configs, even with a label in it; the garbled last column is accepted."""
     topic, first, second = (record.payload for record in read("topics-confluent.txt"))
     assert topic["configs"].endswith('"Topic: x"}}]},a=1')
     assert (first["offline"], second["offline"]) == ([3], [])
@@ -307,12 +309,12 @@ WRAPPED = "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2,3,4\tIsr: 1,2,3"
 
 
 @pytest.mark.parametrize(
-    "behind",
+    "wrapped",
     ["\n\tAdding Replicas: 4\n\tRemoving Replicas: 1", "\tAdding Replicas: 4\n   Removing Replicas: 1"],
 )
-def test_what_stands_behind_the_isr_may_be_wrapped(behind: str) -> None:
-    """A partition in flight is one however its line is wrapped, and the next line is another."""
+def test_fields_after_the_isr_may_be_wrapped(wrapped: str) -> None:
+    """A partition in flight is one record however its line is wrapped; the next line is another record."""
     following = "\tTopic: t\tPartition: 1\tLeader: 1\tReplicas: 1,2\tIsr: 1,2"
-    first, second = parse(f"{WRAPPED}{behind}\n{following}\n")
+    first, second = parse(f"{WRAPPED}{wrapped}\n{following}\n")
     assert (first.payload["adding"], first.payload["removing"]) == ([4], [1])
     assert second.payload["partition"] == 1
