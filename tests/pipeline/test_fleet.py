@@ -141,7 +141,7 @@ def test_what_is_wrong_is_said_once_with_its_cluster(three: Three) -> None:
     for start in ("cluster gone: there is no folder", "cluster vague: drain_brokers names", "cluster torn: the data"):
         assert said.count(f"error: {start}") == 1
     told = {name: one.summary() for name, one in three.runs[0].verdicts.items() if one.is_stopped}
-    assert told["torn"].startswith("refused in validate: the data can't be planned on: ")
+    assert told["torn"].startswith("refused in validate: the data can't be used for planning: ")
     assert all("\n" not in line for line in told.values())
 
 

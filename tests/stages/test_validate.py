@@ -316,7 +316,7 @@ def test_the_gate_names_everything_that_stops_the_run(outcome: Outcome) -> None:
     refused = validate.gate(outcome.frames, outcome.run)
     assert set(refused) == {name for name, case in CASES.items() if any(rule.endswith("!") for rule in case.rules)}
     assert {type(error) for error in refused.values()} == {QualityGateFailed}
-    assert all("the data can't be planned on: " in str(error) for error in refused.values())
+    assert all("the data can't be used for planning: " in str(error) for error in refused.values())
     assert all(f"cluster {name}, " in str(error) for name, error in refused.items())
     for name, case in CASES.items():
         text = str(refused.get(name, ""))
@@ -340,8 +340,8 @@ def test_the_gate_names_first_what_was_not_read(outcome: Outcome) -> None:
     places = [f"cut-in-half.txt:{line}: expected sizes: " for line in (3, 11, 12, 13, 14, 15, 16, 17)]
     assert [place in message for place in places] == [True] * 5 + [False] * 3
     assert "cut-in-half.txt:3: expected sizes: invalid JSON: Expecting value\n    cut-in-half.txt:11: " in message
-    assert message.count("        mend: take it again\n    and 3 more places") == 1
-    assert "and 3 more places of cut-in-half.txt" in message
+    assert message.count("        fix: take it again\n    and 3 more lines") == 1
+    assert "and 3 more lines of cut-in-half.txt" in message
     assert message.index(places[0]) < message.index("cluster cut-in-half, size_known:")
     assert all(message.count(place) == 1 for place in places[:5])
     assert "not read" not in str(refused["no-sizes"])

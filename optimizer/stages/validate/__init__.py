@@ -1,1 +1,1 @@
-"""Stage validate: data quality rules, the clean tables, quarantine, and the quality gate."""
+"""Stage 2, validate: data quality rules, the silver tables, quarantine, and the quality gate."""

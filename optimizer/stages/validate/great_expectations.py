@@ -1,4 +1,4 @@
-"""Great Expectations: suites in code over judged rows, a result for every expectation, Data Docs."""
+"""Great Expectations: suites over judged rows, a result for every expectation, and Data Docs."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,18 +11,18 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from optimizer.settings import Settings
-from optimizer.stages.validate.judge import Judged, kept
+from optimizer.stages.validate.judge import Judged, compute_once
 from optimizer.stages.validate.quality_figures import FigureLimit, figures
 from optimizer.stages.validate.rule import Rule, Stops
 from optimizer.units import plural
 
-# Counts are enough: the rows themselves are in quarantine. A list of examples would cost a job for every expectation.
+# Only counts: the rows are in quarantine, and a list of examples would cost a Spark job for every expectation.
 _COUNTS = {"result_format": "BASIC", "partial_unexpected_count": 0}
-_ROWS_IN_PANDAS = 100_000  # rows of flags that pandas counts instead of Spark
+_ROWS_IN_PANDAS = 100_000  # up to this number of rows pandas counts the flags instead of Spark
 
 
 class Allowed(NamedTuple):
-    """Share of rows that must keep a rule at least, or may break it at most; and the same in words."""
+    """The least share of rows that must meet a rule, or the largest share that may break it; also in words."""
 
     share: float
     is_least: bool
@@ -30,12 +30,12 @@ class Allowed(NamedTuple):
 
     @property
     def mostly(self) -> float:
-        """Share of rows that must keep the rule."""
+        """Share of rows that must meet the rule: the parameter of Great Expectations."""
         return self.share if self.is_least else 1 - self.share
 
 
 def allowed(rule: Rule, settings: Settings) -> Allowed:
-    """How many rows must keep a rule."""
+    """The share of rows that must meet a rule, or may break it."""
     if rule.stops is Stops.SHARE:
         most = settings.quality.max_quarantined_share
         return Allowed(most, False, f"at most {most:.2%} of the rows")
@@ -53,10 +53,10 @@ def evaluate(
     Parameters
     ----------
     measured : DataFrame
-        One row a cluster: cluster_id and a column for each of ``figures``.
+        One row for each cluster: cluster_id and a column for each of ``figures``.
     """
-    flags = _flags(judged).transform(kept)
-    # Of few rows a job for every count would take most of the time.
+    flags = _flags(judged).transform(compute_once)
+    # With few rows a Spark job for every count would take most of the time.
     small = flags.toPandas() if flags.count() <= _ROWS_IN_PANDAS else None
     rows = measured.set_index("cluster_id")
     context = _context()
@@ -65,14 +65,14 @@ def evaluate(
         of_cluster = (
             flags.where(F.col("cluster_id") == cluster) if small is None else small[small["cluster_id"] == cluster]
         )
-        of_rows = _rows_suite(context, cluster, of_cluster, judged, settings)
-        of_whole = _figures_suite(context, cluster, rows.loc[[cluster]], settings)
-        results += [{"cluster_id": cluster, **row} for row in (*of_rows, *of_whole)]
+        of_rules = _rows_suite(context, cluster, of_cluster, judged, settings)
+        of_figures = _figures_suite(context, cluster, rows.loc[[cluster]], settings)
+        results += [{"cluster_id": cluster, **row} for row in (*of_rules, *of_figures)]
     return results
 
 
 def load() -> Any:
-    """Import Great Expectations, without its analytics: takes seconds, so only the stage that needs it pays."""
+    """Import Great Expectations without its analytics. It takes seconds, so only the stage that needs it calls this."""
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
     import great_expectations
 
@@ -86,16 +86,16 @@ def _context() -> Any:
 
 
 def _flags(judged: Sequence[Judged]) -> DataFrame:
-    """The ``ok_`` columns of all frames, one row a judged row; null where a rule does not judge it."""
-    names = [f"ok_{rule.name}" for one in judged for rule in one.rules]
-    return reduce(DataFrame.unionByName, [_own_flags(one, names) for one in judged])
+    """The ``ok_`` columns of all frames, one row for each judged row; null if a rule does not apply to it."""
+    names = [f"ok_{rule.name}" for frame in judged for rule in frame.rules]
+    return reduce(DataFrame.unionByName, [_own_flags(frame, names) for frame in judged])
 
 
-def _own_flags(one: Judged, names: Sequence[str]) -> DataFrame:
-    """Of its own rules alone: rows that were judged before, and are judged again by other rules, are counted once."""
-    mine = {f"ok_{rule.name}" for rule in one.rules}
-    return one.rows.select(
-        "cluster_id", *(F.col(n) if n in mine else F.lit(None).cast("boolean").alias(n) for n in names)
+def _own_flags(frame: Judged, names: Sequence[str]) -> DataFrame:
+    """Flags of the frame's own rules; null for all others, so that rows of two frames are counted once."""
+    own = {f"ok_{rule.name}" for rule in frame.rules}
+    return frame.rows.select(
+        "cluster_id", *(F.col(n) if n in own else F.lit(None).cast("boolean").alias(n) for n in names)
     )
 
 
@@ -104,7 +104,7 @@ def _rows_suite(
 ) -> list[dict[str, Any]]:
     from great_expectations import expectations as gxe
 
-    tables = {rule.name: (one.table, rule) for one in judged for rule in one.rules}
+    tables = {rule.name: (frame.table, rule) for frame in judged for rule in frame.rules}
     expectations = [
         gxe.ExpectColumnValuesToBeInSet(
             column=f"ok_{name}",
@@ -118,24 +118,24 @@ def _rows_suite(
     sources = context.data_sources
     add = sources.add_pandas if isinstance(flags, pd.DataFrame) else sources.add_spark
     results = _validate(add(f"rows of {cluster}"), flags, expectations)
-    return [_row_result(one, *tables[one.expectation_config.meta["rule"]], settings) for one in results]
+    return [_row_result(result, *tables[result.expectation_config.meta["rule"]], settings) for result in results]
 
 
-def _row_result(one: Any, table: str, rule: Rule, settings: Settings) -> dict[str, Any]:
-    judged_rows = one.result["element_count"] - one.result["missing_count"]
-    broken, may = one.result["unexpected_count"], allowed(rule, settings)
+def _row_result(result: Any, table: str, rule: Rule, settings: Settings) -> dict[str, Any]:
+    judged_rows = result.result["element_count"] - result.result["missing_count"]
+    broken, limit = result.result["unexpected_count"], allowed(rule, settings)
     return {
         "table_name": table,
-        "expectation": one.expectation_config.type,
+        "expectation": result.expectation_config.type,
         "rule": rule.name,
         "severity": _severity(rule.stops is not Stops.NEVER),
-        "success": bool(one.success),
+        "success": bool(result.success),
         "observed": f"{broken} of {plural(judged_rows, 'row')}",
-        "threshold": may.words,
+        "threshold": limit.words,
         "unexpected_count": int(broken),
         "judged_rows": int(judged_rows),
-        "least": may.share if may.is_least else None,
-        "most": None if may.is_least else may.share,
+        "least": limit.share if limit.is_least else None,
+        "most": None if limit.is_least else limit.share,
         "remedy": rule.remedy,
     }
 
@@ -155,20 +155,20 @@ def _figures_suite(context: Any, cluster: str, row: pd.DataFrame, settings: Sett
         for figure in limits.values()
     ]
     results = _validate(context.data_sources.add_pandas(f"figures of {cluster}"), row, expectations)
-    return [_figure_result(one, limits[one.expectation_config.meta["rule"]], row) for one in results]
+    return [_figure_result(result, limits[result.expectation_config.meta["rule"]], row) for result in results]
 
 
-def _figure_result(one: Any, figure: FigureLimit, row: pd.DataFrame) -> dict[str, Any]:
+def _figure_result(result: Any, figure: FigureLimit, row: pd.DataFrame) -> dict[str, Any]:
     value = row[figure.name].iloc[0]
     return {
         "table_name": figure.table,
-        "expectation": one.expectation_config.type,
+        "expectation": result.expectation_config.type,
         "rule": figure.name,
         "severity": _severity(figure.stops),
-        "success": bool(one.success),
+        "success": bool(result.success),
         "observed": "not judged" if pd.isna(value) else f"{value:.6g}" if isinstance(value, float) else str(value),
         "threshold": figure.threshold,
-        "unexpected_count": int(one.result["unexpected_count"]),
+        "unexpected_count": int(result.result["unexpected_count"]),
         "judged_rows": None,
         "least": figure.least,
         "most": figure.most,
@@ -215,7 +215,7 @@ def _store_result(context: Any, cluster: str, rows: Sequence[Mapping[str, Any]],
     )
     from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
 
-    # The time of a run is not part of its results: two runs of the same input give the same pages.
+    # A fixed time, so that two runs of the same input give the same pages.
     run = RunIdentifier(run_name=run_id, run_time="1970-01-01T00:00:00+00:00")
     outcomes = [
         ExpectationValidationResult(
@@ -252,7 +252,7 @@ def _store_result(context: Any, cluster: str, rows: Sequence[Mapping[str, Any]],
 
 
 def _counts(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What the pages show of a result; a figure is one value."""
+    """Counts that the pages show for a result; a figure counts as one row."""
     judged_rows = 1 if row["judged_rows"] is None else row["judged_rows"]
     share = 100 * row["unexpected_count"] / max(judged_rows, 1)
     return {

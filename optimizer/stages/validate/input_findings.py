@@ -1,4 +1,4 @@
-"""What a run that goes on tells of its input: rows set aside, rules that failed, figures outside their limits."""
+"""Findings about the input of a run that continues: quarantined rows, and figures outside their limits."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -13,9 +13,9 @@ from optimizer.stages.validate.rule import Severity, Standing
 from optimizer.units import agree, human_percent
 from sources.record import ALLOWED_FILE, TOOL_ERROR
 
-_SILENT = frozenset({"rates_known"})  # told by the figure of its coverage, with bytes
-# Of rules that parsers name: a broker that a tool got no answer of is in the list all the same; files that may stay
-# unread, and configs or columns that can't be read, are left out.
+_SILENT = frozenset({"rates_known"})  # ``_missing_rates`` reports it, with bytes
+# Rules that parsers name. A failed tool shows a broken broker, which is still listed; allowed unread files, and
+# unreadable configs or columns, are left out.
 _OF_PARSERS = {
     (TOOL_ERROR, Severity.WARNING): Standing.BROKEN,
     (ALLOWED_FILE, Severity.WARNING): Standing.LEFT_OUT,
@@ -26,7 +26,7 @@ _BY_SEVERITY = {Severity.ERROR: Standing.LEFT_OUT, Severity.WARNING: Standing.NO
 Row = Mapping[str, Any]
 
 
-def summed_up(
+def input_findings(
     quarantine: DataFrame,
     results: Sequence[Row],
     measured: Iterable[Row],
@@ -40,16 +40,16 @@ def summed_up(
     ----------
     quarantine : DataFrame
     results : sequence of rows
-        Of ``quality_results``.
+        Rows of ``quality_results``.
     measured : iterable of rows
-        One a cluster, with a value for each of ``quality.figures``.
+        One for each cluster, with a value for each of ``quality_figures.figures``.
     """
-    standings = {rule.name: rule.standing for one in judged for rule in one.rules if rule.standing}
-    for aside in _aside(quarantine):
-        if aside["rule"] not in _SILENT:
-            of_parser = _OF_PARSERS.get((aside["rule"], aside["severity"]))
-            standing = standings.get(aside["rule"]) or of_parser or _BY_SEVERITY[aside["severity"]]
-            yield {**aside, "standing": standing, "subject": _place(aside["source"], aside["line"])}
+    standings = {rule.name: rule.standing for frame in judged for rule in frame.rules if rule.standing}
+    for group in _quarantined_by_rule(quarantine):
+        if group["rule"] not in _SILENT:
+            of_parser = _OF_PARSERS.get((group["rule"], group["severity"]))
+            standing = standings.get(group["rule"]) or of_parser or _BY_SEVERITY[group["severity"]]
+            yield {**group, "standing": standing, "subject": _source_line(group["source"], group["line"])}
     failed = {(row["cluster_id"], row["rule"]) for row in results if not row["success"]}
     for row in measured:
         for figure in figures(settings, row["partitions"]):
@@ -67,15 +67,15 @@ def summed_up(
         yield from _estimated_rates(row)
 
 
-def _place(source: str, line: int) -> str:
+def _source_line(source: str, line: int) -> str:
     return f"{source}:{line}" if line else source
 
 
-def _aside(quarantine: DataFrame) -> Iterator[dict[str, Any]]:
-    """One row a cluster, rule and severity, with the first of the rows that it stands for."""
-    place = ("source", "line", "reason", "remedy")
+def _quarantined_by_rule(quarantine: DataFrame) -> Iterator[dict[str, Any]]:
+    """One row for each cluster, rule and severity: the number of quarantined rows, and the first of them."""
+    example = F.struct("source", "line", "reason", "remedy")
     grouped = quarantine.groupBy("cluster_id", "rule", "severity").agg(
-        F.count(F.lit(1)).alias("rows"), F.min(F.struct(*place)).alias("first")
+        F.count(F.lit(1)).alias("rows"), F.min(example).alias("first")
     )
     for row in grouped.orderBy("cluster_id", "rule", "severity").collect():
         first = row["first"].asDict()
@@ -90,7 +90,7 @@ def _aside(quarantine: DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def _missing_rates(row: Row) -> Iterator[dict[str, Any]]:
-    """Rates of some partitions but not of others: those count as idle, and the plan treats them so."""
+    """A finding if only some partitions have rates: the plan treats the others as idle."""
     readable = row["partitions"] - row["lost_partitions"]
     missing = readable - row["partitions_with_rates"]
     if not 0 < missing < readable:
@@ -103,13 +103,13 @@ def _missing_rates(row: Row) -> Iterator[dict[str, Any]]:
         "standing": Standing.LEFT_OUT,
         "subject": row["cluster_id"],
         "detail": f"{missing:,} of {readable:,} partitions, with {bytes_missing} of the stored bytes, {idle}",
-        "remedy": "export rates of all topics, or [metrics] rates_required = true to be refused",
+        "remedy": "export rates of all topics; to refuse such input, set [metrics] rates_required = true",
         "rows": missing,
     }
 
 
 def _estimated_rates(row: Row) -> Iterator[dict[str, Any]]:
-    """Rates that are known of whole topics alone."""
+    """A finding if rates are known only for whole topics."""
     estimated = row["partitions_with_estimates"]
     if not estimated:
         return
@@ -120,6 +120,6 @@ def _estimated_rates(row: Row) -> Iterator[dict[str, Any]]:
         "standing": Standing.NOTED,
         "subject": row["cluster_id"],
         "detail": f"{estimated:,} of {row['partitions']:,} partitions {have} the topic's rate by size, an estimate",
-        "remedy": "for better leaders and network loads, export the rates of each partition",
+        "remedy": "export the rates of each partition: leaders and network loads are then balanced better",
         "rows": estimated,
     }

@@ -1,4 +1,4 @@
-"""Figures of whole clusters that the quality gate has limits for (``optimizer.stages.validate.quality_figures``)."""
+"""Computes the figures of whole clusters; ``quality_figures`` has their limits."""
 
 from dataclasses import dataclass
 from functools import reduce
@@ -11,26 +11,26 @@ from optimizer.stages.validate.quality_figures import UNREAD_RULES
 from schemas.spark import small_frame
 
 _CLUSTER = ["cluster_id"]
-_UNITS = (10**3, 10**6, 10**9)  # by which sizes may be off: a kilo, a mega, a giga
-_KILO_OFF = 1e-6  # share of the disks: if less is filled, the unit is more than a kilo off
-# Powers of 1024 are up to 7.4 % over those of 1000; sizes of different times differ by a little.
+_UNITS = (10**3, 10**6, 10**9)  # factors of a wrong unit: kilo, mega, giga
+_KILO_OFF = 1e-6  # used share of the disks: below it the unit is wrong by more than 1,000
+# Powers of 1024 are up to 7.4 % larger than those of 1000; sizes of different times differ a little.
 _NEAR = (0.9, 1.2)
 
 
 @dataclass(frozen=True)
 class Counted:
-    """Frames of all clusters that figures are counted in.
+    """Frames of all clusters from which the figures are counted.
 
     Parameters
     ----------
     records, samples : DataFrame
         bronze_records and bronze_metrics.
     placed, registered : DataFrame
-        Partitions, and brokers of lists, that are used.
+        Used partitions, and used brokers of lists.
     sizes, topics, load : DataFrame
-        Judged rows: with ``ok_`` columns.
+        Judged rows, with ``ok_`` columns.
     held : DataFrame
-        What each broker holds, and the disk capacity that was stated of it.
+        Bytes on each broker, and the disk capacity that the input states.
     """
 
     records: DataFrame
@@ -44,39 +44,39 @@ class Counted:
 
 
 def measured(counted: Counted, quarantine: DataFrame, settings: Settings, spark: SparkSession) -> DataFrame:
-    """One row a cluster with a column for each of ``quality_figures.figures``; null where it is not to be judged."""
+    """One row for each cluster with a column for each of ``quality_figures.figures``; null if it is not judged."""
     clusters = small_frame(spark, [(cluster.id,) for cluster in settings.clusters], "cluster_id string")
     counts = (
         _count(counted.placed, "partitions"),
         counted.registered.groupBy(*_CLUSTER).agg(F.count_distinct("broker_id").alias("registered_brokers")),
         _count(counted.records, "records"),
         _count(counted.samples, "samples"),
-        _set_aside(quarantine),
+        _errors(quarantine),
         _contradictions(counted),
         counted.load.where("is_lost").groupBy(*_CLUSTER).agg(F.count(F.lit(1)).alias("lost_partitions")),
         counted.topics.groupBy(*_CLUSTER).agg(
             F.count_if(~F.col("ok_configured_topic_described")).alias("undescribed_topics")
         ),
     )
-    counted_all = reduce(lambda one, other: one.join(other, _CLUSTER, "left"), counts, clusters).fillna(0)
+    counted_all = reduce(lambda left, right: left.join(right, _CLUSTER, "left"), counts, clusters).fillna(0)
     joined = counted_all.join(_disk_use(counted.held), _CLUSTER, "left").join(_hours_apart(counted), _CLUSTER, "left")
     share = F.coalesce(F.try_divide("errors", F.col("records") + F.col("samples")), F.lit(0.0))
     figures = joined.withColumn("quarantined_share", share).drop("errors", "records", "samples")
     covered = figures.join(_coverage(counted.load), _CLUSTER, "left").fillna(
         0, ["partitions_with_rates", "partitions_with_estimates"]
     )
-    # Of partitions it is judged first: one cause breaks one rule.
-    whole = F.col("sized_share") >= settings.metrics.min_coverage
-    later = ("size_coverage_by_rates", "misplaced_partitions")
-    return covered.withColumns({name: F.when(whole, F.col(name)) for name in later}).drop("sized_share")
+    # Judged only if enough partitions have a size: one cause should break one rule.
+    has_sizes = F.col("sized_share") >= settings.metrics.min_coverage
+    need_sizes = ("size_coverage_by_rates", "misplaced_partitions")
+    return covered.withColumns({name: F.when(has_sizes, F.col(name)) for name in need_sizes}).drop("sized_share")
 
 
 def _count(frame: DataFrame, name: str) -> DataFrame:
     return frame.groupBy(*_CLUSTER).agg(F.count(F.lit(1)).alias(name))
 
 
-def _set_aside(quarantine: DataFrame) -> DataFrame:
-    """Rows of severity error, and those of them that say what was not read."""
+def _errors(quarantine: DataFrame) -> DataFrame:
+    """Numbers of rows of severity error, and of those among them about unread input."""
     is_error = F.col("severity") == "error"
     error = F.when(is_error, F.xxhash64("source", "line", "kind", "payload"))
     unread = (F.count_if(is_error & (F.col("rule") == rule)).alias(name) for name, rule in UNREAD_RULES.items())
@@ -84,7 +84,7 @@ def _set_aside(quarantine: DataFrame) -> DataFrame:
 
 
 def _contradictions(counted: Counted) -> DataFrame:
-    """Partitions that logs tell of and no description, and those whose logs lie elsewhere than described."""
+    """Numbers of partitions that have logs and no description, and of partitions with logs on other brokers."""
     partition = F.struct("topic", "partition")
     misplaced = counted.sizes.where("NOT ok_log_is_placed").select(*_CLUSTER, partition.alias("misplaced"))
     logless = counted.load.where("NOT ok_replica_has_log").select(*_CLUSTER, partition.alias("misplaced"))
@@ -97,9 +97,9 @@ def _contradictions(counted: Counted) -> DataFrame:
 
 
 def _coverage(load: DataFrame) -> DataFrame:
-    """How much of the rates is of partitions with a size, and of the bytes of partitions with rates; units.
+    """Share of the rates in partitions with a size, share of the bytes in partitions with rates, and units.
 
-    Partitions that are lost are not asked for.
+    Lost partitions don't count.
     """
     sized, rated = F.col("size_source") != "missing", F.col("rate_source") != "missing"
     ratio = F.when((F.col("metric_size_bytes") > 0) & (F.col("log_size") > 0), F.expr("metric_size_bytes / log_size"))
@@ -125,19 +125,21 @@ def _coverage(load: DataFrame) -> DataFrame:
 
 
 def _disk_use(held: DataFrame) -> DataFrame:
-    """Share of the stated disks that is filled, and a capacity as its file has it; null where nothing is held, and
-    where brokers tell of their disks: what they tell and their logs count in the same unit."""
-    of = held.where("stated_disk_bytes IS NOT NULL").groupBy(*_CLUSTER)
-    bytes_held, room = F.sum("held_bytes").cast("double"), F.sum("stated_disk_bytes").cast("double")
-    use = F.try_divide(F.nullif(bytes_held, F.lit(0.0)), room)
+    """Used share of the stated disk capacities, and a capacity as its file has it; null if nothing is stored.
+
+    Capacities that brokers report don't count: they have the same unit as their logs.
+    """
+    of_clusters = held.where("stated_disk_bytes IS NOT NULL").groupBy(*_CLUSTER)
+    bytes_held, capacity = F.sum("held_bytes").cast("double"), F.sum("stated_disk_bytes").cast("double")
+    use = F.try_divide(F.nullif(bytes_held, F.lit(0.0)), capacity)
     as_written = F.min(F.concat_ws(": ", "capacity_source", "capacity_as_written"))
     times = F.when(use < _KILO_OFF, F.lit("1,000,000")).otherwise(F.lit("1,000"))
     example = F.concat(as_written, F.lit("; the unit may be "), times, F.lit(" times too large"))
-    return of.agg(use.alias("disk_use"), example.alias("disk_use_example"))
+    return of_clusters.agg(use.alias("disk_use"), example.alias("disk_use_example"))
 
 
 def _hours_apart(counted: Counted) -> DataFrame:
-    """Hours from the newest sample of the metrics to the newest of the other sources; null where one has no time."""
+    """Hours from the newest metric sample to the newest of the other sources; null if one of them has no time."""
     taken = counted.records.groupBy(*_CLUSTER).agg(F.max("captured_at").alias("taken"))
     sampled = counted.samples.groupBy(*_CLUSTER).agg(F.max("observed_at").alias("sampled"))
     hours = (F.unix_seconds("taken") - F.unix_seconds("sampled")) / 3600
@@ -145,13 +147,13 @@ def _hours_apart(counted: Counted) -> DataFrame:
 
 
 def _share(weight: str, where: Column) -> Column:
-    """Share of a weight that is where a condition holds; 1 where there is none."""
-    of = F.sum(F.when(where, F.col(weight)).otherwise(0).cast("double"))
-    return F.coalesce(F.try_divide(of, F.sum(F.col(weight).cast("double"))), F.lit(1.0))
+    """Share of a weight in the rows that meet a condition; 1 if the weight is zero."""
+    part = F.sum(F.when(where, F.col(weight)).otherwise(0).cast("double"))
+    return F.coalesce(F.try_divide(part, F.sum(F.col(weight).cast("double"))), F.lit(1.0))
 
 
 def _unit_factor(ratio: Column) -> Column:
-    """The power of 1000 (or 1024) that a ratio is near, or one over it; 1 where it is near none."""
+    """The power of 1000 (or 1024), or its inverse, that is near the ratio; 1 if none is near."""
     least, most = _NEAR
     near = [
         F.when((side >= least * unit) & (side <= most * unit), F.lit(value))

@@ -1,4 +1,4 @@
-"""bronze_metrics -> the loads of partitions and topics: a percentile over a window, the newest size of a replica."""
+"""bronze_metrics -> loads of partitions and topics: a percentile of the rates in a window, and the newest size."""
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -13,16 +13,16 @@ def loads_in_window(bronze_metrics: DataFrame, settings: Metrics) -> DataFrame:
     """The load of every partition and every topic that has a sample inside the window.
 
     The window ends at the cluster's newest sample; samples without a time always count. A counter (``*_total``) becomes
-    the rate between two samples of the same broker; where it falls, the broker was restarted and counts from 0 again.
-    Where several brokers report a partition's rate, the largest of their percentiles counts: it is led by one at a
-    time. The rate of a topic is their sum: each counts what it leads. A sample of a topic without a broker and without
-    a time is a scrape of a single broker, so that each file counts as one.
+    the rate between two samples of the same broker; if it falls, the broker was restarted and counts from 0 again. If
+    several brokers report a rate of a partition, the largest of their percentiles counts, because only one leads at a
+    time. The rate of a topic is the sum over the brokers, because each counts the partitions that it leads. A sample
+    of a topic without broker and time is a scrape of one broker: each file counts as a broker.
 
     Returns
     -------
     DataFrame
         cluster_id, run_id, topic, partition (null for a whole topic), size_bytes, in_bytes_per_s, out_bytes_per_s
-        (bigint, null where unknown), samples (of the rate that has most).
+        (bigint, null if unknown), samples (the larger number of both rates).
 
     References
     ----------
@@ -51,7 +51,7 @@ def _in_window(samples: DataFrame, *, hours: int) -> DataFrame:
 
 
 def _one_sample_a_time(samples: DataFrame) -> DataFrame:
-    """Of samples of one series at one time the largest: the same export may have been given twice."""
+    """The largest sample of a series at each time: the same export may have been given twice."""
     return samples.groupBy(*_SERIES, "observed_at").agg(F.max("value").alias("value"))
 
 
@@ -63,7 +63,7 @@ def _newest_sizes(samples: DataFrame) -> DataFrame:
 
 
 def _rates(samples: DataFrame) -> DataFrame:
-    """Gauges as they are, counters as rates between neighbours in time."""
+    """Gauges unchanged; counters as rates between consecutive samples."""
     series = Window.partitionBy(*_SERIES).orderBy("observed_at")
     counters = samples.where("metric LIKE '%_total' AND observed_at IS NOT NULL").withColumns(
         {"earlier": F.lag("value").over(series), "since": F.lag("observed_at").over(series)}

@@ -1,4 +1,4 @@
-"""Samples of metrics under the topics' names: some exporters print '.' as '_', as Kafka's own metrics once did."""
+"""Finds the topic of each metric sample: some exporters print '.' as '_', as old Kafka metrics did."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -17,11 +17,11 @@ def from_records(records: DataFrame) -> DataFrame:
 
 
 def resolve_topics(bronze_metrics: DataFrame, topics: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """Give every sample the topic's name in the cluster.
+    """Replace the topic of every sample by the topic's name in the cluster.
 
-    The exact name comes first; a name that no topic has is taken for the one topic that is spelt so with dots as
-    underscores. Where several topics are, the samples are left out and reported; where a topic has the exact name and
-    another is spelt the same, the samples are kept for the exact one and a warning says so.
+    An exact name counts first. If no topic has the name, the topic with dots in place of its underscores counts. If
+    there are several such topics, the samples are left out and reported. If a topic has the exact name and another one
+    is spelt the same, the samples count for the exact one, with a warning.
 
     Parameters
     ----------
@@ -32,18 +32,18 @@ def resolve_topics(bronze_metrics: DataFrame, topics: DataFrame) -> tuple[DataFr
     Returns
     -------
     (bronze_metrics, quarantine)
-        The second has one row for each name that may mean several topics. Names of no topic stay as they are.
+        The second has one row for each name that may mean several topics. Names without a topic stay as they are.
     """
-    names = _names(bronze_metrics, topics)
-    kept = bronze_metrics.join(F.broadcast(names), [*CLUSTER_RUN, "topic"], "left").where(
+    names = _candidates(bronze_metrics, topics)
+    samples = bronze_metrics.join(F.broadcast(names), [*CLUSTER_RUN, "topic"], "left").where(
         "candidates IS NULL OR resolved IS NOT NULL"
     )
-    resolved = kept.withColumn("topic", F.coalesce("resolved", "topic"))
+    resolved = samples.withColumn("topic", F.coalesce("resolved", "topic"))
     return conform(resolved, bronze.BRONZE_METRICS), conform(_reports(bronze_metrics, names), bronze.QUARANTINE)
 
 
-def _names(metrics: DataFrame, topics: DataFrame) -> DataFrame:
-    """Each exported name with the topics that it may mean, and the one that is taken: null where several may be."""
+def _candidates(metrics: DataFrame, topics: DataFrame) -> DataFrame:
+    """Each exported name with the topics that it may mean, and the chosen topic; null if the name is ambiguous."""
     spelt = topics.select(
         *CLUSTER_RUN, F.translate("topic", ".", "_").alias("spelt"), F.col("topic").alias("known")
     ).distinct()
@@ -63,21 +63,21 @@ def _names(metrics: DataFrame, topics: DataFrame) -> DataFrame:
 
 
 def _reports(metrics: DataFrame, names: DataFrame) -> DataFrame:
-    doubtful = names.where("size(candidates) > 1")
-    places = metrics.groupBy(*CLUSTER_RUN, "topic").agg(
+    ambiguous = names.where("size(candidates) > 1")
+    sources = metrics.groupBy(*CLUSTER_RUN, "topic").agg(
         F.min(F.struct("source", "line")).alias("first"), F.count(F.lit(1)).alias("n")
     )
-    may_be = F.array_join("candidates", ", ")
-    taken = "if(resolved IS NULL, ', left out', ', used for the exact name')"
-    samples = F.expr(f"concat({plural('n', 'sample')}, {taken})")
-    return places.join(F.broadcast(doubtful), [*CLUSTER_RUN, "topic"], "inner").select(
+    candidates = F.array_join("candidates", ", ")
+    use = "if(resolved IS NULL, ' left out', ' used for the exact name')"
+    samples = F.expr(f"concat({plural('n', 'sample')}, {use})")
+    return sources.join(F.broadcast(ambiguous), [*CLUSTER_RUN, "topic"], "inner").select(
         *CLUSTER_RUN,
         "first.source",
         "first.line",
         F.lit("metric").alias("kind"),
         F.lit("topic_spelling").alias("rule"),
         F.when(F.col("resolved").isNull(), "error").otherwise("warning").alias("severity"),
-        F.concat(F.lit("the name may mean "), may_be, F.lit(": "), samples).alias("reason"),
-        F.lit("export the topic's name as it is, with its dots").alias("remedy"),
+        F.concat(F.lit("the name may mean "), candidates, F.lit(": "), samples).alias("reason"),
+        F.lit("export the topic's name with its dots, not with underscores").alias("remedy"),
         F.col("topic").alias("payload"),
     )

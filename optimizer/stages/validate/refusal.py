@@ -1,4 +1,4 @@
-"""What a person reads of data that can't be planned on: what was not read, then each cause, then what follows."""
+"""The message about input data that can't be used: unread input, then each cause, then possible consequences."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -14,13 +14,13 @@ from optimizer.units import agree, plural
 from sources.detect import RULE as KNOWN_FORMAT_RULE
 
 _EXAMPLES = 5  # rows of a rule in the message; the quarantine has them all
-# What partitions lack that break these rules: one line of the message names the first of them.
+# Rules about what partitions lack: one line of the message names the first of these partitions.
 _LACKING = {"size_known": "no size", "rates_known": "no rates"}
 _NAMED = 20  # partitions in such a line; the quarantine has them all
-# Lines and whole files that were not read; a file of an unknown kind is no error, but may be what is missing.
+# Lines and files that were not read. A file of an unknown kind is only a warning, but may be the missing input.
 _UNREAD = f"kind = 'malformed' AND (severity = 'error' OR rule = '{KNOWN_FORMAT_RULE}')"
 _SHARE = "quarantined_share"
-# What is broken where a partition is set aside: it is missing then, and with it what else names it.
+# Rules that quarantine a partition: then the partition is missing, and other rules about it may break.
 _OF_PLACEMENTS = frozenset(
     rule.name for rule in (*rule_table.PLACEMENTS, *rule_table.SNAPSHOTS) if rule.severity is Severity.ERROR
 )
@@ -36,7 +36,7 @@ _OF_LOST_PARTITIONS = frozenset(
         "partitions",
     }
 )
-# What may only be missing, because a file or the rest of one was not read.
+# Rules that may be broken only because a file, or a part of it, was not read.
 _OF_UNREAD = _OF_LOST_PARTITIONS - {"misplaced_partitions"} | {
     "size_known",
     "rates_known",
@@ -46,21 +46,23 @@ _OF_UNREAD = _OF_LOST_PARTITIONS - {"misplaced_partitions"} | {
     "unlisted_is_silent",
     "rack_known",
 }
-# Rows that break these are set aside, and counted in the share.
-_SET_ASIDE = frozenset(rule.name for rule in (*rule_table.RULES, *cross_rules.RULES) if rule.severity is Severity.ERROR)
+# Rules that quarantine rows, which count in the share.
+_QUARANTINING = frozenset(
+    rule.name for rule in (*rule_table.RULES, *cross_rules.RULES) if rule.severity is Severity.ERROR
+)
 Row = Mapping[str, Any]
 
 
 def refusals(quarantine: DataFrame, failed: Sequence[Row], *, end: str) -> dict[str, str]:
-    """The text of each cluster that is refused.
+    """The message of each refused cluster.
 
     Parameters
     ----------
     quarantine : DataFrame
     failed : sequence of rows
-        Of ``quality_results``: critical ones that do not hold, by cluster, table and rule.
+        Failed critical rows of ``quality_results``, by cluster, table and rule.
     end : str
-        Where the rest is found.
+        Last line: where the details are.
     """
     rules: dict[str, list[Row]] = {}
     for row in failed:
@@ -71,75 +73,77 @@ def refusals(quarantine: DataFrame, failed: Sequence[Row], *, end: str) -> dict[
     for cluster, rows in rules.items():
         following = following_of({row["rule"] for row in rows})
         causes = [row for row in rows if row["rule"] not in following]
-        head = f"the data can't be planned on: {plural(len(causes), 'broken rule')}"
-        told = [_told(row, examples.get((cluster, row["rule"]), [])) for row in causes]
+        head = f"the data can't be used for planning: {plural(len(causes), 'broken rule')}"
+        lines = [_describe_cause(row, examples.get((cluster, row["rule"]), [])) for row in causes]
         if following:
-            told.append(f"- cluster {cluster}: may follow from this: {', '.join(sorted(following))}")
-        texts[cluster] = "\n".join([head, *unread.get(cluster, []), *told, end])
+            lines.append(f"- cluster {cluster}: may follow from this: {', '.join(sorted(following))}")
+        texts[cluster] = "\n".join([head, *unread.get(cluster, []), *lines, end])
     return texts
 
 
 def following_of(broken: set[str]) -> set[str]:
-    """Broken rules that may have no cause of their own: what is missing was not read, or was set aside."""
+    """Broken rules that may be consequences: of input that was not read, or of quarantined rows."""
     not_read = broken & set(UNREAD_RULES)
     if not_read:
         return broken & _OF_UNREAD
     if broken & _OF_PLACEMENTS:
         return broken & _OF_LOST_PARTITIONS
-    return broken & {_SHARE} if broken & _SET_ASIDE else set()
+    return broken & {_SHARE} if broken & _QUARANTINING else set()
 
 
 def _unread(quarantine: DataFrame) -> dict[str, list[str]]:
-    """What no parser could read, the first places of each file: other rules may be broken because it is missing."""
+    """Lines about unread input, with the first lines of each file. Other rules may be broken because it is missing."""
     of_file = Window.partitionBy("cluster_id", "source")
-    places = {"place": F.row_number().over(of_file.orderBy("line", "payload")), "places": F.count("*").over(of_file)}
-    ranked = quarantine.where(_UNREAD).withColumns(places).where(F.col("place") <= _EXAMPLES)
-    told: dict[str, list[str]] = {}
-    rows = ranked.orderBy("cluster_id", "source", "place").collect()
-    for (cluster, source, remedy), alike in groupby(rows, lambda row: (row.cluster_id, row.source, row.remedy)):
-        lines = told.setdefault(cluster, [f"- cluster {cluster}: not read, and so missing in what follows"])
-        found = [*alike]
-        lines += [*(f"    {source}:{row.line}: {row.reason}" for row in found), f"        mend: {remedy}"]
-        more = found[-1].places - _EXAMPLES
-        if found[-1].place == _EXAMPLES and more:
-            lines.append(f"    and {plural(more, 'more place')} of {source}")
-    return told
+    numbers = {"number": F.row_number().over(of_file.orderBy("line", "payload")), "total": F.count("*").over(of_file)}
+    ranked = quarantine.where(_UNREAD).withColumns(numbers).where(F.col("number") <= _EXAMPLES)
+    messages: dict[str, list[str]] = {}
+    rows = ranked.orderBy("cluster_id", "source", "number").collect()
+    for (cluster, source, remedy), group in groupby(rows, lambda row: (row.cluster_id, row.source, row.remedy)):
+        lines = messages.setdefault(
+            cluster, [f"- cluster {cluster}: not read; other rules may be broken because of it"]
+        )
+        same_remedy = [*group]
+        lines += [*(f"    {source}:{row.line}: {row.reason}" for row in same_remedy), f"        fix: {remedy}"]
+        more = same_remedy[-1].total - _EXAMPLES
+        if same_remedy[-1].number == _EXAMPLES and more:
+            lines.append(f"    and {plural(more, 'more line')} of {source}")
+    return messages
 
 
 def _lacking(quarantine: DataFrame) -> dict[tuple[str, str], list[str]]:
-    """One line for each rule of what partitions lack: the names of the first, and how many more there are."""
+    """One line for each rule of ``_LACKING``: the first partitions, and the number of the others."""
     of_rule = Window.partitionBy("cluster_id", "rule")
     name = F.concat(F.get_json_object("payload", "$.topic"), F.lit("-"), F.get_json_object("payload", "$.partition"))
     order = of_rule.orderBy("source", "line", "payload")
-    places = {"place": F.row_number().over(order), "places": F.count("*").over(of_rule), "name": name}
-    ranked = quarantine.where(F.col("rule").isin(*_LACKING)).withColumns(places).where(F.col("place") <= _NAMED)
-    told: dict[tuple[str, str], list[str]] = {}
-    rows = ranked.orderBy("cluster_id", "rule", "place").collect()
-    for (cluster, rule), lacking in groupby(rows, lambda row: (row.cluster_id, row.rule)):
-        first = [*lacking]
-        more, names = first[0].places - len(first), ", ".join(row.name for row in first)
-        have = f"{agree(first[0].places, 'has', 'have')} {_LACKING[rule]}"
-        told[cluster, rule] = [f"{names} and {more:,} more {have}" if more else f"{names} {have}"]
-    return told
+    numbers = {"number": F.row_number().over(order), "total": F.count("*").over(of_rule), "name": name}
+    ranked = quarantine.where(F.col("rule").isin(*_LACKING)).withColumns(numbers).where(F.col("number") <= _NAMED)
+    lines: dict[tuple[str, str], list[str]] = {}
+    rows = ranked.orderBy("cluster_id", "rule", "number").collect()
+    for (cluster, rule), group in groupby(rows, lambda row: (row.cluster_id, row.rule)):
+        first = [*group]
+        more, names = first[0].total - len(first), ", ".join(row.name for row in first)
+        have = f"{agree(first[0].total, 'has', 'have')} {_LACKING[rule]}"
+        lines[cluster, rule] = [f"{names} and {more:,} more {have}" if more else f"{names} {have}"]
+    return lines
 
 
 def _examples(quarantine: DataFrame) -> dict[tuple[str, str], list[str]]:
-    """The first examples of each rule; of the rules that figures count, also under the figures' names.
+    """The first examples of each rule, and of each figure that counts rows of a rule.
 
-    Errors of any rule, except those of ``_unread``, are also examples of the share set aside.
+    Errors of any rule, except those of ``_unread``, are also examples of ``quarantined_share``.
     """
     figure = F.create_map(*(F.lit(text) for pair in FIGURES_OF_RULES.items() for text in pair))
     counted = quarantine.where(F.col("rule").isin(*FIGURES_OF_RULES)).withColumn("rule", figure[F.col("rule")])
     errors = quarantine.where(f"severity = 'error' AND NOT ({_UNREAD})").withColumn("rule", F.lit(_SHARE))
     order = Window.partitionBy("cluster_id", "rule").orderBy("source", "line", "payload")
     rows = quarantine.unionByName(counted).unionByName(errors)
-    ranked = rows.withColumn("place", F.row_number().over(order))
-    found: dict[tuple[str, str], list[str]] = {}
-    for row in ranked.where(F.col("place") <= _EXAMPLES).orderBy("cluster_id", "rule", "place").collect():
-        found.setdefault((row.cluster_id, row.rule), []).append(f"{row.source}:{row.line}: {row.reason}")
-    return found
+    ranked = rows.withColumn("number", F.row_number().over(order))
+    examples: dict[tuple[str, str], list[str]] = {}
+    for row in ranked.where(F.col("number") <= _EXAMPLES).orderBy("cluster_id", "rule", "number").collect():
+        examples.setdefault((row.cluster_id, row.rule), []).append(f"{row.source}:{row.line}: {row.reason}")
+    return examples
 
 
-def _told(row: Row, examples: Sequence[str]) -> str:
+def _describe_cause(row: Row, examples: Sequence[str]) -> str:
     head = f"- cluster {row['cluster_id']}, {row['rule']}: {row['observed']}, allowed {row['threshold']}"
-    return "\n".join([head, *(f"    {example}" for example in examples), f"    mend: {row['remedy']}"])
+    return "\n".join([head, *(f"    {example}" for example in examples), f"    fix: {row['remedy']}"])

@@ -1,25 +1,25 @@
-"""Data-quality rules: each a SQL expression that holds for a good row (their table: ``rule_table``).
+"""Data-quality rules: each is a SQL expression that is true for a good row (``rule_table`` has the rules).
 
-The rules of a frame become ``ok_<rule>`` columns in one pass. The same columns split the rows into used and set aside
-(``quarantine``) and are what Great Expectations expects to be true (``great_expectations``).
+The rules of a frame become ``ok_<rule>`` columns in one pass. These columns split the rows into used and quarantined
+ones (``quarantine``), and Great Expectations expects them to be true (``great_expectations``).
 
-A rule's *severity* says what becomes of the row: ``error`` rows are not used, ``warning`` rows are (or are harmlessly
-left out). *Stops* says what becomes of the run:
+The *severity* of a rule decides about the row: ``error`` rows are not used; ``warning`` rows are used, or can be left
+out without harm. *Stops* decides about the run:
 
 ==========  =========================================================================================
 stops       the run is refused (exit code 3) when
 ==========  =========================================================================================
-any         one row breaks the rule: where every replica lies must be known for certain
-share       more than ``[quality] max_quarantined_share`` of the rows break it
-coverage    less than ``[metrics] min_coverage`` of the rows keep it
-never       it is reported
+any         one row breaks the rule: the place of every replica must be certain
+share       more than ``[quality] max_quarantined_share`` of the rows break the rule
+coverage    less than ``[metrics] min_coverage`` of the rows meet the rule
+never       never: broken rows are only reported
 ==========  =========================================================================================
 
-A figure of the whole cluster that counts rows that break a rule may also stop the run (``quality_figures``).
+A figure of the whole cluster may count broken rows and also stop the run (``quality_figures``).
 
-*Standing* says how a run that goes on tells of the rows that break a rule (table ``input_findings``). Pages show above
-the figures where sources *contradict* each other, what was *left out*, and what is *broken*; below them, what is only
-*noted*.
+*Standing* decides how a run that continues reports the broken rows (table ``input_findings``). Pages show contradicting
+sources (*contradicts*), ignored rows (*left_out*) and broken parts of the cluster (*broken*) above the figures, and
+*noted* rows below them.
 """
 
 from collections.abc import Sequence
@@ -32,14 +32,14 @@ from pyspark.sql import functions as F
 
 
 class Severity(StrEnum):
-    """What becomes of a row that breaks a rule."""
+    """Whether a row that breaks a rule is used (warning) or not (error)."""
 
     ERROR = "error"
     WARNING = "warning"
 
 
 class Stops(Enum):
-    """What becomes of the run."""
+    """When a rule refuses the run; see the module's docstring."""
 
     ANY = auto()
     SHARE = auto()
@@ -48,7 +48,7 @@ class Stops(Enum):
 
 
 class Standing(StrEnum):
-    """How a run that goes on reports it."""
+    """How a run that continues reports broken rows."""
 
     CONTRADICTS = "contradicts"
     LEFT_OUT = "left_out"
@@ -63,15 +63,17 @@ class Rule:
     Parameters
     ----------
     name : str
-        What a good row is; unique over all frames.
+        Describes a good row; unique over all frames.
     ok : str
-        SQL; null counts as broken.
+        SQL condition of a good row; null counts as broken.
     severity : Severity
     stops : Stops
-    reason, remedy : str
-        SQL for what is wrong, with the value; what to do, in words.
+    reason : str
+        SQL for the message: what is wrong, with the value.
+    remedy : str
+        What to do, as plain text.
     listed : bool
-        Whether rows that break it are listed in ``quarantine``.
+        Whether broken rows are listed in ``quarantine``.
     standing : Standing, optional
         None: left_out for errors, noted for warnings.
     """
@@ -87,7 +89,7 @@ class Rule:
 
 
 def with_flags(frame: DataFrame, rules: Sequence[Rule], *, where: Column | None = None) -> DataFrame:
-    """Add ``ok_<rule>`` for every rule; null for rows outside ``where``, which the rules do not judge."""
+    """Add ``ok_<rule>`` for every rule; null for rows outside ``where``, to which the rules do not apply."""
     judged = F.lit(True) if where is None else where
     return frame.withColumns(
         {f"ok_{rule.name}": F.when(judged, F.coalesce(F.expr(rule.ok), F.lit(False))) for rule in rules}
@@ -95,12 +97,12 @@ def with_flags(frame: DataFrame, rules: Sequence[Rule], *, where: Column | None 
 
 
 def is_usable(rules: Sequence[Rule]) -> Column:
-    """Whether a flagged row keeps every rule of severity error."""
+    """Whether a flagged row meets every rule of severity error."""
     flags = [F.col(f"ok_{rule.name}") for rule in rules if rule.severity is Severity.ERROR]
     return reduce(Column.__and__, flags, F.lit(True))
 
 
-def set_aside(frame: DataFrame, rules: Sequence[Rule]) -> DataFrame:
+def quarantined(frame: DataFrame, rules: Sequence[Rule]) -> DataFrame:
     """Rows of ``quarantine``: one for every rule that a flagged row breaks."""
     broken = [
         F.when(

@@ -1,4 +1,4 @@
-"""Judged records -> the clean tables of topics, replicas and loads (brokers: ``silver_brokers``)."""
+"""Judged records -> the silver tables topics, replicas and partition_load (brokers: ``silver_brokers``)."""
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -14,12 +14,15 @@ _MIN_ISR = "min.insync.replicas"
 
 
 def partitions_in_flight(placed: DataFrame, reassignments: DataFrame) -> DataFrame:
-    """Placements with what moves: as described, else as the list of reassignments says (descriptions before 2.6)."""
-    # A loop that polls appends to its file: the last line is the newest.
+    """Placements with adding and removing replicas: from the description, else from the list of reassignments.
+
+    Descriptions before Kafka 2.6 do not show reassignments.
+    """
+    # A script that polls may append to the file: the last line is the newest.
     newest = Window.partitionBy(*RUN_PARTITION).orderBy(F.desc("captured_at"), "source", F.desc("ordinal"))
     listed = (
-        reassignments.withColumn("place", F.row_number().over(newest))
-        .where("place = 1")
+        reassignments.withColumn("rank", F.row_number().over(newest))
+        .where("rank = 1")
         .select(
             *RUN_PARTITION,
             F.col("replicas").alias("moving_replicas"),
@@ -40,7 +43,7 @@ def partitions_in_flight(placed: DataFrame, reassignments: DataFrame) -> DataFra
 
 
 def local_sizes(sizes: DataFrame) -> DataFrame:
-    """Size and directory of each replica; future copies are no replicas yet."""
+    """Size and directory of each replica; a future copy is not a replica yet."""
     is_log = ~F.col("is_future")
     return sizes.groupBy(*RUN_PARTITION, "broker_id").agg(
         F.max(F.when(is_log, F.col("bytes"))).alias("size_bytes"),
@@ -50,9 +53,9 @@ def local_sizes(sizes: DataFrame) -> DataFrame:
 
 
 def replicas(placed: DataFrame, sizes: DataFrame) -> DataFrame:
-    """One row a replica, in the order of the list.
+    """One row for each replica, with its position in the list.
 
-    One that moves to another disk of its broker has no directory: a document that names the old one would end the move.
+    A replica that moves to another disk has no directory: a document that names the old one would cancel the move.
     """
     exploded = placed.select("*", F.posexplode("replicas").alias("position", "broker_id"))
     rows = exploded.select(
@@ -73,8 +76,8 @@ def replicas(placed: DataFrame, sizes: DataFrame) -> DataFrame:
 
 
 def topics(placed: DataFrame, headers: DataFrame, configs: DataFrame) -> DataFrame:
-    """The table: what the header says beside what the partitions show."""
-    seen = placed.groupBy(*CLUSTER_RUN, "topic").agg(
+    """The table ``topics``: facts from the headers, and facts from the partitions."""
+    described = placed.groupBy(*CLUSTER_RUN, "topic").agg(
         F.count(F.lit(1)).alias("partitions"),
         F.max(F.size(F.array_except("replicas", "removing"))).alias("replication_factor"),
     )
@@ -86,51 +89,51 @@ def topics(placed: DataFrame, headers: DataFrame, configs: DataFrame) -> DataFra
         F.array_join(F.array_sort(F.collect_set(F.concat("name", F.lit("="), "value"))), ",").alias("listed_configs"),
         F.max(F.when(F.col("name") == _MIN_ISR, F.col("value"))).alias("listed_min_isr"),
     )
-    joined = seen.join(stated, [*CLUSTER_RUN, "topic"], "left").join(entries, [*CLUSTER_RUN, "topic"], "left")
-    found = F.nullif(F.regexp_extract("header_configs", r"(?:^|,)min\.insync\.replicas=(\d+)", 1), F.lit(""))
+    joined = described.join(stated, [*CLUSTER_RUN, "topic"], "left").join(entries, [*CLUSTER_RUN, "topic"], "left")
+    in_header = F.nullif(F.regexp_extract("header_configs", r"(?:^|,)min\.insync\.replicas=(\d+)", 1), F.lit(""))
     return joined.withColumns(
         {
             "is_internal": F.col("topic").isin(*INTERNAL_TOPICS),
-            "configs": F.when(_is_cut(), F.concat_ws(",", "header_configs", "listed_configs")).otherwise(
+            "configs": F.when(_is_shortened(), F.concat_ws(",", "header_configs", "listed_configs")).otherwise(
                 F.coalesce("header_configs", "listed_configs")
             ),
-            "min_insync_replicas": F.coalesce("listed_min_isr", found).try_cast("int"),
+            "min_insync_replicas": F.coalesce("listed_min_isr", in_header).try_cast("int"),
         }
     )
 
 
-def _is_cut() -> Column:
-    """Whether a header, which may be cut, lacks the placement rule that the listing of configs has."""
+def _is_shortened() -> Column:
+    """Whether the header, which Kafka may shorten, lacks the placement rule that the listing of configs has."""
     in_header = F.coalesce(F.col("header_configs").contains(PLACEMENT_RULE), F.lit(False))
     return F.col("listed_configs").contains(PLACEMENT_RULE) & ~in_header
 
 
-def _telling(log_dirs: DataFrame, logs: DataFrame) -> DataFrame:
-    """Brokers that told of all their directories, of each cluster that has logs at all."""
+def _reporting(log_dirs: DataFrame, logs: DataFrame) -> DataFrame:
+    """Brokers that reported all their directories, for each cluster with logs."""
     with_logs = log_dirs.join(logs.select(*CLUSTER_RUN).distinct(), CLUSTER_RUN, "semi")
     of_broker = with_logs.groupBy(*RUN_BROKER).agg(F.max(F.col("error").isNotNull()).alias("has_failed"))
-    whole = F.when(~F.col("has_failed"), F.col("broker_id"))
-    return of_broker.groupBy(*CLUSTER_RUN).agg(F.collect_set(whole).alias("telling"))
+    complete = F.when(~F.col("has_failed"), F.col("broker_id"))
+    return of_broker.groupBy(*CLUSTER_RUN).agg(F.collect_set(complete).alias("reporting"))
 
 
 def _with_lost(partitions: DataFrame, brokers: DataFrame) -> DataFrame:
-    """Add ``is_lost``: whether every replica is on a dead broker, so that nobody can say its size or its rates."""
+    """Add ``is_lost``: whether every replica is on a dead broker, so that its size and rates can't be known."""
     dead = brokers.where("state = 'dead'").groupBy(*CLUSTER_RUN).agg(F.collect_set("broker_id").alias("dead"))
     is_lost = F.coalesce(F.size(F.array_except("replicas", "dead")) == 0, F.lit(False))
     return partitions.join(F.broadcast(dead), CLUSTER_RUN, "left").withColumn("is_lost", is_lost)
 
 
 def _with_missing_logs(partitions: DataFrame) -> DataFrame:
-    """Add ``without_log``: brokers with an in-sync replica that told of their directories, but of no log of it."""
-    nothing = F.expr("CAST(array() AS ARRAY<BIGINT>)")
-    expected = F.array_intersect(F.array_except("isr", "adding"), F.coalesce("telling", nothing))
+    """Add ``without_log``: brokers with an in-sync replica that reported their directories, but no log of it."""
+    empty = F.expr("CAST(array() AS ARRAY<BIGINT>)")
+    should_have_log = F.array_intersect(F.array_except("isr", "adding"), F.coalesce("reporting", empty))
     return partitions.withColumn(
-        "without_log", F.array_sort(F.array_except(expected, F.coalesce("logged_on", nothing)))
+        "without_log", F.array_sort(F.array_except(should_have_log, F.coalesce("logged_on", empty)))
     )
 
 
 def _with_estimates(partitions: DataFrame, topic_rates: DataFrame, *, where: Column) -> DataFrame:
-    """Add the topic's rates, spread over its partitions by size, for the partitions that have no rates."""
+    """Add estimated rates to partitions without rates: the topic's rates, distributed by size."""
     topic = [*CLUSTER_RUN, "topic"]
     of_topic = topic_rates.select(
         *topic, *(F.col(name).alias(f"topic_{name}") for name in ("in_bytes_per_s", "out_bytes_per_s", "samples"))
@@ -159,34 +162,34 @@ def partition_load(
     log_dirs: DataFrame,
     brokers: DataFrame,
 ) -> DataFrame:
-    """The table, with the place and payload that the coverage rules report, and ``is_lost``.
+    """The table ``partition_load``, with source, line and payload for the coverage rules, and ``is_lost``.
 
     Parameters
     ----------
     sizes : DataFrame
-        Of ``local_sizes``.
+        From ``local_sizes``.
     rates : DataFrame
-        Of partitions, from ``metric_rates.loads_in_window``.
+        Rates of partitions, from ``metric_rates.loads_in_window``.
     loads : DataFrame
-        Finished loads, where given.
+        Given loads of partitions.
     topic_rates : DataFrame
-        Of whole topics, from ``metric_rates.loads_in_window``: they count where a partition has no rates of its own.
+        Rates of whole topics, from ``metric_rates.loads_in_window``: used for partitions without rates.
     logs, log_dirs : DataFrame
-        Logs and directories that brokers told of, whatever their sizes.
+        Logs and directories that brokers reported, with any size.
     brokers : DataFrame
-        Of ``silver_brokers.known_brokers``.
+        From ``silver_brokers.known_brokers``.
     """
     largest = sizes.groupBy(*RUN_PARTITION).agg(F.max("size_bytes").alias("log_size"))
     logged = logs.where("NOT coalesce(is_future, false)").groupBy(*RUN_PARTITION)
-    told = logged.agg(F.collect_set("broker_id").alias("logged_on"))
+    logged_on = logged.agg(F.collect_set("broker_id").alias("logged_on"))
     measured = rates.select(*RUN_PARTITION, "samples", *(F.col(name).alias(f"metric_{name}") for name in _LOADS))
     finished = loads.groupBy(*RUN_PARTITION).agg(
         *(F.max(F.expr(whole_number(name))).alias(f"table_{name}") for name in _LOADS)
     )
     joined = placed.select(*RUN_PARTITION, "source", "line", "payload", "kind", "replicas", "isr", "adding")
-    for frame in (largest, told, measured, finished):
+    for frame in (largest, logged_on, measured, finished):
         joined = joined.join(frame, RUN_PARTITION, "left")
-    joined = joined.join(F.broadcast(_telling(log_dirs, logs)), CLUSTER_RUN, "left").transform(_with_missing_logs)
+    joined = joined.join(F.broadcast(_reporting(log_dirs, logs)), CLUSTER_RUN, "left").transform(_with_missing_logs)
     joined = joined.transform(_with_lost, brokers)
     metric = F.coalesce("metric_in_bytes_per_s", "metric_out_bytes_per_s").isNotNull()
     table = F.coalesce("table_in_bytes_per_s", "table_out_bytes_per_s").isNotNull()

@@ -1,4 +1,4 @@
-"""Judged records -> the clean tables of brokers and their directories."""
+"""Judged records -> the silver tables brokers and log_dirs."""
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
@@ -10,14 +10,14 @@ from optimizer.stages.validate.rule_table import HAS_SCHEME
 from schemas.keys import CLUSTER_RUN, RUN_BROKER
 
 _CORDONED = "cordoned.log.dirs"
-_MOST = 2**63 - 1  # a bigint
+_MOST = 2**63 - 1  # largest bigint
 _CAPACITY = ("whole", "parts", "in", "out", "source", "as_written")
 
 
 def known_brokers(registered: DataFrame, placed: DataFrame, log_dirs: DataFrame, configs: DataFrame) -> DataFrame:
-    """Every broker that is registered, holds a replica, or tells of its directories, with what the rules ask.
+    """Every broker that is registered, holds a replica or reports its directories, with the columns that rules need.
 
-    Where no list of brokers was given, those that hold replicas or answered with their directories count as registered.
+    Without a list of brokers, those that hold replicas or report directories count as registered.
     """
     listed = registered.groupBy(*RUN_BROKER).agg(
         F.lit(True).alias("is_listed"),
@@ -39,17 +39,17 @@ def known_brokers(registered: DataFrame, placed: DataFrame, log_dirs: DataFrame,
 
 
 def _holding(placed: DataFrame) -> DataFrame:
-    """What replica lists say of each broker: in how many it is, stays, leads, is in sync under a leader."""
+    """Counts for each broker: replica lists that name it, that it stays in, that it leads, that it is in sync in."""
     held = placed.select("*", F.explode("replicas").alias("broker_id"))
-    me = F.col("broker_id")
-    led = F.col("leader").isNotNull()
-    # Kafka keeps the last replica of a partition in the ISR when its broker dies: without a leader it says nothing.
+    broker = F.col("broker_id")
+    has_leader = F.col("leader").isNotNull()
+    # Kafka keeps the last replica in the ISR when its broker dies, so without a leader the ISR proves nothing.
     facts = {
         "partitions": F.lit(True),
-        "settled": ~F.array_contains("adding", me),
-        "leads": led & (F.col("leader") == me),
-        "in_sync": led & F.array_contains("isr", me),
-        "leaderless": ~led,
+        "settled": ~F.array_contains("adding", broker),
+        "leads": has_leader & (F.col("leader") == broker),
+        "in_sync": has_leader & F.array_contains("isr", broker),
+        "leaderless": ~has_leader,
     }
     return held.groupBy(*RUN_BROKER).agg(
         *(F.count_if(fact).alias(name) for name, fact in facts.items()),
@@ -58,7 +58,7 @@ def _holding(placed: DataFrame) -> DataFrame:
 
 
 def _cordoned(configs: DataFrame) -> DataFrame:
-    """Directories that brokers may give no replica (KIP-1066, Kafka 4.3); ``*``: all of them."""
+    """Directories that receive no replica (KIP-1066, Kafka 4.3); ``*`` means all of them."""
     of_brokers = configs.where(f"entity_type = 'brokers' AND name = '{_CORDONED}' AND coalesce(value, '') <> ''")
     return of_brokers.groupBy(*CLUSTER_RUN, F.expr("try_cast(entity_name AS BIGINT)").alias("broker_id")).agg(
         F.array_sort(F.array_distinct(F.flatten(F.collect_list(F.split("value", r"\s*,\s*"))))).alias("cordoned")
@@ -66,23 +66,23 @@ def _cordoned(configs: DataFrame) -> DataFrame:
 
 
 def _with_closed(brokers: DataFrame) -> DataFrame:
-    """Add why a broker receives no replica, as a code and in words; both null where it may."""
+    """Add why a broker receives no replica, as a code and in words; both null if it may receive replicas."""
     nothing = F.expr("CAST(array() AS ARRAY<STRING>)")
     failed = F.coalesce("failed", nothing)
     cordoned = F.array_sort(F.array_union(F.coalesce("cordoned", nothing), F.coalesce("closed", nothing)))
-    left = F.array_except("directories", cordoned)
-    whole = F.array_contains(cordoned, "*") | ((F.size("directories") > 0) & (F.size(left) == 0))
+    usable = F.array_except("directories", cordoned)
+    all_cordoned = F.array_contains(cordoned, "*") | ((F.size("directories") > 0) & (F.size(usable) == 0))
     in_sync = F.col("in_sync") + F.col("leaderless")
     is_silent = F.col("answered_at").isNull() & F.col("others_tell")
     known = brokers.withColumns(
         {
             "cordoned": cordoned,
-            "is_cordoned": F.coalesce(whole, F.lit(False)),
+            "is_cordoned": F.coalesce(all_cordoned, F.lit(False)),
             "in_sync_nowhere": (F.col("state") == "alive") & (F.col("settled") > 0) & (in_sync == 0),
             "only_listed": (F.col("state") == "alive") & (F.col("partitions") == 0) & is_silent,
         }
     )
-    # Controllers of KRaft are listed together: one message names them all.
+    # One message names all of these brokers: they are most likely the KRaft controllers.
     listed_ids = F.collect_set(F.when(F.col("only_listed"), F.col("broker_id"))).over(Window.partitionBy(*CLUSTER_RUN))
     known = known.withColumn("all_only_listed", F.array_sort(listed_ids))
     first = first_cause(
@@ -94,7 +94,7 @@ def _with_closed(brokers: DataFrame) -> DataFrame:
             ),
             (F.col("in_sync_nowhere"), Cause.IN_SYNC_NOWHERE, F.lit("in sync nowhere")),
             (F.col("is_cordoned"), Cause.CORDONED, F.lit("cordoned")),
-            (F.col("only_listed"), Cause.ONLY_LISTED, F.lit("tells of no directory")),
+            (F.col("only_listed"), Cause.ONLY_LISTED, F.lit("reports no directory")),
         )
     )
     return known.withColumns({"closed_cause": first["cause"], "closed_reason": first["reason"]})
@@ -127,15 +127,15 @@ def _with_state(brokers: DataFrame) -> DataFrame:
 
 def _newest_dirs(log_dirs: DataFrame) -> DataFrame:
     newest = Window.partitionBy(*RUN_BROKER, "log_dir").orderBy(F.desc("captured_at"), "source", "ordinal")
-    ranked = log_dirs.withColumn("place", F.row_number().over(newest)).where("place = 1")
+    ranked = log_dirs.withColumn("rank", F.row_number().over(newest)).where("rank = 1")
     return ranked.withColumn("total_bytes", F.nullif(F.expr(whole_number("total_bytes")), F.lit(0)))
 
 
 def _given(capacities: DataFrame) -> DataFrame:
-    """Capacities by broker (-1: the default): of the whole broker, and the sum of the directories named."""
-    told = [F.expr(whole_number(name)).alias(name) for name in ("disk_bytes", "in_bytes_per_s", "out_bytes_per_s")]
-    # One that stands in two files counts once.
-    numbers = capacities.groupBy(*RUN_BROKER, "log_dir", *told).agg(
+    """Given capacities by broker (-1: the default): of the whole broker, and the sum of its named directories."""
+    values = [F.expr(whole_number(name)).alias(name) for name in ("disk_bytes", "in_bytes_per_s", "out_bytes_per_s")]
+    # A capacity that is in two files counts once.
+    numbers = capacities.groupBy(*RUN_BROKER, "log_dir", *values).agg(
         F.min("source").alias("source"), F.min("as_written").alias("as_written")
     )
     return numbers.groupBy(*RUN_BROKER).agg(
@@ -149,9 +149,9 @@ def _given(capacities: DataFrame) -> DataFrame:
 
 
 def _sized_dirs(log_dirs: DataFrame, capacities: DataFrame) -> DataFrame:
-    """Directories that brokers have, with ``capacity_bytes``: given for the directory, else as the broker says.
+    """Directories of brokers with ``capacity_bytes``: the one given for the directory, else the one the broker reports.
 
-    Else that of the default's directory of this name, where nothing is given for the broker itself.
+    If both are missing and the broker has no given capacity, the default's directory of the same name counts.
     """
     disk = F.max(F.expr(whole_number("disk_bytes")))
     given = capacities.groupBy(*RUN_BROKER, "log_dir").agg(disk.alias("given_bytes"))
@@ -173,7 +173,7 @@ def _sized_dirs(log_dirs: DataFrame, capacities: DataFrame) -> DataFrame:
 
 
 def _disks(log_dirs: DataFrame, capacities: DataFrame) -> DataFrame:
-    """Brokers that tell of directories: the sum of the known capacities, where they are from, and what has none."""
+    """Brokers that report directories: sum and origin of the known capacities, and directories without a capacity."""
     unsized = F.col("capacity_bytes").isNull()
     of_brokers = _sized_dirs(log_dirs, capacities).groupBy(*RUN_BROKER)
     return of_brokers.agg(
@@ -186,12 +186,12 @@ def _disks(log_dirs: DataFrame, capacities: DataFrame) -> DataFrame:
 
 
 def brokers(known: DataFrame, log_dirs: DataFrame, capacities: DataFrame) -> DataFrame:
-    """The table: a capacity given for the broker counts, else its directories, else the default; the dead need none.
+    """The table ``brokers``. A capacity given for the broker counts, else its directories, else the default.
 
-    A broker that tells of its directories has no others: capacities of others don't count. Next to the table's columns:
-    ``stated_disk_bytes``, the capacity where the input states it, null where the broker tells it; ``capacity_source``,
-    the file; ``capacity_as_written``, its numbers; and ``uncounted``, directories without a known capacity, where the
-    others are the broker's capacity.
+    Dead brokers have no capacity. If a broker reports its directories, capacities of other directories don't count.
+    The frame has more columns than the table: ``stated_disk_bytes`` (the capacity from the input, null if the broker
+    reported it), ``capacity_source`` (its file), ``capacity_as_written`` (its numbers there) and ``uncounted``
+    (directories without a known capacity, if the others make up the broker's capacity).
     """
     given = _given(capacities)
     own = given.select(*RUN_BROKER, *(F.col(name).alias(f"own_{name}") for name in _CAPACITY))
@@ -224,9 +224,9 @@ def brokers(known: DataFrame, log_dirs: DataFrame, capacities: DataFrame) -> Dat
 
 
 def log_dirs(dirs: DataFrame, sizes: DataFrame, capacities: DataFrame) -> DataFrame:
-    """The table: used bytes count future copies; capacities as in ``_sized_dirs``."""
+    """The table ``log_dirs``: used bytes include future copies; capacities as in ``_sized_dirs``."""
     key = [*RUN_BROKER, "log_dir"]
-    # Sizes in a wrong unit may be more than an integer holds: the gate refuses them later.
+    # Sizes in a wrong unit may be too large for a bigint: the gate refuses them later.
     total = F.sum(F.expr(whole_number("size_bytes")).cast("decimal(38,0)"))
     used = sizes.groupBy(*key).agg(F.least(total, F.lit(_MOST)).cast("bigint").alias("used_bytes"))
     return _sized_dirs(dirs, capacities).join(used, key, "left").fillna(0, ["used_bytes"])
