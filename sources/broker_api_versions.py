@@ -67,7 +67,7 @@ def _looks_like_broker(line: str) -> bool:
 def _records(number: int, line: str) -> Iterator[Record]:
     match = _LINE.fullmatch(line)
     if match is None or line.count(" (id: ") > 1:
-        yield _malformed(number, line, "the line is not 'host:port (id: N rack: R) -> ('")
+        yield _malformed(number, line, "the line does not have the form 'host:port (id: N rack: R) -> ('")
         return
     payload = {
         "broker_id": int(match["id"]),

@@ -65,8 +65,9 @@ def unknown_columns(text: str) -> Iterator[Record]:
     names = [n for n in header if n not in known and not _COLUMN.fullmatch(n) and not _WITHOUT_UNIT.fullmatch(n)]
     if names:
         reason = f"the columns {names} are unknown and are ignored"
+        remedy = "correct their spelling (docs/formats.md lists all columns), or remove them"
         yield malformed(
-            line=1, expected=EXPECTED, reason=reason, remedy=REMEDY, text="", rule="readable", severity="warning"
+            line=1, expected=EXPECTED, reason=reason, remedy=remedy, text="", rule="readable", severity="warning"
         )
 
 

@@ -59,7 +59,9 @@ def parse(text: str) -> Iterator[Record]:
         has_state = match is None or match["state"] is not None
         header = number if match else 0
         if inside and not match:
-            yield _malformed(number, line, "the header is not 'ID HOST PORT RACK STATE ENDPOINT_TYPE'")
+            yield _malformed(
+                number, line, "the header is damaged; it should be 'ID HOST PORT RACK STATE ENDPOINT_TYPE'"
+            )
     if controllers:
         yield _controllers(controllers)
 
@@ -73,7 +75,7 @@ def _broker(number: int, line: str, *, has_state: bool) -> Record | str:
     state = (rest.split() or [""])[-1] if has_state else ""
     rack = rest.strip().removesuffix(state).strip()
     if start is None or node_type != "broker" or (has_state and state not in _STATES) or _JOINED.search(rack):
-        return _malformed(number, line, "the line is not 'ID HOST PORT RACK STATE ENDPOINT_TYPE'")
+        return _malformed(number, line, "the line does not have the columns 'ID HOST PORT RACK STATE ENDPOINT_TYPE'")
     payload = {
         "broker_id": int(start["id"]),
         "host": start["host"],

@@ -120,7 +120,7 @@ def _new_entry(index: int, line: str, entity: tuple[str, str] | None, known: boo
             index, line, "no heading above this line names the broker or topic of the configs here and below"
         )
     elif match is None:
-        yield _malformed(index, line, "the line is not 'name=value sensitive=false synonyms={...}'")
+        yield _malformed(index, line, "the line does not have the form 'name=value sensitive=false synonyms={...}'")
     elif entity is not None and match["source"] != _DEFAULT:
         sensitive = match["sensitive"] == "true" or _SECRET.search(match["name"]) is not None
         is_static = match["source"] == _STATIC
@@ -142,7 +142,7 @@ def _old_lines(lines: list[str], index: int) -> int:
 def _old_entries(index: int, line: str) -> Iterator[Record]:
     match = _OLD.fullmatch(line)
     if match is None:
-        yield _malformed(index, line, "the line is not \"Configs for topic 'x' are a=1,b=2\"")
+        yield _malformed(index, line, "the line does not have the form \"Configs for topic 'x' are a=1,b=2\"")
         return
     name = match["name"].strip("'")
     entity = (f"{match['type']}s", name) if name else ("cluster", DEFAULT_NAME)

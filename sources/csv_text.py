@@ -43,8 +43,10 @@ def rows_of(text: str) -> Iterator[CsvRow]:
             yield CsvRow(number, {}, f"the row can't be read: {error}")
             continue
         by_column = dict(zip(header, (cell.strip() for cell in cells), strict=False))
-        error = f"the row has {plural(len(cells), 'cell')}, but the header has {len(header)}"
-        yield CsvRow(number, by_column, error if len(cells) != len(header) else None)
+        fault = None
+        if len(cells) != len(header):
+            fault = f"the row has {plural(len(cells), 'cell')}, but the header has {len(header)}"
+        yield CsvRow(number, by_column, fault)
 
 
 def first_of(header: tuple[str, ...], names: tuple[str, ...]) -> str | None:

@@ -98,7 +98,9 @@ def properties_of(path: str) -> dict[str, str]:
     try:
         return read_properties(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigError(f"cannot read client_config {path}: {error.strerror}") from None
+        raise ConfigError(
+            f"cannot read client_config {path}: {error.strerror}; check the path and its permissions"
+        ) from None
 
 
 @contextmanager

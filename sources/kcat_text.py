@@ -110,7 +110,9 @@ def _partition(number: int, line: str, topic: str | None) -> Record:
     match = _PARTITION.fullmatch(line)
     replicas, isr = (broker_ids(match["replicas"]), broker_ids(match["isr"])) if match else (None, None)
     if match is None or replicas is None or isr is None:
-        return _malformed(number, line, "the line is not 'partition N, leader N, replicas: 1,2, isrs: 1,2'")
+        return _malformed(
+            number, line, "the line does not have the form 'partition N, leader N, replicas: 1,2, isrs: 1,2'"
+        )
     if topic is None:
         return _malformed(number, line, "there is no valid topic line above this partition")
     leader = int(match["leader"])

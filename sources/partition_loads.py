@@ -91,7 +91,9 @@ def _parse_table(text: str) -> Iterator[Record]:
                 yield _record(number, *named, amounts, followers=len(followers))
                 continue
             if match or _BEGINS.fullmatch(line):
-                yield _malformed(number, "the row is not 'topic-N leader [followers]' and five numbers", line)
+                yield _malformed(
+                    number, "the row does not have the form 'topic-N leader [followers]' and five numbers", line
+                )
                 continue
         inside = "PARTITION" in line and _TABLE in line
         if inside and not _HEADER.fullmatch(line):

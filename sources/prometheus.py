@@ -126,7 +126,7 @@ def _sample(number: int, line: str, *, is_last: bool) -> Sample | Record | None:
     if metric is None and not damaged:
         return None
     if metric is None or match is None or labels is None:
-        return _malformed(number, line, 'the line is not: name{label="value"} value [time]')
+        return _malformed(number, line, 'the line does not have the form name{label="value"} value [time]')
     return Sample(number, line, metric[0], metric[1], labels, match["value"], match["time"])
 
 

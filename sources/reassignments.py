@@ -74,7 +74,7 @@ def _record(number: int, line: str) -> Record:
     named = topic_partition(match["name"]) if match else None
     lists = [broker_ids(match[key] or "") for key in ("replicas", "adding", "removing")] if match else []
     if named is None or any(ids is None for ids in lists):
-        reason = "the line is not 'topic-N: replicas: 1,2. adding: 3. removing: 1.'"
+        reason = "the line does not have the form 'topic-N: replicas: 1,2. adding: 3. removing: 1.'"
         return malformed(line=number, expected=EXPECTED, reason=reason, remedy=REMEDY, text=line)
     payload = {
         "topic": named[0],

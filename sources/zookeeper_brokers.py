@@ -99,7 +99,7 @@ def _file_id(name: str) -> int | None:
 
 def _broker(document: JsonDocument, node: dict[str, Any], broker_id: int | None) -> Record:
     if broker_id is None:
-        reason = "the id of this broker is unknown: no znode path and no 'broker N' is before the JSON"
+        reason = "the id of this broker is unknown: there is no znode path and no 'broker N' before the JSON"
         return _malformed(document, reason)
     host, port = node["host"], node["port"]
     endpoints = node.get("endpoints")

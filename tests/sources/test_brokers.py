@@ -108,12 +108,12 @@ def test_cluster_endpoints_without_a_state(rack: str) -> None:
     ("text", "reason"),
     [
         (HEADER, "no broker line follows"),
-        (f"{HEADER}\n5 b-1.x 9092 a unfen", "not 'ID HOST"),
-        (f"{HEADER}\n5 b-1.x", "not 'ID HOST"),
-        (f"{HEADER}\n5 b-1.x 9092 a broker", "not 'ID HOST"),
-        (f"{HEADER}\n-1 b-1.x 9092 a unfenced broker", "not 'ID HOST"),
-        ("1 h 9092 a unfenced broker 2 h 9092 b unfenced broker", "not 'ID HOST"),
-        (f"{HEADER.replace('STATE', 'ST')}\n", "the header is not"),
+        (f"{HEADER}\n5 b-1.x 9092 a unfen", "columns 'ID HOST"),
+        (f"{HEADER}\n5 b-1.x", "columns 'ID HOST"),
+        (f"{HEADER}\n5 b-1.x 9092 a broker", "columns 'ID HOST"),
+        (f"{HEADER}\n-1 b-1.x 9092 a unfenced broker", "columns 'ID HOST"),
+        ("1 h 9092 a unfenced broker 2 h 9092 b unfenced broker", "columns 'ID HOST"),
+        (f"{HEADER.replace('STATE', 'ST')}\n", "the header is damaged"),
     ],
 )
 def test_damaged_cluster_endpoints_are_refused(text: str, reason: str) -> None:

@@ -65,7 +65,7 @@ def test_a_line_becomes_a_metric(line: str, expected: tuple[object, ...]) -> Non
 
 
 REFUSED = [
-    ('kafka_log_log_size{a b="x",topic="a",partition="0"} 1', "is not: name{label"),
+    ('kafka_log_log_size{a b="x",topic="a",partition="0"} 1', "does not have the form name{label"),
     ('kafka_log_log_size{topic="a",partition="0"} NaN', "NaN"),
     ('kafka_log_log_size{topic="a",partition="0"} -1', "-1"),
     ('kafka_log_log_size{topic="a",partition="0"} 1E19', "1E19"),
