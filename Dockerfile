@@ -1,10 +1,10 @@
-# Ballast with all that a run needs, made once; docs/deployment.md says how to build and run it.
+# An image with everything that a run needs; docs/deployment.md describes how to build and run it.
 ARG BASE=debian:bookworm-slim
 FROM ${BASE}
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends python3.11 python3.11-venv \
     && rm -rf /var/lib/apt/lists/*
-# Hadoop asks for the name of the user that it runs as.
+# Hadoop needs a user with a name.
 RUN useradd --uid 10001 --create-home ballast \
     && install --directory --owner=ballast --group=ballast /work
 WORKDIR /opt/ballast

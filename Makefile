@@ -15,10 +15,10 @@ test:  ## lint, types and the daily tests
 all:  ## lint, types and every test
 	./run-tests.sh --all
 
-quick: lint  ## lint, types, the daily tests that need no Spark (fewer examples of most properties), and one small plan through Spark
+quick: lint  ## lint, types, the daily tests without Spark (with fewer examples of most properties), and one small plan with Spark
 	./run-tests.sh -n 2 --dist worksteal --hypothesis-profile quick -m "small_plan or not (spark or all_only or kafka or cluster or airflow)"
 
-search:  ## properties with other examples each time, and more of most than the suite makes
+search:  ## property tests with new and more examples than in the suite
 	./run-tests.sh -n 2 --dist worksteal --hypothesis-profile search -m "not (spark or kafka or cluster or airflow)"
 
 lint: .venv  ## lint and types only
@@ -32,10 +32,10 @@ docs: .venv  ## write docs/tables.md and docs/configuration.md again
 sample: .venv  ## write the inputs of the sample cluster again
 	$(PYTHON) -m tests.fixtures.make_sample
 
-mutants: .venv  ## put faults into the code and tell which the tests miss
+mutants: .venv  ## insert faults into the code and list those that the tests miss
 	$(PYTHON) -m benchmarks.mutants
 
-image: .venv  ## follow the Dockerfile in a bare root file system and plan the sample (as root, with debootstrap)
+image: .venv  ## execute the Dockerfile in a bare root file system and plan the sample (as root; needs debootstrap)
 	rm -rf .build/image
 	debootstrap --variant=minbase bookworm .build/image
 	$(PYTHON) -m tests.setup.image .build/image

@@ -1,7 +1,7 @@
-"""Ballast on Airflow: a plan of all clusters every night, a question for each, and its waves after a yes.
+"""Ballast on Airflow: plans all clusters every night, asks for approval per cluster, and executes approved waves.
 
-Copy this file into Airflow's folder of DAGs and write your site into ``SITE``; docs/airflow.md has the steps. Airflow
-needs the providers ``standard`` and ``apache-spark``, and nothing of Ballast: every command runs where Ballast is.
+Copy this file into Airflow's DAG folder and write your site into ``SITE``; docs/airflow.md describes the steps. Airflow
+needs the providers ``standard`` and ``apache-spark``. It does not need Ballast, because commands run on Ballast's host.
 """
 
 import json
@@ -33,53 +33,53 @@ Callback = Callable[[Context], None]
 
 @dataclass(frozen=True)
 class Site:
-    """What differs from site to site.
+    """The settings of a site.
 
     Parameters
     ----------
     name : str
-        First part of the DAGs' ids: another one for a second copy of this file.
+        Prefix of the DAG ids; choose another for a second copy of this file.
     clusters : tuple of str
-        Ids of ``[[clusters]]`` in ``config`` that are to be asked for and executed.
+        Ids of ``[[clusters]]`` in ``config`` whose plans may be approved and executed.
     home : str
-        Folder of Ballast, where the commands run.
+        Folder of Ballast on the host where commands run.
     config : str
-        The job's TOML file there. Secrets stand in the file that its ``client_config`` names.
+        The job's TOML file on that host. Secrets are in the file that its ``client_config`` names.
     run_with : tuple of str
-        Program that gets each wave command as its last argument, one line of shell: ``("ssh", "-o", "BatchMode=yes",
+        Program that gets each command as its last argument, one line of shell: ``("ssh", "-o", "BatchMode=yes",
         "edge-1")``, ``("kubectl", "exec", "deploy/ballast", "--", "bash", "-c")``.
     queue : str
-        Airflow's queue whose worker runs these commands: one machine, for they keep each other out there alone.
+        Airflow queue for these commands. Its worker must be one machine: the lock between two steps is a file on it.
     pool : str
-        A pool of one slot: one Spark driver at a time writes the warehouse.
+        Airflow pool with one slot: only one Spark driver at a time writes the warehouse.
     spark_connection : str
-        Airflow's connection of type ``spark`` with the master.
+        Airflow connection of type ``spark`` with the master.
     schedule : str or None
-        When plans are made; None: only by hand.
+        When to plan; None: only by hand.
     approvers : tuple of str
-        User ids that may answer; none: everybody who may answer questions.
+        User ids that may approve; empty: everybody who may answer Airflow's questions.
     answer_hours : float
-        A question without an answer ends as "no" after that.
+        After this time a question without an answer counts as rejected.
     wave_hours : float
-        A wave that still copies after that is told as failed; its copies go on, throttled.
+        After this time a wave that still copies is marked as failed; its copies continue under their throttles.
     plan_age_hours : float
-        Older snapshots are not begun with.
+        Waves do not start with an older snapshot.
     kafka_bin : str
-        Folder of Kafka's tools, where they are not on the PATH.
+        Folder of Kafka's tools; empty: they are on PATH.
     on_late_wave : str
-        After ``wave_hours``: ``keep`` leaves the copies alone, ``cancel`` ends them and puts the lists back.
+        After ``wave_hours``: ``keep`` lets the copies run, ``cancel`` cancels them and restores the replica lists.
     poll_seconds : float
-        Between two looks at running copies; under 5 the scheduler can take a task for lost.
+        Seconds between two checks of running copies; below 5 the scheduler may treat a task as lost.
     retries : int
-        How often what failed is tried again, but for what was refused.
+        How often a failed task is tried again; a refused task is not.
     retry_seconds : float
-        Between two tries.
+        Seconds between two tries.
     plan_hours, command_hours : float
-        The most that the job, and one command, may take; a command that hangs is ended.
+        Time limits of the job and of one command; a command over its limit is killed.
     off_minutes : float
-        How long throttles are tried to be taken off before that is told as failed.
+        How long to try to remove throttles before the task fails.
     on_failed, on_waiting : tuple of callable
-        Airflow's notifiers: for failed tasks, and for questions that wait.
+        Airflow notifiers for failed tasks and for waiting questions.
     """
 
     clusters: tuple[str, ...]
@@ -116,64 +116,66 @@ SITE = Site(
 PLAN_ID = "{{ (dag_run.logical_date or dag_run.run_after) | ts_nodash }}"
 START = datetime(2026, 1, 1)
 LATE = "late"
-# What a person may ask of one night's plan; each is laid over the configuration file.
-WISHES = {
-    "cluster": Param("all", enum=["all", *SITE.clusters], description="plan just this cluster"),
-    "only": Param("all", enum=["all", "drain", "racks", "leaders", "demote"], description="mend just that"),
+# Parameters of a nightly run; each overrides the configuration file.
+PLAN_PARAMS = {
+    "cluster": Param("all", enum=["all", *SITE.clusters], description="plan only this cluster"),
+    "only": Param("all", enum=["all", "drain", "racks", "leaders", "demote"], description="fix only this"),
     "drain": Param(
-        [], type="array", items={"type": "integer", "minimum": 0}, description="brokers to empty (one cluster)"
+        [], type="array", items={"type": "integer", "minimum": 0}, description="brokers to empty; needs one cluster"
     ),
-    "max_moved_gb": Param(0, type="number", minimum=0, description="most that is copied; 0: as configured"),
-    "throttle_mb_per_s": Param(0, type="number", minimum=0, description="most that copies may take; 0: as configured"),
+    "max_moved_gb": Param(0, type="number", minimum=0, description="limit of copied data in GB; 0: as configured"),
+    "throttle_mb_per_s": Param(
+        0, type="number", minimum=0, description="copy rate per broker and direction in MB/s; 0: as configured"
+    ),
 }
-NAMES_A_PLAN = {"plan": Param(type="string", pattern=r"^[A-Za-z0-9._-]{1,100}$", description="run id of the plan")}
-NAMES_A_WAVE = {
-    **NAMES_A_PLAN,
-    "wave": Param(type="string", pattern=r"^[1-9][0-9]{0,5}$", description="its number"),
-    "waves": Param(type="string", pattern=r"^[1-9][0-9]{0,5}$", description="how many the plan has"),
+PLAN_RUN_PARAMS = {"plan": Param(type="string", pattern=r"^[A-Za-z0-9._-]{1,100}$", description="run id of the plan")}
+WAVE_PARAMS = {
+    **PLAN_RUN_PARAMS,
+    "wave": Param(type="string", pattern=r"^[1-9][0-9]{0,5}$", description="number of the wave"),
+    "waves": Param(type="string", pattern=r"^[1-9][0-9]{0,5}$", description="number of waves in the plan"),
     "manifest": Param(type="string", pattern=r"^[0-9a-f]{64}$", description="sha256 of the approved manifest"),
 }
-OF_RED_WAVE = """\
-**When this is red**: the log of the red task says what is in the way. Nothing is copied without a throttle meanwhile,
-and a task that runs twice does nothing twice.
+FAILED_WAVE_HELP = """\
+**If a task is red**: its log says what is in the way. Running copies keep their throttles, and tasks can safely run
+again.
 
-- Mend what the log names, then clear the red task *with those downstream*.
+- Fix what the log names, then clear the red task *with those downstream*.
 - To end the wave instead: `./ballast wave off --on-failure cancel` with the run, cluster and wave of this run.
 """
 
 
-def wish_arguments(wishes: Mapping[str, Any]) -> list[str]:
-    """Options of the job for what was asked; what was not asked is left out."""
+def job_options(params: Mapping[str, Any]) -> list[str]:
+    """The job's options for the parameters of a run that differ from their defaults."""
     words = []
-    if wishes["cluster"] != "all":
-        words += ["--cluster", wishes["cluster"]]
-    if wishes["only"] != "all":
-        words += ["--only", wishes["only"]]
-    if wishes["drain"]:
-        words += ["--drain", ",".join(map(str, wishes["drain"]))]
-    if wishes["max_moved_gb"]:
-        words += ["--set", f"policy.max_moved_gb={wishes['max_moved_gb']}"]
-    if wishes["throttle_mb_per_s"]:
-        words += ["--set", f"schedule.throttle_mb_per_s={wishes['throttle_mb_per_s']}"]
+    if params["cluster"] != "all":
+        words += ["--cluster", params["cluster"]]
+    if params["only"] != "all":
+        words += ["--only", params["only"]]
+    if params["drain"]:
+        words += ["--drain", ",".join(map(str, params["drain"]))]
+    if params["max_moved_gb"]:
+        words += ["--set", f"policy.max_moved_gb={params['max_moved_gb']}"]
+    if params["throttle_mb_per_s"]:
+        words += ["--set", f"schedule.throttle_mb_per_s={params['throttle_mb_per_s']}"]
     return words
 
 
 class PlanOperator(SparkSubmitOperator):
-    """Submits the job ``pipeline``; exit codes 2 and 3 (wrong settings, refused) would be the same when tried again."""
+    """Submits the job ``pipeline``. Exit codes 2 and 3 (wrong settings, refused) are not retried: they would recur."""
 
     template_fields = (*SparkSubmitOperator.template_fields, "plan_id")
 
     def __init__(self, *, plan_id: str, **kwargs: Any) -> None:
         binary = f"{SITE.home}/spark-submit.sh"
-        where = {"conn_id": SITE.spark_connection, "deploy_mode": "client"}
-        super().__init__(application="pipeline", spark_binary=binary, **where, **kwargs)
+        target = {"conn_id": SITE.spark_connection, "deploy_mode": "client"}
+        super().__init__(application="pipeline", spark_binary=binary, **target, **kwargs)
         self.plan_id = plan_id
 
     def execute(self, context: Context) -> None:
-        """Submit; a missing connection is an error, which the hook would take for YARN."""
+        """Submit the job. A missing connection raises an error here, because the hook would use YARN instead."""
         BaseHook.get_connection(SITE.spark_connection)
-        words = ["--config", SITE.config, "--run-id", self.plan_id, *wish_arguments(context["params"])]
-        # Behind -- nothing is an option of Spark.
+        words = ["--config", SITE.config, "--run-id", self.plan_id, *job_options(context["params"])]
+        # Everything after -- goes to the job, not to Spark.
         self.application_args = ["--", *words]
         try:
             super().execute(context)
@@ -184,21 +186,22 @@ class PlanOperator(SparkSubmitOperator):
 
 
 class CommandOperator(BaseSensorOperator):
-    """Runs a command of ``./ballast`` where Ballast is.
+    """Runs a command of ``./ballast`` on Ballast's host.
 
-    Exit code 0: done, a line of JSON is the task's result. 4: copies still run, it is tried again later, without
-    holding a worker. 2 and 3: wrong use, refused; the task fails and is not tried again. Any other may be retried.
+    The exit code decides. 0: the task is done; its result is the command's line of JSON, if there is one. 4: copies
+    still run; the task runs again later and holds no worker meanwhile. 2 and 3: wrong use or refused; the task fails
+    without a retry. Any other code: the task fails and may be retried.
 
     Parameters
     ----------
     words : sequence of str
-        Templated; each stays one word whatever is in it.
+        Arguments of ``./ballast``, templated; each stays one argument, whatever it contains.
     only_for : str
-        Skipped where the run is for another cluster alone.
+        A cluster. The task is skipped if the run plans only another cluster.
     late : str
-        What is to be done when the time is over.
+        Advice in the error message after the time limit.
     is_patient : bool
-        Whether only the time ends it: what fails, like a look at a cluster that does not answer, is looked at again.
+        Whether to run the command again after failures, until the time limit. Codes 2 and 3 still fail at once.
     """
 
     template_fields = ("words",)
@@ -206,14 +209,14 @@ class CommandOperator(BaseSensorOperator):
     def __init__(
         self, *, words: Sequence[str], only_for: str = "", late: str = "", is_patient: bool = False, **kwargs: Any
     ) -> None:
-        often = {"mode": "reschedule", "poke_interval": SITE.poll_seconds, "queue": SITE.queue}
-        super().__init__(execution_timeout=timedelta(hours=SITE.command_hours), **often, **kwargs)
+        polling = {"mode": "reschedule", "poke_interval": SITE.poll_seconds, "queue": SITE.queue}
+        super().__init__(execution_timeout=timedelta(hours=SITE.command_hours), **polling, **kwargs)
         self.words, self.only_for, self.late, self.is_patient = list(words), only_for, late, is_patient
 
     def execute(self, context: Context) -> Any:
-        """Run it until it is done; what is late says what to do, and tells the tasks behind it."""
+        """Run the command until it is done; after the time limit, mark the run as late for the next tasks and fail."""
         if self.only_for and context["params"]["cluster"] not in ("all", self.only_for):
-            raise AirflowSkipException("this run is for another cluster alone")
+            raise AirflowSkipException("this run plans only another cluster")
         try:
             return super().execute(context)
         except AirflowSensorTimeout as error:
@@ -221,18 +224,18 @@ class CommandOperator(BaseSensorOperator):
             raise AirflowSensorTimeout(f"{error} {self.late}") from error
 
     def poke(self, context: Context) -> PokeReturnValue:
-        """Run it once."""
-        code, said = self._run([*SITE.run_with, shlex.join([f"{SITE.home}/ballast", *self.words])])
+        """Run the command once."""
+        code, lines = self._run([*SITE.run_with, shlex.join([f"{SITE.home}/ballast", *self.words])])
         if code in (0, 4) or (self.is_patient and code not in (2, 3)):
-            told = (line for line in reversed(said) if line.startswith("{"))
-            return PokeReturnValue(code == 0, next(told, None))
+            json_lines = (line for line in reversed(lines) if line.startswith("{"))
+            return PokeReturnValue(code == 0, next(json_lines, None))
         failure = AirflowFailException if code in (2, 3) else AirflowException
-        raise failure(f"exit code {code}: " + "\n".join(said[-30:]))
+        raise failure(f"exit code {code}: " + "\n".join(lines[-30:]))
 
     def _run(self, command: Sequence[str]) -> tuple[int, list[str]]:
-        """Exit code and lines; a task that ends before its command, by its time or by hand, ends that too."""
+        """Exit code and output lines. If the task ends first, by its time limit or by hand, the command is killed."""
         self.log.info("%s", shlex.join(command))
-        said = []
+        lines = []
         with subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
         ) as process:
@@ -240,88 +243,91 @@ class CommandOperator(BaseSensorOperator):
             try:
                 for line in process.stdout:
                     self.log.info("%s", line.rstrip())
-                    said.append(line.rstrip())
+                    lines.append(line.rstrip())
             except BaseException:
                 os.killpg(process.pid, signal.SIGTERM)
                 raise
-        return process.returncode, said
+        return process.returncode, lines
 
 
 def start(task_id: str, dag_id: str, run_id: str, **conf: str) -> TriggerDagRunOperator:
-    """Start the run of another DAG, once: where it exists already this one is skipped."""
-    once = {"skip_when_already_exists": True, "fail_when_dag_is_paused": True}
-    return TriggerDagRunOperator(task_id=task_id, trigger_dag_id=dag_id, trigger_run_id=run_id, conf=conf, **once)
+    """A task that starts a run of another DAG; if that run already exists, the task is skipped."""
+    options = {"skip_when_already_exists": True, "fail_when_dag_is_paused": True}
+    return TriggerDagRunOperator(task_id=task_id, trigger_dag_id=dag_id, trigger_run_id=run_id, conf=conf, **options)
 
 
-def usual(**kwargs: Any) -> dict[str, Any]:
-    """Arguments that all DAGs share."""
+def dag_arguments(**kwargs: Any) -> dict[str, Any]:
+    """Arguments of a DAG: those that all DAGs share, and ``kwargs``."""
     retry = {"retries": SITE.retries, "retry_delay": timedelta(seconds=SITE.retry_seconds)}
     args = {**retry, "on_failure_callback": list(SITE.on_failed)}
     return {"start_date": START, "catchup": False, "default_args": args, "tags": ["ballast"], **kwargs}
 
 
-def question_of(cluster: str) -> str:
-    """Id of the DAG that asks for a cluster."""
+def approval_dag_id(cluster: str) -> str:
+    """Id of the DAG that asks for approval of a cluster's plan."""
     return f"{SITE.name}_approval__{cluster}"
 
 
-def waves_of(cluster: str) -> str:
+def wave_dag_id(cluster: str) -> str:
     """Id of the DAG that executes a cluster's waves."""
     return f"{SITE.name}_wave__{cluster}"
 
 
-def shown(task_id: str, cluster: str, plan_id: str, **kwargs: Any) -> CommandOperator:
-    """How a cluster's plan stands; fails where there is none."""
-    where = ("--config", SITE.config, f"--run-id={plan_id}", "--cluster", cluster)
-    return CommandOperator(task_id=task_id, words=("show", *where, "--json"), **kwargs)
+def show_plan(task_id: str, cluster: str, plan_id: str, **kwargs: Any) -> CommandOperator:
+    """A task whose result is a cluster's plan as JSON; it fails if there is no plan."""
+    plan = ("--config", SITE.config, f"--run-id={plan_id}", "--cluster", cluster)
+    return CommandOperator(task_id=task_id, words=("show", *plan, "--json"), **kwargs)
 
 
 @task.short_circuit
-def summary(told: str) -> bool:
-    """Log the summary; a plan without waves ends here."""
-    plan = json.loads(told)
+def summary(plan_json: str) -> bool:
+    """Log the plan's summary; without waves the next tasks are skipped."""
+    plan = json.loads(plan_json)
     logging.getLogger("airflow.task").info("%s", plan["summary"])
     return bool(plan["waves"])
 
 
 @task
-def facts(told: str) -> dict[str, Any]:
-    """What the question and the waves need of a plan."""
-    plan: dict[str, Any] = json.loads(told)
+def facts(plan_json: str) -> dict[str, Any]:
+    """The plan as a dictionary, for templates of the next tasks."""
+    plan: dict[str, Any] = json.loads(plan_json)
     return {**plan, "waves": str(plan["waves"])}
 
 
 @task.branch
 def more(params: Mapping[str, str]) -> str:
-    """After the last wave leaders are elected; after each other one the next is started."""
+    """Choose the next task: start the next wave, or after the last wave elect leaders."""
     return "next_wave" if int(params["wave"]) < int(params["waves"]) else "elect"
 
 
 def nightly() -> DAG:
-    """Plan all clusters in one job; who has a plan that is worth executing is asked for."""
-    with DAG(f"{SITE.name}_nightly", schedule=SITE.schedule, max_active_runs=1, params=WISHES, **usual()) as dag:
+    """Plan all clusters in one job; start the approval of each plan that has waves."""
+    arguments = dag_arguments(params=PLAN_PARAMS, max_active_runs=1)
+    with DAG(f"{SITE.name}_nightly", schedule=SITE.schedule, **arguments) as dag:
         limit = timedelta(hours=SITE.plan_hours)
         plan = PlanOperator(task_id="plan", plan_id=PLAN_ID, pool=SITE.pool, queue=SITE.queue, execution_timeout=limit)
         for cluster in SITE.clusters:
             with TaskGroup(cluster.replace(".", "__")):
-                # The job fails where one cluster of many is refused: the others go on.
-                gate = shown("gate", cluster, PLAN_ID, trigger_rule="all_done", only_for=cluster)
-                ask = start("ask", question_of(cluster), PLAN_ID, plan=PLAN_ID)
+                # If one cluster of many is refused, the job fails, but the plans of the others are used.
+                gate = show_plan("gate", cluster, PLAN_ID, trigger_rule="all_done", only_for=cluster)
+                ask = start("ask", approval_dag_id(cluster), PLAN_ID, plan=PLAN_ID)
                 plan >> gate >> summary(gate.output) >> ask
     return dag
 
 
 def approval(cluster: str) -> DAG:
-    """Ask for one plan of a cluster; after a yes its first wave is started."""
-    with DAG(question_of(cluster), schedule=None, params=NAMES_A_PLAN, is_paused_upon_creation=False, **usual()) as dag:
+    """Ask for approval of one plan of a cluster; after approval start its first wave."""
+    arguments = dag_arguments(params=PLAN_RUN_PARAMS, is_paused_upon_creation=False)
+    with DAG(approval_dag_id(cluster), schedule=None, **arguments) as dag:
         plan_id = "{{ params.plan }}"
-        told = shown("look", cluster, plan_id)
-        known = facts(told.output)
-        pulled = "ti.xcom_pull(task_ids='facts')"
+        look = show_plan("look", cluster, plan_id)
+        plan_facts = facts(look.output)
+        facts_xcom = "ti.xcom_pull(task_ids='facts')"
+        manifest = f"{{{{ {facts_xcom}['manifest_sha256'] }}}}"
         question = ApprovalOperator(
             task_id="question",
-            subject=f"Move replicas of cluster {cluster}? Plan {plan_id}, {{{{ {pulled}['waves'] }}}} wave(s)",
-            body=f"```text\n{{{{ {pulled}['summary'] }}}}\n```\nmanifest `{{{{ {pulled}['manifest_sha256'] }}}}`",
+            subject=f"Move replicas of cluster {cluster}? Plan {plan_id}, {{{{ {facts_xcom}['waves'] }}}} wave(s)",
+            body=f"```text\n{{{{ {facts_xcom}['summary'] }}}}\n```\nmanifest `{manifest}`",
             defaults=ApprovalOperator.REJECT,
             response_timeout=timedelta(hours=SITE.answer_hours),
             assigned_users=[{"id": name, "name": name} for name in SITE.approvers] or None,
@@ -329,13 +335,12 @@ def approval(cluster: str) -> DAG:
             retries=0,
         )
         by = "{{ ti.xcom_pull(task_ids='question')['responded_by_user']['name'] }}"
-        manifest = f"{{{{ {pulled}['manifest_sha256'] }}}}"
-        where = ("--config", SITE.config, f"--run-id={plan_id}", "--cluster", cluster)
-        words = ("approve", *where, f"--by={by}", "--manifest", manifest)
-        yes = CommandOperator(task_id="approve", words=words)
-        waves = {"wave": "1", "waves": f"{{{{ {pulled}['waves'] }}}}", "manifest": manifest}
-        first = start("first_wave", waves_of(cluster), f"{plan_id}__wave-001", plan=plan_id, **waves)
-        told >> known >> question >> yes >> first
+        run = ("--config", SITE.config, f"--run-id={plan_id}", "--cluster", cluster)
+        words = ("approve", *run, f"--by={by}", "--manifest", manifest)
+        approve = CommandOperator(task_id="approve", words=words)
+        waves = {"wave": "1", "waves": f"{{{{ {facts_xcom}['waves'] }}}}", "manifest": manifest}
+        first_wave = start("first_wave", wave_dag_id(cluster), f"{plan_id}__wave-001", plan=plan_id, **waves)
+        look >> plan_facts >> question >> approve >> first_wave
     return dag
 
 
@@ -346,26 +351,31 @@ def wave(cluster: str) -> DAG:
     def step(name: str, *words: str, task_id: str = "", **kwargs: Any) -> CommandOperator:
         plan = (f"--run-id={plan_id}", "--cluster", cluster, "--manifest", "{{ params.manifest }}", "--wave", number)
         tools = ("--kafka-bin", SITE.kafka_bin) if SITE.kafka_bin else ()
-        whole = ("wave", name, "--config", SITE.config, *plan, *tools, *words)
-        return CommandOperator(task_id=task_id or name, words=whole, **kwargs)
+        command = ("wave", name, "--config", SITE.config, *plan, *tools, *words)
+        return CommandOperator(task_id=task_id or name, words=command, **kwargs)
 
-    once = {"params": NAMES_A_WAVE, "max_active_runs": 1, "doc_md": OF_RED_WAVE, "is_paused_upon_creation": False}
-    with DAG(waves_of(cluster), schedule=None, **usual(**once)) as dag:
-        # The snapshot is as old as the waves before took: their ends are looked at, not their age.
+    options = {
+        "params": WAVE_PARAMS,
+        "max_active_runs": 1,
+        "doc_md": FAILED_WAVE_HELP,
+        "is_paused_upon_creation": False,
+    }
+    with DAG(wave_dag_id(cluster), schedule=None, **dag_arguments(**options)) as dag:
+        # Earlier waves took time, so the limit for the snapshot's age grows with each wave.
         hours = f"{{{{ {SITE.plan_age_hours} + {SITE.wave_hours} * (params.wave | int - 1) }}}}"
         age = ("--max-plan-age-hours", hours)
-        # A setup that can't fail: from here on the throttles come off, whatever happens in between.
+        # The setup of the teardown `off`. It cannot fail, so from here on `off` always runs and removes the throttles.
         begin = EmptyOperator(task_id="begin")
         throttle = step("throttle", *age)
-        late = "The log names what copies wait for. Their throttles stay. " + OF_RED_WAVE
+        late = "The log names what the copies wait for. Their throttles stay. " + FAILED_WAVE_HELP
         wait = step("wait", "--once", timeout=SITE.wave_hours * 3600, late=late, is_patient=True)
         is_late = f"ti.xcom_pull(task_ids='wait', key='{LATE}')"
         ending = f"{{{{ '{SITE.on_late_wave}' if {is_late} else 'keep' }}}}"
         off = step("off", "--on-failure", ending, timeout=SITE.off_minutes * 60, late=late)
         verify = step("verify")
         next_id = f"{plan_id}__wave-{{{{ '%03d' % (params.wave | int + 1) }}}}"
-        same = {name: f"{{{{ params.{name} }}}}" for name in ("plan", "waves", "manifest")}
-        next_wave = start("next_wave", waves_of(cluster), next_id, wave="{{ params.wave | int + 1 }}", **same)
+        conf = {name: f"{{{{ params.{name} }}}}" for name in ("plan", "waves", "manifest")}
+        next_wave = start("next_wave", wave_dag_id(cluster), next_id, wave="{{ params.wave | int + 1 }}", **conf)
         step("preflight", *age) >> begin >> throttle >> step("execute") >> wait
         wait >> off.as_teardown(setups=begin, on_failure_fail_dagrun=True)
         [wait, off] >> verify >> more() >> [next_wave, step("elect")]

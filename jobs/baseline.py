@@ -1,4 +1,4 @@
-"""Stage 4: what Kafka's own algorithm would assign."""
+"""Stage 4: compute the assignment of Kafka's own algorithm."""
 
 import sys
 

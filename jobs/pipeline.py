@@ -1,4 +1,4 @@
-"""All seven stages, from the sources to the files, in one session."""
+"""Run all seven stages in one Spark session."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Stage 6: the plan beside the baseline, in waves with throttles and times."""
+"""Stage 6: compare the plan with the baseline; split it into waves with throttles and times."""
 
 import sys
 

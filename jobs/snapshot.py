@@ -1,4 +1,4 @@
-"""Stage 3: the instance to plan: brokers, replicas and loads under the policy."""
+"""Stage 3: build the planning problem: brokers, replicas and loads under the policy."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Stage 5: the least movement within the bands, with its bound."""
+"""Stage 5: find the plan with the least copied bytes within the bands, and a proven lower bound."""
 
 import sys
 

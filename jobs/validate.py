@@ -1,4 +1,4 @@
-"""Stage 2: check and clean the bronze rows into the silver tables; exit code 3 where the gate refuses."""
+"""Stage 2: check and clean the bronze rows into the silver tables; exit code 3 if a quality gate refuses them."""
 
 import sys
 

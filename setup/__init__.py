@@ -1,1 +1,3 @@
-"""Prepares the environment once and submits jobs; needs only the standard library, as nothing else is there yet."""
+"""Prepares the environment once and submits jobs. Uses only the standard library, because it runs before any package is
+installed.
+"""

@@ -1,4 +1,4 @@
-"""Zips the packages for ``--py-files``: equal content gives an equal file under an equal name."""
+"""Zips the packages for ``--py-files``. The same content always gives the same file with the same name."""
 
 import hashlib
 import os
@@ -9,13 +9,20 @@ from pathlib import Path
 from setup.paths import BUILD, HOME, build_folder
 
 PACKAGES = ("optimizer", "schemas", "sources")
-# What the packages read beside themselves.
+# Data files that the packages read.
 _FILES = ("conf/default.toml",)
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # the oldest time that a zip can hold: equal files make equal zips
+_EPOCH = (
+    1980,
+    1,
+    1,
+    0,
+    0,
+    0,
+)  # the oldest time that a zip can store; a fixed time, so that the same files give the same zip
 
 
 def package_files(home: Path = HOME) -> Iterator[tuple[str, bytes]]:
-    """Yield name in the zip and content of every file of the packages, sorted by name, and of what they read."""
+    """Yield the name in the zip and the content of each data file and of each file of the packages, sorted by name."""
     for name in _FILES:
         yield name, (home / name).read_bytes()
     for package in PACKAGES:
@@ -25,7 +32,7 @@ def package_files(home: Path = HOME) -> Iterator[tuple[str, bytes]]:
 
 
 def code_version(home: Path = HOME) -> str:
-    """Name the code by its content, so that equal code has equal names in every checkout; 16 hex digits."""
+    """Version of the code: 16 hex digits of a hash of its content, the same in every checkout."""
     digest = hashlib.sha256()
     for name, content in package_files(home):
         digest.update(f"{name}\0{len(content)}\0".encode())
@@ -34,12 +41,12 @@ def code_version(home: Path = HOME) -> str:
 
 
 def build(home: Path = HOME, *, folder: Path = BUILD) -> Path:
-    """Write the zip unless it is there; returns its path.
+    """Write the zip if it does not exist; returns its path.
 
     Raises
     ------
     SetupError
-        When it is not there, and this user can't write to the checkout.
+        When it does not exist, and this user cannot write to the checkout.
     """
     target = folder / f"ballast-{code_version(home)}.zip"
     if target.exists():

@@ -1,6 +1,6 @@
-"""Runs the checks of the project, then tests: those of the daily tier, or with ``--all`` every one.
+"""Runs the checks of the project, then the tests of the daily tier; with ``--all`` every test.
 
-With other arguments it runs only the tests, which get them.
+Any other arguments go to pytest; then only these tests run, without checks.
 """
 
 import subprocess
@@ -14,15 +14,16 @@ CHECKS = (
     ("mypy",),
     ("lint-imports", "--no-logo"),
 )
-# Every test: three at a time, because some only wait; those that share something together (``tests/conftest.py``).
+# Every test, in three processes, because some tests only wait. Tests that share a fixture run together
+# (``tests/conftest.py``).
 ALL_TESTS = ("-n", "3", "--dist", "loadscope", "--no-loadscope-reorder")
-# Without the marked ones, and with fewer examples of the properties that plan whole clusters (``tests/tiers.py``).
+# Without the marked tests, and with fewer examples for properties that plan whole clusters (``tests/tiers.py``).
 DAILY_TESTS = (*ALL_TESTS, "-m", "not all_only", "--hypothesis-profile", "daily")
 TIERS = {(): DAILY_TESTS, ("--all",): ALL_TESTS}
 
 
 def run_checks(checks: tuple[tuple[str, ...], ...] = CHECKS) -> list[str]:
-    """Run each check, also after one has failed; returns those that failed."""
+    """Run every check, even after a failure; returns the names of the failed checks."""
     failed = []
     for check in checks:
         name = " ".join(check)

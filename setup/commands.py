@@ -1,4 +1,4 @@
-"""What ./ballast runs: prepares the packages once, and becomes the command."""
+"""Entry point of ./ballast: installs the packages once, then replaces this process by the command."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ from setup.paths import HOME, SetupError, venv_python
 
 
 def check(words: list[str]) -> None:
-    """End here for ``--help`` and for wrong use: neither needs a package."""
+    """Print the help or a usage error and exit; this needs no packages. Returns for a valid command line."""
     ballast = parser()
     if words and words[0].isidentifier() and (HOME / "jobs" / f"{words[0]}.py").is_file():
         ballast.error(f"{words[0]} is a job: run ./spark-submit.sh {words[0]}")

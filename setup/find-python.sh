@@ -1,4 +1,4 @@
-# Sourced with $root set: leaves the Python 3.11 to start with in $python, or says what is missing.
+# To be sourced with $root set: sets $python to a Python 3.11, or reports that there is none.
 python=$root/.venv/bin/python
 if [ ! -x "$python" ] || [ ! -e "$root/.venv/tools.stamp" ]; then
     python=

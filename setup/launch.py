@@ -1,4 +1,4 @@
-"""Starts what the scripts prepare for: this process becomes the program."""
+"""Replaces this process by the program that the scripts have prepared."""
 
 import fcntl
 import os
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 
 def launch(command: list[str], environ: Mapping[str, str]) -> int:
-    """Become a program; only print its command where BALLAST_DRY_RUN is set."""
+    """Replace this process by a program; with BALLAST_DRY_RUN only print the command."""
     if not environ.get("BALLAST_DRY_RUN"):
         _append(sys.stderr.fileno())
         os.execve(command[0], command, environ)
@@ -17,5 +17,5 @@ def launch(command: list[str], environ: Mapping[str, str]) -> int:
 
 
 def _append(descriptor: int) -> None:
-    """Let every process write at the end: Java and the driver open the same file, each with a position of its own."""
+    """Make writes append: Java and the driver write to the same file, each at its own position."""
     fcntl.fcntl(descriptor, fcntl.F_SETFL, fcntl.fcntl(descriptor, fcntl.F_GETFL) | os.O_APPEND)

@@ -1,4 +1,4 @@
-"""One preparation at a time, also when several first runs start together."""
+"""A lock between processes, because several first runs may start at the same time."""
 
 import fcntl
 from collections.abc import Iterator
@@ -9,12 +9,12 @@ from setup.paths import BUILD, build_folder
 
 @contextmanager
 def exclusive(name: str) -> Iterator[None]:
-    """Hold a lock between processes; it is free again when its holder ends, however it ends.
+    """Hold a lock between processes. The system releases it when the process ends, even if it is killed.
 
     Raises
     ------
     SetupError
-        When this user can't write to the checkout.
+        When this user cannot write to the checkout.
     """
     with (build_folder(BUILD) / f"{name}.lock").open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)

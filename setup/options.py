@@ -1,4 +1,4 @@
-"""Splits a command line into Spark's options, the job, and the job's options."""
+"""Splits a command line into Spark's options, the job and the job's options."""
 
 from dataclasses import dataclass, field
 
@@ -47,7 +47,7 @@ HELP = frozenset(("--help", "-h"))
 
 
 class UsageError(Exception):
-    """Wrong use of the command line: exit code 2; the help of the job, if one is named, says more."""
+    """Wrong use of the command line: exit code 2. The message refers to the help of ``job``, if it is known."""
 
     def __init__(self, message: str, job: str = "") -> None:
         super().__init__(message)
@@ -56,18 +56,18 @@ class UsageError(Exception):
 
 @dataclass
 class CommandLine:
-    """What the words of a command line mean.
+    """A command line in parts.
 
     Parameters
     ----------
     spark : list of (str, str or None)
-        Options of Spark in their order, with their values; None for flags.
+        Spark's options in their order, with values; None for flags.
     job : str
-        Empty where none is named.
+        Name of the job; empty if there is none.
     arguments : list of str
-        What the job gets.
+        Arguments of the job.
     help : bool
-        Whether help is asked for, of the job where one is named.
+        Whether --help was given: help of the job, or of the script without a job.
     """
 
     spark: list[tuple[str, str | None]] = field(default_factory=list)
@@ -76,23 +76,23 @@ class CommandLine:
     help: bool = False
 
     def values(self, name: str) -> list[str]:
-        """Every value that was given to one of Spark's options."""
+        """All values of one of Spark's options."""
         return [value for option, value in self.spark if option == name and value is not None]
 
     def conf(self, name: str) -> str | None:
-        """The value that ``--conf`` gives to a property; the last one counts."""
+        """The last value that ``--conf`` gives to a property."""
         pairs = (pair.partition("=") for pair in self.values("--conf") + self.values("-c"))
-        found = [value for key, _, value in pairs if key.strip() == name]
-        return found[-1] if found else None
+        values = [value for key, _, value in pairs if key.strip() == name]
+        return values[-1] if values else None
 
 
 def split(words: list[str]) -> CommandLine:
-    """Read a command line; Spark's options may stand anywhere before ``--``, behind it all belongs to the job.
+    """Split a command line. Spark's options may be anywhere before ``--``; everything after it goes to the job.
 
     Raises
     ------
     UsageError
-        For an option before the job that is not Spark's, and for one of Spark's options without its value.
+        For an unknown option before the job, and for an option of Spark without its value.
     """
     line = CommandLine()
     rest = list(words)
@@ -111,15 +111,15 @@ def split(words: list[str]) -> CommandLine:
         elif line.job:
             line.arguments.append(word)
         elif word.startswith("-"):
-            meant = "" if name in parser("").options else did_you_mean(name, WITH_VALUE | FLAGS)
-            raise UsageError(f"{name} is not an option of Spark{meant}; options of a job stand after its name")
+            similar = "" if name in parser("").options else did_you_mean(name, WITH_VALUE | FLAGS)
+            raise UsageError(f"{name} is not an option of Spark{similar}; give options of a job after its name")
         else:
             line.job = word
     return line
 
 
 def check_arguments(line: CommandLine) -> None:
-    """Refuse options that no job has, before Java starts: what was meant may be one of Spark's or of a command's.
+    """Refuse unknown job options before Java starts; the message suggests an option of Spark or of ./ballast.
 
     Raises
     ------
@@ -129,8 +129,8 @@ def check_arguments(line: CommandLine) -> None:
     for name in (word.partition("=")[0] for word in line.arguments):
         if is_option(name) and name not in job.options:
             commands = [f"./ballast {command}" for command in commands_with(name)]
-            belongs = f" of a job: it is an option of {' and '.join(commands)}" if commands else ""
-            raise UsageError(f"there is no option {name}{belongs or job.instead_of(name)}", line.job)
+            owner = f" of a job: it is an option of {' and '.join(commands)}" if commands else ""
+            raise UsageError(f"there is no option {name}{owner or job.instead_of(name)}", line.job)
 
 
 def _value(name: str, rest: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""Where things lie in a checkout, and the one error of the set-up."""
+"""Paths in a checkout, and the error of the set-up."""
 
 import os
 from contextlib import suppress
@@ -13,46 +13,46 @@ BUILD = HOME / ".build"
 
 
 class SetupError(Exception):
-    """The machine lacks something; the message is one line and names the remedy."""
+    """The set-up failed; the message is one line and includes the remedy."""
 
 
 def build_folder(folder: Path = BUILD) -> Path:
-    """The folder for what the set-up makes; asked for only where something is to be made.
+    """Create and return the folder for files that the set-up makes; call it only before writing.
 
     Raises
     ------
     SetupError
-        When this user can't write to it.
+        When this user cannot write to it.
     """
     with suppress(OSError):
         folder.mkdir(exist_ok=True)
     if not os.access(folder, os.W_OK):
         raise SetupError(
-            f"something is to be made in {folder}, which this user can't write to: "
-            f"as its owner run 'cd {HOME} && python3.11 -m setup.environment'"
+            f"the set-up must write to {folder}, but this user has no permission: "
+            f"run 'cd {HOME} && python3.11 -m setup.environment' as its owner"
         )
     return folder
 
 
 def venv_python(venv: Path = VENV) -> Path:
-    """The interpreter of the environment; a link, which must not be resolved."""
+    """The environment's interpreter. It is a link that must not be resolved: the link selects the environment."""
     return venv / "bin" / "python"
 
 
 def site_packages(venv: Path = VENV) -> Path:
-    """The folder that the environment's packages lie in.
+    """The environment's site-packages folder.
 
     Raises
     ------
     SetupError
-        When the environment is not there.
+        When the environment does not exist.
     """
-    found = sorted(venv.glob("lib/python3.*/site-packages"))
-    if not found:
-        raise SetupError(f"{venv} holds no packages; remove it and run ./spark-submit.sh again")
-    return found[0]
+    folders = sorted(venv.glob("lib/python3.*/site-packages"))
+    if not folders:
+        raise SetupError(f"{venv} has no packages; remove it and run ./spark-submit.sh again")
+    return folders[0]
 
 
 def spark_home(venv: Path = VENV) -> Path:
-    """pyspark's own folder, which is a whole Spark."""
+    """Pyspark's own folder, which contains a complete Spark."""
     return site_packages(venv) / "pyspark"

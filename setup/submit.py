@@ -1,4 +1,4 @@
-"""What ./spark-submit.sh runs: prepares the environment once, zips the packages, and becomes Spark's spark-submit."""
+"""Entry point of ./spark-submit.sh: prepares the environment once, zips the packages, runs Spark's spark-submit."""
 
 import ast
 import os
@@ -24,22 +24,22 @@ _LOOPBACK = re.compile(r"(local\b.*|spark://(127\.[\d.]+|localhost|\[::1\])(:.*)
 
 USAGE = """\
 usage: spark-submit.sh [SPARK OPTIONS] JOB [SPARK OPTIONS] [OPTIONS OF THE JOB]
-       spark-submit.sh                 the job pipeline on the bundled sample cluster
-       spark-submit.sh JOB --help      options of a job
+       spark-submit.sh                 run the job pipeline on the bundled sample cluster
+       spark-submit.sh JOB --help      show the options of a job
 
 jobs:
 {jobs}
 
-./ballast shows, approves and executes the plans that jobs have made.
+Use ./ballast to show, approve and execute the plans that jobs make.
 
-Spark's own options (--master, --deploy-mode, --conf, --driver-memory, ...) pass through; the master is local[*] unless
-one is given. What stands behind -- belongs to the job.
+Spark's own options (--master, --deploy-mode, --conf, --driver-memory, ...) go to Spark; the default master is local[*].
+Everything after -- goes to the job.
 
-exit codes: 0 done, 1 failed, 2 wrong use or configuration, 3 refused: by a data-quality gate, by the audit, or because
-the plan of the run is approved"""
+exit codes: 0 done, 1 failed, 2 wrong use or configuration, 3 refused by a data-quality gate, by the audit, or because
+the run's plan is already approved"""
 
-# Runs a file under a program name of our choice, which its usage then shows.
-_AS_TYPED = """\
+# Runs a file with the program name that the user typed, so that its usage shows this name.
+_RUN_AS_TYPED = """\
 import sys
 path, *sys.argv = sys.argv[1:]
 exec(compile(open(path, "rb").read(), path, "exec"), {"__name__": "__main__", "__file__": path})
@@ -47,12 +47,12 @@ exec(compile(open(path, "rb").read(), path, "exec"), {"__name__": "__main__", "_
 
 
 def jobs_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where the jobs lie; tests bring their own."""
+    """Folder of the jobs; tests use their own folder."""
     return Path(environ.get("BALLAST_JOBS", HOME / "jobs"))
 
 
 def list_jobs(folder: Path) -> dict[str, str]:
-    """Map each job's name to the first line of its docstring."""
+    """The first line of each job's docstring, by job name."""
     jobs = {}
     for path in sorted(folder.glob("*.py")):
         text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
@@ -67,41 +67,41 @@ def usage(jobs: Mapping[str, str]) -> str:
 
 
 def master(line: CommandLine) -> str:
-    """The master that the job will run on; empty where a properties file or Spark Connect decides."""
-    given = line.values("--master")
-    if given:
-        return given[-1]
-    decided = line.conf("spark.master")
-    if decided:
-        return decided
+    """The Spark master of the job; empty if a properties file or Spark Connect decides."""
+    options = line.values("--master")
+    if options:
+        return options[-1]
+    configured = line.conf("spark.master")
+    if configured:
+        return configured
     return "" if line.values("--properties-file") or line.values("--remote") else "local[*]"
 
 
 def spark_command(
     line: CommandLine, *, job: Path, package: Path, jars: list[Path], cores: int, properties: Mapping[str, str]
 ) -> list[str]:
-    """The call of Spark's own spark-submit.
+    """The command line for Spark's own spark-submit.
 
     Parameters
     ----------
     job, package : Path
         The job's file and the zip of our packages.
     jars : list of Path
-        Delta's JARs; those that the user names follow them.
+        Delta's JARs; the user's JARs follow them.
     cores : int
-        Of this machine: how many partitions a local shuffle gets.
+        Cores of this machine: the number of shuffle partitions of a local run.
     properties : mapping
-        Spark properties that stand in no file that Spark reads.
+        Spark properties to add to those in the files that Spark reads.
     """
     command = [str(spark_home() / "bin" / "spark-submit")]
-    where = master(line)
-    if not line.values("--master") and where:
-        command += ["--master", where]
+    spark_master = master(line)
+    if not line.values("--master") and spark_master:
+        command += ["--master", spark_master]
     if not line.values("--name"):
         command += ["--name", f"ballast {job.stem}"]
-    if where.startswith("local") and line.conf("spark.sql.shuffle.partitions") is None:
+    if spark_master.startswith("local") and line.conf("spark.sql.shuffle.partitions") is None:
         command += ["--conf", f"spark.sql.shuffle.partitions={max(2, cores)}"]
-    if where.startswith("local") and not line.values("--driver-class-path"):
+    if spark_master.startswith("local") and not line.values("--driver-class-path"):
         command += ["--driver-class-path", classes.class_path(jars)]
     for pair in properties.items():
         command += ["--conf", "=".join(pair)]
@@ -114,57 +114,57 @@ def spark_command(
 
 
 def spark_environment(line: CommandLine, environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment of the driver; a worker's Python may be named by the user on clusters of several machines."""
-    where = master(line)
+    """The driver's environment. Unless the master is local, the user's PYSPARK_PYTHON selects the workers' Python."""
+    spark_master = master(line)
     result = {**environ, **spark_java(environ)}
     result["PYTHONPATH"] = _without_home(environ.get("PYTHONPATH", ""))
     result["SPARK_HOME"] = str(spark_home())
     result["SPARK_CONF_DIR"] = site_conf.folder_of(environ)
     result["PYSPARK_DRIVER_PYTHON"] = str(venv_python())
-    if where.startswith("local") or not environ.get("PYSPARK_PYTHON"):
+    if spark_master.startswith("local") or not environ.get("PYSPARK_PYTHON"):
         result["PYSPARK_PYTHON"] = str(venv_python())
-    if where.startswith("local"):
+    if spark_master.startswith("local"):
         result["BALLAST_CLASSES"] = str(classes.archive(java(environ), delta_jars()))
-    if where.startswith("local") and not _knows_other_disks(line, environ):
+    if spark_master.startswith("local") and not _has_remote_file_system(line, environ):
         result[LOCAL_INPUT] = "1"
-    if _LOOPBACK.fullmatch(where):
+    if _LOOPBACK.fullmatch(spark_master):
         result["SPARK_LOCAL_IP"] = "127.0.0.1"
     result["BALLAST_CODE_VERSION"] = app_zip.code_version()
     return result
 
 
-def _knows_other_disks(line: CommandLine, environ: Mapping[str, str]) -> bool:
-    """Whether a path may be one of another file system than this machine's: a site's own settings can say so."""
-    of_site = environ.get("HADOOP_CONF_DIR") or environ.get("SPARK_CONF_DIR")
-    return bool(of_site or line.conf("spark.hadoop.fs.defaultFS"))
+def _has_remote_file_system(line: CommandLine, environ: Mapping[str, str]) -> bool:
+    """Whether a path may mean another file system than this machine's, because a site's settings can configure that."""
+    site_folder = environ.get("HADOOP_CONF_DIR") or environ.get("SPARK_CONF_DIR")
+    return bool(site_folder or line.conf("spark.hadoop.fs.defaultFS"))
 
 
 def _without_home(pythonpath: str) -> str:
-    """Drop what spark-submit.sh added: the packages come from the zip, as on executors."""
+    """Remove the checkout, which spark-submit.sh added: the driver uses the packages of the zip, as executors do."""
     return os.pathsep.join(part for part in pythonpath.split(os.pathsep) if part and Path(part) != HOME)
 
 
 def help_command(job: Path) -> list[str]:
-    """Runs a job's file for its help: no JVM, and the name that the user typed."""
-    return [str(venv_python()), "-c", _AS_TYPED, str(job), f"spark-submit.sh {job.stem}", "--help"]
+    """The command that prints a job's help without a JVM, with the program name that the user typed."""
+    return [str(venv_python()), "-c", _RUN_AS_TYPED, str(job), f"spark-submit.sh {job.stem}", "--help"]
 
 
 def refuse_command(line: CommandLine) -> int:
-    """Name the call of ./ballast that was meant; returns the exit code."""
-    meant = shlex.join(["./ballast", line.job, *line.arguments, *(["--help"] if line.help else [])])
-    print(f"spark-submit.sh: {line.job} is a command, not a job: run {meant}", file=sys.stderr)
+    """Report that the job is a command of ./ballast; returns the exit code."""
+    command = shlex.join(["./ballast", line.job, *line.arguments, *(["--help"] if line.help else [])])
+    print(f"spark-submit.sh: {line.job} is a command, not a job: run {command}", file=sys.stderr)
     return 2
 
 
 def submit(line: CommandLine, environ: Mapping[str, str] = os.environ) -> int:
-    """Do what a command line asks; does not return when a program takes over.
+    """Run a command line. Does not return if another program replaces this process.
 
     Raises
     ------
     UsageError
         For an unknown job.
     SetupError
-        When the environment can't be prepared.
+        When the environment cannot be prepared.
     """
     folder = jobs_folder(environ)
     jobs = list_jobs(folder)

@@ -83,7 +83,7 @@ def gate(dags: Any, *clusters: str) -> object:
 
 def submit(dags: Any, params: str, *codes: str) -> object:
     """How the plan's operator ends."""
-    wishes = {name: param.value for name, param in dags.WISHES.items()} | json.loads(params)
+    wishes = {name: param.value for name, param in dags.PLAN_PARAMS.items()} | json.loads(params)
 
     def run() -> tuple[object, object]:
         dags.PlanOperator(task_id="t", plan_id="p1").execute({"params": wishes})

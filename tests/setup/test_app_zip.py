@@ -21,7 +21,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def test_equal_content_gives_equal_bytes(home: Path, tmp_path: Path) -> None:
-    """Times and byte code of the files change neither name nor content of the zip."""
+    """File times and byte code change neither the name nor the content of the zip."""
     first = app_zip.build(home, folder=tmp_path / "one")
     for path in home.rglob("a.py"):
         os.utime(path, (1, 1))
@@ -43,7 +43,7 @@ def test_changed_content_gives_another_name(home: Path, tmp_path: Path) -> None:
 
 
 def test_it_holds_the_packages_and_nothing_else(home: Path, tmp_path: Path) -> None:
-    """Entries are the packages' files, sorted, and the defaults that they read."""
+    """The entries are the packages' files, sorted, and the defaults that they read."""
     (home / "tests").mkdir()
     (home / "tests" / "a.py").write_text("")
     with zipfile.ZipFile(app_zip.build(home, folder=tmp_path / "out")) as archive:

@@ -1,4 +1,4 @@
-"""./ballast as a person uses it."""
+"""./ballast as a user runs it."""
 
 import os
 import shlex
@@ -30,7 +30,7 @@ def test_help_lists_the_commands(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("words", [["--help"], *([name, "--help"] for name in COMMANDS)], ids=" ".join)
 def test_help_needs_no_packages(words: list[str]) -> None:
-    """Help is there before anything is installed, and waits for no Delta, Kafka or Spark: -S hides all packages."""
+    """Help works before any package is installed; -S hides all packages."""
     command = [sys.executable, "-S", "-P", "-m", "setup.commands", *words]
     environ = {"PYTHONPATH": str(HOME), "PATH": "/nowhere"}
     result = subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
@@ -39,24 +39,25 @@ def test_help_needs_no_packages(words: list[str]) -> None:
 
 
 def test_commands_run_by_python_alone(tmp_path: Path) -> None:
-    """A command gets its words as they are, and runs in the folder that it was called in."""
+    """A command gets its arguments unchanged and runs in the caller's folder."""
     words = ["wave", "off", "--run-id", "a b", "--cluster", "c", "--wave", "1", "--warehouse", "nowhere"]
     [python, *rest] = shlex.split(ballast(tmp_path, *words, BALLAST_DRY_RUN="1").stdout)
     assert (python, rest) == (str(HOME / ".venv/bin/python"), ["-P", "-m", "execution", *words])
     result = ballast(tmp_path, *words)
-    told = f"error: there is no table verdicts in {tmp_path / 'nowhere'}: name the warehouse of a run by --warehouse. "
-    assert (result.returncode, result.stderr.startswith(told)) == (2, True)
+    remedy = "give the warehouse of the run with --warehouse"
+    error = f"error: there is no table verdicts in {tmp_path / 'nowhere'}: {remedy}. "
+    assert (result.returncode, result.stderr.startswith(error)) == (2, True)
 
 
 def test_a_job_is_refused_with_the_call_of_spark_submit(tmp_path: Path) -> None:
-    """Jobs need Spark: ./ballast names the script that submits them."""
+    """Jobs need Spark: the error names the script that submits them."""
     result = ballast(tmp_path, "pipeline", "--config", "x.toml")
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr.endswith("ballast: error: pipeline is a job: run ./spark-submit.sh pipeline\n")
 
 
 def test_a_reader_may_stop_early(tmp_path: Path) -> None:
-    """A command whose output nobody reads any more ends without an error: head wants only the first lines."""
+    """A command ends without an error if its reader ends first, for example head."""
     script = (
         "from execution import cli, runs; runs.table = lambda *_: ('x' * 1000 for _ in range(1000)); "
         "raise SystemExit(cli.main(['show']))"

@@ -1,4 +1,4 @@
-"""./run-tests.sh: which tests its tiers run."""
+"""./run-tests.sh: the tests that each tier runs."""
 
 import subprocess
 import tomllib
@@ -9,7 +9,7 @@ import pytest
 from setup import checks
 from setup.paths import HOME
 
-# Options by which pytest leaves tests out.
+# Options with which pytest leaves tests out.
 SELECTING = {"-m", "-k", "--deselect", "--ignore", "--ignore-glob", "-x", "--exitfirst", "--maxfail", "--lf", "--sw"}
 
 
@@ -30,7 +30,7 @@ def started(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> list[tuple[str,
 def test_both_tiers_run_every_check(
     monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], tests: tuple[str, ...]
 ) -> None:
-    """Lint, format, types and import rules come first, then the tests of the tier."""
+    """Lint, format, types and import rules run first, then the tests of the tier."""
     assert started(monkeypatch, *arguments) == [*checks.CHECKS, ("python", "-m", "pytest", *tests)]
 
 
@@ -49,12 +49,12 @@ def test_all_leaves_nothing_out() -> None:
     assert [path.name for path in folders if any(path.rglob("test_*.py"))] == ["tests"]
 
 
-def test_the_daily_tier_leaves_out_what_one_marker_names() -> None:
-    """Apart from that it is ``--all`` with another profile."""
+def test_the_daily_tier_leaves_out_one_marker() -> None:
+    """Otherwise it is ``--all`` with another profile of Hypothesis."""
     assert (*checks.ALL_TESTS, "-m", "not all_only", "--hypothesis-profile", "daily") == checks.DAILY_TESTS
 
 
 def test_ci_runs_everything() -> None:
-    """CI sees pytest's closing line and its exit code: nothing is behind ``./run-tests.sh --all``."""
+    """CI ends with ``./run-tests.sh --all``, so it gets the last line and the exit code of pytest."""
     script = (HOME / ".ci" / "run").read_text(encoding="utf-8").splitlines()
     assert script[1:] == ['exec "$(dirname -- "$(readlink -f -- "$0")")/../run-tests.sh" --all </dev/null']

@@ -27,7 +27,7 @@ def started(tmp_path: Path, *arguments: str, **environ: str) -> list[str]:
 
 
 def test_a_driver_starts_from_the_archive(tmp_path: Path) -> None:
-    """The archive is handed over, and the configuration folder stands behind all JARs: Java looks no further."""
+    """Java gets the archive, and the configuration folder comes after all JARs, because Java stops at a folder."""
     archive = tmp_path / "classes.jsa"
     archive.write_bytes(b"x")
     words = started(tmp_path, *DRIVER, BALLAST_CLASSES=str(archive))
@@ -37,7 +37,7 @@ def test_a_driver_starts_from_the_archive(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [None, b""])
 def test_no_archive_is_no_option(tmp_path: Path, content: bytes | None) -> None:
-    """Where no archive was made, or none could be, Java gets no option for one."""
+    """If there is no archive, or it is empty, Java gets no option for it."""
     archive = tmp_path / "classes.jsa"
     if content is not None:
         archive.write_bytes(content)
@@ -45,14 +45,14 @@ def test_no_archive_is_no_option(tmp_path: Path, content: bytes | None) -> None:
 
 
 def test_other_programs_get_no_archive(tmp_path: Path) -> None:
-    """Spark's launcher, which names the driver's class, starts as ever."""
+    """Spark's launcher, which names the driver's class in its arguments, starts unchanged."""
     archive = tmp_path / "classes.jsa"
     archive.write_bytes(b"x")
     assert started(tmp_path, *LAUNCHER, BALLAST_CLASSES=str(archive)) == list(LAUNCHER)
 
 
-def test_the_class_path_knows_no_order_of_folders(tmp_path: Path) -> None:
-    """Spark's JARs are named one by one, sorted, and each once, also where the folder stands in another order."""
+def test_the_class_path_does_not_depend_on_the_order_of_files(tmp_path: Path) -> None:
+    """Spark's JARs are listed one by one, sorted and without duplicates, whatever the order of files in the folder."""
     for name in ("b.jar", "C.jar", "a.jar", "d.txt"):
         (tmp_path / name).write_text("")
     given = f"/x.jar:{CONF}/:{tmp_path}/b.jar:{tmp_path}/*:/etc/hadoop/"
@@ -61,7 +61,7 @@ def test_the_class_path_knows_no_order_of_folders(tmp_path: Path) -> None:
 
 
 def test_making_leaves_the_configuration_folder_out(tmp_path: Path) -> None:
-    """Java archives nothing behind a folder in the class path, so there is none."""
+    """Java archives no class that comes after a folder in the class path, so there is no folder."""
     base = tmp_path / "base.jsa"
     base.write_bytes(b"x")
     words = started(tmp_path, *DRIVER, BALLAST_CLASSES=str(base), BALLAST_CLASSES_MADE="/made.jsa")
@@ -69,8 +69,8 @@ def test_making_leaves_the_configuration_folder_out(tmp_path: Path) -> None:
     assert words[words.index("-cp") + 1] == "/a.jar:/b/*"
 
 
-def test_java_takes_the_archive_that_the_set_up_made(tmp_path: Path) -> None:
-    """A driver loads Spark's classes from it, with whatever Java the set-up found."""
+def test_java_uses_the_archive_of_the_set_up(tmp_path: Path) -> None:
+    """A driver loads Spark's classes from it, with any Java that the set-up found."""
     log = tmp_path / "classes.log"
     environ = {**os.environ, **spark_java(), "SPARK_HOME": str(spark_home()), "SPARK_CONF_DIR": CONF}
     environ["BALLAST_CLASSES"] = str(classes.archive(java(), delta_jars()))
@@ -82,8 +82,8 @@ def test_java_takes_the_archive_that_the_set_up_made(tmp_path: Path) -> None:
     assert "org.apache.spark.deploy.SparkSubmit source: shared objects file (top)" in loaded
 
 
-def test_a_useless_archive_is_passed_over(tmp_path: Path) -> None:
-    """Java starts, and says nothing, with a file that is no archive."""
+def test_an_invalid_archive_is_ignored(tmp_path: Path) -> None:
+    """Java starts without a warning if the file is no archive."""
     archive = tmp_path / "classes.jsa"
     archive.write_bytes(b"no archive" * 1000)
     command = [str(QUIET_HOME / "bin" / "java"), "-cp", f"{spark_home()}/jars/*"]
@@ -100,7 +100,7 @@ def test_a_useless_archive_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_another_java_has_another_archive(tmp_path: Path) -> None:
-    """The archive is named by Java and by every JAR: Java would refuse one of others."""
+    """The name depends on Java and on every JAR, because Java would reject an archive of others."""
     other = tmp_path / "java"
     other.write_text("")
     assert classes.archive(java(), delta_jars()) != classes.archive(other, delta_jars())
@@ -108,8 +108,8 @@ def test_another_java_has_another_archive(tmp_path: Path) -> None:
     assert classes.archive(other, delta_jars()) != classes.archive(other, delta_jars()[:1])
 
 
-def test_file_times_name_no_archive(tmp_path: Path) -> None:
-    """JARs whose times an image has cut have the same archive; JARs of another size have another."""
+def test_the_name_does_not_depend_on_file_times(tmp_path: Path) -> None:
+    """JARs with other file times have the same archive; JARs of another size have another."""
     jar = tmp_path / "a.jar"
     jar.write_text("a")
     name = classes.archive(java(), [jar])
@@ -119,6 +119,6 @@ def test_file_times_name_no_archive(tmp_path: Path) -> None:
     assert classes.archive(java(), [jar]) != name
 
 
-def test_the_set_up_made_one() -> None:
-    """Tests run after the set-up: whether it worked or not, it is not tried again."""
+def test_the_set_up_has_tried_to_make_an_archive() -> None:
+    """Tests run after the set-up; with or without success, it does not try again."""
     assert classes.is_made(delta_jars())

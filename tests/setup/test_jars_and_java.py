@@ -32,8 +32,8 @@ def _fake_java(folder: Path, version: str) -> Path:
     return program
 
 
-def test_a_usable_java_of_the_machine_is_taken(tmp_path: Path) -> None:
-    """JAVA_HOME comes first, an unusable one is passed over, and without any the wheel's is taken."""
+def test_a_supported_java_of_the_machine_is_used(tmp_path: Path) -> None:
+    """JAVA_HOME comes first; an unsupported Java is skipped; without a supported one the wheel's is used."""
     old, new = _fake_java(tmp_path / "old", "11.0.1"), _fake_java(tmp_path / "new", "17.0.2")
     assert java.java({"JAVA_HOME": str(tmp_path / "new"), "PATH": str(old.parent)}) == new
     assert java.java({"JAVA_HOME": str(tmp_path / "old"), "PATH": str(new.parent)}) == new
@@ -42,7 +42,7 @@ def test_a_usable_java_of_the_machine_is_taken(tmp_path: Path) -> None:
 
 
 def test_the_wrapper_drops_only_the_vector_module(tmp_path: Path) -> None:
-    """Every other argument arrives, also with spaces, quotes and nothing in it."""
+    """Every other argument arrives, also with spaces, with quotes, or empty."""
     program = tmp_path / "java"
     program.write_text("#!/bin/sh\nprintf '<%s>' \"$@\"\n")
     program.chmod(0o755)
@@ -53,7 +53,7 @@ def test_the_wrapper_drops_only_the_vector_module(tmp_path: Path) -> None:
 
 
 def test_the_wheels_java_runs() -> None:
-    """The Java that a bare machine gets starts, though Spark asks for a module that it lacks."""
+    """The Java for a bare machine starts, although Spark requests a module that it lacks."""
     environ = java.spark_java({"PATH": ""})
     command = [f"{environ['JAVA_HOME']}/bin/java", "--add-modules=jdk.incubator.vector", "-version"]
     result = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, **environ})
@@ -71,13 +71,13 @@ def test_differences_from_the_lock_are_named() -> None:
 
 @pytest.mark.parametrize("jar_set", [jars.DELTA, jars.KAFKA, jars.KAFKA39], ids=lambda jar_set: jar_set.name)
 def test_fetched_jars_equal_the_lock(jar_set: jars.JarSet) -> None:
-    """What lies in .jars is what the lock names."""
+    """The files in .jars are those of the lock."""
     assert jars.differences(jars.digests(jar_set.folder), jars.read_lock(jar_set.lock.read_text())) == []
     assert jars.is_ready(jar_set)
 
 
 def test_the_proxy_of_the_environment_reaches_java() -> None:
-    """Host and port are taken from either form of the variable; nothing is passed where there is none."""
+    """Host and port come from either form of the variable; without a variable there is no option."""
     assert jars.proxy_options({"HTTPS_PROXY": "http://user:secret@gate.example:3128"}) == [
         "-Dhttps.proxyHost=gate.example",
         "-Dhttps.proxyPort=3128",

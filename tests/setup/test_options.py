@@ -16,13 +16,13 @@ CASES: list[tuple[str, list[str], Expected]] = [
     ("job options keep their order", ["plan", "--b", "1", "--a=2", "c"], ([], "plan", ["--b", "1", "--a=2", "c"])),
     ("mixed", ["plan", "--a", "--queue", "q", "--b"], ([("--queue", "q")], "plan", ["--a", "--b"])),
     (
-        "behind dashes all is the job's",
+        "everything after -- goes to the job",
         ["plan", "--", "--name", "x", "--help"],
         ([], "plan", ["--name", "x", "--help"]),
     ),
     ("a value like an option", ["--name", "--x", "plan"], ([("--name", "--x")], "plan", [])),
     (
-        "a similar name is the job's",
+        "a similar name goes to the job",
         ["plan", "--names", "x", "--conf-file=y"],
         ([], "plan", ["--names", "x", "--conf-file=y"]),
     ),
@@ -40,17 +40,17 @@ def test_split(words: list[str], expected: Expected) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--run-id", "x"], "--run-id is not an option of Spark; options of a job stand after its name"),
-        (["--config=x", "plan"], "--config is not an option of Spark; options of a job stand after its name"),
+        (["--run-id", "x"], "--run-id is not an option of Spark; give options of a job after its name"),
+        (["--config=x", "plan"], "--config is not an option of Spark; give options of a job after its name"),
         (
             ["--mastr=yarn", "plan"],
-            "--mastr is not an option of Spark (did you mean '--master'?); options of a job stand after its name",
+            "--mastr is not an option of Spark (did you mean '--master'?); give options of a job after its name",
         ),
         (["plan", "--master"], "--master needs a value"),
     ],
 )
 def test_wrong_use(words: list[str], message: str) -> None:
-    """What can't be meant is refused in words."""
+    """Wrong use is refused with a message."""
     with pytest.raises(UsageError) as caught:
         split(words)
     assert str(caught.value) == message
@@ -72,13 +72,13 @@ def test_wrong_use(words: list[str], message: str) -> None:
     ],
 )
 def test_an_option_that_no_job_has(words: list[str], message: str) -> None:
-    """It is refused with what was meant: an option of a job, of Spark or of a command, or a knob."""
+    """It is refused with a suggestion: an option of a job, of Spark or of a command, or a knob."""
     with pytest.raises(UsageError) as caught:
         check_arguments(split(["plan", *words]))
     assert (str(caught.value), caught.value.job) == (message, "plan")
 
 
-def test_what_a_job_takes_is_not_refused() -> None:
+def test_arguments_of_a_job_are_accepted() -> None:
     """Options of a job, negative numbers, and texts with spaces."""
     words = ["--run-id", "x", "--set=solver.rounds=3", "--drain", "-1", "--cluster", "-- a"]
     check_arguments(split(["plan", *words]))

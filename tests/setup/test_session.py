@@ -34,23 +34,23 @@ def test_workers_import_our_packages(spark: SparkSession) -> None:
     assert {row.name for row in rows} == {"ConfigError"}
 
 
-def test_settings_are_those_of_a_run(spark: SparkSession) -> None:
-    """conf/spark-defaults.conf is in force."""
+def test_the_settings_of_a_run_are_used(spark: SparkSession) -> None:
+    """The session uses conf/spark-defaults.conf."""
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
     assert spark.conf.get("spark.sql.execution.arrow.pyspark.fallback.enabled") == "false"
 
 
-def test_the_lines_of_calls_are_not_noted(spark: SparkSession) -> None:
-    """PySpark does not ask the JVM for the origin of every column: it took a third of the driver's CPU."""
+def test_call_sites_are_not_recorded(spark: SparkSession) -> None:
+    """PySpark does not send the call site of every column to the JVM: that took a third of the driver's CPU time."""
     assert is_debugging_enabled() is False
 
 
-def test_a_commit_is_summed_up_without_a_list_of_its_files(spark: SparkSession, tmp_path: Path) -> None:
-    """The checksum file is written, by the class that the settings name, and holds counts alone."""
+def test_a_checksum_file_has_no_list_of_files(spark: SparkSession, tmp_path: Path) -> None:
+    """A commit's checksum file is written by the configured class and has only counts."""
     spark.range(3).write.format("delta").save(str(tmp_path))
-    summed_up = json.loads((tmp_path / "_delta_log" / f"{0:020}.crc").read_text())
-    assert summed_up["numFiles"] > 0
-    assert "allFiles" not in summed_up
+    checksum = json.loads((tmp_path / "_delta_log" / f"{0:020}.crc").read_text())
+    assert checksum["numFiles"] > 0
+    assert "allFiles" not in checksum
     jvm: Any = spark.sparkContext._jvm
     manager = getattr(jvm, "org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager").create(
         getattr(jvm, "org.apache.hadoop.fs.Path")(str(tmp_path)), spark._jsparkSession.sessionState().newHadoopConf()

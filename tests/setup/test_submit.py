@@ -1,4 +1,4 @@
-"""./spark-submit.sh as a person uses it."""
+"""./spark-submit.sh as a user runs it."""
 
 import os
 import re
@@ -17,7 +17,7 @@ from setup.options import split
 from setup.paths import HOME, SETUP, SetupError, venv_python
 from setup.submit import list_jobs, spark_environment
 
-JOB = '''"""Ends with the exit code that it is given.
+JOB = '''"""Ends with the exit code of its option.
 
 More.
 """
@@ -41,7 +41,7 @@ spark.stop()
 sys.exit(options.exit)
 '''
 
-# A dead proxy: whatever tries the network fails at once.
+# A proxy that does not exist: every use of the network fails at once.
 NO_NETWORK = {
     f"{scheme}_{word}": "http://127.0.0.1:9"
     for scheme, word in [("http", "proxy"), ("https", "proxy"), ("all", "proxy")]
@@ -72,7 +72,7 @@ def submit(jobs: Path, *words: str, **environ: str) -> subprocess.CompletedProce
 
 
 def dry_run(jobs: Path, *words: str, **environ: str) -> list[str]:
-    """The command that would run."""
+    """The command that BALLAST_DRY_RUN prints."""
     result = submit(jobs, *words, BALLAST_DRY_RUN="1", **environ)
     assert result.returncode == 0, result.stderr
     return shlex.split(result.stdout)
@@ -80,19 +80,19 @@ def dry_run(jobs: Path, *words: str, **environ: str) -> list[str]:
 
 def value_of(command: list[str], option: str) -> list[str]:
     """Every value of an option in a command."""
-    return [command[at + 1] for at, word in enumerate(command) if word == option]
+    return [command[index + 1] for index, word in enumerate(command) if word == option]
 
 
 def test_help_lists_the_jobs(jobs: Path) -> None:
     """--help names each job with the first line of its docstring, and the exit codes."""
     result = submit(jobs, "--help")
     assert result.returncode == 0
-    assert "  leave  Ends with the exit code that it is given.\n" in result.stdout
+    assert "  leave  Ends with the exit code of its option.\n" in result.stdout
     assert "exit codes: 0 done, 1 failed, 2 wrong use" in result.stdout
 
 
 def test_help_of_a_job(jobs: Path) -> None:
-    """A job's help needs no JVM and shows the name that was typed."""
+    """A job's help needs no JVM and shows the name that the user typed."""
     result = submit(jobs, "leave", "--help", JAVA_HOME="/nowhere", BALLAST_JAVA="/nowhere")
     assert result.returncode == 0
     assert result.stdout.startswith("usage: spark-submit.sh leave [-h] [--exit EXIT]")
@@ -107,7 +107,7 @@ def test_help_of_a_job(jobs: Path) -> None:
     ],
 )
 def test_a_command_is_refused_with_the_call_of_ballast(jobs: Path, words: list[str], remedy: str) -> None:
-    """./spark-submit.sh only submits jobs: show, approve and wave end with 2 and the call that was meant."""
+    """./spark-submit.sh only submits jobs: show, approve and wave end with 2 and the right command."""
     result = submit(jobs, *words)
     message = f"spark-submit.sh: {words[2 if words[0] == '--master' else 0]} is a command, not a job: run {remedy}\n"
     assert (result.returncode, result.stdout, result.stderr) == (2, "", message)
@@ -132,15 +132,15 @@ def test_wrong_use(jobs: Path, words: list[str], message: str) -> None:
 
 
 def test_without_arguments_the_sample_is_planned(jobs: Path) -> None:
-    """No arguments: the pipeline on the bundled sample, on this machine's cores."""
+    """The pipeline runs on the bundled sample, on this machine's cores."""
     (jobs / "pipeline.py").write_text('"""All stages."""\n')
     command = dry_run(jobs)
     assert command[-3:] == [str(jobs / "pipeline.py"), "--config", str(HOME / "conf" / "sample.toml")]
     assert value_of(command, "--master") == ["local[*]"]
 
 
-def test_options_are_sorted_out(jobs: Path) -> None:
-    """Spark's options stand before the job, the job's behind it; ours yield to the user's or join them."""
+def test_options_go_to_spark_or_to_the_job(jobs: Path) -> None:
+    """Spark's options come before the job, the job's after it; the user's options replace ours or are added to them."""
     command = dry_run(
         jobs,
         "leave",
@@ -154,11 +154,11 @@ def test_options_are_sorted_out(jobs: Path) -> None:
         "mine",
         "--supervise",
     )
-    at = command.index(str(jobs / "leave.py"))
-    assert command[at + 1 :] == ["--exit", "3"]
+    position = command.index(str(jobs / "leave.py"))
+    assert command[position + 1 :] == ["--exit", "3"]
     assert value_of(command, "--master") == ["yarn"]
     assert value_of(command, "--name") == ["mine"]
-    assert "--supervise" in command[:at]
+    assert "--supervise" in command[:position]
     [our_jars], [our_zip] = value_of(command, "--jars"), value_of(command, "--py-files")
     assert re.fullmatch(r"\S+/delta-spark_4\.1_2\.13-4\.4\.0\.jar,\S+/delta-storage-4\.4\.0\.jar,/x\.jar", our_jars)
     assert re.fullmatch(r"\S+/\.build/ballast-[0-9a-f]{16}\.zip,/y\.zip", our_zip)
@@ -175,7 +175,7 @@ def test_options_are_sorted_out(jobs: Path) -> None:
     ],
 )
 def test_default_master(jobs: Path, words: list[str], masters: list[str]) -> None:
-    """The master is this machine unless something else decides it."""
+    """The master is this machine, unless an option or a file sets it."""
     assert value_of(dry_run(jobs, *words), "--master") == masters
 
 
@@ -192,12 +192,12 @@ def test_default_master(jobs: Path, words: list[str], masters: list[str]) -> Non
     ],
 )
 def test_a_local_master_reads_what_this_machine_sees(words: list[str], environ: dict[str, str], is_set: bool) -> None:
-    """Only then a job may look at its inputs before Spark starts; a site's settings may name another file system."""
+    """Only then a job may check its inputs before Spark starts; a site's settings may name another file system."""
     assert (LOCAL_INPUT in spark_environment(split(["ingest", *words]), environ)) is is_set
 
 
 @pytest.mark.all_only
-def test_a_folder_that_is_missing_is_told_before_spark_starts(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported_before_spark_starts(tmp_path: Path) -> None:
     """The run ends with 1 and one line; nothing is written."""
     folder = f"{tmp_path}/nowhere"
     result = submit(tmp_path, "ingest", "--cluster", "a", "--input", folder, BALLAST_JOBS=str(HOME / "jobs"))
@@ -221,21 +221,21 @@ def test_a_folder_that_is_missing_is_told_before_spark_starts(tmp_path: Path) ->
 def test_workers_of_this_machine_run_our_python(
     monkeypatch: pytest.MonkeyPatch, master: str, given: str, python: str, address: str | None
 ) -> None:
-    """The user's PYSPARK_PYTHON is of a cluster of other machines; the driver's is always ours."""
+    """The user's PYSPARK_PYTHON counts on clusters of other machines; the driver's Python is always ours."""
     monkeypatch.setattr(classes, "archive", lambda *_: "classes")
     theirs = {"PYSPARK_PYTHON": given, "PYSPARK_DRIVER_PYTHON": "/theirs", "PYTHONPATH": f"{HOME}{os.pathsep}/mine"}
     environ = {name: value for name, value in os.environ.items() if name != "SPARK_LOCAL_IP"} | theirs
-    made = spark_environment(split(["leave", "--master", master]), environ)
-    assert (made["PYSPARK_PYTHON"], made["PYSPARK_DRIVER_PYTHON"]) == (python, str(venv_python()))
-    assert made.get("SPARK_LOCAL_IP") == address
-    assert made["PYTHONPATH"] == "/mine"
-    assert made.get("BALLAST_CLASSES") == ("classes" if master.startswith("local") else None)
+    result = spark_environment(split(["leave", "--master", master]), environ)
+    assert (result["PYSPARK_PYTHON"], result["PYSPARK_DRIVER_PYTHON"]) == (python, str(venv_python()))
+    assert result.get("SPARK_LOCAL_IP") == address
+    assert result["PYTHONPATH"] == "/mine"
+    assert result.get("BALLAST_CLASSES") == ("classes" if master.startswith("local") else None)
 
 
 @pytest.mark.all_only
 @pytest.mark.parametrize("code", [0, 2, 3])
 def test_exit_codes_arrive(jobs: Path, code: int) -> None:
-    """The job's exit code is the script's, the code comes from the zip, nothing needs a network, and logs are quiet."""
+    """The script ends with the job's exit code; code comes from the zip, no network is used, and logs are quiet."""
     result = submit(jobs, "leave", "--master", "local[1]", "--exit", str(code))
     assert result.returncode == code, result.stderr
     origin, version = result.stdout.splitlines()
@@ -246,7 +246,7 @@ def test_exit_codes_arrive(jobs: Path, code: int) -> None:
 
 @pytest.mark.all_only
 def test_errors_go_to_stderr(tmp_path: Path) -> None:
-    """What is wrong is told there, all at once, before Spark starts; also in a file that several processes write."""
+    """All errors are reported there together, before Spark starts; also in a file that several processes write."""
     words = [str(HOME / "spark-submit.sh"), "ingest", "--cluster", "a", "--input", "x", "--set", "solver.rounds=0"]
     with (tmp_path / "out").open("w") as out, (tmp_path / "err").open("w") as err:
         err.write("before\n")
@@ -254,9 +254,9 @@ def test_errors_go_to_stderr(tmp_path: Path) -> None:
         code = subprocess.run([*words, "--set", "policy.in_band=-1"], stdout=out, stderr=err, check=False).returncode
     assert code == 2
     assert (tmp_path / "out").read_text() == ""
-    told = (tmp_path / "err").read_text().splitlines()
-    assert told[:2] == ["before", "error: 2 problems:"]
-    assert len(told) == 4
+    lines = (tmp_path / "err").read_text().splitlines()
+    assert lines[:2] == ["before", "error: 2 problems:"]
+    assert len(lines) == 4
 
 
 def test_every_job_says_what_it_does() -> None:
@@ -265,7 +265,7 @@ def test_every_job_says_what_it_does() -> None:
 
 
 def test_locks_name_no_host() -> None:
-    """Locks hold versions and hashes only, so that any mirror serves."""
+    """Locks have only versions and hashes, so that any mirror can be used."""
     locks = sorted(SETUP.glob("*.lock"))
     assert len(locks) >= 5
     for lock in locks:
@@ -281,10 +281,10 @@ def test_missing_ensurepip_is_one_line(tmp_path: Path, monkeypatch: pytest.Monke
     assert not (tmp_path / "venv").exists()
 
 
-def test_a_long_installation_shows_that_it_lives(
+def test_a_long_installation_reports_progress(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """A line now and then says what is done and for how long; a failure is told as before."""
+    """Lines show what is being done and for how long; then a failure is reported."""
     lines = iter(["import time; time.sleep(0.7)", "raise SystemExit(3)"])
     monkeypatch.setattr(environment, "REPORT_SECONDS", 0.2)
     monkeypatch.setattr(environment, "VENV", tmp_path / "venv")
@@ -307,14 +307,14 @@ def test_a_changed_lock_is_installed_again(tmp_path: Path) -> None:
 
 
 def test_installed_packages_are_compiled() -> None:
-    """Also a module that nothing here imports: no run spends time on compiling what it imports."""
+    """Even a module that nothing here imports: no run spends time on compiling its imports."""
     unused = Path(pandas.__file__).parent / "io" / "sas" / "sas_xport.py"
     assert "pandas.io.sas.sas_xport" not in sys.modules
     assert Path(cache_from_source(str(unused))).exists()
 
 
 def test_preparations_wait_for_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While one process prepares, another can't take the lock; afterwards it can."""
+    """While one process prepares, another cannot take the lock; afterwards it can."""
     monkeypatch.setattr(locking, "BUILD", tmp_path / "build")
     attempt = ["flock", "--nonblock", str(tmp_path / "build" / "environment.lock"), "true"]
     with locking.exclusive("environment"):
@@ -336,7 +336,7 @@ def test_missing_python_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_sites_own_settings_are_kept(jobs: Path, tmp_path: Path) -> None:
-    """Its folder stays the one that Spark reads; what it says nothing of is given beside it."""
+    """Spark reads the site's folder; settings that it lacks are added as options."""
     folder = tmp_path / "site"
     folder.mkdir()
     (folder / "spark-defaults.conf").write_text("# ours\nspark.driver.memory 9g\nspark.sql.extensions=a.B\n")
