@@ -24,9 +24,9 @@ _LINE = re.compile(
     r"\(id: (?P<id>-?[0-9]{1,19}) rack:(?: (?P<rack>(?:(?!isFenced:).)*?))?(?: isFenced: (?P<fenced>true|false))?\) ->"
     r"(?P<answer> ?\(.*| ?ERROR:.*|\s*)"
 )
-_BEGINS = re.compile(r"[\s>#]*\S+:-?[0-9]{1,9} \(|.*(?:\) ->|\bisFenced:)")
+_LINE_START = re.compile(r"[\s>#]*\S+:-?[0-9]{1,9} \(|.*(?:\) ->|\bisFenced:)")
 # Next to a broker's line: the start of another broker's line, which was cut off.
-_CUT = re.compile(r"[\s>#]*[A-Za-z0-9.-]+(?::[0-9]*)?(?: (?:\(.*)?)?")
+_CUT_LINE = re.compile(r"[\s>#]*[A-Za-z0-9.-]+(?::[0-9]*)?(?: (?:\(.*)?)?")
 _CUT_BELOW_END = re.compile(r"[\s>#]*[A-Za-z0-9.-]+:[0-9]*(?: (?:\(.*)?)?")
 _FAILED = re.compile(r"\s*ERROR: *(?:[a-z]\w*\.)*(?P<error>\w*).*")
 _VERSION = re.compile(r"[\s>#]*\w+\(\d+\): .*")
@@ -42,18 +42,18 @@ def parse(text: str) -> Iterator[Record]:
     """Yield one record per broker, and a malformed one for each broker without an answer and each unclosed list."""
     lines = [*lines_of(text), ""]
     like_broker = [False, *(_looks_like_broker(line) for line in lines), False]
-    versions, below_end = 0, False
+    last_version, below_end = 0, False
     for number, line in enumerate(lines, 1):
         ends = _END.fullmatch(line) is not None
         is_version = _VERSION.fullmatch(line) is not None
-        if versions and not ends and not is_version:
+        if last_version and not ends and not is_version:
             yield _malformed(
-                versions, lines[versions - 1], "this list of API versions has no end: brokers may be missing"
+                last_version, lines[last_version - 1], "this list of API versions has no end: brokers may be missing"
             )
-        if is_version and not versions and not like_broker[number - 1]:
+        if is_version and not last_version and not like_broker[number - 1]:
             yield _malformed(number, line, "there is no readable broker line above these API versions")
-        versions = number if is_version else 0
-        is_cut = (like_broker[number - 1] or like_broker[number + 1]) and _CUT.fullmatch(line)
+        last_version = number if is_version else 0
+        is_cut = (like_broker[number - 1] or like_broker[number + 1]) and _CUT_LINE.fullmatch(line)
         if like_broker[number] or is_cut or (below_end and _CUT_BELOW_END.fullmatch(line)):
             yield from _records(number, line)
         below_end = ends
@@ -61,7 +61,7 @@ def parse(text: str) -> Iterator[Record]:
 
 def _looks_like_broker(line: str) -> bool:
     has_label = "(" in line and (" (id: " in line or "isFenced:" in line or ") ->" in line)
-    return has_label and _BEGINS.match(line) is not None
+    return has_label and _LINE_START.match(line) is not None
 
 
 def _records(number: int, line: str) -> Iterator[Record]:

@@ -29,7 +29,7 @@ _HEADER = re.compile(r"[\s>#]*ID\s+HOST\s+PORT\s+RACK(?P<state>\s+STATE)?\s+ENDP
 _LIKE_HEADER = re.compile(r"[\s>#]*ID\s+HOST\b")
 _START = re.compile(r"[\s>#]*(?P<id>[0-9]{1,19})\s+(?P<host>\S+)\s+(?P<port>-?[0-9]{1,9})(?=\s)")
 _WITH_STATE = re.compile(r"[\s>#]*[0-9].*\s(?:un)?fenced\s+broker\b")
-_BEGINS = re.compile(r"[\s>#]*-?[0-9]")
+_LINE_START = re.compile(r"[\s>#]*-?[0-9]")
 _STATES = {"fenced": True, "unfenced": False}
 # A "rack" with this pattern shows that two lines were joined.
 _JOINED = re.compile(r"(?:^|\s)(?:broker|controller)\s*[0-9]")
@@ -42,22 +42,22 @@ def recognises(text: str) -> bool:
 
 def parse(text: str) -> Iterator[Record]:
     """Yield one record per broker, and a malformed one for controllers and for each header that is damaged or alone."""
-    header, inside, has_state, controllers = 0, False, True, list[tuple[int, str]]()
+    header_line, inside, has_state, controllers = 0, False, True, list[tuple[int, str]]()
     for number, line in enumerate([*lines_of(text), ""], 1):
-        if (inside and _BEGINS.match(line)) or _WITH_STATE.match(line):
-            header = 0
+        if (inside and _LINE_START.match(line)) or _WITH_STATE.match(line):
+            header_line = 0
             record = _broker(number, line, has_state=has_state)
             if isinstance(record, str):
                 controllers.append((number, record))
             else:
                 yield record
             continue
-        if header:
-            yield _malformed(header, line, "no broker line follows this header")
+        if header_line:
+            yield _malformed(header_line, line, "no broker line follows this header")
         match = _HEADER.fullmatch(line)
         inside = _LIKE_HEADER.match(line) is not None
         has_state = match is None or match["state"] is not None
-        header = number if match else 0
+        header_line = number if match else 0
         if inside and not match:
             yield _malformed(
                 number, line, "the header is damaged; it should be 'ID HOST PORT RACK STATE ENDPOINT_TYPE'"

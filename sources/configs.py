@@ -71,34 +71,34 @@ def parse(text: str) -> Iterator[Record]:
     """Yield one record per config."""
     lines = lines_of(text)
     entity: tuple[str, str] | None = None
-    known, inside, index = False, False, 0
+    below_heading, inside, index = False, False, 0
     while index < len(lines):
         line, used = lines[index], 1
-        is_ours = True
+        is_of_tool = True
         if (heading := _NEW.fullmatch(line)) is not None:
-            entity, known = _entity(heading), True
+            entity, below_heading = _entity(heading), True
         elif "onfigs for " in line and _is_old(line):
             used = _old_lines(lines, index)
             yield from _old_entries(index, " ".join(part.strip() for part in lines[index : index + used]))
-            entity, known = None, False
+            entity, below_heading = None, False
         elif "onfigs for " in line and _OTHER.fullmatch(line):
-            entity, known = None, True
+            entity, below_heading = None, True
         elif " sensitive=" in line:
-            yield from _new_entry(index, line, entity, known)
-            known = known or entity is None
-        elif _HEADING.match(line) or (known and _VALUE.fullmatch(line)):
+            yield from _new_entry(index, line, entity, below_heading)
+            below_heading = below_heading or entity is None
+        elif _HEADING.match(line) or (below_heading and _VALUE.fullmatch(line)):
             yield _malformed(index, line, "this heading or config is cut off or damaged")
-            entity, known = (None, False) if _HEADING.match(line) else (entity, known)
+            entity, below_heading = (None, False) if _HEADING.match(line) else (entity, below_heading)
         elif line.strip():
-            is_ours = False
-            if ELISION.match(line) and (inside or _is_ours(lines[index + 1 : index + 2])):
+            is_of_tool = False
+            if ELISION.match(line) and (inside or _is_of_tool(lines[index + 1 : index + 2])):
                 yield _malformed(index, line, "lines were left out here ('...'), so configs are missing")
-            entity, known = None, False
-        inside = is_ours
+            entity, below_heading = None, False
+        inside = is_of_tool
         index += used
 
 
-def _is_ours(lines: list[str]) -> bool:
+def _is_of_tool(lines: list[str]) -> bool:
     """Whether any of the lines is this tool's."""
     return any(_HEADING.match(line) or " sensitive=" in line for line in lines)
 
@@ -111,11 +111,11 @@ def _entity(heading: re.Match[str]) -> tuple[str, str] | None:
     return f"{heading['type']}s", heading["name"].strip("'")
 
 
-def _new_entry(index: int, line: str, entity: tuple[str, str] | None, known: bool) -> Iterator[Record]:
+def _new_entry(index: int, line: str, entity: tuple[str, str] | None, below_heading: bool) -> Iterator[Record]:
     match = _ENTRY.fullmatch(line)
     if _HEADING.match(line) or _TWO_IN_ONE.search(line):
         yield _malformed(index, line, "two output lines are joined into one")
-    elif entity is None and not known:
+    elif entity is None and not below_heading:
         yield _malformed(
             index, line, "no heading above this line names the broker or topic of the configs here and below"
         )

@@ -23,11 +23,11 @@ _NEXT = re.compile(rf"[ \t]*(?:(?:{_PREFIX})[ \t]*[:=]?[ \t]*)?(?=\{{\s*[\"}}\w]
 _QUOTED = re.compile(r"^[ \t]*>[ \t]?", re.MULTILINE)
 _TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|[{}\[\]]')
 _BOUNDARY = re.compile(r"\n(?=[ \t]*(?:```|\$ |Topic: ?\S|Current partition|Proposed partition|Save this))")
-_OURS = re.compile(
+_KNOWN_KEYS = re.compile(
     r"(?:listener_security_protocol_map|logDirs?|replicas|brokerCapacities|endpoints|jmx_port|controllerid"
     r"|networkInbound)\"?\s*:"
 )
-_UNMISTAKABLE = re.compile(r'"(?:logDirs?|isFuture|brokerCapacities|jmx_port|controllerid|originating_broker)"\s*:')
+_UNIQUE_KEYS = re.compile(r'"(?:logDirs?|isFuture|brokerCapacities|jmx_port|controllerid|originating_broker)"\s*:')
 _CONTEXT = 400  # characters before and after a document that are searched for its heading
 
 
@@ -100,7 +100,7 @@ def documents(text: str) -> Iterator[JsonDocument]:
         if error is not None:
             end = _end_of_broken(clean, start)
         piece = clean[start:end]
-        if error is not None and not _OURS.search(piece):
+        if error is not None and not _KNOWN_KEYS.search(piece):
             position = _next_line(clean, start)
             continue
         before, after = clean[max(previous_end, start - _CONTEXT) : start], clean[end : end + _CONTEXT]
@@ -110,12 +110,12 @@ def documents(text: str) -> Iterator[JsonDocument]:
 
 def unknown_documents(text: str, records: Sequence[Record]) -> Iterator[Record]:
     """Yield a malformed record per document with keys of a known input from which no parser made any of ``records``."""
-    if not _UNMISTAKABLE.search(text):
+    if not _UNIQUE_KEYS.search(text):
         return
     lines = sorted({record.line for record in records})
-    keys_outside = len(_UNMISTAKABLE.findall(text))
+    keys_outside = len(_UNIQUE_KEYS.findall(text))
     for document in documents(text):
-        keys = _UNMISTAKABLE.findall(document.text)
+        keys = _UNIQUE_KEYS.findall(document.text)
         keys_outside -= len(keys)
         if document.error is not None or not keys:
             continue

@@ -25,7 +25,7 @@ _PARTITION = re.compile(
 )
 
 
-_BEGINS = re.compile(
+_LINE_START = re.compile(
     r"[\s>#]*(?:[0-9]+ (?:broker|topic)s:\s*\S|broker -?[0-9]+ at |partition [0-9]+, l"
     r"|topic \"(?:[^\"]*\" with [0-9]|[A-Za-z0-9._-]*\"?$))|[ \t>#]{2,}(?:broker|partition) -?[0-9]"
 )
@@ -64,7 +64,7 @@ def parse(text: str) -> Iterator[Record]:
             record = _malformed(number, line, fault) if fault else _topic(number, match)
         elif ", isrs: " in line:
             record = _partition(number, line, topic)
-        elif _BEGINS.match(line) or (inside and line.startswith("  ") and line.strip()):
+        elif _LINE_START.match(line) or (inside and line.startswith("  ") and line.strip()):
             record = _malformed(number, line, "this broker, topic or partition line is cut off or damaged")
         inside = record is not None
         if record is not None:

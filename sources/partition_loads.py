@@ -33,7 +33,7 @@ _ROW = re.compile(
     rf"[\s>#]*(?P<name>\S+)\s+-?[0-9]+\s*\[(?P<followers>[0-9, ]*)\]{_AMOUNT}{_AMOUNT}{_AMOUNT}{_AMOUNT}{_AMOUNT}\s*"
 )
 # Below the header: a row, complete or cut off.
-_BEGINS = re.compile(r"[\s>#]*[A-Za-z0-9._-]+(?:\s+-?[0-9].*|\s*)")
+_LINE_START = re.compile(r"[\s>#]*[A-Za-z0-9._-]+(?:\s+-?[0-9].*|\s*)")
 
 
 def recognises(text: str) -> bool:
@@ -90,7 +90,7 @@ def _parse_table(text: str) -> Iterator[Record]:
                 amounts = [float(match[group]) for group in (4, 5, 6)]
                 yield _record(number, *named, amounts, followers=len(followers))
                 continue
-            if match or _BEGINS.fullmatch(line):
+            if match or _LINE_START.fullmatch(line):
                 yield _malformed(
                     number, "the row does not have the form 'topic-N leader [followers]' and five numbers", line
                 )

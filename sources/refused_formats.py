@@ -202,10 +202,10 @@ _KNOWN: tuple[tuple[str, Refusal], ...] = (
         Refusal("a Kubernetes manifest", "remove it from the input folder; supply outputs of Kafka's tools"),
     ),
 )
-_HEAD = 20_000  # first characters of a text, enough to recognise its format
+_HEAD_CHARS = 20_000  # first characters of a text, enough to recognise its format
 EMPTY = Refusal("an empty file", "run the tool again and supply its output")
 EMPTY_ERRORS = Refusal("an empty file of errors: the tool printed none", "remove the file", "warning")
-_TABLE = Refusal(
+_UNREADABLE_TABLE = Refusal(
     "a table of metrics that is not UTF-8 or has no name ending in .csv or .tsv",
     "save it as UTF-8, with a name that ends in .csv",
 )
@@ -215,25 +215,25 @@ UNKNOWN = Refusal(
 )
 
 # A log line below level ERROR, and the indented lines that follow it.
-_QUIET = re.compile(
+_HARMLESS_LOG = re.compile(
     r"^\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[^ \n]* (?:\[[^\]\n]*\] ?)?(?:TRACE|DEBUG|INFO|WARN)\b.*"
     r"(?:\n[ \t]+\S.*)*",
     re.MULTILINE,
 )
 # A topic's name may contain these words: headings with names do not count.
-_FAILED = re.compile(r"(?!.*[Cc]onfigs? for ).*\b(?:ERROR|FATAL|\w+Exception)\b.*")
+_ERROR_LINE = re.compile(r"(?!.*[Cc]onfigs? for ).*\b(?:ERROR|FATAL|\w+Exception)\b.*")
 
 
 def explain(text: str, name: str = "") -> Refusal:
     """Why a text without any supported format is refused."""
     if not text.strip():
         return EMPTY_ERRORS if name.endswith(".err") else EMPTY
-    head = text[:_HEAD]
+    head = text[:_HEAD_CHARS]
     header = next((line for line in head.split("\n") if line.strip() and not line.startswith("#")), "")
     if metrics_csv.recognises(header):
-        return _TABLE
-    harmless = _known(_without_quiet(text).strip()[:_HEAD])
-    return harmless if harmless.severity == "warning" else _known(head)
+        return _UNREADABLE_TABLE
+    harmless = _known_refusal(_without_harmless_log(text).strip()[:_HEAD_CHARS])
+    return harmless if harmless.severity == "warning" else _known_refusal(head)
 
 
 def explain_empty_output(text: str) -> Refusal | None:
@@ -241,24 +241,24 @@ def explain_empty_output(text: str) -> Refusal | None:
 
     Log lines up to level WARN are allowed around this report.
     """
-    rest = _without_quiet(text)
+    rest = _without_harmless_log(text)
     failed = [record.line for record in tool_errors.parse(text)]
-    failed += [number for number, line in enumerate(lines_of(rest), 1) if _FAILED.fullmatch(line)]
+    failed += [number for number, line in enumerate(lines_of(rest), 1) if _ERROR_LINE.fullmatch(line)]
     if failed:
         reason = f"the output of a tool with an error in line {min(failed)}: it may be incomplete"
         return Refusal(reason, "fix the problem named in that line and run the tool again")
-    refusal = _known(rest[:_HEAD])
+    refusal = _known_refusal(rest[:_HEAD_CHARS])
     return None if refusal is UNKNOWN else refusal
 
 
-def _known(text: str) -> Refusal:
+def _known_refusal(text: str) -> Refusal:
     """The refusal of the first known format that matches."""
     return next((refusal for pattern, refusal in _KNOWN if re.search(pattern, text, re.MULTILINE)), UNKNOWN)
 
 
-def _without_quiet(text: str) -> str:
+def _without_harmless_log(text: str) -> str:
     """The text with log lines below level ERROR replaced by empty lines."""
-    return _QUIET.sub(lambda lines: "\n" * lines[0].count("\n"), text)
+    return _HARMLESS_LOG.sub(lambda lines: "\n" * lines[0].count("\n"), text)
 
 
 def explain_without_bytes(text: str) -> Refusal:

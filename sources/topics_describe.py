@@ -30,7 +30,7 @@ _AFTER_ISR = re.compile(r"\s*(?:Elr|LastKnownElr|Adding Replicas|Removing Replic
 _NOTHING = re.compile(r"^N/A$")
 # Eligible leaders that the broker does not know; Confluent garbles the end of such a line.
 _NOT_KNOWN = "N/A"
-_CUT = re.compile(r"^\t+Topic: ?[A-Za-z0-9._-]+(\s+P\w*)?\s*$")
+_CUT_LINE = re.compile(r"^\t+Topic: ?[A-Za-z0-9._-]+(\s+P\w*)?\s*$")
 # Below a line of the tool: the start of another line, which was cut off.
 _CUT_INSIDE = re.compile(r"\t*T(?:o(?:p(?:i(?:c:?)?)?)?)?\s*|Topic: ?[A-Za-z0-9._-]*(?:\s+\w*)?")
 _LISTS = ("Replicas", "Isr", "Adding Replicas", "Removing Replicas", "Offline")
@@ -75,7 +75,7 @@ def _read(lines: list[str], index: int) -> tuple[int, Record | None]:
     whole, used = _whole_header(lines, index)
     if "PartitionCount:" in whole:
         return used, _header(index, whole)
-    return 1, _malformed(index, line, "this partition line is cut off") if _CUT.match(line) else None
+    return 1, _malformed(index, line, "this partition line is cut off") if _CUT_LINE.match(line) else None
 
 
 def _is_damaged(line: str, *, inside: bool) -> bool:
