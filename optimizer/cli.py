@@ -1,4 +1,4 @@
-"""What every job runs: options to settings, settings to stages, errors to exit codes."""
+"""The main program of every job: options to settings, settings to stages, errors to exit codes."""
 
 import argparse
 import os
@@ -18,7 +18,7 @@ from optimizer.errors import BallastError, ConfigError, DiskFull
 from optimizer.given_knobs import given_knobs
 from optimizer.job_options import LOCAL_INPUT, parser
 from optimizer.kafka.versions import unknown_release
-from optimizer.locks import only_one
+from optimizer.locks import lock_run
 from optimizer.setting_checks import NAME_RULE, Problems, is_folder_name
 from optimizer.settings import Settings, Storage
 from optimizer.shipped import code_version, defaults
@@ -27,43 +27,47 @@ from optimizer.units import plural
 
 
 def _overrides(options: argparse.Namespace, file: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
-    """What the options say, laid over the file; those that can't be used are added to ``problems``."""
+    """The settings of the options, which override the file. Invalid ones are added to ``problems``."""
     content: dict[str, Any] = {}
-    for given in given_knobs(options, problems):
-        content = merge(content, {given.section: {given.knob: given.value}})
-    cluster = problems.of(partial(_one_cluster, options, file))
+    for knob in given_knobs(options, problems):
+        content = merge(content, {knob.section: {knob.knob: knob.value}})
+    cluster = problems.collect(partial(_cluster_of, options, file))
     return content | ({"clusters": [cluster]} if cluster else {})
 
 
 def replaced_lists(options: argparse.Namespace) -> list[str]:
-    """Lists of the configuration file that options replace by others, a line each."""
+    """A line for each list of the configuration file that an option replaces by another."""
     file = read_toml(Path(options.config)) if options.config else {}
     lines = []
-    for given in given_knobs(options, Problems()):
-        listed = file.get(given.section, {}).get(given.knob)
-        if isinstance(listed, list) and listed and listed != given.value:
-            lines.append(f"{given.words} replaces [{given.section}] {given.knob} = {listed} of {options.config}")
+    for knob in given_knobs(options, Problems()):
+        listed = file.get(knob.section, {}).get(knob.knob)
+        if isinstance(listed, list) and listed and listed != knob.value:
+            lines.append(f"{knob.option_text} replaces [{knob.section}] {knob.knob} = {listed} of {options.config}")
     return [*lines, *_replaced_clusters(options, file)]
 
 
 def _replaced_clusters(options: argparse.Namespace, file: Mapping[str, Any]) -> Iterator[str]:
-    """A line where options describe a cluster and the file has others: their settings do not count."""
+    """A line if options describe a cluster and the file has clusters too, whose settings are then ignored."""
     clusters = file.get("clusters", [])
     if clusters and is_tables(clusters) and (options.input or options.bootstrap_server):
-        named = (f"{one.get('id')} ({', '.join(key for key in one if key != 'id')})" for one in clusters)
-        place = "--input" if options.input else "--bootstrap-server"
-        yield f"--cluster {options.cluster} {place} replaces [[clusters]] of {options.config}: {', '.join(named)}"
+        names = (f"{table.get('id')} ({', '.join(key for key in table if key != 'id')})" for table in clusters)
+        source = "--input" if options.input else "--bootstrap-server"
+        yield f"--cluster {options.cluster} {source} replaces [[clusters]] of {options.config}: {', '.join(names)}"
 
 
 def unknown_releases(settings: Settings) -> list[str]:
-    """Releases of Kafka that the settings name and that are not known, a line each."""
-    told = ((one.id, one.kafka_version, unknown_release(one.kafka_version)) for one in settings.clusters)
-    remedy = "of a distribution, give the release of Kafka that is in it"
-    return [f"warning: cluster {name}: Kafka {version} {text}; {remedy}" for name, version, text in told if text]
+    """A warning for each unknown Kafka release in the settings."""
+    warnings = ((cluster, unknown_release(cluster.kafka_version)) for cluster in settings.clusters)
+    remedy = "for a distribution, give the Kafka release that it contains"
+    return [
+        f"warning: cluster {cluster.id}: Kafka {cluster.kafka_version} {text}; {remedy}"
+        for cluster, text in warnings
+        if text
+    ]
 
 
-def _one_cluster(options: argparse.Namespace, file: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The cluster that the options describe, if they do."""
+def _cluster_of(options: argparse.Namespace, file: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The cluster that the options describe; None if they describe none."""
     if options.cluster:
         paths = {"input": options.input, "client_config": options.client_config}
         cluster = {name: absolute(value, Path.cwd()) for name, value in paths.items() if value}
@@ -83,12 +87,12 @@ def _one_cluster(options: argparse.Namespace, file: Mapping[str, Any]) -> dict[s
 
 
 def _known_cluster(options: argparse.Namespace, file: Mapping[str, Any]) -> dict[str, Any]:
-    """The one cluster of the file that is named without a place to read it."""
-    remedy = "give --input DIR or --bootstrap-server HOST:PORT beside it"
+    """The cluster of the file that the options name without a source."""
+    remedy = "also give --input DIR or --bootstrap-server HOST:PORT"
     if not options.config:
         raise ConfigError(f"--cluster {options.cluster} does not say where to read it: {remedy}")
     clusters = file.get("clusters", [])
-    known = {str(one.get("id")): one for one in clusters} if is_tables(clusters) else {}
+    known = {str(table.get("id")): table for table in clusters} if is_tables(clusters) else {}
     if options.cluster not in known:
         listed = f"{', '.join(sorted(known)) or 'none'}{did_you_mean(options.cluster, known)}"
         raise ConfigError(f"--cluster {options.cluster} is not in {options.config}, which names {listed}: {remedy}")
@@ -96,14 +100,14 @@ def _known_cluster(options: argparse.Namespace, file: Mapping[str, Any]) -> dict
 
 
 def _built(content: dict[str, Any], over: dict[str, Any], file: str | None) -> Settings:
-    """Checked settings; what the file alone is refused for is refused with its name."""
+    """Checked settings. Problems that the file alone has are reported with the file's name."""
     try:
         return build(merge(content, over))
     except ConfigError as error:
-        of_file = Problems()
-        of_file.of(partial(build, content))
-        told = (f"{file}: {one}" if file and one in of_file.told else one for one in error.problems)
-        raise ConfigError(*told) from error
+        file_problems = Problems()
+        file_problems.collect(partial(build, content))
+        in_file = file_problems.messages if file else []
+        raise ConfigError(*(f"{file}: {text}" if text in in_file else text for text in error.problems)) from error
 
 
 def settings_of(options: argparse.Namespace) -> Settings:
@@ -112,15 +116,15 @@ def settings_of(options: argparse.Namespace) -> Settings:
     Raises
     ------
     ConfigError
-        With all that is wrong.
+        With all problems.
     """
     problems = Problems()
     file = read_toml(Path(options.config)) if options.config else {}
     content = merge(defaults(), file)
     over = _overrides(options, file, problems)
-    settings = problems.of(partial(_built, content, over, options.config))
-    if settings and not settings.clusters and not problems.told:
-        problems.told.append(
+    settings = problems.collect(partial(_built, content, over, options.config))
+    if settings and not settings.clusters and not problems.messages:
+        problems.messages.append(
             "no cluster is named: give --config FILE with [[clusters]], or --cluster ID with --input DIR"
         )
     problems.raise_any()
@@ -129,7 +133,7 @@ def settings_of(options: argparse.Namespace) -> Settings:
 
 
 def run_id_of(options: argparse.Namespace, names: Sequence[str]) -> str:
-    """The run's id: given, or the time; stages that go on with what others wrote need it given.
+    """The run id: the option, or the current time. Jobs that continue a run need the option.
 
     Raises
     ------
@@ -137,7 +141,7 @@ def run_id_of(options: argparse.Namespace, names: Sequence[str]) -> str:
     """
     first = NAMES[0]
     if not options.run_id and first not in names:
-        raise ConfigError(f"{names[0]} continues a run: give --run-id ID, the one that {first} printed or was given")
+        raise ConfigError(f"{names[0]} continues a run: give the --run-id ID that {first} printed or got")
     run_id = options.run_id or datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     if not is_folder_name(run_id):
         raise ConfigError(f"--run-id {run_id!r}: {NAME_RULE}")
@@ -145,22 +149,22 @@ def run_id_of(options: argparse.Namespace, names: Sequence[str]) -> str:
 
 
 def _storage(options: argparse.Namespace) -> Storage:
-    """The folders as the options alone say, where settings can't be used."""
-    named = {"warehouse": options.warehouse, "output": options.output}
-    return Storage(**{name: folder for name, folder in named.items() if folder})
+    """The folders of the options; used if the settings are invalid."""
+    folders = {"warehouse": options.warehouse, "output": options.output}
+    return Storage(**{name: folder for name, folder in folders.items() if folder})
 
 
 def checked(names: Sequence[str], options: argparse.Namespace) -> tuple[Settings, str]:
-    """Settings and run id; all that is wrong with them, or with the folders that will be written, is told at once.
+    """Settings and run id. All problems with them and with the output folders are reported at once.
 
     Raises
     ------
     ConfigError
     """
     problems = Problems()
-    run_id = problems.of(partial(run_id_of, options, names))
-    settings = problems.of(partial(settings_of, options))
-    problems.told += places.problems(settings.storage if settings else _storage(options), run_id or "")
+    run_id = problems.collect(partial(run_id_of, options, names))
+    settings = problems.collect(partial(settings_of, options))
+    problems.messages += places.problems(settings.storage if settings else _storage(options), run_id or "")
     problems.raise_any()
     assert settings
     assert run_id
@@ -168,15 +172,15 @@ def checked(names: Sequence[str], options: argparse.Namespace) -> tuple[Settings
 
 
 @contextmanager
-def _full_disk_said(settings: Settings) -> Iterator[None]:
-    """A full disk behind whatever Spark raises is one line."""
+def _report_full_disk(settings: Settings) -> Iterator[None]:
+    """Report a full disk in one line, whatever error Spark raises for it."""
     try:
         yield
     except Exception as error:
         if not places.no_space(error):
             raise
-        ours = (places.local(settings.storage.warehouse), Path(settings.storage.output), Path(gettempdir()))
-        raise DiskFull(str(places.fullest(folder for folder in ours if folder))) from error
+        folders = (places.local(settings.storage.warehouse), Path(settings.storage.output), Path(gettempdir()))
+        raise DiskFull(str(places.fullest(folder for folder in folders if folder))) from error
 
 
 def _execute(names: Sequence[str], options: argparse.Namespace) -> int:
@@ -184,12 +188,12 @@ def _execute(names: Sequence[str], options: argparse.Namespace) -> int:
     sys.stderr.write("".join(f"{line}\n" for line in (*replaced_lists(options), *unknown_releases(settings))))
     if NAMES[0] in names and os.environ.get(LOCAL_INPUT):
         inputs.check(settings.clusters)
-    with only_one(run_id, places.locks_of_run(settings.storage, run_id)), _full_disk_said(settings):
+    with lock_run(run_id, places.locks_of_run(settings.storage, run_id)), _report_full_disk(settings):
         return _plan(names, settings, run_id)
 
 
 def _plan(names: Sequence[str], settings: Settings, run_id: str) -> int:
-    """Everything that needs Spark is imported here, so that --help is quick."""
+    """Run the stages. Spark is imported only here, so that --help is quick."""
     from pyspark.sql import SparkSession
 
     from optimizer.meter import Meter
@@ -209,34 +213,35 @@ def _plan(names: Sequence[str], settings: Settings, run_id: str) -> int:
         finally:
             meter.write(run.folder / "timings.json")
         if "emit" in names:
-            sys.stdout.write(written_paths(run, [name for name, one in verdicts.items() if not one.is_stopped]))
+            sys.stdout.write(written_paths(run, [name for name, verdict in verdicts.items() if not verdict.is_stopped]))
             sys.stdout.flush()
         if len(verdicts) > 1:
-            sys.stderr.write("".join(f"{name}: {one.summary()}\n" for name, one in verdicts.items() if one.is_stopped))
+            stopped = {name: verdict for name, verdict in verdicts.items() if verdict.is_stopped}
+            sys.stderr.write("".join(f"{name}: {verdict.summary()}\n" for name, verdict in stopped.items()))
         return exit_code(verdicts)
     finally:
         spark.stop()
 
 
-def _stderr_of_its_own() -> None:
-    """Write errors and progress to the stderr of spark-submit: it puts those of a Python driver into its stdout.
+def _use_stderr_of_spark_submit() -> None:
+    """Write errors and progress to the stderr of spark-submit, which prints a Python driver's stderr to its stdout.
 
-    Where the system has no ``/proc``, or stderr is a socket, they stay there.
+    Without ``/proc``, or if stderr is a socket, nothing changes.
     """
     parent = Path(f"/proc/{os.getppid()}")
     try:
         if b"SparkSubmit" not in (parent / "cmdline").read_bytes():
             return
-        theirs = os.open(parent / "fd" / "2", os.O_WRONLY | os.O_APPEND)
+        stderr = os.open(parent / "fd" / "2", os.O_WRONLY | os.O_APPEND)
     except OSError:
         return
-    os.dup2(theirs, sys.stderr.fileno())
-    os.close(theirs)
+    os.dup2(stderr, sys.stderr.fileno())
+    os.close(stderr)
 
 
 def main(names: Sequence[str], description: str) -> int:
     """Run stages by name; returns the exit code."""
-    _stderr_of_its_own()
+    _use_stderr_of_spark_submit()
     options = parser(description).parse_args()
     try:
         return _execute(names, options)

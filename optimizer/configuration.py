@@ -1,4 +1,4 @@
-"""Configuration files to typed settings: conf/default.toml, laid over by the user's file and options."""
+"""Typed settings from conf/default.toml, which the user's file and the options override."""
 
 import json
 import tomllib
@@ -39,10 +39,10 @@ _SECTIONS: dict[str, type] = {
 
 @dataclass(frozen=True)
 class _Type:
-    """A type of values in words, and one to show."""
+    """The description of a type of values, with an example."""
 
-    one: str
-    several: str
+    singular: str
+    plural: str
     example: str
 
 
@@ -52,45 +52,47 @@ _TYPES = {
     str: _Type("text in quotes", "texts in quotes", '"audit[.].*"'),
 }
 
-# Lists of tables: what a table is, and one to show.
+# Knobs with lists of tables: the class of a table, and an example.
 _TABLES: dict[str, tuple[type, str]] = {
     "pins": (Pin, '{topics = "audit[.].*", racks = ["a"]}'),
     "replication_factors": (TopicFactor, '{topics = "audit[.].*", factor = 3}'),
 }
 
 
-# What a cluster's table is refused without, whatever else is in it.
-_OF_CLUSTER = ("id", "input", "bootstrap_servers")
+# Values that a check of another value of a cluster's table needs.
+_CLUSTER_BASE = ("id", "input", "bootstrap_servers")
 
 
-def _typed(kind: type, values: Mapping[str, Any], where: str, *, base: Sequence[str] | None = None) -> Any:
-    """The values as a settings class; raises with all that is wrong.
+def _typed(kind: type, values: Mapping[str, Any], section: str, *, base: Sequence[str] | None = None) -> Any:
+    """Make a settings class from the values; raises with all problems.
 
-    Knobs that have nothing to do with each other are judged one by one, each beside those of ``base`` alone.
+    If the whole class is refused, each knob is checked alone, with the knobs of ``base``, to find every problem.
     """
     if not isinstance(values, Mapping):
-        raise ConfigError(f"{where}: {values!r} is not a table: write name = value below {where}")
+        raise ConfigError(f"{section}: {values!r} is not a table: write name = value below {section}")
     known = {f.name: f for f in fields(kind)}
     needed = [f.name for f in known.values() if f.default is MISSING and f.default_factory is MISSING]
     unknown = sorted(set(values) - set(known))
     problems = Problems()
-    problems.told += [f"{where}: unknown {_named(unknown, known)}; known are {sorted(known)}"] if unknown else []
-    problems.told += [f"{where}: {name} is missing" for name in needed if name not in values]
-    plain: dict[str, Any] = {}
+    if unknown:
+        names = _with_suggestions(unknown, known)
+        problems.messages.append(f"{section}: unknown {names}; known are {sorted(known)}")
+    problems.messages += [f"{section}: {name} is missing" for name in needed if name not in values]
+    typed: dict[str, Any] = {}
     for name in [name for name in values if name in known]:
-        typed = partial(_typed_tables, name) if name in _TABLES else partial(_plain, known[name])
-        value = problems.of(partial(typed, values[name], where))
-        plain |= {} if value is None else {name: value}
-    made = None if problems.told else problems.of(partial(kind, **plain))
-    if made is None and base is not None and set(needed) <= set(plain):
-        beside = {name: plain[name] for name in base if name in plain}
-        for name, value in plain.items():
-            problems.of(partial(kind, **{**beside, name: value}))
+        check = partial(_typed_tables, name) if name in _TABLES else partial(_typed_value, known[name])
+        value = problems.collect(partial(check, values[name], section))
+        typed |= {} if value is None else {name: value}
+    settings = None if problems.messages else problems.collect(partial(kind, **typed))
+    if settings is None and base is not None and set(needed) <= set(typed):
+        base_values = {name: typed[name] for name in base if name in typed}
+        for name, value in typed.items():
+            problems.collect(partial(kind, **{**base_values, name: value}))
     problems.raise_any()
-    return made
+    return settings
 
 
-def _named(unknown: Sequence[str], known: Iterable[str]) -> str:
+def _with_suggestions(unknown: Sequence[str], known: Iterable[str]) -> str:
     """Unknown names, each with the section that has such a knob, or with the closest known name."""
     return ", ".join(
         f"{name!r} (it is in [{section}])" if (section := section_of(name)) else f"{name!r}{did_you_mean(name, known)}"
@@ -99,60 +101,60 @@ def _named(unknown: Sequence[str], known: Iterable[str]) -> str:
 
 
 def section_of(knob: str) -> str:
-    """The section that has such a knob; empty where none has."""
-    return next((section for section, kind in _SECTIONS.items() if knob in {one.name for one in fields(kind)}), "")
+    """The section that has this knob; empty if there is none."""
+    return next((section for section, kind in _SECTIONS.items() if knob in {field.name for field in fields(kind)}), "")
 
 
-def _plain(knob: Field[Any], value: object, where: str) -> object:
-    """The value of a knob that is not a list of tables, as its type; lists have entries of one type."""
-    wanted = str if knob.default is MISSING else type(knob.default)
-    entry = get_args(knob.type)[0] if wanted is tuple else None
-    if wanted is float and type(value) is int:
+def _typed_value(knob: Field[Any], value: object, section: str) -> object:
+    """The value of a knob with its type; for all knobs except lists of tables. Lists have entries of one type."""
+    expected = str if knob.default is MISSING else type(knob.default)
+    entry = get_args(knob.type)[0] if expected is tuple else None
+    if expected is float and type(value) is int:
         return float(value)
-    if entry and isinstance(value, list) and all(type(one) is entry for one in value):
+    if entry and isinstance(value, list) and all(type(item) is entry for item in value):
         return tuple(value)
-    if entry or type(value) is not wanted:
-        raise ConfigError(f"{where} {knob.name} = {value!r}: expected {_wanted(knob, wanted, entry)}")
+    if entry or type(value) is not expected:
+        raise ConfigError(f"{section} {knob.name} = {value!r}: expected {_describe_type(knob, expected, entry)}")
     return value
 
 
-def _wanted(knob: Field[Any], wanted: type, entry: type | None) -> str:
-    """What a knob takes, in the words and the writing of TOML."""
-    if wanted is bool:
+def _describe_type(knob: Field[Any], expected: type, entry: type | None) -> str:
+    """The values that a knob accepts, in words, with an example in TOML."""
+    if expected is bool:
         return "true or false, without quotes"
-    said = _TYPES[entry or wanted]
+    value_type = _TYPES[entry or expected]
     if entry:
-        return f"a list of {said.several}, such as [{said.example}]"
-    usual = json.dumps(knob.default) if knob.default is not MISSING and knob.default else said.example
-    return f"{said.one}, such as {usual}"
+        return f"a list of {value_type.plural}, such as [{value_type.example}]"
+    example = json.dumps(knob.default) if knob.default is not MISSING and knob.default else value_type.example
+    return f"{value_type.singular}, such as {example}"
 
 
-def _typed_tables(name: str, value: object, where: str) -> tuple[Any, ...]:
+def _typed_tables(name: str, value: object, section: str) -> tuple[Any, ...]:
     kind, example = _TABLES[name]
     if not is_tables(value):
-        raise ConfigError(f"{where} {name} = {value!r}: expected tables like {example}")
+        raise ConfigError(f"{section} {name} = {value!r}: expected tables like {example}")
     problems = Problems()
-    made = [problems.of(partial(_typed, kind, table, f"{where} {name}")) for table in value]
+    tables = [problems.collect(partial(_typed, kind, table, f"{section} {name}")) for table in value]
     problems.raise_any()
-    return tuple(made)
+    return tuple(tables)
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Lay ``over`` on ``base``, key by key; lists are replaced whole."""
+    """Override ``base`` by ``over``, key by key; lists are replaced as a whole."""
     result = dict(base)
     for name, value in over.items():
-        below = result.get(name)
-        result[name] = merge(below, value) if isinstance(below, Mapping) and isinstance(value, Mapping) else value
+        old = result.get(name)
+        result[name] = merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
     return result
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Read one file; relative cluster paths become absolute against its folder.
+    """Read one file. Relative paths of clusters become absolute; they are relative to the folder of the file.
 
     Raises
     ------
     ConfigError
-        When the file is missing or no TOML: names the file and the place.
+        If the file is missing or not TOML.
     """
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -169,41 +171,43 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def is_tables(value: object) -> TypeGuard[list[dict[str, Any]]]:
-    """Whether a value of a file is a list of tables."""
+    """Whether a value is a list of tables."""
     return isinstance(value, list) and all(isinstance(table, dict) for table in value)
 
 
 def absolute(path: str, folder: Path) -> str:
-    """A path of a cluster, absolute against a folder; a URI stays as it is."""
+    """The absolute path of a path relative to ``folder``; a URI does not change."""
     return path if "://" in path else str((folder / path).resolve())
 
 
 def build(content: Mapping[str, Any]) -> Settings:
-    """Typed settings from a merged mapping.
+    """Make typed settings from a merged mapping.
 
     Raises
     ------
     ConfigError
-        For unknown keys, wrong types and values out of range: all of them.
+        With all unknown keys, wrong types and values out of range.
     """
     unknown = sorted(set(content) - set(_SECTIONS) - {"clusters"})
     known = sorted([*_SECTIONS, "clusters"])
     problems = Problems()
-    problems.told += [f"unknown section {_named(unknown, known)}; known are {known}"] if unknown else []
+    problems.messages += [f"unknown section {_with_suggestions(unknown, known)}; known are {known}"] if unknown else []
     sections = {
-        name: problems.of(partial(_typed, kind, content.get(name, {}), f"[{name}]", base=()))
+        name: problems.collect(partial(_typed, kind, content.get(name, {}), f"[{name}]", base=()))
         for name, kind in _SECTIONS.items()
     }
     tables = content.get("clusters", [])
     if not is_tables(tables):
-        problems.told.append("[[clusters]]: write a table with this head, in two brackets, for each cluster")
+        problems.messages.append("[[clusters]]: write one table with this heading, in two brackets, for each cluster")
         tables = []
     clusters = [
-        problems.of(partial(_typed, ClusterInput, cluster, "[[clusters]]", base=_OF_CLUSTER)) for cluster in tables
+        problems.collect(partial(_typed, ClusterInput, cluster, "[[clusters]]", base=_CLUSTER_BASE))
+        for cluster in tables
     ]
-    # What concerns several sections is judged on those that are right.
-    right = {name: section for name, section in sections.items() if section is not None}
-    made = problems.of(partial(Settings, clusters=tuple(one for one in clusters if one is not None), **right))
+    # Checks over several sections use the valid sections only.
+    valid = {name: section for name, section in sections.items() if section is not None}
+    valid_clusters = tuple(cluster for cluster in clusters if cluster is not None)
+    settings = problems.collect(partial(Settings, clusters=valid_clusters, **valid))
     problems.raise_any()
-    assert made is not None
-    return made
+    assert settings is not None
+    return settings

@@ -1,17 +1,17 @@
-"""Errors that people see: a tree, each with its exit code; messages give value, limit and remedy."""
+"""Errors that people see, each with its exit code. Messages give value, limit and remedy."""
 
 from collections.abc import Mapping
 
 
 class BallastError(Exception):
-    """Root of every error that is meant for the user; ``verdict``: what it makes of a cluster (table ``verdicts``)."""
+    """Base of all errors for the user; ``verdict`` is the cluster's verdict in the table ``verdicts``."""
 
     exit_code = 1
     verdict = "failed"
 
 
 class _Problems(BallastError):
-    """What is wrong, one line each; all of it is told at once."""
+    """Several problems in one error, one line each."""
 
     def __init__(self, *problems: str) -> None:
         self.problems = problems
@@ -27,18 +27,18 @@ class ConfigError(_Problems):
 
 
 class InputError(_Problems):
-    """An input can't be read at all (a row that can't be read goes to quarantine instead)."""
+    """An input can't be read at all. Single unreadable rows are quarantined instead."""
 
     verdict = "unreadable"
 
 
 class Unreadable(BallastError):
-    """Clusters that can't be read; the others can go on without them.
+    """Clusters that can't be read. The run continues with the others.
 
     Parameters
     ----------
     errors : mapping of str to BallastError
-        Why, by cluster.
+        The reason, by cluster.
     """
 
     def __init__(self, errors: Mapping[str, BallastError]) -> None:
@@ -47,13 +47,13 @@ class Unreadable(BallastError):
 
 
 class StageError(BallastError):
-    """A stage lacks what an earlier one writes."""
+    """A stage lacks tables or rows of an earlier stage."""
 
     exit_code = 2
 
 
 class RowsChanged(BallastError):
-    """Rows that a stage reads are no longer those that an earlier stage wrote: one problem for each table."""
+    """The rows that a stage reads are not those that an earlier stage wrote; one problem per table."""
 
     def __init__(self, run_id: str, *problems: str) -> None:
         listed = problems[0] if len(problems) == 1 else "".join(f"\n- {problem}" for problem in problems)
@@ -61,30 +61,30 @@ class RowsChanged(BallastError):
 
 
 class WorkerGone(BallastError):
-    """A Python process that works for Spark was ended from outside at every attempt."""
+    """A Python worker of Spark was killed at every attempt."""
 
-    said_by_spark = "Python worker exited unexpectedly"
+    spark_message = "Python worker exited unexpectedly"
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, stage_work: str) -> None:
         super().__init__(
-            f"a Python process of {what} was ended at every attempt. The system does that when memory runs out: "
-            "give workers more memory, or fewer cores"
+            f"a Python process of {stage_work} was killed at every attempt. The system does that when memory runs out: "
+            "give workers more memory, or use fewer cores"
         )
 
 
 class UnderWay(BallastError):
-    """Another process works on the same run."""
+    """Another process executes the same run."""
 
 
 class DiskFull(BallastError):
     """No space is left on a disk."""
 
     def __init__(self, folder: str) -> None:
-        super().__init__(f"the disk of {folder} is full: make room there, and start the run again")
+        super().__init__(f"the disk of {folder} is full: free space there and start the run again")
 
 
 class AlreadyApproved(BallastError):
-    """A person has approved the plan of this run: it is not planned again."""
+    """The plan of this run is approved, so the run is not planned again."""
 
     exit_code = 3
 
@@ -97,10 +97,10 @@ class QualityGateFailed(BallastError):
 
 
 class AuditFailed(BallastError):
-    """A plan is refused, and no file of it is written.
+    """A plan is refused, and none of its files is written.
 
-    It breaks a rule: the planner has a bug. Or it leaves more unexplained than ``policy.max_unexplained``: that need
-    not be a bug. Or the disks have no room for its copies in any order.
+    Either it breaks a rule, which is a bug of the planner. Or its share of unexplained partitions is above
+    ``policy.max_unexplained``, which need not be a bug. Or the disks have no space for its copies in any order.
     """
 
     exit_code = 3
@@ -108,14 +108,14 @@ class AuditFailed(BallastError):
 
 
 class KafkaError(BallastError):
-    """What Kafka's own code would refuse, with its exception class and message.
+    """An input that Kafka's code would refuse, with Kafka's exception class and message.
 
     Parameters
     ----------
     exception : str
         Simple name of Kafka's exception class.
     message : str or None
-        Kafka's text; None where the text belongs to a JSON library and is not reproduced.
+        Kafka's text; None if the text is from a JSON library and is not reproduced.
     """
 
     def __init__(self, exception: str, message: str | None) -> None:

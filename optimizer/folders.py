@@ -1,7 +1,7 @@
-"""The folders of a run: what an earlier attempt published is set aside, what is new is swapped in whole.
+"""The folders of a run: earlier attempts are superseded, and a new folder is published by one rename.
 
-A superseded folder keeps what takes its plan back where it was; all else goes one folder down, so that nobody executes
-what the last attempt did not make.
+In a superseded folder, rollback and unthrottle files stay where they are. All other files move to a subfolder, so that
+nobody executes an old plan.
 """
 
 import re
@@ -13,24 +13,24 @@ SUPERSEDED = "superseded-"
 NOTE = "SUPERSEDED.txt"
 WITHDRAWN = "not-to-be-executed"
 _PARTIAL = ".partial"
-# What is still of use when a wave of the plan has been started.
-_KEPT = ("rollback", "unthrottle")
+# Files that are still needed if a wave of the plan was started.
+_STAYING = ("rollback", "unthrottle")
 _TEXT = f"""\
 This plan is superseded: its run was started again. Do not execute it.
 
-Where a wave of it was executed or is under way, what takes it back is here, in its place:
-rollback*.json for kafka-reassign-partitions.sh, and the unthrottle scripts.
-The plan itself, with its runbook and report, is in folders {WITHDRAWN}, for reading alone.
+If a wave of it was executed or is running, use the files that are still here to undo it:
+rollback*.json with kafka-reassign-partitions.sh, and the unthrottle scripts.
+The plan itself, with its runbook and report, is in the folders {WITHDRAWN}. Only read it.
 """
 
 
 def is_reserved(name: str) -> bool:
-    """Whether a folder of that name is not a cluster's."""
+    """Whether a folder of this name does not belong to a cluster."""
     return name == DATA_DOCS or name.startswith(SUPERSEDED) or (name.startswith(".") and name.endswith(_PARTIAL))
 
 
-def set_aside(run_folder: Path) -> None:
-    """Supersede what earlier attempts published, of whichever cluster; what a killed one left undone is finished."""
+def supersede_folders(run_folder: Path) -> None:
+    """Supersede the folders of earlier attempts, of all clusters, and finish what a killed attempt began."""
     for folder in sorted(run_folder.iterdir()) if run_folder.is_dir() else ():
         if not folder.is_dir():
             continue
@@ -50,8 +50,8 @@ def partial(run_folder: Path, cluster_id: str) -> Path:
     return folder
 
 
-def swap_in(new: Path, target: Path) -> None:
-    """Publish a finished folder by one rename; superseded folders that hold the same documents go."""
+def publish(new: Path, target: Path) -> None:
+    """Publish a finished folder by one rename, and delete superseded folders with the same documents."""
     if target.exists():
         _supersede(target)
     new.rename(target)
@@ -66,17 +66,17 @@ def _superseded(target: Path) -> list[Path]:
 
 
 def _supersede(folder: Path) -> None:
-    """Rename a cluster's folder, which is the moment that counts; then take out of it what could be executed."""
+    """Rename a cluster's folder, then move the files that could be executed. The rename decides."""
     numbers = [int(old.name.rpartition("-")[2]) for old in _superseded(folder)]
-    aside = folder.with_name(f"{SUPERSEDED}{folder.name}-{max(numbers, default=0) + 1}")
-    folder.rename(aside)
-    _withdraw(aside)
+    superseded = folder.with_name(f"{SUPERSEDED}{folder.name}-{max(numbers, default=0) + 1}")
+    folder.rename(superseded)
+    _withdraw(superseded)
 
 
 def _withdraw(folder: Path) -> None:
     (folder / NOTE).write_text(_TEXT, encoding="utf-8")
     for path in _files(folder):
-        if path.name != NOTE and path.parent.name != WITHDRAWN and not path.name.startswith(_KEPT):
+        if path.name != NOTE and path.parent.name != WITHDRAWN and not path.name.startswith(_STAYING):
             target = path.parent / WITHDRAWN / path.name
             target.parent.mkdir(exist_ok=True)
             path.rename(target)
@@ -87,12 +87,12 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _holds_all(old: Path, new: Path) -> bool:
-    """Whether a superseded folder holds every document of a new one."""
-    places = ((path, path.relative_to(new)) for path in _files(new))
+    """Whether a superseded folder has every document of a new folder."""
+    paths = ((path, path.relative_to(new)) for path in _files(new))
     return all(
-        _same(path, old / place) or _same(path, old / place.parent / WITHDRAWN / place.name) for path, place in places
+        _same(path, old / name) or _same(path, old / name.parent / WITHDRAWN / name.name) for path, name in paths
     )
 
 
-def _same(one: Path, other: Path) -> bool:
-    return other.is_file() and one.read_bytes() == other.read_bytes()
+def _same(path: Path, old_path: Path) -> bool:
+    return old_path.is_file() and path.read_bytes() == old_path.read_bytes()

@@ -1,4 +1,4 @@
-"""Knobs that the options of a job set, each with the words that set it."""
+"""Knobs that the options of a job set, each with the option text."""
 
 import argparse
 import re
@@ -11,7 +11,7 @@ from optimizer.configuration import section_of
 from optimizer.errors import ConfigError
 from optimizer.setting_checks import Problems
 
-# Options that set a knob: by their name in a namespace.
+# Section and knob by the option's name in the argparse namespace.
 _KNOBS = {
     "drain": ("policy", "drain_brokers"),
     "exclude_brokers": ("policy", "exclude_brokers"),
@@ -25,38 +25,38 @@ _KNOBS = {
 
 
 class GivenKnob(NamedTuple):
-    """A knob that the command line sets, and the words that do."""
+    """A knob that the command line sets, with the option text that sets it."""
 
     section: str
     knob: str
     value: Any
-    words: str
+    option_text: str
 
 
 def _by_option(options: argparse.Namespace) -> Iterator[GivenKnob]:
-    """Knobs that have an option of their own, in the order of ``_KNOBS``."""
+    """Knobs with their own option, in the order of ``_KNOBS``."""
     for name, (section, knob) in _KNOBS.items():
         value = getattr(options, name)
         if value is None:
             continue
         option = f"--{name.replace('_', '-')}"
         if name in ("topics", "exclude_topics"):
-            words = " ".join(f"{option} {pattern}" for pattern in value)
+            option_text = " ".join(f"{option} {pattern}" for pattern in value)
         elif isinstance(value, list):
             value = list(dict.fromkeys(value))
-            words = f"{option} {','.join(map(str, value))}"
+            option_text = f"{option} {','.join(map(str, value))}"
         else:
-            words = f"{option} {value}"
-        yield GivenKnob(section, knob, value, words)
+            option_text = f"{option} {value}"
+        yield GivenKnob(section, knob, value, option_text)
 
 
 def _by_set(text: str) -> GivenKnob:
-    """A knob by ``--set section.key=value``; a value that is not TOML is text.
+    """The knob of ``--set section.key=value``. A value that is not TOML is text.
 
     Raises
     ------
     ConfigError
-        For a text of another form, and for a cluster: a run has a list of them.
+        If the text has another form, or sets a cluster: clusters are a list.
     """
     match = re.fullmatch(r"([\w-]+)\.([\w-]+)=(.*)", text)
     if not match:
@@ -74,11 +74,11 @@ def _by_set(text: str) -> GivenKnob:
 
 
 def given_knobs(options: argparse.Namespace, problems: Problems) -> list[GivenKnob]:
-    """Every knob that the command line sets, once; a knob that is set twice is added to ``problems``."""
-    by_set = (problems.of(partial(_by_set, text)) for text in options.set)
+    """Every knob that the command line sets, once. A knob that is set twice is added to ``problems``."""
+    by_set = (problems.collect(partial(_by_set, text)) for text in options.set)
     knobs: dict[tuple[str, str], GivenKnob] = {}
-    for given in (*_by_option(options), *(given for given in by_set if given)):
-        first = knobs.setdefault((given.section, given.knob), given)
-        if first is not given:
-            problems.told.append(f"{first.words} and {given.words} set the same knob: give one of them")
+    for knob in (*_by_option(options), *(knob for knob in by_set if knob)):
+        first = knobs.setdefault((knob.section, knob.knob), knob)
+        if first is not knob:
+            problems.messages.append(f"{first.option_text} and {knob.option_text} set the same knob: give one of them")
     return list(knobs.values())

@@ -1,4 +1,4 @@
-"""Folders and live clusters of which this machine sees without Spark that they can't be read."""
+"""Early checks, without Spark, of folders and live clusters that this machine can't read."""
 
 import os
 import re
@@ -11,38 +11,38 @@ from optimizer.errors import InputError
 from optimizer.settings import ClusterInput
 
 _ADDRESS = re.compile(r"(?:.*://)?(?:\[([^\]]+)\]|([^:\[\]]+))(?::(\d{1,5}))?")
-_KAFKA_PORT = 9092  # of an address without one, as the client takes it
-_SECONDS = 3.0  # a connection is tried for; who is silent for longer is left to the client
+_KAFKA_PORT = 9092  # of an address without a port, as in Kafka's client
+_SECONDS = 3.0  # timeout of a connection; a server that is slower is left to the client
 
 
 def folder_remedy(cluster: ClusterInput) -> str:
-    """What to do where there is no input."""
-    where = f"--input DIR, or as input of [[clusters]] {cluster.id!r}"
-    return f"name a folder with the outputs of Kafka's tools as {where}"
+    """What to do if a cluster has no input."""
+    option = f"--input DIR, or as input of [[clusters]] {cluster.id!r}"
+    return f"name a folder with the outputs of Kafka's tools as {option}"
 
 
-def no_folder(cluster: ClusterInput) -> InputError:
-    """The folder of a cluster is missing."""
+def missing_folder(cluster: ClusterInput) -> InputError:
+    """The error for a cluster with a missing folder."""
     return InputError(f"there is no folder {cluster.input}: {folder_remedy(cluster)}")
 
 
-def no_file(cluster: ClusterInput) -> InputError:
-    """The folder of a cluster is empty."""
-    return InputError(f"the folder {cluster.input} holds no file: {folder_remedy(cluster)}")
+def empty_folder(cluster: ClusterInput) -> InputError:
+    """The error for a cluster with an empty folder."""
+    return InputError(f"the folder {cluster.input} is empty: {folder_remedy(cluster)}")
 
 
 def check(clusters: Iterable[ClusterInput]) -> None:
-    """Raise where no cluster can be read; where one can, the run begins, and ingest reports the others.
+    """Raise if no cluster can be read. If any can, the run starts, and ingest reports the others.
 
     Raises
     ------
     InputError
-        With what is wrong with every cluster.
+        With the problem of each cluster.
     """
     problems: list[str] = []
-    # Those with folders alone first: to look there takes no time.
-    for cluster in sorted(clusters, key=lambda one: bool(one.bootstrap_servers)):
-        errors = [*_of_folder(cluster), *_of_servers(cluster)]
+    # Clusters with only a folder come first, because a folder is checked faster.
+    for cluster in sorted(clusters, key=lambda cluster: bool(cluster.bootstrap_servers)):
+        errors = [*_folder_errors(cluster), *_server_errors(cluster)]
         if not errors:
             return
         problems += map(str, errors)
@@ -50,30 +50,30 @@ def check(clusters: Iterable[ClusterInput]) -> None:
         raise InputError(*problems)
 
 
-def _of_folder(cluster: ClusterInput) -> Iterator[InputError]:
+def _folder_errors(cluster: ClusterInput) -> Iterator[InputError]:
     folder = places.local(cluster.input) if cluster.input else None
     if folder and not folder.exists():
-        yield no_folder(cluster)
+        yield missing_folder(cluster)
     elif folder and folder.is_dir() and not _has_file(folder):
-        yield no_file(cluster)
+        yield empty_folder(cluster)
 
 
 def _has_file(folder: Path) -> bool:
-    """Whether there is a file that Spark reads, or a folder that can't be looked into."""
-    unseen: list[OSError] = []
-    for _, folders, files in os.walk(folder, onerror=unseen.append, followlinks=True):
+    """Whether the folder has a file that Spark reads, or a subfolder that can't be listed."""
+    unreadable: list[OSError] = []
+    for _, folders, files in os.walk(folder, onerror=unreadable.append, followlinks=True):
         if any(not _is_hidden(name) for name in files):
             return True
         folders[:] = [name for name in folders if not _is_hidden(name)]
-    return bool(unseen)
+    return bool(unreadable)
 
 
 def _is_hidden(name: str) -> bool:
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
-def _of_servers(cluster: ClusterInput) -> Iterator[InputError]:
-    """Why none of the addresses can be reached; nothing where one may be."""
+def _server_errors(cluster: ClusterInput) -> Iterator[InputError]:
+    """Why none of the addresses can be reached; nothing if one of them may be."""
     by_error: dict[type[OSError] | None, list[str]] = {}
     for address in filter(None, map(str.strip, cluster.bootstrap_servers.split(","))):
         error = _failed(address)
@@ -83,25 +83,25 @@ def _of_servers(cluster: ClusterInput) -> Iterator[InputError]:
     of_cluster = f"of [[clusters]] {cluster.id!r}"
     if unknown := by_error.get(socket.gaierror):
         remedy = f"correct bootstrap_servers {of_cluster}, or the DNS of this machine"
-        yield InputError(f"this machine knows no host of the name in {', '.join(unknown)}: {remedy}")
+        yield InputError(f"this machine cannot resolve the host name of {', '.join(unknown)}: {remedy}")
     if refused := by_error.get(ConnectionRefusedError):
         remedy = f"start the brokers, or correct the ports in bootstrap_servers {of_cluster}"
         yield InputError(f"nothing accepts connections at {', '.join(refused)}: {remedy}")
 
 
 def _failed(address: str) -> type[OSError] | None:
-    """The error of a host that is unknown, or of one that refuses the connection; None for all else."""
-    found = _ADDRESS.fullmatch(address)
-    if not found:
+    """The error if the host is unknown or refuses the connection; else None."""
+    match = _ADDRESS.fullmatch(address)
+    if not match:
         return None
-    place = found[1] or found[2], int(found[3] or _KAFKA_PORT)
+    host_and_port = match[1] or match[2], int(match[3] or _KAFKA_PORT)
     try:
-        socket.create_connection(place, timeout=_SECONDS, all_errors=True).close()
+        socket.create_connection(host_and_port, timeout=_SECONDS, all_errors=True).close()
     except (socket.gaierror, UnicodeError):
         return socket.gaierror
     except ExceptionGroup as errors:
         kinds = {type(error) for error in errors.exceptions}
-        # Of a host with two addresses, this machine may have no way to the one of IPv6.
+        # If a host has two addresses, this machine may have no route to the IPv6 address.
         return ConnectionRefusedError if ConnectionRefusedError in kinds and TimeoutError not in kinds else None
     except OSError:
         return None

@@ -1,4 +1,4 @@
-"""The options of every job; only the standard library, because they are read before anything is prepared."""
+"""The options of every job. Only the standard library: options are read before the environment is prepared."""
 
 import argparse
 import re
@@ -11,10 +11,10 @@ from optimizer.configuration import section_of
 from optimizer.option_parser import OptionParser
 
 EPILOG = """\
-Options are laid over the configuration file, which is laid over conf/default.toml: see docs/configuration.md.
-exit codes: 0 done, 1 failed, 2 wrong use or configuration, 3 refused: by a data-quality gate, by the audit, or because
-the plan of the run is approved"""
-# Set where inputs are read by this machine: its disks and its network are those that Spark will use.
+Options override the configuration file, which overrides conf/default.toml: see docs/configuration.md.
+exit codes: 0 done, 1 failed, 2 wrong use or configuration, 3 refused: a data check or the audit
+failed, or the plan of the run is already approved"""
+# Set if this machine reads the inputs, so that Spark uses its disks and its network.
 LOCAL_INPUT = "BALLAST_LOCAL_INPUT"
 
 
@@ -25,29 +25,29 @@ def _ids(text: str) -> list[int]:
 
 
 def _add_lists(policy: Any) -> None:
-    """The options that take lists: given several times they add up."""
+    """Add the options with lists. Repeated options add up."""
     for name, meaning in (
         ("--drain", "empty these brokers, e.g. 3,7"),
-        ("--exclude-brokers", "give these brokers no replica"),
-        ("--demote", "take preferred leaders off these brokers"),
+        ("--exclude-brokers", "give these brokers no new replica"),
+        ("--demote", "make these brokers preferred leader of nothing"),
     ):
         policy.add_argument(name, action="extend", type=_ids, metavar="IDS", help=f"{meaning}; may be repeated")
-    for name, meaning in (("--topics", "plan these topics alone"), ("--exclude-topics", "leave these topics alone")):
+    for name, meaning in (("--topics", "plan only these topics"), ("--exclude-topics", "do not plan these topics")):
         policy.add_argument(name, action="append", metavar="REGEX", help=f"{meaning}; may be repeated")
 
 
 class JobParser(OptionParser):
-    """Names ``--set`` for a knob that has no option of its own."""
+    """Suggests ``--set`` for a knob without its own option."""
 
     def instead_of(self, name: str) -> str:
-        """What a message adds behind an unknown option."""
+        """The suggestion that follows an unknown option in a message."""
         knob = name.lstrip("-").replace("-", "_")
         section = section_of(knob)
         return f": give --set {section}.{knob}=VALUE" if section else super().instead_of(name)
 
 
 def parser(description: str, *, suggested: frozenset[str] = frozenset()) -> JobParser:
-    """Options of every job; ``suggested``: others that an unknown one may stand for."""
+    """The parser of every job; ``suggested`` are options of other programs that a message may suggest."""
     script = Path(sys.argv[0])
     result = JobParser(
         suggested=suggested,
@@ -61,15 +61,17 @@ def parser(description: str, *, suggested: frozenset[str] = frozenset()) -> JobP
     result.add_argument("--run-id", help="names the run in every table (default: the time in UTC)")
     result.add_argument("--warehouse", metavar="DIR", help="folder of the Delta tables")
     result.add_argument("--output", metavar="DIR", help="folder of the files; a run gets a folder of its own in it")
-    cluster = result.add_argument_group("one cluster: of the configuration file, or without one")
-    cluster.add_argument("--cluster", metavar="ID", help="its name in every table; alone: just this one of --config")
+    cluster = result.add_argument_group("one cluster, of the configuration file or without a file")
+    cluster.add_argument(
+        "--cluster", metavar="ID", help="its name in every table; alone: only this cluster of --config"
+    )
     cluster.add_argument("--input", metavar="DIR", help="folder with outputs of Kafka's tools, capacities and metrics")
     cluster.add_argument("--bootstrap-server", metavar="HOST:PORT", help="live cluster")
     cluster.add_argument("--client-config", metavar="FILE", help="client properties (SASL, TLS) of the live connection")
     cluster.add_argument("--kafka-version", metavar="X.Y", help="its release, e.g. 3.9: see configuration.md")
     policy = result.add_argument_group("policy")
     _add_lists(policy)
-    policy.add_argument("--only", choices=ONLY, help="mend just that; what else is asked waits for another run")
+    policy.add_argument("--only", choices=ONLY, help="fix only this; all other requests wait for another run")
     result.add_argument(
         "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="any other knob, once; value as in TOML"
     )

@@ -1,4 +1,4 @@
-"""Locks between processes that end with their holder, however it ends."""
+"""Locks between processes. A lock ends with the process that holds it, also if that is killed."""
 
 import errno
 import fcntl
@@ -11,31 +11,31 @@ from typing import TextIO
 
 from optimizer.errors import ConfigError, UnderWay
 
-# Of file systems that know no locks: a run goes on there as it did without them.
-_UNKNOWN = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
+# Errors of file systems without locks: the run continues without a lock there.
+_NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
-def _locked(handle: TextIO, how: int) -> None:
+def _lock(handle: TextIO, operation: int) -> None:
     try:
-        fcntl.flock(handle, how)
+        fcntl.flock(handle, operation)
     except OSError as error:
-        if error.errno not in _UNKNOWN:
+        if error.errno not in _NO_LOCKS:
             raise
 
 
 @contextmanager
 def exclusive(path: Path, *, with_children: bool = False) -> Iterator[None]:
-    """Hold the lock of a file; waits until it is free.
+    """Hold the lock of a file; wait until it is free.
 
     Parameters
     ----------
     with_children : bool
-        Whether programs that are started meanwhile, without ``close_fds``, hold it until they end: also when this
-        process is killed.
+        Whether programs that are started meanwhile, without ``close_fds``, also hold the lock until they end, even if
+        this process is killed.
     """
     with _opened(path) as handle:
         os.set_inheritable(handle.fileno(), with_children)
-        _locked(handle, fcntl.LOCK_EX)
+        _lock(handle, fcntl.LOCK_EX)
         yield
 
 
@@ -44,31 +44,31 @@ def _opened(path: Path) -> TextIO:
         path.parent.mkdir(parents=True, exist_ok=True)
         return path.open("a+", encoding="utf-8")
     except OSError as error:
-        remedy = "run as the user that it belongs to, or give other folders"
+        remedy = "run as the owner of that file, or give other folders"
         raise ConfigError(f"the lock {path} can't be opened: {error.strerror}; {remedy}") from error
 
 
 @contextmanager
-def only_one(run_id: str, paths: Iterable[Path]) -> Iterator[None]:
+def lock_run(run_id: str, paths: Iterable[Path]) -> Iterator[None]:
     """Hold the locks of a run.
 
     Raises
     ------
     UnderWay
-        When another process holds one of them: says which.
+        If another process holds one of them; the message names it.
     ConfigError
-        When one of them can't be opened.
+        If one of them can't be opened.
     """
     with ExitStack() as stack:
         for path in paths:
             handle = stack.enter_context(_opened(path))
             try:
-                _locked(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _lock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 handle.seek(0)
                 raise UnderWay(
-                    f"run {run_id!r} is under way ({handle.read().strip() or 'another process'} holds {path}): "
-                    "wait for its end, or give another --run-id"
+                    f"run {run_id!r} is already running ({handle.read().strip() or 'another process'} holds {path}): "
+                    "wait until it ends, or give another --run-id"
                 ) from error
             handle.truncate(0)
             handle.write(f"process {os.getpid()} on {socket.gethostname()}\n")

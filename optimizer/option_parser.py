@@ -1,4 +1,4 @@
-"""What every command line of Ballast shares; only the standard library, because help must not wait for packages."""
+"""The option parser of every command. Only the standard library, because help must not wait for packages."""
 
 import argparse
 import re
@@ -9,19 +9,19 @@ from typing import Any
 
 from optimizer.similar import did_you_mean
 
-# What may be given more than once: options that collect their values, and help.
-_MANY = (argparse._AppendAction, argparse._HelpAction)
+# Options that may be repeated: those that collect their values, and help.
+_REPEATABLE = (argparse._AppendAction, argparse._HelpAction)
 
 
 class OptionParser(argparse.ArgumentParser):
-    """Takes whole options, each once; names the known option or choice that is closest to an unknown one.
+    """Accepts only unabbreviated options, each once. For an unknown option or choice it suggests the closest known one.
 
     Options with the actions ``append`` and ``extend`` may be repeated.
 
     Parameters
     ----------
     suggested : frozenset of str
-        Options of other programs that may have been meant.
+        Options of other programs that a message may suggest.
     """
 
     def __init__(self, *, suggested: frozenset[str] = frozenset(), **kwargs: Any) -> None:
@@ -30,15 +30,15 @@ class OptionParser(argparse.ArgumentParser):
         self._suggested = suggested
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Check the options first: argparse would rather say that a required one is missing."""
+        """Check the options first, because argparse would report a missing required option before an unknown one."""
         words = sys.argv[1:] if args is None else list(args)
-        # What stands behind a command is for the command's own parser.
+        # Options after a command are for the parser of the command.
         own = takewhile(is_option, words) if self._subparsers else words
         self._check_options(list(takewhile(lambda word: word != "--", own)))
         return super().parse_known_args(words, namespace)
 
     def _check_options(self, words: Sequence[str]) -> None:
-        """End with an error for an unknown option, and for one that is given twice."""
+        """End with an error if an option is unknown or given twice."""
         values: dict[argparse.Action, str] = {}
         for word, following in zip_longest(words, words[1:], fillvalue=""):
             name, equals, value = word.partition("=")
@@ -49,18 +49,18 @@ class OptionParser(argparse.ArgumentParser):
                 self.error(f"there is no option {name}{self.instead_of(name)}")
             value = value if equals or action.nargs == 0 else following
             if action in values:
-                both = f", {values[action]} and {value}" if action.nargs != 0 else ""
-                self.error(f"{name} is given twice{both}: give it once")
-            if not isinstance(action, _MANY):
+                values_text = f", {values[action]} and {value}" if action.nargs != 0 else ""
+                self.error(f"{name} is given twice{values_text}: give it once")
+            if not isinstance(action, _REPEATABLE):
                 values[action] = value
 
     @property
     def options(self) -> frozenset[str]:
-        """All of its options."""
+        """All options of this parser."""
         return frozenset(self._option_string_actions)
 
     def instead_of(self, name: str) -> str:
-        """What a message adds behind an unknown option."""
+        """The suggestion that follows an unknown option in a message."""
         return did_you_mean(name, self.options | self._suggested)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -70,5 +70,5 @@ class OptionParser(argparse.ArgumentParser):
 
 
 def is_option(word: str) -> bool:
-    """Whether argparse takes a word for an option: negative numbers and texts with spaces are values."""
+    """Whether argparse reads a word as an option. Negative numbers and texts with spaces are values."""
     return re.fullmatch(r"-[^\d\s]\S*", word) is not None

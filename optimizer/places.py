@@ -1,4 +1,4 @@
-"""Where tables and files go: whether it can be written, which locks lie there, which of the disks is full."""
+"""The folders of tables and files: whether they can be written, their locks, and which disk is full."""
 
 import errno
 import os
@@ -15,9 +15,9 @@ _LOCKS = ".locks"
 
 
 def local(folder: str) -> Path | None:
-    """A folder of this machine, by its path or its ``file:`` URI; None for what another file system holds."""
-    plain = unquote(urlsplit(folder).path) if folder.startswith("file:/") else folder
-    return None if "://" in plain else Path(plain).absolute()
+    """A local folder, by its path or its ``file:`` URI; None if it is on another file system."""
+    path = unquote(urlsplit(folder).path) if folder.startswith("file:/") else folder
+    return None if "://" in path else Path(path).absolute()
 
 
 def lock_of_table(warehouse: Path, table: str) -> Path:
@@ -26,7 +26,7 @@ def lock_of_table(warehouse: Path, table: str) -> Path:
 
 
 def locks_of_run(storage: Storage, run_id: str) -> list[Path]:
-    """The files that are locked while a run is under way: in its output folder, and in a local warehouse."""
+    """The files that are locked during a run: in its output folder, and in a local warehouse."""
     warehouse = local(storage.warehouse)
     return [
         Path(storage.output) / run_id / ".lock",
@@ -35,9 +35,9 @@ def locks_of_run(storage: Storage, run_id: str) -> list[Path]:
 
 
 def problems(storage: Storage, run_id: str) -> Iterator[str]:
-    """Why output or warehouse can't be written; nothing is made or left there by looking."""
+    """Why output or warehouse can't be written. The check creates nothing there."""
     if "://" in storage.output:
-        remedy = "give a folder of this machine; the table documents holds every file, for other places"
+        remedy = "give a folder of this machine; to copy the files elsewhere, read them from the table documents"
         yield f"[storage] output = {storage.output!r} is not usable: files are written to local folders only: {remedy}"
     else:
         yield from _unwritable("output", Path(storage.output) / run_id)
@@ -47,8 +47,8 @@ def problems(storage: Storage, run_id: str) -> Iterator[str]:
 
 
 def _unwritable(knob: str, folder: Path) -> Iterator[str]:
-    """Try a file without a name in the folder, or in the nearest one above that is there."""
-    nearest = next(one for one in (folder.absolute(), *folder.absolute().parents) if one.exists())
+    """Try to write an unnamed file in the folder, or in its nearest existing parent."""
+    nearest = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     try:
         with tempfile.TemporaryFile(dir=nearest) as file:
             file.write(b"\0")
@@ -57,7 +57,7 @@ def _unwritable(knob: str, folder: Path) -> Iterator[str]:
 
 
 def no_space(error: BaseException | None) -> bool:
-    """Whether a full disk is behind an error, anywhere in its chain."""
+    """Whether a full disk caused an error, directly or through other errors."""
     while error:
         if getattr(error, "errno", None) == errno.ENOSPC or _NO_SPACE in str(error):
             return True
@@ -66,5 +66,5 @@ def no_space(error: BaseException | None) -> bool:
 
 
 def fullest(folders: Iterable[Path]) -> Path:
-    """The folder whose disk has the least room left."""
+    """The folder on the disk with the least free space."""
     return min((folder for folder in folders if folder.exists()), key=lambda folder: shutil.disk_usage(folder).free)

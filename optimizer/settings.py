@@ -209,9 +209,9 @@ class Settings:
     def __post_init__(self) -> None:
         problems = Problems()
         for name in BROKER_LISTS:
-            problems.of(partial(self._check_list, name))
+            problems.collect(partial(self._check_list, name))
         for check in (self._check_ids, self._check_only, self._check_policy_pins, self._check_patterns):
-            problems.of(check)
+            problems.collect(check)
         problems.raise_any()
 
     def _check_ids(self) -> None:

@@ -1,4 +1,4 @@
-"""What comes with the code, from the checkout or from the zip that a driver got: the defaults, and which code it is."""
+"""The default configuration and the version of the code, from the checkout or from the zip of a driver."""
 
 import os
 import re
@@ -7,7 +7,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-UNKNOWN = "unknown"  # version of code that neither a zip nor spark-submit.sh names: it may be any
+UNKNOWN = "unknown"  # version of code that neither a zip nor spark-submit.sh names
 _HOME = Path(__file__).parent.parent
 _DEFAULTS = "conf/default.toml"
 _ZIP = re.compile(r"ballast-([0-9a-f]{16})\.zip")
@@ -22,6 +22,6 @@ def defaults() -> dict[str, Any]:
 
 
 def code_version() -> str:
-    """The code, by its content: as the zip is named, or as spark-submit.sh says of the checkout."""
-    named = _ZIP.fullmatch(_HOME.name)
-    return named[1] if named else os.environ.get("BALLAST_CODE_VERSION", UNKNOWN)
+    """A hash of the code: from the name of the zip, or from spark-submit.sh for a checkout."""
+    match = _ZIP.fullmatch(_HOME.name)
+    return match[1] if match else os.environ.get("BALLAST_CODE_VERSION", UNKNOWN)

@@ -5,7 +5,7 @@ from difflib import get_close_matches
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """What a message adds behind an unknown name; empty where no known name is close.
+    """The suggestion that follows an unknown name in a message; empty if no known name is close.
 
     >>> did_you_mean("aprove", ["show", "approve"])
     " (did you mean 'approve'?)"

@@ -1,4 +1,4 @@
-"""The checker: knows no solver, shares no code with it, recomputes everything from the documents."""
+"""The audit of a plan. It shares no code with the solver and recomputes everything from the documents."""
 
 from optimizer.audit.checker import audit_plan
 from optimizer.audit.claims import (

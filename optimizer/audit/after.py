@@ -1,4 +1,4 @@
-"""The cluster after a plan, to which one change more may be added."""
+"""The cluster after a plan. Further changes can be added to it."""
 
 import math
 from collections import Counter, defaultdict
@@ -7,51 +7,51 @@ from itertools import chain
 
 from optimizer.audit.claims import AuditPartition
 from optimizer.audit.instance import Instance
-from optimizer.audit.spread import Mosts, Targets, counts, most_leaders, most_replicas
+from optimizer.audit.spread import Targets, TopicLimits, counts, most_leaders, most_replicas
 
 Replicas = tuple[int, ...]
-AIMED_OVER = 0.05  # share of a disk's limit that plans aim at it though it is full, by trial, at any width of its band
+AIMED_OVER = 0.05  # share of a full disk's limit that plans still aim at it; found by experiment, for any band width
 
 
 class _Spread:
-    """How many replicas of each topic that has a most, or leaders, each broker has after the plan and had before it."""
+    """Replicas (or leaders) by broker and topic, before and after the plan; only topics with a maximum per broker."""
 
-    def __init__(self, instance: Instance, targets: Targets, most: Mosts, *, first: int | None) -> None:
+    def __init__(self, instance: Instance, targets: Targets, most: TopicLimits, *, first: int | None) -> None:
         self._most, self._first = most, first
         self._before = counts(instance, {}, most, first=first)
         self._now = counts(instance, targets, most, first=first)
 
     def has_room(self, topic: str, broker: int) -> bool:
-        """Whether a broker may have one more of a topic."""
+        """Whether a broker may get another replica or leader of a topic."""
         return topic not in self._most or self._now[topic, broker] < self._most[topic]
 
     def has_fewer(self, topic: str, broker: int) -> bool:
-        """Whether a broker has fewer of a topic than before the plan."""
+        """Whether a broker has fewer replicas or leaders of a topic than before the plan."""
         return self._now[topic, broker] < self._before[topic, broker]
 
     def change(self, topic: str, before: Replicas, after: Replicas) -> None:
-        """Count another list of a partition."""
+        """Replace the list ``before`` of a partition by ``after``."""
         self._now.subtract((topic, b) for b in before[: self._first])
         self._now.update((topic, b) for b in after[: self._first])
 
 
 class After:
-    """Lists, disks, topics and what is left of the limit after a plan and the changes that are added to it.
+    """Replica lists, disks, topics and the rest of the limit after a plan and the changes that are added to it.
 
-    Where the number of waves is fixed no wave can be added, so what the plan takes off a disk makes no room: a copy
-    more may have to be made while all old ones are there.
+    If the number of waves is fixed, replicas that the plan removes free no disk space: another copy may have to be made
+    while all old replicas still exist.
 
     Parameters
     ----------
     instance : Instance
     targets : mapping of key to tuple of int
-        The plan.
+        The new lists of the plan.
     """
 
     def __init__(self, instance: Instance, targets: Targets) -> None:
         self.instance = instance
         self._lists = dict(targets)
-        self._held, stayed = Counter(instance.disk_bytes), Counter(instance.disk_bytes)
+        self._used, stayed = Counter(instance.disk_bytes), Counter(instance.disk_bytes)
         self._of_topic = _Spread(instance, targets, most_replicas(instance), first=None)
         self._led = _Spread(instance, targets, most_leaders(instance), first=1)
         limits = instance.limits
@@ -69,17 +69,18 @@ class After:
         return self._lists.get(partition.key, partition.replicas)
 
     def homes(self, partition: AuditPartition) -> list[int]:
-        """Brokers that a replica of a partition may go to, or that the plan may have meant for it: of each rack those
-        with the least room, as many as it has replicas; the rules tell them no further apart.
+        """Brokers that a replica of a partition may go to, or that the plan may have meant for it.
 
-        They accept replicas, are within its pin, and hold fewer of its topic than their most. Those that had a replica
-        of it before the plan may keep it, and as many of its topic as they had. Their disks have room, or may excuse.
+        Each broker accepts replicas, is within the pin, and holds fewer replicas of the topic than the maximum. Its
+        disk has space, or may excuse. A broker that had a replica of the partition before the plan may keep it, and as
+        many replicas of the topic as it had. Of each rack only the brokers with the least space are returned, as many
+        as the partition has replicas: for the rules the others are equivalent.
         """
         instance, topic, pin = self.instance, partition.topic, partition.pinned_brokers
         own = {b for b in partition.replicas if b not in instance.to_empty and (pin is None or b in pin)}
-        others = (instance.homes(pin) | own) - set(self.replicas(partition))
+        candidates = (instance.homes(pin) | own) - set(self.replicas(partition))
         by_rack = defaultdict[str | None, list[int]](list)
-        for broker in sorted(others, key=lambda b: (self._room(b, self._held), b)):
+        for broker in sorted(candidates, key=lambda b: (self._room(b, self._used), b)):
             if not self._is_open(broker, partition.size_bytes):
                 continue
             in_rack = by_rack[instance.rack(broker)]
@@ -89,15 +90,15 @@ class After:
         return list(chain.from_iterable(by_rack.values()))
 
     def has_room(self, partition: AuditPartition, replicas: Replicas) -> bool:
-        """Whether the disks have room for what this list adds to the one that the partition has."""
+        """Whether the disks have space for the replicas that this list adds."""
         added = set(replicas) - set(self.replicas(partition))
         return all(self._takes(broker, partition.size_bytes) for broker in added)
 
     def excuse(self, partition: AuditPartition, replicas: Replicas) -> None:
-        """Count a partition for which a disk has no room: the plan may have been held back from it.
+        """Count a partition that stays because a disk has no space.
 
-        A disk excuses as many bytes as it has room for without what the plan brings, or ``AIMED_OVER`` of it, and the
-        last partition whole: so much may have been meant for it.
+        A disk excuses as many bytes as it had space for before the copies of the plan, but at least ``AIMED_OVER`` of
+        its limit: so much may have been planned for it. The last partition may exceed that.
         """
         full = [b for b in set(replicas) - set(self.replicas(partition)) if not self._takes(b, partition.size_bytes)]
         self._excuse_bytes[max(full, key=lambda b: (self._excuse_bytes[b], b))] -= max(1, partition.size_bytes)
@@ -106,24 +107,24 @@ class After:
         return self._takes(broker, size_bytes) or self._excuse_bytes[broker] > 0
 
     def _takes(self, broker: int, size_bytes: int) -> bool:
-        return self._room(broker, self._held) >= size_bytes
+        return self._room(broker, self._used) >= size_bytes
 
-    def _room(self, broker: int, held: Mapping[int, int]) -> float:
+    def _room(self, broker: int, used: Mapping[int, int]) -> float:
         limit = self.instance.disk_limit(broker)
-        return math.inf if limit is None else limit - held[broker]
+        return math.inf if limit is None else limit - used[broker]
 
     def may_lead(self, partition: AuditPartition) -> list[int]:
-        """Replicas of a partition that could be its preferred leader, and lead fewer of its topic than their most."""
-        others = (b for b in self.replicas(partition)[1:] if b in self.instance.leading)
-        return [b for b in others if self._led.has_room(partition.topic, b)]
+        """Replicas of a partition that could become its preferred leader without leading too many of its topic."""
+        followers = (b for b in self.replicas(partition)[1:] if b in self.instance.leading)
+        return [b for b in followers if self._led.has_room(partition.topic, b)]
 
     def affords(self, partition: AuditPartition) -> bool:
-        """Whether the limit has room for a change of the partition that copies all its replicas: a change is whole."""
+        """Whether the rest of the limit allows a change that copies all replicas of the partition."""
         most = max(len(partition.replicas), partition.replication_factor) - _copies(partition, self.replicas(partition))
         return most <= self._moves_left and most * partition.size_bytes <= self._bytes_left
 
     def change(self, partition: AuditPartition, replicas: Replicas) -> None:
-        """Give a partition another list."""
+        """Give a partition a new list."""
         before, topic = self.replicas(partition), partition.topic
         self._spend(partition, before, replicas)
         self._lists[partition.key] = replicas
@@ -131,14 +132,14 @@ class After:
         self._led.change(topic, before, replicas)
 
     def _spend(self, partition: AuditPartition, before: Replicas, after: Replicas) -> None:
-        more, size = _copies(partition, after) - _copies(partition, before), partition.size_bytes
-        self._moves_left -= more
-        self._bytes_left -= more * size
+        copies, size = _copies(partition, after) - _copies(partition, before), partition.size_bytes
+        self._moves_left -= copies
+        self._bytes_left -= copies * size
         for broker in set(after) - set(before):
-            self._held[broker] += size
+            self._used[broker] += size
         for broker in set(before) - set(after):
             if not (self.instance.limits.fixed_waves and broker in partition.replicas):
-                self._held[broker] -= size
+                self._used[broker] -= size
 
 
 def _copies(partition: AuditPartition, replicas: Iterable[int]) -> int:

@@ -1,7 +1,7 @@
 """The audit of one cluster's plan: documents in, verdict out.
 
-Nothing that the planner says about itself is believed: placements, bytes and leaders are recomputed from the documents
-and the instance. What was broken at the start and still is, is counted in the figures; it may not be made worse.
+The audit does not trust the planner: it recomputes placements, bytes and leaders from the documents and the instance.
+Rules that were broken before the plan may stay broken, and the figures count them. A plan may not make them worse.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ from optimizer.audit.claims import (
     Key,
     Violation,
 )
-from optimizer.audit.excuses import MendedAndLeft, left_by
+from optimizer.audit.excuses import Repairs, find_repairs
 from optimizer.audit.instance import Instance
 from optimizer.audit.read_documents import Entry, PlanDocument, read_document, read_parts
 from optimizer.audit.spread import Targets, crowded
@@ -46,7 +46,7 @@ def audit_plan(
     waves : sequence of str
         Reassignment documents in the order of execution; empty when there is nothing to do.
     whole, rollback : str, optional
-        The reassignment document of the whole plan and its way back, or the parts of it; None when there is nothing to
+        The reassignment document of the whole plan, and its rollback or the parts of it; None if there is nothing to
         do.
     limits : AuditLimits
     claims : AuditClaims, optional
@@ -59,49 +59,49 @@ def audit_plan(
 
     References
     ----------
-    What Kafka reads and refuses: org.apache.kafka.tools.reassign.ReassignPartitionsCommand, Kafka 4.3.
+    What Kafka accepts: org.apache.kafka.tools.reassign.ReassignPartitionsCommand, Kafka 4.3.
     """
     instance = Instance(brokers=brokers, partitions=partitions, limits=limits)
     plan = None if whole is None else read_document(whole, label="the whole plan")
-    back = None if rollback is None else read_parts(rollback, label="the rollback")
+    rollback_document = None if rollback is None else read_parts(rollback, label="the rollback")
     steps = [read_document(text, label=f"wave {i}") for i, text in enumerate(waves, start=1)]
     targets = {e.key: e.replicas for e in plan.entries if e.key in instance.partitions} if plan else {}
-    left = left_by(instance, targets)
-    figures = _figures(instance, targets, left, len(steps))
+    repairs = find_repairs(instance, targets)
+    figures = _figures(instance, targets, repairs, len(steps))
     entries = list(_entry_violations(instance, plan, steps))
-    told = {(v.rule, key) for key, v in entries}
-    unexplained = left.unexplained.items() if _leaves_too_much(left, limits) else ()
-    over = (replace(v, is_left=True) for key, v in unexplained if (v.rule, key) not in told)
+    reported = {(v.rule, key) for key, v in entries}
+    unexplained = repairs.unexplained.items() if _leaves_too_much(repairs, limits) else ()
+    unexplained_violations = (replace(v, is_left=True) for key, v in unexplained if (v.rule, key) not in reported)
     violations = chain(
         _identities(brokers, partitions),
-        chain.from_iterable(d.violations for d in (plan, back, *steps) if d),
+        chain.from_iterable(d.violations for d in (plan, rollback_document, *steps) if d),
         (v for _, v in entries),
         plan_rules.check_waves(plan, steps),
-        plan_rules.check_rollback(instance, plan, back),
-        over,
+        plan_rules.check_rollback(instance, plan, rollback_document),
+        unexplained_violations,
         plan_rules.check_capacity(instance, steps),
         plan_rules.check_wave_sizes(instance, steps),
         _limit_violations(limits, figures),
         _claim_violations(claims, figures),
     )
-    return AuditReport(tuple(violations), figures, _remark(left, limits))
+    return AuditReport(tuple(violations), figures, _remark(repairs, limits))
 
 
-def _leaves_too_much(left: MendedAndLeft, limits: AuditLimits) -> bool:
-    return left.share > limits.max_unexplained
+def _leaves_too_much(repairs: Repairs, limits: AuditLimits) -> bool:
+    return repairs.share > limits.max_unexplained
 
 
-def _remark(left: MendedAndLeft, limits: AuditLimits) -> str:
-    if not _leaves_too_much(left, limits):
+def _remark(repairs: Repairs, limits: AuditLimits) -> str:
+    if not _leaves_too_much(repairs, limits):
         return ""
-    count = len(left.unexplained)
-    share = f"{count} of {plural(left.mendable, 'partition')} that could be mended {agree(count, 'is', 'are')} left"
-    helps = f"give full disks room, or set it higher and run emit again; {LEFT_AGAIN}"
-    return f"  {share} without a reason, over [policy] max_unexplained = {limits.max_unexplained:g}: {helps}"
+    count = len(repairs.unexplained)
+    share = f"{count} of {plural(repairs.repairable, 'partition')} that could be fixed {agree(count, 'stays', 'stay')}"
+    remedy = f"add space to full disks, or raise it and run emit again; {LEFT_AGAIN}"
+    return f"  {share} without a reason, over [policy] max_unexplained = {limits.max_unexplained:g}: {remedy}"
 
 
 def _identities(brokers: Sequence[AuditBroker], partitions: Sequence[AuditPartition]) -> Iterator[Violation]:
-    """The instance itself names each broker and partition once; else the verdict would mean nothing."""
+    """The instance must list each broker and partition once, or the verdict means nothing."""
     if len({b.broker_id for b in brokers}) < len(brokers):
         yield Violation("instance", "brokers", "a broker is listed twice")
     if len({p.key for p in partitions}) < len(partitions):
@@ -111,19 +111,19 @@ def _identities(brokers: Sequence[AuditBroker], partitions: Sequence[AuditPartit
 def _entry_violations(
     instance: Instance, plan: PlanDocument | None, steps: Sequence[PlanDocument]
 ) -> Iterator[tuple[Key, Violation]]:
-    """Rules about single partitions, for each different target that any document gives; with the partition."""
+    """Check every different entry by the rules for one partition; yields the key with each violation."""
     checked: set[Entry] = set()
     for document in (plan, *steps):
         for entry in document.entries if document else ():
             if entry not in checked:
                 checked.add(entry)
-                yield from ((entry.key, one) for one in plan_rules.check_entry(instance, entry))
+                yield from ((entry.key, violation) for violation in plan_rules.check_entry(instance, entry))
 
 
-def _figures(instance: Instance, targets: Targets, left: MendedAndLeft, n_waves: int) -> dict[str, int]:
+def _figures(instance: Instance, targets: Targets, repairs: Repairs, n_waves: int) -> dict[str, int]:
     changes = [(instance.partitions[key], replicas) for key, replicas in targets.items()]
     added = [(p, len(set(replicas) - set(p.replicas))) for p, replicas in changes]
-    stuck = plan_rules.on_brokers_to_empty(instance, targets)
+    staying = plan_rules.on_brokers_to_empty(instance, targets)
     return {
         "partitions_changed": len(changes),
         "replicas_moved": sum(n for _, n in added),
@@ -131,14 +131,14 @@ def _figures(instance: Instance, targets: Targets, left: MendedAndLeft, n_waves:
         "leader_changes": sum(replicas[0] != p.replicas[0] for p, replicas in changes),
         "rack_violations_before": _rack_violations(instance, {}),
         "rack_violations_after": _rack_violations(instance, targets),
-        "partitions_left_on_brokers_to_empty": len(stuck),
-        "fixed_partitions_left_on_brokers_to_empty": sum(p.mobility == FIXED for p in stuck),
+        "partitions_left_on_brokers_to_empty": len(staying),
+        "fixed_partitions_left_on_brokers_to_empty": sum(p.mobility == FIXED for p in staying),
         "partitions_left_outside_their_pin": len(plan_rules.outside_pins(instance, targets)),
         "crowded_topics_before": crowded(instance, {}),
         "crowded_topics_after": crowded(instance, targets),
         "brokers_over_disk_limit_before": sum(_over_limit(instance, b, n) for b, n in instance.disk_bytes.items()),
-        "mended": left.mended,
-        "unexplained": len(left.unexplained),
+        "repaired": repairs.repaired,
+        "unexplained": len(repairs.unexplained),
         "waves": n_waves,
     }
 
@@ -166,8 +166,8 @@ def _claim_violations(claims: AuditClaims | None, figures: Mapping[str, int]) ->
     for figure in (field.name for field in fields(claims) if field.name != "bound_bytes"):
         claimed = getattr(claims, figure)
         if claimed is not None and claimed != figures[figure]:
-            yield Violation("claims", figure, f"the plan states {claimed}, the documents say {figures[figure]}")
+            yield Violation("claims", figure, f"the plan states {claimed}, the documents have {figures[figure]}")
     bound = claims.bound_bytes
     if bound is not None and bound > figures["moved_bytes"]:
-        detail = f"it says {bound} for any plan as balanced, broker by broker; this one copies {figures['moved_bytes']}"
+        detail = f"the stated minimum for this balance is {bound}, but the plan copies {figures['moved_bytes']}"
         yield Violation("bound", "moved_bytes", detail)

@@ -1,4 +1,4 @@
-"""What the checker is given and what it answers: plain data."""
+"""Input and result of the audit: plain data."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -13,9 +13,9 @@ Key = tuple[str, int]
 FREE, FORCED_ONLY, FIXED = "free", "forced_only", "fixed"
 RACKS_ONLY, ORDER_ONLY = "racks_only", "order_only"
 NOT_LIVING = ("dead", "fenced")
-REPORT_BUG = "it is a bug in Ballast: keep the run's tables, and report it with them"
+REPORT_BUG = "this is a bug in Ballast: keep the tables of the run and report it with them"
 LEFT_AGAIN = (
-    "see findings shard_failed and shard_out_of_time, or raise solver.rounds or solver.shard_brokers; where that does "
+    "see the findings shard_failed and shard_out_of_time, or raise solver.rounds or solver.shard_brokers; if that does "
     f"not help, {REPORT_BUG}"
 )
 
@@ -35,7 +35,7 @@ class AuditBroker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditPartition:
-    """One partition before the plan; fields as in the table ``instance``; None where nothing is asked."""
+    """One partition before the plan; fields as in the table ``instance``; None means no limit."""
 
     topic: str
     partition: int
@@ -56,23 +56,22 @@ class AuditPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditLimits:
-    """What the policy asks for.
+    """The limits of the policy.
 
     Parameters
     ----------
     disk_headroom : float
-        Share of a broker's disk that stays free, also while both copies exist.
+        Share of a broker's disk that stays free, also while old and new copies exist.
     rack_spread : bool
-        False where the policy ignores racks.
+        False if the policy ignores racks.
     max_moves_per_wave : int, optional
         Copies that one wave may start; a wave of a single partition may need more.
     max_moved_bytes, max_moves : int, optional
         Bytes and replicas that the whole plan may copy.
     fixed_waves : bool
-        The number of waves is given, so that none can be added.
+        The policy sets the number of waves, so none can be added.
     max_unexplained : float
-        Share of the partitions that could be mended which may be left without an excuse that the audit finds, 0 to 1;
-        none where the policy does not speak.
+        Largest share of unexplained partitions among those that the plan fixes or could fix, 0 to 1.
     """
 
     disk_headroom: float
@@ -86,15 +85,14 @@ class AuditLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditClaims:
-    """Figures that the plan states about itself; None is not checked.
+    """Figures that the plan states; None is not checked.
 
     Parameters
     ----------
     moved_bytes, replicas_moved, leader_changes, partitions_changed, unexplained : int, optional
         ``leader_changes`` counts preferred leaders.
     bound_bytes : int, optional
-        The proven lower bound. It speaks of plans that are as balanced as this one, so it is never over the bytes that
-        this one copies.
+        The proven lower bound for plans with the same balance. It is never more than the bytes that this plan copies.
     """
 
     moved_bytes: int | None = None
@@ -107,7 +105,7 @@ class AuditClaims:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One rule that does not hold, for whom, and by how much; or what is left without an excuse, which breaks none."""
+    """A broken rule with its subject and detail; with ``is_left`` an unexplained partition, which breaks no rule."""
 
     rule: str
     subject: str
@@ -122,11 +120,11 @@ class AuditReport:
     Parameters
     ----------
     violations : tuple of Violation
-        Empty when the plan holds.
+        Empty if the plan is valid.
     figures : mapping of str to int
-        What was recomputed: bytes, copies, leader changes, and what was broken before and still is.
+        Recomputed figures: bytes, copies, leader changes, and rules that are broken before and after.
     remark : str
-        On what is left: last line of a refusal.
+        About unexplained partitions: the last line of a refusal.
     """
 
     violations: tuple[Violation, ...]
@@ -139,25 +137,25 @@ class AuditReport:
         Raises
         ------
         AuditFailed
-            When a rule does not hold: counts by rule, the first ten violations, and what to do.
+            If there are violations: counts by rule, the first ten violations, and what to do.
         """
         if not self.violations:
             return
         counts = Counter(v.rule for v in self.violations)
         by_rule = ", ".join(f"{rule} {n}" for rule, n in sorted(counts.items()))
-        left = "left without a reason: "
-        lines = [f"  {left if v.is_left else ''}{v.rule}: {v.subject}: {v.detail}" for v in self.violations[:10]]
-        rest = len(self.violations) - len(lines)
-        more = [f"  and {rest} more"] if rest else []
+        unexplained = "unexplained: "
+        lines = [f"  {unexplained if v.is_left else ''}{v.rule}: {v.subject}: {v.detail}" for v in self.violations[:10]]
+        hidden = len(self.violations) - len(lines)
+        last = [f"  and {hidden} more"] if hidden else []
         head = (
             f"the audit refuses the plan: {plural(len(self.violations), 'violation')} ({by_rule}); nothing was written"
         )
         bug = "" if all(v.is_left for v in self.violations) else f"  a broken rule: {REPORT_BUG}"
-        raise AuditFailed("\n".join([head, *lines, *more, *filter(None, [bug, self.remark])]))
+        raise AuditFailed("\n".join([head, *lines, *last, *filter(None, [bug, self.remark])]))
 
 
 def _optional_int(value: Any) -> int | None:
-    """An integer cell of a row; None for SQL's null in each of its Python forms."""
+    """An integer cell of a row; None for SQL's null, which may be None or NaN."""
     return None if value is None or value != value else int(value)
 
 

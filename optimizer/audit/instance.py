@@ -1,4 +1,4 @@
-"""The cluster before the plan, indexed for the rules: what the rack rule and the disks allow, and who may hold what."""
+"""The cluster before the plan, indexed for the rules: racks, disks, and brokers that may hold or lead replicas."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,12 +14,12 @@ PinnedTo = frozenset[int] | None  # ids that pins allow; None without a pin
 
 
 class Instance:
-    """Brokers and partitions with what the rules ask of them.
+    """Brokers and partitions, with the sets and limits that the rules need.
 
     Parameters
     ----------
     brokers, partitions : sequences
-        In any order; each broker and each partition once.
+        Each broker and each partition once, in any order.
     limits : AuditLimits
     """
 
@@ -47,7 +47,7 @@ class Instance:
 
     @cached_property
     def disk_bytes(self) -> dict[int, int]:
-        """Bytes on each broker before the plan, exact; also for brokers that only replica lists name."""
+        """Exact bytes on each broker before the plan, also for brokers that are only in replica lists."""
         lengths = np.array([len(p.replicas) for p in self.partitions.values()], dtype=np.int64)
         sizes = np.array([p.size_bytes for p in self.partitions.values()], dtype=np.int64)
         hosts = np.fromiter((b for _, b in self.replica_slots()), dtype=np.int64, count=int(lengths.sum()))
@@ -57,27 +57,27 @@ class Instance:
         return dict.fromkeys(self.brokers, 0) | dict(zip(ids.tolist(), totals.tolist(), strict=True))
 
     def disk_limit(self, broker_id: int) -> int | None:
-        """Bytes that a broker may hold with headroom; None without a known capacity."""
+        """Bytes that a broker may hold, without the headroom; None if its capacity is unknown."""
         broker = self.brokers.get(broker_id)
         capacity = broker.disk_capacity_bytes if broker else None
         return None if capacity is None or capacity <= 0 else int(capacity * (1 - self.limits.disk_headroom))
 
     def homes(self, pin: PinnedTo) -> frozenset[int]:
-        """Brokers that may hold replicas after the plan, of those that the pin names."""
+        """Brokers in the pin that may hold replicas after the plan."""
         return self._homes if pin is None else self._homes & pin
 
     def rack(self, broker_id: int) -> str | None:
-        """The rack of a broker; None where it has none, or racks do not count."""
+        """The rack of a broker; None if it has none or the rack rule is off."""
         return self._rack_of.get(broker_id) if self.racks_count else None
 
     def _by_rack(self, brokers: Iterable[int]) -> Counter[str]:
         return Counter(rack for rack in (self._rack_of[b] for b in brokers) if rack is not None)
 
     def _rack_shares(self, replication_factor: int, pin: PinnedTo) -> tuple[int, dict[str, int]]:
-        """Most replicas in any rack, and least in each, for one replication factor, in the racks that a pin leaves.
+        """The maximum of replicas in any rack and the minimum in each, for a replication factor within a pin.
 
-        The most is the smallest number with which the racks hold RF replicas: ceil(RF / R) unless racks have too few
-        brokers. Where too few accept replicas, those that keep what they hold count too.
+        The maximum is the smallest number with which the racks hold RF replicas: ceil(RF / R) unless racks have too few
+        brokers. If too few brokers accept replicas, brokers that only keep their replicas count too.
         """
         known = (replication_factor, pin)
         if known not in self._shares:
@@ -92,7 +92,7 @@ class Instance:
         return self._shares[known]
 
     def rack_misses(self, replicas: Sequence[int], replication_factor: int, pin: PinnedTo) -> int:
-        """Replicas above the most, plus replicas short of the least, over all racks; 0 when the spread holds."""
+        """Replicas above the maximum plus those missing to the minimum, over all racks; 0 if the rack rule is met."""
         if not self.racks_count:
             return 0
         racks = tuple(self._rack_of.get(b) for b in replicas)
@@ -102,9 +102,9 @@ class Instance:
         return self._misses[known]
 
     def least_misses(self, before: AuditPartition, length: int) -> int:
-        """Fewest ``rack_misses`` of any list of a length: of brokers that accept replicas, and those that keep theirs.
+        """The least ``rack_misses`` of any list of a length, of brokers that accept replicas and the partition's own.
 
-        The rack rule counts what every broker may keep; one partition has only its own replicas to keep.
+        The rack rule counts the replicas that every broker may keep. A partition can keep only its own.
         """
         if not self.racks_count or not self.homes(before.pinned_brokers):
             return 0
@@ -115,10 +115,10 @@ class Instance:
         return over + sum(max(0, n - room[rack]) for rack, n in least.items())
 
     def _count_misses(self, racks: Sequence[str | None], replication_factor: int, pin: PinnedTo) -> int:
-        """A pin that leaves no broker asks nothing of the racks: its partitions stay."""
+        """Count ``rack_misses``. A pin without any broker has none, because its partitions stay."""
         if not self.homes(pin):
             return 0
         most, least = self._rack_shares(replication_factor, pin)
-        held = Counter(rack for rack in racks if rack is not None)
-        over = sum(max(0, n - most) for n in held.values())
-        return over + sum(max(0, n - held[rack]) for rack, n in least.items())
+        replicas = Counter(rack for rack in racks if rack is not None)
+        over = sum(max(0, n - most) for n in replicas.values())
+        return over + sum(max(0, n - replicas[rack]) for rack, n in least.items())

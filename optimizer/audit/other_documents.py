@@ -1,4 +1,4 @@
-"""Every document beside the plan's own: ways back of waves, what has none, elections, and throttles."""
+"""Checks of the other documents: rollbacks of waves, partitions without rollback, elections, topics and throttles."""
 
 import json
 from collections import Counter
@@ -13,12 +13,12 @@ from optimizer.audit.throttles import check_throttles
 from optimizer.kafka.size_limits import PARTITIONS_PER_REQUEST
 from optimizer.units import plural
 
-WHOLE_PLAN = 0  # number of the wave that stands for the plan as one
+WHOLE_PLAN = 0  # wave number of documents of the whole plan
 
 
 @dataclass(frozen=True, slots=True)
 class AuditFile:
-    """One document, as the table ``documents`` has it."""
+    """A row of the table ``documents``."""
 
     path: str
     kind: str
@@ -33,12 +33,12 @@ def audit_files(
     limits: AuditLimits,
     files: Sequence[AuditFile],
 ) -> tuple[Violation, ...]:
-    """What does not hold in the documents of one cluster that ``audit_plan`` is not given.
+    """Check the documents of one cluster that ``audit_plan`` does not check.
 
     Parameters
     ----------
     files : sequence of AuditFile
-        All documents of the cluster; those that a person reads are passed over.
+        All documents of the cluster. Pages for people are ignored.
     """
     instance = Instance(brokers=brokers, partitions=partitions, limits=limits)
     plan = _whole(files, "reassignment")
@@ -64,13 +64,13 @@ def _read(file: AuditFile) -> PlanDocument:
 
 
 def _whole(files: Sequence[AuditFile], kind: str) -> PlanDocument:
-    """The documents of the whole plan of one kind, as one."""
+    """The parts of the whole plan's document of one kind, joined."""
     texts = [file.content for file in files if file.kind == kind and file.wave == WHOLE_PLAN]
     return read_parts(texts, label=kind)
 
 
 def _request_sizes(files: Sequence[AuditFile]) -> Iterator[Violation]:
-    """No document names more partitions than one request holds, but for the whole plan, which nobody has to execute."""
+    """No document names more partitions than one request may have, except the whole plan, which nobody must execute."""
     for file in files:
         if file.kind in ("reassignment", "rollback", "leader_election") and (file.kind, file.wave) != (
             "reassignment",
@@ -78,68 +78,70 @@ def _request_sizes(files: Sequence[AuditFile]) -> Iterator[Violation]:
         ):
             keys, _ = read_keys(file.content, label=file.path)
             if len(keys) > PARTITIONS_PER_REQUEST:
-                detail = f"names {len(keys)} partitions, a request holds {PARTITIONS_PER_REQUEST}"
+                detail = f"names {len(keys)} partitions, a request may have {PARTITIONS_PER_REQUEST}"
                 yield Violation("request_size", file.path, detail)
 
 
 def _wave_rollbacks(
     instance: Instance, waves: dict[int, PlanDocument], files: Sequence[AuditFile]
 ) -> Iterator[Violation]:
-    """Each wave's way back gives its partitions what they had before it, and names no other."""
-    backs = {file.wave: _read(file) for file in files if file.kind == "rollback" and file.wave != WHOLE_PLAN}
-    for wave in sorted(waves.keys() | backs.keys()):
-        step, back = waves.get(wave), backs.get(wave)
-        broken = (*(back.violations if back else ()), *check_rollback(instance, step, back))
-        yield from (replace(one, rule="wave_rollback", detail=f"wave {wave}: {one.detail}") for one in broken)
+    """Each wave's rollback restores the old lists of the wave's partitions, and of no others."""
+    rollbacks = {file.wave: _read(file) for file in files if file.kind == "rollback" and file.wave != WHOLE_PLAN}
+    for wave in sorted(waves.keys() | rollbacks.keys()):
+        step, rollback = waves.get(wave), rollbacks.get(wave)
+        violations = (*(rollback.violations if rollback else ()), *check_rollback(instance, step, rollback))
+        yield from (replace(v, rule="wave_rollback", detail=f"wave {wave}: {v.detail}") for v in violations)
 
 
 def _not_possible(instance: Instance, plan: PlanDocument, files: Sequence[AuditFile]) -> Iterator[Violation]:
-    """What no way back has is in a document of its own: changed partitions with an old list that Kafka refuses now."""
+    """Changed partitions with an old list that Kafka refuses now are in ``rollback-not-possible.json``, no others."""
     parts = _whole(files, "rollback_not_possible")
-    told = {entry.key: entry.replicas for entry in parts.entries}
+    listed = {entry.key: entry.replicas for entry in parts.entries}
     before = {e.key: instance.partitions[e.key].replicas for e in plan.entries if e.key in instance.partitions}
-    stuck = {key: replicas for key, replicas in before.items() if not instance.living.issuperset(replicas)}
+    expected = {key: replicas for key, replicas in before.items() if not instance.living.issuperset(replicas)}
     yield from parts.violations
-    for key in sorted(stuck.keys() | told.keys()):
-        if told.get(key) != stuck.get(key):
-            detail = f"it says {told.get(key, 'nothing')}, without a way back is {stuck.get(key, 'nothing')}"
+    for key in sorted(expected.keys() | listed.keys()):
+        if listed.get(key) != expected.get(key):
+            detail = f"it has {listed.get(key, 'nothing')}, expected {expected.get(key, 'nothing')}"
             yield Violation("rollback_not_possible", name(key), detail)
 
 
 def _elections(instance: Instance, plan: PlanDocument, files: Sequence[AuditFile]) -> Iterator[Violation]:
-    """Elections name the partitions where another replica leads on, each once; the one elected is first, and lives."""
-    named: list[Key] = []
+    """Elections name the partitions that another replica still leads, each once. The first replica must be live."""
+    listed: list[Key] = []
     for file in files:
         if file.kind == "leader_election":
-            keys, broken = read_keys(file.content, label=file.path)
-            named += keys
-            yield from broken
-    first = {entry.key: entry.replicas[0] for entry in plan.entries}
-    asked = {entry.key for entry in plan.entries if _led_by_another(instance, entry.key, entry.replicas)}
-    for key, count in sorted(Counter(named).items()):
+            keys, violations = read_keys(file.content, label=file.path)
+            listed += keys
+            yield from violations
+    first_replica = {entry.key: entry.replicas[0] for entry in plan.entries}
+    needed = {entry.key for entry in plan.entries if _led_by_another(instance, entry.key, entry.replicas)}
+    for key, count in sorted(Counter(listed).items()):
         if count > 1:
             yield Violation("election", name(key), f"is named {count} times")
-    for key in sorted(set(named) ^ asked):
-        detail = "no election is needed" if key in first else "the plan does not name it"
-        yield Violation("election", name(key), "another replica leads on" if key in asked else detail)
-    for key in sorted(asked):
-        if first[key] not in instance.living:
-            yield Violation("election", name(key), f"the first replica {first[key]} does not live")
+    for key in sorted(set(listed) ^ needed):
+        detail = "no election is needed" if key in first_replica else "the plan does not name it"
+        yield Violation(
+            "election", name(key), "another replica still leads, but no election names it" if key in needed else detail
+        )
+    for key in sorted(needed):
+        if first_replica[key] not in instance.living:
+            yield Violation("election", name(key), f"the first replica {first_replica[key]} is down")
 
 
 def _topics(plan: PlanDocument, files: Sequence[AuditFile]) -> Iterator[Violation]:
-    """The document of topics to move names those of the plan, each once."""
+    """The document of topics to move names the topics of the plan, each once."""
     planned = sorted({entry.key[0] for entry in plan.entries})
     for file in files:
         if file.kind == "topics_to_move":
             try:
-                named = sorted(row["topic"] for row in json.loads(file.content)["topics"])
+                topics = sorted(row["topic"] for row in json.loads(file.content)["topics"])
             except (ValueError, KeyError, TypeError) as error:
-                yield Violation("topics_to_move", file.path, f"not what Kafka reads: {error!r}")
+                yield Violation("topics_to_move", file.path, f"Kafka cannot read it: {error!r}")
                 continue
-            if named != planned:
+            if topics != planned:
                 yield Violation(
-                    "topics_to_move", file.path, f"names {plural(len(named), 'topic')}, the plan {len(planned)}"
+                    "topics_to_move", file.path, f"names {plural(len(topics), 'topic')}, the plan {len(planned)}"
                 )
 
 

@@ -1,4 +1,4 @@
-"""The rules, one function each: what does not hold, in terms of the instance and the documents."""
+"""The rules, one function each. They compare the documents with the instance and yield violations."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ Targets = Mapping[Key, tuple[int, ...]]
 
 
 def check_entry(instance: Instance, entry: Entry) -> Iterator[Violation]:
-    """Every rule about one named partition that needs nothing but its two replica lists."""
+    """The rules about one partition that need only its old and new replica list."""
     before = instance.partitions.get(entry.key)
     if before is None:
         yield Violation("known_partition", name(entry.key), "the cluster has no such partition")
@@ -25,7 +25,7 @@ def check_entry(instance: Instance, entry: Entry) -> Iterator[Violation]:
 
 
 def _brokers(instance: Instance, before: AuditPartition, replicas: tuple[int, ...]) -> Iterator[Violation]:
-    """Distinct, known, living brokers; added ones accept replicas."""
+    """Brokers are distinct, known and live. Added brokers accept replicas."""
     subject = name(before.key)
     if len(set(replicas)) < len(replicas):
         yield Violation("distinct", subject, f"{list(replicas)} names a broker twice")
@@ -43,16 +43,18 @@ def _brokers(instance: Instance, before: AuditPartition, replicas: tuple[int, ..
 
 
 def _mobility(instance: Instance, before: AuditPartition, entry: Entry) -> Iterator[Violation]:
-    """Fixed partitions stay; excluded ones only leave brokers to empty; a named one is changed."""
+    """Fixed partitions stay, excluded ones only leave brokers to empty, and each named partition changes."""
     subject = name(before.key)
     if before.mobility == FIXED:
         yield Violation("fixed", subject, "the plan names a partition that must not move")
     elif entry.replicas == before.replicas and not entry.plans_directories:
-        yield Violation("needless", subject, "the plan names it and changes nothing")
+        yield Violation("needless", subject, "the plan names it but does not change it")
     elif before.mobility == FORCED_ONLY:
         yield from _forced_only(instance, before, entry.replicas)
     elif before.mobility == ORDER_ONLY and set(entry.replicas) != set(before.replicas):
-        yield Violation("order_only", subject, f"only its order may change, not its brokers: {list(entry.replicas)}")
+        yield Violation(
+            "order_only", subject, f"only the order of its replicas may change, not the brokers: {list(entry.replicas)}"
+        )
     elif before.mobility == RACKS_ONLY:
         yield from _racks_only(instance, before, entry.replicas)
 
@@ -71,29 +73,31 @@ def _forced_only(instance: Instance, before: AuditPartition, replicas: tuple[int
 
 
 def _racks_only(instance: Instance, before: AuditPartition, replicas: tuple[int, ...]) -> Iterator[Violation]:
-    """Racks come closer to the rule by as many copies as that takes, and a preferred leader that stays goes on."""
+    """The list comes closer to the rack rule without needless copies, and a preferred leader that stays leads."""
     subject, first = name(before.key), before.replicas[0]
     was = instance.rack_misses(before.replicas, len(before.replicas), before.pinned_brokers)
     gain = was - instance.rack_misses(replicas, len(replicas), before.pinned_brokers)
-    left = set(before.replicas) - set(replicas)
-    if gain <= 0 and not left & instance.to_empty:
-        yield Violation("racks_only", subject, f"only its racks are to be mended, and {list(replicas)} mends none")
-    if len(left - instance.to_empty) > gain:
-        yield Violation("racks_only", subject, f"{sorted(left)} give up their replicas to mend {gain} in their racks")
+    removed = set(before.replicas) - set(replicas)
+    if gain <= 0 and not removed & instance.to_empty:
+        yield Violation("racks_only", subject, f"only its racks may be repaired, but {list(replicas)} repairs none")
+    if len(removed - instance.to_empty) > gain:
+        yield Violation("racks_only", subject, f"{sorted(removed)} lose their replicas to repair {gain} in their racks")
     if first in replicas and first != replicas[0] and first in instance.leading:
-        yield Violation("racks_only", subject, f"its preferred leader {first} stays and leads no more")
+        yield Violation("racks_only", subject, f"its preferred leader {first} stays but no longer leads")
 
 
 def _factor(before: AuditPartition, replicas: tuple[int, ...]) -> Iterator[Violation]:
     if len(replicas) != before.replication_factor:
-        asked = f"{plural(len(before.replicas), 'replica')} now, {before.replication_factor} asked for"
-        yield Violation("replication_factor", name(before.key), f"{plural(len(replicas), 'replica')} planned; {asked}")
+        expected = f"{plural(len(before.replicas), 'replica')} now, {before.replication_factor} requested"
+        yield Violation(
+            "replication_factor", name(before.key), f"{plural(len(replicas), 'replica')} planned; {expected}"
+        )
 
 
 def _racks(instance: Instance, before: AuditPartition, replicas: tuple[int, ...]) -> Iterator[Violation]:
-    """The spread over racks holds, or was broken before and is no worse; each list is judged by its own length.
+    """The rack rule is met, or was broken before and is no worse. Each list is judged by its own length.
 
-    A list that gets longer may break it where no list of that length keeps it.
+    A list that gets longer may break the rule if every list of that length breaks it.
     """
     misses = instance.rack_misses(replicas, len(replicas), before.pinned_brokers)
     was = instance.rack_misses(before.replicas, len(before.replicas), before.pinned_brokers)
@@ -103,7 +107,7 @@ def _racks(instance: Instance, before: AuditPartition, replicas: tuple[int, ...]
 
 
 def _leader(instance: Instance, before: AuditPartition, replicas: tuple[int, ...]) -> Iterator[Violation]:
-    """A new preferred leader accepts leadership, where one of the replicas does."""
+    """A new preferred leader accepts leadership, if any of the replicas does."""
     first = replicas[0]
     if first != before.replicas[0] and first not in instance.leading and instance.leading & set(replicas):
         yield Violation("leadership", name(before.key), f"broker {first} may not become preferred leader")
@@ -119,32 +123,34 @@ def on_brokers_to_empty(instance: Instance, targets: Targets) -> list[AuditParti
     """Partitions with a replica on a broker to empty, under a plan."""
     if not instance.to_empty:
         return []
-    leave = instance.to_empty
-    return [p for key, p in instance.partitions.items() if not leave.isdisjoint(targets.get(key, p.replicas))]
+    to_empty = instance.to_empty
+    return [p for key, p in instance.partitions.items() if not to_empty.isdisjoint(targets.get(key, p.replicas))]
 
 
 def check_waves(whole: PlanDocument | None, waves: Sequence[PlanDocument]) -> Iterator[Violation]:
     """The waves name every partition of the whole plan once, with the same replicas, and nothing else."""
     planned = {e.key: e.replicas for e in whole.entries} if whole else {}
-    seen: dict[Key, str] = {}
+    label_of: dict[Key, str] = {}
     for wave in waves:
         for entry in wave.entries:
-            if entry.key in seen:
-                yield Violation("waves", name(entry.key), f"{wave.label} names it and {seen[entry.key]} does")
-            seen[entry.key] = wave.label
+            if entry.key in label_of:
+                yield Violation("waves", name(entry.key), f"{wave.label} and {label_of[entry.key]} name it")
+            label_of[entry.key] = wave.label
             if planned.get(entry.key) != entry.replicas:
-                told = planned.get(entry.key, "nothing")
-                yield Violation("waves", name(entry.key), f"{wave.label} says {entry.replicas}, the whole plan {told}")
-    for key in planned.keys() - seen.keys():
+                expected = planned.get(entry.key, "nothing")
+                yield Violation(
+                    "waves", name(entry.key), f"{wave.label} says {entry.replicas}, the whole plan {expected}"
+                )
+    for key in planned.keys() - label_of.keys():
         yield Violation("waves", name(key), "no wave names it")
 
 
 def check_rollback(
     instance: Instance, whole: PlanDocument | None, rollback: PlanDocument | None
 ) -> Iterator[Violation]:
-    """The rollback names the plan's partitions, each with the replicas that it had, in their order.
+    """The rollback names the plan's partitions, each with its old replica list.
 
-    Just those are left out that were on a broker which does not live: Kafka refuses a whole document that names one.
+    It leaves out exactly the partitions that were on a broker that is down: Kafka refuses a document that names one.
     """
     planned = {e.key for e in whole.entries} if whole else set()
     restored = {e.key: e.replicas for e in rollback.entries} if rollback else {}
@@ -159,13 +165,13 @@ def check_rollback(
         elif replicas != before.replicas:
             yield Violation("rollback", name(key), f"restores {replicas}, the cluster has {before.replicas}")
         elif not instance.living.issuperset(replicas):
-            away = sorted(set(replicas) - instance.living)
-            yield Violation("rollback", name(key), f"restores {replicas}: Kafka refuses it while {away} do not live")
+            down = sorted(set(replicas) - instance.living)
+            yield Violation("rollback", name(key), f"restores {replicas}: Kafka refuses it while {down} are down")
 
 
 def check_capacity(instance: Instance, waves: Sequence[PlanDocument]) -> Iterator[Violation]:
-    """After every wave, and while it runs with both copies, no disk is over its limit, or over what it held before."""
-    held = Counter(instance.disk_bytes)
+    """During and after every wave no disk is above its limit, or above its bytes before the plan if they are more."""
+    used = Counter(instance.disk_bytes)
     for wave in waves:
         added, removed = _transfers(instance, wave)
         for broker, bytes_in in sorted(added.items()):
@@ -174,18 +180,18 @@ def check_capacity(instance: Instance, waves: Sequence[PlanDocument]) -> Iterato
                 continue
             allowed = max(limit, instance.disk_bytes.get(broker, 0))
             for rule, load in (
-                ("capacity_during", held[broker] + bytes_in),
-                ("capacity_after", held[broker] + bytes_in - removed[broker]),
+                ("capacity_during", used[broker] + bytes_in),
+                ("capacity_after", used[broker] + bytes_in - removed[broker]),
             ):
                 if load > allowed:
                     detail = f"{plural(load, 'byte')} in {wave.label}, {allowed:,} allowed"
                     yield Violation(rule, f"broker {broker}", detail)
-        held.update(added)
-        held.subtract(removed)
+        used.update(added)
+        used.subtract(removed)
 
 
 def _transfers(instance: Instance, wave: PlanDocument) -> tuple[Counter[int], Counter[int]]:
-    """Bytes that each broker gains and gives up in one wave."""
+    """Bytes that each broker gets and loses in one wave."""
     added: Counter[int] = Counter()
     removed: Counter[int] = Counter()
     for entry in wave.entries:
@@ -200,8 +206,7 @@ def _transfers(instance: Instance, wave: PlanDocument) -> tuple[Counter[int], Co
 
 
 def check_wave_sizes(instance: Instance, waves: Sequence[PlanDocument]) -> Iterator[Violation]:
-    """No wave starts more copies than allowed, unless they are of one partition: others may change beside it that copy
-    nothing."""
+    """No wave starts more copies than allowed, unless all copies are of one partition."""
     most = instance.limits.max_moves_per_wave
     for wave in waves:
         known = [e for e in wave.entries if e.key in instance.partitions]

@@ -1,4 +1,4 @@
-"""The throttles of one wave, read from its scripts: what is copied is in the lists, who takes part has a rate."""
+"""Checks of a wave's throttle scripts: copies must be in the lists, and brokers that copy must have a rate."""
 
 import json
 import re
@@ -22,7 +22,7 @@ _LIST = re.compile(r"\d+:\d+(,\d+:\d+)*|")
 def check_throttles(
     instance: Instance, wave: PlanDocument, folder: str, scripts: Mapping[str, str]
 ) -> Iterator[Violation]:
-    """What does not hold of the throttle documents in a wave's folder; a wave that copies nothing needs none."""
+    """Check the throttle documents in a wave's folder. A wave that copies nothing needs none."""
     names = [f"throttle-{style}.sh" for style in STYLES] + [f"unthrottle-{style}.sh" for style in STYLES]
     missing = [name for name in ("throttle.json", *names) if f"{folder}/{name}" not in scripts]
     if missing:
@@ -34,20 +34,20 @@ def check_throttles(
     for style in STYLES:
         path = f"{folder}/throttle-{style}.sh"
         entries = read_script(scripts[path])
-        told = {key: value for key, (value, _) in data.get(style, {}).items() if not _is_of(key, dead)}
-        if entries != told:
-            differ = sorted(key for key in entries.keys() | told.keys() if entries.get(key) != told.get(key))
-            yield Violation("throttle_data", path, f"throttle.json says otherwise of {differ[:3]}")
+        expected = {key: value for key, (value, _) in data.get(style, {}).items() if not _is_of(key, dead)}
+        if entries != expected:
+            differ = sorted(key for key in entries.keys() | expected.keys() if entries.get(key) != expected.get(key))
+            yield Violation("throttle_data", path, f"throttle.json differs in {differ[:3]}")
         yield from _lists(instance, wave, entries, path)
         yield from _rates(instance, wave, entries, path)
         yield from _values(entries, scripts[path], path)
         before = {key: previous for key, (_, previous) in data.get(style, {}).items()}
-        off = f"{folder}/unthrottle-{style}.sh"
-        yield from _taken_off(entries, before, scripts[off], off)
+        unthrottle = f"{folder}/unthrottle-{style}.sh"
+        yield from _restored(entries, before, scripts[unthrottle], unthrottle)
 
 
 def read_script(text: str) -> Entries:
-    """Configs that a script sets: value by entity type, entity and config."""
+    """The configs that a script sets: value by entity type, entity and config."""
     return {
         (kind, name, config): listed or plain
         for kind, name, configs in (match.groups() for match in map(_SET.fullmatch, text.splitlines()) if match)
@@ -56,7 +56,7 @@ def read_script(text: str) -> Entries:
 
 
 def _data(text: str) -> dict[str, dict[tuple[str, str, str], tuple[str, str | None]]]:
-    """Entries of ``throttle.json`` by form: value and the value before; nothing where it can't be read."""
+    """Entries of ``throttle.json`` by form: value and previous value; empty if it can't be read."""
     try:
         content: Any = json.loads(text)
         return {
@@ -75,7 +75,7 @@ def _is_of(key: tuple[str, str, str], brokers: set[str]) -> bool:
 
 
 def _copies(instance: Instance, wave: PlanDocument) -> Iterator[tuple[tuple[str, int], set[int], int]]:
-    """Partitions of a wave that are copied: key, brokers that receive, bytes of a replica."""
+    """Key, receiving brokers and bytes of a replica, of each partition that the wave copies."""
     for entry in wave.entries:
         before = instance.partitions.get(entry.key)
         added = set(entry.replicas) - set(before.replicas) if before else set()
@@ -84,7 +84,7 @@ def _copies(instance: Instance, wave: PlanDocument) -> Iterator[tuple[tuple[str,
 
 
 def _lists(instance: Instance, wave: PlanDocument, entries: Entries, path: str) -> Iterator[Violation]:
-    """Every copy is in its topic's follower list, every replica that may send it in the leader list."""
+    """Every copy is in its topic's follower list, and every replica that may send it in the leader list."""
     listed = {key: set(value.split(",")) for key, value in entries.items() if key[0] == "topics"}
     for (topic, partition), added, _ in _copies(instance, wave):
         for side, brokers in ((FOLLOWER, added), (LEADER, instance.partitions[topic, partition].replicas)):
@@ -96,7 +96,7 @@ def _lists(instance: Instance, wave: PlanDocument, entries: Entries, path: str) 
 
 
 def _rates(instance: Instance, wave: PlanDocument, entries: Entries, path: str) -> Iterator[Violation]:
-    """Each living broker that may send has a leader's rate, each that receives a follower's: over zero."""
+    """Each live broker that may send has a leader rate above zero, each that receives a follower rate."""
     senders: set[int] = set()
     receivers: set[int] = set()
     for key, added, _ in _copies(instance, wave):
@@ -110,32 +110,32 @@ def _rates(instance: Instance, wave: PlanDocument, entries: Entries, path: str) 
 
 
 def _values(entries: Entries, text: str, path: str) -> Iterator[Violation]:
-    """Lists are lists, and within Kafka's limits; so are their number and the arguments that carry them."""
+    """Lists have the right form. Their length, their number and the arguments are within the limits."""
     for (kind, name, config), value in entries.items():
         if kind == "topics" and not _LIST.fullmatch(value):
             yield Violation("throttle_value", name, f"{path}: {config} is not a list of partition:broker")
         if len(value) > CONFIG_VALUE_CHARACTERS:
-            detail = f"{path}: {config} has {len(value)} characters, Kafka takes {CONFIG_VALUE_CHARACTERS}"
+            detail = f"{path}: {config} has {len(value)} characters, Kafka accepts {CONFIG_VALUE_CHARACTERS}"
             yield Violation("throttle_value", name, detail)
     topics = {name for kind, name, _ in entries if kind == "topics"}
     if len(topics) > TOPICS_PER_REQUEST:
-        detail = f"lists of {len(topics)} topics, Kafka takes {TOPICS_PER_REQUEST} in one request"
+        detail = f"lists of {len(topics)} topics, Kafka accepts {TOPICS_PER_REQUEST} in one request"
         yield Violation("throttle_value", path, detail)
     longest = max((len(match[3].encode()) for match in map(_SET.fullmatch, text.splitlines()) if match), default=0)
     if longest > ARGUMENT_BYTES:
-        yield Violation("throttle_value", path, f"an argument has {longest} bytes, a process takes {ARGUMENT_BYTES}")
+        yield Violation("throttle_value", path, f"an argument has {longest} bytes, a process accepts {ARGUMENT_BYTES}")
 
 
-def _taken_off(
+def _restored(
     entries: Entries, before: Mapping[tuple[str, str, str], str | None], text: str, path: str
 ) -> Iterator[Violation]:
-    """Each config that is set is taken off again, and gets what it had before."""
+    """The unthrottle script restores the previous value of each config that is set."""
     table = _TABLE.search(text)
     rows = [line.split(" ") for line in table[1].splitlines()] if table else []
-    wanted = {(row[0], row[1], row[2]): row[3] if len(row) > 3 else None for row in rows if len(row) in (3, 4)}
+    restored = {(row[0], row[1], row[2]): row[3] if len(row) > 3 else None for row in rows if len(row) in (3, 4)}
     for key in entries:
-        if key not in wanted:
-            yield Violation("unthrottle", key[1], f"{path}: {key[2]} is set and never taken off")
-        elif wanted[key] != before.get(key):
-            detail = f"{path}: {key[2]} gets {wanted[key]}, before it was {before.get(key)}"
+        if key not in restored:
+            yield Violation("unthrottle", key[1], f"{path}: {key[2]} is set and never removed")
+        elif restored[key] != before.get(key):
+            detail = f"{path}: {key[2]} gets {restored[key]}, but was {before.get(key)} before"
             yield Violation("unthrottle", key[1], detail)

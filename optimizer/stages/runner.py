@@ -65,7 +65,7 @@ def _plain_errors(stage: Stage) -> Iterator[None]:
         yield
     except (BallastError, PySparkException, Py4JJavaError) as error:
         cause = error.__cause__ or error
-        if WorkerGone.said_by_spark in str(cause):
+        if WorkerGone.spark_message in str(cause):
             raise WorkerGone(f"stage {stage.name}") from error
         reported = unwrap_error(cause)
         if reported:

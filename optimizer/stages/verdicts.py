@@ -105,7 +105,7 @@ class Attempt:
             check_not_approved(self._store, self._run)
         self._save()
         self.has_started = True
-        folders.set_aside(self._run.folder)
+        folders.supersede_folders(self._run.folder)
         self._store.save_records()
 
     def settle(self, verdicts: Mapping[str, Verdict]) -> None:

@@ -54,21 +54,23 @@ def audit(
     claims: AuditClaims | None = None,
     waves: Sequence[Sequence[int]] | None = None,
 ) -> AuditReport:
-    """Audit the plan that gives partition ``t-number`` the replicas of ``targets``; one wave unless told otherwise.
+    """Audit the plan that gives partition ``t-number`` the replicas of ``targets``; one wave by default.
 
-    The rollback leaves out what was on a broker that does not live.
+    The rollback leaves out partitions that were on a broker that is down.
     """
     lists = {("t", number): replicas for number, replicas in targets.items()}
     before = {p.key: p.replicas for p in partitions}
     living = {b.broker_id for b in brokers if b.state not in ("dead", "fenced")}
-    back = {key: before.get(key, (1,)) for key in lists if key not in before or living.issuperset(before[key])}
+    rollback_lists = {
+        key: before.get(key, (1,)) for key in lists if key not in before or living.issuperset(before[key])
+    }
     steps = [[n for n in targets]] if waves is None else waves
     return audit_plan(
         brokers=brokers,
         partitions=partitions,
         waves=[document({("t", n): targets[n] for n in wave}) for wave in steps if wave],
         whole=document(lists) if lists else None,
-        rollback=document(back) if back else None,
+        rollback=document(rollback_lists) if rollback_lists else None,
         limits=limits,
         claims=claims,
     )

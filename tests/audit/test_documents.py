@@ -1,4 +1,4 @@
-"""Texts that are no reassignment documents."""
+"""Texts that are not reassignment documents."""
 
 import json
 
@@ -13,17 +13,17 @@ def _text(*entries: str, head: str = '"version": 1') -> str:
 
 ENTRY = '{"topic": "t", "partition": 0, "replicas": [1, 2]}'
 BROKEN = [
-    ("", "no JSON"),
-    ("[" * 100_000, "no JSON"),
+    ("", "not JSON"),
+    ("[" * 100_000, "not JSON"),
     ("[]", "not a JSON object"),
-    ('{"version": 1', "no JSON"),
+    ('{"version": 1', "not JSON"),
     ('{"partitions": []}', "lacks 'version'"),
     (_text(ENTRY, head='"version": 2'), "version 2"),
     (_text(ENTRY, head='"version": true'), "version True"),
     ('{"version": 1}', "lacks 'partitions'"),
-    ('{"version": 1, "partitions": []}', "empty"),
+    ('{"version": 1, "partitions": []}', "at least one entry"),
     (_text(ENTRY, head='"version": 1, "version": 1'), "twice"),
-    ('{"version": 1, "partitions": {}}', "not a list"),
+    ('{"version": 1, "partitions": {}}', "must be a list"),
     ('{"version": 1, "partitions": [5]}', "not a JSON object"),
     ('{"version": 1, "partitions": [{"topic": "t", "partition": 0}]}', "lacks 'replicas'"),
     ('{"version": 1, "partitions": [{"topic": 5, "partition": 0, "replicas": [1]}]}', "topic 5"),

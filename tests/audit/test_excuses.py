@@ -97,13 +97,13 @@ def _rules(
 
 @pytest.mark.parametrize("case", [case for _, case in EXCUSES], ids=[name for name, _ in EXCUSES])
 def test_each_excuse_is_enough(case: dict[str, Any]) -> None:
-    """A replica on a broker to empty may stay for any of these reasons, though no finding is looked at."""
+    """A replica on a broker to empty may stay for any of these reasons, whatever the findings say."""
     assert _rules(**case) == set()
 
 
 @pytest.mark.parametrize("case", [case for _, case in UNEXPLAINED], ids=[name for name, _ in UNEXPLAINED])
 def test_a_replica_without_an_excuse_is_refused(case: dict[str, Any]) -> None:
-    """A replica on a broker to empty is refused where a change more would do."""
+    """A replica on a broker to empty is refused if one more change would fix it."""
     assert _rules(**case) == {"drain"}
 
 
@@ -112,7 +112,7 @@ def test_changes_that_would_do_are_counted_together() -> None:
     twice."""
     rows = [partition(n, 7) for n in range(10)]
     figures = audit(HOSTS, rows, {0: [1]}, limits=_limited(max_moves=3)).figures
-    assert (figures["mended"], figures["unexplained"]) == (1, 2)
+    assert (figures["repaired"], figures["unexplained"]) == (1, 2)
 
 
 def test_room_on_disks_is_counted_together() -> None:
@@ -181,7 +181,7 @@ def test_leaders_that_stay_are_no_crowd() -> None:
 
 
 def test_racks_come_before_the_spread_of_topics() -> None:
-    """A replica that mends the racks may crowd, where elsewhere it would break them as before."""
+    """A replica that repairs the racks may crowd, where elsewhere it would break them as before."""
     hosts = [broker(1, "a"), broker(2, "b"), broker(3, "c"), broker(4, "a"), broker(5, "a")]
     rows = [partition(0, 1, 4, 3, topic_most_replicas=1), partition(1, 2, topic_most_replicas=1)]
     assert rules_broken(audit(hosts, rows, {0: [1, 2, 3]})) == set()
@@ -192,11 +192,11 @@ ONE_PERCENT = _limited(max_unexplained=0.01)
 
 @pytest.mark.parametrize(("stranded", "broken"), [(1, set()), (2, {"drain"})])
 def test_a_small_share_may_be_unexplained(stranded: int, broken: set[str]) -> None:
-    """Up to the share that the policy allows of what could be mended, the plan stands and the figure is counted."""
+    """A plan passes with at most the allowed share of unexplained partitions, and the figure counts them."""
     rows = [partition(n, 7, 2, 3, size_bytes=1) for n in range(100)]
     report = audit(HOSTS, rows, {n: [1, 2, 3] for n in range(stranded, 100)}, limits=ONE_PERCENT)
     assert rules_broken(report) == broken
-    assert (report.figures["mended"], report.figures["unexplained"]) == (100 - stranded, stranded)
+    assert (report.figures["repaired"], report.figures["unexplained"]) == (100 - stranded, stranded)
 
 
 MANY = [partition(100 + n, 7, 2, 3) for n in range(500)]
@@ -215,28 +215,28 @@ SMALL = [replace(row, size_bytes=1) for row in MANY]
 def test_an_empty_plan_does_not_hide_behind_what_is_excused(
     rows: list[AuditPartition], limits: AuditLimits, count: int
 ) -> None:
-    """A few that could be mended and are not are all there is, however many a limit, a pin or a disk excuses."""
+    """A few that unexplained partitions fail the plan, however many others are excused."""
     report = audit(HOSTS, rows, {}, limits=limits)
     assert rules_broken(report) == {"drain"}
-    assert (report.figures["mended"], report.figures["unexplained"]) == (0, count)
+    assert (report.figures["repaired"], report.figures["unexplained"]) == (0, count)
 
 
-def test_what_is_mended_and_crowds_counts_once() -> None:
-    """A partition that leaves the broker to empty for one that has too many of its topic is unexplained, not mended."""
+def test_what_is_repaired_and_crowds_counts_once() -> None:
+    """A partition that moves from the broker to empty to a crowded broker is unexplained, not repaired."""
     rows = [partition(0, 7, topic_most_replicas=1), partition(1, 1, topic_most_replicas=1)]
     report = audit(HOSTS, rows, {0: [1]})
-    assert (report.figures["mended"], report.figures["unexplained"]) == (0, 1)
+    assert (report.figures["repaired"], report.figures["unexplained"]) == (0, 1)
     assert rules_broken(report) == {"topic_spread"}
 
 
-def test_what_could_be_mended_is_no_share_of_what_is_in_order() -> None:
-    """One stranded of one is refused, however many partitions are in order beside it."""
+def test_what_could_be_repaired_is_no_share_of_what_is_in_order() -> None:
+    """One stranded of one is refused, however many partitions are in order."""
     rows = [STRANDED, *(partition(n, 1, 2, 3, size_bytes=0) for n in range(1, 500))]
     with pytest.raises(
-        AuditFailed, match=r"1 of 1 partition that could be mended is left .* max_unexplained = 0\.01"
+        AuditFailed, match=r"1 of 1 partition that could be fixed stays .* max_unexplained = 0\.01"
     ) as refused:
         audit(HOSTS, rows, {}, limits=ONE_PERCENT).raise_if_failed()
-    assert "t-0: replicas stay on brokers [7], which must be emptied; [2, 3, 4] would do" in str(refused.value)
+    assert "t-0: replicas stay on brokers [7], which must be emptied; [2, 3, 4] would fix it" in str(refused.value)
 
 
 def test_the_figure_on_the_pages_is_audited() -> None:
@@ -259,7 +259,7 @@ def test_the_figure_on_the_pages_is_audited() -> None:
     ],
 )
 def test_racks_that_could_be_mended(changes: dict[str, Any], limits: AuditLimits, broken: set[str]) -> None:
-    """A partition that broke the rack rule and still does is refused where one replica elsewhere mends it."""
+    """A partition that broke the rack rule and still does is refused where one replica elsewhere repairs it."""
     assert rules_broken(audit(HOSTS[:6], [partition(0, 1, 4, 3, **changes)], {}, limits=limits)) == broken
 
 
@@ -273,7 +273,7 @@ def test_what_a_document_breaks_is_told_once() -> None:
     """A list of the wrong length in the plan is one violation, as what it says and not as what is left."""
     report = audit(HOSTS, [partition(0, 1, 2, replication_factor=3)], {0: [2, 1]})
     assert [(v.rule, v.detail) for v in report.violations] == [
-        ("replication_factor", "2 replicas planned; 2 replicas now, 3 asked for")
+        ("replication_factor", "2 replicas planned; 2 replicas now, 3 requested")
     ]
 
 

@@ -1,4 +1,4 @@
-"""The audit of every document beside the plan: a sound plan passes, and each document that is spoilt is caught."""
+"""The audit of the documents other than the plan: a sound plan passes, and each damaged document is caught."""
 
 import json
 import re
@@ -94,10 +94,10 @@ def test_sound_documents_pass() -> None:
 
 SCRIPT, UNDO, KAFKA = f"{WAVE}throttle-careful.sh", f"{WAVE}unthrottle-careful.sh", f"{WAVE}throttle-kafka.sh"
 BROKEN: list[tuple[str, str, Callable[[str], str], set[str]]] = [
-    ("way back lacks one", f"{WAVE}rollback.json", rows(list.pop), {"wave_rollback"}),
-    ("way back names another", f"{WAVE}rollback.json", rows(lambda r: r[0].update(partition=7)), {"wave_rollback"}),
-    ("way back in other order", f"{WAVE}rollback.json", rows(lambda r: r[0]["replicas"].reverse()), {"wave_rollback"}),
-    ("way back no JSON", f"{WAVE}rollback.json", lambda text: text[:20], {"wave_rollback"}),
+    ("rollback lacks one", f"{WAVE}rollback.json", rows(list.pop), {"wave_rollback"}),
+    ("rollback names another", f"{WAVE}rollback.json", rows(lambda r: r[0].update(partition=7)), {"wave_rollback"}),
+    ("rollback in other order", f"{WAVE}rollback.json", rows(lambda r: r[0]["replicas"].reverse()), {"wave_rollback"}),
+    ("rollback no JSON", f"{WAVE}rollback.json", lambda text: text[:20], {"wave_rollback"}),
     ("not possible lacks it", "c/rollback-not-possible.json", rows(lambda r: r[0].update(topic="x")),
      {"rollback_not_possible"}),
     ("not possible, another list", "c/rollback-not-possible.json", rows(lambda r: r[0]["replicas"].reverse()),
@@ -125,10 +125,10 @@ BROKEN: list[tuple[str, str, Callable[[str], str], set[str]]] = [
     ("too long a list", SCRIPT, swap("[0:1,0:2,1:2,1:1]", f"[0:1,0:2,1:2,1:1{',5:1' * 8189}]"),
      {"throttle_value", "throttle_data"}),
     ("no list", SCRIPT, swap("[0:1,0:2,1:2,1:1]", "[0:1,0:2,1:2,1:1,x]"), {"throttle_value", "throttle_data"}),
-    ("never taken off", UNDO, without("^topics goes follower"), {"unthrottle"}),
-    ("not put back", UNDO, swap("leader.replication.throttled.replicas *", "leader.replication.throttled.replicas"),
+    ("never removed", UNDO, without("^topics goes follower"), {"unthrottle"}),
+    ("not restored", UNDO, swap("leader.replication.throttled.replicas *", "leader.replication.throttled.replicas"),
      {"unthrottle"}),
-    ("another value put back", UNDO, swap(" 20000000", " 20000001"), {"unthrottle"}),
+    ("another value restored", UNDO, swap(" 20000000", " 20000001"), {"unthrottle"}),
 ]  # fmt: skip
 
 
@@ -161,9 +161,9 @@ def test_a_document_over_one_request_is_caught(kind: str, wave: int, partitions:
     text = json.dumps(
         {"version": 1, "partitions": [{"topic": "t", "partition": p, "replicas": [1]} for p in range(partitions)]}
     )
-    for one, of_wave, found in ((kind, wave, broken), ("reassignment", 0, False)):
-        rules = {violation.rule for violation in violations([AuditFile("c/x.json", one, of_wave, text)])}
-        assert ("request_size" in rules) is found
+    for file_kind, of_wave, is_broken in ((kind, wave, broken), ("reassignment", 0, False)):
+        rules = {violation.rule for violation in violations([AuditFile("c/x.json", file_kind, of_wave, text)])}
+        assert ("request_size" in rules) is is_broken
 
 
 @pytest.mark.parametrize(
@@ -186,8 +186,8 @@ def _details(files: list[AuditFile]) -> str:
 def test_lists_of_too_many_topics_are_caught(topics: int, broken: bool) -> None:
     """Lists of 5,000 topics can be set in one request, of one more they can't."""
     name = "leader.replication.throttled.replicas"
-    more = "".join(f"\nconfigs topics 'x{i}' --add-config '{name}=0:1'" for i in range(topics - 3))
-    assert ("Kafka takes 5000 in one request" in _details(changed(SCRIPT, lambda text: text + more))) is broken
+    lines = "".join(f"\nconfigs topics 'x{i}' --add-config '{name}=0:1'" for i in range(topics - 3))
+    assert ("Kafka accepts 5000 in one request" in _details(changed(SCRIPT, lambda text: text + lines))) is broken
 
 
 @pytest.mark.parametrize(("size", "broken"), [(128 * 1024 - 1, False), (128 * 1024, True)])
@@ -195,13 +195,13 @@ def test_an_argument_that_starts_no_process_is_caught(size: int, broken: bool) -
     """An argument of a script has less than 128 KiB."""
     argument = "leader.replication.throttled.replicas=".ljust(size, "1")
     line = f"\nconfigs topics 'x' --add-config '{argument}'"
-    assert ("a process takes 131071" in _details(changed(SCRIPT, lambda text: text + line))) is broken
+    assert ("a process accepts 131071" in _details(changed(SCRIPT, lambda text: text + line))) is broken
 
 
 def test_an_election_of_a_dead_broker_is_caught() -> None:
-    """A partition that waits for the election of a replica which does not live is named."""
+    """A partition that waits for the election of a replica on a broker that is down is named."""
     files = [replace(file, content=file.content.replace("[2,1]", "[8,1]")) for file in FILES]
-    assert "the first replica 8 does not live" in _details(files)
+    assert "the first replica 8 is down" in _details(files)
 
 
 THROTTLES = [
@@ -210,7 +210,7 @@ THROTTLES = [
 
 
 @pytest.mark.parametrize(
-    ("replicas", "kept", "lacks"),
+    ("replicas", "names", "lacks"),
     [
         ((2, 1), [], None),
         ((2, 1), THROTTLES[:4], "unthrottle-kafka.sh"),
@@ -219,13 +219,13 @@ THROTTLES = [
     ],
     ids=["nothing to copy, none", "nothing to copy, some", "a copy, some", "a copy, none"],
 )
-def test_throttles_are_whole_or_not_needed(replicas: tuple[int, ...], kept: list[str], lacks: str | None) -> None:
+def test_throttles_are_whole_or_not_needed(replicas: tuple[int, ...], names: list[str], lacks: str | None) -> None:
     """A wave that only changes orders needs no throttle documents; where there are some, none may be missing."""
     rows = [partition(0, 1, 2)]
     instance = Instance(brokers=[broker(b, None) for b in (1, 2, 3)], partitions=rows, limits=LIMITS)
     wave = PlanDocument("wave 1", (Entry(("t", 0), replicas, False),), ())
-    found = [(v.rule, v.detail) for v in check_throttles(instance, wave, "w", {f"w/{name}": "" for name in kept})]
-    assert found == ([("throttle_missing", f"it lacks {lacks}")] if lacks else [])
+    is_broken = [(v.rule, v.detail) for v in check_throttles(instance, wave, "w", {f"w/{name}": "" for name in names})]
+    assert is_broken == ([("throttle_missing", f"it lacks {lacks}")] if lacks else [])
 
 
 def test_what_is_not_put_back_is_named() -> None:

@@ -94,23 +94,23 @@ def _change_entry(draw: st.DrawFn, content: dict[str, Any]) -> None:
 def broken_plans(draw: st.DrawFn) -> Plan:
     """A valid plan with one change in one document or one claim."""
     plan = draw(plans())
-    place = draw(st.sampled_from(["whole", "rollback", "wave", "text", "claim", "lost_wave", "lost_rollback"]))
-    if place in ("whole", "rollback"):
-        content = json.loads(plan[place])
+    fault = draw(st.sampled_from(["whole", "rollback", "wave", "text", "claim", "lost_wave", "lost_rollback"]))
+    if fault in ("whole", "rollback"):
+        content = json.loads(plan[fault])
         _change_entry(draw, content)
-        plan[place] = json.dumps(content)
-    elif place == "wave":
+        plan[fault] = json.dumps(content)
+    elif fault == "wave":
         at = draw(st.integers(0, len(plan["waves"]) - 1))
         content = json.loads(plan["waves"][at])
         _change_entry(draw, content)
         plan["waves"][at] = json.dumps(content)
-    elif place == "text":
+    elif fault == "text":
         plan["whole"] = plan["whole"][: draw(st.integers(0, len(plan["whole"]) - 1))]
-    elif place == "claim":
+    elif fault == "claim":
         figure = draw(st.sampled_from(["moved_bytes", "replicas_moved", "leader_changes", "partitions_changed"]))
-        off = draw(st.sampled_from([-1, 1]))
-        plan["claims"] = replace(plan["claims"], **{figure: getattr(plan["claims"], figure) + off})
-    elif place == "lost_wave":
+        error = draw(st.sampled_from([-1, 1]))
+        plan["claims"] = replace(plan["claims"], **{figure: getattr(plan["claims"], figure) + error})
+    elif fault == "lost_wave":
         plan["waves"].pop()
     else:
         plan["rollback"] = None
@@ -123,9 +123,9 @@ def pinned_plans(draw: st.DrawFn) -> tuple[Plan, AuditPartition]:
     plan = draw(plans())
     entries = {(row["topic"], row["partition"]): row["replicas"] for row in json.loads(plan["whole"])["partitions"]}
     key = draw(st.sampled_from(sorted(entries)))
-    more = draw(st.sets(st.sampled_from([b for b in range(9) if b not in entries[key]]), max_size=5))
+    allowed = draw(st.sets(st.sampled_from([b for b in range(9) if b not in entries[key]]), max_size=5))
     at = next(i for i, p in enumerate(plan["partitions"]) if p.key == key)
-    plan["partitions"][at] = replace(plan["partitions"][at], pinned_brokers=frozenset({*entries[key], *more}))
+    plan["partitions"][at] = replace(plan["partitions"][at], pinned_brokers=frozenset({*entries[key], *allowed}))
     return plan, plan["partitions"][at]
 
 
@@ -139,8 +139,8 @@ def test_a_broken_pin_is_caught(case: tuple[Plan, AuditPartition]) -> None:
         set(r["replicas"]) for r in json.loads(plan["whole"])["partitions"] if partition.partition == r["partition"]
     )
     for missed in after:
-        others = frozenset(range(9)) - {missed}
-        changed = [replace(p, pinned_brokers=others) if p.key == partition.key else p for p in plan["partitions"]]
+        candidates = frozenset(range(9)) - {missed}
+        changed = [replace(p, pinned_brokers=candidates) if p.key == partition.key else p for p in plan["partitions"]]
         assert "pin" in rules_broken(audit_plan(**plan | {"partitions": changed}))
 
 
@@ -150,7 +150,7 @@ def test_a_broken_spread_is_caught(plan: Plan) -> None:
     """Allowed what its fullest broker ends with, a plan passes; with one less, it fails where that is new and another
     broker of the rack may take one, or keep its own."""
     for topic, targets in _of_topics(plan):
-        before, after = (Counter(b for held in lists for b in held) for lists in zip(*targets, strict=True))
+        before, after = (Counter(b for replicas in lists for b in replicas) for lists in zip(*targets, strict=True))
         fullest = max(after.values())
         for most, is_less in ((fullest, False), (fullest - 1, True)):
             crowded = {b for b, n in after.items() if n > max(most, before[b])}
@@ -161,9 +161,9 @@ def test_a_broken_spread_is_caught(plan: Plan) -> None:
                 for b in range(came % RACKS, 9, RACKS)
                 if b not in new
             )
-            asked = [replace(p, topic_most_replicas=most) if p.topic == topic else p for p in plan["partitions"]]
-            found = rules_broken(audit_plan(**plan | {"partitions": asked}))
-            assert found == ({"topic_spread"} if caught else set())
+            partitions = [replace(p, topic_most_replicas=most) if p.topic == topic else p for p in plan["partitions"]]
+            broken = rules_broken(audit_plan(**plan | {"partitions": partitions}))
+            assert broken == ({"topic_spread"} if caught else set())
 
 
 @settings(deadline=None)
@@ -172,22 +172,22 @@ def test_a_broken_spread_of_leaders_is_caught(plan: Plan) -> None:
     """Allowed what its busiest broker ends leading, a plan passes; with one less, it fails where that is new and
     another replica of one of the lists may lead."""
     for topic, targets in _of_topics(plan):
-        before, after = (Counter(held[0] for held in lists) for lists in zip(*targets, strict=True))
+        before, after = (Counter(replicas[0] for replicas in lists) for lists in zip(*targets, strict=True))
         busiest = max(after.values())
         for most, is_less in ((busiest, False), (busiest - 1, True)):
             crowded = {b for b, n in after.items() if n > max(most, before[b])}
-            others = {b for old, new in targets if new[0] in crowded and new[0] != old[0] for b in new[1:]}
-            caught = is_less and any(after[b] < most for b in others - {9})
-            asked = [replace(p, topic_most_leaders=most) if p.topic == topic else p for p in plan["partitions"]]
-            found = rules_broken(audit_plan(**plan | {"partitions": asked}))
-            assert found == ({"topic_leader_spread"} if caught else set())
+            candidates = {b for old, new in targets if new[0] in crowded and new[0] != old[0] for b in new[1:]}
+            caught = is_less and any(after[b] < most for b in candidates - {9})
+            partitions = [replace(p, topic_most_leaders=most) if p.topic == topic else p for p in plan["partitions"]]
+            broken = rules_broken(audit_plan(**plan | {"partitions": partitions}))
+            assert broken == ({"topic_leader_spread"} if caught else set())
 
 
 def _of_topics(plan: Plan) -> list[tuple[str, list[tuple[list[int], list[int]]]]]:
     """Lists before and after the plan by topic."""
     targets = {(r["topic"], r["partition"]): r["replicas"] for r in json.loads(plan["whole"])["partitions"]}
     rows = [(p.topic, (list(p.replicas), targets.get(p.key, list(p.replicas)))) for p in plan["partitions"]]
-    return [(topic, [lists for of, lists in rows if of == topic]) for topic in sorted({topic for topic, _ in rows})]
+    return [(topic, [lists for name, lists in rows if name == topic]) for topic in sorted({topic for topic, _ in rows})]
 
 
 @settings(deadline=None)
@@ -233,14 +233,14 @@ def test_large_cluster_is_audited_in_seconds() -> None:
     targets = {p.key: [(p.replicas[0] + 10) % 1000, *p.replicas[1:]] for p in rows[:60_000]}
     keys = list(targets)
     waves = [document({k: targets[k] for k in keys[i::4]}) for i in range(4)]
-    back = document({p.key: p.replicas for p in rows[:60_000]})
+    rollback = document({p.key: p.replicas for p in rows[:60_000]})
     began = time.process_time()
     report = audit_plan(
         brokers=hosts,
         partitions=rows,
         waves=waves,
         whole=document(targets),
-        rollback=back,
+        rollback=rollback,
         limits=AuditLimits(disk_headroom=0.1),
         claims=AuditClaims(replicas_moved=60_000),
     )

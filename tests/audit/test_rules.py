@@ -32,9 +32,9 @@ TARGETS: list[tuple[str, Any, list[int], str | None]] = [
     ("a broker that takes none but holds one", partition(0, 1, 2, 10), [4, 2, 10], None),
     ("a replica less", P, [1, 2], "replication_factor"),
     ("a replica more", P, [1, 2, 3, 4], "replication_factor"),
-    ("a replica less, asked for", partition(0, 1, 2, 3, replication_factor=2), [1, 2], None),
-    ("a replica more, asked for", partition(0, 1, 2, replication_factor=3), [1, 2, 3], None),
-    ("a replica more, asked for, not planned", partition(0, 1, 2, replication_factor=3), [2, 1], "replication_factor"),
+    ("a replica less, requested", partition(0, 1, 2, 3, replication_factor=2), [1, 2], None),
+    ("a replica more, requested", partition(0, 1, 2, replication_factor=3), [1, 2, 3], None),
+    ("a replica more, requested, not planned", partition(0, 1, 2, replication_factor=3), [2, 1], "replication_factor"),
     ("a replica more, in a rack that has one", partition(0, 1, 2, replication_factor=3), [1, 2, 4], "racks"),
     ("two more, where two are", partition(0, 1, 2, replication_factor=4), [1, 2, 4, 5], "racks"),
     ("a replica less, racks as before", partition(0, 1, 4, 2, replication_factor=2), [1, 4], "racks"),
@@ -52,14 +52,19 @@ TARGETS: list[tuple[str, Any, list[int], str | None]] = [
     ("an excluded partition drained too far", partition(0, 7, 2, 3, mobility="forced_only"), [4, 5, 3], "excluded"),
     ("an order changed", partition(0, 1, 2, 3, mobility="order_only"), [2, 1, 3], None),
     ("brokers changed where only order may", partition(0, 1, 2, 3, mobility="order_only"), [4, 2, 3], "order_only"),
-    ("racks mended", partition(0, 1, 4, 3, mobility="racks_only"), [1, 2, 3], None),
-    ("racks mended off a dead broker", partition(0, 1, 4, 8, mobility="racks_only"), [1, 3, 2], None),
-    ("racks mended by too many copies", partition(0, 1, 4, 3, mobility="racks_only"), [1, 2, 6], "racks_only"),
-    ("racks that are not mended", partition(0, 1, 4, 3, mobility="racks_only"), [4, 1, 3], "racks_only racks"),
-    ("racks not mended, in another order", partition(0, 1, 4, 3, mobility="racks_only"), [1, 3, 4], "racks_only racks"),
+    ("racks repaired", partition(0, 1, 4, 3, mobility="racks_only"), [1, 2, 3], None),
+    ("racks repaired off a dead broker", partition(0, 1, 4, 8, mobility="racks_only"), [1, 3, 2], None),
+    ("racks repaired by too many copies", partition(0, 1, 4, 3, mobility="racks_only"), [1, 2, 6], "racks_only"),
+    ("racks that are not repaired", partition(0, 1, 4, 3, mobility="racks_only"), [4, 1, 3], "racks_only racks"),
+    (
+        "racks not repaired, in another order",
+        partition(0, 1, 4, 3, mobility="racks_only"),
+        [1, 3, 4],
+        "racks_only racks",
+    ),
     ("a dead broker left, racks in order", partition(0, 1, 8, 3, mobility="racks_only"), [1, 5, 3], None),
     ("racks that were in order", partition(0, 1, 2, 3, mobility="racks_only"), [4, 2, 3], "racks_only"),
-    ("racks mended, and another leader", partition(0, 1, 4, 3, mobility="racks_only"), [2, 1, 3], "racks_only"),
+    ("racks repaired, and another leader", partition(0, 1, 4, 3, mobility="racks_only"), [2, 1, 3], "racks_only"),
     ("an excluded partition's leader changed", partition(0, 2, 7, 3, mobility="forced_only"), [3, 2, 1], "excluded"),
     ("an excluded partition's leader kept", partition(0, 1, 2, 3, mobility="forced_only"), [1, 3, 2], "excluded"),
     ("an excluded one drained and reordered", partition(0, 2, 7, 3, mobility="forced_only"), [2, 3, 1], None),
@@ -93,10 +98,10 @@ def test_nothing_to_do() -> None:
 
 def test_nothing_to_do_with_a_broker_to_empty() -> None:
     """No documents are no plan where a broker must be emptied, and just the brokers to empty are named."""
-    (left,) = audit(ALL, [partition(0, 7, 2, 3)], {}).violations
-    assert (left.rule, left.detail) == (
+    (violation,) = audit(ALL, [partition(0, 7, 2, 3)], {}).violations
+    assert (violation.rule, violation.detail) == (
         "drain",
-        "replicas stay on brokers [7], which must be emptied; [2, 3, 4] would do",
+        "replicas stay on brokers [7], which must be emptied; [2, 3, 4] would fix it",
     )
 
 
@@ -126,7 +131,7 @@ def test_excused_partition_on_a_broker_to_empty_is_counted() -> None:
 def test_lists_that_stay_have_the_length_asked_for(
     changes: dict[str, Any], max_moves: int | None, broken: set[str]
 ) -> None:
-    """A free partition that the plan leaves out has as many replicas as are asked for, or the limit is spent."""
+    """A free partition that the plan leaves out has as many replicas as are requested, or the limit is spent."""
     row = partition(0, 1, 2, 3, **{"replication_factor": 2, **changes})
     assert rules_broken(audit(ALL, [row], {}, limits=replace(LIMITS, max_moves=max_moves))) == broken
 
@@ -151,7 +156,7 @@ PINS: tuple[tuple[str, dict[str, Any], dict[int, list[int]], set[str]], ...] = (
 
 @pytest.mark.parametrize(("changes", "targets", "broken"), [row[1:] for row in PINS], ids=[row[0] for row in PINS])
 def test_pins(changes: dict[str, Any], targets: dict[int, list[int]], broken: set[str]) -> None:
-    """Replicas sit inside their pin, but for fixed and excluded partitions and pins of too few brokers."""
+    """Replicas sit inside their pin, except for fixed and excluded partitions and pins of too few brokers."""
     hosts = [broker(b, f"r{b}") for b in range(1, 7)]
     row = partition(7, 3, 5, **{"pinned_brokers": frozenset({1, 2}), **changes})
     report = audit(hosts, [row], targets)
@@ -168,15 +173,15 @@ def test_an_excused_replica_outside_its_pin_is_counted() -> None:
     assert rules_broken(audit(hosts, [row], {7: [3, 4]}, limits=limits)) == {"pin"}
 
 
-@pytest.mark.parametrize(("after", "kept"), [((1, 2, 3), True), ((1, 2, 4), False)])
-def test_rack_rule_within_a_pin(after: tuple[int, ...], kept: bool) -> None:
+@pytest.mark.parametrize(("after", "is_kept"), [((1, 2, 3), True), ((1, 2, 4), False)])
+def test_rack_rule_within_a_pin(after: tuple[int, ...], is_kept: bool) -> None:
     """Pinned to one rack, all replicas may share it; pinned to two, the spread over these two counts."""
     racks = {1: "a", 2: "a", 3: "a", 4: "b", 5: "b", 6: "c", 7: "c"}
     hosts = [broker(b, rack) for b, rack in racks.items()]
-    one = partition(0, 4, 6, 5, pinned_brokers=frozenset({1, 2, 3} if kept else {1, 2, 4}))
-    assert rules_broken(audit(hosts, [one], {0: after})) == set()
+    pinned = partition(0, 4, 6, 5, pinned_brokers=frozenset({1, 2, 3} if is_kept else {1, 2, 4}))
+    assert rules_broken(audit(hosts, [pinned], {0: after})) == set()
     two = partition(0, 4, 6, 1, pinned_brokers=frozenset({1, 2, 3, 4, 5}))
-    assert ("racks" in rules_broken(audit(hosts, [two], {0: after}))) is kept
+    assert ("racks" in rules_broken(audit(hosts, [two], {0: after}))) is is_kept
 
 
 SPREAD: tuple[tuple[str, int | None, dict[int, list[int]], set[str]], ...] = (
@@ -187,7 +192,7 @@ SPREAD: tuple[tuple[str, int | None, dict[int, list[int]], set[str]], ...] = (
     ("over the most, where none was", 1, {0: [4, 2, 3], 1: [4, 5, 3]}, {"topic_spread"}),
     ("up to the most", 3, {2: [1, 5, 6]}, set()),
     ("one comes, one goes", 1, {0: [4, 2, 3], 2: [1, 5, 6]}, set()),
-    ("nothing asked", None, {2: [1, 5, 6]}, set()),
+    ("no limit", None, {2: [1, 5, 6]}, set()),
 )
 
 
@@ -230,13 +235,13 @@ def test_spread_of_leaders(most: int | None, targets: dict[int, list[int]], brok
 
 
 def test_too_few_brokers_to_drain() -> None:
-    """A replica may stay on a dead broker when fewer brokers live than replicas are asked for."""
+    """A replica may stay on a dead broker when fewer brokers live than replicas are requested."""
     brokers = [broker(1, None), broker(2, None), draining(3, None, state="dead")]
     assert audit(brokers, [partition(0, 1, 2, 3)], {}).violations == ()
 
 
 @pytest.mark.parametrize(
-    ("racks", "spread", "after", "kept"),
+    ("racks", "spread", "after", "is_kept"),
     [
         ({1: "a", 2: "b", 3: "c"}, True, (1, 2, 3), True),
         ({1: "a", 2: "a", 3: "b"}, True, (1, 2, 3), True),
@@ -248,12 +253,12 @@ def test_too_few_brokers_to_drain() -> None:
         ({1: "a", 2: "b", 3: "b", 4: "b", 6: "b"}, True, (1, 2, 3, 4), True),
     ],
 )
-def test_rack_rule(racks: dict[int, str | None], spread: bool, after: tuple[int, ...], kept: bool) -> None:
+def test_rack_rule(racks: dict[int, str | None], spread: bool, after: tuple[int, ...], is_kept: bool) -> None:
     """A rack holds at most ceil(RF / R), at least floor(RF / R) when RF > R, as far as its brokers go."""
     brokers = [broker(b, rack) for b, rack in racks.items()]
     limits = AuditLimits(disk_headroom=0.1, rack_spread=spread)
     figures = audit(brokers, [partition(0, *after)], {}, limits=limits).figures
-    assert figures["rack_violations_before"] == (0 if kept else 1)
+    assert figures["rack_violations_before"] == (0 if is_kept else 1)
 
 
 @pytest.mark.parametrize(
@@ -292,7 +297,7 @@ def test_brokers_without_a_rack_are_no_rack() -> None:
 
 
 @pytest.mark.parametrize(
-    ("held", "size_bytes", "broken"),
+    ("used_bytes", "size_bytes", "broken"),
     [
         (0, 900, set()),
         (0, 901, {"capacity_during", "capacity_after"}),
@@ -302,10 +307,10 @@ def test_brokers_without_a_rack_are_no_rack() -> None:
         (950, 1, {"capacity_during", "capacity_after"}),
     ],
 )
-def test_disk_limit(held: int, size_bytes: int, broken: set[str]) -> None:
+def test_disk_limit(used_bytes: int, size_bytes: int, broken: set[str]) -> None:
     """A broker takes what fits under its disk less headroom, and nothing when it is over it already."""
-    there = partition(1, 4, 2, 3, size_bytes=held)
-    report = audit(LIVING, [partition(0, 1, 2, 3, size_bytes=size_bytes), there], {0: [4, 2, 3]})
+    resident = partition(1, 4, 2, 3, size_bytes=used_bytes)
+    report = audit(LIVING, [partition(0, 1, 2, 3, size_bytes=size_bytes), resident], {0: [4, 2, 3]})
     assert rules_broken(report) == broken
 
 
@@ -335,7 +340,7 @@ def test_a_disk_over_its_limit_may_fill_up_to_what_it_held(comes: int, broken: s
 
 @pytest.mark.parametrize("unknown", [None, 0, -1])
 def test_an_unknown_disk_hides_no_full_one(unknown: int | None) -> None:
-    """Brokers after one whose disk nobody knows are still judged; disks of no size are unknown."""
+    """Brokers after one with an unknown disk are still judged; disks of no size are unknown."""
     brokers = [replace(b, disk_capacity_bytes=unknown if b.broker_id == 1 else 1000) for b in LIVING]
     rows = [partition(0, 4, 2, 3, size_bytes=600), partition(1, 4, 5, 3, size_bytes=400)]
     report = audit(brokers, rows, {0: [1, 5, 3]})
@@ -368,7 +373,7 @@ def test_headroom_is_rounded_against_the_plan() -> None:
 
 
 def test_a_partition_that_is_not_there_hides_no_full_disk() -> None:
-    """Disks are reckoned over the partitions that the cluster has, whatever else a wave names."""
+    """Disks are computed from the partitions that the cluster has, whatever else a wave names."""
     rows = [partition(0, 1, 2, 3, size_bytes=901)]
     report = audit(LIVING, rows, {5: [1, 2, 3], 0: [4, 2, 3]})
     assert rules_broken(report) == {"known_partition", "rollback", "capacity_during", "capacity_after"}
@@ -433,7 +438,7 @@ def test_limit_of_the_whole_plan(max_moved_bytes: int | None, max_moves: int | N
     ],
 )
 def test_claims(figure: str, value: int, rule: str | None) -> None:
-    """A figure that the documents don't bear out is refused, and so is a bound above the bytes."""
+    """A figure that differs from the documents is refused, and so is a bound above the bytes."""
     claims = AuditClaims(**{figure: value})
     report = audit(LIVING, [P, partition(1, 1, 2, 3)], {0: [4, 5, 3], 1: [1, 5, 3]}, claims=claims)
     assert rules_broken(report) == (set() if rule is None else {rule})
@@ -449,7 +454,7 @@ def test_what_was_broken_before_is_counted() -> None:
 
 
 def test_waves_and_whole_plan_differ() -> None:
-    """A wave that says something else than the whole plan, a missing and a repeated one are all named."""
+    """A wave that differs from the whole plan, a missing and a repeated one are all named."""
     before = {("t", 0): [1, 2, 3], ("t", 1): [1, 2, 3], ("t", 2): [1, 2, 3]}
     after = {("t", 0): [4, 2, 3], ("t", 1): [1, 5, 3], ("t", 2): [1, 2, 6]}
     report = audit_plan(
@@ -470,28 +475,28 @@ def test_waves_and_whole_plan_differ() -> None:
 
 
 def test_a_rollback_in_parts_is_one_rollback() -> None:
-    """Parts of a way back are read as one: together they name every partition, none is in two of them."""
+    """Parts of a rollback are read as one: together they name every partition, none is in two of them."""
     after = {("t", 0): [4, 2, 3], ("t", 1): [1, 5, 3]}
     parts = [document({("t", n): [1, 2, 3]}) for n in range(2)]
 
-    def found(rollback: list[str]) -> list[tuple[str, str]]:
+    def broken(rollback: list[str]) -> list[tuple[str, str]]:
         whole, rows = document(after), [partition(n, 1, 2, 3) for n in range(2)]
         report = audit_plan(
             brokers=LIVING, partitions=rows, waves=[whole], whole=whole, rollback=rollback, limits=LIMITS, claims=None
         )
         return [(violation.rule, violation.subject) for violation in report.violations]
 
-    assert found(parts) == []
-    assert found(parts[:1]) == [("rollback", "t-1")]
-    assert found([*parts, parts[0]]) == [("document", "t-0")]
-    assert ("document", "the rollback") in found([parts[0], "{"])
+    assert broken(parts) == []
+    assert broken(parts[:1]) == [("rollback", "t-1")]
+    assert broken([*parts, parts[0]]) == [("document", "t-0")]
+    assert ("document", "the rollback") in broken([parts[0], "{"])
 
 
 LEFT_OUT: list[tuple[str, tuple[int, ...], bool, str]] = [
     ("dead and left out", (1, 8, 3), False, ""),
     ("fenced and left out", (1, 2, 11), False, ""),
     ("unknown and left out", (1, 2, 99), False, ""),
-    ("dead and named", (1, 8, 3), True, "restores (1, 8, 3): Kafka refuses it while [8] do not live"),
+    ("dead and named", (1, 8, 3), True, "restores (1, 8, 3): Kafka refuses it while [8] are down"),
     ("living and left out", (1, 2, 6), False, "the rollback does not name it"),
     ("to empty and left out", (7, 2, 3), False, "the rollback does not name it"),
     ("living and named", (1, 2, 6), True, ""),
@@ -502,7 +507,7 @@ LEFT_OUT: list[tuple[str, tuple[int, ...], bool, str]] = [
     ("before", "is_named", "detail"), [row[1:] for row in LEFT_OUT], ids=[row[0] for row in LEFT_OUT]
 )
 def test_a_rollback_leaves_out_what_kafka_refuses(before: tuple[int, ...], is_named: bool, detail: str) -> None:
-    """Just the partitions that were on a broker which does not live are in no rollback."""
+    """Only partitions that were on a broker that is down are in no rollback."""
     whole = document({("t", 0): [4, 5, 3], ("t", 1): [4, 2, 3]})
     report = audit_plan(
         brokers=ALL,
@@ -513,8 +518,8 @@ def test_a_rollback_leaves_out_what_kafka_refuses(before: tuple[int, ...], is_na
         limits=LIMITS,
         claims=None,
     )
-    found = [(v.subject, v.detail) for v in report.violations if v.rule == "rollback"]
-    assert found == ([("t-0", detail)] if detail else [])
+    details = [(v.subject, v.detail) for v in report.violations if v.rule == "rollback"]
+    assert details == ([("t-0", detail)] if detail else [])
 
 
 def test_an_instance_that_repeats_itself() -> None:
@@ -542,8 +547,8 @@ def test_rows_of_the_tables() -> None:
         "must_empty": False,
         "disk_capacity_bytes": float("nan"),
     }
-    (first,) = brokers_from_rows([host])
-    assert (first.rack, first.disk_capacity_bytes) == (None, None)
+    (broker,) = brokers_from_rows([host])
+    assert (broker.rack, broker.disk_capacity_bytes) == (None, None)
     row = {
         "topic": "t",
         "partition": 0,
@@ -558,6 +563,6 @@ def test_rows_of_the_tables() -> None:
     for null in (None, float("nan")):
         nothing = dict.fromkeys(("pinned_brokers", "topic_most_replicas", "topic_most_leaders"), null)
         assert partitions_from_rows([row | nothing]) == (partition(0, 1, 2, size_bytes=5),)
-    (asked,) = partitions_from_rows([row])
-    assert (asked.pinned_brokers, asked.topic_most_replicas) == (frozenset({1, 2}), 7)
-    assert asked.topic_most_leaders == 4
+    (partition_row,) = partitions_from_rows([row])
+    assert (partition_row.pinned_brokers, partition_row.topic_most_replicas) == (frozenset({1, 2}), 7)
+    assert partition_row.topic_most_leaders == 4

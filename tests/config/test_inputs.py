@@ -1,4 +1,4 @@
-"""Inputs that can't be read are reported before Spark starts, where this machine sees it."""
+"""Inputs that this machine can't read are reported before Spark starts."""
 
 import socket
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ UNKNOWN = "no-such-host.invalid"
 
 @pytest.fixture
 def folders(tmp_path: Path) -> Path:
-    """Folders with a file, with none, and with files that are no input."""
+    """Folders with a file, without files, and with files that are no input."""
     for name in ("full", "empty", "hidden/_tmp"):
         (tmp_path / name).mkdir(parents=True)
     for name in ("full/describe.txt", "hidden/.swp", "hidden/_tmp/part"):
@@ -33,7 +33,7 @@ def listener() -> Iterator[str]:
 
 
 def reported(*clusters: ClusterInput) -> list[str]:
-    """What is wrong with the inputs of a run."""
+    """The problems with the inputs of a run."""
     try:
         inputs.check(clusters)
     except InputError as error:
@@ -42,24 +42,24 @@ def reported(*clusters: ClusterInput) -> list[str]:
 
 
 def test_a_folder_has_a_file(folders: Path) -> None:
-    """One that is missing and one that is empty are two errors with a remedy; other file systems are not asked."""
+    """A missing and an empty folder are two errors with a remedy. Other file systems are not checked."""
     remedy = "name a folder with the outputs of Kafka's tools as --input DIR, or as input of [[clusters]] 'a'"
     for name, wrong in {
         "nowhere": "there is no folder {}",
-        "empty": "the folder {} holds no file",
-        "hidden": "the folder {} holds no file",
+        "empty": "the folder {} is empty",
+        "hidden": "the folder {} is empty",
     }.items():
-        for place in (f"{folders}/{name}", f"file://{folders}/{name}"):
-            assert reported(ClusterInput(id="a", input=place)) == [f"{wrong.format(place)}: {remedy}"]
-    for place in (f"{folders}/full", f"{folders}/full/describe.txt", "s3a://bucket/nowhere", "hdfs://h/nowhere"):
-        assert reported(ClusterInput(id="a", input=place)) == []
+        for path in (f"{folders}/{name}", f"file://{folders}/{name}"):
+            assert reported(ClusterInput(id="a", input=path)) == [f"{wrong.format(path)}: {remedy}"]
+    for path in (f"{folders}/full", f"{folders}/full/describe.txt", "s3a://bucket/nowhere", "hdfs://h/nowhere"):
+        assert reported(ClusterInput(id="a", input=path)) == []
 
 
 def test_a_server_is_there(listener: str) -> None:
-    """A host that is unknown and one that refuses are two errors; one server that answers is enough."""
+    """An unknown host and a refused connection are two errors. One server that answers is enough."""
     refusing = f"127.0.0.1:{free_ports(1)[0]}"
     unknown = (
-        "this machine knows no host of the name in {}: correct bootstrap_servers of [[clusters]] 'a', or the DNS of "
+        "this machine cannot resolve the host name of {}: correct bootstrap_servers of [[clusters]] 'a', or the DNS of "
         "this machine"
     )
     refused = (
@@ -77,7 +77,7 @@ def test_a_server_is_there(listener: str) -> None:
 
 
 def test_a_server_that_is_silent_may_answer_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who does not refuse within some seconds is left to the client."""
+    """A server that does not refuse within some seconds is left to the client."""
     monkeypatch.setattr(inputs, "_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0), backlog=0) as server, socket.create_connection(server.getsockname()):
         port = server.getsockname()[1]
@@ -88,13 +88,15 @@ def test_a_server_that_is_silent_may_answer_later(monkeypatch: pytest.MonkeyPatc
 
 
 def test_all_clusters_are_reported_at_once_and_one_that_can_be_read_is_enough(folders: Path) -> None:
-    """A run begins with the clusters that it can read; with none it ends with every problem."""
-    gone, empty = (ClusterInput(id=name, input=str(folders / name)) for name in ("gone", "empty"))
-    both = ClusterInput(id="both", input=str(folders / "gone"), bootstrap_servers=f"127.0.0.1:{free_ports(1)[0]}")
-    told = reported(both, gone, empty)
+    """A run starts if it can read any cluster; else it ends with every problem."""
+    missing, empty = (ClusterInput(id=name, input=str(folders / name)) for name in ("gone", "empty"))
+    unreachable = ClusterInput(
+        id="both", input=str(folders / "gone"), bootstrap_servers=f"127.0.0.1:{free_ports(1)[0]}"
+    )
+    messages = reported(unreachable, missing, empty)
     starts = ("there is no folder", f"the folder {folders}/empty", "there is no folder", "nothing accepts connections")
-    assert [line.startswith(start) for line, start in zip(told, starts, strict=True)] == [True] * 4
-    assert reported(both, gone, empty, ClusterInput(id="full", input=str(folders / "full"))) == []
+    assert [line.startswith(start) for line, start in zip(messages, starts, strict=True)] == [True] * 4
+    assert reported(unreachable, missing, empty, ClusterInput(id="full", input=str(folders / "full"))) == []
 
 
 @pytest.mark.parametrize(
@@ -108,12 +110,12 @@ def test_a_run_looks_only_where_it_reads(
     is_local: bool,
     code: int,
 ) -> None:
-    """A job on a local master that reads inputs ends with 1 and one line; others begin."""
+    """A job on a local master that reads inputs ends with exit code 1 and one line; others start."""
     monkeypatch.setenv(LOCAL_INPUT, "1" if is_local else "")
     monkeypatch.setattr(cli, "_plan", lambda *_: 0)
     places = [f"--{name}={folders / name}" for name in ("warehouse", "output")]
     words = ["job", "--cluster", "a", "--input", str(folders / "empty"), "--run-id", "r", *places]
     monkeypatch.setattr("sys.argv", words)
     assert cli.main(stages, "test") == code
-    error = f"error: the folder {folders / 'empty'} holds no file: name a folder"
+    error = f"error: the folder {folders / 'empty'} is empty: name a folder"
     assert capsys.readouterr().err.startswith(error if code else "")

@@ -1,4 +1,4 @@
-"""Locks end with their holder; which folders and disks are told."""
+"""Locks end with their holder; messages name folders and disks."""
 
 import errno
 import fcntl
@@ -14,15 +14,15 @@ import pytest
 
 from optimizer import places
 from optimizer.errors import BallastError, DiskFull, UnderWay
-from optimizer.locks import exclusive, only_one
+from optimizer.locks import exclusive, lock_run
 from optimizer.settings import Storage
 from setup.paths import HOME
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from optimizer.locks import only_one
-with only_one("r1", [Path(path) for path in sys.argv[1:]]):
+from optimizer.locks import lock_run
+with lock_run("r1", [Path(path) for path in sys.argv[1:]]):
     print("held", flush=True)
     time.sleep(600)
 """
@@ -39,7 +39,7 @@ with exclusive(Path(sys.argv[1]), with_children=True):
 
 @pytest.fixture
 def holder(tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
-    """Another process that works on the run r1."""
+    """Another process that executes run r1."""
     paths = [str(tmp_path / "out" / ".lock"), str(tmp_path / "tables" / ".lock")]
     command = [sys.executable, "-c", HOLDER, *paths]
     with subprocess.Popen(command, cwd=HOME, stdout=subprocess.PIPE, text=True) as process:
@@ -49,26 +49,26 @@ def holder(tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
         process.kill()
 
 
-@pytest.mark.parametrize("place", ["out", "tables"])
-def test_a_run_is_done_by_one_process_at_a_time(holder: "subprocess.Popen[str]", tmp_path: Path, place: str) -> None:
-    """A second one is refused in one line that names the first, wherever they meet; a killed one holds nothing."""
-    path = tmp_path / place / ".lock"
-    with pytest.raises(UnderWay) as caught, only_one("r1", [path]):
+@pytest.mark.parametrize("folder", ["out", "tables"])
+def test_a_run_is_done_by_one_process_at_a_time(holder: "subprocess.Popen[str]", tmp_path: Path, folder: str) -> None:
+    """A second process is refused in one line that names the first. A killed process holds no lock."""
+    path = tmp_path / folder / ".lock"
+    with pytest.raises(UnderWay) as caught, lock_run("r1", [path]):
         pass
-    told = str(caught.value)
-    assert told.startswith(f"run 'r1' is under way (process {holder.pid} on ")
-    assert told.endswith(f"holds {path}): wait for its end, or give another --run-id")
-    assert "\n" not in told
-    with only_one("r2", [tmp_path / place / ".other"]):
+    message = str(caught.value)
+    assert message.startswith(f"run 'r1' is already running (process {holder.pid} on ")
+    assert message.endswith(f"holds {path}): wait until it ends, or give another --run-id")
+    assert "\n" not in message
+    with lock_run("r2", [tmp_path / folder / ".other"]):
         pass
     holder.send_signal(signal.SIGKILL)
     holder.wait()
-    with only_one("r1", [path]):
+    with lock_run("r1", [path]):
         assert path.read_text() == f"process {os.getpid()} on {os.uname().nodename}\n"
 
 
 def test_a_program_keeps_the_lock_of_a_killed_process(tmp_path: Path) -> None:
-    """What a killed process has started still works: nobody else begins before it ends."""
+    """Children of a killed process keep the lock until they end."""
     path = tmp_path / "lock"
     command = [sys.executable, "-c", WITH_CHILD, str(path)]
     holder = subprocess.Popen(command, cwd=HOME, stdout=subprocess.PIPE, text=True)
@@ -84,7 +84,7 @@ def test_a_program_keeps_the_lock_of_a_killed_process(tmp_path: Path) -> None:
 
 
 def test_a_lock_is_waited_for(tmp_path: Path) -> None:
-    """What changes a table waits until another is done with it."""
+    """A process that changes a table waits until another one is done with it."""
     entered = threading.Event()
 
     def second() -> None:
@@ -111,18 +111,18 @@ def test_a_lock_is_waited_for(tmp_path: Path) -> None:
 def test_runs_meet_in_output_and_warehouse(
     warehouse: str, expected: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A run is locked in its output folder, and in the warehouse where that is a folder."""
+    """A run is locked in its output folder, and in the warehouse if that is a folder."""
     monkeypatch.chdir(tmp_path)
-    found = places.locks_of_run(Storage(warehouse=warehouse, output="out"), "r1")
-    assert found == [Path(path).absolute() if path[0] == "w" else Path(path) for path in expected]
+    locks = places.locks_of_run(Storage(warehouse=warehouse, output="out"), "r1")
+    assert locks == [Path(path).absolute() if path[0] == "w" else Path(path) for path in expected]
 
 
 def chained(error: Exception) -> BallastError:
-    """An error that is raised for another."""
+    """An error that another error caused."""
     try:
         raise BallastError("table plan: [TASK_WRITE_FAILED] Task failed while writing rows") from error
-    except BallastError as told:
-        return told
+    except BallastError as error:
+        return error
 
 
 @pytest.mark.parametrize(
@@ -136,12 +136,12 @@ def chained(error: Exception) -> BallastError:
     ],
 )
 def test_a_full_disk_is_seen_behind_any_error(error: BaseException, expected: bool) -> None:
-    """Of the system or of Java, raised here or passed on."""
+    """A full disk is found in errors of the system and of Java, direct or as a cause."""
     assert places.no_space(error) is expected
 
 
 def test_the_full_disk_is_the_one_with_least_room(tmp_path: Path) -> None:
-    """The folder on it is named, in one line with what to do."""
+    """One line names the folder on the full disk and what to do."""
     assert places.fullest([Path("/proc"), tmp_path, tmp_path / "missing"]) == Path("/proc")
-    told = str(DiskFull("/data/tables"))
-    assert told == "the disk of /data/tables is full: make room there, and start the run again"
+    message = str(DiskFull("/data/tables"))
+    assert message == "the disk of /data/tables is full: free space there and start the run again"

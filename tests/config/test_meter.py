@@ -1,4 +1,4 @@
-"""What a run measures of itself."""
+"""Timings and counts of a run."""
 
 import io
 import json
@@ -11,7 +11,7 @@ SPARK = cast(Any, None)  # asked while a stage runs, and only then
 
 
 def test_an_attempt_without_a_stage_leaves_the_figures_of_the_one_before(tmp_path: Path) -> None:
-    """A run that is refused before its first stage measures nothing; one that ran stages replaces what is there."""
+    """A run that is refused before its first stage writes no timings; a run with stages replaces them."""
     file = tmp_path / "run" / "timings.json"
     meter = Meter(SPARK, io.StringIO())
     meter.write(file)

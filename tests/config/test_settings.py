@@ -1,4 +1,4 @@
-"""Configuration: defaults, files and options laid over each other; nonsense is refused with what to do."""
+"""Configuration: options override files, files override defaults; invalid values are refused with a remedy."""
 
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ def settings_from(*words: str) -> Settings:
 
 
 def test_default_file_says_what_the_code_defaults_to() -> None:
-    """Every knob stands in conf/default.toml with the value that the code would take without it."""
+    """Every knob is in conf/default.toml, with the default of the code."""
     assert build(DEFAULTS) == Settings()
     known = build({})
     for section in DEFAULTS:
@@ -31,7 +31,7 @@ def test_default_file_says_what_the_code_defaults_to() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "expected"),
     [
         ({"solver": {"ronds": 3}}, r"\[solver\]: unknown 'ronds' \(did you mean 'rounds'\?\); known are"),
         ({"policy": {"rounds": 3, "x": 1}}, r"\[policy\]: unknown 'rounds' \(it is in \[solver\]\), 'x'; known are"),
@@ -75,16 +75,16 @@ def test_default_file_says_what_the_code_defaults_to() -> None:
         ({"policy": {"exclude_topics": ["("]}}, r"'\(' is not a regular expression"),
         (
             {"policy": {"exclude_topics": ["(?P<a>x)"]}},
-            "does not mean the same to Spark as to Python: write it without",
+            "Spark and Python read .* differently: write it without",
         ),
-        ({"policy": {"exclude_topics": ["(x)?(?(1)y|z)"]}}, "not mean the same to Spark"),
-        ({"policy": {"exclude_topics": [r"(x)\1"]}}, "not mean the same to Spark"),
-        ({"policy": {"exclude_topics": ["[a-z&&b]"]}}, "not mean the same to Spark"),
-        ({"policy": {"exclude_topics": ["[a[b]"]}}, "not mean the same to Spark"),
-        ({"policy": {"exclude_topics": ["(?ai:x)"]}}, "not mean the same to Spark"),
-        ({"policy": {"exclude_topics": ["(?#c)x"]}}, "not mean the same to Spark"),
-        ({"policy": {"exclude_topics": ["a{,3}"]}}, "not mean the same to Spark"),
-        ({"policy": {"exclude_topics": ["a{"]}}, "not mean the same to Spark"),
+        ({"policy": {"exclude_topics": ["(x)?(?(1)y|z)"]}}, "Spark and Python read"),
+        ({"policy": {"exclude_topics": [r"(x)\1"]}}, "Spark and Python read"),
+        ({"policy": {"exclude_topics": ["[a-z&&b]"]}}, "Spark and Python read"),
+        ({"policy": {"exclude_topics": ["[a[b]"]}}, "Spark and Python read"),
+        ({"policy": {"exclude_topics": ["(?ai:x)"]}}, "Spark and Python read"),
+        ({"policy": {"exclude_topics": ["(?#c)x"]}}, "Spark and Python read"),
+        ({"policy": {"exclude_topics": ["a{,3}"]}}, "Spark and Python read"),
+        ({"policy": {"exclude_topics": ["a{"]}}, "Spark and Python read"),
         ({"policy": {"pins": "a"}}, r"\[policy\] pins = 'a': expected tables like"),
         ({"policy": {"pins": [7]}}, r"\[policy\] pins = \[7\]: expected tables like"),
         (
@@ -156,7 +156,7 @@ def test_default_file_says_what_the_code_defaults_to() -> None:
         ({"baseline": {"algorithm": "random"}}, "use auto, striped or admin_utils"),
         ({"emit": {"throttle_style": "none"}}, "use careful or kafka"),
         ({"clusters": [{"id": "a"}]}, r"give input \(a folder\) or bootstrap_servers"),
-        ({"clusters": [{"id": "..", "input": "x"}]}, "not dots alone"),
+        ({"clusters": [{"id": "..", "input": "x"}]}, "not only dots"),
         (
             {"clusters": [{"id": "a", "input": "x"}, {"id": "b", "input": "y"}], "policy": {"drain_brokers": [1]}},
             r"give drain_brokers in the \[\[clusters\]\] table that it is meant for",
@@ -181,21 +181,24 @@ def test_default_file_says_what_the_code_defaults_to() -> None:
             )
             for version in ("abc", "0", "0.7", "-1")
         ),
-        ({"clusters": {"id": "a", "input": "x"}}, r"^\[\[clusters\]\]: write a table with this head, in two brackets"),
-        ({"clusters": [{"id": "a", "input": "x"}, 3]}, r"^\[\[clusters\]\]: write a table with this head"),
+        (
+            {"clusters": {"id": "a", "input": "x"}},
+            r"^\[\[clusters\]\]: write one table with this heading, in two brackets",
+        ),
+        ({"clusters": [{"id": "a", "input": "x"}, 3]}, r"^\[\[clusters\]\]: write one table with this heading"),
         ({"policy": 3}, r"^\[policy\]: 3 is not a table: write name = value below \[policy\]$"),
     ],
 )
-def test_nonsense_is_refused(content: dict[str, object], told: str) -> None:
-    """Unknown names, wrong types and values out of range are errors that say what is wanted."""
-    with pytest.raises(ConfigError, match=told):
+def test_nonsense_is_refused(content: dict[str, object], expected: str) -> None:
+    """Unknown names, wrong types and values out of range are errors that name the expected value."""
+    with pytest.raises(ConfigError, match=expected):
         build(merge(DEFAULTS, content))
 
 
 def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
     """Knobs of the file and of options, folders that can't be written and the run id: one message, a line each."""
-    file, taken = tmp_path / "c.toml", tmp_path / "taken"
-    taken.write_text("a file")
+    file, blocked = tmp_path / "c.toml", tmp_path / "taken"
+    blocked.write_text("a file")
     file.write_text(
         '[[clusters]]\nid = "a"\ninput = "x"\nmax_moves = -1\nkind = 7\n'
         "[policy]\ndisk_band = '5%'\nmove_price = -1\nin_band = -1\n[solver]\nrounds = 0\nlp_deterministic_time = 0\n"
@@ -203,9 +206,9 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
     words = ("--config", str(file), "--set", "rounds", "--set", "emit.throttle_style=none", "--run-id", "a/b")
     with pytest.raises(ConfigError) as caught:
         checked(["ingest"], parser("test").parse_args(words))
-    told = str(caught.value).splitlines()
-    assert told[0] == f"{len(told) - 1} problems:"
-    wanted = (
+    expected = str(caught.value).splitlines()
+    assert expected[0] == f"{len(expected) - 1} problems:"
+    starts = (
         "--run-id 'a/b': use letters",
         "--set rounds: write SECTION.KEY=VALUE",
         f"{file}: [policy] disk_band = '5%': expected a number",
@@ -217,16 +220,24 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
         f"{file}: [[clusters]]: unknown 'kind'",
         f"{file}: [clusters] max_moves = -1 is not usable",
     )
-    assert len(told) == len(wanted) + 1
-    for start in wanted:
-        assert [line for line in told if line.startswith(f"- {start}")], start
+    assert len(expected) == len(starts) + 1
+    for start in starts:
+        assert [line for line in expected if line.startswith(f"- {start}")], start
 
 
 @pytest.mark.parametrize(
-    ("knob", "value", "told"),
+    ("knob", "value", "expected"),
     [
-        ("output", "{taken}/out", r"^\[storage\] output: {taken}/out/r1 can't be written \({taken}: Not a directory\)"),
-        ("warehouse", "{taken}", r"^\[storage\] warehouse: {taken} can't be written \({taken}: Not a directory\)"),
+        (
+            "output",
+            "{blocked}/out",
+            r"^\[storage\] output: {blocked}/out/r1 can't be written \({blocked}: Not a directory\)",
+        ),
+        (
+            "warehouse",
+            "{blocked}",
+            r"^\[storage\] warehouse: {blocked} can't be written \({blocked}: Not a directory\)",
+        ),
         (
             "warehouse",
             "/proc/tables",
@@ -237,26 +248,26 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
         ("output", "{home}/new/out", None),
     ],
 )
-def test_folders_are_tried_before_anything_starts(knob: str, value: str, told: str | None, tmp_path: Path) -> None:
-    """What can't be written is refused with the reason; looking leaves nothing behind."""
-    taken, home = tmp_path / "taken", tmp_path / "home"
-    taken.write_text("a file")
+def test_folders_are_tried_before_anything_starts(knob: str, value: str, expected: str | None, tmp_path: Path) -> None:
+    """A folder that can't be written is refused with the reason; the check leaves nothing behind."""
+    blocked, home = tmp_path / "taken", tmp_path / "home"
+    blocked.write_text("a file")
     home.mkdir()
     places = {"output": str(home / "out"), "warehouse": str(home / "tables")}
-    places[knob] = value.format(taken=taken, home=home)
-    where = [word for name, folder in places.items() for word in (f"--{name}", folder)]
-    words = ("--cluster", "a", "--input", "x", "--run-id", "r1", *where)
+    places[knob] = value.format(blocked=blocked, home=home)
+    folder_options = [word for name, folder in places.items() for word in (f"--{name}", folder)]
+    words = ("--cluster", "a", "--input", "x", "--run-id", "r1", *folder_options)
     options = parser("test").parse_args(words)
-    if told is None:
+    if expected is None:
         assert checked(["ingest"], options)[0].storage.output == places["output"]
     else:
-        with pytest.raises(ConfigError, match=told.replace("{taken}", str(taken))):
+        with pytest.raises(ConfigError, match=expected.replace("{blocked}", str(blocked))):
             checked(["ingest"], options)
     assert list(home.iterdir()) == []
 
 
 def test_options_lie_over_the_file_over_the_defaults(tmp_path: Path) -> None:
-    """What an option says wins over the file, what the file says over the default; the rest stays."""
+    """Options override the file, the file overrides the defaults, and all other values stay."""
     file = tmp_path / "c.toml"
     file.write_text('[[clusters]]\nid = "a"\ninput = "in"\n[policy]\ndrain_brokers = [1]\ndisk_band = 0.2\n')
     words = ("--config", str(file), "--drain", "2,3", "--set", "solver.rounds=7", "--set", "baseline.algorithm=striped")
@@ -270,20 +281,20 @@ def test_options_lie_over_the_file_over_the_defaults(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         ((), "no cluster is named"),
         (("--input", "x"), "name it with --cluster ID"),
-        (("--cluster", "a"), "--cluster a does not say where to read it: give --input DIR or .* beside it$"),
+        (("--cluster", "a"), "--cluster a does not say where to read it: also give --input DIR or .*PORT$"),
         (
             ("--cluster", "a", "--config", str(HOME / "conf/sample.toml")),
-            r"^--cluster a is not in .*sample\.toml, which names sample: give --input DIR or .* beside it$",
+            r"^--cluster a is not in .*sample\.toml, which names sample: also give --input DIR or .*PORT$",
         ),
         (("--cluster", "a", "--input", "x", "--set", "policy.disk_band=5%"), r"^\[policy\] disk_band = '5%': expected"),
         (("--config", "/nowhere.toml"), "cannot read the configuration /nowhere.toml"),
         (
             ("--cluster", "sampel", "--config", str(HOME / "conf/sample.toml")),
-            r"which names sample \(did you mean 'sample'\?\): give --input DIR or",
+            r"which names sample \(did you mean 'sample'\?\): also give --input DIR or",
         ),
         (("--cluster", "a", "--input", "x", "--set", "rounds=3"), "write SECTION.KEY=VALUE, e.g. solver.rounds=3$"),
         (("--cluster", "a", "--input", "x", "--set", "ronds=3"), "write SECTION.KEY=VALUE, e.g. solver.rounds=2$"),
@@ -297,9 +308,9 @@ def test_options_lie_over_the_file_over_the_defaults(tmp_path: Path) -> None:
         (("--cluster", "a", "--input", "x", "--set", "clusters.id='b'"), "'b': describe a cluster by --cluster ID, or"),
     ],
 )
-def test_wrong_use_is_one_clear_line(words: tuple[str, ...], told: str) -> None:
-    """A command line that can't be run says what is missing."""
-    with pytest.raises(ConfigError, match=told):
+def test_wrong_use_is_one_clear_line(words: tuple[str, ...], expected: str) -> None:
+    """The error of an incomplete command line names what is missing."""
+    with pytest.raises(ConfigError, match=expected):
         settings_from(*words)
 
 
@@ -316,7 +327,7 @@ def test_options_that_take_lists_add_up() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         (("--drain", "3", "--set", "policy.drain_brokers=[4]"), "--drain 3 and --set policy.drain_brokers=[4]"),
         (
@@ -327,15 +338,15 @@ def test_options_that_take_lists_add_up() -> None:
         (("--set", "solver.rounds=2", "--set", "solver.rounds=3"), "--set solver.rounds=2 and --set solver.rounds=3"),
     ],
 )
-def test_a_knob_is_set_once(words: tuple[str, ...], told: str) -> None:
-    """By its own option or by ``--set``, and by ``--set`` once: of two values neither wins."""
+def test_a_knob_is_set_once(words: tuple[str, ...], expected: str) -> None:
+    """A knob that is set twice, by its option or by ``--set``, is an error."""
     with pytest.raises(ConfigError) as caught:
         settings_from(*ONE, *words)
-    assert str(caught.value) == f"{told} set the same knob: give one of them"
+    assert str(caught.value) == f"{expected} set the same knob: give one of them"
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         (("--only", "drain", "--only", "racks"), "--only is given twice, drain and racks: give it once"),
         (("--run-id", "a", "--run-id=b"), "--run-id is given twice, a and b: give it once"),
@@ -349,17 +360,17 @@ def test_a_knob_is_set_once(words: tuple[str, ...], told: str) -> None:
     ],
 )
 def test_options_are_whole_and_given_once(
-    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], told: str
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], expected: str
 ) -> None:
-    """A job takes no shortened option, and no second value."""
+    """A job accepts no abbreviated option, and no second value."""
     with pytest.raises(SystemExit) as ended:
         parser("test").parse_args([*ONE, *words])
     assert ended.value.code == 2
-    assert f"error: {told}" in capsys.readouterr().err
+    assert f"error: {expected}" in capsys.readouterr().err
 
 
 def test_lists_of_the_file_that_options_replace_are_named(tmp_path: Path) -> None:
-    """By an option or by ``--set``; not where the list stays the same, and none of a cluster's own table."""
+    """A replaced list is reported, unless it stays the same or is in a cluster's table."""
     file = tmp_path / "c.toml"
     file.write_text(
         '[policy]\ndrain_brokers = [1]\nexclude_topics = ["t"]\ndemote_brokers = [7]\ndisk_band = 0.2\n'
@@ -375,16 +386,16 @@ def test_lists_of_the_file_that_options_replace_are_named(tmp_path: Path) -> Non
 
 
 def test_clusters_of_the_file_that_options_replace_are_named(tmp_path: Path) -> None:
-    """With the keys of each: what was asked of them does not count."""
+    """The line has the keys of each replaced cluster, because its settings are ignored."""
     file = tmp_path / "c.toml"
     file.write_text('[[clusters]]\nid = "a"\ninput = "x"\ndrain_brokers = [9]\n[[clusters]]\nid = "b"\ninput = "y"\n')
 
     def replaced(*words: str) -> list[str]:
         return replaced_lists(parser("test").parse_args(["--config", str(file), "--cluster", "a", *words]))
 
-    told = f"replaces [[clusters]] of {file}: a (input, drain_brokers), b (input)"
-    assert replaced("--input", "z") == [f"--cluster a --input {told}"]
-    assert replaced("--bootstrap-server", "h:1") == [f"--cluster a --bootstrap-server {told}"]
+    expected = f"replaces [[clusters]] of {file}: a (input, drain_brokers), b (input)"
+    assert replaced("--input", "z") == [f"--cluster a --input {expected}"]
+    assert replaced("--bootstrap-server", "h:1") == [f"--cluster a --bootstrap-server {expected}"]
     assert replaced("--drain", "3") == []
 
 
@@ -400,47 +411,47 @@ def test_clusters_of_the_file_that_options_replace_are_named(tmp_path: Path) -> 
     ],
 )
 def test_an_unknown_release_is_named(words: tuple[str, ...], used: str | None) -> None:
-    """A run goes on by the rules of the newest known release before it, and says so."""
-    remedy = "of a distribution, give the release of Kafka that is in it"
+    """A run with an unknown release uses the rules of the newest known release before it, and says so."""
+    remedy = "for a distribution, give the Kafka release that it contains"
     assert unknown_releases(settings_from(*ONE, *words)) == (
         [f"warning: cluster a: Kafka {used}; {remedy}"] if used else []
     )
 
 
 def test_a_uri_is_no_path_of_this_machine() -> None:
-    """An option's URI stays as it is, as one of the file does; a path becomes absolute."""
-    inputs = [settings_from("--cluster", "a", "--input", place).clusters[0].input for place in ("s3a://b/x", "x")]
+    """A URI in an option does not change; a path becomes absolute."""
+    inputs = [settings_from("--cluster", "a", "--input", source).clusters[0].input for source in ("s3a://b/x", "x")]
     assert inputs == ["s3a://b/x", str(Path("x").absolute())]
 
 
 def test_one_cluster_of_a_file_can_be_planned_alone(tmp_path: Path) -> None:
-    """It keeps its own wishes, and what the options wish holds for it."""
+    """The cluster keeps its own settings, and the options also apply to it."""
     file = tmp_path / "c.toml"
     two = "".join(f'[[clusters]]\nid = "{name}"\ninput = "in-{name}"\ndrain_brokers = [1]\n' for name in "ab")
     file.write_text(two)
     settings = settings_from("--config", str(file), "--cluster", "b", "--drain", "2")
-    assert [(one.id, one.input) for one in settings.clusters] == [("b", str(tmp_path / "in-b"))]
-    assert asked_in(settings, "drain_brokers") == {"b": (1, 2)}
+    assert [(cluster.id, cluster.input) for cluster in settings.clusters] == [("b", str(tmp_path / "in-b"))]
+    assert requested_in(settings, "drain_brokers") == {"b": (1, 2)}
 
 
 def test_a_value_that_is_refused_is_named_with_its_file(tmp_path: Path) -> None:
-    """What stands in the file is refused with the file's name, what an option says is not."""
+    """The error for a value in the file names the file; the error for an option does not."""
     file = tmp_path / "c.toml"
     file.write_text('[[clusters]]\nid = "a"\ninput = "in"\n[policy]\ndisk_band = "5%"\n')
     with pytest.raises(ConfigError, match=r"^/.*c\.toml: \[policy\] disk_band = '5%': expected a number"):
         settings_from("--config", str(file))
     with pytest.raises(ConfigError, match=r"^\[policy\] disk_band = 'x': expected a number"):
         settings_from("--config", str(file), "--set", "policy.disk_band=x")
-    mended = settings_from("--config", str(file), "--set", "policy.disk_band=0.2")
-    assert mended.policy.disk_band == 0.2
+    fixed = settings_from("--config", str(file), "--set", "policy.disk_band=0.2")
+    assert fixed.policy.disk_band == 0.2
 
 
 def test_a_later_stage_asks_which_run_it_goes_on_with() -> None:
-    """A run that starts with ingest is named by the time; a later stage alone needs the id."""
-    unnamed, named = parser("test").parse_args([]), parser("test").parse_args(["--run-id", "r1"])
+    """A run that starts with ingest gets the time as its id; a later stage needs the option."""
+    unnamed, with_id = parser("test").parse_args([]), parser("test").parse_args(["--run-id", "r1"])
     assert run_id_of(unnamed, ["ingest", "validate"])
-    assert run_id_of(named, ["emit"]) == "r1"
-    with pytest.raises(ConfigError, match=r"^emit continues a run: give --run-id ID"):
+    assert run_id_of(with_id, ["emit"]) == "r1"
+    with pytest.raises(ConfigError, match=r"^emit continues a run: give the --run-id ID that "):
         run_id_of(unnamed, ["emit"])
 
 
@@ -452,77 +463,79 @@ def test_broken_toml_names_the_place(tmp_path: Path) -> None:
         read_toml(file)
 
 
-def asked_in(settings: Settings, name: str) -> dict[str, Any]:
-    """One of the wishes, by cluster."""
-    return {cluster_id: getattr(asked, name) for cluster_id, asked in settings.cluster_policies().items()}
+def requested_in(settings: Settings, name: str) -> dict[str, Any]:
+    """One of the requests, by cluster."""
+    return {cluster_id: getattr(limits, name) for cluster_id, limits in settings.cluster_policies().items()}
 
 
 def test_each_cluster_has_its_own_brokers_listed() -> None:
-    """Lists of a cluster's own table hold for it alone; the policy's hold where there is one cluster."""
-    one = {"id": "a", "input": "x", "drain_brokers": [3]}
-    both = build(merge(DEFAULTS, {"clusters": [one, {"id": "b", "input": "y"}]}))
-    assert asked_in(both, "drain_brokers") == {"a": (3,), "b": ()}
-    alone = build(merge(DEFAULTS, {"clusters": [one], "policy": {"drain_brokers": [1]}}))
-    assert asked_in(alone, "drain_brokers") == {"a": (1, 3)}
+    """Lists in a cluster's table apply only to it; the policy's apply if there is one cluster."""
+    table = {"id": "a", "input": "x", "drain_brokers": [3]}
+    settings_of_two = build(merge(DEFAULTS, {"clusters": [table, {"id": "b", "input": "y"}]}))
+    assert requested_in(settings_of_two, "drain_brokers") == {"a": (3,), "b": ()}
+    alone = build(merge(DEFAULTS, {"clusters": [table], "policy": {"drain_brokers": [1]}}))
+    assert requested_in(alone, "drain_brokers") == {"a": (1, 3)}
 
 
 def test_each_cluster_has_its_own_pins() -> None:
-    """Pins of a cluster's table hold for it alone, the policy's for all; an option gives them as TOML."""
-    one = {"id": "c", "input": "x", "pins": [{"topics": "audit[.].*", "brokers": [1, 2]}]}
+    """Pins in a cluster's table apply only to it, the policy's to all. An option gives them as TOML."""
+    table = {"id": "c", "input": "x", "pins": [{"topics": "audit[.].*", "brokers": [1, 2]}]}
     rack = {"policy": {"pins": [{"topics": "eu-.*", "racks": ["a"]}]}}
-    both = build(merge(DEFAULTS, {"clusters": [one, {"id": "d", "input": "y"}], **rack}))
+    settings_of_two = build(merge(DEFAULTS, {"clusters": [table, {"id": "d", "input": "y"}], **rack}))
     common, own = Pin(topics="eu-.*", racks=("a",)), Pin(topics="audit[.].*", brokers=(1, 2))
-    assert asked_in(both, "pins") == {"c": (common, own), "d": (common,)}
+    assert requested_in(settings_of_two, "pins") == {"c": (common, own), "d": (common,)}
     words = ("--cluster", "c", "--input", "x", "--set", 'policy.pins=[{topics = "eu-.*", racks = ["a"]}]')
-    given = settings_from(*words)
-    assert asked_in(given, "pins") == {"c": (common,)}
-    assert given.config_hash() != build(merge(DEFAULTS, {"clusters": [{"id": "c", "input": "x"}]})).config_hash()
+    with_option = settings_from(*words)
+    assert requested_in(with_option, "pins") == {"c": (common,)}
+    assert with_option.config_hash() != build(merge(DEFAULTS, {"clusters": [{"id": "c", "input": "x"}]})).config_hash()
 
 
 def test_each_cluster_asks_for_its_own_factors() -> None:
-    """Replication factors of a cluster's table hold for it alone, the policy's for all; the hash sees them."""
+    """Replication factors in a cluster's table apply only to it, the policy's to all; the hash includes them."""
     own = {"id": "c", "input": "x", "replication_factors": [{"topics": "audit", "factor": 4}]}
     common = {"policy": {"replication_factors": [{"topics": "eu-.*", "factor": 2}]}}
-    both = build(merge(DEFAULTS, {"clusters": [own, {"id": "d", "input": "y"}], **common}))
+    settings_of_two = build(merge(DEFAULTS, {"clusters": [own, {"id": "d", "input": "y"}], **common}))
     everywhere, audit = TopicFactor(topics="eu-.*", factor=2), TopicFactor(topics="audit", factor=4)
-    assert asked_in(both, "replication_factors") == {"c": (everywhere, audit), "d": (everywhere,)}
+    assert requested_in(settings_of_two, "replication_factors") == {"c": (everywhere, audit), "d": (everywhere,)}
     without = build(merge(DEFAULTS, {"clusters": [own, {"id": "d", "input": "y"}]}))
-    assert both.config_hash() != without.config_hash()
+    assert settings_of_two.config_hash() != without.config_hash()
 
 
 def test_each_cluster_has_its_own_limit() -> None:
-    """The policy's limit holds for each cluster by itself; a cluster's own is taken in its place, knob by knob."""
+    """The policy's limit applies to each cluster by itself; a cluster's own limit replaces it, knob by knob."""
     clusters = [
         {"id": "a", "input": "x"},
         {"id": "b", "input": "y", "max_moved_gb": 0.5},
         {"id": "c", "input": "z", "max_moves": 7},
     ]
-    asked = asked_in(build(merge(DEFAULTS, {"clusters": clusters, "policy": {"max_moved_gb": 2000}})), "move_limit")
+    limits = requested_in(
+        build(merge(DEFAULTS, {"clusters": clusters, "policy": {"max_moved_gb": 2000}})), "move_limit"
+    )
     two_tb = 2 * 10**12
-    assert {name: (limit.moved_bytes, limit.moves) for name, limit in asked.items()} == {
+    assert {name: (limit.moved_bytes, limit.moves) for name, limit in limits.items()} == {
         "a": (two_tb, NO_LIMIT),
         "b": (5 * 10**8, NO_LIMIT),
         "c": (two_tb, 7),
     }
-    assert asked_in(build(merge(DEFAULTS, {"clusters": clusters[:1]})), "move_limit") == {"a": MoveLimit()}
+    assert requested_in(build(merge(DEFAULTS, {"clusters": clusters[:1]})), "move_limit") == {"a": MoveLimit()}
     least = build(merge(DEFAULTS, {"clusters": clusters[:1], "policy": {"max_moved_gb": 1e-12}}))
     assert least.cluster_policies()["a"].move_limit.moved_bytes == 0
 
 
 def test_each_cluster_mends_only_what_is_asked_of_it() -> None:
-    """A cluster's own ``only`` goes before the policy's, which the option sets; without either all is mended."""
+    """A cluster's own ``only`` replaces the policy's, which the option sets. Without both, everything is fixed."""
     clusters = [{"id": "a", "input": "x", "only": "leaders"}, {"id": "b", "input": "y"}]
     policy = {"only": "drain"}
-    assert asked_in(build({"clusters": clusters, "policy": policy}), "only") == {"a": "leaders", "b": "drain"}
-    assert asked_in(build({"clusters": clusters[1:]}), "only") == {"b": ""}
+    assert requested_in(build({"clusters": clusters, "policy": policy}), "only") == {"a": "leaders", "b": "drain"}
+    assert requested_in(build({"clusters": clusters[1:]}), "only") == {"b": ""}
     words = ("--cluster", "c", "--input", "/x", "--only", "demote", "--demote", "3")
-    assert asked_in(settings_from(*words), "only") == {"c": "demote"}
+    assert requested_in(settings_from(*words), "only") == {"c": "demote"}
     demoting = [{**cluster, "only": "demote", "demote_brokers": [3]} for cluster in clusters]
-    assert asked_in(build({"clusters": demoting}), "only") == {"a": "demote", "b": "demote"}
+    assert requested_in(build({"clusters": demoting}), "only") == {"a": "demote", "b": "demote"}
 
 
 def test_hash_sees_what_decides_the_plan_alone() -> None:
-    """Places and client files don't change the hash; a band does."""
+    """Folders and client files don't change the hash; a band does."""
     base = build(merge(DEFAULTS, {"clusters": [{"id": "a", "input": "x"}]}))
     moved = build(
         merge(DEFAULTS, {"clusters": [{"id": "a", "input": "y", "client_config": "s"}], "storage": {"output": "z"}})
@@ -533,10 +546,10 @@ def test_hash_sees_what_decides_the_plan_alone() -> None:
 
 
 def test_folders_are_tried_though_settings_are_wrong(tmp_path: Path) -> None:
-    """A wrong knob, and an output that can't be written, are told together."""
-    taken = tmp_path / "taken"
-    taken.write_text("a file")
-    words = ("--cluster", "a", "--input", "x", "--set", "solver.rounds=0", "--output", str(taken))
+    """A wrong knob and an output that can't be written are reported together."""
+    blocked = tmp_path / "taken"
+    blocked.write_text("a file")
+    words = ("--cluster", "a", "--input", "x", "--set", "solver.rounds=0", "--output", str(blocked))
     with pytest.raises(ConfigError) as caught:
         checked(["ingest"], parser("test").parse_args(words))
     assert [line.split(":")[0] for line in caught.value.problems] == [

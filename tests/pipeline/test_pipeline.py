@@ -44,19 +44,20 @@ POINT = {"cluster_id": "c", "run_id": "r", "move_price": 0.0, "moves": 1, "moved
 
 @dataclass(frozen=True)
 class First:
-    """A run, the newest version of every table after it, every file that it handed over, and what its stages used."""
+    """A run, the newest version of every table after it, every published file, and what its stages used."""
 
     run: Run
     versions: dict[str, int]
     files: dict[str, bytes]
     used: Used
+    queries: int
 
 
 def sample_run(spark: SparkSession, folder: Path) -> Run:
     """A run of the bundled sample below a folder."""
     content = merge(read_toml(HOME / "conf" / "default.toml"), read_toml(HOME / "conf" / "sample.toml"))
-    places = {"storage": {"warehouse": str(folder / "warehouse"), "output": str(folder / "out")}, "solver": SHARDS}
-    return Run(spark, RUN_ID, build(merge(content, places)), "test")
+    overrides = {"storage": {"warehouse": str(folder / "warehouse"), "output": str(folder / "out")}, "solver": SHARDS}
+    return Run(spark, RUN_ID, build(merge(content, overrides)), "test")
 
 
 def versions(run: Run) -> dict[str, int]:
@@ -66,7 +67,7 @@ def versions(run: Run) -> dict[str, int]:
 
 
 def files(output: str | Path) -> dict[str, bytes]:
-    """Every file that is handed over."""
+    """Every published file."""
     folder = Path(output) / RUN_ID / "sample"
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
@@ -76,19 +77,35 @@ def first(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Firs
     """All stages on local threads."""
     run = sample_run(spark, tmp_path_factory.mktemp("first"))
     used = Used(tmp_path_factory.mktemp("used"))
+    before = newest_query(spark)
     run_stages(used.noting(STAGES), run, Meter(spark, io.StringIO()))
-    return First(run, versions(run), files(run.settings.storage.output), used)
+    queries = newest_query(spark) - before - 1  # the next call runs a query of its own
+    return First(run, versions(run), files(run.settings.storage.output), used, queries)
+
+
+def newest_query(spark: SparkSession) -> int:
+    """Spark's number of a new query: it counts the SQL executions of a session."""
+    spark.range(1).collect()
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    return int(spark._jsparkSession.sharedState().statusStore().executionsList().last().executionId())
+
+
+@pytest.mark.all_only
+def test_a_run_makes_no_more_queries_and_commits(first: First) -> None:
+    """Planning queries and committing tables cost most of a small run."""
+    commits = sum(version + 1 for version in first.versions.values())
+    assert (first.queries, commits) == (266, 67)
 
 
 @pytest.mark.all_only
 def test_a_repeated_run_changes_nothing_and_can_be_recomputed(spark: SparkSession, first: First) -> None:
-    """All stages twice: versions and files stay, but for the attempt; the pinned instance gives the same plan again."""
+    """All stages twice: versions and files stay, except the verdicts; the recorded inputs give the same plan again."""
     run = first.run
     assert {"reassignment.json", "rollback.json", "runbook.md", "report.html", "summary.txt"} <= set(first.files)
 
     run_stages(STAGES, run, Meter(spark, io.StringIO()))
-    both = {name: version for name, version in versions(run).items() if name != "verdicts"}
-    assert both == {name: version for name, version in first.versions.items() if name != "verdicts"}
+    second = {name: version for name, version in versions(run).items() if name != "verdicts"}
+    assert second == {name: version for name, version in first.versions.items() if name != "verdicts"}
     assert files(run.settings.storage.output) == first.files
     assert sorted(path.name for path in run.folder.iterdir()) == ["data_docs", "sample"]
     attempts = Store(run.settings.storage.warehouse, spark).current_rows("verdicts", RUN_ID)
@@ -109,21 +126,21 @@ def test_a_repeated_run_changes_nothing_and_can_be_recomputed(spark: SparkSessio
 
 
 def aged_copy(first: First, folder: Path, *, days: int) -> None:
-    """The tables of the run in another folder, so many days later."""
+    """A copy of the run's tables in another folder, made some days older."""
     shutil.copytree(first.run.settings.storage.warehouse, folder / "warehouse")
     age(folder / "warehouse", days=days)
 
 
 def table_versions(folder: Path) -> dict[str, int]:
-    """Newest version of every table that a run does not write at each attempt, or with the version of the code."""
+    """Newest version of each table that does not change with every attempt or with the code version."""
     names = WRITERS.keys() - {"documents"}
     return {name: DeltaTable(str(folder / "warehouse" / name)).version() for name in names}
 
 
 @pytest.mark.all_only
 @pytest.mark.parametrize("days", [8, 400])
-def test_every_stage_of_an_old_run_goes_on(spark: SparkSession, first: First, tmp_path: Path, days: int) -> None:
-    """Each stage alone, and then all of them, give the rows and documents of then; Delta refuses versions of then."""
+def test_every_stage_of_an_old_run_runs_again(spark: SparkSession, first: First, tmp_path: Path, days: int) -> None:
+    """Each stage alone, and then all of them, give the old rows and documents; Delta refuses to read old versions."""
     aged_copy(first, tmp_path, days=days)
     run, before = sample_run(spark, tmp_path), table_versions(tmp_path)
     for stages in (*([stage] for stage in STAGES), STAGES):
@@ -135,14 +152,14 @@ def test_every_stage_of_an_old_run_goes_on(spark: SparkSession, first: First, tm
 
 @pytest.mark.parametrize("stage", STAGES, ids=lambda stage: str(stage.name))
 def test_a_stage_uses_all_that_it_declares(first: First, stage: Stage) -> None:
-    """Each opens every table that it reads, and of each section of its settings a knob; others it can't have."""
+    """Each stage opens every table that it declares, and reads a knob of each declared section, and no others."""
     assert first.used.tables[stage.name] - set(stage.writes) == set(stage.reads)
     read = first.used.settings(stage.name)
     assert {name if name in stage.settings else name.partition(".")[0] for name in read} == set(stage.settings)
 
 
 def run_on_executors(home: Path, spark: Sequence[str]) -> dict[str, bytes]:
-    """Run the job on the sample cluster by ``./spark-submit.sh``; the files that it hands over, by their path."""
+    """Run the job on the sample cluster with ``./spark-submit.sh``; returns the published files by path."""
     folders = ("--warehouse", str(home / "warehouse"), "--output", str(home / "out"))
     shards = [word for name, value in SHARDS.items() for word in ("--set", f"solver.{name}={value}")]
     job = ("pipeline", "--config", str(HOME / "conf" / "sample.toml"), "--run-id", RUN_ID, *folders, *shards)
@@ -167,37 +184,40 @@ def test_real_executors_give_the_same_documents(first: First, tmp_path: Path) ->
     """Two executors on a standalone cluster give the documents of local threads, byte for byte."""
     with standalone.running(tmp_path / "cluster", workers=2, cores=1, memory="1g") as url:
         sizes = ("--driver-memory", "2g", "--executor-memory", "1g", "--conf", "spark.sql.shuffle.partitions=2")
-        there = run_on_executors(tmp_path / "executors", ("--master", url, *sizes))
+        documents = run_on_executors(tmp_path / "executors", ("--master", url, *sizes))
         executors = sorted((tmp_path / "cluster").glob("worker-*/app-*/*/stdout"))
     assert len(executors) == 2
-    assert list(there) == list(first.files)
-    told = {name: (_of_any_code(content), _of_any_code(first.files[name])) for name, content in there.items()}
-    assert [name for name, (of_executors, of_threads) in told.items() if of_executors != of_threads] == []
+    assert list(documents) == list(first.files)
+    pairs = {
+        name: (_without_code_version(content), _without_code_version(first.files[name]))
+        for name, content in documents.items()
+    }
+    assert [name for name, (of_executors, of_threads) in pairs.items() if of_executors != of_threads] == []
 
 
 @pytest.mark.cluster
 @pytest.mark.all_only
 def test_an_old_run_goes_on_on_real_executors(first: First, tmp_path: Path) -> None:
-    """The pipeline again on a warehouse of last week: no row is written but those that name the code's version."""
+    """The pipeline again on a warehouse of last week: only rows with the code version are written."""
     home = tmp_path / "executors"
     aged_copy(first, home, days=8)
     before = table_versions(home)
     with standalone.running(tmp_path / "cluster", workers=2, cores=1, memory="1g") as url:
-        there = run_on_executors(home, ("--master", url, "--driver-memory", "2g", "--executor-memory", "1g"))
+        documents = run_on_executors(home, ("--master", url, "--driver-memory", "2g", "--executor-memory", "1g"))
     assert table_versions(home) == before
-    assert {name: _of_any_code(content) for name, content in there.items()} == {
-        name: _of_any_code(content) for name, content in first.files.items()
+    assert {name: _without_code_version(content) for name, content in documents.items()} == {
+        name: _without_code_version(content) for name, content in first.files.items()
     }
 
 
-def _of_any_code(content: bytes | str) -> str:
-    """A document without the version of the code, which the manifest names: the job's zip has one, a test none."""
+def _without_code_version(content: bytes | str) -> str:
+    """A document without the code version in the manifest: the job's zip has a version, a test has none."""
     text = content.decode() if isinstance(content, bytes) else content
     return re.sub(r'"code_version": "[^"]*"', "", text)
 
 
-def test_a_stage_that_its_gate_refuses_is_a_dead_end(spark: SparkSession, tmp_path: Path) -> None:
-    """The rows are kept for reading, but no later stage can go on from them."""
+def test_a_stage_that_its_gate_refuses_has_no_successor(spark: SparkSession, tmp_path: Path) -> None:
+    """The rows can still be read, but no later stage continues from them."""
 
     def one_finding(inputs: Frames, run: Run) -> Frames:
         return {"findings": run.spark.createDataFrame([FINDING], schema_of(schemas.ALL["findings"]))}
@@ -214,14 +234,16 @@ def test_a_stage_that_its_gate_refuses_is_a_dead_end(spark: SparkSession, tmp_pa
         store.recorded_version("findings", "r")
 
 
-def test_a_stage_that_broke_off_while_it_wrote_has_no_row_twice(spark: SparkSession, tmp_path: Path) -> None:
-    """One table was written and the other refused, so nothing is recorded: the next process replaces what is there."""
+def test_a_stage_that_failed_while_writing_has_no_duplicate_rows(spark: SparkSession, tmp_path: Path) -> None:
+    """One table was written and the other refused, so nothing is recorded; the next process replaces the rows."""
 
     def with_violation(value: float | None) -> Stage:
         def frames(inputs: Frames, run: Run) -> Frames:
             rows = {"findings": FINDING, "curve": POINT}
-            made = {name: run.spark.createDataFrame([row], schema_of(schemas.ALL[name])) for name, row in rows.items()}
-            return {**made, "curve": made["curve"].withColumn("violation", F.lit(value).cast("double"))}
+            result = {
+                name: run.spark.createDataFrame([row], schema_of(schemas.ALL[name])) for name, row in rows.items()
+            }
+            return {**result, "curve": result["curve"].withColumn("violation", F.lit(value).cast("double"))}
 
         return Stage("solve", (), ("findings", "curve"), (), frames)
 
@@ -235,14 +257,14 @@ def test_a_stage_that_broke_off_while_it_wrote_has_no_row_twice(spark: SparkSess
 
 
 def killed(batches: Iterable[pd.DataFrame]) -> Iterable[pd.DataFrame]:
-    """A step that the system ends."""
+    """A pandas function whose process is killed."""
     os.kill(os.getpid(), signal.SIGKILL)
     return batches
 
 
-@pytest.mark.parametrize("is_written", [True, False], ids=["where its rows are written", "before"])
+@pytest.mark.parametrize("is_written", [True, False], ids=["while its rows are written", "before"])
 def test_a_stage_whose_process_is_killed_says_so(spark: SparkSession, tmp_path: Path, *, is_written: bool) -> None:
-    """In a line with a remedy, instead of Spark's report."""
+    """The error is one line with a remedy, not Spark's report."""
 
     def dies(inputs: Frames, run: Run) -> Frames:
         schema = schema_of(schemas.ALL["findings"])
@@ -250,10 +272,10 @@ def test_a_stage_whose_process_is_killed_says_so(spark: SparkSession, tmp_path: 
         return {"findings": frame if is_written else frame.localCheckpoint()}
 
     run = Run(spark, "r", sample_run(spark, tmp_path).settings, "test")
-    with pytest.raises(WorkerGone, match=r"^a Python process of stage solve was ended .* give workers more memory"):
+    with pytest.raises(WorkerGone, match=r"^a Python process of stage solve was killed .* give workers more memory"):
         run_stage(Stage("solve", (), ("findings",), (), dies), run, Store(run.settings.storage.warehouse, spark))
 
 
 def test_every_table_has_the_stage_that_writes_it() -> None:
-    """What a missing table is said to come from is the stage that writes it."""
+    """The stage that a message names for a missing table is the stage that writes it."""
     assert {table: stage.name for stage in STAGES for table in stage.writes} == WRITERS

@@ -176,7 +176,7 @@ def test_a_shard_whose_worker_is_killed_leaves_the_rest(left: Frames) -> None:
     rows = left["shard_results"].where("cluster_id = 'c'").collect()
     (killed,) = (row for row in rows if row.status == "FAILED")
     assert (killed.round, killed.shard_id, killed.moves) == (0, 0, 0)
-    assert "was ended at every attempt" in killed.message
+    assert "was killed at every attempt" in killed.message
     assert sum(row.moves for row in rows if row.round == 0) > 0
     (found,) = (row for row in left["findings"].collect() if (row.cluster_id, row.rule) == ("c", "shard_failed"))
     assert "left its replicas to the next round" in found.detail

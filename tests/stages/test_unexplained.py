@@ -51,14 +51,13 @@ def test_a_finding_of_the_planner_excuses_nothing() -> None:
     """A plan that strands a replica is refused though a finding names it."""
     (message,) = _messages(SETTINGS)
     assert (
-        "  left without a reason: drain: t-0: replicas stay on brokers [3], which must be emptied; [1, 2] would do"
-        in message
+        "  unexplained: drain: t-0: replicas stay on brokers [3], which must be emptied; [1, 2] would fix it" in message
     )
     assert message.endswith(
-        "  1 of 1 partition that could be mended is left without a reason, over [policy] max_unexplained = 0.01: "
-        "give full disks room, or set it higher and run emit again; see findings shard_failed and shard_out_of_time, "
-        "or raise solver.rounds or solver.shard_brokers; where that does not help, it is a bug in Ballast: keep the "
-        "run's tables, and report it with them"
+        "  1 of 1 partition that could be fixed stays without a reason, over [policy] max_unexplained = 0.01: "
+        "add space to full disks, or raise it and run emit again; see the findings shard_failed and "
+        "shard_out_of_time, or raise solver.rounds or solver.shard_brokers; if that does not help, this is a bug in "
+        "Ballast: keep the tables of the run and report it with them"
     )
     assert "a broken rule" not in message
 
@@ -68,8 +67,8 @@ def test_what_the_policy_lets_pass_is_shown(shown: float, refused: bool) -> None
     """Where the policy allows it the plan passes, if its pages say so."""
     allowed = replace(SETTINGS, policy=replace(SETTINGS.policy, max_unexplained=1))
     messages = _messages(allowed, shown)
-    assert ["the plan states 0, the documents say 1" in message for message in messages] == [True] * refused
-    told = "  a broken rule: it is a bug in Ballast: keep the run's tables, and report it with them"
+    assert ["the plan states 0, the documents have 1" in message for message in messages] == [True] * refused
+    told = "  a broken rule: this is a bug in Ballast: keep the tables of the run and report it with them"
     assert [message.endswith(told) for message in messages] == [True] * refused
 
 
@@ -84,7 +83,7 @@ def test_the_last_step_of_solve_finds_it(limits: AuditLimits, count: int) -> Non
     records = finish_cluster(rows.assign(current=rows["replicas"]), solved, Policy(), limits)["findings"]
     found = records[records["rule"] == "unexplained"]
     remedy = f"execute the plan and run again; if it is left again, {LEFT_AGAIN}"
-    expected = ("t-0", "after", "replicas stay on brokers [3], which must be emptied; [1, 2] would do", remedy)
+    expected = ("t-0", "after", "replicas stay on brokers [3], which must be emptied; [1, 2] would fix it", remedy)
     told = found[["subject", "when", "detail", "remedy"]].to_numpy().tolist()
     assert told == [list(expected)] * count
     assert (records["rule"] == "not_emptied").sum() == 1

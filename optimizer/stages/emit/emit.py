@@ -120,7 +120,7 @@ def _write_cluster(folder: Path, cluster_id: str, rows: Iterable[Any]) -> None:
         target = unfinished / Path(row.path).relative_to(cluster_id)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(row.content, encoding="utf-8", newline="\n")
-    folders.swap_in(unfinished, folder / cluster_id)
+    folders.publish(unfinished, folder / cluster_id)
 
 
 def publish(frames: Frames, run: Run) -> None:

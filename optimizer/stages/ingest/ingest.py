@@ -19,7 +19,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from optimizer.errors import BallastError, ConfigError, InputError, Unreadable
-from optimizer.inputs import folder_remedy, no_file, no_folder
+from optimizer.inputs import empty_folder, folder_remedy, missing_folder
 from optimizer.settings import ClusterInput
 from optimizer.stages.ingest.listing import TEXT_BYTES, File, copies_of, files_of, hidden_files, root_of
 from optimizer.stages.ingest.metric_files import HEAD_LINES, literal_path, read_metrics
@@ -147,12 +147,12 @@ def _files(spark: SparkSession, cluster: ClusterInput) -> list[File]:
     try:
         files = files_of(spark, cluster.input)
     except AnalysisException as error:
-        raise no_folder(cluster) from error
+        raise missing_folder(cluster) from error
     except (PySparkException, Py4JJavaError) as error:
         message = f"the folder {cluster.input} can't be read ({type(error).__name__}): {folder_remedy(cluster)}"
         raise InputError(message) from error
     if not files:
-        raise no_file(cluster)
+        raise empty_folder(cluster)
     return files
 
 

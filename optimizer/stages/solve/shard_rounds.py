@@ -145,7 +145,7 @@ def solve_round(placement: DataFrame, tasks: dict[str, ClusterRound]) -> DataFra
 def shard_without_worker(message: str) -> int | None:
     """The shard whose task Spark gave up because its process was gone at every attempt; None after another error."""
     task = _TASK.search(message)
-    return int(task[1]) if task and WorkerGone.said_by_spark in message else None
+    return int(task[1]) if task and WorkerGone.spark_message in message else None
 
 
 def apply_moves(placement: DataFrame, solved: DataFrame) -> DataFrame:
