@@ -26,7 +26,7 @@ capacity           broker_id (-1: every broker without its own entry), log_dir (
 metric             metric, topic, partition, broker_id, observed_at (ISO 8601 UTC or null), value
 partition_load     topic, partition, size_bytes, in_bytes_per_s, out_bytes_per_s (each or null): from a table of loads
 malformed          expected (what the parser looked for), reason, remedy, text (at most 2,000 characters), rule and
-                   severity where they are not ``readable`` and ``error``, is_sample (true: a row of a metrics table)
+                   severity if they differ from ``readable`` and ``error``, is_sample (true: a row of a metrics table)
 =================  ==========================================================================================
 """
 
@@ -35,7 +35,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-# Rule of a file without any readable part.
+# Rule of a file that can't be read or used.
 UNREADABLE_FILE = "known_format"
 # The same, if the settings allow that the file stays unread.
 ALLOWED_FILE = "allowed_file"

@@ -16,8 +16,10 @@ Rows = list[Row]
 
 
 def _read(spark: SparkSession, paths: list[Path], **options: Any) -> tuple[Rows, Rows]:
-    samples, aside = read_metrics(spark, [str(p) for p in paths], cluster_id="c", run_id="r", **options)
-    return samples.orderBy("source", "line", "metric").collect(), aside.orderBy("source", "line", "rule").collect()
+    samples, quarantined = read_metrics(spark, [str(p) for p in paths], cluster_id="c", run_id="r", **options)
+    return samples.orderBy("source", "line", "metric").collect(), quarantined.orderBy(
+        "source", "line", "rule"
+    ).collect()
 
 
 def _write(path: Path, *lines: str) -> Path:
@@ -37,9 +39,9 @@ def test_the_wide_form(spark: SparkSession, tmp_path: Path) -> None:
         "topic;partition;broker_id;observed_at;size_kb;in_bytes_per_s",
         "orders;1;;1767225600;7;",
     )
-    samples, aside = _read(spark, [file])
+    samples, quarantined = _read(spark, [file])
     midnight = datetime(2026, 1, 1)
-    assert aside == []
+    assert quarantined == []
     assert [tuple(row)[2:] for row in samples] == [
         ("a b%20+é.csv", 3, "in_bytes_per_s", "orders", 0, 7, midnight, 20.0),
         ("a b%20+é.csv", 3, "size_bytes", "orders", 0, 7, midnight, 1500.0),
@@ -58,9 +60,12 @@ def test_the_long_form(spark: SparkSession, tmp_path: Path) -> None:
         "1767225600000,a,0,messages_in,5",
         "1767225600000,a,0,size_bytes,",
     )
-    samples, aside = _read(spark, [file])
+    samples, quarantined = _read(spark, [file])
     assert [(r.topic, r.metric, r.value) for r in samples] == [("a,b", "size_bytes", 2e6), ("a", "in_bytes_total", 5.0)]
-    assert [(r.line, r.rule, r.severity) for r in aside] == [(4, "value_known", "warning"), (5, "value_given", "error")]
+    assert [(r.line, r.rule, r.severity) for r in quarantined] == [
+        (4, "value_known", "warning"),
+        (5, "value_given", "error"),
+    ]
 
 
 def test_every_broken_rule_is_quarantined(spark: SparkSession, tmp_path: Path) -> None:
@@ -80,13 +85,13 @@ def test_every_broken_rule_is_quarantined(spark: SparkSession, tmp_path: Path) -
         ("a,0,,2026-01-01,9E15,9.1E15", ["in_bytes_per_s_in_range"]),
     ]
     header = "topic,partition,broker_id,observed_at,size_bytes,in_bytes_per_s"
-    samples, aside = _read(spark, [_write(tmp_path / "bad.csv", header, *(text for text, _ in lines))])
-    rules_by_line = {i: [r.rule for r in aside if r.line == i + 2] for i in range(len(lines))}
+    samples, quarantined = _read(spark, [_write(tmp_path / "bad.csv", header, *(text for text, _ in lines))])
+    rules_by_line = {i: [r.rule for r in quarantined if r.line == i + 2] for i in range(len(lines))}
     assert rules_by_line == {i: rules for i, (_, rules) in enumerate(lines)}
-    kept = [(6, "in_bytes_per_s", 2.0), (13, "size_bytes", 9e15)]
-    assert [(r.line, r.metric, r.value) for r in samples] == kept
-    assert all(r.payload == lines[r.line - 2][0] and r.reason and r.remedy and r.kind == "metric" for r in aside)
-    assert any("'99999999999'" in r.reason for r in aside)
+    expected = [(6, "in_bytes_per_s", 2.0), (13, "size_bytes", 9e15)]
+    assert [(r.line, r.metric, r.value) for r in samples] == expected
+    assert all(r.payload == lines[r.line - 2][0] and r.reason and r.remedy and r.kind == "metric" for r in quarantined)
+    assert any("'99999999999'" in r.reason for r in quarantined)
 
 
 def test_a_header_without_a_metric_is_one_row(spark: SparkSession, tmp_path: Path) -> None:
@@ -94,19 +99,19 @@ def test_a_header_without_a_metric_is_one_row(spark: SparkSession, tmp_path: Pat
     bad = _write(tmp_path / "bad.csv", "topic,partition,rack", "a,0,r1")
     empty = _write(tmp_path / "empty.csv", "")
     good = _write(tmp_path / "good.csv", "topic,partition,size_bytes", "a,0,1")
-    samples, aside = _read(spark, [bad, empty, good])
+    samples, quarantined = _read(spark, [bad, empty, good])
     assert [(r.source, r.observed_at) for r in samples] == [("good.csv", None)]
-    assert [(r.source, r.rule, r.line) for r in aside] == [
+    assert [(r.source, r.rule, r.line) for r in quarantined] == [
         ("bad.csv", "known_format", 1),
         ("empty.csv", "known_format", 1),
     ]
-    assert "are no metrics" in aside[0].reason
+    assert "are no metrics" in quarantined[0].reason
 
 
 def test_a_total_of_a_broker_has_no_topic(spark: SparkSession, tmp_path: Path) -> None:
     """A line without topic and partition is the total of its broker."""
-    samples, aside = _read(spark, [_write(tmp_path / "t.csv", "topic,partition,broker,in_mb_per_s", ",,3,2")])
-    assert aside == []
+    samples, quarantined = _read(spark, [_write(tmp_path / "t.csv", "topic,partition,broker,in_mb_per_s", ",,3,2")])
+    assert quarantined == []
     assert [(r.topic, r.partition, r.broker_id, r.value) for r in samples] == [(None, None, 3, 2e6)]
 
 
@@ -120,12 +125,14 @@ def test_lines_are_numbered_across_splits(spark: SparkSession, tmp_path: Path) -
     before = spark.conf.get("spark.sql.files.maxPartitionBytes")
     spark.conf.set("spark.sql.files.maxPartitionBytes", "4096")
     try:
-        samples, aside = read_metrics(spark, [str(plain), str(packed)], cluster_id="c", run_id="r", root=str(tmp_path))
+        samples, quarantined = read_metrics(
+            spark, [str(plain), str(packed)], cluster_id="c", run_id="r", root=str(tmp_path)
+        )
         wrong = samples.where("line <> partition + 2").count()
         counts = {r.source: r["count"] for r in samples.groupBy("source").count().collect()}
     finally:
         spark.conf.set("spark.sql.files.maxPartitionBytes", before or "128m")
-    assert (wrong, aside.count()) == (0, 0)
+    assert (wrong, quarantined.count()) == (0, 0)
     assert counts == {"deep/plain.csv": 5000, "deep/packed.csv.gz": 5000}
 
 
@@ -136,13 +143,13 @@ def test_parquet(spark: SparkSession, tmp_path: Path) -> None:
         "SELECT * FROM VALUES ('a', 0L, TIMESTAMP '2026-01-01', 5L, 1.5D), ('a', -2L, TIMESTAMP '2026-01-01', 6L, 2D) "
         "AS t(topic, partition, observed_at, size_mb, in_bytes_per_s)"
     ).coalesce(1).write.parquet(str(path))
-    samples, aside = _read(spark, [path])
+    samples, quarantined = _read(spark, [path])
     assert [(r.line, r.metric, r.value, r.observed_at) for r in samples] == [
         (1, "in_bytes_per_s", 1.5, datetime(2026, 1, 1)),
         (1, "size_bytes", 5e6, datetime(2026, 1, 1)),
     ]
-    assert [(r.line, r.rule) for r in aside] == [(2, "partition_valid")]
-    assert '"partition":-2' in aside[0].payload
+    assert [(r.line, r.rule) for r in quarantined] == [(2, "partition_valid")]
+    assert '"partition":-2' in quarantined[0].payload
 
 
 def test_no_files_give_no_rows(spark: SparkSession) -> None:

@@ -100,11 +100,11 @@ def test_clusters_of_another_tool_are_refused(shared: Path) -> None:
 def test_every_real_file_is_in_the_table(shared: Path) -> None:
     """No file is forgotten. Files of complete inputs have a separate test."""
     folder = shared / "cases"
-    whole = [path.parent for path in folder.glob("*/in")]
+    input_folders = [path.parent for path in folder.glob("*/in")]
     names = {
         str(path.relative_to(folder))
         for path in folder.rglob("*")
-        if path.is_file() and not any(path.is_relative_to(input_folder) for input_folder in whole)
+        if path.is_file() and not any(path.is_relative_to(input_folder) for input_folder in input_folders)
     }
     assert {name for name in names if not name.startswith(FLIPKART)} == set(CASES)
 
