@@ -29,7 +29,7 @@ def _add_lists(policy: Any) -> None:
     for name, meaning in (
         ("--drain", "empty these brokers, e.g. 3,7"),
         ("--exclude-brokers", "give these brokers no new replica"),
-        ("--demote", "make these brokers preferred leader of nothing"),
+        ("--demote", "move preferred leadership away from these brokers"),
     ):
         policy.add_argument(name, action="extend", type=_ids, metavar="IDS", help=f"{meaning}; may be repeated")
     for name, meaning in (("--topics", "plan only these topics"), ("--exclude-topics", "do not plan these topics")):
