@@ -237,9 +237,9 @@ def explain(text: str, name: str = "") -> Refusal:
 
 
 def explain_empty_output(text: str) -> Refusal | None:
-    """Why a text is refused in which a tool reports that there is nothing to list; None if it is accepted.
+    """Why an empty output (a tool reports that there is nothing to list) is refused; None if it is accepted.
 
-    Log lines up to level WARN are allowed around this report.
+    Log lines up to level WARN are allowed around it.
     """
     rest = _without_harmless_log(text)
     failed = [record.line for record in tool_errors.parse(text)]
