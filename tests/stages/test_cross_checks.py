@@ -116,12 +116,13 @@ CASES = {
     "unlisted-leads": Case(
         unlisted(2),
         ("unlisted_is_silent!", "broker_registered"),
-        "broker 2 is in no list of brokers, but leads 1 partition, is in sync in 4, tells of its directories in",
+        "broker 2 is in no list of brokers, but leads 1 partition, is in sync in 4 partitions, reports its "
+        "directories in",
     ),
     "unlisted-answers": Case(
         [*healthy(), directory(7)],
         ("unlisted_is_silent!", "broker_registered"),
-        "broker 7 is in no list of brokers, but tells of its directories in unlisted-answers.txt",
+        "broker 7 is in no list of brokers, but reports its directories in unlisted-answers.txt",
     ),
     "unlisted-silent": Case(
         [r for r in healthy() if r.kind != "partition" or r.payload["partition"] != 1] + [SILENT],
@@ -161,12 +162,12 @@ CASES = {
             if r.kind != "topic" and (r.kind not in ("partition", "partition_load") or r.payload["partition"] != 1)
         ],
         ("no_partition_missing!", "log_is_described", "descriptions_have_headers"),
-        "topic t has a partition 3, but 3 of 0 to 3 are described",
+        "topic t has a partition 3, but only 3 of partitions 0 to 3 are described",
     ),
     "no-header-at-all": Case(
         without(healthy(), "topic"),
         ("descriptions_have_headers",),
-        "no topic of the description has its header line, so topics and partitions may be missing",
+        "the description has no header lines, so topics and partitions may be missing",
         {"descriptions_have_headers": "broken"},
     ),
     "no-header-and-cut-off": Case(
@@ -182,24 +183,24 @@ CASES = {
     "no-header-and-nothing-else": Case(
         [r for r in healthy() if r.kind not in ("topic", "log_dir_replica", "partition_load")],
         ("completeness_known!", "size_known!"),
-        "no topic of the description has its header line, and no other source names partitions",
+        "the description has no header lines, and no other source names partitions",
     ),
     "more-than-counted": Case(
         [*without(healthy(), "topic"), topic(3)],
         ("partition_count_agrees!",),
-        "topic t has 3 partitions by its header, 4 are described",
+        "topic t has 3 partitions in its header, but 4 are described",
     ),
     "grown-between": Case([*healthy(), topic(3)], ()),
     "two-topic-ids": Case(
         [*healthy(), Record("topic", 9, {**topic(4).payload, "topic_id": "other"})],
         ("one_topic_id!",),
-        "topic t has the ids id and other",
+        "topic t has several topic ids: id and other",
     ),
     "rule-in-the-listing-alone": Case([*healthy(), config("topics", "t", PLACEMENT_RULE, "x")], ()),
     "configs-of-unseen": Case(
         [*healthy(), config("topics", "gone", "retention.ms", "1")],
         ("configured_topic_described",),
-        "topic gone has configs, but no partition of it is described",
+        "topic gone has configs, but none of its partitions is described",
         {"configured_topic_described": "contradicts"},
     ),
     "configs-of-many-unseen": Case(
@@ -214,19 +215,19 @@ CASES = {
             *(size(b, 0, 5, topic="u") for b in LISTS[0]),
         ],
         ("topic_has_header",),
-        "topic u has partitions, but no header, as other topics have",
+        "topic u has partitions, but no header line; other topics have one",
         {"topic_has_header": "left_out"},
     ),
     "a-heading-lost": Case(
         [*healthy(), *(config("topics", "t", "retention.ms", value) for value in "12")],
         ("config_told_once",),
-        "config retention.ms of topics t stands 2 times in the file",
+        "config retention.ms of topics t is in the file 2 times",
         {"config_told_once": "noted"},
     ),
     "two-clusters": Case(
         [*healthy(), *IDS],
         ("one_cluster_id!",),
-        "this is of cluster id-1; the sources name id-1 and id-2",
+        "this source is from Kafka cluster id-1, but the sources name several: id-1 and id-2",
     ),
     "failed-directory": Case(
         [*healthy(), FAILED],
@@ -241,7 +242,7 @@ CASES = {
             *(partition(p, LISTS[p], isr=[1, 2], leader=1) for p in LISTS),
         ],
         ("in_sync_somewhere",),
-        "broker 3 is alive, but in sync for none of the partitions that it holds: 4",
+        "broker 3 is alive, but in sync in none of its 4 partitions",
         {"in_sync_somewhere": "broken"},
         {3: (Cause.IN_SYNC_NOWHERE, "in sync nowhere")},
     ),
@@ -268,31 +269,44 @@ CASES = {
     "cordoned-in-part": Case(
         [*healthy(), directory(2, "/e"), config("brokers", "2", "cordoned.log.dirs", "/e")],
         ("not_cordoned",),
-        "broker 2 has cordoned directories: /e; the others receive replicas",
+        "broker 2 has cordoned directories: /e; its other directories receive replicas",
         {"not_cordoned": "noted"},
     ),
     "other-isr": Case(
         [*changed(0), partition(0, LISTS[0], isr=[1, 2], leader=2)],
         ("snapshots_alike",),
-        "t-0: leader 1, ISR [1,2,3] here, leader 2, ISR [1,2] in other-isr.txt:2, which counts: its ISR is not larger",
+        "t-0: leader 1, ISR [1,2,3] here, but leader 2, ISR [1,2] in other-isr.txt:2, which is used: its ISR is not "
+        "larger",
         {"snapshots_alike": "contradicts"},
     ),
     "eligible-leader": Case(
         changed(0, isr=[1], elr=[2]),
         ("no_eligible_leader_outside",),
-        "t-0 has fewer in sync than it must: [2] may lead though not in sync (ELR)",
+        "t-0 has fewer in-sync replicas than min.insync.replicas: brokers [2] may become leader without being in sync "
+        "(ELR)",
         {"no_eligible_leader_outside": "broken"},
     ),
     "sizes-in-kilobytes": Case(
         in_kilobytes(),
         ("disk_in_one_unit!",),
-        "holds bytes: 800000, its capacity is 10000 (sizes-in-kilobytes.txt): one of them is likely in another unit, "
-        "by 1,000 (or 1,024) times",
+        "stores 800000 bytes, but its capacity is 10000 (sizes-in-kilobytes.txt): one of them probably has a wrong "
+        "unit, by a factor of 1,000 (or 1,024)",
     ),
     "capacities-in-kilobytes": Case(
         [*without(healthy(), "capacity"), capacity(-1, 10_000_000)],
         ("disk_use",),
-        "all replicas fill less than a thousandth of the disks, by the capacities that were given",
+        "all replicas together fill less than a thousandth of the given disk capacities "
+        "(capacities-in-kilobytes.txt; the unit may be 1,000 times too large)",
+        {"disk_use": "contradicts"},
+    ),
+    "capacities-of-hardly-used-disks": Case(
+        [
+            *without(healthy(), "capacity"),
+            *capacity_csv.parse("broker_id,disk_gb\n-1,2\n3,3\n"),
+        ],
+        ("disk_use",),
+        "of the given disk capacities (capacities-of-hardly-used-disks.txt: disk_gb 2; "
+        "the unit may be 1,000,000 times too large)",
         {"disk_use": "contradicts"},
     ),
     "large-disks-that-brokers-tell": Case(
@@ -305,7 +319,7 @@ CASES = {
     "twelve-times-over": Case(
         [*without(healthy(), "capacity"), capacity(-1, 34)],
         ("disk_within_capacity",),
-        "broker 1 holds bytes: 408, its capacity is 34 (twelve-times-over.txt)",
+        "broker 1 stores 408 bytes, but its capacity is 34 (twelve-times-over.txt)",
         {"disk_within_capacity": "contradicts"},
     ),
     "sums-over-int64": Case(
@@ -317,12 +331,12 @@ CASES = {
             *(load(p, topic="u") for p in range(1100)),
         ],
         ("size_believable!", "disk_in_one_unit!", "topic_has_header", "quarantined_share!"),
-        "u-0 has 9007199254740992 bytes, over 1 PB",
+        "u-0 has 9007199254740992 bytes, more than 1 PB",
     ),
     "a-holder-tells-of-no-directory": Case(
         [r for r in healthy() if r.kind not in ("log_dir", "log_dir_replica") or r.payload["broker_id"] != 2],
         ("holder_tells_of_directories",),
-        "broker 2 holds 4 replicas, but tells of no directory, as others do",
+        "broker 2 holds 4 replicas, but reports no log directory, unlike other brokers",
         {"holder_tells_of_directories": "left_out"},
     ),
     "configs-untold": Case(
@@ -334,16 +348,16 @@ CASES = {
     "controller-in-the-list": Case(
         [*healthy(), broker(9, "a")],
         ("listed_tells_of_directories",),
-        "broker 9 is listed, but holds no replica and tells of no directory, as others do: is it a controller?",
+        "broker 9 is listed, but holds no replica and reports no log directory: is it a controller?",
         {"listed_tells_of_directories": "broken"},
-        {9: (Cause.ONLY_LISTED, "tells of no directory")},
+        {9: (Cause.ONLY_LISTED, "reports no directory")},
     ),
     "two-controllers-in-the-list": Case(
         [*healthy(), broker(9, "a"), broker(8, "b")],
         ("listed_tells_of_directories",),
-        "brokers 8, 9 are listed, but hold no replica and tell of no directory, as others do: are they controllers?",
+        "brokers 8, 9 are listed, but hold no replica and report no log directory: are they controllers?",
         {"listed_tells_of_directories": "broken"},
-        {b: (Cause.ONLY_LISTED, "tells of no directory") for b in (8, 9)},
+        {b: (Cause.ONLY_LISTED, "reports no directory") for b in (8, 9)},
     ),
     "one-partition-with-fewer-replicas": Case(
         [
@@ -375,12 +389,12 @@ CASES = {
     "capacities-too-small": Case(
         [*without(healthy(), "capacity"), *capacity_csv.parse("broker_id,disk_bytes\n-1,8\n")],
         ("disk_in_one_unit!",),
-        "its capacity is 8 (capacities-too-small.txt: disk_bytes 8): one of them is likely in another unit",
+        "its capacity is 8 (capacities-too-small.txt: disk_bytes 8): one of them probably has a wrong unit",
     ),
     "over-full": Case(
         [*without(healthy(), "capacity"), capacity(-1, 300)],
         ("disk_within_capacity",),
-        "broker 1 holds bytes: 408, its capacity is 300",
+        "broker 1 stores 408 bytes, but its capacity is 300",
         {"disk_within_capacity": "contradicts"},
     ),
     "over-a-petabyte": Case(
@@ -389,7 +403,7 @@ CASES = {
             size(1, 0, 2 * 10**15, log_dir="/e"),
         ],
         ("replica_in_one_directory", "size_believable!", "quarantined_share!"),
-        "t-0 has 2000000000000000 bytes, over 1 PB",
+        "t-0 has 2000000000000000 bytes, more than 1 PB",
     ),
     "some-rates": Case(
         [r for r in healthy() if r.kind != "partition_load" or r.payload["partition"] > 0],
@@ -415,7 +429,7 @@ CASES["metric-in-kilobytes"] = Case(healthy(), ("size_unit_factor!",))
 CASES["metric-misfit"] = Case(
     healthy(),
     ("metric_over_log_size",),
-    "differ by more than five times",
+    "differ by more than a factor of five",
     {"metric_over_log_size": "contradicts"},
 )
 # By cluster: days from its metrics to the other sources.
@@ -424,7 +438,7 @@ CASES |= {
     name: Case(
         healthy(),
         ("hours_after_metrics",),
-        "the newest sample of the metrics and the other sources are further apart than [metrics] window_hours",
+        "the time between the newest metric sample and the other sources is longer than [metrics] window_hours",
         {"hours_after_metrics": "contradicts"},
     )
     for name in DAYS

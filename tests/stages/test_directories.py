@@ -111,12 +111,15 @@ CASES = {
     ),
     "default-where-one-tells-of-none": Case(
         on_disks({1: UNTOLD, 2: UNTOLD}, *default(d=3_000, e=4_000, f=5_000)),
-        {"holder_tells_of_directories": "broker 3 holds 4 replicas, but tells of no directory"},
+        {"holder_tells_of_directories": "broker 3 holds 4 replicas, but reports no log directory"},
         {1: 7_000, 2: 7_000, 3: 12_000},
     ),
     "default-of-some-disks": Case(
         on_disks({1: UNTOLD, 2: {"/d": None}, 3: {"/d": None}}, *default(d=3_000)),
-        {"disks_have_capacity": "broker 1 has directories without a known capacity: /e; its disks count 3000 bytes"},
+        {
+            "disks_have_capacity": "broker 1 has directories without a known capacity: /e; only its other "
+            "directories count, 3000 bytes"
+        },
         {1: 3_000, 2: 3_000, 3: 3_000},
         {(1, "/d"): 3_000, (1, "/e"): None},
     ),
@@ -144,13 +147,16 @@ CASES = {
         on_disks(
             {1: UNTOLD, 2: UNTOLD, 3: UNTOLD}, capacity(1, 9_000), capacity(2, 3_000, "/d"), *default(d=600, e=700)
         ),
-        {"disks_have_capacity": "broker 2 has directories without a known capacity: /e; its disks count 3000 bytes"},
+        {
+            "disks_have_capacity": "broker 2 has directories without a known capacity: /e; only its other "
+            "directories count, 3000 bytes"
+        },
         {1: 9_000, 2: 3_000, 3: 1_300},
         {(1, "/d"): None, (2, "/d"): 3_000, (2, "/e"): None, (3, "/e"): 700},
     ),
     "object-storage": Case(
         [*healthy(), *bucket("remote://bucket")],
-        {"log_dir_is_disk": "remote://bucket of broker 1 is no disk: what is in it does not count"},
+        {"log_dir_is_disk": "remote://bucket of broker 1 is not a disk: its content does not count"},
         {1: 10_000, 2: 10_000, 3: 10_000},
         held={(0, 1): ("/d", 100), (0, 2): ("/d", 101)},
         used={(1, "/d"): 403, (2, "/d"): 405, (3, "/d"): 404},
@@ -162,8 +168,8 @@ CASES = {
             capacity(1, 3_000, "S3A://bucket/x"),
         ],
         {
-            "log_dir_is_disk": "S3A://bucket/x of broker 1 is no disk",
-            "capacity_of_known_log_dir": "the capacity of broker 1 names S3A://bucket/x, which is no disk",
+            "log_dir_is_disk": "S3A://bucket/x of broker 1 is not a disk",
+            "capacity_of_known_log_dir": "the capacity of broker 1 names S3A://bucket/x, which is not a disk",
         },
         {1: 10_000, 2: 10_000, 3: 10_000},
         held={(0, 1): ("/d", 100)},
@@ -175,7 +181,7 @@ CASES = {
             *(capacity(1, 3_000, name) for name in ("/d", "remote://bucket")),
             capacity(-1, 4_000, "remote://bucket"),
         ],
-        {"capacity_of_known_log_dir": "names remote://bucket, which is no disk"},
+        {"capacity_of_known_log_dir": "names remote://bucket, which is not a disk"},
         {1: 3_000, 2: 10_000, 3: 10_000},
         held={(0, 1): (None, None), (0, 2): (None, None), (0, 3): ("/e", None)},
     ),
@@ -186,14 +192,14 @@ CASES = {
     ),
     "moved-between-outputs": Case(
         resized(1, 0, size(1, 0, 60, log_dir="/e")),
-        {"replica_size_once": "t-0 on broker 1 is given again in moved-between-outputs.txt"},
+        {"replica_size_once": "t-0 on broker 1 has a size in moved-between-outputs.txt, too"},
         held={(0, 1): ("/e", 60)},
         used={(1, "/d"): 303, (1, "/e"): 60, (2, "/d"): 405, (3, "/d"): 404},
         older=[size(1, 0, 100), size(1, 0, 40, log_dir="/e", is_future=True)],
     ),
     "moved-back-between-outputs": Case(
         resized(1, 0, size(1, 0, 60)),
-        {"replica_size_once": "t-0 on broker 1 is given again"},
+        {"replica_size_once": "t-0 on broker 1 has a size in"},
         held={(0, 1): ("/d", 60)},
         used={(1, "/d"): 363, (1, "/e"): 0, (2, "/d"): 405, (3, "/d"): 404},
         older=[size(1, 0, 900, log_dir="/e"), size(1, 0, 100)],
@@ -207,8 +213,8 @@ CASES = {
     "twice-in-one-output": Case(
         resized(1, 0, size(1, 0, 100), size(1, 0, 300, log_dir="/e")),
         {
-            "replica_in_one_directory": "t-0 on broker 1 is in two directories of one output, /e and /d: the larger "
-            "counts"
+            "replica_in_one_directory": "t-0 on broker 1 is in two directories of one output, /e and /d; the larger "
+            "size is used"
         },
         held={(0, 1): ("/e", 300)},
         used={(1, "/d"): 303, (1, "/e"): 300, (2, "/d"): 405, (3, "/d"): 404},
@@ -218,7 +224,7 @@ WIDE = {p: LISTS[p % 4] for p in range(40)}
 CASES |= {
     "capacity-of-a-stranger": Case(
         [*healthy(), capacity(8, 5_000), capacity(9, 5_000, "/d")],
-        {"capacity_of_known_broker": "capacity of broker 8, which the cluster does not have"},
+        {"capacity_of_known_broker": "there is a capacity for broker 8, but the cluster does not have this broker"},
         {1: 10_000, 2: 10_000, 3: 10_000},
         {(1, "/d"): None},
     ),
@@ -234,13 +240,16 @@ CASES |= {
             directory(1, "/e", -5),
             *(directory(1, f"/{number}", 10) for number in range(200)),
         ],
-        {"log_dir_size_in_range": "total_bytes -5 of /e on broker 1"},
+        {"log_dir_size_in_range": "directory /e of broker 1 has an impossible size: -5"},
         {1: 11_000, 2: 9_000, 3: 9_000},
     ),
     "a-partition-without-a-size": Case(
         [*brokers(), *partitions(WIDE), *(s for s in sizes(WIDE) if s.payload["partition"] > 0), capacity(-1, 30_000)]
         + [load(p) for p in WIDE],
-        {"size_known": "t-0 has no size", "replica_has_log": "t-0 is in sync on [1,2,3], which tell of no log of it"},
+        {
+            "size_known": "t-0 has no size",
+            "replica_has_log": "t-0 is in sync on brokers [1,2,3], which report no log of it",
+        },
         {1: 30_000, 2: 30_000, 3: 30_000},
         held={(0, 1): (None, None), (1, 1): ("/d", 102)},
     ),
@@ -263,7 +272,7 @@ CASES |= {
     ),
     "a-move-that-has-ended": Case(
         resized(1, 0, size(1, 0, 100, log_dir="/e")),
-        {"replica_size_once": "t-0 on broker 1 is given again"},
+        {"replica_size_once": "t-0 on broker 1 has a size in"},
         held={(0, 1): ("/e", 100)},
         older=[size(1, 0, 100), size(1, 0, 40, **FUTURE)],
     ),
@@ -271,7 +280,7 @@ CASES |= {
         resized(1, 0, size(1, 0, 100), size(1, 0, 0, **FUTURE)),
         {
             "no_move_between_disks": "1 replica moves between disks of a broker, 100 bytes: t-0 on broker 1 to /e",
-            "replica_size_once": "t-0 on broker 1 is given again",
+            "replica_size_once": "t-0 on broker 1 has a size in",
         },
         held={(0, 1): (None, 100)},
         used={(1, "/d"): 403, (1, "/e"): 0, (2, "/d"): 405, (3, "/d"): 404},

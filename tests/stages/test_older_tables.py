@@ -142,7 +142,10 @@ def changed(name: str, type_: Type, *, nullable: bool) -> Table:
     ("contract", "told"),
     [
         (changed("rack", "int", nullable=True), "column rack is int in the table, string in this release"),
-        (changed("rack", "string", nullable=False), "column rack is string NOT NULL in the table, string in this release"),
+        (
+            changed("rack", "string", nullable=False),
+            "column rack is string NOT NULL in the table, string in this release",
+        ),
         (
             changed("is_controller", "boolean", nullable=True),
             "column is_controller is boolean there, boolean NOT NULL in this one",

@@ -94,7 +94,7 @@ def test_the_value_from_before_joins_the_plans_own(spark: SparkSession, found: D
 
 
 def test_a_finding_says_it_before_anything_is_run(spark: SparkSession, found: DataFrame) -> None:
-    """A cluster's finding says what is set now, that that waves set their own values, and that the old ones are restored."""
+    """The finding says what is set now, that waves set their own values, and that the old ones are restored."""
     (row,) = throttles_found.findings_of(found)
     assert (row["cluster_id"], row["rule"], row["standing"], row["rows"]) == ("c", "throttle_set", "noted", len(FOUND))
     assert f"broker 3: {RATES[0]} = 20000000; " in row["detail"]

@@ -155,7 +155,7 @@ CASES = {
     "in-conflict": Case(
         [*healthy(), partition(1, [3, 2, 1])],
         ("no_conflicting_snapshot!", "log_is_described", *LOST),
-        "t-1: replicas [2,3,1] here, [3,2,1] in in-conflict.txt:2",
+        "t-1: replicas [2,3,1] here, but [3,2,1] in in-conflict.txt:2",
     ),
     "racks-on-some": Case(
         [*without(healthy(), "broker"), *brokers({1: "a", 2: None, 3: "c"})], ("rack_known!",), "broker 2 has no rack"
@@ -184,14 +184,16 @@ CASES = {
     ),
     "capacity-negative": Case([*healthy(), capacity(1, -5)], ("capacity_in_range!", "quarantined_share!"), "disk -5"),
     "capacity-in-two-ways": Case(
-        [*healthy(), capacity(1, 5), capacity(1, 6)], ("capacity_agrees!", "quarantined_share!"), "2 ways"
+        [*healthy(), capacity(1, 5), capacity(1, 6)],
+        ("capacity_agrees!", "quarantined_share!"),
+        "broker 1 has 2 different capacities",
     ),
     "load-of-stranger": Case([*healthy(), load(7)], ("load_of_known_partition!", "quarantined_share!"), "t-7"),
     "metrics-of-stranger": Case(healthy(), ("metrics_of_known_partition!", "quarantined_share!"), "gone-0"),
     "partitions-missing": Case(
         [r for r in healthy() if r.payload.get("partition") != 2],
         ("all_partitions_described!",),
-        "t has 4 partitions, 3 are described",
+        "t has 4 partitions, but 3 are described",
     ),
     "unreadable": Case(
         [*healthy(), malformed(line=7, expected="a partition", reason="no leader", remedy="again", text="x")],
@@ -207,11 +209,11 @@ CASES = {
     "stray-log": Case(
         [*listed(p1=[2, 3]), size(1, 1, 5)], ("log_is_placed", "one_replication_factor"), "has a log on broker 1"
     ),
-    "sizes-twice": Case([*healthy(), *TWICE], ("replica_size_once",), "t-1 on broker 1 is given again"),
+    "sizes-twice": Case([*healthy(), *TWICE], ("replica_size_once",), "t-1 on broker 1 has a size in"),
     "other-plan": Case(
         [*healthy(), assignment(0, [3, 2, 1])],
         ("assignment_agrees",),
-        "assignment [3,2,1], described [1,2,3]",
+        "t-0: replicas [3,2,1] in the assignment document, but [1,2,3] in the description",
     ),
     "several-capacities": Case(
         [

@@ -1,7 +1,7 @@
-"""Rules that hold the sources against each other; ``judge`` adds the columns that they name.
+"""Rules that compare the sources with each other; ``judge`` adds the columns that they use.
 
-A cluster whose sources disagree in more than a few partitions is refused by a figure (``quality_figures``):
-single ones are topics that came or went between two tools.
+If the sources of a cluster disagree about more than a few partitions, a figure refuses the cluster
+(``quality_figures``). A few may differ, because topics are created or deleted between two tools.
 """
 
 from dataclasses import replace
@@ -11,25 +11,25 @@ from optimizer.stages.shared.sql_words import agree, plural
 from optimizer.stages.validate.rule import Rule, Severity, Standing, Stops
 from optimizer.stages.validate.rule_table import DESCRIBED, HAS_SCHEME, UNITS_OF_CAPACITIES
 
-PETABYTE_BYTES = 10**15  # no broker, and no replica, holds that much: sizes of another unit do
-# A broker that holds or carries so many times its capacity has one of the two in another unit.
+PETABYTE_BYTES = 10**15  # no replica is that large: such a size has a wrong unit
+# A load this many times over the capacity: one of the two has a wrong unit.
 FAR_OVER = 50
-# Sizes of open files and of capacities that are rounded differ by a little.
+# Open files and rounded capacities make a small difference.
 A_LITTLE_OVER = 1.02
 _HEADERS = "give the whole output of kafka-topics.sh --describe, with the lines that name PartitionCount"
 _NAME = "concat(topic, '-', partition)"
-_OTHER_TIME = "take all outputs at one time, of one cluster, as a user that may describe every topic"
+_OTHER_TIME = "take all outputs at the same time, from one cluster, as a user that may describe every topic"
 
 
 def _ids(column: str) -> str:
     return f"concat('[', array_join({column}, ','), ']')"
 
 
-# Of the rows of log directories that can be read.
+# For readable rows of log directories.
 LOGS = (
     Rule(
         name="log_is_described",
-        ok="place > 1 OR is_future OR placed_on IS NOT NULL",
+        ok="rank > 1 OR is_future OR placed_on IS NOT NULL",
         severity=Severity.WARNING,
         stops=Stops.NEVER,
         reason=f"concat({_NAME}, ' has a log on broker ', broker_id, ', but no description names the partition')",
@@ -38,26 +38,26 @@ LOGS = (
     ),
     Rule(
         name="log_is_placed",
-        ok="place > 1 OR is_future OR placed_on IS NULL OR is_placed",
+        ok="rank > 1 OR is_future OR placed_on IS NULL OR is_placed",
         severity=Severity.WARNING,
         stops=Stops.NEVER,
         reason=(
             f"concat({_NAME}, ' has a log on broker ', broker_id, ', which is not in its replicas ', "
             f"{_ids('placed_on')})"
         ),
-        remedy=f"a stray log, outputs of different times or of another cluster: {_OTHER_TIME}",
+        remedy=f"{_OTHER_TIME}; if the log stays there, it is a stray log of this broker",
         standing=Standing.CONTRADICTS,
     ),
 )
 
-# Of the table ``partition_load``.
+# For the table ``partition_load``.
 REPLICAS_WITH_LOGS = (
     Rule(
         name="replica_has_log",
         ok="size(without_log) = 0",
         severity=Severity.WARNING,
         stops=Stops.NEVER,
-        reason=f"concat({_NAME}, ' is in sync on ', {_ids('without_log')}, ', which tell of no log of it')",
+        reason=f"concat({_NAME}, ' is in sync on brokers ', {_ids('without_log')}, ', which report no log of it')",
         remedy=f"give kafka-log-dirs.sh --describe without --topic-list; {_OTHER_TIME}",
         standing=Standing.CONTRADICTS,
     ),
@@ -66,7 +66,7 @@ REPLICAS_WITH_LOGS = (
         ok=f"size_bytes <= {PETABYTE_BYTES}",
         severity=Severity.ERROR,
         stops=Stops.ANY,
-        reason=f"concat({_NAME}, ' has ', size_bytes, ' bytes, over 1 PB')",
+        reason=f"concat({_NAME}, ' has ', size_bytes, ' bytes, more than 1 PB')",
         remedy="give sizes in bytes, or name the unit in the column: size_kb, size_mib, ...",
     ),
 )
@@ -78,34 +78,35 @@ PLACEMENTS = (
         severity=Severity.WARNING,
         stops=Stops.NEVER,
         reason=(
-            f"concat({_NAME}, ' has fewer in sync than it must: ', {_ids('elr')}, ' may lead though not in sync (ELR)')"
+            f"concat({_NAME}, ' has fewer in-sync replicas than min.insync.replicas: brokers ', {_ids('elr')}, "
+            "' may become leader without being in sync (ELR)')"
         ),
-        remedy="bring the replicas back in sync before you move anything",
+        remedy="wait until the replicas are in sync again before you move anything",
         standing=Standing.BROKEN,
     ),
 )
 
-# Of headers, and of topics that have none.
+# For headers, and for topics without a header.
 TOPICS = (
     Rule(
         name="no_partition_missing",
-        ok="kind = 'config' OR seen = highest + 1 OR coalesce(seen < partition_count, false)",
+        ok="kind = 'config' OR described = highest + 1 OR coalesce(described < partition_count, false)",
         severity=Severity.WARNING,
         stops=Stops.ANY,
         reason=(
-            "concat('topic ', topic, ' has a partition ', highest, ', but ', seen, ' of 0 to ', highest, "
-            f"{agree('seen', ' is', ' are')}, ' described')"
+            "concat('topic ', topic, ' has a partition ', highest, ', but only ', described, ' of partitions 0 to ', "
+            f"highest, {agree('described', ' is', ' are')}, ' described')"
         ),
         remedy="give the whole output of kafka-topics.sh --describe",
         standing=Standing.LEFT_OUT,
     ),
     Rule(
         name="partition_count_agrees",
-        ok="partition_count IS NULL OR seen <= most_partitions",
+        ok="partition_count IS NULL OR described <= most_partitions",
         severity=Severity.WARNING,
         stops=Stops.ANY,
         reason=(
-            f"concat('topic ', topic, ' has ', {plural('partition_count', 'partition')}, ' by its header', {DESCRIBED})"
+            f"concat('topic ', topic, ' has ', {plural('partition_count', 'partition')}, ' in its header', {DESCRIBED})"
         ),
         remedy=_OTHER_TIME,
         standing=Standing.CONTRADICTS,
@@ -115,8 +116,11 @@ TOPICS = (
         ok="topic_ids IS NULL OR size(topic_ids) <= 1",
         severity=Severity.WARNING,
         stops=Stops.ANY,
-        reason="concat('topic ', topic, ' has the ids ', array_join(topic_ids, ' and '))",
-        remedy=f"it was made anew between two descriptions, or they are of two clusters: {_OTHER_TIME}",
+        reason="concat('topic ', topic, ' has several topic ids: ', array_join(topic_ids, ' and '))",
+        remedy=(
+            "the topic was deleted and created again between two descriptions, or they are from two clusters: "
+            f"{_OTHER_TIME}"
+        ),
         standing=Standing.CONTRADICTS,
     ),
     Rule(
@@ -129,7 +133,7 @@ TOPICS = (
             f"factors, f -> concat(f.replicas, ' in ', {plural('f.partitions', 'partition')}, "
             "' (the first is ', topic, '-', f.first, ')')), ', '))"
         ),
-        remedy="nothing to do if it is meant; else request one number by [policy] replication_factors",
+        remedy="nothing to do if this is intended; otherwise set [policy] replication_factors",
         standing=Standing.NOTED,
     ),
     Rule(
@@ -137,7 +141,7 @@ TOPICS = (
         ok="kind <> 'partition' OR NOT has_headers",
         severity=Severity.WARNING,
         stops=Stops.NEVER,
-        reason="concat('topic ', topic, ' has partitions, but no header, as other topics have')",
+        reason="concat('topic ', topic, ' has partitions, but no header line; other topics have one')",
         remedy="give the whole output of kafka-topics.sh --describe",
         standing=Standing.LEFT_OUT,
     ),
@@ -147,8 +151,8 @@ TOPICS = (
         severity=Severity.WARNING,
         stops=Stops.NEVER,
         reason=(
-            "'no topic of the description has its header line, so topics and partitions may be missing: only those "
-            "that log directories or metrics name are noticed'"
+            "'the description has no header lines, so topics and partitions may be missing: only those in log "
+            "directories or metrics are noticed'"
         ),
         remedy=_HEADERS,
         standing=Standing.BROKEN,
@@ -159,21 +163,21 @@ TOPICS = (
         severity=Severity.WARNING,
         stops=Stops.ANY,
         reason=(
-            "'no topic of the description has its header line, and no other source names partitions: topics and "
-            "partitions may be missing'"
+            "'the description has no header lines, and no other source names partitions: topics and partitions may be "
+            "missing'"
         ),
         remedy=(
-            f"{_HEADERS}; or add kafka-log-dirs.sh --describe; or plan on it as it is by [quality] "
+            f"{_HEADERS}; or add kafka-log-dirs.sh --describe; or, to use it as it is, set [quality] "
             "allow_headless_describe = true"
         ),
         standing=Standing.BROKEN,
     ),
     Rule(
         name="configured_topic_described",
-        ok="kind <> 'config' OR seen > 0",
+        ok="kind <> 'config' OR described > 0",
         severity=Severity.WARNING,
         stops=Stops.NEVER,
-        reason="concat('topic ', topic, ' has configs, but no partition of it is described')",
+        reason="concat('topic ', topic, ' has configs, but none of its partitions is described')",
         remedy=f"give the whole output of kafka-topics.sh --describe, without --exclude-internal; {_OTHER_TIME}",
         standing=Standing.CONTRADICTS,
     ),
@@ -185,10 +189,8 @@ CONFIGS = (
         ok="times = 1",
         severity=Severity.WARNING,
         stops=Stops.NEVER,
-        reason=(
-            "concat('config ', name, ' of ', entity_type, ' ', entity_name, ' stands ', times, ' times in the file')"
-        ),
-        remedy="give the whole output of kafka-configs.sh --describe, once: a heading may be missing",
+        reason=("concat('config ', name, ' of ', entity_type, ' ', entity_name, ' is in the file ', times, ' times')"),
+        remedy="run kafka-configs.sh --describe again and give its whole output once: a heading may be missing",
     ),
 )
 
@@ -199,14 +201,15 @@ CLUSTER_IDS = (
         severity=Severity.WARNING,
         stops=Stops.ANY,
         reason=(
-            "concat('this is of cluster ', kafka_cluster_id, '; the sources name ', array_join(cluster_ids, ' and '))"
+            "concat('this source is from Kafka cluster ', kafka_cluster_id, ', but the sources name several: ', "
+            "array_join(cluster_ids, ' and '))"
         ),
-        remedy="keep the files of one cluster in a folder",
+        remedy="put only the files of one cluster into a folder",
         standing=Standing.CONTRADICTS,
     ),
 )
 
-# Of everything that is known about a broker, before capacities.
+# For brokers with all that is known about them, except capacities.
 BROKERS = (
     Rule(
         name="listed_tells_of_directories",
@@ -214,13 +217,13 @@ BROKERS = (
         severity=Severity.WARNING,
         stops=Stops.NEVER,
         reason=(
-            "if(size(all_only_listed) = 1, concat('broker ', broker_id, ' is listed, but holds no replica and tells of "
-            "no directory, as others do: is it a controller?'), concat('brokers ', array_join(all_only_listed, ', '), "
-            "' are listed, but hold no replica and tell of no directory, as others do: are they controllers?'))"
+            "if(size(all_only_listed) = 1, concat('broker ', broker_id, ' is listed, but holds no replica and reports "
+            "no log directory: is it a controller?'), concat('brokers ', array_join(all_only_listed, ', '), "
+            "' are listed, but hold no replica and report no log directory: are they controllers?'))"
         ),
         remedy=(
-            "leave KRaft controllers out of the list of brokers; if it is a broker, check that it runs, and take the "
-            "outputs again"
+            "remove KRaft controllers from the list of brokers; if it is a broker, check that it runs, and collect the "
+            "inputs again"
         ),
         standing=Standing.BROKEN,
     ),
@@ -231,9 +234,9 @@ BROKERS = (
         stops=Stops.NEVER,
         reason=(
             f"concat('broker ', broker_id, ' holds ', {plural('partitions', 'replica')}, "
-            "', but tells of no directory, as others do')"
+            "', but reports no log directory, unlike other brokers')"
         ),
-        remedy="give kafka-log-dirs.sh --describe of all brokers: a failed directory would stay unseen",
+        remedy="run kafka-log-dirs.sh --describe for all brokers: otherwise a failed directory is not noticed",
         standing=Standing.LEFT_OUT,
     ),
     Rule(
@@ -244,13 +247,12 @@ BROKERS = (
         reason=(
             "concat('broker ', broker_id, ' is in no list of brokers, but ', concat_ws(', ', "
             f"CASE WHEN leads > 0 THEN concat('leads ', {plural('leads', 'partition')}) END, "
-            "CASE WHEN in_sync > 0 THEN concat('is in sync in ', in_sync) END, "
-            "CASE WHEN answered_at IS NOT NULL THEN concat('tells of its directories in ', answered_at.source) END))"
+            f"CASE WHEN in_sync > 0 THEN concat('is in sync in ', {plural('in_sync', 'partition')}) END, "
+            "CASE WHEN answered_at IS NOT NULL THEN concat('reports its directories in ', answered_at.source) END))"
         ),
         remedy=(
-            "give the whole list of brokers, taken together with the other outputs; a broker that is gone leads "
-            "nothing, "
-            "is in sync nowhere and tells of no directory"
+            "give the whole list of brokers, taken at the same time as the other outputs; a removed broker does not "
+            "lead, is not in sync and reports no directory"
         ),
         standing=Standing.CONTRADICTS,
     ),
@@ -260,9 +262,9 @@ BROKERS = (
         severity=Severity.WARNING,
         stops=Stops.NEVER,
         reason=(
-            "concat('broker ', broker_id, ' is alive, but in sync for none of the partitions that it holds: ', settled)"
+            f"concat('broker ', broker_id, ' is alive, but in sync in none of its ', {plural('settled', 'partition')})"
         ),
-        remedy="look at its log: it receives no replica until it is in sync",
+        remedy="check the log of the broker: it receives no replica until it is in sync",
         standing=Standing.BROKEN,
     ),
     Rule(
@@ -272,9 +274,9 @@ BROKERS = (
         stops=Stops.NEVER,
         reason=(
             "concat('broker ', broker_id, ' has cordoned directories: ', array_join(cordoned, ', '), "
-            "CASE WHEN is_cordoned THEN '; it receives no replica' ELSE '; the others receive replicas' END)"
+            "CASE WHEN is_cordoned THEN '; it receives no replica' ELSE '; its other directories receive replicas' END)"
         ),
-        remedy="delete its config cordoned.log.dirs when it may receive replicas again",
+        remedy="delete the broker's config cordoned.log.dirs when it may receive replicas again",
         standing=Standing.NOTED,
     ),
 )
@@ -286,28 +288,26 @@ LOG_DIRS = (
         severity=Severity.WARNING,
         stops=Stops.NEVER,
         reason="concat('directory ', log_dir, ' of broker ', broker_id, ' has failed: ', error)",
-        remedy="mend the disk: until then the broker receives no replica",
+        remedy="repair the disk: until then the broker receives no replica",
         standing=Standing.BROKEN,
     ),
 )
 
 
-def _capacity(resource: str, *, unit: str, held: str, capacity: str) -> tuple[Rule, Rule]:
-    """Refused far over a capacity, told a little over it."""
-    told = (
-        f"concat('broker ', broker_id, ' {unit} ', {held}, ', its capacity is ', {capacity}, "
+def _capacity(resource: str, *, verb: str, unit: str, held: str, capacity: str) -> tuple[Rule, Rule]:
+    """Two rules: a load far over the capacity refuses the run; a load a little over it is reported."""
+    comparison = (
+        f"concat('broker ', broker_id, ' {verb} ', {held}, ' {unit}, but its capacity is ', {capacity}, "
         "coalesce(concat(' (', capacity_source, coalesce(concat(': ', capacity_as_written), ''), ')'), '')"
     )
-    likely = (
-        f"CASE WHEN {held} >= 5000 * {capacity} THEN '1,000,000 (10^6, or 2^20)' ELSE '1,000 (or 1,024)' END, ' times'"
-    )
+    factor = f"CASE WHEN {held} >= 5000 * {capacity} THEN '1,000,000 (10^6, or 2^20)' ELSE '1,000 (or 1,024)' END"
     return (
         Rule(
             name=f"{resource}_in_one_unit",
             ok=f"{capacity} IS NULL OR {held} < {FAR_OVER} * {capacity}",
             severity=Severity.WARNING,
             stops=Stops.ANY,
-            reason=f"{told}, ': one of them is likely in another unit, by ', {likely})",
+            reason=f"{comparison}, ': one of them probably has a wrong unit, by a factor of ', {factor})",
             remedy=UNITS_OF_CAPACITIES,
             standing=Standing.CONTRADICTS,
         ),
@@ -316,14 +316,14 @@ def _capacity(resource: str, *, unit: str, held: str, capacity: str) -> tuple[Ru
             ok=f"{capacity} IS NULL OR {held} <= {A_LITTLE_OVER} * {capacity} OR {held} >= {FAR_OVER} * {capacity}",
             severity=Severity.WARNING,
             stops=Stops.NEVER,
-            reason=f"{told})",
-            remedy="look whether capacity and measures are of the same broker and time",
+            reason=f"{comparison})",
+            remedy="check that the capacity is correct, and that sizes, rates and capacity are from the same time",
             standing=Standing.CONTRADICTS,
         ),
     )
 
 
-# Of the table ``brokers``, with what each of them holds.
+# For the table ``brokers``, with the load of each broker.
 CAPACITIES = (
     Rule(
         name="disks_have_capacity",
@@ -332,21 +332,31 @@ CAPACITIES = (
         stops=Stops.NEVER,
         reason=(
             "concat('broker ', broker_id, ' has directories without a known capacity: ', array_join(uncounted, ', '), "
-            "'; its disks count ', disk_capacity_bytes, ' bytes')"
+            "'; only its other directories count, ', disk_capacity_bytes, ' bytes')"
         ),
         remedy="give a capacity for each of its directories, or one for the broker",
         standing=Standing.LEFT_OUT,
     ),
-    *_capacity("disk", unit="holds bytes:", held="held_bytes", capacity="disk_capacity_bytes"),
-    *_capacity("in", unit="takes in bytes per second:", held="held_in_bytes_per_s", capacity="in_capacity_bytes_per_s"),
+    *_capacity("disk", verb="stores", unit="bytes", held="held_bytes", capacity="disk_capacity_bytes"),
     *_capacity(
-        "out", unit="gives out bytes per second:", held="held_out_bytes_per_s", capacity="out_capacity_bytes_per_s"
+        "in",
+        verb="receives",
+        unit="bytes per second",
+        held="held_in_bytes_per_s",
+        capacity="in_capacity_bytes_per_s",
+    ),
+    *_capacity(
+        "out",
+        verb="sends",
+        unit="bytes per second",
+        held="held_out_bytes_per_s",
+        capacity="out_capacity_bytes_per_s",
     ),
 )
 
 
 def topics(settings: Settings) -> tuple[Rule, ...]:
-    """Rules of topics; a description without headers stops nothing where the settings allow it."""
+    """Rules of topics; with ``allow_headless_describe`` a description without headers does not refuse the run."""
     if not settings.quality.allow_headless_describe:
         return TOPICS
     return tuple(replace(rule, stops=Stops.NEVER) if rule.name == "completeness_known" else rule for rule in TOPICS)

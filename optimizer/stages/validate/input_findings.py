@@ -53,13 +53,13 @@ def input_findings(
     failed = {(row["cluster_id"], row["rule"]) for row in results if not row["success"]}
     for row in measured:
         for figure in figures(settings, row["partitions"]):
-            if (row["cluster_id"], figure.name) in failed and figure.told:
+            if (row["cluster_id"], figure.name) in failed and figure.message:
                 yield {
                     "cluster_id": row["cluster_id"],
                     "rule": figure.name,
                     "standing": figure.standing,
                     "subject": row["cluster_id"],
-                    "detail": figure.told + (f" ({row[figure.example]})" if figure.example else ""),
+                    "detail": figure.message + (f" ({row[figure.example]})" if figure.example else ""),
                     "remedy": figure.remedy,
                     "rows": 1,
                 }

@@ -13,7 +13,7 @@ from optimizer.stages.validate import cross_rules, rule_table
 from optimizer.stages.validate.rule import Rule, is_usable, with_flags
 from schemas.keys import BROKER, PARTITION
 
-_OTHER = "struct<place: int, source: string, line: int, replicas: array<bigint>>"
+_OTHER = "struct<rank: int, source: string, line: int, replicas: array<bigint>>"
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Judged:
     rows : DataFrame
         Computed once: they are split, counted and used.
     is_ranked : bool
-        Whether only rows with ``place`` 1 are used: the others are copies.
+        Whether only rows with ``rank`` 1 are used: the others are copies.
     """
 
     table: str
@@ -40,7 +40,7 @@ class Judged:
     def used(self) -> DataFrame:
         """Rows that meet every rule of severity error, without copies."""
         usable = self.rows.where(is_usable(self.rules))
-        return usable.where("place = 1") if self.is_ranked else usable
+        return usable.where("rank = 1") if self.is_ranked else usable
 
 
 def compute_once(frame: DataFrame) -> DataFrame:
@@ -78,7 +78,7 @@ def judge_placements(records: DataFrame) -> Judged:
     )
     ranked = valid.withColumns(
         {
-            "place": F.row_number().over(order),
+            "rank": F.row_number().over(order),
             "first_kind": F.first("kind").over(order),
             "first_source": F.first("source").over(order),
             "first_line": F.first("line").over(order),
@@ -90,11 +90,11 @@ def judge_placements(records: DataFrame) -> Judged:
     same_kind = F.col("kind") == F.col("first_kind")
     differs = same_kind & (F.col("replicas") != F.col("first_replicas"))
     # In a conflict the first row names the next that differs; every other row names the first.
-    next_other = F.min(F.when(differs, F.struct("place", "source", "line", "replicas"))).over(group)
-    first = F.struct(F.lit(1).alias("place"), "first_source", "first_line", "first_replicas")
+    next_other = F.min(F.when(differs, F.struct("rank", "source", "line", "replicas"))).over(group)
+    first = F.struct(F.lit(1).alias("rank"), "first_source", "first_line", "first_replicas")
     other = F.when(differs, first.cast(_OTHER)).otherwise(next_other.cast(_OTHER))
-    is_alike = F.expr("leader <=> first_leader AND array_sort(isr) = array_sort(first_isr)")
-    known = ranked.withColumns({"other": other, "is_alike": is_alike})
+    is_same = F.expr("leader <=> first_leader AND array_sort(isr) = array_sort(first_isr)")
+    known = ranked.withColumns({"other": other, "is_same": is_same})
     known = known.withColumn("in_conflict", same_kind & F.col("other").isNotNull())
     rows = with_flags(known, rule_table.SNAPSHOTS, where=F.col("is_valid")).transform(compute_once)
     return Judged("bronze_records", (*readable, *rule_table.SNAPSHOTS), rows, is_ranked=True)
@@ -133,12 +133,12 @@ def judge_sizes(records: DataFrame, placed: DataFrame) -> Judged:
         {
             "first_source": F.first("source").over(newest),
             "first_log_dir": F.first("log_dir").over(order),
-            "place": F.row_number().over(order),
+            "rank": F.row_number().over(order),
             "is_placed": F.array_contains("placed_on", F.col("broker_id")),
         }
     )
     of_newest = F.col("source") == F.col("first_source")
-    known = known.withColumn("place", F.when(of_newest, F.col("place")).otherwise(F.col("place") + 1))
+    known = known.withColumn("rank", F.when(of_newest, F.col("rank")).otherwise(F.col("rank") + 1))
     known = known.transform(_with_moves_between_disks)
     placed_rules = (*rule_table.PLACED_SIZES, *cross_rules.LOGS)
     rows = with_flags(known, placed_rules, where=F.col("is_valid")).transform(compute_once)
@@ -148,9 +148,9 @@ def judge_sizes(records: DataFrame, placed: DataFrame) -> Judged:
 def _with_moves_between_disks(sizes: DataFrame) -> DataFrame:
     """Add the number of replicas of the cluster that move between disks of their broker, and their bytes."""
     replica = Window.partitionBy(*PARTITION, "broker_id", "is_valid")
-    log_bytes = F.max(F.when(F.expr("NOT is_future AND place = 1"), F.col("bytes"))).over(replica)
+    log_bytes = F.max(F.when(F.expr("NOT is_future AND rank = 1"), F.col("bytes"))).over(replica)
     sized = sizes.withColumn("log_bytes", F.greatest(F.coalesce(log_bytes, F.lit(0)), "bytes"))
-    moving = sized.where("is_future AND is_valid AND place = 1").groupBy("cluster_id")
+    moving = sized.where("is_future AND is_valid AND rank = 1").groupBy("cluster_id")
     sums = moving.agg(F.count(F.lit(1)).alias("moving"), _sum(F.col("log_bytes")).alias("moving_bytes"))
     return sized.join(F.broadcast(sums), "cluster_id", "left")
 
@@ -188,8 +188,8 @@ def judge_topics(
     settings : Settings
     """
     topic = ["cluster_id", "topic"]
-    seen = placed.groupBy(*topic).agg(F.count(F.lit(1)).alias("seen"), F.max("partition").alias("highest"))
-    seen = seen.join(_replication_factors(placed), topic, "left")
+    described = placed.groupBy(*topic).agg(F.count(F.lit(1)).alias("described"), F.max("partition").alias("highest"))
+    described = described.join(_replication_factors(placed), topic, "left")
     headers = typed(records, "topic")
     same = Window.partitionBy(*topic)
     headers = headers.withColumns(
@@ -202,7 +202,7 @@ def judge_topics(
     without_header = (_first_of(frame, topic) for frame in (placed.drop("highest"), configured))
     known = reduce(lambda rows, new: rows.unionByName(new.join(rows, topic, "anti"), True), without_header, headers)
     has_headers = F.max(F.col("kind") == "topic").over(Window.partitionBy("cluster_id"))
-    known = known.join(seen, topic, "left").fillna(0, ["seen"]).withColumn("has_headers", has_headers)
+    known = known.join(described, topic, "left").fillna(0, ["described"]).withColumn("has_headers", has_headers)
     known = known.join(_named_elsewhere(records, measured), ["cluster_id"], "left")
     # Reported once for each cluster. Records without lines come from the Admin API and are complete.
     nth = F.row_number().over(Window.partitionBy("cluster_id", "kind").orderBy("source", "ordinal"))

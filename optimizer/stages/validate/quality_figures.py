@@ -1,4 +1,4 @@
-"""Limits for figures of a whole cluster: what was not read, sources that disagree, coverage, units."""
+"""Limits for figures of a whole cluster: unread input, contradicting sources, coverage, units."""
 
 from dataclasses import dataclass
 
@@ -6,9 +6,9 @@ from optimizer.settings import Settings
 from optimizer.stages.validate.rule import Standing
 from sources.record import NOT_STATE, TOOL_ERROR, TWO_ANSWERS, UNREADABLE_FILE
 
-_MISFIT = 5.0  # times: between two sources that should agree
-_HARDLY_USED = 0.001  # of a capacity: less is another unit
-# Figures that count what could not be read, with what to do; rules of the quarantine that they count: ``UNREAD_RULES``.
+_MISFIT = 5.0  # largest factor between two sources that should agree
+_HARDLY_USED = 0.001  # least used share of the capacities: below it one of the two has a wrong unit
+# Rules of the quarantine about unread input, by the figure that counts their rows; ``_UNREAD`` has the remedies.
 UNREAD_RULES = {
     "unreadable_files": UNREADABLE_FILE,
     "tool_errors": TOOL_ERROR,
@@ -16,22 +16,24 @@ UNREAD_RULES = {
     "contradicting_answers": TWO_ANSWERS,
 }
 _UNREAD = {
-    "unreadable_files": "give them whole, or leave them out, or name them in [quality] allow_unreadable_files",
-    "tool_errors": "run the tool again: it stopped before its end",
-    "wishes": "give the cluster's state: kafka-topics.sh --describe, and kafka-reassign-partitions.sh --list",
+    "unreadable_files": (
+        "give the files complete, or remove them from the folder, or name them in [quality] allow_unreadable_files"
+    ),
+    "tool_errors": "run the tool again: it failed before its output was complete",
+    "wishes": "give the state of the cluster: kafka-topics.sh --describe and kafka-reassign-partitions.sh --list",
     "contradicting_answers": "keep only the newest answer of kafka-reassign-partitions.sh --list in the file",
 }
-# Figures that count partitions or topics of rows that break a rule which alone stops nothing.
+# Figures that count broken rows of a rule; the rule itself does not refuse the run.
 FIGURES_OF_RULES = {
     "log_is_described": "undescribed_partitions",
     "configured_topic_described": "undescribed_topics",
     "log_is_placed": "misplaced_partitions",
     "replica_has_log": "misplaced_partitions",
 }
-_SOME_ARE_FINE = 2  # Topics come and go between two tools: so many may differ on a cluster of any size.
+_ALWAYS_ALLOWED = 2  # partitions that may differ in any cluster: topics are created or deleted between two tools
 _CONTRADICTING = (
-    "take all outputs at one time, of one cluster, as a user that may describe every topic; [quality] "
-    "max_contradicting_share says how many partitions may differ"
+    "take all outputs at the same time, from one cluster, as a user that may describe every topic; [quality] "
+    "max_contradicting_share is the share of partitions that may differ"
 )
 
 
@@ -44,17 +46,17 @@ class FigureLimit:
     name : str
         Column of the figures, and name of the rule.
     table : str
-        Table that it is about.
+        Table that the figure is about.
     stops : bool
         Whether a figure outside the limits refuses the run.
     least, most : float, optional
     remedy : str
-    told : str
-        What a run that goes on tells where the figure is outside its limits; empty where rows tell it.
+    message : str
+        Finding of a run that continues although the figure is outside its limits; empty if rows of rules report it.
     standing : Standing
-        Of what it tells.
+        Standing of this finding.
     example : str
-        Column of the figures with an example, which is added to ``told``; empty where there is none.
+        Column of the figures with an example for ``message``; empty if there is none.
     """
 
     name: str
@@ -63,7 +65,7 @@ class FigureLimit:
     remedy: str
     least: float | None = None
     most: float | None = None
-    told: str = ""
+    message: str = ""
     standing: Standing = Standing.LEFT_OUT
     example: str = ""
 
@@ -76,14 +78,17 @@ class FigureLimit:
 
 
 def few(partitions: int, settings: Settings) -> int:
-    """How many partitions sources may disagree about: a share of them, and two on any cluster."""
-    return max(_SOME_ARE_FINE, int(settings.quality.max_contradicting_share * partitions))
+    """Number of partitions about which sources may disagree: a share of all, and at least two."""
+    return max(_ALWAYS_ALLOWED, int(settings.quality.max_contradicting_share * partitions))
 
 
 def _cross_figures(settings: Settings, partitions: int) -> tuple[FigureLimit, ...]:
-    """What is asked of the sources together."""
+    """Limits for figures that compare sources."""
     most, least = few(partitions, settings), settings.metrics.min_coverage
-    unit = "give all sizes in bytes, or name the unit in the column: size_kb, size_mib, ..."
+    unit_remedy = (
+        "sizes in metrics and log directories differ by this factor: give all sizes in bytes, or name the unit in the "
+        "column (size_kb, size_mib, ...)"
+    )
     required = settings.metrics.rates_required
     rates_least = least if required else 0
     return (
@@ -94,34 +99,36 @@ def _cross_figures(settings: Settings, partitions: int) -> tuple[FigureLimit, ..
         FigureLimit(
             "rate_coverage_by_bytes", "partition_load", required, "give rates of the large partitions", rates_least
         ),
-        FigureLimit("size_unit_factor", "partition_load", True, f"sizes of metrics and logs differ so: {unit}", 1, 1),
+        FigureLimit("size_unit_factor", "partition_load", True, unit_remedy, 1, 1),
         FigureLimit(
             "metric_over_log_size",
             "partition_load",
             False,
-            "look whether metrics and log directories are of the same time",
+            "check that metrics and log directories are from the same time",
             least=1 / _MISFIT,
             most=_MISFIT,
-            told="sizes in the metrics and in the log directories differ by more than five times",
+            message="sizes in the metrics and in the log directories differ by more than a factor of five",
             standing=Standing.CONTRADICTS,
         ),
         FigureLimit(
             "hours_after_metrics",
             "bronze_metrics",
             False,
-            "take all outputs together; give captured_at where files were copied: a copy has a new time",
+            "take all outputs at the same time; set captured_at if the files are copies: a copy has a new time",
             least=-settings.metrics.window_hours,
             most=settings.metrics.window_hours,
-            told="the newest sample of the metrics and the other sources are further apart than [metrics] window_hours",
+            message=(
+                "the time between the newest metric sample and the other sources is longer than [metrics] window_hours"
+            ),
             standing=Standing.CONTRADICTS,
         ),
         FigureLimit(
             "disk_use",
             "brokers",
             False,
-            "look whether sizes and capacities count in the same unit; times and room are wrong if they don't",
+            "check that sizes and capacities have the same unit; otherwise times and free space in the plan are wrong",
             least=_HARDLY_USED,
-            told="all replicas fill less than a thousandth of the disks, by the capacities that were given",
+            message="all replicas together fill less than a thousandth of the given disk capacities",
             standing=Standing.CONTRADICTS,
             example="disk_use_example",
         ),
@@ -129,7 +136,7 @@ def _cross_figures(settings: Settings, partitions: int) -> tuple[FigureLimit, ..
 
 
 def figures(settings: Settings, partitions: int) -> tuple[FigureLimit, ...]:
-    """What is asked of a cluster as a whole, by its number of partitions."""
+    """All figures of a cluster with their limits, by its number of partitions."""
     return (
         *(FigureLimit(name, "quarantine", True, remedy, most=0) for name, remedy in _UNREAD.items()),
         *_cross_figures(settings, partitions),
@@ -140,13 +147,13 @@ def figures(settings: Settings, partitions: int) -> tuple[FigureLimit, ...]:
             False,
             "give the output of kafka-broker-api-versions.sh: without it every broker counts as alive, without a rack",
             least=1,
-            told="no list of brokers was given: every broker counts as alive, without a rack",
+            message="no list of brokers was given: every broker counts as alive, without a rack",
         ),
         FigureLimit(
             "quarantined_share",
             "quarantine",
             True,
-            "mend the rows of severity error in the table quarantine, or raise [quality] max_quarantined_share",
+            "correct the rows of severity error in the table quarantine, or raise [quality] max_quarantined_share",
             most=settings.quality.max_quarantined_share,
         ),
     )

@@ -1,4 +1,4 @@
-"""The one table of data-quality rules, by what they judge; ``judge`` adds what their SQL names."""
+"""The data-quality rules, by the rows that they judge; ``judge`` adds the columns that their SQL uses."""
 
 from dataclasses import replace
 
@@ -9,10 +9,10 @@ from optimizer.stages.validate.rule import Rule, Severity, Standing, Stops
 
 INT32_MAX = 2**31 - 1  # Kafka's broker and partition ids are ints
 _NAME = "concat(topic, '-', partition)"
-# How many partitions of a topic were seen.
-DESCRIBED = f"', ', seen, {agree('seen', ' is', ' are')}, ' described'"
+# SQL: the number of a topic's partitions that are described.
+DESCRIBED = f"', but ', described, {agree('described', ' is', ' are')}, ' described'"
 _REPLICAS = "concat('[', array_join(replicas, ','), ']')"
-# A directory as remote://bucket is object storage, and no disk; one letter before the colon is a drive.
+# A directory such as remote://bucket is object storage, not a disk; a single letter before the colon is a drive.
 HAS_SCHEME = "coalesce(log_dir RLIKE '^[A-Za-z][A-Za-z0-9+.-]+://', false)"
 
 
@@ -27,16 +27,16 @@ PLACEMENTS = (
         ok=f"topic IS NOT NULL AND partition BETWEEN 0 AND {INT32_MAX} AND replicas IS NOT NULL",
         severity=Severity.ERROR,
         stops=Stops.ANY,
-        reason="'topic, partition or replicas are missing or out of range'",
-        remedy="take the description again",
+        reason="'the topic, partition or replicas are missing or out of range'",
+        remedy="run kafka-topics.sh --describe again",
     ),
     Rule(
         name="topic_name_legal",
         ok="topic IS NULL OR (topic RLIKE '^[a-zA-Z0-9._-]{1,249}$' AND topic NOT IN ('.', '..'))",
         severity=Severity.ERROR,
         stops=Stops.ANY,
-        reason="concat('Kafka allows no topic named ', topic)",
-        remedy="names have at most 249 letters, digits, dots, dashes and underscores: mend the file",
+        reason="concat('Kafka does not allow a topic named ', topic)",
+        remedy="correct the file: a name has at most 249 letters, digits, dots, dashes and underscores",
     ),
     Rule(
         name="replicas_not_empty",
@@ -44,7 +44,7 @@ PLACEMENTS = (
         severity=Severity.ERROR,
         stops=Stops.ANY,
         reason=f"concat({_NAME}, ' has no replica (replication factor 0)')",
-        remedy="take the description again; Kafka has no partition without a replica",
+        remedy="run kafka-topics.sh --describe again: in Kafka every partition has a replica",
     ),
     Rule(
         name="no_repeated_broker",
@@ -52,15 +52,15 @@ PLACEMENTS = (
         severity=Severity.ERROR,
         stops=Stops.ANY,
         reason=f"concat({_NAME}, ': replicas ', {_REPLICAS}, ' name a broker twice')",
-        remedy="mend the list: Kafka refuses a repeated broker",
+        remedy="correct the list: Kafka refuses a repeated broker",
     ),
     Rule(
         name="broker_ids_legal",
         ok=f"replicas IS NULL OR forall(replicas, id -> id BETWEEN 0 AND {INT32_MAX})",
         severity=Severity.ERROR,
         stops=Stops.ANY,
-        reason=f"concat({_NAME}, ': replicas ', {_REPLICAS}, ' name a broker that cannot be')",
-        remedy=f"broker ids are 0 to {INT32_MAX}; -1 means no broker and belongs in no replica list",
+        reason=f"concat({_NAME}, ': replicas ', {_REPLICAS}, ' have an impossible broker id')",
+        remedy=f"correct the list: broker ids are 0 to {INT32_MAX}; -1 means no broker",
     ),
     Rule(
         name="target_not_empty",
@@ -68,7 +68,7 @@ PLACEMENTS = (
         severity=Severity.ERROR,
         stops=Stops.ANY,
         reason=f"concat({_NAME}, ': the reassignment in flight removes every replica')",
-        remedy="take the description again",
+        remedy="run kafka-topics.sh --describe again",
     ),
     Rule(
         name="isr_within_replicas",
@@ -77,7 +77,8 @@ PLACEMENTS = (
         stops=Stops.NEVER,
         reason=f"concat({_NAME}, ': ISR [', array_join(isr, ','), '] is not within replicas ', {_REPLICAS})",
         remedy=(
-            "take the description again when no reassignment runs; brokers outside the replicas are left out of the ISR"
+            "run kafka-topics.sh --describe again when no reassignment runs; the plan ignores ISR brokers outside the "
+            "replicas"
         ),
         standing=Standing.CONTRADICTS,
     ),
@@ -87,7 +88,7 @@ PLACEMENTS = (
         severity=Severity.WARNING,
         stops=Stops.NEVER,
         reason=f"concat({_NAME}, ': leader ', leader, ' is not within replicas ', {_REPLICAS})",
-        remedy="take the description again; the partition counts as leaderless and is not moved",
+        remedy="run kafka-topics.sh --describe again; until then the partition counts as leaderless and does not move",
         standing=Standing.CONTRADICTS,
     ),
     Rule(
@@ -96,12 +97,12 @@ PLACEMENTS = (
         severity=Severity.WARNING,
         stops=Stops.NEVER,
         reason=f"concat({_NAME}, ' has no leader')",
-        remedy="bring a replica back: a partition without a leader can't be copied, so it is not moved",
+        remedy="start a broker that holds a replica; a partition without a leader can't be copied, so it does not move",
         standing=Standing.BROKEN,
     ),
 )
 
-# Of the rows that keep the rules above.
+# For rows that meet the rules above.
 SNAPSHOTS = (
     Rule(
         name="no_conflicting_snapshot",
@@ -109,31 +110,31 @@ SNAPSHOTS = (
         severity=Severity.ERROR,
         stops=Stops.ANY,
         reason=(
-            f"concat({_NAME}, ': replicas ', {_REPLICAS}, ' here, [', array_join(other.replicas, ','), '] in ', "
+            f"concat({_NAME}, ': replicas ', {_REPLICAS}, ' here, but [', array_join(other.replicas, ','), '] in ', "
             "other.source, ':', other.line)"
         ),
-        remedy="keep one description of the cluster: the newest",
+        remedy="keep only the newest description of the cluster",
     ),
     Rule(
         name="no_duplicate_snapshot",
-        ok="place = 1 OR kind <> first_kind OR in_conflict OR NOT is_alike",
+        ok="rank = 1 OR kind <> first_kind OR in_conflict OR NOT is_same",
         severity=Severity.WARNING,
         stops=Stops.NEVER,
-        reason=f"concat({_NAME}, ' is described again, the same, in ', first_source)",
-        remedy="keep one description of the cluster",
+        reason=f"concat({_NAME}, ' is described again; ', first_source, ' has the same description')",
+        remedy="keep only one description of the cluster",
     ),
     Rule(
         name="snapshots_alike",
-        ok="kind <> first_kind OR in_conflict OR is_alike",
+        ok="kind <> first_kind OR in_conflict OR is_same",
         severity=Severity.WARNING,
         stops=Stops.NEVER,
         reason=(
-            f"concat({_NAME}, ': leader ', coalesce(leader, 'none'), ', ISR [', array_join(isr, ','), '] here, "
+            f"concat({_NAME}, ': leader ', coalesce(leader, 'none'), ', ISR [', array_join(isr, ','), '] here, but "
             "leader ', coalesce(first_leader, 'none'), ', ISR [', array_join(first_isr, ','), '] in ', "
             "first_source, ':', "
-            "first_line, ', which counts: its ISR is not larger')"
+            "first_line, ', which is used: its ISR is not larger')"
         ),
-        remedy="keep one description of the cluster: the newest",
+        remedy="keep only the newest description of the cluster",
         standing=Standing.CONTRADICTS,
     ),
     Rule(
@@ -141,8 +142,11 @@ SNAPSHOTS = (
         ok="kind = first_kind OR replicas = first_replicas",
         severity=Severity.WARNING,
         stops=Stops.NEVER,
-        reason=f"concat({_NAME}, ': assignment ', {_REPLICAS}, ', described [', array_join(first_replicas, ','), ']')",
-        remedy="the description counts; leave documents of other plans out of the folder",
+        reason=(
+            f"concat({_NAME}, ': replicas ', {_REPLICAS}, ' in the assignment document, but [', "
+            "array_join(first_replicas, ','), '] in the description, which is used')"
+        ),
+        remedy="leave documents of other plans out of the folder",
         standing=Standing.CONTRADICTS,
     ),
 )
@@ -153,20 +157,20 @@ BROKERS = (
         ok=f"broker_id BETWEEN 0 AND {INT32_MAX}",
         severity=Severity.ERROR,
         stops=Stops.ANY,
-        reason="concat('broker id ', coalesce(broker_id, 'null'), ' cannot be')",
-        remedy=f"broker ids are 0 to {INT32_MAX}",
+        reason="concat('broker id ', coalesce(broker_id, 'null'), ' is impossible')",
+        remedy=f"correct the list of brokers: ids are 0 to {INT32_MAX}",
     ),
     Rule(
         name="one_rack_a_broker",
         ok="size(racks) <= 1",
         severity=Severity.ERROR,
         stops=Stops.ANY,
-        reason="concat('broker ', broker_id, ' stands in the racks ', array_join(racks, ', '))",
-        remedy="name one rack for each broker",
+        reason="concat('broker ', broker_id, ' is listed with several racks: ', array_join(racks, ', '))",
+        remedy="keep one rack for each broker",
     ),
 )
 
-# Of the table ``brokers``.
+# For the table ``brokers``.
 KNOWN_BROKERS = (
     Rule(
         name="broker_registered",
@@ -175,9 +179,12 @@ KNOWN_BROKERS = (
         stops=Stops.NEVER,
         reason=(
             f"concat('broker ', broker_id, ' is in ', {plural('partitions', 'replica list')}, "
-            "', but no such broker is registered')"
+            "', but is not registered')"
         ),
-        remedy="it counts as dead and its replicas move away: start it again, or add it to the list of brokers",
+        remedy=(
+            "start the broker, or add it to the list of brokers; until then it counts as dead, and the plan moves its "
+            "replicas away"
+        ),
         standing=Standing.BROKEN,
     ),
     Rule(
@@ -185,8 +192,8 @@ KNOWN_BROKERS = (
         ok="rack IS NOT NULL OR NOT racks_used OR NOT is_registered",
         severity=Severity.WARNING,
         stops=Stops.ANY,
-        reason="concat('broker ', broker_id, ' has no rack, others have one')",
-        remedy='set broker.rack on every broker, or [policy] rack_policy = "none"',
+        reason="concat('broker ', broker_id, ' has no rack, but other brokers have one')",
+        remedy='set broker.rack on every broker, or set [policy] rack_policy = "none"',
     ),
 )
 
@@ -196,7 +203,7 @@ LOG_DIRS = (
         ok=f"broker_id BETWEEN 0 AND {INT32_MAX} AND log_dir IS NOT NULL",
         severity=Severity.ERROR,
         stops=Stops.SHARE,
-        reason="'broker or log directory is missing or out of range'",
+        reason="'the broker or log directory is missing or out of range'",
         remedy="run kafka-log-dirs.sh again",
     ),
     Rule(
@@ -204,16 +211,16 @@ LOG_DIRS = (
         ok=_in_range("total_bytes"),
         severity=Severity.ERROR,
         stops=Stops.SHARE,
-        reason="concat('total_bytes ', total_bytes, ' of ', log_dir, ' on broker ', broker_id)",
-        remedy=f"give bytes from 0 to {LARGEST}",
+        reason="concat('directory ', log_dir, ' of broker ', broker_id, ' has an impossible size: ', total_bytes)",
+        remedy=f"give the size in bytes, from 0 to {LARGEST}",
     ),
     Rule(
         name="log_dir_is_disk",
         ok=f"NOT {HAS_SCHEME}",
         severity=Severity.WARNING,
         stops=Stops.NEVER,
-        reason="concat(log_dir, ' of broker ', broker_id, ' is no disk: what is in it does not count')",
-        remedy="nothing to do: sizes and capacities are those of the other directories",
+        reason="concat(log_dir, ' of broker ', broker_id, ' is not a disk: its content does not count')",
+        remedy="nothing to do: only the other directories count for sizes and capacities",
         standing=Standing.NOTED,
     ),
 )
@@ -227,7 +234,7 @@ REPLICA_SIZES = (
         ),
         severity=Severity.ERROR,
         stops=Stops.SHARE,
-        reason="'broker, directory, topic or partition is missing or out of range'",
+        reason="'the broker, directory, topic or partition is missing or out of range'",
         remedy="run kafka-log-dirs.sh again",
     ),
     Rule(
@@ -235,36 +242,39 @@ REPLICA_SIZES = (
         ok=f"size_bytes IS NOT NULL AND ({_in_range('size_bytes')})",
         severity=Severity.ERROR,
         stops=Stops.SHARE,
-        reason=f"concat({_NAME}, ' on broker ', broker_id, ': size ', coalesce(size_bytes, 'missing'))",
-        remedy=f"give bytes from 0 to {LARGEST}",
+        reason=(
+            f"concat({_NAME}, ' on broker ', broker_id, ': ', "
+            "coalesce(concat('size ', size_bytes, ' is out of range'), 'the size is missing'))"
+        ),
+        remedy=f"give the size in bytes, from 0 to {LARGEST}",
     ),
 )
 
-# Of the rows that keep the rules above.
+# For rows that meet the rules above.
 PLACED_SIZES = (
     Rule(
         name="replica_size_once",
-        ok="place = 1 OR (source = first_source AND log_dir <> first_log_dir)",
+        ok="rank = 1 OR (source = first_source AND log_dir <> first_log_dir)",
         severity=Severity.WARNING,
         stops=Stops.NEVER,
-        reason=f"concat({_NAME}, ' on broker ', broker_id, ' is given again in ', first_source)",
-        remedy="keep one output of kafka-log-dirs.sh: the newest counts",
+        reason=f"concat({_NAME}, ' on broker ', broker_id, ' has a size in ', first_source, ', too')",
+        remedy="keep only the newest output of kafka-log-dirs.sh, which is used",
     ),
     Rule(
         name="replica_in_one_directory",
-        ok="place = 1 OR source <> first_source OR log_dir = first_log_dir",
+        ok="rank = 1 OR source <> first_source OR log_dir = first_log_dir",
         severity=Severity.WARNING,
         stops=Stops.NEVER,
         reason=(
             f"concat({_NAME}, ' on broker ', broker_id, ' is in two directories of one output, ', first_log_dir, "
-            "' and ', log_dir, ': the larger counts')"
+            "' and ', log_dir, '; the larger size is used')"
         ),
-        remedy="run kafka-log-dirs.sh again; if it still says so, delete the directory that the broker does not use",
+        remedy="run kafka-log-dirs.sh again; if it still shows both, delete the directory that the broker does not use",
         standing=Standing.CONTRADICTS,
     ),
     Rule(
         name="no_move_between_disks",
-        ok="place > 1 OR NOT is_future",
+        ok="rank > 1 OR NOT is_future",
         severity=Severity.WARNING,
         stops=Stops.NEVER,
         reason=(
@@ -272,12 +282,15 @@ PLACED_SIZES = (
             f"' between disks of a broker, ', moving_bytes, ' bytes: ', {_NAME}, ' on broker ', broker_id, "
             "' to ', log_dir)"
         ),
-        remedy="wait until these moves end: they and the plan share disks; no document names a directory for them",
+        remedy=(
+            "wait until these moves end, because the plan uses the same disks; its documents name no directory for "
+            "these replicas"
+        ),
         standing=Standing.NOTED,
     ),
 )
 
-# -1 stands for all brokers, in Cruise Control's files; what is given must be positive.
+# In Cruise Control's files -1 means all brokers. A given capacity must be positive.
 _CAPACITY_IN_RANGE = (
     f"broker_id BETWEEN -1 AND {INT32_MAX} AND ({_in_range('disk_bytes', least=1)}) "
     f"AND ({_in_range('in_bytes_per_s', least=1)}) AND ({_in_range('out_bytes_per_s', least=1)})"
@@ -298,7 +311,7 @@ CAPACITIES = (
             "', in ', coalesce(in_bytes_per_s, 'none'), ', out ', coalesce(out_bytes_per_s, 'none'), "
             "coalesce(concat(' bytes, written as ', as_written), ''))))"
         ),
-        remedy=f"give 1 to {LARGEST} bytes, and leave out what is not known; {UNITS_OF_CAPACITIES}",
+        remedy=f"give 1 to {LARGEST} bytes, and leave out unknown capacities; {UNITS_OF_CAPACITIES}",
     ),
     Rule(
         name="capacity_believable",
@@ -315,8 +328,8 @@ CAPACITIES = (
         severity=Severity.ERROR,
         stops=Stops.ANY,
         reason=(
-            "concat('capacity of broker ', broker_id, coalesce(concat(' ', log_dir), ''), ' is given in ', variants, "
-            "' ways')"
+            "concat('broker ', broker_id, coalesce(concat(', directory ', log_dir), ''), ' has ', variants, "
+            "' different capacities')"
         ),
         remedy="keep one capacity for each broker and directory",
     ),
@@ -325,8 +338,8 @@ CAPACITIES = (
         ok="broker_id = -1 OR is_known",
         severity=Severity.WARNING,
         stops=Stops.NEVER,
-        reason="concat('capacity of broker ', broker_id, ', which the cluster does not have')",
-        remedy="remove the entry, or correct its id",
+        reason="concat('there is a capacity for broker ', broker_id, ', but the cluster does not have this broker')",
+        remedy="remove the capacity, or correct the broker id",
         standing=Standing.LEFT_OUT,
     ),
     Rule(
@@ -335,12 +348,13 @@ CAPACITIES = (
         severity=Severity.WARNING,
         stops=Stops.NEVER,
         reason=(
-            f"if({HAS_SCHEME}, concat('the capacity of broker ', broker_id, ' names ', log_dir, ', which is no disk'), "
+            f"if({HAS_SCHEME}, "
+            "concat('the capacity of broker ', broker_id, ' names ', log_dir, ', which is not a disk'), "
             "concat(if(broker_id = -1, concat('no broker has the directory ', log_dir, ' of the default capacity; they "
             "have '), concat('broker ', broker_id, ' has no directory ', log_dir, '; it has ')), "
             "array_join(directories, ', ')))"
         ),
-        remedy="name directories as the broker does",
+        remedy="use the names of the broker's own directories",
         standing=Standing.LEFT_OUT,
     ),
 )
@@ -348,7 +362,7 @@ CAPACITIES = (
 TOPICS = (
     Rule(
         name="all_partitions_described",
-        ok="partition_count IS NULL OR seen >= partition_count",
+        ok="partition_count IS NULL OR described >= partition_count",
         severity=Severity.WARNING,
         stops=Stops.ANY,
         reason=f"concat('topic ', topic, ' has ', {plural('partition_count', 'partition')}, {DESCRIBED})",
@@ -360,7 +374,7 @@ TOPICS = (
         severity=Severity.WARNING,
         stops=Stops.NEVER,
         reason="concat('topic ', topic, ' is marked for deletion')",
-        remedy="plan after it is gone",
+        remedy="wait until the topic is deleted, then plan again",
         standing=Standing.BROKEN,
     ),
 )
@@ -374,16 +388,16 @@ REASSIGNMENTS = (
         ),
         severity=Severity.ERROR,
         stops=Stops.ANY,
-        reason="'topic, partition or replicas are missing or out of range'",
-        remedy="take the list of reassignments again",
+        reason="'the topic, partition or replicas are missing or out of range'",
+        remedy="run kafka-reassign-partitions.sh --list again",
     ),
     Rule(
         name="reassignment_of_known_partition",
         ok="is_known",
         severity=Severity.WARNING,
         stops=Stops.NEVER,
-        reason=f"concat('the reassignment of ', {_NAME}, ' is of no described partition')",
-        remedy="take the outputs together",
+        reason=f"concat({_NAME}, ' is being reassigned, but no description has it')",
+        remedy="take all outputs at the same time",
         standing=Standing.CONTRADICTS,
     ),
 )
@@ -405,7 +419,7 @@ LOADS = (
         ok="variants = 1",
         severity=Severity.ERROR,
         stops=Stops.ANY,
-        reason=f"concat('the load of ', {_NAME}, ' is given in ', variants, ' ways')",
+        reason=f"concat({_NAME}, ' has ', variants, ' different loads')",
         remedy="keep one row for each partition",
     ),
     Rule(
@@ -413,24 +427,24 @@ LOADS = (
         ok="is_known",
         severity=Severity.ERROR,
         stops=Stops.SHARE,
-        reason=f"concat('load of ', {_NAME}, ', which is not described')",
-        remedy="describe all topics, or export loads and topics at the same time",
+        reason=f"concat('there is a load for ', {_NAME}, ', but no description has this partition')",
+        remedy="describe all topics, and export loads and topics at the same time",
     ),
 )
 
-# Of the partitions that metrics name.
+# For the partitions in metrics.
 METRICS = (
     Rule(
         name="metrics_of_known_partition",
         ok="is_known",
         severity=Severity.ERROR,
         stops=Stops.SHARE,
-        reason=f"concat('samples of ', {_NAME}, ', which is not described')",
-        remedy="describe all topics; if the topic was deleted, export a later window",
+        reason=f"concat('there are samples for ', {_NAME}, ', but no description has this partition')",
+        remedy="describe all topics; if the topic was deleted, export metrics of a later time",
     ),
 )
 
-# Of the table ``partition_load``.
+# For the table ``partition_load``.
 COVERAGE = (
     Rule(
         name="size_known",
@@ -447,7 +461,7 @@ COVERAGE = (
         severity=Severity.WARNING,
         stops=Stops.COVERAGE,
         reason=f"concat({_NAME}, ' has no rates')",
-        remedy="give metrics with in_bytes_per_s and out_bytes_per_s, or [metrics] rates_required = false",
+        remedy="give metrics with in_bytes_per_s and out_bytes_per_s, or set [metrics] rates_required = false",
         standing=Standing.LEFT_OUT,
     ),
 )
@@ -470,14 +484,14 @@ RULES = (
 
 
 def known_brokers(settings: Settings) -> tuple[Rule, ...]:
-    """Rules of the brokers under a rack policy: racks that are ignored may be missing."""
+    """Rules of brokers; without a rack policy racks may be missing."""
     if settings.policy.rack_policy == "spread":
         return KNOWN_BROKERS
     return tuple(rule for rule in KNOWN_BROKERS if rule.name != "rack_known")
 
 
 def coverage(settings: Settings) -> tuple[Rule, ...]:
-    """Rules of the loads: rates that are not required are counted, not listed."""
+    """Rules of loads; missing rates that are not required are counted, not listed."""
     if settings.metrics.rates_required:
         return COVERAGE
     return tuple(
