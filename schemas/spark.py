@@ -41,7 +41,7 @@ def struct_of(columns: Iterable[Column]) -> T.StructType:
     return T.StructType([field_of(column) for column in columns])
 
 
-def unchecked(columns: Iterable[Column]) -> T.StructType:
+def nullable_struct_of(columns: Iterable[Column]) -> T.StructType:
     """Columns as a Spark schema with every column nullable: only a write checks for nulls, not the steps before it."""
     return T.StructType([T.StructField(column.name, _TYPES[column.type], True) for column in columns])
 

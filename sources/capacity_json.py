@@ -20,7 +20,8 @@ from sources.text import integer
 
 EXPECTED = "Cruise Control capacity JSON"
 REMEDY = (
-    'an entry looks like {"brokerId":"0","capacity":{"DISK":"500000","CPU":"100","NW_IN":"50000","NW_OUT":"50000"}}'
+    "fix the entry; it should look like "
+    '{"brokerId":"0","capacity":{"DISK":"500000","CPU":"100","NW_IN":"50000","NW_OUT":"50000"}}'
 )
 MB_BYTES, KB_BYTES = 1024 * 1024, 1024  # bytes in Cruise Control's units
 _UNIT_NAMES = {MB_BYTES: "MB", KB_BYTES: "KB/s"}

@@ -210,7 +210,7 @@ _UNREADABLE_TABLE = Refusal(
     "save it as UTF-8, with a name that ends in .csv",
 )
 UNKNOWN = Refusal(
-    "not the output of a Kafka tool or another supported format",
+    "not the output of a Kafka tool, and not in any other supported format",
     "see docs/formats.md for the supported formats; remove other files from the input folder",
 )
 

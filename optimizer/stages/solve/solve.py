@@ -17,7 +17,7 @@ from optimizer.solve import driver
 from optimizer.solve.tuning import TUNED, Tuning
 from optimizer.stages.solve.spark_placement import SparkPlacement
 from optimizer.stages.stage import Frames, Run
-from schemas.spark import small_frame, unchecked
+from schemas.spark import nullable_struct_of, small_frame
 
 _LOG = logging.getLogger(__name__)
 DIGITS = 9  # of a violation: less is what sums of floats are off by
@@ -62,7 +62,7 @@ def _frame(rows: Rows, table: str, run: Run) -> DataFrame:
     contract = schemas.ALL[table]
     known = ({**row, "run_id": run.run_id} for row in rows)
     ordered = [{name: row[name] for name in contract.names} for row in known]
-    return small_frame(run.spark, ordered, unchecked(contract.columns))
+    return small_frame(run.spark, ordered, nullable_struct_of(contract.columns))
 
 
 def placement_of(inputs: Frames, run: Run) -> SparkPlacement:

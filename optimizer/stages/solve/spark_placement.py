@@ -36,7 +36,7 @@ from optimizer.solve.shard.shard_status import ShardStatus
 from optimizer.stages.solve.shard_rounds import apply_moves, solve_round, statuses_of
 from optimizer.stages.stage import Frames
 from schemas.keys import CLUSTER_RUN, PARTITION
-from schemas.spark import conform, small_frame, unchecked
+from schemas.spark import conform, nullable_struct_of, small_frame
 
 ROWS_PER_CHUNK = 10_000  # partitions of a task: seconds of work each
 _TO_START = (
@@ -53,7 +53,7 @@ _LOG = logging.getLogger(__name__)
 
 def _of_one(table: str) -> T.StructType:
     """Columns of a table, without those that name the cluster and the run."""
-    return unchecked(c for c in schemas.ALL[table].columns if c.name not in CLUSTER_RUN)
+    return nullable_struct_of(c for c in schemas.ALL[table].columns if c.name not in CLUSTER_RUN)
 
 
 _ONE_LEFT = (
