@@ -12,8 +12,10 @@ BRONZE_RECORDS = Table(
         column("line", "int", "first line of the record in the source, from 1; 0 if the source has no lines"),
         column("captured_at", "timestamp", "when the source was captured (UTC)"),
         column("payload", "string", "the record's fields as one JSON object"),
+        column("written_at", "timestamp", "when its file was last written (UTC), in whole seconds", nullable=True),
     ),
     key=("source", "ordinal"),
+    volatile=("written_at",),
 )
 
 BRONZE_METRICS = Table(

@@ -83,7 +83,7 @@ INSTANCE_BROKERS = Table(
         column(
             "log_dirs",
             "array<struct<path:string,capacity_bytes:bigint,used_bytes:bigint,logs:int,is_open:boolean>>",
-            "directories by path; logs: number of logs of known partitions; is_open: not failed; null if unknown",
+            "directories by path; logs: number, with future replicas; is_open: not failed or cordoned; null if unknown",
             nullable=True,
         ),
     ),

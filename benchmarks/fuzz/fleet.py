@@ -94,6 +94,7 @@ def broken_rules(spark: SparkSession, clusters: Mapping[str, Sequence[Record]]) 
         {
             **{"cluster_id": name, "run_id": RUN_ID, "ordinal": ordinal, "kind": record.kind, "source": f"{name}.txt"},
             **{"line": record.line, "captured_at": CAPTURED_AT, "payload": json.dumps(dict(record.payload))},
+            "written_at": None,
         }
         for name, records in clusters.items()
         for ordinal, record in enumerate(records)

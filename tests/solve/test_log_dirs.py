@@ -51,6 +51,10 @@ CASES = {
     "one that has failed gets nothing": Case(
         (log_dir("/a", 80, 60), log_dir("/b", 80, 3, is_open=False), log_dir("/c", 0, 99)), (20,), {"/a": (20, 10)}
     ),
+    "one that is open gets all": Case(
+        (log_dir("/a", 80, 60), log_dir("/b", 0, 3, is_open=False)), (20, 5), {"/a": (25, 10)}
+    ),
+    "none is open": Case((log_dir("/a", 80, 60, is_open=False), log_dir("/b", 80, 3, is_open=False)), (20,), {}),
     "one directory has the limit of its broker": Case((log_dir("/a", 80, 60),), (20,), {}),
     "no limit without a capacity": Case((log_dir("/a", 80, 60, capacity=None), log_dir("/b", 0, 99)), (20,), {}),
     "nothing arrives": Case((log_dir("/a", 99, 60), log_dir("/b", 99, 3)), (), {}, leave=(("/b", 10),)),

@@ -89,7 +89,17 @@ def without(records: Sequence[Record], kind: str) -> list[Record]:
 def bronze(spark: SparkSession, clusters: Mapping[str, Sequence[Record]]) -> DataFrame:
     """Rows of bronze_records of run r1; each cluster has one source."""
     rows = [
-        (name, "r1", ordinal, record.kind, f"{name}.txt", record.line, CAPTURED_AT, json.dumps(dict(record.payload)))
+        (
+            name,
+            "r1",
+            ordinal,
+            record.kind,
+            f"{name}.txt",
+            record.line,
+            CAPTURED_AT,
+            json.dumps(dict(record.payload)),
+            None,
+        )
         for name, records in clusters.items()
         for ordinal, record in enumerate(records)
     ]

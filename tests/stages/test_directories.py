@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from optimizer.domain import Cause
@@ -47,8 +47,14 @@ class Case:
         Directory and size of replicas, by partition and broker, of those that matter.
     used : mapping, optional
         Bytes by directory; None where it does not matter.
+    logs : mapping
+        Logs of directories, of those that matter.
+    closed : set, optional
+        Directories in which Kafka creates no log; None where it does not matter.
     older : sequence of Record
         Of an output that was taken an hour before.
+    newest_by : str
+        What shows that: ``written``, the time of its file; ``captured``; or, of equal times, its ``name``.
     """
 
     records: Sequence[Record]
@@ -57,7 +63,10 @@ class Case:
     dirs: Mapping[tuple[int, str], int | None] = field(default_factory=dict)
     held: Mapping[tuple[int, int], tuple[str | None, int | None]] = field(default_factory=dict)
     used: Mapping[tuple[int, str], int] | None = None
+    logs: Mapping[tuple[int, str], int] = field(default_factory=dict)
+    closed: set[tuple[int, str]] | None = None
     older: Sequence[Record] = ()
+    newest_by: str = "written"
 
 
 def on_disks(disks: Mapping[int, Mapping[str, int | None]], *capacities: Record) -> list[Record]:
@@ -165,7 +174,7 @@ CASES = {
         [
             *healthy(),
             *bucket("S3A://bucket/x", total_bytes=7, error="unreachable", is_cordoned=True),
-            capacity(1, 3_000, "S3A://bucket/x"),
+            capacity(1, 10**20, "S3A://bucket/x"),
         ],
         {
             "log_dir_is_disk": "S3A://bucket/x of broker 1 is not a disk",
@@ -203,12 +212,14 @@ CASES = {
         held={(0, 1): ("/d", 60)},
         used={(1, "/d"): 363, (1, "/e"): 0, (2, "/d"): 405, (3, "/d"): 404},
         older=[size(1, 0, 900, log_dir="/e"), size(1, 0, 100)],
+        newest_by="captured",
     ),
     "a-disk-that-is-gone": Case(
         on_disks({1: {"/d": None}, 2: UNTOLD, 3: UNTOLD}, *default(d=3_000, e=4_000)),
         disks={1: 3_000, 2: 7_000, 3: 7_000},
         used={(1, "/d"): 403, (2, "/d"): 405, (2, "/e"): 0, (3, "/d"): 404, (3, "/e"): 0},
         older=[Record("log_dir", 3, {**directory(1, "/e").payload, "error": "KafkaStorageException"}), directory(1)],
+        newest_by="name",
     ),
     "twice-in-one-output": Case(
         resized(1, 0, size(1, 0, 100), size(1, 0, 300, log_dir="/e")),
@@ -263,12 +274,32 @@ CASES |= {
     ),
 }
 FUTURE = {"log_dir": "/e", "is_future": True}
+CORDONED = {"entity_type": "brokers", "name": "cordoned.log.dirs", "sensitive": False}
+CASES |= {
+    "cordoned-in-part": Case(
+        [
+            *(r for r in healthy() if r.kind != "log_dir" or r.payload["broker_id"] == 3),
+            *(directory(b, path) for b in (1, 2) for path in ("/d", "/e", "/f")),
+            Record("config", 6, {**CORDONED, "entity_name": "1", "value": "/d, /f"}),
+            Record("config", 6, {**CORDONED, "entity_name": "3", "value": "*"}),
+            Record("log_dir", 3, {**directory(2, "/g").payload, "is_cordoned": True}),
+        ],
+        {"not_cordoned": "broker 1 has cordoned directories: /d, /f; the others receive replicas"},
+        closed={(1, "/d"), (1, "/f"), (2, "/g"), (3, "/d")},
+    ),
+    "failed-in-part": Case(
+        [*healthy(), Record("log_dir", 3, {**directory(1, "/e").payload, "error": "KafkaStorageException"})],
+        {"log_dir_healthy": "directory /e of broker 1 has failed"},
+        closed={(1, "/e")},
+    ),
+}
 CASES |= {
     "moves-between-disks": Case(
         [*healthy(), *(directory(b, "/e") for b in (1, 2)), size(1, 0, 40, **FUTURE), size(2, 0, 0, **FUTURE)],
         {"no_move_between_disks": "2 replicas move between disks of a broker, 201 bytes: t-0 on broker 1 to /e"},
         held={(0, 1): (None, 100), (0, 2): (None, 101), (0, 3): ("/d", 102), (1, 1): ("/d", 102)},
         used={(1, "/d"): 403, (1, "/e"): 40, (2, "/d"): 405, (2, "/e"): 0, (3, "/d"): 404},
+        logs={(1, "/d"): 4, (1, "/e"): 1, (2, "/d"): 4, (2, "/e"): 1, (3, "/d"): 4},
     ),
     "a-move-that-has-ended": Case(
         resized(1, 0, size(1, 0, 100, log_dir="/e")),
@@ -285,6 +316,7 @@ CASES |= {
         held={(0, 1): (None, 100)},
         used={(1, "/d"): 403, (1, "/e"): 0, (2, "/d"): 405, (3, "/d"): 404},
         older=[size(1, 0, 900)],
+        newest_by="name",
     ),
     "a-move-of-an-assignment": Case(
         [*planned("/d"), size(1, 0, 40), size(1, 0, 40, **FUTURE)],
@@ -294,16 +326,31 @@ CASES |= {
 }
 
 
+def _older(records: DataFrame) -> DataFrame:
+    """Records of the older output of each case: its file has a later name unless the name shows that it is older."""
+
+    def is_by(how: str) -> Column:
+        return F.col("cluster_id").isin([name for name, case in CASES.items() if case.newest_by == how])
+
+    hour = F.expr("captured_at - INTERVAL 1 HOUR")
+    return records.withColumns(
+        {
+            "source": F.concat(F.when(is_by("name"), "a-").otherwise("zz-"), "source"),
+            "captured_at": F.when(is_by("captured"), hour).otherwise(F.col("captured_at")),
+            "written_at": F.when(is_by("written"), hour).otherwise(F.col("written_at")),
+        }
+    )
+
+
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession) -> Mapping[str, Sequence[Row]]:
     """One run over every case, each a cluster of its own: rows by table."""
     settings = bronze.settings_of(list(CASES))
     told = bronze.bronze(spark, {name: case.records for name, case in CASES.items()})
-    before = bronze.bronze(spark, {name: case.older for name, case in CASES.items()}).withColumns(
-        {"source": F.concat(F.lit("a-"), "source"), "captured_at": F.expr("captured_at - INTERVAL 1 HOUR")}
-    )
+    before = bronze.bronze(spark, {name: case.older for name, case in CASES.items()})
+    written = {"written_at": F.col("captured_at")}
     inputs = {
-        "bronze_records": told.unionByName(before),
+        "bronze_records": told.withColumns(written).unionByName(_older(before.withColumns(written))),
         "bronze_metrics": bronze.metrics(spark, []),
     }
     run = bronze.run_of(spark, settings)
@@ -339,13 +386,12 @@ def test_only_directories_that_a_broker_has_count(tables: Mapping[str, Sequence[
     assert {key: dirs[key] for key in CASES[name].dirs} == CASES[name].dirs
 
 
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.disks or case.used])
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.disks or case.used or case.closed])
 def test_the_plan_knows_the_directories_of_brokers(tables: Mapping[str, Sequence[Row]], name: str) -> None:
-    """With capacity and bytes of table ``log_dirs``, and with the logs of the replicas in them; null where unknown.
+    """With capacity, bytes and logs of table ``log_dirs``; null where unknown.
 
     A single directory has the capacity of its broker, where it has none of its own.
     """
-    logs = Counter((row["broker_id"], row["log_dir"]) for row in of(tables["replicas"], name))
     silver = {(row["broker_id"], row["log_dir"]): row for row in of(tables["log_dirs"], name)}
     planned = {row["broker_id"]: row["log_dirs"] for row in of(tables["instance_brokers"], name)}
     disks = {row["broker_id"]: row["disk_capacity_bytes"] for row in of(tables["instance_brokers"], name)}
@@ -356,8 +402,8 @@ def test_the_plan_knows_the_directories_of_brokers(tables: Mapping[str, Sequence
             "path": path,
             "capacity_bytes": row["capacity_bytes"] or (disks[b] if dirs[b] == 1 else None),
             "used_bytes": row["used_bytes"],
-            "logs": logs[b, path],
-            "is_open": row["error"] is None,
+            "logs": row["logs"],
+            "is_open": row["error"] is None and not row["is_cordoned"],
         }
         for (b, path), row in silver.items()
     }
@@ -382,6 +428,22 @@ def test_a_log_fills_one_directory(tables: Mapping[str, Sequence[Row]], name: st
     """Every directory is in the table, and what its replicas and future copies fill; nothing counts twice."""
     used = {(row["broker_id"], row["log_dir"]): row["used_bytes"] for row in of(tables["log_dirs"], name)}
     assert used == CASES[name].used
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.used or case.logs])
+def test_kafka_counts_logs_and_future_copies(tables: Mapping[str, Sequence[Row]], name: str) -> None:
+    """Every replica counts where its log is, and once more where it is copied to."""
+    logs = {(row["broker_id"], row["log_dir"]): row["logs"] for row in of(tables["log_dirs"], name)}
+    assert {key: logs[key] for key in CASES[name].logs} == CASES[name].logs
+    settled = Counter((row["broker_id"], row["log_dir"]) for row in of(tables["replicas"], name) if row["log_dir"])
+    assert all(logs[key] >= count for key, count in settled.items())
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.closed is not None])
+def test_a_directory_that_has_failed_or_is_cordoned_is_not_open(tables: Mapping[str, Sequence[Row]], name: str) -> None:
+    """Kafka creates no log there, so that what arrives goes to the others."""
+    planned = {row["broker_id"]: row["log_dirs"] for row in of(tables["instance_brokers"], name)}
+    assert {(b, one.path) for b, dirs in planned.items() for one in dirs if not one.is_open} == CASES[name].closed
 
 
 def test_object_storage_is_one_finding_and_closes_no_broker(tables: Mapping[str, Sequence[Row]]) -> None:

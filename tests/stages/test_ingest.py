@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from optimizer.declared import NAMES, WRITERS
 from optimizer.errors import ConfigError, InputError, Unreadable
@@ -106,6 +108,17 @@ def damaged_pages(path: Path) -> None:
     sizes_table(path)
     content = path.read_bytes()
     path.write_bytes(content[:40] + bytes(800) + content[840:])
+
+
+def test_records_have_the_time_of_their_file(spark: SparkSession, folder: Path) -> None:
+    """In whole seconds, whatever time of the folder is configured: it shows which of two outputs is the newer one."""
+    for name, written in (("topics.txt", 1_700_000_000.7), ("sub folder/brokers.txt", 1_700_000_005.2)):
+        os.utime(folder / name, (written, written))
+    records = ingest.build({}, run_of(spark, folder, captured_at="2026-01-31T02:00:00Z"))["bronze_records"]
+    rows = records.select("source", F.unix_seconds("written_at").alias("written")).distinct().collect()
+    times = {row.source: row.written for row in rows}
+    assert (times["topics.txt"], times["sub folder/brokers.txt"]) == (1_700_000_000, 1_700_000_005)
+    assert times["sub folder/load [1].csv"] is None
 
 
 def test_what_is_not_read_is_named(spark: SparkSession, folder: Path) -> None:

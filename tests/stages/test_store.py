@@ -273,7 +273,9 @@ def test_recording_what_was_not_written_is_refused(store: Store) -> None:
 
 def test_several_tables_are_written_at_once(spark: SparkSession, store: Store) -> None:
     """Writing several tables gives the version of each, and the first error if one is refused."""
-    log_dirs = spark.createDataFrame([("c", "r1", 1, "/d", 5, None, None)], schema_of(schemas.ALL["log_dirs"]))
+    log_dirs = spark.createDataFrame(
+        [("c", "r1", 1, "/d", 5, None, None, 1, False)], schema_of(schemas.ALL["log_dirs"])
+    )
     assert store.write_all({"brokers": brokers(spark, {}), "log_dirs": log_dirs}, run_id="r1") == {
         "brokers": 1,
         "log_dirs": 1,

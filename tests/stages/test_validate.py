@@ -1,7 +1,7 @@
 """Validate: every kind of bad input is caught, set aside with its reason, and stops the run where it must."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,6 +77,16 @@ def reassignment(number: int, replicas: Sequence[int], *, adding: Sequence[int],
     return Record("reassignment", 6, {**fields, "adding": adding, "removing": removing})
 
 
+def placed_as(lists: Mapping[int, Sequence[int]]) -> set[tuple[int, ...]]:
+    """Partition, position and broker of each replica."""
+    return {(number, place, b) for number, replicas in lists.items() for place, b in enumerate(replicas)}
+
+
+def unmoved(lists: Mapping[int, Sequence[int]]) -> set[tuple[Any, ...]]:
+    """Each partition, with nothing added or removed."""
+    return {(number, False, False) for number in lists}
+
+
 LOST = ("all_partitions_described!", "load_of_known_partition!", "quarantined_share!")
 TWICE = [size(1, 1, 102), size(2, 1, 100), size(3, 1, 101)]
 
@@ -89,6 +99,12 @@ def unread(line: int, reason: str) -> Record:
 def unread_lines(count: int) -> list[Record]:
     """Lines from 11 that could not be read."""
     return [unread(line, "broker 'x' is no id") for line in range(11, 11 + count)]
+
+
+def network(broker_id: int, *, carried: int) -> Record:
+    """A capacity of the network, in and out."""
+    fields = {"broker_id": broker_id, "log_dir": None, "disk_bytes": 10_000}
+    return Record("capacity", 4, {**fields, "in_bytes_per_s": carried, "out_bytes_per_s": carried})
 
 
 def cut(number: int) -> list[Record]:
@@ -248,6 +264,56 @@ CASES = {
         ("no_duplicate_snapshot",),
         "t-0 is described again",
     ),
+    "no-topic": Case(
+        [*healthy(), partition(0, LISTS[0], topic=None)],
+        ("placement_readable!", "quarantined_share!"),
+        "topic, partition or replicas are missing",
+    ),
+    "negative-broker": Case(
+        [*healthy(), bronze.broker(-5, "a")], ("broker_id_legal!", "quarantined_share!"), "broker id -5 cannot be"
+    ),
+    "directory-of-nobody": Case(
+        [*healthy(), directory(-1, "/z")], ("log_dir_readable!", "quarantined_share!"), "broker or log directory"
+    ),
+    "being-deleted": Case(
+        [Record("topic", 1, {**r.payload, "marked_for_deletion": True}) if r.kind == "topic" else r for r in healthy()],
+        ("not_being_deleted",),
+        "topic t is marked for deletion",
+    ),
+    "in-flight-to-a-ghost": Case(
+        [*healthy(), reassignment(1, [2, 3, -1], adding=[-1], removing=[1])],
+        ("reassignment_readable!", "quarantined_share!"),
+        "topic, partition or replicas are missing",
+    ),
+    "reassignment-of-stranger": Case(
+        [*healthy(), reassignment(9, [1, 2], adding=[2], removing=[1])],
+        ("reassignment_of_known_partition",),
+        "the reassignment of t-9 is of no described partition",
+    ),
+    "load-out-of-range": Case(
+        [*(r for r in healthy() if r.kind != "partition_load"), load(0), load(1, in_bytes_per_s=-5), load(2), load(3)],
+        ("load_in_range!", "rates_known", "quarantined_share!"),
+        "t-1: size none, in -5, out 20",
+    ),
+    "load-in-two-ways": Case(
+        [*healthy(), load(1, in_bytes_per_s=11)],
+        ("load_agrees!", "rates_known", "quarantined_share!"),
+        "the load of t-1 is given in 2 ways",
+    ),
+    "network-a-little-over": Case(
+        [*healthy(), network(1, carried=30)],
+        ("in_within_capacity", "out_within_capacity"),
+        "broker 1 takes in bytes per second: 40, its capacity is 30",
+    ),
+    "network-in-another-unit": Case(
+        [
+            *without(healthy(), "partition_load"),
+            *(load(p, in_bytes_per_s=100, out_bytes_per_s=200) for p in LISTS),
+            network(1, carried=8),
+        ],
+        ("in_in_one_unit!", "out_in_one_unit!"),
+        "broker 1 takes in bytes per second: 400, its capacity is 8",
+    ),
     "assignment-only": Case([*without(healthy(), "partition"), *(assignment(p, LISTS[p]) for p in LISTS)], ()),
 }
 
@@ -362,6 +428,31 @@ def test_a_partition_that_is_set_aside_is_not_used(outcome: Outcome) -> None:
     placed = {(row["topic"], row["partition"]) for row in outcome.of("replicas", "in-conflict")}
     assert placed == {("t", 0), ("t", 2), ("t", 3)}
     assert len(outcome.of("replicas", "described-twice")) == 12
+
+
+LEFT_OUT: list[tuple[str, str, tuple[str, ...], set[tuple[Any, ...]]]] = [
+    ("other-plan", "replicas", ("partition", "position", "broker_id"), placed_as(LISTS)),
+    ("reassignment-of-stranger", "replicas", ("partition", "is_adding", "is_removing"), unmoved(LISTS)),
+    ("in-flight-to-a-ghost", "replicas", ("partition", "is_adding", "is_removing"), unmoved(LISTS)),
+    ("negative-broker", "brokers", ("broker_id",), {(1,), (2,), (3,)}),
+    ("directory-of-nobody", "log_dirs", ("broker_id", "log_dir"), {(1, "/d"), (2, "/d"), (3, "/d")}),
+    ("load-of-stranger", "partition_load", ("partition",), {(p,) for p in LISTS}),
+    ("metrics-of-stranger", "partition_load", ("topic", "partition"), {("t", p) for p in LISTS}),
+    (
+        "load-out-of-range",
+        "partition_load",
+        ("partition", "in_bytes_per_s", "out_bytes_per_s", "rate_source"),
+        {(1, 0, 0, "missing"), *((p, 10, 20, "table") for p in (0, 2, 3))},
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "table", "columns", "rows"), LEFT_OUT, ids=[case[0] for case in LEFT_OUT])
+def test_what_is_left_out_is_in_no_table_of_the_plan(
+    outcome: Outcome, name: str, table: str, columns: tuple[str, ...], rows: set[tuple[Any, ...]]
+) -> None:
+    """The description counts before an assignment; a partition without its rates counts as idle."""
+    assert {tuple(row[column] for column in columns) for row in outcome.of(table, name)} == rows
 
 
 def test_a_broker_that_only_replica_lists_name_is_dead(outcome: Outcome) -> None:

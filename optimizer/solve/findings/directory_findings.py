@@ -35,7 +35,7 @@ def directory_findings(
     gained, lost = only_in(final, partitions.replicas), only_in(partitions.replicas, final)
     for b, open_ in several.items():
         arriving = np.nonzero(gained & (final == b))[0]
-        if len(open_) > 1 and len(arriving):
+        if open_ and len(arriving):
             chosen = _by_fewest_logs(open_, len(arriving))
             freed = _freed(partitions, log_dirs, lost & (partitions.replicas == b))
             sizes = partitions.size_bytes[arriving]

@@ -33,7 +33,7 @@ from sources import kafka_live, metrics_csv
 from sources.record import ALLOWED_FILE, NOT_STATE, UNREADABLE_FILE
 
 _TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
-_DOCUMENT_KEY = ("cluster_id", "run_id", "source", "captured_at", "begun")
+_DOCUMENT_KEY = ("cluster_id", "run_id", "source", "captured_at", "written_at", "begun")
 _PARTITION = ("topic", "partition")
 _ASSIGNMENT_FIELDS = (
     "topic STRING, partition STRING, replicas ARRAY<STRING>, adding ARRAY<STRING>, bare BOOLEAN, begun BOOLEAN"
@@ -139,6 +139,8 @@ def _as_bronze(frame: DataFrame, run: Run, cluster: ClusterInput, captured_at: d
         "run_id": F.lit(run.run_id),
         "captured_at": F.lit(captured_at),
     }
+    if "written_at" not in frame.columns:
+        identified["written_at"] = F.lit(None)
     return conform(frame.withColumns(identified), BRONZE_RECORDS)
 
 

@@ -16,7 +16,8 @@ from sources.detect import parse_file, refused
 from sources.record import ALLOWED_FILE, TOOL_ERROR, UNREADABLE_FILE, Record, malformed
 from sources.refused_formats import copy_of, explain, too_large
 
-_PARSED = "ordinal long, kind string, source string, line int, payload string"
+_ROW = "ordinal long, kind string, source string, line int, payload string"
+_PARSED = f"{_ROW}, written_s long"
 _ROWS_AT_ONCE = 20_000  # records in a batch of Arrow: a few MB
 
 
@@ -50,20 +51,23 @@ def parse_texts(
     skip = len(root_of(paths[0], folder)) + 2
     below = {path[skip - 1 :]: original[skip - 1 :] for path, original in copies.items()}
     content = listing(spark, folder).where(F.col("path").isin(paths))
-    named = content.select(F.expr(f"substring(path, {skip})").alias("name"), "content")
-    return named.mapInArrow(partial(_parse_files, _Reading(below, allowed)), _PARSED)
+    written = F.unix_seconds("modificationTime").alias("written_s")
+    named = content.select(F.expr(f"substring(path, {skip})").alias("name"), "content", written)
+    parsed = named.mapInArrow(partial(_parse_files, _Reading(below, allowed)), _PARSED)
+    return parsed.withColumn("written_at", F.timestamp_seconds("written_s"))
 
 
 def _parse_files(reading: _Reading, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Parse files (columns ``name``, ``content``) into batches of rows.
+    """Parse files (columns ``name``, ``content``, ``written_s``) into batches of rows.
 
     With Arrow, not pandas: importing pandas costs each worker more than parsing a small cluster.
     """
     for batch in batches:
-        for name, content in zip(batch["name"].to_pylist(), batch["content"].to_pylist(), strict=True):
+        columns = (batch[column].to_pylist() for column in ("name", "content", "written_s"))
+        for name, content, written_s in zip(*columns, strict=True):
             records = _records(content, name, reading)
             for start in range(0, len(records), _ROWS_AT_ONCE):
-                yield _as_batch(records[start : start + _ROWS_AT_ONCE], name, start)
+                yield _as_batch(records[start : start + _ROWS_AT_ONCE], name, start, written_s)
 
 
 def report_unopened(spark: SparkSession, files: Sequence[File], folder: str, *, allowed: tuple[str, ...]) -> DataFrame:
@@ -99,12 +103,12 @@ def report_hidden(spark: SparkSession, names: Sequence[str]) -> DataFrame:
 
 
 def _as_frame(spark: SparkSession, names: Sequence[str], records: Sequence[Record]) -> DataFrame:
-    """Rows of ``_PARSED`` with one record of each file."""
+    """Rows of ``_ROW`` with one record of each file."""
     rows = [
         (0, record.kind, name, record.line, _as_json(record.payload))
         for name, record in zip(names, records, strict=True)
     ]
-    return small_frame(spark, rows, _PARSED)
+    return small_frame(spark, rows, _ROW)
 
 
 def _records(content: bytes, name: str, reading: _Reading) -> list[Record]:
@@ -126,7 +130,7 @@ def _apply_allowed(records: list[Record], name: str, allowed: tuple[str, ...]) -
     ]
 
 
-def _as_batch(records: Sequence[Record], name: str, start: int) -> pa.RecordBatch:
+def _as_batch(records: Sequence[Record], name: str, start: int, written_s: int) -> pa.RecordBatch:
     """Rows of ``_PARSED``."""
     return pa.RecordBatch.from_pydict(
         {
@@ -135,6 +139,7 @@ def _as_batch(records: Sequence[Record], name: str, start: int) -> pa.RecordBatc
             "source": pa.array([name] * len(records), pa.string()),
             "line": pa.array([record.line for record in records], pa.int32()),
             "payload": pa.array([_as_json(record.payload) for record in records], pa.string()),
+            "written_s": pa.array([written_s] * len(records), pa.int64()),
         }
     )
 

@@ -1,10 +1,10 @@
 """Records as typed columns: a frame for each kind, with the source and line of each row."""
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 # Columns of every typed frame: where a record comes from, and the record itself.
-SOURCE_COLUMNS = ("cluster_id", "run_id", "kind", "source", "line", "ordinal", "captured_at", "payload")
+SOURCE_COLUMNS = ("cluster_id", "run_id", "kind", "source", "line", "ordinal", "captured_at", "written_at", "payload")
 
 # Sizes and rates are read as text: a number over int64 would become null, and the rules must see it.
 _FIELDS = {
@@ -37,6 +37,12 @@ def typed(records: DataFrame, kind: str) -> DataFrame:
     """Records of a kind with the fields of their payload as columns; a value of a wrong type is null."""
     parsed = records.where(F.col("kind") == kind).withColumn("fields", F.from_json("payload", _FIELDS[kind]))
     return parsed.select(*SOURCE_COLUMNS, "fields.*")
+
+
+def newest_first() -> tuple[Column, ...]:
+    """Order of outputs: by capture, then by the time of the file, then by its name; the last name counts as newest."""
+    name = F.regexp_replace("source", r"\.[^./]*$", "")
+    return F.desc("captured_at"), F.desc("written_at"), F.desc(name), F.desc("source")
 
 
 def placements(records: DataFrame) -> DataFrame:

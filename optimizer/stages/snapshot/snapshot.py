@@ -26,7 +26,7 @@ _OF_TOPIC = ("cluster_id", "topic", "configs", "min_insync_replicas")
 def build(inputs: Frames, run: Run) -> Frames:
     """Apply the policy to brokers and partitions."""
     brokers = plan_brokers(inputs["brokers"], inputs["replicas"], run.settings)
-    brokers = with_log_dirs(brokers, inputs["log_dirs"], inputs["replicas"])
+    brokers = with_log_dirs(brokers, inputs["log_dirs"])
     partitions = plan_partitions(inputs, brokers, run.settings)
     return {
         "instance": conform(partitions, INSTANCE),
@@ -88,17 +88,20 @@ def plan_brokers(brokers: DataFrame, replicas: DataFrame, settings: Settings) ->
     )
 
 
-def with_log_dirs(brokers: DataFrame, log_dirs: DataFrame, replicas: DataFrame) -> DataFrame:
-    """Brokers with their directories. A log that is being copied to another disk counts where it is now.
+def with_log_dirs(brokers: DataFrame, log_dirs: DataFrame) -> DataFrame:
+    """Brokers with their directories. A directory that has failed or is cordoned is not open.
 
     A single directory has the capacity of its broker.
     """
-    directory = [*RUN_BROKER, "log_dir"]
-    logs = replicas.groupBy(*directory).agg(F.count(F.lit(1)).cast("int").alias("logs"))
-    counted = log_dirs.join(logs, directory, "left").fillna(0, ["logs"])
-    fields = ("log_dir AS path", "capacity_bytes", "used_bytes", "logs", "error IS NULL AS is_open")
+    fields = (
+        "log_dir AS path",
+        "capacity_bytes",
+        "used_bytes",
+        "coalesce(logs, 0) AS logs",
+        "error IS NULL AND NOT coalesce(is_cordoned, false) AS is_open",
+    )
     entry = F.expr(f"struct({', '.join(fields)})")
-    known = counted.groupBy(*RUN_BROKER).agg(F.array_sort(F.collect_list(entry)).alias("log_dirs"))
+    known = log_dirs.groupBy(*RUN_BROKER).agg(F.array_sort(F.collect_list(entry)).alias("log_dirs"))
     of_broker = F.when(F.size("log_dirs") == 1, F.col("disk_capacity_bytes"))
     sized = F.transform(
         "log_dirs", lambda disk: disk.withField("capacity_bytes", F.coalesce(disk["capacity_bytes"], of_broker))

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from optimizer.settings import Settings
-from optimizer.stages.shared.records import SOURCE_COLUMNS, placements, typed, whole_number
+from optimizer.stages.shared.records import SOURCE_COLUMNS, newest_first, placements, typed, whole_number
 from optimizer.stages.validate import cross_rules, rule_table
 from optimizer.stages.validate.rule import Rule, is_usable, with_flags
 from schemas.keys import BROKER, PARTITION
@@ -109,7 +109,7 @@ def judge_brokers(records: DataFrame) -> Judged:
 
 def judge_log_dirs(records: DataFrame) -> Judged:
     """Log directories, object storage included; ``is_newest``: from the newest output about the broker."""
-    newest = Window.partitionBy(*BROKER).orderBy(F.desc("captured_at"))
+    newest = Window.partitionBy(*BROKER).orderBy(*newest_first())
     directories = typed(records, "log_dir").withColumn("is_newest", F.rank().over(newest) == 1)
     return judge_rows("bronze_records", directories, (*rule_table.LOG_DIRS, *cross_rules.LOG_DIRS))
 
@@ -125,9 +125,9 @@ def judge_sizes(records: DataFrame, placed: DataFrame) -> Judged:
         }
     )
     replica = Window.partitionBy(*PARTITION, "broker_id", "is_valid")
-    newest = replica.orderBy(F.desc("captured_at"), "source")
+    newest = replica.orderBy(*newest_first())
     same = Window.partitionBy(*PARTITION, "broker_id", "is_valid", "is_future")
-    order = same.orderBy(F.desc("captured_at"), "source", F.desc("bytes"), "ordinal")
+    order = same.orderBy(*newest_first(), F.desc("bytes"), "ordinal")
     lists = placed.select(*PARTITION, F.col("replicas").alias("placed_on"))
     known = flagged.join(lists, PARTITION, "left").withColumns(
         {

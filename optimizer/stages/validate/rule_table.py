@@ -302,7 +302,7 @@ UNITS_OF_CAPACITIES = (
 CAPACITIES = (
     Rule(
         name="capacity_in_range",
-        ok=_CAPACITY_IN_RANGE,
+        ok=f"{HAS_SCHEME} OR ({_CAPACITY_IN_RANGE})",
         severity=Severity.ERROR,
         stops=Stops.ANY,
         reason=(
@@ -315,7 +315,7 @@ CAPACITIES = (
     ),
     Rule(
         name="capacity_believable",
-        ok=f"doubt IS NULL OR NOT coalesce({_CAPACITY_IN_RANGE}, false)",
+        ok=f"{HAS_SCHEME} OR doubt IS NULL OR NOT coalesce({_CAPACITY_IN_RANGE}, false)",
         severity=Severity.WARNING,
         stops=Stops.NEVER,
         reason="concat('capacity of broker ', broker_id, ': ', doubt)",

@@ -4,7 +4,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from optimizer.domain import PLACEMENT_RULE
-from optimizer.stages.shared.records import whole_number
+from optimizer.stages.shared.records import newest_first, whole_number
 from optimizer.stages.validate.rule_table import HAS_SCHEME
 from schemas.keys import CLUSTER_RUN, RUN_BROKER, RUN_PARTITION
 
@@ -19,7 +19,7 @@ def partitions_in_flight(placed: DataFrame, reassignments: DataFrame) -> DataFra
     Descriptions before Kafka 2.6 do not show reassignments.
     """
     # A script that polls may append to the file: the last line is the newest.
-    newest = Window.partitionBy(*RUN_PARTITION).orderBy(F.desc("captured_at"), "source", F.desc("ordinal"))
+    newest = Window.partitionBy(*RUN_PARTITION).orderBy(*newest_first(), F.desc("ordinal"))
     listed = (
         reassignments.withColumn("rank", F.row_number().over(newest))
         .where("rank = 1")

@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 
 from optimizer.domain import Cause
 from optimizer.stages.shared.causes import first_cause
-from optimizer.stages.shared.records import whole_number
+from optimizer.stages.shared.records import newest_first, whole_number
 from optimizer.stages.validate.rule_table import HAS_SCHEME
 from schemas.keys import CLUSTER_RUN, RUN_BROKER
 
@@ -126,7 +126,7 @@ def _with_state(brokers: DataFrame) -> DataFrame:
 
 
 def _newest_dirs(log_dirs: DataFrame) -> DataFrame:
-    newest = Window.partitionBy(*RUN_BROKER, "log_dir").orderBy(F.desc("captured_at"), "source", "ordinal")
+    newest = Window.partitionBy(*RUN_BROKER, "log_dir").orderBy(*newest_first(), "ordinal")
     ranked = log_dirs.withColumn("rank", F.row_number().over(newest)).where("rank = 1")
     return ranked.withColumn("total_bytes", F.nullif(F.expr(whole_number("total_bytes")), F.lit(0)))
 
@@ -223,10 +223,22 @@ def brokers(known: DataFrame, log_dirs: DataFrame, capacities: DataFrame) -> Dat
     )
 
 
-def log_dirs(dirs: DataFrame, sizes: DataFrame, capacities: DataFrame) -> DataFrame:
-    """The table ``log_dirs``: used bytes include future copies; capacities as in ``_sized_dirs``."""
+def log_dirs(dirs: DataFrame, sizes: DataFrame, capacities: DataFrame, known: DataFrame) -> DataFrame:
+    """The table ``log_dirs``: bytes and logs include future copies; capacities as in ``_sized_dirs``.
+
+    Parameters
+    ----------
+    dirs, sizes, capacities : DataFrame
+    known : DataFrame
+        Of ``known_brokers``, with cordoned directories.
+    """
     key = [*RUN_BROKER, "log_dir"]
     # Sizes in a wrong unit may be too large for a bigint: the gate refuses them later.
     total = F.sum(F.expr(whole_number("size_bytes")).cast("decimal(38,0)"))
-    used = sizes.groupBy(*key).agg(F.least(total, F.lit(_MOST)).cast("bigint").alias("used_bytes"))
-    return _sized_dirs(dirs, capacities).join(used, key, "left").fillna(0, ["used_bytes"])
+    used = sizes.groupBy(*key).agg(
+        F.least(total, F.lit(_MOST)).cast("bigint").alias("used_bytes"), F.count(F.lit(1)).cast("int").alias("logs")
+    )
+    joined = _sized_dirs(dirs, capacities).join(used, key, "left").fillna(0, ["used_bytes", "logs"])
+    is_cordoned = F.array_contains("cordoned", F.col("log_dir")) | F.array_contains("cordoned", "*")
+    cordoned = known.select(*RUN_BROKER, "cordoned")
+    return joined.drop("is_cordoned").join(cordoned, RUN_BROKER, "left").withColumn("is_cordoned", is_cordoned)

@@ -174,7 +174,7 @@ def _outcome(placed: DataFrame, facts: _Facts, settings: Settings) -> _Outcome:
     replicas = conform(silver.replicas(placed, local), REPLICAS).transform(judge.compute_once)
     brokers = silver_brokers.brokers(hosts.brokers.rows, hosts.disks, hosts.capacities.used)
     brokers = brokers.transform(judge.compute_once)
-    log_dirs = silver_brokers.log_dirs(hosts.disks, sizes.used, hosts.capacities.used)
+    log_dirs = silver_brokers.log_dirs(hosts.disks, sizes.used, hosts.capacities.used, hosts.brokers.rows)
     tables = {
         "brokers": conform(brokers, BROKERS),
         "log_dirs": conform(log_dirs, LOG_DIRS),
