@@ -1,19 +1,19 @@
-"""What an operator may ask of a cluster: in its own table, or in ``[policy]`` of every cluster."""
+"""What an operator may request for a cluster: in its own table, or in ``[policy]`` for every cluster."""
 
 from dataclasses import dataclass
 
 from optimizer.setting_checks import between, refuse
 from optimizer.topic_policy import Pin, TopicFactor
 
-NO_LIMIT = 2**62  # more than there is of anything, and still a 64-bit number
+NO_LIMIT = 2**62  # larger than any quantity, and still a 64-bit number
 ONLY = RACKS, DRAIN, LEADERS, DEMOTE = "racks", "drain", "leaders", "demote"
-BYTES_PER_GB = 10**9  # as people say GB: a power of 1000
+BYTES_PER_GB = 10**9  # decimal unit, a power of 1000
 BROKER_LISTS = ("drain_brokers", "exclude_brokers", "demote_brokers")
 
 
 @dataclass(frozen=True, kw_only=True)
 class MoveLimit:
-    """What the plan of one cluster may copy at most: bytes, and replicas; ``NO_LIMIT`` where nothing is asked."""
+    """The most that the plan of one cluster may copy, in bytes and replicas; ``NO_LIMIT`` if there is no limit."""
 
     moved_bytes: int = NO_LIMIT
     moves: int = NO_LIMIT
@@ -21,21 +21,21 @@ class MoveLimit:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterPolicy:
-    """What is asked of a cluster; empty and 0 where nothing is.
+    """What is requested for a cluster; an empty value or 0 requests nothing.
 
     Parameters
     ----------
     drain_brokers, exclude_brokers, demote_brokers : tuple of int
-        Ids of brokers to empty, to give no replica, to take preferred leaders off.
+        Ids of brokers to empty; that accept no replicas; that should not be preferred leaders.
     pins : tuple of Pin
     replication_factors : tuple of TopicFactor
     max_moved_gb, max_moves : float, int
-        What the plan may copy at most: 10^9 bytes, replicas.
+        The most that the plan may copy: 10^9 bytes, replicas.
     only : str
-        One of ``ONLY``: what alone is to be mended.
+        One of ``ONLY``: the only thing that the plan changes.
     """
 
-    section = "wishes"
+    section = "policy of a cluster"
 
     drain_brokers: tuple[int, ...] = ()
     exclude_brokers: tuple[int, ...] = ()
@@ -48,21 +48,21 @@ class ClusterPolicy:
 
     def __post_init__(self) -> None:
         if self.only and self.only not in ONLY:
-            remedy = f"use one of {', '.join(ONLY)}, or leave it out to have all of it mended"
+            remedy = f"use one of {', '.join(ONLY)}, or leave it out for a plan that may change everything"
             refuse(f"{self.section} only", self.only, remedy)
         limits = {"max_moved_gb": self.max_moved_gb, "max_moves": self.max_moves}
         between(self.section.strip("[]"), limits, 0, 10**9)
 
-    def over(self, policy: "ClusterPolicy") -> "ClusterPolicy":
-        """The wishes of one cluster over those of all: of lists both, of the rest its own where it has any."""
-        brokers = {name: tuple(sorted({*getattr(self, name), *getattr(policy, name)})) for name in BROKER_LISTS}
+    def over(self, general_policy: "ClusterPolicy") -> "ClusterPolicy":
+        """Merge this policy with that of all clusters: lists are joined; this policy's other values override."""
+        brokers = {name: tuple(sorted({*getattr(self, name), *getattr(general_policy, name)})) for name in BROKER_LISTS}
         return ClusterPolicy(
             **brokers,
-            pins=(*policy.pins, *self.pins),
-            replication_factors=(*policy.replication_factors, *self.replication_factors),
-            max_moved_gb=self.max_moved_gb or policy.max_moved_gb,
-            max_moves=self.max_moves or policy.max_moves,
-            only=self.only or policy.only,
+            pins=(*general_policy.pins, *self.pins),
+            replication_factors=(*general_policy.replication_factors, *self.replication_factors),
+            max_moved_gb=self.max_moved_gb or general_policy.max_moved_gb,
+            max_moves=self.max_moves or general_policy.max_moves,
+            only=self.only or general_policy.only,
         )
 
     def brokers(self, name: str) -> tuple[int, ...]:
@@ -72,6 +72,6 @@ class ClusterPolicy:
 
     @property
     def move_limit(self) -> MoveLimit:
-        """What the plan may copy at most."""
+        """The most that the plan may copy."""
         moved_bytes = round(self.max_moved_gb * BYTES_PER_GB) if self.max_moved_gb else NO_LIMIT
         return MoveLimit(moved_bytes=moved_bytes, moves=self.max_moves or NO_LIMIT)

@@ -1,4 +1,4 @@
-"""One cluster as arrays: what the pure code (solve, schedule, audit's callers) works on.
+"""One cluster as arrays: the data of the pure code (solve, schedule, audit's callers).
 
 Sets: brokers b = 0..B-1 (ascending broker id), partitions p = 0..P-1 (ascending topic, partition), racks r = 0..R-1
 (ascending name). Data are integers: bytes and bytes per second. A replica list is a row of ``replicas``, padded with
@@ -18,23 +18,23 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-FREE, FORCED_ONLY, FIXED, RACKS_ONLY, ORDER_ONLY = range(5)  # codes of mobility in arrays: places in MOBILITY
+FREE, FORCED_ONLY, FIXED, RACKS_ONLY, ORDER_ONLY = range(5)  # codes of mobility in arrays: indices into MOBILITY
 STAYING = (FIXED, ORDER_ONLY)  # no replica of such a partition moves
 NOT_LIVE = ("dead", "fenced")
 MOBILITY = ("free", "forced_only", "fixed", "racks_only", "order_only")
-# A topic's config, of Confluent: where its replicas may lie.
+# A topic config of Confluent: which brokers may hold its replicas.
 PLACEMENT_RULE = "confluent.placement.constraints"
-WHOLE_PLAN = 0  # number of the wave that stands for the plan as one
-# Why a replica moves, most urgent first: data at risk, then wishes, then balance. A partition counts by its most urgent
-# replica: so plans are cut to a limit, and so waves are filled.
+WHOLE_PLAN = 0  # wave number that means the whole plan
+# Why a replica moves, most urgent first: data at risk, then requests, then balance. A partition counts by its most
+# urgent replica. Limited plans and waves both use this order.
 URGENCY = ("dead", "rack", "drain", "pin", "replication", "balance")
-REORDERED = "leader"  # in place of a reason where the order of a list changes alone: nothing is copied
+REORDERED = "leader"  # the reason if only the order of a list changes: nothing is copied
 # Why a partition changes, most urgent first.
 REASONS = (*URGENCY, REORDERED)
 
 
 class FindingCode(StrEnum):
-    """What a finding says; code compares this, people read the words beside it."""
+    """The kind of a finding. Code compares these; ``optimizer.wording`` has the texts for people."""
 
     RACK_EMPTIED = "rack_emptied"
     BAND = "band"
@@ -69,7 +69,7 @@ class FindingCode(StrEnum):
 
 
 class Cause(StrEnum):
-    """Why something is left as it is, where that is known."""
+    """Why something stays as it is, if that is known."""
 
     # Why a living broker receives no replica.
     FAILED_DIRECTORY = "failed_directory"
@@ -90,7 +90,7 @@ class Cause(StrEnum):
     # Why a partition keeps its replication factor.
     TOO_FEW_BROKERS = "too_few_brokers"
     UNDER_MIN_IN_SYNC = "under_min_in_sync"
-    # Why a partition is not mended.
+    # Why a partition is not repaired.
     NOT_FREE = "not_free"
     NO_MORE_ROUNDS = "no_more_rounds"
     MOVE_LIMIT = "move_limit"
@@ -107,7 +107,7 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True)
 class PinMask:
-    """Topics whose replicas may sit on some brokers only.
+    """Topics that may have replicas on some brokers only.
 
     Parameters
     ----------
@@ -122,15 +122,17 @@ class PinMask:
 
 @dataclass(frozen=True)
 class LogDir:
-    """A directory in which a broker has logs: what it holds, and its capacity where that is known.
+    """A log directory of a broker.
 
     Parameters
     ----------
     path : str
     capacity_bytes : int, optional
+        None if unknown.
     used_bytes, logs : int
+        Bytes and logs that it holds.
     is_open : bool
-        The broker creates logs in it: it has not failed.
+        The directory has not failed, so the broker creates logs in it.
     """
 
     path: str
@@ -148,20 +150,20 @@ class Brokers:
     ----------
     ids : (B,) int64
     rack : (B,) int64
-        Index into ``rack_names``; every broker is its own rack where racks are not used.
+        Index into ``rack_names``; if racks are not used, every broker is its own rack.
     rack_names : tuple of str
-        Empty for a dead broker of which no rack is known.
+        Empty for a dead broker without a known rack.
     accepts_replicas, accepts_leadership, must_empty : (B,) bool
     disk_capacity_bytes, in_capacity_bytes_per_s, out_capacity_bytes_per_s : (B,) int64
-        -1 where unknown. A disk is a limit; all three are weights of the shares that bands lie around.
+        -1 if unknown. The disk is a limit; all three are weights for the bands.
     state : tuple of str
         alive, new, draining, dead or fenced.
     racks_matter : bool
-        False where no broker has a rack or the policy ignores racks.
+        False if no broker has a rack or the policy ignores racks.
     pins : tuple of PinMask
-        Ascending by pattern; a topic that several match keeps to all of them.
+        Ascending by pattern; if several pins match a topic, all of them apply.
     log_dirs : tuple of tuple of LogDir
-        Of each broker, ascending by path; nothing where no directories are known.
+        Directories of each broker, ascending by path; empty if none are known.
     """
 
     ids: Ints
@@ -183,28 +185,28 @@ class Brokers:
 
     @property
     def is_live(self) -> Bools:
-        """Brokers that Kafka's tool accepts in a list, (B,)."""
+        """Brokers that Kafka's tool accepts in a replica list, (B,)."""
         return np.array([state not in NOT_LIVE for state in self.state], dtype=bool)
 
 
 def less_headroom(capacity_bytes: Ints, headroom: float) -> Floats:
-    """Most bytes that each broker may hold, (B,) (formula 6 of docs/solver.md); +inf where unknown (-1, 0)."""
+    """Most bytes that each broker may hold, (B,) (formula 6 of docs/solver.md); +inf if unknown (-1, 0)."""
     return np.where(capacity_bytes > 0, capacity_bytes.astype(np.float64) * (1 - headroom), np.inf)
 
 
 class As(Enum):
-    """What a column of ``instance`` becomes as an array."""
+    """How a column of ``instance`` becomes an array."""
 
     OBJECT = auto()
     NUMBER = auto()
-    BROKER = auto()  # index of a broker, -1 where there is none or it is unknown
+    BROKER = auto()  # index of a broker; -1 if there is none or it is unknown
     REPLICAS = auto()  # a row of indices for each list
-    MOBILITY = auto()  # place in MOBILITY
+    MOBILITY = auto()  # index into MOBILITY
 
 
 @dataclass(frozen=True)
 class Column:
-    """A field comes from the column of its name; ``missing`` stands for null."""
+    """How a field is made from the column of the same name; ``missing`` replaces null."""
 
     how: As
     missing: int | None = None
@@ -219,18 +221,18 @@ class Partitions:
     topic : (P,) object
     partition : (P,) int64
     replicas : (P, W) int64
-        Broker *indices* in order, padded with -1 behind the list; W is also the most that ``replication_factor`` asks.
+        Broker *indices* in order, padded with -1. W is at least the largest ``replication_factor``.
     leader : (P,) int64
         Broker index of the current leader, -1 when leaderless.
     replication_factor : (P,) int64
-        Requested for: the length of the list unless the policy changes it.
+        Requested replication factor: the length of the list unless the policy changes it.
     size_bytes, in_bytes_per_s, out_bytes_per_s : (P,) int64
     mobility : (P,) int64
         FREE, FORCED_ONLY, FIXED, RACKS_ONLY or ORDER_ONLY.
     topic_most_replicas : (P,) int64
-        Most replicas of the partition's topic on one broker, a very large number where nothing is asked.
+        Most replicas of the partition's topic on one broker; ``NO_LIMIT`` if there is no limit.
     topic_most_leaders : (P,) int64
-        Most preferred leaders of the partition's topic on one broker, likewise.
+        Most preferred leaders of the partition's topic on one broker; ``NO_LIMIT`` if there is no limit.
     """
 
     topic: Annotated[NDArray[np.object_], Column(As.OBJECT)]
@@ -249,7 +251,7 @@ class Partitions:
         return len(self.partition)
 
     def rows(self, rows: Ints) -> "Partitions":
-        """Some of the partitions, or some more than once."""
+        """Some of the partitions; a partition may appear more than once."""
         return Partitions(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
@@ -264,7 +266,7 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Bands:
-    """Where each broker's load should lie, per resource, in absolute units.
+    """The range for each broker's load, per resource, in absolute units.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Typed settings of a run, by section; nonsense is refused at once."""
+"""Typed settings of a run, by section; invalid values are refused at once."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ from optimizer.setting_checks import (
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterInput(ClusterPolicy):
-    """Where one cluster is read from (absolute paths), and its own policy."""
+    """The source of one cluster (absolute paths), and its own policy."""
 
     section = "[[clusters]]"
 
@@ -48,7 +48,7 @@ class ClusterInput(ClusterPolicy):
 
 @dataclass(frozen=True, kw_only=True)
 class Storage:
-    """Where tables and files go."""
+    """Directories of tables and files."""
 
     warehouse: str = "warehouse"
     output: str = "out"
@@ -84,7 +84,7 @@ class Quality:
         between("quality", {name: getattr(self, name) for name in shares}, 0, 1)
         for pattern in self.allow_unreadable_files:
             if not pattern.strip("*?/. "):
-                remedy = 'name the files, such as "notes/*.md": a pattern for every file would let an input be lost'
+                remedy = 'name the files, such as "notes/*.md": a pattern for every file could hide a lost input'
                 refuse("[quality] allow_unreadable_files", pattern, remedy)
 
 
@@ -102,7 +102,7 @@ class Baseline:
 
 @dataclass(frozen=True, kw_only=True)
 class Policy(ClusterPolicy):
-    """The settings of every cluster, the goals of a plan, and what the audit accepts."""
+    """Requests for every cluster, the goals of a plan, and a limit of the audit."""
 
     section = "[policy]"
 
@@ -130,9 +130,9 @@ class Policy(ClusterPolicy):
         between("policy", {"move_price": self.move_price}, 0, 1000)
         between("policy", {"max_unexplained": self.max_unexplained}, 0, 1)
         for name in ("topic_spread", "topic_leader_spread"):
-            wanted = getattr(self, name)
-            if wanted != 0 and not 1 <= wanted <= 1000:
-                refuse(f"[policy] {name}", wanted, "give a number from 1 to 1000, or 0 for no rule")
+            factor = getattr(self, name)
+            if factor != 0 and not 1 <= factor <= 1000:
+                refuse(f"[policy] {name}", factor, "give a number from 1 to 1000, or 0 for no rule")
         if self.rack_policy not in ("spread", "none"):
             refuse("[policy] rack_policy", self.rack_policy, "use spread or none")
         for name in ("topics", "exclude_topics"):
@@ -166,7 +166,7 @@ class Solver:
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """How the plan is cut into waves."""
+    """How the plan is divided into waves."""
 
     waves: int = 0
     window_hours: float = 8.0
@@ -182,7 +182,7 @@ class Schedule:
 
 @dataclass(frozen=True, kw_only=True)
 class Emit:
-    """What the files look like."""
+    """The form of the emitted files."""
 
     throttle_style: str = "careful"
     plan_log_dirs: bool = False
@@ -215,54 +215,64 @@ class Settings:
         problems.raise_any()
 
     def _check_ids(self) -> None:
-        ids = [c.id for c in self.clusters]
-        twice = sorted({i for i in ids if ids.count(i) > 1})
-        if twice:
-            refuse("[[clusters]] id", twice, "name each cluster once")
+        ids = [cluster.id for cluster in self.clusters]
+        repeated = sorted({i for i in ids if ids.count(i) > 1})
+        if repeated:
+            refuse("[[clusters]] id", repeated, "name each cluster once")
 
     def _check_list(self, name: str) -> None:
-        ids = sorted({c.id for c in self.clusters})
+        ids = sorted({cluster.id for cluster in self.clusters})
         if getattr(self.policy, name) and len(ids) > 1:
-            where = f"give {name} in the [[clusters]] table that it is meant for"
-            remedy = f"an id is another broker in each of {ids}: {where}"
+            where = f"give {name} in the [[clusters]] table of its cluster"
+            remedy = f"the same id is a different broker in each of {ids}: {where}"
             refuse(f"[policy] {name}", list(getattr(self.policy, name)), remedy)
 
     def _check_policy_pins(self) -> None:
-        ids = sorted({c.id for c in self.clusters})
+        ids = sorted({cluster.id for cluster in self.clusters})
         by_broker = [pin.topics for pin in self.policy.pins if pin.brokers]
         if by_broker and len(ids) > 1:
-            remedy = f"an id is another broker in each of {ids}: pin to racks, or in a [[clusters]] table"
+            remedy = f"the same id is a different broker in each of {ids}: pin to racks, or in a [[clusters]] table"
             refuse("[[policy.pins]]", by_broker, remedy)
 
     def _check_patterns(self) -> None:
-        policies = self.cluster_policies().items()
-        for cluster_id, policy in policies:
+        cluster_policies = self.cluster_policies().items()
+        for cluster_id, cluster_policy in cluster_policies:
             remedy = "with all of its brokers or racks"
-            check_patterns(f"cluster {cluster_id}: pins", [pin.topics for pin in policy.pins], remedy)
-        for cluster_id, policy in policies:
+            check_patterns(f"cluster {cluster_id}: pins", [pin.topics for pin in cluster_policy.pins], remedy)
+        for cluster_id, cluster_policy in cluster_policies:
             where = f"cluster {cluster_id}: replication_factors"
-            check_patterns(where, [one.topics for one in policy.replication_factors], "with one factor")
+            patterns = [topic_factor.topics for topic_factor in cluster_policy.replication_factors]
+            check_patterns(where, patterns, "with one factor")
 
     def _check_only(self) -> None:
         """Reject ``only`` if a cluster requests nothing of that kind; each cluster by itself."""
-        policies = self.cluster_policies()
-        idle = [c for c, policy in policies.items() if policy.only == DEMOTE and not policy.demote_brokers]
+        cluster_policies = self.cluster_policies()
+        idle = [
+            cluster_id
+            for cluster_id, cluster_policy in cluster_policies.items()
+            if cluster_policy.only == DEMOTE and not cluster_policy.demote_brokers
+        ]
         if idle:
-            refuse("only", DEMOTE, f"no broker of {idle} is to be demoted: name some by --demote or demote_brokers")
-        if RACKS in (policy.only for policy in policies.values()) and self.policy.rack_policy == "none":
-            refuse("only", RACKS, 'rack_policy = "none" asks nothing of the racks: take one of the two out')
+            refuse(
+                "only", DEMOTE, f"clusters {idle} have no brokers to demote: name some by --demote or demote_brokers"
+            )
+        if (
+            RACKS in (cluster_policy.only for cluster_policy in cluster_policies.values())
+            and self.policy.rack_policy == "none"
+        ):
+            refuse("only", RACKS, 'rack_policy = "none" has no rules for racks: remove one of the two settings')
 
     def cluster_policies(self) -> dict[str, ClusterPolicy]:
         """The policy of each cluster: its own table over ``[policy]``."""
-        return {c.id: c.over(self.policy) for c in self.clusters}
+        return {cluster.id: cluster.over(self.policy) for cluster in self.clusters}
 
     def planning_json(self) -> str:
-        """What decides the plan, as canonical JSON: everything but places and secrets."""
+        """The settings that decide the plan, as canonical JSON: all except locations and credentials."""
         content = asdict(self)
         del content["storage"]
         for cluster in content["clusters"]:
-            for place in ("input", "bootstrap_servers", "client_config"):
-                del cluster[place]
+            for location in ("input", "bootstrap_servers", "client_config"):
+                del cluster[location]
         return json.dumps(content, sort_keys=True)
 
     def config_hash(self) -> str:

@@ -1,4 +1,4 @@
-"""What an operator may ask of topics by name: which take part, pins to brokers or racks, and replication factors."""
+"""What an operator may request for topics by name: exclusion, pins to brokers or racks, replication factors."""
 
 import re
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ def is_excluded(topic: str, *, topics: Sequence[str], exclude_topics: Sequence[s
 
 @dataclass(frozen=True, kw_only=True)
 class Pin:
-    """Topics whose replicas may sit on some brokers only, or in some racks only.
+    """Topics that may have replicas on some brokers only, or in some racks only.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class Pin:
         Regular expression, whole name.
     brokers : tuple of int
     racks : tuple of str
-        One of the two.
+        Give brokers or racks, not both.
     """
 
     topics: str = ""
@@ -45,19 +45,19 @@ class Pin:
             raise ConfigError(f"pins: the pin of topics = {self.topics!r} names {named}: {remedy}")
 
 
-MOST_REPLICAS = 32767  # of a partition: Kafka's number is a short
+MOST_REPLICAS = 32767  # of a partition: Kafka stores the number as a short
 
 
 @dataclass(frozen=True, kw_only=True)
 class TopicFactor:
-    """The replication factor that is asked for some topics.
+    """The replication factor requested for some topics.
 
     Parameters
     ----------
     topics : str
         Regular expression, whole name.
     factor : int
-        Replicas of each partition, from 1 on; 0 stands for none given, and is refused.
+        Replicas of each partition, at least 1. The default 0 means that none was given, and is refused.
     """
 
     topics: str = ""

@@ -1,11 +1,11 @@
 """Figures as people read them: decimal units (1 TB = 10^12 bytes), fixed places, thousands separated."""
 
 _UNITS = (("PB", 10**15), ("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3))  # powers of 1000
-NEVER_SECONDS = 2**53  # the last whole number of a float: what has no end
+NEVER_SECONDS = 2**53  # largest integer that a double holds exactly; used for "never"
 
 
 def human_bytes(value: float) -> str:
-    """Bytes in the largest unit that leaves at least one before the point.
+    """Bytes in the largest unit that gives a number of at least 1.
 
     >>> human_bytes(1_234_000_000)
     '1.23 GB'
@@ -17,7 +17,7 @@ def human_bytes(value: float) -> str:
 
 
 def human_rate(bytes_per_s: float) -> str:
-    """Bytes per second."""
+    """Bytes per second, in the same units as ``human_bytes``."""
     return f"{human_bytes(bytes_per_s)}/s"
 
 
@@ -47,33 +47,33 @@ def human_time(seconds: float) -> str:
 
 
 def human_percent(value: float) -> str:
-    """A percentage: two places under ten, where they matter."""
+    """A percentage, with two decimal places below 10."""
     return f"{value:.2f} %" if abs(value) < 10 else f"{value:.0f} %"
 
 
 def human_ratio(value: float) -> str:
-    """A ratio to the mean or between two plans."""
+    """A ratio, such as ``1.05x``, with two decimal places below 100."""
     return f"{value:.2f}x" if value < 100 else f"{value:.0f}x"
 
 
 def plural(count: int, noun: str) -> str:
-    """``1 wave``, ``2 waves``; nouns in -ch and -s are not used."""
+    """``1 wave``, ``2 waves``; only for nouns with a plural in -s."""
     return f"{count:,} {agree(count, noun, f'{noun}s')}"
 
 
-def agree(count: int, one: str, more: str) -> str:
-    """The form of a word that goes with a count.
+def agree(count: int, singular: str, plural_form: str) -> str:
+    """The singular or the plural form, depending on a count.
 
     >>> f"{plural(1, 'wave')} {agree(1, 'is', 'are')} done"
     '1 wave is done'
     """
-    return one if count == 1 else more
+    return singular if count == 1 else plural_form
 
 
-def clause(count: int, noun: str, one: str, more: str) -> str:
-    """A count with its noun and the words after it.
+def clause(count: int, noun: str, singular: str, plural_form: str) -> str:
+    """A count, its noun, and the words after it in the right form.
 
     >>> clause(2, "wave", "is done", "are done")
     '2 waves are done'
     """
-    return f"{plural(count, noun)} {agree(count, one, more)}"
+    return f"{plural(count, noun)} {agree(count, singular, plural_form)}"

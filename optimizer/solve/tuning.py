@@ -1,7 +1,7 @@
-"""Numbers of the algorithm that were tried out, and parts of it that can be left out.
+"""Tuned numbers of the algorithm, and switches for parts of it.
 
-They are no knobs: nobody has to set them for a cluster. ``docs/ablations.md`` shows what each is worth. A tuning
-travels with the round of a cluster, so that every process solves with the one that was asked for.
+They are not knobs: no cluster needs its own values. ``docs/ablations.md`` shows the effect of each. A tuning is part of
+the cluster's round, so every process solves with the same tuning.
 """
 
 from dataclasses import dataclass
@@ -14,47 +14,47 @@ class Tuning:
     Parameters
     ----------
     deals_by_load : bool
-        Shards get brokers in the order of their load; else in a random order.
+        Deal brokers to shards in the order of their load; else in a random order.
     deal_swaps : int
-        Pairs of brokers that are looked at to make shards alike.
+        Swaps of brokers to try, to make shards similar.
     owners_by_fullness : bool
         A partition is owned by the shard of its fullest broker; else by turn.
     wide_cells : int
-        Most (replica, broker) pairs of a shard that are all looked at: some 25 MB for each array of them.
+        Most (replica, broker) pairs of a shard that are all considered: about 25 MB for each array of them.
     per_pair, near_per_pair : int
-        Options of each (source, target) that a relaxation gets at a time, and that the improvement may use.
+        Options of each (source, target): added to a relaxation at a time; available to the improvement.
     plan_prices, short_curve_prices, curve_prices : tuple of float
-        Prices of one move that are tried, in mean replica sizes: in most rounds, and in the first round that balances
-        a large and a small cluster. The first price is the one for the least bytes.
+        Prices of one move to try, in mean replica sizes: in most rounds; in the first balancing round of a large
+        cluster; and of a small one. The first price is for the least bytes.
     gap : float
-        Share of the bytes copied that a plan for the least bytes may lie above its bound before more is tried.
+        More plans are tried if the plan for the least bytes is above its bound by more than this share of the bytes.
     thresholds, more_thresholds : tuple of float
-        Part of a replica from which on it is rounded to a whole move: a plan for each; more where moves are few.
+        Least parts of a replica that are rounded to a whole move; each gives a plan. More of them if moves are few.
     tie_break, few_moves_tie_break, gap_tie_break : float
-        What a replica of the mean size costs more, as a share of its bytes: in a plan for the least bytes, in one with
-        few moves (many small replicas round well, but each is a move), and for a second look at a gap.
+        Extra cost of a replica of the mean size, as a share of its bytes: in a plan for the least bytes; in a plan with
+        few moves (many small replicas round well, but each is a move); in a second try.
     decides_scarce : bool
-        Second looks decide first what the scarcest brokers give and take.
+        Second tries first decide the replicas that the scarcest brokers give and take.
     exchanges : bool
-        A rounded plan is improved by transfers.
+        Improve a rounded plan by transfers.
     penalties : tuple of float
-        Bytes that a unit of load outside the bands is worth, one stage of the improvement after the other; in the last
-        the bands come first.
+        Penalties in bytes for a unit of load outside the bands, one for each stage of the improvement; in the last
+        stage the bands come first.
     spare : float
-        Mean broker loads by which bands are narrowed where brokers stay outside.
+        Mean broker loads by which bands are narrowed if brokers stay outside.
     swap_pairs : int
-        Most pairs of replicas that are looked at for a shard that is stuck outside its bands: about two seconds.
+        Most pairs of replicas to compare for a shard that is stuck outside its bands: about two seconds.
     exact_cells : int
-        Most (partition, broker) pairs of a cluster whose placements are all searched.
+        Most (partition, broker) pairs of a cluster that is searched as a whole.
     exact_time_limit, feasible_time_limit : float
-        Deterministic time of that search, with and without a plan inside the bands to start from: where there is one,
-        it is found soon.
+        Deterministic time of that search, with and without a plan inside the bands to start from. If such a plan
+        exists, the search finds it soon.
     scarce_close : float
-        Mean broker loads: a choice for one broker this near to its bound will do.
+        Mean broker loads: a choice for one broker this near to its bound is accepted.
     wide_gap : float
-        Share above a bound of several shards from which on one relaxation around the whole plan is tried for it.
+        Gap to the bound of several shards, as a share, above which one relaxation around the whole plan is tried.
     whole_gap : float
-        Share above a bound by prices from which on a bound by the whole replicas of one broker is tried.
+        Gap to the bound by prices, as a share, above which a bound by the whole replicas of one broker is tried.
     """
 
     deals_by_load: bool = True
@@ -86,12 +86,12 @@ class Tuning:
 
     @property
     def bytes_price(self) -> float:
-        """The price on moves up to which a plan is for the least bytes."""
+        """The highest price on moves for which a plan is for the least bytes."""
         return self.plan_prices[0]
 
     @property
     def violation_bytes(self) -> float:
-        """Bytes that a unit of load outside the bands is worth where the bands come first."""
+        """Penalty in bytes for a unit of load outside the bands, if the bands come first."""
         return self.penalties[-1]
 
 

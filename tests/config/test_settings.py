@@ -65,11 +65,11 @@ def test_default_file_says_what_the_code_defaults_to() -> None:
                     {"id": "b", "input": "y", "only": "demote", "demote_brokers": [3]},
                 ]
             },
-            r"only = 'demote' is not usable: no broker of \['a'\] is to be demoted: name some by --demote or",
+            r"only = 'demote' is not usable: clusters \['a'\] have no brokers to demote: name some by --demote or",
         ),
         (
             {"clusters": [{"id": "a", "input": "x"}], "policy": {"only": "racks", "rack_policy": "none"}},
-            "take one of the",
+            "remove one of the two settings",
         ),
         ({"policy": {"topics": ["("]}}, r"topics: '\(' is not a regular expression"),
         ({"policy": {"exclude_topics": ["("]}}, r"'\(' is not a regular expression"),
@@ -118,7 +118,7 @@ def test_default_file_says_what_the_code_defaults_to() -> None:
                 "clusters": [{"id": "c", "input": "x"}, {"id": "d", "input": "y"}],
                 "policy": {"pins": [{"topics": "a", "brokers": [1]}]},
             },
-            r"\[\[policy.pins\]\] = \['a'\] is not usable: an id is another broker in each of \['c', 'd'\]",
+            r"\[\[policy.pins\]\] = \['a'\] is not usable: the same id is a different broker in each of \['c', 'd'\]",
         ),
         (
             {"policy": {"replication_factors": 3}},
@@ -159,7 +159,7 @@ def test_default_file_says_what_the_code_defaults_to() -> None:
         ({"clusters": [{"id": "..", "input": "x"}]}, "not only dots"),
         (
             {"clusters": [{"id": "a", "input": "x"}, {"id": "b", "input": "y"}], "policy": {"drain_brokers": [1]}},
-            r"give drain_brokers in the \[\[clusters\]\] table that it is meant for",
+            r"give drain_brokers in the \[\[clusters\]\] table of its cluster",
         ),
         ({"clusters": [{"id": "a/b", "input": "x"}]}, "use letters, digits"),
         ({"clusters": [{"id": "data_docs", "input": "x"}]}, "folders of a run have that name; choose another"),

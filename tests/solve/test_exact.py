@@ -11,7 +11,7 @@ from optimizer.domain import FIXED, FORCED_ONLY, FREE, Bands, Cluster
 from optimizer.settings import Policy
 from optimizer.solve.rules.bands import broker_loads, replica_weights
 from optimizer.solve.shard.assemble import ClusterFrame, assemble
-from optimizer.solve.shard.exact import copied_bytes, keeps_rules, solve_small, whole_ends
+from optimizer.solve.shard.exact import copied_bytes, meets_rules, solve_small, whole_ends
 from optimizer.solve.shard.search import Search
 from optimizer.solve.shard.shard_problem import ShardProblem
 from optimizer.solve.shard.shard_solver import ShardSolution, solve_shard
@@ -127,7 +127,7 @@ def test_bands_that_can_be_met_are_met(seed: int) -> None:
 
 def one_row_each(problem: ShardProblem) -> ShardProblem:
     """The problem with one row for each partition."""
-    return replace(problem, rows=problem.rows.one_each())
+    return replace(problem, rows=problem.rows.one_per_partition())
 
 
 def small_problem(seed: int) -> tuple[ShardProblem, ShardProblem]:
@@ -155,8 +155,8 @@ def small_problem(seed: int) -> tuple[ShardProblem, ShardProblem]:
 def test_a_placement_that_keeps_the_rules_is_never_called_impossible(seed: int) -> None:
     """Clusters of which a solver with presolve says that nothing keeps their bands, given a plan that does."""
     before, after = small_problem(seed)
-    assert keeps_rules(after, after.rows.held)
+    assert meets_rules(after, after.rows.held)
     placement = solve_small(before, after.rows.held)
     assert placement is not None
-    assert keeps_rules(before, placement.holds)
+    assert meets_rules(before, placement.holds)
     assert placement.least_bytes <= copied_bytes(before, placement.holds) <= copied_bytes(before, after.rows.held)

@@ -164,8 +164,8 @@ def test_balance_is_no_worse_than_before(changes: PlanChanges) -> None:
 def test_a_swap_of_one_topic_is_kept_whole(moves: int, kept: list[bool]) -> None:
     """Each of two replicas makes room for the other: where the limit allows one move, none is made."""
     cluster = make_cluster(make_brokers([0, 0, 0]), make_partitions([[0], [1], [2]], [5, 5, 50]))
-    one_each = replace(cluster.partitions, topic_most_replicas=np.ones(3, dtype=np.int64))
-    changes = changes_to(make_cluster(cluster.brokers, one_each), np.array([[1], [0], [2]]))
+    one_per_partition = replace(cluster.partitions, topic_most_replicas=np.ones(3, dtype=np.int64))
+    changes = changes_to(make_cluster(cluster.brokers, one_per_partition), np.array([[1], [0], [2]]))
     limited = replace(changes, allowed=np.array([100, moves]))
     assert changes.room.tolist() == [0, 0]
     assert keep_within(limited)[:2].tolist() == kept

@@ -16,7 +16,12 @@ from optimizer.solve.rules.topic_spread import TopicSpread
 from optimizer.solve.shard.choice import State, apply_choice
 from optimizer.solve.shard.legal_options import Options, legal_options
 from optimizer.solve.shard.shard_problem import ShardProblem
-from optimizer.solve.shard.shard_solver import closed_by, solve_shard, with_room, without_room
+from optimizer.solve.shard.shard_solver import (
+    moves_over_topic_limit,
+    options_to_close,
+    solve_shard,
+    within_topic_limits,
+)
 from tests.examples import examples
 from tests.in_full import in_full
 from tests.solve.clusters import (
@@ -90,7 +95,13 @@ def test_arrivals_share_the_room() -> None:
     topic = np.array([0, 0, 0, 0, 1])
     source, target = np.array([1, 1, 1, 0, 0]), np.array([0, 0, 0, 1, 1])
     size, needed = np.array([1.0, 3.0, 2.0, 1.0, 1.0]), np.array([True, False, False, False, False])
-    assert spread.without_room(topic, source, target, size, needed).tolist() == [False, False, True, False, False]
+    assert spread.moves_over_limit(topic, source, target, size, needed).tolist() == [
+        False,
+        False,
+        True,
+        False,
+        False,
+    ]
 
 
 def test_nothing_is_counted_where_nothing_is_asked() -> None:
@@ -161,13 +172,13 @@ def test_what_has_no_room_is_dropped() -> None:
     cluster = make_cluster(make_brokers([0, 0, 0]), make_partitions([[0], [0], [1], [1], [2]], [5, 4, 3, 1, 1]))
     partitions = replace(cluster.partitions, topic_most_replicas=np.full(5, 2))
     state, problem, options = chosen(replace(cluster, partitions=partitions), [1, 1, 2, 2])
-    over = without_room(problem, options, state)
+    over = moves_over_topic_limit(problem, options, state)
     assert over.tolist() == [3]
-    kept = with_room(problem, options, state)
+    kept = within_topic_limits(problem, options, state)
     assert kept.replica.tolist() == [0, -1, 2, -1, -1]
     assert kept.loads.sum() == pytest.approx(state.loads.sum())
     assert options.partition.tolist() == [0, 1, 2, 3]  # the others are full, so the last one has nowhere to go
-    left = options.only(~closed_by(problem, options, state, over), np.zeros(5, dtype=bool))[0]
+    left = options.only(~options_to_close(problem, options, state, over), np.zeros(5, dtype=bool))[0]
     assert (left.partition.tolist(), left.allowed.tolist(), left.narrowed) == ([2], [[False, False, True]], True)
 
 

@@ -153,10 +153,11 @@ def test_a_shard_that_is_not_solved_is_told(
     monkeypatch.setattr("optimizer.solve.rounds.shard_task.solve_shard", fails)
     plan, findings = planned(full_disks(2000), Solver(rounds=1))
     assert [one.status.status for one in plan.shards] == [status] * 3
-    told = findings[findings["code"] == code]
-    assert dict(zip(told["subject"], told["detail"], strict=True)) == {
-        f"shard 0 of round {number}": f"a shard of 3 brokers {words} and left its replicas {until}: {why}"
-        for number, until in enumerate(["to the next round", "to the next round", "where they are"])
+    reported = findings[findings["code"] == code]
+    retried, kept = "the next round takes its replicas", "its replicas stay where they are"
+    assert dict(zip(reported["subject"], reported["detail"], strict=True)) == {
+        f"shard 0 of round {number}": f"a shard of 3 brokers {words}; {consequence}: {why}"
+        for number, consequence in enumerate([retried, retried, kept])
     }
     assert fields(findings, [FindingCode.NOT_EMPTIED, FindingCode.UNEXPLAINED], "partition") == {
         (code, row) for code in (FindingCode.NOT_EMPTIED, FindingCode.UNEXPLAINED) for row in (0, 3)

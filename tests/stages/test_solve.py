@@ -179,7 +179,7 @@ def test_a_shard_whose_worker_is_killed_leaves_the_rest(left: Frames) -> None:
     assert "was killed at every attempt" in killed.message
     assert sum(row.moves for row in rows if row.round == 0) > 0
     (found,) = (row for row in left["findings"].collect() if (row.cluster_id, row.rule) == ("c", "shard_failed"))
-    assert "left its replicas to the next round" in found.detail
+    assert "the next round takes its replicas" in found.detail
     assert "lower solver.shard_brokers" in found.remedy
 
 

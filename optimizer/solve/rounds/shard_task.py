@@ -99,10 +99,10 @@ def _crowded_members(problem: ShardProblem, solution: ShardSolution) -> int:
     """Members with too many replicas of a topic after the moves, summed over topics."""
     if problem.rows.spread is None:
         return 0
-    each = problem.rows.one_each()
-    hosts = each.hosts.copy()
+    rows = problem.rows.one_per_partition()
+    hosts = rows.hosts.copy()
     hosts[solution.partition, solution.slot] = solution.target
-    spread = replace(each, hosts=hosts).spread
+    spread = replace(rows, hosts=hosts).spread
     return 0 if spread is None else int((spread.surplus[:, ~problem.members.must_empty] > 0).sum())
 
 

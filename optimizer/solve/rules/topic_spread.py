@@ -55,7 +55,7 @@ class TopicSpread:
         rank = _rank(pair, np.lexsort((size, ~may_leave, pair)))
         return np.asarray(may_leave & (rank < self.surplus[topic, source]))
 
-    def without_room(self, topic: Ints, source: Ints, target: Ints, size: Floats, needed: Bools) -> Bools:
+    def moves_over_limit(self, topic: Ints, source: Ints, target: Ints, size: Floats, needed: Bools) -> Bools:
         """Moves to a target that would exceed its limit if all moves were made, (M,).
 
         Moves that are not needed come first, the smaller ones before the larger ones.

@@ -1,4 +1,4 @@
-"""From a cluster's arrays and a shard's members to the shard problem."""
+"""Build the problem of a shard from the arrays of its cluster and its members."""
 
 from dataclasses import dataclass
 
@@ -15,12 +15,12 @@ from optimizer.solve.tuning import Tuning
 
 @dataclass(frozen=True)
 class ClusterFrame:
-    """What every shard of a cluster shares: brokers, bands and the current load of each broker.
+    """Data that all shards of a cluster share: brokers, bands and the current load of each broker.
 
     Parameters
     ----------
     loads : (B, D) float64
-        Absolute loads of the placement at the start of the round.
+        Absolute loads at the start of the round.
     scale : (D,) float64
         Mean broker load, absolute.
     tuning : Tuning
@@ -38,15 +38,15 @@ def _local(replicas: Ints, position: Ints) -> Ints:
     return np.where(replicas < 0, PAD, position[np.maximum(replicas, 0)])
 
 
-def _over(brokers: Brokers, current: Ints, cap: Ints) -> Bools:
-    """Replicas in racks that hold more than the cap, (m, W)."""
+def _in_crowded_racks(brokers: Brokers, current: Ints, cap: Ints) -> Bools:
+    """Replicas in racks over the cap, (m, W)."""
     counts = rack_histogram(current, brokers.rack, len(brokers.rack_names))
-    here = np.take_along_axis(counts, brokers.rack[np.maximum(current, 0)], axis=1)
-    return np.asarray((current >= 0) & (here > cap[:, None]))
+    in_same_rack = np.take_along_axis(counts, brokers.rack[np.maximum(current, 0)], axis=1)
+    return np.asarray((current >= 0) & (in_same_rack > cap[:, None]))
 
 
 def _leaving(brokers: Brokers, members: Ints, current: Ints, groups: PinGroups) -> Bools:
-    """Replicas on members that must empty, where members of their rack can take all those of the partition, (m, W)."""
+    """Replicas on members to empty, if the members of their rack can hold all replicas of the partition, (m, W)."""
     inside = np.zeros(len(brokers), dtype=bool)
     inside[members] = True
     racks, host = len(brokers.rack_names), np.maximum(current, 0)
@@ -54,23 +54,23 @@ def _leaving(brokers: Brokers, members: Ints, current: Ints, groups: PinGroups) 
     takers = np.stack([np.bincount(brokers.rack[takes & allowed], minlength=racks) for allowed in groups.allowed])
     leaves = (current >= 0) & (inside & brokers.must_empty)[host]
     taken = (current >= 0) & takes[host] & groups.allowed[groups.of[:, None], host]
-    wanted = rack_histogram(np.where(leaves | taken, current, -1), brokers.rack, racks)
-    fits = takers[groups.of] >= wanted
+    needed = rack_histogram(np.where(leaves | taken, current, -1), brokers.rack, racks)
+    fits = takers[groups.of] >= needed
     return np.asarray(leaves & np.take_along_axis(fits, brokers.rack[host], axis=1))
 
 
-def _rows(leaving: Bools, mends: Bools) -> tuple[Ints, Bools, Bools]:
-    """A row for each partition; where several replicas must move, one for each of those that leave and one for the
-    rest of a partition whose racks are to be mended: partitions (m,), movable replicas (m, W), may change racks (m,).
+def _rows(leaving: Bools, repairs: Bools) -> tuple[Ints, Bools, Bools]:
+    """Rows of the shard: their partitions (m,), movable replicas (m, W), and whether they may change racks (m,).
 
-    A row of a leaving replica moves it inside the rack, so that all leave in one round and none of their bytes comes
-    on top of what the balance needs.
+    A partition has one row. If several of its replicas must move, it has a row for each leaving replica; if its racks
+    are to be repaired, it also has a row for the other replicas. The row of a leaving replica moves it inside its rack.
+    So all leave in one round, and their bytes also serve the balance.
     """
-    split = (leaving.sum(axis=1) > 1) | mends
+    split = (leaving.sum(axis=1) > 1) | repairs
     row, slot = np.nonzero(leaving & split[:, None])
     alone = np.zeros((len(row), leaving.shape[1]), dtype=bool)
     alone[np.arange(len(row)), slot] = True
-    whole, rest = np.flatnonzero(~split), np.flatnonzero(mends)
+    whole, rest = np.flatnonzero(~split), np.flatnonzero(repairs)
     rows = np.concatenate([whole, row, rest])
     movable = np.concatenate([np.ones((len(whole), leaving.shape[1]), dtype=bool), alone, ~leaving[rest]])
     may_own = np.repeat([True, False, True], [len(whole), len(row), len(rest)])
@@ -95,12 +95,12 @@ def assemble(frame: ClusterFrame, members: Ints, partitions: Partitions, current
     brokers = frame.brokers
     groups = group_by_pins(brokers, partitions.topic)
     rule = rack_rule(brokers, groups, partitions.replication_factor)
-    over = _over(brokers, current, rule.cap)
-    leaving = _leaving(brokers, members, current, groups) & ~over
-    row_of, movable, may_own = _rows(leaving, owner & over.any(axis=1) & leaving.any(axis=1))
+    in_crowded_racks = _in_crowded_racks(brokers, current, rule.cap)
+    leaving = _leaving(brokers, members, current, groups) & ~in_crowded_racks
+    row_of, movable, may_own = _rows(leaving, owner & in_crowded_racks.any(axis=1) & leaving.any(axis=1))
     partitions, current, owner = partitions.rows(row_of), current[row_of], owner[row_of] & may_own
     groups = groups.rows(row_of)
-    of_members = Members(
+    shard_members = Members(
         rack=brokers.rack[members],
         accepts=brokers.accepts_replicas[members],
         must_empty=brokers.must_empty[members],
@@ -126,12 +126,12 @@ def assemble(frame: ClusterFrame, members: Ints, partitions: Partitions, current
         topic=topic_numbers(partitions.topic, partitions.topic_most_replicas),
         pin=groups.of,
     )
-    return ShardProblem(of_members, rows, rule.sizes, len(members) == len(brokers), frame.tuning)
+    return ShardProblem(shard_members, rows, rule.sizes, len(members) == len(brokers), frame.tuning)
 
 
 def _held(brokers: Brokers, members: Ints, before: Ints, current: Ints) -> tuple[Ints, Bools, Bools]:
-    """Member of each replica now, (m, W), members that held one before the plan, (m, n), and whether a replica sits
-    where one was, (m, W)."""
+    """Current member of each replica, (m, W); members that held one before the plan, (m, n); and whether a replica is
+    on such a member, (m, W)."""
     position = np.full(len(brokers), OUTSIDE)
     position[members] = np.arange(len(members))
     hosts, held_before = _local(current, position), _local(before, position)

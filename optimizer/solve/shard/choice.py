@@ -1,4 +1,4 @@
-"""The choice of each partition in a shard - stay, or one option - and the loads that follow."""
+"""The choice of each partition in a shard (stay, or take one option), and the loads that follow."""
 
 from dataclasses import dataclass
 
@@ -8,9 +8,9 @@ from optimizer.domain import Floats, Ints
 from optimizer.solve.shard.legal_options import Options
 from optimizer.solve.shard.shard_problem import ShardProblem
 
-OVERFULL = 2.0  # times its band: a broker from which many replicas go before the relaxation
-NO_ROOM = 1e-9  # mean broker loads: divides in place of the upper end of a band that ends at 0
-GOLDEN = 0.618033988749895  # part of a turn: the golden ratio takes replicas of all sizes in turn
+OVERFULL = 2.0  # load over the end of the band: such a broker sheds replicas before the relaxation
+NO_ROOM = 1e-9  # mean broker loads: divides in place of an upper end of 0
+GOLDEN = 0.618033988749895  # golden ratio: steps of this part of a turn mix replicas of all sizes
 
 
 @dataclass
@@ -35,7 +35,7 @@ class State:
 
 
 def member_violations(problem: ShardProblem, members: Ints, loads: Floats) -> Floats:
-    """Load outside the bands of the given members, (N,) (formula 13 of docs/solver.md)."""
+    """Load of the given members outside their bands, (N,) (formula 13 of docs/solver.md)."""
     total = np.zeros(len(members))
     # Column by column: rows of three numbers gathered at once take six times as long.
     for load, lower, upper in zip(loads.T, problem.members.lower.T, problem.members.upper.T, strict=True):
@@ -45,7 +45,7 @@ def member_violations(problem: ShardProblem, members: Ints, loads: Floats) -> Fl
 
 
 def violation(problem: ShardProblem, loads: Floats) -> float:
-    """Load outside the bands of all brokers, in mean broker loads (formula 13 of docs/solver.md)."""
+    """Load of all members outside their bands, in mean broker loads (formula 13 of docs/solver.md)."""
     return float(member_violations(problem, np.arange(len(loads)), loads).sum())
 
 
@@ -59,27 +59,27 @@ def apply_choice(problem: ShardProblem, options: Options, replica: Ints, target:
 
 
 def moved_cost(options: Options, state: State) -> float:
-    """Bytes of the choice, in mean broker loads."""
+    """Cost of the choice, in mean broker loads: bytes, plus the price on moves if the options have one."""
     p = np.flatnonzero(state.replica >= 0)
     return float(options.cost[state.replica[p], state.target[p]].sum())
 
 
 def free_moves(options: Options, state: State) -> int:
-    """Moves of the choice that need not be."""
+    """Optional moves of the choice."""
     return state.moves - int(np.count_nonzero(options.needed))
 
 
 def moved_bytes(problem: ShardProblem, options: Options, state: State) -> float:
-    """The same without a price on moves."""
+    """Bytes of the choice, in mean broker loads."""
     p = np.flatnonzero(state.replica >= 0)
     return float((problem.rows.size[p] * options.copies[state.replica[p], state.target[p]]).sum())
 
 
-def mended(problem: ShardProblem, options: Options) -> State:
-    """A first option for every partition that must move.
+def repaired(problem: ShardProblem, options: Options) -> State:
+    """A state in which every partition that must move takes a first option.
 
-    They go largest first, from the fullest broker to the emptiest. Fullness is the load over the upper
-    end of the band, in the resource where the replica leaves most.
+    The largest replicas go first, from the fullest broker to the emptiest. Fullness is the load divided by the upper
+    end of the band, for the resource with the largest ratio.
     """
     rows = problem.rows
     stay = np.full(len(rows.hosts), -1)
@@ -93,14 +93,14 @@ def mended(problem: ShardProblem, options: Options) -> State:
 
 
 def seed(problem: ShardProblem, options: Options) -> State:
-    """A first option for every partition that must move, and for as many as overfull brokers must shed."""
-    state = mended(problem, options)
+    """A state in which every partition that must move takes a first option, and overfull brokers shed replicas."""
+    state = repaired(problem, options)
     _shed(problem, options, state)
     return state
 
 
 def _shed(problem: ShardProblem, options: Options, state: State) -> None:
-    """Move replicas of every size off brokers that are over their bands many times, until they are inside."""
+    """Move replicas of all sizes off overfull brokers until these are inside their bands."""
     members = problem.members
     upper = np.where(np.isfinite(members.upper), members.upper, np.inf)
     for broker in np.flatnonzero((members.loads > OVERFULL * upper).any(axis=1) & members.accepts):
@@ -113,7 +113,7 @@ def _shed(problem: ShardProblem, options: Options, state: State) -> None:
 
 
 def _take_emptiest(problem: ShardProblem, options: Options, state: State, rows: Ints) -> None:
-    """Take the option of the rows of one partition that leads from the fullest broker to the emptiest."""
+    """Take the option of one partition, among its rows, that moves from the fullest broker to the emptiest."""
     members = problem.members
     p = options.partition[rows[0]]
     weight = problem.rows.weights[p]

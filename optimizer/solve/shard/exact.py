@@ -1,15 +1,15 @@
-"""Small clusters to proven optimality: every placement of every replica at once, by CP-SAT.
+"""Solve small clusters to proven optimality: all placements of all replicas at once, by CP-SAT.
 
 Variables y_pb in {0, 1} say that member b holds a replica of partition p::
 
-    minimise   sum_pb size_p y_pb      over members that did not hold p before the plan; of equal bytes, fewest copies
+    minimise   sum_pb size_p y_pb      over members that did not hold p before the plan; at equal bytes, fewest copies
     subject to sum_b y_pb = RF_p, rack caps and floors, the spread of topics, every band
 
-Nothing of it depends on the round: the domain and the costs are those of the placement before the plan, so what is
-proven holds for the plan as a whole. Sizes, loads and limits are whole bytes and bytes per second. A limit is rounded
-away from the band by no more than its own rounding error as a float, so no placement inside the bands is left out.
-One worker, a fixed seed and a limit in deterministic time: the same answer on every machine. Where the limit comes
-first, the bound of the search stands.
+The model does not depend on the round: domain and costs are those before the plan, so a proof is valid for the plan as
+a whole. Sizes, loads and limits are whole bytes and bytes per second. A limit is rounded away from the band by at most
+its own rounding error as a float, so no placement inside the bands is excluded. One worker, a fixed seed and a limit in
+deterministic time give the same answer on every machine. If the search reaches its time limit, its bound is still
+valid.
 
 References
 ----------
@@ -29,18 +29,18 @@ from optimizer.solve.rules.resources import DISK
 from optimizer.solve.shard.shard_problem import PAD, ShardProblem
 from optimizer.solve.tuning import Tuning
 
-DUST = 1e-15  # of a limit: what scaling it, and back, may have changed
+DUST = 1e-15  # share of a limit: rounding by scaling it and back
 
 
 @dataclass(frozen=True)
 class ExactPlan:
-    """A placement inside every band, and what any such placement must copy.
+    """A placement inside every band, and the least bytes that any such placement copies.
 
     Parameters
     ----------
     holds : (m, n) bool
     least_bytes : int
-        No placement inside the bands copies less; where the search came to its end, what this one copies.
+        Lower bound for any placement inside the bands; if the search finished, this placement copies just that.
     """
 
     holds: Bools
@@ -48,26 +48,28 @@ class ExactPlan:
 
 
 def is_small_cluster(problem: ShardProblem) -> bool:
-    """Whether the shard is a cluster of its own, small enough, and may be balanced: the search knows no placement that
-    only mends racks."""
+    """Whether the shard is a whole cluster, small enough for the search, and may be balanced.
+
+    The search can't model partitions that may only repair their racks.
+    """
     small = is_small(problem.tuning, *problem.rows.original.shape)
     return problem.is_cluster and small and not (problem.rows.mobility == RACKS_ONLY).any()
 
 
 def is_small(tuning: Tuning, partitions: int, brokers: int) -> bool:
-    """Whether all placements of a cluster are searched."""
+    """Whether a cluster is small enough to search all its placements."""
     return partitions * brokers <= tuning.exact_cells
 
 
 def solve_small(problem: ShardProblem, hint: Bools) -> ExactPlan | None:
-    """The best placement inside the bands that the search finds, and its bound; None where none was found.
+    """The best placement inside the bands that the search finds, and its bound; None if it finds no placement.
 
     Parameters
     ----------
     problem : ShardProblem
         One row for each partition.
     hint : (m, n) bool
-        A placement to start from.
+        A placement that the search starts from.
     """
     model = cp_model.CpModel()
     may, must = _domain(problem)
@@ -83,7 +85,7 @@ def solve_small(problem: ShardProblem, hint: Bools) -> ExactPlan | None:
     for variable, value in zip(flat, hint.ravel().tolist(), strict=True):
         model.add_hint(variable, value)
     tuning = problem.tuning
-    solver = careful_solver(tuning.exact_time_limit if keeps_rules(problem, hint) else tuning.feasible_time_limit)
+    solver = careful_solver(tuning.exact_time_limit if meets_rules(problem, hint) else tuning.feasible_time_limit)
     status = solver.solve(model)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None
@@ -96,7 +98,7 @@ def solve_small(problem: ShardProblem, hint: Bools) -> ExactPlan | None:
 
 
 def _domain(problem: ShardProblem) -> tuple[Bools, Bools]:
-    """Where a replica may be, and where it must: (m, n) each."""
+    """Members that may hold a replica, and members that must, (m, n) each."""
     members, rows = problem.members, problem.rows
     before = rows.original
     staying = before & ~members.must_empty[None, :]
@@ -116,7 +118,7 @@ def _by_rack(problem: ShardProblem, holds: Bools) -> Ints:
 
 
 def _rack_limits(problem: ShardProblem, must: Bools) -> tuple[Ints, Ints]:
-    """Least and most replicas of each partition in each rack, (m, R) each; what is fixed breaks no rule."""
+    """Least and most replicas of each partition in each rack, (m, R) each; fixed replicas always satisfy them."""
     rows = problem.rows
     stuck = _by_rack(problem, must)
     least = np.minimum(rows.floor[:, None], problem.rack_size[rows.pin])
@@ -130,7 +132,7 @@ def _whole_weights(problem: ShardProblem) -> Ints:
 
 
 def whole_ends(bands: Bands) -> tuple[Ints, Ints]:
-    """Least and most whole load inside the bands, (n, D) each; a limit that is absent is the largest number."""
+    """Least and largest whole load inside the bands, (n, D) each; ``NO_LIMIT`` if a band has no upper end."""
     bounded = np.isfinite(bands.upper)
     upper = np.where(bounded, bands.upper, 0.0)
     most = np.where(bounded, np.floor(upper * (1 + DUST) + DUST), float(NO_LIMIT))
@@ -150,7 +152,7 @@ def _replicas_and_racks(
 
 
 def _topic_limits(problem: ShardProblem, must: Bools) -> tuple[Ints, Ints]:
-    """Topics that have a limit, (L,), and the most replicas of each on each member, (L, n): what must stay may."""
+    """Topics that have a limit, (L,), and the limit on each member, (L, n): at least the replicas that must stay."""
     spread = problem.rows.spread
     topics = np.flatnonzero(spread.most < NO_LIMIT) if spread else np.zeros(0, dtype=np.int64)
     stuck = _by_topic(problem, must)[topics]
@@ -165,7 +167,7 @@ def _by_topic(problem: ShardProblem, holds: Bools) -> Ints:
 
 
 def _topics(model: cp_model.CpModel, holds: list[list[cp_model.IntVar]], problem: ShardProblem, must: Bools) -> None:
-    """No member has more of a topic than its most, or than what must stay there."""
+    """Limit the replicas of each topic on each member."""
     for topic, most in zip(*_topic_limits(problem, must), strict=True):
         rows = np.flatnonzero(problem.rows.topic == topic)
         for b, limit in enumerate(most.tolist()):
@@ -189,8 +191,8 @@ def _ends(problem: ShardProblem) -> tuple[Ints, Ints]:
     return whole_ends(Bands((), members.lower * members.scale, members.upper * members.scale))
 
 
-def keeps_rules(problem: ShardProblem, holds: Bools) -> bool:
-    """Whether a placement is one of those that were searched: domain, racks, topics and bands."""
+def meets_rules(problem: ShardProblem, holds: Bools) -> bool:
+    """Whether a placement meets the rules of the search: domain, racks, topics and bands."""
     may, must = _domain(problem)
     counts, (least, most) = _by_rack(problem, holds), _rack_limits(problem, must)
     loads, (lower, upper) = holds.T.astype(np.int64) @ _whole_weights(problem), _ends(problem)
@@ -201,12 +203,12 @@ def keeps_rules(problem: ShardProblem, holds: Bools) -> bool:
 
 
 def copied_bytes(problem: ShardProblem, holds: Bools) -> int:
-    """Whole bytes that a placement copies, against the one before the plan."""
+    """Whole bytes that a placement copies, compared with the placement before the plan."""
     copies = (holds & ~problem.rows.original).sum(axis=1)
     return int((_whole_weights(problem)[:, DISK] * copies).sum())
 
 
-def changes(problem: ShardProblem, holds: Bools) -> tuple[Ints, Ints, Ints]:
+def replica_moves(problem: ShardProblem, holds: Bools) -> tuple[Ints, Ints, Ints]:
     """Row, slot and target of each replica that a placement moves."""
     rows: list[int] = []
     slots: list[int] = []

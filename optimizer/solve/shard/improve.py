@@ -1,10 +1,10 @@
-"""From the relaxation to whole moves: rounding, then best-improvement by transfers.
+"""From the relaxation to whole moves: round it, then improve the result by transfers, the best first.
 
-A *transfer* shifts load delta from member a to member b by changing the choice of one or two partitions: take an
-option, drop it, change its target;
-or exchange - a moved replica goes home and another one of the same source takes its place, or two moved replicas swap
-their targets. Exchanges reach what single moves can't: they change a broker's load by the difference of two sizes.
-The merit is ``Tuning.violation_bytes * (load outside bands) + bytes``: violation strictly first.
+A *transfer* shifts load delta from member a to member b by changing the choices of one or two partitions. One partition
+takes an option, drops it, or changes its target. Or two partitions exchange: a moved replica returns and another one
+from the same source moves instead, or two moved replicas swap their targets. An exchange changes a broker's load by the
+difference of two sizes, which single moves can't. The merit is
+``Tuning.violation_bytes * (load outside bands) + bytes``: violation strictly first.
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ from optimizer.solve.shard.choice import State, apply_choice, member_violations,
 from optimizer.solve.shard.legal_options import Options
 from optimizer.solve.shard.shard_problem import Members, ShardProblem
 
-STEPS = 400  # batches of a stage at most: an end for what might go on; instances S and M take up to 37
-BATCH = 1500  # best steps that are tried before all, up to 20,000, are weighed anew: each changes the gains of others
-SWAP_LIMIT = 100  # moved replicas outside that are paired with all moved ones: 800 with 3,000 would be millions
-CLOSE = 1e-4  # share of the bound: a plan this near needs no other rounding
-EPSILON = 1e-10  # mean broker loads: less is rounding
+STEPS = 400  # most batches of a stage, so that it ends; instances S and M take up to 37
+BATCH = 1500  # best steps tried before all gains (up to 20,000) are computed again: each step changes others
+SWAP_LIMIT = 100  # replicas on brokers outside bands that are paired with all moved ones; more would be millions
+CLOSE = 1e-4  # share of the bound: a plan this near to it needs no other rounding
+EPSILON = 1e-10  # mean broker loads: a smaller value may be rounding
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Transfers:
     cost : (N,) float64
         Change of bytes, in mean broker loads.
     first, first_replica, first_target, second, second_replica, second_target : (N,) int64
-        ``second`` is -1 where one partition changes.
+        ``second`` is -1 if only one partition changes.
     """
 
     a: Ints
@@ -49,9 +49,9 @@ class Transfers:
     second_replica: Ints
     second_target: Ints
 
-    def rows(self, kept: Ints | list[int]) -> "Transfers":
+    def rows(self, rows: Ints | list[int]) -> "Transfers":
         """Some of the steps."""
-        return Transfers(*(getattr(self, field.name).take(kept, axis=0) for field in fields(self)))
+        return Transfers(*(getattr(self, field.name).take(rows, axis=0) for field in fields(self)))
 
 
 def _concat(parts: list[tuple[Ints | Floats, ...]]) -> Transfers:
@@ -72,21 +72,21 @@ class Neighbourhood:
         return a, b, self.problem.rows.weights[p], cost, p, k, t, none, none, none
 
     def takes(self, state: State) -> tuple[Ints | Floats, ...]:
-        """Partitions that stay take an option."""
+        """A partition that stays takes an option."""
         i = np.flatnonzero(state.replica[self.p] < 0)
         return self._plain(
             self.s[i], self.t[i], self.p[i], self.options.cost[self.k[i], self.t[i]], self.k[i], self.t[i]
         )
 
     def drops(self, state: State) -> tuple[Ints | Floats, ...]:
-        """Partitions that need not move go home."""
+        """A partition that need not move returns to its source."""
         p = np.flatnonzero((state.replica >= 0) & ~self.options.needed)
         k, t = state.replica[p], state.target[p]
         none = np.full(len(p), -1)
         return self._plain(t, self.options.source[k], p, -self.options.cost[k, t], none, none)
 
     def retargets(self, state: State) -> tuple[Ints | Floats, ...]:
-        """Moved replicas go to another target."""
+        """A moved replica goes to another target."""
         i = np.flatnonzero((state.replica[self.p] == self.k) & (state.target[self.p] != self.t))
         p, k, t = self.p[i], self.k[i], self.t[i]
         old = state.target[p]
@@ -101,7 +101,7 @@ class Neighbourhood:
         return self._plain(self.s[i], self.options.source[chosen[i]], p, gain, k, t)
 
     def exchanges(self, state: State) -> tuple[Ints | Floats, ...]:
-        """A moved replica goes home and another of the same source moves to the same target."""
+        """A moved replica returns, and another one from the same source moves to the same target."""
         moved = np.flatnonzero((state.replica >= 0) & ~self.options.needed)
         pair_of = self.options.source[state.replica[moved]] * len(self.problem.members.rack) + state.target[moved]
         idle = np.flatnonzero(state.replica[self.p] < 0)
@@ -119,35 +119,35 @@ class Neighbourhood:
         return self.s[i], self.t[i], delta, gain, self.p[i], self.k[i], self.t[i], home, none, none
 
     def swaps(self, state: State, focus: Bools) -> tuple[Ints | Floats, ...]:
-        """Two moved replicas swap their targets; one of the targets is in focus (outside its band)."""
+        """Two moved replicas swap their targets; at least one target is in ``focus`` (outside its band)."""
         moved = np.flatnonzero(state.replica >= 0)
         near = moved[focus[state.target[moved]]][:SWAP_LIMIT]
-        one, two = (x.ravel() for x in np.meshgrid(near, moved, indexing="ij"))
-        keep = state.target[one] != state.target[two]
-        one, two = one[keep], two[keep]
-        k1, k2, t1, t2 = state.replica[one], state.replica[two], state.target[one], state.target[two]
+        p1, p2 = (x.ravel() for x in np.meshgrid(near, moved, indexing="ij"))
+        keep = state.target[p1] != state.target[p2]
+        p1, p2 = p1[keep], p2[keep]
+        k1, k2, t1, t2 = state.replica[p1], state.replica[p2], state.target[p1], state.target[p2]
         legal = self.options.allowed[k1, t2] & self.options.allowed[k2, t1]
-        one, two, k1, k2, t1, t2 = (x[legal] for x in (one, two, k1, k2, t1, t2))
+        p1, p2, k1, k2, t1, t2 = (x[legal] for x in (p1, p2, k1, k2, t1, t2))
         cost = self.options.cost
         gain = cost[k1, t2] + cost[k2, t1] - cost[k1, t1] - cost[k2, t2]
-        return t1, t2, self.problem.rows.weights[one] - self.problem.rows.weights[two], gain, one, k1, t2, two, k2, t1
+        return t1, t2, self.problem.rows.weights[p1] - self.problem.rows.weights[p2], gain, p1, k1, t2, p2, k2, t1
 
     def transfers(self, state: State) -> Transfers:
-        """All candidate steps but the swaps."""
+        """All candidate steps except the swaps."""
         kinds = (self.takes, self.drops, self.retargets, self.switches, self.exchanges)
         return _concat([kind(state) for kind in kinds])
 
-    def swaps_out(self, state: State) -> Transfers:
-        """The swaps that touch a broker outside its band: many, so they come last."""
+    def swaps_outside_bands(self, state: State) -> Transfers:
+        """Swaps that touch a broker outside its band; there are many, so they are tried last."""
         bad = member_violations(self.problem, np.arange(len(state.loads)), state.loads) > EPSILON
         return _concat([self.swaps(state, bad)])
 
 
 def _hopeful(problem: ShardProblem, state: State, steps: Transfers) -> Transfers:
-    """Steps that can help: they touch a broker outside its band, or save bytes."""
+    """Steps that may help: those that touch a broker outside its band or save bytes."""
     bad = member_violations(problem, np.arange(len(state.loads)), state.loads) > EPSILON
-    kept = np.flatnonzero(bad[steps.a] | bad[steps.b] | (steps.cost < -EPSILON))
-    return steps.rows(kept)
+    hopeful = np.flatnonzero(bad[steps.a] | bad[steps.b] | (steps.cost < -EPSILON))
+    return steps.rows(hopeful)
 
 
 def gains(problem: ShardProblem, state: State, steps: Transfers, penalty: float) -> Floats:
@@ -170,7 +170,7 @@ def commit(state: State, steps: Transfers, i: int) -> None:
 
 
 def _gain_now(problem: ShardProblem, state: State, steps: Transfers, i: int, penalty: float) -> float:
-    """Change of merit by one step, as ``gains`` does it for many."""
+    """Change of merit by one step; ``gains`` computes many."""
     change, delta = 0.0, steps.delta[i].tolist()
     for member, sign in ((steps.a[i], -1.0), (steps.b[i], 1.0)):
         rows = (
@@ -186,8 +186,10 @@ def _gain_now(problem: ShardProblem, state: State, steps: Transfers, i: int, pen
 
 
 def _take(problem: ShardProblem, state: State, steps: Transfers, gain: Floats, penalty: float) -> int:
-    """Commit the best steps in order, at most one a partition; a step whose brokers have changed since must still be
-    worth half of what it was. Returns how many were committed."""
+    """Commit the best steps in order, at most one for each partition; returns their number.
+
+    If the brokers of a step have changed meanwhile, its gain must still be at least half of the computed gain.
+    """
     order = np.lexsort((np.arange(len(gain)), gain))[:BATCH]
     batch = steps.rows(order)
     changed, taken = np.zeros(len(problem.members.rack), dtype=bool), 0
@@ -207,9 +209,9 @@ def _take(problem: ShardProblem, state: State, steps: Transfers, gain: Floats, p
 
 
 def improve(neighbourhood: Neighbourhood, state: State) -> int:
-    """Apply the best steps, disjoint in brokers, until none helps: first those that cost no bytes, then all.
+    """Apply the best steps until none helps: first those that cost no bytes, then all.
 
-    Returns the steps taken.
+    Returns the number of steps.
     """
     tuning = neighbourhood.problem.tuning
     if not tuning.exchanges:
@@ -222,7 +224,7 @@ def _descend(neighbourhood: Neighbourhood, state: State, penalty: float, *, free
     taken = 0
     for _ in range(STEPS):
         step = 0
-        for candidates in (neighbourhood.transfers, neighbourhood.swaps_out):
+        for candidates in (neighbourhood.transfers, neighbourhood.swaps_outside_bands):
             if not step:
                 step = _step(neighbourhood.problem, state, candidates(state), penalty, free_only=free_only)
         if not step:
@@ -239,15 +241,15 @@ def _step(problem: ShardProblem, state: State, steps: Transfers, penalty: float,
 
 
 def merit(problem: ShardProblem, options: Options, state: State) -> float:
-    """What is least: load outside bands, then cost."""
+    """The objective, less is better: load outside bands first, then cost."""
     return problem.tuning.violation_bytes * violation(problem, state.loads) + moved_cost(options, state)
 
 
-def _settled(neighbourhood: Neighbourhood, start: State) -> State:
-    """Improve; where brokers stay outside, improve inside bands that are a little narrower, and again in the true ones.
+def _improved(neighbourhood: Neighbourhood, start: State) -> State:
+    """Improve a state; if brokers stay outside their bands, improve for slightly narrower bands, then for the true.
 
-    A broker may be stuck because the brokers that could help it are filled exactly to the ends of their bands. Narrower
-    bands give them room for a trifle more bytes.
+    A broker may be stuck because the brokers that could help it are filled exactly to the ends of their bands. With
+    narrower bands these have space again, for slightly more bytes.
     """
     problem, options = neighbourhood.problem, neighbourhood.options
     state = apply_choice(problem, options, start.replica, start.target)
@@ -259,11 +261,11 @@ def _settled(neighbourhood: Neighbourhood, start: State) -> State:
     improve(Neighbourhood(narrower, options, neighbourhood.k, neighbourhood.t), state)
     improve(neighbourhood, state)
     second = apply_choice(problem, options, state.replica, state.target)
-    return min(first, second, key=lambda found: merit(problem, options, found))
+    return min(first, second, key=lambda state: merit(problem, options, state))
 
 
 def _narrower(members: Members, spare: float) -> Members:
-    """The same with bands that are a little narrower."""
+    """The members with slightly narrower bands."""
     bounded = np.isfinite(members.upper)
     less = np.minimum(spare, np.where(bounded, members.upper - members.lower, 0.0) / 2)
     upper = np.where(bounded, members.upper - less, members.upper)
@@ -271,12 +273,12 @@ def _narrower(members: Members, spare: float) -> Members:
 
 
 def best_rounding(neighbourhood: Neighbourhood, base: State, starts: Sequence[State], bound: float) -> State:
-    """Improve each start, and keep the best by merit; the first within ``CLOSE`` of the bound on bytes will do.
+    """Improve each start and return the best by merit; stop early at one within ``CLOSE`` of the bound on bytes.
 
     Parameters
     ----------
     base : State
-        Kept where no start leads to anything better.
+        Returned if no start leads to a better state.
     starts : sequence of State
         Roundings of the relaxation; not changed.
     bound : float
@@ -285,7 +287,7 @@ def best_rounding(neighbourhood: Neighbourhood, base: State, starts: Sequence[St
     problem, options = neighbourhood.problem, neighbourhood.options
     best, best_merit = base, merit(problem, options, base)
     for start in starts:
-        state = _settled(neighbourhood, start)
+        state = _improved(neighbourhood, start)
         reached = merit(problem, options, state)
         if reached < best_merit - EPSILON:
             best, best_merit = state, reached

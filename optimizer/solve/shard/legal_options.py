@@ -1,8 +1,8 @@
-"""Which single moves of a shard are legal, what they cost, and what they cost at prices of load.
+"""Legal single moves of a shard, their costs, and their costs at prices of load.
 
-An *option* (k, t) moves replica k to member t. At most one option per partition is taken in a round, so broker-disjoint
-shards never conflict: a replica changes racks only in its partition's owner shard, and every other shard keeps the rack
-histogram as it is.
+An *option* (k, t) moves replica k to member t. A round takes at most one option per partition. Shards have disjoint
+brokers and never conflict: a replica changes racks only in its partition's owner shard; no other shard changes the rack
+histogram.
 """
 
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from optimizer.solve.rules.mobility import may_move, may_repair_racks, stays
 from optimizer.solve.rules.racks import rack_disorder
 from optimizer.solve.shard.shard_problem import PAD, ShardProblem
 
-FIXED_COST = 1e-7  # mean broker loads: a tiny cost, so that free moves that nobody needs are avoided
+FIXED_COST = 1e-7  # mean broker loads: a tiny cost, so that needless moves at no bytes are avoided
 
 
 @dataclass(frozen=True)
@@ -26,17 +26,17 @@ class Options:
     partition, slot, source : (K,) int64
         The movable replicas; ``source`` is a member index.
     pushes : (K,) bool
-        It must leave and no member that it may go to has room for its topic: it goes where there is none.
+        It must leave, and no target has space for its topic: it exceeds the topic's limit there.
     allowed : (K, n) bool
     copies : (K, n) float64
-        Copies made: 1, 0 for moving on one that is paid already, -1 where a copy becomes unnecessary.
+        Copies made: 1; 0 if the replica is a copy of this plan already; -1 if a copy becomes unnecessary.
     cost : (K, n) float64
-        Bytes copied in mean broker loads; negative where a copy becomes unnecessary.
+        Bytes copied, in mean broker loads; negative if a copy becomes unnecessary.
     needed : (m,) bool
         The partition must take one of its options (draining, dead, pins, racks, topics), and has one.
     narrowed : bool
-        The spread of topics closes or demands some, or the width of the shard hides some: what is least of these need
-        not be least of all moves.
+        Topic limits exclude or force options, or a wide shard left some out: the least cost of these options need not
+        be the least of all moves.
     """
 
     partition: Ints
@@ -50,19 +50,30 @@ class Options:
     narrowed: bool
 
     def only(self, open_: Bools, goes: Bools) -> tuple["Options", Ints]:
-        """The same without options that are not open, (K, n), and with partitions that must take one beside those that
-        had to, (m,); a partition that has none left is not needed. Also the rows that are left of these options."""
+        """Keep only open options, and force more partitions to move.
+
+        Parameters
+        ----------
+        open_ : (K, n) bool
+        goes : (m,) bool
+            Partitions that must take an option, in addition to ``needed``. A partition without options need not move.
+
+        Returns
+        -------
+        tuple
+            The options, and which rows of the old options they are.
+        """
         allowed = self.allowed & open_
         rows = np.flatnonzero(allowed.any(axis=1))
         has = np.zeros(len(self.needed), dtype=bool)
         has[self.partition[rows]] = True
         per_row = ("partition", "slot", "source", "pushes", "copies", "cost")
-        kept = {name: getattr(self, name)[rows] for name in per_row}
+        remaining = {name: getattr(self, name)[rows] for name in per_row}
         needed = (self.needed | goes) & has
-        return replace(self, **kept, allowed=allowed[rows], needed=needed, narrowed=True), rows
+        return replace(self, **remaining, allowed=allowed[rows], needed=needed, narrowed=True), rows
 
     def priced(self, size: Floats, move_price: float) -> "Options":
-        """The same with a price on each copy beside its bytes; ``size`` (m,) and the price in mean broker loads."""
+        """Add a price on each copy to its bytes; ``size``, (m,), and the price are in mean broker loads."""
         return replace(self, cost=(size + move_price)[self.partition][:, None] * self.copies)
 
 
@@ -75,22 +86,22 @@ def _histogram(problem: ShardProblem) -> Ints:
 
 
 def _disorder_change(problem: ShardProblem, counts: Ints, partition: Ints, source: Ints) -> Ints:
-    """Change of rack disorder by each option, (K, n)."""
+    """Change in rack disorder by each option, (K, n)."""
     members, rows = problem.members, problem.rows
     cap = rows.cap[partition][:, None]
     floor, group = rows.floor[partition][:, None], rows.pin[partition]
-    floor_here = np.minimum(floor, problem.rack_size[group, members.rack[source]][:, None])
-    floor_there = np.minimum(floor, problem.rack_size[:, members.rack][group])
-    here = counts[partition, members.rack[source]][:, None]
-    there = counts[partition][:, members.rack]
-    leave = (here <= floor_here).astype(np.int64) - (here > cap)
-    enter = (there >= cap).astype(np.int64) - (there < floor_there)
+    source_floor = np.minimum(floor, problem.rack_size[group, members.rack[source]][:, None])
+    target_floor = np.minimum(floor, problem.rack_size[:, members.rack][group])
+    source_count = counts[partition, members.rack[source]][:, None]
+    target_count = counts[partition][:, members.rack]
+    leave = (source_count <= source_floor).astype(np.int64) - (source_count > cap)
+    enter = (target_count >= cap).astype(np.int64) - (target_count < target_floor)
     return np.where(members.rack[source][:, None] == members.rack[None, :], 0, leave + enter)
 
 
-def _restrict(partition: Ints, allowed: Bools, wanted: Bools, n_partitions: int) -> tuple[Bools, Bools]:
-    """Keep only wanted options of partitions that have any; returns (allowed, partitions that have)."""
-    hit = allowed & wanted
+def _restrict(partition: Ints, allowed: Bools, preferred: Bools, n_partitions: int) -> tuple[Bools, Bools]:
+    """Keep only the preferred options of partitions that have any; returns (allowed, partitions that have any)."""
+    hit = allowed & preferred
     has = np.zeros(n_partitions, dtype=bool)
     has[partition[hit.any(axis=1)]] = True
     return np.where(has[partition][:, None], hit, allowed), has
@@ -105,14 +116,14 @@ def _rack_broken(problem: ShardProblem, counts: Ints) -> Bools:
 
 
 def _outside_pin(problem: ShardProblem, partition: Ints, source: Ints) -> Bools:
-    """Replicas that a pin sends away, (K,): of free partitions alone."""
+    """Replicas of free partitions outside their pin, (K,)."""
     return ~problem.members.pin_allows[problem.rows.pin[partition], source] & (problem.rows.mobility == FREE)[partition]
 
 
-def _worth_a_look(problem: ShardProblem, source: Ints, cells: int) -> Bools:
-    """Replicas whose move may help, (K,): all; in a very wide shard those of brokers fuller than the middle of a band.
+def _may_help(problem: ShardProblem, source: Ints, cells: int) -> Bools:
+    """Replicas to consider, (K,): all; in a very wide shard only those on brokers fuller than the middle of a band.
 
-    A shard is that wide only where a few brokers are so full that all the others must take from them.
+    A shard is that wide only if a few brokers are so full that all other brokers must take from them.
     """
     members = problem.members
     if cells <= problem.tuning.wide_cells:
@@ -122,13 +133,13 @@ def _worth_a_look(problem: ShardProblem, source: Ints, cells: int) -> Bools:
     return np.asarray((members.loads > middle).any(axis=1))[source]
 
 
-def _spread(
+def _with_topic_limits(
     problem: ShardProblem, partition: Ints, source: Ints, allowed: Bools, forced: Bools
 ) -> tuple[Bools, Bools, Bools]:
-    """Options where their topics have room, (K, n), the replicas that their topics send away, and those that push in.
+    """Options within topic limits, (K, n); replicas that must leave because of their topic; replicas that push in.
 
-    What must leave its broker and finds no room pushes in: an empty broker comes before a topic's spread, and what is
-    then too many is sent away in the next round.
+    A replica that must leave its broker and has no target within its topic's limit pushes in: emptying a broker comes
+    before the spread of topics. The next round moves the surplus away.
     """
     rows = problem.rows
     spread, nothing = rows.spread, np.zeros(len(partition), dtype=bool)
@@ -144,10 +155,10 @@ def _spread(
     return np.where(pushes[:, None], allowed, roomy), shed, pushes
 
 
-def _mending(problem: ShardProblem, counts: Ints, partition: Ints, change: Ints) -> Bools:
-    """Options that mend the racks of their partition, (K, n)."""
-    mendable = _rack_broken(problem, counts) & problem.rows.owner & may_repair_racks(problem.rows.mobility)
-    return np.asarray((change < 0) & mendable[partition][:, None])
+def _rack_repairs(problem: ShardProblem, counts: Ints, partition: Ints, change: Ints) -> Bools:
+    """Options that repair the racks of their partition, (K, n)."""
+    repairable = _rack_broken(problem, counts) & problem.rows.owner & may_repair_racks(problem.rows.mobility)
+    return np.asarray((change < 0) & repairable[partition][:, None])
 
 
 def legal_options(problem: ShardProblem) -> Options:
@@ -164,19 +175,19 @@ def legal_options(problem: ShardProblem) -> Options:
     if len(members.pin_allows) > 1:
         allowed &= members.pin_allows[rows.pin[partition]]
     forced = members.must_empty[source] | _outside_pin(problem, partition, source)
-    mends = _mending(problem, counts, partition, change)
-    allowed &= may_move(rows.mobility[partition], forced, mends)
-    open_, shed, pushes = _spread(problem, partition, source, allowed, forced)
+    repairs = _rack_repairs(problem, counts, partition, change)
+    allowed &= may_move(rows.mobility[partition], forced, repairs)
+    open_, shed, pushes = _with_topic_limits(problem, partition, source, allowed, forced)
     narrowed, allowed, forced = bool(shed.any() or pushes.any() or (open_ != allowed).any()), open_, forced | shed
     allowed, drains = _restrict(partition, allowed, np.broadcast_to(forced[:, None], allowed.shape), m)
-    allowed, mended = _restrict(partition, allowed, mends, m)
+    allowed, repaired = _restrict(partition, allowed, repairs, m)
     new_copy = (~rows.original[partition]).astype(np.float64)
     paid = (~rows.on_original[partition, slot]).astype(np.float64)
     copies = new_copy - paid[:, None]
-    needed = drains | mended
-    looked_at = needed[partition] | _worth_a_look(problem, source, allowed.size)
-    narrowed |= not looked_at.all()
-    keep = allowed.any(axis=1) & looked_at
+    needed = drains | repaired
+    considered = needed[partition] | _may_help(problem, source, allowed.size)
+    narrowed |= not considered.all()
+    keep = allowed.any(axis=1) & considered
     cost = rows.size[partition][:, None] * copies
     return Options(
         partition=partition[keep],
@@ -192,8 +203,10 @@ def legal_options(problem: ShardProblem) -> Options:
 
 
 def tie_broken_cost(problem: ShardProblem, options: Options, tie_break: float) -> Floats:
-    """Cost of each option, (K, n), with a tie-break towards small replicas: a replica of mean size costs this share
-    more, one of twice the size twice this share."""
+    """Cost of each option, (K, n), with a tie-break towards small replicas.
+
+    A replica of the mean size costs ``tie_break``, as a share, more; a replica of twice the size twice this share.
+    """
     size = problem.rows.size
     moving = size[size > 0]
     mean = float(moving.mean()) if len(moving) else 1.0
@@ -202,16 +215,16 @@ def tie_broken_cost(problem: ShardProblem, options: Options, tie_break: float) -
 
 
 def charges(problem: ShardProblem, options: Options, cost: Floats, prices: Floats) -> Floats:
-    """Cost of every option plus the prices of the load it shifts, (K, n); +inf where not allowed."""
+    """Cost of every option plus the prices of the load that it moves, (K, n); +inf if it is not allowed."""
     price = problem.rows.weights[options.partition] @ prices.T
     paid = np.take_along_axis(price, options.source[:, None], axis=1)
     return np.where(options.allowed, cost + price - paid, np.inf)
 
 
 def dual_value(problem: ShardProblem, options: Options, charge: Floats, prices: Floats) -> float:
-    """Cost that any single moves within the bands have at least, by weak duality at the given prices.
+    """Lower bound on the cost of any single moves within the bands, by weak duality at the given prices.
 
-    Every partition takes its cheapest option at the prices (``charge``), or stays where it may; the bands are paid for.
+    Every partition takes its cheapest option at the prices (``charge``), or stays if it may; minus the price of bands.
     """
     members = problem.members
     best = np.where(options.needed, np.inf, 0.0)

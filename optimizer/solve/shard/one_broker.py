@@ -1,11 +1,11 @@
-"""One broker's bands with whole replicas: which of them change it at the least cost, by CP-SAT.
+"""Choose the replicas that bring one broker into its bands at the least cost, in whole replicas, by CP-SAT.
 
     minimise   sum_i cost_i x_i                                 x_i in {0, 1}: candidate i changes the broker
     subject to low_d <= sum_i effect_id x_i <= high_d           for each resource
 
-A linear program takes a part of a replica where a whole one would be too much; where few are to move, that part is most
-of what its bound misses. The numbers are made whole: for a bound so that no choice inside the limits is left out, for a
-plan so that every choice left is inside. One worker, a fixed seed and a limit in deterministic time.
+A linear program may take a part of a replica. If only few replicas move, this explains most of its bound's gap. All
+numbers are rounded to whole ones. For a bound, no choice inside the limits is excluded; for a plan, every choice that
+remains is inside. One worker, a fixed seed and a limit in deterministic time.
 
 References
 ----------
@@ -20,21 +20,22 @@ from ortools.sat.python import cp_model
 from optimizer.domain import Bands, Bools, Floats
 from optimizer.solve.ortools.cp_sat import careful_solver
 
-UNIT = 2.0**-30  # mean broker loads that count as 1: of a terabyte a kilobyte; scaling by a power of 2 is exact
-MOST = 2.0**22  # mean broker loads, of all candidates together: the bound is a float, exact up to 2^53 units
-DUST = 1e-6  # of the worth of the dearest load: less is what a linear program may make of a price of 0
-# Of OR-Tools, for one broker: up to 10,000 candidates took it 1.3 CPU seconds at most (docs/decisions/0009).
+UNIT = 2.0**-30  # mean broker loads in one whole unit: a kilobyte of a terabyte; scaling by a power of 2 is exact
+MOST = 2.0**22  # most mean broker loads of all candidates together: the bound is a float, exact up to 2^53 units
+DUST = 1e-6  # share of the largest value of a load; a smaller one may be a linear program's rounding of 0
+# Limit for one broker, in OR-Tools' units: up to 10,000 candidates took at most 1.3 CPU seconds (docs/decisions/0009).
 DETERMINISTIC_TIME = 0.2
 
 
 def scarcest(prices: Floats, loads: Floats, bands: Bands, must_empty: Bools) -> list[int]:
-    """Brokers that are short of something: those with a price. First those whose load outside their bands costs most,
-    then those whose whole load does.
+    """Scarce brokers: those with a price, the scarcest first.
+
+    They are ordered by the price of their load outside the bands, then by the price of their whole load.
 
     Parameters
     ----------
     prices, loads : (n, D) float64
-        In bytes per unit of load, and in that unit.
+        Prices in bytes per unit of load; loads in that unit.
     """
     beyond = np.maximum(np.maximum(loads - bands.upper, bands.lower - loads), 0)
     price = np.where(must_empty[:, None], 0.0, np.abs(prices))
@@ -45,7 +46,7 @@ def scarcest(prices: Floats, loads: Floats, bands: Bands, must_empty: Bools) -> 
 
 @dataclass(frozen=True)
 class Whole:
-    """The candidates that change the broker, (N,), and the least that any choice costs, proven."""
+    """The chosen candidates, (N,), and a proven lower bound on the cost of any choice."""
 
     takes: Bools
     least: float
@@ -54,19 +55,19 @@ class Whole:
 def cheapest(cost: Floats, effect: Floats, low: Floats, high: Floats, *, close: float, for_bound: bool) -> Whole | None:
     """The cheapest choice found (formula 24 of docs/solver.md).
 
-    None where there is none, or numbers are out of all proportion.
+    None if there is none, or if the numbers are too large.
 
     Parameters
     ----------
     cost : (N,) float64
     effect : (N, D) float64
     low, high : (D,) float64
-        Infinite where nothing is asked.
+        Infinite if there is no limit.
     close : float
-        A choice this near to its bound will do, in the units of ``cost``.
+        The search stops at a choice this near to its bound, in the units of ``cost``.
     for_bound : bool
-        ``least`` holds for every choice inside the limits, and ``takes`` may be a trifle outside; else ``takes`` is
-        inside, and ``least`` holds for those choices only that are inside after rounding too.
+        If True, ``least`` is valid for every choice inside the limits, and ``takes`` may be slightly outside. Else
+        ``takes`` is inside, and ``least`` is valid only for choices that are inside after rounding too.
     """
     if max((float(np.abs(x[np.isfinite(x)]).sum()) for x in (cost, effect, low, high)), default=0.0) > MOST:
         return None

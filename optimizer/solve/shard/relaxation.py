@@ -1,8 +1,8 @@
 """The shard's linear relaxation, solved by column generation with OR-Tools' GLOP (model: ``master``).
 
-Costs are the bytes of a copy with a tie-break towards small replicas: every set of replicas that adds up to a broker's
-excess costs the same bytes, and a set of many middling ones rounds nearly exactly, a few giants do not. Columns are
-priced over *all* options by the duals, so none is missed by sampling.
+Costs are the bytes of a copy with a tie-break towards small replicas. Every set of replicas that adds up to a broker's
+excess costs the same bytes, but a set of many small ones rounds nearly exactly, and a few very large ones do not. The
+duals price *all* options, so no column is missed by sampling.
 
 References
 ----------
@@ -19,17 +19,17 @@ from optimizer.solve.shard.legal_options import Options, charges, dual_value
 from optimizer.solve.shard.master import TAKEN, Master
 from optimizer.solve.shard.shard_problem import ShardProblem
 
-ITERATIONS = 60  # solves at most: STOP_GAP is to end it
-BOUND_ITERATIONS = 6  # solves more for the bound by the bytes alone: it has its columns, and mostly ends after one
-AROUND_ITERATIONS = 10  # solves at most around a plan, of all brokers at once: slow, and any prices prove a bound
-STOP_GAP = 5e-4  # share of the cost: prices this near to their best are good enough
-BROKEN = 0.2  # load outside the bands over the cost, of the rounded plan: more asks for more columns, less is mended
+ITERATIONS = 60  # most solves; STOP_GAP should end it earlier
+BOUND_ITERATIONS = 6  # most further solves for the bound by bytes alone: it has its columns, and mostly needs one
+AROUND_ITERATIONS = 10  # most solves around a plan, with all brokers: they are slow, and any prices prove a bound
+STOP_GAP = 5e-4  # share of the cost: a gap this small ends column generation
+BROKEN = 0.2  # load outside bands over cost, of the rounded plan: more needs more columns, less is repaired later
 HALF = 0.5  # part of a replica that is rounded up
-NEARLY = 0.05  # share of the cost: from here on partitions that move twice are given one column
-REDUCED = 1e-9  # bytes in mean broker loads: a reduced cost that is more than rounding
-LEAST_COST = 1e-9  # bytes in mean broker loads: gaps of a cost nearer to 0 are measured against it
-DOUBLINGS = 4  # of the options that a pair gets at a time: a program that goes on has too few, sixteenfold are enough
-NEAR = 0.02  # bytes in mean broker loads: options this near to the best are tried in the improvement
+NEARLY = 0.05  # share of the cost: below this gap, partitions that move twice keep only one column
+REDUCED = 1e-9  # bytes in mean broker loads: a smaller reduced cost may be rounding
+LEAST_COST = 1e-9  # bytes in mean broker loads: gaps are measured against at least this cost
+DOUBLINGS = 4  # of the options that a pair gets at a time: a long generation needs more, sixteenfold is enough
+NEAR = 0.02  # bytes in mean broker loads: the improvement tries options this near to the best
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class Relaxation:
     Parameters
     ----------
     master : Master
-        The model, with the columns generated and the base that they start from; ``prove`` goes on with it.
+        The model, with its columns and its base; ``prove`` continues with it.
     value : (C,) float64
         x of each column.
     near_replica, near_target : (N,) int64
-        Options worth a try in the improvement: the columns and others of nearly their reduced cost.
+        Options that the improvement tries: the columns, and others with nearly their reduced cost.
     """
 
     master: Master
@@ -52,13 +52,13 @@ class Relaxation:
     near_target: Ints
 
     def rounded(self, threshold: float) -> State:
-        """Whole moves: each partition's largest x where it reaches the threshold; to be asked before ``prove``."""
+        """Whole moves: each partition's largest x if it reaches the threshold. Call it before ``prove``."""
         return self.master.rounded(self.value, threshold)
 
 
 @dataclass(frozen=True)
 class Proof:
-    """What a relaxation proves.
+    """Prices and lower bound from a relaxation.
 
     Parameters
     ----------
@@ -87,9 +87,9 @@ def _best_per_pair(options: Options, gain: Floats, per_pair: int) -> Ints:
 
 
 def _generate(master: Master, iterations: int, *, for_rounding: bool) -> tuple[Floats, Proof]:
-    """Solve and add columns until the bound meets the objective: values of the last solve, and the best bound.
+    """Solve and add columns until the bound meets the objective; returns the last values and the best proof.
 
-    For rounding, the rounded values must also come near the bands.
+    With ``for_rounding``, the rounded values must also come near the bands.
     """
     problem, options = master.problem, master.options
     best, best_prices = -np.inf, np.zeros_like(problem.members.loads)
@@ -122,19 +122,18 @@ def _seed_prices(problem: ShardProblem) -> Floats:
 
 
 def _near(master: Master, prices: Floats, per_pair: int) -> Ints:
-    """For each (source, target) the options of the least reduced cost."""
+    """The options with the least reduced cost, for each (source, target)."""
     gain = master.gains(charges(master.problem, master.options, master.cost, prices))
     return _best_per_pair(master.options, gain - NEAR, per_pair)
 
 
 def relax(problem: ShardProblem, options: Options, base: State, tie_break: float, lp_time_limit: float) -> Relaxation:
-    """Solve the relaxation by column generation, tie-broken for rounding (``charges.tie_broken_cost``).
+    """Solve the relaxation by column generation, with a tie-break for rounding (``legal_options.tie_broken_cost``).
 
     Raises
     ------
     OutOfTime
-        When one of its linear programs needs more than ``lp_time_limit`` of deterministic time; ``prove`` goes on with
-        the same limit.
+        If a linear program needs more than ``lp_time_limit`` of deterministic time; ``prove`` has the same limit.
     """
     master = Master(problem, options, base, tie_break, lp_time_limit)
     start = charges(problem, options, master.cost, _seed_prices(problem))
@@ -147,7 +146,7 @@ def relax(problem: ShardProblem, options: Options, base: State, tie_break: float
 
 
 def prove(relaxation: Relaxation, options: Options) -> Proof:
-    """Prices and bound from the columns of a relaxation, by the bytes alone: no tie-break, no price on moves."""
+    """Prices and bound from the columns of a relaxation, by bytes alone: no tie-break, no price on moves."""
     master = relaxation.master
     master.cost = options.cost
     master.keep(relaxation.value > TAKEN)
@@ -156,9 +155,10 @@ def prove(relaxation: Relaxation, options: Options) -> Proof:
 
 
 def prove_around(problem: ShardProblem, options: Options, base: State, columns: Ints) -> Proof:
-    """Prices and bound by the bytes alone, from columns that a plan has taken: flat indices into (K, n).
+    """Prices and bound by bytes alone, from the columns that a plan took: flat indices into (K, n).
 
-    First without the rows that let a partition move once, then with one column for each partition that broke its row.
+    The better of two: without the rows that let a partition move only once, and with one column for each partition
+    that broke its row.
     """
     master = Master(problem, options, base, 0.0)
     master.cost = options.cost

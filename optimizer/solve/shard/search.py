@@ -1,4 +1,4 @@
-"""The plans tried on a shard: one for each price on moves, and more where the first one is far from its bound."""
+"""The plans tried on a shard: one for each price on moves, and more if the first one is far from its bound."""
 
 from dataclasses import dataclass
 
@@ -12,30 +12,29 @@ from optimizer.solve.shard.relaxation import Proof
 from optimizer.solve.shard.shard_problem import ShardProblem
 from optimizer.solve.shard.trials import MANY_MOVES, plans_at
 
-FREE_SHARE = 0.01  # of the moves: if fewer are optional, no price can save any
-FEW_MOVES = 10  # a broker: a shard with more is asked for a rougher curve
-ROUGH_PRICES = (0.1, 0.3, 0.8)  # in mean replica sizes: those that follow the first where a shard has many moves
+FREE_SHARE = 0.01  # share of the moves: if fewer are optional, a price on moves can't save any
+FEW_MOVES = 10  # for each broker; a shard with more moves gets a rougher curve
+ROUGH_PRICES = (0.1, 0.3, 0.8)  # in mean replica sizes: the further prices for a shard with many moves
 
 
 @dataclass(frozen=True)
 class Search:
-    """What is tried on a shard.
+    """How a shard is searched.
 
     Parameters
     ----------
     move_prices : tuple of float
-        Prices of one move, in mean replica sizes; the first gives the bound, and is all that an improving round
-        tries.
+        Prices of one move, in mean replica sizes. The first gives the bound; an improving round tries no other.
     bytes_tolerance : float
         Share of the least bytes that may be spent on fewer moves.
     lp_time_limit : float
-        Most that one linear program may take, in deterministic time.
+        Limit of one linear program, in deterministic time.
     gap : float
-        Share of the bytes copied that a plan for the least bytes may lie above its bound before more is tried.
+        More plans are tried if the plan for the least bytes is above its bound by more than this share of the bytes.
     improves : bool
-        Look for fewer bytes where every band holds and nothing has to move.
+        Look for fewer bytes although every band is met and nothing must move.
     is_last : bool
-        No round follows: what comes where a round is stuck comes now.
+        No round follows, so the steps for a stuck round are made now.
     """
 
     move_prices: tuple[float, ...]
@@ -65,12 +64,12 @@ class ShardPlan:
 
 
 def plans_of(problem: ShardProblem, options: Options, search: Search) -> tuple[list[ShardPlan], Proof | None]:
-    """A plan or more for each price on moves, and the proof of the first relaxation.
+    """At least one plan for each price on moves that is tried, and the proof of the first relaxation.
 
     Raises
     ------
     OutOfTime
-        Before there is a plan; later ones are only left out.
+        If the time ends before the first plan; later plans are left out instead.
     """
     plans: list[ShardPlan] = []
     proof: Proof | None = None
@@ -97,13 +96,13 @@ def _is_tried(problem: ShardProblem, options: Options, first: State, price: floa
     """
     if first.moves > MANY_MOVES:
         may_be_fewer = free_moves(options, first) > FREE_SHARE * first.moves
-        is_asked = problem.is_cluster and search.move_prices == problem.tuning.curve_prices
-        return may_be_fewer and is_asked and price in ROUGH_PRICES
+        makes_curve = problem.is_cluster and search.move_prices == problem.tuning.curve_prices
+        return may_be_fewer and makes_curve and price in ROUGH_PRICES
     return first.moves <= FEW_MOVES * len(first.loads) or price in problem.tuning.plan_prices or price in ROUGH_PRICES
 
 
 def best_of(plans: list[ShardPlan], bytes_tolerance: float) -> tuple[tuple[CurvePoint, ...], State]:
-    """The curve, of each price its best plan, and the plan that is taken (``choose``)."""
+    """The curve, with the best plan of each price; and the chosen plan (``choose``)."""
     points = tuple(plan.point for plan in plans)
     taken = choose(points, bytes_tolerance)
     ahead = sorted(points, key=lambda p: (p.move_price, max(p.violation - SETTLED, 0), p.cost))
@@ -119,7 +118,7 @@ def _point(problem: ShardProblem, options: Options, move_price: float, state: St
 
 
 def choose(points: tuple[CurvePoint, ...], bytes_tolerance: float) -> int:
-    """Index of the fewest moves within the tolerance of the least bytes, among the least violation."""
+    """Index of the chosen point: least violation, then fewest moves within the tolerance of the least bytes."""
     least = min(p.violation for p in points)
     level = [i for i, p in enumerate(points) if p.violation <= least + SETTLED]
     bytes_ = min(points[i].cost for i in level)

@@ -15,7 +15,7 @@ from optimizer.solve.rules.resources import DISK
 from optimizer.solve.rules.topic_spread import TopicSpread, topic_spread
 from optimizer.solve.tuning import Tuning
 
-PAD, OUTSIDE = -1, -2  # in place of a member: behind the list, and a broker of another shard
+PAD, OUTSIDE = -1, -2  # in place of a member: padding behind the list; a broker of another shard
 
 
 @dataclass(frozen=True)
@@ -46,14 +46,14 @@ class Members:
 
 @dataclass(frozen=True)
 class Rows:
-    """The partitions of a shard: one with several replicas to move off has a row for each of them.
+    """The partitions of a shard; a partition with several replicas that must leave has a row for each of them.
 
     Parameters
     ----------
     of : (m,) int64
-        The partition among those handed in.
+        Index of the row's partition among those given to ``assemble``.
     partitions : Partitions
-        The partition of each row, m of them, as before the plan.
+        The partition of each row, (m,), as before the plan.
     hosts : (m, W) int64
         Member index of each replica; PAD behind the list, OUTSIDE for brokers of other shards.
     host_rack : (m, W) int64
@@ -61,7 +61,7 @@ class Rows:
     movable : (m, W) bool
         The replicas that this row may move.
     on_original : (m, W) bool
-        The replica sits where it sat before the plan: moving it costs its bytes; else they are paid already.
+        The replica is where it was before the plan: moving it costs its bytes. Else they are paid already.
     original : (m, n) bool
         The member held a replica before the plan: returning to it refunds the bytes.
     weights : (m, D) float64
@@ -69,9 +69,9 @@ class Rows:
     cap, floor : (m,) int64
         Most and least replicas in a rack.
     owner : (m,) bool
-        Racks may be changed here.
+        This shard may change the partition's racks.
     topic : (m,) int64
-        Topic of each partition, numbered in the shard; 0 for all where nothing is asked of any.
+        Topic of each partition, numbered in the shard; 0 for all if no topic has a limit.
     pin : (m,) int64
         Group of each partition; 0 without a pin.
     """
@@ -92,12 +92,12 @@ class Rows:
 
     @property
     def mobility(self) -> Ints:
-        """Of each partition, (m,)."""
+        """Mobility of each partition, (m,)."""
         return self.partitions.mobility
 
     @property
     def topic_most(self) -> Ints:
-        """Most replicas of each partition's topic on one broker, (m,); ``NO_LIMIT`` where nothing is asked."""
+        """Most replicas of each partition's topic on one broker, (m,); ``NO_LIMIT`` if there is no limit."""
         return self.partitions.topic_most_replicas
 
     @property
@@ -107,7 +107,7 @@ class Rows:
 
     @cached_property
     def held(self) -> Bools:
-        """Members that hold a replica of each partition now, (m, n); not to be written to."""
+        """Members that hold a replica of each partition now, (m, n); read-only."""
         holds = np.zeros(self.original.shape, dtype=bool)
         row, slot = np.nonzero(self.hosts >= 0)
         holds[row, self.hosts[row, slot]] = True
@@ -116,21 +116,21 @@ class Rows:
 
     @cached_property
     def spread(self) -> TopicSpread | None:
-        """Topics on members; None where nothing is asked of any topic."""
+        """Spread of topics over members; None if no topic has a limit."""
         if not (self.topic_most < NO_LIMIT).any():
             return None
-        each = self.one_each()
-        return topic_spread(each.topic, each.topic_most, each.hosts, each.original.shape[1])
+        rows = self.one_per_partition()
+        return topic_spread(rows.topic, rows.topic_most, rows.hosts, rows.original.shape[1])
 
     @cached_property
     def paid(self) -> float:
-        """Bytes copied before this round to the members, in mean broker loads."""
+        """Bytes copied to the members before this round, in mean broker loads."""
         first = self._first
         copies = ((self.hosts[first] >= 0) & ~self.on_original[first]).sum(axis=1)
         return float(self.weights[first][:, DISK] @ copies)
 
-    def one_each(self) -> "Rows":
-        """The same with one row for each partition, in the order of the partitions."""
+    def one_per_partition(self) -> "Rows":
+        """The rows with one row for each partition, in the order of the partitions."""
         first = self._first
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         partitions = values.pop("partitions").rows(first)
@@ -149,7 +149,7 @@ class ShardProblem:
     Parameters
     ----------
     rack_size : (G, R) int64
-        Brokers of each rack of the cluster that may hold replicas of a pin's group after the plan.
+        Brokers of each rack that may hold replicas of a group of pins after the plan; of the whole cluster.
     is_cluster : bool
         The members are all brokers of the cluster.
     tuning : Tuning

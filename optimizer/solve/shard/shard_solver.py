@@ -1,4 +1,4 @@
-"""Solve one shard: its options, the plans tried on them, the one taken; the result carries its proof."""
+"""Solve one shard: list its legal options, try plans, choose one; the solution has a proof."""
 
 from dataclasses import dataclass, replace
 
@@ -7,8 +7,8 @@ import numpy as np
 from optimizer.domain import Bools, Floats, Ints
 from optimizer.solve.rules.bands import SETTLED
 from optimizer.solve.rules.resources import DISK
-from optimizer.solve.shard.choice import State, apply_choice, mended, moved_cost, violation
-from optimizer.solve.shard.exact import changes, copied_bytes, is_small_cluster, keeps_rules, solve_small
+from optimizer.solve.shard.choice import State, apply_choice, moved_cost, repaired, violation
+from optimizer.solve.shard.exact import copied_bytes, is_small_cluster, meets_rules, replica_moves, solve_small
 from optimizer.solve.shard.legal_options import Options, legal_options
 from optimizer.solve.shard.relaxation import Proof
 from optimizer.solve.shard.search import CurvePoint, Search, best_of, choose, plans_of
@@ -17,10 +17,10 @@ from optimizer.solve.shard.swaps import with_swaps
 
 OPTIMAL, FEASIBLE, UNCHANGED = "OPTIMAL", "FEASIBLE", "UNCHANGED"
 NOT_SOLVED = FAILED, OUT_OF_TIME = "FAILED", "OUT_OF_TIME"
-PROVEN_GAP = 1e-6  # share of the cost: as exact as linear programs are
-PROVEN_DUST = 1e-8  # mean broker loads: what linear programs may be off by
-PROGRESS = 0.999  # of what was outside before: a round that leaves more is stuck
-SPREAD_TRIES = 3  # solves more where several moves together bring too many of a topic to one member
+PROVEN_GAP = 1e-6  # share of the cost: the precision of linear programs
+PROVEN_DUST = 1e-8  # mean broker loads: the precision of linear programs near 0
+PROGRESS = 0.999  # share of the load outside bands before: a round that leaves more is stuck
+SPREAD_TRIES = 3  # most further solves, if several moves together exceed a topic's limit on a member
 
 
 @dataclass(frozen=True)
@@ -30,23 +30,22 @@ class ShardSolution:
     Parameters
     ----------
     status : str
-        OPTIMAL: every band holds and no moves of the shard cost fewer bytes, by ``search_bytes`` or else by its own
+        OPTIMAL: every band is met and no moves of the shard cost fewer bytes, by ``search_bytes`` or else by its own
         bound over single moves (to a millionth); FEASIBLE; UNCHANGED.
     partition, slot, target : (M,) int64
-        Rows of the partitions handed in, their slot, and the member that each moved replica goes to.
+        Of each moved replica: index of its partition among those given, slot in its list, and target member.
     prices : (n, D) float64
-        Of the relaxation, bytes per mean broker load: the certificate is made of them.
+        Prices of the relaxation, bytes per mean broker load; the certificate uses them.
     cost, bound : float
-        Bytes copied and their lower bound over single moves, or over all placements where ``search_bytes`` is known, in
-        mean broker loads; no bound where a band is not met or the spread of topics rules out moves.
+        Bytes copied and their lower bound, in mean broker loads: over all placements if ``search_bytes`` is known, else
+        over single moves. There is no bound if a band is unmet or topic limits exclude moves.
     violation_before, violation_after : float
     candidates : int
-        Legal options, all of them priced.
+        Number of legal options.
     curve : tuple of CurvePoint
-        The best plan of each price on moves that was tried.
+        The best plan for each price on moves that was tried.
     search_bytes : int, optional
-        Of a small cluster: whole bytes that any placement inside the bands copies against the one before the plan,
-        proven by search (``exact``).
+        For a small cluster: least whole bytes that any placement inside the bands copies, proven by search (``exact``).
     """
 
     status: str
@@ -63,123 +62,123 @@ class ShardSolution:
     search_bytes: int | None = None
 
 
-def _nothing(problem: ShardProblem, before: float, bound: float | None = None) -> ShardSolution:
+def _unchanged(problem: ShardProblem, before: float, bound: float | None = None) -> ShardSolution:
     none = np.zeros(0, dtype=np.int64)
     return ShardSolution(
         UNCHANGED, none, none, none, np.zeros_like(problem.members.loads), 0.0, bound, before, before, 0, ()
     )
 
 
-def _settled(problem: ShardProblem, before: float) -> ShardSolution:
-    """Nothing has to move: no bytes is the least, unless a copy that is paid might be given back."""
+def _nothing_to_do(problem: ShardProblem, before: float) -> ShardSolution:
+    """The solution if nothing has to move: 0 bytes is the bound, unless undoing a paid copy could save some."""
     nothing_paid = bool((problem.rows.on_original | (problem.rows.hosts < 0)).all())
-    return _nothing(problem, before, 0.0 if nothing_paid else None)
+    return _unchanged(problem, before, 0.0 if nothing_paid else None)
 
 
 def solve_shard(problem: ShardProblem, search: Search) -> ShardSolution:
-    """Find the cheapest moves that bring the shard's brokers into their bands and mend what must be mended.
+    """Find the cheapest moves that bring the shard's brokers into their bands and repair broken rules.
 
-    The cheapest single moves, and for a small cluster the best placement of all that a search finds.
+    These are single moves; for a small cluster, a search over all placements may improve them.
     """
     before = violation(problem, problem.members.loads)
     options = legal_options(problem)
     settled = before <= SETTLED and not options.needed.any() and not search.improves
     if not is_small_cluster(problem):
-        return _settled(problem, before) if settled else _by_single_moves(problem, options, before, search)
-    whole = replace(problem, rows=problem.rows.one_each())
-    if settled and keeps_rules(whole, whole.rows.held):
-        return _settled(problem, before)
-    found = _by_single_moves(problem, options, before, search)
-    goes_on = found.violation_after > SETTLED and not _is_stuck(before, found.violation_after, search)
-    return found if goes_on else _exact(whole, found, search)
+        return _nothing_to_do(problem, before) if settled else _by_single_moves(problem, options, before, search)
+    whole = replace(problem, rows=problem.rows.one_per_partition())
+    if settled and meets_rules(whole, whole.rows.held):
+        return _nothing_to_do(problem, before)
+    solution = _by_single_moves(problem, options, before, search)
+    makes_progress = solution.violation_after > SETTLED and not _is_stuck(before, solution.violation_after, search)
+    return solution if makes_progress else _with_search(whole, solution, search)
 
 
 def _is_stuck(before: float, after: float, search: Search) -> bool:
-    """Whether brokers are left outside their bands, and there is no next round or it could do no more."""
+    """Whether brokers are outside their bands, and there is no next round or it would not help."""
     return after > SETTLED and (search.is_last or after >= PROGRESS * before)
 
 
 def _by_single_moves(problem: ShardProblem, options: Options, before: float, search: Search) -> ShardSolution:
     """The plan of the relaxations.
 
-    Each price on moves gives a plan or more, as long as there are few moves; of those with the least violation and
-    bytes within the tolerance of the least, the one with the fewest moves is taken. Where its moves together bring more
-    of a topic to a member than there may be, the ones without room are closed and it is solved again.
+    Each price on moves gives at least one plan. Among the plans with the least violation, and with bytes within the
+    tolerance of the least, the plan with the fewest moves is chosen. If its moves together exceed a topic's limit on a
+    member, these options are closed and the shard is solved again.
     """
     if not len(options.partition):
-        return _nothing(problem, before)
+        return _unchanged(problem, before)
     plans, proof = plans_of(problem, options, search)
     points, state = best_of(plans, search.bytes_tolerance)
     for _ in range(SPREAD_TRIES):
-        over = without_room(problem, options, state)
-        if not len(over):
+        over_limit = moves_over_topic_limit(problem, options, state)
+        if not len(over_limit):
             break
-        closed = closed_by(problem, options, state, over)
+        closed = options_to_close(problem, options, state, over_limit)
         options = options.only(~closed, np.zeros(len(options.needed), dtype=bool))[0]
         if not len(options.partition):
-            return _nothing(problem, before)
+            return _unchanged(problem, before)
         plans, _ = plans_of(problem, options, search)
         points, state = best_of(plans, search.bytes_tolerance)
     if _is_stuck(before, violation(problem, state.loads), search):
         state = with_swaps(problem, options, state)
-    state = with_room(problem, options, state)
+    state = within_topic_limits(problem, options, state)
     if violation(problem, state.loads) > before + SETTLED and not options.needed.any():
-        return _nothing(problem, before)
+        return _unchanged(problem, before)
     if search.improves and moved_cost(options, state) >= -SETTLED:
-        return _nothing(problem, before, proof.bound if proof and not options.narrowed else None)
+        return _unchanged(problem, before, proof.bound if proof and not options.narrowed else None)
     return _solution(problem, options, state, before, proof, points)
 
 
-def without_room(problem: ShardProblem, options: Options, state: State) -> Ints:
-    """Rows whose moves make more of a topic on a member than there may be, but for those that push in."""
+def moves_over_topic_limit(problem: ShardProblem, options: Options, state: State) -> Ints:
+    """Rows with moves that exceed a topic's limit on a member, except those that push in."""
     rows = problem.rows
     spread = rows.spread
     if spread is None:
         return np.zeros(0, dtype=np.int64)
     moved = _first_of_each(problem, state)
     source, target = options.source[state.replica[moved]], state.target[moved]
-    over = spread.without_room(rows.topic[moved], source, target, rows.size[moved], options.needed[moved])
+    over = spread.moves_over_limit(rows.topic[moved], source, target, rows.size[moved], options.needed[moved])
     return moved[over & ~options.pushes[state.replica[moved]]]
 
 
-def closed_by(problem: ShardProblem, options: Options, state: State, over: Ints) -> Bools:
-    """Options to close, (K, n): those of the topics and members that are over, but for the ones that have room."""
+def options_to_close(problem: ShardProblem, options: Options, state: State, over_limit: Ints) -> Bools:
+    """Options to close, (K, n): those of topics and members over their limit, except the chosen ones within it."""
     rows = problem.rows
     full = np.zeros((int(rows.topic.max()) + 1, len(problem.members.rack)), dtype=bool)
-    full[rows.topic[over], state.target[over]] = True
+    full[rows.topic[over_limit], state.target[over_limit]] = True
     closed = full[rows.topic[options.partition]]
-    kept = np.setdiff1d(np.flatnonzero(state.replica >= 0), over)
+    kept = np.setdiff1d(np.flatnonzero(state.replica >= 0), over_limit)
     closed[state.replica[kept], state.target[kept]] = False
     return closed
 
 
-def with_room(problem: ShardProblem, options: Options, state: State) -> State:
-    """The state without moves that have no room; one that is dropped stays, so others may have none then."""
-    while len(over := without_room(problem, options, state)):
+def within_topic_limits(problem: ShardProblem, options: Options, state: State) -> State:
+    """Drop moves until all topic limits are met; a dropped replica stays, so further moves may exceed a limit then."""
+    while len(over_limit := moves_over_topic_limit(problem, options, state)):
         replica = state.replica.copy()
-        replica[over] = -1
+        replica[over_limit] = -1
         state = apply_choice(problem, options, replica, state.target)
     return state
 
 
-def _exact(problem: ShardProblem, found: ShardSolution, search: Search) -> ShardSolution:
-    """The solution of a small cluster, if need be a cheaper one, with what any placement copies at least."""
+def _with_search(problem: ShardProblem, solution: ShardSolution, search: Search) -> ShardSolution:
+    """Add the bound of a search over all placements of a small cluster, and its placement if that is better."""
     rows = problem.rows
     hint = rows.held.copy()
-    hint[found.partition, rows.hosts[found.partition, found.slot]] = False
-    hint[found.partition, found.target] = True
+    hint[solution.partition, rows.hosts[solution.partition, solution.slot]] = False
+    hint[solution.partition, solution.target] = True
     placement = solve_small(problem, hint)
     if placement is None:
-        return found
-    keeps = keeps_rules(problem, hint) and _is_worth(problem, hint, placement.holds, search)
-    holds = hint if keeps else placement.holds
+        return solution
+    keeps_solution = meets_rules(problem, hint) and _is_as_good(problem, hint, placement.holds, search)
+    holds = hint if keeps_solution else placement.holds
     paid, copied = (copied_bytes(problem, x) for x in (rows.held, holds))
     bytes_per_load = float(problem.members.scale[DISK])
-    partition, slot, target = changes(problem, holds)
-    stands = keeps and found.status == OPTIMAL and copied <= copied_bytes(problem, placement.holds)
+    partition, slot, target = replica_moves(problem, holds)
+    stays_optimal = keeps_solution and solution.status == OPTIMAL and copied <= copied_bytes(problem, placement.holds)
     return replace(
-        found,
-        status=OPTIMAL if copied == placement.least_bytes or stands else FEASIBLE,
+        solution,
+        status=OPTIMAL if copied == placement.least_bytes or stays_optimal else FEASIBLE,
         partition=partition,
         slot=slot,
         target=target,
@@ -190,18 +189,20 @@ def _exact(problem: ShardProblem, found: ShardSolution, search: Search) -> Shard
     )
 
 
-def _is_worth(problem: ShardProblem, found: Bools, cheapest: Bools, search: Search) -> bool:
-    """Whether a plan stays beside one of the least bytes: it has fewer moves within the tolerance, or was made at the
-    price on moves that the policy asks for."""
+def _is_as_good(problem: ShardProblem, planned: Bools, cheapest: Bools, search: Search) -> bool:
+    """Whether a plan is preferred to the one with the least bytes.
+
+    It is if it has fewer moves within the tolerance, or was made at the policy's price on moves.
+    """
     points = tuple(
         CurvePoint(0.0, int((holds & ~problem.rows.original).sum()), copied_bytes(problem, holds), 0.0)
-        for holds in (found, cheapest)
+        for holds in (planned, cheapest)
     )
     return len(search.move_prices) == 1 or choose(points, search.bytes_tolerance) == 0
 
 
 def _first_of_each(problem: ShardProblem, state: State) -> Ints:
-    """Rows that move; of two replicas of a partition that chose the same target, the first."""
+    """Rows that move; if two replicas of a partition chose the same target, only the first."""
     moved = np.flatnonzero(state.replica >= 0)
     pair = problem.rows.of[moved] * len(problem.members.rack) + state.target[moved]
     return moved[np.sort(np.unique(pair, return_index=True)[1])]
@@ -235,9 +236,9 @@ def _solution(
 
 
 def repair_shard(problem: ShardProblem) -> ShardSolution:
-    """Give every partition that must move its first option (``choice.mended``), and balance nothing."""
+    """Move only the partitions that must move, by a first option each (``choice.repaired``); balance nothing."""
     before = violation(problem, problem.members.loads)
     options = legal_options(problem)
     if not options.needed.any():
-        return _nothing(problem, before)
-    return _solution(problem, options, mended(problem, options), before, None, ())
+        return _unchanged(problem, before)
+    return _solution(problem, options, repaired(problem, options), before, None, ())

@@ -1,4 +1,4 @@
-"""What became of one shard of a round."""
+"""The status of one shard of a round."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,23 +8,23 @@ from optimizer.solve.shard.search import CurvePoint
 
 @dataclass(frozen=True)
 class ShardStatus:
-    """A row of ``shard_results``, and what the next round has to know.
+    """A row of ``shard_results``, plus data for the next round.
 
     Parameters
     ----------
     shard : int
-        Numbered over the fleet.
+        Numbered across the fleet.
     status, message : str
-        OPTIMAL, FEASIBLE, UNCHANGED, FAILED or OUT_OF_TIME; why it failed.
+        OPTIMAL, FEASIBLE, UNCHANGED, FAILED or OUT_OF_TIME; the error if it failed.
     brokers, partitions, candidates, moves : int
     objective_bytes, bound_bytes, search_bytes : bytes
-        Copied, what its own model proves to be the least, and what a search over all placements does.
+        Bytes copied; the lower bound of the shard's own model; the bound of a search over all placements.
     violation_before, violation_after : float
         Load outside the bands, in mean broker loads.
     disordered : int
-        Partitions that it owns and members of topics that still break a rule.
+        Owned partitions that still break a rule, plus (topic, member) pairs above their limit.
     broker_ids, prices : sequence
-        Its brokers, and D prices for each: bytes per mean broker load.
+        Brokers of the shard, and D prices for each: bytes per mean broker load.
     curve : sequence of CurvePoint
         ``cost`` in mean broker loads.
     """

@@ -1,8 +1,8 @@
-"""Whole swaps, where the steps of ``improve`` are stuck: a replica on a broker outside its band for one of any other.
+"""Swap two replicas of two brokers, one of them outside its band; used if the steps of ``improve`` are stuck.
 
-Both sides may be replicas that no plan has touched, so a swap reaches what no pool of the relaxation holds: it changes
-a broker by the difference of two loads, and so fits into bands that no single replica fits into. All pairs of two
-brokers are looked at, so it comes last, and only where a band is broken.
+A swap may use replicas that no plan moved, so it goes beyond the options of the relaxation. It changes a broker by the
+difference of two loads, so it fits into bands that no single replica fits into. All pairs of replicas on two brokers
+are compared, so swaps come last, and only if a band is unmet.
 """
 
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ from optimizer.solve.shard.improve import EPSILON, Transfers, commit, gains
 from optimizer.solve.shard.legal_options import Options
 from optimizer.solve.shard.shard_problem import ShardProblem
 
-MOST_REPLICAS = 400  # of a broker: of more, every second, third, ...
-WORTH = 0.05  # of what the broker has outside its band: a swap is two copies, and less would take too many
+MOST_REPLICAS = 400  # most replicas of a broker to compare; of more, every second, third, ...
+WORTH = 0.05  # share of the broker's load outside its band that a swap must remove: a swap is two copies
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ class _MemberReplicas:
     Parameters
     ----------
     rows : (N,) int64
-        Their options.
+        Their rows in the options.
     moved : (N,) bool
-        They came here by the plan.
+        The plan moved them here.
     """
 
     rows: Ints
@@ -36,8 +36,11 @@ class _MemberReplicas:
 
 
 def with_swaps(problem: ShardProblem, options: Options, state: State) -> State:
-    """The state after the swaps that bring brokers into their bands: the broker nearest to its band first, because one
-    far outside may be beyond help; each with its best swap."""
+    """Swap replicas to bring brokers into their bands.
+
+    The broker nearest to its band comes first, because one far outside may never get there. Each step makes its best
+    swap.
+    """
     state = apply_choice(problem, options, state.replica, state.target)
     pairs, stuck = 0, problem.members.must_empty.copy()
     while pairs < problem.tuning.swap_pairs:
@@ -46,8 +49,8 @@ def with_swaps(problem: ShardProblem, options: Options, state: State) -> State:
         if not len(open_):
             break
         nearest = int(open_[np.argmin(beyond[open_])])
-        swap, looked_at = _best_swap(problem, options, state, nearest, WORTH * beyond[nearest])
-        pairs += looked_at
+        swap, compared = _best_swap(problem, options, state, nearest, WORTH * beyond[nearest])
+        pairs += compared
         if swap is None:
             stuck[nearest] = True
         else:
@@ -58,21 +61,21 @@ def with_swaps(problem: ShardProblem, options: Options, state: State) -> State:
 def _best_swap(
     problem: ShardProblem, options: Options, state: State, member: int, worth: float
 ) -> tuple[Transfers | None, int]:
-    """The swap with another member that takes most load to inside the bands, of equal ones at the least bytes; and how
-    many were looked at."""
-    here = _held(problem, options, state, member)
-    best, best_gain, looked_at, penalty = None, np.inf, 0, problem.tuning.violation_bytes
+    """The swap with another member that removes most load outside bands, then copies least bytes; and how many swaps
+    were compared."""
+    replicas = _member_replicas(problem, options, state, member)
+    best, best_gain, compared, penalty = None, np.inf, 0, problem.tuning.violation_bytes
     for other in np.flatnonzero(problem.members.accepts & (np.arange(len(problem.members.rack)) != member)).tolist():
-        steps = _swaps(problem, options, (member, here), (other, _held(problem, options, state, other)))
-        looked_at += len(steps.a)
+        steps = _swaps(problem, options, (member, replicas), (other, _member_replicas(problem, options, state, other)))
+        compared += len(steps.a)
         gain = gains(problem, state, steps, penalty)
         gain[(gain - steps.cost) / penalty > -worth] = np.inf
         if len(gain) and gain.min() < best_gain:
             best, best_gain = steps.rows([int(gain.argmin())]), float(gain.min())
-    return best, looked_at
+    return best, compared
 
 
-def _held(problem: ShardProblem, options: Options, state: State, member: int) -> _MemberReplicas:
+def _member_replicas(problem: ShardProblem, options: Options, state: State, member: int) -> _MemberReplicas:
     chosen = state.replica[options.partition]
     moved = chosen == np.arange(len(options.partition))
     rows = np.flatnonzero(np.where(moved, state.target[options.partition] == member, options.source == member))
@@ -83,7 +86,7 @@ def _held(problem: ShardProblem, options: Options, state: State, member: int) ->
 
 
 def _costs(options: Options, held: _MemberReplicas, member: int, other: int) -> Floats:
-    """Bytes for each replica going from one member to another, (N,); infinite where it may not."""
+    """Bytes to move each replica from one member to another, (N,); infinite if it may not move there."""
     rows, price = held.rows, np.zeros(len(held.rows))
     price[held.moved] = options.cost[rows[held.moved], member]
     home = held.moved & (options.source[rows] == other)
@@ -92,24 +95,24 @@ def _costs(options: Options, held: _MemberReplicas, member: int, other: int) -> 
 
 
 def _swaps(
-    problem: ShardProblem, options: Options, one: tuple[int, _MemberReplicas], two: tuple[int, _MemberReplicas]
+    problem: ShardProblem, options: Options, side_a: tuple[int, _MemberReplicas], side_b: tuple[int, _MemberReplicas]
 ) -> Transfers:
-    """All legal swaps of a replica on one member for one on the other."""
-    (a, held_a), (b, held_b) = one, two
+    """All legal swaps of a replica on one member for a replica on the other."""
+    (a, held_a), (b, held_b) = side_a, side_b
     out, back = _costs(options, held_a, a, b), _costs(options, held_b, b, a)
     i, j = (x.ravel() for x in np.meshgrid(np.flatnonzero(out < np.inf), np.flatnonzero(back < np.inf), indexing="ij"))
     first, second = options.partition[held_a.rows[i]], options.partition[held_b.rows[j]]
-    goes_home = held_a.moved[i] & (options.source[held_a.rows[i]] == b)
-    comes_home = held_b.moved[j] & (options.source[held_b.rows[j]] == a)
+    a_returns = held_a.moved[i] & (options.source[held_a.rows[i]] == b)
+    b_returns = held_b.moved[j] & (options.source[held_b.rows[j]] == a)
     return Transfers(
         a=np.full(len(i), a),
         b=np.full(len(i), b),
         delta=problem.rows.weights[first] - problem.rows.weights[second],
         cost=out[i] + back[j],
         first=first,
-        first_replica=np.where(goes_home, -1, held_a.rows[i]),
-        first_target=np.where(goes_home, -1, b),
+        first_replica=np.where(a_returns, -1, held_a.rows[i]),
+        first_target=np.where(a_returns, -1, b),
         second=second,
-        second_replica=np.where(comes_home, -1, held_b.rows[j]),
-        second_target=np.where(comes_home, -1, a),
+        second_replica=np.where(b_returns, -1, held_b.rows[j]),
+        second_target=np.where(b_returns, -1, a),
     )

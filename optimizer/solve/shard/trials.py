@@ -1,12 +1,12 @@
-"""The plans of one price on moves: the rounded relaxation, and second looks where its plan is far from its bound.
+"""The plans for one price on moves: the rounded relaxation, and second tries if its plan is far from its bound.
 
-A second look decides a few whole replicas first. The rest is then solved again to the bands that remain, and rounds
-nearly exactly.
+A second try decides a few whole replicas first. The rest is solved again for the remaining bands, and rounds nearly
+exactly. The replicas to decide first are:
 
-- The scarcest brokers (``scarce_decided``). At the prices of a relaxation each partition has a cheapest option that
-  changes a broker's load, and a cheapest one that does not. Which of them change it is a small problem of its own
+- those of the scarcest brokers (``scarce_decided``). At the prices of a relaxation each partition has a cheapest option
+  that changes a broker's load, and a cheapest one that does not. Choosing between them is a small problem of its own
   (``one_broker``).
-- The largest replicas (``largest_decided``). Rounding them shifts loads by more than the improvement can repair.
+- the largest ones (``largest_decided``). Rounding them changes loads by more than the improvement can repair.
 
 References
 ----------
@@ -28,11 +28,11 @@ from optimizer.solve.shard.one_broker import cheapest, scarcest
 from optimizer.solve.shard.relaxation import HALF, Proof, Relaxation, prove, relax
 from optimizer.solve.shard.shard_problem import ShardProblem
 
-FEW_MOVES_PRICE = 0.3  # from here on a plan has few moves: each rounding is quick, and they differ
-MANY_MOVES = 400  # a shard with more averages out
-FEW_BROKERS = 3  # scarce ones: what is decided for one leaves less to the next (with five, 14 % over the bound)
-LARGEST_SHARE = 0.15  # of the partitions that the relaxation moves are decided first: the largest
-MOVES_AT_ALL = 0.01  # part of a replica that counts as moved
+FEW_MOVES_PRICE = 0.3  # from this price on, plans have few moves: roundings are quick, and they differ
+MANY_MOVES = 400  # with more moves, rounding errors average out
+FEW_BROKERS = 3  # most scarce brokers to decide: each decision limits the next (with five, 14 % over the bound)
+LARGEST_SHARE = 0.15  # share of the partitions that the relaxation moves; the largest are decided first
+MOVES_AT_ALL = 0.01  # least part of a replica that counts as moved
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,11 @@ class _Trial:
     options, priced : Options
         Without and with the price on moves.
     base : State
-        Where each relaxation starts.
+        The state that each relaxation starts from.
     lp_time_limit : float
-        Most that one linear program may take, in deterministic time.
+        Limit of one linear program, in deterministic time.
     gap : float
-        Share of the bytes copied that a plan may lie above its bound without a second look.
+        A plan above its bound by more than this share of the bytes gets a second try.
     """
 
     problem: ShardProblem
@@ -65,15 +65,15 @@ class _Trial:
         pool = Neighbourhood(self.problem, self.priced, relaxation.near_replica, relaxation.near_target)
         return best_rounding(pool, self.base, starts, bound)
 
-    def once(self, decided: Options, rows: Ints, bound: float) -> State:
-        """The plan once some replicas are decided, as a choice of the options whose ``rows`` these are."""
+    def after_decision(self, decided: Options, rows: Ints, bound: float) -> State:
+        """The plan after some replicas are decided; ``rows`` are the rows of ``decided`` in the trial's options."""
         rest = replace(self, priced=decided, base=seed(self.problem, decided))
         relaxation = rest.relaxed(self.problem.tuning.tie_break)
-        found = rest.rounded(relaxation, _roundings(relaxation, self.problem.tuning.thresholds), bound)
-        return State(np.append(rows, -1)[found.replica], found.target, found.loads)
+        state = rest.rounded(relaxation, _roundings(relaxation, self.problem.tuning.thresholds), bound)
+        return State(np.append(rows, -1)[state.replica], state.target, state.loads)
 
     def is_far(self, state: State, bound: float) -> bool:
-        """Whether a plan has a gap, measured by all that is copied, or leaves a broker outside its bands."""
+        """Whether a plan has a gap (as a share of all bytes copied) or leaves a broker outside its bands."""
         gap = moved_bytes(self.problem, self.options, state) - bound
         copied = self.problem.rows.paid + max(bound, 0.0)
         return violation(self.problem, state.loads) > SETTLED or gap > self.gap * copied
@@ -92,56 +92,65 @@ def plans_at(
     lp_time_limit: float,
     gap: float,
 ) -> Iterator[tuple[State, Proof]]:
-    """The plans of a price on moves, in mean replica sizes, each with the proof of the first relaxation of all; for the
-    limit and the gap see ``search.Search``."""
+    """The plans for a price on moves, each with the proof of the first relaxation.
+
+    Parameters
+    ----------
+    price : float
+        In mean replica sizes.
+    proof : Proof, optional
+        Of the first price, if there was one.
+    lp_time_limit, gap : float
+        See ``search.Search``.
+    """
     priced = options.priced(problem.rows.size, price * float(problem.rows.size.mean()))
     trial = _Trial(problem, options, priced, seed(problem, options), lp_time_limit, gap)
     tuning = problem.tuning
     for_bytes = price <= tuning.bytes_price
     relaxation = trial.relaxed(tuning.tie_break if for_bytes else tuning.few_moves_tie_break)
     starts = _roundings(relaxation, tuning.thresholds if price < FEW_MOVES_PRICE else tuning.more_thresholds)
-    largest = largest_decided(relaxation, priced) if for_bytes else None  # before ``prove`` drops columns
+    largest = largest_decided(relaxation, priced) if for_bytes else None  # Before ``prove`` drops columns.
     proof = proof or prove(relaxation, options)
     first = trial.rounded(relaxation, starts, proof.bound)
     yield first, proof
     if largest and trial.is_far(first, proof.bound):
-        for state in _second_looks(trial, first, largest, proof):
+        for state in _second_tries(trial, first, largest, proof):
             yield state, proof
 
 
-def _second_looks(trial: _Trial, first: State, largest: tuple[Options, Ints], proof: Proof) -> Iterator[State]:
-    """Other plans for a first one that is far from its bound.
+def _second_tries(trial: _Trial, first: State, largest: tuple[Options, Ints], proof: Proof) -> Iterator[State]:
+    """Further plans, if the first one is far from its bound.
 
-    If all bands hold and few moves are optional, what changes the scarcest brokers is decided first. If the plan is
-    still far and few replicas move, two more follow: one with the largest replicas decided first, and one with a
-    stronger tie-break towards small replicas.
+    If all bands are met and few moves are optional, the replicas of the scarcest brokers are decided first. If that
+    plan is still far and few replicas move, two more follow: one with the largest replicas decided first, and one with
+    a stronger tie-break towards small replicas.
     """
     tuning = trial.problem.tuning
-    # Where a band is left broken the next round may mend it for less.
+    # If a band is unmet, the next round may repair it at fewer bytes.
     few = free_moves(trial.options, first) <= MANY_MOVES and violation(trial.problem, first.loads) <= SETTLED
     if few and tuning.decides_scarce:
         scarce = scarce_decided(trial.problem, trial.priced, proof.prices)
         if scarce:
-            found = trial.once(*scarce, proof.bound)
-            yield found
-            if not trial.is_far(found, proof.bound):
+            state = trial.after_decision(*scarce, proof.bound)
+            yield state
+            if not trial.is_far(state, proof.bound):
                 return
     if first.moves <= MANY_MOVES:
-        yield trial.once(*largest, proof.bound)
-        again = trial.relaxed(tuning.gap_tie_break)
-        yield trial.rounded(again, _roundings(again, tuning.thresholds), proof.bound)
+        yield trial.after_decision(*largest, proof.bound)
+        relaxation = trial.relaxed(tuning.gap_tie_break)
+        yield trial.rounded(relaxation, _roundings(relaxation, tuning.thresholds), proof.bound)
 
 
 @dataclass(frozen=True)
-class _Change:
-    """What changing one broker's load costs each partition beside not changing it.
+class _BrokerCharges:
+    """For each partition, the charge of changing one broker's load, and of not changing it.
 
     Parameters
     ----------
     touches : (K, n) bool
         Options that change the broker's load.
     stay, change : (m,) float64
-        Least charge without and with a change; infinite where there is no such option.
+        Least charge without and with a change; infinite if there is no such option.
     effect : (m, D) float64
         Change of the broker's load.
     """
@@ -152,7 +161,7 @@ class _Change:
     effect: Floats
 
 
-def _changes(problem: ShardProblem, options: Options, prices: Floats, broker: int) -> _Change:
+def _broker_charges(problem: ShardProblem, options: Options, prices: Floats, broker: int) -> _BrokerCharges:
     charge = charges(problem, options, options.cost, prices)
     leaves = options.source == broker
     touches = leaves[:, None] | (np.arange(len(problem.members.rack)) == broker)
@@ -162,28 +171,30 @@ def _changes(problem: ShardProblem, options: Options, prices: Floats, broker: in
     np.minimum.at(change, options.partition, np.where(touches, charge, np.inf).min(axis=1))
     sign = np.ones(len(stay))
     sign[options.partition[leaves]] = -1.0
-    return _Change(touches, stay, change, sign[:, None] * problem.rows.weights)
+    return _BrokerCharges(touches, stay, change, sign[:, None] * problem.rows.weights)
 
 
 def _broker_decided(
     problem: ShardProblem, options: Options, prices: Floats, broker: int
 ) -> tuple[Options, Ints] | None:
-    """The options, and which rows they are, once it is decided what changes a broker: that must, and nothing else may;
-    None where no choice is inside its bands."""
+    """Decide which options change a broker's load: these must be taken, and no others may change it.
+
+    Returns the remaining options and their rows; None if no choice is inside the broker's bands.
+    """
     members = problem.members
     others = prices.copy()
     others[broker] = 0.0
-    found = _changes(problem, options, others, broker)
-    must = np.isinf(found.stay) & np.isfinite(found.change)
-    free = np.flatnonzero(np.isfinite(found.stay) & np.isfinite(found.change))
-    load = members.loads[broker] + found.effect[must].sum(axis=0)
-    # Counts are whole: half a replica of slack allows no other choice, and absorbs rounding.
+    broker_charges = _broker_charges(problem, options, others, broker)
+    must = np.isinf(broker_charges.stay) & np.isfinite(broker_charges.change)
+    free = np.flatnonzero(np.isfinite(broker_charges.stay) & np.isfinite(broker_charges.change))
+    load = members.loads[broker] + broker_charges.effect[must].sum(axis=0)
+    # Counts are whole, so half a replica of slack allows no other choice; it absorbs rounding.
     spare = np.zeros(len(load))
     spare[REPLICAS] = 0.5 / members.scale[REPLICAS]
     low, high = members.lower[broker] - load - spare, members.upper[broker] - load + spare
     whole = cheapest(
-        found.change[free] - found.stay[free],
-        found.effect[free],
+        broker_charges.change[free] - broker_charges.stay[free],
+        broker_charges.effect[free],
         low,
         high,
         close=problem.tuning.scarce_close,
@@ -193,12 +204,14 @@ def _broker_decided(
         return None
     goes = must.copy()
     goes[free[whole.takes]] = True
-    return options.only(found.touches == goes[options.partition][:, None], goes)
+    return options.only(broker_charges.touches == goes[options.partition][:, None], goes)
 
 
 def scarce_decided(problem: ShardProblem, options: Options, prices: Floats) -> tuple[Options, Ints] | None:
-    """The options, and which rows they are, once the scarce brokers are decided, one after the other; None where these
-    are not few, or nothing comes of it."""
+    """Decide the replicas of the scarce brokers, one broker after the other.
+
+    Returns the remaining options and their rows; None if there are no or too many scarce brokers, or no decision.
+    """
     members = problem.members
     scarce = scarcest(
         prices,
@@ -218,8 +231,11 @@ def scarce_decided(problem: ShardProblem, options: Options, prices: Floats) -> t
 
 
 def largest_decided(relaxation: Relaxation, options: Options) -> tuple[Options, Ints]:
-    """The options, and which rows they are, without those of the largest partitions that the relaxation moves, in part
-    or whole: each of these has to take its largest value where that is a half, and else stays if it may."""
+    """Decide the largest partitions that the relaxation moves, in part or as a whole.
+
+    Each takes the option with its largest value if that is at least a half; else it stays if it may. Returns the
+    remaining options and their rows.
+    """
     master = relaxation.master
     moves = master.moves
     value, partition = relaxation.value[: len(moves)], options.partition[moves // options.allowed.shape[1]]
@@ -234,6 +250,6 @@ def largest_decided(relaxation: Relaxation, options: Options) -> tuple[Options, 
     open_.flat[moves[taken]] = True
     goes = np.zeros(len(size), dtype=bool)
     goes[partition[taken]] = True
-    based = master.base.replica >= 0  # what is not in the columns of these stays with their base
+    based = master.base.replica >= 0  # The part that is not in the columns of these stays with their base.
     undecided = ~largest | ((options.needed | based) & ~goes)
     return options.only(open_ | undecided[options.partition][:, None], goes)
