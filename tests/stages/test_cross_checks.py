@@ -106,6 +106,14 @@ UNTOLD = malformed(
     rule="readable",
     severity="warning",
 )
+
+
+def unread_file(name: str) -> Record:
+    """A harmless file that is not read."""
+    reason, of_file = f"{name} is a list", {"rule": "known_format", "severity": "warning"}
+    return malformed(line=1, expected="a format", reason=reason, remedy=f"not {name}", text="", **of_file)
+
+
 FAILED = Record("log_dir", 3, {**directory(1, "/e").payload, "error": "KafkaStorageException"})
 SILENT = Record("partition", 2, {**partition(1, [2, 3, 9]).payload, "isr": [2, 3]})
 LAST = Record("partition", 2, {**partition(1, [9]).payload, "isr": [9], "leader": None})
@@ -308,6 +316,13 @@ CASES = {
         "of the given disk capacities (capacities-of-hardly-used-disks.txt: disk_gb 2; "
         "the unit may be 1,000,000 times too large)",
         {"disk_use": "contradicts"},
+    ),
+    "files-that-are-not-read": Case(
+        [*healthy(), *(unread_file(name) for name in "abcdefg")],
+        (),
+        "a is a list (not a); b is a list (not b); c is a list (not c); d is a list (not d); e is a list (not e); "
+        "and 2 more",
+        {"known_format": "noted"},
     ),
     "large-disks-that-brokers-tell": Case(
         [

@@ -189,6 +189,15 @@ CASES = {
         ("broker_registered", "has_leader", "one_replication_factor"),
         "broker 8 is in 1 replica list,",
     ),
+    "lost-on-fenced-brokers": Case(
+        [
+            *cut(1),
+            *(bronze.broker(b, rack, fenced=True) for b, rack in ((8, "a"), (9, "b"))),
+            partition(1, [8, 9], leader=None, isr=[9]),
+        ],
+        ("has_leader", "one_replication_factor"),
+        "t-1 has no leader",
+    ),
     "leaderless-and-unsized": Case(
         [*cut(1), load(1), partition(1, [9, 2], leader=None, isr=[9])],
         ("size_known!", "broker_registered", "has_leader", "one_replication_factor"),

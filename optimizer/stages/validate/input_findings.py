@@ -11,7 +11,7 @@ from optimizer.stages.validate.judge import Judged
 from optimizer.stages.validate.quality_figures import figures
 from optimizer.stages.validate.rule import Severity, Standing
 from optimizer.units import agree, human_percent
-from sources.record import ALLOWED_FILE, TOOL_ERROR
+from sources.record import ALLOWED_FILE, TOOL_ERROR, UNREADABLE_FILE
 
 _SILENT = frozenset({"rates_known"})  # ``_missing_rates`` reports it, with bytes
 # Rules that parsers name. A failed tool shows a broken broker, which is still listed; allowed unread files, and
@@ -22,6 +22,8 @@ _OF_PARSERS = {
     ("readable", Severity.WARNING): Standing.LEFT_OUT,
 }
 _BY_SEVERITY = {Severity.ERROR: Standing.LEFT_OUT, Severity.WARNING: Standing.NOTED}
+
+_FILES = 5  # that one row names
 
 Row = Mapping[str, Any]
 
@@ -74,19 +76,30 @@ def _source_line(source: str, line: int) -> str:
 def _quarantined_by_rule(quarantine: DataFrame) -> Iterator[dict[str, Any]]:
     """One row for each cluster, rule and severity: the number of quarantined rows, and the first of them."""
     example = F.struct("source", "line", "reason", "remedy")
+    # Each file that is not read has a reason and a remedy of its own.
+    of_file = F.when((F.col("rule") == UNREADABLE_FILE) & (F.col("severity") == Severity.WARNING), example)
     grouped = quarantine.groupBy("cluster_id", "rule", "severity").agg(
-        F.count(F.lit(1)).alias("rows"), F.min(example).alias("first")
+        F.count(F.lit(1)).alias("rows"),
+        F.min(example).alias("first"),
+        F.slice(F.array_sort(F.collect_set(of_file)), 1, _FILES).alias("files"),
     )
     for row in grouped.orderBy("cluster_id", "rule", "severity").collect():
         first = row["first"].asDict()
+        reason = first.pop("reason")
         yield {
             "cluster_id": row.cluster_id,
             "rule": row.rule,
             "severity": row.severity,
             "rows": row.rows,
-            "detail": first.pop("reason"),
+            "detail": _of_files(row.files, more=row.rows - len(row.files)) if row.files else reason,
             **first,
         }
+
+
+def _of_files(files: Sequence[Any], *, more: int) -> str:
+    """What each file is and what to supply instead: pages show no remedy of a row that is only noted."""
+    told = [f"{file.reason.partition(': ')[2]} ({file.remedy})" for file in files]
+    return "; ".join([*told, *([f"and {more:,} more"] if more else [])])
 
 
 def _missing_rates(row: Row) -> Iterator[dict[str, Any]]:

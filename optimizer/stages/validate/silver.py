@@ -117,10 +117,10 @@ def _reporting(log_dirs: DataFrame, logs: DataFrame) -> DataFrame:
 
 
 def _with_lost(partitions: DataFrame, brokers: DataFrame) -> DataFrame:
-    """Add ``is_lost``: whether every replica is on a dead broker, so that its size and rates can't be known."""
-    dead = brokers.where("state = 'dead'").groupBy(*CLUSTER_RUN).agg(F.collect_set("broker_id").alias("dead"))
-    is_lost = F.coalesce(F.size(F.array_except("replicas", "dead")) == 0, F.lit(False))
-    return partitions.join(F.broadcast(dead), CLUSTER_RUN, "left").withColumn("is_lost", is_lost)
+    """Add ``is_lost``: whether all replicas are on dead or fenced brokers, so that size and rates can't be known."""
+    down = brokers.where("state <> 'alive'").groupBy(*CLUSTER_RUN).agg(F.collect_set("broker_id").alias("down"))
+    is_lost = F.coalesce(F.size(F.array_except("replicas", "down")) == 0, F.lit(False))
+    return partitions.join(F.broadcast(down), CLUSTER_RUN, "left").withColumn("is_lost", is_lost)
 
 
 def _with_missing_logs(partitions: DataFrame) -> DataFrame:
@@ -139,7 +139,9 @@ def _with_estimates(partitions: DataFrame, topic_rates: DataFrame, *, where: Col
         *topic, *(F.col(name).alias(f"topic_{name}") for name in ("in_bytes_per_s", "out_bytes_per_s", "samples"))
     )
     same = Window.partitionBy(*topic)
-    by_size = F.try_divide(F.col("size_bytes").cast("double"), F.sum("size_bytes").over(same))
+    # Sizes in a wrong unit may add up to more than a bigint holds: the gate refuses them later.
+    of_all = F.sum(F.col("size_bytes").cast("decimal(38,0)")).over(same).cast("double")
+    by_size = F.try_divide(F.col("size_bytes").cast("double"), of_all)
     joined = partitions.join(of_topic, topic, "left").withColumn(
         "share", F.coalesce(by_size, 1 / F.count(F.lit(1)).over(same))
     )
