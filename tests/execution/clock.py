@@ -1,4 +1,4 @@
-"""Modules whose waiting is noted instead of slept; other threads of the process keep the real clock."""
+"""Replaces sleeping in modules; other threads of the process keep the real clock."""
 
 from types import ModuleType, SimpleNamespace
 
@@ -6,7 +6,7 @@ import pytest
 
 
 def without_waiting(monkeypatch: pytest.MonkeyPatch, *modules: ModuleType) -> list[float]:
-    """The seconds that each of the modules would have slept, one after the other."""
+    """Make the modules record the seconds that they would sleep, in order."""
     slept: list[float] = []
     for module in modules:
         monkeypatch.setattr(module, "time", SimpleNamespace(sleep=slept.append))

@@ -1,4 +1,4 @@
-"""A scene for tests of steps."""
+"""The fixture ``scene`` for tests of wave steps."""
 
 from pathlib import Path
 

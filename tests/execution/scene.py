@@ -1,4 +1,4 @@
-"""Steps against a cluster that answers as it is told."""
+"""Wave steps against a fake cluster with prepared states."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -25,72 +25,72 @@ DONE = at(1, 3)
 
 @dataclass
 class FakeTools:
-    """Kafka's tools: what they are asked to do, and how scripts end."""
+    """Fakes of Kafka's tools: record their calls; scripts return ``ends``."""
 
-    asked: list[tuple[str, ...]] = field(default_factory=list)
+    calls: list[tuple[str, ...]] = field(default_factory=list)
     ends: ToolResult = field(default_factory=lambda: ToolResult(0, "", ""))
     started: str = "Successfully started partition reassignment for stays-0"
     missing: str = ""
 
     def check(self) -> str:
-        """The version, or which tool is not there."""
+        """The version; raises if a tool is missing."""
         if self.missing:
             raise Refused(self.missing)
         return "4.3.1"
 
     def elect(self, text: str) -> None:
-        """Told the document."""
-        self.asked.append(("elect", text))
+        """Record an election."""
+        self.calls.append(("elect", text))
 
     def reassign(self, lists: dict[tuple[str, int], Sequence[int]], *options: str) -> str:
-        """Told partitions and options."""
-        self.asked.append((*(f"{t}-{p}:{','.join(map(str, ids))}" for (t, p), ids in sorted(lists.items())), *options))
+        """Record replica lists and options."""
+        self.calls.append((*(f"{t}-{p}:{','.join(map(str, ids))}" for (t, p), ids in sorted(lists.items())), *options))
         return self.started
 
     def reassign_document(self, text: str, *options: str) -> str:
-        """Told the document and the options."""
-        self.asked.append((text, *options))
+        """Record a document and options."""
+        self.calls.append((text, *options))
         return self.started
 
     def script(self, documents: object, name: str) -> ToolResult:
-        """Told the name."""
-        self.asked.append((name,))
+        """Record the name of a script."""
+        self.calls.append((name,))
         return self.ends
 
 
 class Scene:
-    """A wave of a plan, and a cluster that shows one state after another; the last one stays."""
+    """A wave of a plan, and a cluster with one state after another; the last state stays."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, plan: ClusterPlan) -> None:
-        self.warehouse: Warehouse = write_plan(folder, plan)
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, content: ClusterPlan) -> None:
+        self.warehouse: Warehouse = write_plan(folder, content)
         self.tools, self._states = FakeTools(), [BEFORE]
         self.said: list[str] = []
-        self.looks = 0
-        made = load_plan(self.warehouse)
-        not_back = plan_documents(self.warehouse, made, "rollback_not_possible")
-        self.wave: Wave = build_wave(1, made.manifest, wave_documents(self.warehouse, made, 1), not_back)
+        self.reads = 0
+        plan = load_plan(self.warehouse)
+        irreversible = plan_documents(self.warehouse, plan, "rollback_not_possible")
+        self.wave: Wave = build_wave(1, plan.manifest, wave_documents(self.warehouse, plan, 1), irreversible)
         tools: Any = self.tools
-        self.step = Execution(self.warehouse, made, self.wave, {}, tools, {}, self.said.append)
+        self.step = Execution(self.warehouse, plan, self.wave, {}, tools, {}, self.said.append)
         monkeypatch.setattr(steps, "observe", lambda _: self._next())
         self.slept = without_waiting(monkeypatch, steps, claims)
 
     def shows(self, *states: Observed) -> None:
-        """The next looks."""
+        """Set the next states of the cluster."""
         self._states = list(states)
 
     def _next(self) -> Observed:
-        self.looks += 1
+        self.reads += 1
         return self._states.pop(0) if len(self._states) > 1 else self._states[0]
 
     def hold(self, wave: int = 1) -> None:
-        """The cluster is held for a wave: this one, unless told otherwise."""
+        """Make a wave hold the cluster; the default is this wave."""
         claims.record(self.warehouse, self.step.plan, wave, claims.HELD)
 
     def throttled(self, state: Observed) -> Observed:
-        """A state with the wave's throttles."""
+        """The state with the wave's throttles set."""
         return replace(state, throttles={**state.throttles, **self.wave.throttles})
 
     def events(self) -> list[str]:
-        """What the table says was done."""
+        """The events in the table, in order."""
         rows = sorted(self.warehouse.rows("executions", cluster_id=CLUSTER), key=lambda row: int(row["number"]))
         return [row["event"] for row in rows]

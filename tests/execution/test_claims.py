@@ -1,4 +1,4 @@
-"""One wave of a cluster at a time, whoever asks and from wherever."""
+"""One wave of a cluster at a time, whatever process or host runs it."""
 
 import getpass
 import os
@@ -49,53 +49,53 @@ def events(warehouse: Warehouse) -> list[tuple[str, int, str]]:
     return [(row["run_id"], row["wave"], row["event"]) for row in rows]
 
 
-def other(plan: Plan) -> Plan:
+def of_another_run(plan: Plan) -> Plan:
     """The plan of another run."""
     return replace(plan, run_id="next")
 
 
 def test_a_cluster_is_held_until_it_is_released(warehouse: Warehouse) -> None:
-    """Another wave and another run are refused with who holds it; the same wave goes on; then the next may come."""
+    """Another wave and another run are refused and see the holder; the same wave continues; then the next may start."""
     plan = load_plan(warehouse)
     for event in (claims.HELD, claims.HELD, claims.THROTTLED):
         claims.record(warehouse, plan, 1, event)
-    for run, wave in ((plan, 2), (other(plan), 1)):
+    for run, wave in ((plan, 2), (of_another_run(plan), 1)):
         with pytest.raises(Refused) as refused:
             claims.record(warehouse, run, wave, claims.HELD)
         assert "cluster 'c' is held by wave 1 of run 'r' (" in str(refused.value)
         assert str(refused.value).endswith("./ballast wave off --run-id r --cluster c --wave 1")
     assert claims.process_name() in str(refused.value)
     claims.record(warehouse, plan, 1, claims.RELEASED)
-    claims.record(warehouse, other(plan), 1, claims.HELD)
+    claims.record(warehouse, of_another_run(plan), 1, claims.HELD)
     expected = [("r", 1, claims.HELD), ("r", 1, claims.THROTTLED), ("r", 1, claims.RELEASED), ("next", 1, claims.HELD)]
     assert events(warehouse) == expected
 
 
 def test_clusters_do_not_hold_each_other(warehouse: Warehouse) -> None:
-    """A wave of one cluster says nothing about another."""
+    """A wave of one cluster does not hold another cluster."""
     plan = load_plan(warehouse)
-    elsewhere = replace(plan, cluster_id="d", run_id="next")
+    other_cluster = replace(plan, cluster_id="d", run_id="next")
     claims.record(warehouse, plan, 1, claims.HELD)
-    claims.record(warehouse, elsewhere, 1, claims.HELD)
-    claims.check_not_overtaken(warehouse, elsewhere)
+    claims.record(warehouse, other_cluster, 1, claims.HELD)
+    claims.check_not_overtaken(warehouse, other_cluster)
     assert [claims.is_held_for(claims.last_event(warehouse, name), plan, 1) for name in ("c", "d")] == [True, False]
 
 
 def test_a_plan_is_stale_when_another_run_has_executed_since_its_snapshot(warehouse: Warehouse) -> None:
-    """Also where that is over and the cluster is free; its own waves do not make it stale, nor do those before it."""
+    """Even if that run has freed the cluster. Its own waves and earlier waves do not make it stale."""
     plan = load_plan(warehouse)
     claims.record(warehouse, plan, 1, claims.HELD)
     claims.record(warehouse, plan, 1, claims.RELEASED)
     claims.check_not_overtaken(warehouse, plan)
     with pytest.raises(Refused, match=r"^wave 1 of run 'r' was executed after this plan's snapshot of .*: plan again$"):
-        claims.check_not_overtaken(warehouse, other(plan))
-    newer = replace(other(plan), manifest={**plan.manifest, "captured_at": "2999-01-01T00:00:00+00:00"})
+        claims.check_not_overtaken(warehouse, of_another_run(plan))
+    newer = replace(of_another_run(plan), manifest={**plan.manifest, "captured_at": "2999-01-01T00:00:00+00:00"})
     claims.check_not_overtaken(warehouse, newer)
     claims.check_not_overtaken(warehouse, replace(newer, manifest={**plan.manifest, "captured_at": None}))
 
 
-def ended(processes: Sequence["subprocess.Popen[str]"]) -> list[int]:
-    """Exit codes, once all have been let go."""
+def release_and_wait(processes: Sequence["subprocess.Popen[str]"]) -> list[int]:
+    """Let all processes continue; returns their exit codes."""
     for process in processes:
         assert process.stdin
         process.stdin.write("\n")
@@ -103,40 +103,40 @@ def ended(processes: Sequence["subprocess.Popen[str]"]) -> list[int]:
     return [process.wait() for process in processes]
 
 
-def test_of_many_at_once_one_gets_it(warehouse: Warehouse) -> None:
-    """Processes that ask at the same time are told apart by the table's log."""
+def test_only_one_of_many_processes_gets_the_cluster(warehouse: Warehouse) -> None:
+    """The table's log decides between processes that want to hold the cluster at the same time."""
     warehouse.version("executions")
     runs = [f"run-{n}" for n in range(4)]
     command = [sys.executable, "-c", AT_ONCE, warehouse.path]
     started = [subprocess.Popen([*command, run], cwd=HOME, stdin=subprocess.PIPE, text=True) for run in runs]
-    codes = ended(started)
+    codes = release_and_wait(started)
     assert sorted(codes) == [0, 3, 3, 3]
     assert events(warehouse) == [(runs[codes.index(0)], 1, claims.HELD)]
 
 
-@pytest.mark.parametrize(("overtaken", "is_noted"), [(0, True), (9, True), (10, False)])
+@pytest.mark.parametrize(("overtaken", "is_recorded"), [(0, True), (9, True), (10, False)])
 def test_a_claim_that_was_overtaken_is_tried_again(
-    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, overtaken: int, is_noted: bool
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, overtaken: int, is_recorded: bool
 ) -> None:
-    """Ten times, up to a second apart; then the error is told."""
-    append, left = warehouse.append, [Overtaken("x")] * overtaken
+    """Ten times, up to a second apart; then the error is raised."""
+    append, errors = warehouse.append, [Overtaken("x")] * overtaken
     slept = without_waiting(monkeypatch, claims)
 
     def slow(*rows: Any, **options: Any) -> None:
-        if left:
-            raise left.pop()
+        if errors:
+            raise errors.pop()
         append(*rows, **options)
 
     monkeypatch.setattr(warehouse, "append", slow)
-    with nullcontext() if is_noted else pytest.raises(Overtaken):
+    with nullcontext() if is_recorded else pytest.raises(Overtaken):
         claims.record(warehouse, load_plan(warehouse), 1, claims.HELD)
-    assert (left, len(slept)) == ([], min(overtaken, 9))
+    assert (errors, len(slept)) == ([], min(overtaken, 9))
     assert all(0.1 <= seconds <= 1 for seconds in slept)
-    assert events(warehouse) == [("r", 1, claims.HELD)] * is_noted
+    assert events(warehouse) == [("r", 1, claims.HELD)] * is_recorded
 
 
-def test_who_was_faster_is_seen(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second try finds the cluster held for another wave."""
+def test_a_faster_process_gets_the_cluster(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second try finds that another wave holds the cluster."""
     append, plan = warehouse.append, load_plan(warehouse)
 
     def overtaken(*rows: Any, **options: Any) -> None:
@@ -151,8 +151,8 @@ def test_who_was_faster_is_seen(warehouse: Warehouse, monkeypatch: pytest.Monkey
     assert events(warehouse) == [("r", 2, claims.HELD)]
 
 
-def test_an_event_is_noted_once(warehouse: Warehouse) -> None:
-    """A wave that has gone further is not held again; after its release it may be."""
+def test_an_event_is_recorded_once(warehouse: Warehouse) -> None:
+    """A wave that already holds the cluster adds no event ``held``; after its release it may."""
     plan = load_plan(warehouse)
     recorded = [claims.HELD, claims.EXECUTED, claims.EXECUTED, claims.HELD, claims.RELEASED, claims.HELD]
     for event in recorded:
@@ -163,7 +163,7 @@ def test_an_event_is_noted_once(warehouse: Warehouse) -> None:
 
 @pytest.mark.parametrize("error", [KeyError("uid not found"), OSError()])
 def test_a_user_without_a_name_is_a_number(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    """As in many containers."""
+    """Many containers have users without a name."""
 
     def fail() -> str:
         raise error

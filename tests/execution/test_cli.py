@@ -1,4 +1,4 @@
-"""The command line of approve and wave: what is refused before Kafka is asked, and how it ends."""
+"""The command line of ./ballast: exit codes, messages, and refusals before any call to Kafka."""
 
 import json
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from tests.execution.warehouse import CLUSTER, RUN, add_verdict, load_plan, usua
 
 
 class Ended(NamedTuple):
-    """How a command ended."""
+    """Exit code and output of a command."""
 
     code: int
     out: str
@@ -32,18 +32,18 @@ class Commands:
         self.warehouse, self._capsys = warehouse, capsys
 
     def run(self, *words: str) -> Ended:
-        """Run one of them."""
+        """Run a command for the plan in the warehouse."""
         plan = ("--run-id", RUN, "--cluster", CLUSTER, "--warehouse", self.warehouse.path)
         code = main([*words, *plan])
-        said = self._capsys.readouterr()
-        return Ended(code, said.out, said.err)
+        output = self._capsys.readouterr()
+        return Ended(code, output.out, output.err)
 
     def printed(self) -> str:
-        """What was printed since the last command."""
+        """The output since the last command."""
         return self._capsys.readouterr().out
 
     def wave(self, step: str, *words: str, servers: Sequence[str] = ("--bootstrap-server", "127.0.0.1:1")) -> Ended:
-        """Run a step of the first wave, unless told otherwise."""
+        """Run a step of the first wave."""
         return self.run("wave", step, "--wave", "1", *servers, *words)
 
 
@@ -53,8 +53,8 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     return Commands(write_plan(tmp_path / "w", usual_plan()), capsys)
 
 
-def test_an_approval_is_told_and_stored(commands: Commands) -> None:
-    """With the whole manifest; a wrong one, and one that is no sha256, change nothing."""
+def test_an_approval_is_printed_and_stored(commands: Commands) -> None:
+    """The output has the whole sha256; a wrong manifest, and one that is no sha256, change nothing."""
     sha256 = load_plan(commands.warehouse).manifest_sha256
     assert commands.run("approve", "--manifest", "0" * 8).code == 3
     assert commands.run("approve", "--manifest", "XYZ") == Ended(
@@ -69,13 +69,13 @@ def test_an_approval_is_told_and_stored(commands: Commands) -> None:
 
 @pytest.mark.parametrize("manifest", ["0" * 7, "0" * 65, "ABCDEF01", "0000000g"])
 def test_a_manifest_is_named_by_eight_characters_or_more(commands: Commands, manifest: str) -> None:
-    """Of the sha256 as it is printed; fewer, more and others are wrong use, of a wave too."""
+    """Fewer than 8, more than 64 and other characters are wrong use, for wave too."""
     for words in (("approve",), ("wave", "status", "--wave", "1")):
         assert commands.run(*words, "--manifest", manifest).code == 2
 
 
 def test_without_a_name_this_user_approves(commands: Commands) -> None:
-    """Of the plan that the run has made last."""
+    """The approver's default is the current user."""
     assert commands.run("approve").out.startswith(f"Approved by {claims.user_name()}: run r, cluster c, manifest ")
 
 
@@ -93,7 +93,7 @@ def test_without_a_name_this_user_approves(commands: Commands) -> None:
 def test_errors_have_exit_codes(
     commands: Commands, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, message: str
 ) -> None:
-    """And no traceback: what is wrong stands on stderr."""
+    """The message is on stderr, without a traceback."""
 
     def fail(*_: object) -> None:
         raise error
@@ -102,25 +102,25 @@ def test_errors_have_exit_codes(
     assert commands.run("show") == Ended(code, "", f"error: {message}\n")
 
 
-def test_the_warehouse_is_that_of_the_option_or_else_of_the_file(tmp_path: Path) -> None:
-    """Or the default one."""
+def test_the_option_for_the_warehouse_overrides_the_file(tmp_path: Path) -> None:
+    """Without both it is the default."""
     file = tmp_path / "c.toml"
     file.write_text('[storage]\nwarehouse = "/of/file"\n')
-    of_file, of_option = ["--config", str(file)], ["--warehouse", "/of/option"]
-    calls = {"/of/file": of_file, "/of/option": [*of_file, *of_option], "warehouse": []}
+    config, option = ["--config", str(file)], ["--warehouse", "/of/option"]
+    calls = {"/of/file": config, "/of/option": [*config, *option], "warehouse": []}
     for warehouse, words in calls.items():
         assert cli.load_settings(parser().parse_args(["show", *words])).storage.warehouse == warehouse
 
 
 def test_another_plan_than_the_approved_is_refused(commands: Commands) -> None:
-    """A scheduler names what was approved: another plan of the same run is not executed."""
+    """A scheduler gives the approved manifest: another plan of the same run is not executed."""
     commands.run("approve")
     ended = commands.wave("execute", "--manifest", "0" * 64)
     assert (ended.code, "another plan was approved" in ended.err) == (3, True)
 
 
-def test_the_cluster_is_that_of_the_file(commands: Commands, tmp_path: Path) -> None:
-    """Where no option names it; where neither does, the message says both ways."""
+def test_bootstrap_servers_come_from_the_file(commands: Commands, tmp_path: Path) -> None:
+    """If no option gives them; without both the message names both ways."""
     ended = commands.wave("status", servers=())
     assert ended.code == 2
     assert ended.err == (
@@ -141,7 +141,7 @@ def test_the_cluster_is_that_of_the_file(commands: Commands, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("number", ["-1", "x", "1.5"])
 def test_a_wave_is_a_number(commands: Commands, number: str) -> None:
-    """Anything else is wrong use."""
+    """Any other value is wrong use."""
     with pytest.raises(SystemExit) as ended:
         commands.run("wave", "status", f"--wave={number}")
     assert ended.value.code == 2
@@ -150,13 +150,13 @@ def test_a_wave_is_a_number(commands: Commands, number: str) -> None:
 @pytest.mark.parametrize("step", ["preflight", "wait"])
 @pytest.mark.parametrize("number", ["0", "3", "9"])
 def test_a_wave_that_the_plan_does_not_have_is_wrong_use(commands: Commands, step: str, number: str) -> None:
-    """The waves that exist are named, also where the waves before it are looked at first."""
+    """The message names the existing waves, also for steps that read earlier waves."""
     ended = commands.run("wave", step, "--wave", number, "--bootstrap-server", "127.0.0.1:1")
     assert ended == Ended(2, "", f"error: the plan has no wave {number}: it has waves 1 to 2\n")
 
 
 def test_what_a_run_has_planned_is_shown_from_its_tables(commands: Commands) -> None:
-    """Verdict, manifest and approval of each cluster; of one cluster its summary, or that it has no plan."""
+    """Verdict, manifest and approval of each cluster; for one cluster also its summary, or an error without a plan."""
     sha256 = load_plan(commands.warehouse).manifest_sha256
     summary = {"kind": "summary", "wave": 0, "content": "all is well\n", "sha256": ""}
     commands.warehouse.append("documents", [{"cluster_id": CLUSTER, "run_id": RUN, "path": "c/summary.txt", **summary}])
@@ -174,8 +174,8 @@ def test_what_a_run_has_planned_is_shown_from_its_tables(commands: Commands) -> 
     assert commands.run("show", "--json") == Ended(3, "", f"{why}: there is no folder x\n")
 
 
-def test_a_scheduler_is_told_on_one_line(commands: Commands) -> None:
-    """Verdict, manifest, approvals, summary and the number of waves, which is 0 where nothing is to be done."""
+def test_a_scheduler_gets_one_line_of_json(commands: Commands) -> None:
+    """Verdict, manifest, approvals, summary and the number of waves, which is 0 if there is nothing to do."""
     sha256 = load_plan(commands.warehouse).manifest_sha256
     commands.run("approve", "--by", "ann")
     whole = {"run_id": RUN, "cluster_id": CLUSTER, "reason": None, "summary": ""}
@@ -194,7 +194,7 @@ def test_a_scheduler_is_told_on_one_line(commands: Commands) -> None:
 
 
 def test_each_cluster_of_a_run_is_shown_with_its_own_approvals(commands: Commands) -> None:
-    """Of this plan alone, each person once; and the stage in which a cluster was refused."""
+    """Only approvals of this plan, each person once; and the stage that refused a cluster."""
     sha256 = load_plan(commands.warehouse).manifest_sha256
     for by in ("bob", "ann", "bob"):
         commands.run("approve", "--by", by)

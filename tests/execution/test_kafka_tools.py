@@ -1,4 +1,4 @@
-"""Kafka's tools as programs: where they are found, what they are given, and what is told where they fail."""
+"""Kafka's tools as programs: their paths, their arguments, and the messages if they fail."""
 
 import os
 import shlex
@@ -15,13 +15,13 @@ LISTS = {("b", 0): (3, 1), ("a", 10): (2,), ("a", 9): (1, 2)}
 
 
 class Bin:
-    """A folder of programs, and what they were given."""
+    """A folder of fake programs, and their arguments."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self._words, self._documents = folder, folder / "words", folder / "documents"
 
     def add(self, name: str, *, out: str = "", err: str = "", code: int = 0) -> Path:
-        """A program that keeps its words and the content of a document among them."""
+        """Add a program that records its arguments and the content of a JSON document among them."""
         script = f"""#!/bin/sh
 for word in "$@"; do
   printf '%s\\n' "$word" >> {self._words}
@@ -36,8 +36,8 @@ exit {code}
         path.chmod(0o755)
         return path
 
-    def given(self) -> list[str]:
-        """The words of all calls, without the path of a document."""
+    def arguments(self) -> list[str]:
+        """The arguments of all calls, without folders of documents."""
         words = self._words.read_text().splitlines()
         return [Path(word).name if word.endswith(".json") else word for word in words]
 
@@ -46,7 +46,7 @@ exit {code}
         return self._documents.read_text()
 
     def tools(self, client_config: str = "") -> KafkaTools:
-        """The tools in it."""
+        """The tools in this folder."""
         return KafkaTools("h:1", client_config, str(self.folder))
 
 
@@ -71,7 +71,7 @@ def test_the_reason_is_the_first_lines_that_say_something(err: str, out: str, re
 
 
 def test_a_tool_is_found_with_and_without_its_ending(programs: Bin, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the folder that is named, or else on PATH; as Kafka and as packages call it."""
+    """In the given folder, or else on PATH; Kafka's archive has the ending, packages do not."""
     monkeypatch.setenv("PATH", str(programs.folder))
     plain = programs.add(CONFIGS)
     for tools in (KafkaTools("h:1"), programs.tools()):
@@ -89,13 +89,13 @@ def test_a_tool_is_found_with_and_without_its_ending(programs: Bin, monkeypatch:
 
 
 def test_tools_are_there_and_start(programs: Bin) -> None:
-    """Both that a wave needs; one is started, for Java may be missing."""
+    """Both tools of a wave must exist; one is started, because Java may be missing."""
     programs.add(f"{REASSIGN}.sh", out="4.3.1 (Commit:x)\n")
     with pytest.raises(Refused, match=r"kafka-configs\.sh is not in"):
         programs.tools().check()
     programs.add(f"{CONFIGS}.sh", code=1)
     assert programs.tools().check() == "4.3.1 (Commit:x)"
-    assert programs.given() == ["--version"]
+    assert programs.arguments() == ["--version"]
     programs.add(f"{REASSIGN}.sh", err="java: not found", code=127)
     with pytest.raises(Refused, match=r"reassign-partitions\.sh does not start \(is Java installed\?\): java: not"):
         programs.tools().check()
@@ -106,21 +106,21 @@ def test_tools_are_there_and_start(programs: Bin) -> None:
 
 @pytest.mark.parametrize("client_config", ["", "/c.properties"])
 def test_lists_are_given_as_a_document(programs: Bin, client_config: str) -> None:
-    """Sorted as Kafka sorts them, any directory; with the connection, and the user's properties where there are any."""
+    """In Kafka's order, for any directory; with the connection, and with client properties if there are any."""
     programs.add(f"{REASSIGN}.sh", out="Successfully started")
-    said = programs.tools(client_config).reassign(LISTS, "--cancel", "--preserve-throttles")
-    assert said == "Successfully started"
+    output = programs.tools(client_config).reassign(LISTS, "--cancel", "--preserve-throttles")
+    assert output == "Successfully started"
     config = ["--command-config", client_config] if client_config else []
     options = ["--reassignment-json-file", "reassignment.json", "--cancel", "--preserve-throttles"]
-    assert programs.given() == ["--bootstrap-server", "h:1", *config, *options]
+    assert programs.arguments() == ["--bootstrap-server", "h:1", *config, *options]
     a9 = '{"topic":"a","partition":9,"replicas":[1,2],"log_dirs":["any","any"]}'
     a10 = '{"topic":"a","partition":10,"replicas":[2],"log_dirs":["any"]}'
     b0 = '{"topic":"b","partition":0,"replicas":[3,1],"log_dirs":["any","any"]}'
     assert programs.document() == f'{{"version":1,"partitions":[{a9},{a10},{b0}]}}'
 
 
-def test_a_tool_that_fails_is_told_in_one_line(programs: Bin) -> None:
-    """With its options and the reason, not the whole of what it printed."""
+def test_a_failed_tool_is_reported_in_one_line(programs: Bin) -> None:
+    """With its options and the reason, not its whole output."""
     programs.add(f"{REASSIGN}.sh", err="Error: no\n\tat kafka.X", code=1)
     with pytest.raises(BallastError, match=r"^kafka-reassign-partitions\.sh --execute failed: Error: no$"):
         programs.tools().reassign_document(DOCUMENT, "--execute")
@@ -142,18 +142,18 @@ def test_a_tool_that_fails_is_told_in_one_line(programs: Bin) -> None:
 def test_elections_know_the_options_of_their_release(
     programs: Bin, version: str, client_config: str, properties: list[str]
 ) -> None:
-    """Preferred leaders of the partitions of a document; only this tool called its properties otherwise before 4.2."""
+    """Before Kafka 4.2 only this tool had another option for client properties."""
     programs.add(f"{ELECTION}.sh", out=version)
     programs.tools(client_config).elect(DOCUMENT)
-    wanted = ["--election-type", "preferred", "--path-to-json-file", "leader-election.json"]
-    asked = ["--version"] if client_config else []
-    assert programs.given() == [*asked, "--bootstrap-server", "h:1", *properties, *wanted]
+    election = ["--election-type", "preferred", "--path-to-json-file", "leader-election.json"]
+    version_call = ["--version"] if client_config else []
+    assert programs.arguments() == [*version_call, "--bootstrap-server", "h:1", *properties, *election]
     assert programs.document() == DOCUMENT
 
 
 def test_a_script_gets_the_connection_and_its_documents(programs: Bin, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beside each other, as in the plan's folder; the caller's shell decides neither the cluster nor FORCE. What is
-    locked stays locked while it runs, even where the step is killed."""
+    """In one folder, as in the plan. The caller's environment sets neither the cluster nor FORCE. The script keeps the
+    lock, even if the step is killed."""
     for name in (CONFIGS, REASSIGN):
         programs.add(f"{name}.sh")
     for name, value in {"FORCE": "1", "BOOTSTRAP": "other:1", "COMMAND_CONFIG": "/other", "MINE": "kept"}.items():
@@ -169,10 +169,10 @@ def test_a_script_gets_the_connection_and_its_documents(programs: Bin, monkeypat
             'echo "FORCE=${FORCE-none}"; cat; echo owed >&2; exit 5',
         ]
     )
-    done = programs.tools("/c").script({"a.sh": script, "reassignment.json": "{}\n", "b.sh": "exit 1"}, "a.sh")
-    assert (done.exit_code, done.err) == (5, "owed\n")
+    result = programs.tools("/c").script({"a.sh": script, "reassignment.json": "{}\n", "b.sh": "exit 1"}, "a.sh")
+    assert (result.exit_code, result.err) == (5, "owed\n")
     lock.close()
-    assert done.out.splitlines() == [
+    assert result.out.splitlines() == [
         "holds the lock",
         "{}",
         "BOOTSTRAP=h:1",

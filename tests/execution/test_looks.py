@@ -1,4 +1,4 @@
-"""Steps that look at a cluster which answers as it is told: what dies, vanishes or ends between two looks."""
+"""Steps that read a fake cluster: brokers that die, topics that are deleted, and moves that end between two reads."""
 
 import re
 from dataclasses import replace
@@ -26,46 +26,46 @@ def both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
 @pytest.mark.parametrize(
     ("silent", "message"), [({3}, "broker 3 does not answer, so its"), ({2, 3}, "brokers 2, 3 do not")]
 )
-def test_a_broker_that_dies_has_lost_no_throttle(scene: Scene, silent: set[int], message: str) -> None:
-    """Its rate is not seen, be it a target's or a source's: the look says so, and asks no tool to set it again."""
+def test_throttles_of_a_dying_broker_are_not_set_again(scene: Scene, silent: set[int], message: str) -> None:
+    """Its rate is unknown, for a target and for a source: the step reports this and sets nothing."""
     scene.hold()
-    seen = scene.throttled(MOVING).throttles
-    kept = {key: value for key, value in seen.items() if key[1] not in map(str, silent)}
-    scene.shows(replace(MOVING, throttles=kept, silent=frozenset(silent)))
+    throttles = scene.throttled(MOVING).throttles
+    known = {key: value for key, value in throttles.items() if key[1] not in map(str, silent)}
+    scene.shows(replace(MOVING, throttles=known, silent=frozenset(silent)))
     with pytest.raises(StillMoving):
         scene.step.wait(every_seconds=0, once=True)
-    assert scene.tools.asked == []
+    assert scene.tools.calls == []
     assert message in scene.said[0]
 
 
-def test_a_long_look_says_for_whom_it_waits(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The servers, how long it has waited, and when it ends; a quick look says nothing."""
+def test_a_long_read_reports_what_it_waits_for(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The servers, the time so far, and the limit; a quick read reports nothing."""
     step = replace(scene.step, client={"bootstrap_servers": "h:1"})
     step.status()
     assert "waiting" not in "".join(scene.said)
     scene.said.clear()
     monkeypatch.setattr(observed, "_QUIET_SECONDS", 0.01)
 
-    said = Event()
+    reported = Event()
 
     def say(line: str) -> None:
         scene.said.append(line)
-        said.set()
+        reported.set()
 
     step = replace(step, say=say)
 
     def slow(client: object) -> Observed:
-        assert said.wait(10)
+        assert reported.wait(10)
         return BEFORE
 
     monkeypatch.setattr(steps, "observe", slow)
     step.status()
-    waits = "waiting for h:1, 0.01 s so far; gives up after about 3 min without an answer"
-    assert scene.said[0] == waits
+    message = "waiting for h:1, 0.01 s so far; gives up after about 3 min without an answer"
+    assert scene.said[0] == message
 
 
-def test_a_move_that_ends_between_two_answers_is_no_foreign_one(scene: Scene) -> None:
-    """What looks odd for less than three looks is waited out; what stays so is told."""
+def test_a_move_that_ends_between_two_answers_is_not_foreign(scene: Scene) -> None:
+    """A state that is unexpected in less than three reads is ignored; after three reads it is an error."""
     scene.shows(scene.throttled(MOVING), at(1, 3, 2), at(1, 3, 2), DONE)
     scene.step.wait(every_seconds=0, once=False)
     scene.shows(at(1, 4))
@@ -77,7 +77,7 @@ def test_a_move_that_ends_between_two_answers_is_no_foreign_one(scene: Scene) ->
 
 
 def test_a_wave_is_verified_when_it_is_done_and_the_cluster_is_free(scene: Scene) -> None:
-    """What is not where it should be, or gone, and throttles that were not taken off, are told together."""
+    """Unfinished or deleted partitions and remaining throttles are reported together."""
     scene.hold()
     scene.shows(MOVING)
     with pytest.raises(Refused) as refused:
@@ -95,8 +95,8 @@ def test_a_wave_is_verified_when_it_is_done_and_the_cluster_is_free(scene: Scene
     assert scene.said[-1] == "wave 1 of 2 is done, its throttles are removed and the cluster is free"
 
 
-def test_waiting_tells_what_changes(scene: Scene) -> None:
-    """It looks again after the seconds that were given; equal lines are told once."""
+def test_waiting_reports_changes(scene: Scene) -> None:
+    """It reads again after the given seconds; equal lines are printed once."""
     moving = scene.throttled(MOVING)
     scene.shows(moving, moving, replace(moving, alive=frozenset({1, 2, 4})), DONE)
     scene.step.wait(every_seconds=7.0, once=False)
@@ -106,25 +106,25 @@ def test_waiting_tells_what_changes(scene: Scene) -> None:
         "wave 1 of 2: 1 partition, 1 in flight; broker 3 is not alive, copies wait for it",
         "wave 1 of 2: 1 partition, 1 done",
     ]
-    assert scene.tools.asked == []
+    assert scene.tools.calls == []
 
 
 def test_a_deleted_topic_is_not_waited_for(scene: Scene) -> None:
-    """With --once, too: nothing moves."""
+    """Also with --once: nothing moves."""
     scene.shows(replace(BEFORE, topic_ids={}, replicas={}))
     scene.step.wait(every_seconds=1, once=True)
     assert scene.said == ["wave 1 of 2: 1 partition, 1 deleted"]
 
 
-def test_looks_at_a_cluster_between_two_states_are_counted_anew(scene: Scene) -> None:
-    """Two unusual looks, a usual one and two unusual ones again are no reason to give up; a second lies between."""
+def test_unexpected_reads_are_counted_from_zero_after_a_usual_read(scene: Scene) -> None:
+    """Two unexpected reads, a usual one and two unexpected ones again do not fail; they are a second apart."""
     scene.shows(BEFORE, BEFORE, scene.throttled(MOVING), BEFORE, BEFORE, DONE)
     scene.step.wait(every_seconds=7.0, once=False)
     assert scene.slept == [1.0, 1.0, 7.0, 1.0, 1.0]
 
 
-def test_what_has_not_begun_is_waited_for_beside_what_moves(both: Scene) -> None:
-    """Where nothing moves any more it is told with what somebody else has moved."""
+def test_waiting_continues_while_one_partition_moves(both: Scene) -> None:
+    """If nothing moves any more, unstarted partitions are reported together with those that somebody else moved."""
     both.shows(both.throttled(MOVING))
     with pytest.raises(StillMoving, match=r"wave 1 of 1: copies still run: stays-0$"):
         both.step.wait(every_seconds=0, once=True)
@@ -138,7 +138,7 @@ def test_what_has_not_begun_is_waited_for_beside_what_moves(both: Scene) -> None
 
 
 def test_leaders_are_elected_when_all_waves_are_done(scene: Scene) -> None:
-    """By each document of the plan; not after an earlier wave, and not while a partition of any wave is elsewhere."""
+    """With each document of the plan; not after an earlier wave, and not if a partition of any wave is unfinished."""
     last = replace(scene.step, wave=replace(scene.wave, number=2))
     scene.shows(DONE)
     refused = {
@@ -151,15 +151,15 @@ def test_leaders_are_elected_when_all_waves_are_done(scene: Scene) -> None:
     scene.shows(MOVING)
     with pytest.raises(Refused, match=r"this is wave 2 of 2; not done yet: stays-0$"):
         last.elect(["x"])
-    assert scene.tools.asked == []
+    assert scene.tools.calls == []
     scene.shows(DONE)
     replace(last, earlier={("other", 0): (1, 2)}).elect(["x", "y"])
-    assert scene.tools.asked == [("elect", "x"), ("elect", "y")]
+    assert scene.tools.calls == [("elect", "x"), ("elect", "y")]
     assert scene.said == ["the plan's preferred leaders are elected"]
 
 
-def test_status_tells_state_throttles_holder_and_what_is_in_the_way(scene: Scene) -> None:
-    """It is no refusal, whatever it finds."""
+def test_status_reports_state_throttles_holder_and_problems(scene: Scene) -> None:
+    """It never refuses."""
     scene.step.status()
     scene.hold()
     scene.shows(replace(scene.throttled(MOVING), in_flight={PARTITION: (1, 3), ("other", 0): (2,)}))
@@ -179,11 +179,9 @@ def test_status_tells_state_throttles_holder_and_what_is_in_the_way(scene: Scene
     ]
 
 
-@pytest.mark.parametrize(("states", "looks"), [([DONE], 1), ([at(1, 4), DONE], 2), ([at(1, 4)], 3)])
-def test_what_looks_like_a_move_of_somebody_else_is_looked_at_three_times(
-    scene: Scene, states: list[Observed], looks: int
-) -> None:
-    """A second apart, by every step."""
+@pytest.mark.parametrize(("states", "reads"), [([DONE], 1), ([at(1, 4), DONE], 2), ([at(1, 4)], 3)])
+def test_a_move_of_somebody_else_is_read_three_times(scene: Scene, states: list[Observed], reads: int) -> None:
+    """A second apart, in every step."""
     scene.shows(*states)
     scene.step.status()
-    assert (scene.looks, scene.slept) == (looks, [1.0] * (looks - 1))
+    assert (scene.reads, scene.slept) == (reads, [1.0] * (reads - 1))

@@ -1,4 +1,4 @@
-"""A live cluster as a wave sees it: who is alive, who is silent, what is set."""
+"""The state of a live cluster: alive brokers, silent brokers, throttles."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -15,16 +15,16 @@ from tests.execution.clock import without_waiting
 
 
 def broker(broker_id: int, *, fenced: bool | None) -> Record:
-    """A broker as the cluster tells of it."""
+    """The record of a broker."""
     return Record("broker", 0, {"broker_id": broker_id, "fenced": fenced})
 
 
-def test_living_brokers_are_asked_for_their_throttles(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not the fenced ones; before Kafka 4.0 nothing tells who is fenced, and all are alive. None is not no config."""
-    asked = []
+def test_throttles_are_read_from_alive_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fenced brokers are skipped; before Kafka 4.0 fencing is unknown, so all are alive. None means no answer."""
+    brokers_read = []
 
     def configs(admin: object, broker_id: int) -> list[Record] | None:
-        asked.append(broker_id)
+        brokers_read.append(broker_id)
         key = {"entity_type": "brokers", "entity_name": str(broker_id), "name": LEADER_RATE, "is_static": False}
         return {1: [Record("config", 0, {**key, "value": "7"})], 2: None, 3: []}[broker_id]
 
@@ -33,23 +33,23 @@ def test_living_brokers_are_asked_for_their_throttles(monkeypatch: pytest.Monkey
     monkeypatch.setattr(kafka_admin, "topology", lambda _: iter(brokers))
     monkeypatch.setattr(kafka_admin, "broker_configs", configs)
     now = observe({})
-    assert asked == [1, 2, 3]
+    assert brokers_read == [1, 2, 3]
     assert (now.alive, now.silent) == (frozenset({1, 2, 3}), frozenset({2}))
     assert now.throttles == {("brokers", "1", LEADER_RATE): "7"}
 
 
 @pytest.mark.parametrize(("failures", "pauses"), [(0, []), (2, [1.0, 2.0]), (5, [1.0, 2.0, 4.0, 4.0, 4.0])])
-def test_a_cluster_that_has_just_lost_a_broker_is_asked_again(
+def test_a_cluster_that_has_just_lost_a_broker_is_read_again(
     monkeypatch: pytest.MonkeyPatch, failures: int, pauses: list[float]
 ) -> None:
-    """For fifteen seconds: a dead broker is known as one after nine; then the error is told."""
-    left = [InputError("no")] * failures
+    """For fifteen seconds: a dead broker is fenced after nine seconds. Then the error is raised."""
+    errors = [InputError("no")] * failures
     slept = without_waiting(monkeypatch, execution.observed)
 
     @contextmanager
     def connected(options: object) -> Iterator[None]:
-        if left:
-            raise left.pop()
+        if errors:
+            raise errors.pop()
         yield
 
     monkeypatch.setattr(kafka_admin, "connected", connected)
@@ -57,14 +57,14 @@ def test_a_cluster_that_has_just_lost_a_broker_is_asked_again(
     monkeypatch.setattr(kafka_admin, "broker_configs", lambda *_: [])
     assert observe({}).alive == {1}
     assert slept == pauses
-    left[:] = [InputError("no")] * 6
+    errors[:] = [InputError("no")] * 6
     with pytest.raises(InputError):
         observe({})
-    assert left == []
+    assert errors == []
 
 
 def test_a_cluster_is_read_from_its_records() -> None:
-    """Fenced brokers are not alive; static throttles are not set by anybody; moves name what they remove."""
+    """Fenced brokers are not alive; static throttles do not count; targets of moves lack the removed replicas."""
     config = {"entity_type": "brokers", "entity_name": "1", "value": "7"}
     now = observed(
         [

@@ -1,4 +1,4 @@
-"""How a wave ends: throttles are taken off, what is in flight is cancelled, the cluster is freed."""
+"""The step off: it cancels copies, removes throttles and frees the cluster."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -39,57 +39,57 @@ CANCELS: dict[str, tuple[Sequence[Observed], Sequence[tuple[str, ...]], Sequence
 
 @pytest.mark.parametrize("case", CANCELS)
 def test_what_is_in_flight_is_cancelled(scene: Scene, case: str) -> None:
-    """Under its throttles; its list gets the order of before, and what others have done is named and left alone."""
-    states, asked, said, events = CANCELS[case]
+    """Under its throttles; its list gets the old order; moves of others are reported and not changed."""
+    states, calls, said, events = CANCELS[case]
     scene.hold()
     scene.shows(*states)
     scene.step.off(cancel=True, accept_owed=False)
-    assert scene.tools.asked == [*asked, OFF]
+    assert scene.tools.calls == [*calls, OFF]
     assert scene.said == [*said, FREE]
     assert scene.events() == ["held", *events, "released"]
 
 
-def test_what_kafka_takes_back_nowhere_is_not_put_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its old list names a dead broker."""
+def test_a_list_with_a_dead_broker_is_not_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kafka does not accept the old list."""
     plan = plan_of([{PARTITION: ([1, 2], [1, 3])}], topic_ids={})
     dead = [replace(row, state="dead" if row.broker_id == 2 else "alive") for row in plan.brokers]
     scene = Scene(tmp_path, monkeypatch, replace(plan, brokers=dead))
     scene.shows(at(2, 1))
     scene.step.off(cancel=True, accept_owed=False)
-    assert (scene.tools.asked, scene.said[0]) == ([OFF], CHECK_BY_HAND)
+    assert (scene.tools.calls, scene.said[0]) == ([OFF], CHECK_BY_HAND)
 
 
 @pytest.mark.parametrize(
-    ("cancel", "asked", "events"), [(False, [], ["held"]), (True, [CANCEL], ["held", "cancelled"])]
+    ("cancel", "calls", "events"), [(False, [], ["held"]), (True, [CANCEL], ["held", "cancelled"])]
 )
 def test_throttles_stay_while_copies_run(
-    scene: Scene, cancel: bool, asked: Sequence[tuple[str, ...]], events: Sequence[str]
+    scene: Scene, cancel: bool, calls: Sequence[tuple[str, ...]], events: Sequence[str]
 ) -> None:
-    """Be it that nobody cancels them, or that they go on all the same; the cluster stays held."""
+    """Without a cancel, and if they continue after a cancel; the wave still holds the cluster."""
     scene.hold()
     scene.shows(MOVING)
     with pytest.raises(StillMoving, match=r"^wave 1 of 2: copies still run, so the throttles stay: stays-0$") as moving:
         scene.step.off(cancel=cancel, accept_owed=True)
     assert moving.value.exit_code == 4
-    assert (scene.tools.asked, scene.events()) == (asked, events)
+    assert (scene.tools.calls, scene.events()) == (calls, events)
 
 
 def test_a_cluster_that_nobody_holds_is_not_freed_again(scene: Scene) -> None:
-    """Throttles are taken off all the same: a second try finds what is left."""
+    """Throttles are removed nevertheless: a second try finds the remaining ones."""
     scene.step.off(cancel=False, accept_owed=False)
-    assert (scene.tools.asked, scene.said, scene.events()) == ([OFF], [FREE], [])
+    assert (scene.tools.calls, scene.said, scene.events()) == ([OFF], [FREE], [])
 
 
-def test_half_a_cancel_is_finished(scene: Scene) -> None:
-    """After a kill between the two calls the list gets its order all the same; what is done stays done."""
+def test_an_interrupted_cancel_is_finished(scene: Scene) -> None:
+    """After a kill between the two calls the list still gets its old order; finished moves stay."""
     scene.hold()
     scene.shows(at(2, 1))
     scene.step.off(cancel=True, accept_owed=False)
-    assert scene.tools.asked == [("stays-0:1,2", "--execute", "--additional"), ("unthrottle-careful.sh",)]
-    scene.tools.asked.clear()
+    assert scene.tools.calls == [("stays-0:1,2", "--execute", "--additional"), ("unthrottle-careful.sh",)]
+    scene.tools.calls.clear()
     scene.shows(DONE)
     scene.step.off(cancel=True, accept_owed=False)
-    assert scene.tools.asked == [("unthrottle-careful.sh",)]
+    assert scene.tools.calls == [("unthrottle-careful.sh",)]
 
 
 @pytest.mark.parametrize(
@@ -111,8 +111,8 @@ def test_half_a_cancel_is_finished(scene: Scene) -> None:
         ),
     ],
 )
-def test_a_cluster_stays_held_where_throttles_are_left(scene: Scene, ends: ToolResult, error: str) -> None:
-    """Also with --accept-owed, unless the script ends with the code for nothing but rates that are owed."""
+def test_a_cluster_stays_held_while_throttles_remain(scene: Scene, ends: ToolResult, error: str) -> None:
+    """Also with --accept-owed, unless the script ends with the code for rates of silent brokers."""
     scene.hold()
     scene.tools.ends = ends
     with pytest.raises(BallastError, match=error) as failed:
@@ -131,7 +131,7 @@ def test_a_cluster_stays_held_where_throttles_are_left(scene: Scene, ends: ToolR
 def test_partitions_of_others_that_move_are_named(
     scene: Scene, in_flight: Mapping[TopicPartition, tuple[int, ...]], message: str
 ) -> None:
-    """The script touches nothing while anything moves in the cluster: what does is asked of Kafka."""
+    """The script changes nothing while anything moves in the cluster; the message names what moves."""
     scene.hold()
     scene.tools.ends = ToolResult(STILL_MOVING, "", "still being reassigned, not of wave 1: x-0")
     scene.shows(replace(DONE, in_flight=in_flight))
@@ -139,8 +139,8 @@ def test_partitions_of_others_that_move_are_named(
         scene.step.off(cancel=False, accept_owed=False)
 
 
-def test_what_is_owed_may_be_accepted(scene: Scene) -> None:
-    """The cluster is free then, and what is owed is said; without --accept-owed it stays held."""
+def test_remaining_rates_may_be_accepted(scene: Scene) -> None:
+    """With --accept-owed the cluster is free, and the rates are reported; without it the cluster stays held."""
     scene.hold()
     scene.tools.ends = ToolResult(ONLY_OWED, "", "brokers 3 follower.replication.throttled.rate")
     with pytest.raises(BallastError, match=NOT_REMOVED):
@@ -151,8 +151,8 @@ def test_what_is_owed_may_be_accepted(scene: Scene) -> None:
     assert scene.said[0].startswith("brokers 3")
 
 
-def test_throttles_come_back_where_a_wave_was_started_meanwhile(scene: Scene) -> None:
-    """Another process started it while they were taken off: the cluster stays held."""
+def test_throttles_are_set_again_if_a_wave_was_started_meanwhile(scene: Scene) -> None:
+    """Another process started it while they were removed: the cluster stays held."""
     scene.hold()
     scene.shows(BEFORE, MOVING, scene.throttled(MOVING))
     with pytest.raises(
@@ -160,5 +160,5 @@ def test_throttles_come_back_where_a_wave_was_started_meanwhile(scene: Scene) ->
         match="was started while this step ran, so its throttles are set again: run",
     ):
         scene.step.off(cancel=False, accept_owed=False)
-    assert scene.tools.asked == [("unthrottle-careful.sh",), ("throttle-careful.sh",)]
+    assert scene.tools.calls == [("unthrottle-careful.sh",), ("throttle-careful.sh",)]
     assert scene.events() == ["held"]

@@ -1,4 +1,4 @@
-"""Tables that another release made, without Spark: they grow to their contract, or are refused in words."""
+"""Tables of another release, without Spark: they get missing columns, or are refused with a message."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -30,7 +30,7 @@ LONGER = replace(APPROVALS, columns=(*APPROVALS.columns[:3], TICKET, *APPROVALS.
 
 @pytest.mark.parametrize("table", schemas.ALL.values(), ids=schemas.ALL)
 def test_the_types_of_every_table_are_read_as_its_contract_names_them(table: Table) -> None:
-    """From what Spark writes in the log of a table."""
+    """The types come from the table's Delta log, as Spark writes it."""
     fields = schema_of(table).jsonValue()["fields"]
     assert [tables.spark_type(field["type"]) for field in fields] == [column.type for column in table.columns]
 
@@ -42,12 +42,12 @@ def with_contract(monkeypatch: pytest.MonkeyPatch, contract: Table, folder: Path
 
 
 def tickets(warehouse: Warehouse) -> list[Any]:
-    """Of all approvals."""
+    """The tickets of all approvals."""
     return sorted((row["ticket"] for row in warehouse.rows("approvals")), key=str)
 
 
-def test_rows_are_chosen_by_their_values(tmp_path: Path) -> None:
-    """All of them, texts with quotes and numbers; without values it is every row, without a table none."""
+def test_rows_are_selected_by_values(tmp_path: Path) -> None:
+    """All values must match, also texts with quotes. Without values every row is selected, without a table none."""
     warehouse = Warehouse(str(tmp_path))
     assert warehouse.rows("approvals") == []
     warehouse.append("approvals", [ROW, {**ROW, "run_id": "o'r"}, {**ROW, "cluster_id": "d"}])
@@ -57,15 +57,15 @@ def test_rows_are_chosen_by_their_values(tmp_path: Path) -> None:
     assert warehouse.rows("approvals", run_id="' OR true --") == []
 
 
-def test_a_warehouse_elsewhere_is_no_folder() -> None:
-    """Of this machine it is a path, also by its URI; elsewhere a URI without a slash at its end."""
+def test_a_remote_warehouse_has_no_folder() -> None:
+    """A local URI becomes a path; a remote URI loses the slash at its end."""
     assert Warehouse("file:///a%20b").path == "/a b"
     remote = Warehouse("s3a://bucket/w/")
     assert (remote.path, remote.folder) == ("s3a://bucket/w", None)
 
 
 def test_an_older_table_grows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Rows are read before it does, with None in the column that it lacks; one commit adds column and row."""
+    """Before that, the missing column reads as None; one commit adds the column and a row."""
     Warehouse(str(tmp_path)).append("approvals", [ROW])
     longer = with_contract(monkeypatch, LONGER, tmp_path)
     assert tickets(longer) == [None]
@@ -79,28 +79,28 @@ def test_an_older_table_grows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
         longer.append("approvals", [{**ROW, "ticket": "T-2"}], after=version)
 
 
-def test_an_earlier_release_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A column that only a later release knows stays, and gets null."""
+def test_an_earlier_release_can_append(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A column that only a later release knows stays and gets null."""
     with_contract(monkeypatch, LONGER, tmp_path).append("approvals", [{**ROW, "ticket": "T-1"}])
     with_contract(monkeypatch, APPROVALS, tmp_path).append("approvals", [ROW])
     assert tickets(with_contract(monkeypatch, LONGER, tmp_path)) == [None, "T-1"]
 
 
 def test_any_other_difference_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A column that must be given can't be added: the error names it, both forms and the remedy."""
+    """A required column cannot be added: the error names it, both types and the remedy."""
     Warehouse(str(tmp_path)).append("approvals", [ROW])
     needed = replace(APPROVALS, columns=(*APPROVALS.columns, column("ticket", "string", "where it was agreed")))
     later = with_contract(monkeypatch, needed, tmp_path)
     message = "table approvals of .* column ticket is missing in the table, string NOT NULL in this release; name "
-    for ask in (lambda: later.append("approvals", [{**ROW, "ticket": "T-1"}]), lambda: later.rows("approvals")):
+    for call in (lambda: later.append("approvals", [{**ROW, "ticket": "T-1"}]), lambda: later.rows("approvals")):
         with pytest.raises(ConfigError, match=message):
-            ask()
+            call()
 
 
-def test_a_comment_that_says_it_better_stops_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Rows are added to a table whose columns another release explains in other words; the table keeps its own."""
-    words = (replace(c, comment="in other words") for c in LONGER.columns)
-    clearer = replace(LONGER, columns=tuple(words))
+def test_another_column_comment_is_no_difference(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Rows are appended if another release has other column comments; the table keeps its own."""
+    columns = tuple(replace(c, comment="in other words") for c in LONGER.columns)
+    clearer = replace(LONGER, columns=columns)
     with_contract(monkeypatch, LONGER, tmp_path).append("approvals", [{**ROW, "ticket": "T-1"}])
     with_contract(monkeypatch, clearer, tmp_path).append("approvals", [{**ROW, "ticket": "T-2"}])
     assert tickets(with_contract(monkeypatch, LONGER, tmp_path)) == ["T-1", "T-2"]

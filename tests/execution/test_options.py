@@ -1,4 +1,4 @@
-"""The options of ./ballast: what is wrong use, and what was probably meant."""
+"""The options of ./ballast: wrong use, and suggestions."""
 
 import pytest
 
@@ -28,7 +28,7 @@ PLAN = ("--run-id", "r", "--cluster", "c")
 def test_an_unknown_name_is_reported_with_the_closest_one(
     capsys: pytest.CaptureFixture[str], words: list[str], message: str
 ) -> None:
-    """Commands, steps, choices and options; an abbreviated option is unknown, too."""
+    """For commands, steps, choices and options; an abbreviated option is unknown, too."""
     with pytest.raises(SystemExit) as ended:
         parser().parse_args(words)
     assert ended.value.code == 2
@@ -36,7 +36,7 @@ def test_an_unknown_name_is_reported_with_the_closest_one(
 
 
 def test_values_may_look_like_options() -> None:
-    """A value with a space, a negative number, and whatever stands behind an equals sign are values."""
+    """A text with a space, a negative number and everything after an equals sign are values."""
     options = parser().parse_args(["approve", *PLAN, "--by", "-- ann", "--manifest=--x", "--warehouse", "-1"])
     assert (options.by, options.manifest, options.warehouse) == ("-- ann", "--x", "-1")
 
@@ -53,7 +53,7 @@ def test_values_may_look_like_options() -> None:
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_what_a_command_needs_is_named(capsys: pytest.CaptureFixture[str], words: list[str], missing: str) -> None:
-    """The plan, and of a wave its step and number."""
+    """The plan; for wave also the step and the number."""
     with pytest.raises(SystemExit) as ended:
         parser().parse_args(words)
     assert ended.value.code == 2
@@ -77,8 +77,8 @@ PLANNED = {"config": None, "warehouse": None, "run_id": "r", "cluster": "c"}
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_what_is_not_given_has_a_default(words: list[str], options: dict[str, object]) -> None:
-    """A plan is old after a day, what runs is kept, and nothing is accepted that nobody asked for."""
+def test_options_have_defaults(words: list[str], options: dict[str, object]) -> None:
+    """A plan is old after a day, running copies are kept, and remaining rates are not accepted."""
     assert vars(parser().parse_args(words)) == {"command": words[0], **options}
 
 
@@ -93,7 +93,7 @@ def test_what_is_not_given_has_a_default(words: list[str], options: dict[str, ob
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_an_option_is_given_once(capsys: pytest.CaptureFixture[str], words: list[str], message: str) -> None:
-    """Of two values neither wins: both are named."""
+    """The error names both values."""
     with pytest.raises(SystemExit) as ended:
         parser().parse_args(words)
     assert ended.value.code == 2

@@ -1,4 +1,4 @@
-"""Plans are read from the tables, and only as they were made, approved and in time."""
+"""Plans are read from the tables, only if they are unchanged, approved and not too old."""
 
 import hashlib
 import json
@@ -40,7 +40,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def warehouse(original: Path, tmp_path: Path) -> Warehouse:
-    """A copy of it."""
+    """A copy of the original warehouse."""
     shutil.copytree(original, tmp_path / "w")
     return Warehouse(str(tmp_path / "w"))
 
@@ -72,14 +72,14 @@ def add(warehouse: Warehouse, path: str) -> None:
 
 
 def of_format(warehouse: Warehouse, number: int) -> None:
-    """Make the manifest one of another format, and the verdict name it."""
+    """Give the manifest another format, and store a verdict with its sha256."""
     change(warehouse, "c/manifest.json", '"format": 1,', f'"format": {number},')
     content = warehouse.rows("documents", path="c/manifest.json")[0]["content"]
     add_verdict(warehouse, hashlib.sha256(content.encode()).hexdigest(), verdict="planned", attempt=2)
 
 
 def test_a_wave_is_read_as_it_was_planned(warehouse: Warehouse) -> None:
-    """Lists before and after, the throttles of the plan's form, and what others had set."""
+    """Lists before and after, the throttles in the plan's style, and the previous throttles."""
     second = load_wave(warehouse, 2)
     assert (second.before, second.after) == ({("stays", 1): (2, 1)}, {("stays", 1): (2, 4)})
     assert second.throttles["brokers", "4", "follower.replication.throttled.rate"] == "300000"
@@ -133,7 +133,7 @@ CHANGED: dict[str, tuple[Callable[[Warehouse], None], str]] = {
 
 @pytest.mark.parametrize("case", CHANGED)
 def test_what_was_changed_is_refused_by_its_name(warehouse: Warehouse, case: str) -> None:
-    """Nothing is executed that is not, to the byte, what the last attempt planned."""
+    """Only documents that equal the last attempt's plan, byte for byte, are executed."""
     changed, reason = CHANGED[case]
     changed(warehouse)
     with pytest.raises(Refused) as refused:
@@ -143,13 +143,13 @@ def test_what_was_changed_is_refused_by_its_name(warehouse: Warehouse, case: str
 
 
 def test_a_wave_that_is_not_planned_is_refused(warehouse: Warehouse) -> None:
-    """As wrong use, with those that there are."""
+    """It is wrong use; the message names the existing waves."""
     with pytest.raises(ConfigError, match=r"no wave 3: it has waves 1 to 2$"):
         wave_documents(warehouse, load_plan(warehouse), 3)
 
 
-def test_what_no_job_wrote_is_told(warehouse: Warehouse, tmp_path: Path) -> None:
-    """An empty warehouse and an unknown run name what is missing."""
+def test_missing_tables_and_runs_are_reported(warehouse: Warehouse, tmp_path: Path) -> None:
+    """The error of an empty warehouse and of an unknown run names what is missing."""
     with pytest.raises(StageError, match=r"there is no table verdicts in .*\. A job that ends before its first stage"):
         load_plan(Warehouse(str(tmp_path / "empty")))
     shutil.rmtree(tmp_path / "w" / "verdicts")
@@ -159,8 +159,8 @@ def test_what_no_job_wrote_is_told(warehouse: Warehouse, tmp_path: Path) -> None
         load_plan(warehouse)
 
 
-def test_only_the_plan_that_was_looked_at_is_approved(warehouse: Warehouse) -> None:
-    """Another manifest is refused; who approved stands in the table, and the plan is approved from then on."""
+def test_only_the_plan_that_was_read_is_approved(warehouse: Warehouse) -> None:
+    """Another manifest is refused. The approver is stored, and the plan is approved from then on."""
     plan = load_plan(warehouse)
     with pytest.raises(Refused, match=r"this plan is not approved: \./ballast approve --run-id r --cluster c app"):
         plan.check_approved()
@@ -173,8 +173,8 @@ def test_only_the_plan_that_was_looked_at_is_approved(warehouse: Warehouse) -> N
     assert row["manifest_sha256"] == plan.manifest_sha256
 
 
-def test_an_approval_says_what_is_approved(warehouse: Warehouse) -> None:
-    """Bytes, waves and time; goals that are not reached; and a snapshot that no wave would begin with."""
+def test_an_approval_describes_the_plan(warehouse: Warehouse) -> None:
+    """Bytes, waves and time; goals that are not reached; and a snapshot that is too old for waves."""
     plan = load_plan(warehouse)
     first = f"Approved by ann: run {RUN}, cluster {CLUSTER}, manifest {plan.manifest_sha256}"
     now = datetime.now(tz=UTC)
@@ -194,7 +194,7 @@ def test_an_approval_says_what_is_approved(warehouse: Warehouse) -> None:
 
 
 def test_an_approval_is_of_one_plan(warehouse: Warehouse) -> None:
-    """An approval of another manifest of the same run is none."""
+    """An approval of another manifest of the same run does not count."""
     plan = load_plan(warehouse)
     row = {"cluster_id": CLUSTER, "run_id": RUN, "manifest_sha256": "0" * 64, "approved_by": "ann"}
     warehouse.append("approvals", [{**row, "approved_at": datetime.now(tz=UTC), "approved_from": "here"}])
@@ -202,8 +202,8 @@ def test_an_approval_is_of_one_plan(warehouse: Warehouse) -> None:
     assert plan.manifest["run_id"] == RUN
 
 
-def test_an_old_plan_is_not_begun_with(warehouse: Warehouse) -> None:
-    """Its age is that of the oldest of its sources."""
+def test_a_wave_does_not_start_with_an_old_plan(warehouse: Warehouse) -> None:
+    """The age of a plan is the age of its oldest source."""
     plan = load_plan(warehouse)
     assert plan.captured_at
     plan.check_age(24, plan.captured_at + timedelta(hours=24))
@@ -215,7 +215,8 @@ def test_an_old_plan_is_not_begun_with(warehouse: Warehouse) -> None:
 
 
 def test_documents_of_the_whole_plan_come_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of one kind, each as the manifest knows it; what was changed or is gone is named. So do parts of a wave."""
+    """Documents of one kind are sorted and compared with the manifest; changed and missing ones are reported. A wave in
+    parts is read too."""
     monkeypatch.setattr(kafka_files, "PARTITIONS_PER_REQUEST", 1)
     lists = {("stays", number): ([1, 2], [2, 1]) for number in range(11)}
     warehouse = write_plan(tmp_path, plan_of([lists], topic_ids={}))

@@ -1,4 +1,4 @@
-"""How far a wave has come, and what stands in its way."""
+"""The progress of a wave, and problems before it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -39,7 +39,7 @@ def at(*replicas: int, towards: tuple[int, ...] | None = None) -> Observed:
 STATES = {
     "not started": (BEFORE, MoveState.NOT_STARTED),
     "in flight": (at(1, 3, 2, towards=(1, 3)), MoveState.IN_FLIGHT),
-    "in flight, its list the wanted one already": (at(1, 3, towards=(1, 3)), MoveState.IN_FLIGHT),
+    "in flight, its list is the planned list already": (at(1, 3, towards=(1, 3)), MoveState.IN_FLIGHT),
     "in flight back to where it was": (at(1, 2, towards=(1, 2)), MoveState.OTHER),
     "done": (at(1, 3), MoveState.DONE),
     "done, but in another order": (at(3, 1), MoveState.OTHER),
@@ -50,15 +50,15 @@ STATES = {
 
 
 @pytest.mark.parametrize("case", STATES)
-def test_how_far_a_partition_has_come(first: Wave, case: str) -> None:
-    """By its replicas in order and what is in flight."""
+def test_the_state_of_a_partition(first: Wave, case: str) -> None:
+    """It follows from the ordered replicas and the running reassignments."""
     now, state = STATES[case]
     assert first.state_of(PARTITION, now) == state
 
 
 @dataclass(frozen=True)
 class Case:
-    """A cluster that differs, and what is said of it; nothing where it may go on."""
+    """A state of the cluster and its expected problem; empty if the wave may start or continue."""
 
     now: Observed
     problem: str = ""
@@ -81,7 +81,7 @@ CASES = {
     "as planned": Case(BEFORE),
     "started already": Case(at(1, 3, 2, towards=(1, 3))),
     "started already, its target dead": Case(replace(at(1, 3, 2, towards=(1, 3)), alive=frozenset({1, 2, 4}))),
-    "done but as the last move ended": Case(at(1, 3, towards=(1, 3))),
+    "done, but still listed as in flight": Case(at(1, 3, towards=(1, 3))),
     "done already": Case(at(1, 3)),
     "a source broker is dead": Case(replace(BEFORE, alive=frozenset({1, 3, 4}))),
     "a target is dead": Case(
@@ -109,7 +109,7 @@ CASES = {
         replace(at(1, 3, 2, towards=(1, 3)), silent=frozenset({3})),
     ),
     "a broker of other waves does not answer": Case(replace(BEFORE, silent=frozenset({4}))),
-    "nobody in sync lives": Case(
+    "no in-sync replica is alive": Case(
         replace(BEFORE, alive=frozenset({1, 3, 4}), in_sync={**BEFORE.in_sync, PARTITION: frozenset({2})}),
         "no alive broker has an in-sync replica of stays-0: start the brokers that have one",
     ),
@@ -118,17 +118,17 @@ CASES = {
         "1 topic does not exist any more: stays; plan again",
     ),
     "the topic was created again": Case(
-        replace(BEFORE, topic_ids={"stays": "anew"}),
+        replace(BEFORE, topic_ids={"stays": "new"}),
         "1 topic was deleted and created again since the snapshot: stays; plan again",
     ),
     "no ids were known": Case(BEFORE, topic_ids={"stays": None}),
-    "the cluster tells no ids": Case(replace(BEFORE, topic_ids={"stays": None})),
+    "the cluster has no ids": Case(replace(BEFORE, topic_ids={"stays": None})),
     "elsewhere": Case(
         at(2, 1),
         "1 partition does not have the replicas that the plan expects: stays-0; stays-0 has [2, 1], not [1, 2]; "
         "execute all earlier waves first; if they are done, plan again",
     ),
-    "an earlier wave is done, or its topic gone": Case(BEFORE, earlier={("other", 0): (1, 2), ("gone", 0): (1, 2)}),
+    "an earlier wave is done, or its topic deleted": Case(BEFORE, earlier={("other", 0): (1, 2), ("gone", 0): (1, 2)}),
     "an earlier wave is not done": Case(
         BEFORE,
         "earlier waves are not done: 1 partition lacks its planned replicas: other-0; execute those waves first",
@@ -165,7 +165,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_in_the_way_is_named(first: Wave, case: str) -> None:
-    """One line for each thing that differs, none for what the wave can go on over."""
+    """One line for each problem, none for differences that do not matter."""
     expected = CASES[case]
     problems = preflight.problems(first, expected.now, topic_ids=expected.topic_ids, earlier=expected.earlier)
     assert problems == ([expected.problem] if expected.problem else [])
@@ -182,7 +182,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Wave:
 
 
 def of_many(**changes: Any) -> Observed:
-    """Their cluster, with changes."""
+    """The cluster of these partitions, with changes."""
     lists, in_sync = dict.fromkeys(MANY, (1, 2)), dict.fromkeys(MANY, frozenset({1}))
     topics = {"a": "new", "b": "new"}
     return replace(BEFORE, **{"topic_ids": topics, "replicas": lists, "in_sync": in_sync, "throttles": {}, **changes})
@@ -205,12 +205,12 @@ def of_many(**changes: Any) -> Observed:
     ids=["topics", "moves", "in sync"],
 )
 def test_several_of_a_kind_are_one_line(many: Wave, changes: dict[str, Any], problem: str) -> None:
-    """In the plural."""
+    """The message uses the plural."""
     assert preflight.problems(many, of_many(**changes), topic_ids={}, earlier={}) == [problem]
 
 
 def test_of_many_the_first_five_are_named(many: Wave) -> None:
-    """In order of topic and partition, with the number of the others; one of them stands for what is wrong."""
+    """Sorted by topic and partition, with the number of the rest; one of them is shown as an example."""
     now = of_many(replicas=dict.fromkeys(MANY, (4,)))
     problems = preflight.problems(
         many, now, topic_ids={"a": "old", "b": "old"}, earlier={("b", 2): (1,), ("a", 0): (1,)}
@@ -228,7 +228,7 @@ def test_of_many_the_first_five_are_named(many: Wave) -> None:
 def test_silent_brokers_matter_where_they_hold_replicas_or_throttles(
     first: Wave, silent: set[int], affected: set[int]
 ) -> None:
-    """Broker 2 gives its replica up and is throttled; broker 3 gets one, also where the plan throttles nothing."""
+    """Broker 2 loses its replica and is throttled; broker 3 gets a replica, which counts even without throttles."""
     assert first.silent_brokers(replace(BEFORE, silent=frozenset(silent))) == affected
     assert replace(first, throttles={}).silent_brokers(replace(BEFORE, silent=frozenset(silent))) == affected - {2}
 
@@ -236,26 +236,26 @@ def test_silent_brokers_matter_where_they_hold_replicas_or_throttles(
 @pytest.mark.parametrize(
     ("after", "copies"), [((2, 1), False), ((1,), False), ((1, 3), True), ((1, 2, 3), True)], ids=str
 )
-def test_a_wave_copies_where_one_partition_gets_a_broker(first: Wave, after: tuple[int, ...], copies: bool) -> None:
-    """Not where lists change their order or get shorter."""
+def test_a_wave_copies_if_a_partition_gets_a_broker(first: Wave, after: tuple[int, ...], copies: bool) -> None:
+    """It does not copy if lists only change their order or get shorter."""
     before = {PARTITION: (1, 2), ("stays", 1): (1, 2)}
     assert replace(first, before=before, after={PARTITION: (2, 1), ("stays", 1): after}).copies is copies
 
 
-def test_everything_in_the_way_is_told_at_once(first: Wave) -> None:
-    """Not the first thing alone."""
-    now = replace(CASES["another move"].now, alive=frozenset({1, 2}), topic_ids={"stays": "anew"})
+def test_all_problems_are_reported_at_once(first: Wave) -> None:
+    """Not only the first problem."""
+    now = replace(CASES["another move"].now, alive=frozenset({1, 2}), topic_ids={"stays": "new"})
     assert len(preflight.problems(first, now, topic_ids={"stays": STAYS}, earlier={})) == 3
 
 
-def test_what_could_not_be_looked_at_is_said(first: Wave) -> None:
-    """Topics without an id may have been made anew."""
+def test_unchecked_topics_are_reported(first: Wave) -> None:
+    """Topics without an id may have been deleted and created again."""
     assert "the plan has no ids for: stays" in preflight.warnings(first, {"stays": None})[0]
     assert preflight.warnings(first, {"stays": STAYS}) == []
 
 
 def test_throttles_that_nobody_can_set_are_not_missing(first: Wave) -> None:
-    """Of a broker that is dead, or a topic that is gone."""
+    """Those of a dead broker and of a deleted topic."""
     assert len(first.missing_throttles(BEFORE)) == 5
     alone = replace(BEFORE, alive=frozenset({1, 2}), topic_ids={})
     assert [line.split("=")[0] for line in first.missing_throttles(alone)] == [
@@ -264,8 +264,8 @@ def test_throttles_that_nobody_can_set_are_not_missing(first: Wave) -> None:
     ]
 
 
-def test_a_silent_broker_has_lost_no_throttle(first: Wave) -> None:
-    """It was not seen what it has: nothing is set again there, but nothing is begun under it either."""
+def test_throttles_of_a_silent_broker_are_unknown(first: Wave) -> None:
+    """They are not set again, but no wave starts either."""
     bare = replace(BEFORE, throttles={})
     dying = replace(bare, silent=frozenset({1}))
     of_1 = [line for line in first.absent_throttles(bare) if line.startswith("brokers 1 ")]

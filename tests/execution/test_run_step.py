@@ -1,4 +1,4 @@
-"""Which cluster, plan and waves a step gets, before it asks Kafka anything."""
+"""The cluster, plan and waves that a step gets, before any call to Kafka."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,24 +19,24 @@ FIRST = {("stays", 0): (1, 3)}
 
 
 class Recorder:
-    """Stands in for the steps: what they are made of, and which is asked for."""
+    """Replaces the steps: records their arguments and which step is called."""
 
     def __init__(self) -> None:
         self.names = "warehouse", "plan", "wave", "earlier", "tools", "client", "say"
-        self.made: dict[str, Any] = {}
-        self.asked: list[tuple[str, tuple[Any, ...], Mapping[str, Any]]] = []
+        self.arguments: dict[str, Any] = {}
+        self.calls: list[tuple[str, tuple[Any, ...], Mapping[str, Any]]] = []
 
     def __call__(self, *given: Any) -> "Recorder":
-        self.made = dict(zip(self.names, given, strict=True))
+        self.arguments = dict(zip(self.names, given, strict=True))
         return self
 
     def __getattr__(self, step: str) -> Any:
-        return lambda *words, **options: self.asked.append((step, words, options))
+        return lambda *words, **options: self.calls.append((step, words, options))
 
 
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
-    """In place of every step."""
+    """A recorder that replaces every step."""
     result = Recorder()
     monkeypatch.setattr(run_step, "Execution", result)
     return result
@@ -74,66 +74,66 @@ def without_first_wave(warehouse: Warehouse) -> None:
 def test_a_step_gets_its_options(
     commands: Commands, recorder: Recorder, step: str, words: tuple[str, ...], called: tuple[Any, ...]
 ) -> None:
-    """And no other step is run."""
+    """No other step runs."""
     assert commands.wave(step, *words).code == 0
-    assert recorder.asked == [(step, *called)]
-    assert (recorder.made["wave"].number, recorder.made["plan"]) == (1, load_plan(commands.warehouse))
+    assert recorder.calls == [(step, *called)]
+    assert (recorder.arguments["wave"].number, recorder.arguments["plan"]) == (1, load_plan(commands.warehouse))
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_waves_before_are_read_where_they_count(commands: Commands, recorder: Recorder, step: str) -> None:
-    """What begins or ends a plan knows where they put their partitions; what ends a wave works without them."""
+def test_earlier_waves_are_read_if_the_step_needs_them(commands: Commands, recorder: Recorder, step: str) -> None:
+    """Steps that start a wave or end a plan get the lists of earlier waves; steps that end a wave do not need them."""
     words = ("wave", step, "--wave", "2", "--bootstrap-server", "h:1", *OLD)
-    looks_back = step not in ("wait", "off", "verify", "status")
+    needs_earlier = step not in ("wait", "off", "verify", "status")
     assert commands.run(*words).code == 0
-    assert recorder.made["earlier"] == (FIRST if looks_back else {})
-    assert recorder.made["wave"].after == {("stays", 1): (2, 4)}
+    assert recorder.arguments["earlier"] == (FIRST if needs_earlier else {})
+    assert recorder.arguments["wave"].after == {("stays", 1): (2, 4)}
     without_first_wave(commands.warehouse)
     ended = commands.run(*words)
-    assert ended.code == (3 if looks_back else 0)
-    assert ("wave-01/throttle.json is missing from table documents" in ended.err) is looks_back
+    assert ended.code == (3 if needs_earlier else 0)
+    assert ("wave-01/throttle.json is missing from table documents" in ended.err) is needs_earlier
 
 
-def test_a_step_knows_what_kafka_takes_back_nowhere(
+def test_a_step_knows_which_partitions_cannot_move_back(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], recorder: Recorder
 ) -> None:
-    """Partitions of a dead broker: their lists of before stand in a document of the whole plan."""
+    """Partitions of a dead broker: their old lists are in a document of the whole plan."""
     plan = usual_plan()
     dead = [replace(row, state="dead" if row.broker_id == 2 else "alive") for row in plan.brokers]
     assert Commands(write_plan(tmp_path / "w", replace(plan, brokers=dead)), capsys).wave("status").code == 0
-    assert recorder.made["wave"].before == {("stays", 0): (1, 2)}
-    assert recorder.made["wave"].stuck == {("stays", 0)}
+    assert recorder.arguments["wave"].before == {("stays", 0): (1, 2)}
+    assert recorder.arguments["wave"].stuck == {("stays", 0)}
 
 
 @pytest.mark.parametrize("step", STEPS)
 def test_only_status_needs_no_approval(commands: Commands, recorder: Recorder, step: str) -> None:
-    """Every other step is refused before the cluster is asked."""
+    """Every other step is refused before any call to the cluster."""
     DeltaTable(f"{commands.warehouse.path}/approvals").delete()
     ended = commands.wave(step, *OLD)
     assert ended.code == (0 if step == "status" else 3)
-    assert bool(recorder.asked) is (step == "status")
+    assert bool(recorder.calls) is (step == "status")
     assert ("this plan is not approved" in ended.err) is (step != "status")
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_only_what_begins_a_wave_asks_how_old_the_plan_is(commands: Commands, recorder: Recorder, step: str) -> None:
-    """A wave that holds the cluster has begun and goes on; one that another wave of the plan keeps out has not."""
-    begins = step in ("preflight", "throttle")
-    assert commands.wave(step).code == (3 if begins else 0)
+def test_only_steps_that_start_a_wave_check_the_age(commands: Commands, recorder: Recorder, step: str) -> None:
+    """A wave that holds the cluster has started and continues; a wave that another wave blocks has not."""
+    starts = step in ("preflight", "throttle")
+    assert commands.wave(step).code == (3 if starts else 0)
     claims.record(commands.warehouse, load_plan(commands.warehouse), 1, claims.HELD)
-    assert commands.run("wave", step, "--wave", "2", "--bootstrap-server", "h:1").code == (3 if begins else 0)
+    assert commands.run("wave", step, "--wave", "2", "--bootstrap-server", "h:1").code == (3 if starts else 0)
     assert commands.wave(step).code == 0
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_only_what_begins_a_wave_asks_for_other_runs(commands: Commands, recorder: Recorder, step: str) -> None:
-    """What runs already is ended, whoever came meanwhile."""
+def test_only_steps_that_start_a_wave_check_for_other_runs(commands: Commands, recorder: Recorder, step: str) -> None:
+    """A running wave can be ended, even if another run has executed since."""
     other = replace(load_plan(commands.warehouse), run_id="other")
     for event in (claims.HELD, claims.RELEASED):
         claims.record(commands.warehouse, other, 1, event)
     ended = commands.wave(step, *OLD)
-    begins = step in ("preflight", "throttle")
-    assert (ended.code, "was executed after this plan's snapshot" in ended.err) == (3 if begins else 0, begins)
+    starts = step in ("preflight", "throttle")
+    assert (ended.code, "was executed after this plan's snapshot" in ended.err) == (3 if starts else 0, starts)
 
 
 TWO = """
@@ -158,7 +158,7 @@ client_config = "client.properties"
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_tools_and_client_ask_the_same_cluster(
+def test_tools_and_client_use_the_same_cluster(
     commands: Commands,
     recorder: Recorder,
     monkeypatch: pytest.MonkeyPatch,
@@ -167,7 +167,7 @@ def test_tools_and_client_ask_the_same_cluster(
     servers: str,
     client_id: str,
 ) -> None:
-    """Options come before the file's own cluster; servers in the client's properties never count."""
+    """Options override the file's cluster; servers in the client properties are ignored."""
     monkeypatch.chdir(tmp_path)
     paths = {"of file": tmp_path / "client.properties", "mine": tmp_path / "mine.properties"}
     for name, path in paths.items():
@@ -175,25 +175,25 @@ def test_tools_and_client_ask_the_same_cluster(
     (tmp_path / "c.toml").write_text(TWO)
     step = ("--kafka-bin", "/kafka/bin", "--config", "c.toml", *words)
     assert commands.wave("status", *step, servers=()).code == 0
-    tools = recorder.made["tools"]
+    tools = recorder.arguments["tools"]
     assert (tools.bootstrap_servers, tools.client_config) == (servers, str(paths[client_id]))
     assert tools.folder == "/kafka/bin"
-    assert recorder.made["client"] == {"bootstrap_servers": servers, "client_id": client_id}
+    assert recorder.arguments["client"] == {"bootstrap_servers": servers, "client_id": client_id}
 
 
-def test_without_properties_there_are_none(commands: Commands, recorder: Recorder) -> None:
-    """No file is made up from an empty name, and the tools are those on PATH."""
+def test_client_properties_are_optional(commands: Commands, recorder: Recorder) -> None:
+    """Without them there is no file, and the tools are those on PATH."""
     commands.wave("status")
-    tools = recorder.made["tools"]
+    tools = recorder.arguments["tools"]
     assert (tools.client_config, tools.folder) == ("", "")
-    assert recorder.made["client"] == {"bootstrap_servers": "127.0.0.1:1"}
+    assert recorder.arguments["client"] == {"bootstrap_servers": "127.0.0.1:1"}
 
 
-def test_the_plan_that_was_approved_may_be_named(commands: Commands, recorder: Recorder) -> None:
-    """By the first characters of its manifest; another one is refused by every step."""
+def test_the_approved_manifest_may_be_given(commands: Commands, recorder: Recorder) -> None:
+    """By its first characters; every step refuses another manifest."""
     sha256 = load_plan(commands.warehouse).manifest_sha256
     assert commands.wave("status", "--manifest", sha256[:8]).code == 0
-    recorder.asked.clear()
+    recorder.calls.clear()
     for step in STEPS:
         assert commands.wave(step, "--manifest", sha256[1:9], *OLD).code == 3
-    assert recorder.asked == []
+    assert recorder.calls == []

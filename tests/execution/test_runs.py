@@ -25,7 +25,7 @@ def warehouse(tmp_path: Path) -> Warehouse:
 
 
 def end(warehouse: Warehouse, run_id: str, *, attempt: int = 1, **verdicts: str) -> None:
-    """Store the verdicts of an attempt by cluster, at a time of their own."""
+    """Store the verdicts of an attempt by cluster, each call with a new file time."""
     time.sleep(0.01)  # file times are in milliseconds
     rows = [
         {
@@ -50,14 +50,14 @@ def approve(warehouse: Warehouse, run_id: str, cluster: str, by: str, *, attempt
 
 
 def execute(warehouse: Warehouse, run_id: str, cluster: str, wave: int, events: Sequence[str]) -> None:
-    """Store what was done for a wave."""
+    """Store the events of a wave."""
     first = len(warehouse.rows("executions", cluster_id=cluster)) + 1
     key = {"cluster_id": cluster, "run_id": run_id, "wave": wave, "holder": "me", "happened_at": NOW}
     warehouse.append("executions", [{**key, "number": n, "event": event} for n, event in enumerate(events, first)])
 
 
 def listed(warehouse: Warehouse, capsys: pytest.CaptureFixture[str], *words: str) -> list[list[str]]:
-    """The cells of the list without the times, and without the header."""
+    """The cells of the list, without times and header."""
     assert main(["show", "--warehouse", warehouse.path, *words]) == 0
     header, *lines = capsys.readouterr().out.splitlines()
     starts = [header.index(name) for name in ("RUN", "VERDICT AT", "CLUSTERS", "VERDICT  ", "APPROVED", "WAVES")]
@@ -66,7 +66,7 @@ def listed(warehouse: Warehouse, capsys: pytest.CaptureFixture[str], *words: str
 
 
 def test_runs_are_listed_newest_first(warehouse: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
-    """By the time of the verdict, whatever their ids are; a run that was tried again is as new as its last attempt."""
+    """By the time of the last verdict, not by id: a repeated run is as new as its last attempt."""
     end(warehouse, "b", c="planned")
     end(warehouse, "c", c="started")
     end(warehouse, "a", c="refused")
@@ -80,7 +80,7 @@ def test_runs_are_listed_newest_first(warehouse: Warehouse, capsys: pytest.Captu
 
 
 def test_the_time_is_that_of_the_stored_verdict(warehouse: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
-    """In UTC, to the minute for people; ids of any length have one."""
+    """In UTC and in minutes; run ids of any length have a time."""
     before = datetime.now(tz=UTC)
     end(warehouse, "x" * 60 + "1", c="planned")
     end(warehouse, "x" * 60, c="planned")
@@ -94,7 +94,7 @@ def test_the_time_is_that_of_the_stored_verdict(warehouse: Warehouse, capsys: py
 
 
 def test_a_merged_file_has_no_time(warehouse: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
-    """After an OPTIMIZE Delta's log says when runs were merged, not when they ended: they come last, without a time."""
+    """After an OPTIMIZE Delta's log has only the time of the merge: these runs come last, without a time."""
     end(warehouse, "b", c="planned")
     end(warehouse, "a", c="planned")
     DeltaTable(f"{warehouse.path}/verdicts").optimize.compact()
@@ -105,8 +105,8 @@ def test_a_merged_file_has_no_time(warehouse: Warehouse, capsys: pytest.CaptureF
     assert [row[1] == "-" for row in rows] == [False, True, True]
 
 
-def test_approvals_are_of_the_last_plan(warehouse: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
-    """Who approved an earlier attempt's plan has not approved this one; of several plans the approved are counted."""
+def test_only_approvals_of_the_last_plan_count(warehouse: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
+    """Approvals of an earlier attempt's plan do not count; if only some plans are approved, their number is shown."""
     end(warehouse, "r", c="planned")
     add_waves(warehouse, "r", "c", 1)
     approve(warehouse, "r", "c", "ann")
@@ -119,7 +119,7 @@ def test_approvals_are_of_the_last_plan(warehouse: Warehouse, capsys: pytest.Cap
 
 
 def test_a_fleet_is_one_line(warehouse: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
-    """More than three clusters are counted, and so are verdicts that differ; --cluster shows one of them."""
+    """More than three clusters and different verdicts are counted; --cluster shows one cluster."""
     end(warehouse, "other", e="planned", f="planned", g="planned")
     end(warehouse, "fleet", a="planned", b="refused", c="planned", d="nothing_to_do")
     add_waves(warehouse, "fleet", "a", 2)
@@ -148,7 +148,7 @@ DONE = (claims.HELD, claims.THROTTLED, claims.EXECUTED, claims.RELEASED)
 def test_a_wave_is_executed_when_it_is_released(
     warehouse: Warehouse, capsys: pytest.CaptureFixture[str], events: Sequence[str], executed: int
 ) -> None:
-    """A wave counts once it was started and released; one that runs, was never started or was cancelled does not."""
+    """A wave counts if it was started and released. Running, never started and cancelled waves do not count."""
     end(warehouse, "r", c="planned", d="planned")
     end(warehouse, "s", c="planned")
     add_waves(warehouse, "r", "c", 3)
@@ -208,10 +208,10 @@ def test_an_unknown_run_or_cluster_is_reported_with_the_closest_one(
 
 @pytest.mark.parametrize("known", [(), ("20261125T010000", "20261124T010000Z")])
 @pytest.mark.parametrize("words", [["show", "--json"], ["show"], ["approve"], ["wave", "preflight", "--wave", "1"]])
-def test_a_run_whose_job_ended_before_it_began_points_to_the_jobs_log(
+def test_the_message_for_an_unknown_run_refers_to_the_jobs_log(
     warehouse: Warehouse, capsys: pytest.CaptureFixture[str], words: list[str], known: tuple[str, ...]
 ) -> None:
-    """In the first night there is no table; later the closest time is another night, which is not suggested."""
+    """In the first night there is no table; later the most similar time is another night, which is not suggested."""
     for run_id in known:
         end(warehouse, run_id, orders="planned")
     assert main([*words, "--run-id", "20261126T010000", "--cluster", "orders", "--warehouse", warehouse.path]) == 2
@@ -221,7 +221,7 @@ def test_a_run_whose_job_ended_before_it_began_points_to_the_jobs_log(
 
 
 def test_without_tables_the_remedy_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A folder that holds no warehouse is wrong use."""
+    """A folder without a warehouse is wrong use."""
     assert main(["show", "--warehouse", str(tmp_path / "nowhere")]) == 2
     assert "give the warehouse of the run with --warehouse" in capsys.readouterr().err
     assert os.listdir(tmp_path) == []

@@ -1,4 +1,4 @@
-"""A warehouse as it is some days later."""
+"""Makes a warehouse older."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ DAY_SECONDS = 86_400
 
 
 def age(warehouse: Path, *, days: int) -> None:
-    """Set the times of all files back: Delta takes the time of a commit from its file."""
+    """Set back the times of all files by some days: Delta uses the time of the commit file as the commit time."""
     for path in warehouse.rglob("*"):
         status = path.stat()
         os.utime(path, (status.st_atime - days * DAY_SECONDS, status.st_mtime - days * DAY_SECONDS))

@@ -1,4 +1,4 @@
-"""Stages that note which tables they open and which settings they read, in the driver and in its workers."""
+"""Makes stages record which tables they open and which settings they read, in the driver and in its workers."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ _FOLDER = "_noted_in"
 
 
 class Noting:
-    """An object that leaves an empty file for each of its values that is read: workers are processes of their own."""
+    """An object that writes an empty file for each attribute that is read, because workers are other processes."""
 
     def __getattribute__(self, name: str) -> Any:
         values = object.__getattribute__(self, "__dict__")
@@ -24,7 +24,7 @@ class Noting:
 
 
 class Opened(dict[str, DataFrame]):
-    """Tables of a stage, with the names of those that were opened."""
+    """Tables of a stage; records the names of those that are opened."""
 
     def __init__(self, frames: Frames, opened: set[str]) -> None:
         super().__init__(frames)
@@ -36,28 +36,28 @@ class Opened(dict[str, DataFrame]):
 
 
 def _noting(values: object, folder: str) -> Any:
-    """The same object, of a class that notes."""
+    """A copy of the object that records reads of its attributes."""
     kind: Any = type("Noting", (Noting, type(values)), {})
-    made = kind.__new__(kind)
-    vars(made).update({**vars(values), _FOLDER: folder})
-    return made
+    result = kind.__new__(kind)
+    vars(result).update({**vars(values), _FOLDER: folder})
+    return result
 
 
 def _settings(settings: Settings, folder: Path) -> Settings:
-    """The settings, each section with a file ``section.knob`` for what is read, and ``clusters``."""
-    made: Settings = _noting(settings, f"{folder}/")
+    """The settings; a file ``section.knob`` is written for each knob that is read, and ``clusters``."""
+    result: Settings = _noting(settings, f"{folder}/")
     sections = vars(settings).keys() - {"clusters"}
-    vars(made).update({name: _noting(vars(settings)[name], f"{folder}/{name}.") for name in sections})
-    return made
+    vars(result).update({name: _noting(vars(settings)[name], f"{folder}/{name}.") for name in sections})
+    return result
 
 
 class Used:
-    """What stages have used.
+    """Tables and settings that stages have used.
 
     Parameters
     ----------
     folder : Path
-        Where files say which settings were read.
+        Folder for the files that record which settings were read.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -65,19 +65,19 @@ class Used:
         self.tables: dict[str, set[str]] = {}
 
     def settings(self, stage: str) -> set[str]:
-        """Names of what a stage has read: ``clusters``, and ``section.knob``."""
+        """Names of the settings that a stage has read: ``clusters``, and ``section.knob``."""
         names = {path.name for path in (self._folder / stage).iterdir()}
         return {name for name in names if name == "clusters" or "." in name}
 
     def noting(self, stages: Sequence[Stage]) -> list[Stage]:
-        """The stages; what each uses is noted here."""
+        """The stages, changed so that this object records what they use."""
         return [self._stage(stage) for stage in stages]
 
     def _stage(self, stage: Stage) -> Stage:
         folder, opened = self._folder / stage.name, self.tables.setdefault(stage.name, set())
         folder.mkdir(parents=True)
 
-        def noted(work: Callable[[Frames, Run], Any]) -> Callable[[Frames, Run], Any]:
+        def recording(work: Callable[[Frames, Run], Any]) -> Callable[[Frames, Run], Any]:
             def working(frames: Frames, run: Run) -> Any:
                 return work(Opened(frames, opened), replace(run, settings=_settings(run.settings, folder)))
 
@@ -85,8 +85,8 @@ class Used:
 
         return replace(
             stage,
-            build=noted(stage.build),
-            gate=stage.gate and noted(stage.gate),
-            report=stage.report and noted(stage.report),
-            publish=stage.publish and noted(stage.publish),
+            build=recording(stage.build),
+            gate=stage.gate and recording(stage.gate),
+            report=stage.report and recording(stage.report),
+            publish=stage.publish and recording(stage.publish),
         )

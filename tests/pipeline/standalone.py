@@ -1,4 +1,4 @@
-"""A Spark standalone cluster on loopback, from the pyspark that is installed: a master and some workers."""
+"""A Spark standalone cluster on loopback, from the installed pyspark: a master and some workers."""
 
 import os
 import subprocess
@@ -16,19 +16,19 @@ START_SECONDS = 120
 
 @contextmanager
 def running(home: Path, *, workers: int, cores: int, memory: str) -> Iterator[str]:
-    """The URL of a master with its workers; every process is ended at the end.
+    """The URL of a master with its workers; all processes are stopped at the end.
 
     Parameters
     ----------
     home : Path
         Folder for logs and for what executors write.
     cores, memory : int, str
-        Of each worker.
+        Cores and memory of each worker.
 
     Raises
     ------
     TimeoutError
-        When the workers do not register: with the end of the logs.
+        When the workers do not register; the message has the end of a log.
     """
     master_port, *pages = free_ports(workers + 2)
     url = f"spark://127.0.0.1:{master_port}"
@@ -49,14 +49,14 @@ def running(home: Path, *, workers: int, cores: int, memory: str) -> Iterator[st
 
 
 def _start(log: Path, name: str, *arguments: str) -> subprocess.Popen[bytes]:
-    """A daemon of Spark with the smallest heap that holds it, its output in ``log``."""
+    """Start a daemon of Spark with a small heap and its output in ``log``."""
     log.parent.mkdir(parents=True, exist_ok=True)
     unset = {"PYTHONPATH", "PYSPARK_PYTHON", "SPARK_HOME", "SPARK_CONF_DIR"}
     environment = {key: value for key, value in os.environ.items() if key not in unset}
     environment |= {**spark_java(), "SPARK_HOME": str(spark_home()), "SPARK_LOCAL_IP": "127.0.0.1"}
-    # Logs tell when a daemon is ready; conf/ is quiet.
+    # The logs show when a daemon is ready; with conf/ they would be empty.
     environment |= {"SPARK_DAEMON_MEMORY": "256m", "SPARK_CONF_DIR": str(log.parent), "SPARK_NO_DAEMONIZE": "1"}
-    # Its REST server has a fixed port, and nobody asks it.
+    # The REST server has a fixed port and is not needed.
     environment["SPARK_DAEMON_JAVA_OPTS"] = "-Dspark.master.rest.enabled=false"
     command = [str(spark_home() / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *arguments]
     with log.open("wb") as output:
@@ -72,12 +72,12 @@ def _wait(home: Path, logs: Sequence[str], text: str) -> None:
         waiting = [name for name in waiting if text not in (home / name).read_text(errors="replace").lower()]
         if waiting and time.monotonic() > deadline:
             tail = (home / waiting[0]).read_text(errors="replace")[-3000:]
-            raise TimeoutError(f"{waiting[0]} did not say {text!r} in {START_SECONDS} s:\n{tail}")
+            raise TimeoutError(f"{waiting[0]} did not log {text!r} in {START_SECONDS} s:\n{tail}")
         time.sleep(0.1)
 
 
 def _end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
-    """End what was started here, workers before the master: they end their executors."""
+    """Stop the processes, workers before the master, because workers stop their executors."""
     for process in reversed(processes):
         process.terminate()
         try:

@@ -1,4 +1,4 @@
-"""A fleet in one run: each cluster has its own verdict, and what was not planned is not left where it looks planned."""
+"""A fleet in one run: each cluster has its own verdict, and clusters without a plan keep no files of an old plan."""
 
 import io
 import shutil
@@ -42,15 +42,15 @@ TABLES = sorted(set(schemas.ALL) - {"runs", "verdicts"})
 
 @dataclass(frozen=True)
 class Ended:
-    """A run: how each cluster stands, what was said, and the rows that the tables hold now."""
+    """A finished run: verdict of each cluster, output, and the current rows of the tables."""
 
     verdicts: dict[str, Verdict]
-    said: str
+    output: str
     rows: dict[str, list[Row]]
 
 
 def folder_of(home: Path, name: str, describe: str = DESCRIBE, brokers: str = VERSIONS + THIRD) -> str:
-    """What Kafka's tools print of a small cluster: two brokers with two partitions, and a third one without any."""
+    """Output of Kafka's tools for a small cluster: two brokers with two partitions, and a third broker without any."""
     folder = home / name
     folder.mkdir(exist_ok=True)
     for file, text in (("topics.txt", describe), ("brokers.txt", brokers), ("load.csv", METRICS)):
@@ -59,21 +59,21 @@ def folder_of(home: Path, name: str, describe: str = DESCRIBE, brokers: str = VE
 
 
 def ended(spark: SparkSession, home: Path, clusters: Sequence[ClusterInput]) -> Ended:
-    """All stages over some clusters; rows without what was measured."""
+    """Run all stages for some clusters; the rows lack measured columns."""
     storage = Storage(warehouse=str(home / "tables"), output=str(home / "out"))
-    run, said = Run(spark, RUN_ID, Settings(clusters=tuple(clusters), storage=storage), "test"), io.StringIO()
-    verdicts = run_stages(STAGES, run, Meter(spark, said))
+    run, output = Run(spark, RUN_ID, Settings(clusters=tuple(clusters), storage=storage), "test"), io.StringIO()
+    verdicts = run_stages(STAGES, run, Meter(spark, output))
     tables = Warehouse(storage.warehouse)
     rows = {name: [Row(**row) for row in tables.rows(name, run_id=RUN_ID)] for name in (*TABLES, "verdicts")}
-    return Ended(dict(verdicts), said.getvalue(), rows)
+    return Ended(dict(verdicts), output.getvalue(), rows)
 
 
 def of(name: str, rows: dict[str, list[Row]]) -> dict[str, list[str]]:
-    """The rows of one cluster in every table, in one order, without what was measured."""
+    """The sorted rows of a cluster in every table, without measured columns."""
     shown = {}
     for table in TABLES:
-        kept = [c.name for c in schemas.ALL[table].columns if c.name not in schemas.ALL[table].volatile]
-        shown[table] = sorted(repr([row[c] for c in kept]) for row in rows[table] if row.cluster_id == name)
+        columns = [c.name for c in schemas.ALL[table].columns if c.name not in schemas.ALL[table].volatile]
+        shown[table] = sorted(repr([row[c] for c in columns]) for row in rows[table] if row.cluster_id == name)
     return shown
 
 
@@ -94,7 +94,7 @@ class Three:
 
 @pytest.fixture(scope="module")
 def three(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Three:
-    """A fleet with every kind of end; one of its clusters alone, its input torn; the fleet without the missing one."""
+    """Three attempts: a fleet with every kind of verdict; one cluster with broken input; all except the missing one."""
     home = tmp_path_factory.mktemp("fleet")
     clusters = {
         "fine": ClusterInput(id="fine", input=folder_of(home, "fine"), drain_brokers=(1,)),
@@ -104,19 +104,19 @@ def three(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Thre
         "gone": ClusterInput(id="gone", input=str(home / "nowhere")),
     }
     runs, seen = [], []
-    there = [cluster for name, cluster in clusters.items() if name != "gone"]
+    existing = [cluster for name, cluster in clusters.items() if name != "gone"]
     torn = [replace(clusters["fine"], input=clusters["torn"].input)]
-    for asked in (list(clusters.values()), torn, there):
-        runs.append(ended(spark, home, asked))
+    for selected in (list(clusters.values()), torn, existing):
+        runs.append(ended(spark, home, selected))
         seen.append(files(home / "out" / RUN_ID))
     return Three(home, clusters, runs, seen)
 
 
 @pytest.mark.all_only
 def test_each_cluster_has_its_own_verdict(three: Three) -> None:
-    """Who passes is planned; who is refused or can't be read is told with stage, exit code and reason."""
+    """Valid clusters are planned; refused or unreadable ones are reported with stage, exit code and reason."""
     run = three.runs[0]
-    shown = {name: (one.verdict, one.stage, one.exit_code) for name, one in run.verdicts.items()}
+    shown = {name: (verdict.verdict, verdict.stage, verdict.exit_code) for name, verdict in run.verdicts.items()}
     assert shown == {
         "fine": ("planned", None, 0),
         "calm": ("nothing_to_do", None, 0),
@@ -136,18 +136,19 @@ def test_each_cluster_has_its_own_verdict(three: Three) -> None:
 
 @pytest.mark.all_only
 def test_what_is_wrong_is_said_once_with_its_cluster(three: Three) -> None:
-    """The messages stand on the stream of progress; the last line of each cluster without a plan is one line."""
-    said = three.runs[0].said
+    """The messages are in the progress output; the summary of each cluster without a plan is one line."""
+    output = three.runs[0].output
     for start in ("cluster gone: there is no folder", "cluster vague: drain_brokers names", "cluster torn: the data"):
-        assert said.count(f"error: {start}") == 1
-    told = {name: one.summary() for name, one in three.runs[0].verdicts.items() if one.is_stopped}
-    assert told["torn"].startswith("refused in validate: the data can't be used for planning: ")
-    assert all("\n" not in line for line in told.values())
+        assert output.count(f"error: {start}") == 1
+    verdicts = three.runs[0].verdicts
+    summaries = {name: verdict.summary() for name, verdict in verdicts.items() if verdict.is_stopped}
+    assert summaries["torn"].startswith("refused in validate: the data can't be used for planning: ")
+    assert all("\n" not in line for line in summaries.values())
 
 
 @pytest.mark.all_only
 def test_the_run_ends_with_the_worst(three: Three) -> None:
-    """1 where a cluster could not be read, 3 where some are refused; alone, a cluster's own code."""
+    """1 if a cluster could not be read, 3 if some are refused; for one cluster alone its own code."""
     assert [exit_code(run.verdicts) for run in three.runs] == [1, 3, 3]
     assert exit_code({"vague": three.runs[0].verdicts["vague"]}) == 2
     assert exit_code({"fine": three.runs[0].verdicts["fine"]}) == 0
@@ -155,7 +156,7 @@ def test_the_run_ends_with_the_worst(three: Three) -> None:
 
 @pytest.mark.all_only
 def test_only_those_that_pass_go_further(three: Three) -> None:
-    """Tables of later stages and folders are of the clusters that go on; the pages of quality are of all judged."""
+    """Later stages write rows and folders only for the remaining clusters; quality pages cover all checked clusters."""
     rows = three.runs[0].rows
     judged = {"fine", "calm", "torn"}
     assert {row.cluster_id for row in rows["quality_results"]} == judged
@@ -169,18 +170,18 @@ def test_only_those_that_pass_go_further(three: Three) -> None:
 
 @pytest.mark.all_only
 def test_a_refused_repeat_leaves_nothing_to_execute(three: Three) -> None:
-    """Folders of every cluster are set aside, rollbacks where they were; the rows of the earlier plan are gone."""
+    """The folders of every cluster are moved away, except rollback files; the rows of the earlier plan are deleted."""
     after, plan = three.files[1], three.files[0]
     assert {path.partition("/")[0] for path in after} == {"superseded-fine-1", "superseded-calm-1", "data_docs"}
     documents = {path.removeprefix("fine/") for path in plan if path.startswith("fine/")}
-    kept = {path for path in documents if Path(path).name.startswith(("rollback", "unthrottle"))}
-    assert {"rollback.json", "wave-01/rollback.json", "wave-01/unthrottle-careful.sh"} <= kept
-    expected = {f"superseded-fine-1/{path}": plan[f"fine/{path}"] for path in kept}
-    withdrawn = {path: Path("superseded-fine-1", path) for path in documents - kept}
+    rollbacks = {path for path in documents if Path(path).name.startswith(("rollback", "unthrottle"))}
+    assert {"rollback.json", "wave-01/rollback.json", "wave-01/unthrottle-careful.sh"} <= rollbacks
+    expected = {f"superseded-fine-1/{path}": plan[f"fine/{path}"] for path in rollbacks}
+    withdrawn = {path: Path("superseded-fine-1", path) for path in documents - rollbacks}
     expected |= {str(p.parent / WITHDRAWN / p.name): plan[f"fine/{path}"] for path, p in withdrawn.items()}
-    found = {path: content for path, content in after.items() if path.startswith("superseded-fine-1/")}
-    assert b"Do not execute it" in found.pop(f"superseded-fine-1/{NOTE}")
-    assert found == expected
+    superseded = {path: content for path, content in after.items() if path.startswith("superseded-fine-1/")}
+    assert b"Do not execute it" in superseded.pop(f"superseded-fine-1/{NOTE}")
+    assert superseded == expected
     rows = three.runs[1].rows
     assert [table for table in TABLES if rows[table] and table in ("instance", "plan", "documents", "findings")] == []
     assert {row.rule for row in rows["quarantine"]} >= {"no_repeated_broker"}
@@ -188,14 +189,14 @@ def test_a_refused_repeat_leaves_nothing_to_execute(three: Three) -> None:
 
 @pytest.mark.all_only
 def test_what_is_mended_is_as_it_was(three: Three) -> None:
-    """The same input once more: the files of the first time, no other folder, the same rows of every table."""
+    """The same input again gives the same files, no other folder, and the same rows in every table."""
     data_docs = "data_docs/"
     first, last = ({p: c for p, c in some.items() if not p.startswith(data_docs)} for some in three.files[::2])
     assert last == first
     for name in ("fine", "calm"):
         assert of(name, three.runs[2].rows) == of(name, three.runs[0].rows)
     attempts = sorted((row.attempt, row.cluster_id, row.verdict) for row in three.runs[2].rows["verdicts"])
-    assert [one for one in attempts if one[1] == "fine"] == [
+    assert [attempt for attempt in attempts if attempt[1] == "fine"] == [
         (1, "fine", "planned"),
         (2, "fine", "refused"),
         (3, "fine", "planned"),
@@ -204,7 +205,7 @@ def test_what_is_mended_is_as_it_was(three: Three) -> None:
 
 @pytest.mark.all_only
 def test_an_approved_plan_is_not_made_again(spark: SparkSession, three: Three) -> None:
-    """The verdict names the manifest that is approved; from then on the run is refused, and changes nothing."""
+    """The verdict names the approved manifest; after the approval the run is refused and changes nothing."""
     plan = load(Warehouse(str(three.home / "tables")), cluster_id="fine", run_id=RUN_ID)
     manifest = (three.home / "out" / RUN_ID / "fine" / "manifest.json").read_bytes()
     assert plan.manifest_sha256 == sha256(manifest).hexdigest()
@@ -218,12 +219,12 @@ def test_an_approved_plan_is_not_made_again(spark: SparkSession, three: Three) -
 
 @pytest.mark.all_only
 def test_a_refused_cluster_stays_out_of_later_jobs(spark: SparkSession, three: Three) -> None:
-    """A stage that is run alone goes on with the attempt: who was refused before it gets no rows."""
+    """A stage that runs alone continues the attempt: clusters that were refused before get no rows."""
     storage = Storage(warehouse=str(three.home / "tables"), output=str(three.home / "out"))
     clusters = tuple(cluster for name, cluster in three.clusters.items() if name != "gone")
     run = Run(spark, RUN_ID, Settings(clusters=clusters, storage=storage), "test")
     verdicts = run_stages([STAGES[2]], run, Meter(spark, io.StringIO()))
-    shown = {name: (one.verdict, one.stage) for name, one in verdicts.items()}
+    shown = {name: (verdict.verdict, verdict.stage) for name, verdict in verdicts.items()}
     gone_on = ("started", None)
     assert shown == {"fine": gone_on, "calm": gone_on, "torn": ("refused", "validate"), "vague": ("refused", "ingest")}
     tables = Warehouse(storage.warehouse)

@@ -1,4 +1,4 @@
-"""Stages run alone go on only from what belongs together: the same versions, the same settings."""
+"""A stage that runs alone continues only from tables of the same versions and the same settings."""
 
 import io
 import json
@@ -26,7 +26,7 @@ SETTINGS = {"clusters": [{"id": "c", "input": "in"}], "policy": {"max_moves": 9}
 
 
 def stage(name: str, reads: tuple[str, ...], table: str, detail: str = "") -> Stage:
-    """A stage that writes one table: with a finding if there is a detail, else empty."""
+    """A stage that writes one table: one finding if there is a detail, otherwise no row."""
     rows = [{**FINDING, "detail": detail}] if detail else []
 
     def frames(inputs: Frames, run: Run) -> Frames:
@@ -60,7 +60,7 @@ def with_wave(inputs: Frames, run: Run) -> Frames:
 
 
 def with_two_findings(inputs: Frames, run: Run) -> Frames:
-    """Other rows than ``SOLVE`` makes."""
+    """Different rows from those of ``SOLVE``."""
     rows = [{**FINDING, "subject": subject, "detail": "two"} for subject in ("broker 1", "broker 2")]
     return {"findings": run.spark.createDataFrame(rows, schema_of(schemas.ALL["findings"]))}
 
@@ -73,7 +73,7 @@ def run_of(spark: SparkSession, folder: Path, **changes: object) -> Run:
 
 @pytest.fixture(scope="module")
 def warehouse(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tables of a run through three stages."""
+    """The tables of a run with three stages."""
     run = run_of(spark, tmp_path_factory.mktemp("emitted"))
     for each in (SOLVE, PLAN, EMIT):
         run_stage(each, run, store_of(run))
@@ -82,21 +82,21 @@ def warehouse(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture
 def emitted(spark: SparkSession, warehouse: Path, tmp_path: Path) -> Run:
-    """That run, with tables of its own."""
+    """That run with its own copy of the tables."""
     shutil.copytree(warehouse, tmp_path / "warehouse")
     return run_of(spark, tmp_path)
 
 
 def store_of(run: Run) -> Store:
-    """A store as a process of its own has it."""
+    """A new store, as in a new process."""
     return Store(run.settings.storage.warehouse, run.spark)
 
 
 def test_a_stage_goes_on_from_one_state_only(emitted: Run) -> None:
-    """Once findings are replaced, what was planned from the old ones is not emitted; planned anew, it is."""
+    """After findings are replaced, the old plan is not emitted; after planning again, the new one is."""
     run_stage(stage("solve", (), "findings", "another"), emitted, store_of(emitted))
-    told = "'plan' read version 1 of the table findings, and 'solve' has written version 2 since: run 'plan' again"
-    with pytest.raises(StageError, match=told):
+    message = "'plan' read version 1 of the table findings, and 'solve' has written version 2 since: run 'plan' again"
+    with pytest.raises(StageError, match=message):
         run_stage(EMIT, emitted, store_of(emitted))
     for each in (PLAN, EMIT):
         run_stage(each, emitted, store_of(emitted))
@@ -106,8 +106,8 @@ def test_settings_that_were_read_may_not_change(spark: SparkSession, emitted: Ru
     """A limit that the plan was not made with is refused, by name, and so is a style of throttles that the waves were
     not timed with; what no stage behind a table has read may differ."""
     other = run_of(spark, tmp_path, policy={"max_moves": 8, "move_price": 1.0}, emit={"throttle_style": "kafka"})
-    told = "'solve' was run with another value of policy.max_moves, policy.move_price: give 'emit' the same file"
-    with pytest.raises(StageError, match=told):
+    message = "'solve' was run with another value of policy.max_moves, policy.move_price: give 'emit' the same file"
+    with pytest.raises(StageError, match=message):
         run_stage(EMIT, other, store_of(other))
     timed_otherwise = run_of(spark, tmp_path, emit={"throttle_style": "kafka"})
     with pytest.raises(StageError, match=r"'plan' was run with another value of emit\.throttle_style: give 'emit'"):
@@ -117,7 +117,7 @@ def test_settings_that_were_read_may_not_change(spark: SparkSession, emitted: Ru
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_stage_gets_the_settings_that_it_declares(spark: SparkSession, tmp_path: Path, name: str) -> None:
-    """Build, report, gate and publishing all see these sections, and fail at any other."""
+    """Build, report, gate and publish see only the declared sections; any other raises an error."""
     seen: list[Run] = []
 
     def build(inputs: Frames, run: Run) -> Frames:
@@ -136,16 +136,16 @@ def test_a_stage_gets_the_settings_that_it_declares(spark: SparkSession, tmp_pat
     run_stage(looking, run, store_of(run))
     assert len(seen) == 4
     for section in vars(run.settings):
-        for one in seen:
+        for seen_run in seen:
             if any(named == section or named.startswith(f"{section}.") for named in DECLARED[name].settings):
-                check_knobs(section, one.settings, run.settings, DECLARED[name].settings)
+                check_knobs(section, seen_run.settings, run.settings, DECLARED[name].settings)
             else:
                 with pytest.raises(AttributeError, match=section):
-                    getattr(one.settings, section)
+                    getattr(seen_run.settings, section)
 
 
 def check_knobs(section: str, seen: Settings, given: Settings, declared: tuple[str, ...]) -> None:
-    """Of a section every knob that is declared is there, and no other, not even its default."""
+    """A section has every declared knob and no other, not even with its default."""
     if section == "clusters":
         assert seen.clusters == given.clusters
         return
@@ -159,7 +159,7 @@ def check_knobs(section: str, seen: Settings, given: Settings, declared: tuple[s
 
 
 def test_single_knobs_are_declared() -> None:
-    """Only emit reads what the audit lets pass and whether directories are named; plan reads the style of throttles."""
+    """Only emit reads ``max_unexplained`` and ``plan_log_dirs``; plan reads the throttle style."""
     for section, knob, readers in (
         ("policy", "max_unexplained", ["emit"]),
         ("policy", "disk_headroom", ["ingest", "validate", "snapshot", "solve", "plan", "emit"]),
@@ -182,9 +182,12 @@ def test_a_run_of_an_earlier_release_goes_on(spark: SparkSession, emitted: Run, 
     for stage in ("solve", "plan"):
         record = store.run_record("r", stage)
         assert record is not None
-        told = json.loads(record.config_json)
-        del told["policy"]["max_unexplained"], told["policy"]["move_price"], told["emit"], told["clusters"][0]["only"]
-        rewrite = f"UPDATE delta.`{store.path('runs')}` SET config_json = '{json.dumps(told)}' WHERE stage = '{stage}'"
+        config = json.loads(record.config_json)
+        del config["policy"]["max_unexplained"], config["policy"]["move_price"], config["emit"]
+        del config["clusters"][0]["only"]
+        rewrite = (
+            f"UPDATE delta.`{store.path('runs')}` SET config_json = '{json.dumps(config)}' WHERE stage = '{stage}'"
+        )
         spark.sql(rewrite)
     run_stage(EMIT, emitted, store_of(emitted))
     other = run_of(spark, tmp_path, policy={"max_moves": 9, "move_price": 1.0})
@@ -193,7 +196,7 @@ def test_a_run_of_an_earlier_release_goes_on(spark: SparkSession, emitted: Run, 
 
 
 def test_a_run_from_its_first_stage_takes_any_settings(spark: SparkSession, emitted: Run, tmp_path: Path) -> None:
-    """Every stage is run again, one after the other, so nothing is left of the old ones."""
+    """Every stage runs again, one after the other, so nothing of the old settings remains."""
     other = run_of(spark, tmp_path, policy={"max_moves": 8})
     for each in (SOLVE, PLAN, EMIT):
         run_stage(each, other, store_of(other))
@@ -203,7 +206,7 @@ def test_a_run_from_its_first_stage_takes_any_settings(spark: SparkSession, emit
 
 
 def test_a_job_that_cannot_begin_leaves_everything(spark: SparkSession, tmp_path: Path) -> None:
-    """Wrong use is no attempt: what an earlier one published stays where it is, and no verdict is written."""
+    """Wrong use is no attempt: earlier published files stay, and no verdict is written."""
     run = run_of(spark, tmp_path)
     document = run.folder / "c" / "reassignment.json"
     document.parent.mkdir(parents=True)
@@ -242,7 +245,7 @@ def test_a_stage_that_fails_is_every_clusters_failure(spark: SparkSession, tmp_p
 def test_a_run_goes_on_in_an_older_warehouse(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tables of an older release, with rows, get the columns that it did not know: a stage's, and the verdicts."""
+    """Tables of an older release, with rows, get the missing columns: a stage's table, and the verdicts."""
     run = run_of(spark, tmp_path)
     older = [("waves", "busiest_broker"), ("verdicts", "manifest_sha256")]
     with monkeypatch.context() as release:
@@ -259,14 +262,14 @@ def test_a_run_goes_on_in_an_older_warehouse(
 def test_a_table_of_another_type_stops_a_run_before_any_work(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the last stage could not write is told before the first: nothing is stored, and no attempt is begun."""
+    """A table that the last stage could not write is reported before the first; nothing is stored."""
     run = run_of(spark, tmp_path)
     with monkeypatch.context() as release:
         columns = (*schemas.ALL["waves"].columns[:-1], column("peak_disk_bytes", "double", "other"))
         release.setitem(schemas.ALL, "waves", replace(schemas.ALL["waves"], columns=columns))
         store_of(run).ensure("waves")
-    told = "table waves .* column peak_disk_bytes is double NOT NULL there, bigint NOT NULL in this one"
-    with pytest.raises(ConfigError, match=told):
+    message = "table waves .* column peak_disk_bytes is double NOT NULL there, bigint NOT NULL in this one"
+    with pytest.raises(ConfigError, match=message):
         run_stages([SOLVE, PLAN], run, Meter(spark, io.StringIO()))
     assert not store_of(run).exists("findings")
     assert store_of(run).current_rows("verdicts", "r") == []

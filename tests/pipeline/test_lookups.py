@@ -1,4 +1,4 @@
-"""What is looked up in the JVM while a query is made."""
+"""Lookups in the JVM while a query is built."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 @pytest.fixture
 def lookups(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The lookups that py4j sends from here on."""
+    """The lookups that py4j sends from now on."""
     gateway: Any = spark.sparkContext._gateway
     client = gateway._gateway_client
     sent: list[str] = []

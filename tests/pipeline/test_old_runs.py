@@ -50,7 +50,7 @@ def two_runs(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> P
 
 
 def of_run(run_id: str, stage: Stage) -> Callable[[Frames, Run], Frames]:
-    """What a stage builds, as rows of another run."""
+    """The rows that a stage builds, as rows of another run."""
     literal = f"'{run_id}'"
     return lambda inputs, run: {
         name: frame.selectExpr(*(f"{literal} AS run_id" if c == "run_id" else f"`{c}`" for c in frame.columns))
@@ -60,7 +60,7 @@ def of_run(run_id: str, stage: Stage) -> Callable[[Frames, Run], Frames]:
 
 @pytest.fixture
 def planned(spark: SparkSession, two_runs: Path, tmp_path: Path) -> Run:
-    """Run r, in a warehouse of its own, with the files of its plan."""
+    """Run r, in its own warehouse, with the files of its plan."""
     shutil.copytree(two_runs, tmp_path / "warehouse")
     run = run_of(spark, tmp_path)
     (run.folder / "c").mkdir(parents=True)
@@ -76,20 +76,20 @@ def state(run: Run) -> dict[str, Any]:
 
 
 def attempt(run: Run, *stages: Stage) -> str:
-    """One more attempt of some stages; returns what it printed."""
+    """Run some stages again; returns the output."""
     stream = io.StringIO()
     run_stages(stages, run, Meter(run.spark, stream))
     return stream.getvalue()
 
 
 def broken(inputs: Frames, run: Run) -> Frames:
-    """A stage that reads what is not there."""
+    """A stage that reads a table that does not exist."""
     return {"waves": run.spark.read.schema(schema_of(schemas.ALL["waves"])).json("/nothing/is/here")}
 
 
 @pytest.mark.parametrize("days", [8, 400])
 def test_a_run_of_an_earlier_day_goes_on(planned: Run, days: int) -> None:
-    """Its stages run again, alone and together, and find the same rows: no version is read that Delta refuses."""
+    """Its stages run again, alone and together, and find the same rows: they read no version that Delta refuses."""
     before = state(planned)
     age(Path(planned.settings.storage.warehouse), days=days)
     for stages in ([PLAN_OF_ONE_WAVE], [SOLVE], [SOLVE, PLAN_OF_ONE_WAVE]):
@@ -99,7 +99,7 @@ def test_a_run_of_an_earlier_day_goes_on(planned: Run, days: int) -> None:
 
 
 def test_a_run_goes_on_when_its_files_were_replaced(planned: Run) -> None:
-    """Compacted and vacuumed, no recorded version can be read: the rows are the same, so the stage goes on."""
+    """After compaction and vacuum no recorded version can be read; the rows are the same, so the stage continues."""
     before = state(planned)
     for name in ("findings", "waves"):
         table = DeltaTable(store_of(planned).path(name))
@@ -111,7 +111,7 @@ def test_a_run_goes_on_when_its_files_were_replaced(planned: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (
             "DELETE FROM {} WHERE run_id = 'r'",
@@ -123,11 +123,11 @@ def test_a_run_goes_on_when_its_files_were_replaced(planned: Run) -> None:
         ),
     ],
 )
-def test_rows_that_somebody_changed_stop_a_stage(spark: SparkSession, planned: Run, change: str, told: str) -> None:
+def test_rows_that_somebody_changed_stop_a_stage(spark: SparkSession, planned: Run, change: str, message: str) -> None:
     """Exit code 1 names table and reason, nothing is changed; the stage that wrote them writes them again."""
     spark.sql(change.format(f"delta.`{store_of(planned).path('waves')}`"))
     before = state(planned)
-    with pytest.raises(RowsChanged, match=told) as caught:
+    with pytest.raises(RowsChanged, match=message) as caught:
         attempt(planned, EMIT)
     assert caught.value.exit_code == 1
     assert state(planned) == before
@@ -137,18 +137,19 @@ def test_rows_that_somebody_changed_stop_a_stage(spark: SparkSession, planned: R
 
 
 def test_all_changed_tables_are_named(planned: Run) -> None:
-    """One attempt is enough to see what has to be run again; a table that is gone is named, too."""
+    """One attempt reports every stage that must run again; a missing table is named, too."""
     store = store_of(planned)
     shutil.rmtree(store.path("findings"))
     planned.spark.sql(f"DELETE FROM delta.`{store.path('waves')}` WHERE run_id = 'r'")
     with pytest.raises(
-        RowsChanged, match=r"(?s)the table findings does not exist any more: .*'solve'.*table waves has 0 rows of the run"
+        RowsChanged,
+        match=r"(?s)the table findings does not exist any more: .*'solve'.*table waves has 0 rows of the run",
     ):
         attempt(planned, replace(EMIT, reads=("findings", "waves")))
 
 
 def test_rows_of_another_release_are_counted(spark: SparkSession, planned: Run) -> None:
-    """A column more changes every hash, so of a run of another release only the number of rows is compared."""
+    """An additional column changes every hash, so for a run of another release only row counts are compared."""
     store = store_of(planned)
     spark.sql(f"UPDATE delta.`{store.path('runs')}` SET code_version = 'older' WHERE stage = 'plan'")
     spark.sql(f"UPDATE delta.`{store.path('waves')}` SET peak_disk_bytes = 7 WHERE run_id = 'r'")
@@ -158,9 +159,9 @@ def test_rows_of_another_release_are_counted(spark: SparkSession, planned: Run) 
         run_stage(EMIT, planned, store_of(planned))
 
 
-@pytest.mark.parametrize("stages", [[PLAN], [SOLVE, PLAN]], ids=["a stage alone", "after one that wrote nothing"])
+@pytest.mark.parametrize("stages", [[PLAN], [SOLVE, PLAN]], ids=["a stage alone", "after a stage that wrote nothing"])
 def test_what_fails_before_its_first_write_changes_nothing(planned: Run, stages: list[Stage]) -> None:
-    """Rows, verdicts and files of the plan stay, which the output says; the next attempt ends well."""
+    """Rows, verdicts and files of the plan stay, as the output says; the next attempt succeeds."""
     before = state(planned)
     failing = [replace(stage, build=broken) if stage.name == "plan" else stage for stage in stages]
     stream = io.StringIO()
@@ -173,7 +174,7 @@ def test_what_fails_before_its_first_write_changes_nothing(planned: Run, stages:
 
 
 def test_all_rows_of_a_stage_are_computed_before_the_first_is_written(planned: Run) -> None:
-    """A table that can't be computed leaves another one of the stage, whose rows differ, as it was."""
+    """If a table cannot be computed, the other table of the stage stays unchanged, although its rows differ."""
     before = state(planned)
     both = replace(
         SOLVE,
@@ -186,7 +187,7 @@ def test_all_rows_of_a_stage_are_computed_before_the_first_is_written(planned: R
 
 
 def test_other_settings_change_no_record_before_the_first_write(spark: SparkSession, planned: Run) -> None:
-    """A stage that gives the same rows under other settings is recorded only when something changes."""
+    """A stage that gives the same rows with other settings is recorded only if something changes."""
     other = run_of(spark, planned.folder.parent.parent, policy={"max_moves": 8})
     before = state(planned)
     with pytest.raises(Exception, match="/nothing/is/here"):
@@ -199,14 +200,14 @@ def test_other_settings_change_no_record_before_the_first_write(spark: SparkSess
 
 
 def with_wave_of(moved_bytes: int) -> Callable[[Frames, Run], Frames]:
-    """A plan of one wave that copies so much."""
+    """A plan of one wave that copies this many bytes."""
     return lambda inputs, run: {
         "waves": run.spark.createDataFrame([{**WAVE, "moved_bytes": moved_bytes}], schema_of(schemas.ALL["waves"]))
     }
 
 
 def test_an_input_that_is_gone_changes_nothing(planned: Run) -> None:
-    """The verdict of the attempt is returned, but that of the plan stays stored; so do the times of its stages."""
+    """The attempt's verdict is returned, but the plan's verdict and its stage times stay stored."""
 
     def unreadable(inputs: Frames, run: Run) -> Frames:
         raise Unreadable({"c": InputError("the folder is gone")})
@@ -219,7 +220,7 @@ def test_an_input_that_is_gone_changes_nothing(planned: Run) -> None:
 
 
 def test_wrong_use_changes_nothing(planned: Run) -> None:
-    """A setting that the cluster can't follow (exit code 2) is no verdict on the plan; a failed check (3) is one."""
+    """A setting that does not fit the cluster (exit code 2) is no verdict on the plan; a failed check (3) is one."""
     before = state(planned)
     attempt(planned, replace(SOLVE, gate=lambda frames, run: {"c": ConfigError("there is no broker 77")}))
     assert state(planned) == before
@@ -229,7 +230,7 @@ def test_wrong_use_changes_nothing(planned: Run) -> None:
 
 
 def test_a_cluster_that_is_refused_again_costs_its_neighbour_nothing(spark: SparkSession, planned: Run) -> None:
-    """It had no plan, so nothing has changed when a later stage fails."""
+    """It had no plan, so nothing changes if a later stage fails."""
     clusters = [{"id": name, "input": "in"} for name in ("c", "d")]
     fleet = run_of(spark, planned.folder.parent.parent, clusters=clusters)
     refused = {**VERDICT, "cluster_id": "d", "verdict": "refused", "stage": "solve", "exit_code": 3, "reason": "rows"}
@@ -242,7 +243,7 @@ def test_a_cluster_that_is_refused_again_costs_its_neighbour_nothing(spark: Spar
 
 
 def test_a_plan_that_is_approved_meanwhile_stays(planned: Run) -> None:
-    """An approval between the start of the job and its first write ends the attempt, which has changed nothing."""
+    """An approval between the job's start and its first write ends the attempt; nothing is changed."""
     approval = {
         **{"cluster_id": "c", "run_id": "r", "manifest_sha256": "ab", "approved_by": "ann", "approved_from": "here"},
         "approved_at": datetime(2026, 11, 1, tzinfo=UTC),
@@ -259,33 +260,33 @@ def test_a_plan_that_is_approved_meanwhile_stays(planned: Run) -> None:
 
 
 def test_a_stage_behind_one_that_failed_says_what_to_run(spark: SparkSession, tmp_path: Path) -> None:
-    """The rows of the failed stage may still be there; the verdict counts, and names the stage to run again."""
+    """Rows of the failed stage may still exist; the verdict counts, and names the stage to run again."""
     run = run_of(spark, tmp_path)
     attempt(run, SOLVE)
     with pytest.raises(Exception, match="/nothing/is/here"):
         attempt(run, replace(SOLVE, build=broken))
-    assert "failed in solve: " in (told := attempt(run, PLAN))
-    assert "run the stage 'solve' again first" in told
+    assert "failed in solve: " in (output := attempt(run, PLAN))
+    assert "run the stage 'solve' again first" in output
 
 
 def test_inputs_that_cannot_be_read_change_nothing(planned: Run) -> None:
-    """A file of a table is gone: the error names the table, and comes before anything is set aside."""
+    """A file of a table is missing: the error names the table, and comes before any file is moved away."""
     path = Path(store_of(planned).path("findings"))
     files = sorted(path.glob("*.parquet"))
-    kept = {file: file.read_bytes() for file in files}
+    contents = {file: file.read_bytes() for file in files}
     before = state(planned)
     for file in files:
         file.unlink()
     with pytest.raises(BallastError, match=r"table findings: "):
         attempt(planned, PLAN_OF_ONE_WAVE)
-    for file, content in kept.items():
+    for file, content in contents.items():
         file.write_bytes(content)
     assert state(planned) == before
     attempt(planned, PLAN_OF_ONE_WAVE)
 
 
 def test_an_error_between_two_writes_is_a_failed_attempt(planned: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The old files are set aside, rows that no longer belong together are gone, and the next attempt ends well."""
+    """The old files are moved away, inconsistent rows are deleted, and the next attempt succeeds."""
 
     def full(self: Store, table: str, rows: DataFrame, where: str | None) -> None:
         if table == "waves":
