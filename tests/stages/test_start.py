@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 import schemas
 from optimizer.domain import Bands
 from optimizer.planning.arrays import to_brokers
-from optimizer.stages.solve.spark_placement import started_lists
+from optimizer.stages.solve.spark_placement import sized_and_pinned_lists
 from tests.solve.clusters import solved_cluster
 from tests.stages.test_solve import frames_of, rows_of
 
@@ -26,7 +26,7 @@ def test_lists_start_inside_their_pins_with_the_length_asked_for(spark: SparkSes
     free = Bands(("replicas", "disk", "in"), np.zeros((24, 3)), np.full((24, 3), np.inf))
     cluster = solved_cluster(brokers, free, np.zeros((24, 3)), np.zeros((24, 3)))
     placement = frames["instance"].withColumn("current", F.col("replicas"))
-    result = started_lists(placement, {"a": cluster}).collect()
+    result = sized_and_pinned_lists(placement, {"a": cluster}).collect()
     assert len(result) == len(rows["instance"])
     assert all(set(row.current) <= set(pin) for row in result if row.topic == "t0")
     assert all(len(set(row.current)) == len(row.current) == row.replication_factor for row in result)

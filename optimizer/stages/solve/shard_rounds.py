@@ -1,6 +1,6 @@
-"""One round of the solver in Spark: shards of every cluster, each in a task of its own.
+"""One round of the solver in Spark: each shard of every cluster is a Spark task.
 
-A round expands each partition to the shards that hold one of its replicas, solves each shard in a grouped pandas
+A round sends each partition to the shards that hold one of its replicas, solves each shard in a grouped pandas
 function, and applies the moves.
 """
 
@@ -36,12 +36,12 @@ SHARD_OUTPUT = (
     "curve array<struct<move_price:double,moves:int,cost:double,violation:double>>"
 )
 _STATUS = tuple(field.name for field in fields(ShardStatus))
-# What Spark says when it gives up a task because its Python process was gone each time; a shard has the number of its
-# task. An executor that is lost takes checkpoints of other steps along: such a run fails, and can be started again.
+# Spark's message when it gives up a task because its Python process died at every attempt. The shard has the number of
+# the task. If an executor is lost, checkpoints of other steps are lost, too: such a run fails and can be started again.
 _TASK = re.compile(r"Task (\d+) in stage [\d.]+ failed \d+ times")
 
 
-def _to_mend(frame: pd.DataFrame, brokers: Brokers) -> Bools:
+def _must_change_racks(frame: pd.DataFrame, brokers: Brokers) -> Bools:
     factor = frame["replication_factor"].to_numpy(dtype=np.int64)
     return must_change_racks(brokers, replica_matrix(frame["current"], brokers.ids), factor)
 
@@ -50,7 +50,7 @@ def _expand_cluster(frame: pd.DataFrame, task: ClusterRound) -> pd.DataFrame:
     """Rows of one cluster, once for each shard that holds a replica."""
     brokers = task.frame.brokers
     if task.repairs_racks:
-        frame = frame[_to_mend(frame, brokers)]
+        frame = frame[_must_change_racks(frame, brokers)]
     current = replica_matrix(frame["current"], brokers.ids)
     factor = frame["replication_factor"].to_numpy(dtype=np.int64)
     shard, owner = task.shards_of(current, factor, stable_number(frame["topic"], frame["partition"]))
@@ -78,10 +78,10 @@ def expand(placement: DataFrame, tasks: dict[str, ClusterRound]) -> DataFrame:
 
 
 def _solve(frame: pd.DataFrame, task: ClusterRound, shard: int) -> tuple[pd.DataFrame, StatusFields]:
-    """Solve the shard that these rows of SHARD_INPUT are of."""
+    """Solve the shard of these rows of SHARD_INPUT."""
     ids = task.frame.brokers.ids
     rows, partitions, current = placed(frame, ids)
-    moves, told = ShardTask(task, shard, partitions, current, rows["owner"].to_numpy(dtype=bool)).solve()
+    moves, status = ShardTask(task, shard, partitions, current, rows["owner"].to_numpy(dtype=bool)).solve()
     moved = pd.DataFrame(
         {
             "topic": partitions.topic[moves.row],
@@ -90,11 +90,11 @@ def _solve(frame: pd.DataFrame, task: ClusterRound, shard: int) -> tuple[pd.Data
             "to_broker": ids[moves.target],
         }
     )
-    return moved, told
+    return moved, status
 
 
 def solve_group(frame: pd.DataFrame, tasks: dict[str, ClusterRound], gone: Collection[int] = ()) -> pd.DataFrame:
-    """Solve one shard, unless its worker is ``gone``: one row, columns of SHARD_OUTPUT."""
+    """Solve one shard, unless its worker is ``gone``: one row with the columns of SHARD_OUTPUT."""
     cluster_id, shard = str(frame["cluster_id"].iloc[0]), int(frame["shard"].iloc[0])
     task = tasks[cluster_id]
 
@@ -105,19 +105,19 @@ def solve_group(frame: pd.DataFrame, tasks: dict[str, ClusterRound], gone: Colle
 
     moves, status = with_status(cluster_id, task, shard, partitions=len(frame), attempt=attempt)
     moved = [] if moves is None else moves.to_dict("records")
-    told = {**vars(status), "curve": [asdict(point) for point in status.curve], "shard": shard, "moved": moved}
-    # Objects: a whole number beside a missing one would become a float, and wrong above 2^53.
-    return pd.DataFrame([told], columns=column_names(SHARD_OUTPUT), dtype=object)
+    row = {**vars(status), "curve": [asdict(point) for point in status.curve], "shard": shard, "moved": moved}
+    # As objects: pandas would turn integers with a missing value into floats, which are not exact above 2^53.
+    return pd.DataFrame([row], columns=column_names(SHARD_OUTPUT), dtype=object)
 
 
 def statuses_of(solved: DataFrame) -> list[ShardStatus]:
-    """What became of the shards of a round, by their numbers."""
+    """The statuses of the shards of a round, ordered by shard number."""
     rows = solved.select(*_STATUS).orderBy("shard").collect()
     return [ShardStatus(**{**row.asDict(), "curve": [CurvePoint(**p.asDict()) for p in row.curve]}) for row in rows]
 
 
 def solve_shards(placement: DataFrame, tasks: dict[str, ClusterRound], gone: Collection[int] = ()) -> DataFrame:
-    """A row for every shard of the round, one task a shard; shards that are ``gone`` are not tried."""
+    """A row for every shard of the round, each from its own task; shards in ``gone`` are not solved."""
     n_shards = 1 + max(int(task.shard.max()) for task in tasks.values())
 
     def solve(frame: pd.DataFrame) -> pd.DataFrame:
@@ -128,8 +128,11 @@ def solve_shards(placement: DataFrame, tasks: dict[str, ClusterRound], gone: Col
 
 
 def solve_round(placement: DataFrame, tasks: dict[str, ClusterRound]) -> DataFrame:
-    """``solve_shards``, computed. Spark gives up all tasks with the one whose worker does not survive it: they are run
-    once more, as the task may be of the step that hands out the partitions; then without that shard."""
+    """``solve_shards``, computed.
+
+    If the worker of a task dies at every attempt, Spark gives up all tasks. They run a second time, because the task
+    may belong to the step that distributes the partitions. If it fails again, they run without that shard.
+    """
     died: set[int] = set()
     gone: set[int] = set()
     while True:
@@ -143,18 +146,18 @@ def solve_round(placement: DataFrame, tasks: dict[str, ClusterRound]) -> DataFra
 
 
 def shard_without_worker(message: str) -> int | None:
-    """The shard whose task Spark gave up because its process was gone at every attempt; None after another error."""
+    """The shard that Spark gave up because its process died at every attempt; None after another error."""
     task = _TASK.search(message)
     return int(task[1]) if task and WorkerGone.spark_message in message else None
 
 
 def apply_moves(placement: DataFrame, solved: DataFrame) -> DataFrame:
     """The placement after the moves of a round."""
-    moves = solved.select("cluster_id", F.explode("moved").alias("one")).select("cluster_id", "one.*")
+    moves = solved.select("cluster_id", F.explode("moved").alias("move")).select("cluster_id", "move.*")
     swaps = moves.groupBy(*PARTITION).agg(
         F.map_from_entries(F.array_sort(F.collect_list(F.struct("from_broker", "to_broker")))).alias("swaps")
     )
-    moved = F.transform("current", lambda b: F.coalesce(F.element_at("swaps", b), b))
+    moved = F.transform("current", lambda broker: F.coalesce(F.element_at("swaps", broker), broker))
     joined = placement.join(swaps, on=PARTITION, how="left")
     return joined.withColumn("current", F.when(F.col("swaps").isNull(), F.col("current")).otherwise(moved)).drop(
         "swaps"

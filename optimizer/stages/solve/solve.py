@@ -1,6 +1,6 @@
-"""Stage solve: instance -> proposal, moves, leaders, leader_bounds, shard_results, bounds, curve, findings.
+"""Stage 5, solve: instance, instance_brokers -> proposal, moves, leaders, bounds, shard_results, curve, findings.
 
-What the algorithm does is in ``solve.driver``; partitions stay in Spark (``spark_placement``).
+The algorithm is in ``solve.driver``. Partitions stay in Spark (``spark_placement``).
 """
 
 import logging
@@ -20,7 +20,7 @@ from optimizer.stages.stage import Frames, Run
 from schemas.spark import nullable_struct_of, small_frame
 
 _LOG = logging.getLogger(__name__)
-DIGITS = 9  # of a violation: less is what sums of floats are off by
+DIGITS = 9  # decimals of a violation: further digits are rounding errors of sums
 Rows = Iterable[Mapping[str, object]]
 
 
@@ -36,8 +36,8 @@ def small_tables(solved: driver.Solved[Any]) -> dict[str, Rows]:
 
 
 def _shard_rows(solved: driver.Solved[Any]) -> Iterator[dict[str, object]]:
-    for one in solved.shards:
-        yield {**vars(one.status), "round": one.round, "shard_id": one.shard_id}
+    for shard in solved.shards:
+        yield {**vars(shard.status), "round": shard.round, "shard_id": shard.shard_id}
 
 
 def _bound_rows(solved: driver.Solved[Any]) -> Iterator[dict[str, object]]:
@@ -58,15 +58,15 @@ def _curve_rows(solved: driver.Solved[Any]) -> Iterator[dict[str, object]]:
 
 
 def _frame(rows: Rows, table: str, run: Run) -> DataFrame:
-    """A small frame of driver rows, typed by the contract."""
+    """A frame of a few driver rows, typed by the contract."""
     contract = schemas.ALL[table]
-    known = ({**row, "run_id": run.run_id} for row in rows)
-    ordered = [{name: row[name] for name in contract.names} for row in known]
+    with_run = ({**row, "run_id": run.run_id} for row in rows)
+    ordered = [{name: row[name] for name in contract.names} for row in with_run]
     return small_frame(run.spark, ordered, nullable_struct_of(contract.columns))
 
 
 def placement_of(inputs: Frames, run: Run) -> SparkPlacement:
-    """The fleet before its plan, from ``instance`` and ``instance_brokers``."""
+    """The placement of all clusters before the plan, from ``instance`` and ``instance_brokers``."""
     start = inputs["instance"].drop("run_id").withColumn("current", F.col("replicas")).localCheckpoint()
     return SparkPlacement(start, read_brokers(inputs["instance_brokers"]), run.run_id)
 

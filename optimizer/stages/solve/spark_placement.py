@@ -1,6 +1,6 @@
-"""The placement of a fleet in Spark: one row a partition, with ``replicas`` (before the plan) and ``current`` (now).
+"""The placement of all clusters in Spark: a row for each partition, with ``replicas`` (old) and ``current`` (new).
 
-What is done with one cluster is in ``optimizer.planning``; here it is done with all of them, in tasks.
+``optimizer.planning`` works on one cluster; here Spark tasks call it for all clusters.
 """
 
 import logging
@@ -38,37 +38,37 @@ from optimizer.stages.stage import Frames
 from schemas.keys import CLUSTER_RUN, PARTITION
 from schemas.spark import conform, nullable_struct_of, small_frame
 
-ROWS_PER_CHUNK = 10_000  # partitions of a task: seconds of work each
-_TO_START = (
+ROWS_PER_CHUNK = 10_000  # partitions of a task: a few seconds of work
+_NEEDS_NEW_LIST = (
     "size(replicas) != replication_factor"
     " OR pinned_brokers IS NOT NULL AND size(array_except(replicas, pinned_brokers)) > 0"
 )
-_STARTED = "cluster_id string, topic string, partition int, started array<int>"
-_CUT = "cluster_id string, topic string, partition int, cut array<int>, held_back boolean"
+_SIZED = "cluster_id string, topic string, partition int, sized array<int>"
+_REDUCED = "cluster_id string, topic string, partition int, reduced array<int>, held_back boolean"
 _LEFT = "cluster_id string, topic string, partition int, is_left boolean, second array<int>"
 _TERMS = "cluster_id string, prices int, moved_bytes bigint, forced_bytes bigint, lagrangian_bytes bigint"
-_FOUND = "cluster_id string, problem string, found array<double>"
+_RESULT = "cluster_id string, problem string, result array<double>"
 _LOG = logging.getLogger(__name__)
 
 
-def _of_one(table: str) -> T.StructType:
-    """Columns of a table, without those that name the cluster and the run."""
+def _row_type(table: str) -> T.StructType:
+    """Columns of a table without cluster_id and run_id."""
     return nullable_struct_of(c for c in schemas.ALL[table].columns if c.name not in CLUSTER_RUN)
 
 
-_ONE_LEFT = (
+_LEFT_PARTITION = (
     T.StructType()
     .add("topic", T.StringType())
     .add("partition", T.IntegerType())
     .add("is_left", T.BooleanType())
     .add("second", T.ArrayType(T.IntegerType()))
 )
-# One row for each cluster: rows of each table, and the partitions that no order of copies has room for.
+# One row for each cluster: the rows of each table, and the partitions that no order of copies has disk space for.
 _CLUSTER_ROW = T.StructType(
     [
         T.StructField("cluster_id", T.StringType()),
-        *(T.StructField(table, T.ArrayType(_of_one(table))) for table in TABLES),
-        T.StructField("left", T.ArrayType(_ONE_LEFT)),
+        *(T.StructField(table, T.ArrayType(_row_type(table))) for table in TABLES),
+        T.StructField("left", T.ArrayType(_LEFT_PARTITION)),
     ]
 )
 
@@ -89,12 +89,11 @@ class SparkPlacement:
     brokers: Mapping[str, Brokers]
     run_id: str
 
-    def _now(self, frame: DataFrame) -> Self:
-        """The same partitions elsewhere."""
+    def _with_frame(self, frame: DataFrame) -> Self:
         return replace(self, frame=frame.localCheckpoint())
 
     def totals(self) -> dict[str, Totals]:
-        """Demand by replication factor, and whether a list is to change its length."""
+        """Demand by replication factor, and whether a list changes its length."""
         resized = F.size("replicas") != F.col("replication_factor")
         sums = self.frame.groupBy("cluster_id", "replication_factor").agg(
             *resource_sums(),
@@ -106,57 +105,57 @@ class SparkPlacement:
         return {cluster_id: _totals(group) for cluster_id, group in rows.items()}
 
     def loads(self) -> dict[str, Floats]:
-        """Sums of integers, so order can't matter."""
-        hosts = self.frame.select("cluster_id", F.explode("current").alias("broker_id"), *resource_columns())
-        sums = hosts.groupBy("cluster_id", "broker_id").agg(*resource_sums())
+        """Loads of the brokers. They are sums of integers, so the order of rows does not matter."""
+        replicas = self.frame.select("cluster_id", F.explode("current").alias("broker_id"), *resource_columns())
+        sums = replicas.groupBy("cluster_id", "broker_id").agg(*resource_sums())
         names = resource_names()
         loads = {cluster_id: np.zeros((len(b), len(names))) for cluster_id, b in self.brokers.items()}
         for row in sums.collect():
-            at = int(np.searchsorted(self.brokers[row.cluster_id].ids, row.broker_id))
-            loads[row.cluster_id][at] = [row[name] for name in names]
+            index = int(np.searchsorted(self.brokers[row.cluster_id].ids, row.broker_id))
+            loads[row.cluster_id][index] = [row[name] for name in names]
         return loads
 
     def copies(self, cluster_ids: Collection[str]) -> dict[str, Copies]:
-        """Replicas that are new, and their bytes."""
-        new = F.size(F.array_except("current", "replicas"))
-        sums = self.frame.where(F.col("cluster_id").isin(*cluster_ids)).groupBy("cluster_id")
-        rows = sums.agg(F.sum(new).alias("moves"), F.sum(new * F.col("size_bytes")).alias("moved_bytes"))
+        """Number of new replicas, and their bytes."""
+        added = F.size(F.array_except("current", "replicas"))
+        clusters = self.frame.where(F.col("cluster_id").isin(*cluster_ids)).groupBy("cluster_id")
+        rows = clusters.agg(F.sum(added).alias("moves"), F.sum(added * F.col("size_bytes")).alias("moved_bytes"))
         return {row.cluster_id: Copies(row.moves, row.moved_bytes) for row in rows.orderBy("cluster_id").collect()}
 
     def with_sized_and_pinned_lists(self, clusters: Clusters) -> Self:
-        """Lists have their length and keep their pins; one Spark task for each cluster."""
-        return self._now(started_lists(self.frame, clusters))
+        """Lists with their requested length and inside their pins; one Spark task for each cluster."""
+        return self._with_frame(sized_and_pinned_lists(self.frame, clusters))
 
     def after_round(self, tasks: Mapping[str, ClusterRound]) -> tuple[Self, list[ShardStatus]]:
-        """Each shard is solved in a Spark task of its own."""
+        """Solve each shard in its own Spark task."""
         solved = solve_round(self.frame, dict(tasks))
         statuses = statuses_of(solved)
-        moved = any(one.moves for one in statuses)
-        return (self._now(apply_moves(self.frame, solved)) if moved else self), statuses
+        moved = any(status.moves for status in statuses)
+        return (self._with_frame(apply_moves(self.frame, solved)) if moved else self), statuses
 
     def restore_lists_naming(self, broker_ids: Mapping[str, Sequence[int]]) -> Self:
-        """By a condition that names them all."""
-        keeps = F.lit(False)
+        """Restore the old lists of partitions with one of these brokers, by a column expression."""
+        restored = F.lit(False)
         for cluster_id, ids in broker_ids.items():
-            gone = F.array(*(F.lit(int(b)).cast("int") for b in ids))
-            keeps = keeps | ((F.col("cluster_id") == cluster_id) & F.arrays_overlap("current", gone))
-        current = F.when(keeps, F.col("replicas")).otherwise(F.col("current"))
-        return self._now(self.frame.withColumn("current", current))
+            brokers = F.array(*(F.lit(int(b)).cast("int") for b in ids))
+            restored = restored | ((F.col("cluster_id") == cluster_id) & F.arrays_overlap("current", brokers))
+        current = F.when(restored, F.col("replicas")).otherwise(F.col("current"))
+        return self._with_frame(self.frame.withColumn("current", current))
 
     def reduce_to_limits(self, clusters: Clusters, settings: Settings) -> Self:
-        """One Spark task for each cluster; column ``held_back`` marks what is left."""
-        return self._now(_without_cut(self.frame, clusters, settings))
+        """One Spark task for each cluster; column ``held_back`` marks partitions that are left for a later run."""
+        return self._with_frame(_reduce_to_limits(self.frame, clusters, settings))
 
     def restore_left(self, left: Mapping[str, LeftForDisk]) -> Self:
-        """By a join with their names."""
-        return self._now(_without_left(self.frame, left))
+        """Restore partitions by a join with their names."""
+        return self._with_frame(_restore_left(self.frame, left))
 
     def partition_classes(self, clusters: Clusters) -> dict[str, Classes]:
-        """Two small aggregates."""
+        """Replicas by class, from two aggregates with few rows."""
         return _classes_of(self.frame, clusters)
 
     def bound_terms(self, clusters: Clusters, prices: Mapping[str, Sequence[Floats]]) -> dict[str, Terms]:
-        """Chunks of partitions, each a task."""
+        """Terms of the bounds; each task sums a chunk of partitions."""
         return _terms_of(self.frame, clusters, prices)
 
     def for_each_cluster(self, cluster_ids: Collection[str], function: ClusterFunction) -> dict[str, Sequence[float]]:
@@ -175,12 +174,12 @@ def _totals(rows: Sequence[Row]) -> Totals:
 
 
 def resource_columns() -> list[str]:
-    """Columns of ``instance`` that the sums need."""
+    """Columns of ``instance`` that ``resource_sums`` needs."""
     return [resource.column for resource in resources.PLACEMENT_RESOURCES if resource.column is not None]
 
 
 def resource_sums() -> list[Column]:
-    """Sums of integers, so order can't matter."""
+    """Sums of the resources. They are sums of integers, so the order of rows does not matter."""
     sums = [
         (resource.name, F.count("*") if resource.column is None else F.sum(resource.column))
         for resource in resources.PLACEMENT_RESOURCES
@@ -188,36 +187,36 @@ def resource_sums() -> list[Column]:
     return [total.alias(name) for name, total in sums]
 
 
-def started_lists(placement: DataFrame, clusters: Clusters) -> DataFrame:
-    """The placement with ``current`` of the length asked for, inside the pins.
+def sized_and_pinned_lists(placement: DataFrame, clusters: Clusters) -> DataFrame:
+    """The placement with lists ``current`` of the requested length, inside the pins.
 
     Parameters
     ----------
     placement : DataFrame
         Rows of ``instance`` with ``current``, the same as ``replicas``.
     """
-    facts = {cluster_id: (one.brokers, one.bands, one.loads) for cluster_id, one in clusters.items()}
+    facts = {cluster_id: (cluster.brokers, cluster.bands, cluster.loads) for cluster_id, cluster in clusters.items()}
 
     def of_cluster(frame: pd.DataFrame) -> pd.DataFrame:
         brokers, bands, loads = facts[str(frame["cluster_id"].iloc[0])]
         rows = frame.sort_values(["topic", "partition"], kind="stable")
         placed = size_and_pin_lists(brokers, to_partitions(rows, brokers.ids), bands, loads)
-        return rows[PARTITION].assign(started=pd.Series(replica_lists(placed, brokers.ids), index=rows.index))
+        return rows[PARTITION].assign(sized=pd.Series(replica_lists(placed, brokers.ids), index=rows.index))
 
-    moved = placement.where(_TO_START).groupBy("cluster_id").applyInPandas(of_cluster, _STARTED)
+    moved = placement.where(_NEEDS_NEW_LIST).groupBy("cluster_id").applyInPandas(of_cluster, _SIZED)
     joined = placement.join(moved, on=PARTITION, how="left")
-    return joined.withColumn("current", F.coalesce("started", "current")).drop("started")
+    return joined.withColumn("current", F.coalesce("sized", "current")).drop("sized")
 
 
-def _without_cut(placement: DataFrame, clusters: Clusters, settings: Settings) -> DataFrame:
-    """The placement as limits and disks allow it, with column ``held_back``: what they leave for a later run.
+def _reduce_to_limits(placement: DataFrame, clusters: Clusters, settings: Settings) -> DataFrame:
+    """The placement as limits and disks allow it; ``held_back`` marks partitions that are left for a later run.
 
     Parameters
     ----------
     placement : DataFrame
-        Rows of ``instance`` with ``current``, as the rounds end.
+        Rows of ``instance`` with ``current``, after the last round.
     clusters : by cluster
-        Those whose plans are cut.
+        Clusters with limited plans.
     """
     policy = settings.policy
 
@@ -226,18 +225,18 @@ def _without_cut(placement: DataFrame, clusters: Clusters, settings: Settings) -
         differs = rows["differs"].to_numpy(dtype=bool)
         lists, held_back = reduce_to_limits(rows, differs, clusters[str(frame["cluster_id"].iloc[0])], policy)
         changed = rows.loc[differs, PARTITION]
-        return changed.assign(cut=pd.Series(lists, index=changed.index, dtype=object), held_back=held_back)
+        return changed.assign(reduced=pd.Series(lists, index=changed.index, dtype=object), held_back=held_back)
 
     differs = F.array_sort("current") != F.array_sort("replicas")
-    cut = placement.where(F.col("cluster_id").isin(*clusters)).withColumn("differs", differs)
-    known = cut.where("differs OR topic_most_replicas IS NOT NULL").groupBy("cluster_id")
-    joined = placement.join(known.applyInPandas(of_cluster, _CUT), on=PARTITION, how="left")
-    chosen = {"current": F.coalesce("cut", "current"), "held_back": F.coalesce("held_back", F.lit(False))}
-    return joined.withColumns(chosen).drop("cut")
+    limited = placement.where(F.col("cluster_id").isin(*clusters)).withColumn("differs", differs)
+    needed = limited.where("differs OR topic_most_replicas IS NOT NULL").groupBy("cluster_id")
+    joined = placement.join(needed.applyInPandas(of_cluster, _REDUCED), on=PARTITION, how="left")
+    chosen = {"current": F.coalesce("reduced", "current"), "held_back": F.coalesce("held_back", F.lit(False))}
+    return joined.withColumns(chosen).drop("reduced")
 
 
-def _without_left(placement: DataFrame, left: Mapping[str, LeftForDisk]) -> DataFrame:
-    """The placement with the old lists, or the second choices, of partitions that are left."""
+def _restore_left(placement: DataFrame, left: Mapping[str, LeftForDisk]) -> DataFrame:
+    """The placement with the old lists, or the second choices, of partitions that no order of copies has space for."""
     rows = [
         {"cluster_id": c, "topic": key[0], "partition": key[1], "is_left": True, "second": of_cluster.second.get(key)}
         for c, of_cluster in left.items()
@@ -245,32 +244,32 @@ def _without_left(placement: DataFrame, left: Mapping[str, LeftForDisk]) -> Data
     ]
     keys = F.broadcast(small_frame(placement.sparkSession, rows, _LEFT))
     joined = placement.join(keys, PARTITION, "left")
-    other = F.when(F.col("is_left"), F.coalesce("second", "replicas")).otherwise(F.col("current"))
-    return joined.withColumn("current", other).drop("is_left", "second")
+    current = F.when(F.col("is_left"), F.coalesce("second", "replicas")).otherwise(F.col("current"))
+    return joined.withColumn("current", current).drop("is_left", "second")
 
 
 def _binned(placement: DataFrame) -> DataFrame:
-    """Partitions with the bin of their size (half octaves) and of bytes in over size (octaves), and whether the
-    replication factor that is asked for is smaller (-1), as it is, or larger (1)."""
+    """Partitions with the bin of their size (half octaves) and of bytes in over size (octaves), and the sign of the
+    change of their replication factor (-1, 0, 1)."""
 
     def octaves(value: Column) -> Column:
         return F.floor(F.log2(value)).cast("int")
 
-    more = F.col("replication_factor") - F.size("replicas")
+    added = F.col("replication_factor") - F.size("replicas")
     size, rate = F.greatest("size_bytes", F.lit(1)), F.greatest("in_bytes_per_s", F.lit(1))
     return placement.select(
         "cluster_id",
         F.col("replicas"),
         *resource_columns(),
-        (F.col("size_bytes") * more).alias("growth"),
-        F.signum(more).cast("int").alias("grows"),
+        (F.col("size_bytes") * added).alias("growth"),
+        F.signum(added).cast("int").alias("grows"),
         octaves(size.cast("double") * size.cast("double")).alias("size_bin"),
         octaves(rate.cast("double") / size).alias("rate_bin"),
     )
 
 
 def _classes_of(placement: DataFrame, clusters: Clusters) -> dict[str, Classes]:
-    """Classes of each cluster, in its mean broker loads, of the placement before the plan."""
+    """Classes of each cluster in its mean broker loads, from the placement before the plan."""
     binned = _binned(placement)
     summed = binned.groupBy(*KEY).agg(*resource_sums(), F.sum("growth").alias("growth"))
     bins = named_bins(summed.toPandas().sort_values(KEY, kind="stable"))
@@ -287,7 +286,7 @@ def _classes_of(placement: DataFrame, clusters: Clusters) -> dict[str, Classes]:
 
 
 def _terms_of(placement: DataFrame, clusters: Clusters, prices: Mapping[str, Sequence[Floats]]) -> dict[str, Terms]:
-    """Sums of each cluster that has prices; as many chunks as the largest of all clusters needs."""
+    """Sums of each cluster that has prices; the largest cluster decides the number of chunks."""
     hosts = {cluster_id: clusters[cluster_id].brokers for cluster_id in prices}
 
     def chunk(frame: pd.DataFrame) -> pd.DataFrame:
@@ -297,58 +296,60 @@ def _terms_of(placement: DataFrame, clusters: Clusters, prices: Mapping[str, Seq
         terms = sum_of_terms(brokers, partitions, prices[cluster_id], reached)
         return pd.DataFrame({"cluster_id": cluster_id, "prices": range(len(terms.lagrangian_bytes)), **asdict(terms)})
 
-    most = max((int(one.demand.load[:, REPLICAS].sum()) for one in clusters.values()), default=1)
+    most = max((int(cluster.demand.load[:, REPLICAS].sum()) for cluster in clusters.values()), default=1)
     chunks = max(1, -(-most // ROWS_PER_CHUNK))
-    mine = placement.where(F.col("cluster_id").isin(*prices))
-    keyed = mine.withColumn("chunk", F.pmod(F.xxhash64("topic", "partition"), F.lit(chunks)))
+    priced = placement.where(F.col("cluster_id").isin(*prices))
+    keyed = priced.withColumn("chunk", F.pmod(F.xxhash64("topic", "partition"), F.lit(chunks)))
     sums = keyed.groupBy("cluster_id", "chunk").applyInPandas(chunk, _TERMS).groupBy("cluster_id", "prices")
     kinds = ("moved", "forced", "lagrangian")
     total = sums.agg(*(F.sum(f"{kind}_bytes").alias(kind) for kind in kinds))
-    found: dict[str, list[tuple[int, int, int]]] = {}
+    terms: dict[str, list[tuple[int, int, int]]] = {}
     for row in total.orderBy("cluster_id", "prices").collect():
-        found.setdefault(row.cluster_id, []).append((row.moved, row.forced, row.lagrangian))
-    return {c: Terms(rows[0][0], rows[0][1], tuple(row[2] for row in rows)) for c, rows in found.items()}
+        terms.setdefault(row.cluster_id, []).append((row.moved, row.forced, row.lagrangian))
+    return {c: Terms(rows[0][0], rows[0][1], tuple(row[2] for row in rows)) for c, rows in terms.items()}
 
 
 def _for_each_cluster(
     placement: DataFrame, hosts: Mapping[str, Ints], function: ClusterFunction
 ) -> dict[str, Sequence[float]]:
-    """What a function finds of each cluster, given the ids of its brokers; one that fails has no entry, but a warning:
-    the other bounds stand."""
+    """The result of a function for each cluster, given the ids of its brokers.
+
+    If the function fails, the cluster has no entry and a warning is logged; the other bounds remain valid.
+    """
     if not hosts:
         return {}
 
     def of_cluster(frame: pd.DataFrame) -> pd.DataFrame:
         cluster_id = str(frame["cluster_id"].iloc[0])
         _, partitions, reached = placed(frame, hosts[cluster_id])
-        row: dict[str, object] = {"cluster_id": cluster_id, "problem": None, "found": None}
+        row: dict[str, object] = {"cluster_id": cluster_id, "problem": None, "result": None}
         try:
-            row["found"] = list(function(cluster_id, partitions, reached))
+            row["result"] = list(function(cluster_id, partitions, reached))
         except Exception as error:
             row["problem"] = f"{type(error).__name__}: {error}"
         return pd.DataFrame([row], dtype=object)
 
-    mine = placement.where(F.col("cluster_id").isin(*hosts))
-    rows = mine.groupBy("cluster_id").applyInPandas(of_cluster, _FOUND).collect()
+    selected = placement.where(F.col("cluster_id").isin(*hosts))
+    rows = selected.groupBy("cluster_id").applyInPandas(of_cluster, _RESULT).collect()
     for row in rows:
         if row.problem:
             _LOG.warning(BOUND_LEFT_OUT, row.cluster_id, row.problem)
-    return {row.cluster_id: row.found for row in rows if not row.problem}
+    return {row.cluster_id: row.result for row in rows if not row.problem}
 
 
 def _finish(
     placement: DataFrame, clusters: Clusters, settings: Settings, run_id: str
 ) -> tuple[Frames, dict[str, LeftForDisk]]:
-    """``proposal``, ``moves``, ``leaders``, ``leader_bounds`` and ``findings`` of the final placement; and partitions
-    that no order of copies has room for, of whose clusters there is nothing else."""
+    """``proposal``, ``moves``, ``leaders``, ``leader_bounds`` and ``findings`` of the final placement, and the
+    partitions that no order of copies has disk space for. Clusters with such partitions produce no tables."""
 
-    def one(frame: pd.DataFrame) -> pd.DataFrame:
+    def of_cluster(frame: pd.DataFrame) -> pd.DataFrame:
         cluster_id = str(frame["cluster_id"].iloc[0])
         made, left = finish_or_leave(frame, clusters[cluster_id], settings, cluster_id)
         rows = {table: made[table].to_dict("records") if made else [] for table in TABLES}
         return pd.DataFrame([{"cluster_id": cluster_id, **rows, "left": left.to_dict("records")}])
 
-    stored = placement.groupBy("cluster_id").applyInPandas(one, _CLUSTER_ROW).localCheckpoint()
+    stored = placement.groupBy("cluster_id").applyInPandas(of_cluster, _CLUSTER_ROW).localCheckpoint()
     left = {
         row.cluster_id: LeftForDisk.from_rows(row.left, settings)
         for row in stored.where(F.size("left") > 0).select("cluster_id", "left").collect()
