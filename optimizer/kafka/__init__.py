@@ -1,1 +1,1 @@
-"""Kafka's own rules, bit for bit: placements, documents, throttles, limits of size."""
+"""Exact copies of Kafka's rules: placements, documents, throttles, size limits."""

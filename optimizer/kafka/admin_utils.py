@@ -1,4 +1,4 @@
-"""Kafka's placement up to 4.0, and in ZooKeeper mode.
+"""Kafka's placement algorithm up to 4.0, and in ZooKeeper mode.
 
 References
 ----------
@@ -16,14 +16,14 @@ from optimizer.kafka.java import JavaRandom, utf16_key
 
 @dataclass(frozen=True)
 class BrokerRing:
-    """Brokers in the order in which replicas go round; made once and used for every topic.
+    """Brokers in the order in which replicas are placed; made once and used for every topic.
 
     Parameters
     ----------
     brokers : tuple of int
-        Alternating in rack, or as given where no broker has a rack.
+        Alternating between racks, or in the given order if no broker has a rack.
     racks : dict
-        Rack by broker; empty where racks are not used.
+        Rack by broker; empty if racks are not used.
     partial_racks : bool
         Only some brokers have a rack, which Kafka refuses.
     """
@@ -34,12 +34,12 @@ class BrokerRing:
 
     @property
     def rack_count(self) -> int:
-        """Racks with a broker."""
+        """The number of racks with a broker."""
         return len(set(self.racks.values()))
 
 
 def broker_ring(brokers: Sequence[Broker]) -> BrokerRing:
-    """Order brokers; the order given counts only where no broker has a rack."""
+    """Order brokers. The given order matters only if no broker has a rack."""
     racks = {b.broker_id: b.rack for b in brokers if b.rack is not None}
     if 0 < len(racks) < len(brokers):
         return BrokerRing(tuple(b.broker_id for b in brokers), racks, partial_racks=True)
@@ -55,16 +55,16 @@ def assign_replicas(
     start_partition: int = -1,
     random: JavaRandom | None = None,
 ) -> dict[int, list[int]]:
-    """Place partitions round robin, with a shift that grows each time round.
+    """Place partitions round robin, with a shift that grows after each round.
 
     Parameters
     ----------
     ring : BrokerRing
         See ``broker_ring``.
     start_index : int
-        Fixed start, which is the first shift too; negative: both are drawn from ``random``.
+        Fixed start, which is also the first shift. If negative, both are drawn from ``random``.
     start_partition : int
-        Id of the first partition; negative is 0.
+        Id of the first partition; a negative number means 0.
 
     Returns
     -------
@@ -74,9 +74,10 @@ def assign_replicas(
     Raises
     ------
     KafkaError
-        With Kafka's message: no partition, no replica, more replicas than brokers, racks on only some brokers.
+        With Kafka's message, if there is no partition, no replica, more replicas than brokers, or racks on only some
+        brokers.
     ValueError
-        When neither ``start_index`` nor ``random`` says where to start.
+        If both ``start_index`` and ``random`` are missing.
     """
     _check(ring, partition_count, replication_factor)
     size = len(ring.brokers)
@@ -87,12 +88,12 @@ def assign_replicas(
     for partition in range(first_id, first_id + partition_count):
         if partition > 0 and partition % size == 0:
             shift += 1
-        first = (partition + start) % size
+        leader = (partition + start) % size
         if rack_count:
-            placed[partition] = _spread_over_racks(ring, first, shift * rack_count, rack_count, replication_factor)
+            placed[partition] = _spread_over_racks(ring, leader, shift * rack_count, rack_count, replication_factor)
         else:
-            followers = (ring.brokers[_follower(first, shift, j, size)] for j in range(replication_factor - 1))
-            placed[partition] = [ring.brokers[first], *followers]
+            followers = (ring.brokers[_follower(leader, shift, j, size)] for j in range(replication_factor - 1))
+            placed[partition] = [ring.brokers[leader], *followers]
     return placed
 
 
@@ -114,7 +115,7 @@ def _check(ring: BrokerRing, partition_count: int, replication_factor: int) -> N
 
 
 def _start(start_index: int, broker_count: int, random: JavaRandom | None) -> tuple[int, int]:
-    """Start and first shift; Kafka draws them in this order."""
+    """Start and first shift, drawn in Kafka's order."""
     if start_index >= 0:
         return start_index, start_index
     if random is None:
@@ -122,18 +123,18 @@ def _start(start_index: int, broker_count: int, random: JavaRandom | None) -> tu
     return random.next_int(broker_count), random.next_int(broker_count)
 
 
-def _follower(first: int, shift: int, position: int, broker_count: int) -> int:
-    """Index of the follower ``position`` (from 0) of the leader at index ``first``."""
-    return (first + 1 + (shift + position) % (broker_count - 1)) % broker_count
+def _follower(leader: int, shift: int, position: int, broker_count: int) -> int:
+    """Index of the follower ``position`` (from 0) of the leader at index ``leader``."""
+    return (leader + 1 + (shift + position) % (broker_count - 1)) % broker_count
 
 
 def rack_alternated(racks: Mapping[int, str]) -> list[int]:
-    """Order brokers so that neighbours differ in rack: one of each rack in turn, skipping racks that ran out.
+    """Order brokers so that neighbours differ in rack: a broker of each rack in turn, skipping empty racks.
 
     Parameters
     ----------
     racks : mapping
-        Rack by broker id. Racks take turns in the order of Java's strings, brokers of a rack by id.
+        Rack by broker id. Racks are in the order of Java's strings, brokers of a rack by id.
     """
     by_rack: dict[str, list[int]] = {}
     for broker in sorted(racks):
@@ -143,15 +144,17 @@ def rack_alternated(racks: Mapping[int, str]) -> list[int]:
     return [column[row] for row in range(longest) for column in columns if row < len(column)]
 
 
-def _spread_over_racks(ring: BrokerRing, first: int, shift: int, rack_count: int, wanted: int) -> list[int]:
-    """Followers in ring order, a new rack each until every rack has one."""
+def _spread_over_racks(
+    ring: BrokerRing, leader_index: int, shift: int, rack_count: int, replication_factor: int
+) -> list[int]:
+    """Followers in ring order, each in a new rack until every rack has a replica."""
     size = len(ring.brokers)
-    leader = ring.brokers[first]
+    leader = ring.brokers[leader_index]
     replicas = [leader]
     used = {ring.racks[leader]}
     position = 0
-    while len(replicas) < wanted:
-        broker = ring.brokers[_follower(first, shift, position, size)]
+    while len(replicas) < replication_factor:
+        broker = ring.brokers[_follower(leader_index, shift, position, size)]
         rack = ring.racks[broker]
         position += 1
         if (rack not in used or len(used) == rack_count) and (broker not in replicas or len(replicas) == size):
@@ -167,12 +170,12 @@ def add_partitions(
     *,
     topic: str = "",
 ) -> dict[int, list[int]]:
-    """Place the partitions that a topic gains, as ZooKeeper mode did.
+    """Place new partitions of a topic, as ZooKeeper mode did.
 
     Parameters
     ----------
     existing : mapping
-        Replicas by partition id, with partition 0: its length is the replication factor, its first replica the start.
+        Replicas by partition id. Partition 0 gives the replication factor, and its first replica the start.
     partition_count : int
         Partitions after the change.
 
@@ -184,7 +187,7 @@ def add_partitions(
     Raises
     ------
     KafkaError
-        When partition 0 is missing, the count does not grow, or ``assign_replicas`` refuses.
+        If partition 0 is missing, the count does not grow, or ``assign_replicas`` refuses.
     """
     if 0 not in existing:
         raise KafkaError(

@@ -1,4 +1,4 @@
-"""How a consumer group shares partitions: the range and round-robin assignors.
+"""The range and round-robin assignors, which distribute partitions in a consumer group.
 
 References
 ----------
@@ -36,7 +36,7 @@ class Member(NamedTuple):
 
 
 def _ordered(members: Sequence[Member]) -> list[Member]:
-    """Static members first, by instance id; then the others by member id."""
+    """Static members by instance id, then the other members by member id."""
     return sorted(members, key=lambda m: (m.instance_id is None, utf16_key(m.instance_id or m.member_id)))
 
 
@@ -45,12 +45,12 @@ def _subscribed(members: Sequence[Member]) -> list[str]:
 
 
 def round_robin_assignment(partition_counts: Mapping[str, int], members: Sequence[Member]) -> Assigned:
-    """Deal all partitions out one by one; members that don't subscribe to a topic are passed over.
+    """Assign all partitions one by one, in turn; members that don't subscribe to a topic are skipped.
 
     Parameters
     ----------
     partition_counts : mapping
-        Partitions by topic; topics that are absent have none.
+        Partitions by topic; missing topics have no partitions.
 
     Returns
     -------
@@ -70,13 +70,13 @@ def round_robin_assignment(partition_counts: Mapping[str, int], members: Sequenc
 
 
 class _Topic:
-    """One topic while its partitions are shared out (TopicAssignmentState)."""
+    """A topic while its partitions are assigned (TopicAssignmentState)."""
 
     def __init__(self, name: str, count: int, members: Sequence[Member], partition_racks: Racks) -> None:
         self.name = name
         self.members = [m for m in _ordered(members) if name in m.topics]
         self.unassigned = list(range(count))
-        self._given = dict.fromkeys((m.member_id for m in self.members), 0)
+        self._assigned_counts = dict.fromkeys((m.member_id for m in self.members), 0)
         self._quota, self._extra = divmod(count, len(self.members))
         racks = [partition_racks.get((name, p), frozenset()) for p in range(count)]
         consumers = {m.rack for m in self.members if m.rack}
@@ -86,37 +86,37 @@ class _Topic:
 
     @property
     def group(self) -> tuple[tuple[tuple[str, str | None], ...], int]:
-        """Topics that agree in this are co-partitioned."""
+        """Topics with the same value are co-partitioned."""
         return tuple((m.member_id, m.rack) for m in self.members), len(self.racks)
 
-    def room(self, member: Member) -> int:
-        """Partitions that the member may still get."""
-        return max(0, self._quota + (self._extra > 0) - self._given[member.member_id])
+    def capacity(self, member: Member) -> int:
+        """The number of partitions that the member may still get."""
+        return max(0, self._quota + (self._extra > 0) - self._assigned_counts[member.member_id])
 
     def matches(self, member: Member, partition: int) -> bool:
-        """Whether some replica lies in the member's rack."""
+        """Whether a replica is in the member's rack."""
         return not member.rack or (partition < len(self.racks) and member.rack in self.racks[partition])
 
-    def give(self, member: Member, partitions: Sequence[int], assigned: Assigned) -> None:
-        """Hand partitions over; a member above the quota uses up one of the extra places."""
+    def assign(self, member: Member, partitions: Sequence[int], assigned: Assigned) -> None:
+        """Assign partitions. A member above the quota uses an extra partition."""
         assigned[member.member_id].extend((self.name, partition) for partition in partitions)
-        self._given[member.member_id] += len(partitions)
-        if self._given[member.member_id] > self._quota:
+        self._assigned_counts[member.member_id] += len(partitions)
+        if self._assigned_counts[member.member_id] > self._quota:
             self._extra -= 1
         self.unassigned = [p for p in self.unassigned if p not in partitions]
 
-    def give_ranges(self, assigned: Assigned, fits: Callable[[Member, int], bool]) -> None:
-        """Give each member in turn the first partitions that fit, up to its room."""
+    def assign_ranges(self, assigned: Assigned, fits: Callable[[Member, int], bool]) -> None:
+        """Assign to each member in turn the first partitions that fit, up to its capacity."""
         for member in self.members:
-            partitions = [p for p in self.unassigned if fits(member, p)][: self.room(member)]
+            partitions = [p for p in self.unassigned if fits(member, p)][: self.capacity(member)]
             if partitions:
-                self.give(member, partitions, assigned)
+                self.assign(member, partitions, assigned)
 
 
 def range_assignment(
     partition_counts: Mapping[str, int], members: Sequence[Member], *, partition_racks: Racks | None = None
 ) -> Assigned:
-    """Give each member a run of each topic's partitions; the first ones get one more where it does not divide.
+    """Assign to each member a range of each topic's partitions; the first members get one more if needed.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def range_assignment(
     if is_rack_aware:
         _match_racks(topics, assigned)
     for topic in topics:
-        topic.give_ranges(assigned, lambda _member, _partition: True)
+        topic.assign_ranges(assigned, lambda _member, _partition: True)
     if is_rack_aware:
         return {name: sorted(keys, key=lambda key: (utf16_key(key[0]), key[1])) for name, keys in assigned.items()}
     return assigned
@@ -152,17 +152,17 @@ def _match_racks(topics: Sequence[_Topic], assigned: Assigned) -> None:
         if len(group) > 1:
             _match_together(group, assigned)
         elif group[0].is_rack_aware:
-            group[0].give_ranges(assigned, group[0].matches)
+            group[0].assign_ranges(assigned, group[0].matches)
 
 
 def _match_together(group: Sequence[_Topic], assigned: Assigned) -> None:
-    """Co-partitioned topics: the same member gets the same partition of each, if racks and room allow it in all."""
+    """Assign the same partition of co-partitioned topics to the same member, if racks and capacity allow it in all."""
     waiting = list(group[0].members)
     for partition in range(len(group[0].racks)):
-        member = next((m for m in waiting if all(t.matches(m, partition) and t.room(m) for t in group)), None)
+        member = next((m for m in waiting if all(t.matches(m, partition) and t.capacity(m) for t in group)), None)
         if member is None:
             continue
         for topic in group:
-            topic.give(member, [partition], assigned)
-        if not any(topic.room(member) for topic in group):
+            topic.assign(member, [partition], assigned)
+        if not any(topic.capacity(member) for topic in group):
             waiting.remove(member)

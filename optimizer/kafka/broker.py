@@ -1,4 +1,4 @@
-"""A broker as Kafka's placement sees it."""
+"""A broker in Kafka's placement."""
 
 from typing import NamedTuple
 
@@ -10,9 +10,9 @@ class Broker(NamedTuple):
     ----------
     broker_id : int
     rack : str or None
-        None where the broker has no rack.
+        None if the broker has no rack.
     fenced : bool
-        Registered but not alive; only the striped placer uses such brokers, and last.
+        Registered but not alive. Only the striped placer uses such brokers, after all others.
     """
 
     broker_id: int

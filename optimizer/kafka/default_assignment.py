@@ -1,4 +1,4 @@
-"""What Kafka's own tool would propose for one topic, and what getting there would move."""
+"""The assignment that Kafka's own tool proposes for a topic."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -15,18 +15,18 @@ from optimizer.kafka.versions import STRIPED
 
 @dataclass(frozen=True)
 class DefaultPlacer:
-    """How topics of one cluster are placed; made once for all of them.
+    """Algorithm and brokers for all topics of a cluster.
 
     Parameters
     ----------
     algorithm : str
         "striped" or "admin_utils".
     brokers : tuple of Broker
-        Those that may take replicas, ascending by id, as the tool lists them.
+        Brokers that accept replicas, ascending by id, as the tool lists them.
     layout : RackLayout
-        The same, as the striped placer takes them.
+        The same brokers for the striped placer.
     ring : BrokerRing
-        The same, as AdminUtils takes them.
+        The same brokers for AdminUtils.
     """
 
     algorithm: str
@@ -42,7 +42,7 @@ def default_placer(algorithm: str, brokers: Sequence[Broker]) -> DefaultPlacer:
 
 
 def topic_seed(seed: int, cluster_id: str, topic: str) -> int:
-    """Seed of a topic's random numbers: the same in every run, on every machine, whichever topics come before.
+    """Seed of a topic's random numbers, independent of run, machine and other topics.
 
     Kafka draws one topic after the other from a single unseeded generator; a seed per topic has the same distribution
     and lets topics be placed in parallel.
@@ -52,14 +52,14 @@ def topic_seed(seed: int, cluster_id: str, topic: str) -> int:
 
 
 def place_topic(
-    where: DefaultPlacer, topic: str, replication_factors: Mapping[int, int], seed: int
+    placer: DefaultPlacer, topic: str, replication_factors: Mapping[int, int], seed: int
 ) -> dict[int, list[int]]:
     """Place all partitions of a topic as ``--generate`` would.
 
     Parameters
     ----------
     replication_factors : mapping
-        Replication factor by partition. Where they differ, Kafka takes one of them for the whole topic: that of the
+        Replication factor by partition. If they differ, Kafka uses one of them for the whole topic: that of the
         partition that comes first in a HashMap.
     seed : int
         See ``topic_seed``.
@@ -67,32 +67,32 @@ def place_topic(
     Returns
     -------
     dict
-        Ordered replicas by partition. Where ids have gaps, the topic is placed whole and the gaps are left out.
+        Ordered replicas by partition. If ids have gaps, all ids are placed, and the gaps are left out.
 
     Raises
     ------
     KafkaError
         With Kafka's message.
     """
-    check_racks(where.brokers)
-    factor, *others = set(replication_factors.values())
-    if others:
+    check_racks(placer.brokers)
+    factor, *other_factors = set(replication_factors.values())
+    if other_factors:
         factor = replication_factors[replication_factor_source(topic, sorted(replication_factors))]
     count = max(replication_factors) + 1
     random = JavaRandom(seed)
-    placed: Sequence[list[int]]
-    if where.algorithm == STRIPED:
-        placed = StripedReplicaPlacer(random).place(where.layout, count, factor)
+    lists: Sequence[list[int]]
+    if placer.algorithm == STRIPED:
+        lists = StripedReplicaPlacer(random).place(placer.layout, count, factor)
     else:
-        placed = list(assign_replicas(where.ring, count, factor, random=random).values())
-    return {partition: placed[partition] for partition in replication_factors}
+        lists = list(assign_replicas(placer.ring, count, factor, random=random).values())
+    return {partition: lists[partition] for partition in replication_factors}
 
 
 def place_or_refuse(
-    where: DefaultPlacer, topic: str, replication_factors: Mapping[int, int], seed: int
+    placer: DefaultPlacer, topic: str, replication_factors: Mapping[int, int], seed: int
 ) -> tuple[dict[int, list[int]], str | None]:
-    """As ``place_topic``, but where Kafka refuses: empty lists and its message."""
+    """Like ``place_topic``; if Kafka refuses, empty lists and Kafka's message."""
     try:
-        return place_topic(where, topic, replication_factors, seed), None
+        return place_topic(placer, topic, replication_factors, seed), None
     except KafkaError as error:
         return {partition: [] for partition in replication_factors}, str(error)

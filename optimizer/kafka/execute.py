@@ -1,4 +1,4 @@
-"""``kafka-reassign-partitions --execute``: what it refuses.
+"""The checks of ``kafka-reassign-partitions --execute``.
 
 References
 ----------
@@ -29,21 +29,21 @@ def check_execute(
     live_broker_ids: Collection[int],
     partitions_per_topic: Mapping[str, Collection[int]],
 ) -> None:
-    """Refuse what ``--execute`` would refuse; the first refusal is the tool's own.
+    """Raise the first error that ``--execute`` would raise.
 
     Parameters
     ----------
     text : str
         The reassignment JSON.
     live_broker_ids : collection of int
-        Brokers that the cluster describes; a fenced one is not among them.
+        Brokers that the cluster describes; fenced brokers are not included.
     partitions_per_topic : mapping
-        Ids of the existing partitions by topic; a ``range`` will do.
+        Ids of the existing partitions by topic, for example a ``range``.
 
     Raises
     ------
     KafkaError
-        With the class and the message of Kafka.
+        With Kafka's exception class and message.
     """
     plan = parse_reassignment(text)
     keys = hash_map_order(plan.replicas, topic_partition_hash)

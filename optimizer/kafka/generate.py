@@ -1,9 +1,9 @@
-"""``kafka-reassign-partitions --generate``: what Kafka itself proposes.
+"""The proposal of ``kafka-reassign-partitions --generate``.
 
 References
 ----------
 org.apache.kafka.tools.reassign.ReassignPartitionsCommand (generateAssignment, calculateAssignment, getBrokerMetadata,
-describeTopics), Kafka 4.3.1; the tool of 4.0 and before differs in using AdminUtils.
+describeTopics), Kafka 4.3.1. Until 4.0 the tool uses AdminUtils.
 """
 
 from collections import Counter
@@ -34,14 +34,14 @@ Place = Callable[[int, int], Sequence[list[int]]]
 
 @dataclass(frozen=True)
 class Generated:
-    """What the tool proposes.
+    """The proposal of the tool.
 
     Parameters
     ----------
     proposed : dict
         Replicas by (topic, partition).
     stdout : str
-        What the tool prints.
+        The output of the tool.
     """
 
     proposed: dict[TopicPartition, list[int]]
@@ -60,22 +60,22 @@ def check_racks(brokers: Iterable[Broker]) -> None:
 
 
 def replication_factor_source(topic: str, partitions: Iterable[int]) -> int:
-    """The partition whose replication factor the tool takes for a whole topic: first in hash order, not the lowest."""
+    """The partition with the replication factor that the tool uses for the whole topic: the first in hash order."""
     return hash_map_order(((topic, p) for p in partitions), topic_partition_hash)[0][1]
 
 
 def describe_order(topics: Iterable[str], *, capacity: int = 16) -> list[str]:
-    """Order in which the tool looks at the described topics, and so names the first unknown one.
+    """The order in which the tool checks topics; it decides which unknown topic is named first.
 
     Parameters
     ----------
     topics : iterable
-        Names in the order of their insertion into a set.
+        Names in the order in which they are added to the set.
     capacity : int
-        Table of that set at the start.
+        Initial table size of that set.
     """
-    asked = hash_map_order(topics, string_hash, capacity=capacity)
-    futures = hash_map_order(asked, string_hash)
+    requested = hash_map_order(topics, string_hash, capacity=capacity)
+    futures = hash_map_order(requested, string_hash)
     return hash_map_order(futures, string_hash, capacity=hash_map_copy_capacity(len(futures)))
 
 
@@ -107,20 +107,20 @@ def generate(
     Parameters
     ----------
     cluster : sequence of Broker
-        Living brokers; those of ``broker_ids`` that are not among them are silently left out.
+        Live brokers. Ids in ``broker_ids`` that are not live are ignored.
     topics : mapping
         Current replicas, partition by partition from 0, by topic.
     topics_to_move, broker_ids : collection
-        What the tool is asked to move, in the order of its file, and where to; each of them once.
+        Topics to move, in the order of the tool's file, and the target brokers; each once.
     log_dirs : mapping, optional
-        Directory by (topic, partition, broker) for the current assignment; "any" elsewhere.
+        Directory by (topic, partition, broker) for the current assignment; "any" for all others.
     algorithm : {"striped", "admin_utils"}
-        That of Kafka 4.1 and later, or that of 4.0 and before.
+        The algorithm of Kafka 4.1 and later, or of 4.0 and before.
 
     Raises
     ------
     KafkaError
-        With the class and the message of Kafka.
+        With Kafka's exception class and message.
     """
     described = describe_order(topics_to_move, capacity=hash_set_capacity(len(topics_to_move)))
     check_topics(described, topics)
@@ -145,7 +145,7 @@ def _placer(brokers: Sequence[Broker], random: JavaRandom, algorithm: str) -> Pl
 
 
 def _propose(current: Mapping[TopicPartition, Sequence[int]], place: Place) -> dict[TopicPartition, list[int]]:
-    """Place topic by topic in the tool's order, which decides what each draws from the shared random numbers."""
+    """Place topic by topic in the tool's order, because all topics share one random generator."""
     keys = hash_map_order(hash_map_order(current, topic_partition_hash), topic_partition_hash)
     counts = Counter(topic for topic, _ in keys)
     factors = {topic: len(current[topic, partition]) for topic, partition in reversed(keys)}
@@ -169,7 +169,7 @@ def _stdout(
 def assignment_json(
     assignment: Mapping[TopicPartition, Sequence[int]], log_dirs: Mapping[tuple[str, int, int], str]
 ) -> str:
-    """The reassignment JSON of an assignment, with the directories that are known."""
+    """The reassignment JSON of an assignment, with known directories."""
     return format_reassignment(
         (topic, partition, replicas, [log_dirs.get((topic, partition, b), ANY_DIR) for b in replicas])
         for (topic, partition), replicas in assignment.items()

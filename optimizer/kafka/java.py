@@ -1,4 +1,4 @@
-"""The pieces of Java that Kafka's placement rests on: Random, shuffle, hash codes, the order of a HashMap, parseInt.
+"""The parts of Java that Kafka's placement uses: Random, shuffle, hash codes, and the order of a HashMap.
 
 References
 ----------
@@ -54,7 +54,8 @@ class JavaRandom:
         if bound & (bound - 1) == 0:
             return (bound * drawn) >> 31
         value = drawn % bound
-        # Java tells by an overflow that the last, incomplete run of `bound` values was hit, and draws again.
+        # Java detects by an overflow that the value is in the last, incomplete range of `bound` values, and draws
+        # again.
         while drawn - value + bound - 1 > _INT_MAX:
             drawn = self._next_31_bits()
             value = drawn % bound
@@ -63,8 +64,8 @@ class JavaRandom:
     def shuffle(self, items: MutableSequence[T]) -> None:
         """Collections.shuffle: swap in place, from the end."""
         for size in range(len(items), 1, -1):
-            other = self.next_int(size)
-            items[size - 1], items[other] = items[other], items[size - 1]
+            index = self.next_int(size)
+            items[size - 1], items[index] = items[index], items[size - 1]
 
 
 def utf16_key(text: str) -> bytes:
@@ -98,17 +99,17 @@ def topic_partition_hash(key: tuple[str, int]) -> int:
 
 
 def power_of_two_at_least(size: int) -> int:
-    """Length of the table that HashMap makes for a wanted capacity."""
+    """The table length of a HashMap for a requested capacity."""
     return 1 << max(0, size - 1).bit_length()
 
 
 def hash_set_capacity(size: int) -> int:
-    """Table of ``new HashSet<>(collection)`` for a collection of ``size``."""
+    """Table length of ``new HashSet<>(collection)`` for a collection of ``size``."""
     return power_of_two_at_least(max(size * 4 // 3 + 1, _DEFAULT_CAPACITY))
 
 
 def hash_map_copy_capacity(size: int) -> int:
-    """Table of ``new HashMap<>(map)``, which may be smaller than the default (JDK 17; later ones round differently)."""
+    """Table length of ``new HashMap<>(map)``, which may be below the default (JDK 17; later JDKs round differently)."""
     return power_of_two_at_least(size * 4 // 3 + 1)
 
 
@@ -119,23 +120,23 @@ def hash_map_order(
     capacity: int = _DEFAULT_CAPACITY,
     insertion: Insertion = "put",
 ) -> list[K]:
-    """Order in which a java.util.HashMap (or HashSet) yields its keys.
+    """The iteration order of a java.util.HashMap or HashSet.
 
     Parameters
     ----------
     keys : iterable
-        In the order of the calls, repetitions included.
+        Keys in the order of insertion, repetitions included.
     hash_of : callable
         Java's hash code as an unsigned number of 32 bits.
     capacity : int
-        Length of the table at the start, a power of two; it doubles when more than three quarters full.
+        Initial table length, a power of two; it doubles when more than three quarters are full.
     insertion : {"put", "compute_if_absent"}
-        ``put`` appends to a bucket and then grows the table; ``computeIfAbsent`` first grows it, also when the key is
-        there already, and inserts at the head of the bucket.
+        ``put`` appends to a bucket, then grows the table. ``computeIfAbsent`` first grows the table, also for an
+        existing key, then inserts at the head of the bucket.
 
     Notes
     -----
-    Exact as long as no bucket becomes a tree: eight keys in one bucket of a table of 64 or more.
+    Exact unless a bucket becomes a tree, which needs eight keys in a bucket of a table of 64 or more.
     """
     calls = list(keys)
     distinct = list(dict.fromkeys(calls))
@@ -144,8 +145,8 @@ def hash_map_order(
     while len(distinct) - (prepends and last_is_new) > capacity * 3 // 4:
         capacity *= 2
 
-    def position(numbered: tuple[int, K]) -> tuple[int, int]:
-        number, key = numbered
+    def position(numbered_key: tuple[int, K]) -> tuple[int, int]:
+        number, key = numbered_key
         code = hash_of(key)
         return (code ^ code >> 16) & (capacity - 1), -number if prepends else number
 

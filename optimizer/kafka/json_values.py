@@ -1,4 +1,4 @@
-"""JSON as Kafka's tools read it: leniently, with Jackson, and with their own messages for what does not fit.
+"""JSON as Kafka's tools read it: with Jackson, leniently, and with Kafka's error messages.
 
 References
 ----------
@@ -20,20 +20,19 @@ _EMPTY = "The input string shouldn't be empty\n at [Source: UNKNOWN; byte offset
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def read(text: str) -> Any:
-    """Parse the first JSON value; as in Jackson, what follows it is ignored and the last of equal keys wins.
+    """Parse the first JSON value. As in Jackson, later text is ignored and the last of equal keys wins.
 
     Raises
     ------
     KafkaError
-        AdminOperationException where the text is no JSON, without a message (it is Jackson's own, and names bytes);
-        JsonMappingException where it is blank.
+        AdminOperationException if the text is not JSON, without Jackson's message; JsonMappingException if it is blank.
     """
     if text == "":
         raise KafkaError("AdminOperationException", _EMPTY)
@@ -45,13 +44,13 @@ def read(text: str) -> Any:
     except (ValueError, RecursionError) as error:
         raise KafkaError("AdminOperationException", None) from error
     if not isinstance(value, dict | list | str) and re.match(r"[\w.$]", content[end:]):
-        # A number or a word must end where it ends: "01" and "nullx" are no JSON.
+        # A number or a word must be followed by a separator: "01" and "nullx" are not JSON.
         raise KafkaError("AdminOperationException", None)
     return value
 
 
 def compact(value: Any) -> str:
-    """A document as Jackson writes it: no blanks, keys in order, nothing escaped but what must be."""
+    """A document as Jackson writes it: no blanks, keys in order, minimal escapes."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     # Jackson writes the hexadecimal digits of an escaped control character in capitals.
     return re.sub(r"(?<!\\)((?:\\\\)*\\u)(00[01][a-f])", lambda m: m[1] + m[2].upper(), text)
@@ -75,8 +74,8 @@ def _double_text(value: float) -> str:
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
     shortest = Decimal(repr(abs(value))).normalize()
-    first, *others = map(str, shortest.as_tuple().digits)
-    return f"{'-' if value < 0 else ''}{first}.{''.join(others) or '0'}E{shortest.adjusted()}"
+    first, *rest = map(str, shortest.as_tuple().digits)
+    return f"{'-' if value < 0 else ''}{first}.{''.join(rest) or '0'}E{shortest.adjusted()}"
 
 
 def as_object(value: Any) -> dict[str, Any]:
@@ -85,7 +84,7 @@ def as_object(value: Any) -> dict[str, Any]:
     Raises
     ------
     KafkaError
-        JsonMappingException with Kafka's message; so do the other functions here.
+        JsonMappingException with Kafka's message, as in the functions below.
     """
     if not isinstance(value, dict):
         raise _mapping(f"Expected JSON object, received {text_of(value)}")
@@ -93,14 +92,14 @@ def as_object(value: Any) -> dict[str, Any]:
 
 
 def as_array(value: Any) -> list[Any]:
-    """The value if it is an array that is walked over."""
+    """The value if it is an array, for iteration."""
     if not isinstance(value, list):
         raise _mapping(f"Expected JSON array, received {text_of(value)}")
     return value
 
 
 def as_int(value: Any) -> int:
-    """The value if it is a whole number of 32 bits; 1.0 and true are none."""
+    """The value if it is a 32-bit integer; 1.0 and true are not."""
     if type(value) is int and -(2**31) <= value < 2**31:
         return value
     raise _mapping(f"Expected `Integer` value, received {text_of(value)}")
@@ -121,7 +120,7 @@ def as_list(value: Any, decode: Callable[[Any], T]) -> list[T]:
 
 
 def field(value: dict[str, Any], name: str) -> Any:
-    """A field that must be there."""
+    """The value of a required field."""
     if name not in value:
         raise _mapping(f"No such field exists: `{name}`")
     return value[name]

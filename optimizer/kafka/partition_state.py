@@ -1,4 +1,4 @@
-"""What the controller makes of one partition that is reassigned (KIP-455).
+"""The controller's state of a partition that is reassigned (KIP-455).
 
 References
 ----------
@@ -16,7 +16,7 @@ class InFlight:
     Parameters
     ----------
     replicas : tuple of int
-        The target in its order, then the replicas to remove, ascending.
+        The target list in its order, then the replicas to remove, ascending.
     adding, removing : tuple of int
         Ascending.
     """
@@ -32,7 +32,7 @@ class InFlight:
 
     @property
     def sources(self) -> tuple[int, ...]:
-        """Replicas that were there before: what is left after a cancel; their first order is lost."""
+        """The replicas before the reassignment, which remain after a cancel. Their old order is lost."""
         return tuple(b for b in self.replicas if b not in self.adding)
 
 
@@ -45,24 +45,24 @@ class Completed:
 
 
 def start(current: Sequence[int], target: Sequence[int]) -> InFlight:
-    """State right after the controller took the reassignment of a partition that was not in flight."""
+    """The state right after the controller accepts the reassignment of a partition that was not in flight."""
     removing = tuple(sorted(set(current) - set(target)))
     adding = tuple(sorted(set(target) - set(current)))
     return InFlight((*target, *removing), adding, removing)
 
 
 def cancel(state: InFlight) -> tuple[int, ...]:
-    """Replicas after a cancel: the order of the target stays, so the preferred leader may differ from the first one."""
+    """Replicas after a cancel. They keep the order of the target, so the preferred leader may change."""
     return state.sources
 
 
 def complete(state: InFlight, isr: Sequence[int]) -> Completed | None:
-    """The partition if it completes with these in-sync replicas, else None.
+    """The partition if its reassignment completes with these in-sync replicas, else None.
 
     Notes
     -----
-    All added replicas must be in sync, some replica that stays must be, and where fewer are added than removed, the
-    whole target must be. A mere reorder is done as soon as it is asked for and is never in flight: None too.
+    All added replicas must be in sync, and at least one that stays. If fewer replicas are added than removed, the whole
+    target must be in sync. A change of only the order completes at once and is never in flight: None too.
     """
     if not state.adding and not state.removing:
         return None
@@ -70,7 +70,7 @@ def complete(state: InFlight, isr: Sequence[int]) -> Completed | None:
     target = state.target
     if state.removing and not (in_sync and target):
         return None
-    waits_for = set(state.adding)
+    required = set(state.adding)
     if len(state.adding) < len(state.removing):
-        waits_for |= set(target)
-    return Completed(target, in_sync) if waits_for <= set(in_sync) else None
+        required |= set(target)
+    return Completed(target, in_sync) if required <= set(in_sync) else None

@@ -1,4 +1,4 @@
-"""The JSON documents that Kafka's tools read and write: format and parse, byte for byte and message for message.
+"""Format and parse the JSON documents of Kafka's tools, with the same bytes and error messages.
 
 References
 ----------
@@ -25,19 +25,19 @@ Row = tuple[str, int, Sequence[int], Sequence[str] | None]
 H = TypeVar("H", bound=Hashable)
 
 ANY_DIR = "any"
-_VERSION = 1  # the only one that Kafka reads
+_VERSION = 1  # the only version that Kafka accepts
 
 
 @dataclass(frozen=True)
 class Reassignment:
-    """A reassignment document, read.
+    """A parsed reassignment document.
 
     Parameters
     ----------
     replicas : dict
         Target replicas by (topic, partition), in the order of the document.
     log_dirs : dict
-        Directory by (topic, partition, broker); replicas that may go to any directory are absent.
+        Directory by (topic, partition, broker); replicas without a fixed directory are missing.
     """
 
     replicas: dict[TopicPartition, list[int]]
@@ -60,7 +60,7 @@ def format_reassignment(partitions: Iterable[Row]) -> str:
     Parameters
     ----------
     partitions : iterable of (topic, partition, replicas, log_dirs)
-        ``log_dirs`` is one directory per replica, or None where Kafka may choose ("any").
+        ``log_dirs`` is one directory per replica, or None if Kafka may choose ("any").
     """
     entries = [
         {
@@ -92,16 +92,16 @@ def parse_reassignment(text: str) -> Reassignment:
     Raises
     ------
     KafkaError
-        With the class and the message of Kafka.
+        With Kafka's exception class and message.
     """
     entries, log_dirs = _entries(text)
     if not entries:
         raise _refusal("Partition reassignment list cannot be empty")
     if not all(replicas for _, replicas in entries):
         raise _refusal("Partition replica list cannot be empty")
-    twice = hash_map_order(_repeated([key for key, _ in entries]), topic_partition_hash)
-    if twice:
-        names = ",".join(map(partition_name, twice))
+    repeated = hash_map_order(_repeated([key for key, _ in entries]), topic_partition_hash)
+    if repeated:
+        names = ",".join(map(partition_name, repeated))
         raise _refusal(f"Partition reassignment contains duplicate topic partitions: {names}")
     repeats = [(key, hash_map_order(_repeated(replicas), integer_hash)) for key, replicas in entries]
     texts = [
@@ -120,13 +120,13 @@ def _refusal(message: str) -> KafkaError:
 
 def _repeated(items: Iterable[H]) -> list[H]:
     """Items that occur more than once, in the order of their second occurrence."""
-    seen: set[H] = set()
-    again: dict[H, None] = {}
+    items_before: set[H] = set()
+    repeated: dict[H, None] = {}
     for item in items:
-        if item in seen:
-            again[item] = None
-        seen.add(item)
-    return list(again)
+        if item in items_before:
+            repeated[item] = None
+        items_before.add(item)
+    return list(repeated)
 
 
 def _check_version(content: dict[str, Any]) -> None:

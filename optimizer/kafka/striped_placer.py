@@ -1,4 +1,4 @@
-"""Kafka's placement in KRaft mode, and of ``kafka-reassign-partitions --generate`` from 4.1.
+"""Kafka's placement algorithm in KRaft mode, and of ``kafka-reassign-partitions --generate`` from 4.1.
 
 References
 ----------
@@ -30,17 +30,17 @@ class RackLayout:
 
     @property
     def unfenced_count(self) -> int:
-        """Brokers that are alive."""
+        """The number of live brokers."""
         return sum(len(unfenced) for _, unfenced, _ in self.draw_order)
 
     @property
     def broker_count(self) -> int:
-        """Brokers, fenced ones included."""
+        """The number of brokers, including fenced ones."""
         return sum(len(unfenced) + len(fenced) for _, unfenced, fenced in self.draw_order)
 
 
 def rack_layout(brokers: Iterable[Broker]) -> RackLayout:
-    """Group brokers by rack; the order given decides only between racks whose hash codes collide."""
+    """Group brokers by rack. The given order matters only for racks with colliding hash codes."""
     groups: dict[str | None, tuple[list[int], list[int]]] = {}
     for broker in brokers:
         groups.setdefault(broker.rack, ([], []))[broker.fenced].append(broker.broker_id)
@@ -50,7 +50,7 @@ def rack_layout(brokers: Iterable[Broker]) -> RackLayout:
 
 
 class _Ring:
-    """Brokers that take turns: each epoch starts one further on and yields each broker once (BrokerList)."""
+    """Brokers in turn: each epoch starts one position later and yields each broker once (BrokerList)."""
 
     __slots__ = ("_epoch", "_index", "_offset", "brokers")
 
@@ -60,7 +60,7 @@ class _Ring:
         self._offset = random.next_int(len(brokers)) if brokers else 0
 
     def take(self, epoch: int) -> int | None:
-        """The next broker of this epoch, or None when all had their turn."""
+        """The next broker of this epoch; None after the last one."""
         size = len(self.brokers)
         if not size:
             return None
@@ -101,7 +101,7 @@ class _Racks:
         at = self._offset
         while len(replicas) < replication_factor:
             if at == skip:
-                # The leader's rack is passed over once, and only once.
+                # The leader's rack is skipped exactly once.
                 skip = None
             else:
                 follower = self._follower(at)
@@ -120,7 +120,7 @@ class _Racks:
         self._epoch = 0
 
     def _leader(self) -> tuple[int, int]:
-        """The first living broker from the offset on, and the position of its rack."""
+        """The first live broker from the offset on, and the position of its rack."""
         at = self._offset
         while True:
             leader = self._unfenced[self._names[at]].take(self._epoch)
@@ -135,7 +135,7 @@ class _Racks:
 
 
 class StripedReplicaPlacer:
-    """Places topics one after the other; its random numbers run on from topic to topic, as in a controller.
+    """Places topics one after the other with one random generator, as in a controller.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ class StripedReplicaPlacer:
         Raises
         ------
         KafkaError
-            With Kafka's message; as there, random numbers were drawn before the checks.
+            With Kafka's message. As in Kafka, random numbers are drawn before the checks.
         """
         racks = _Racks(layout, self._random)
         _check(layout, replication_factor)
@@ -164,15 +164,15 @@ class StripedReplicaPlacer:
 
 
 def _check(layout: RackLayout, replication_factor: int) -> None:
-    refusal = ""
+    message = ""
     if replication_factor <= 0:
-        refusal = f"Invalid replication factor {replication_factor}: the replication factor must be positive."
+        message = f"Invalid replication factor {replication_factor}: the replication factor must be positive."
     elif layout.unfenced_count == 0:
-        refusal = "All brokers are currently fenced, or have all their log directories cordoned."
+        message = "All brokers are currently fenced, or have all their log directories cordoned."
     elif replication_factor > layout.broker_count:
-        refusal = (
+        message = (
             f"The target replication factor of {replication_factor} cannot be reached because only "
             f"{layout.broker_count} broker(s) are registered or some brokers have all their log directories cordoned."
         )
-    if refusal:
-        raise KafkaError("InvalidReplicationFactorException", refusal)
+    if message:
+        raise KafkaError("InvalidReplicationFactorException", message)

@@ -1,12 +1,12 @@
-"""Replication throttles of a reassignment (KIP-73): which replicas are throttled, on which brokers.
+"""Replication throttles of a reassignment (KIP-73): throttled replicas and brokers with a rate.
 
-Two forms; both give one leader list and one follower list per topic, ``partition:broker`` joined by commas:
+There are two forms. Both have a leader list and a follower list per topic, ``partition:broker`` joined by commas:
 
-- ``tool_throttles``: what ``kafka-reassign-partitions --throttle`` sets, to the byte. Every current replica of every
+- ``tool_throttles``: exactly what ``kafka-reassign-partitions --throttle`` sets. Every current replica of every
   partition in the plan is on the leader side, even of partitions that only change their order.
 - ``careful_throttles``: all replicas before the move on the leader side, added replicas on the follower side, for the
-  partitions that copy data; the others add nothing. Any replica may come to lead while a wave runs, and a new leader
-  that no list names would send without a throttle. Lists keep the order of the replicas.
+  partitions that copy data. Any replica may become leader during a wave, and a leader that is not listed would send
+  without a throttle. Lists keep the order of the replicas.
 
 References
 ----------
@@ -38,9 +38,9 @@ class Throttles:
     Parameters
     ----------
     leader, follower : dict
-        Value of the topic's list by topic, topics ascending; an empty string where no replica is throttled.
+        Value of the topic's list by topic, topics ascending; an empty string if no replica is throttled.
     leader_brokers, follower_brokers : tuple of int
-        Brokers that get a rate for that direction, ascending.
+        Brokers with a rate for this direction, ascending.
     """
 
     leader: dict[str, str]
@@ -57,21 +57,21 @@ class Throttles:
 def tool_throttles(
     proposed: Assignment, current: Assignment, *, in_flight: Mapping[TopicPartition, InFlight] | None = None
 ) -> Throttles:
-    """What Kafka's own tool sets for ``--execute --throttle``.
+    """The throttles that Kafka's own tool sets for ``--execute --throttle``.
 
     Parameters
     ----------
     proposed : mapping
         Target replicas by (topic, partition).
     current : mapping
-        Replicas before; of partitions in flight they are not used.
+        Replicas before the reassignment; not used for partitions in flight.
     in_flight : mapping, optional
-        Reassignments that are running: they keep their entries, and count as sources only what was there before.
+        Running reassignments. They keep their entries; only their old replicas count as sources.
 
     Raises
     ------
     KafkaError
-        RuntimeException when a partition of the plan has no current replicas.
+        RuntimeException if a partition of the plan has no current replicas.
 
     Notes
     -----
@@ -97,7 +97,7 @@ def tool_throttles(
 
 
 def careful_throttles(proposed: Assignment, current: Assignment) -> Throttles:
-    """The least that slows the copies, whoever leads: what is not copied is not throttled.
+    """The fewest throttles that slow every copy, whichever replica leads.
 
     Parameters
     ----------
@@ -107,12 +107,13 @@ def careful_throttles(proposed: Assignment, current: Assignment) -> Throttles:
     Returns
     -------
     Throttles
-        With an entry, maybe empty, for each topic of ``proposed``; partitions without added replicas are not listed.
+        With an entry for each topic of ``proposed``, which may be empty. Partitions without added replicas are not
+        listed.
 
     Raises
     ------
     KeyError
-        When a partition of the plan has no current replicas.
+        If a partition of the plan has no current replicas.
     """
     senders: dict[TopicPartition, list[int]] = {}
     receivers: dict[TopicPartition, list[int]] = {}
@@ -129,7 +130,7 @@ def _brokers(lists: Iterable[Sequence[int]]) -> tuple[int, ...]:
 
 
 def _lists(brokers: Mapping[TopicPartition, Sequence[int]], *, as_strings: bool = False) -> dict[str, str]:
-    """Value of the list by topic; partitions ascending, or all elements sorted as strings."""
+    """The list of each topic; partitions ascending, or all elements sorted as strings."""
     elements: dict[str, list[str]] = {}
     for topic, partition in sorted(brokers, key=partition_order):
         values = (f"{partition}:{broker}" for broker in brokers[topic, partition])
@@ -140,7 +141,7 @@ def _lists(brokers: Mapping[TopicPartition, Sequence[int]], *, as_strings: bool 
 def config_entries(
     throttles: Throttles, leader_rates: Mapping[int, int] | int, follower_rates: Mapping[int, int] | int
 ) -> list[ConfigEntry]:
-    """The configs to set, as data.
+    """The config entries to set.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ def test_added_partition_sorts_brokers() -> None:
     [(3, [5, 3, 1]), (4, [1, 3, 5]), (9, [3, 5, 1])],
 )
 def test_added_partition_starts_at_the_next_broker(leader: int, added: list[int]) -> None:
-    """The start is the first broker at or above partition 0's leader; 0 where there is none."""
+    """The start is the first broker at or above partition 0's leader; 0 if there is none."""
     assert add_partitions([Broker(i) for i in (1, 3, 5)], {0: [leader, 1, 2]}, 2) == {1: added}
 
 
@@ -79,27 +79,27 @@ def test_added_partitions_refused(existing: dict[int, list[int]], count: int, ex
     ],
 )
 def test_refusals_in_order(count: int, factor: int, message: str) -> None:
-    """Refusals come in Kafka's order and words."""
+    """Errors have Kafka's order and messages."""
     with pytest.raises(KafkaError) as caught:
         assign_replicas(broker_ring([Broker(0, "a"), Broker(1)]), count, factor, start_index=0)
     assert caught.value.message == message
 
 
 def test_start_must_be_known() -> None:
-    """Neither a start nor random numbers is a wrong use."""
+    """A call without a start and without random numbers is an error."""
     with pytest.raises(ValueError, match="start_index"):
         assign_replicas(broker_ring(FIVE), 1, 1)
 
 
 def test_racks_alternate() -> None:
-    """Racks take turns by name; a rack that ran out is passed over."""
+    """Racks take turns by name; a rack without further brokers is skipped."""
     racks = {0: "rack1", 1: "rack3", 2: "rack3", 3: "rack2", 4: "rack2", 5: "rack1", 6: "rack3"}
     assert rack_alternated(racks) == [0, 3, 1, 5, 4, 2, 6]
 
 
 @given(racked_clusters(), st.integers(1, 60), st.integers(1, 5), st.integers(0, 2**63 - 1))
 def test_invariants(brokers: list[Broker], count: int, factor: int, seed: int) -> None:
-    """Each list holds the wanted number of distinct brokers, spread over as many racks as there are."""
+    """Each list has the requested number of distinct brokers on as many racks as possible."""
     factor = min(factor, len(brokers))
     placed = assign_replicas(broker_ring(brokers), count, factor, random=JavaRandom(seed))
     racks = {b.broker_id: b.rack for b in brokers}
@@ -112,7 +112,7 @@ def test_invariants(brokers: list[Broker], count: int, factor: int, seed: int) -
 
 @given(racked_clusters(), st.integers(1, 60), st.integers(0, 100))
 def test_leaders_are_even(brokers: list[Broker], count: int, start: int) -> None:
-    """Brokers lead as many partitions as each other, give or take one."""
+    """The numbers of partitions that brokers lead differ by at most one."""
     placed = assign_replicas(broker_ring(brokers), count, 1, start_index=start)
     led = [[r[0] for r in placed.values()].count(b.broker_id) for b in brokers]
     assert max(led) - min(led) <= 1

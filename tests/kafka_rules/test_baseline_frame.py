@@ -52,9 +52,9 @@ def test_two_clusters_of_two_versions(spark: SparkSession) -> None:
     rows = _rows(inputs, _run(spark, {"new": "4.3", "old": "3.9"}))
     assert sorted(rows) == sorted(keys)
     for cluster, algorithm, alive in (("new", "striped", [0, 1, 2, 3]), ("old", "admin_utils", [0, 1, 2, 4])):
-        where = default_placer(algorithm, [Broker(i, racks[i]) for i in alive])
+        placer = default_placer(algorithm, [Broker(i, racks[i]) for i in alive])
         for topic in ("a", "b"):
-            expected = place_topic(where, topic, dict.fromkeys(range(4), 2), topic_seed(0, cluster, topic))
+            expected = place_topic(placer, topic, dict.fromkeys(range(4), 2), topic_seed(0, cluster, topic))
             for partition, replicas in expected.items():
                 row = rows[cluster, topic, partition]
                 added = len(set(replicas) - {0, 1})
@@ -64,7 +64,7 @@ def test_two_clusters_of_two_versions(spark: SparkSession) -> None:
 
 
 def test_a_refused_topic_is_a_row(spark: SparkSession) -> None:
-    """A topic that Kafka refuses has an empty list, moves nothing and says why; the others are placed."""
+    """A topic that Kafka refuses has an empty list, moves nothing and has the reason; other topics are placed."""
     small = _instance(spark, [("c", "ok", 0)], [1])
     large = _instance(spark, [("c", "large", 0)], [0, 1], factor=3)
     inputs = {"instance": small.union(large), "instance_brokers": _brokers(spark, "c", {0: None, 1: None})}

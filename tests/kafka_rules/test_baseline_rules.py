@@ -27,7 +27,7 @@ SIX = [Broker(i, f"r{i % 3}") for i in range(6)]
     ],
 )
 def test_algorithm_of_a_version(version: str, algorithm: str) -> None:
-    """Kafka 4.1 and later, and a version that is not known, place in stripes; older ones by AdminUtils."""
+    """Kafka 4.1 and later, and an unknown version, use the striped placer; older versions use AdminUtils."""
     assert default_algorithm(version) == algorithm
 
 
@@ -39,24 +39,24 @@ def test_nonsense_versions_are_refused(version: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "told"),
+    ("version", "expected"),
     [
         ("", ""),
         ("4.3", ""),
         ("2.6", ""),
-        ("2.5.1", "tools of 2.5.1 can't execute this plan: use those of 2.6 to 3.9 with its brokers"),
-        ("2.4", "tools of 2.4 can't execute this plan"),
-        ("1.1", "brokers of 1.1 can't execute this plan as it is"),
+        ("2.5.1", "the tools of 2.5.1 can't execute this plan: use the tools of 2.6 to 3.9"),
+        ("2.4", "the tools of 2.4 can't execute this plan"),
+        ("1.1", "brokers of 1.1 can't execute this plan: they do not support"),
     ],
 )
-def test_what_old_releases_cannot_do_is_told(version: str, told: str) -> None:
-    """Tools before 2.6 lack the options of the runbook, brokers before 2.4 what newer tools ask of them."""
-    assert tools_needed(version).startswith(told)
-    assert bool(tools_needed(version)) == bool(told)
+def test_what_old_releases_cannot_do_is_told(version: str, expected: str) -> None:
+    """Tools before 2.6 lack the options of the runbook; brokers before 2.4 lack requests of newer tools."""
+    assert tools_needed(version).startswith(expected)
+    assert bool(tools_needed(version)) == bool(expected)
 
 
 def test_seeds_differ_by_topic_cluster_and_setting() -> None:
-    """Each topic of each cluster has random numbers of its own, the same in each run."""
+    """Each topic of each cluster has its own random numbers, the same in each run."""
     seeds = {topic_seed(s, c, t) for s in (0, 1) for c in ("a", "b") for t in ("t", "u")}
     assert len(seeds) == 8
     assert topic_seed(0, "a", "t") == 1694599755955963161
@@ -65,12 +65,12 @@ def test_seeds_differ_by_topic_cluster_and_setting() -> None:
 @pytest.mark.parametrize("algorithm", ["striped", "admin_utils"])
 def test_gaps_and_mixed_replication_factors(algorithm: str) -> None:
     """Ids with gaps keep their own lists; mixed factors become that of the first partition in hash order."""
-    where = default_placer(algorithm, SIX)
-    whole = place_topic(where, "a", dict.fromkeys(range(6), 2), 1)
-    assert place_topic(where, "a", {5: 2, 2: 2}, 1) == {5: whole[5], 2: whole[2]}
+    placer = default_placer(algorithm, SIX)
+    whole = place_topic(placer, "a", dict.fromkeys(range(6), 2), 1)
+    assert place_topic(placer, "a", {5: 2, 2: 2}, 1) == {5: whole[5], 2: whole[2]}
     source = replication_factor_source("a", range(6))
     mixed = {p: 3 if p == source else 1 for p in range(6)}
-    assert {len(replicas) for replicas in place_topic(where, "a", mixed, 1).values()} == {3}
+    assert {len(replicas) for replicas in place_topic(placer, "a", mixed, 1).values()} == {3}
 
 
 @pytest.mark.parametrize(
@@ -83,6 +83,6 @@ def test_gaps_and_mixed_replication_factors(algorithm: str) -> None:
     ],
 )
 def test_a_refusal_is_a_result(algorithm: str, brokers: list[Broker], factor: int, message: str) -> None:
-    """Where Kafka refuses a topic, each partition has an empty list, and the message is kept."""
+    """If Kafka refuses a topic, each partition has an empty list with the message."""
     refused = place_or_refuse(default_placer(algorithm, brokers), "t", {0: factor, 4: factor}, 1)
     assert refused == ({0: [], 4: []}, message)

@@ -1,4 +1,4 @@
-"""Documents of Kafka's tools: written to the byte, read as leniently and refused in the same words."""
+"""Documents of Kafka's tools: the same bytes, the same leniency and the same messages."""
 
 import json
 
@@ -82,7 +82,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("text", "exception", "message"), REFUSED)
 def test_refused_documents(text: str, exception: str, message: str | None) -> None:
-    """Each fault has Kafka's exception and words; the words of a JSON syntax error are left to Jackson."""
+    """Each fault has Kafka's exception and message, except for Jackson's message of a JSON syntax error."""
     with pytest.raises(KafkaError) as caught:
         parse_reassignment(text)
     assert (caught.value.exception, caught.value.message) == (exception, message)
@@ -94,7 +94,7 @@ def test_integers_of_32_bits_are_read() -> None:
 
 
 def test_lenient_reading() -> None:
-    """Unknown keys, text behind the document and directories "any" are passed over; the last of equal keys counts."""
+    """Unknown keys, text behind the document and directories "any" are ignored; the last of equal keys is used."""
     entry = '{"topic":"a","topic":"t","partition":-1,"replicas":[-1,5],"log_dirs":["any","/d"]}'
     text = '{"version":1,"x":0,"partitions":[' + entry + "]}}"
     plan = parse_reassignment(text)
@@ -113,7 +113,7 @@ PLANS = st.dictionaries(
 
 @given(PLANS, DIRS)
 def test_round_trip(plan: dict[tuple[str, int], list[int]], directory: str | None) -> None:
-    """What is written is read back, whatever the order of the rows."""
+    """A written document is read back, in any order of its rows."""
     rows = [(t, p, r, None if directory is None else [directory] * len(r)) for (t, p), r in plan.items()]
     text = format_reassignment(rows)
     assert text == format_reassignment(reversed(rows))

@@ -1,4 +1,4 @@
-"""What --execute refuses, and --generate."""
+"""Errors of --execute, and --generate."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def _plan(*rows: tuple[str, int, list[int]]) -> str:
 
 
 def test_a_good_plan_is_taken() -> None:
-    """A plan of existing partitions and living brokers passes, also where partition ids have gaps."""
+    """A plan of existing partitions and live brokers passes, also if partition ids have gaps."""
     check_execute(_plan(("t", 1, [1, 2]), ("gaps", 7, [3])), live_broker_ids={1, 2, 3}, partitions_per_topic=TOPICS)
 
 

@@ -1,4 +1,4 @@
-"""The pieces of Java that placement rests on."""
+"""The parts of Java that placement uses."""
 
 import pytest
 
@@ -42,13 +42,13 @@ def test_random_numbers() -> None:
 
 
 def test_random_refuses_no_bound() -> None:
-    """A bound of 0 is refused in Java's words."""
+    """A bound of 0 raises Java's error."""
     with pytest.raises(KafkaError, match="bound must be positive"):
         JavaRandom(1).next_int(0)
 
 
 def test_strings_sort_by_utf16_units() -> None:
-    """A character outside the basic plane sorts before U+FF5E, as in Java and unlike in Python."""
+    """A character outside the basic plane sorts before U+FF5E, as in Java, but not in Python."""
     assert sorted(["\uff5e", "\U0001f600"], key=utf16_key) == ["\U0001f600", "\uff5e"]
 
 
@@ -84,8 +84,8 @@ def test_compute_if_absent_prepends() -> None:
     assert hash_map_order([0, 16, 1], integer_hash, insertion="compute_if_absent") == [16, 0, 1]
 
 
-@pytest.mark.parametrize(("again", "order"), [([], [16, 0]), ([0], [0, 1])])
-def test_compute_if_absent_grows_before_it_looks(again: list[int], order: list[int]) -> None:
+@pytest.mark.parametrize(("later_calls", "order"), [([], [16, 0]), ([0], [0, 1])])
+def test_compute_if_absent_grows_before_it_looks(later_calls: list[int], order: list[int]) -> None:
     """The thirteenth key leaves 16 buckets, but the next call, even for a key that is there, makes them 32."""
-    keys = [*range(12), 16, *again]
+    keys = [*range(12), 16, *later_calls]
     assert hash_map_order(keys, integer_hash, insertion="compute_if_absent")[:2] == order

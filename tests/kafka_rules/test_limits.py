@@ -1,4 +1,4 @@
-"""Kafka's limits: what is counted is what the documents then hold."""
+"""Kafka's limits: counted sizes are those of the documents."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What the controller makes of a partition that is reassigned."""
+"""The controller's state of a partition that is reassigned."""
 
 import pytest
 from hypothesis import given
@@ -10,12 +10,12 @@ LISTS = st.lists(st.integers(0, 9), min_size=1, max_size=5, unique=True)
 
 
 def test_in_flight() -> None:
-    """The target comes first, then what is to be removed; adding and removing ascend."""
+    """The target comes first, then the replicas to remove; adding and removing are ascending."""
     assert start([0, 1, 2], [5, 1, 0]) == InFlight((5, 1, 0, 2), (5,), (2,))
 
 
 def test_a_cancel_does_not_restore_the_order() -> None:
-    """After a cancel the preferred leader may be another one."""
+    """After a cancel the preferred leader may differ."""
     assert cancel(start([0, 1, 2], [5, 1, 0])) == (1, 0, 2)
 
 
@@ -32,13 +32,13 @@ def test_a_cancel_does_not_restore_the_order() -> None:
     ],
 )
 def test_completion(current: list[int], target: list[int], isr: list[int], done: Completed | None) -> None:
-    """A move completes when the added replicas are in sync, a shrink when all that stay are; a reorder never flies."""
+    """A move completes when the added replicas are in sync, a shrink when all that stay are; a reorder is never in flight."""
     assert complete(start(current, target), isr) == done
 
 
 @given(LISTS, LISTS)
 def test_nothing_is_lost(current: list[int], target: list[int]) -> None:
-    """A cancel keeps the brokers of before; with all in sync a move ends at its target, in its order."""
+    """A cancel restores the old brokers; with all in sync a move ends at its target, in its order."""
     state = start(current, target)
     assert sorted(cancel(state)) == sorted(current)
     done = complete(state, state.replicas)

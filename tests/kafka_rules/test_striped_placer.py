@@ -19,7 +19,7 @@ def _place(brokers: list[Broker], count: int, factor: int, seed: int = 0) -> lis
 
 @given(racked_clusters(), st.integers(0, 60), st.integers(1, 5), st.integers(0, 2**63 - 1))
 def test_invariants(brokers: list[Broker], count: int, factor: int, seed: int) -> None:
-    """Each list holds the wanted number of distinct brokers, spread over as many racks as there are."""
+    """Each list has the requested number of distinct brokers on as many racks as possible."""
     factor = min(factor, len(brokers))
     placed = _place(brokers, count, factor, seed)
     racks = {b.broker_id: b.rack for b in brokers}
@@ -43,14 +43,14 @@ def test_racks_weigh_equally() -> None:
 
 
 def test_fenced_brokers_come_last() -> None:
-    """Fenced brokers are used only when the living ones of the rack do not suffice, and never lead."""
+    """Fenced brokers are used only if the rack has too few live brokers, and never lead."""
     brokers = [Broker(0), Broker(1), Broker(2, None, True)]
     assert Counter(b for replicas in _place(brokers, 20, 2) for b in replicas) == {0: 20, 1: 20}
     assert all(replicas[2] == 2 for replicas in _place(brokers, 20, 3))
 
 
 def test_random_numbers_run_on() -> None:
-    """A second topic goes on where the first one left the random numbers; the same seed repeats both."""
+    """A second topic continues the random numbers of the first; the same seed repeats both."""
     layout = rack_layout([Broker(i) for i in range(20)])
     first, second = (StripedReplicaPlacer(JavaRandom(7)) for _ in range(2))
     topics = [first.place(layout, 30, 3) for _ in range(2)]
@@ -68,7 +68,7 @@ def test_random_numbers_run_on() -> None:
     ],
 )
 def test_refusals(brokers: list[Broker], factor: int, start: str) -> None:
-    """Refusals carry Kafka's class and words."""
+    """Errors have Kafka's class and message."""
     with pytest.raises(KafkaError) as caught:
         _place(brokers, 1, factor)
     assert caught.value.exception == "InvalidReplicationFactorException"

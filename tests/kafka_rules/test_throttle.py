@@ -31,7 +31,7 @@ WORKED = [
 
 @pytest.mark.parametrize(("current", "target", "leader", "follower"), WORKED)
 def test_rule(current: list[int], target: list[int], leader: str, follower: str) -> None:
-    """All replicas before the move may send, added ones receive; where nothing is added both lists are empty."""
+    """All replicas before the move may send, added ones receive; if nothing is added, both lists are empty."""
     got = careful_throttles({KEY: target}, {KEY: current})
     assert (got.leader, got.follower) == ({"t": leader}, {"t": follower})
 
@@ -45,7 +45,7 @@ def test_rule(current: list[int], target: list[int], leader: str, follower: str)
     ],
 )
 def test_tool(current: list[int], target: list[int], leader: str, follower: str, brokers: tuple[int, ...]) -> None:
-    """The tool lists the sources of a mere reorder too, sorts as strings, and gives all brokers both rates."""
+    """The tool also lists the sources of a new order, sorts as strings, and gives all brokers both rates."""
     got = tool_throttles({KEY: target}, {KEY: current})
     assert got == Throttles({"t": leader}, {"t": follower}, brokers, brokers)
 
@@ -58,7 +58,7 @@ def test_tool_sorts_partitions_as_strings() -> None:
 
 
 def test_tool_keeps_what_is_in_flight() -> None:
-    """Partitions in flight keep their entries, and their sources are those of before."""
+    """Partitions in flight keep their entries and their old sources."""
     running = {("t", 0): start([0, 1], [0, 2]), ("u", 0): start([3], [4])}
     got = tool_throttles({("t", 0): [0, 5]}, {("t", 0): [0, 2, 1]}, in_flight=running)
     assert got.leader == {"t": "0:0,0:1", "u": "0:3"}
@@ -66,32 +66,32 @@ def test_tool_keeps_what_is_in_flight() -> None:
 
 
 def test_tool_refuses_unknown_partitions() -> None:
-    """A partition without current replicas is refused in Kafka's words."""
+    """A partition without current replicas raises Kafka's error."""
     with pytest.raises(KafkaError, match="Trying to reassign a topic partition t-0 with 0 replicas"):
         tool_throttles({KEY: [1]}, {})
 
 
 def test_a_new_leader_is_throttled_too() -> None:
-    """Whichever of the current replicas comes to lead, the list names it; what copies nothing is in no list."""
+    """The list names every replica that may become leader; partitions without copies are in no list."""
     got = careful_throttles({KEY: [0, 2], ("u", 1): [3, 4]}, {KEY: [0, 1], ("u", 1): [4, 3]})
     assert got == Throttles({"t": "0:0,0:1", "u": ""}, {"t": "0:2", "u": ""}, (0, 1), (2,))
 
 
 def test_brokers_ascend() -> None:
-    """Brokers of either direction are in order, however Python keeps them in a set."""
+    """Brokers of either direction are in order, independent of Python's set order."""
     got = careful_throttles({KEY: [16, 8, 24]}, {KEY: [33, 1]})
     assert (got.leader_brokers, got.follower_brokers, got.brokers) == ((1, 33), (8, 16, 24), (1, 8, 16, 24, 33))
 
 
 def test_lists_keep_the_order_of_partitions() -> None:
-    """Careful lists go by partition number."""
+    """Careful lists are ordered by partition number."""
     proposed = {("t", 10): [5], ("t", 2): [4]}
     got = careful_throttles(proposed, {("t", 2): [3], ("t", 10): [1]})
     assert got.leader == {"t": "2:3,10:1"}
 
 
 def test_config_entries() -> None:
-    """Topics come first, then brokers; each broker has a rate for the directions that it works in."""
+    """Topics come first, then brokers; each broker has a rate for each direction in which it copies."""
     throttles = careful_throttles({KEY: [0, 2]}, {KEY: [0, 1]})
     assert config_entries(throttles, {0: 100, 1: 70}, 50) == [
         ("topics", "t", LEADER_REPLICAS, "0:0,0:1"),

@@ -1,4 +1,4 @@
-"""Every vector made by Kafka's own classes passes, and the command that replays them tells when one does not."""
+"""Every vector made by Kafka's own classes passes, and the replay command reports each failure."""
 
 import json
 import subprocess
@@ -39,7 +39,7 @@ UNKNOWN = {"id": "u", "in": {"op": "telepathy"}, "out": {"ok": 1}}
     ("vector", "status"), [(WRONG, "failed"), (RIGHT, "passed"), (CRASH, "failed"), (UNKNOWN, "skipped")]
 )
 def test_status_of_one_vector(vector: dict[str, object], status: str) -> None:
-    """A wrong answer and a crash fail, an operation that is not known is skipped."""
+    """A wrong answer and a crash fail, an unknown operation is skipped."""
     assert replay(vector).status == status
 
 
@@ -61,6 +61,6 @@ def test_command_runs_from_anywhere(tmp_path: Path) -> None:
 
 
 def test_command_needs_a_file(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a file the command says how it is used and returns 2."""
+    """Without a file the command prints its usage and returns 2."""
     assert main([]) == 2
     assert "usage" in capsys.readouterr().err
