@@ -1,4 +1,4 @@
-"""The fixtures of the tests with a real Airflow: what they all stand on, and scenes on it."""
+"""Fixtures of the tests with a real Airflow: the servers for all tests, and scenes on them."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ from tests.servers import RUNNING
 
 @pytest.fixture(scope="session")
 def field(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Field:
-    """Four brokers, and an Airflow with a copy of the file for each of ``SCENES``."""
+    """Four brokers, and an Airflow with a copy of the DAG file for each of ``SCENES``."""
     if not all(is_ready(jars) for jars in TOOLS.values()):
         pytest.skip("Kafka's JARs are not there: run setup/kafka-jars.sh")
     home = tmp_path_factory.mktemp("field")
@@ -29,35 +29,35 @@ def field(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     for scene, site in SCENES.items():
         config = home / f"{scene}.toml"
         config.write_text(site.settings.format(home=home, scene=scene, servers=kafka.bootstrap))
-        usual = {
+        site_values = {
             "clusters": (CLUSTER,),
             "home": str(HOME),
             "config": str(config),
             "kafka_bin": str(tools),
         }
         quick = {"poll_seconds": 5, "retry_seconds": 3, "off_minutes": 0.1, "plan_age_hours": 1e9, "schedule": None}
-        (airflow.dags / f"{scene}.py").write_text(of_site(scene, **{**usual, **quick, **site.own}))
+        (airflow.dags / f"{scene}.py").write_text(of_site(scene, **{**site_values, **quick, **site.own}))
     RUNNING.enter_context(running(airflow))
-    wanted = {f"{scene}_nightly" for scene in SCENES}
-    airflow.until(lambda: wanted <= airflow.known(), "the files of DAGs", START_SECONDS)
+    dag_ids = {f"{scene}_nightly" for scene in SCENES}
+    airflow.until(lambda: dag_ids <= airflow.known(), "the files of DAGs", START_SECONDS)
     return Field(home, kafka, tools, airflow)
 
 
 @pytest.fixture
-def scene(field: Field) -> Iterator[MakeScene]:
-    """Makes the topic and the plan of a scene; one that fails in its middle leaves the cluster as it was."""
+def make_scene(field: Field) -> Iterator[MakeScene]:
+    """Makes the topic and the plan of a scene; after a failed test the cluster is cleaned up."""
     scenes: list[Scene] = []
     with labs(field.kafka, {"4.3": field.tools}, field.home) as make:
 
-        def made(name: str, *, megabytes: int = 8, approved: bool = True) -> Scene:
+        def new_scene(name: str, *, megabytes: int = 8, approved: bool = True) -> Scene:
             lab = make(name, ONE, megabytes=megabytes, approved=approved)
             summarise(lab.warehouse, "1 move\n")
             scenes.append(Scene(name, field.airflow, lab))
             return scenes[-1]
 
-        yield made
+        yield new_scene
         if not field.kafka.is_running(3):
             field.kafka.start_broker(3)
-        for one in scenes:
-            if one.lab.now().throttles:
-                one.lab.step("off", 1, "--on-failure", "cancel")
+        for scene in scenes:
+            if scene.lab.now().throttles:
+                scene.lab.step("off", 1, "--on-failure", "cancel")

@@ -1,7 +1,7 @@
-"""Runs in Airflow's own environment: loads a file of DAGs and tells of it in JSON.
+"""Runs in Airflow's own environment: loads a DAG file and prints facts about it as JSON.
 
-``FILE shape`` lists tasks with those before them; the other functions run an operator, over programs that end as they
-are told, and tell how it ends.
+``FILE shape`` lists tasks with their upstream tasks. The other functions run an operator with fake programs and print
+how it ends.
 """
 
 import importlib.util
@@ -15,7 +15,7 @@ from typing import Any
 from unittest.mock import patch
 
 
-def loaded(path: str) -> Any:
+def load_module(path: str) -> Any:
     """The file as a module."""
     spec = importlib.util.spec_from_file_location("ballast_dags", path)
     assert spec and spec.loader
@@ -26,40 +26,40 @@ def loaded(path: str) -> Any:
 
 
 def shape(dags: Any) -> object:
-    """Ids of tasks, and of those before them, by DAG."""
-    return {dag.dag_id: {one.task_id: sorted(one.upstream_task_ids) for one in dag.tasks} for dag in dags.DAGS}
+    """Ids of tasks with the ids of their upstream tasks, by DAG."""
+    return {dag.dag_id: {task.task_id: sorted(task.upstream_task_ids) for task in dag.tasks} for dag in dags.DAGS}
 
 
 def second_hand_on(dags: Any) -> object:
     """Id and configuration of the run that wave 2 of 3 starts."""
-    starts = next(one for dag in dags.DAGS for one in dag.tasks if one.task_id == "next_wave")
+    starts = next(task for dag in dags.DAGS for task in dag.tasks if task.task_id == "next_wave")
     context = {"params": {"plan": "p", "wave": "2", "waves": "3", "manifest": "m"}}
     return starts.render_template([starts.trigger_run_id, starts.conf], context)
 
 
 def poke(dags: Any, *codes: str) -> object:
-    """How a command with each of these exit codes ends."""
+    """How the task of a command ends for each of these exit codes."""
 
     def run() -> tuple[object, object]:
-        told = dags.CommandOperator(task_id="t", words=["wave", "off", "--by", "a'b; c"]).poke({})
-        return told.is_done, told.xcom_value
+        result = dags.CommandOperator(task_id="t", words=["wave", "off", "--by", "a'b; c"]).poke({})
+        return result.is_done, result.xcom_value
 
     return [_ended(code, run) for code in codes]
 
 
 def wait(dags: Any, *codes: str) -> object:
-    """How the task that waits for copies takes these exit codes."""
-    patient = next(one for dag in dags.DAGS for one in dag.tasks if one.task_id == "wait")
+    """How the task ``wait`` ends for each of these exit codes."""
+    patient = next(task for dag in dags.DAGS for task in dag.tasks if task.task_id == "wait")
 
     def run() -> tuple[object, object]:
-        told = patient.poke({})
-        return told.is_done, told.xcom_value
+        result = patient.poke({})
+        return result.is_done, result.xcom_value
 
     return [_ended(code, run) for code in codes]
 
 
 def hang(dags: Any) -> object:
-    """How a task ends whose command hangs."""
+    """How a task ends if its command hangs."""
 
     def late(*_: object) -> None:
         raise TimeoutError
@@ -71,22 +71,22 @@ def hang(dags: Any) -> object:
 
 def gate(dags: Any, *clusters: str) -> object:
     """How the gate of the first cluster ends in runs for these clusters."""
-    found = next(one for dag in dags.DAGS for one in dag.tasks if one.task_id.endswith(".gate"))
+    gate_task = next(task for dag in dags.DAGS for task in dag.tasks if task.task_id.endswith(".gate"))
 
     def run(cluster: str) -> tuple[object, object]:
         with patch.object(dags.BaseSensorOperator, "execute"):
-            found.execute({"params": {"cluster": cluster}})
+            gate_task.execute({"params": {"cluster": cluster}})
         return "done", ""
 
     return [_ended("0", partial(run, cluster))[0] for cluster in clusters]
 
 
 def submit(dags: Any, params: str, *codes: str) -> object:
-    """How the plan's operator ends."""
-    wishes = {name: param.value for name, param in dags.PLAN_PARAMS.items()} | json.loads(params)
+    """How the operator that plans ends for each of these exit codes."""
+    run_params = {name: param.value for name, param in dags.PLAN_PARAMS.items()} | json.loads(params)
 
     def run() -> tuple[object, object]:
-        dags.PlanOperator(task_id="t", plan_id="p1").execute({"params": wishes})
+        dags.PlanOperator(task_id="t", plan_id="p1").execute({"params": run_params})
         return "done", ""
 
     return [_ended(code, run) for code in codes]
@@ -101,5 +101,5 @@ def _ended(code: str, run: Callable[[], tuple[object, object]]) -> tuple[object,
 
 
 if __name__ == "__main__":
-    told = globals()[sys.argv[2]](loaded(sys.argv[1]), *sys.argv[3:])
-    sys.stdout.write("\n" + json.dumps(told) + "\n")
+    result = globals()[sys.argv[2]](load_module(sys.argv[1]), *sys.argv[3:])
+    sys.stdout.write("\n" + json.dumps(result) + "\n")

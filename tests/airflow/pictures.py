@@ -1,6 +1,6 @@
 """Takes the pictures of docs/airflow.md: ``python -m tests.airflow.pictures`` with Chromium on the PATH.
 
-A real Airflow over a real Kafka: the DAGs of a wave, a question that waits, and a wave whose target broker died.
+A real Airflow with a real Kafka: a waiting question, and a failed wave with a dead target broker.
 """
 
 import shutil
@@ -24,7 +24,7 @@ SUMMARY = (HOME / "tests" / "golden" / "small" / "summary.txt").read_text()
 
 
 def shoot(airflow: Airflow, name: str, path: str) -> None:
-    """One page as a picture."""
+    """Take a picture of a page."""
     browser = shutil.which("chromium") or sys.exit("chromium is not on the PATH")
     PICTURES.mkdir(exist_ok=True)
     options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1400,900"]
@@ -35,7 +35,7 @@ def shoot(airflow: Airflow, name: str, path: str) -> None:
 
 
 def take(home: Path) -> None:
-    """All pictures."""
+    """Take all pictures."""
     tools = write_tools(home / "tools", KAFKA)
     airflow = Airflow(home / "airflow")
     airflow.environ["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS"] = "True"

@@ -1,4 +1,4 @@
-"""A producer that goes on while replicas move, and what of it is read again."""
+"""A producer that writes while replicas move, and a check for lost records."""
 
 import threading
 import time
@@ -12,7 +12,7 @@ from kafka.errors import KafkaError
 
 @dataclass
 class Acknowledged:
-    """Numbers that every in-sync replica has, and how many sends failed."""
+    """Numbers that all in-sync replicas have acknowledged, and the count of failed sends."""
 
     servers: str
     topic: str
@@ -22,12 +22,12 @@ class Acknowledged:
     def lost(self) -> set[int]:
         """Acknowledged numbers that the topic does not have."""
         consumer = KafkaConsumer(bootstrap_servers=self.servers, enable_auto_commit=False)
-        places = [TopicPartition(self.topic, number) for number in consumer.partitions_for_topic(self.topic) or ()]
-        consumer.assign(places)
+        partitions = [TopicPartition(self.topic, number) for number in consumer.partitions_for_topic(self.topic) or ()]
+        consumer.assign(partitions)
         consumer.seek_to_beginning()
-        ends = consumer.end_offsets(places)
+        ends = consumer.end_offsets(partitions)
         read: set[int] = set()
-        while any(consumer.position(place) < ends[place] for place in places):
+        while any(consumer.position(partition) < ends[partition] for partition in partitions):
             for records in consumer.poll(timeout_ms=1000).values():
                 read |= {int(record.key) for record in records if record.key is not None}
         consumer.close()

@@ -1,4 +1,4 @@
-"""A wave of a plan on a real Airflow over a real Kafka, as the tests start it and look at it."""
+"""A wave of a plan on a real Airflow with a real Kafka: helpers to start and check it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ STEPS = ("preflight", "begin", "throttle", "execute", "wait", "off", "verify", "
 
 @dataclass(frozen=True)
 class Site:
-    """What a scene's site has of its own: fields of the file of DAGs, and settings."""
+    """The site of a scene: its values in the DAG file, and its settings."""
 
     own: Mapping[str, object] = field(default_factory=dict)
     settings: str = SETTINGS
@@ -49,7 +49,7 @@ SCENES: Mapping[str, Site] = {
     "changed": Site(),
     "recreated": Site(),
     "nightly": Site(NIGHTLY, NIGHT),
-    # Time for the looks until Kafka has fenced the broker.
+    # Enough time for checks until Kafka has fenced the broker.
     "dead": Site({"wave_hours": 45 / 3600}),
     "cancelled": Site({"wave_hours": 20 / 3600, "on_late_wave": "cancel"}),
     "killed": Site(),
@@ -69,7 +69,7 @@ class Field:
 
 @dataclass
 class Scene:
-    """A site on the field: its cluster's plan, and its DAGs."""
+    """A site with a plan of its cluster and its DAGs."""
 
     name: str
     airflow: Airflow
@@ -77,12 +77,12 @@ class Scene:
 
     @property
     def asking(self) -> str:
-        """The DAG that asks."""
+        """Id of the DAG that asks for approval."""
         return f"{self.name}_approval__{CLUSTER}"
 
     @property
     def waving(self) -> str:
-        """The DAG that executes."""
+        """Id of the DAG that executes waves."""
         return f"{self.name}_wave__{CLUSTER}"
 
     def wave(self) -> str:
@@ -92,20 +92,22 @@ class Scene:
         return WAVE
 
     def copying(self) -> None:
-        """Wait until the copies of the wave run, and no command does.
+        """Wait until the copies of the wave run, and no command runs.
 
-        One that runs while a broker dies may wait half a minute for it: so long do Kafka's tools.
+        If a broker dies while a command runs, the command may wait half a minute for it, as Kafka's tools do.
         """
         self.airflow.until(lambda: self.lab.copied_bytes(3) > 0, "a copy")
-        self.airflow.until(lambda: self.airflow.tasks(self.waving, WAVE)["wait"] == "up_for_reschedule", "a first look")
+        self.airflow.until(
+            lambda: self.airflow.tasks(self.waving, WAVE)["wait"] == "up_for_reschedule", "a first check"
+        )
 
     def events(self) -> list[str]:
-        """What was noted of the executions, in order."""
+        """The recorded events of executions, in order."""
         rows = sorted(self.lab.warehouse.rows("executions"), key=lambda row: int(row["number"]))
         return [row["event"] for row in rows]
 
     def done(self) -> None:
-        """The wave ended as it should: all green, the lists the plan's, no throttle, executed once."""
+        """Check the end of the wave: all tasks succeeded, planned lists, no throttles, executed once."""
         ended = self.airflow.ended(self.waving, WAVE)
         assert ended == {"": "success", "next_wave": "skipped", "elect": "success", **dict.fromkeys(STEPS, "success")}
         assert (self.lab.lists(), self.lab.now().throttles) == ([(1, 3)], {})

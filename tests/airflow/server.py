@@ -1,4 +1,4 @@
-"""A real Airflow on loopback: scheduler, server and reader of DAGs as processes, asked and told over its REST API."""
+"""A real Airflow on loopback: scheduler, API server and DAG processor as processes, used over the REST API."""
 
 import base64
 import json
@@ -27,10 +27,10 @@ PAGE = HOME / "docs" / "airflow.md"
 
 
 class RefusedByAirflow(Exception):
-    """The API said no: its status."""
+    """The API refused a request; has the HTTP status."""
 
-    def __init__(self, status: int, said: str) -> None:
-        super().__init__(f"{status}: {said}")
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(f"{status}: {message}")
         self.status = status
 
 
@@ -40,7 +40,7 @@ class Airflow:
     Parameters
     ----------
     home : Path
-        Folder of everything.
+        Folder for the database, DAGs and logs.
     """
 
     def __init__(self, home: Path) -> None:
@@ -78,14 +78,14 @@ class Airflow:
         self._tokens: dict[str, str] = {}
 
     def command(self, *words: str) -> str:
-        """Run Airflow's command line; returns what it says."""
+        """Run Airflow's command line; returns the output."""
         command = [str(AIRFLOW / "bin" / "airflow"), *words]
         done = subprocess.run(command, env=self.environ, cwd=self.home, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
     def start(self, part: str) -> None:
-        """Start one of its processes, in a group of its own."""
+        """Start one of its processes in its own process group."""
         with (self.home / f"{part}.log").open("ab") as log:
             self.processes[part] = subprocess.Popen(
                 [str(AIRFLOW / "bin" / "airflow"), part, *PARTS[part]],
@@ -98,7 +98,7 @@ class Airflow:
             )
 
     def kill(self, part: str) -> None:
-        """Kill a process and all that it has started."""
+        """Kill a process and its child processes."""
         process = self.processes.pop(part)
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -139,25 +139,25 @@ class Airflow:
 
     def runs(self, dag_id: str) -> dict[str, str]:
         """States of a DAG's runs by id."""
-        found = self.call("GET", f"/api/v2/dags/{dag_id}/dagRuns?limit=100")["dag_runs"]
-        return {run["dag_run_id"]: run["state"] for run in found}
+        runs = self.call("GET", f"/api/v2/dags/{dag_id}/dagRuns?limit=100")["dag_runs"]
+        return {run["dag_run_id"]: run["state"] for run in runs}
 
     def tasks(self, dag_id: str, run_id: str) -> dict[str, str]:
         """States of a run's tasks by id."""
-        found = self.call("GET", f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances?limit=100")["task_instances"]
-        return {one["task_id"]: str(one["state"]) for one in found}
+        tasks = self.call("GET", f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances?limit=100")["task_instances"]
+        return {task["task_id"]: str(task["state"]) for task in tasks}
 
     def tries(self, dag_id: str, run_id: str, task_id: str) -> int:
         """How often a task was tried."""
         return int(self.call("GET", f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}")["try_number"])
 
     def clear(self, dag_id: str, run_id: str, **which: object) -> None:
-        """Clear tasks of a run, as its page does."""
+        """Clear tasks of a run, as the web page does."""
         body = {"dry_run": False, "dag_run_id": run_id, "reset_dag_runs": True, "only_failed": False, **which}
         self.call("POST", f"/api/v2/dags/{dag_id}/clearTaskInstances", body)
 
     def answer(self, dag_id: str, run_id: str, option: str, *, user: str) -> None:
-        """Answer a question, when it has been asked for some seconds."""
+        """Answer a question after it has been open for some seconds."""
         self.until(lambda: self.tasks(dag_id, run_id).get("question") == "awaiting_input")
         # A task that is answered while it is parked may be taken for failed.
         time.sleep(3)
@@ -170,12 +170,12 @@ class Airflow:
         return {**self.tasks(dag_id, run_id), "": self.runs(dag_id)[run_id]}
 
     def log(self, dag_id: str, run_id: str, task_id: str) -> str:
-        """All that the tries of a task have logged."""
+        """The logs of all tries of a task."""
         folder = self.home / "logs" / f"dag_id={dag_id}" / f"run_id={run_id}" / f"task_id={task_id}"
         return "\n".join(path.read_text(errors="replace") for path in sorted(folder.glob("*.log")))
 
     def until(self, condition: Any, what: str = "", seconds: float = RUN_SECONDS) -> None:
-        """Wait for something; what the processes have said last is told where it does not come."""
+        """Wait for a condition; the error after the time limit has the end of the processes' logs."""
         deadline = time.monotonic() + seconds
         while not condition():
             tail = [(self.home / f"{part}.log").read_text(errors="replace")[-1500:] for part in PARTS]
@@ -183,17 +183,17 @@ class Airflow:
             time.sleep(0.5)
 
     def is_healthy(self) -> bool:
-        """Whether every part tells of itself."""
+        """Whether every part reports that it is healthy."""
         try:
-            told = self.call("GET", "/api/v2/monitor/health")
+            health = self.call("GET", "/api/v2/monitor/health")
         except (OSError, RefusedByAirflow):
             return False
-        return all(told[part]["status"] == "healthy" for part in ("metadatabase", "scheduler", "dag_processor"))
+        return all(health[part]["status"] == "healthy" for part in ("metadatabase", "scheduler", "dag_processor"))
 
 
 @contextmanager
 def running(airflow: Airflow) -> Iterator[Airflow]:
-    """Make its database, set it up as docs/airflow.md says, start its parts, and end them all."""
+    """Make the database, set Airflow up as in docs/airflow.md, start its parts, and stop them at the end."""
     airflow.command("db", "migrate")
     for line in re.findall(r"^ *airflow ((?:connections|pools) .*)$", PAGE.read_text(), re.M):
         airflow.command(*shlex.split(line))

@@ -1,4 +1,4 @@
-"""A site: its copy of the file of DAGs, its settings, and the summary of its plan."""
+"""A site: its copy of the DAG file, its settings, and the summary of its plan."""
 
 import re
 
@@ -16,16 +16,16 @@ warehouse = "{{home}}/{{scene}}"
 
 
 def of_site(name: str, **own: object) -> str:
-    """The file of DAGs, with what a site writes into it."""
+    """The DAG file with a site's values."""
     text = (HOME / "dags" / "ballast.py").read_text()
     site = "".join(f"    {field}={value!r},\n" for field, value in own.items())
-    written = f"SITE = Site(\n    name={name!r},\n{site})\n"
-    edited, count = re.subn(r"SITE = Site\(\n.*?\n\)\n", written, text, flags=re.S)
+    block = f"SITE = Site(\n    name={name!r},\n{site})\n"
+    edited, count = re.subn(r"SITE = Site\(\n.*?\n\)\n", block, text, flags=re.S)
     assert count == 1
     return edited
 
 
 def summarise(warehouse: Warehouse, text: str) -> None:
-    """Give the plan a summary, which questions show."""
+    """Give the plan a summary; questions show it."""
     row = {"cluster_id": CLUSTER, "run_id": RUN, "path": f"{CLUSTER}/summary.txt", "sha256": ""}
     warehouse.append("documents", [{**row, "kind": "summary", "wave": 0, "content": text}])

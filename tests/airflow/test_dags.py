@@ -1,4 +1,4 @@
-"""The DAGs in a real Airflow, over real Kafka: what is asked, refused and executed, and a night of a fleet."""
+"""The DAGs in a real Airflow with a real Kafka: questions, refusals, execution, and a night of a fleet."""
 
 import re
 
@@ -20,61 +20,61 @@ pytestmark = [pytest.mark.airflow, pytest.mark.kafka]
 
 
 @pytest.mark.all_only
-def test_without_a_yes_nothing_is_touched(scene: MakeScene) -> None:
-    """No answer ends clean, a plan that was refused fails at once; no wave is started."""
-    one = scene("unanswered", megabytes=1, approved=False)
-    one.airflow.trigger(one.asking, "late", {"plan": RUN})
-    assert one.airflow.ended(one.asking, "late") == {
+def test_without_approval_nothing_is_changed(make_scene: MakeScene) -> None:
+    """Without an answer the run succeeds, a refused plan fails at once; no wave is started."""
+    scene = make_scene("unanswered", megabytes=1, approved=False)
+    scene.airflow.trigger(scene.asking, "late", {"plan": RUN})
+    assert scene.airflow.ended(scene.asking, "late") == {
         "": "success", "look": "success", "facts": "success", "question": "success",
         "approve": "skipped", "first_wave": "skipped",
     }  # fmt: skip
-    add_verdict(one.lab.warehouse, None, verdict="refused", attempt=2, exit_code=3)
-    one.airflow.trigger(one.asking, "refused", {"plan": RUN})
-    refused = one.airflow.ended(one.asking, "refused")
+    add_verdict(scene.lab.warehouse, None, verdict="refused", attempt=2, exit_code=3)
+    scene.airflow.trigger(scene.asking, "refused", {"plan": RUN})
+    refused = scene.airflow.ended(scene.asking, "refused")
     assert (refused["look"], refused["question"], refused[""]) == ("failed", "upstream_failed", "failed")
-    assert one.airflow.tries(one.asking, "refused", "look") == 1
-    assert "run 'r' has no plan for cluster 'c', its verdict is refused" in one.airflow.log(
-        one.asking, "refused", "look"
+    assert scene.airflow.tries(scene.asking, "refused", "look") == 1
+    assert "run 'r' has no plan for cluster 'c', its verdict is refused" in scene.airflow.log(
+        scene.asking, "refused", "look"
     )
     for wrong in ("a; rm -rf /", "--conf=x y"):
         with pytest.raises(RefusedByAirflow) as param:
-            one.airflow.trigger(one.asking, "wrong", {"plan": wrong})
+            scene.airflow.trigger(scene.asking, "wrong", {"plan": wrong})
         assert param.value.status == 400
-    assert one.airflow.runs(one.waving) == {}
-    assert (one.lab.lists(), one.lab.warehouse.rows("approvals")) == ([(1, 2)], [])
+    assert scene.airflow.runs(scene.waving) == {}
+    assert (scene.lab.lists(), scene.lab.warehouse.rows("approvals")) == ([(1, 2)], [])
 
 
 @pytest.mark.all_only
-def test_a_document_that_was_changed_is_not_executed(scene: MakeScene) -> None:
-    """The wave ends at its first look with the file's name, and is not tried again."""
-    one = scene("changed", megabytes=1)
-    documents = DeltaTable(f"{one.lab.warehouse.path}/documents")
+def test_a_document_that_was_changed_is_not_executed(make_scene: MakeScene) -> None:
+    """The wave fails in preflight with the file's name, and is not tried again."""
+    scene = make_scene("changed", megabytes=1)
+    documents = DeltaTable(f"{scene.lab.warehouse.path}/documents")
     documents.update(updates={"content": "content || ' '"}, predicate="path = 'c/wave-01/reassignment.json'")
-    ended = one.airflow.ended(one.waving, one.wave())
+    ended = scene.airflow.ended(scene.waving, scene.wave())
     assert (ended["preflight"], ended["begin"], ended["off"]) == ("failed", "upstream_failed", "upstream_failed")
-    assert one.airflow.tries(one.waving, WAVE, "preflight") == 1
-    log = one.airflow.log(one.waving, WAVE, "preflight")
+    assert scene.airflow.tries(scene.waving, WAVE, "preflight") == 1
+    log = scene.airflow.log(scene.waving, WAVE, "preflight")
     assert "wave-01/reassignment.json differs from the manifest: it was changed after the run" in log
-    assert (one.lab.lists(), one.events(), one.lab.now().throttles) == ([(1, 2)], [], {})
+    assert (scene.lab.lists(), scene.events(), scene.lab.now().throttles) == ([(1, 2)], [], {})
 
 
 @pytest.mark.all_only
-def test_what_others_did_stops_a_wave_before_it_starts(scene: MakeScene) -> None:
-    """A foreign move, a foreign throttle and a topic made anew are told, and nothing is touched; nor after a no."""
-    one = scene("recreated", megabytes=1)
-    one.airflow.trigger(one.asking, RUN, {"plan": RUN})
-    one.airflow.answer(one.asking, RUN, "Reject", user="ann")
-    refused = one.airflow.ended(one.asking, RUN)
+def test_changes_by_others_stop_a_wave_before_it_starts(make_scene: MakeScene) -> None:
+    """A foreign move, a foreign throttle and a recreated topic are reported. Nothing is changed, nor after Reject."""
+    scene = make_scene("recreated", megabytes=1)
+    scene.airflow.trigger(scene.asking, RUN, {"plan": RUN})
+    scene.airflow.answer(scene.asking, RUN, "Reject", user="ann")
+    refused = scene.airflow.ended(scene.asking, RUN)
     assert (refused["question"], refused["approve"], refused["first_wave"]) == ("success", "skipped", "skipped")
-    with disturbed(one.lab):
-        ended = one.airflow.ended(one.waving, one.wave())
+    with disturbed(scene.lab):
+        ended = scene.airflow.ended(scene.waving, scene.wave())
         assert (ended["preflight"], ended["execute"], ended["off"]) == ("failed", "upstream_failed", "upstream_failed")
-        assert one.airflow.tries(one.waving, WAVE, "preflight") == 1
-        log = one.airflow.log(one.waving, WAVE, "preflight")
+        assert scene.airflow.tries(scene.waving, WAVE, "preflight") == 1
+        log = scene.airflow.log(scene.waving, WAVE, "preflight")
         assert "deleted and created again since the snapshot: recreated" in log
         assert "1 other partition is being reassigned: foreign-0" in log
         assert "set by somebody else since the snapshot: brokers 4 leader.replication.throttled.rate=200000" in log
-        assert (one.lab.lists(), one.events()) == ([(1, 2)], [])
+        assert (scene.lab.lists(), scene.events()) == ([(1, 2)], [])
 
 
 SHOP = {0: [4, 1], 1: [1, 2], 2: [2, 4], 3: [4, 3], 4: [3, 2], 5: [4, 2]}
@@ -82,8 +82,8 @@ NIGHT_ID = "20261102T010000"
 
 
 def test_a_fleet_is_planned_at_night_and_who_has_a_plan_is_moved(field: Field) -> None:
-    """One cluster is refused, one can't be read. Who is named may say yes to the third, once: it is emptied wave by
-    wave, each starts the next, and loses nothing."""
+    """One cluster is refused, one cannot be read. An approver approves the third plan once. Its broker is emptied wave
+    by wave, each wave starts the next, and no record is lost."""
     kafka, airflow = field.kafka, field.airflow
     topics.create(kafka, {"shop": SHOP})
     lines = b"".join(b"%d:%s\n" % (number % 100, b"x" * 9_990) for number in range(2_400))
@@ -119,13 +119,17 @@ def test_a_fleet_is_planned_at_night_and_who_has_a_plan_is_moved(field: Field) -
             after, other = ("next_wave", "elect") if number < 2 else ("elect", "next_wave")
             assert wave == {**dict.fromkeys(("", *STEPS, after), "success"), other: "skipped"}, run_id
     warehouse = Warehouse(str(field.home / "nightly"))
-    wanted = {row["partition"]: tuple(row["proposed_replicas"]) for row in warehouse.rows("plan", cluster_id="shop")}
+    planned_lists = {
+        row["partition"]: tuple(row["proposed_replicas"]) for row in warehouse.rows("plan", cluster_id="shop")
+    }
     now = observe({"bootstrap_servers": kafka.bootstrap})
-    assert {number: now.replicas["shop", number] for number in SHOP} == wanted
-    assert all(4 not in replicas for replicas in wanted.values())
+    assert {number: now.replicas["shop", number] for number in SHOP} == planned_lists
+    assert all(4 not in replicas for replicas in planned_lists.values())
     assert now.throttles == {}
     described = kafka.tool(TOPICS, "--describe", "--topic", "shop")
-    assert [int(one) for one in re.findall(r"Leader: (\d)", described)] == [wanted[number][0] for number in SHOP]
+    assert [int(leader) for leader in re.findall(r"Leader: (\d)", described)] == [
+        planned_lists[number][0] for number in SHOP
+    ]
     assert len(sent.numbers) > 100
     assert (sent.failed, sent.lost()) == (0, set())
     (approval,) = warehouse.rows("approvals")

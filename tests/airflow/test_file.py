@@ -1,4 +1,4 @@
-"""The file of DAGs by itself: its tasks' ids, and how commands and the submission are called and end."""
+"""The DAG file: task ids, and how the tasks that run commands and submit the job end."""
 
 import json
 import os
@@ -18,15 +18,15 @@ pytestmark = pytest.mark.airflow
 FAKE = """#!/bin/sh
 printf '%s\\n' "$@"
 [ "$FAKE_EXIT" = hang ] && echo $$ > pid && exec sleep 300
-printf '{"told": 1}\\nnoise\\n'
+printf '{"result": 1}\\nnoise\\n'
 exit "$FAKE_EXIT"
 """
-Told = Callable[..., Any]
+InAirflow = Callable[..., Any]
 
 
 @pytest.fixture
-def in_airflow(tmp_path: Path) -> Told:
-    """Runs a function of in_airflow.py over a site's file, whose programs are fakes that print their arguments."""
+def in_airflow(tmp_path: Path) -> InAirflow:
+    """Runs a function of in_airflow.py on a site's DAG file with fake programs that print their arguments."""
     for name in ("spark-submit.sh", "ballast", "elsewhere"):
         (tmp_path / name).write_text(FAKE)
         (tmp_path / name).chmod(0o755)
@@ -50,14 +50,14 @@ def in_airflow(tmp_path: Path) -> Told:
     return run
 
 
-def test_each_wave_hands_on_what_it_was_given(in_airflow: Told) -> None:
-    """Also one that was itself started by a wave: the next number, and the same plan, count and manifest."""
+def test_each_wave_passes_its_parameters_on(in_airflow: InAirflow) -> None:
+    """Also a wave that was started by another: the next number, and the same plan, count and manifest."""
     handed = {"plan": "p", "wave": "3", "waves": "3", "manifest": "m"}
     assert in_airflow("second_hand_on") == ["p__wave-003", handed]
 
 
-def test_ids_and_order_of_the_tasks_are_an_interface(in_airflow: Told) -> None:
-    """Whoever clears, watches or triggers them relies on their names."""
+def test_ids_and_order_of_the_tasks_are_an_interface(in_airflow: InAirflow) -> None:
+    """Operators and scripts that clear, watch or trigger tasks depend on the names."""
     assert in_airflow("shape") == {
         "b_nightly": {"plan": [], "a__1.gate": ["plan"], "a__1.summary": ["a__1.gate"], "a__1.ask": ["a__1.summary"]},
         "b_approval__a.1": {
@@ -86,40 +86,40 @@ SAID = """wave
 off
 --by
 a'b; c
-{"told": 1}
+{"result": 1}
 noise"""
 
 
-def test_a_commands_exit_code_says_how_its_task_ends(in_airflow: Told) -> None:
-    """Done, looked at again, failed for good, or to be tried again; each argument stays one, whatever is in it."""
+def test_a_commands_exit_code_says_how_its_task_ends(in_airflow: InAirflow) -> None:
+    """Done, checked again later, failed without a retry, or retried; each argument stays one argument."""
     codes = {"0": True, "4": False, "1": "AirflowException", "2": "AirflowFailException", "3": "AirflowFailException"}
-    for code, (result, said) in zip(codes, in_airflow("poke", *codes), strict=True):
+    for code, (result, value) in zip(codes, in_airflow("poke", *codes), strict=True):
         assert result == codes[code]
-        assert said == ('{"told": 1}' if code in "04" else f"exit code {code}: {SAID}")
+        assert value == ('{"result": 1}' if code in "04" else f"exit code {code}: {SAID}")
 
 
-def test_a_wave_that_is_waited_for_is_ended_by_its_time_alone(in_airflow: Told) -> None:
-    """A look that fails is no end of the copies; what was refused is."""
-    ended = [one for one, _ in in_airflow("wait", "0", "1", "3", "4", "255")]
-    assert ended == [True, False, "AirflowFailException", False, False]
+def test_only_the_time_limit_or_a_refusal_ends_the_task_wait(in_airflow: InAirflow) -> None:
+    """A failed check does not end it."""
+    results = [result for result, _ in in_airflow("wait", "0", "1", "3", "4", "255")]
+    assert results == [True, False, "AirflowFailException", False, False]
 
 
-def test_a_command_that_hangs_is_ended_with_its_task(in_airflow: Told, tmp_path: Path) -> None:
-    """By the task's time or by hand: no process of it is left."""
+def test_a_command_that_hangs_is_killed_with_its_task(in_airflow: InAirflow, tmp_path: Path) -> None:
+    """By the task's time limit or by hand: none of its processes remains."""
     assert in_airflow("hang") == "TimeoutError"
     assert not Path("/proc", (tmp_path / "pid").read_text().strip()).exists()
 
 
-def test_a_gate_of_another_cluster_is_skipped(in_airflow: Told) -> None:
-    """Where a person plans one cluster alone."""
+def test_a_gate_of_another_cluster_is_skipped(in_airflow: InAirflow) -> None:
+    """If a run plans only one cluster."""
     assert in_airflow("gate", "other", "a.1", "all") == ["AirflowSkipException", "done", "done"]
 
 
 @pytest.mark.parametrize(
     "words", [("-o", "BatchMode=yes", "edge-1"), ("exec", "deploy/ballast", "--", "bash", "-c")], ids=["ssh", "kubectl"]
 )
-def test_commands_can_run_elsewhere(in_airflow: Told, tmp_path: Path, words: tuple[str, ...]) -> None:
-    """The program that reaches the other place gets the command as one line of shell, and its exit code counts."""
+def test_commands_can_run_on_another_host(in_airflow: InAirflow, tmp_path: Path, words: tuple[str, ...]) -> None:
+    """The program that connects to the host gets the command as one line of shell, and its exit code counts."""
     ((result, said),) = in_airflow("poke", "3", run_with=(str(tmp_path / "elsewhere"), *words))
     assert result == "AirflowFailException"
     *before, line, _, _ = said.removeprefix("exit code 3: ").splitlines()
@@ -127,26 +127,29 @@ def test_commands_can_run_elsewhere(in_airflow: Told, tmp_path: Path, words: tup
     assert shlex.split(line) == [f"{tmp_path}/ballast", "wave", "off", "--by", "a'b; c"]
 
 
-def test_a_plan_that_was_refused_is_not_planned_again(in_airflow: Told) -> None:
-    """Exit codes 2 and 3 of the job fail its task for good."""
+def test_a_plan_that_was_refused_is_not_planned_again(in_airflow: InAirflow) -> None:
+    """Exit codes 2 and 3 of the job fail its task without a retry."""
     ended = ["done", "AirflowException", "AirflowFailException", "AirflowFailException", "AirflowException"]
-    assert [one for one, _ in in_airflow("submit", "{}", "0", "1", "2", "3", "23")] == ended
+    assert [result for result, _ in in_airflow("submit", "{}", "0", "1", "2", "3", "23")] == ended
 
 
-def test_a_plan_without_a_connection_is_an_error(in_airflow: Told) -> None:
-    """It is not taken for YARN."""
+def test_a_plan_without_a_connection_is_an_error(in_airflow: InAirflow) -> None:
+    """Airflow does not use YARN instead."""
     ((error, said),) = in_airflow("submit", "{}", "0", spark_connection="nowhere")
     assert error == "AirflowNotFoundException"
     assert "nowhere" in said
 
 
-def test_wishes_become_options_of_the_job(in_airflow: Told) -> None:
-    """Behind --, so that none is taken for an option of Spark; what is not asked is left out."""
-    wishes = {"cluster": "a.1", "only": "drain", "drain": [3, 7], "max_moved_gb": 2.5, "throttle_mb_per_s": 20}
-    ((_, said),) = in_airflow("submit", json.dumps(wishes), "1")
+def test_run_parameters_become_options_of_the_job(in_airflow: InAirflow) -> None:
+    """After --, so that none is read as an option of Spark; defaults are left out."""
+    params = {"cluster": "a.1", "only": "drain", "drain": [3, 7], "max_moved_gb": 2.5, "throttle_mb_per_s": 20}
+    ((_, said),) = in_airflow("submit", json.dumps(params), "1")
     words = shlex.split(said.partition("Cannot execute: ")[2].partition(". Error code")[0])
-    always, asked = ["--config", "/c.toml", "--run-id", "p1"], ["--cluster", "a.1", "--only", "drain", "--drain", "3,7"]
+    always, requested = (
+        ["--config", "/c.toml", "--run-id", "p1"],
+        ["--cluster", "a.1", "--only", "drain", "--drain", "3,7"],
+    )
     knobs = ["--set", "policy.max_moved_gb=2.5", "--set", "schedule.throttle_mb_per_s=20"]
-    assert words[words.index("pipeline") :] == ["pipeline", "--", *always, *asked, *knobs]
+    assert words[words.index("pipeline") :] == ["pipeline", "--", *always, *requested, *knobs]
     ((_, said),) = in_airflow("submit", "{}", "1")
     assert said.partition("pipeline ")[2].partition(". Error")[0] == "-- --config /c.toml --run-id p1"

@@ -1,4 +1,4 @@
-"""A plan on a real cluster that is executed step by step, and what is measured meanwhile."""
+"""Executes a plan on a real cluster step by step, and measures its copies."""
 
 import io
 import subprocess
@@ -27,7 +27,7 @@ TOOLS = {"3.9": KAFKA39, "4.3": KAFKA}
 RATE = 1_000_000
 TOPICS, CONFIGS = "org.apache.kafka.tools.TopicCommand", "kafka.admin.ConfigCommand"
 REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
-# A copy may be ahead of its rate by what one answer holds, and by the first second.
+# A copy may exceed its rate by the size of one response, and by the first second.
 AHEAD_BYTES = RATE + 2 * 2**20
 # After a broker was away, it may make up for what Kafka's quota counts in one mean: 11 windows of a second.
 # (Seen: 6.3 MB in 0.2 s, a broker that had been away for 39 s; then its rate again.)
@@ -42,7 +42,7 @@ class Four(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """What a step said."""
+    """Exit code and output of a step."""
 
     code: int
     out: str
@@ -60,7 +60,7 @@ class Lab:
 
     @property
     def client(self) -> Mapping[str, object]:
-        """Where the client finds the cluster."""
+        """The client's options."""
         return {"bootstrap_servers": self.cluster.bootstrap}
 
     def command(self, name: str, wave: int, hours: str = "1e9") -> list[str]:
@@ -77,20 +77,20 @@ class Lab:
         return Ended(code, out.getvalue(), err.getvalue())
 
     def killed(self, name: str, when: Callable[[], bool]) -> None:
-        """Start a step in a process of its own, and kill it."""
+        """Start a step in a separate process, and kill it when a condition holds."""
         command = [sys.executable, "-m", "execution", *self.command(name, 1)]
         with subprocess.Popen(command, cwd=HOME, stdout=subprocess.DEVNULL) as process:
             until(when)
             process.kill()
 
     def steps(self, *names: str, wave: int = 1) -> None:
-        """Run steps that must all end well."""
+        """Run steps that must all succeed."""
         for name in names:
             ended = self.step(name, wave)
             assert ended.code == 0, (name, ended)
 
     def now(self) -> Observed:
-        """The cluster."""
+        """The state of the cluster."""
         return observe(self.client)
 
     def lists(self) -> list[tuple[int, ...]]:
@@ -98,24 +98,24 @@ class Lab:
         return [replicas for (topic, _), replicas in sorted(self.now().replicas.items()) if topic == self.topic]
 
     def copied_bytes(self, broker: int) -> int:
-        """What a broker has of the topic."""
+        """Bytes of the topic on a broker, as the broker reports them."""
         with kafka_admin.connected(self.client) as admin:
             records = list(kafka_admin.describe_brokers(admin, [broker], defaults=False))
         sizes = (r.payload for r in records if r.kind == "log_dir_replica")
         return sum(row["size_bytes"] for row in sizes if row["topic"] == self.topic)
 
     def stored_bytes(self, broker: int) -> int:
-        """The same of a broker that is dead: as its files are."""
+        """Bytes of the topic in a broker's files; works for a dead broker."""
         (folder,) = self.cluster.nodes[broker].log_dirs
         return sum(path.stat().st_size for path in folder.glob(f"{self.topic}-*/*.log"))
 
     def ahead_bytes(self, broker: int, since: float, before_bytes: int = 0) -> float:
-        """How much more than its rate allows in the seconds since then a broker has received; waits for some."""
+        """Bytes that a broker has received since a time above its rate; first waits until it receives any."""
         until(lambda: self.copied_bytes(broker) > before_bytes)
         return self.copied_bytes(broker) - before_bytes - RATE * (time.monotonic() - since)
 
     def keeps_its_rate(self, broker: int, seconds: float = 3.0) -> bool:
-        """Whether a broker that still has to receive something receives no more than its rate for some seconds."""
+        """Whether a broker that still receives a copy stays within its rate for some seconds."""
         until(lambda: self.copied_bytes(broker) > 0)
         before, since = self.copied_bytes(broker), time.monotonic()
         time.sleep(seconds)
@@ -133,7 +133,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 @contextmanager
 def disturbed(lab: Lab) -> Iterator[None]:
-    """Somebody else moves the topic ``foreign``, throttled, and has made the plan's topic anew."""
+    """Somebody else moves the topic ``foreign`` with throttles, and has recreated the plan's topic."""
     topics.create(lab.cluster, {"foreign": {0: [4, 1]}})
     topics.fill(lab.cluster, "foreign", {0: 10})
     rate = "--entity-type brokers --entity-name 4 --add-config leader.replication.throttled.rate=200000"
@@ -156,7 +156,7 @@ MakeLab = Callable[..., Lab]
 
 @contextmanager
 def labs(kafka: Cluster, tools: Mapping[str, Path], folder: Path) -> Iterator[MakeLab]:
-    """Makes topics with megabytes, and an approved plan for each; they are gone at the end, with their throttles."""
+    """Makes topics with data, and an approved plan for each; at the end deletes them and checks for throttles."""
     made: list[str] = []
 
     def make(

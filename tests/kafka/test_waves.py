@@ -1,4 +1,4 @@
-"""Wave steps on a real cluster: nothing is copied without a throttle, nothing is executed twice, whatever dies."""
+"""Wave steps on a real cluster: no copy without throttles, no wave executed twice, whatever dies."""
 
 import re
 import signal
@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.all_only]
 
 
 @pytest.fixture
-def lab(four: Four, tmp_path: Path) -> Iterator[MakeLab]:
+def make_lab(four: Four, tmp_path: Path) -> Iterator[MakeLab]:
     """Makes topics with an approved plan for each."""
     with labs(*four, tmp_path) as make:
         yield make
@@ -39,9 +39,9 @@ def lab(four: Four, tmp_path: Path) -> Iterator[MakeLab]:
 ONE = [{0: ([1, 2], [1, 3])}]
 
 
-def test_an_old_run_is_approved_and_executed(lab: MakeLab) -> None:
-    """After a year Delta no longer gives the rows by their version; they are read as they are."""
-    old = lab("old", ONE, approved=False)
+def test_an_old_run_is_approved_and_executed(make_lab: MakeLab) -> None:
+    """After a year Delta cannot read old versions any more; the current rows are read."""
+    old = make_lab("old", ONE, approved=False)
     age(Path(old.warehouse.path), days=400)
     assert "this plan is not approved" in old.step("preflight").err
     plan = load_plan(old.warehouse)
@@ -50,9 +50,9 @@ def test_an_old_run_is_approved_and_executed(lab: MakeLab) -> None:
     assert (old.lists(), old.now().throttles) == ([(1, 3)], {})
 
 
-def test_two_waves_from_the_first_look_to_the_last_throttle(lab: MakeLab) -> None:
-    """In order, under throttles, once; at the end the lists are the plan's, and no throttle is left."""
-    two = lab("two", [{0: ([1, 2], [1, 3])}, {1: ([2, 1], [4, 2])}], megabytes=30)
+def test_two_waves_from_preflight_to_the_election(make_lab: MakeLab) -> None:
+    """In order, with throttles, once; at the end the lists are those of the plan, without throttles."""
+    two = make_lab("two", [{0: ([1, 2], [1, 3])}, {1: ([2, 1], [4, 2])}], megabytes=30)
     assert "earlier waves are not done" not in two.step("preflight").err
     refused = two.step("preflight", 2)
     assert refused.code == 3
@@ -83,102 +83,102 @@ def test_two_waves_from_the_first_look_to_the_last_throttle(lab: MakeLab) -> Non
     assert [row["event"] for row in rows] == ["held", "throttled", "executed", "throttled", "released", *of_wave]
 
 
-def test_nothing_is_copied_without_its_throttles(lab: MakeLab) -> None:
-    """Where somebody took one off before the start, the wave is not started, and is when it is set again."""
-    one = lab("bare", ONE)
-    one.steps("throttle")
+def test_nothing_is_copied_without_its_throttles(make_lab: MakeLab) -> None:
+    """If somebody removed a throttle before the start, the wave starts only after it is set again."""
+    lab = make_lab("bare", ONE)
+    lab.steps("throttle")
     rate = ("--entity-type", "brokers", "--entity-name", "3", "--delete-config", "follower.replication.throttled.rate")
-    one.cluster.tool(CONFIGS, "--alter", *rate)
-    refused = one.step("execute")
+    lab.cluster.tool(CONFIGS, "--alter", *rate)
+    refused = lab.step("execute")
     assert refused.code == 3
     assert f"not set: brokers 3 follower.replication.throttled.rate={RATE}" in refused.err
-    assert not one.now().in_flight
-    one.steps("throttle", "execute")
-    assert one.now().in_flight
-    one.steps("wait", "off")
+    assert not lab.now().in_flight
+    lab.steps("throttle", "execute")
+    assert lab.now().in_flight
+    lab.steps("wait", "off")
 
 
-def test_a_dead_target_keeps_the_throttles_until_it_is_back(lab: MakeLab) -> None:
-    """Its copies wait, nothing is taken off, and when it comes back it copies at its rate, and the wave ends."""
-    one = lab("dead", ONE, megabytes=30)
-    one.steps("throttle")
-    one.steps("execute")
-    until(lambda: one.copied_bytes(3) > 0)
-    one.cluster.stop_broker(3, signal.SIGKILL)
-    dying = one.step("wait", 1, "--once")
+def test_a_dead_target_keeps_the_throttles_until_it_is_back(make_lab: MakeLab) -> None:
+    """Its copies wait and the throttles stay. When it is back it copies at its rate, and the wave ends."""
+    lab = make_lab("dead", ONE, megabytes=30)
+    lab.steps("throttle")
+    lab.steps("execute")
+    until(lambda: lab.copied_bytes(3) > 0)
+    lab.cluster.stop_broker(3, signal.SIGKILL)
+    dying = lab.step("wait", 1, "--once")
     assert (dying.code, "removed throttles" in dying.out) == (4, False)
     assert re.search("broker 3 (does not answer|is not alive)", dying.out)
-    until(lambda: 3 not in one.now().alive)
-    waiting = one.step("wait", 1, "--once")
+    until(lambda: 3 not in lab.now().alive)
+    waiting = lab.step("wait", 1, "--once")
     assert waiting.code == 4
     assert "broker 3 is not alive, copies wait for it" in waiting.out
-    assert one.step("off").code == 4
-    lists = {key: value for key, value in one.now().throttles.items() if key[0] == "topics"}
+    assert lab.step("off").code == 4
+    lists = {key: value for key, value in lab.now().throttles.items() if key[0] == "topics"}
     assert len(lists) == 2
-    begun_already = one.step("preflight")
+    begun_already = lab.step("preflight")
     assert (begun_already.code, "broker 3 is not alive, copies wait for it" in begun_already.out) == (0, True)
-    had, back = one.stored_bytes(3), time.monotonic()
-    one.cluster.start_broker(3)
-    until(lambda: 3 in one.now().alive)
-    assert one.ahead_bytes(3, back, had) <= BACK_AHEAD_BYTES
-    assert one.lists() == [(1, 3, 2)]
-    one.steps("wait")
-    assert one.ahead_bytes(3, back, had) <= BACK_AHEAD_BYTES
-    one.cluster.stop_broker(3, signal.SIGKILL)
-    until(lambda: 3 not in one.now().alive)
-    left = one.step("off")
-    assert (left.code, "owed: brokers 3 follower.replication.throttled.rate" in left.err) == (1, True)
-    assert "wave 1 of run r holds the cluster" in one.step("status").out
-    assert one.step("off", 1, "--accept-owed").code == 0
-    assert "no wave holds the cluster" in one.step("status").out
-    one.cluster.start_broker(3)
-    one.steps("off")
-    assert (one.lists(), one.now().throttles) == ([(1, 3)], {})
+    stored_before, back = lab.stored_bytes(3), time.monotonic()
+    lab.cluster.start_broker(3)
+    until(lambda: 3 in lab.now().alive)
+    assert lab.ahead_bytes(3, back, stored_before) <= BACK_AHEAD_BYTES
+    assert lab.lists() == [(1, 3, 2)]
+    lab.steps("wait")
+    assert lab.ahead_bytes(3, back, stored_before) <= BACK_AHEAD_BYTES
+    lab.cluster.stop_broker(3, signal.SIGKILL)
+    until(lambda: 3 not in lab.now().alive)
+    off = lab.step("off")
+    assert (off.code, "owed: brokers 3 follower.replication.throttled.rate" in off.err) == (1, True)
+    assert "wave 1 of run r holds the cluster" in lab.step("status").out
+    assert lab.step("off", 1, "--accept-owed").code == 0
+    assert "no wave holds the cluster" in lab.step("status").out
+    lab.cluster.start_broker(3)
+    lab.steps("off")
+    assert (lab.lists(), lab.now().throttles) == ([(1, 3)], {})
 
 
 @pytest.mark.parametrize("release", sorted(TOOLS))
-def test_a_wave_is_cancelled_back_to_its_lists(lab: MakeLab, release: str) -> None:
-    """What is in flight ends where it was, in order; no throttle is left, and the cluster is free."""
-    one = lab(f"cancelled-{release}", [{0: ([2, 1], [3, 4])}], megabytes=8, release=release)
-    one.steps("throttle", "execute")
-    assert one.now().in_flight
-    ended = one.step("off", 1, "--on-failure", "cancel")
+def test_a_cancelled_wave_gets_its_old_lists(make_lab: MakeLab, release: str) -> None:
+    """Partitions in flight get their old lists in order; no throttle remains, and the cluster is free."""
+    lab = make_lab(f"cancelled-{release}", [{0: ([2, 1], [3, 4])}], megabytes=8, release=release)
+    lab.steps("throttle", "execute")
+    assert lab.now().in_flight
+    ended = lab.step("off", 1, "--on-failure", "cancel")
     assert ended.code == 0, ended
-    assert (one.lists(), one.now().throttles, one.now().in_flight) == ([(2, 1)], {}, {})
-    assert one.step("wait").code == 3
-    assert "no wave holds the cluster" in one.step("status").out
-    one.steps("preflight", "throttle", "execute", "wait", "off")
-    assert one.lists() == [(3, 4)]
+    assert (lab.lists(), lab.now().throttles, lab.now().in_flight) == ([(2, 1)], {}, {})
+    assert lab.step("wait").code == 3
+    assert "no wave holds the cluster" in lab.step("status").out
+    lab.steps("preflight", "throttle", "execute", "wait", "off")
+    assert lab.lists() == [(3, 4)]
 
 
-def test_a_killed_step_is_done_again(lab: MakeLab) -> None:
-    """Killed while throttles are set, after the start, and while they are taken off: executed once, and never bare."""
-    one = lab("killed", ONE, megabytes=6)
+def test_a_killed_step_can_run_again(make_lab: MakeLab) -> None:
+    """Killed while it sets throttles, after the start, and while it removes them: executed once, with throttles."""
+    lab = make_lab("killed", ONE, megabytes=6)
 
     def events() -> list[str]:
-        return [row["event"] for row in one.warehouse.rows("executions")]
+        return [row["event"] for row in lab.warehouse.rows("executions")]
 
-    one.killed("throttle", lambda: "held" in events())
+    lab.killed("throttle", lambda: "held" in events())
     assert "throttled" not in events()
     begun = time.monotonic()
-    one.steps("throttle")
-    one.killed("execute", lambda: bool(one.now().in_flight))
-    assert one.ahead_bytes(3, begun) <= AHEAD_BYTES
-    one.steps("execute")
-    one.killed("wait", lambda: one.copied_bytes(3) > 2 * 10**6)
-    one.steps("wait")
-    assert one.ahead_bytes(3, begun) <= AHEAD_BYTES
-    one.killed("off", lambda: len(one.now().throttles) < 5)
+    lab.steps("throttle")
+    lab.killed("execute", lambda: bool(lab.now().in_flight))
+    assert lab.ahead_bytes(3, begun) <= AHEAD_BYTES
+    lab.steps("execute")
+    lab.killed("wait", lambda: lab.copied_bytes(3) > 2 * 10**6)
+    lab.steps("wait")
+    assert lab.ahead_bytes(3, begun) <= AHEAD_BYTES
+    lab.killed("off", lambda: len(lab.now().throttles) < 5)
     assert "released" not in events()
-    one.steps("off")
-    assert (one.lists(), one.now().throttles) == ([(1, 3)], {})
+    lab.steps("off")
+    assert (lab.lists(), lab.now().throttles) == ([(1, 3)], {})
 
 
-def test_what_others_do_is_in_the_way(lab: MakeLab) -> None:
-    """A foreign move, a foreign throttle and a topic that was made anew are all told, and nothing is touched."""
-    one = lab("disturbed", [{0: ([1, 2], [1, 3])}])
-    with disturbed(one):
-        refused = one.step("preflight")
+def test_changes_by_others_are_in_the_way(make_lab: MakeLab) -> None:
+    """A foreign move, a foreign throttle and a recreated topic are all reported, and nothing is changed."""
+    lab = make_lab("disturbed", [{0: ([1, 2], [1, 3])}])
+    with disturbed(lab):
+        refused = lab.step("preflight")
         assert refused.code == 3
         assert "1 topic was deleted and created again since the snapshot: disturbed" in refused.err
         assert "1 other partition is being reassigned: foreign-0" in refused.err
@@ -186,17 +186,17 @@ def test_what_others_do_is_in_the_way(lab: MakeLab) -> None:
             "throttles were set by somebody else since the snapshot: brokers 4 leader.replication.throttled.rate=200000"
             in refused.err
         )
-        assert one.step("throttle").code == 3
-        assert one.warehouse.rows("executions") == []
+        assert lab.step("throttle").code == 3
+        assert lab.warehouse.rows("executions") == []
 
 
-def test_tools_that_are_not_there_are_named(lab: MakeLab, tmp_path: Path) -> None:
-    """Beside all else that is in the way."""
-    one = lab("tools", ONE, megabytes=1)
-    refused = replace(one, tools=tmp_path / "none").step("preflight")
+def test_missing_tools_are_reported(make_lab: MakeLab, tmp_path: Path) -> None:
+    """Together with all other problems."""
+    lab = make_lab("tools", ONE, megabytes=1)
+    refused = replace(lab, tools=tmp_path / "none").step("preflight")
     assert refused.code == 3
     assert (
         f"kafka-configs.sh is not in {tmp_path / 'none'}: give the folder of Kafka's tools with --kafka-bin"
         in refused.err
     )
-    assert "the limit is 24 h: plan again" in one.step("preflight", hours="24").err
+    assert "the limit is 24 h: plan again" in lab.step("preflight", hours="24").err

@@ -1,6 +1,6 @@
-"""Topics of a test's cluster: made, filled and deleted by the client of this process.
+"""Creates, fills and deletes topics of a test's cluster with the client of this process.
 
-Each of Kafka's tools is a JVM that starts, nearly two seconds of CPU time.
+Starting a tool of Kafka takes nearly two seconds of CPU time.
 """
 
 import warnings
@@ -17,33 +17,33 @@ with warnings.catch_warnings():
     from kafka import KafkaProducer
 
 Replicas = Mapping[int, Sequence[int]]
-SECONDS = 120  # the most that a test waits for a cluster
+SECONDS = 120  # longest time that a test waits for a cluster
 
 
 @contextmanager
 def _client(kafka: Cluster) -> Iterator[Any]:
-    """The client itself: what is read of a cluster has no need to create topics."""
+    """The Kafka client itself, because ``kafka_admin`` only reads."""
     with kafka_admin.connected({"bootstrap_servers": kafka.bootstrap}) as admin:
         yield admin
 
 
 def create(kafka: Cluster, topics: Mapping[str, Replicas]) -> None:
-    """Create topics, each partition with its replicas where they are wanted."""
-    wanted = {
+    """Create topics with the given replicas of each partition."""
+    assignments = {
         topic: {"assignments": {number: list(brokers) for number, brokers in replicas.items()}}
         for topic, replicas in topics.items()
     }
     with _client(kafka) as client:
-        client.create_topics(wanted, wait_for_metadata=True)
+        client.create_topics(assignments, wait_for_metadata=True)
 
 
 def fill(kafka: Cluster, topic: str, megabytes: Mapping[int, int]) -> None:
-    """Give partitions their megabytes, in records of 10 kB."""
+    """Fill partitions with this many megabytes, in records of 10 kB."""
     producer = KafkaProducer(bootstrap_servers=kafka.bootstrap, acks="all")
     value = b"x" * 9_999
     sent = [producer.send(topic, value, partition=p) for p, size in megabytes.items() for _ in range(100 * size)]
-    for one in sent:
-        one.get(timeout=SECONDS)
+    for future in sent:
+        future.get(timeout=SECONDS)
     producer.close()
 
 
