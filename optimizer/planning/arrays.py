@@ -12,7 +12,7 @@ from optimizer.domain import MOBILITY, As, Brokers, Cluster, Column, Ints, LogDi
 COLUMNS: dict[str, Column] = {
     name: hint.__metadata__[0] for name, hint in get_type_hints(Partitions, include_extras=True).items()
 }
-# Columns of ``instance`` that a plan of one cluster is made from.
+# Columns of ``instance`` that a plan of one cluster needs.
 PARTITION_COLUMNS = tuple(COLUMNS)
 
 
@@ -31,9 +31,9 @@ def _pins(rows: pd.DataFrame) -> tuple[PinMask, ...]:
 
 
 def to_brokers(frame: pd.DataFrame) -> Brokers:
-    """Brokers of one cluster from rows of ``instance_brokers``; racks matter when every living broker has one.
+    """Brokers of one cluster from rows of ``instance_brokers``; racks matter if every living broker has one.
 
-    Brokers without a rack, where others have one, are dead: each is alone, in a rack without a name.
+    If others have a rack, brokers without one are dead: each is alone in a rack without a name.
     """
     rows = frame.sort_values("broker_id", kind="stable")
     ids = _ints(rows["broker_id"])
@@ -56,22 +56,22 @@ def to_brokers(frame: pd.DataFrame) -> Brokers:
         state=tuple(rows["state"]),
         racks_matter=racks_matter,
         pins=_pins(rows),
-        log_dirs=tuple(_log_dirs(found) for found in rows["log_dirs"]),
+        log_dirs=tuple(_log_dirs(structs) for structs in rows["log_dirs"]),
     )
 
 
-def _log_dirs(found: Any) -> tuple[LogDir, ...]:
-    """Directories of a broker; nothing where a release has stored none."""
-    return tuple(LogDir(**_mapping(one)) for one in found) if isinstance(found, Iterable) else ()
+def _log_dirs(structs: Any) -> tuple[LogDir, ...]:
+    """Directories of a broker; empty for rows of a release that stored none."""
+    return tuple(LogDir(**_mapping(struct)) for struct in structs) if isinstance(structs, Iterable) else ()
 
 
 def _mapping(row: Any) -> dict[str, Any]:
-    """A struct as Spark and pandas hand it over."""
+    """The fields of a struct, as Spark or pandas passes it."""
     return dict(row) if isinstance(row, Mapping) else row.asDict()
 
 
 def replica_matrix(lists: pd.Series, ids: Ints, *, width: int = 1) -> Ints:
-    """Replica lists of broker ids as broker indices, (P, W), padded with -1 to ``width`` or more; ids ascend."""
+    """Replica lists of broker ids as broker indices, (P, W), padded with -1 to at least ``width``; ids ascend."""
     lengths = lists.map(len).to_numpy(dtype=np.int64)
     width = int(lengths.max(initial=width))
     matrix = np.full((len(lists), width), -1, dtype=np.int64)
@@ -87,8 +87,10 @@ def replica_lists(matrix: Ints, ids: Ints) -> list[list[int]]:
 
 
 def to_partitions(frame: pd.DataFrame, ids: Ints) -> Partitions:
-    """Partitions of one cluster from rows of ``instance``, ascending by topic and partition; ``replicas`` is as wide as
-    the lists are now and as the factors ask."""
+    """Partitions of one cluster from rows of ``instance``, ascending by topic and partition.
+
+    ``replicas`` is wide enough for the current lists and for the requested replication factors.
+    """
     rows = frame.sort_values(["topic", "partition"], kind="stable")
     width = _ints(rows["replication_factor"]).max(initial=1)
     return Partitions(**{name: _array(column, rows[name], ids, width=int(width)) for name, column in COLUMNS.items()})
@@ -108,16 +110,22 @@ def _array(column: Column, values: pd.Series, ids: Ints, *, width: int) -> Any:
     return numbers
 
 
-def placed(frame: pd.DataFrame, ids: Ints) -> tuple[pd.DataFrame, Partitions, Ints]:
-    """Rows of ``instance`` with ``current``, of one cluster, ascending by topic and partition; their partitions; and
-    their replicas now, slot by slot against those before, (P, W)."""
+def split_rows(frame: pd.DataFrame, ids: Ints) -> tuple[pd.DataFrame, Partitions, Ints]:
+    """Split rows of ``instance`` with ``current``, of one cluster.
+
+    Returns
+    -------
+    tuple
+        The rows, ascending by topic and partition; their partitions; and their current replicas, (P, W), slot by slot
+        against those before the plan.
+    """
     rows = frame.sort_values(["topic", "partition"], kind="stable").reset_index(drop=True)
     partitions = to_partitions(rows, ids)
     return rows, partitions, replica_matrix(rows["current"], ids, width=partitions.replicas.shape[1])
 
 
 def stable_number(topic: pd.Series, partition: pd.Series) -> Ints:
-    """A number per partition that depends on its name alone."""
+    """A number for each partition that depends only on its topic and number."""
     hashed = pd.util.hash_array(topic.to_numpy(dtype=object)) >> np.uint64(33)
     return hashed.astype(np.int64) + partition.to_numpy(dtype=np.int64)
 
@@ -138,7 +146,7 @@ def column_names(schema: str) -> list[str]:
 
 
 def with_nulls(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with None for every missing value: Spark refuses NaN where it wants text or an array."""
+    """Replace every missing value by None: Spark rejects NaN for text and arrays."""
     columns = {
         name: [None if missing else value for value, missing in zip(frame[name], frame[name].isna(), strict=True)]
         for name in frame

@@ -1,4 +1,4 @@
-"""Replicas of each broker by class of partitions: what the prices of the whole cluster are made of."""
+"""Replicas of each broker by class of partitions; the prices of the whole cluster are computed from these."""
 
 import numpy as np
 import pandas as pd
@@ -12,12 +12,12 @@ KEY = ["cluster_id", "grows", "size_bin", "rate_bin"]
 
 
 def resource_names() -> list[str]:
-    """Names of the placement resources, which are those of their sums."""
+    """Names of the placement resources; their sums have the same names."""
     return [resource.name for resource in resources.PLACEMENT_RESOURCES]
 
 
 def named_bins(bins: pd.DataFrame) -> pd.DataFrame:
-    """Bins with the number of their class, ascending by KEY."""
+    """The bins, ascending by KEY, with the number of their class."""
     named = bins.assign(**{"class": -1})
     for _, rows in bins.groupby(["cluster_id", "grows"], sort=True):
         count = rows[resource_names()[REPLICAS]].to_numpy(dtype=np.int64)
@@ -27,7 +27,7 @@ def named_bins(bins: pd.DataFrame) -> pd.DataFrame:
 
 
 def classes_from(held: pd.DataFrame, bins: pd.DataFrame, cluster: SolvedCluster) -> Classes:
-    """Classes of one cluster from the sums of each broker and class, and of each bin."""
+    """Classes of one cluster, from the sums of each (broker, class) pair and the sums of each bin."""
     brokers, scale = cluster.brokers, cluster.scale
     loads = resource_names()
     total = bins.groupby("class", sort=True)[[*loads, "growth"]].sum()

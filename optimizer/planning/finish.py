@@ -1,4 +1,4 @@
-"""The last step of solve for one cluster: order lists, choose leaders, name moves and findings."""
+"""The last step of solve for one cluster: order lists, choose leaders, list moves and findings."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ import pandas as pd
 import schemas
 from optimizer.audit import AuditLimits
 from optimizer.domain import Brokers, Cause, FindingCode, Ints, Partitions
-from optimizer.planning.arrays import placed, replica_lists, with_nulls
+from optimizer.planning.arrays import replica_lists, split_rows, with_nulls
 from optimizer.planning.left_out import left_by_order
 from optimizer.planning.unexplained import audit_limits, unexplained_findings
 from optimizer.settings import Policy, Settings
@@ -69,7 +69,7 @@ def _leaders(brokers: Brokers, partitions: Partitions, final: Ints) -> Iterable[
 
 
 def _lost_findings(frame: pd.DataFrame, brokers: Brokers) -> Iterable[Finding]:
-    """Topics with partitions that nothing can be copied from, because all of their brokers are dead."""
+    """Topics with lost partitions: all brokers in their lists are dead, so no copy can be made."""
     for topic, rows in frame[_is_lost(frame, brokers)].groupby("topic", sort=True):
         yield Finding(
             FindingCode.NOT_FREE,
@@ -91,8 +91,11 @@ def _is_lost(frame: pd.DataFrame, brokers: Brokers) -> pd.Series:
 
 
 def _fixed_findings(frame: pd.DataFrame, brokers: Brokers) -> Iterable[Finding]:
-    """Partitions that are not free, except those that pins or ``only`` leave and those that are lost, which have other
-    findings. Rows of a release that stored no causes are all reported."""
+    """Partitions that are not free.
+
+    Lost partitions, and those that pins or ``only`` exclude, have other findings. Rows of a release that stored no
+    causes are all reported.
+    """
     elsewhere = frame["fixed_cause"].isin(_REPORTED_ELSEWHERE) | _is_lost(frame, brokers)
     for row in frame[frame["fixed_reason"].notna() & ~elsewhere].itertuples():
         yield Finding(
@@ -106,16 +109,16 @@ def _fixed_findings(frame: pd.DataFrame, brokers: Brokers) -> Iterable[Finding]:
 
 
 def _with_fixed_causes(findings: Iterable[Finding], frame: pd.DataFrame) -> list[Finding]:
-    """The findings; those about partitions that are not free have ``fixed_cause``."""
+    """Add fact ``fixed_cause`` to the findings about partitions that are not free."""
     fixed = frame[frame["fixed_reason"].notna()]
     causes = {(str(row.topic), int(str(row.partition))): _cause(row.fixed_cause) for row in fixed.itertuples()}
-    done = list[Finding]()
+    completed = list[Finding]()
     for finding in findings:
         if finding.cause == Cause.NOT_FREE and finding.topic is not None and finding.partition is not None:
             cause = causes.get((finding.topic, finding.partition))
             finding = replace(finding, facts={**finding.facts, "fixed_cause": cause})
-        done.append(finding)
-    return done
+        completed.append(finding)
+    return completed
 
 
 def _cause(code: object) -> Cause | None:
@@ -139,7 +142,7 @@ def _factor_findings(frame: pd.DataFrame) -> Iterable[Finding]:
 
 
 def _spare_findings(frame: pd.DataFrame) -> Iterable[Finding]:
-    """Topics that get only as many replicas as must be in sync: one broker that is down stops their writers."""
+    """Topics that get only as many replicas as must be in sync: if one broker is down, producers fail."""
     changes = frame["replication_factor"] != frame["replicas"].map(len)
     for topic, rows in frame[changes & (frame["replication_factor"] == frame["min_insync_replicas"])].groupby("topic"):
         factor = int(rows["replication_factor"].max())
@@ -147,7 +150,7 @@ def _spare_findings(frame: pd.DataFrame) -> Iterable[Finding]:
 
 
 def _unused_patterns(frame: pd.DataFrame, patterns: Iterable[str], code: FindingCode) -> Iterable[Finding]:
-    """Patterns that match no topic; those of pins have findings of their own."""
+    """Patterns that match no topic; patterns of pins have other findings."""
     names = set(frame["topic"])
     for pattern in sorted(patterns):
         if not any(re.fullmatch(pattern, topic) for topic in names):
@@ -157,10 +160,12 @@ def _unused_patterns(frame: pd.DataFrame, patterns: Iterable[str], code: Finding
 def finish_cluster(
     frame: pd.DataFrame, cluster: SolvedCluster, policy: Policy, audit: AuditLimits | None = None
 ) -> Finished:
-    """Rows of every output table of one cluster, less its name and the run's; with what the audit will ask, also what
-    is left unexplained."""
+    """Rows of every output table of one cluster, without the columns that name the cluster and the run.
+
+    With the limits of the audit, the findings include partitions that the audit will not be able to explain.
+    """
     brokers, cluster_policy = cluster.brokers, cluster.cluster_policy
-    rows, partitions, chosen = placed(frame, brokers.ids)
+    rows, partitions, chosen = split_rows(frame, brokers.ids)
     settled = settle(partitions.replicas, chosen)
     leaders = assign_leaders(brokers, partitions, settled, leaders_band=policy.leaders_band, out_band=policy.out_band)
     final = lead_with(settled, leaders.chosen)
@@ -191,7 +196,11 @@ def finish_cluster(
         *_fixed_findings(rows, brokers),
         *_factor_findings(rows),
         *_spare_findings(rows),
-        *_unused_patterns(rows, (one.topics for one in cluster_policy.replication_factors), FindingCode.FACTOR_UNUSED),
+        *_unused_patterns(
+            rows,
+            (topic_factor.topics for topic_factor in cluster_policy.replication_factors),
+            FindingCode.FACTOR_UNUSED,
+        ),
         *_unused_patterns(rows, set(policy.topics), FindingCode.TOPICS_UNUSED),
         *_unused_patterns(rows, set(policy.exclude_topics), FindingCode.EXCLUDE_UNUSED),
         *cluster.failures,
@@ -232,8 +241,10 @@ def _row(finding: Finding) -> dict[str, object]:
 def finish_or_leave(
     frame: pd.DataFrame, cluster: SolvedCluster, settings: Settings, cluster_id: str
 ) -> tuple[Finished, pd.DataFrame]:
-    """Rows of every output table of one cluster; or nothing, and the partitions that no order of copies has room for,
-    as ``left_by_order`` has them."""
+    """Rows of every output table of one cluster; or no tables, and the rows of ``left_by_order``.
+
+    There are no tables if no order of the copies has disk space for some partitions.
+    """
     left = left_by_order(frame, cluster, settings)
     if len(left):
         return {}, left

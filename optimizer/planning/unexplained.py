@@ -1,4 +1,4 @@
-"""What the policy allows a plan, as the audit reads it; and findings of what the audit cannot explain."""
+"""The limits of the audit for a cluster's plan, and findings of partitions that the audit can't explain."""
 
 from collections.abc import Iterator
 
@@ -14,21 +14,21 @@ from optimizer.solve.findings.finding import Finding
 
 
 def audit_limits(settings: Settings, cluster_id: str) -> AuditLimits:
-    """What the policy allows a cluster's plan, but for the share that may be unexplained: a plan is not made by it."""
-    most = None if settings.schedule.waves else settings.schedule.max_moves_per_wave
-    allowed = settings.cluster_policies().get(cluster_id, ClusterPolicy()).move_limit
+    """Limits from the settings, except ``max_unexplained``, which does not influence a plan."""
+    most_moves = None if settings.schedule.waves else settings.schedule.max_moves_per_wave
+    move_limit = settings.cluster_policies().get(cluster_id, ClusterPolicy()).move_limit
     return AuditLimits(
         disk_headroom=settings.policy.disk_headroom,
         rack_spread=settings.policy.rack_policy == "spread",
-        max_moves_per_wave=most,
-        max_moved_bytes=allowed.moved_bytes,
-        max_moves=allowed.moves,
+        max_moves_per_wave=most_moves,
+        max_moved_bytes=move_limit.moved_bytes,
+        max_moves=move_limit.moves,
         fixed_waves=settings.schedule.waves > 0,
     )
 
 
 def audit_brokers(brokers: Brokers) -> tuple[AuditBroker, ...]:
-    """The brokers of a cluster as the audit reads them."""
+    """The brokers of a cluster in the form of the audit."""
     return tuple(
         AuditBroker(
             broker_id=int(brokers.ids[b]),
@@ -46,7 +46,7 @@ def audit_brokers(brokers: Brokers) -> tuple[AuditBroker, ...]:
 def unexplained_findings(
     rows: pd.DataFrame, brokers: Brokers, partitions: Partitions, final: Ints, limits: AuditLimits
 ) -> Iterator[Finding]:
-    """One finding for each partition of a cluster that is left without an excuse.
+    """One finding for each partition that stays without a reason that the audit accepts.
 
     Parameters
     ----------

@@ -1,21 +1,21 @@
-"""How long a wave takes, by Kafka's throttle law.
+"""Estimate the duration of a wave from the rules of Kafka's replication throttle.
 
-Kafka meters the replication bytes of throttled partitions per broker, once as leader (``L_b``) and once as follower
-(``F_b``). The leader's meter also counts what followers that are already in sync fetch, and a copy must outrun what
-is produced meanwhile:
+Kafka measures the replication bytes of throttled partitions per broker, once as leader (limit ``L_b``) and once as
+follower (limit ``F_b``). The leader's meter also counts fetches of followers that are in sync already. A copy must be
+faster than the producers meanwhile:
 
     T = max_b max( out_b / (L_b - live_out_b),  in_b / (F_b - live_in_b) )
 
 with ``live_out_b = sum_p w_p (in-sync followers + new followers)`` over the throttled partitions that b leads, and
-``live_in_b`` the produced bytes ``w_p`` of the copies that b receives. A fetch is all or nothing, so a rate under the
-*floor* is not honoured: about min(partitions x 1 MiB, 10 MiB) per 10 s for each pair of leader and follower.
+``live_in_b`` the produced bytes ``w_p`` of the copies that b receives. A fetch is all or nothing, so Kafka can't
+enforce a rate below the *floor*: about min(partitions x 1 MiB, 10 MiB) per 10 s for each pair of leader and follower.
 
 References
 ----------
-Kafka 4.3.1: kafka.server.ReplicationQuotaManager, ReplicaManager.shouldLeaderThrottle; KIP-73. The law was measured
-on real clusters: it is right for one busy broker and small batches. Where many brokers are busy copies took 1.05 to
-1.33 times as long (33.9 to 42.7 s for 32), where producers' batches are large up to 1.9 times (22.5 s for 12 with 600
-KB).
+Kafka 4.3.1: kafka.server.ReplicationQuotaManager, ReplicaManager.shouldLeaderThrottle; KIP-73. Measured on real
+clusters, the formula is right for one busy broker and small batches. With many busy brokers, copies took 1.05 to 1.33
+times as long (33.9 to 42.7 s instead of 32 s); with large producer batches of 600 KB, up to 1.9 times (22.5 s instead
+of 12 s).
 """
 
 from dataclasses import dataclass
@@ -39,9 +39,9 @@ class Traffic:
     out_bytes, in_bytes : int64
         Bytes of the copies, sent as leader and received as follower.
     live_out, live_in : int64
-        Bytes per second that count against the throttle besides the copies.
+        Bytes per second that count against the throttle in addition to the copies.
     floor_out, floor_in : int64
-        Least rate in bytes per second that the throttle can hold.
+        Least rate in bytes per second that the throttle can enforce.
     """
 
     out_bytes: Ints
@@ -69,7 +69,7 @@ def _floors(changes: WaveChanges, n_brokers: int) -> tuple[Ints, Ints]:
 
 
 def traffic(changes: WaveChanges, n_brokers: int) -> Traffic:
-    """Traffic of the copies among ``changes``; partitions without a copy are not throttled and don't count."""
+    """Traffic of the copies in ``changes``; partitions without a copy are not throttled and don't count."""
     copied = changes.select(changes.copies > 0)
     source = copied.source[:, None]
     floor_out, floor_in = _floors(copied, n_brokers)
@@ -88,16 +88,16 @@ def _slowest(volume: Ints, rate: Ints, live: Ints, floor: Ints) -> float:
     busy = volume > 0
     if not busy.any():
         return 0.0
-    left: Floats = (np.maximum(rate, floor) - live)[busy].astype(np.float64)
-    if (left <= 0).any():
+    copy_rate: Floats = (np.maximum(rate, floor) - live)[busy].astype(np.float64)
+    if (copy_rate <= 0).any():
         return float("inf")
-    return float((volume[busy] / left).max())
+    return float((volume[busy] / copy_rate).max())
 
 
 def seconds(of: Traffic, *, leader_rate: Ints, follower_rate: Ints) -> float:
     """Seconds until the last copy is in sync (formula 26 of docs/solver.md).
 
-    Infinite where live traffic takes the whole throttle.
+    Infinite if live traffic takes the whole throttle.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What Kafka takes in the requests of one wave: partitions, topics, and characters of each topic's throttle lists."""
+"""Kafka's limits for the requests of one wave: partitions, topics, and characters of each topic's throttle lists."""
 
 from dataclasses import dataclass, field
 
@@ -21,16 +21,16 @@ def _many_topics(changes: WaveChanges) -> bool:
 
 @dataclass
 class Requests:
-    """What waves hold while they are filled; only what may reach a limit is counted by topic.
+    """Sizes of the waves' requests while the waves are filled; only topics that may reach a limit are counted.
 
     Parameters
     ----------
     partitions, topics : (waves,) int64
-        Partitions and topics that each wave names; topics only where there are many.
+        Partitions and topics that each wave names; topics only if there are many.
     lists : dict of int to (waves, 2) int64
         Characters of the leader's and the follower's list, by topic.
     named : set of (topic, wave), optional
-        None where there are not many topics.
+        None if there are not many topics.
     """
 
     partitions: Ints
@@ -40,13 +40,13 @@ class Requests:
 
     @classmethod
     def empty(cls, changes: WaveChanges, n_waves: int) -> "Requests":
-        """No wave names anything yet."""
+        """Requests that name nothing yet."""
         lists = {int(topic): np.zeros((n_waves, 2), dtype=np.int64) for topic in _crowded(changes)}
         zeros = np.zeros(n_waves, dtype=np.int64)
         return cls(zeros, zeros.copy(), lists, set() if _many_topics(changes) else None)
 
-    def room(self, changes: WaveChanges, i: int) -> Bools:
-        """Waves whose requests have room for a change, (waves,)."""
+    def has_room(self, changes: WaveChanges, i: int) -> Bools:
+        """Whether the requests of each wave have room for a change, (waves,)."""
         topic = int(changes.topic[i])
         room: Bools = self.partitions < PARTITIONS_PER_REQUEST
         if topic in self.lists:
@@ -56,7 +56,7 @@ class Requests:
             room &= (self.topics < TOPICS_PER_REQUEST) | np.array(known)
         return room
 
-    def place(self, changes: WaveChanges, i: int, wave: int) -> None:
+    def add(self, changes: WaveChanges, i: int, wave: int) -> None:
         """Add a change to a wave."""
         topic = int(changes.topic[i])
         self.partitions[wave] += 1
@@ -68,10 +68,10 @@ class Requests:
 
 
 def least_waves(changes: WaveChanges) -> int:
-    """So many waves that one has room for each change, however the others are spread.
+    """A number of waves that is always enough: one has room for each change, however the others are spread.
 
-    A wave without room for a change of c characters holds at least limit - c + 1, so that there are at most
-    (total - c) / (limit - c + 1) of them; the same for partitions and topics.
+    A wave without room for a change of c characters holds at least limit - c + 1 characters, so there are at most
+    (total - c) / (limit - c + 1) such waves. The same applies to partitions and topics.
     """
     if not len(changes):
         return 1

@@ -1,7 +1,7 @@
 """The rates of a wave's throttles.
 
-The operator gives the rate that *copies* may take. Live replication of the same partitions counts against the same
-meter, so each broker's rate is that plus its live traffic: copies then get what was asked for, and a replica always
+The operator sets the rate for *copies*. Live replication of the same partitions counts against the same throttle, so
+each broker's rate is the copy rate plus its live traffic. Then copies get the requested rate, and a replica always
 catches up.
 """
 
@@ -13,12 +13,12 @@ from optimizer.domain import Ints
 from optimizer.schedule.estimate import Traffic
 from optimizer.settings import Schedule
 
-BYTES_PER_MB = 10**6  # as people say MB: a power of 1000
+BYTES_PER_MB = 10**6  # decimal unit, a power of 1000
 
 
 @dataclass(frozen=True)
 class Rates:
-    """The two ``replication.throttled.rate`` of each broker, (B,) bytes per second; 0: takes no part."""
+    """The two ``replication.throttled.rate`` of each broker, (B,), bytes per second; 0 for a broker without copies."""
 
     leader: Ints
     follower: Ints
@@ -30,7 +30,7 @@ def copy_rate_bytes_per_s(schedule: Schedule) -> int:
 
 
 def rates_per_broker(of: Traffic, *, copy_bytes_per_s: int) -> Rates:
-    """The careful form: a rate of its own for each broker that sends or receives."""
+    """The careful style: each broker that sends or receives copies has its own rate."""
     return Rates(
         leader=np.where(of.out_bytes > 0, copy_bytes_per_s + of.live_out, 0),
         follower=np.where(of.in_bytes > 0, copy_bytes_per_s + of.live_in, 0),
@@ -38,13 +38,13 @@ def rates_per_broker(of: Traffic, *, copy_bytes_per_s: int) -> Rates:
 
 
 def common_rate(of: Traffic, *, copy_bytes_per_s: int) -> int:
-    """The form of Kafka's own tool: one rate for all brokers and directions, enough for the neediest."""
+    """The style of Kafka's own tool: one rate for all brokers and directions, the largest that one of them needs."""
     rates = rates_per_broker(of, copy_bytes_per_s=copy_bytes_per_s)
     return int(max(rates.leader.max(initial=0), rates.follower.max(initial=0)))
 
 
 def is_below_floor(of: Traffic, rates: Rates) -> bool:
-    """Whether a rate is under what Kafka's throttle can hold, so that copies run faster than asked."""
+    """Whether a rate is below the least that Kafka's throttle can enforce; copies are then faster than requested."""
     leader = (rates.leader > 0) & (rates.leader < of.floor_out)
     follower = (rates.follower > 0) & (rates.follower < of.floor_in)
     return bool((leader | follower).any())

@@ -1,4 +1,4 @@
-"""What a plan changes, as arrays: the input of waves, throttle rates and time estimates."""
+"""The changes of a plan as arrays: the input for waves, throttle rates and time estimates."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,24 +12,24 @@ from optimizer.kafka.size_limits import list_characters
 
 @dataclass(frozen=True)
 class WaveChanges:
-    """Partitions whose replica list changes; brokers are indices.
+    """Partitions with a changed replica list; brokers are indices.
 
     Parameters
     ----------
     size_bytes : (N,) int64
-        Bytes of one replica: what one copy moves.
+        Bytes of one replica, so of one copy.
     in_bytes_per_s : (N,) int64
-        Produced bytes per second, which a copy must outrun.
+        Produced bytes per second; a copy must be faster.
     source : (N,) int64
-        The current leader, which every copy is read from; -1 when leaderless.
+        The current leader, the source of every copy; -1 if leaderless.
     in_sync_followers : (N,) int64
-        Followers in the ISR: their traffic counts against the leader's throttle too.
+        Followers in the ISR; their traffic also counts against the leader's throttle.
     added, removed : (N, W) int64
-        Brokers that receive a copy, that give theirs up; padded with -1.
+        Brokers that receive a copy; brokers that lose their replica; padded with -1.
     urgency : (N,) int64
         Index into ``REASONS``.
     topic : (N,) int64
-        Equal for partitions of one topic.
+        Number of the topic.
     list_characters : (N, 2) int64
         Characters of the partition in its topic's two throttle lists, the leader's and the follower's.
     """
@@ -49,12 +49,12 @@ class WaveChanges:
 
     @property
     def copies(self) -> Ints:
-        """Replicas copied of each partition, (N,)."""
+        """Copies of each partition, (N,)."""
         return (self.added >= 0).sum(axis=1)
 
     @property
     def endpoint_bytes(self) -> Ints:
-        """Bytes that pass the busiest end of each partition's copies: its leader sends all of them, (N,)."""
+        """Bytes at the busiest end of each partition's copies, (N,): its leader sends all copies."""
         return self.size_bytes * self.copies
 
     def select(self, rows: Bools) -> "WaveChanges":
@@ -75,17 +75,17 @@ def wave_changes_between(
     in_sync_followers: Ints,
     urgency: Ints,
 ) -> WaveChanges:
-    """What brings partitions from the lists before to those after, (N, W) each, indices padded with -1.
+    """The changes from the lists ``before`` to the lists ``after``, (N, W) each, broker indices padded with -1.
 
     Parameters
     ----------
     ids : (B,) int64
         Ids of the brokers.
     leader : (N,) int64
-        Index of the current one, -1 when leaderless.
+        Index of the current leader; -1 if leaderless.
     """
     added, removed = _without(after, before), _without(before, after)
-    # Of the wave and of its way back, which names the new lists and what is copied back: the longer counts.
+    # Use the longer of the wave's list and its rollback's list. The rollback names the new lists and the copies back.
     longest = [
         np.maximum(*(_characters(partition, lists, ids) for lists in both))
         for both in ((before, after), (added, removed))
@@ -104,7 +104,7 @@ def wave_changes_between(
 
 
 def _without(lists: Ints, others: Ints) -> Ints:
-    """Brokers of lists that are not in others, (N, W), -1 elsewhere."""
+    """Brokers in ``lists`` that are not in ``others``, (N, W); -1 elsewhere."""
     return np.where((lists[:, :, None] == others[:, None, :]).any(axis=2), -1, lists)
 
 
@@ -118,7 +118,7 @@ def _characters(partition: Ints, lists: Ints, ids: Ints) -> Ints:
 
 
 def urgency_of(reasons: Iterable[str]) -> int:
-    """The most urgent of some reasons, as an index into ``REASONS``."""
+    """The most urgent reason, as an index into ``REASONS``."""
     return min(map(REASONS.index, reasons))
 
 

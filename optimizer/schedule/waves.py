@@ -1,13 +1,13 @@
-"""Cut a plan into waves.
+"""Divide a plan into waves.
 
-Each wave is a valid plan by itself: a partition changes in one wave only, so it is either at its old or at its new
-list when a wave ends (replication and racks hold in both), and no broker's disk passes its limit while old and new
-copies exist side by side.
+Each wave is a valid plan by itself. A partition changes in one wave only, so at the end of a wave it has its old list
+or its new list; both meet the rules of replication and racks. No disk passes its limit while old and new copies exist
+at the same time.
 
-Rule: most urgent first, each into the earliest wave that has room; then the rest, largest first, each into the wave
-where the busier end of its copies (bytes into a target, bytes out of the *leader*, which every copy is read from)
-stays smallest: a wave lasts as long as its busiest broker. Reorders go into the last wave: leadership should follow
-onto brokers that hold their copies.
+Urgent changes come first, each in the earliest wave that has room. The others follow, largest first, each in the wave
+in which the busier end of its copies stays smallest. The ends are the targets (bytes in) and the *leader* (bytes out),
+the source of every copy: a wave lasts as long as its busiest broker. Reorders come in the last wave, when the new
+leaders hold their copies.
 """
 
 import math
@@ -24,24 +24,24 @@ from optimizer.schedule.throttle_rate import BYTES_PER_MB
 from optimizer.schedule.wave_changes import WaveChanges
 from optimizer.settings import Schedule
 
-UNPLACED = 0  # of no wave yet: waves count from 1
+UNPLACED = 0  # in no wave; waves are numbered from 1
 _REORDER = REASONS.index(REORDERED)
 _BALANCE = REASONS.index("balance")
-_TRIES = 8  # times that a wave is filled anew with what was left: a wave is full sooner
+_TRIES = 8  # most numbers of waves to try; fewer are enough in practice
 
 
 @dataclass
 class _Waves:
-    """Waves being filled.
+    """Waves while they are filled.
 
     Parameters
     ----------
     incoming, outgoing, disk_peak : (B, waves) int64
-        Bytes received, bytes sent, most bytes on the disk.
+        Bytes received, bytes sent, and the largest number of bytes on the disk.
     busiest, copies : (waves,) int64
-        Bytes at the busiest broker's end, which set the wave's time; replicas copied.
+        Bytes at the busiest end of a broker, which decide the wave's duration; replicas copied.
     requests : Requests
-        What Kafka's limits leave room for.
+        Sizes of the requests, for Kafka's limits.
     """
 
     incoming: Ints
@@ -64,18 +64,18 @@ class _Waves:
         )
 
     def endpoint(self, source: int, targets: Ints, size: int) -> Ints:
-        """Bytes at the busier end of one partition's copies if it joined each wave, (waves,)."""
+        """Bytes at the busier end of one partition's copies, if it were added to each wave, (waves,)."""
         into: Ints = self.incoming[targets].max(axis=0, initial=0) + size * bool(len(targets))
         if source < 0:
             return into
         return np.maximum(into, self.outgoing[source] + size * len(targets))
 
     def fits_disk(self, targets: Ints, size: int, limit: Ints) -> Bools:
-        """Waves in which, and after which, every target holds the copy within its limit, (waves,)."""
+        """Waves in which every target has disk space for the copy, also in all later waves, (waves,)."""
         later = np.maximum.accumulate(self.disk_peak[targets, ::-1], axis=1)[:, ::-1]
         return np.asarray((later + size <= limit[targets, None]).all(axis=0), dtype=np.bool_)
 
-    def place(self, wave: int, source: int, targets: Ints, removed: Ints, size: int, load: int) -> None:
+    def add(self, wave: int, source: int, targets: Ints, removed: Ints, size: int, load: int) -> None:
         self.busiest[wave] = max(self.busiest[wave], load)
         self.incoming[targets, wave] += size
         if source >= 0:
@@ -87,7 +87,7 @@ class _Waves:
 
 @dataclass(frozen=True)
 class _Budget:
-    """What one wave may hold: bytes at one broker's end of what is urgent, and of all; copies."""
+    """Limits of one wave: bytes at one end of a broker, for urgent changes and for all changes; copies."""
 
     endpoint_bytes: float
     window_bytes: float
@@ -97,27 +97,28 @@ class _Budget:
 def _fill(
     changes: WaveChanges, order: Ints, disk_used: Ints, disk_limit: Ints, n_waves: int, budget: _Budget
 ) -> tuple[Ints, Ints]:
-    """Place every change but reorders; returns waves from 1 (0: no room) and the busiest bytes of each wave."""
+    """Assign a wave to every change except reorders; returns waves (0: no room), and the busiest bytes of each wave."""
     waves = _Waves.empty(changes, n_waves, disk_used)
     wave_of = np.zeros(len(changes), dtype=np.int64)
     waiting = order
     while len(waiting):
         before = len(waiting)
         waiting = np.array(
-            [i for i in waiting if not _place(changes, int(i), waves, wave_of, disk_limit, budget)], dtype=np.int64
+            [i for i in waiting if not _assign_wave(changes, int(i), waves, wave_of, disk_limit, budget)],
+            dtype=np.int64,
         )
         if len(waiting) == before:
             break
     return wave_of, waves.busiest
 
 
-def _place(changes: WaveChanges, i: int, waves: _Waves, wave_of: Ints, disk_limit: Ints, budget: _Budget) -> bool:
+def _assign_wave(changes: WaveChanges, i: int, waves: _Waves, wave_of: Ints, disk_limit: Ints, budget: _Budget) -> bool:
     targets, removed = changes.added[i], changes.removed[i]
     targets, removed = targets[targets >= 0], removed[removed >= 0]
     size, source = int(changes.size_bytes[i]), int(changes.source[i])
     load = waves.endpoint(source, targets, size)
     room = (waves.copies + len(targets) <= budget.copies) | (waves.copies == 0)
-    room &= waves.requests.room(changes, i)
+    room &= waves.requests.has_room(changes, i)
     if len(targets):
         room &= waves.fits_disk(targets, size, disk_limit)
     if not room.any():
@@ -125,45 +126,45 @@ def _place(changes: WaveChanges, i: int, waves: _Waves, wave_of: Ints, disk_limi
     early = room & (load <= budget.endpoint_bytes)
     urgent = bool(changes.urgency[i] < _BALANCE and early.any())
     wave = int(early.argmax()) if urgent else _shortest(waves, load, room, budget)
-    waves.place(wave, source, targets, removed, size, int(load[wave]))
-    waves.requests.place(changes, i, wave)
+    waves.add(wave, source, targets, removed, size, int(load[wave]))
+    waves.requests.add(changes, i, wave)
     wave_of[i] = wave + 1
     return True
 
 
 def _shortest(waves: _Waves, load: Ints, room: Bools, budget: _Budget) -> int:
-    """The wave that gets least longer; among equals the one where these brokers have least to do."""
+    """The wave that becomes least longer; among equals, the one in which these brokers have least to do."""
     inside = room & (load <= budget.window_bytes)
     allowed = inside if inside.any() else room
-    longer = np.where(allowed, np.maximum(load - waves.busiest, 0), NO_LIMIT)
-    return int(np.where(longer == longer.min(), load, NO_LIMIT).argmin())
+    added_bytes = np.where(allowed, np.maximum(load - waves.busiest, 0), NO_LIMIT)
+    return int(np.where(added_bytes == added_bytes.min(), load, NO_LIMIT).argmin())
 
 
 def _renumber(wave_of: Ints) -> Ints:
-    """Waves from 1 without gaps; 0 stays."""
+    """Number the waves from 1 without gaps; 0 stays."""
     used = np.unique(wave_of[wave_of > 0])
     return np.where(wave_of > 0, np.searchsorted(used, wave_of) + 1, UNPLACED)
 
 
 def _append_reorders(changes: WaveChanges, wave_of: Ints, reorders: Ints) -> Ints:
-    """Put reorders into the last wave, and what its requests can't hold into waves behind it."""
+    """Put reorders into the last wave; if its requests are full, into further waves after it."""
     last = max(int(wave_of.max(initial=0)), 1)
     requests = Requests.empty(changes, 1 + least_waves(changes))
     for i in np.flatnonzero(wave_of == last):
-        requests.place(changes, int(i), 0)
+        requests.add(changes, int(i), 0)
     result = wave_of.copy()
     for i in reorders:
-        wave = int(requests.room(changes, int(i)).argmax())
-        requests.place(changes, int(i), wave)
+        wave = int(requests.has_room(changes, int(i)).argmax())
+        requests.add(changes, int(i), wave)
         result[i] = last + wave
     return result
 
 
 def _attempts(changes: WaveChanges, n_brokers: int, schedule: Schedule) -> Iterator[tuple[int, _Budget]]:
-    """Numbers of waves to try, with what each wave may hold, until everything has a place inside the window.
+    """Numbers of waves to try, with the limits of each wave, until every change fits inside the window.
 
-    A fixed number first spreads the copies evenly; where disks don't allow that, as they do. It is a larger one where
-    Kafka's limits ask for more waves.
+    With a fixed number of waves, the copies are first spread evenly; if disks don't allow that, without this limit. The
+    number is larger if Kafka's limits require more waves.
     """
     least = least_waves(changes)
     total = int(traffic(changes, n_brokers).busiest.max(initial=0))
@@ -182,17 +183,17 @@ def _attempts(changes: WaveChanges, n_brokers: int, schedule: Schedule) -> Itera
 
 
 def assign_waves(changes: WaveChanges, *, disk_used: Ints, disk_limit: Ints, schedule: Schedule) -> Ints:
-    """Wave of each change, from 1; ``UNPLACED`` where a disk has no room for both copies in any order.
+    """Wave of each change, from 1; ``UNPLACED`` if no order has disk space for its old and new copies.
 
     Parameters
     ----------
     disk_used : (B,) int64
         Bytes on each broker before the plan.
     disk_limit : (B,) int64
-        Most bytes on each broker at any time; ``NO_LIMIT`` where unknown. A broker already over it may not grow.
+        Most bytes on each broker at any time; ``NO_LIMIT`` if unknown. A broker already over its limit may not grow.
     schedule : Schedule
-        ``waves`` fixes the number, but for Kafka's limits; else as many as window, throttle and most moves per wave ask
-        for.
+        ``waves`` fixes the number, unless Kafka's limits require more. Else window, throttle and ``max_moves_per_wave``
+        decide it.
 
     Returns
     -------

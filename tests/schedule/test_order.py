@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from optimizer.cluster_policy import NO_LIMIT
-from optimizer.schedule.wave_order import disk_limits, stuck
+from optimizer.schedule.wave_order import disk_limits, unschedulable
 from optimizer.schedule.waves import UNPLACED, assign_waves
 from optimizer.settings import Schedule
 from tests.schedule.test_waves import GB, Row, changes_from_rows
@@ -18,7 +18,7 @@ def left(rows: list[Row], *, used: list[int], limit: list[int], knobs: Schedule 
     pad = 6 - len(used)
     disk_used, disk_limit = np.array([*used, *[0] * pad]), np.array([*limit, *[NO_LIMIT] * pad])
     changes, schedule = changes_from_rows(rows), knobs or Schedule()
-    found = stuck(changes, disk_used=disk_used, disk_limit=disk_limit, schedule=schedule)
+    found = unschedulable(changes, disk_used=disk_used, disk_limit=disk_limit, schedule=schedule)
     rest = assign_waves(changes.select(~found), disk_used=disk_used, disk_limit=disk_limit, schedule=schedule)
     assert (rest != UNPLACED).all()
     return np.flatnonzero(found).tolist()

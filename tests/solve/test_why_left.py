@@ -138,7 +138,7 @@ def test_as_many_waves_as_it_takes_leave_nothing() -> None:
     ("error", "why", "status", "code", "words"),
     [
         (MemoryError("e"), "MemoryError: e", FAILED, FindingCode.SHARD_FAILED, "failed"),
-        (OutOfTime("e"), "OutOfTime: e", OUT_OF_TIME, FindingCode.SHARD_OUT_OF_TIME, "was out of time"),
+        (OutOfTime("e"), "OutOfTime: e", OUT_OF_TIME, FindingCode.SHARD_OUT_OF_TIME, "ran out of time"),
     ],
 )
 def test_a_shard_that_is_not_solved_is_told(

@@ -1,4 +1,4 @@
-"""Bands that are not met: the cause, if it is cheap to find, and the width that would be enough."""
+"""Unmet bands: the cause, if it is cheap to find, and the width that would be enough."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -24,29 +24,29 @@ from optimizer.solve.rules.pins import PinGroups, group_by_pins
 from optimizer.solve.rules.resources import DISK
 
 Why = tuple[Cause | None, Mapping[str, Any]]
-WIDTH_ROUNDING = 1e-10  # thousandths: what floating point may add to a width that is a whole number of them
+WIDTH_ROUNDING = 1e-10  # thousandths: rounding of a width that is a whole number of thousandths
 UNKNOWN: Why = (None, {})
 
 
 def least_widths(loads: Floats, mean: Floats) -> Floats:
-    """The least width, in thousandths, of a band that holds each load, (B, D); nan where no width does."""
+    """The least width of a band that includes each load, rounded up to thousandths, (B, D); nan if there is none."""
     around = np.where(mean > 0, mean, np.nan)
     return np.asarray(np.ceil(np.abs(loads / around - 1) * 1000 - WIDTH_ROUNDING) / 1000)
 
 
 @dataclass(frozen=True)
 class _Facts:
-    """What the causes are read from; loads are (B, D), absolute.
+    """The data that causes are derived from; loads are (B, D), absolute.
 
     Parameters
     ----------
     stuck : mapping of (B, D) float64
-        Load that may not leave, by what holds it: fixed, forced_only or pinned.
+        Load that may not leave, by the reason: fixed, forced_only or pinned.
     placed : (P, W) int64
         Replicas after the plan.
     may_move : (P,) bool
     only : str
-        Of the cluster's wishes: what alone the plan fixes.
+        ``ClusterPolicy.only``.
     """
 
     brokers: Brokers
@@ -65,18 +65,18 @@ class _Facts:
         """Partitions with a replica on a broker."""
         return np.flatnonzero((self.placed == b).any(axis=1))
 
-    def rack(self, values: Floats, b: int, d: int) -> float:
-        """Sum of values (B, D) over the brokers of the rack that take part in the balance."""
+    def rack_sum(self, values: Floats, b: int, d: int) -> float:
+        """Sum of values, (B, D), over the brokers of a broker's rack that take part in the balance."""
         rack = self.brokers.rack == self.brokers.rack[b] if self.brokers.racks_matter else np.ones(len(values), bool)
         return float(values[rack & self.brokers.accepts_replicas, d].sum())
 
     def whole_rack(self, b: int, held: float, ends: float) -> Why:
-        """What the rack of a broker holds, or the cluster where racks are not used, and where the bands in it end."""
+        """The load of a broker's rack (of the cluster, if racks are not used), and the sum of its bands' ends."""
         rack = self.brokers.rack_names[self.brokers.rack[b]] if self.brokers.racks_matter else None
         return Cause.WHOLE_RACK, {"rack": rack, "rack_holds": held, "rack_ends": ends}
 
     def one_partition(self, row: int | np.integer, d: int) -> Mapping[str, Any]:
-        """A partition, and how much it takes."""
+        """The name of a partition, and its load."""
         return {"name": partition_name(self.partitions, row), "load": float(self.weights[row, d])}
 
 
@@ -96,7 +96,7 @@ def _facts(
     free = partitions.mobility == FREE
     held = {"fixed": stays(partitions.mobility), "forced_only": moves_only_if_forced(partitions.mobility)}
     held["pinned"] = free & tight
-    stuck = {what: broker_loads(n, np.where(rows[:, None], placed, -1), weights) for what, rows in held.items()}
+    stuck = {reason: broker_loads(n, np.where(rows[:, None], placed, -1), weights) for reason, rows in held.items()}
     mean = reachable_means(brokers, demand_of(partitions), before)
     return _Facts(brokers, partitions, bands, after, mean, weights, stuck, placed, free & ~tight, groups, only)
 
@@ -105,14 +105,14 @@ def _why_above(facts: _Facts, b: int, d: int, policy: Policy) -> Why:
     upper, lower, load = facts.bands.upper[b, d], facts.bands.lower[b, d], facts.after[b, d]
     if _at_disk_limit(facts, b, d, policy):
         return Cause.BAND_ENDS_AT_DISK, {"disk_headroom": policy.disk_headroom}
-    stuck = {what: float(loads[b, d]) for what, loads in facts.stuck.items() if loads[b, d] > 0}
+    stuck = {reason: float(loads[b, d]) for reason, loads in facts.stuck.items() if loads[b, d] > 0}
     if sum(stuck.values()) > upper:
         return Cause.MAY_NOT_LEAVE, {"stuck": stuck, "only": facts.only}
     rows = facts.on(b)
     largest = rows[np.argmax(facts.weights[rows, d])]
     if facts.weights[largest, d] > upper:
         return Cause.LARGE_PARTITION, facts.one_partition(largest, d)
-    held, most = facts.rack(facts.after, b, d), facts.rack(facts.bands.upper, b, d)
+    held, most = facts.rack_sum(facts.after, b, d), facts.rack_sum(facts.bands.upper, b, d)
     if held > most:
         return facts.whole_rack(b, held, most)
     rows = rows[facts.may_move[rows]]
@@ -122,15 +122,15 @@ def _why_above(facts: _Facts, b: int, d: int, policy: Policy) -> Why:
 
 
 def _why_below(facts: _Facts, b: int, d: int) -> Why:
-    held, least = facts.rack(facts.after, b, d), facts.rack(facts.bands.lower, b, d)
+    held, least = facts.rack_sum(facts.after, b, d), facts.rack_sum(facts.bands.lower, b, d)
     if held < least:
         return facts.whole_rack(b, held, least)
     hosts = facts.groups.allowed[facts.groups.of, b]
-    here = (facts.placed == b).any(axis=1)
-    reach = facts.weights[(hosts & facts.may_move) | here, d].sum()
+    is_on_broker = (facts.placed == b).any(axis=1)
+    reach = facts.weights[(hosts & facts.may_move) | is_on_broker, d].sum()
     if reach < facts.bands.lower[b, d]:
         return Cause.MAY_NOT_COME, {"reach": float(reach), "only": facts.only}
-    come = np.flatnonzero(hosts & facts.may_move & ~here)
+    come = np.flatnonzero(hosts & facts.may_move & ~is_on_broker)
     room = facts.bands.upper[b, d] - facts.after[b, d]
     if len(come) and facts.weights[come, d].min() > room:
         return Cause.STEPS_TOO_LARGE, facts.one_partition(come[np.argmin(facts.weights[come, d])], d)
@@ -155,7 +155,7 @@ def band_findings(
 ) -> Iterator[Finding]:
     """Brokers outside a band after the plan: the cause, if it is known, and a width that is enough.
 
-    Replicas that stay on brokers to empty have findings of their own.
+    Replicas that stay on brokers to empty have other findings.
     """
     gap, was_outside = excess(after, bands), is_outside(before, bands)
     outside = is_outside(after, bands) & ~brokers.must_empty[:, None]

@@ -1,4 +1,4 @@
-"""Findings of a whole cluster: what is unknown, broken racks, brokers that are down or not emptied."""
+"""Findings of a whole cluster: unknown values, broken rack rules, brokers that are down or not emptied."""
 
 from collections.abc import Iterator
 
@@ -15,30 +15,30 @@ _DOWN = {"dead": FindingCode.DEAD_BROKER, "fenced": FindingCode.FENCED_BROKER}
 
 
 def rate_findings(partitions: Partitions) -> Iterator[Finding]:
-    """Clusters whose rates are all unknown or zero: the network takes no part in the plan."""
+    """A finding if all rates are unknown or zero: the plan does not balance the network."""
     if len(partitions) and not partitions.in_bytes_per_s.any() and not partitions.out_bytes_per_s.any():
         yield Finding(FindingCode.NO_RATES, "both")
 
 
 def disk_findings(brokers: Brokers) -> Iterator[Finding]:
-    """Brokers that may get replicas on disks of unknown size: nothing keeps the plan from filling those."""
-    wanted = brokers.accepts_replicas
-    unknown, count = int((wanted & (brokers.disk_capacity_bytes <= 0)).sum()), int(wanted.sum())
+    """A finding if brokers that accept replicas have disks of unknown size: the plan could fill these."""
+    accepting = brokers.accepts_replicas
+    unknown, count = int((accepting & (brokers.disk_capacity_bytes <= 0)).sum()), int(accepting.sum())
     if unknown:
         known = count - unknown
         yield Finding(FindingCode.NO_DISK_CAPACITY, "both", resource="disk", amount=known, limit=count)
 
 
 def network_findings(brokers: Brokers) -> Iterator[Finding]:
-    """Capacities of the network that are known of some brokers only, and so not used."""
-    for way, capacity in (("in", brokers.in_capacity_bytes_per_s), ("out", brokers.out_capacity_bytes_per_s)):
+    """Network capacities that are known for some brokers only, and are therefore not used."""
+    for direction, capacity in (("in", brokers.in_capacity_bytes_per_s), ("out", brokers.out_capacity_bytes_per_s)):
         known, count = int((capacity[brokers.accepts_replicas] > 0).sum()), int(brokers.accepts_replicas.sum())
         if 0 < known < count:
-            yield Finding(FindingCode.NO_NETWORK_CAPACITY, "both", resource=way, amount=known, limit=count)
+            yield Finding(FindingCode.NO_NETWORK_CAPACITY, "both", resource=direction, amount=known, limit=count)
 
 
 def rack_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> Iterator[Finding]:
-    """Partitions that break the rack rule: one finding for all that the plan fixes, one for each of the others."""
+    """Partitions that break the rack rule: one finding for all that the plan repairs, one for each of the others."""
     broken = rack_breaks(brokers, partitions, partitions.replicas) > 0
     breaks = rack_breaks(brokers, partitions, after)
     still = breaks > 0
@@ -61,7 +61,7 @@ def rack_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> Iter
 def _broken_racks(
     brokers: Brokers, partitions: Partitions, after: Ints
 ) -> Iterator[dict[str, list[tuple[str, int, int]]]]:
-    """The racks of each partition that hold too many or too few replicas: name, replicas, and the most or the least."""
+    """Racks with too many or too few replicas of each partition: name, replicas, and the most or the least allowed."""
     groups, names = group_by_pins(brokers, partitions.topic), brokers.rack_names
     rule = rack_rule(brokers, groups, (after >= 0).sum(axis=1))
     for row, count in enumerate(rack_histogram(after, brokers.rack, len(names))):
@@ -90,7 +90,7 @@ def stranded_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> 
 
 
 def emptied_racks(brokers: Brokers, before: Ints, after: Ints) -> Iterator[Finding]:
-    """Racks that lose their last replica, and of which no broker may hold one.
+    """Racks that lose their last replica and have no broker that may hold one.
 
     Parameters
     ----------
@@ -100,19 +100,19 @@ def emptied_racks(brokers: Brokers, before: Ints, after: Ints) -> Iterator[Findi
     if not brokers.racks_matter:
         return
     racks = len(brokers.rack_names)
-    # Dead brokers may have no rack: what they share is none.
+    # Dead brokers may have no rack; such brokers do not share one.
     named = np.array([bool(name) for name in brokers.rack_names])
     usable = named & (np.bincount(brokers.rack[brokers.accepts_replicas], minlength=racks) > 0)
     held = [np.bincount(brokers.rack[lists[lists >= 0]], minlength=racks) for lists in (before, after)]
-    left = int(usable.sum())
+    remaining = int(usable.sum())
     for rack in np.flatnonzero(named & (held[0] > 0) & (held[1] == 0) & ~usable):
         ids = brokers.ids[brokers.rack == rack].tolist()
         facts = {"rack": brokers.rack_names[rack], "brokers": ids}
-        yield Finding(FindingCode.RACK_EMPTIED, "after", amount=left, limit=int(named.sum()), facts=facts)
+        yield Finding(FindingCode.RACK_EMPTIED, "after", amount=remaining, limit=int(named.sum()), facts=facts)
 
 
 def broker_findings(brokers: Brokers, after: Ints) -> Iterator[Finding]:
-    """Dead and fenced brokers: fixed where the plan moves every replica off them.
+    """Dead and fenced brokers; ``when`` is before if the plan moves all their replicas away.
 
     Parameters
     ----------
@@ -120,12 +120,12 @@ def broker_findings(brokers: Brokers, after: Ints) -> Iterator[Finding]:
         Replicas after the plan.
     """
     held = np.bincount(after[after >= 0], minlength=len(brokers))
-    for broker, state, left in zip(brokers.ids, brokers.state, held.tolist(), strict=True):
+    for broker, state, count in zip(brokers.ids, brokers.state, held.tolist(), strict=True):
         if state in _DOWN:
-            yield Finding(_DOWN[state], "both" if left else "before", broker_id=int(broker), amount=left, limit=0)
+            yield Finding(_DOWN[state], "both" if count else "before", broker_id=int(broker), amount=count, limit=0)
 
 
 def no_rack_findings(brokers: Brokers) -> Iterator[Finding]:
-    """Racks that the policy considers and that are unknown."""
+    """A finding if the policy spreads replicas over racks, and no broker has a rack."""
     if not brokers.racks_matter:
         yield Finding(FindingCode.NO_RACKS, "both")

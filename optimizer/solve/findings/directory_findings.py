@@ -1,9 +1,9 @@
-"""Directories that Kafka would fill: a broker puts an arriving replica where the fewest logs are, whatever their size.
+"""Log directories that Kafka would fill: a broker puts a new replica in the directory with the fewest logs.
 
 References
 ----------
-``kafka.log.LogManager.nextLogDirs`` of Kafka 4.3.1. Equal numbers are taken in the order of a hash map there, and by
-path here: so this is an estimate.
+``kafka.log.LogManager.nextLogDirs`` of Kafka 4.3.1. Among directories with equally many logs, Kafka follows the order
+of a hash map; here the order is by path. So this is an estimate.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from optimizer.solve.findings.finding import Finding
 def directory_findings(
     brokers: Brokers, partitions: Partitions, final: Ints, log_dirs: Sequence[Sequence[str]], *, headroom: float
 ) -> Iterator[Finding]:
-    """Directories in which more bytes arrive than they have room for, of brokers with several.
+    """Directories that get more bytes than they have space for, on brokers with several directories.
 
     Parameters
     ----------
@@ -27,9 +27,11 @@ def directory_findings(
     log_dirs : of each partition
         The directory of each replica before the plan.
     headroom : float
-        Share of a directory that is to stay free.
+        Share of a directory that must stay free.
     """
-    several = {b: [one for one in found if one.is_open] for b, found in enumerate(brokers.log_dirs) if len(found) > 1}
+    several = {
+        b: [log_dir for log_dir in dirs if log_dir.is_open] for b, dirs in enumerate(brokers.log_dirs) if len(dirs) > 1
+    }
     if not several:
         return
     gained, lost = only_in(final, partitions.replicas), only_in(partitions.replicas, final)
@@ -39,13 +41,14 @@ def directory_findings(
             chosen = _by_fewest_logs(open_, len(arriving))
             freed = _freed(partitions, log_dirs, lost & (partitions.replicas == b))
             sizes = partitions.size_bytes[arriving]
-            for d, one in enumerate(open_):
-                yield from _finding(int(brokers.ids[b]), one, sizes[chosen == d], freed.get(one.path, 0), headroom)
+            for d, log_dir in enumerate(open_):
+                freed_bytes = freed.get(log_dir.path, 0)
+                yield from _finding(int(brokers.ids[b]), log_dir, sizes[chosen == d], freed_bytes, headroom)
 
 
 def _by_fewest_logs(dirs: Sequence[LogDir], arriving: int) -> Ints:
-    """The directory of each arriving replica, one after the other, (N,)."""
-    logs = np.array([one.logs for one in dirs])[:, None] + np.arange(arriving)
+    """The directory of each arriving replica, in the order of arrival, (N,)."""
+    logs = np.array([log_dir.logs for log_dir in dirs])[:, None] + np.arange(arriving)
     return np.argsort(logs.T.ravel(), kind="stable")[:arriving] % len(dirs)
 
 
@@ -59,7 +62,7 @@ def _freed(partitions: Partitions, log_dirs: Sequence[Sequence[str]], leaving: B
 
 
 def _finding(broker_id: int, log_dir: LogDir, sizes: Ints, freed: int, headroom: float) -> Iterator[Finding]:
-    """A finding where the replicas that arrive need more than there is, also once what leaves is gone."""
+    """A finding if the arriving replicas need more space than there is, even after others have left."""
     if log_dir.capacity_bytes is None:
         return
     room = max(0, int(log_dir.capacity_bytes * (1 - headroom)) - log_dir.used_bytes + freed)

@@ -1,4 +1,4 @@
-"""A finding: what was broken before a plan, or is after it. ``optimizer.wording`` puts it into words."""
+"""A finding: a problem before or after a plan. ``optimizer.wording`` has its texts."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
@@ -8,12 +8,12 @@ import numpy as np
 
 from optimizer.domain import Bools, Cause, FindingCode, Partitions
 
-SHOWN = 10  # brokers, or cases, that are listed; the rest is counted
+SHOWN = 10  # most brokers or cases in a list; the rest are counted
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What was broken before the plan, or is after it.
+    """A problem before the plan, after it, or both.
 
     Parameters
     ----------
@@ -21,13 +21,13 @@ class Finding:
     when : str
         before, after or both.
     cause : Cause, optional
-        Why, where that is known.
+        None if it is unknown.
     topic, partition, broker_id, resource : optional
-        What it is about, if it is about a single one.
+        The subject; None if it is not a single one.
     amount, limit : float, optional
-        How much there is, in the resource's unit or counted, and how much there may or must be.
+        The actual value, and the most or least allowed; in the unit of the resource, or counted.
     facts : mapping
-        What else the words need, as plain values: see the function of the code in ``optimizer.wording``.
+        Further plain values for the texts; see the function of the code in ``optimizer.wording``.
     """
 
     code: FindingCode
@@ -66,7 +66,7 @@ def of_partition(partitions: Partitions, row: int | np.integer) -> OfPartition:
 
 
 def not_resized(partitions: Partitions, left: Bools, *, cause: Cause, facts: Mapping[str, Any]) -> Iterator[Finding]:
-    """Partitions among those that are left, (P,), that keep their replication factor although another is requested."""
+    """A finding for each partition in ``left``, (P,), that keeps a replication factor other than requested."""
     now = (partitions.replicas >= 0).sum(axis=1)
     for row in np.flatnonzero(left & (now != partitions.replication_factor)):
         yield Finding(

@@ -17,14 +17,14 @@ RESOURCES = ("leaders", "out")
 
 @dataclass(frozen=True)
 class _Led:
-    """What may lead on a broker and what does; loads are (B, 2), absolute.
+    """The leaders of each broker, and the leaders it may have; loads are (B, 2), absolute.
 
     Parameters
     ----------
     bound_to : (B, 2) float64
-        Of partitions that no other broker may lead.
+        Load of the partitions that no other broker may lead.
     within_reach : (B, 2) float64
-        Of all partitions that the broker may lead.
+        Load of all partitions that the broker may lead.
     """
 
     partitions: Partitions
@@ -33,19 +33,19 @@ class _Led:
     within_reach: Floats
 
     def why_above(self, b: int, d: int) -> Why:
-        """The first cause that explains it alone, and its facts."""
+        """The first cause that is sufficient, and its facts."""
         choices, upper = self.leaders.choices, self.leaders.choices.bands.upper[b, d]
         if self.bound_to[b, d] > upper:
             return Cause.MAY_NOT_LEAVE, {"bound": float(self.bound_to[b, d])}
-        mine = self.leaders.arc[choices.host[self.leaders.arc] == b]
-        largest = mine[np.argmax(choices.weight[mine, d])]
+        led = self.leaders.arc[choices.host[self.leaders.arc] == b]
+        largest = led[np.argmax(choices.weight[led, d])]
         if choices.weight[largest, d] > upper:
             name = partition_name(self.partitions, choices.row[largest])
             return Cause.LARGE_PARTITION, {"name": name, "load": float(choices.weight[largest, d])}
         return UNKNOWN
 
     def why_below(self, b: int, d: int) -> Why:
-        """The first cause that explains it alone, and its facts."""
+        """The first cause that is sufficient, and its facts."""
         if self.within_reach[b, d] < self.leaders.choices.bands.lower[b, d]:
             return Cause.MAY_NOT_COME, {"reach": float(self.within_reach[b, d])}
         return UNKNOWN

@@ -1,4 +1,4 @@
-"""What ``policy.only`` leaves as it is though the policy asks for it: a finding each."""
+"""Requests of the policy that ``only`` excludes from this plan: one finding for each kind."""
 
 import re
 from collections import Counter
@@ -11,7 +11,7 @@ from optimizer.cluster_policy import DEMOTE, DRAIN, LEADERS, RACKS, ClusterPolic
 from optimizer.domain import Brokers, Cause, FindingCode, Ints, Partitions
 from optimizer.solve.findings.finding import Finding
 
-# What is left, by the code of its findings; NOT_EMPTIED is reported by broker.
+# What ``only`` leaves, by the code of its findings; NOT_EMPTIED is reported by broker.
 _LEFT_BY_CODE = {
     FindingCode.BAND: "bands",
     FindingCode.LEADER_BAND: "bands of leaders",
@@ -19,8 +19,8 @@ _LEFT_BY_CODE = {
     FindingCode.NOT_PINNED: "pins",
 }
 _LEFT = (*_LEFT_BY_CODE, FindingCode.NOT_EMPTIED)
-_Left = tuple[str, int, Mapping[str, Any]]  # what is left, how many of it, more facts
-_MENDED_BY = {
+_Left = tuple[str, int, Mapping[str, Any]]  # kind, count, further facts
+_REQUESTED_BY = {
     DRAIN: FindingCode.NOT_EMPTIED,
     RACKS: FindingCode.RACK_SPREAD,
     LEADERS: FindingCode.LEADER_BAND,
@@ -37,8 +37,7 @@ def with_only(
     *,
     is_excluded: Callable[[str], bool],
 ) -> list[Finding]:
-    """The findings; with ``only``, one finding stands for all of a kind that it leaves. What the plan itself causes
-    keeps its findings.
+    """With ``only``, replace the findings of each excluded kind by one; problems caused by the plan keep theirs.
 
     Parameters
     ----------
@@ -49,13 +48,13 @@ def with_only(
         return list(findings)
     kept, left = list[Finding](), Counter[FindingCode]()
     for finding in findings:
-        if finding.when == "both" and finding.code in _LEFT and not _is_asked(finding, cluster_policy):
+        if finding.when == "both" and finding.code in _LEFT and not _is_requested(finding, cluster_policy):
             left[finding.code] += 1
         else:
             kept.append(finding)
-    of_codes: list[_Left] = [(name, left[code], {}) for code, name in _LEFT_BY_CODE.items() if left[code]]
+    by_code: list[_Left] = [(name, left[code], {}) for code, name in _LEFT_BY_CODE.items() if left[code]]
     undone = [
-        *of_codes,
+        *by_code,
         *_on_brokers(cluster_policy, brokers, final),
         *_factors(cluster_policy, is_excluded, partitions),
     ]
@@ -67,14 +66,14 @@ def _left_by_only(cluster_policy: ClusterPolicy, left: str, count: int, facts: M
     return Finding(FindingCode.NOT_ASKED_NOW, "both", cause=Cause.ONLY, amount=count, facts=named)
 
 
-def _is_asked(finding: Finding, cluster_policy: ClusterPolicy) -> bool:
+def _is_requested(finding: Finding, cluster_policy: ClusterPolicy) -> bool:
     if cluster_policy.only == DEMOTE and finding.code == FindingCode.LEADER_BAND:
         return finding.broker_id in cluster_policy.demote_brokers
-    return finding.code == _MENDED_BY[cluster_policy.only]
+    return finding.code == _REQUESTED_BY[cluster_policy.only]
 
 
 def _on_brokers(cluster_policy: ClusterPolicy, brokers: Brokers, final: Ints) -> Iterator[_Left]:
-    """What stays on brokers to empty and on brokers to demote."""
+    """Replicas on brokers to empty, and preferred leaders on brokers to demote."""
     leaves = np.isin(brokers.ids, cluster_policy.drain_brokers) | np.array([state == "dead" for state in brokers.state])
     held = np.bincount(final[final >= 0], minlength=len(brokers)) * leaves
     if cluster_policy.only != DRAIN and held.any():
@@ -90,10 +89,16 @@ def _factors(
     """Partitions for which the policy requests more or fewer replicas."""
     topics = dict.fromkeys(partitions.topic)
     excluded = {t for t in topics if is_excluded(t)}
-    asked = {t: one.factor for one in cluster_policy.replication_factors for t in topics if re.fullmatch(one.topics, t)}
+    requested = {
+        topic: topic_factor.factor
+        for topic_factor in cluster_policy.replication_factors
+        for topic in topics
+        if re.fullmatch(topic_factor.topics, topic)
+    }
     now = (partitions.replicas >= 0).sum(axis=1)
-    other = [
-        t not in excluded and asked.get(t, has) != has for t, has in zip(partitions.topic, now.tolist(), strict=True)
+    differs = [
+        topic not in excluded and requested.get(topic, factor) != factor
+        for topic, factor in zip(partitions.topic, now.tolist(), strict=True)
     ]
-    if any(other):
-        yield "replication_factors", sum(other), {}
+    if any(differs):
+        yield "replication_factors", sum(differs), {}

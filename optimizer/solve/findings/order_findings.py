@@ -16,17 +16,17 @@ _ABOUT_PARTITIONS = (FindingCode.NOT_EMPTIED, FindingCode.NOT_PINNED, FindingCod
 
 @dataclass(frozen=True)
 class LeftForDisk:
-    """Partitions of one cluster that are left.
+    """Partitions of one cluster that stay because no order of the copies has disk space for them.
 
     Parameters
     ----------
     keys : set of (topic, partition)
     second : by key
-        Broker ids of partitions, of these and of others, that get another list instead of their old one.
+        Broker ids of another list, for partitions (these or others) that get one instead of their old list.
     disk_headroom : float
         Of the policy.
     waves : int
-        The number that the schedule fixes; 0 where it fixes none.
+        The number that the schedule fixes; 0 if it fixes none.
     """
 
     keys: frozenset[Key]
@@ -37,9 +37,9 @@ class LeftForDisk:
     @classmethod
     def from_rows(cls, rows: Iterable[Any], settings: Settings) -> Self:
         """From rows with the fields of ``planning.left_out.left_by_order``, under the settings of a run."""
-        found = {(str(row.topic), int(row.partition)): row for row in rows}
-        second = {key: tuple(row.second) for key, row in found.items() if isinstance(row.second, Iterable)}
-        left = frozenset(key for key, row in found.items() if row.is_left)
+        by_key = {(str(row.topic), int(row.partition)): row for row in rows}
+        second = {key: tuple(row.second) for key, row in by_key.items() if isinstance(row.second, Iterable)}
+        left = frozenset(key for key, row in by_key.items() if row.is_left)
         return cls(left, second, settings.policy.disk_headroom, settings.schedule.waves)
 
     @property
@@ -49,11 +49,11 @@ class LeftForDisk:
 
 
 def with_left(findings: Iterable[Finding], left: LeftForDisk, partitions: Partitions) -> list[Finding]:
-    """The findings, with the cause of those about partitions that stay, and one for each that keeps its replicas."""
+    """Add the cause to findings about partitions that stay, and a finding for each that keeps its replicas."""
     cause, facts = Cause.NO_ORDER_OF_COPIES, left.facts
     keys = [*zip(partitions.topic.tolist(), partitions.partition.tolist(), strict=True)]
     is_left = np.array([key in left.keys for key in keys], dtype=bool)
-    told = [
+    explained = [
         replace(finding, cause=cause, facts={**finding.facts, **facts})
         if finding.code in _ABOUT_PARTITIONS and (finding.topic, finding.partition) in left.keys
         else finding
@@ -63,5 +63,5 @@ def with_left(findings: Iterable[Finding], left: LeftForDisk, partitions: Partit
         if keys[row] in left.second:
             continue
         key = of_partition(partitions, row)
-        told.append(Finding(FindingCode.LEFT_FOR_DISK, "after", cause=cause, **key, facts=facts))
-    return [*told, *not_resized(partitions, is_left, cause=cause, facts=facts)]
+        explained.append(Finding(FindingCode.LEFT_FOR_DISK, "after", cause=cause, **key, facts=facts))
+    return [*explained, *not_resized(partitions, is_left, cause=cause, facts=facts)]

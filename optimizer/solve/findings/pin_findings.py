@@ -1,4 +1,4 @@
-"""Pins that are not met: which, and why."""
+"""Pins that are not met, and their causes."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from optimizer.solve.rules.pins import PinGroups, group_by_pins
 
 
 def pin_room(brokers: Brokers, partitions: Partitions, groups: PinGroups) -> Ints:
-    """Brokers that may hold each partition after the plan: those of its pin that accept replicas, or keep theirs."""
+    """Number of brokers that may hold each partition after the plan: in its pin, and accepting or keeping replicas."""
     accepting = (groups.allowed & brokers.accepts_replicas).sum(axis=1)
     host = np.maximum(partitions.replicas, 0)
     keeps = (partitions.replicas >= 0) & ~brokers.accepts_replicas[host] & ~brokers.must_empty[host]
@@ -18,7 +18,7 @@ def pin_room(brokers: Brokers, partitions: Partitions, groups: PinGroups) -> Int
 
 
 def pin_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> Iterator[Finding]:
-    """Pins that match nothing, that leave too few brokers, and replicas that stay outside theirs."""
+    """Pins that match no topic, pins that leave too few brokers, and replicas that stay outside their pin."""
     if not brokers.pins:
         return
     groups = group_by_pins(brokers, partitions.topic)
@@ -42,18 +42,18 @@ def pin_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> Itera
 def _short_pins(
     brokers: Brokers, partitions: Partitions, groups: PinGroups, room: Ints, short: Bools
 ) -> Iterator[Finding]:
-    """Topics whose pins leave fewer brokers than they have replicas: one finding a topic."""
+    """Topics with pins that leave fewer brokers than replicas: one finding for each topic."""
     for topic in dict.fromkeys(partitions.topic[short]):
         rows = np.flatnonzero(short & (partitions.topic == topic))
         worst = rows[np.argmax(partitions.replication_factor[rows] - room[rows])]
-        factor, left = int(partitions.replication_factor[worst]), int(room[worst])
+        factor, hosts = int(partitions.replication_factor[worst]), int(room[worst])
         ids = brokers.ids[groups.allowed[groups.of[worst]]].tolist()
         yield Finding(
             FindingCode.PIN,
             "both",
             cause=Cause.TOO_FEW_BROKERS,
             topic=str(topic),
-            amount=left,
+            amount=hosts,
             limit=factor,
             facts={
                 "patterns": groups.patterns[groups.of[worst]],

@@ -13,7 +13,7 @@ _CODES = {FAILED: FindingCode.SHARD_FAILED, OUT_OF_TIME: FindingCode.SHARD_OUT_O
 
 @dataclass(frozen=True)
 class ShardResult:
-    """One shard of a round: its number in its cluster, and what became of it."""
+    """One shard of a round: its number in its cluster, and its status."""
 
     round: int
     shard_id: int
@@ -21,19 +21,19 @@ class ShardResult:
 
 
 def shard_findings(results: Sequence[ShardResult]) -> dict[str, list[Finding]]:
-    """Of shards that failed or were out of time, by cluster."""
-    last = {one.status.cluster_id: one.round for one in results}
-    found: dict[str, list[Finding]] = {}
-    for one in results:
-        status = one.status
+    """Findings of shards that failed or ran out of time, by cluster."""
+    last_round = {result.status.cluster_id: result.round for result in results}
+    findings: dict[str, list[Finding]] = {}
+    for result in results:
+        status = result.status
         if status.status in NOT_SOLVED:
             facts = {
-                "shard": one.shard_id,
-                "round": one.round,
+                "shard": result.shard_id,
+                "round": result.round,
                 "brokers": status.brokers,
-                "is_last_round": one.round == last[status.cluster_id],
+                "is_last_round": result.round == last_round[status.cluster_id],
                 "message": status.message,
             }
             finding = Finding(_CODES[status.status], "after", facts=facts)
-            found.setdefault(status.cluster_id, []).append(finding)
-    return found
+            findings.setdefault(status.cluster_id, []).append(finding)
+    return findings

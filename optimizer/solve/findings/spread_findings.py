@@ -1,4 +1,4 @@
-"""Findings of brokers with too many replicas, or leaders, of a topic: what the plan fixes, and what it leaves."""
+"""Findings of brokers with too many replicas or leaders of a topic: cases that the plan fixes, cases that remain."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ _RESOURCES = {FindingCode.TOPIC_SPREAD: "replicas", FindingCode.TOPIC_LEADER_SPR
 
 
 def spread_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> Iterator[Finding]:
-    """Brokers with more replicas of a topic than allowed, and brokers that lead more of it; ``after`` is (P, W)."""
+    """Brokers with more replicas of a topic than allowed, and with more leaders than allowed; ``after`` is (P, W)."""
     yield from _findings(FindingCode.TOPIC_SPREAD, brokers, partitions, partitions.topic_most_replicas, after)
     yield from _findings(
         FindingCode.TOPIC_LEADER_SPREAD, brokers, partitions, partitions.topic_most_leaders, after[:, :1]
@@ -22,8 +22,8 @@ def spread_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> It
 def _findings(
     code: FindingCode, brokers: Brokers, partitions: Partitions, topic_most: Ints, after: Ints
 ) -> Iterator[Finding]:
-    """Brokers with more of a topic than allowed: those that the plan fills over it, each; of the rest the worst."""
-    rows, things = np.flatnonzero(topic_most < NO_LIMIT), _RESOURCES[code]
+    """Brokers with more of a topic than allowed: all that the plan brings over it, and the worst of the others."""
+    rows, resource = np.flatnonzero(topic_most < NO_LIMIT), _RESOURCES[code]
     if not len(rows):
         return
     topics, first, topic = np.unique(partitions.topic[rows], return_index=True, return_inverse=True)
@@ -34,7 +34,7 @@ def _findings(
     crowded_before, crowded = (_crowded(counts, most) for counts in (had, has))
     fixed = len(set(crowded_before) - set(crowded))
     if fixed:
-        yield Finding(code, "before", resource=things, amount=fixed)
+        yield Finding(code, "before", resource=resource, amount=fixed)
     old = 0
     for t, b in crowded:
         was, now = had.get((t, b), 0), has[t, b]
@@ -45,13 +45,13 @@ def _findings(
                 "both" if was > most[t] else "after",
                 topic=str(topics[t]),
                 broker_id=int(brokers.ids[b]),
-                resource=things,
+                resource=resource,
                 amount=now,
                 limit=int(most[t]),
                 facts={"total": int(total[t])},
             )
     if old > SHOWN:
-        yield Finding(code, "both", resource=things, amount=old - SHOWN)
+        yield Finding(code, "both", resource=resource, amount=old - SHOWN)
 
 
 def _counts(brokers: Brokers, topic: Ints, replicas: Ints) -> dict[tuple[int, int], int]:
@@ -63,6 +63,6 @@ def _counts(brokers: Brokers, topic: Ints, replicas: Ints) -> dict[tuple[int, in
 
 
 def _crowded(counts: dict[tuple[int, int], int], most: Ints) -> list[tuple[int, int]]:
-    """Topics and brokers with more than the most, the worst first."""
+    """(topic, broker) pairs above the limit, the worst first."""
     over = {pair: count - int(most[pair[0]]) for pair, count in counts.items()}
     return sorted((pair for pair in over if over[pair] > 0), key=lambda pair: (-over[pair], pair))

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from optimizer.domain import Bools, Brokers
 from optimizer.errors import WorkerGone
-from optimizer.planning.arrays import PARTITION_COLUMNS, column_names, placed, replica_matrix, stable_number
+from optimizer.planning.arrays import PARTITION_COLUMNS, column_names, replica_matrix, split_rows, stable_number
 from optimizer.solve.rounds.cluster_round import ClusterRound, must_change_racks
 from optimizer.solve.rounds.shard_task import ShardTask, StatusFields, with_status
 from optimizer.solve.shard.search import CurvePoint
@@ -80,7 +80,7 @@ def expand(placement: DataFrame, tasks: dict[str, ClusterRound]) -> DataFrame:
 def _solve(frame: pd.DataFrame, task: ClusterRound, shard: int) -> tuple[pd.DataFrame, StatusFields]:
     """Solve the shard of these rows of SHARD_INPUT."""
     ids = task.frame.brokers.ids
-    rows, partitions, current = placed(frame, ids)
+    rows, partitions, current = split_rows(frame, ids)
     moves, status = ShardTask(task, shard, partitions, current, rows["owner"].to_numpy(dtype=bool)).solve()
     moved = pd.DataFrame(
         {

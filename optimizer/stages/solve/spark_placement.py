@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 
 import schemas
 from optimizer.domain import Brokers, Floats, Ints
-from optimizer.planning.arrays import placed, replica_lists, to_partitions
+from optimizer.planning.arrays import replica_lists, split_rows, to_partitions
 from optimizer.planning.classes import KEY, classes_from, named_bins, resource_names
 from optimizer.planning.finish import TABLES, finish_or_leave
 from optimizer.planning.left_out import reduce_to_limits
@@ -292,7 +292,7 @@ def _terms_of(placement: DataFrame, clusters: Clusters, prices: Mapping[str, Seq
     def chunk(frame: pd.DataFrame) -> pd.DataFrame:
         cluster_id = str(frame["cluster_id"].iloc[0])
         brokers = hosts[cluster_id]
-        _, partitions, reached = placed(frame, brokers.ids)
+        _, partitions, reached = split_rows(frame, brokers.ids)
         terms = sum_of_terms(brokers, partitions, prices[cluster_id], reached)
         return pd.DataFrame({"cluster_id": cluster_id, "prices": range(len(terms.lagrangian_bytes)), **asdict(terms)})
 
@@ -321,7 +321,7 @@ def _for_each_cluster(
 
     def of_cluster(frame: pd.DataFrame) -> pd.DataFrame:
         cluster_id = str(frame["cluster_id"].iloc[0])
-        _, partitions, reached = placed(frame, hosts[cluster_id])
+        _, partitions, reached = split_rows(frame, hosts[cluster_id])
         row: dict[str, object] = {"cluster_id": cluster_id, "problem": None, "result": None}
         try:
             row["result"] = list(function(cluster_id, partitions, reached))
