@@ -10,7 +10,7 @@ from optimizer.schedule.wave_changes import WaveChanges
 
 
 def _crowded(changes: WaveChanges) -> Ints:
-    """Topics whose lists would be too long if all their changes were in one wave."""
+    """Topics with lists that would be too long if all their changes were in one wave."""
     totals = [np.bincount(changes.topic, weights=side) for side in changes.list_characters.T]
     return np.flatnonzero(np.max(totals, axis=0) > LIST_CHARACTERS)
 

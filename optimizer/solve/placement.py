@@ -56,7 +56,7 @@ class FleetPlacement(Protocol):
         """Solve all shards of a round; the statuses are in the order of shard numbers."""
 
     def restore_lists_naming(self, broker_ids: Mapping[str, Sequence[int]]) -> Self:
-        """Give partitions whose current lists name one of these brokers their old lists."""
+        """Give partitions their old lists if their current lists name one of these brokers."""
 
     def reduce_to_limits(self, clusters: Clusters, settings: Settings) -> Self:
         """Give partitions that the limits of these clusters leave for a later run their old lists."""
@@ -73,7 +73,7 @@ class FleetPlacement(Protocol):
     def for_each_cluster(
         self, cluster_ids: Collection[str], function: ClusterFunction
     ) -> Mapping[str, Sequence[float]]:
-        """Apply a function to whole clusters; a cluster whose function fails is left out, with a warning."""
+        """Apply a function to whole clusters; if the function fails, the cluster is left out, with a warning."""
 
     def result_tables(
         self, clusters: Clusters, settings: Settings

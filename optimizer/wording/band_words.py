@@ -1,4 +1,4 @@
-"""Brokers outside a band, and directories that fill."""
+"""Texts of findings about brokers outside a band, and about log directories that fill."""
 
 from collections.abc import Callable, Mapping
 from math import isfinite
@@ -9,17 +9,17 @@ from optimizer.units import human_bytes, plural
 from optimizer.wording.remedies import LEFT, of_left
 from optimizer.wording.words import Words, human_load
 
-_LABELS = {"in": "bytes in", "out": "bytes out"}  # of resources whose name alone says too little
+_LABELS = {"in": "bytes in", "out": "bytes out"}  # of resources with an unclear name
 _STUCK = {"fixed": "fixed partitions", "pinned": "pinned topics that have no other broker"}
 
 
 def band(finding: Finding) -> Words:
-    """Facts ``width`` and ``widest`` (of all brokers), and those of the cause."""
+    """Facts ``width``, ``widest`` (of all brokers), and the facts of the cause."""
     return Words(_subject(finding), _detail(finding, _WHY), _band_remedy(finding))
 
 
 def leader_band(finding: Finding) -> Words:
-    """Facts ``width`` and those of the cause."""
+    """Facts ``width``, and the facts of the cause."""
     return Words(_subject(finding), _detail(finding, _WHY_LEADERS), _leader_remedy(finding))
 
 
@@ -47,7 +47,7 @@ def _gap(finding: Finding) -> float:
 
 
 def _detail(finding: Finding, why: Mapping[Cause, Callable[[Finding], str]]) -> str:
-    """How far the load is from its band, and why."""
+    """The distance of the load from its band, and the cause."""
     side, verb = ("above", "ends") if _is_above(finding) else ("below", "begins")
     load, gap, end = (human_load(finding, value) for value in (finding.amount, _gap(finding), finding.limit))
     label = _LABELS.get(finding.resource or "", finding.resource)
@@ -65,7 +65,7 @@ def _at_disk_limit(finding: Finding) -> str:
 
 def _may_not_leave(finding: Finding) -> str:
     names = {**_STUCK, "forced_only": _forced_only(finding)}
-    loads = ", ".join(f"{names[what]} {human_load(finding, load)}" for what, load in finding.facts["stuck"].items())
+    loads = ", ".join(f"{names[reason]} {human_load(finding, load)}" for reason, load in finding.facts["stuck"].items())
     return f"the replicas that may not leave it already exceed the band: {loads}"
 
 

@@ -1,4 +1,4 @@
-"""What is unknown of a cluster, racks that a plan empties, brokers that are down, parts of the search that failed."""
+"""Texts of findings about a whole cluster: unknown values, emptied racks, brokers that are down, failed shards."""
 
 from optimizer.domain import FindingCode
 from optimizer.solve.findings.finding import Finding
@@ -10,7 +10,7 @@ _WAYS = {"in": "inbound", "out": "outbound"}
 
 
 def rack_emptied(finding: Finding) -> Words:
-    """Facts ``rack`` and ``brokers``; amount: racks that are left."""
+    """Facts ``rack`` and ``brokers``; amount: remaining racks."""
     brokers = finding.facts["brokers"]
     return Words(
         f"rack {finding.facts['rack']}",
@@ -53,7 +53,7 @@ def no_racks(finding: Finding) -> Words:
 
 
 def no_disk_capacity(finding: Finding) -> Words:
-    """Amount: brokers whose capacity is known, limit: brokers that accept replicas."""
+    """Amount: brokers with a known capacity; limit: brokers that accept replicas."""
     count = int(finding.limit or 0)
     unknown = count - int(finding.amount or 0)
     equal = "" if unknown == count else ", and all brokers count as equally large"
@@ -66,7 +66,7 @@ def no_disk_capacity(finding: Finding) -> Words:
 
 
 def no_network_capacity(finding: Finding) -> Words:
-    """Resource in or out; amount: brokers whose capacity is known, limit: brokers that accept replicas."""
+    """Resource in or out; amount: brokers with a known capacity; limit: brokers that accept replicas."""
     resource = finding.resource or ""
     return Words(
         f"{_CLUSTER} {resource}",
@@ -96,12 +96,12 @@ def shard_out_of_time(finding: Finding) -> Words:
     return _shard(finding, "ran out of time", "raise solver.lp_deterministic_time, or lower solver.shard_brokers")
 
 
-def _shard(finding: Finding, what: str, remedy: str) -> Words:
+def _shard(finding: Finding, problem: str, remedy: str) -> Words:
     facts = finding.facts
-    left = "its replicas stay where they are" if facts["is_last_round"] else "the next round takes its replicas"
+    consequence = "its replicas stay where they are" if facts["is_last_round"] else "the next round takes its replicas"
     return Words(
         f"shard {facts['shard']} of round {facts['round']}",
-        f"a shard of {plural(facts['brokers'], 'broker')} {what}; {left}: {facts['message']}",
+        f"a shard of {plural(facts['brokers'], 'broker')} {problem}; {consequence}: {facts['message']}",
         remedy,
     )
 

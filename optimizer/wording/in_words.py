@@ -1,4 +1,4 @@
-"""Every finding in words, by its code."""
+"""The texts of every finding, by its code."""
 
 from optimizer.solve.findings.finding import Finding
 from optimizer.wording import band_words, cluster_words, partition_words, request_words

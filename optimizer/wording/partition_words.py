@@ -1,4 +1,4 @@
-"""Partitions that stay as they are, or break a rule, and why."""
+"""Texts of findings about partitions that stay as they are or break a rule."""
 
 from optimizer.audit import LEFT_AGAIN
 from optimizer.domain import Cause, FindingCode
@@ -9,7 +9,7 @@ from optimizer.wording.words import Words, ids, partition_of
 
 
 def not_free(finding: Finding) -> Words:
-    """Fact ``reason``; of lost partitions, by topic, facts ``brokers`` and ``partitions``, and amount: those lost."""
+    """Fact ``reason``. For lost partitions, by topic: facts ``brokers`` and ``partitions``; amount: lost partitions."""
     if finding.cause != Cause.ALL_REPLICAS_DEAD:
         return Words(partition_of(finding), finding.facts["reason"], remedies.of_fixed(finding.cause))
     count = f"{finding.amount:,} of {plural(finding.facts['partitions'], 'partition')}"
@@ -27,8 +27,10 @@ def unexplained(finding: Finding) -> Words:
 
 
 def rack_spread(finding: Finding) -> Words:
-    """Facts ``over`` and ``under``: racks with their replicas and the most or the least; without a partition, amount:
-    those that the plan fixes."""
+    """Facts ``over`` and ``under``: rack, its replicas, and the most or least allowed.
+
+    Without a partition, amount: partitions that the plan fixes.
+    """
     if finding.partition is None:
         count = int(finding.amount or 0)
         breaks = f"{plural(count, 'partition')} {agree(count, 'breaks', 'break')} the rack rule; the plan fixes that"
@@ -41,7 +43,7 @@ def rack_spread(finding: Finding) -> Words:
 
 
 def not_emptied(finding: Finding) -> Words:
-    """Fact ``state`` of the broker; ``replicas`` of the partition and ``hosts``, brokers that can hold them."""
+    """Facts ``state`` of the broker, ``replicas`` of the partition, and ``hosts``: brokers that can hold them."""
     facts, name = finding.facts, partition_of(finding)
     subject, detail = f"{name} on {finding.broker_id}", f"broker {finding.broker_id} ({facts['state']}) keeps {name}"
     if finding.cause == Cause.TOO_FEW_BROKERS:
@@ -58,7 +60,7 @@ def not_pinned(finding: Finding) -> Words:
 
 
 def not_resized(finding: Finding) -> Words:
-    """Amount and limit: replicas that it has, and that are requested."""
+    """Amount: current replicas; limit: requested replicas."""
     now, factor = int(finding.amount or 0), int(finding.limit or 0)
     detail = f"{factor} {agree(factor, 'is', 'are')} requested"
     return _left(finding, f"{partition_of(finding)} on {plural(now, 'replica')}", detail, "")
@@ -70,12 +72,12 @@ def left_for_disk(finding: Finding) -> Words:
 
 
 def _left(finding: Finding, subject: str, detail: str, remedy: str) -> Words:
-    """With the cause, if there is one, and what helps against it instead of ``remedy``."""
+    """Add the cause, if there is one, and use its remedy instead of ``remedy``."""
     if finding.cause in remedies.LEFT:
         return Words(subject, f"{detail}; {remedies.LEFT[finding.cause]}", remedies.of_left(finding))
     if finding.cause == Cause.NOT_FREE:
-        why, helps = remedies.why_fixed(finding), remedies.of_fixed(finding.facts.get("fixed_cause"))
-        return Words(subject, f"{detail}: {why}", helps)
+        reason, fixed_remedy = remedies.why_fixed(finding), remedies.of_fixed(finding.facts.get("fixed_cause"))
+        return Words(subject, f"{detail}: {reason}", fixed_remedy)
     return Words(subject, detail, remedy)
 
 

@@ -1,15 +1,15 @@
-"""What helps, by cause; and how a cause is named after what it leaves."""
+"""Remedies by cause, and the text of a cause after the thing that it leaves."""
 
 from optimizer.domain import PLACEMENT_RULE, Cause
 from optimizer.solve.findings.finding import Finding
 
-# Where a partition may move but has not.
+# For a partition that may move but did not.
 RUN_AGAIN = "execute the plan and run again, or raise solver.shard_brokers or solver.rounds"
 EXECUTE = "execute the plan"
 FIX = "fix the cause, then plan again"  # a release stored no cause
 
 _START = "start a broker that holds a replica, then plan again"
-# Why a partition is not free, as a sentence about it, and what helps.
+# Why a partition is not free (a sentence about it), and the remedy.
 _NOT_FREE = {
     Cause.IN_FLIGHT: ("it is being reassigned", "wait until that is done, then plan again"),
     Cause.MOVE_CANNOT_END: (
@@ -40,7 +40,7 @@ LEFT = {
 
 
 def of_fixed(cause: Cause | None) -> str:
-    """What helps a partition that is not free, or a topic that keeps its replication factor."""
+    """The remedy for a partition that is not free, or for a topic that keeps its replication factor."""
     if cause in _FACTORS:
         return _FACTORS[cause]
     return _NOT_FREE[cause][1] if cause in _NOT_FREE else FIX
@@ -53,7 +53,7 @@ def why_fixed(finding: Finding) -> str:
 
 
 def of_left(finding: Finding) -> str:
-    """What helps where a limit, or the disks, leave a change."""
+    """The remedy if a limit, or the disks, prevent a change."""
     if finding.cause == Cause.NO_ORDER_OF_COPIES:
         waves = " set [schedule] waves = 0," if finding.facts["waves"] else ""
         lower = f"lower [policy] disk_headroom (now {finding.facts['disk_headroom']:g}),{waves} or add disk"
@@ -62,7 +62,7 @@ def of_left(finding: Finding) -> str:
 
 
 def of_limits(finding: Finding) -> str:
-    """What helps against the limits that the whole plan exceeds."""
+    """The remedy for the limits that the whole plan exceeds."""
     exceeded = finding.facts["exceeded"]
     limit, disk = exceeded.keys() & {"max_moved_bytes", "max_moves"}, "disk_headroom" in exceeded
     remedies = (

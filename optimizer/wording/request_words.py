@@ -1,4 +1,4 @@
-"""Requests of the policy that the plan does not meet, or that name nothing."""
+"""Texts of findings about requests of the policy that the plan does not meet, or that match nothing."""
 
 from optimizer.cluster_policy import BYTES_PER_GB
 from optimizer.domain import FindingCode
@@ -7,7 +7,7 @@ from optimizer.units import agree, clause, human_bytes, plural
 from optimizer.wording import remedies
 from optimizer.wording.words import Words, ids
 
-# A thing, and what is true of one or several of it.
+# A noun, and its predicate in the singular and the plural.
 _LEFT_BY_LIMIT = {
     FindingCode.BAND: ("load", "outside a band that the whole plan meets", "outside bands that the whole plan meets"),
     FindingCode.NOT_EMPTIED: ("replica", "on a broker to empty", "on brokers to empty"),
@@ -47,17 +47,19 @@ def limited(finding: Finding) -> Words:
 
 
 def not_asked_now(finding: Finding) -> Words:
-    """Facts ``left`` (what), ``only``, and ``brokers`` where it is by broker; amount: how many."""
+    """Facts ``left`` (the kind), ``only``, and ``brokers`` if it is by broker; amount: count."""
     facts = finding.facts
     brokers = f" ({ids(facts['brokers'])})" if "brokers" in facts else ""
-    what = clause(int(finding.amount or 0), *_LEFT_BY_ONLY[facts["left"]])
-    detail = f'{what}{brokers}: only = "{facts["only"]}" leaves that as it is'
+    unmet = clause(int(finding.amount or 0), *_LEFT_BY_ONLY[facts["left"]])
+    detail = f'{unmet}{brokers}: only = "{facts["only"]}" leaves that as it is'
     return Words(facts["left"], detail, "execute the plan and run again without only")
 
 
 def pin(finding: Finding) -> Words:
-    """Facts ``patterns``, ``brokers`` (the first), ``more_brokers`` and ``partitions``; amount: brokers that can hold a
-    replica, limit: replicas."""
+    """Facts ``patterns``, ``brokers`` (the first ones), ``more_brokers`` and ``partitions``.
+
+    Amount: brokers that can hold a replica; limit: replicas.
+    """
     facts, hosts, factor = finding.facts, int(finding.amount or 0), int(finding.limit or 0)
     named = f"{facts['brokers']}{' and more' if facts['more_brokers'] else ''}"
     detail = (
@@ -87,7 +89,7 @@ def no_spare_replica(finding: Finding) -> Words:
 
 
 def topic_spread(finding: Finding) -> Words:
-    """Fact ``total`` of the topic; without a topic, amount: cases that the plan fixes, or that are not listed."""
+    """Fact ``total`` of the topic. Without a topic, amount: cases that the plan fixes, or that are not listed."""
     remedy = "let partitions of the topic move, let more brokers accept replicas, or raise topic_spread; or run again"
     return _crowded(finding, remedy)
 
@@ -99,16 +101,16 @@ def topic_leader_spread(finding: Finding) -> Words:
 
 
 def _crowded(finding: Finding, remedy: str) -> Words:
-    things, count, broker = finding.resource, int(finding.amount or 0), finding.broker_id
+    resource, count, broker = finding.resource, int(finding.amount or 0), finding.broker_id
     if finding.topic is not None:
         most = int(finding.limit or 0)
-        has = f"broker {broker} has {count} of the {finding.facts['total']} {things} of topic {finding.topic}"
+        has = f"broker {broker} has {count} of the {finding.facts['total']} {resource} of topic {finding.topic}"
         detail = f"{has}; at most {most} {agree(most, 'is', 'are')} allowed"
         return Words(f"{finding.topic} on broker {broker}", detail, remedy)
     if finding.when == "before":
-        detail = f"in {plural(count, 'case')} a broker has too many {things} of a topic; the plan fixes that"
+        detail = f"in {plural(count, 'case')} a broker has too many {resource} of a topic; the plan fixes that"
         return Words("fixed topics", detail, remedies.EXECUTE)
-    cases = f"in {plural(count, 'more case')} a broker has too many {things} of a topic"
+    cases = f"in {plural(count, 'more case')} a broker has too many {resource} of a topic"
     return Words("further topics", f"{cases}, by fewer than in the cases listed", remedy)
 
 

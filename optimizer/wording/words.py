@@ -1,4 +1,4 @@
-"""What a finding says, and how parts that several kinds share are written."""
+"""The texts of a finding, and functions for parts that several kinds share."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -19,7 +19,7 @@ _HUMAN = {"disk": human_bytes, "in": human_rate, "out": human_rate}
 
 
 def human_load(finding: Finding, load: float | None) -> str:
-    """A load in the unit of the finding's resource; replicas and leaders are counted.
+    """A load in the unit of the finding's resource; replicas and leaders are numbers.
 
     >>> from optimizer.domain import FindingCode
     >>> human_load(Finding(FindingCode.BAND, "after", resource="disk"), 1_000)
@@ -29,7 +29,7 @@ def human_load(finding: Finding, load: float | None) -> str:
 
 
 def partition_of(finding: Finding) -> str:
-    """The partition, as Kafka writes it."""
+    """The name of a finding's partition, as Kafka writes it."""
     return f"{finding.topic}-{finding.partition}"
 
 

@@ -1,1 +1,1 @@
-"""What people are told of a plan: its moves with their reasons (``net_moves``), and what it mends or leaves."""
+"""Findings of a plan: problems that it fixes or leaves; and its moves with their reasons (``net_moves``)."""

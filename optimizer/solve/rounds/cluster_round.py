@@ -73,7 +73,7 @@ class ClusterRound:
 
 
 def owner_slots(brokers: Brokers, replicas: Ints, cap: Ints, tie: Ints, fullness: Floats) -> Ints:
-    """Slot of the replica whose shard owns each partition, (P,).
+    """Slot of a replica of each partition, (P,): the shard of that replica owns the partition.
 
     Replicas are ranked in this order:
 

@@ -1,7 +1,7 @@
-"""Pins: topics whose replicas may sit on some brokers only, and the rack rule among those.
+"""Pins restrict the replicas of some topics to some brokers; the rack rule then applies among these.
 
-Partitions whose topics match the same pins are a *group*; group 0 has no pin. The rack rule of a group is that of a
-cluster of its brokers alone: pinned to one rack, all replicas may sit in it.
+Partitions with topics that match the same pins are a *group*; group 0 has no pin. The rack rule of a group is that of a
+cluster of its brokers only: if a pin allows one rack, all replicas may be in it.
 """
 
 import re

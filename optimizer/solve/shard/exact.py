@@ -89,12 +89,12 @@ def solve_small(problem: ShardProblem, hint: Bools) -> ExactPlan | None:
     status = solver.solve(model)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None
-    found = np.array([solver.value(variable) for variable in flat], dtype=bool).reshape(hint.shape)
+    placement = np.array([solver.value(variable) for variable in flat], dtype=bool).reshape(hint.shape)
     if status == cp_model.OPTIMAL:
-        return ExactPlan(found, copied_bytes(problem, found))
+        return ExactPlan(placement, copied_bytes(problem, placement))
     # The objective is bytes * (most_copies + 1) + copies, and its bound a float.
     bound = int(np.floor(solver.best_objective_bound - 2 * np.spacing(abs(solver.best_objective_bound))))
-    return ExactPlan(found, max(0, -((most_copies - bound) // (most_copies + 1))))
+    return ExactPlan(placement, max(0, -((most_copies - bound) // (most_copies + 1))))
 
 
 def _domain(problem: ShardProblem) -> tuple[Bools, Bools]:

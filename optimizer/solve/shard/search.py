@@ -57,7 +57,7 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class ShardPlan:
-    """A choice of a shard's options, and where it lies on the curve."""
+    """A choice of a shard's options, and its point on the curve."""
 
     point: CurvePoint
     state: State
