@@ -6,11 +6,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from optimizer.stages.stage import Frames
-from tests.stages import asked
+from tests.stages import requested_fleet
 
 
 @pytest.fixture(scope="session")
 def fleet(spark: SparkSession) -> Iterator[Frames]:
-    """The tables of clusters that are asked something each."""
-    yield asked.planned(spark)
+    """The tables of clusters with a request each."""
+    yield requested_fleet.planned(spark)
     spark.catalog.clearCache()

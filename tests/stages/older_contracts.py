@@ -19,15 +19,15 @@ FILE = Path(__file__).resolve().parent.parent / "fixtures" / "contracts-before.j
 
 def before() -> dict[str, schemas.Table]:
     """The contracts of the file, by table; columns have no comments, tables no key."""
-    told = json.loads(FILE.read_text(encoding="utf-8"))
+    tables = json.loads(FILE.read_text(encoding="utf-8"))
     return {
-        name: schemas.Table(name, "", tuple(map(_column, one["columns"])), (), tuple(one["checks"].items()))
-        for name, one in told.items()
+        name: schemas.Table(name, "", tuple(map(_column, table["columns"])), (), tuple(table["checks"].items()))
+        for name, table in tables.items()
     }
 
 
-def _column(told: dict[str, object]) -> schemas.Column:
-    (column,) = columns_of(T.StructType([T.StructField.fromJson({**told, "metadata": {"comment": ""}})]))
+def _column(field: dict[str, object]) -> schemas.Column:
+    (column,) = columns_of(T.StructType([T.StructField.fromJson({**field, "metadata": {"comment": ""}})]))
     return column
 
 
@@ -36,7 +36,7 @@ def _lines() -> Iterator[str]:
     for name, table in schemas.ALL.items():
         values = (c.jsonValue() for c in schema_of(table).fields)
         fields = [json.dumps({k: v for k, v in value.items() if k != "metadata"}) for value in values]
-        columns = ",\n".join(f"  {one}" for one in fields)
+        columns = ",\n".join(f"  {line}" for line in fields)
         yield f'"{name}": {{"checks": {json.dumps(dict(table.checks))}, "columns": [\n{columns}]}}'
 
 

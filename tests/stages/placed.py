@@ -32,8 +32,8 @@ def typed(value: Any, kind: str) -> Any:
 def in_key_order(table: str, rows: Iterable[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
     """What rows hold in the columns of their contract, less what differs from run to run, in the order of its key."""
     contract = schemas.ALL[table]
-    kept = [c for c in contract.columns if c.name not in (*contract.volatile, "run_id")]
-    made = [{c.name: typed(row[c.name], c.type) for c in kept} for row in rows]
+    columns = [c for c in contract.columns if c.name not in (*contract.volatile, "run_id")]
+    made = [{c.name: typed(row[c.name], c.type) for c in columns} for row in rows]
     key = ("cluster_id", *contract.key)
     made.sort(key=lambda row: [(row[name] is not None, row[name]) for name in key])
     return [tuple(row.values()) for row in made]

@@ -80,8 +80,8 @@ def frames_of(spark: SparkSession, tables: dict[str, Rows], *, slices: int) -> d
 def table_bytes(frame: DataFrame, name: str) -> bytes:
     """All rows of a table without its volatile columns, in order, as bytes."""
     table = schemas.ALL[name]
-    kept = [c.name for c in table.columns if c.name not in table.volatile]
-    rows = conform(frame, table).select(*kept).toJSON().collect()
+    columns = [c.name for c in table.columns if c.name not in table.volatile]
+    rows = conform(frame, table).select(*columns).toJSON().collect()
     return "\n".join(sorted(rows)).encode()
 
 

@@ -43,7 +43,7 @@ def test_findings_name_the_brokers_that_are_counted(over_bytes: int) -> None:
     counted = measured.loc[(measured["placement"] == "after") & ~measured["in_band"], "broker_id"].tolist()
     cluster = to_cluster(rows, hosts(), "c")
     now = broker_loads(3, cluster.partitions.replicas, replica_weights(cluster.partitions))
-    found = band_findings(
+    findings = band_findings(
         cluster.brokers,
         bands(cluster, POLICY),
         now,
@@ -53,7 +53,7 @@ def test_findings_name_the_brokers_that_are_counted(over_bytes: int) -> None:
         policy=POLICY,
         only="",
     )
-    named = [int(finding.broker_id or -1) for finding in found]
+    named = [int(finding.broker_id or -1) for finding in findings]
     assert named == counted
     assert (1 in named) == (over_bytes > 0)
     assert np.isin([2, 3], named).all()

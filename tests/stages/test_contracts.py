@@ -45,24 +45,24 @@ def test_before_lacks_what_has_come_since() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "nullable", "told"),
+    ("kind", "nullable", "message"),
     [
         ("int", True, "column rack is int in the table, string in this release"),
         ("string", False, "column rack is string NOT NULL in the table, string in this release"),
     ],
 )
-def test_a_column_of_another_type_is_refused(kind: str, nullable: bool, told: str) -> None:
+def test_a_column_of_another_type_is_refused(kind: str, nullable: bool, message: str) -> None:
     """It can't be given to the table: the error names both types."""
     other = [schemas.Column("rack", kind, "", nullable) if c.name == "rack" else c for c in BROKERS.columns]
-    with pytest.raises(ConfigError, match=re.escape(told)):
+    with pytest.raises(ConfigError, match=re.escape(message)):
         missing_columns(BROKERS, other, "w")
 
 
 @pytest.mark.parametrize("sql", ["length(rack) < 9", "rack IS NULL OR length(rack) < 9", "places_left > 0"])
 def test_a_check_that_only_the_table_has_is_refused(sql: str) -> None:
     """A row could break it after hours of work: it is named at once, with the remedy."""
-    told = f"check rack_short is {sql} in the table, missing in this release; name another warehouse"
-    with pytest.raises(ConfigError, match=re.escape(told)):
+    message = f"check rack_short is {sql} in the table, missing in this release; name another warehouse"
+    with pytest.raises(ConfigError, match=re.escape(message)):
         missing_checks(BROKERS, {**dict(BROKERS.checks), "rack_short": sql}, "w")
 
 

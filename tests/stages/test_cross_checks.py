@@ -1,4 +1,4 @@
-"""Validate: the sources are held against each other; what disagrees is refused, or stands first in what is told."""
+"""Validate: the sources are compared; contradictions are refused, or reported first."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -38,10 +38,10 @@ class Case:
     ----------
     rules : tuple of str
         The rules that it breaks, and no others; those that stop the run are marked with an exclamation mark.
-    told : mapping
-        Standing of each rule that a run which goes on tells of.
+    standings : mapping
+        Standing of each rule that a run which continues reports.
     detail : str
-        Part of what is told of the first rule.
+        Part of the message about the first rule.
     closed : mapping
         Brokers that receive no replica, with the cause and the reason.
     """
@@ -49,7 +49,7 @@ class Case:
     records: Sequence[Record]
     rules: tuple[str, ...]
     detail: str = ""
-    told: Mapping[str, str] = field(default_factory=dict)
+    standings: Mapping[str, str] = field(default_factory=dict)
     closed: Mapping[int, tuple[str, str]] = field(default_factory=dict)
 
 
@@ -485,8 +485,8 @@ def _outcome(spark: SparkSession, settings: Settings, cases: Mapping[str, Case])
         "bronze_metrics": reduce(DataFrame.unionByName, of_other_days, of_metrics),
     }
     frames = validate.build(inputs, bronze.run_of(spark, settings))
-    told = ("quality_results", "quarantine", "input_findings", "brokers", "replicas", "topics")
-    return Outcome({name: [row.asDict() for row in frames[name].collect()] for name in told})
+    tables = ("quality_results", "quarantine", "input_findings", "brokers", "replicas", "topics")
+    return Outcome({name: [row.asDict() for row in frames[name].collect()] for name in tables})
 
 
 @pytest.fixture(scope="module")
@@ -510,7 +510,7 @@ def test_a_placement_rule_is_seen_wherever_it_stands(outcome: Outcome) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.detail])
-def test_a_contradiction_is_told_with_values(outcome: Outcome, name: str) -> None:
+def test_a_contradiction_is_reported_with_values(outcome: Outcome, name: str) -> None:
     """What is refused stands in quarantine, what is not in input_findings, with the values that disagree."""
     rows = [row["reason"] for row in outcome.of("quarantine", name)]
     rows += [row["detail"] for row in outcome.of("input_findings", name)]
@@ -518,10 +518,10 @@ def test_a_contradiction_is_told_with_values(outcome: Outcome, name: str) -> Non
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if not any("!" in r for r in case.rules)])
-def test_a_run_that_goes_on_tells_what_it_found(outcome: Outcome, name: str) -> None:
+def test_a_run_that_continues_reports_what_it_found(outcome: Outcome, name: str) -> None:
     """input_findings has a row for each rule, and says whether it stands before the figures."""
     rows = outcome.of("input_findings", name)
-    assert {row["rule"]: row["standing"] for row in rows} == CASES[name].told
+    assert {row["rule"]: row["standing"] for row in rows} == CASES[name].standings
     assert all(row["remedy"] and row["rows"] > 0 and row["subject"] for row in rows)
 
 
@@ -563,8 +563,8 @@ def test_a_description_without_headers_may_be_allowed(with_other_knobs: Outcome)
     """The knob turns the refusal into a finding."""
     results = {row["rule"]: row for row in with_other_knobs.of("quality_results", "headless")}
     assert (results["completeness_known"]["success"], results["completeness_known"]["severity"]) == (False, "warning")
-    told = {row["rule"]: row["standing"] for row in with_other_knobs.of("input_findings", "headless")}
-    assert told["completeness_known"] == "broken"
+    standings = {row["rule"]: row["standing"] for row in with_other_knobs.of("input_findings", "headless")}
+    assert standings["completeness_known"] == "broken"
 
 
 def test_required_rates_are_judged_by_bytes_too(with_other_knobs: Outcome) -> None:

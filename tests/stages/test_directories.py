@@ -33,11 +33,11 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Case:
-    """What is told of directories.
+    """A cluster with directories, and the expected findings and capacities.
 
     Parameters
     ----------
-    told : mapping
+    details : mapping
         Part of what each rule says that it breaks, by rule; no other rule is broken.
     disks : mapping, optional
         Disk capacity by broker, of brokers 1 to 3; None where it does not matter.
@@ -58,7 +58,7 @@ class Case:
     """
 
     records: Sequence[Record]
-    told: Mapping[str, str] = field(default_factory=dict)
+    details: Mapping[str, str] = field(default_factory=dict)
     disks: Mapping[int, int | None] | None = None
     dirs: Mapping[tuple[int, str], int | None] = field(default_factory=dict)
     held: Mapping[tuple[int, int], tuple[str | None, int | None]] = field(default_factory=dict)
@@ -92,8 +92,8 @@ def resized(broker_id: int, number: int, *logs: Record) -> list[Record]:
 
 def bucket(name: str, **more: Any) -> list[Record]:
     """A directory of every broker that is none, with far more in it than on the disks."""
-    told = [Record("log_dir", 3, {**directory(b, name).payload, **more}) for b in (1, 2, 3)]
-    return [*told, *(size(b, p, 10**6, log_dir=name) for p, replicas in LISTS.items() for b in replicas)]
+    directories = [Record("log_dir", 3, {**directory(b, name).payload, **more}) for b in (1, 2, 3)]
+    return [*directories, *(size(b, p, 10**6, log_dir=name) for p, replicas in LISTS.items() for b in replicas)]
 
 
 def planned(name: str) -> list[Record]:
@@ -346,11 +346,11 @@ def _older(records: DataFrame) -> DataFrame:
 def tables(spark: SparkSession) -> Mapping[str, Sequence[Row]]:
     """One run over every case, each a cluster of its own: rows by table."""
     settings = bronze.settings_of(list(CASES))
-    told = bronze.bronze(spark, {name: case.records for name, case in CASES.items()})
+    records = bronze.bronze(spark, {name: case.records for name, case in CASES.items()})
     before = bronze.bronze(spark, {name: case.older for name, case in CASES.items()})
     written = {"written_at": F.col("captured_at")}
     inputs = {
-        "bronze_records": told.withColumns(written).unionByName(_older(before.withColumns(written))),
+        "bronze_records": records.withColumns(written).unionByName(_older(before.withColumns(written))),
         "bronze_metrics": bronze.metrics(spark, []),
     }
     run = bronze.run_of(spark, settings)
@@ -368,12 +368,14 @@ def of(rows: Sequence[Row], cluster: str) -> list[Row]:
 @pytest.mark.parametrize("name", CASES)
 def test_directories_that_do_not_fit_are_findings(tables: Mapping[str, Sequence[Row]], name: str) -> None:
     """Each case breaks the rules that it should and no other, and none stops the run."""
-    told = CASES[name].told
+    expected = CASES[name].details
     failed = {row["rule"]: row["severity"] for row in of(tables["quality_results"], name) if not row["success"]}
-    assert failed.keys() <= told.keys()
+    assert failed.keys() <= expected.keys()
     assert "critical" not in failed.values()
     details = {row["rule"]: row["detail"] for row in of(tables["input_findings"], name)}
-    assert {rule: told.get(rule, "?") in detail for rule, detail in details.items()} == dict.fromkeys(told, True)
+    assert {rule: expected.get(rule, "?") in detail for rule, detail in details.items()} == dict.fromkeys(
+        expected, True
+    )
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.disks])
@@ -396,8 +398,8 @@ def test_the_plan_knows_the_directories_of_brokers(tables: Mapping[str, Sequence
     planned = {row["broker_id"]: row["log_dirs"] for row in of(tables["instance_brokers"], name)}
     disks = {row["broker_id"]: row["disk_capacity_bytes"] for row in of(tables["instance_brokers"], name)}
     dirs = Counter(broker for broker, _ in silver)
-    found = {(b, one.path): one for b, dirs in planned.items() if dirs is not None for one in dirs}
-    assert {key: one.asDict() for key, one in found.items()} == {
+    entries = {(b, entry.path): entry for b, dirs in planned.items() if dirs is not None for entry in dirs}
+    assert {key: entry.asDict() for key, entry in entries.items()} == {
         (b, path): {
             "path": path,
             "capacity_bytes": row["capacity_bytes"] or (disks[b] if dirs[b] == 1 else None),
@@ -443,7 +445,7 @@ def test_kafka_counts_logs_and_future_copies(tables: Mapping[str, Sequence[Row]]
 def test_a_directory_that_has_failed_or_is_cordoned_is_not_open(tables: Mapping[str, Sequence[Row]], name: str) -> None:
     """Kafka creates no log there, so that what arrives goes to the others."""
     planned = {row["broker_id"]: row["log_dirs"] for row in of(tables["instance_brokers"], name)}
-    assert {(b, one.path) for b, dirs in planned.items() for one in dirs if not one.is_open} == CASES[name].closed
+    assert {(b, entry.path) for b, dirs in planned.items() for entry in dirs if not entry.is_open} == CASES[name].closed
 
 
 def test_object_storage_is_one_finding_and_closes_no_broker(tables: Mapping[str, Sequence[Row]]) -> None:

@@ -100,13 +100,13 @@ def test_the_summary_fits_a_terminal(texts: dict[str, str]) -> None:
 
 def test_scripts_are_shell_that_calls_the_tool(texts: dict[str, str], tmp_path: Path) -> None:
     """A throttle script runs in sh and gives kafka-configs.sh each entity once, with lists in brackets."""
-    fake, said = tmp_path / "kafka-configs.sh", tmp_path / "said"
-    fake.write_text(f'#!/bin/sh\nfor a in "$@"; do printf "%s|" "$a"; done >>{said}\necho >>{said}\n')
+    fake, calls = tmp_path / "kafka-configs.sh", tmp_path / "calls"
+    fake.write_text(f'#!/bin/sh\nfor a in "$@"; do printf "%s|" "$a"; done >>{calls}\necho >>{calls}\n')
     fake.chmod(0o755)
     environment = {"PATH": os.environ["PATH"], "BOOTSTRAP": "h:1", "KAFKA_CONFIGS": str(fake)}
     script = texts["wave-01/throttle-careful.sh"]
     subprocess.run(["sh", "-c", script], env=environment, capture_output=True, text=True, check=True)
-    out = said.read_text()
+    out = calls.read_text()
     first = out.splitlines()[0]
     assert first.startswith("--bootstrap-server|h:1|--alter|--entity-type|topics|--entity-name|clicks|--add-config|")
     assert "follower.replication.throttled.replicas=" in first
@@ -189,9 +189,9 @@ def test_an_empty_plan_has_no_json(spark: SparkSession, frames: Frames) -> None:
     summary = frames["plan_summary"].withColumn("after", F.lit(0.0))
     tables = {**frames, **empty, "plan_summary": summary}
     documents = emit.build(tables, run)["documents"]
-    found = {row.path.removeprefix("orders/"): row.content for row in documents.collect()}
-    assert sorted(found) == ["manifest.json", "report.html", "runbook.md", "summary.txt"]
-    assert json.loads(found["manifest.json"])["sha256"] == {}
-    assert "Nothing to do" in found["runbook.md"]
-    assert "Nothing to do" in found["summary.txt"]
-    assert "Nothing to execute" in found["report.html"]
+    contents = {row.path.removeprefix("orders/"): row.content for row in documents.collect()}
+    assert sorted(contents) == ["manifest.json", "report.html", "runbook.md", "summary.txt"]
+    assert json.loads(contents["manifest.json"])["sha256"] == {}
+    assert "Nothing to do" in contents["runbook.md"]
+    assert "Nothing to do" in contents["summary.txt"]
+    assert "Nothing to execute" in contents["report.html"]

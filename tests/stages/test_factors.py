@@ -10,7 +10,7 @@ from optimizer.errors import AuditFailed
 from optimizer.settings import Policy
 from optimizer.stages.emit import emit
 from optimizer.stages.stage import Frames
-from tests.stages.asked import FACTORS, of, run_of
+from tests.stages.requested_fleet import FACTORS, of, run_of
 from tests.stages.test_finish import found_in
 from tests.stages.test_solve import rows_of
 
@@ -76,8 +76,8 @@ def test_the_audit_agrees(spark: SparkSession, tables: Frames) -> None:
     other = tables["instance"].replace(4, 3, subset=["replication_factor"])
     refused = emit.gate({**tables, "instance": other}, run)
     assert [type(error) for error in refused.values()] == [AuditFailed]
-    told = r"(?s)replication_factor 40.*t0-0: 4 replicas planned; 3 replicas now, 3 asked"
-    assert re.search(told, str(refused["factors"]))
+    message = r"(?s)replication_factor 40.*t0-0: 4 replicas planned; 3 replicas now, 3 asked"
+    assert re.search(message, str(refused["factors"]))
 
 
 def test_what_cannot_be_had_is_a_finding_by_topic() -> None:
@@ -90,11 +90,11 @@ def test_what_cannot_be_had_is_a_finding_by_topic() -> None:
     causes = {"t0": "too_few_brokers", "t1": "under_min_in_sync"}
     for row in rows["instance"]:
         row |= {"factor_cause": causes.get(row["topic"]), "factor_refused": reasons.get(row["topic"])}
-    found = found_in(
+    findings = found_in(
         rows, Policy(topics=("t[0-9]", "clicks"), exclude_topics=("t[02]", "logs-.*")), factor_patterns=("t[01]", "t")
     )
-    shown = found[
-        found["rule"].isin(["replication_factor", "factor_unused", "topics_unused", "exclude_unused", "not_free"])
+    shown = findings[
+        findings["rule"].isin(["replication_factor", "factor_unused", "topics_unused", "exclude_unused", "not_free"])
     ]
     assert shown[["subject", "detail", "remedy"]].to_numpy().tolist() == [
         ["t0", f"{reasons['t0']}; 40 partitions keep their replication factor", FEWER_OR_ROOM],
@@ -118,11 +118,11 @@ def test_a_factor_without_a_spare_replica_is_told() -> None:
     for row in rows["instance"]:
         row["min_insync_replicas"] = 2
         row["replication_factor"] = {"t0": 2, "t1": 4}.get(row["topic"], 3)
-    found = found_in(rows, Policy())
-    told = (
-        found[found["rule"] == FindingCode.NO_SPARE_REPLICA][["subject", "when", "detail", "remedy"]]
+    findings = found_in(rows, Policy())
+    shown = (
+        findings[findings["rule"] == FindingCode.NO_SPARE_REPLICA][["subject", "when", "detail", "remedy"]]
         .to_numpy()
         .tolist()
     )
     detail = "2 replicas requested, min.insync.replicas: 2; one broker down stops its writers"
-    assert told == [["t0", "after", detail, "request one more, or lower min.insync.replicas"]]
+    assert shown == [["t0", "after", detail, "request one more, or lower min.insync.replicas"]]

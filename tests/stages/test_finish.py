@@ -23,12 +23,12 @@ from tests.stages.test_solve import rows_of
 def found_in(
     rows: dict[str, list[dict[str, Any]]], policy: Policy, *, factor_patterns: tuple[str, ...] = ()
 ) -> pd.DataFrame:
-    """What is found in a cluster that nothing moves in, and where no band is narrow, under the policy as solve sees
+    """What is findings in a cluster that nothing moves in, and where no band is narrow, under the policy as solve sees
     it."""
     brokers = to_brokers(pd.DataFrame(rows["instance_brokers"]))
-    asked = tuple(TopicFactor(topics=topics, factor=3) for topics in factor_patterns)
+    factors = tuple(TopicFactor(topics=topics, factor=3) for topics in factor_patterns)
     loads, free = np.zeros((24, 3)), Bands(("replicas", "disk", "in"), np.zeros((24, 3)), np.full((24, 3), np.inf))
-    solved = solved_cluster(brokers, free, loads, loads, cluster_policy=ClusterPolicy(replication_factors=asked))
+    solved = solved_cluster(brokers, free, loads, loads, cluster_policy=ClusterPolicy(replication_factors=factors))
     partitions = pd.DataFrame(rows["instance"])
     seen = part_of(Settings(policy=policy), DECLARED["solve"].settings)
     return finish_cluster(partitions.assign(current=partitions["replicas"]), solved, seen.policy)["findings"]
@@ -59,8 +59,8 @@ def test_a_partition_that_is_not_free_has_the_remedy_of_its_cause(cause: str, re
     """What is in flight ends by itself, what was excluded was asked for, a broker that is down is to be started."""
     rows = rows_of("a", seed=1)
     rows["instance"][0] |= {"mobility": "fixed", "fixed_cause": cause, "fixed_reason": "words that no code reads"}
-    found = found_in(rows, Policy())
-    shown = found[found["rule"] == "not_free"]
+    findings = found_in(rows, Policy())
+    shown = findings[findings["rule"] == "not_free"]
     assert shown[["subject", "detail", "remedy"]].to_numpy().tolist() == [["t0-0", "words that no code reads", remedy]]
     assert shown[["code", "cause", "topic", "partition"]].to_numpy().tolist() == [
         [FindingCode.NOT_FREE, cause, "t0", 0]
@@ -80,8 +80,8 @@ def test_a_topic_on_dead_brokers_alone_has_one_finding(cause: str) -> None:
         fixed = "in_flight" if number == 3 else cause
         row |= {"topic": "t0", "partition": number, "replicas": replicas, "log_dirs": ["any"] * len(replicas)}
         row |= {"replication_factor": len(replicas), "mobility": "fixed", "fixed_cause": fixed, "fixed_reason": "why"}
-    found = found_in(rows, Policy())
-    shown = found[found["rule"] == "not_free"]
+    findings = found_in(rows, Policy())
+    shown = findings[findings["rule"] == "not_free"]
     count = sum(row["topic"] == "t0" for row in rows["instance"])
     lost = f"2 of {count} partitions: every replica is on a dead broker (108, 109)"
     remedy = "start one of these brokers again, or delete the topic"
@@ -109,8 +109,8 @@ def test_a_factor_that_is_refused_has_the_remedy_of_its_cause(cause: str, remedy
         row |= dict.fromkeys(("factor_cause", "factor_refused"))
         if row["topic"] == "t0":
             row |= {"factor_cause": cause, "factor_refused": "words"}
-    found = found_in(rows, Policy())
-    shown = found[found["rule"] == "replication_factor"]
+    findings = found_in(rows, Policy())
+    shown = findings[findings["rule"] == "replication_factor"]
     assert shown[["subject", "cause", "remedy"]].to_numpy().tolist() == [["t0", cause, remedy]]
 
 
@@ -128,8 +128,8 @@ def test_a_partition_of_a_warehouse_of_before_is_told_as_not_free(reason: str) -
     """A release that stored no causes left them null beside the words: the finding was lost."""
     rows = rows_of("a", seed=1)
     rows["instance"][0] |= {"mobility": "fixed", "fixed_cause": None, "fixed_reason": reason}
-    found = found_in(rows, Policy())
-    shown = found[found["rule"] == "not_free"]
+    findings = found_in(rows, Policy())
+    shown = findings[findings["rule"] == "not_free"]
     assert shown[["subject", "detail", "remedy", "cause", "topic", "partition"]].to_numpy().tolist() == [
         ["t0-0", reason, "fix the cause, then plan again", None, "t0", 0]
     ]
@@ -142,8 +142,8 @@ def test_a_factor_refused_in_a_warehouse_of_before_is_told() -> None:
         row |= {"factor_refused": words if row["topic"] in ("t0", "t1") else None, "factor_cause": None}
         if (row["topic"], row["partition"]) == ("t1", 0):
             row["factor_cause"] = "too_few_brokers"
-    found = found_in(rows, Policy())
-    shown = found[found["rule"] == "replication_factor"]
+    findings = found_in(rows, Policy())
+    shown = findings[findings["rule"] == "replication_factor"]
     assert shown[["subject", "cause", "remedy", "amount"]].to_numpy().tolist() == [
         ["t0", None, "fix the cause, then plan again", 40],
         ["t1", "too_few_brokers", REFUSED_FACTOR["too_few_brokers"], 40],

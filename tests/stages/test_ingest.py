@@ -94,7 +94,7 @@ def test_every_file_of_a_folder_is_read_with_its_place(spark: SparkSession, fold
     assert sum(source == "sizes.parquet" for source, _, _ in samples) > 0
 
 
-def told(frames: Frames) -> dict[str, dict[str, Any]]:
+def malformed_records(frames: Frames) -> dict[str, dict[str, Any]]:
     """What was not read, by file: of each the last."""
     rows = frames["bronze_records"].where("kind = 'malformed'").orderBy("source", "ordinal").collect()
     return {row.source: json.loads(row.payload) for row in rows}
@@ -143,9 +143,9 @@ def test_what_is_not_read_is_named(spark: SparkSession, folder: Path) -> None:
     run = run_of(spark, folder)
     allowed = Quality(allow_unreadable_files=("sub*/*.log", "sizes.*"))
     frames = ingest.build({}, replace(run, settings=replace(run.settings, quality=allowed)))
-    found = {source: (one["rule"], one["severity"]) for source, one in told(frames).items()}
-    assert found.pop("load again.csv") == ("in_bytes_per_s_not_negative", "error")
-    assert found == {
+    rules = {source: (record["rule"], record["severity"]) for source, record in malformed_records(frames).items()}
+    assert rules.pop("load again.csv") == ("in_bytes_per_s_not_negative", "error")
+    assert rules == {
         "notes.txt": ("known_format", "error"),
         "topics.txt": ("known_format", "warning"),
         "sub folder/load [1].csv": ("known_format", "warning"),
@@ -164,7 +164,7 @@ def test_what_is_not_read_is_named(spark: SparkSession, folder: Path) -> None:
         "other.csv": ("known_format", "error"),
         "plan.json": ("state_not_wish", "warning"),
     }
-    reasons = {source: one["reason"] for source, one in told(frames).items()}
+    reasons = {source: record["reason"] for source, record in malformed_records(frames).items()}
     assert reasons["topics.txt"].endswith("is an exact copy of again.txt, which is read")
     assert "a table of metrics that is not in UTF-8" in reasons["other.csv"]
     assert "is an empty file" in reasons["brokers.txt"]
@@ -198,7 +198,7 @@ def whole_and_torn(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 
 
 @pytest.mark.parametrize(
-    ("policy", "told"),
+    ("policy", "message"),
     [
         (
             {"drain_brokers": (1, 999)},
@@ -210,7 +210,7 @@ def whole_and_torn(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
     ],
 )
 def test_names_that_no_source_knows_are_refused_at_once(
-    whole_and_torn: tuple[Run, Frames, Frames], policy: dict[str, Any], told: str | None
+    whole_and_torn: tuple[Run, Frames, Frames], policy: dict[str, Any], message: str | None
 ) -> None:
     """An unknown broker or rack stops its cluster after ingest, unless it may stand in what could not be read."""
     run, whole, torn = whole_and_torn
@@ -218,8 +218,8 @@ def test_names_that_no_source_knows_are_refused_at_once(
     gate = STAGES[0].gate
     assert gate is ingest.gate
     refused = gate(whole, run)
-    assert {name: type(error) for name, error in refused.items()} == ({"c": ConfigError} if told else {})
-    assert all(re.search(told or "", str(error)) for error in refused.values())
+    assert {name: type(error) for name, error in refused.items()} == ({"c": ConfigError} if message else {})
+    assert all(re.search(message or "", str(error)) for error in refused.values())
     assert gate(torn, run) == {}
 
 
@@ -229,12 +229,12 @@ def test_a_folder_without_input_is_named(spark: SparkSession, tmp_path: Path, ma
     missing = tmp_path / "nowhere"
     if make:
         missing.mkdir()
-    told = r"folder .*nowhere.*: name a folder .* as --input DIR, or as input of \[\[clusters\]\] 'c'"
+    message = r"folder .*nowhere.*: name a folder .* as --input DIR, or as input of \[\[clusters\]\] 'c'"
     with pytest.raises(Unreadable) as caught:
         ingest.build({}, run_of(spark, missing))
     (error,) = caught.value.errors.values()
     assert isinstance(error, InputError)
-    assert re.search(told, str(error))
+    assert re.search(message, str(error))
 
 
 def test_a_configuration_that_names_nothing_is_refused(spark: SparkSession, folder: Path) -> None:
@@ -293,9 +293,9 @@ def test_a_text_that_is_no_output_by_its_size_is_refused(
     monkeypatch.setattr(ingest, "TEXT_BYTES", len(VERSIONS) + 1)
     frames = ingest.build({}, run_of(spark, folder))
     rows = frames["bronze_records"].where("source = 'topics.txt'").collect()
-    told = [json.loads(row.payload) for row in rows]
-    assert [(one["rule"], one["severity"]) for one in told] == [("known_format", "error")]
-    assert f"({len(DESCRIBE.encode()):,} bytes) is too large" in told[0]["reason"]
+    records = [json.loads(row.payload) for row in rows]
+    assert [(record["rule"], record["severity"]) for record in records] == [("known_format", "error")]
+    assert f"({len(DESCRIBE.encode()):,} bytes) is too large" in records[0]["reason"]
 
 
 @pytest.mark.parametrize(("clusters", "at_once"), [(("c",), [False]), (("c", "d"), [True, True])])
@@ -303,17 +303,17 @@ def test_each_of_several_live_clusters_is_read_before_the_next(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, clusters: tuple[str, ...], at_once: list[bool]
 ) -> None:
     """So the failure of one is its own; what was read of a live cluster has the time of the run in whole seconds."""
-    asked = []
+    calls = []
 
     def live(session: SparkSession, _cluster: ClusterInput, *, at_once: bool) -> DataFrame:
-        asked.append(at_once)
+        calls.append(at_once)
         columns = "ordinal int, kind string, source string, line int, payload string"
         return session.createDataFrame([(0, "broker", "kafka://h:1", 1, "{}")], columns)
 
     monkeypatch.setattr(ingest, "_live", live)
     given = tuple(ClusterInput(id=name, bootstrap_servers="h:1") for name in clusters)
     rows = ingest.build({}, Run(spark, "r1", Settings(clusters=given), "test"))["bronze_records"].collect()
-    assert asked == at_once
+    assert calls == at_once
     assert [(row.cluster_id, row.captured_at.microsecond) for row in rows] == [(name, 0) for name in clusters]
 
 

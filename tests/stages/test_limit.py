@@ -9,8 +9,8 @@ from pyspark.sql import functions as F
 from optimizer.errors import AuditFailed
 from optimizer.stages.emit import emit
 from optimizer.stages.stage import Frames
-from tests.stages.asked import CLUSTERS, LIMIT_GB, SPARE, disk_bytes, run_of, settings_with
 from tests.stages.placed import of_process, solved_in_process
+from tests.stages.requested_fleet import CLUSTERS, LIMIT_GB, SPARE, disk_bytes, run_of, settings_with
 from tests.stages.test_solve import rows_of
 
 OURS = ("limited", "free", "full")
@@ -37,10 +37,10 @@ def test_the_plan_is_cut_and_passes_the_audit(spark: SparkSession, tables: Frame
         c: [row for row in tables["findings"].collect() if row.cluster_id == c and row.rule == "limited"] for c in OURS
     }
     assert findings["free"] == []
-    (told,) = findings["limited"]
-    assert told.subject == f"max_moved_gb = {LIMIT_GB}"
-    assert "the whole plan would copy " in told.detail
-    assert "loads outside bands that the whole plan meets" in told.detail
+    (finding,) = findings["limited"]
+    assert finding.subject == f"max_moved_gb = {LIMIT_GB}"
+    assert "the whole plan would copy " in finding.detail
+    assert "loads outside bands that the whole plan meets" in finding.detail
 
 
 @pytest.mark.all_only
@@ -72,13 +72,13 @@ def test_no_disk_is_filled_and_it_is_told(tables: Frames) -> None:
     assert 0 < after[100] < before[100]
     assert all(size <= max(before[b], 10**9) * SPARE + 1 for b, size in after.items())
     findings = tables["findings"].where("cluster_id = 'full'").collect()
-    (told,) = [row for row in findings if row.rule == "limited"]
-    assert told.subject == "disk_headroom = 0.1"
+    (finding,) = [row for row in findings if row.rule == "limited"]
+    assert finding.subject == "disk_headroom = 0.1"
     left = [row for row in findings if row.rule == "not_emptied"]
     assert left
     assert (
         {row.remedy for row in left}
-        == {told.remedy}
+        == {finding.remedy}
         == {"add disk, let more brokers accept replicas, or lower disk_headroom"}
     )
 
@@ -107,7 +107,7 @@ def test_a_limit_that_does_not_bind_changes_nothing() -> None:
     rows, free = rows_of("free", seed=2), {"id": "free", "input": "/x"}
     roomy = {**free, "max_moved_gb": 10**6, "max_moves": 10**6}
     under, without = (
-        of_process(solved_in_process(rows["instance"], rows["instance_brokers"], settings_with([asked])))
-        for asked in (roomy, free)
+        of_process(solved_in_process(rows["instance"], rows["instance_brokers"], settings_with([cluster])))
+        for cluster in (roomy, free)
     )
     assert under == without

@@ -74,8 +74,8 @@ def test_an_older_table_gets_the_columns_that_it_lacks(
     grown = Store(store.warehouse, spark)
     rows = brokers(spark, {"cause": "new", "places": [1, 2]}, run_id="r2")
     new = grown.write("brokers", rows, run_id="r2")
-    for run_id, told in (("r1", None), ("r2", "new")):
-        assert [row.cause for row in grown.read("brokers", run_id=run_id).collect()] == [told]
+    for run_id, cause in (("r1", None), ("r2", "new")):
+        assert [row.cause for row in grown.read("brokers", run_id=run_id).collect()] == [cause]
     assert [row.cause for row in grown.current_rows("brokers", "r1")] == [None]
     columns = columns_of(spark.read.format("delta").load(grown.path("brokers")).schema)
     assert tuple(columns[-len(GROWN) :]) == GROWN
@@ -113,8 +113,8 @@ def test_a_warehouse_of_before_is_gone_on_with(spark: SparkSession, tmp_path: Pa
 
     later = Store(store.warehouse, spark)
     for run_id, expected in (("old", (None, None)), ("new", ("band", 1))):
-        (found,) = later.read("findings", run_id=run_id).collect()
-        assert (found.rule, (found.code, found.broker_id)) == ("band", expected)
+        (finding,) = later.read("findings", run_id=run_id).collect()
+        assert (finding.rule, (finding.code, finding.broker_id)) == ("band", expected)
     codes = {run_id: [row.reason_codes for row in later.current_rows("plan", run_id)] for run_id in ("old", "new")}
     assert codes == {"old": [None], "new": [["balance"]]}
     records = [later.run_record(run_id, "solve") for run_id in ("old", "new")]
@@ -139,7 +139,7 @@ def changed(name: str, type_: Type, *, nullable: bool) -> Table:
 
 
 @pytest.mark.parametrize(
-    ("contract", "told"),
+    ("contract", "message"),
     [
         (changed("rack", "int", nullable=True), "column rack is int in the table, string in this release"),
         (
@@ -148,36 +148,36 @@ def changed(name: str, type_: Type, *, nullable: bool) -> Table:
         ),
         (
             changed("is_controller", "boolean", nullable=True),
-            "column is_controller is boolean there, boolean NOT NULL in this one",
+            "column is_controller is boolean in the table, boolean NOT NULL in this release",
         ),
         (
             replace(BROKERS, columns=WITHOUT_STATE, checks=()),
-            "column state is missing there, string NOT NULL in this one",
+            "column state is missing in the table, string NOT NULL in this release",
         ),
         (
             replace(BROKERS, columns=(*BROKERS.columns, column("cause", "string", "why"))),
-            "column cause is string NOT NULL there, missing in this one",
+            "column cause is string NOT NULL in the table, missing in this release",
         ),
         (
             replace(BROKERS, checks=(("state_known", "state <> ''"),)),
-            "check state_known is state <> '' there, state IN ('alive', 'fenced', 'dead') in this one",
+            "check state_known is state <> '' in the table, state IN ('alive', 'fenced', 'dead') in this release",
         ),
     ],
 )
 def test_any_other_difference_is_refused(
-    spark: SparkSession, made: Callable[[Table], Store], contract: Table, told: str
+    spark: SparkSession, made: Callable[[Table], Store], contract: Table, message: str
 ) -> None:
     """The error names table, column, both forms and the remedy, and is wrong use (exit code 2); nothing is written."""
     store = made(contract)
-    with pytest.raises(ConfigError, match=re.escape(told)) as caught:
+    with pytest.raises(ConfigError, match=re.escape(message)) as caught:
         store.write("brokers", brokers(spark, {}), run_id="r1")
     assert str(caught.value).startswith(f"table brokers of {store.warehouse} was made by another release: ")
     assert "name another warehouse ([storage] warehouse, --warehouse)" in str(caught.value)
     assert store.latest_version("brokers") == 0
-    if "check" not in told:
-        with pytest.raises(ConfigError, match=re.escape(told)):
+    if "check" not in message:
+        with pytest.raises(ConfigError, match=re.escape(message)):
             store.read("brokers", run_id="r1")
-        with pytest.raises(ConfigError, match=re.escape(told)):
+        with pytest.raises(ConfigError, match=re.escape(message)):
             store.current_rows("brokers", "r1")
 
 

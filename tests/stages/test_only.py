@@ -41,7 +41,7 @@ def cleaned() -> dict[str, Rows]:
     where = {"is_adding": False, "is_removing": False, "log_dir": None, "size_bytes": None}
     made = {"size_source": "log_dirs", "rate_source": "metric", "samples": 1}
     loads = ("topic", "partition", "size_bytes", "in_bytes_per_s", "out_bytes_per_s")
-    one: dict[str, Rows] = {
+    tables: dict[str, Rows] = {
         "brokers": [
             {"broker_id": row["broker_id"], "rack": row["rack"], "state": "alive", **about, **capacities}
             for row in CLUSTER["instance_brokers"]
@@ -57,7 +57,7 @@ def cleaned() -> dict[str, Rows]:
     }
     return {
         name: [{"cluster_id": only, "run_id": "r", **row} for only in ONLY for row in rows]
-        for name, rows in one.items()
+        for name, rows in tables.items()
     }
 
 

@@ -55,10 +55,10 @@ def test_what_waits_is_left_and_the_rest_is_planned(spark: SparkSession, planned
     moved = {row.topic: (row.from_broker, row.to_broker) for row in planned["moves"].collect()}
     assert moved["a"] == (2, 3)
     assert "x" not in moved
-    found = {row.rule: row for row in planned["findings"].collect() if row.subject.startswith("x-0")}
-    assert found.keys() == {"left_for_disk", "not_emptied", "not_pinned"}
-    assert "set [schedule] waves = 0" in found["left_for_disk"].remedy
-    assert all("no order of the copies leaves room on the disks" in row.detail for row in found.values())
+    findings = {row.rule: row for row in planned["findings"].collect() if row.subject.startswith("x-0")}
+    assert findings.keys() == {"left_for_disk", "not_emptied", "not_pinned"}
+    assert "set [schedule] waves = 0" in findings["left_for_disk"].remedy
+    assert all("no order of the copies leaves room on the disks" in row.detail for row in findings.values())
 
 
 def test_figures_are_those_of_what_is_planned(planned: Frames) -> None:
@@ -81,5 +81,5 @@ def test_plan_in_memory_is_that_of_the_stages(planned: Frames) -> None:
     assert lists == {(row["topic"], row["wave"], tuple(row["proposed_replicas"])) for row in ours.plan}
     findings = {(row.rule, row.subject, row.detail) for row in planned["findings"].collect()}
     assert findings == {(row["rule"], row["subject"], row["detail"]) for row in ours.findings}
-    wanted = {row.path: row.content for row in planned["documents"].collect() if row.path in ours.documents}
-    assert wanted == {path: made.content for path, made in ours.documents.items()}
+    documents = {row.path: row.content for row in planned["documents"].collect() if row.path in ours.documents}
+    assert documents == {path: made.content for path, made in ours.documents.items()}

@@ -36,24 +36,24 @@ def test_a_cluster_has_the_tables_that_it_has_alone() -> None:
         return of_process(solved_in_process(rows("instance", *names), rows("instance_brokers", *names), settings))
 
     fleet, alone = tables("0", "a", "b"), tables("a")
-    assert {table: [row for row in found if row[0] == "a"] for table, found in fleet.items()} == alone
+    assert {table: [row for row in rows if row[0] == "a"] for table, rows in fleet.items()} == alone
     assert alone["moves"] and {row[0] for row in fleet["bounds"]} == {"0", "a", "b"}
 
 
 @pytest.mark.all_only
-@pytest.mark.parametrize(("first", "asked", "shards"), [(1000, IN_SHARDS, 3), (3001, LIMITED, 1)])
-def test_both_placements_give_the_same_tables(spark: SparkSession, first: int, asked: Settings, shards: int) -> None:
+@pytest.mark.parametrize(("first", "template", "shards"), [(1000, IN_SHARDS, 3), (3001, LIMITED, 1)])
+def test_both_placements_give_the_same_tables(spark: SparkSession, first: int, template: Settings, shards: int) -> None:
     """Brokers in every state, pins, limits, spreads, changed factors: every row of every table, to the last digit."""
-    clusters = {f"c{seed}": odd_cluster(seed, asked) for seed in range(first, first + CLUSTERS)}
-    settings = replace(asked, clusters=tuple(ClusterInput(id=name, input="/unused") for name in clusters))
+    clusters = {f"c{seed}": odd_cluster(seed, template) for seed in range(first, first + CLUSTERS)}
+    settings = replace(template, clusters=tuple(ClusterInput(id=name, input="/unused") for name in clusters))
     frames = solve.build(instance_frames(spark, clusters), Run(spark, "fuzz", settings, "test"))
     solved = solved_in_process(
-        [{**row, "cluster_id": name} for name, one in clusters.items() for row in one.partitions],
-        [{**row, "cluster_id": name} for name, one in clusters.items() for row in one.brokers],
+        [{**row, "cluster_id": name} for name, cluster in clusters.items() for row in cluster.partitions],
+        [{**row, "cluster_id": name} for name, cluster in clusters.items() for row in cluster.brokers],
         settings,
     )
     assert of_process(solved) == of_frames(frames)
     assert len(solved.tables["moves"]) > CLUSTERS // 2
-    assert any(one.over_limits for one in solved.clusters.values())
-    assert any(one.left_for_disk for one in solved.clusters.values()) is (asked is IN_SHARDS)
-    assert 1 + max(one.shard_id for one in solved.shards) == shards
+    assert any(cluster.over_limits for cluster in solved.clusters.values())
+    assert any(cluster.left_for_disk for cluster in solved.clusters.values()) is (template is IN_SHARDS)
+    assert 1 + max(shard.shard_id for shard in solved.shards) == shards

@@ -182,6 +182,6 @@ def test_a_plan_without_room_is_refused(spark: SparkSession, tables: Tables) -> 
     refused = plan.gate({"plan": spark.createDataFrame(stuck, schema)}, run)
     assert list(refused) == ["orders"]
     assert isinstance(refused["orders"], AuditFailed)
-    told = r"orders: clicks-1, orders: orders\.v1-1; lower .*disk_headroom \(now 0\.1\)"
-    assert re.search(told, str(refused["orders"]))
+    message = r"orders: clicks-1, orders: orders\.v1-1; lower .*disk_headroom \(now 0\.1\)"
+    assert re.search(message, str(refused["orders"]))
     assert plan.gate({"plan": spark.createDataFrame(tables["plan"], schema)}, run) == {}

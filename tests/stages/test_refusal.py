@@ -1,13 +1,13 @@
-"""Which broken rules are told as causes, which only follow from them, and how limits are told."""
+"""Which broken rules are causes and which are consequences, and the words for limits."""
 
 import pytest
 
 from optimizer.stages.validate.quality_figures import FigureLimit
-from optimizer.stages.validate.refusal import following_of
+from optimizer.stages.validate.refusal import consequences_of
 
 
 @pytest.mark.parametrize(
-    ("broken", "following"),
+    ("broken", "consequences"),
     [
         ({"size_known"}, set()),
         ({"quarantined_share"}, set()),
@@ -21,15 +21,15 @@ from optimizer.stages.validate.refusal import following_of
         ({"all_partitions_described", "load_of_known_partition"}, set()),
     ],
 )
-def test_what_follows_is_not_told_as_a_cause(broken: set[str], following: set[str]) -> None:
-    """What was not read explains all else; a partition that is set aside explains what names it."""
-    assert following_of(broken) == following
+def test_a_consequence_is_not_a_cause(broken: set[str], consequences: set[str]) -> None:
+    """Unread input may explain all other rules; a quarantined partition explains the rules about it."""
+    assert consequences_of(broken) == consequences
 
 
 @pytest.mark.parametrize(
-    ("least", "most", "told"),
+    ("least", "most", "words"),
     [(1, None, "at least 1"), (None, 0.01, "at most 0.01"), (0.2, 5, "0.2 to 5"), (1, 1, "1")],
 )
-def test_limits_of_a_figure_read_well(least: float | None, most: float | None, told: str) -> None:
-    """Two limits that are one are one number."""
-    assert FigureLimit("figure", "table", True, "remedy", least=least, most=most).threshold == told
+def test_words_for_the_limits_of_a_figure(least: float | None, most: float | None, words: str) -> None:
+    """Equal limits are shown as one number."""
+    assert FigureLimit("figure", "table", True, "remedy", least=least, most=most).threshold == words

@@ -1,4 +1,4 @@
-"""The bundled sample with one of its files changed, as it happens to operators: refused, or told before any figure."""
+"""The bundled sample with a changed file, as it happens to operators: refused, or reported above the figures."""
 
 import json
 import re
@@ -31,13 +31,13 @@ class Case:
     ----------
     stops : tuple of str
         Rules that refuse the run; empty where it goes on.
-    told : mapping of str to str
-        Findings that stand before any figure: rule, and part of what they say.
+    details : mapping of str to str
+        Findings above the figures: rule, and a part of the detail.
     """
 
     change: Change
     stops: tuple[str, ...] = ()
-    told: Mapping[str, str] | None = None
+    details: Mapping[str, str] | None = None
 
 
 def edited(name: str, edit: Callable[[str], str], *, without_metrics: bool = True) -> Change:
@@ -91,8 +91,8 @@ def _few_rates(text: str) -> str:
     """Rates of 647 of the 960 partitions."""
     header, *lines = text.splitlines(keepends=True)
     names = sorted({tuple(line.split(",")[1:3]) for line in lines})
-    kept = set(names[:647])
-    return header + "".join(line for line in lines if tuple(line.split(",")[1:3]) in kept)
+    rated = set(names[:647])
+    return header + "".join(line for line in lines if tuple(line.split(",")[1:3]) in rated)
 
 
 def _in_two_parts(folder: Path) -> None:
@@ -174,9 +174,9 @@ def test_what_contradicts_is_refused(written: dict[str, Rows], name: str) -> Non
 
 @pytest.mark.all_only
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if not case.stops])
-def test_what_is_left_out_is_told_first(written: dict[str, Rows], name: str) -> None:
-    """A run that goes on tells what was left out, contradicts or is broken, and nothing else."""
+def test_what_is_left_out_is_reported_first(written: dict[str, Rows], name: str) -> None:
+    """A run that continues reports what was left out, contradicts or is broken, and nothing else."""
     rows = [row for row in written["input_findings"] if row["cluster_id"] == name and row["standing"] != "noted"]
-    told = CASES[name].told or {}
-    assert {row["rule"] for row in rows} == set(told)
-    assert all(told[row["rule"]] in row["detail"] for row in rows)
+    details = CASES[name].details or {}
+    assert {row["rule"] for row in rows} == set(details)
+    assert all(details[row["rule"]] in row["detail"] for row in rows)

@@ -306,8 +306,8 @@ def test_a_pin_that_leaves_too_few_brokers_for_the_factor(
         "topics": silver["topics"].limit(0),
     }
     row = built(spark, silver, pins=pins, replication_factors=factors)[0]["my.orders", 0]
-    told = None if needed is None else f"its pin allows only 1 broker for {needed} replicas"
-    assert (row.fixed_reason, row.replication_factor) == (told, needed or factor)
+    reason = None if needed is None else f"its pin allows only 1 broker for {needed} replicas"
+    assert (row.fixed_reason, row.replication_factor) == (reason, needed or factor)
 
 
 # Under each ``only``: mobility of (1, 2, 3) in three racks, of (1, 9) with a dead broker, of (1, 6) in one rack, of an
@@ -365,9 +365,9 @@ def test_a_drain_alone_needs_a_broker_to_empty(
     """Where nothing is drained or dead the list was most likely forgotten; one dead broker is enough."""
     run = bronze.run_of(spark, bronze.settings_of(["c"], policy=Policy(only="drain")))
     inputs = {**silver, "brokers": silver["brokers"].where(where)}
-    found = snapshot.gate({**inputs, **snapshot.build(inputs, run)}, run)
-    assert set(found) == refused
-    assert all("is dead or to be emptied: name some by --drain" in str(error) for error in found.values())
+    errors = snapshot.gate({**inputs, **snapshot.build(inputs, run)}, run)
+    assert set(errors) == refused
+    assert all("is dead or to be emptied: name some by --drain" in str(error) for error in errors.values())
 
 
 def test_racks_that_are_ignored_are_left_out(spark: SparkSession, silver: Frames) -> None:
@@ -377,7 +377,7 @@ def test_racks_that_are_ignored_are_left_out(spark: SparkSession, silver: Frames
 
 
 @pytest.mark.parametrize(
-    ("policy", "told"),
+    ("policy", "message"),
     [
         (
             {"drain_brokers": (1, 77)},
@@ -395,19 +395,19 @@ def test_racks_that_are_ignored_are_left_out(spark: SparkSession, silver: Frames
         ),
         (
             {"replication_factors": (TopicFactor(topics="orders.*", factor=2), TopicFactor(topics=".*keep", factor=3))},
-            r"orders.keep of cluster c: 2 by 'orders\.\*', 3 by '\.\*keep'; let one pattern match it",
+            r"orders.keep of cluster c: 2 by 'orders\.\*', 3 by '\.\*keep'; let only one pattern match the topic",
         ),
         ({"drain_brokers": (1, 2), "exclude_brokers": (3, 5)}, r"no broker of \['c'\] may hold replicas"),
     ],
 )
 def test_a_policy_that_cannot_be_met_is_refused(
-    spark: SparkSession, silver: Frames, policy: dict[str, Any], told: str
+    spark: SparkSession, silver: Frames, policy: dict[str, Any], message: str
 ) -> None:
     """Unknown brokers are named beside the known ones, and a cluster keeps a broker that may hold replicas."""
     run = bronze.run_of(spark, bronze.settings_of(["c"], policy=Policy(**policy)))
     refused = snapshot.gate({**silver, **snapshot.build(silver, run)}, run)
     assert {name: type(error) for name, error in refused.items()} == {"c": ConfigError}
-    assert re.search(told, str(refused["c"]))
+    assert re.search(message, str(refused["c"]))
 
 
 def test_a_policy_that_can_be_met_is_let_through(spark: SparkSession, silver: Frames) -> None:

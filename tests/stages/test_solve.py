@@ -160,10 +160,10 @@ def test_a_shard_out_of_time_leaves_the_rest_of_the_plan(left: Frames) -> None:
     assert all(row.violation_before == row.violation_after > 0 for row in slow if row.round == 0)
     assert all(row.moves == 0 and "did not end in 1e-06 of deterministic time" in row.message for row in slow)
     assert sum(row.moves for row in rows if row.status in ("OPTIMAL", "FEASIBLE")) > 0
-    found = {row.subject: row.detail for row in left["findings"].collect() if row.rule == "shard_out_of_time"}
+    details = {row.subject: row.detail for row in left["findings"].collect() if row.rule == "shard_out_of_time"}
     last = max(row.round for row in rows)
-    assert found.keys() == {f"shard 0 of round {row.round}" for row in slow}
-    assert all(("to the next round" in found[f"shard 0 of round {row.round}"]) == (row.round < last) for row in slow)
+    assert details.keys() == {f"shard 0 of round {row.round}" for row in slow}
+    assert all(("to the next round" in details[f"shard 0 of round {row.round}"]) == (row.round < last) for row in slow)
     moved = sum(row.size_bytes for row in left["moves"].collect() if row.cluster_id == "b")
     bounds = [row for row in left["bounds"].collect() if row.cluster_id == "b"]
     assert all(row.bound_bytes <= moved for row in bounds)
@@ -178,9 +178,9 @@ def test_a_shard_whose_worker_is_killed_leaves_the_rest(left: Frames) -> None:
     assert (killed.round, killed.shard_id, killed.moves) == (0, 0, 0)
     assert "was killed at every attempt" in killed.message
     assert sum(row.moves for row in rows if row.round == 0) > 0
-    (found,) = (row for row in left["findings"].collect() if (row.cluster_id, row.rule) == ("c", "shard_failed"))
-    assert "the next round takes its replicas" in found.detail
-    assert "lower solver.shard_brokers" in found.remedy
+    (finding,) = (row for row in left["findings"].collect() if (row.cluster_id, row.rule) == ("c", "shard_failed"))
+    assert "the next round takes its replicas" in finding.detail
+    assert "lower solver.shard_brokers" in finding.remedy
 
 
 @pytest.mark.all_only

@@ -84,10 +84,10 @@ def test_rows_in_memory_are_those_of_the_table(spark: SparkSession, store: Store
     keeping = Store(store.warehouse, spark, keeps_rows=True)
     for racks in ([{"rack": "a"}, {"broker_id": 2}], [{"rack": "b"}]):
         keeping.write("brokers", brokers(spark, *racks), run_id="r1")
-        kept, stored = (each.read("brokers", run_id="r1") for each in (keeping, store))
-        assert kept.inputFiles() == []
+        in_memory, stored = (each.read("brokers", run_id="r1") for each in (keeping, store))
+        assert in_memory.inputFiles() == []
         assert stored.inputFiles() != []
-        assert sorted(kept.collect()) == sorted(stored.collect())
+        assert sorted(in_memory.collect()) == sorted(stored.collect())
     keeping.release(keep=["topics"])
     assert keeping.read("brokers", run_id="r1").inputFiles() != []
 
@@ -126,7 +126,7 @@ def test_a_run_that_broke_off_before_its_record_is_replaced(spark: SparkSession,
     begin(again, "r1")
     again.write("brokers", brokers(spark, {}, {"broker_id": 4}), run_id="r1")
     rows.append(again.read("brokers", run_id="r1").collect())
-    assert [sorted(row.broker_id for row in found) for found in rows] == [[1, 3], [1, 4]]
+    assert [sorted(row.broker_id for row in group) for group in rows] == [[1, 3], [1, 4]]
 
 
 def test_rows_that_broke_off_are_not_taken_for_those_before(spark: SparkSession, store: Store) -> None:
@@ -157,20 +157,20 @@ def test_what_stages_wrote_is_removed(spark: SparkSession, store: Store) -> None
 
 
 @pytest.mark.parametrize(
-    ("said", "tries"),
+    ("error", "tries"),
     [
         ("[DELTA_PROTOCOL_CHANGED] ProtocolChangedException: The protocol version", 3),
         ("[DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION] Cannot create table", 3),
         ("[DELTA_TABLE_NOT_FOUND] Delta table doesn't exist", 1),
     ],
 )
-def test_a_table_that_two_runs_create_at_once_is_tried_again(said: str, tries: int) -> None:
+def test_a_table_that_two_runs_create_at_once_is_tried_again(error: str, tries: int) -> None:
     """What Delta answers then passes; after some tries, or for anything else, it is the error."""
     tried: list[str] = []
 
     def refused() -> None:
-        tried.append(said)
-        raise AnalysisException(said)
+        tried.append(error)
+        raise AnalysisException(error)
 
     with pytest.raises(AnalysisException):
         delta_errors.retry_conflicts(refused, (0.0, 0.0))
@@ -206,8 +206,8 @@ def test_a_new_run_does_not_look_for_its_rows(spark: SparkSession, store: Store)
     fresh, asking = Store(store.warehouse, spark), Store(store.warehouse, spark)
     begin(fresh, "r2")
     at_once = jobs_of(spark, "at once", lambda: fresh.write("brokers", brokers(spark, {}, run_id="r2"), run_id="r2"))
-    asked = jobs_of(spark, "asked", lambda: asking.write("brokers", brokers(spark, {}, run_id="r3"), run_id="r3"))
-    assert at_once < asked
+    jobs_asking = jobs_of(spark, "asked", lambda: asking.write("brokers", brokers(spark, {}, run_id="r3"), run_id="r3"))
+    assert at_once < jobs_asking
     modes = spark.sql(f"DESCRIBE HISTORY delta.`{store.path('brokers')}`").select("operationParameters.mode").collect()
     assert [row.mode for row in modes] == ["Append", "Append", "Append", None]
 
@@ -225,7 +225,7 @@ def test_tables_carry_their_contract(spark: SparkSession, store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ([{"broker_id": -1}], "broker_id_not_negative"),
         ([{"state": "asleep"}], "state_known"),
@@ -235,12 +235,12 @@ def test_tables_carry_their_contract(spark: SparkSession, store: Store) -> None:
     ],
 )
 def test_rows_against_the_contract_are_refused(
-    spark: SparkSession, store: Store, changes: list[dict[str, Any]], told: str
+    spark: SparkSession, store: Store, changes: list[dict[str, Any]], message: str
 ) -> None:
     """A broken NOT NULL, CHECK, key or run id is refused in one line that names it."""
     with pytest.raises(BallastError) as caught:
         store.write("brokers", brokers(spark, *changes), run_id="r1")
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

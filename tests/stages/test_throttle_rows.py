@@ -41,7 +41,7 @@ def change(
 
 
 def entries(*changes: dict[str, Any], **states: str) -> list[tuple[int, str, str, str, str, str]]:
-    """Rows of the throttles; brokers 1 to 4 are alive unless told: b2="dead"."""
+    """Rows of the throttles; brokers 1 to 4 are alive unless given: b2="dead"."""
     hosts = pd.DataFrame(
         {
             "cluster_id": "c",
@@ -51,9 +51,9 @@ def entries(*changes: dict[str, Any], **states: str) -> list[tuple[int, str, str
         }
     )
     rows = pd.DataFrame(list(changes)).astype({"wave": "Int32"})
-    found = throttle_rows(rows, hosts, settings=SETTINGS)
+    throttles = throttle_rows(rows, hosts, settings=SETTINGS)
     columns = ["wave", "style", "entity_type", "entity_name", "config_name", "config_value"]
-    return [tuple(row) for row in found[columns].itertuples(index=False)]
+    return [tuple(row) for row in throttles[columns].itertuples(index=False)]
 
 
 def short(rows: list[tuple[int, str, str, str, str, str]], wave: int, style: str) -> list[tuple[str, str, str]]:

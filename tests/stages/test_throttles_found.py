@@ -57,7 +57,7 @@ FOUND = {
 
 
 @pytest.fixture(scope="module")
-def found(spark: SparkSession) -> DataFrame:
+def table(spark: SparkSession) -> DataFrame:
     """The table."""
     records = bronze.bronze(spark, {"c": RECORDS})
     return conform(
@@ -65,15 +65,15 @@ def found(spark: SparkSession) -> DataFrame:
     ).localCheckpoint()
 
 
-def test_throttles_are_found_in_listings_and_headers(found: DataFrame) -> None:
+def test_throttles_are_found_in_listings_and_headers(table: DataFrame) -> None:
     """Each entry is found once with its place, a listing before a header; nothing that throttles nothing is."""
-    rows = found.collect()
+    rows = table.collect()
     assert {(row.entity_type, row.entity_name, row.config_name): row.config_value for row in rows} == FOUND
     assert [row.entity_name for row in rows if row.is_static] == ["5"]
     assert {(row.source, row.line) for row in rows} == {("c.txt", 7), ("c.txt", 3)}
 
 
-def test_the_value_from_before_joins_the_plans_own(spark: SparkSession, found: DataFrame) -> None:
+def test_the_value_from_before_joins_the_plans_own(spark: SparkSession, table: DataFrame) -> None:
     """An entry that the plan sets gets the value of before; what a file or the default sets is not put back."""
     entries = [
         ("c", "r1", "topics", "listed", LISTS[0]),
@@ -83,7 +83,7 @@ def test_the_value_from_before_joins_the_plans_own(spark: SparkSession, found: D
         ("c", "r1", "brokers", "5", RATES[0]),
     ]
     names = "cluster_id string, run_id string, entity_type string, entity_name string, config_name string"
-    rows = with_previous(spark.createDataFrame(entries, names), found).collect()
+    rows = with_previous(spark.createDataFrame(entries, names), table).collect()
     assert {(row.cluster_id, row.entity_name): row.previous_value for row in rows} == {
         ("c", "listed"): "*",
         ("c", "other"): None,
@@ -93,19 +93,19 @@ def test_the_value_from_before_joins_the_plans_own(spark: SparkSession, found: D
     }
 
 
-def test_a_finding_says_it_before_anything_is_run(spark: SparkSession, found: DataFrame) -> None:
+def test_a_finding_says_it_before_anything_is_run(spark: SparkSession, table: DataFrame) -> None:
     """The finding says what is set now, that waves set their own values, and that the old ones are restored."""
-    (row,) = throttles_found.findings_of(found)
+    (row,) = throttles_found.findings_of(table)
     assert (row["cluster_id"], row["rule"], row["standing"], row["rows"]) == ("c", "throttle_set", "noted", len(FOUND))
     assert f"broker 3: {RATES[0]} = 20000000; " in row["detail"]
     assert "; and 4 more. A wave that touches these topics and brokers sets its own values" in row["detail"]
     assert "restores the old ones" in row["detail"]
     assert "if an earlier wave left them behind" in row["remedy"]
-    assert list(throttles_found.findings_of(found.limit(0))) == []
+    assert list(throttles_found.findings_of(table.limit(0))) == []
 
 
 def test_a_long_list_is_cut_in_the_finding(spark: SparkSession) -> None:
-    """A list of thousands of replicas is told by its beginning and its length."""
+    """A list of thousands of replicas is shown by its beginning and its length."""
     records = bronze.bronze(spark, {"c": [_config("topics", "t", LISTS[0], ",".join(["1:2"] * 500))]})
     (row,) = throttles_found.findings_of(throttles_found.build(typed(records, "topic"), typed(records, "config")))
     assert "1:2,... (1999 characters)" in row["detail"]

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from optimizer.errors import AuditFailed
 from optimizer.stages.emit import emit
 from optimizer.stages.stage import Frames
-from tests.stages.asked import CLUSTERS, GIANT, MOST, MOST_LED, of, run_of
+from tests.stages.requested_fleet import CLUSTERS, GIANT, MOST, MOST_LED, of, run_of
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +29,8 @@ def test_no_broker_keeps_more_than_its_most(tables: Frames) -> None:
     """The pile is dissolved over several shards and rounds; a finding says so, and none is left."""
     assert max(_held(tables, "current_replicas").values()) > 2 * MOST
     assert max(_held(tables, "proposed_replicas").values()) <= MOST
-    found = [row for row in tables["findings"].collect() if row.rule == "topic_spread"]
-    assert [(row.subject, row.when) for row in found] == [("mended topics", "before")]
+    findings = [row for row in tables["findings"].collect() if row.rule == "topic_spread"]
+    assert [(row.subject, row.when) for row in findings] == [("mended topics", "before")]
 
 
 @pytest.mark.all_only
@@ -39,8 +39,8 @@ def test_no_broker_leads_more_than_its_most(tables: Frames) -> None:
     rows = tables["plan"].where(F.col("topic") == GIANT).collect()
     assert max(Counter(row.current_replicas[0] for row in rows).values()) > 2 * MOST_LED
     assert max(Counter(row.proposed_replicas[0] for row in rows).values()) <= MOST_LED
-    found = [row for row in tables["findings"].collect() if row.rule == "topic_leader_spread"]
-    assert [(row.subject, row.when) for row in found] == [("mended topics", "before")]
+    findings = [row for row in tables["findings"].collect() if row.rule == "topic_leader_spread"]
+    assert [(row.subject, row.when) for row in findings] == [("mended topics", "before")]
 
 
 @pytest.mark.all_only
@@ -63,8 +63,8 @@ def test_the_audit_agrees(spark: SparkSession, tables: Frames) -> None:
     assert re.search(why, str(refused["giant"]))
     first = tables["findings"].limit(1).withColumns({"rule": F.lit("topic_spread"), "when": F.lit("after")})
     named = [F.lit(f"{GIANT} on broker {b}") for b in _held(tables, "proposed_replicas")]
-    told = first.drop("subject").withColumn("subject", F.explode(F.array(*named)))
-    findings = tables["findings"].unionByName(told.select(*tables["findings"].columns))
+    invented = first.drop("subject").withColumn("subject", F.explode(F.array(*named)))
+    findings = tables["findings"].unionByName(invented.select(*tables["findings"].columns))
     assert emit.gate({**other, "findings": findings}, run).keys() == {"giant"}
 
 
@@ -72,6 +72,6 @@ def test_the_audit_agrees(spark: SparkSession, tables: Frames) -> None:
 def test_the_stages_say_no_word_where_nothing_is_asked(spark: SparkSession, fleet: Frames) -> None:
     """Without a most there is no finding of it."""
     assert run_of(spark).settings.policy.topic_spread == 0
-    for cluster in {str(one["id"]) for one in CLUSTERS} - {GIANT}:
+    for cluster in {str(cluster["id"]) for cluster in CLUSTERS} - {GIANT}:
         assert not of(fleet, cluster)["shard_results"].isEmpty()
         assert of(fleet, cluster)["findings"].where("rule LIKE 'topic_%spread'").isEmpty()

@@ -68,8 +68,8 @@ def test_what_the_policy_lets_pass_is_shown(shown: float, refused: bool) -> None
     allowed = replace(SETTINGS, policy=replace(SETTINGS.policy, max_unexplained=1))
     messages = _messages(allowed, shown)
     assert ["the plan states 0, the documents have 1" in message for message in messages] == [True] * refused
-    told = "  a broken rule: this is a bug in Ballast: keep the tables of the run and report it with them"
-    assert [message.endswith(told) for message in messages] == [True] * refused
+    ending = "  a broken rule: this is a bug in Ballast: keep the tables of the run and report it with them"
+    assert [message.endswith(ending) for message in messages] == [True] * refused
 
 
 @pytest.mark.parametrize(
@@ -81,9 +81,9 @@ def test_the_last_step_of_solve_finds_it(limits: AuditLimits, count: int) -> Non
     loads, free = np.zeros((3, 3)), Bands(("replicas", "disk", "in"), np.zeros((3, 3)), np.full((3, 3), np.inf))
     solved = solved_cluster(brokers, free, loads, loads)
     records = finish_cluster(rows.assign(current=rows["replicas"]), solved, Policy(), limits)["findings"]
-    found = records[records["rule"] == "unexplained"]
+    unexplained = records[records["rule"] == "unexplained"]
     remedy = f"execute the plan and run again; if it is left again, {LEFT_AGAIN}"
     expected = ("t-0", "after", "replicas stay on brokers [3], which must be emptied; [1, 2] would fix it", remedy)
-    told = found[["subject", "when", "detail", "remedy"]].to_numpy().tolist()
-    assert told == [list(expected)] * count
+    shown = unexplained[["subject", "when", "detail", "remedy"]].to_numpy().tolist()
+    assert shown == [list(expected)] * count
     assert (records["rule"] == "not_emptied").sum() == 1

@@ -1,4 +1,4 @@
-"""Validate: every kind of bad input is caught, set aside with its reason, and stops the run where it must."""
+"""Validate: every kind of bad input is caught, quarantined with its reason, and refuses the run if it must."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -40,13 +40,13 @@ class Case:
     ----------
     rules : tuple of str
         The rules that it breaks, and no others; those that stop the run are marked with an exclamation mark.
-    told : str
+    reason : str
         Part of a reason.
     """
 
     records: Sequence[Record]
     rules: tuple[str, ...]
-    told: str = ""
+    reason: str = ""
 
 
 def lists(**changed: Sequence[int]) -> dict[int, Sequence[int]]:
@@ -365,13 +365,13 @@ def test_a_fault_breaks_its_rules_and_no_other(outcome: Outcome, name: str) -> N
     assert failed == expected
 
 
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.told])
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.reason])
 def test_a_bad_row_is_set_aside_with_its_reason(outcome: Outcome, name: str) -> None:
     """Quarantine names rule, reason with the value, remedy, source and line."""
     rule = CASES[name].rules[0].rstrip("!")
     rows = [row for row in outcome.of("quarantine", name) if row["rule"] == rule]
     assert rows
-    assert any(CASES[name].told in row["reason"] for row in rows)
+    assert any(CASES[name].reason in row["reason"] for row in rows)
     assert all(row["remedy"] and row["source"] and row["line"] > 0 for row in rows)
 
 
@@ -552,8 +552,8 @@ def test_a_listing_that_cannot_know_hides_no_move(outcome: Outcome) -> None:
 def test_an_assignment_alone_is_read_as_healthy(outcome: Outcome) -> None:
     """Without a description the first replica leads and all are in sync."""
     rows = [r for r in outcome.of("replicas", "assignment-only") if r["partition"] == 0]
-    found = [(r["position"], r["broker_id"], r["is_leader"], r["in_sync"]) for r in rows]
-    assert sorted(found) == [(0, 1, True, True), (1, 2, False, True), (2, 3, False, True)]
+    replicas = [(r["position"], r["broker_id"], r["is_leader"], r["in_sync"]) for r in rows]
+    assert sorted(replicas) == [(0, 1, True, True), (1, 2, False, True), (2, 3, False, True)]
 
 
 def test_rules_follow_the_settings() -> None:

@@ -54,8 +54,8 @@ def _plan_figures(totals: DataFrame, bounds: DataFrame, waves: DataFrame, findin
     timed = waves.groupBy(*CLUSTER_RUN).agg(
         F.max("wave").alias("waves"), (F.sum("estimated_seconds") / 3600).alias("estimated_hours")
     )
-    unexplained = findings.filter(F.col("code") == FindingCode.UNEXPLAINED.value).groupBy(*CLUSTER_RUN)
-    unexplained = unexplained.agg(F.count(F.lit(1)).alias("unexplained"))
+    by_cluster = findings.filter(F.col("code") == FindingCode.UNEXPLAINED.value).groupBy(*CLUSTER_RUN)
+    unexplained = by_cluster.agg(F.count(F.lit(1)).alias("unexplained"))
     frame = reduce(lambda left, right: left.join(right, CLUSTER_RUN, "left"), (best, timed, unexplained), totals)
     moved = F.col("moved_bytes")
     changes = ("moved_bytes", "replicas_moved", "partitions_changed", "leader_changes", "factor_changes")

@@ -71,17 +71,17 @@ def refusals(quarantine: DataFrame, failed: Sequence[Row], *, end: str) -> dict[
     unread, examples = _unread(of_refused), _examples(of_refused) | _lacking(of_refused)
     texts = {}
     for cluster, rows in rules.items():
-        following = following_of({row["rule"] for row in rows})
-        causes = [row for row in rows if row["rule"] not in following]
+        consequences = consequences_of({row["rule"] for row in rows})
+        causes = [row for row in rows if row["rule"] not in consequences]
         head = f"the data can't be used for planning: {plural(len(causes), 'broken rule')}"
         lines = [_describe_cause(row, examples.get((cluster, row["rule"]), [])) for row in causes]
-        if following:
-            lines.append(f"- cluster {cluster}: may follow from this: {', '.join(sorted(following))}")
+        if consequences:
+            lines.append(f"- cluster {cluster}: may follow from this: {', '.join(sorted(consequences))}")
         texts[cluster] = "\n".join([head, *unread.get(cluster, []), *lines, end])
     return texts
 
 
-def following_of(broken: set[str]) -> set[str]:
+def consequences_of(broken: set[str]) -> set[str]:
     """Broken rules that may be consequences: of input that was not read, or of quarantined rows."""
     not_read = broken & set(UNREAD_RULES)
     if not_read:

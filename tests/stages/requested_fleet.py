@@ -1,4 +1,4 @@
-"""One fleet in which each cluster is asked something else, planned once from its rows to its documents."""
+"""A fleet in which each cluster has another request, planned once from its rows to its documents."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -83,7 +83,7 @@ def with_full_disks(rows: Rows) -> Rows:
 
 
 def with_factors(rows: Rows) -> Rows:
-    """The cluster with some topics that are asked for more replicas, or fewer."""
+    """The cluster with some topics with more, or fewer, replicas requested."""
     for partition in rows["instance"]:
         partition["replication_factor"] = FACTORS.get(partition["topic"], 3)
     return rows
