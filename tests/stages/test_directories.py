@@ -284,7 +284,7 @@ CASES |= {
             Record("config", 6, {**CORDONED, "entity_name": "3", "value": "*"}),
             Record("log_dir", 3, {**directory(2, "/g").payload, "is_cordoned": True}),
         ],
-        {"not_cordoned": "broker 1 has cordoned directories: /d, /f; the others receive replicas"},
+        {"not_cordoned": "broker 1 has cordoned directories: /d, /f; its other directories receive replicas"},
         closed={(1, "/d"), (1, "/f"), (2, "/g"), (3, "/d")},
     ),
     "failed-in-part": Case(

@@ -279,7 +279,7 @@ CASES = {
         "topic, partition or replicas are missing",
     ),
     "negative-broker": Case(
-        [*healthy(), bronze.broker(-5, "a")], ("broker_id_legal!", "quarantined_share!"), "broker id -5 cannot be"
+        [*healthy(), bronze.broker(-5, "a")], ("broker_id_legal!", "quarantined_share!"), "broker id -5 is impossible"
     ),
     "directory-of-nobody": Case(
         [*healthy(), directory(-1, "/z")], ("log_dir_readable!", "quarantined_share!"), "broker or log directory"
@@ -297,7 +297,7 @@ CASES = {
     "reassignment-of-stranger": Case(
         [*healthy(), reassignment(9, [1, 2], adding=[2], removing=[1])],
         ("reassignment_of_known_partition",),
-        "the reassignment of t-9 is of no described partition",
+        "t-9 is being reassigned, but no description has it",
     ),
     "load-out-of-range": Case(
         [*(r for r in healthy() if r.kind != "partition_load"), load(0), load(1, in_bytes_per_s=-5), load(2), load(3)],
@@ -307,12 +307,12 @@ CASES = {
     "load-in-two-ways": Case(
         [*healthy(), load(1, in_bytes_per_s=11)],
         ("load_agrees!", "rates_known", "quarantined_share!"),
-        "the load of t-1 is given in 2 ways",
+        "t-1 has 2 different loads",
     ),
     "network-a-little-over": Case(
         [*healthy(), network(1, carried=30)],
         ("in_within_capacity", "out_within_capacity"),
-        "broker 1 takes in bytes per second: 40, its capacity is 30",
+        "broker 1 receives 40 bytes per second, but its capacity is 30",
     ),
     "network-in-another-unit": Case(
         [
@@ -321,7 +321,7 @@ CASES = {
             network(1, carried=8),
         ],
         ("in_in_one_unit!", "out_in_one_unit!"),
-        "broker 1 takes in bytes per second: 400, its capacity is 8",
+        "broker 1 receives 400 bytes per second, but its capacity is 8",
     ),
     "assignment-only": Case([*without(healthy(), "partition"), *(assignment(p, LISTS[p]) for p in LISTS)], ()),
 }
