@@ -40,7 +40,7 @@ def typed(records: DataFrame, kind: str) -> DataFrame:
 
 
 def newest_first() -> tuple[Column, ...]:
-    """Order of outputs: by capture, then by the time of the file, then by its name; the last name counts as newest."""
+    """Sort order of outputs, the newest first: by time of capture, time of the file, and name (the last is newest)."""
     name = F.regexp_replace("source", r"\.[^./]*$", "")
     return F.desc("captured_at"), F.desc("written_at"), F.desc(name), F.desc("source")
 

@@ -23,7 +23,7 @@ _OF_PARSERS = {
 }
 _BY_SEVERITY = {Severity.ERROR: Standing.LEFT_OUT, Severity.WARNING: Standing.NOTED}
 
-_FILES = 5  # that one row names
+_FILES = 5  # files in a detail: more make a line too long to read
 
 Row = Mapping[str, Any]
 
@@ -76,7 +76,7 @@ def _source_line(source: str, line: int) -> str:
 def _quarantined_by_rule(quarantine: DataFrame) -> Iterator[dict[str, Any]]:
     """One row for each cluster, rule and severity: the number of quarantined rows, and the first of them."""
     example = F.struct("source", "line", "reason", "remedy")
-    # Each file that is not read has a reason and a remedy of its own.
+    # Each unread file has its own reason and remedy.
     of_file = F.when((F.col("rule") == UNREADABLE_FILE) & (F.col("severity") == Severity.WARNING), example)
     grouped = quarantine.groupBy("cluster_id", "rule", "severity").agg(
         F.count(F.lit(1)).alias("rows"),
@@ -91,15 +91,15 @@ def _quarantined_by_rule(quarantine: DataFrame) -> Iterator[dict[str, Any]]:
             "rule": row.rule,
             "severity": row.severity,
             "rows": row.rows,
-            "detail": _of_files(row.files, more=row.rows - len(row.files)) if row.files else reason,
+            "detail": _describe_files(row.files, more=row.rows - len(row.files)) if row.files else reason,
             **first,
         }
 
 
-def _of_files(files: Sequence[Any], *, more: int) -> str:
-    """What each file is and what to supply instead: pages show no remedy of a row that is only noted."""
-    told = [f"{file.reason.partition(': ')[2]} ({file.remedy})" for file in files]
-    return "; ".join([*told, *([f"and {more:,} more"] if more else [])])
+def _describe_files(files: Sequence[Any], *, more: int) -> str:
+    """The reason and the remedy of each file: pages do not show the remedy of a finding that is only noted."""
+    descriptions = [f"{file.reason.partition(': ')[2]} ({file.remedy})" for file in files]
+    return "; ".join([*descriptions, *([f"and {more:,} more"] if more else [])])
 
 
 def _missing_rates(row: Row) -> Iterator[dict[str, Any]]:

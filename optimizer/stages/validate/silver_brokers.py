@@ -230,7 +230,7 @@ def log_dirs(dirs: DataFrame, sizes: DataFrame, capacities: DataFrame, known: Da
     ----------
     dirs, sizes, capacities : DataFrame
     known : DataFrame
-        Of ``known_brokers``, with cordoned directories.
+        From ``known_brokers``, with the cordoned directories.
     """
     key = [*RUN_BROKER, "log_dir"]
     # Sizes in a wrong unit may be too large for a bigint: the gate refuses them later.
