@@ -1,4 +1,4 @@
-"""What all tests share: one Spark session for the whole run, and the folder of example files."""
+"""Fixtures and hooks of all tests: one Spark session for the whole run, and the folder of example files."""
 
 import os
 import sys
@@ -21,16 +21,16 @@ from tests.servers import RUNNING
 from tests.tiers import Tiers
 
 SHARED = HOME.parent / "shared"
-# The suite is the same on every run. Random search is the fuzz command's (benchmarks/fuzz), and that of ``search``.
+# The suite has the same examples on every run. For random examples use benchmarks/fuzz or the profile ``search``.
 settings.register_profile("suite", derandomize=True)
 settings.register_profile(DAILY, derandomize=True)
 settings.register_profile("search", derandomize=False, max_examples=SEARCH)
 settings.register_profile("quick", derandomize=True, max_examples=10)
 settings.load_profile("suite")
 
-# Small data on few cores: fewer tasks are faster. One heap for all tests: with 2 GB a tenth of the CPU time of a long
-# session went into collecting all of it. Local files without Hadoop's own checksums: a
-# run starts five hundred processes (chmod, readlink) for them. Plans are not drawn at length for a page nobody opens.
+# Few tasks, because they are faster for small data on few cores. One heap for all tests: with 2 GB, a tenth of the CPU
+# time of a long session was garbage collection. Local files without Hadoop's checksums, which start five hundred
+# processes (chmod, readlink) in a run. Short plan descriptions, because nobody opens the page with the long ones.
 FAST = {
     "spark.driver.memory": "3g",
     "spark.sql.shuffle.partitions": "2",
@@ -50,27 +50,27 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that need the session, so that the quick ones can be told; what takes longest begins first."""
+    """Mark the tests that need the session, so that quick tests can be selected; the longest tests start first."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
-    items.sort(key=lambda item: _place(item.path))
+    items.sort(key=lambda item: _order(item.path))
 
 
-def _place(path: Path) -> int:
-    """Folders of tests that wait for others, or start processes, in this order; then all others."""
+def _order(path: Path) -> int:
+    """Folders of tests that wait for servers or start processes come first, in this order; then the rest."""
     folders = ("airflow", "kafka", "pipeline", "stages", "docs", "setup")
     return folders.index(path.parent.name) if path.parent.name in folders else len(folders)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """End the servers of a folder with its last test: idle ones take CPU from the others."""
+    """Stop the servers of a folder after its last test, because idle servers use CPU time."""
     if nextitem is None or nextitem.path.parent != item.path.parent:
         RUNNING.close()
 
 
-# Files that share more than a session of Spark: an Airflow, a Kafka, a fleet that is planned once.
+# Files that share more than a Spark session: an Airflow, a Kafka, or a fleet that is planned once.
 SHARING = {
     "airflow": ("test_dags.py", "test_deaths.py"),
     "kafka": ("test_waves.py", "test_throttle_scripts.py"),
@@ -78,8 +78,8 @@ SHARING = {
 }
 
 
-class _Together(LoadScopeScheduling):
-    """Who runs beside whom in several processes: tests of one file together, for many share what it sets up."""
+class _FileScheduling(LoadScopeScheduling):
+    """Tests of a file run in the same process, because many share fixtures."""
 
     def _split_scope(self, nodeid: str) -> str:
         path = Path(nodeid.partition("::")[0])
@@ -88,13 +88,13 @@ class _Together(LoadScopeScheduling):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
-    """Ours in place of what ``--dist loadscope`` names."""
-    return _Together(config, log) if config.getvalue("dist") == "loadscope" else None
+    """Our scheduler instead of the one of ``--dist loadscope``."""
+    return _FileScheduling(config, log) if config.getvalue("dist") == "loadscope" else None
 
 
 @pytest.fixture(scope="session")
 def spark_environment() -> Iterator[None]:
-    """Set what Spark reads from the environment; workers import our packages from the checkout."""
+    """Set Spark's environment variables; workers import our packages from the checkout."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("SPARK_HOME", "PYSPARK_SUBMIT_ARGS", "PYSPARK_DRIVER_PYTHON"):
             patch.delenv(name, raising=False)
@@ -109,9 +109,9 @@ def spark_environment() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def spark(spark_environment: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A local session with Delta, made at the first test that asks for it; the settings are those of a real run.
+    """A local session with Delta and the settings of a real run, made for the first test that needs it.
 
-    Where a run has left an archive of classes, it starts from that as runs do: 8 s of CPU time less.
+    Like a run, it starts from the archive of classes if there is one: 8 s of CPU time less.
     """
     jars = delta_jars()
     builder = SparkSession.builder.master("local[2]").appName("ballast tests")
@@ -122,14 +122,14 @@ def spark(spark_environment: None, tmp_path_factory: pytest.TempPathFactory) -> 
         builder = builder.config(name, value)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BALLAST_CLASSES", str(classes.archive(java(), jars)))
-        made = session(builder)
-    yield made
-    made.stop()
+        result = session(builder)
+    yield result
+    result.stop()
 
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder of example files that lies beside the checkout, where it does."""
+    """The folder of example files next to the checkout; skips the test if it is missing."""
     if not SHARED.is_dir():
         pytest.skip(f"example files are not at {SHARED}")
     return SHARED

@@ -1,4 +1,4 @@
-"""How many examples the properties get that plan whole clusters."""
+"""The number of examples for property tests that plan whole clusters."""
 
 from hypothesis import settings
 
@@ -12,6 +12,6 @@ def is_daily() -> bool:
 
 
 def examples(wanted: int) -> int:
-    """All in the profile ``search``, half in the suite, a third of that in the daily tier, a few in ``make quick``."""
-    made = wanted * settings().max_examples // SEARCH
-    return max(3, made // 3 if is_daily() else made)
+    """All in the profile ``search``, half in the suite, a sixth in the daily tier, a few in ``make quick``."""
+    count = wanted * settings().max_examples // SEARCH
+    return max(3, count // 3 if is_daily() else count)

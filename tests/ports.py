@@ -4,12 +4,12 @@ import socket
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of loopback that nobody uses now."""
+    """Loopback ports that are free now."""
     sockets = [socket.socket() for _ in range(count)]
     try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
     finally:
-        for one in sockets:
-            one.close()
+        for each in sockets:
+            each.close()

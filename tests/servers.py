@@ -2,5 +2,5 @@
 
 from contextlib import ExitStack
 
-# What runs for the tests of the folder at hand; ``tests/conftest.py`` ends it behind the last of them.
+# Servers of the current test folder; ``tests/conftest.py`` stops them after its last test.
 RUNNING = ExitStack()

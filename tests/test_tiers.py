@@ -94,7 +94,7 @@ def test_a_test_over_the_limit_fails(tmp_path: Path) -> None:
     the other command."""
     names, printed = failed(tmp_path, "--hypothesis-profile", "daily", "-m", "not all_only")
     assert names == {*TOO_LONG, "test_property"}
-    assert "of CPU time, 0.3 s is the most without the mark: make it faster, or mark the test all_only" in printed
+    assert "of CPU time, the limit without the mark is 0.3 s: make it faster, or mark the test all_only" in printed
     assert "./run-tests.sh --all" in tiers.ANNOUNCEMENT
     assert printed.splitlines()[-2] == tiers.ANNOUNCEMENT
     assert printed.splitlines()[-1].startswith("====")

@@ -1,6 +1,6 @@
-"""Two tiers of tests: ``./run-tests.sh`` leaves out what is marked ``all_only``, ``--all`` runs everything.
+"""Two tiers of tests: ``./run-tests.sh`` leaves out tests with the mark ``all_only``, ``--all`` runs every test.
 
-A test without the mark that takes over ten seconds fails in the daily tier: it would make it longer for everybody.
+A test without the mark fails in the daily tier if it takes over ten seconds, so that the tier stays short.
 """
 
 import os
@@ -13,35 +13,37 @@ from hypothesis import is_hypothesis_test
 from tests.examples import is_daily
 
 ALL_ONLY = "all_only"
-# CPU time of a test with what it starts, not time on the clock: waiting for a core does not count.
+# CPU time of a test and its child processes, not elapsed time: waiting for a core does not count.
 MOST_SECONDS = 10.0
-# Some get three times as much. Properties: a third of the examples of one took 12.6 s of CPU time while twenty
-# processes shared two cores, all of them 22.8 s while four did. Tests on Spark's session: the first ones also compile
-# the JVM's code. Outside of the daily tier all get three times as much again: all examples are made, and a busy core
-# takes longer for the same work.
+# Property tests and tests with Spark get three times as much. One property test took 12.6 s of CPU time for a third of
+# its examples (20 processes on two cores), and 22.8 s for all (4 processes). The first tests with Spark also compile
+# the JVM's code. Outside of the daily tier every test gets three times as much again: all examples are made, and a
+# busy core takes longer for the same work.
 LENIENCE = 3
 OUTSIDE_DAILY = 3
-# What the tests of a file share, such as rows of many cases: it counts by itself, not for the test that comes first.
+# Limit for a fixture that tests of a file share. It counts separately, not for the first test.
 MOST_SHARED_SECONDS = 90.0
-# Tests of the daily tier that may take longer, by the start of their ids, and why they are in it.
+# Tests of the daily tier that may take longer, by the start of their ids, with the reason why they are in it.
 LONG: Mapping[str, str] = {
     "tests/kafka/test_acceptance.py": "one whole job by spark-submit.sh, its plan executed on a real Kafka cluster",
     "tests/pipeline/test_pipeline.py::test_real_executors_give_the_same_documents": "one run on a real Spark cluster",
-    "tests/pipeline/test_pipeline.py::test_a_stage_uses_all_that_it_declares": "makes the run that it is compared with",
-    "tests/setup/test_submit.py::test_help_of_a_job": "prepares the checkout, where no other test has done so",
+    "tests/pipeline/test_pipeline.py::test_a_stage_uses_all_that_it_declares": "makes the run that others compare with",
+    "tests/setup/test_submit.py::test_help_of_a_job": "prepares the checkout if no other test has",
     "tests/airflow/test_dags.py::test_a_fleet_is_planned_at_night_and_who_has_a_plan_is_moved": "one night in Airflow",
 }
 ANNOUNCEMENT = (
     f"daily tier: no test marked {ALL_ONLY}, a third of the examples of properties that plan whole clusters; "
     "./run-tests.sh --all runs everything"
 )
-_CPU = slice(11, 15)  # of /proc/PID/stat, after the name: user and system time of a process and of its ended children
+_CPU = slice(
+    11, 15
+)  # fields of /proc/PID/stat after the name: user and system time of a process and of its ended children
 
 
 def cpu_seconds() -> float:
-    """CPU time so far of this process and of all that it started.
+    """CPU time so far of this process and its descendants.
 
-    Without /proc (macOS) children count only after their end.
+    Without /proc (macOS) children count only after they have ended.
     """
     ticks, parents = {}, {}
     for pid in filter(str.isdigit, os.listdir("/proc") if os.path.isdir("/proc") else ()):
@@ -53,18 +55,18 @@ def cpu_seconds() -> float:
         ticks[int(pid)], parents[int(pid)] = sum(map(int, fields[_CPU])), int(fields[1])
     if not ticks:
         return sum(os.times()[:4])
-    ours = descendants(os.getpid(), parents)
-    return sum(ticks[pid] for pid in ours) / os.sysconf("SC_CLK_TCK")
+    pids = descendants(os.getpid(), parents)
+    return sum(ticks[pid] for pid in pids) / os.sysconf("SC_CLK_TCK")
 
 
 def descendants(pid: int, parents: Mapping[int, int]) -> set[int]:
-    """A process and all that it started, given the parent of each process."""
-    found: set[int] = set()
+    """A process and its descendants, from the parent of each process."""
+    result: set[int] = set()
     newest = {pid}
     while newest:
-        found |= newest
-        newest = {child for child, parent in parents.items() if parent in newest} - found
-    return found
+        result |= newest
+        newest = {child for child, parent in parents.items() if parent in newest} - result
+    return result
 
 
 def may_be_long(item: pytest.Item) -> bool:
@@ -73,13 +75,13 @@ def may_be_long(item: pytest.Item) -> bool:
 
 
 def most_seconds(item: pytest.Item) -> float:
-    """CPU time that a test without the mark may take."""
+    """Limit of CPU time for a test without the mark."""
     is_lenient = is_hypothesis_test(getattr(item, "obj", None)) or item.get_closest_marker("spark")
     return MOST_SECONDS * (LENIENCE if is_lenient else 1) * (1 if is_daily() else OUTSIDE_DAILY)
 
 
 class Tiers:
-    """Fails tests that take too long for their tier; says which tier ran."""
+    """Fails tests that take too long for their tier, and reports which tier ran."""
 
     def __init__(self) -> None:
         self._item: pytest.Item | None = None
@@ -87,13 +89,13 @@ class Tiers:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, Any, Any]:
-        """The time begins with what the test sets up for itself."""
+        """Start the time; it includes fixtures that only this test uses."""
         self._item, self._began = item, cpu_seconds()
         return (yield)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[object]) -> Generator[None, Any, Any]:
-        """What tests share does not count for one of them; what the whole session shares has no limit."""
+        """Shared fixtures do not count for a test; fixtures of the whole session have no limit."""
         if fixturedef.scope == "function":
             return (yield)
         began = cpu_seconds()
@@ -113,17 +115,17 @@ class Tiers:
         self._check("it", cpu_seconds() - self._began, most_seconds(item))
         return result
 
-    def _check(self, what: str, spent: float, most: float) -> None:
+    def _check(self, name: str, spent: float, most: float) -> None:
         if self._item and not may_be_long(self._item) and spent > most:
             pytest.fail(
-                f"{what} took {spent:.1f} s of CPU time, {most:g} s is the most without the mark: make it faster, or "
+                f"{name} took {spent:.1f} s of CPU time, the limit without the mark is {most:g} s: make it faster, or "
                 f"mark the test {ALL_ONLY}; see tests/tiers.py",
                 pytrace=False,
             )
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> Generator[None, Any, Any]:
-        """A line behind the summary, above pytest's closing line."""
+        """Write a line after the summary, before pytest's last line."""
         result = yield
         if is_daily():
             terminalreporter.write_line(ANNOUNCEMENT)

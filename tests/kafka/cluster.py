@@ -1,7 +1,7 @@
 """A real Kafka cluster on loopback, from Kafka's own JARs: one KRaft controller and some brokers, each a small process.
 
-Nothing is downloaded and no port is fixed; data lies below the folder that is given. Only processes that were started
-here are ended.
+Nothing is downloaded and no port is fixed; all data is in the given folder. Only processes that were started here are
+stopped.
 """
 
 import base64
@@ -42,7 +42,7 @@ _COMMON = {
     "log.cleaner.io.buffer.size": 65536,
     "group.initial.rebalance.delay.ms": 0,
     "auto.create.topics.enable": "false",
-    # Leaders move only when a test says so.
+    # Leaders move only if a test elects them.
     "auto.leader.rebalance.enable": "false",
     "file.delete.delay.ms": 1000,
     # Sizes must not change while a test compares them.
@@ -51,12 +51,12 @@ _COMMON = {
 
 
 class ClusterError(Exception):
-    """The cluster, or a tool of Kafka, failed: with the end of its output."""
+    """The cluster or a tool of Kafka failed; the message has the end of the output."""
 
 
 @dataclass
 class Node:
-    """One process: its settings, its output, and the process while it runs."""
+    """A broker or controller: its settings, its output, and its process while it runs."""
 
     node_id: int
     home: Path
@@ -65,31 +65,31 @@ class Node:
 
     @property
     def properties(self) -> Path:
-        """The file of its settings: it names the process on its command line."""
+        """The settings file; its path on the command line identifies the process."""
         return self.home / f"node-{self.node_id}.properties"
 
     @property
     def output(self) -> Path:
-        """What it writes to its log."""
+        """The file with the output of the process."""
         return self.home / f"node-{self.node_id}.log"
 
     @property
     def log_dirs(self) -> list[Path]:
-        """Its directories."""
+        """Its log directories."""
         return [Path(text) for text in str(self.settings["log.dirs"]).split(",")]
 
 
 def java_command(*, heap_mb: int, level: str = "WARN", jars: JarSet = KAFKA) -> list[str]:
-    """The start of the command line of a small Java process with Kafka's JARs, as setup/kafka-jars.sh fetches them."""
+    """The beginning of a command line for a small Java process with Kafka's JARs (setup/kafka-jars.sh)."""
     new, old = (Path(__file__).with_name(name) for name in ("log4j2.xml", "log4j.properties"))
     logging = (f"-Dlog4j2.configurationFile={new}", f"-Dlog4j.configuration=file:{old}", f"-Dballast.level={level}")
     return [str(java()), f"-Xmx{heap_mb}m", *_SMALL, *logging, "-cp", f"{jars.folder}/*"]
 
 
 def write_tools(folder: Path, jars: JarSet) -> Path:
-    """Write the programs that throttle scripts call, as a release's archive has them; returns their folder.
+    """Write the programs that throttle scripts call, as in Kafka's archive of a release; returns their folder.
 
-    The first call of each leaves its classes in an archive, which the others start from.
+    The first call of each program writes an archive of its classes, so that later calls start faster.
     """
     folder.mkdir(parents=True)
     for name, main_class in TOOLS.items():
@@ -104,7 +104,7 @@ def write_tools(folder: Path, jars: JarSet) -> Path:
 
 
 def kafka_uuid() -> str:
-    """A random UUID as Kafka spells it; one with a leading dash would be taken for an option."""
+    """A random UUID in Kafka's format, without a leading dash, which would look like an option."""
     while True:
         text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         if not text.startswith("-"):
@@ -124,10 +124,10 @@ class Cluster:
         Raises
         ------
         ClusterError
-            When it fails: with all it said.
+            When it fails; the message has its whole output.
         """
         servers = ["--bootstrap-server", self.bootstrap]
-        # The first call of each leaves its classes in an archive, which the others start from.
+        # The first call of each class writes an archive of its classes, so that later calls start faster.
         archive = self.nodes[CONTROLLER].home / f"{main_class}.jsa"
         share = f"-XX:{'SharedArchiveFile' if archive.exists() else 'ArchiveClassesAtExit'}={archive}"
         java, *options = java_command(heap_mb=160)
@@ -144,18 +144,18 @@ class Cluster:
         return process is not None and process.poll() is None
 
     def stop_broker(self, broker_id: int, how: signal.Signals = signal.SIGTERM) -> None:
-        """End one broker, in an orderly way unless told otherwise."""
+        """Stop a broker by a signal; the default is an orderly stop."""
         _end([self.nodes[broker_id]], how)
 
     def start_broker(self, broker_id: int) -> None:
-        """Start a broker that was stopped, and wait for it."""
+        """Start a stopped broker, and wait until it is ready."""
         _launch(self.nodes[broker_id])
         _wait([self.nodes[broker_id]])
 
 
 @contextmanager
 def running(home: Path, racks: Mapping[int, str], *, log_dirs: int = 1) -> Iterator[Cluster]:
-    """A cluster with one broker for each id, on its rack; ended and removed from the process table at the end.
+    """A cluster with one broker for each id, on its rack; all processes are stopped at the end.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def running(home: Path, racks: Mapping[int, str], *, log_dirs: int = 1) -> Itera
     racks : mapping of int to str
         Rack of each broker id.
     log_dirs : int
-        Directories a broker.
+        Number of log directories of each broker.
     """
     home.mkdir(parents=True, exist_ok=True)
     nodes = _nodes(home, racks, log_dirs=log_dirs)
@@ -183,7 +183,7 @@ def running(home: Path, racks: Mapping[int, str], *, log_dirs: int = 1) -> Itera
 
 
 def _nodes(home: Path, racks: Mapping[int, str], *, log_dirs: int) -> list[Node]:
-    """The controller first, then the brokers in the order given."""
+    """The controller, then the brokers in the given order."""
     controller_port, *ports = free_ports(len(racks) + 1)
     quorum = {"controller.quorum.voters": f"{CONTROLLER}@127.0.0.1:{controller_port}"}
     replication = min(3, len(racks))
@@ -197,9 +197,9 @@ def _nodes(home: Path, racks: Mapping[int, str], *, log_dirs: int) -> list[Node]
 
     def node(node_id: int, role: str, **own: object) -> Node:
         dirs = ",".join(str(home / f"data-{node_id}-{k}") for k in range(log_dirs if role == "broker" else 1))
-        named = {name.replace("_", "."): value for name, value in own.items()}
+        settings = {name.replace("_", "."): value for name, value in own.items()}
         roles = {"node.id": node_id, "process.roles": role, "log.dirs": dirs}
-        return Node(node_id, home, {**_COMMON, **quorum, **internal, **roles, **named})
+        return Node(node_id, home, {**_COMMON, **quorum, **internal, **roles, **settings})
 
     controller = node(CONTROLLER, "controller", listeners=f"CONTROLLER://127.0.0.1:{controller_port}")
     brokers = []
@@ -211,7 +211,7 @@ def _nodes(home: Path, racks: Mapping[int, str], *, log_dirs: int) -> list[Node]
 
 
 def _format(nodes: Sequence[Node]) -> None:
-    """Format the controller with Kafka's tool and the brokers after its example: one process instead of many."""
+    """Format the controller with Kafka's tool, and the brokers by hand: one process instead of many."""
     cluster_id, controller = kafka_uuid(), nodes[0]
     arguments = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(controller.properties)]
     result = subprocess.run([*java_command(heap_mb=128), *arguments], capture_output=True, timeout=120, check=False)
@@ -234,7 +234,7 @@ def _launch(node: Node) -> None:
 
 
 def _wait(nodes: Sequence[Node]) -> None:
-    """Wait until each node says that it has started; a broker says so when the controller has unfenced it."""
+    """Wait until each node logs that it has started; a broker logs this when the controller has unfenced it."""
     deadline = time.monotonic() + START_SECONDS
     waiting = list(nodes)
     while waiting:
@@ -253,7 +253,7 @@ def _tail(node: Node) -> str:
 
 
 def _end(nodes: Sequence[Node], how: signal.Signals) -> None:
-    """End processes that still are what was started here, brokers before the controller."""
+    """Stop the processes that were started here, brokers before the controller."""
     for node in reversed(nodes):
         if node.process is not None and node.process.poll() is None and _is_ours(node):
             node.process.send_signal(how)
@@ -272,5 +272,5 @@ def _is_ours(node: Node) -> bool:
     try:
         return str(node.properties).encode() in Path(f"/proc/{node.process.pid}/cmdline").read_bytes()
     except OSError:
-        # Not every system has /proc; the process is a child that was not waited for, so its id can't be another's.
+        # Not every system has /proc. The process is a child that nobody has waited for, so its id was not reused.
         return True

@@ -41,7 +41,7 @@ class Topic:
     megabytes: tuple[int, ...]
 
 
-# Broker 1 is hot, rack a and rack c have one broker that holds more than its share, broker 9 holds nothing.
+# Broker 1 has most load, racks a and c have a broker with more than its share, broker 9 is empty.
 TOPICS = {
     "orders.placed-v1": Topic(((1, 2, 4), (1, 7, 4), (2, 4, 1), (4, 1, 7), (5, 2, 4), (7, 4, 5)), (6, 5, 1, 3, 2, 4)),
     "payments_settled": Topic(((4, 5, 2), (2, 1, 4), (7, 5, 4), (1, 7, 4)), (2, 4, 1, 3)),
@@ -52,7 +52,7 @@ TOPICS = {
 
 
 def fill(cluster: Cluster) -> None:
-    """Create the topics where they are wanted, and give every partition its megabytes."""
+    """Create the topics with their replicas, and fill every partition with its megabytes."""
     topics.create(cluster, {name: dict(enumerate(topic.replicas)) for name, topic in TOPICS.items()})
     keyed = ("--reader-property", "parse.key=true", "--reader-property", "key.separator=:")
     for name, topic in TOPICS.items():
@@ -63,7 +63,7 @@ def fill(cluster: Cluster) -> None:
 
 
 def _lines(name: str, topic: Topic) -> Iterator[bytes]:
-    """Lines ``key:value`` whose key leads to the partition that they are for; equal on every call."""
+    """Lines ``key:value`` with keys that select the right partition; the same on every call."""
     rng = random.Random(name)
     for partition, megabytes in enumerate(topic.megabytes):
         key = next(k for k in range(10_000) if _partition_of(str(k).encode(), len(topic.replicas)) == partition)
@@ -72,12 +72,12 @@ def _lines(name: str, topic: Topic) -> Iterator[bytes]:
 
 
 def _partition_of(key: bytes, partitions: int) -> int:
-    """Where Kafka's producer sends a record with this key (BuiltInPartitioner.partitionForKey)."""
+    """The partition to which Kafka's producer sends a key (BuiltInPartitioner.partitionForKey)."""
     return int(murmur2(key) & 0x7FFFFFFF) % partitions
 
 
 def capture(cluster: Cluster, folder: Path) -> None:
-    """What an operator collects: outputs of Kafka's tools, capacities, and metrics."""
+    """Write the files that an operator collects: outputs of Kafka's tools, capacities and metrics."""
     folder.mkdir(parents=True)
     for name, (main_class, *arguments) in TOOLS.items():
         (folder / name).write_text(cluster.tool(main_class, *arguments))
@@ -88,7 +88,7 @@ def capture(cluster: Cluster, folder: Path) -> None:
 
 
 def metrics(folder: Path) -> None:
-    """Rates of every partition as a table: they follow the sizes."""
+    """Write a table with rates of every partition, in proportion to sizes."""
     folder.mkdir(parents=True, exist_ok=True)
     head = "observed_at,topic,partition,in_bytes_per_s,out_bytes_per_s\n"
     rows = [

@@ -1,6 +1,6 @@
-"""The main job on a real cluster: capture, plan, execute by Kafka's own tool, verify, roll back.
+"""The main job on a real cluster: capture, plan, execute with Kafka's own tool, verify, roll back.
 
-The story runs once; each test looks at one of its promises. Figures are printed (``pytest -rP`` shows them).
+The story runs once; each test checks one result. Figures are printed (``pytest -rP`` shows them).
 """
 
 import json
@@ -29,7 +29,7 @@ REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 ELECT = "org.apache.kafka.tools.LeaderElectionCommand"
 PIPELINE_SECONDS = 1800
 MOVE_SECONDS = 300
-# What a copy measures may differ from its source by what the source's last segment had not yet rolled or cleaned: 1 %.
+# A copy may differ in size from its source, because the source's last segment is not yet rolled or cleaned: 1 %.
 TOLERANCE = 0.01
 CONFIG = """\
 [[clusters]]
@@ -56,7 +56,7 @@ throttle_style = "kafka"
 
 @dataclass(frozen=True)
 class Story:
-    """What happened."""
+    """The states of the cluster and the outputs during the whole job."""
 
     warehouse: Path
     files: Path
@@ -70,7 +70,7 @@ class Story:
 
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
-    """The whole way, once."""
+    """Run the whole job once."""
     if not is_ready(KAFKA):
         pytest.skip("Kafka's JARs are not there: run setup/kafka-jars.sh")
     home = tmp_path_factory.mktemp("acceptance")
@@ -79,7 +79,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         clock.lap("cluster start")
         scene.fill(cluster)
         clock.lap("fill")
-        yield _lived(cluster, home, clock)
+        yield _run_story(cluster, home, clock)
 
 
 class Clock:
@@ -95,7 +95,7 @@ class Clock:
         self.seconds[name], self._since = round(now - self._since, 1), now
 
 
-def _lived(cluster: Cluster, home: Path, clock: Clock) -> Story:
+def _run_story(cluster: Cluster, home: Path, clock: Clock) -> Story:
     scene.capture(cluster, home / "captured")
     scene.metrics(home / "metrics")
     before = scene.observe(cluster)
@@ -126,7 +126,7 @@ def _lived(cluster: Cluster, home: Path, clock: Clock) -> Story:
 
 
 def _plan(cluster: Cluster, home: Path) -> None:
-    """Run the pipeline as people do; both clusters in one run."""
+    """Run the pipeline as users do; both clusters in one run."""
     config = home / "config.toml"
     config.write_text(CONFIG.format(bootstrap=cluster.bootstrap, drain=scene.DRAIN))
     folders = ("--warehouse", str(home / "warehouse"), "--output", str(home / "out"))
@@ -149,7 +149,7 @@ def _wave(files: Path) -> Path:
 
 
 def _our_throttles(files: Path) -> frozenset[tuple[str, str, str, str]]:
-    """What our documents say that the tool will set."""
+    """The throttles that the tool will set, from our documents."""
     entries = json.loads((_wave(files) / "throttle.json").read_text())["kafka"]
     return frozenset((e["entity_type"], e["entity_name"], e["config"], e["value"]) for e in entries)
 
@@ -173,7 +173,7 @@ def _wait(cluster: Cluster) -> None:
 
 
 def _document(path: Path) -> dict[tuple[str, int], tuple[int, ...]]:
-    """Replicas of each partition that a reassignment JSON names."""
+    """Replicas of each partition in a reassignment JSON."""
     partitions = json.loads(path.read_text())["partitions"]
     return {(p["topic"], p["partition"]): tuple(p["replicas"]) for p in partitions}
 
@@ -183,8 +183,8 @@ def _rows(story: Story, table: str, cluster_id: str = "live") -> list[dict[str, 
 
 
 @pytest.mark.parametrize("table", ["instance", "instance_brokers"])
-def test_both_ways_in_give_the_same_instance(story: Story, table: str) -> None:
-    """The live cluster and the outputs of Kafka's tools are the same partitions and brokers, in every column."""
+def test_live_cluster_and_tool_outputs_give_the_same_instance(story: Story, table: str) -> None:
+    """Both give the same partitions and brokers, in every column."""
     tools, live = (
         sorted(repr(row | {"cluster_id": ""}) for row in _rows(story, table, name)) for name in ("tools", "live")
     )
@@ -193,7 +193,7 @@ def test_both_ways_in_give_the_same_instance(story: Story, table: str) -> None:
 
 
 def test_the_plan_drains_and_fills(story: Story) -> None:
-    """Nothing is left on the broker to drain, the empty one holds replicas, and racks stay apart."""
+    """The drained broker has no replica, the empty broker has some, and replicas are on different racks."""
     held = [broker for replicas in story.after.replicas.values() for broker in replicas]
     assert scene.DRAIN not in held
     assert held.count(scene.EMPTY) > 0
@@ -201,8 +201,8 @@ def test_the_plan_drains_and_fills(story: Story) -> None:
     assert all(len(set(names)) == len(names) for names in racks)
 
 
-def test_the_tool_takes_the_plan(story: Story) -> None:
-    """Kafka's own tool starts every reassignment of our document and calls every one complete."""
+def test_the_tool_accepts_the_plan(story: Story) -> None:
+    """Kafka's own tool starts every reassignment of our document and reports each as completed."""
     assert "Successfully started partition reassignment" in story.reports["execute"]
     moved = _document(_wave(story.files) / "reassignment.json")
     done = [line for line in story.reports["verify"].splitlines() if line.endswith(" is completed.")]
@@ -216,14 +216,14 @@ def test_kafka_sets_our_throttles(story: Story) -> None:
 
 
 def test_the_placement_is_the_plan(story: Story) -> None:
-    """After the move every partition has the planned replicas in the planned order; the others are untouched."""
+    """After the move every partition has the planned replicas in the planned order; the others are unchanged."""
     planned = dict(story.before.replicas) | _document(story.files / "reassignment.json")
     assert story.after.replicas == planned
     assert story.after.replicas != story.before.replicas
 
 
 def test_all_is_well_after_the_move(story: Story) -> None:
-    """No throttle is left, nothing is in flight, every replica is in sync, and the first replica leads."""
+    """No throttles, no reassignments; every replica is in sync, and the first replica is the leader."""
     after = story.after
     assert after.throttles == frozenset()
     assert after.in_flight == frozenset()
@@ -233,7 +233,7 @@ def test_all_is_well_after_the_move(story: Story) -> None:
 
 
 def test_the_bytes_are_as_predicted(story: Story) -> None:
-    """The copies measure what the plan said that it would move, within 1 %."""
+    """The copied bytes are those of the plan, within 1 %."""
     changed = [row for row in _rows(story, "plan") if row["is_changed"]]
     predicted = {(row["topic"], row["partition"]): row["moved_bytes"] for row in changed}
     after, before = story.after, story.before
@@ -255,7 +255,7 @@ def test_the_bytes_are_as_predicted(story: Story) -> None:
 
 
 def test_the_rollback_goes_back(story: Story) -> None:
-    """Our rollback document gives back the placement from before, and names the partitions of the election after it."""
+    """Our rollback document restores the old placement, and works as input of the leader election after it."""
     assert "Successfully started partition reassignment" in story.reports["rollback"]
     assert story.rolled_back.replicas == story.before.replicas
     changed = _document(story.files / "rollback.json")

@@ -1,4 +1,4 @@
-"""Throttle scripts on a real cluster, with the tools of 3.9 and of 4.3: what is set, taken off, owed and put back."""
+"""Throttle scripts on a real cluster, with the tools of Kafka 3.9 and 4.3: set, remove and restore throttles."""
 
 import os
 import signal
@@ -46,7 +46,7 @@ class Lab:
         )
 
     def throttles(self) -> Throttles:
-        """What is set now on topics and on brokers that live."""
+        """The current throttles of topics and of alive brokers."""
         with kafka_admin.connected({"bootstrap_servers": self.cluster.bootstrap}) as admin:
             topology = list(kafka_admin.topology(admin))
             records = [*topology, *kafka_admin.describe_brokers(admin, sorted(_brokers(topology)), defaults=False)]
@@ -55,8 +55,8 @@ class Lab:
             (c["entity_type"], c["entity_name"], c["name"], c["value"]) for c in configs if "throttled" in c["name"]
         )
 
-    def living(self) -> set[int]:
-        """Brokers that the cluster knows as alive; all of them while the client still asks one that has just died."""
+    def alive(self) -> set[int]:
+        """Brokers that the cluster reports as alive; all brokers while the client still calls a dead one."""
         try:
             with kafka_admin.connected({"bootstrap_servers": self.cluster.bootstrap}) as admin:
                 return _brokers(kafka_admin.topology(admin))
@@ -65,36 +65,36 @@ class Lab:
 
 
 def _brokers(records: Iterable[Record]) -> set[int]:
-    """Brokers that are not fenced: one that has died is still registered."""
+    """Brokers that are not fenced; a dead broker is still registered."""
     return {r.payload["broker_id"] for r in records if r.kind == "broker" and not r.payload["fenced"]}
 
 
 @pytest.fixture(scope="module")
 def lab(four: Four, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """Two topics, and what an operator has set: a list ``*`` and a rate; at the end they are gone."""
+    """A topic, and throttles of an operator: a list ``*`` and a rate; all are removed at the end."""
     home, cluster = tmp_path_factory.mktemp("throttles"), four.cluster
     plan = throttled_plan()
     for document in (*kafka_documents(plan), *throttle_documents(plan)):
         path = home / document.path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(document.content)
-    made = Lab(cluster, home / plan.folder / "wave-01", four.tools)
+    result = Lab(cluster, home / plan.folder / "wave-01", four.tools)
     topics.create(cluster, {"stays": {0: [1, 2], 1: [2, 1]}})
     for kind, name, config, value in EARLIER:
         alter = ("--alter", "--entity-type", kind, "--entity-name", name, "--add-config", f"{config}={value}")
         cluster.tool(CONFIGS, *alter)
-    yield made
+    yield result
     if not cluster.is_running(4):
         cluster.start_broker(4)
-        until(lambda: 4 in made.living())
-    for kind, name, config, _ in made.throttles():
+        until(lambda: 4 in result.alive())
+    for kind, name, config, _ in result.throttles():
         alter = ("--alter", "--entity-type", kind, "--entity-name", name, "--delete-config", config)
         cluster.tool(CONFIGS, *alter)
     cluster.tool(TOPICS, "--delete", "--topic", "stays|goes")
 
 
-def test_no_throttle_comes_off_over_a_running_copy(lab: Lab) -> None:
-    """While a copy runs the script names it, touches nothing and ends with 4; with FORCE=1 it goes on."""
+def test_throttles_of_a_running_copy_are_not_removed(lab: Lab) -> None:
+    """While a copy runs, the script names it, changes nothing and ends with 4; with FORCE=1 it continues."""
     topics.create(lab.cluster, {"goes": {0: [1, 2]}})
     topics.fill(lab.cluster, "stays", {0: 15, 1: 15})
     assert lab.run("throttle-careful.sh", "3.9").returncode == 0
@@ -109,14 +109,15 @@ def test_no_throttle_comes_off_over_a_running_copy(lab: Lab) -> None:
     assert (forced.returncode, lab.throttles()) == (0, EARLIER), forced.stderr
     until(lambda: "No partition reassignments" in lab.cluster.tool(REASSIGN, "--list"))
     assert lab.run("throttle-careful.sh", "4.3").returncode == 0
-    done = lab.run("unthrottle-careful.sh", "3.9")
-    assert (done.returncode, lab.throttles()) == (0, EARLIER), done.stderr
+    removed = lab.run("unthrottle-careful.sh", "3.9")
+    assert (removed.returncode, lab.throttles()) == (0, EARLIER), removed.stderr
     topics.delete(lab.cluster, "goes")
 
 
 @pytest.mark.parametrize("release", sorted(TOOLS))
-def test_what_a_dead_broker_owes_is_named(lab: Lab, release: str) -> None:
-    """Run twice, with a topic deleted and a broker killed since: all else is off, the dead broker's rates are owed."""
+def test_rates_of_a_dead_broker_are_reported(lab: Lab, release: str) -> None:
+    """After a topic was deleted and a broker killed, all other throttles are removed and the dead broker's rates are
+    reported; twice."""
     topics.create(lab.cluster, {"goes": {0: [1, 2]}})
     for _ in range(2):
         throttled = lab.run("throttle-careful.sh", release)
@@ -124,7 +125,7 @@ def test_what_a_dead_broker_owes_is_named(lab: Lab, release: str) -> None:
     assert lab.throttles() == over(EARLIER, CAREFUL)
     topics.delete(lab.cluster, "goes")
     lab.cluster.stop_broker(4, signal.SIGKILL)
-    until(lambda: 4 not in lab.living())
+    until(lambda: 4 not in lab.alive())
     for _ in range(2):
         result = lab.run("unthrottle-careful.sh", release)
         assert result.returncode == 5, result.stderr
@@ -134,7 +135,7 @@ def test_what_a_dead_broker_owes_is_named(lab: Lab, release: str) -> None:
         ]
         assert lab.throttles() == EARLIER
     lab.cluster.start_broker(4)
-    until(lambda: 4 in lab.living())
+    until(lambda: 4 in lab.alive())
     assert lab.throttles() == EARLIER | {entry for entry in CAREFUL if entry[:2] == ("brokers", "4")}
     result = lab.run("unthrottle-careful.sh", release)
     assert (result.returncode, lab.throttles()) == (0, EARLIER), result.stderr
