@@ -30,7 +30,7 @@ def law_seconds(rows: list[Row], rate: int) -> float:
         ("a swap", [("balance", SIZE, 0, [1], []), ("balance", SIZE, 1, [0], [])], 27.8),
     ],
 )
-def test_the_law_agrees_with_a_real_cluster(case: str, rows: list[Row], measured: float) -> None:
+def test_the_estimate_agrees_with_a_real_cluster(case: str, rows: list[Row], measured: float) -> None:
     """At 4 MB/s the law is within a tenth of the seconds that Kafka took."""
     assert law_seconds(rows, 4 * MB) == pytest.approx(measured, rel=0.1), case
 

@@ -13,7 +13,7 @@ SWAP: list[Row] = [("balance", 60, 0, [1], [0]), ("drain", 60, 1, [0], [1])]
 CHAIN: list[Row] = [("pin", 60, 1, [2], [1]), ("drain", 50, 0, [1], [0])]
 
 
-def left(rows: list[Row], *, used: list[int], limit: list[int], knobs: Schedule | None = None) -> list[int]:
+def left_out(rows: list[Row], *, used: list[int], limit: list[int], knobs: Schedule | None = None) -> list[int]:
     """Numbers of the rows that are left; the rest must find waves."""
     pad = 6 - len(used)
     disk_used, disk_limit = np.array([*used, *[0] * pad]), np.array([*limit, *[NO_LIMIT] * pad])
@@ -54,14 +54,14 @@ def test_as_few_as_it_takes_are_left(
     rows: list[Row], used: list[int], limit: list[int], knobs: Schedule, expected: list[int]
 ) -> None:
     """What waits for itself is left, what another can make room for is not, and of two the less urgent."""
-    assert left(rows, used=used, limit=limit, knobs=knobs) == expected
+    assert left_out(rows, used=used, limit=limit, knobs=knobs) == expected
 
 
 @pytest.mark.parametrize("reason", ["balance", "rack"])
 def test_one_change_is_left_rather_than_three(reason: str) -> None:
     """Where one change takes the room of three more urgent ones, it alone is left."""
     rows: list[Row] = [(reason, 60, 2, [1], [2]), *[("drain", 20, 0, [1], [0])] * 3]
-    assert left(rows, used=[60, 30, 60], limit=[100, 100, 100]) == [0]
+    assert left_out(rows, used=[60, 30, 60], limit=[100, 100, 100]) == [0]
 
 
 def test_what_has_room_after_all_comes_back() -> None:
@@ -76,13 +76,13 @@ def test_what_has_room_after_all_comes_back() -> None:
         ("drain", 20, 2, [1], [2]),
         ("pin", 10, 0, [2], [0]),
     ]
-    assert left(rows, used=[10, 40, 180, 80], limit=[20, 100, 210, 80], knobs=Schedule(waves=2)) == [0, 3]
+    assert left_out(rows, used=[10, 40, 180, 80], limit=[20, 100, 210, 80], knobs=Schedule(waves=2)) == [0, 3]
 
 
 def test_partitions_of_many_copies_find_waves() -> None:
     """Where a partition copies more than a wave may start, waves are tried although no disk is near its limit."""
     rows: list[Row] = [("replication", GB, 0, [1, 2, 3], []), *[("balance", GB, 0, [4], [5])] * 4]
-    assert left(rows, used=[0], limit=[NO_LIMIT], knobs=Schedule(max_moves_per_wave=2)) == []
+    assert left_out(rows, used=[0], limit=[NO_LIMIT], knobs=Schedule(max_moves_per_wave=2)) == []
 
 
 def test_disk_limits_are_whole_bytes() -> None:

@@ -171,9 +171,11 @@ def _placement_of(cluster: Cluster) -> tuple[MemoryPlacement, Ints]:
     partitions = cluster.partitions
     names = list(zip(partitions.topic, partitions.partition.tolist(), strict=True))
     order = np.array(sorted(range(len(names)), key=names.__getitem__))
-    mine = partitions.rows(order)
-    held = ClusterPlacement(pd.DataFrame(), mine, mine.replicas.copy(), np.zeros(len(order), dtype=bool))
-    return MemoryPlacement({ID: cluster.brokers}, {ID: held}), order
+    sorted_partitions = partitions.rows(order)
+    placement = ClusterPlacement(
+        pd.DataFrame(), sorted_partitions, sorted_partitions.replicas.copy(), np.zeros(len(order), dtype=bool)
+    )
+    return MemoryPlacement({ID: cluster.brokers}, {ID: placement}), order
 
 
 def one_shard(cluster: Cluster, policy: Policy, tuning: Tuning = TUNED) -> ShardProblem:
@@ -222,8 +224,10 @@ def outside_pins(cluster: Cluster, replicas: Ints) -> Ints:
 
 
 def legal_sets(cluster: Cluster, row: int) -> list[tuple[int, ...]]:
-    """Every replica set of one partition that keeps pin and rack rule and uses only brokers that accept or hold; of one
-    that is not free, where it is."""
+    """Every replica set of one partition that meets pins and the rack rule, on brokers that accept or hold replicas.
+
+    A partition that is not free has only its current set.
+    """
     brokers, partitions = cluster.brokers, cluster.partitions
     held = {int(b) for b in partitions.replicas[row] if b >= 0}
     if partitions.mobility[row] != FREE:
@@ -232,8 +236,8 @@ def legal_sets(cluster: Cluster, row: int) -> list[tuple[int, ...]]:
         b for b in range(len(brokers)) if brokers.accepts_replicas[b] or (b in held and not brokers.must_empty[b])
     ]
     factor = int(partitions.replication_factor[row])
-    one = make_partitions([[0] * factor], [1])
-    alone = replace(cluster, partitions=replace(one, topic=partitions.topic[row : row + 1]))
+    single = make_partitions([[0] * factor], [1])
+    alone = replace(cluster, partitions=replace(single, topic=partitions.topic[row : row + 1]))
     sets = (np.array([s]) for s in itertools.combinations(usable, factor))
     legal = [s for s in sets if rack_breaches(alone, s) == 0 and not outside_pins(alone, s).any()]
     return [tuple(s[0].tolist()) for s in legal]
@@ -314,14 +318,14 @@ def tiny_with_policies(draw: st.DrawFn) -> Cluster:
     return make_cluster(brokers, replace(partitions, mobility=mobility))
 
 
-def asking(cluster: Cluster, factors: list[int]) -> Cluster:
-    """The cluster with these replication factors asked for, but for partitions that are not free."""
+def with_requested_factors(cluster: Cluster, factors: list[int]) -> Cluster:
+    """The cluster with these replication factors requested, except for partitions that are not free."""
     partitions = cluster.partitions
     now = (partitions.replicas >= 0).sum(axis=1)
-    asked = np.where(partitions.mobility == FREE, np.array(factors), now)
-    more = max(int(asked.max()) - partitions.replicas.shape[1], 0)
+    requested = np.where(partitions.mobility == FREE, np.array(factors), now)
+    more = max(int(requested.max()) - partitions.replicas.shape[1], 0)
     wider = np.pad(partitions.replicas, ((0, 0), (0, more)), constant_values=-1)
-    return make_cluster(cluster.brokers, replace(partitions, replicas=wider, replication_factor=asked))
+    return make_cluster(cluster.brokers, replace(partitions, replicas=wider, replication_factor=requested))
 
 
 @st.composite
@@ -331,7 +335,7 @@ def with_factors(draw: st.DrawFn, clusters: st.SearchStrategy[Cluster], most: in
     now = (cluster.partitions.replicas >= 0).sum(axis=1).tolist()
     room = int(cluster.brokers.accepts_replicas.sum())
     kept = st.integers(1, max(min(most, room), 1))
-    return asking(cluster, [factor if draw(st.booleans()) else draw(kept) for factor in now])
+    return with_requested_factors(cluster, [factor if draw(st.booleans()) else draw(kept) for factor in now])
 
 
 def pinned(cluster: Cluster, masks: dict[str, list[int]], topics: list[str]) -> Cluster:

@@ -29,11 +29,11 @@ OPEN = Policy(disk_band=0.5, replicas_band=0.5, in_band=0.5, disk_headroom=0.15)
 
 def with_capacities(brokers: Brokers, disk: list[int], *, network: list[int] | None = None) -> Brokers:
     """The brokers with disks, and networks of the same capacity in and out where told."""
-    found = replace(brokers, disk_capacity_bytes=np.array(disk))
+    known = replace(brokers, disk_capacity_bytes=np.array(disk))
     if network is None:
-        return found
+        return known
     rates = np.array(network)
-    return replace(found, in_capacity_bytes_per_s=rates, out_capacity_bytes_per_s=rates)
+    return replace(known, in_capacity_bytes_per_s=rates, out_capacity_bytes_per_s=rates)
 
 
 def test_headroom_stays_free_on_known_disks() -> None:
@@ -48,10 +48,10 @@ def test_headroom_ends_the_disk_band(headroom: float, lower: float, upper: float
     cluster = make_cluster(
         with_capacities(make_brokers([0, 1]), [100, 100]), make_partitions([[0], [1]], [90, 70], [6, 2])
     )
-    found = bands(cluster, replace(OPEN, disk_headroom=headroom))
-    assert found.lower[:, DISK].tolist() == pytest.approx([lower, lower])
-    assert found.upper[:, DISK].tolist() == pytest.approx([upper, upper])
-    assert (found.lower[0, 2], found.upper[0, 2]) == (2.0, 6.0)
+    ends = bands(cluster, replace(OPEN, disk_headroom=headroom))
+    assert ends.lower[:, DISK].tolist() == pytest.approx([lower, lower])
+    assert ends.upper[:, DISK].tolist() == pytest.approx([upper, upper])
+    assert (ends.lower[0, 2], ends.upper[0, 2]) == (2.0, 6.0)
 
 
 @pytest.mark.parametrize(
@@ -62,25 +62,25 @@ def test_bands_of_replicas_are_whole_and_hold_the_mean(partitions: int, width: f
     cluster = make_cluster(
         make_brokers([0, 1]), make_partitions([[n % 2] for n in range(partitions)], [1] * partitions)
     )
-    found = bands(cluster, replace(OPEN, replicas_band=width))
-    assert found.lower[:, REPLICAS].tolist() == [lower, lower]
-    assert found.upper[:, REPLICAS].tolist() == [upper, upper]
+    ends = bands(cluster, replace(OPEN, replicas_band=width))
+    assert ends.lower[:, REPLICAS].tolist() == [lower, lower]
+    assert ends.upper[:, REPLICAS].tolist() == [upper, upper]
 
 
 def test_brokers_outside_the_balance_have_no_band() -> None:
     """One to empty may hold nothing, one that takes nothing keeps what it has, and the others share the rest."""
     brokers = make_brokers([0, 0, 0, 0], draining=(2,), excluded=(3,))
     partitions = make_partitions([[0], [1], [2], [3]], [10, 20, 30, 40])
-    found = bands(make_cluster(brokers, partitions), OPEN)
-    assert found.lower[:, DISK].tolist() == [15, 15, 0, 0]
-    assert found.upper[:, DISK].tolist() == [45, 45, 0, np.inf]
+    ends = bands(make_cluster(brokers, partitions), OPEN)
+    assert ends.lower[:, DISK].tolist() == [15, 15, 0, 0]
+    assert ends.upper[:, DISK].tolist() == [45, 45, 0, np.inf]
 
 
 def test_small_racks_are_filled_and_the_others_take_the_rest() -> None:
     """A rack of one broker holds one replica of each partition at most; the mean of the other brokers is higher."""
     partitions = make_partitions([[0, 1], [1, 2]], [10, 10])
-    found = bands(make_cluster(make_brokers([0, 1, 1]), partitions), OPEN)
-    assert (found.lower[:, DISK] * 2).tolist() == pytest.approx([20, 10, 10])
+    ends = bands(make_cluster(make_brokers([0, 1, 1]), partitions), OPEN)
+    assert (ends.lower[:, DISK] * 2).tolist() == pytest.approx([20, 10, 10])
 
 
 def test_loads_of_leaders() -> None:

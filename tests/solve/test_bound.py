@@ -56,23 +56,23 @@ def test_what_is_above_leaves_and_what_is_below_arrives(loads: tuple[float, ...]
 )
 def test_prices_of_the_flow(loads: tuple[float, ...], prices: list[float]) -> None:
     """The side that moves more bytes has the prices: 1 above the band, else -1 below it; other resources have none."""
-    found = flow_prices(disks(*loads), between(30, 50))
-    assert found.tolist() == [[0, price, 0] for price in prices]
+    flow = flow_prices(disks(*loads), between(30, 50))
+    assert flow.tolist() == [[0, price, 0] for price in prices]
 
 
 def test_only_bands_that_end_are_priced() -> None:
     """An upper limit that is infinite costs nothing and can't be charged; a lower one can."""
     prices = np.array([[2.0], [-3.0], [1.0], [-1.0]])
-    found = Bands(("x",), np.array([[1.0], [4.0], [2.0], [5.0]]), np.array([[10.0], [5.0], [np.inf], [np.inf]]))
-    assert usable_prices(prices, found).tolist() == [[2], [-3], [0], [-1]]
-    assert band_price(prices, found) == 2 * 10 - 3 * 4 - 1 * 5
+    ends = Bands(("x",), np.array([[1.0], [4.0], [2.0], [5.0]]), np.array([[10.0], [5.0], [np.inf], [np.inf]]))
+    assert usable_prices(prices, ends).tolist() == [[2], [-3], [0], [-1]]
+    assert band_price(prices, ends) == 2 * 10 - 3 * 4 - 1 * 5
 
 
 def test_bands_widen_to_what_a_plan_reached() -> None:
     """A band holds its own ends and the loads after the plan."""
-    found = widen(between(30, 50), disks(20, 40, 60))
-    assert found.lower[:, 1].tolist() == [20, 30, 30]
-    assert found.upper[:, 1].tolist() == [50, 50, 60]
+    widened = widen(between(30, 50), disks(20, 40, 60))
+    assert widened.lower[:, 1].tolist() == [20, 30, 30]
+    assert widened.upper[:, 1].tolist() == [50, 50, 60]
 
 
 def test_copies_are_replicas_on_brokers_that_held_none() -> None:

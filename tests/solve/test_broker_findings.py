@@ -34,7 +34,7 @@ UNREGISTER = "drain it (--drain 3), execute that plan, and then unregister it: k
         (FindingCode.FENCED_BROKER, [[0, 1], [1, 2]], "before", "the plan moves its replicas to others", UNREGISTER),
     ],
 )
-def test_a_broker_that_does_not_live_is_mended_where_it_is_emptied(
+def test_a_broker_that_does_not_live_is_fixed_if_it_is_emptied(
     code: FindingCode, after: list[list[int]], when: str, told: str, remedy: str
 ) -> None:
     """Mended is where no replica stays on it; a fenced one that never comes back is drained, then unregistered."""
@@ -67,11 +67,13 @@ def test_a_broker_that_does_not_live_is_mended_where_it_is_emptied(
 def test_a_rack_that_the_plan_empties_is_a_finding(
     drained: tuple[int, ...], after: list[list[int]], details: list[str]
 ) -> None:
-    """Unless a replica stays in it, or a broker of it may hold one."""
+    """A finding, unless a replica stays in the rack or one of its brokers may hold a replica."""
     brokers = make_brokers([0, 1, 2, 2], draining=drained)
-    found = in_full(emptied_racks(brokers, np.array([[0, 2], [1, 3]]), np.array(after)))
-    assert [(one.code, one.when) for one in found] == [(FindingCode.RACK_EMPTIED, "after")] * len(details)
-    assert all(detail in one.detail for one, detail in zip(found, details, strict=True))
+    findings = in_full(emptied_racks(brokers, np.array([[0, 2], [1, 3]]), np.array(after)))
+    assert [(finding.code, finding.when) for finding in findings] == [(FindingCode.RACK_EMPTIED, "after")] * len(
+        details
+    )
+    assert all(detail in finding.detail for finding, detail in zip(findings, details, strict=True))
 
 
 def test_brokers_without_a_rack_are_no_rack_that_is_emptied() -> None:
@@ -82,21 +84,21 @@ def test_brokers_without_a_rack_are_no_rack_that_is_emptied() -> None:
     assert [*emptied_racks(replace(brokers, racks_matter=False), before, after)] == []
 
 
-def test_racks_that_nobody_knows_stay_so() -> None:
-    """No plan mends them, so they are told as before and after."""
+def test_racks_that_are_unknown_stay_so() -> None:
+    """No plan fixes them, so the findings are the same before and after."""
     brokers = make_brokers([0, 1, 2])
-    told = no_rack_findings(replace(brokers, racks_matter=False))
-    assert [(f.code, f.when) for f in told] == [(FindingCode.NO_RACKS, "both")]
+    findings = no_rack_findings(replace(brokers, racks_matter=False))
+    assert [(f.code, f.when) for f in findings] == [(FindingCode.NO_RACKS, "both")]
     assert not list(no_rack_findings(brokers))
 
 
 @pytest.mark.parametrize(
     ("bytes_in", "bytes_out", "told"), [([0, 0], [0, 0], 1), ([0, 1], [0, 0], 0), ([0, 0], [1, 0], 0)]
 )
-def test_rates_that_nobody_knows_are_told(bytes_in: list[int], bytes_out: list[int], told: int) -> None:
+def test_rates_that_are_unknown_are_reported(bytes_in: list[int], bytes_out: list[int], told: int) -> None:
     """That is where no partition has one, in or out; a cluster without partitions misses none."""
     partitions = make_partitions([[0], [1]], [1, 1])
     partitions = replace(partitions, in_bytes_per_s=np.array(bytes_in), out_bytes_per_s=np.array(bytes_out))
-    found = [(f.code, f.when) for f in rate_findings(partitions)]
-    assert found == [(FindingCode.NO_RATES, "both")] * told
+    findings = [(f.code, f.when) for f in rate_findings(partitions)]
+    assert findings == [(FindingCode.NO_RATES, "both")] * told
     assert not list(rate_findings(partitions.rows(np.zeros(0, dtype=np.int64))))

@@ -14,13 +14,13 @@ from optimizer.solve.rounds.sharding import replicas_stay_in_racks
 from optimizer.solve.rules.bands import bands, broker_loads, demand_of, load_scale, replica_weights
 from optimizer.solve.rules.resources import DISK
 from tests.solve.clusters import (
-    asking,
     lagrangian,
     make_brokers,
     make_cluster,
     make_partitions,
     moved_bytes,
     plan_cluster,
+    with_requested_factors,
 )
 from tests.solve.test_plans import RELAXED
 
@@ -76,7 +76,7 @@ def closed_racks(draw: st.DrawFn) -> Cluster:
     sizes = draw(st.lists(st.integers(1, 50), min_size=12, max_size=12))
     cluster = make_cluster(brokers, make_partitions([list(x) for x in lists], sizes))
     factors = draw(st.none() | st.lists(st.integers(1, 3), min_size=12, max_size=12))
-    return asking(cluster, factors) if factors else cluster
+    return with_requested_factors(cluster, factors) if factors else cluster
 
 
 @RELAXED

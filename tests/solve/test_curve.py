@@ -44,8 +44,8 @@ def test_curve_passes_below_what_other_planners_reach(seed: int, moves: int, gap
 def test_a_grown_cluster_has_a_curve_of_four_points() -> None:
     """Where hundreds of replicas must move a few prices are tried: the operator sees that there is hardly a choice."""
     cluster = cluster_of(generate("S", "expand", 1), "expand")
-    found = solve(cluster, Settings())
-    points = found.curve
+    plan = solve(cluster, Settings())
+    points = plan.curve
     assert len(points) == 4
     assert min(p.moves for p in points) > 0.9 * max(p.moves for p in points) > 700
 

@@ -28,17 +28,17 @@ def solved(brokers: Brokers, partitions: Partitions) -> Solved[MemoryPlacement]:
 
 
 def rounds_of(brokers: Brokers, partitions: Partitions) -> tuple[MemoryPlacement, Progress, int]:
-    """The placement of one cluster after its rounds, where these stand, and how many there were."""
+    """The placement of one cluster after its rounds, its progress, and the number of rounds."""
     hosts = {"c": brokers}
     placement = in_memory(rows_of(Cluster("c", brokers, partitions)), hosts)
     placement, clusters, shards = solve_rounds(placement, Settings(), NOT_SEARCHED)
-    return placement, clusters["c"].progress, 1 + max(one.round for one in shards)
+    return placement, clusters["c"].progress, 1 + max(result.round for result in shards)
 
 
 def with_dead(brokers: Brokers, dead: list[int]) -> Brokers:
     """Some brokers dead."""
     lives = ~np.isin(brokers.ids, dead)
-    state = tuple("alive" if one else "dead" for one in lives)
+    state = tuple("alive" if lives_on else "dead" for lives_on in lives)
     return replace(brokers, accepts_replicas=lives, accepts_leadership=lives, must_empty=~lives, state=state)
 
 
@@ -71,7 +71,7 @@ def test_no_new_list_names_a_dead_broker() -> None:
     assert plan.clusters["c"].loads.tolist() == broker_loads(4, after, replica_weights(partitions)).tolist()
 
 
-def test_a_disk_that_was_over_its_limit_is_no_reason_to_cut() -> None:
+def test_a_disk_that_was_over_its_limit_is_no_reason_to_reduce_the_plan() -> None:
     """A plan that leaves 95 of 100 bytes where they are, and are fixed, is not cut to the limit of 90."""
     brokers = replace(make_brokers([0, 1, 2], draining=(1,)), disk_capacity_bytes=np.array([100, 100, 1000]))
     partitions = replace(make_partitions([[0], [1]], [95, 20]), mobility=np.array([FIXED, FREE]))
@@ -90,7 +90,7 @@ def test_copies_are_counted_before_the_first_balancing_round_alone() -> None:
     assert (progress.copied_moves, progress.copied_bytes) == (0, made.moved_bytes)
 
 
-def test_what_rounds_that_mend_racks_move_is_copied_too() -> None:
+def test_what_rounds_that_repair_racks_move_is_copied_too() -> None:
     """A list with two replicas in one rack is mended before anything is balanced: the curve starts from that copy."""
     lists = [[0, 1, 2], *([i % 2, 2 + i % 2, 4 + i % 2] for i in range(11))]
     placement, progress, _ = rounds_of(make_brokers([0, 0, 1, 1, 2, 2]), make_partitions(lists, [100] + [10] * 11))

@@ -96,9 +96,9 @@ def test_twice_the_bound_is_not_called_optimal(least: int) -> None:
     cluster = make_cluster(
         make_brokers([0, 0, 0]), make_partitions([[b] for b in (0, 1, 2) for _ in range(10)] + [[0]], sizes)
     )
-    found = first_round(cluster, Policy(disk_band=0.05 * least / tera, replicas_band=5, in_band=9), SEARCH, ALONE)
-    assert (len(found.partition), found.violation_after, found.status) == (1, 0.0, "FEASIBLE")
-    assert found.bound == pytest.approx(found.cost / 2, rel=1e-3)
+    solution = first_round(cluster, Policy(disk_band=0.05 * least / tera, replicas_band=5, in_band=9), SEARCH, ALONE)
+    assert (len(solution.partition), solution.violation_after, solution.status) == (1, 0.0, "FEASIBLE")
+    assert solution.bound == pytest.approx(solution.cost / 2, rel=1e-3)
 
 
 @given(st.integers(0, 10**14), st.floats(0.0, 1.0))

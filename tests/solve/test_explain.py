@@ -62,8 +62,8 @@ def widest(findings: list[SimpleNamespace]) -> dict[str, float]:
 def test_the_width_that_would_do_does(cluster: Cluster) -> None:
     """With the widths that the remedies name, the same placement has no broker outside; a thousandth less has one."""
     placed = cluster.partitions.replicas
-    found = findings_of(cluster, placed, NARROW)
-    named = widest(found)
+    findings = findings_of(cluster, placed, NARROW)
+    named = widest(findings)
     assert findings_of(cluster, placed, with_bands(NARROW, named)) == []
     for knob, width in named.items():
         less = findings_of(cluster, placed, with_bands(WIDE, {knob: max(width - 0.0011, 0)}))
@@ -173,14 +173,14 @@ def test_what_only_leaves_is_no_excluded_topic() -> None:
     assert not any("excluded topics" in detail for detail in details)
 
 
-def test_no_width_mends_a_full_disk() -> None:
+def test_no_width_fixes_a_full_disk() -> None:
     """Where the disk ends the band, the remedy is room, not a width."""
     cluster = small_disk()
     (disk,) = [f for f in findings_of(cluster, cluster.partitions.replicas, Policy()) if "disk" in f.subject]
     assert disk.remedy == "no width is enough: add disk, lower disk_headroom, or free 10 B"
 
 
-def test_pins_that_cannot_be_met_are_told_by_topic() -> None:
+def test_pins_that_cannot_be_met_are_reported_by_topic() -> None:
     """A pin of too few brokers says how many are missing; one that matches nothing, what stays outside and why, too."""
     partitions = make_partitions([[0, 1, 2], [1, 2, 3], [3, 0, 1], [1, 0, 2]], [1, 1, 1, 1])
     partitions = replace(partitions, mobility=np.array([FREE, FREE, FREE, FIXED]))
@@ -211,7 +211,7 @@ def test_pins_that_cannot_be_met_are_told_by_topic() -> None:
         ([100, -1, 200], "disk capacity of 1 of 3 brokers is unknown: it has no disk limit, and all brokers count"),
     ],
 )
-def test_unknown_disks_are_told(capacities: list[int], told: str) -> None:
+def test_unknown_disks_are_reported(capacities: list[int], told: str) -> None:
     """A plan that no disk limits says so, with how many brokers; known disks need no word."""
     brokers = replace(small_disk().brokers, disk_capacity_bytes=np.array(capacities))
     found = in_full(disk_findings(brokers))
@@ -220,7 +220,7 @@ def test_unknown_disks_are_told(capacities: list[int], told: str) -> None:
 
 
 @pytest.mark.parametrize(("capacities", "told"), [([9, 9, 9], 0), ([-1, -1, -1], 0), ([9, -1, 9], 1)])
-def test_network_capacities_of_some_brokers_are_told_as_unused(capacities: list[int], told: int) -> None:
+def test_network_capacities_of_some_brokers_are_reported_as_unused(capacities: list[int], told: int) -> None:
     """Where all are known they count, where none is nothing is missed; of some they say nothing about the rest."""
     brokers = replace(small_disk().brokers, out_capacity_bytes_per_s=np.array(capacities))
     found = in_full(network_findings(brokers))

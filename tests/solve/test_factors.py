@@ -14,7 +14,6 @@ from optimizer.solve.rounds.start import packed, size_and_pin_lists
 from optimizer.solve.rules.bands import bands
 from tests.examples import examples
 from tests.solve.clusters import (
-    asking,
     brute_force,
     is_in_order,
     legal_sets,
@@ -31,6 +30,7 @@ from tests.solve.clusters import (
     tiny_clusters,
     with_factors,
     with_pins,
+    with_requested_factors,
 )
 
 WIDE = Policy(disk_band=0.9, replicas_band=2.0, in_band=9.0)
@@ -40,9 +40,11 @@ MOST_PLACEMENTS = 2000
 RACKS = [0, 0, 1, 1, 2, 2]
 
 
-def one(replicas: list[int], factor: int, *, draining: tuple[int, ...] = ()) -> Cluster:
+def one_partition(replicas: list[int], factor: int, *, draining: tuple[int, ...] = ()) -> Cluster:
     """A partition of 10 bytes on six brokers in three racks, with a replication factor asked for."""
-    return asking(make_cluster(make_brokers(RACKS, draining=draining), make_partitions([replicas], [10])), [factor])
+    return with_requested_factors(
+        make_cluster(make_brokers(RACKS, draining=draining), make_partitions([replicas], [10])), [factor]
+    )
 
 
 def resized(cluster: Cluster, policy: Policy) -> Ints:
@@ -58,7 +60,7 @@ def lengths(replicas: np.ndarray) -> list[int]:
 
 @RELAXED
 @given(with_factors(tiny_clusters()))
-def test_bound_optimum_plan_stand_in_this_order_with_other_factors(cluster: Cluster) -> None:
+def test_bound_optimum_plan_are_in_this_order_with_other_factors(cluster: Cluster) -> None:
     """The best placement of as many replicas as are asked for lies above the bounds, and is the plan."""
     planned = plan_cluster(cluster, WIDE)
     best, moved = planned.best_bound, moved_bytes(cluster, planned.replicas)
@@ -71,7 +73,7 @@ def test_bound_optimum_plan_stand_in_this_order_with_other_factors(cluster: Clus
 
 @RELAXED
 @given(with_pins(with_factors(middling_clusters(), most=5)))
-def test_every_list_gets_the_length_asked_for(cluster: Cluster) -> None:
+def test_every_list_gets_the_requested_length(cluster: Cluster) -> None:
     """Lengths, distinct brokers, racks, pins and empty brokers hold after the plan, and every bound is below it."""
     planned = plan_cluster(cluster, Policy(), rounds=3, brief=True)
     after, brokers = planned.replicas, cluster.brokers
@@ -103,7 +105,7 @@ def test_the_start_changes_lengths_alone(cluster: Cluster) -> None:
 def test_a_broker_that_takes_nothing_and_keeps_its_replica_counts_where_it_is_needed() -> None:
     """Five replicas on all five brokers left are spread as evenly as they can be, though only four accept any."""
     brokers = make_brokers([0, 1, 0, 1, 1, 1], draining=(0,), excluded=(1,))
-    cluster = asking(make_cluster(brokers, make_partitions([[1], [2, 3]], [10, 10])), [5, 2])
+    cluster = with_requested_factors(make_cluster(brokers, make_partitions([[1], [2, 3]], [10, 10])), [5, 2])
     planned = plan_cluster(cluster, Policy(disk_band=9, replicas_band=9, in_band=9))
     assert sorted(planned.replicas[0].tolist()) == [1, 2, 3, 4, 5]
     assert rack_breaches(cluster, planned.replicas) == 0
@@ -127,7 +129,7 @@ def test_where_a_list_grows_and_shrinks(
     replicas: list[int], factor: int, draining: tuple[int, ...], surely: set[int], others: set[int]
 ) -> None:
     """What comes goes where the rack rule wants it, what goes is what had to leave or a rack can spare."""
-    cluster = one(replicas, factor, draining=draining)
+    cluster = one_partition(replicas, factor, draining=draining)
     placed = set(resized(cluster, OPEN)[0].tolist()) - {-1}
     assert surely <= placed <= surely | others
     assert len(placed) == factor
@@ -150,7 +152,7 @@ def test_forced_bound_counts_what_is_missing(
     replicas: list[int], factor: int, draining: tuple[int, ...], forced: int
 ) -> None:
     """Copies that every plan makes: up to the factor asked for, less what may stay; the plan makes no other."""
-    cluster = one(replicas, factor, draining=draining)
+    cluster = one_partition(replicas, factor, draining=draining)
     planned = plan_cluster(cluster, OPEN)
     assert planned.bounds()["forced"] == moved_bytes(cluster, planned.replicas) == forced
 
@@ -159,7 +161,7 @@ def test_what_is_given_up_need_not_be_copied() -> None:
     """A full broker that gives up replicas is levelled for nothing, and no bound asks for a byte."""
     replicas = [[0, 1 + i % 5] for i in range(30)]
     cluster = make_cluster(make_brokers([0] * 6), make_partitions(replicas, [10] * 30))
-    planned = plan_cluster(asking(cluster, [1] * 30), Policy(disk_band=0.2, replicas_band=0.2))
+    planned = plan_cluster(with_requested_factors(cluster, [1] * 30), Policy(disk_band=0.2, replicas_band=0.2))
     assert moved_bytes(cluster, planned.replicas) == 0
     assert out_of_band(cluster, planned.replicas, planned.bands, planned.scale) == 0
     assert planned.best_bound <= 0
@@ -168,7 +170,7 @@ def test_what_is_given_up_need_not_be_copied() -> None:
 def test_new_replicas_level_the_brokers_and_the_bound_says_so() -> None:
     """New replicas fill the emptier brokers: all bytes are those of the replicas that are missing."""
     replicas = [[0, 2], [0, 3], [1, 2]] * 10
-    cluster = asking(make_cluster(make_brokers(RACKS), make_partitions(replicas, [10] * 30)), [3] * 30)
+    cluster = with_requested_factors(make_cluster(make_brokers(RACKS), make_partitions(replicas, [10] * 30)), [3] * 30)
     planned = plan_cluster(cluster, Policy(disk_band=0.4, replicas_band=0.4))
     assert moved_bytes(cluster, planned.replicas) == planned.best_bound == 300
     assert rack_breaches(cluster, planned.replicas) == 0
@@ -177,7 +179,9 @@ def test_new_replicas_level_the_brokers_and_the_bound_says_so() -> None:
 def test_two_and_four_replicas_side_by_side() -> None:
     """RF 2 and 4 on three racks, asked the other way round: each list spreads as its own length asks."""
     replicas = [[0, 2], [0, 2, 4, 5]] * 8
-    cluster = asking(make_cluster(make_brokers(RACKS), make_partitions(replicas, [10] * 16)), [4, 2] * 8)
+    cluster = with_requested_factors(
+        make_cluster(make_brokers(RACKS), make_partitions(replicas, [10] * 16)), [4, 2] * 8
+    )
     planned = plan_cluster(cluster, Policy(disk_band=0.3, replicas_band=0.3))
     assert lengths(planned.replicas) == [4, 2] * 8
     assert rack_breaches(cluster, planned.replicas) == 0
@@ -204,9 +208,9 @@ def test_lists_and_moves_of_another_length(
     """Who stays keeps the order, who comes fills gaps, and each move names who goes for whom, or the factor."""
     partitions = make_partitions([[b for b in before if b >= 0]], [10])
     cluster = make_cluster(make_brokers([0, 1, 2, 3, 4, 5, 6, 7], draining=(0,)), partitions)
-    cluster = asking(cluster, [sum(b >= 0 for b in chosen)])
+    cluster = with_requested_factors(cluster, [sum(b >= 0 for b in chosen)])
     width = cluster.partitions.replicas.shape[1]
     result = settle(cluster.partitions.replicas, np.array([chosen[:width]]))
     assert result[0].tolist() == settled[:width]
-    found = reasons(cluster.brokers, cluster.partitions, result)
-    assert [(move.from_broker, move.to_broker, move.reason) for move in found] == moves
+    net_moves = reasons(cluster.brokers, cluster.partitions, result)
+    assert [(move.from_broker, move.to_broker, move.reason) for move in net_moves] == moves

@@ -48,8 +48,8 @@ def test_the_width_that_would_do_does(cluster: Cluster) -> None:
     for finding in findings_of(cluster, leaders):
         for knob, width in re.findall(r"(\w+_band) = ([\d.]+) is enough", finding.remedy):
             named[knob] = max(named[knob], float(width))
-    told = with_widths(cluster, leaders, named)
-    assert [finding for finding in told if "is enough" in finding.remedy] == []
+    widened = with_widths(cluster, leaders, named)
+    assert [finding for finding in widened if "is enough" in finding.remedy] == []
     if named["out_band"] > NARROW["out_band"]:
         assert with_widths(cluster, leaders, {**WIDE, "out_band": named["out_band"] - 0.0011})
 
@@ -106,7 +106,7 @@ def test_causes(cluster: Cluster, subject: str, cause: Cause, detail: str) -> No
     assert re.fullmatch(detail, found.detail)
 
 
-def test_a_finding_tells_whether_it_was_so_before() -> None:
+def test_a_finding_says_whether_it_was_so_before() -> None:
     """The broker that the plan brings outside its band was inside before, the others were not."""
     lists = np.array([[0, 1]] * 4 + [[1, 0]] * 4)
     cluster = make_cluster(make_brokers([0, 1]), make_partitions(lists.tolist(), [1] * 8, [10] * 8))
@@ -124,6 +124,8 @@ def test_figure_and_findings_have_one_edge(off: int, named: dict[int, int]) -> N
     cluster = make_cluster(make_brokers([0, 1]), partitions)
     leaders = assign_leaders(cluster.brokers, partitions, partitions.replicas, leaders_band=0.0, out_band=0.0)
     (figure,) = [bound.planned for bound in leader_bounds(leaders) if bound.measure == "out_outside_bytes_per_s"]
-    found = {one.broker_id: (one.amount or 0) - (one.limit or 0) for one in findings_of(cluster, leaders)}
-    assert found == named
+    gaps = {
+        finding.broker_id: (finding.amount or 0) - (finding.limit or 0) for finding in findings_of(cluster, leaders)
+    }
+    assert gaps == named
     assert figure == sum(map(abs, named.values()))

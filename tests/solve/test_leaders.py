@@ -38,8 +38,8 @@ def with_most_leaders(cluster: Cluster, most: int, *, per_topic: int) -> Cluster
     """The cluster cut into topics of so many partitions, with a most of leaders for each of them."""
     partitions = cluster.partitions
     names = np.array([f"t{row // per_topic}" for row in range(len(partitions))], dtype=object)
-    asked = np.full(len(partitions), most, dtype=np.int64)
-    return replace(cluster, partitions=replace(partitions, topic=names, topic_most_leaders=asked))
+    most_leaders = np.full(len(partitions), most, dtype=np.int64)
+    return replace(cluster, partitions=replace(partitions, topic=names, topic_most_leaders=most_leaders))
 
 
 def over_the_most(choices: LeaderChoices, arcs: Ints) -> int:
@@ -72,7 +72,7 @@ def all_orders(choices: LeaderChoices) -> Iterator[Ints]:
 
 @RELAXED
 @given(few_lists())
-def test_bounds_optimum_plan_stand_in_this_order(cluster: Cluster) -> None:
+def test_bounds_optimum_plan_are_in_this_order(cluster: Cluster) -> None:
     """The best of all orders, measure by measure, lies between the proven least and the plan."""
     leaders = chosen_of(cluster)
     bands, choices, bounds = leaders.choices.bands, leaders.choices, by_measure(leaders)
@@ -163,7 +163,7 @@ def test_both_bands_hold_at_few_changes() -> None:
     assert changes.bound <= changes.planned <= 1.25 * changes.bound
 
 
-def test_a_chain_of_two_mends_what_one_hand_over_cannot() -> None:
+def test_a_chain_of_two_fixes_what_one_hand_over_cannot() -> None:
     """Broker 0 leads too many and shares no list with broker 2, which leads too few: broker 1 passes one on."""
     lists = [[0, 1]] * 4 + [[1, 2]] * 3 + [[2, 1]] * 2
     choices = choices_of(make_cluster(make_brokers([0, 1, 2]), make_partitions(lists, [1] * 9, [10] * 9)), band=0.0)

@@ -26,7 +26,6 @@ from optimizer.solve.rules.resources import DISK
 from optimizer.solve.rules.urgency import BALANCE, urgency
 from tests.examples import examples
 from tests.solve.clusters import (
-    asking,
     make_brokers,
     make_cluster,
     make_partitions,
@@ -34,6 +33,7 @@ from tests.solve.clusters import (
     pinned,
     plan_cluster,
     spread_over,
+    with_requested_factors,
 )
 
 RELAXED = settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -109,7 +109,7 @@ def test_limit_disks_and_spread_hold(changes: PlanChanges) -> None:
 
 @RELAXED
 @given(limited_plans())
-def test_everything_is_kept_where_the_limit_allows_it(changes: PlanChanges) -> None:
+def test_everything_is_kept_if_the_limit_allows_it(changes: PlanChanges) -> None:
     """A limit of just what the plan copies leaves it whole."""
     assert keep_within(with_share(changes, 1.0, 1.0)).all()
 
@@ -203,8 +203,8 @@ def test_levels() -> None:
     topics = ["t", "t", "t", "a", "a", "t", "t"]
     cluster = pinned(make_cluster(brokers, make_partitions(lists, [1] * 7)), {"a": [2, 5]}, topics)
     factor = np.array([2, 2, 2, 2, 1, 3, 2])
-    found = urgency(cluster.brokers, replace(cluster.partitions, replication_factor=factor))
-    assert [URGENCY[level] for level in found.levels] == [
+    levels_of = urgency(cluster.brokers, replace(cluster.partitions, replication_factor=factor))
+    assert [URGENCY[level] for level in levels_of.levels] == [
         "dead",
         "drain",
         "rack",
@@ -215,10 +215,10 @@ def test_levels() -> None:
     ]
 
 
-Told = list[tuple[int, str]]
+Reasons = list[tuple[int, str]]
 
 
-def crowded_racks() -> tuple[Cluster, list[list[int]], Told]:
+def crowded_racks() -> tuple[Cluster, list[list[int]], Reasons]:
     """Who leaves a dead broker of a crowded rack moves for that, who leaves a draining one for the rack."""
     brokers = make_brokers([0, 1, 2, 0, 1, 2], draining=(3, 4))
     brokers = replace(brokers, state=("alive", "alive", "alive", "dead", "draining", "alive"))
@@ -227,41 +227,41 @@ def crowded_racks() -> tuple[Cluster, list[list[int]], Told]:
     return pinned(cluster, {"a": [1, 2]}, ["t", "t", "a", "t"]), [[0, 1], [1, 5], [1, 2], [2, 0]], told
 
 
-def fenced_broker() -> tuple[Cluster, list[list[int]], Told]:
+def fenced_broker() -> tuple[Cluster, list[list[int]], Reasons]:
     """A fenced broker to empty does not serve its replicas either."""
     brokers = make_brokers([0, 1, 2, 0], draining=(3,))
     brokers = replace(brokers, state=("alive", "alive", "alive", "fenced"))
     return make_cluster(brokers, make_partitions([[3, 1]], [1])), [[0, 1]], [(0, "dead")]
 
 
-def racks_with_too_few() -> tuple[Cluster, list[list[int]], Told]:
+def racks_with_too_few() -> tuple[Cluster, list[list[int]], Reasons]:
     """Of four replicas each of three racks must hold one, of seven two: who comes to a rack that holds fewer moves for
     that, also off a draining broker, or as one replica more; but not who leaves another broker of that rack."""
     brokers = make_brokers([0, 0, 0, 1, 1, 1, 2, 2, 2], draining=(2, 6))
     lists = [[0, 1, 3, 4], [0, 2, 3, 4], [0, 1, 3, 4], [0, 1, 2, 3, 4, 5, 6]]
-    cluster = asking(make_cluster(brokers, make_partitions(lists, [1] * 4)), [4, 4, 5, 7])
+    cluster = with_requested_factors(make_cluster(brokers, make_partitions(lists, [1] * 4)), [4, 4, 5, 7])
     settled = [[0, 1, 3, 7], [0, 7, 3, 4], [0, 1, 3, 4, 7], [0, 1, 8, 3, 4, 5, 7]]
     return cluster, settled, [(0, "rack"), (1, "rack"), (2, "rack"), (3, "rack"), (3, "drain")]
 
 
-def other_lengths() -> tuple[Cluster, list[list[int]], Told]:
+def other_lengths() -> tuple[Cluster, list[list[int]], Reasons]:
     """Racks count by the length that a list has: two of four replicas in one rack are not too many, and to two replicas
     no rack is missing."""
     partitions = make_partitions([[0, 1, 2, 4], [0, 2]], [1] * 2)
-    cluster = asking(make_cluster(make_brokers([0, 0, 1, 1, 2, 2]), partitions), [3, 4])
+    cluster = with_requested_factors(make_cluster(make_brokers([0, 0, 1, 1, 2, 2]), partitions), [3, 4])
     return cluster, [[3, 2, 4], [0, 2, 4, 1]], [(0, "replication"), (0, "balance"), *[(1, "replication")] * 2]
 
 
 @pytest.mark.parametrize("case", [crowded_racks, fenced_broker, racks_with_too_few, other_lengths])
-def test_a_move_says_what_its_partition_counts_by(case: Callable[[], tuple[Cluster, list[list[int]], Told]]) -> None:
+def test_a_move_says_what_its_partition_counts_by(case: Callable[[], tuple[Cluster, list[list[int]], Reasons]]) -> None:
     """The cut to a limit and the waves follow one order: the most urgent move of a partition is its level."""
-    cluster, settled, told = case()
+    cluster, settled, expected = case()
     width = cluster.partitions.replicas.shape[1]
     lists = np.array([[*row, *[-1] * (width - len(row))] for row in settled])
-    found = [(move.row, move.reason) for move in reasons(cluster.brokers, cluster.partitions, lists)]
-    assert found == told
+    moves = [(move.row, move.reason) for move in reasons(cluster.brokers, cluster.partitions, lists)]
+    assert moves == expected
     for row, level in enumerate(urgency(cluster.brokers, cluster.partitions).levels):
-        assert min(URGENCY.index(reason) for of, reason in found if of == row) == level
+        assert min(URGENCY.index(reason) for of, reason in moves if of == row) == level
 
 
 @pytest.mark.parametrize(

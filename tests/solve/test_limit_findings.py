@@ -13,7 +13,7 @@ from tests.solve.clusters import make_brokers, make_partitions
 LOWER_BYTES = 10.0**12
 
 
-def test_a_band_is_missed_where_it_is_told_to_be() -> None:
+def test_a_band_is_missed_as_reported() -> None:
     """The limit is the cause of every finding about a band that the uncut plan meets, however little is missing."""
     ends = Bands(("disk",), np.full((2, 1), LOWER_BYTES), np.full((2, 1), 2 * LOWER_BYTES))
     after, whole = np.array([[LOWER_BYTES - 500_000], [LOWER_BYTES]]), np.full((2, 1), LOWER_BYTES)

@@ -38,9 +38,9 @@ def solved(cluster: Cluster, policy: Policy) -> Solved[MemoryPlacement]:
     """The plan under a policy."""
     hosts = {ID: cluster.brokers}
     fleet = in_memory(pd.DataFrame(partition_rows(cluster)), hosts).fleet
-    asked = Settings(clusters=(ClusterInput(id=ID, input="/unused"),), policy=policy, solver=Solver(rounds=1))
+    run_settings = Settings(clusters=(ClusterInput(id=ID, input="/unused"),), policy=policy, solver=Solver(rounds=1))
     placement: MemoryPlacement = Remembering(hosts, fleet)
-    return solve(placement, asked, BRIEF)
+    return solve(placement, run_settings, BRIEF)
 
 
 def whole_and_reached(plan: Solved[MemoryPlacement]) -> tuple[Ints, Ints]:
@@ -64,7 +64,7 @@ def limited(cluster: Cluster, share: float, by_moves: bool) -> Policy:
 
 @settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(troubled_clusters(), st.sampled_from([0.0, 0.02, 0.1, 0.3]), st.booleans())
-def test_every_cut_plan_passes_the_audit(cluster: Cluster, share: float, by_moves: bool) -> None:
+def test_every_limited_plan_passes_the_audit(cluster: Cluster, share: float, by_moves: bool) -> None:
     """Whatever is dead, draining, pinned or fixed: a cut plan keeps its limit and every rule, findings say what it
     leaves, and no bound is above it."""
     policy = limited(cluster, share, by_moves)
@@ -86,7 +86,7 @@ def small_rack(brokers_of_rack: tuple[int, ...], *, room: int, **fields: list[in
     """Six partitions in each rack alone but in the last, whose brokers have room for so many of all partitions."""
     racks = np.repeat(np.arange(len(brokers_of_rack)), brokers_of_rack)
     lists = [np.flatnonzero(racks == rack)[:3].tolist() for rack in range(len(brokers_of_rack) - 1)]
-    partitions = make_partitions([one for one in lists for _ in range(6)], [10] * 6 * len(lists))
+    partitions = make_partitions([replicas for replicas in lists for _ in range(6)], [10] * 6 * len(lists))
     is_last = racks == racks.max()
     brokers = replace(make_brokers(racks.tolist()), disk_capacity_bytes=np.where(is_last, room * 10 / 0.9 + 1, 1000))
     brokers = replace(brokers, disk_capacity_bytes=brokers.disk_capacity_bytes.astype(np.int64))
@@ -132,7 +132,10 @@ def test_what_a_full_rack_spreads_otherwise_keeps_the_other_rules() -> None:
 @settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(troubled_clusters(), st.floats(0.8, 1.2), st.integers(0, 2**32 - 1))
 def test_no_plan_fills_a_disk(cluster: Cluster, room: float, seed: int) -> None:
-    """Where what must leave finds no room, the plan is cut until every disk holds, or holds no more than before."""
+    """If disks have no space for replicas that must leave, the plan is reduced until no disk is over its limit.
+
+    A disk that was over its limit before may keep its bytes.
+    """
     n, before = len(cluster.brokers), loads_of(cluster, cluster.partitions.replicas)[:, DISK]
     capacity = before.sum() / n * room * np.random.default_rng(seed).uniform(0.8, 1.6, n)
     brokers = replace(cluster.brokers, disk_capacity_bytes=capacity.astype(np.int64))
@@ -141,9 +144,9 @@ def test_no_plan_fills_a_disk(cluster: Cluster, room: float, seed: int) -> None:
     may = np.maximum(disk_limit(brokers, Policy()), before)
     reached = plan.clusters[ID].loads[:, DISK]
     assert (reached <= may).all()
-    cut, findings = plan.clusters[ID].over_limits, plan.tables["findings"]
-    told = findings[findings["code"] == FindingCode.LIMITED]
-    causes = zip(told["subject"], told["cause"], strict=True)
-    assert list(causes) == ([("disk_headroom = 0.1", Cause.NO_DISK_ROOM)] if cut else [])
-    assert cut is None or (cut.loads[:, DISK] > may).any()
+    over_limits, findings = plan.clusters[ID].over_limits, plan.tables["findings"]
+    reported = findings[findings["code"] == FindingCode.LIMITED]
+    causes = zip(reported["subject"], reported["cause"], strict=True)
+    assert list(causes) == ([("disk_headroom = 0.1", Cause.NO_DISK_ROOM)] if over_limits else [])
+    assert over_limits is None or (over_limits.loads[:, DISK] > may).any()
     assert audited(cluster, plan.tables, best_bound(plan)) == []

@@ -70,8 +70,8 @@ def test_arriving_replicas_go_where_the_fewest_logs_are(case: Case) -> None:
     paths = [BEFORE] * len(case.arrive) + [["/x", path] for path, _ in case.leave]
     partitions = make_partitions(before, [*case.arrive, *(size for _, size in case.leave)])
     brokers = replace(make_brokers([0, 1, 2]), log_dirs=((), (), case.dirs))
-    found = in_full(directory_findings(brokers, partitions, np.array(after), paths, headroom=0.1))
-    assert {one.code for one in found} <= {FindingCode.LOG_DIR_FILLS}
-    assert {one.subject: (one.amount, one.limit) for one in found} == {
+    findings = in_full(directory_findings(brokers, partitions, np.array(after), paths, headroom=0.1))
+    assert {finding.code for finding in findings} <= {FindingCode.LOG_DIR_FILLS}
+    assert {finding.subject: (finding.amount, finding.limit) for finding in findings} == {
         f"broker 2 {path}": figures for path, figures in case.full.items()
     }

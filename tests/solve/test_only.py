@@ -79,7 +79,7 @@ def test_a_drain_alone_copies_what_must_leave(cluster: Cluster) -> None:
 
 @FEW
 @given(cluster=BOTH_SIZES)
-def test_racks_alone_are_mended_by_as_many_copies_as_that_takes(cluster: Cluster) -> None:
+def test_racks_alone_are_repaired_by_as_many_copies_as_that_takes(cluster: Cluster) -> None:
     """Only partitions that break the rack rule change; each copy mends one replica, and no band asks for more."""
     keeps = replace(cluster.brokers, must_empty=np.zeros_like(cluster.brokers.must_empty))
     broken = rack_breaks(keeps, cluster.partitions, cluster.partitions.replicas)
@@ -91,7 +91,7 @@ def test_racks_alone_are_mended_by_as_many_copies_as_that_takes(cluster: Cluster
     assert moved_bytes(mended, planned.replicas) == planned.bounds()["forced"]
 
 
-def test_racks_alone_are_mended_where_there_is_room() -> None:
+def test_racks_alone_are_repaired_where_there_is_room() -> None:
     """Where mending leaves a choice of brokers, the copies go to the emptier ones."""
     brokers = make_brokers([0, 0, 0, 0, 1, 1, 1, 1])
     replicas = [[0, 1]] * 4 + [[2, 4]] * 8 + [[3, 5]] * 8
@@ -102,7 +102,7 @@ def test_racks_alone_are_mended_where_there_is_room() -> None:
     assert sorted(np.bincount(arrived, minlength=8)[6:].tolist()) == [2, 2]
 
 
-def test_a_search_of_all_placements_does_not_balance_what_only_mends() -> None:
+def test_a_search_of_all_placements_does_not_balance_what_only_repairs_racks() -> None:
     """A small cluster with a broker that stays empty gets no second copy of a partition to fill it."""
     brokers = make_brokers([0, 0, 0, 1, 1])
     cluster = make_cluster(brokers, make_partitions([[0, 1]] * 4, [10] * 4))
@@ -199,7 +199,7 @@ def small() -> tuple[Brokers, Partitions]:
     return brokers, replace(partitions, topic=np.array(["a", "b", "b"], dtype=object))
 
 
-def told(only: str) -> list[Finding]:
+def findings_with_only(only: str) -> list[Finding]:
     """What is told under ``only`` of a plan that changes nothing."""
     factors = (TopicFactor(topics="b", factor=3), TopicFactor(topics="a", factor=2))
     brokers, partitions = small()
@@ -220,9 +220,9 @@ def told(only: str) -> list[Finding]:
         ("demote", [("leader_band", 3, None)], set(LEFT) - {"demote_brokers"}),
     ],
 )
-def test_what_only_leaves_is_told_in_one_line_each(only: str, kept: list[Kept], left: set[str]) -> None:
+def test_what_only_leaves_is_reported_in_one_line_each(only: str, kept: list[Kept], left: set[str]) -> None:
     """What is asked beside ``only`` has one finding a wish with its count; what the plan brings or mends is kept."""
-    findings = told(only)
+    findings = findings_with_only(only)
     others = [f for f in findings if f.code != FindingCode.NOT_ASKED_NOW]
     assert {(f.code, f.broker_id, f.partition) for f in others} == {*kept, *NEVER_LEFT}
     shown = {f.subject: f for f in in_full(f for f in findings if f.code == FindingCode.NOT_ASKED_NOW)}
@@ -234,6 +234,6 @@ def test_what_only_leaves_is_told_in_one_line_each(only: str, kept: list[Kept], 
     assert all(f.detail.startswith(f"{f.amount} ") for f in shown.values())
 
 
-def test_without_only_nothing_is_set_aside() -> None:
+def test_without_only_all_findings_stay() -> None:
     """All findings stay as they are."""
-    assert told("") == list(BROKEN)
+    assert findings_with_only("") == list(BROKEN)

@@ -48,7 +48,7 @@ def test_fullness_is_that_of_the_scarcest_resource() -> None:
     assert full[0] > 1 and full[1] > 1 and np.isinf(full[2]) and full[3] == 0
 
 
-def test_drain_and_rack_are_mended_in_one_round() -> None:
+def test_drain_and_rack_are_repaired_in_one_round() -> None:
     """A partition with a replica on a broker to empty and two others in one rack is in order after a single round."""
     partitions = make_partitions([[3, 0, 1]] + [[0, 4, 7], [1, 5, 8], [2, 4, 6]] * 4, [10] * 13)
     cluster = make_cluster(make_brokers(RACKS, draining=(3,)), partitions)
@@ -56,9 +56,9 @@ def test_drain_and_rack_are_mended_in_one_round() -> None:
     scale = load_scale(cluster.brokers, demand_of(partitions))
     frame = ClusterFrame(cluster.brokers, ends, broker_loads(9, partitions.replicas, weights), scale, ALONE)
     everywhere = np.ones(13, dtype=bool)
-    found = solve_shard(assemble(frame, np.arange(9), partitions, partitions.replicas, everywhere), SEARCH)
+    solution = solve_shard(assemble(frame, np.arange(9), partitions, partitions.replicas, everywhere), SEARCH)
     after = partitions.replicas.copy()
-    after[found.partition, found.slot] = found.target
+    after[solution.partition, solution.slot] = solution.target
     assert rack_breaches(cluster, after) == 0 and not (after == 3).any()
     assert copies_of(partitions.replicas, after).sum() == 2
 

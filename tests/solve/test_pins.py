@@ -41,7 +41,7 @@ def one_rack(replicas: list[list[int]]) -> Cluster:
 
 @RELAXED
 @given(with_pins(tiny_clusters()))
-def test_bound_optimum_plan_stand_in_this_order_with_pins(cluster: Cluster) -> None:
+def test_bound_optimum_plan_are_in_this_order_with_pins(cluster: Cluster) -> None:
     """The best placement found by trying all that the pins allow lies between the bounds and the plan."""
     planned = plan_cluster(cluster, WIDE)
     assert not outside_pins(cluster, planned.replicas).any()

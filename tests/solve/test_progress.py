@@ -20,15 +20,15 @@ from optimizer.solve.tuning import TUNED
 from tests.solve.clusters import make_brokers, make_cluster, make_partitions, solved_cluster
 
 
-def said(
+def shard_status(
     moves: int = 0, violation_after: float = 0.0, disordered: int = 0, status: str = "FEASIBLE", **known: Any
 ) -> ShardStatus:
     """What a round says of its only shard."""
     counts = {"brokers": 6, "partitions": 12, "candidates": 0, "objective_bytes": 0, "peak_memory_bytes": 0}
     nothing = {"message": None, "bound_bytes": None, "search_bytes": None, "violation_before": 0.0, "cpu_seconds": 0.0}
     lists: dict[str, Any] = {"broker_ids": (), "prices": (), "curve": ()}
-    told = {"moves": moves, "violation_after": violation_after, "disordered": disordered, "status": status}
-    return ShardStatus(**{"cluster_id": "c", "shard": 0, **counts, **nothing, **lists, **told, **known})
+    outcome = {"moves": moves, "violation_after": violation_after, "disordered": disordered, "status": status}
+    return ShardStatus(**{"cluster_id": "c", "shard": 0, **counts, **nothing, **lists, **outcome, **known})
 
 
 class History:
@@ -64,16 +64,22 @@ class History:
 @pytest.mark.parametrize(
     ("rounds", "another"),
     [
-        pytest.param([said(3)], False, id="all is done"),
-        pytest.param([said(3, 0.2)], True, id="a band is broken"),
-        pytest.param([said(0, 0.2)], False, id="a band is broken and nothing can move"),
-        pytest.param([said(3, 0.2), said(3, 0.2)], True, id="one round has not mended the band"),
-        pytest.param([said(3, 0.2), said(3, 0.2), said(3, 0.2)], False, id="two rounds have not"),
-        pytest.param([said(3, 0.2), said(3, 0.2), said(3, 0.1)], True, id="the second has mended some of it"),
-        pytest.param([said(0, 0.0, 1)], True, id="racks are broken and nothing moves: other shards may do it"),
-        pytest.param([said(0, 0.0, 1), said(0, 0.0, 1)], False, id="twice"),
-        pytest.param([said(0, 0.2, 0, "FAILED")], True, id="a shard has failed"),
-        pytest.param([said(0, 0.2, 0, "OUT_OF_TIME")], True, id="a shard was out of time"),
+        pytest.param([shard_status(3)], False, id="all is done"),
+        pytest.param([shard_status(3, 0.2)], True, id="a band is broken"),
+        pytest.param([shard_status(0, 0.2)], False, id="a band is broken and nothing can move"),
+        pytest.param([shard_status(3, 0.2), shard_status(3, 0.2)], True, id="one round has not mended the band"),
+        pytest.param(
+            [shard_status(3, 0.2), shard_status(3, 0.2), shard_status(3, 0.2)], False, id="two rounds have not"
+        ),
+        pytest.param(
+            [shard_status(3, 0.2), shard_status(3, 0.2), shard_status(3, 0.1)],
+            True,
+            id="the second has mended some of it",
+        ),
+        pytest.param([shard_status(0, 0.0, 1)], True, id="racks are broken and nothing moves: other shards may do it"),
+        pytest.param([shard_status(0, 0.0, 1), shard_status(0, 0.0, 1)], False, id="twice"),
+        pytest.param([shard_status(0, 0.2, 0, "FAILED")], True, id="a shard has failed"),
+        pytest.param([shard_status(0, 0.2, 0, "OUT_OF_TIME")], True, id="a shard was out of time"),
     ],
 )
 def test_another_round(rounds: list[ShardStatus], another: bool) -> None:
@@ -89,12 +95,12 @@ def test_the_curve_waits_for_a_round_without_failures() -> None:
     state = History()
     point = CurvePoint(0.0, 2, 0.5, 0.0)
     ids, prices = tuple(range(6)), tuple(float(i + 1) for i in range(18))
-    good = said(2, broker_ids=ids, prices=prices, curve=(point,))
-    state.close([good, said(0, 0.2, status="FAILED")])
+    good = shard_status(2, broker_ids=ids, prices=prices, curve=(point,))
+    state.close([good, shard_status(0, 0.2, status="FAILED")])
     again = state.next()
     assert state.progress.open
     assert again.search.move_prices == TUNED.curve_prices
-    settled = said(1, broker_ids=ids, prices=(0.0,) * 18, curve=(CurvePoint(0.0, 1, 0.25, 0.0),))
+    settled = shard_status(1, broker_ids=ids, prices=(0.0,) * 18, curve=(CurvePoint(0.0, 1, 0.25, 0.0),))
     state.close([settled])
     assert [p.moves for p in state.progress.curve] == [1]
     assert state.progress.prices.ravel().tolist() == list(prices)
@@ -103,23 +109,31 @@ def test_the_curve_waits_for_a_round_without_failures() -> None:
 @pytest.mark.parametrize(
     ("rounds", "another"),
     [
-        pytest.param([said(3, objective_bytes=1000, bound_bytes=995.0)], False, id="near its bound"),
-        pytest.param([said(3, objective_bytes=1000, bound_bytes=900.0)], True, id="far above it"),
-        pytest.param([said(3, objective_bytes=1000)], False, id="nothing is proven"),
-        pytest.param([said(3, 0.0, 0, objective_bytes=1000, bound_bytes=900.0)] * 2, False, id="nothing was saved"),
+        pytest.param([shard_status(3, objective_bytes=1000, bound_bytes=995.0)], False, id="near its bound"),
+        pytest.param([shard_status(3, objective_bytes=1000, bound_bytes=900.0)], True, id="far above it"),
+        pytest.param([shard_status(3, objective_bytes=1000)], False, id="nothing is proven"),
         pytest.param(
-            [said(3, objective_bytes=1000, bound_bytes=800.0), said(3, objective_bytes=-90, bound_bytes=-190.0)],
+            [shard_status(3, 0.0, 0, objective_bytes=1000, bound_bytes=900.0)] * 2, False, id="nothing was saved"
+        ),
+        pytest.param(
+            [
+                shard_status(3, objective_bytes=1000, bound_bytes=800.0),
+                shard_status(3, objective_bytes=-90, bound_bytes=-190.0),
+            ],
             True,
             id="something was saved, and more is left",
         ),
         pytest.param(
-            [said(3, objective_bytes=1000, bound_bytes=800.0), said(3, objective_bytes=-190, bound_bytes=-195.0)],
+            [
+                shard_status(3, objective_bytes=1000, bound_bytes=800.0),
+                shard_status(3, objective_bytes=-190, bound_bytes=-195.0),
+            ],
             False,
             id="what is left is little",
         ),
     ],
 )
-def test_rounds_that_look_for_fewer_bytes(rounds: list[ShardStatus], another: bool) -> None:
+def test_rounds_that_search_for_fewer_bytes(rounds: list[ShardStatus], another: bool) -> None:
     """Where all is done but shards lie far above their own bounds, rounds go on while they save bytes."""
     state, settings = History(), build({"solver": {"shard_brokers": 2}})
     for number, status in enumerate(rounds):
@@ -133,33 +147,33 @@ def test_rounds_that_look_for_fewer_bytes(rounds: list[ShardStatus], another: bo
 def test_a_cluster_of_one_shard_goes_on_at_a_smaller_gap(shard_brokers: int, another: bool) -> None:
     """Half a percent above the bound is worth another round where that is one task."""
     state, settings = History(), build({"solver": {"shard_brokers": shard_brokers}})
-    state.close([said(3, objective_bytes=1000, bound_bytes=995.0)], settings)
+    state.close([shard_status(3, objective_bytes=1000, bound_bytes=995.0)], settings)
     assert state.progress.improving is another
 
 
 def test_bytes_above_the_bound_are_remembered_until_the_bands_hold() -> None:
     """A shard far above its bound in one round asks for fewer bytes after one that only ended the breach of a band."""
     state = History()
-    first = [said(3, objective_bytes=1000, bound_bytes=500.0), said(2, 0.2, objective_bytes=10)]
+    first = [shard_status(3, objective_bytes=1000, bound_bytes=500.0), shard_status(2, 0.2, objective_bytes=10)]
     state.close(first)
     assert state.progress.open and not state.progress.improving
-    state.close([said(0, bound_bytes=0.0), said(1)])
+    state.close([shard_status(0, bound_bytes=0.0), shard_status(1)])
     assert state.progress.open and state.progress.improving
 
 
 @pytest.mark.parametrize(("tolerance", "another"), [(0.0, True), (0.01, False)])
-def test_bytes_spent_on_fewer_moves_are_not_looked_for(tolerance: float, another: bool) -> None:
+def test_bytes_spent_on_fewer_moves_are_not_searched(tolerance: float, another: bool) -> None:
     """Half a percent above the bound is no reason for another round where the policy lets a percent be spent."""
     state, settings = History(), build({"policy": {"bytes_tolerance": tolerance}})
-    state.close([said(3, objective_bytes=1000, bound_bytes=995.0)], settings)
+    state.close([shard_status(3, objective_bytes=1000, bound_bytes=995.0)], settings)
     assert state.progress.improving is another
 
 
-def test_a_round_for_fewer_bytes_looks_closer() -> None:
+def test_a_round_for_fewer_bytes_has_a_smaller_gap() -> None:
     """It takes a second look where a round before would not."""
     state = History()
     first = state.next()
-    state.close([said(3, objective_bytes=1000, bound_bytes=900.0)])
+    state.close([shard_status(3, objective_bytes=1000, bound_bytes=900.0)])
     improving = state.next()
     assert improving.search.improves
     assert improving.search.gap < first.search.gap
@@ -171,7 +185,7 @@ def test_later_rounds_have_the_shards_that_need_work(disordered: int, working: i
     state, settings = History(), build({"solver": {"shard_brokers": 2, "rack_shard_brokers": 2}})
     first = state.next(settings)
     assert sorted(first.shard) == [0, 0, 0, 1, 1, 1]
-    state.close([said(3, 0.2, disordered)])
+    state.close([shard_status(3, 0.2, disordered)])
     loads = state.cluster.loads * np.where(np.arange(6) == 3, 1.1, 1.0)[:, None]
     state.cluster = replace(state.cluster, loads=loads)
     shard = state.next(settings, 7).shard
@@ -193,10 +207,10 @@ def test_later_rounds_have_the_shards_that_need_work(disordered: int, working: i
 def test_shards_are_smaller_where_brokers_hold_many_replicas(most: int, within: bool, counts: list[int]) -> None:
     """So many brokers that a task looks at all their pairs: 6 of them with 6 replicas each are 216 pairs."""
     brokers = make_brokers([0, 0, 0, 1, 1, 1] if not within else [0] * 6 + [1] * 6)
-    found = shard_counts(
+    shards = shard_counts(
         brokers, 6.0 * len(brokers), shard_brokers=50, within_racks=within, tuning=replace(TUNED, wide_cells=most)
     )
-    assert found.tolist() == counts
+    assert shards.tolist() == counts
 
 
 def test_the_last_round_knows_that_it_is_the_last() -> None:
@@ -205,7 +219,7 @@ def test_the_last_round_knows_that_it_is_the_last() -> None:
     for number in range(3):
         task = state.next(settings)
         assert task.search.is_last is (number == 2)
-        state.close([said(3, 0.2 / (number + 1))], settings)
+        state.close([shard_status(3, 0.2 / (number + 1))], settings)
     assert not state.progress.open
 
 
@@ -215,7 +229,7 @@ def test_the_first_round_has_the_curve(limit: int, points: tuple[float, ...]) ->
     state, settings = History(), build({"solver": {"curve_brokers": limit}})
     task = state.next(settings)
     assert task.search.move_prices == points
-    state.close([said(3, 0.2)], settings)
+    state.close([shard_status(3, 0.2)], settings)
     assert state.next(settings).search.move_prices == TUNED.plan_prices
 
 
@@ -224,23 +238,25 @@ def test_copies_made_before_belong_to_the_curve() -> None:
     state, point = History(), CurvePoint(0.1, 2, 3.0, 0.0)
     copied = replace(state.progress, copied_moves=5, copied_bytes=700)
     state.cluster = replace(state.cluster, progress=copied)
-    state.close([said(2, curve=(point,))])
+    state.close([shard_status(2, curve=(point,))])
     assert [(p.moves, p.cost) for p in state.progress.curve] == [(7, 700 + 3.0 * state.cluster.scale[1])]
 
 
 def test_the_curve_has_the_prices_that_all_shards_tried() -> None:
     """A sum over some of the shards is a point of no plan; shards with nothing to do have no points."""
-    few, many = (said(2, curve=(CurvePoint(0.1, 2, 3.0, 0.5), CurvePoint(price, 1, 1.0, 0.0))) for price in (1.0, 2.0))
-    points = curve_of([few, many, said()], 10.0, moves=5, bytes_=700)
+    few, many = (
+        shard_status(2, curve=(CurvePoint(0.1, 2, 3.0, 0.5), CurvePoint(price, 1, 1.0, 0.0))) for price in (1.0, 2.0)
+    )
+    points = curve_of([few, many, shard_status()], 10.0, moves=5, bytes_=700)
     assert points == (CurvePoint(0.1, 9, 760.0, 1.0),)
 
 
 def test_the_best_that_searches_prove_is_kept() -> None:
     """The largest of what is proven, also where a later round searches nothing."""
     state = History()
-    state.close([said(3, 0.2, search_bytes=10), said(3, 0.2, search_bytes=20), said()])
+    state.close([shard_status(3, 0.2, search_bytes=10), shard_status(3, 0.2, search_bytes=20), shard_status()])
     assert state.progress.search_bytes == 20
-    state.close([said(3, 0.1)])
+    state.close([shard_status(3, 0.1)])
     assert state.progress.search_bytes == 20
 
 
@@ -256,12 +272,12 @@ def test_the_owner_of_a_partition_changes_from_round_to_round() -> None:
     assert owners == [[0, 3, 2, 5, 4, 1], [2, 1, 4, 3, 0, 5], [0, 3, 2, 5, 4, 1]]
 
 
-def test_replicas_on_a_broker_to_empty_ask_for_another_round() -> None:
+def test_replicas_on_a_broker_to_empty_need_another_round() -> None:
     """A cluster is open while a broker to empty holds something."""
     state = History(draining=(5,))
-    state.close([said(1)])
+    state.close([shard_status(1)])
     assert state.progress.open
     loads = np.where(np.arange(6)[:, None] == 5, 0.0, state.cluster.loads)
     state.cluster = replace(state.cluster, loads=loads)
-    state.close([said(1)])
+    state.close([shard_status(1)])
     assert not state.progress.open

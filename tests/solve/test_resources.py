@@ -56,7 +56,7 @@ def test_a_fourth_resource_is_summed_banded_balanced_and_bounded(monkeypatch: py
     assert all(row.bound_bytes <= moved for row in rows)
 
 
-def test_a_finding_tells_a_fourth_resource_in_its_unit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_finding_names_a_fourth_resource_in_its_unit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where what is read may not leave its broker, a finding says how much that is, per second."""
     cluster = hot_readers()
     cluster.partitions.mobility[cluster.partitions.replicas[:, 0] == 0] = FIXED

@@ -104,7 +104,7 @@ def test_arrivals_share_the_room() -> None:
     ]
 
 
-def test_nothing_is_counted_where_nothing_is_asked() -> None:
+def test_nothing_is_counted_without_limits() -> None:
     """Without a most of any topic a shard has no spread; with one it counts each partition once."""
     cluster = make_cluster(make_brokers([0, 0, 1, 1], draining=(0, 1)), make_partitions([[0, 1], [0, 2]], [1, 1]))
     assert chosen(cluster, [])[1].rows.spread is None
@@ -116,7 +116,7 @@ def test_nothing_is_counted_where_nothing_is_asked() -> None:
 
 @RELAXED
 @given(with_spread(tiny_clusters()))
-def test_bound_optimum_plan_stand_in_this_order_with_spread(cluster: Cluster) -> None:
+def test_bound_optimum_plan_are_in_this_order_with_spread(cluster: Cluster) -> None:
     """The best placement found by trying all that keep the spread lies between the bounds and the plan."""
     planned = plan_cluster(cluster, WIDE)
     assert not grown(cluster, planned.replicas)
@@ -196,9 +196,9 @@ def test_what_must_leave_pushes_in() -> None:
     brokers = make_brokers([0, 0, 1, 1], draining=(0,))
     cluster = make_cluster(brokers, make_partitions([[0, 2], [1, 3], [1]], [5, 4, 3]))
     cluster = replace(cluster, partitions=replace(cluster.partitions, topic_most_replicas=np.full(3, 2)))
-    found = solve_shard(one_shard(cluster, OPEN, ALONE), SEARCH)
+    solution = solve_shard(one_shard(cluster, OPEN, ALONE), SEARCH)
     first = cluster.partitions.replicas.copy()
-    first[found.partition, found.slot] = found.target
+    first[solution.partition, solution.slot] = solution.target
     assert first[0, 0] == 1
     assert crowds(cluster, first) == {("t", 1): 1}
     planned = plan_cluster(cluster, OPEN, tuning=ALONE).replicas
@@ -206,15 +206,15 @@ def test_what_must_leave_pushes_in() -> None:
     assert not crowds(cluster, planned)
 
 
-def test_what_may_not_leave_stays_and_is_told() -> None:
+def test_what_may_not_leave_stays_and_is_reported() -> None:
     """Fixed and excluded partitions of a pile stay; findings name the crowd, its size and the most."""
     cluster = piled(40)
     cluster.partitions.mobility[:40] = [FIXED, FORCED_ONLY] * 10 + [0] * 20
     planned = plan_cluster(cluster, OPEN)
     assert crowds(cluster, planned.replicas) == {("giant", b): 10 for b in range(3)}
-    found = in_full(spread_findings(cluster.brokers, cluster.partitions, planned.replicas))
-    assert [(f.subject, f.when) for f in found] == [(f"giant on broker {b}", "both") for b in range(3)]
-    assert found[0].detail == "broker 0 has 20 of the 120 replicas of topic giant; at most 10 are allowed"
+    findings = in_full(spread_findings(cluster.brokers, cluster.partitions, planned.replicas))
+    assert [(f.subject, f.when) for f in findings] == [(f"giant on broker {b}", "both") for b in range(3)]
+    assert findings[0].detail == "broker 0 has 20 of the 120 replicas of topic giant; at most 10 are allowed"
 
 
 def test_leaders_are_counted_by_the_first_replica() -> None:
@@ -234,13 +234,13 @@ def test_findings_name_the_worst_and_count_the_rest() -> None:
     partitions = replace(cluster.partitions, topic_most_replicas=np.full(len(lists), 2))
     after = partitions.replicas.copy()
     after[:3, 0] = 15
-    found = in_full(spread_findings(brokers, partitions, after))
-    assert {f.code for f in found} == {FindingCode.TOPIC_SPREAD}
-    assert [f.subject for f in found[:3]] == ["fixed topics", "t on broker 4", "t on broker 1"]
-    assert found[0].detail.startswith("in 1 case a broker has too many replicas")
-    assert [(f.subject, f.when) for f in found if "15" in f.subject] == [("t on broker 15", "after")]
-    assert len([f for f in found if f.when == "both"]) == 10 + 1
-    assert found[-1].detail.startswith("in 4 more cases a broker has too many replicas of a topic")
+    findings = in_full(spread_findings(brokers, partitions, after))
+    assert {f.code for f in findings} == {FindingCode.TOPIC_SPREAD}
+    assert [f.subject for f in findings[:3]] == ["fixed topics", "t on broker 4", "t on broker 1"]
+    assert findings[0].detail.startswith("in 1 case a broker has too many replicas")
+    assert [(f.subject, f.when) for f in findings if "15" in f.subject] == [("t on broker 15", "after")]
+    assert len([f for f in findings if f.when == "both"]) == 10 + 1
+    assert findings[-1].detail.startswith("in 4 more cases a broker has too many replicas of a topic")
 
 
 @settings(RELAXED, max_examples=examples(12))

@@ -80,29 +80,29 @@ def test_cheapest_choice_is_the_one_found_by_trying_all(
     cost, effect, low, high = drawn
     tried = [np.array(takes) for takes in itertools.product([False, True], repeat=len(cost))]
     inside = [takes for takes in tried if ((takes @ effect >= low) & (takes @ effect <= high)).all()]
-    found = choice(cost, effect, low, high, for_bound=for_bound)
-    assert (found is None) is (not inside)
-    if found:
+    whole = choice(cost, effect, low, high, for_bound=for_bound)
+    assert (whole is None) is (not inside)
+    if whole:
         optimum = min(float(takes @ cost) for takes in inside)
-        assert any((found.takes == takes).all() for takes in inside)
-        assert optimum - CLOSE <= found.least <= optimum <= found.takes @ cost <= optimum + CLOSE
+        assert any((whole.takes == takes).all() for takes in inside)
+        assert optimum - CLOSE <= whole.least <= optimum <= whole.takes @ cost <= optimum + CLOSE
 
 
 def test_a_choice_that_is_near_enough_proves_no_more_than_the_best() -> None:
-    """Where the search ends before its best, the bound is that of the search, not the cost of what it found."""
+    """If the search ends early, the bound is that of the search, not the cost of its choice."""
     generator, early = np.random.default_rng(1), 0
     for _ in range(20):
         cost, effect = (generator.integers(1, 30, (2, 9)) * EIGHTH).astype(np.float64)
         tried = np.array(list(itertools.product([False, True], repeat=9)))
         optimum = (tried @ cost)[tried @ effect >= 7].min()
-        found = cheapest(cost, effect[:, None], np.array([7.0]), np.array([np.inf]), close=2.0**20, for_bound=True)
-        assert found is not None
-        assert found.least <= optimum <= found.takes @ cost
-        early += optimum < found.takes @ cost
+        whole = cheapest(cost, effect[:, None], np.array([7.0]), np.array([np.inf]), close=2.0**20, for_bound=True)
+        assert whole is not None
+        assert whole.least <= optimum <= whole.takes @ cost
+        early += optimum < whole.takes @ cost
     assert early
 
 
-def test_numbers_that_a_float_could_not_tell_apart_are_not_tried() -> None:
+def test_numbers_that_a_float_could_not_distinguish_are_not_tried() -> None:
     """The bound is in units of 2^-30 and a float: exact up to 2^53 of them."""
     effect, free = np.array([[1.0]]), np.array([np.inf])
     assert choice(np.array([2.0**22]), effect, -free, free, for_bound=True) is not None
@@ -113,9 +113,9 @@ def test_numbers_that_a_float_could_not_tell_apart_are_not_tried() -> None:
 def test_rounding_lets_everything_in_for_a_bound_and_nothing_out_for_a_plan(for_bound: bool, inside: bool) -> None:
     """A load that meets its limit to a hundredth of a unit counts as inside for a bound, and as outside for a plan."""
     load = np.array([[1 / 3]])
-    found = choice(np.array([-1.0]), load, np.array([-np.inf]), load[0], for_bound=for_bound)
-    assert found is not None
-    assert found.takes.tolist() == [inside]
+    whole = choice(np.array([-1.0]), load, np.array([-np.inf]), load[0], for_bound=for_bound)
+    assert whole is not None
+    assert whole.takes.tolist() == [inside]
 
 
 def stranded() -> Cluster:
@@ -225,9 +225,9 @@ def test_a_scarce_broker_gives_up_the_least_bytes_that_do() -> None:
     problem, options = as_shard(cluster, Policy(disk_band=0.1, replicas_band=9.0, in_band=9.0))
     prices = np.zeros((6, 3))
     prices[0, DISK] = 1.0
-    found = scarce_decided(problem, options, prices)
-    assert found is not None
-    decided, rows = found
+    decision = scarce_decided(problem, options, prices)
+    assert decision is not None
+    decided, rows = decision
     assert (options.partition[rows] == decided.partition).all()
     assert (options.allowed[rows] | ~decided.allowed).all()
     go = np.flatnonzero(decided.needed) - 25

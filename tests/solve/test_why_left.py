@@ -16,7 +16,7 @@ from optimizer.settings import ClusterInput, Policy, Schedule, Settings, Solver
 from optimizer.solve.driver import Solved, solve
 from optimizer.solve.ortools.glop import OutOfTime
 from optimizer.solve.shard.shard_solver import FAILED, OUT_OF_TIME
-from tests.solve.clusters import ALONE, ID, asking, make_brokers, make_cluster, make_partitions, pinned
+from tests.solve.clusters import ALONE, ID, make_brokers, make_cluster, make_partitions, pinned, with_requested_factors
 from tests.solve.test_driver import with_dead
 from tests.solve.troubled import audited
 
@@ -27,11 +27,11 @@ LEFT = (FindingCode.NOT_EMPTIED, FindingCode.NOT_PINNED, FindingCode.NOT_RESIZED
 
 def planned(cluster: Cluster, solver: Solver = USUAL, waves: int = 0) -> tuple[Solved[MemoryPlacement], pd.DataFrame]:
     """The plan and its findings; it passes the audit, which finds what each partition is left with."""
-    asked = Settings(
+    run_settings = Settings(
         clusters=(ClusterInput(id=ID, input="/unused"),), policy=WIDE, solver=solver, schedule=Schedule(waves=waves)
     )
     rows = pd.DataFrame(partition_rows(cluster))
-    plan = solve(in_memory(rows, {ID: cluster.brokers}), asked, ALONE)
+    plan = solve(in_memory(rows, {ID: cluster.brokers}), run_settings, ALONE)
     best = max(row.bound_bytes for row in plan.bounds.rows[ID])
     assert audited(cluster, plan.tables, best) == []
     return plan, plan.tables["findings"]
@@ -39,8 +39,8 @@ def planned(cluster: Cluster, solver: Solver = USUAL, waves: int = 0) -> tuple[S
 
 def fields(findings: pd.DataFrame, codes: Iterable[FindingCode], *names: str) -> set[tuple[Any, ...]]:
     """Some fields of the findings with these codes."""
-    found = findings[findings["code"].isin([*codes])]
-    return set(found[["code", *names]].itertuples(index=False, name=None))
+    selected = findings[findings["code"].isin([*codes])]
+    return set(selected[["code", *names]].itertuples(index=False, name=None))
 
 
 def far_pins() -> Cluster:
@@ -50,7 +50,7 @@ def far_pins() -> Cluster:
     return pinned(make_cluster(brokers, make_partitions([[10, 11]] * 5, [10] * 5, [1] * 5)), pins, [*pins])
 
 
-def test_rounds_that_end_too_soon_are_told() -> None:
+def test_rounds_that_end_too_soon_are_reported() -> None:
     """A shard of two brokers takes at most one of the partitions off the dead broker, and there are three rounds: what
     waits keeps its list, its replica outside its pin is told to need more rounds, and all of it is unexplained."""
     cluster = far_pins()
@@ -81,12 +81,12 @@ def full_disks(capacity_bytes: int) -> Cluster:
     brokers = replace(
         make_brokers([0, 1, 2], draining=(0,)), disk_capacity_bytes=np.array([10**4, *[capacity_bytes] * 2])
     )
-    return asking(
+    return with_requested_factors(
         make_cluster(brokers, make_partitions([[0], [1], [2], [0], [1]], [850, 100, 500, 50, 450])), [1, 1, 1, 1, 2]
     )
 
 
-def test_disks_without_room_are_told() -> None:
+def test_disks_without_room_are_reported() -> None:
     """Up to 900 bytes on a disk: what fits goes, and whatever does not is told to lack room, with how much of it there
     is; no limit on moves is blamed."""
     plan, findings = planned(full_disks(1000))
@@ -111,10 +111,12 @@ def in_turn() -> Cluster:
     brokers = make_brokers([0, 1, 2], draining=(0,))
     brokers = replace(brokers, disk_capacity_bytes=np.array([1000, 1000, 2000]))
     cluster = make_cluster(brokers, make_partitions([[1], [1], [0], [2]], [600, 250, 500, 100]))
-    return pinned(asking(cluster, [1, 1, 1, 2]), {"a": [2], "x": [1], "y": [1, 2]}, ["a", "b", "x", "y"])
+    return pinned(
+        with_requested_factors(cluster, [1, 1, 1, 2]), {"a": [2], "x": [1], "y": [1, 2]}, ["a", "b", "x", "y"]
+    )
 
 
-def test_copies_that_need_an_order_are_told_where_there_is_none() -> None:
+def test_copies_that_need_an_order_are_reported_if_there_is_none() -> None:
     """In one wave a makes no room in time: x stays where it is and y as long as it is, both told as left for that."""
     plan, findings = planned(in_turn(), waves=1)
     assert plan.placement.fleet[ID].current.tolist() == [[2, -1], [1, -1], [0, -1], [2, -1]]
@@ -141,18 +143,20 @@ def test_as_many_waves_as_it_takes_leave_nothing() -> None:
         (OutOfTime("e"), "OutOfTime: e", OUT_OF_TIME, FindingCode.SHARD_OUT_OF_TIME, "ran out of time"),
     ],
 )
-def test_a_shard_that_is_not_solved_is_told(
+def test_a_shard_that_is_not_solved_is_reported(
     error: Exception, why: str, status: str, code: FindingCode, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its replicas stay until the next round, in the last one for good: a finding a round says so, with the error, and
-    what the plan leaves for it is told as left and as unexplained."""
+    """Its replicas stay until the next round, or for good in the last round.
+
+    Each round has a finding with the error, and the causes of what stays are known.
+    """
 
     def fails(*_: object) -> None:
         raise error
 
     monkeypatch.setattr("optimizer.solve.rounds.shard_task.solve_shard", fails)
     plan, findings = planned(full_disks(2000), Solver(rounds=1))
-    assert [one.status.status for one in plan.shards] == [status] * 3
+    assert [result.status.status for result in plan.shards] == [status] * 3
     reported = findings[findings["code"] == code]
     retried, kept = "the next round takes its replicas", "its replicas stay where they are"
     assert dict(zip(reported["subject"], reported["detail"], strict=True)) == {

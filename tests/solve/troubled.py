@@ -19,7 +19,7 @@ from optimizer.kafka.reassignment_json import format_reassignment
 from optimizer.planning.finish import Finished
 from optimizer.solve.findings.pin_findings import pin_room
 from optimizer.solve.rules.pins import group_by_pins
-from tests.solve.clusters import asking, make_cluster, middling_clusters, pinned, spread_over
+from tests.solve.clusters import make_cluster, middling_clusters, pinned, spread_over, with_requested_factors
 
 NO_CUT = MoveLimit()
 
@@ -68,15 +68,15 @@ def _spread(draw: st.DrawFn, cluster: Cluster) -> Cluster:
 
 
 def _resized(draw: st.DrawFn, cluster: Cluster) -> Cluster:
-    """A quarter of the partitions asked to have another length; as in the snapshot, those that can't keep theirs."""
+    """Request another replication factor for a quarter of the partitions, if they can have it, as in the snapshot."""
     brokers, partitions = cluster.brokers, cluster.partitions
     factor, rows = draw(st.integers(1, 5)), np.arange(len(partitions))
     free = partitions.mobility == FREE
     now = (partitions.replicas >= 0).sum(axis=1)
     room = pin_room(brokers, partitions, group_by_pins(brokers, partitions.topic))
-    asked = (rows % 4 == 1) & free & (now != factor)
-    short = asked & (room < factor) & ((partitions.topic == "a") | (factor > now))
-    return asking(cluster, np.where(asked & ~short, factor, now).tolist())
+    requested = (rows % 4 == 1) & free & (now != factor)
+    short = requested & (room < factor) & ((partitions.topic == "a") | (factor > now))
+    return with_requested_factors(cluster, np.where(requested & ~short, factor, now).tolist())
 
 
 def _pinned(draw: st.DrawFn, cluster: Cluster) -> Cluster:
@@ -110,11 +110,13 @@ def broker_rows(cluster: Cluster) -> list[dict[str, object]]:
 TOPIC_SPREADS = ("topic_spread", "topic_leader_spread")
 
 
-def disclosed(records: pd.DataFrame, rule: str) -> frozenset[tuple[str, int]]:
+def reported_keys(records: pd.DataFrame, rule: str) -> frozenset[tuple[str, int]]:
     """Partitions that findings of a rule name, or topics and brokers."""
-    found = records[(records["code"] == rule) & records["topic"].notna()]
+    selected = records[(records["code"] == rule) & records["topic"].notna()]
     about = "broker_id" if rule in TOPIC_SPREADS else "partition"
-    return frozenset((str(topic), int(number)) for topic, number in zip(found["topic"], found[about], strict=True))
+    return frozenset(
+        (str(topic), int(number)) for topic, number in zip(selected["topic"], selected[about], strict=True)
+    )
 
 
 def assert_fields_name_the_subject(findings: pd.DataFrame) -> None:
@@ -128,24 +130,24 @@ def assert_fields_name_the_subject(findings: pd.DataFrame) -> None:
         assert broker is None or row["code"] in TOPIC_SPREADS or row["resource"] in (None, words.split()[-1])
 
 
-def untold(cluster: Cluster, records: pd.DataFrame, lists: dict[Key, tuple[int, ...]]) -> Iterator[Violation]:
+def unreported(cluster: Cluster, records: pd.DataFrame, lists: dict[Key, tuple[int, ...]]) -> Iterator[Violation]:
     """What a plan leaves and no finding names: each partition that is not as it should be, each topic that crowds."""
     brokers, partitions = brokers_from_rows(broker_rows(cluster)), partitions_from_rows(partition_rows(cluster))
     instance = Instance(brokers=brokers, partitions=partitions, limits=AuditLimits(disk_headroom=0.1))
     names = {"drain": "not_emptied", "pin": "not_pinned", "replication_factor": "not_resized", "racks": "rack_spread"}
-    told = {rule: disclosed(records, rule) for rule in names.values()}
+    reported = {rule: reported_keys(records, rule) for rule in names.values()}
     for p in partitions:
         rule = defect(instance, p, lists.get(p.key, p.replicas))
-        if rule and p.key not in told[names[rule]]:
-            yield Violation(rule, f"{p.topic}-{p.partition}", "is left, untold")
+        if rule and p.key not in reported[names[rule]]:
+            yield Violation(rule, f"{p.topic}-{p.partition}", "is left, unreported")
     for rule, most, first in (
         ("topic_spread", most_replicas(instance), None),
         ("topic_leader_spread", most_leaders(instance), 1),
     ):
-        crowds = disclosed(records, rule)
+        crowds = reported_keys(records, rule)
         for topic, broker, *_ in grown(instance, lists, most, first=first):
             if (topic, broker) not in crowds:
-                yield Violation(rule, topic, f"crowds on broker {broker}, untold")
+                yield Violation(rule, topic, f"crowds on broker {broker}, unreported")
 
 
 def audited(
@@ -156,8 +158,10 @@ def audited(
     *,
     max_unexplained: float = 1.0,
 ) -> list[Violation]:
-    """What the audit says of the documents of a finished plan and what it claims, and what is left untold; its findings
-    are looked at besides."""
+    """Violations that the audit finds in a finished plan, and partitions that no finding reports.
+
+    Also checks the fields of the findings.
+    """
     assert_fields_name_the_subject(records["findings"])
     proposals, moves = records["proposal"], records["moves"]
     lists = zip(proposals["topic"], proposals["partition"], proposals["replicas"], strict=True)
@@ -184,5 +188,5 @@ def audited(
         ),
     )
     after = {(topic, number): tuple(replicas) for topic, number, replicas, _ in changed}
-    violations = (*report.violations, *untold(cluster, records["findings"], after))
+    violations = (*report.violations, *unreported(cluster, records["findings"], after))
     return [v for v in violations if v.rule not in ("rollback", "capacity_during")]

@@ -70,7 +70,7 @@ def test_people_read_of_it(tables: Frames) -> None:
 
 @pytest.mark.all_only
 def test_the_audit_agrees(spark: SparkSession, tables: Frames) -> None:
-    """The documents pass; asked for one replica more, they do not."""
+    """The documents pass; with one more replica requested, they do not."""
     run = run_of(spark)
     assert emit.gate(tables, run) == {}
     other = tables["instance"].replace(4, 3, subset=["replication_factor"])
@@ -112,8 +112,8 @@ def test_what_cannot_be_had_is_a_finding_by_topic() -> None:
     ]
 
 
-def test_a_factor_without_a_spare_replica_is_told() -> None:
-    """Where as many replicas are asked for as must be in sync, the first broker that is down stops the writers."""
+def test_a_factor_without_a_spare_replica_is_reported() -> None:
+    """If the requested factor equals min.insync.replicas, the first broker that is down stops the writers."""
     rows = rows_of("a", seed=1)
     for row in rows["instance"]:
         row["min_insync_replicas"] = 2
