@@ -29,7 +29,7 @@ class Declared:
 NAMED_ALONE = ("policy.max_unexplained",)
 
 
-def sees(settings: Collection[str], section: str, knob: str) -> bool:
+def can_read(settings: Collection[str], section: str, knob: str) -> bool:
     """Whether a stage that declares these settings may read a knob of a section."""
     name = f"{section}.{knob}"
     return name in settings or (section in settings and name not in NAMED_ALONE)

@@ -12,14 +12,14 @@ from schemas.table import Column as Field
 from schemas.table import Table
 
 
-def content_of(rows: DataFrame, contract: Table) -> str:
+def count_and_hash(rows: DataFrame, contract: Table) -> str:
     """Count and hash of the rows in one pass, in any order; volatile columns are left out."""
     totals: Any = rows.agg(*_content(contract)).first()
     return f"{totals.rows}:{totals.content or 0}"
 
 
 def fingerprint_of(rows: DataFrame, contract: Table, run_id: str) -> str:
-    """``content_of``, with a check of the key and the run id in the same pass.
+    """``count_and_hash``, with a check of the key and the run id in the same pass.
 
     Raises
     ------
@@ -53,6 +53,6 @@ def _with_null_flags(columns: Iterable[Field]) -> list[Column]:
     return [F.col(c.name) for c in listed] + [F.col(c.name).isNull() for c in listed if c.nullable]
 
 
-def rows_in(fingerprint: str) -> int:
+def row_count_of(fingerprint: str) -> int:
     """The row count of a fingerprint; 0 if the fingerprint is empty."""
     return int(fingerprint.partition(":")[0] or 0)

@@ -22,7 +22,7 @@ from optimizer.declared import NAMES, WRITERS
 from optimizer.delta_errors import retry_conflicts, short_errors
 from optimizer.delta_tables import literal
 from optimizer.errors import RowsChanged, StageError
-from optimizer.fingerprint import content_of, fingerprint_of, rows_in
+from optimizer.fingerprint import count_and_hash, fingerprint_of, row_count_of
 from optimizer.shipped import UNKNOWN
 from schemas.spark import conform, schema_of, small_frame
 from schemas.table import Table
@@ -184,8 +184,8 @@ class Store:
 
     def _content_now(self, table: str, rows: DataFrame, run_id: str) -> str:
         """Count and hash of rows; computed in one task if the recorded number is small."""
-        few = rows_in(self._fingerprint_of(table, run_id)) <= _FEW_ROWS
-        return content_of(rows.coalesce(1) if few else rows, _contract(table))
+        few = row_count_of(self._fingerprint_of(table, run_id)) <= _FEW_ROWS
+        return count_and_hash(rows.coalesce(1) if few else rows, _contract(table))
 
     def _difference(self, table: str, run_id: str, code_version: str) -> str:
         """How the rows of a run differ from the recorded ones; empty if they are the same."""
@@ -200,8 +200,9 @@ class Store:
             content = self._content_now(table, rows, run_id)
         if self._keeps_rows:
             self._rows[table, run_id] = rows
-        if rows_in(content) != rows_in(recorded):
-            return f"table {table} has {rows_in(content)} rows of the run, {rows_in(recorded)} were written: {remedy}"
+        now, written = row_count_of(content), row_count_of(recorded)
+        if now != written:
+            return f"table {table} has {now} rows of the run, {written} were written: {remedy}"
         record = self.run_record(run_id, stage)
         is_comparable = record is not None and record.code_version == code_version != UNKNOWN
         if content != recorded and is_comparable:
@@ -317,7 +318,7 @@ class Store:
 
     def row_count(self, table: str, run_id: str) -> int:
         """Recorded number of rows of a run; 0 if none is recorded."""
-        return rows_in(self._fingerprint_of(table, run_id))
+        return row_count_of(self._fingerprint_of(table, run_id))
 
     def is_new(self, run_id: str) -> bool:
         """Whether this process began the run, so that no table had rows of it before."""

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from optimizer.declared import DECLARED, NAMES, WRITERS, sees
+from optimizer.declared import DECLARED, NAMES, WRITERS, can_read
 from optimizer.errors import StageError
 from optimizer.settings import ClusterInput, Settings
 from optimizer.stages.stage import Run, Stage
@@ -63,5 +63,5 @@ def _changed_settings(record: RunRecord, settings: dict[str, Any]) -> Iterator[s
     for section in sorted(settings.keys() - {"clusters"}):
         before = {**_DEFAULTS[section], **recorded.get(section, {})}
         for knob, value in settings[section].items():
-            if before[knob] != value and sees(declared, section, knob):
+            if before[knob] != value and can_read(declared, section, knob):
                 yield f"{section}.{knob}"

@@ -126,16 +126,16 @@ def run_stage(
         stored = {table: store.read(table, run_id=run.run_id) for table in writes}
         active = without_clusters(active, refused)
         if stage.report:
-            stage.report({**inputs, **stored}, active.seen_by(stage))
+            stage.report({**inputs, **stored}, active.for_stage(stage))
         if stage.gate:
-            refused |= stage.gate({**inputs, **stored}, active.seen_by(stage))
+            refused |= stage.gate({**inputs, **stored}, active.for_stage(stage))
         active = without_clusters(active, refused)
         if not active.settings.clusters:
             return refused
         store.record_run(run_id=run.run_id, stage=stage.name, **run.about(), reads=reads, writes=writes)
         if stage.publish:
             before_change()
-            stage.publish(_rows_without({**inputs, **stored}, refused), active.seen_by(stage))
+            stage.publish(_rows_without({**inputs, **stored}, refused), active.for_stage(stage))
     return refused
 
 
@@ -164,7 +164,7 @@ def _rows_without(frames: Frames, cluster_ids: Collection[str]) -> Frames:
 def _build(stage: Stage, inputs: Frames, run: Run) -> tuple[Frames, dict[str, BallastError]]:
     """The frames of the clusters that can be read, and the errors of the others."""
     try:
-        return stage.build(inputs, run.seen_by(stage)), {}
+        return stage.build(inputs, run.for_stage(stage)), {}
     except Unreadable as error:
         readable = without_clusters(run, error.errors)
         if not readable.settings.clusters:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 from pyspark.sql import DataFrame, SparkSession
 
-from optimizer.declared import Declared, sees
+from optimizer.declared import Declared, can_read
 from optimizer.errors import BallastError
 from optimizer.settings import Settings
 
@@ -16,14 +16,14 @@ Frames = Mapping[str, DataFrame]
 Refusals = Mapping[str, BallastError]
 
 
-def part_of(settings: Settings, declared: Collection[str]) -> Settings:
+def declared_part(settings: Settings, declared: Collection[str]) -> Settings:
     """The declared sections and knobs of the settings; reading any other raises AttributeError."""
     part = object.__new__(Settings)
     if "clusters" in declared:
         vars(part)["clusters"] = settings.clusters
     for section in vars(settings).keys() - {"clusters"}:
         values = getattr(settings, section)
-        visible = {knob: value for knob, value in vars(values).items() if sees(declared, section, knob)}
+        visible = {knob: value for knob, value in vars(values).items() if can_read(declared, section, knob)}
         if visible:
             # A namespace: a knob that the stage did not declare raises an error instead of returning its default.
             vars(part)[section] = values if visible == vars(values) else SimpleNamespace(**visible)
@@ -39,9 +39,9 @@ class Run:
     settings: Settings
     code_version: str
 
-    def seen_by(self, stage: Declared) -> "Run":
+    def for_stage(self, stage: Declared) -> "Run":
         """The run with only the settings that a stage declares."""
-        return replace(self, settings=part_of(self.settings, stage.settings))
+        return replace(self, settings=declared_part(self.settings, stage.settings))
 
     @property
     def folder(self) -> Path:

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 import schemas
 from optimizer.configuration import build
-from optimizer.declared import DECLARED, NAMES, sees
+from optimizer.declared import DECLARED, NAMES, can_read
 from optimizer.errors import ConfigError, StageError
 from optimizer.meter import Meter
 from optimizer.settings import Settings
@@ -118,30 +118,30 @@ def test_settings_that_were_read_may_not_change(spark: SparkSession, emitted: Ru
 @pytest.mark.parametrize("name", NAMES)
 def test_a_stage_gets_the_settings_that_it_declares(spark: SparkSession, tmp_path: Path, name: str) -> None:
     """Build, report, gate and publish see only the declared sections; any other raises an error."""
-    seen: list[Run] = []
+    observed_runs: list[Run] = []
 
     def build(inputs: Frames, run: Run) -> Frames:
-        seen.append(run)
+        observed_runs.append(run)
         return {"findings": run.spark.createDataFrame([], schema_of(schemas.ALL["findings"]))}
 
     def look(frames: Frames, run: Run) -> Refusals:
-        seen.append(run)
+        observed_runs.append(run)
         return {}
 
     def write(frames: Frames, run: Run) -> None:
-        seen.append(run)
+        observed_runs.append(run)
 
     run = run_of(spark, tmp_path)
     looking = Stage(name, (), ("findings",), DECLARED[name].settings, build, gate=look, report=write, publish=write)
     run_stage(looking, run, store_of(run))
-    assert len(seen) == 4
+    assert len(observed_runs) == 4
     for section in vars(run.settings):
-        for seen_run in seen:
+        for observed in observed_runs:
             if any(named == section or named.startswith(f"{section}.") for named in DECLARED[name].settings):
-                check_knobs(section, seen_run.settings, run.settings, DECLARED[name].settings)
+                check_knobs(section, observed.settings, run.settings, DECLARED[name].settings)
             else:
                 with pytest.raises(AttributeError, match=section):
-                    getattr(seen_run.settings, section)
+                    getattr(observed.settings, section)
 
 
 def check_knobs(section: str, seen: Settings, given: Settings, declared: tuple[str, ...]) -> None:
@@ -151,7 +151,7 @@ def check_knobs(section: str, seen: Settings, given: Settings, declared: tuple[s
         return
     values = getattr(given, section)
     for knob, value in vars(values).items():
-        if sees(declared, section, knob):
+        if can_read(declared, section, knob):
             assert getattr(getattr(seen, section), knob) == value
         else:
             with pytest.raises(AttributeError, match=knob):
@@ -167,7 +167,7 @@ def test_single_knobs_are_declared() -> None:
         ("emit", "throttle_style", ["plan", "emit"]),
         ("solver", "rounds", ["solve"]),
     ):
-        assert [name for name in NAMES if sees(DECLARED[name].settings, section, knob)] == readers
+        assert [name for name in NAMES if can_read(DECLARED[name].settings, section, knob)] == readers
 
 
 def test_what_no_stage_has_read_may_be_set_higher(spark: SparkSession, emitted: Run, tmp_path: Path) -> None:
@@ -268,7 +268,7 @@ def test_a_table_of_another_type_stops_a_run_before_any_work(
         columns = (*schemas.ALL["waves"].columns[:-1], column("peak_disk_bytes", "double", "other"))
         release.setitem(schemas.ALL, "waves", replace(schemas.ALL["waves"], columns=columns))
         store_of(run).ensure("waves")
-    message = "table waves .* column peak_disk_bytes is double NOT NULL there, bigint NOT NULL in this one"
+    message = "table waves .* column peak_disk_bytes is double NOT NULL in the table, bigint NOT NULL in this release"
     with pytest.raises(ConfigError, match=message):
         run_stages([SOLVE, PLAN], run, Meter(spark, io.StringIO()))
     assert not store_of(run).exists("findings")

@@ -1,4 +1,4 @@
-"""What several tests of stages look at."""
+"""Tables that several tests of stages use."""
 
 from collections.abc import Iterator
 

@@ -64,7 +64,7 @@ def _partition(number: int, generator: np.random.Generator) -> dict[str, Any]:
 
 
 def run_of(spark: SparkSession, settings: Settings = SETTINGS) -> Run:
-    """A run, with small shards if nothing else is asked for."""
+    """A run, with small shards unless given otherwise."""
     return Run(spark, "r", settings, "test")
 
 
@@ -105,7 +105,7 @@ def solved_bytes(frames: Frames) -> dict[str, bytes]:
 
 
 def finished(run: Run, frames: Frames) -> dict[str, DataFrame]:
-    """The tables of PLAN and EMIT that follow from solved tables, beside them."""
+    """Solved tables with the tables that plan and emit make of them."""
     known = {**frames, **baseline.build(frames, run)}
     for name in ("quality_results", "input_findings", "sources", "topics", "throttles_found"):
         known[name] = run.spark.createDataFrame([], schema_of(schemas.ALL[name]))
@@ -120,7 +120,7 @@ def document_bytes(run: Run, frames: Frames) -> bytes:
 
 @dataclass(frozen=True)
 class Searching(SparkPlacement):
-    """A placement whose rounds look for something else than they are asked to."""
+    """A placement that searches in its rounds for something other than requested."""
 
     search: Callable[[str, ClusterRound], Search]
 
@@ -137,7 +137,7 @@ def solved_by(inputs: Frames, run: Run, search: Callable[[str, ClusterRound], Se
 
 @dataclass(frozen=True)
 class DiesOnce(Search):
-    """A search whose first look at the prices of moves ends the process, at the first attempt of a task."""
+    """A search that kills the process when it first reads the prices of moves, in the first attempt of a task."""
 
     deaths: str = ""
 

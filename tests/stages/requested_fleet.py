@@ -75,7 +75,7 @@ def disk_bytes(partitions: list[dict[str, Any]], lists: str) -> Mapping[int, int
 
 
 def with_full_disks(rows: Rows) -> Rows:
-    """The cluster with disks that have little room beside what they hold: too little for the broker to empty."""
+    """The cluster with nearly full disks: too little space for the replicas of the broker to empty."""
     held = disk_bytes(rows["instance"], "replicas")
     for broker in rows["instance_brokers"]:
         broker["disk_capacity_bytes"] = int(max(held[broker["broker_id"]], 10**9) * SPARE / (1 - HEADROOM))

@@ -195,7 +195,7 @@ def inputs(spark: SparkSession, **replaced: Rows) -> dict[str, DataFrame]:
 
 
 def settings(output: str = "out", *, disk_headroom: float = 0.1, max_moves_per_wave: int = 2) -> Settings:
-    """Two waves, at most two copies each unless told otherwise."""
+    """Two waves, at most two copies each unless given otherwise."""
     schedule = Schedule(window_hours=1, throttle_mb_per_s=50, max_moves_per_wave=max_moves_per_wave)
     base = Settings(schedule=schedule, policy=Policy(drain_brokers=(2,), disk_headroom=disk_headroom))
     return Settings(schedule=schedule, policy=base.policy, storage=type(base.storage)(output=output))

@@ -10,7 +10,7 @@ from schemas.spark import schema_of
 
 
 def table(spark: SparkSession, name: str, rows: Sequence[Any], *, slices: int = 0) -> DataFrame:
-    """Rows of a table, spread over so many partitions if asked.
+    """Rows of a table, spread over a number of partitions if given.
 
     They are read once: without the checkpoint each job that asks for them would turn them into Spark's rows anew, which
     takes most of a small test's time.

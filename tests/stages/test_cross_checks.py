@@ -60,7 +60,7 @@ def changed(number: int, **more: Any) -> list[Record]:
 
 
 def unlisted(broker_id: int) -> list[Record]:
-    """A healthy cluster whose list of brokers lacks a line."""
+    """A healthy cluster with a line missing in its list of brokers."""
     return [r for r in healthy() if r.kind != "broker" or r.payload["broker_id"] != broker_id]
 
 
@@ -354,7 +354,7 @@ CASES = {
         "broker 2 holds 4 replicas, but reports no log directory, unlike other brokers",
         {"holder_tells_of_directories": "left_out"},
     ),
-    "configs-untold": Case(
+    "configs-unreported": Case(
         [*healthy(), UNTOLD],
         (),
         "no configs were returned for 4 topics",
@@ -511,7 +511,7 @@ def test_a_placement_rule_is_seen_wherever_it_stands(outcome: Outcome) -> None:
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.detail])
 def test_a_contradiction_is_reported_with_values(outcome: Outcome, name: str) -> None:
-    """What is refused stands in quarantine, what is not in input_findings, with the values that disagree."""
+    """Quarantine has what is refused, input_findings has the rest, with the values that disagree."""
     rows = [row["reason"] for row in outcome.of("quarantine", name)]
     rows += [row["detail"] for row in outcome.of("input_findings", name)]
     assert any(CASES[name].detail in row for row in rows), rows
@@ -519,7 +519,7 @@ def test_a_contradiction_is_reported_with_values(outcome: Outcome, name: str) ->
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if not any("!" in r for r in case.rules)])
 def test_a_run_that_continues_reports_what_it_found(outcome: Outcome, name: str) -> None:
-    """input_findings has a row for each rule, and says whether it stands before the figures."""
+    """input_findings has a row for each rule, and says whether pages show it above the figures."""
     rows = outcome.of("input_findings", name)
     assert {row["rule"]: row["standing"] for row in rows} == CASES[name].standings
     assert all(row["remedy"] and row["rows"] > 0 and row["subject"] for row in rows)

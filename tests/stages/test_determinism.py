@@ -37,7 +37,7 @@ def _rows(tables: dict[str, bytes], name: str) -> list[dict[str, Any]]:
 
 
 def test_instance_asks_every_kind_of_round(tables: dict[str, bytes]) -> None:
-    """Racks are mended, a broker is drained and bands are held, in three rounds of up to four shards."""
+    """Racks are repaired, a broker is drained and bands are met, in three rounds of up to four shards."""
     assert {row["reason"] for row in _rows(tables, "moves")} == {"drain", "rack", "balance"}
     shards = Counter(row["round"] for row in _rows(tables, "shard_results"))
     assert len(shards) >= 3
@@ -45,7 +45,7 @@ def test_instance_asks_every_kind_of_round(tables: dict[str, bytes]) -> None:
 
 
 def test_the_placement_in_memory_gives_the_same_tables(frames: Frames) -> None:
-    """What Spark makes of rounds that mend racks, within racks and over all racks, in several shards: every
+    """What Spark makes of rounds that repair racks, within racks and over all racks, in several shards: every
     row of every table, to the last digit."""
     rows = planned.cluster()
     solved = placed.solved_in_process(rows["instance"], rows["instance_brokers"], planned.SETTINGS)

@@ -118,7 +118,7 @@ def test_scripts_are_shell_that_calls_the_tool(texts: dict[str, str], tmp_path: 
 def test_a_plan_of_a_warehouse_of_before_has_the_same_documents(
     frames: Frames, texts: dict[str, str], spark: SparkSession
 ) -> None:
-    """A release that stored no codes left them null: findings are told by their rule, reasons are those of moves."""
+    """A release that stored no codes left them null: findings are known by their rule, reasons by the moves."""
     older = {
         "findings": frames["findings"].withColumn("code", F.lit(None).cast("string")),
         "plan": frames["plan"].withColumn("reason_codes", F.lit(None).cast("array<string>")),

@@ -13,7 +13,7 @@ from optimizer.domain import Bands, Cause, FindingCode
 from optimizer.planning.arrays import to_brokers
 from optimizer.planning.finish import finish_cluster
 from optimizer.settings import Policy, Settings
-from optimizer.stages.stage import part_of
+from optimizer.stages.stage import declared_part
 from optimizer.topic_policy import TopicFactor
 from setup.paths import HOME
 from tests.solve.clusters import solved_cluster
@@ -30,8 +30,8 @@ def found_in(
     loads, free = np.zeros((24, 3)), Bands(("replicas", "disk", "in"), np.zeros((24, 3)), np.full((24, 3), np.inf))
     solved = solved_cluster(brokers, free, loads, loads, cluster_policy=ClusterPolicy(replication_factors=factors))
     partitions = pd.DataFrame(rows["instance"])
-    seen = part_of(Settings(policy=policy), DECLARED["solve"].settings)
-    return finish_cluster(partitions.assign(current=partitions["replicas"]), solved, seen.policy)["findings"]
+    visible = declared_part(Settings(policy=policy), DECLARED["solve"].settings)
+    return finish_cluster(partitions.assign(current=partitions["replicas"]), solved, visible.policy)["findings"]
 
 
 NOT_FREE = {
@@ -56,7 +56,7 @@ TOLD_ELSEWHERE = ("pin_too_small", "only")
 
 @pytest.mark.parametrize(("cause", "remedy"), NOT_FREE.items())
 def test_a_partition_that_is_not_free_has_the_remedy_of_its_cause(cause: str, remedy: str) -> None:
-    """What is in flight ends by itself, what was excluded was asked for, a broker that is down is to be started."""
+    """Remedies: a move in flight ends by itself, exclusions are intended, a broker that is down must be started."""
     rows = rows_of("a", seed=1)
     rows["instance"][0] |= {"mobility": "fixed", "fixed_cause": cause, "fixed_reason": "words that no code reads"}
     findings = found_in(rows, Policy())
@@ -69,7 +69,7 @@ def test_a_partition_that_is_not_free_has_the_remedy_of_its_cause(cause: str, re
 
 @pytest.mark.parametrize("cause", ["leaderless", "no_in_sync_replica"])
 def test_a_topic_on_dead_brokers_alone_has_one_finding(cause: str) -> None:
-    """Its partitions are not told one by one; one that a living broker holds still is, and so is one in flight."""
+    """Its partitions have no finding each; partitions on a live broker and partitions in flight have one."""
     rows = rows_of("a", seed=1)
     for broker in rows["instance_brokers"]:
         if broker["broker_id"] in (108, 109):
@@ -95,7 +95,7 @@ def test_a_topic_on_dead_brokers_alone_has_one_finding(cause: str) -> None:
 
 @pytest.mark.parametrize("cause", TOLD_ELSEWHERE)
 def test_what_other_findings_tell_is_not_told_twice(cause: str) -> None:
-    """A pin that is too small has a finding by topic, what ``only`` leaves one by wish."""
+    """A pin that is too small has a finding by topic, what ``only`` leaves has one by request."""
     rows = rows_of("a", seed=1)
     rows["instance"][0] |= {"mobility": "fixed", "fixed_cause": cause, "fixed_reason": "words"}
     assert "not_free" not in found_in(rows, Policy())["rule"].tolist()
@@ -124,8 +124,8 @@ def test_every_cause_that_the_snapshot_gives_is_tried_here() -> None:
 
 
 @pytest.mark.parametrize("reason", ["in flight", "its pin leaves 1 brokers for 3 replicas"])
-def test_a_partition_of_a_warehouse_of_before_is_told_as_not_free(reason: str) -> None:
-    """A release that stored no causes left them null beside the words: the finding was lost."""
+def test_a_partition_of_an_older_warehouse_is_reported_as_not_free(reason: str) -> None:
+    """A release that stored no causes left them null next to the words: the finding was lost."""
     rows = rows_of("a", seed=1)
     rows["instance"][0] |= {"mobility": "fixed", "fixed_cause": None, "fixed_reason": reason}
     findings = found_in(rows, Policy())
@@ -135,7 +135,7 @@ def test_a_partition_of_a_warehouse_of_before_is_told_as_not_free(reason: str) -
     ]
 
 
-def test_a_factor_refused_in_a_warehouse_of_before_is_told() -> None:
+def test_a_refused_factor_of_an_older_warehouse_is_reported() -> None:
     """The same for topics, also where some rows of one have a cause: its remedy is better than none."""
     rows, words = rows_of("a", seed=1), "30 replicas asked for, brokers that can hold them: 23"
     for row in rows["instance"]:

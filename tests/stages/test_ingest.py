@@ -41,7 +41,7 @@ METRICS = """observed_at,topic,partition,size_bytes,in_bytes_per_s
 
 
 def outputs_below(home: Path) -> Path:
-    """The outputs of a small cluster, one in a subfolder whose name has a blank, one named with brackets."""
+    """The outputs of a small cluster, one in a subfolder with a blank in its name, one named with brackets."""
     below = home / "in put" / "sub folder"
     below.mkdir(parents=True)
     (below.parent / "topics.txt").write_text(DESCRIBE, encoding="utf-8")
@@ -104,7 +104,7 @@ PLAN = '{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[2,1]}]
 
 
 def damaged_pages(path: Path) -> None:
-    """A Parquet file whose footer is whole, but not its pages."""
+    """A Parquet file with a good footer and damaged pages."""
     sizes_table(path)
     content = path.read_bytes()
     path.write_bytes(content[:40] + bytes(800) + content[840:])
@@ -320,7 +320,7 @@ def test_each_of_several_live_clusters_is_read_before_the_next(
 def test_a_folder_that_spark_cannot_list_is_one_clusters_failure(
     spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever Spark says of it, the cluster is told as unreadable, with the folder."""
+    """For any error of Spark the cluster is reported as unreadable, with the folder."""
 
     def refuse(*_: object) -> None:
         raise PySparkException("permission denied")

@@ -30,7 +30,7 @@ def moved_gb(tables: Frames, cluster_id: str) -> float:
 
 @pytest.mark.all_only
 def test_the_plan_is_cut_and_passes_the_audit(spark: SparkSession, tables: Frames) -> None:
-    """The limit holds for its own cluster alone, is nearly used up, and is told with what it leaves."""
+    """The limit holds for its own cluster alone, is nearly used up, and a finding says what it leaves."""
     assert 0.95 * LIMIT_GB < moved_gb(tables, "limited") <= LIMIT_GB < moved_gb(tables, "free")
     assert emit.gate(tables, run_of(spark)) == {}
     findings = {
@@ -65,7 +65,7 @@ def test_the_pages_say_so(tables: Frames) -> None:
 
 
 @pytest.mark.all_only
-def test_no_disk_is_filled_and_it_is_told(tables: Frames) -> None:
+def test_no_disk_is_overfilled_and_it_is_reported(tables: Frames) -> None:
     """What the disks can't take stays on the broker to empty, with findings that say what would do."""
     rows = [row.asDict() for row in tables["plan"].where("cluster_id = 'full'").collect()]
     before, after = disk_bytes(rows, "current_replicas"), disk_bytes(rows, "proposed_replicas")

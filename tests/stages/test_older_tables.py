@@ -86,7 +86,7 @@ def test_an_older_table_gets_the_columns_that_it_lacks(
 
 
 def test_columns_come_in_the_contracts_order(spark: SparkSession, made: Callable[[Table], Store]) -> None:
-    """A column that was added stands last in the table, and in its place in what is read."""
+    """An added column is the last one in the table; reads return it in the order of the contract."""
     store = made(without_rack(BROKERS))
     store.write("brokers", brokers(spark, {"rack": "b"}), run_id="r1")
     assert store.read("brokers", run_id="r1").columns == BROKERS.names
@@ -199,7 +199,7 @@ def test_an_earlier_release_finds_what_was_recorded(spark: SparkSession, made: C
 
 @pytest.mark.parametrize("name", ["approvals", "executions", "verdicts", "documents"])
 def test_both_writers_make_the_same_table(spark: SparkSession, tmp_path: Path, name: str) -> None:
-    """What execution makes without Spark is what a job goes on with, and the other way round."""
+    """Jobs can use tables that execution made without Spark, and the other way round."""
     by_spark, without_spark = Store(str(tmp_path / "spark"), spark), Warehouse(str(tmp_path / "deltalake"))
     by_spark.ensure(name)
     Warehouse(by_spark.warehouse).append(name, [])

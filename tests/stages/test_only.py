@@ -1,4 +1,4 @@
-"""``policy.only`` through the stages: four copies of one cluster, each with another thing to mend, in one run."""
+"""``policy.only`` through the stages: four copies of one cluster, each with another request, in one run."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -131,8 +131,8 @@ def test_a_demotion_alone(frames: Frames) -> None:
         ("demote", {"drain_brokers", "racks"}),
     ],
 )
-def test_what_waits_is_told(frames: Frames, only: str, left: set[str]) -> None:
-    """What else was asked is a finding each, in place of one for each broker and partition."""
+def test_requests_that_wait_are_reported(frames: Frames, only: str, left: set[str]) -> None:
+    """Each other request has one finding, instead of one for each broker and partition."""
     rows = frames["findings"].where(f"cluster_id = '{only}'").collect()
     shown = {row.subject for row in rows if row.rule == "not_asked_now"}
     assert left <= shown <= left | {"bands", "bands of leaders"}

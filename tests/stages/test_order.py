@@ -1,4 +1,4 @@
-"""A plan that no order of copies can carry out whole: what waits is left, told, and everything else stands."""
+"""A plan with copies that no order has disk space for: these are left and reported, the rest is planned."""
 
 from typing import Any
 
@@ -73,7 +73,7 @@ def test_figures_are_those_of_what_is_planned(planned: Frames) -> None:
 
 
 def test_plan_in_memory_is_that_of_the_stages(planned: Frames) -> None:
-    """What the fuzz of clusters looks at is what a run plans: lists, waves, findings, documents."""
+    """The fuzz of clusters checks what a run plans: lists, waves, findings, documents."""
     ours = plan_odd(CLUSTER)
     lists = {
         (row.topic, row.wave, tuple(row.proposed_replicas)) for row in planned["plan"].where("is_changed").collect()

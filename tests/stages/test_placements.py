@@ -1,4 +1,4 @@
-"""The algorithm over a placement in Spark and over one in this process: the same tables, whatever is asked; through
+"""The algorithm over a placement in Spark and over one in this process: the same tables, for every request; through
 rounds of every kind in ``test_determinism``."""
 
 from dataclasses import replace

@@ -175,7 +175,7 @@ def test_a_disk_is_fullest_with_what_earlier_waves_brought() -> None:
 
 
 def test_a_plan_without_room_is_refused(spark: SparkSession, tables: Tables) -> None:
-    """A changed partition without a wave stops its cluster, named, with the remedy; else the plan goes on."""
+    """A changed partition without a wave stops its cluster, with its name and a remedy; else the run continues."""
     run = small_plan.run(spark)
     stuck = [{**row, "wave": None} if row["partition"] == 1 else row for row in tables["plan"]]
     schema = schema_of(schemas.ALL["plan"])

@@ -41,7 +41,7 @@ class Case:
 
 
 def edited(name: str, edit: Callable[[str], str], *, without_metrics: bool = True) -> Change:
-    """A change of one file's text; without metrics, the log directories and the describe are all that tells."""
+    """A change of one file's text; without metrics, only the log directories and the description remain."""
 
     def change(folder: Path) -> None:
         path = folder / name
@@ -64,7 +64,7 @@ def _timed_out(text: str) -> str:
 
 
 def _rotated(text: str) -> str:
-    """The log directories of a twin cluster: each broker tells of the logs of the next one."""
+    """The log directories of a twin cluster: each broker reports the logs of the next one."""
     banner, _, document = text.partition("{")
     content = json.loads("{" + document)
     ids = [entry["broker"] for entry in content["brokers"]]
@@ -106,7 +106,7 @@ def _in_two_parts(folder: Path) -> None:
 
 
 def _visible_to_shop_alone(folder: Path) -> None:
-    """Described and configured topics as a user sees them whose ACLs name shop* alone; directories tell of all."""
+    """Topics and configs as a user sees them with ACLs for shop* only; log directories show all topics."""
     path = folder / DESCRIBE
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     path.write_text("".join(line for line in lines if re.match(r"\t?Topic: (shop|orders|warehouse)", line)))

@@ -14,7 +14,7 @@ SPARSE: tuple[Any, ...] = ("b", None, None, {}, [], None)
 
 @pytest.mark.parametrize("rows", [[FULL, SPARSE], [SPARSE], []], ids=["full and sparse", "missing values", "none"])
 def test_rows_arrive_as_they_are(spark: SparkSession, rows: list[tuple[Any, ...]]) -> None:
-    """Whole numbers beside missing ones stay whole; an empty frame has the columns all the same."""
+    """Integers next to missing values stay integers; an empty frame has the same columns."""
     frame = small_frame(spark, rows, DDL)
     assert [tuple(row) for row in frame.collect()] == rows
     assert frame.schema.simpleString() == f"struct<{DDL.replace(' ', ':').replace(',:', ',')}>"

@@ -170,7 +170,7 @@ def test_topics_are_given_their_most_by_broker(spark: SparkSession, silver: Fram
 
 
 def test_topics_are_given_their_most_leaders_by_broker(spark: SparkSession, silver: Frames) -> None:
-    """Partitions over the brokers that may lead, times the spread, rounded up; the spread of replicas is not asked."""
+    """Partitions over the brokers that may lead, times the spread, rounded up; no spread of replicas is set."""
     pins = (Pin(topics="my.*", brokers=(1, 2, 3)),)
     instance, _ = built(spark, silver, topic_leader_spread=1.5, demote_brokers=(5,), pins=pins)
     count = sum(key[0] == "orders" for key in instance)
@@ -231,7 +231,7 @@ def test_pins_are_kept_with_partitions_and_brokers(spark: SparkSession, silver: 
     assert shown["orders.keep", 0] == (None, "free", None)
 
 
-def test_replication_factors_are_asked_for_by_topic(spark: SparkSession, silver: Frames) -> None:
+def test_replication_factors_are_requested_by_topic(spark: SparkSession, silver: Frames) -> None:
     """Free partitions get the factor of their pattern; fixed and excluded ones, and what can't have it, keep theirs."""
     factors = (TopicFactor(topics="orders", factor=2), TopicFactor(topics="(my[.].*|orders[.]keep)", factor=3))
     shown = {
@@ -298,7 +298,7 @@ def test_a_shorter_list_needs_brokers_that_live(
 def test_a_pin_that_leaves_too_few_brokers_for_the_factor(
     spark: SparkSession, silver: Frames, factor: int, needed: int | None
 ) -> None:
-    """A pin fixes a topic that has not room in it for what it is to have; asked for less than that, it goes inside."""
+    """A pin with too few brokers for the requested factor fixes the topic; with a smaller factor it moves inside."""
     pins, factors = (Pin(topics="my.*", brokers=(3, 4)),), (TopicFactor(topics="my.*", factor=factor),)
     silver = {
         **silver,
@@ -403,7 +403,7 @@ def test_racks_that_are_ignored_are_left_out(spark: SparkSession, silver: Frames
 def test_a_policy_that_cannot_be_met_is_refused(
     spark: SparkSession, silver: Frames, policy: dict[str, Any], message: str
 ) -> None:
-    """Unknown brokers are named beside the known ones, and a cluster keeps a broker that may hold replicas."""
+    """Unknown brokers are named with the known ones, and a cluster keeps a broker that may hold replicas."""
     run = bronze.run_of(spark, bronze.settings_of(["c"], policy=Policy(**policy)))
     refused = snapshot.gate({**silver, **snapshot.build(silver, run)}, run)
     assert {name: type(error) for name, error in refused.items()} == {"c": ConfigError}

@@ -96,7 +96,7 @@ class OneWorkerDies(Search):
 
 @pytest.fixture(scope="module")
 def left(spark: SparkSession) -> Frames:
-    """A fleet of three: the second has a shard without time, and the third one whose worker dies in the first round."""
+    """Three clusters: a shard of the second runs out of time, a worker of the third dies in the first round."""
     inputs = frames_of(spark, rows_of("a", seed=1), rows_of("b", seed=2), rows_of("c", seed=1))
 
     def search(name: str, task: ClusterRound) -> Search:
@@ -172,7 +172,7 @@ def test_a_shard_out_of_time_leaves_the_rest_of_the_plan(left: Frames) -> None:
 
 
 def test_a_shard_whose_worker_is_killed_leaves_the_rest(left: Frames) -> None:
-    """The round goes on without it: its row and a finding say so, the others move replicas; the next round mends it."""
+    """The round continues without it, and a finding says so; others move replicas, the next round catches up."""
     rows = left["shard_results"].where("cluster_id = 'c'").collect()
     (killed,) = (row for row in rows if row.status == "FAILED")
     assert (killed.round, killed.shard_id, killed.moves) == (0, 0, 0)

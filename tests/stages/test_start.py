@@ -12,8 +12,8 @@ from tests.solve.clusters import solved_cluster
 from tests.stages.test_solve import frames_of, rows_of
 
 
-def test_lists_start_inside_their_pins_with_the_length_asked_for(spark: SparkSession) -> None:
-    """Pinned partitions start where their topic may sit, lists as long as asked; the others, and ``replicas``, stay."""
+def test_lists_start_inside_their_pins_with_the_requested_length(spark: SparkSession) -> None:
+    """Pinned partitions start inside their pins, lists have their requested length; the rest and ``replicas`` stay."""
     rows = rows_of("a", seed=1)
     pin = [101, 102, 106, 107]
     for broker in rows["instance_brokers"]:

@@ -56,7 +56,7 @@ def begin(store: Store, run_id: str) -> None:
 
 @pytest.fixture
 def store(spark: SparkSession, tmp_path: Path) -> Store:
-    """A store in an empty folder, whose name has what a path may have."""
+    """A store in an empty folder with unusual characters in its name."""
     return Store(str(tmp_path / "ware house"), spark)
 
 
@@ -142,7 +142,7 @@ def test_rows_that_broke_off_are_not_taken_for_those_before(spark: SparkSession,
 
 
 def test_what_stages_wrote_is_removed(spark: SparkSession, store: Store) -> None:
-    """Their rows and records of one run go; those of other runs and stages stay, and the run can be written anew."""
+    """Their rows and records of one run go; those of other runs and stages stay, and the run can be written again."""
     for run_id in ("r1", "r2"):
         record(store, store.write("brokers", brokers(spark, {}, run_id=run_id), run_id=run_id), run_id=run_id)
     again = Store(store.warehouse, spark)

@@ -111,7 +111,7 @@ def test_live_replication_is_added_to_rates() -> None:
 
 
 def large_disks(ids: Iterable[int]) -> pd.DataFrame:
-    """Brokers whose disks take any wave."""
+    """Brokers with disks that are large enough for any wave."""
     same = {"cluster_id": "c", "run_id": "r", "disk_capacity_bytes": 1e9, "disk_used_bytes": 10, "state": "alive"}
     return pd.DataFrame({"broker_id": list(ids), **same})
 
@@ -129,7 +129,7 @@ def _row(number: int, *, moves: bool) -> dict[str, Any]:
 
 @pytest.mark.parametrize("moves", [True, False])
 def test_no_list_of_a_wave_is_longer_than_kafka_takes(moves: bool) -> None:
-    """A topic whose list would be too long is cut into waves whose lists fit, in both forms, reorders too."""
+    """A topic whose list would be too long is divided into waves with lists that fit, in both forms, reorders too."""
     hosts = large_disks(BROKERS)
     changed = pd.DataFrame([_row(number, moves=moves or number < 10) for number in range(1500)])
     scheduled = schedule_cluster(changed, hosts, settings=small_plan.settings(max_moves_per_wave=10**6))

@@ -45,14 +45,14 @@ def test_no_broker_leads_more_than_its_most(tables: Frames) -> None:
 
 @pytest.mark.all_only
 def test_the_bound_stays_below(tables: Frames) -> None:
-    """The spread takes plans away, so what any plan must move still lies below this one."""
+    """The spread allows fewer plans, so the least that any plan must move is still below this plan."""
     moved = sum(row.size_bytes for row in tables["moves"].collect())
     assert all(row.bound_bytes <= moved for row in tables["bounds"].collect())
 
 
 @pytest.mark.all_only
 def test_the_audit_agrees(spark: SparkSession, tables: Frames) -> None:
-    """The documents pass; with a smaller most, what the plan gave to brokers beyond it is refused, disclosed or not."""
+    """The documents pass; under a smaller topic limit the audit refuses them, with a finding or without."""
     run = run_of(spark)
     assert emit.gate(tables, run) == {}
     smaller = F.when(F.col("topic") == GIANT, F.lit(3)).cast("int")

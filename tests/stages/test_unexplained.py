@@ -76,7 +76,7 @@ def test_what_the_policy_lets_pass_is_shown(shown: float, refused: bool) -> None
     ("limits", "count"), [(AuditLimits(disk_headroom=0.1), 1), (AuditLimits(disk_headroom=0.1, max_moves=0), 0)]
 )
 def test_the_last_step_of_solve_finds_it(limits: AuditLimits, count: int) -> None:
-    """A replica that is left where a limit leaves none has a finding beside that of the planner."""
+    """A replica that is left where a limit leaves none has a finding in addition to that of the planner."""
     brokers, rows = to_brokers(pd.DataFrame(BROKERS)), pd.DataFrame([PARTITION])
     loads, free = np.zeros((3, 3)), Bands(("replicas", "disk", "in"), np.zeros((3, 3)), np.full((3, 3), np.inf))
     solved = solved_cluster(brokers, free, loads, loads)

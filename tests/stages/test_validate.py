@@ -425,7 +425,7 @@ def test_the_gate_names_first_what_was_not_read(outcome: Outcome) -> None:
 
 
 def test_the_gate_lets_warnings_pass(outcome: Outcome) -> None:
-    """Clusters with nothing but warnings go on."""
+    """Clusters with warnings only continue."""
     harmless = [name for name, case in CASES.items() if not any(rule.endswith("!") for rule in case.rules)]
     passing = {name: f.where(F.col("cluster_id").isin(harmless)) for name, f in outcome.frames.items()}
     assert validate.gate(passing, outcome.run) == {}
@@ -472,7 +472,7 @@ def test_a_broker_that_only_replica_lists_name_is_dead(outcome: Outcome) -> None
 
 
 def test_a_partition_on_dead_brokers_alone_is_outside_of_coverage(outcome: Outcome) -> None:
-    """Nobody can tell its size or rates: neither is counted or missed, and its row in the table says so."""
+    """Its size and rates can't be known: they are neither counted nor required, and its row in the table says so."""
     judged = {row["rule"]: row["judged_rows"] for row in outcome.of("quality_results", "lost")}
     assert (judged["size_known"], judged["rates_known"], judged["replica_has_log"]) == (3, 3, 4)
     assert "rates_known" not in {row["rule"] for row in outcome.of("input_findings", "lost")}
@@ -542,7 +542,7 @@ def test_what_moves_is_read_from_either_tool(outcome: Outcome) -> None:
 
 
 def test_a_listing_that_cannot_know_hides_no_move(outcome: Outcome) -> None:
-    """A description that tells what moves counts before an earlier row of the same capture that does not."""
+    """A description with moves in flight counts before an earlier row of the same capture without them."""
     rows = outcome.of("replicas", "in-flight-and-kcat")
     moving = {(r["partition"], r["broker_id"], r["is_adding"], r["is_removing"]) for r in rows}
     assert {row for row in moving if row[2] or row[3]} == {(0, 1, True, False), (0, 3, False, True)}
