@@ -87,7 +87,7 @@ def _add_approve(commands: Any) -> None:
 def _add_wave(commands: Any) -> None:
     wave = _add(commands, "wave", "Run one step of a wave of an approved plan.")
     steps = "\n".join(f"  {name:9}  {text}" for name, text in STEPS.items())
-    wave.epilog = f"steps, in this order:\n{steps}\n\n{EPILOG}"
+    wave.epilog = f"steps, in this order (status at any time):\n{steps}\n\n{EPILOG}"
     wave.add_argument("step", choices=STEPS, metavar="STEP", help="see below")
     _plan_options(wave)
     wave.add_argument("--wave", type=_number, required=True, metavar="N", help="number of the wave, from 1")

@@ -16,7 +16,7 @@ from optimizer.similar import did_you_mean
 from schemas.verdicts import PLANNED
 
 _TIME = re.compile(r"\d{8}T\d{6}Z?")  # run ids that jobs and Airflow choose
-_NOT_BEGUN = (
+_NO_RUN_HINT = (
     "A job that ends before its first stage stores no run: its log says why (for example a wrong setting, a missing "
     "input, or a cluster that cannot be reached)"
 )
@@ -101,16 +101,16 @@ def verdicts_by_cluster(
     """
     filters = {"run_id": run_id} if cluster_id is None else {"run_id": run_id, "cluster_id": cluster_id}
     try:
-        verdicts = last_verdicts(warehouse.needed("verdicts", **filters))
+        verdicts = last_verdicts(warehouse.required_rows("verdicts", **filters))
     except StageError as error:
-        raise StageError(f"{error}. {_NOT_BEGUN}") from error
+        raise StageError(f"{error}. {_NO_RUN_HINT}") from error
     if not verdicts:
         rows = warehouse.rows("verdicts")
         runs = {row["run_id"] for row in rows}
         if cluster_id is None or run_id not in runs:
             # For a time the most similar run id is another night: no useful suggestion.
             similar = () if _TIME.fullmatch(run_id) else runs
-            raise unknown_name(warehouse.path, "run", run_id, similar, f"./ballast show lists the runs. {_NOT_BEGUN}")
+            raise unknown_name(warehouse.path, "run", run_id, similar, f"./ballast show lists the runs. {_NO_RUN_HINT}")
         clusters = {row["cluster_id"] for row in rows if row["run_id"] == run_id}
         where, remedy = f"run {run_id!r} in {warehouse.path}", f"./ballast show --run-id {run_id} shows its clusters"
         raise unknown_name(where, "cluster", cluster_id, clusters, remedy)
@@ -171,7 +171,7 @@ def plan_documents(warehouse: Warehouse, plan: Plan, kind: str) -> list[str]:
     """
     filters = {"cluster_id": plan.cluster_id, "run_id": plan.run_id, "kind": kind}
     prefix = kind.replace("_", "-")
-    rows = warehouse.needed("documents", wave=0, **filters)
+    rows = warehouse.required_rows("documents", wave=0, **filters)
     contents = _check_unchanged(plan, rows, lambda path: path.startswith(prefix))
     return [content for _, content in sorted(contents.items())]
 
@@ -188,7 +188,7 @@ def wave_documents(warehouse: Warehouse, plan: Plan, wave: int) -> dict[str, str
     """
     plan.check_wave(wave)
     folder = f"{plan.waves[wave]}/"
-    rows = warehouse.needed("documents", cluster_id=plan.cluster_id, run_id=plan.run_id, wave=wave)
+    rows = warehouse.required_rows("documents", cluster_id=plan.cluster_id, run_id=plan.run_id, wave=wave)
     contents = _check_unchanged(plan, rows, lambda path: path.startswith(folder))
     return {path.removeprefix(folder): content for path, content in contents.items()}
 
@@ -210,7 +210,7 @@ def _check_unchanged(
 
 def _content(warehouse: Warehouse, cluster_id: str, run_id: str, name: str) -> str:
     path = f"{cluster_id}/{name}"
-    rows = warehouse.needed("documents", cluster_id=cluster_id, run_id=run_id, path=path)
+    rows = warehouse.required_rows("documents", cluster_id=cluster_id, run_id=run_id, path=path)
     if len(rows) != 1:
         raise Refused(f"table documents has {len(rows)} rows for {path}, expected 1; plan again")
     return str(rows[0]["content"])

@@ -57,7 +57,7 @@ def runs(warehouse: Warehouse, cluster_id: str | None = None) -> list[Run]:
     StageError
         When no run has the cluster, or the warehouse has no tables.
     """
-    verdicts = last_verdicts(warehouse.needed("verdicts"))
+    verdicts = last_verdicts(warehouse.required_rows("verdicts"))
     clusters = {row["cluster_id"] for row in verdicts}
     if cluster_id is not None and cluster_id not in clusters:
         raise unknown_name(warehouse.path, "cluster", cluster_id, clusters, "./ballast show lists the runs of all")

@@ -71,5 +71,5 @@ def _check_planned(verdict: Row, *, reason: str | None) -> None:
 
 def _summary(warehouse: Warehouse, verdict: Row) -> Iterator[str]:
     path = f"{verdict['cluster_id']}/summary.txt"
-    for row in warehouse.needed("documents", run_id=verdict["run_id"], path=path):
+    for row in warehouse.required_rows("documents", run_id=verdict["run_id"], path=path):
         yield str(row["content"])

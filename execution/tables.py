@@ -53,7 +53,7 @@ class Warehouse:
         delta = self._open(table)
         return self._select(table, delta, equal) if delta else []
 
-    def needed(self, table: str, **equal: str | int) -> list[dict[str, Any]]:
+    def required_rows(self, table: str, **equal: str | int) -> list[dict[str, Any]]:
         """``rows`` of a table that must exist.
 
         Raises

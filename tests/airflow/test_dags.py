@@ -145,5 +145,6 @@ def test_a_fleet_is_planned_at_night_and_who_has_a_plan_is_moved(field: Field) -
     airflow.clear("nightly_nightly", night, task_ids=["plan"])
     airflow.until(lambda: airflow.tries("nightly_nightly", night, "plan") == 2, "the second try")
     assert airflow.ended("nightly_nightly", night)["plan"] == "failed"
-    assert "cluster shop was approved by ann" in airflow.log("nightly_nightly", night, "plan")
+    approved = f"ann has approved the plan of run {NIGHT_ID!r} for cluster shop"
+    assert approved in airflow.log("nightly_nightly", night, "plan")
     topics.delete(kafka, "shop")

@@ -120,9 +120,9 @@ def test_a_gate_of_another_cluster_is_skipped(in_airflow: InAirflow) -> None:
 )
 def test_commands_can_run_on_another_host(in_airflow: InAirflow, tmp_path: Path, words: tuple[str, ...]) -> None:
     """The program that connects to the host gets the command as one line of shell, and its exit code counts."""
-    ((result, said),) = in_airflow("poke", "3", run_with=(str(tmp_path / "elsewhere"), *words))
+    ((result, output),) = in_airflow("poke", "3", run_with=(str(tmp_path / "elsewhere"), *words))
     assert result == "AirflowFailException"
-    *before, line, _, _ = said.removeprefix("exit code 3: ").splitlines()
+    *before, line, _, _ = output.removeprefix("exit code 3: ").splitlines()
     assert before == list(words)
     assert shlex.split(line) == [f"{tmp_path}/ballast", "wave", "off", "--by", "a'b; c"]
 
@@ -135,21 +135,21 @@ def test_a_plan_that_was_refused_is_not_planned_again(in_airflow: InAirflow) -> 
 
 def test_a_plan_without_a_connection_is_an_error(in_airflow: InAirflow) -> None:
     """Airflow does not use YARN instead."""
-    ((error, said),) = in_airflow("submit", "{}", "0", spark_connection="nowhere")
+    ((error, output),) = in_airflow("submit", "{}", "0", spark_connection="nowhere")
     assert error == "AirflowNotFoundException"
-    assert "nowhere" in said
+    assert "nowhere" in output
 
 
 def test_run_parameters_become_options_of_the_job(in_airflow: InAirflow) -> None:
     """After --, so that none is read as an option of Spark; defaults are left out."""
     params = {"cluster": "a.1", "only": "drain", "drain": [3, 7], "max_moved_gb": 2.5, "throttle_mb_per_s": 20}
-    ((_, said),) = in_airflow("submit", json.dumps(params), "1")
-    words = shlex.split(said.partition("Cannot execute: ")[2].partition(". Error code")[0])
+    ((_, output),) = in_airflow("submit", json.dumps(params), "1")
+    words = shlex.split(output.partition("Cannot execute: ")[2].partition(". Error code")[0])
     always, requested = (
         ["--config", "/c.toml", "--run-id", "p1"],
         ["--cluster", "a.1", "--only", "drain", "--drain", "3,7"],
     )
     knobs = ["--set", "policy.max_moved_gb=2.5", "--set", "schedule.throttle_mb_per_s=20"]
     assert words[words.index("pipeline") :] == ["pipeline", "--", *always, *requested, *knobs]
-    ((_, said),) = in_airflow("submit", "{}", "1")
-    assert said.partition("pipeline ")[2].partition(". Error")[0] == "-- --config /c.toml --run-id p1"
+    ((_, output),) = in_airflow("submit", "{}", "1")
+    assert output.partition("pipeline ")[2].partition(". Error")[0] == "-- --config /c.toml --run-id p1"

@@ -64,13 +64,13 @@ class Scene:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, content: ClusterPlan) -> None:
         self.warehouse: Warehouse = write_plan(folder, content)
         self.tools, self._states = FakeTools(), [BEFORE]
-        self.said: list[str] = []
+        self.lines: list[str] = []
         self.reads = 0
         plan = load_plan(self.warehouse)
         irreversible = plan_documents(self.warehouse, plan, "rollback_not_possible")
         self.wave: Wave = build_wave(1, plan.manifest, wave_documents(self.warehouse, plan, 1), irreversible)
         tools: Any = self.tools
-        self.step = Execution(self.warehouse, plan, self.wave, {}, tools, {}, self.said.append)
+        self.step = Execution(self.warehouse, plan, self.wave, {}, tools, {}, self.lines.append)
         monkeypatch.setattr(steps, "observe", lambda _: self._next())
         self.slept = without_waiting(monkeypatch, steps, claims)
 

@@ -35,21 +35,21 @@ def test_throttles_of_a_dying_broker_are_not_set_again(scene: Scene, silent: set
     with pytest.raises(StillMoving):
         scene.step.wait(every_seconds=0, once=True)
     assert scene.tools.calls == []
-    assert message in scene.said[0]
+    assert message in scene.lines[0]
 
 
 def test_a_long_read_reports_what_it_waits_for(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """The servers, the time so far, and the limit; a quick read reports nothing."""
     step = replace(scene.step, client={"bootstrap_servers": "h:1"})
     step.status()
-    assert "waiting" not in "".join(scene.said)
-    scene.said.clear()
+    assert "waiting" not in "".join(scene.lines)
+    scene.lines.clear()
     monkeypatch.setattr(observed, "_QUIET_SECONDS", 0.01)
 
     reported = Event()
 
     def say(line: str) -> None:
-        scene.said.append(line)
+        scene.lines.append(line)
         reported.set()
 
     step = replace(step, say=say)
@@ -61,7 +61,7 @@ def test_a_long_read_reports_what_it_waits_for(scene: Scene, monkeypatch: pytest
     monkeypatch.setattr(steps, "observe", slow)
     step.status()
     message = "waiting for h:1, 0.01 s so far; gives up after about 3 min without an answer"
-    assert scene.said[0] == message
+    assert scene.lines[0] == message
 
 
 def test_a_move_that_ends_between_two_answers_is_not_foreign(scene: Scene) -> None:
@@ -92,7 +92,7 @@ def test_a_wave_is_verified_when_it_is_done_and_the_cluster_is_free(scene: Scene
         scene.step.verify()
     scene.shows(DONE)
     scene.step.verify()
-    assert scene.said[-1] == "wave 1 of 2 is done, its throttles are removed and the cluster is free"
+    assert scene.lines[-1] == "wave 1 of 2 is done, its throttles are removed and the cluster is free"
 
 
 def test_waiting_reports_changes(scene: Scene) -> None:
@@ -101,7 +101,7 @@ def test_waiting_reports_changes(scene: Scene) -> None:
     scene.shows(moving, moving, replace(moving, alive=frozenset({1, 2, 4})), DONE)
     scene.step.wait(every_seconds=7.0, once=False)
     assert scene.slept == [7.0] * 3
-    assert scene.said == [
+    assert scene.lines == [
         "wave 1 of 2: 1 partition, 1 in flight",
         "wave 1 of 2: 1 partition, 1 in flight; broker 3 is not alive, copies wait for it",
         "wave 1 of 2: 1 partition, 1 done",
@@ -113,7 +113,7 @@ def test_a_deleted_topic_is_not_waited_for(scene: Scene) -> None:
     """Also with --once: nothing moves."""
     scene.shows(replace(BEFORE, topic_ids={}, replicas={}))
     scene.step.wait(every_seconds=1, once=True)
-    assert scene.said == ["wave 1 of 2: 1 partition, 1 deleted"]
+    assert scene.lines == ["wave 1 of 2: 1 partition, 1 deleted"]
 
 
 def test_unexpected_reads_are_counted_from_zero_after_a_usual_read(scene: Scene) -> None:
@@ -155,7 +155,7 @@ def test_leaders_are_elected_when_all_waves_are_done(scene: Scene) -> None:
     scene.shows(DONE)
     replace(last, earlier={("other", 0): (1, 2)}).elect(["x", "y"])
     assert scene.tools.calls == [("elect", "x"), ("elect", "y")]
-    assert scene.said == ["the plan's preferred leaders are elected"]
+    assert scene.lines == ["the plan's preferred leaders are elected"]
 
 
 def test_status_reports_state_throttles_holder_and_problems(scene: Scene) -> None:
@@ -166,13 +166,13 @@ def test_status_reports_state_throttles_holder_and_problems(scene: Scene) -> Non
     scene.step.status()
     claims.record(scene.warehouse, scene.step.plan, 1, claims.RELEASED)
     scene.step.status()
-    held = scene.said.pop(5)
+    held = scene.lines.pop(5)
     assert re.fullmatch(
         r"wave 1 of run r holds the cluster \(.*, process \d+; held at \d{4}-\d\d-\d\d \d\d:\d\d UTC\)", held
     )
     foreign = "in the way: 1 other partition is being reassigned: other-0; wait until it is done, or cancel it"
     moving = ["wave 1 of 2: 1 partition, 1 in flight", "throttles set: 5 of 5"]
-    assert scene.said == [
+    assert scene.lines == [
         *("wave 1 of 2: 1 partition, 1 not started", "throttles set: 0 of 5", "no wave holds the cluster"),
         *(*moving, foreign),
         *(*moving, "no wave holds the cluster", foreign),

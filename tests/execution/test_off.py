@@ -40,12 +40,12 @@ CANCELS: dict[str, tuple[Sequence[Observed], Sequence[tuple[str, ...]], Sequence
 @pytest.mark.parametrize("case", CANCELS)
 def test_what_is_in_flight_is_cancelled(scene: Scene, case: str) -> None:
     """Under its throttles; its list gets the old order; moves of others are reported and not changed."""
-    states, calls, said, events = CANCELS[case]
+    states, calls, lines, events = CANCELS[case]
     scene.hold()
     scene.shows(*states)
     scene.step.off(cancel=True, accept_owed=False)
     assert scene.tools.calls == [*calls, OFF]
-    assert scene.said == [*said, FREE]
+    assert scene.lines == [*lines, FREE]
     assert scene.events() == ["held", *events, "released"]
 
 
@@ -56,7 +56,7 @@ def test_a_list_with_a_dead_broker_is_not_restored(tmp_path: Path, monkeypatch: 
     scene = Scene(tmp_path, monkeypatch, replace(plan, brokers=dead))
     scene.shows(at(2, 1))
     scene.step.off(cancel=True, accept_owed=False)
-    assert (scene.tools.calls, scene.said[0]) == ([OFF], CHECK_BY_HAND)
+    assert (scene.tools.calls, scene.lines[0]) == ([OFF], CHECK_BY_HAND)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_throttles_stay_while_copies_run(
 def test_a_cluster_that_nobody_holds_is_not_freed_again(scene: Scene) -> None:
     """Throttles are removed nevertheless: a second try finds the remaining ones."""
     scene.step.off(cancel=False, accept_owed=False)
-    assert (scene.tools.calls, scene.said, scene.events()) == ([OFF], [FREE], [])
+    assert (scene.tools.calls, scene.lines, scene.events()) == ([OFF], [FREE], [])
 
 
 def test_an_interrupted_cancel_is_finished(scene: Scene) -> None:
@@ -148,7 +148,7 @@ def test_remaining_rates_may_be_accepted(scene: Scene) -> None:
     assert scene.events() == ["held"]
     scene.step.off(cancel=False, accept_owed=True)
     assert scene.events() == ["held", "released"]
-    assert scene.said[0].startswith("brokers 3")
+    assert scene.lines[0].startswith("brokers 3")
 
 
 def test_throttles_are_set_again_if_a_wave_was_started_meanwhile(scene: Scene) -> None:

@@ -75,7 +75,7 @@ def test_a_dead_source_does_not_stop_the_throttles(scene: Scene) -> None:
     scene.shows(without_2, scene.throttled(without_2))
     scene.step.throttle()
     assert scene.events() == ["held", "throttled"]
-    assert scene.said[0] == "throttles of dead brokers and deleted topics are not set: not set: brokers 2"
+    assert scene.lines[0] == "throttles of dead brokers and deleted topics are not set: not set: brokers 2"
 
 
 def test_the_rest_of_a_wave_is_started_while_some_partitions_move(
@@ -93,13 +93,15 @@ def test_the_rest_of_a_wave_is_started_while_some_partitions_move(
 def test_a_preflight_reports_its_checks(scene: Scene) -> None:
     """The tools' version, unchecked topics and the progress; it changes nothing and does not hold the cluster."""
     scene.step.preflight()
-    assert scene.said == [
+    assert scene.lines == [
         "Kafka's tools have version 4.3.1",
         "nothing is in the way of wave 1 of 2: 1 partition, 1 not started",
     ]
     unknown = {**scene.step.plan.manifest, "topic_ids": {"stays": None}}
     replace(scene.step, plan=replace(scene.step.plan, manifest=unknown)).preflight()
-    assert scene.said[3] == "cannot check whether topics were deleted and created again, the plan has no ids for: stays"
+    assert (
+        scene.lines[3] == "cannot check whether topics were deleted and created again, the plan has no ids for: stays"
+    )
     assert (scene.tools.calls, scene.events()) == ([], [])
 
 
@@ -114,7 +116,7 @@ def test_a_preflight_names_all_that_is_in_the_way(scene: Scene) -> None:
     assert tools == "kafka-configs.sh is not on PATH"
     assert held.startswith("cluster 'c' is held by wave 2 of run 'r' (")
     assert dead == "broker 3 is in planned replica lists but not alive: start it, or plan again"
-    assert scene.said == []
+    assert scene.lines == []
 
 
 def test_a_cluster_is_held_before_its_throttles_are_set(scene: Scene) -> None:
@@ -132,7 +134,7 @@ def test_a_cluster_is_held_before_its_throttles_are_set(scene: Scene) -> None:
     scene.shows(BEFORE, scene.throttled(BEFORE))
     scene.step.throttle()
     assert scene.events() == ["held", "throttled"]
-    assert scene.said == ["the throttles of wave 1 of 2 are set"]
+    assert scene.lines == ["the throttles of wave 1 of 2 are set"]
 
 
 @pytest.mark.parametrize("step", ["throttle", "execute", "off"])
@@ -153,12 +155,12 @@ def test_a_wave_is_started_once(scene: Scene) -> None:
     scene.step.execute()
     start = (scene.wave.documents["reassignment.json"], "--execute")
     assert (scene.tools.calls, scene.events()) == ([start], ["held", "executed"])
-    assert scene.said == ["wave 1 of 2 is started: 1 partition"]
+    assert scene.lines == ["wave 1 of 2 is started: 1 partition"]
     deleted = replace(BEFORE, topic_ids={}, replicas={})
     for state, name in ((MOVING, "in flight"), (DONE, "done"), (deleted, "deleted")):
         scene.shows(scene.throttled(state))
         scene.step.execute()
-        assert scene.said[-1] == f"wave 1 of 2 was already started: 1 partition, 1 {name}"
+        assert scene.lines[-1] == f"wave 1 of 2 was already started: 1 partition, 1 {name}"
     assert scene.tools.calls == [start]
 
 
@@ -168,7 +170,7 @@ def test_throttles_that_are_removed_during_the_start_are_set_again(scene: Scene)
     scene.shows(scene.throttled(BEFORE), MOVING, scene.throttled(MOVING))
     scene.step.execute()
     assert scene.tools.calls[1:] == [("throttle-careful.sh",)]
-    assert scene.said[0].startswith("somebody removed throttles, they are set again: brokers 1 leader.replication")
+    assert scene.lines[0].startswith("somebody removed throttles, they are set again: brokers 1 leader.replication")
 
 
 @pytest.mark.parametrize(
@@ -245,7 +247,7 @@ def test_a_wave_that_copies_nothing_has_no_throttles(tmp_path: Path, monkeypatch
     """It holds the cluster, starts and frees it as usual, but runs no script."""
     scene = Scene(tmp_path, monkeypatch, replace(plan_of([{PARTITION: ([1, 2], [2, 1])}], topic_ids={}), throttles=[]))
     scene.step.throttle()
-    assert scene.said[0] == "wave 1 of 1 copies nothing, so it has no throttles"
+    assert scene.lines[0] == "wave 1 of 1 copies nothing, so it has no throttles"
     scene.step.execute()
     scene.shows(at(2, 1))
     scene.step.off(cancel=False, accept_owed=False)

@@ -157,7 +157,7 @@ MakeLab = Callable[..., Lab]
 @contextmanager
 def labs(kafka: Cluster, tools: Mapping[str, Path], folder: Path) -> Iterator[MakeLab]:
     """Makes topics with data, and an approved plan for each; at the end deletes them and checks for throttles."""
-    made: list[str] = []
+    created: list[str] = []
 
     def make(
         topic: str,
@@ -168,7 +168,7 @@ def labs(kafka: Cluster, tools: Mapping[str, Path], folder: Path) -> Iterator[Ma
         approved: bool = True,
     ) -> Lab:
         before = {number: lists[0] for wave in waves for number, lists in wave.items()}
-        made.append(topic)
+        created.append(topic)
         topics.create(kafka, {topic: before})
         topics.fill(kafka, topic, dict.fromkeys(before, megabytes))
         ids = {topic: str(observe({"bootstrap_servers": kafka.bootstrap}).topic_ids[topic])}
@@ -180,6 +180,6 @@ def labs(kafka: Cluster, tools: Mapping[str, Path], folder: Path) -> Iterator[Ma
         return Lab(kafka, tools[release], warehouse, topic)
 
     yield make
-    for topic in made:
+    for topic in created:
         topics.delete(kafka, topic)
     assert not observe({"bootstrap_servers": kafka.bootstrap}).throttles

@@ -103,13 +103,13 @@ def three(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Thre
         "vague": ClusterInput(id="vague", input=str(home / "calm"), drain_brokers=(77,)),
         "gone": ClusterInput(id="gone", input=str(home / "nowhere")),
     }
-    runs, seen = [], []
+    runs, contents = [], []
     existing = [cluster for name, cluster in clusters.items() if name != "gone"]
     torn = [replace(clusters["fine"], input=clusters["torn"].input)]
     for selected in (list(clusters.values()), torn, existing):
         runs.append(ended(spark, home, selected))
-        seen.append(files(home / "out" / RUN_ID))
-    return Three(home, clusters, runs, seen)
+        contents.append(files(home / "out" / RUN_ID))
+    return Three(home, clusters, runs, contents)
 
 
 @pytest.mark.all_only

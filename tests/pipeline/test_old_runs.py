@@ -254,7 +254,7 @@ def test_a_plan_that_is_approved_meanwhile_stays(planned: Run) -> None:
         return with_wave_of(7)(inputs, run)
 
     before = state(planned)
-    with pytest.raises(AlreadyApproved, match="approved by ann"):
+    with pytest.raises(AlreadyApproved, match="ann has approved the plan of run 'r'"):
         attempt(planned, replace(PLAN, build=approved_meanwhile))
     assert state(planned) == before
 
