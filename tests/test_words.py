@@ -53,7 +53,7 @@ MAY_LOAD = {
     "optimizer/stages/validate/great_expectations.py": {
         *("_row_result", "_figure_result", "_store_result", "_counts", "_limits"),
     },
-    "optimizer/stages/validate/input_findings.py": {"input_findings", "_quarantined_by_rule"},
+    "optimizer/stages/validate/input_findings.py": {"input_findings", "_quarantined_by_rule", "_describe_files"},
     "optimizer/stages/validate/judge.py": {"malformed"},
     "optimizer/stages/validate/metric_topics.py": {"_reports"},
     "optimizer/stages/validate/refusal.py": {"_unread", "_describe_cause"},
