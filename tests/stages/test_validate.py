@@ -389,7 +389,7 @@ def test_data_docs_show_what_failed(
 
 
 def test_the_gate_names_everything_that_stops_the_run(outcome: Outcome) -> None:
-    """The refusal (exit code 3) lists each cause with count, place, value and remedy, and names what may follow."""
+    """The refusal (exit code 3) lists each cause with count, place, value and remedy, and names possible consequences."""
     refused = validate.gate(outcome.frames, outcome.run)
     assert set(refused) == {name for name, case in CASES.items() if any(rule.endswith("!") for rule in case.rules)}
     assert {type(error) for error in refused.values()} == {QualityGateFailed}
@@ -399,7 +399,7 @@ def test_the_gate_names_everything_that_stops_the_run(outcome: Outcome) -> None:
         text = str(refused.get(name, ""))
         stopping = {rule.rstrip("!") for rule in case.rules if rule.endswith("!")}
         causes = set(re.findall(rf"- cluster {name}, (\w+): ", text))
-        following = re.findall(r"may follow from this: (.*)", text)
+        following = re.findall(r"these may be consequences: (.*)", text)
         assert causes | {rule for line in following for rule in line.split(", ")} == stopping
         assert bool(causes) == bool(stopping)
         assert not stopping or f"{len(causes)} broken rule" in text

@@ -76,7 +76,7 @@ def refusals(quarantine: DataFrame, failed: Sequence[Row], *, end: str) -> dict[
         head = f"the data can't be used for planning: {plural(len(causes), 'broken rule')}"
         lines = [_describe_cause(row, examples.get((cluster, row["rule"]), [])) for row in causes]
         if consequences:
-            lines.append(f"- cluster {cluster}: may follow from this: {', '.join(sorted(consequences))}")
+            lines.append(f"- cluster {cluster}: these may be consequences: {', '.join(sorted(consequences))}")
         texts[cluster] = "\n".join([head, *unread.get(cluster, []), *lines, end])
     return texts
 
