@@ -389,7 +389,7 @@ def test_data_docs_show_what_failed(
 
 
 def test_the_gate_names_everything_that_stops_the_run(outcome: Outcome) -> None:
-    """The refusal (exit code 3) lists each cause with count, place, value and remedy, and names possible consequences."""
+    """The refusal (exit code 3) lists each cause with count, source, value and remedy, and possible consequences."""
     refused = validate.gate(outcome.frames, outcome.run)
     assert set(refused) == {name for name, case in CASES.items() if any(rule.endswith("!") for rule in case.rules)}
     assert {type(error) for error in refused.values()} == {QualityGateFailed}
