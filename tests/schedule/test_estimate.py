@@ -59,7 +59,7 @@ def test_nothing_to_copy_takes_no_time() -> None:
 
 
 def test_the_careful_rate_adds_live_traffic() -> None:
-    """Copies get what was asked for: live replication is added on each side, and only where a broker takes part."""
+    """Copies get the requested rate: live replication is added on each side, but only for brokers with copies."""
     changes = changes_from_rows([("balance", SIZE, 0, [1, 2], [3])])
     changes.in_bytes_per_s[:] = 100
     changes.in_sync_followers[:] = 2

@@ -65,7 +65,7 @@ def test_one_change_is_left_rather_than_three(reason: str) -> None:
 
 
 def test_what_has_room_after_all_comes_back() -> None:
-    """A change whose room was given to another that is left itself is not left."""
+    """A change that lost its space to another change is kept if that other change is left out."""
     rows: list[Row] = [
         ("pin", 60, 2, [0], [2]),
         ("pin", 30, 2, [1], [2]),

@@ -202,7 +202,7 @@ def test_no_wave_names_more_topics_than_a_request(twice: int, topics: int, expec
 
 @pytest.mark.parametrize("reason", ["drain", "balance"])
 def test_a_fixed_number_of_waves_is_used(reason: str) -> None:
-    """Copies spread over as many waves as asked for, whatever their reason."""
+    """Copies spread over the fixed number of waves, for any reason."""
     rows: list[Row] = [(reason, 10, 0, [1], [2])] + [(reason, 1, 3, [4], [5])] * 11
     assert np.bincount(waves_of(rows, knobs=Schedule(waves=4))).tolist() == [0, 3, 3, 3, 3]
 
@@ -250,7 +250,7 @@ def test_the_first_broker_is_freed_as_others_are() -> None:
 
 
 def test_room_that_a_later_wave_needs_is_not_given_away() -> None:
-    """A copy that fits a disk now, but not beside what a later wave brings there, gets no wave."""
+    """A copy that fits a disk now, but not together with a later wave's copies, gets no wave."""
     used, limit = [0, 10, 0, 0, 0, 0], [100, 12, 100, 100, 100, 100]
     rows: list[Row] = [("drain", 10, 0, [3], [1]), ("balance", 11, 2, [1], []), ("balance", 2, 5, [1], [])]
     assert waves_of(rows, used=used, limit=limit, knobs=Schedule(waves=2)) == [1, 2, UNPLACED]

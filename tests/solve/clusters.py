@@ -38,7 +38,7 @@ from optimizer.solve.tuning import TUNED, Tuning
 
 BRIEF_TIME = 0.1
 ALONE = replace(TUNED, exact_cells=0)  # single moves alone: no search of small clusters
-# What a round that balances asks of a shard, without a limit of time.
+# The search of a balancing round, without a time limit.
 SEARCH = Search(TUNED.plan_prices, 0.001, np.inf, TUNED.gap, improves=False, is_last=False)
 
 
@@ -80,8 +80,10 @@ def make_brokers(racks: list[int], *, draining: tuple[int, ...] = (), excluded: 
 
 
 def make_partitions(replicas: list[list[int]], sizes: list[int], rates: list[int] | None = None) -> Partitions:
-    """Partitions of topic t with the given replica lists, sizes (bytes) and rates (bytes per second); a field whose
-    column may be null has what stands for null, except the leader."""
+    """Partitions of topic t with the given replica lists, sizes (bytes) and rates (bytes per second).
+
+    Other nullable columns are null, except the leader.
+    """
     n, width = len(replicas), max(map(len, replicas))
     matrix = np.array([list(r) + [-1] * (width - len(r)) for r in replicas])
     rate = np.array(rates if rates is not None else [0] * n)

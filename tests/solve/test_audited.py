@@ -32,7 +32,7 @@ HALF_DEAD = make_cluster(
 @given(troubled_clusters())
 @example(HALF_DEAD)
 def test_every_plan_passes_the_audit(cluster: Cluster) -> None:
-    """Whatever is dead, draining, excluded, pinned, fixed, resized, spread: no rule is broken, the bounds lie below."""
+    """With dead, draining, excluded, pinned, fixed or resized parts: no rule is broken, no bound is above the plan."""
     hosts = {"test": cluster.brokers}
     plan = solve(in_memory(pd.DataFrame(partition_rows(cluster)), hosts), SETTINGS, BRIEF)
     best = max(row.bound_bytes for row in plan.bounds.rows["test"])

@@ -28,7 +28,7 @@ OPEN = Policy(disk_band=0.5, replicas_band=0.5, in_band=0.5, disk_headroom=0.15)
 
 
 def with_capacities(brokers: Brokers, disk: list[int], *, network: list[int] | None = None) -> Brokers:
-    """The brokers with disks, and networks of the same capacity in and out where told."""
+    """The brokers with disks, and if given with networks of the same capacity in and out."""
     known = replace(brokers, disk_capacity_bytes=np.array(disk))
     if network is None:
         return known
@@ -58,7 +58,7 @@ def test_headroom_ends_the_disk_band(headroom: float, lower: float, upper: float
     ("partitions", "width", "lower", "upper"), [(5, 0.1, 2, 3), (4, 0.1, 2, 2), (20, 0.4, 6, 14), (20, 0.45, 6, 14)]
 )
 def test_bands_of_replicas_are_whole_and_hold_the_mean(partitions: int, width: float, lower: int, upper: int) -> None:
-    """Half a replica does not exist: the band holds the whole numbers inside, at least those beside the mean."""
+    """The band includes the whole numbers inside it, at least those around the mean."""
     cluster = make_cluster(
         make_brokers([0, 1]), make_partitions([[n % 2] for n in range(partitions)], [1] * partitions)
     )
@@ -133,7 +133,7 @@ def test_rounding_is_not_outside() -> None:
 
 
 def test_what_is_outside_of_bands() -> None:
-    """Loads above count up, below down; outside of a band is told in mean loads, fullness by the fullest resource."""
+    """Excess is positive above, negative below; the violation is in mean loads; fullness is of the fullest resource."""
     lower, upper = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 0.0]]), np.array([[4.0, np.inf], [2.0, 10.0], [0.0, 0.0]])
     ends = Bands(("a", "b"), lower, upper)
     loads = np.array([[0.0, 5.0], [3.0, 12.0], [0.0, 0.0]])

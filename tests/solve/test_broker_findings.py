@@ -1,4 +1,4 @@
-"""What is told of brokers that do not live, and of racks and rates that nobody knows."""
+"""Findings of brokers that are down, of racks, and of unknown rates."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ UNREGISTER = "drain it (--drain 3), execute that plan, and then unregister it: k
 
 
 @pytest.mark.parametrize(
-    ("code", "after", "when", "told", "remedy"),
+    ("code", "after", "when", "detail", "remedy"),
     [
         (
             FindingCode.DEAD_BROKER,
@@ -35,14 +35,14 @@ UNREGISTER = "drain it (--drain 3), execute that plan, and then unregister it: k
     ],
 )
 def test_a_broker_that_does_not_live_is_fixed_if_it_is_emptied(
-    code: FindingCode, after: list[list[int]], when: str, told: str, remedy: str
+    code: FindingCode, after: list[list[int]], when: str, detail: str, remedy: str
 ) -> None:
-    """Mended is where no replica stays on it; a fenced one that never comes back is drained, then unregistered."""
+    """The finding is fixed if no replica stays on the broker; a fenced one can be drained, then unregistered."""
     state = code.removesuffix("_broker")
     brokers = replace(make_brokers([0, 1, 2, 0]), state=("alive", "alive", "alive", state))
     (found,) = in_full(broker_findings(brokers, np.array(after)))
     assert (found.code, found.subject, found.when) == (code, "broker 3", when)
-    assert told in found.detail
+    assert detail in found.detail
     assert remedy in found.remedy
 
 
@@ -77,7 +77,7 @@ def test_a_rack_that_the_plan_empties_is_a_finding(
 
 
 def test_brokers_without_a_rack_are_no_rack_that_is_emptied() -> None:
-    """Dead brokers may have no rack; neither has a cluster whose racks do not matter."""
+    """Dead brokers may have no rack, and neither has a cluster in which racks do not matter."""
     brokers, before, after = make_brokers([0, 1, 2], draining=(2,)), np.array([[0, 2]]), np.array([[0, 1]])
     assert len([*emptied_racks(brokers, before, after)]) == 1
     assert [*emptied_racks(replace(brokers, rack_names=("r0", "r1", "")), before, after)] == []
@@ -93,12 +93,12 @@ def test_racks_that_are_unknown_stay_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bytes_in", "bytes_out", "told"), [([0, 0], [0, 0], 1), ([0, 1], [0, 0], 0), ([0, 0], [1, 0], 0)]
+    ("bytes_in", "bytes_out", "count"), [([0, 0], [0, 0], 1), ([0, 1], [0, 0], 0), ([0, 0], [1, 0], 0)]
 )
-def test_rates_that_are_unknown_are_reported(bytes_in: list[int], bytes_out: list[int], told: int) -> None:
+def test_rates_that_are_unknown_are_reported(bytes_in: list[int], bytes_out: list[int], count: int) -> None:
     """That is where no partition has one, in or out; a cluster without partitions misses none."""
     partitions = make_partitions([[0], [1]], [1, 1])
     partitions = replace(partitions, in_bytes_per_s=np.array(bytes_in), out_bytes_per_s=np.array(bytes_out))
     findings = [(f.code, f.when) for f in rate_findings(partitions)]
-    assert findings == [(FindingCode.NO_RATES, "both")] * told
+    assert findings == [(FindingCode.NO_RATES, "both")] * count
     assert not list(rate_findings(partitions.rows(np.zeros(0, dtype=np.int64))))

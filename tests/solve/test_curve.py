@@ -59,7 +59,7 @@ def test_where_nearly_all_moves_must_be_there_is_one_plan() -> None:
 
 @pytest.mark.all_only
 def test_curve_of_shards_passes_below_what_another_planner_reaches() -> None:
-    """On 100 brokers, 50 moves at 13 % over the bound lie above the curve, also where it is the short one."""
+    """On 100 brokers, 50 moves at 13 % over the bound are above the curve, also above the short one."""
     settings = Settings(solver=Solver(curve_brokers=99))
     found = solve(cluster_of(generate("M", "drift", 1), "drift"), settings)
     assert len(found.curve) == 5

@@ -72,7 +72,7 @@ def test_no_new_list_names_a_dead_broker() -> None:
 
 
 def test_a_disk_that_was_over_its_limit_is_no_reason_to_reduce_the_plan() -> None:
-    """A plan that leaves 95 of 100 bytes where they are, and are fixed, is not cut to the limit of 90."""
+    """A plan that leaves 95 of 100 bytes in place, because they are fixed, is not reduced to the limit of 90."""
     brokers = replace(make_brokers([0, 1, 2], draining=(1,)), disk_capacity_bytes=np.array([100, 100, 1000]))
     partitions = replace(make_partitions([[0], [1]], [95, 20]), mobility=np.array([FIXED, FREE]))
     plan = solved(brokers, partitions)
@@ -91,7 +91,7 @@ def test_copies_are_counted_before_the_first_balancing_round_alone() -> None:
 
 
 def test_what_rounds_that_repair_racks_move_is_copied_too() -> None:
-    """A list with two replicas in one rack is mended before anything is balanced: the curve starts from that copy."""
+    """A list with two replicas in one rack is repaired before anything is balanced: the curve starts from that copy."""
     lists = [[0, 1, 2], *([i % 2, 2 + i % 2, 4 + i % 2] for i in range(11))]
     placement, progress, _ = rounds_of(make_brokers([0, 0, 1, 1, 2, 2]), make_partitions(lists, [100] + [10] * 11))
     made = placement.copies(["c"])["c"]

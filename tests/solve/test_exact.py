@@ -153,7 +153,7 @@ def small_problem(seed: int) -> tuple[ShardProblem, ShardProblem]:
 
 @pytest.mark.parametrize("seed", [2, 22])
 def test_a_placement_that_keeps_the_rules_is_never_called_impossible(seed: int) -> None:
-    """Clusters of which a solver with presolve says that nothing keeps their bands, given a plan that does."""
+    """A solver with presolve reports these clusters as infeasible although a plan meets their bands."""
     before, after = small_problem(seed)
     assert meets_rules(after, after.rows.held)
     placement = solve_small(before, after.rows.held)

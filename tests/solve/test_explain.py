@@ -204,27 +204,27 @@ def test_pins_that_cannot_be_met_are_reported_by_topic() -> None:
 
 
 @pytest.mark.parametrize(
-    ("capacities", "told"),
+    ("capacities", "text"),
     [
         ([100, 100, 200], ""),
         ([-1, -1, -1], "disk capacity of 3 of 3 brokers is unknown: they have no disk limit"),
         ([100, -1, 200], "disk capacity of 1 of 3 brokers is unknown: it has no disk limit, and all brokers count"),
     ],
 )
-def test_unknown_disks_are_reported(capacities: list[int], told: str) -> None:
+def test_unknown_disks_are_reported(capacities: list[int], text: str) -> None:
     """A plan that no disk limits says so, with how many brokers; known disks need no word."""
     brokers = replace(small_disk().brokers, disk_capacity_bytes=np.array(capacities))
     found = in_full(disk_findings(brokers))
-    assert [f.code for f in found] == ([FindingCode.NO_DISK_CAPACITY] if told else [])
-    assert all(told in f.detail for f in found)
+    assert [f.code for f in found] == ([FindingCode.NO_DISK_CAPACITY] if text else [])
+    assert all(text in f.detail for f in found)
 
 
-@pytest.mark.parametrize(("capacities", "told"), [([9, 9, 9], 0), ([-1, -1, -1], 0), ([9, -1, 9], 1)])
-def test_network_capacities_of_some_brokers_are_reported_as_unused(capacities: list[int], told: int) -> None:
+@pytest.mark.parametrize(("capacities", "count"), [([9, 9, 9], 0), ([-1, -1, -1], 0), ([9, -1, 9], 1)])
+def test_network_capacities_of_some_brokers_are_reported_as_unused(capacities: list[int], count: int) -> None:
     """Where all are known they count, where none is nothing is missed; of some they say nothing about the rest."""
     brokers = replace(small_disk().brokers, out_capacity_bytes_per_s=np.array(capacities))
     found = in_full(network_findings(brokers))
-    assert [(f.code, f.subject) for f in found] == [(FindingCode.NO_NETWORK_CAPACITY, "cluster out")] * told
+    assert [(f.code, f.subject) for f in found] == [(FindingCode.NO_NETWORK_CAPACITY, "cluster out")] * count
     assert all("known for only 2 of 3 brokers" in f.detail for f in found)
 
 
@@ -243,7 +243,7 @@ def test_only_brokers_that_accept_replicas_need_a_disk() -> None:
     ],
 )
 def test_racks_with_too_many_or_too_few_are_named(before: list[int], after: list[int], when: str, detail: str) -> None:
-    """Of four replicas each of three racks holds one or two; racks that do not are told, with what they may hold."""
+    """Each of three racks holds one or two of four replicas; racks that do not are named, with what they may hold."""
     cluster = make_cluster(make_brokers([0, 0, 1, 1, 2, 2, 0]), make_partitions([before], [1]))
     (found,) = in_full(rack_findings(cluster.brokers, cluster.partitions, np.array([after])))
     assert (found.code, found.subject, found.when, found.detail) == (FindingCode.RACK_SPREAD, "t-0", when, detail)
@@ -264,7 +264,7 @@ MORE_BROKERS = f"add a broker that may hold it; otherwise {RUN_AGAIN}"
     ],
 )
 def test_what_helps_depends_on_whether_the_partition_may_move(mobility: int, racks: str, stranded: str) -> None:
-    """A broker more mends nothing of a partition that is held; one that may move needs no leave."""
+    """One more broker does not help a partition that may not move; a partition that may move needs no permission."""
     partitions = replace(make_partitions([[0, 1]], [1]), mobility=np.array([mobility]))
     brokers, after = make_brokers([0, 0, 1], draining=(1,)), partitions.replicas
     (crowds,) = in_full(rack_findings(make_brokers([0, 0, 1]), partitions, after))

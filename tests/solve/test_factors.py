@@ -41,7 +41,7 @@ RACKS = [0, 0, 1, 1, 2, 2]
 
 
 def one_partition(replicas: list[int], factor: int, *, draining: tuple[int, ...] = ()) -> Cluster:
-    """A partition of 10 bytes on six brokers in three racks, with a replication factor asked for."""
+    """A partition of 10 bytes on six brokers in three racks, with a requested replication factor."""
     return with_requested_factors(
         make_cluster(make_brokers(RACKS, draining=draining), make_partitions([replicas], [10])), [factor]
     )
@@ -61,7 +61,7 @@ def lengths(replicas: np.ndarray) -> list[int]:
 @RELAXED
 @given(with_factors(tiny_clusters()))
 def test_bound_optimum_plan_are_in_this_order_with_other_factors(cluster: Cluster) -> None:
-    """The best placement of as many replicas as are asked for lies above the bounds, and is the plan."""
+    """The best placement of the requested replicas is not below the bounds, and is the plan."""
     planned = plan_cluster(cluster, WIDE)
     best, moved = planned.best_bound, moved_bytes(cluster, planned.replicas)
     assert best <= moved
@@ -151,7 +151,7 @@ def test_where_a_list_grows_and_shrinks(
 def test_forced_bound_counts_what_is_missing(
     replicas: list[int], factor: int, draining: tuple[int, ...], forced: int
 ) -> None:
-    """Copies that every plan makes: up to the factor asked for, less what may stay; the plan makes no other."""
+    """Copies that every plan makes: the requested factor minus the replicas that may stay; the plan makes no others."""
     cluster = one_partition(replicas, factor, draining=draining)
     planned = plan_cluster(cluster, OPEN)
     assert planned.bounds()["forced"] == moved_bytes(cluster, planned.replicas) == forced

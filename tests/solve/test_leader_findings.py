@@ -22,12 +22,12 @@ WIDE = {"leaders_band": 90.0, "out_band": 90.0}
 
 
 def findings_of(cluster: Cluster, leaders: ChosenLeaders) -> list[SimpleNamespace]:
-    """What is told of chosen leaders."""
+    """Findings of chosen leaders."""
     return in_full(leader_findings(cluster.brokers, cluster.partitions, leaders))
 
 
 def with_widths(cluster: Cluster, leaders: ChosenLeaders, widths: dict[str, float]) -> list[SimpleNamespace]:
-    """What is told of the same leaders where the bands are wider."""
+    """Findings of the same leaders with wider bands."""
     lists = cluster.partitions.replicas
     return findings_of(
         cluster, replace(leaders, choices=leader_choices(cluster.brokers, cluster.partitions, lists, **widths))

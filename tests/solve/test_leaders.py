@@ -73,7 +73,7 @@ def all_orders(choices: LeaderChoices) -> Iterator[Ints]:
 @RELAXED
 @given(few_lists())
 def test_bounds_optimum_plan_are_in_this_order(cluster: Cluster) -> None:
-    """The best of all orders, measure by measure, lies between the proven least and the plan."""
+    """The best of all orders, measure by measure, is between the lower bound and the plan."""
     leaders = chosen_of(cluster)
     bands, choices, bounds = leaders.choices.bands, leaders.choices, by_measure(leaders)
     lower, upper = np.floor(bands.lower), np.ceil(bands.upper)
@@ -173,7 +173,7 @@ def test_a_chain_of_two_fixes_what_one_hand_over_cannot() -> None:
 
 
 def test_leaders_follow_the_capacity_of_the_network() -> None:
-    """A broker with twice the capacity out leads twice as much; where it is not known of all, the disks tell."""
+    """A broker with twice the capacity out leads twice as much; if some capacities are unknown, disks count instead."""
     lists = [[p % 3, (p + 1) % 3, (p + 2) % 3] for p in range(40)]
     partitions, brokers = make_partitions(lists, [1] * 40, [10] * 40), make_brokers([0, 1, 2])
     twice = np.array([1, 2, 1])

@@ -117,7 +117,7 @@ def test_everything_is_kept_if_the_limit_allows_it(changes: PlanChanges) -> None
 @RELAXED
 @given(limited_plans())
 def test_urgent_changes_go_first(changes: PlanChanges) -> None:
-    """What is left out would not fit beside the changes that are at least as urgent, unless there is no room."""
+    """A change that is left out would not fit together with all changes that are at least as urgent."""
     assume(np.isinf(changes.disk_limit).all() and len(changes.room) == 1)
     kept = urgent_first(changes)
     assert (keep_within(changes) >= kept).all()
@@ -223,8 +223,8 @@ def crowded_racks() -> tuple[Cluster, list[list[int]], Reasons]:
     brokers = make_brokers([0, 1, 2, 0, 1, 2], draining=(3, 4))
     brokers = replace(brokers, state=("alive", "alive", "alive", "dead", "draining", "alive"))
     cluster = make_cluster(brokers, make_partitions([[0, 3], [1, 4], [0, 4], [2, 5]], [1] * 4))
-    told = [(0, "dead"), (1, "rack"), (2, "pin"), (2, "drain"), (3, "rack")]
-    return pinned(cluster, {"a": [1, 2]}, ["t", "t", "a", "t"]), [[0, 1], [1, 5], [1, 2], [2, 0]], told
+    moves = [(0, "dead"), (1, "rack"), (2, "pin"), (2, "drain"), (3, "rack")]
+    return pinned(cluster, {"a": [1, 2]}, ["t", "t", "a", "t"]), [[0, 1], [1, 5], [1, 2], [2, 0]], moves
 
 
 def fenced_broker() -> tuple[Cluster, list[list[int]], Reasons]:

@@ -1,4 +1,4 @@
-"""What a limit is told to be the reason of."""
+"""Findings that have a limit as their cause."""
 
 import numpy as np
 
@@ -19,12 +19,12 @@ def test_a_band_is_missed_as_reported() -> None:
     after, whole = np.array([[LOWER_BYTES - 500_000], [LOWER_BYTES]]), np.full((2, 1), LOWER_BYTES)
     assert is_outside(after, ends).ravel().tolist() == [True, False]
     facts = {"width": 0.1, "widest": 0.1}
-    told = Finding(FindingCode.BAND, "after", broker_id=0, resource="disk", amount=1, limit=2, facts=facts)
+    band_finding = Finding(FindingCode.BAND, "after", broker_id=0, resource="disk", amount=1, limit=2, facts=facts)
     brokers, partitions = make_brokers([0, 1]), make_partitions([[0, 1]], [500_000])
     over_limits = OverLimits(MoveLimit(moves=0), 500_000, 1, whole)
     held_back = np.array([True])
     band, limited = in_full(
-        with_limit([told], over_limits, brokers, ends, after, partitions=partitions, held_back=held_back)
+        with_limit([band_finding], over_limits, brokers, ends, after, partitions=partitions, held_back=held_back)
     )
     assert band.cause == Cause.MOVE_LIMIT
     assert band.detail.endswith("; the limit leaves it for a later run")

@@ -1,4 +1,4 @@
-"""From a cluster in any state and a limit to documents: the cut plan passes the audit, and its bounds lie below it."""
+"""From any cluster and a limit to documents: the limited plan passes the audit, and no bound is above it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -83,7 +83,7 @@ def test_every_limited_plan_passes_the_audit(cluster: Cluster, share: float, by_
 
 
 def small_rack(brokers_of_rack: tuple[int, ...], *, room: int, **fields: list[int]) -> Cluster:
-    """Six partitions in each rack alone but in the last, whose brokers have room for so many of all partitions."""
+    """Six partitions in each rack except the last; brokers of the last rack have space for ``room`` partitions."""
     racks = np.repeat(np.arange(len(brokers_of_rack)), brokers_of_rack)
     lists = [np.flatnonzero(racks == rack)[:3].tolist() for rack in range(len(brokers_of_rack) - 1)]
     partitions = make_partitions([replicas for replicas in lists for _ in range(6)], [10] * 6 * len(lists))

@@ -35,9 +35,7 @@ def log_dir(path: str, used: int, logs: int, *, capacity: int | None = 100, is_o
 
 
 CASES = {
-    "many small logs beside few big ones": Case(
-        (log_dir("/a", 6, 60), log_dir("/b", 80, 3)), (5,) * 4, {"/b": (20, 10)}
-    ),
+    "many small logs and few big ones": Case((log_dir("/a", 6, 60), log_dir("/b", 80, 3)), (5,) * 4, {"/b": (20, 10)}),
     "equal numbers by path": Case((log_dir("/a", 85, 3), log_dir("/b", 85, 3)), (6, 4), {"/a": (6, 5)}),
     "until the numbers are equal": Case((log_dir("/a", 0, 2), log_dir("/b", 60, 0)), (20,) * 4, {"/b": (60, 30)}),
     "room for all": Case((log_dir("/a", 6, 60), log_dir("/b", 70, 3)), (5,) * 4, {}),

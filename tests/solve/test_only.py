@@ -1,4 +1,4 @@
-"""``policy.only``: what each mobility leaves open to the solver, and what is told of the rest."""
+"""``policy.only``: the changes that each mobility allows, and the findings of the rest."""
 
 from dataclasses import replace
 
@@ -80,19 +80,19 @@ def test_a_drain_alone_copies_what_must_leave(cluster: Cluster) -> None:
 @FEW
 @given(cluster=BOTH_SIZES)
 def test_racks_alone_are_repaired_by_as_many_copies_as_that_takes(cluster: Cluster) -> None:
-    """Only partitions that break the rack rule change; each copy mends one replica, and no band asks for more."""
+    """Only partitions that break the rack rule change; each copy repairs one replica, and no copy serves a band."""
     keeps = replace(cluster.brokers, must_empty=np.zeros_like(cluster.brokers.must_empty))
     broken = rack_breaks(keeps, cluster.partitions, cluster.partitions.replicas)
-    mended = with_mobility(make_cluster(keeps, cluster.partitions), np.where(broken > 0, RACKS_ONLY, FIXED))
-    planned = plan_cluster(mended, NARROW, brief=True)
-    gain = broken - rack_breaks(keeps, mended.partitions, planned.replicas)
-    assert (copies(mended, planned.replicas) <= gain).all()
-    assert rack_breaches(mended, planned.replicas) == 0
-    assert moved_bytes(mended, planned.replicas) == planned.bounds()["forced"]
+    racks_only = with_mobility(make_cluster(keeps, cluster.partitions), np.where(broken > 0, RACKS_ONLY, FIXED))
+    planned = plan_cluster(racks_only, NARROW, brief=True)
+    gain = broken - rack_breaks(keeps, racks_only.partitions, planned.replicas)
+    assert (copies(racks_only, planned.replicas) <= gain).all()
+    assert rack_breaches(racks_only, planned.replicas) == 0
+    assert moved_bytes(racks_only, planned.replicas) == planned.bounds()["forced"]
 
 
 def test_racks_alone_are_repaired_where_there_is_room() -> None:
-    """Where mending leaves a choice of brokers, the copies go to the emptier ones."""
+    """If a repair has a choice of brokers, the copies go to the emptier ones."""
     brokers = make_brokers([0, 0, 0, 0, 1, 1, 1, 1])
     replicas = [[0, 1]] * 4 + [[2, 4]] * 8 + [[3, 5]] * 8
     partitions = make_partitions(replicas, [10] * 20)
@@ -200,7 +200,7 @@ def small() -> tuple[Brokers, Partitions]:
 
 
 def findings_with_only(only: str) -> list[Finding]:
-    """What is told under ``only`` of a plan that changes nothing."""
+    """Findings under ``only`` of a plan that changes nothing."""
     factors = (TopicFactor(topics="b", factor=3), TopicFactor(topics="a", factor=2))
     brokers, partitions = small()
     cluster_policy = ClusterPolicy(only=only, drain_brokers=(2,), demote_brokers=(3,), replication_factors=factors)
@@ -221,7 +221,7 @@ def findings_with_only(only: str) -> list[Finding]:
     ],
 )
 def test_what_only_leaves_is_reported_in_one_line_each(only: str, kept: list[Kept], left: set[str]) -> None:
-    """What is asked beside ``only`` has one finding a wish with its count; what the plan brings or mends is kept."""
+    """Each excluded kind of request has one finding with its count; findings caused or fixed by the plan stay."""
     findings = findings_with_only(only)
     others = [f for f in findings if f.code != FindingCode.NOT_ASKED_NOW]
     assert {(f.code, f.broker_id, f.partition) for f in others} == {*kept, *NEVER_LEFT}

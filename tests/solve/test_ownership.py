@@ -1,4 +1,4 @@
-"""Which shard may change a partition's racks, and what one round mends."""
+"""Which shard may change a partition's racks, and what one round repairs."""
 
 import numpy as np
 import pytest
@@ -74,7 +74,7 @@ def test_two_replicas_leave_a_rack_that_holds_too_many(racks: list[int]) -> None
 
 
 def test_a_shard_of_whole_partitions_is_no_cluster() -> None:
-    """Half of the brokers are not searched as if they were all, even where every partition lies inside."""
+    """Half of the brokers are not searched as a whole cluster, even if they hold every partition completely."""
     partitions = make_partitions([[0], [1], [2], [3]], [10, 20, 30, 40])
     cluster = make_cluster(make_brokers([0, 0, 1, 1]), partitions)
     ends, weights = bands(cluster, Policy()), replica_weights(partitions)

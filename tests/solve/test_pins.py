@@ -42,7 +42,7 @@ def one_rack(replicas: list[list[int]]) -> Cluster:
 @RELAXED
 @given(with_pins(tiny_clusters()))
 def test_bound_optimum_plan_are_in_this_order_with_pins(cluster: Cluster) -> None:
-    """The best placement found by trying all that the pins allow lies between the bounds and the plan."""
+    """The best of all placements within the pins is between the bounds and the plan."""
     planned = plan_cluster(cluster, WIDE)
     assert not outside_pins(cluster, planned.replicas).any()
     assert rack_breaches(cluster, planned.replicas) == 0
@@ -56,7 +56,7 @@ def test_bound_optimum_plan_are_in_this_order_with_pins(cluster: Cluster) -> Non
 @RELAXED
 @given(with_pins(middling_clusters()))
 def test_no_replica_stays_outside_its_pin(cluster: Cluster) -> None:
-    """Whatever the start: pins are met, brokers to empty are empty, racks are in order, the bounds lie below."""
+    """From any start: pins are met, brokers to empty are empty, racks are in order, no bound is above the plan."""
     planned = plan_cluster(cluster, Policy(), brief=True)
     assert not outside_pins(cluster, planned.replicas).any()
     assert not cluster.brokers.must_empty[planned.replicas[planned.replicas >= 0]].any()

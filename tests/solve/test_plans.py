@@ -55,7 +55,7 @@ def test_plan_is_legal_no_worse_and_above_every_bound(cluster: Cluster) -> None:
 @RELAXED
 @given(tiny_clusters() | tiny_with_policies())
 def test_bound_optimum_plan_are_in_this_order(cluster: Cluster) -> None:
-    """On tiny clusters the best placement found by trying all is what the plan moves; the bounds lie below it."""
+    """On tiny clusters the plan is the best of all placements, and the bounds are not above it."""
     planned = plan_cluster(cluster, WIDE)
     optimum, moved = brute_force(cluster, planned.bands, planned.scale), moved_bytes(cluster, planned.replicas)
     best = planned.best_bound
@@ -65,7 +65,7 @@ def test_bound_optimum_plan_are_in_this_order(cluster: Cluster) -> None:
 
 
 def test_wide_shard_repairs_racks_from_brokers_that_are_not_full() -> None:
-    """Where only full brokers are looked at for balance, a replica that breaks the rack rule leaves any broker."""
+    """If only full brokers are considered for balance, a replica that breaks the rack rule may leave any broker."""
     replicas = [[0, 2], [1, 3], [0, 1], *([2, 5] for _ in range(9))]
     cluster = make_cluster(make_brokers([0, 0, 1, 1, 2, 2]), make_partitions(replicas, [10] * 12))
     planned = plan_cluster(

@@ -67,14 +67,14 @@ class History:
         pytest.param([shard_status(3)], False, id="all is done"),
         pytest.param([shard_status(3, 0.2)], True, id="a band is broken"),
         pytest.param([shard_status(0, 0.2)], False, id="a band is broken and nothing can move"),
-        pytest.param([shard_status(3, 0.2), shard_status(3, 0.2)], True, id="one round has not mended the band"),
+        pytest.param([shard_status(3, 0.2), shard_status(3, 0.2)], True, id="one round did not repair the band"),
         pytest.param(
             [shard_status(3, 0.2), shard_status(3, 0.2), shard_status(3, 0.2)], False, id="two rounds have not"
         ),
         pytest.param(
             [shard_status(3, 0.2), shard_status(3, 0.2), shard_status(3, 0.1)],
             True,
-            id="the second has mended some of it",
+            id="the second repaired some of it",
         ),
         pytest.param([shard_status(0, 0.0, 1)], True, id="racks are broken and nothing moves: other shards may do it"),
         pytest.param([shard_status(0, 0.0, 1), shard_status(0, 0.0, 1)], False, id="twice"),
@@ -83,7 +83,7 @@ class History:
     ],
 )
 def test_another_round(rounds: list[ShardStatus], another: bool) -> None:
-    """Rounds go on while they mend something, and once more where other shards may."""
+    """Rounds continue while they repair something, and once more if other shards may."""
     state = History()
     for status in rounds:
         state.close([status])
@@ -134,7 +134,7 @@ def test_the_curve_waits_for_a_round_without_failures() -> None:
     ],
 )
 def test_rounds_that_search_for_fewer_bytes(rounds: list[ShardStatus], another: bool) -> None:
-    """Where all is done but shards lie far above their own bounds, rounds go on while they save bytes."""
+    """If all is met but shards are far above their own bounds, rounds continue while they save bytes."""
     state, settings = History(), build({"solver": {"shard_brokers": 2}})
     for number, status in enumerate(rounds):
         task = state.next(settings)
@@ -181,7 +181,7 @@ def test_a_round_for_fewer_bytes_has_a_smaller_gap() -> None:
 
 @pytest.mark.parametrize(("disordered", "working"), [(0, 3), (1, 6)])
 def test_later_rounds_have_the_shards_that_need_work(disordered: int, working: int) -> None:
-    """Where only bands are left to mend, brokers of shards that are inside theirs take no part."""
+    """If only bands are unmet, brokers of shards inside their bands take no part."""
     state, settings = History(), build({"solver": {"shard_brokers": 2, "rack_shard_brokers": 2}})
     first = state.next(settings)
     assert sorted(first.shard) == [0, 0, 0, 1, 1, 1]
@@ -205,7 +205,7 @@ def test_later_rounds_have_the_shards_that_need_work(disordered: int, working: i
     ],
 )
 def test_shards_are_smaller_where_brokers_hold_many_replicas(most: int, within: bool, counts: list[int]) -> None:
-    """So many brokers that a task looks at all their pairs: 6 of them with 6 replicas each are 216 pairs."""
+    """A task compares all pairs of its brokers and replicas: 6 brokers with 6 replicas each are 216 pairs."""
     brokers = make_brokers([0, 0, 0, 1, 1, 1] if not within else [0] * 6 + [1] * 6)
     shards = shard_counts(
         brokers, 6.0 * len(brokers), shard_brokers=50, within_racks=within, tuning=replace(TUNED, wide_cells=most)
@@ -214,7 +214,7 @@ def test_shards_are_smaller_where_brokers_hold_many_replicas(most: int, within: 
 
 
 def test_the_last_round_knows_that_it_is_the_last() -> None:
-    """There are so many rounds as asked for, and one more for each replica of a list; then the cluster is closed."""
+    """There are as many rounds as configured, plus one for each replica of the longest list; then it is closed."""
     state, settings = History(), build({"solver": {"rounds": 1}})
     for number in range(3):
         task = state.next(settings)

@@ -72,7 +72,7 @@ def test_a_cap_is_the_least_with_which_all_replicas_have_a_place(
     [(3, [3, 3, 3], 1 / 3), (2, [1, 4, 4], 2 / 9), (3, [1, 4, 4], 1), (2, [0, 4, 4], 1 / 4), (4, [1, 2], 1)],
 )
 def test_the_share_of_the_busiest_broker(factor: int, sizes: list[int], share: float) -> None:
-    """Small racks, also those of one broker, take what they can; empty ones nothing; nobody holds more than one."""
+    """Small racks, even with one broker, take what they can; empty racks take nothing; a broker holds at most one."""
     assert busiest_share(factor, np.array(sizes)) == pytest.approx(share)
 
 

@@ -63,7 +63,7 @@ def test_a_finding_names_a_fourth_resource_in_its_unit(monkeypatch: pytest.Monke
     monkeypatch.setattr(resources, "PLACEMENT_RESOURCES", (*PLACEMENT_RESOURCES, OUT))
     findings = solved(cluster).tables["findings"]
     placed = findings[(findings["code"] == FindingCode.BAND) & (findings["resource"] == "out")]
-    (told,) = placed[placed["broker_id"] == 0]["detail"]
+    (detail,) = placed[placed["broker_id"] == 0]["detail"]
     above = human_rate(40_000 - 1.1 * 60_000 / 7)
-    assert told.startswith(f"bytes out: {human_rate(40_000)}, {above} above the band, which ends at ")
+    assert detail.startswith(f"bytes out: {human_rate(40_000)}, {above} above the band, which ends at ")
     assert human_rate(40_000) == "40.00 kB/s"

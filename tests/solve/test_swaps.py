@@ -101,7 +101,7 @@ def test_brokers_beyond_help_hide_no_other(giants: int) -> None:
 
 
 def test_bytes_that_come_back_buy_no_load_outside() -> None:
-    """A swap home would copy a mean load less and leave a trifle more outside: bands come first."""
+    """A swap back would copy a mean load less and leave slightly more outside: bands come first."""
     partitions = make_partitions([[0], [1], [0], [1]], [500_020, 500_000, 550_010, 449_970])
     partitions = replace(partitions, mobility=np.array([FREE, FREE, FIXED, FIXED]))
     policy = Policy(disk_band=0.05, replicas_band=0.5, in_band=0.5)

@@ -117,7 +117,7 @@ def test_nothing_is_counted_without_limits() -> None:
 @RELAXED
 @given(with_spread(tiny_clusters()))
 def test_bound_optimum_plan_are_in_this_order_with_spread(cluster: Cluster) -> None:
-    """The best placement found by trying all that keep the spread lies between the bounds and the plan."""
+    """The best of all placements within the limits is between the bounds and the plan."""
     planned = plan_cluster(cluster, WIDE)
     assert not grown(cluster, planned.replicas)
     best, moved = planned.best_bound, moved_bytes(cluster, planned.replicas)
@@ -147,7 +147,7 @@ def test_no_broker_is_given_more_of_a_topic_than_its_most(cluster: Cluster, seed
 
 
 def piled(count: int, topic_spread: float = 1.0) -> Cluster:
-    """A topic of ``count`` equal partitions, all on three of twelve brokers, beside a small one on the others."""
+    """A topic of ``count`` equal partitions, all on three of twelve brokers, and a small topic on the others."""
     brokers = make_brokers([b % 3 for b in range(12)])
     giant = [[0, 1, 2]] * count
     other = [[3 + (p + i) % 9 for i in range(3)] for p in range(0, 27, 3)]
@@ -218,7 +218,7 @@ def test_what_may_not_leave_stays_and_is_reported() -> None:
 
 
 def test_leaders_are_counted_by_the_first_replica() -> None:
-    """A broker that leads more of a topic than allowed is told, one that only follows in as many is not."""
+    """A broker that leads more of a topic than allowed has a finding; a broker that only follows has none."""
     cluster = make_cluster(make_brokers([0, 1, 2]), make_partitions([[0, 1], [0, 1], [0, 2]], [1] * 3))
     partitions = replace(cluster.partitions, topic_most_leaders=np.full(3, 1))
     (found,) = in_full(spread_findings(cluster.brokers, partitions, partitions.replicas))
@@ -227,7 +227,7 @@ def test_leaders_are_counted_by_the_first_replica() -> None:
 
 
 def test_findings_name_the_worst_and_count_the_rest() -> None:
-    """Ten crowds that were there before, the worst first, and how many more; each that has grown; what is mended."""
+    """The ten worst old cases are listed, the rest counted; each case that grew is listed; fixed cases are counted."""
     brokers = make_brokers([b % 3 for b in range(16)])
     lists = [[b] for b in range(15) for _ in range(3 + (b == 4))]
     cluster = make_cluster(brokers, make_partitions(lists, [1] * len(lists)))

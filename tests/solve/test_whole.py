@@ -304,7 +304,7 @@ def test_a_plan_that_decides_a_scarce_broker_first_loses_half() -> None:
 def test_nothing_is_decided_while_a_band_is_broken(
     monkeypatch: pytest.MonkeyPatch, band: float, may_decide: bool
 ) -> None:
-    """What a shard could not mend, the next round may mend for less."""
+    """The next round may repair the bands that a shard left unmet, at fewer bytes."""
     asked = []
     monkeypatch.setattr(trials, "scarce_decided", lambda *_: asked.append(1))
     cluster = make_cluster(make_brokers([0, 0]), make_partitions([[0]] * 10 + [[1]] * 4, [31, *[10] * 9, *[17] * 4]))

@@ -56,7 +56,7 @@ def troubled_clusters(draw: st.DrawFn) -> Cluster:
 
 
 def _spread(draw: st.DrawFn, cluster: Cluster) -> Cluster:
-    """Topics of eight partitions that are to be spread, but for those with a pin."""
+    """Topics of eight partitions with a limit, except those with a pin."""
     pins = {pin.topics for pin in cluster.brokers.pins}
     topics = [t if t in pins else f"{t}{p // 8}" for p, t in enumerate(cluster.partitions.topic)]
     result = spread_over(cluster, topics, draw(st.sampled_from([1.0, 1.5, 2.0])))
